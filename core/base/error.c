@@ -1,0 +1,94 @@
+// error.c - fail(), die(), CHECK() and the log.
+//
+// The message is thread-local so that a communication thread's failure does not
+// overwrite the trainer's. It is the only mutable global of the house, with the
+// rank that log lines begin with.
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Thread_local char message[1024];
+static int log_rank = -1;
+
+int fail(const char *fmt, ...)
+{
+    char next[sizeof message]; // fmt's arguments may point into message
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(next, sizeof next, fmt, ap);
+    va_end(ap);
+    memcpy(message, next, sizeof message);
+    return -1;
+}
+
+const char *fail_message(void)
+{
+    return message;
+}
+
+// One write() a line, so that lines of several ranks do not mix.
+static void write_line(const char *head, const char *fmt, va_list ap)
+{
+    char line[1280];
+    int at = snprintf(line, sizeof line - 2, "%s", head);
+    at += vsnprintf(line + at, sizeof line - 1 - (size_t)at, fmt, ap);
+    if (at > (int)sizeof line - 2)
+        at = sizeof line - 2;
+    line[at++] = '\n';
+    if (write(STDERR_FILENO, line, (size_t)at) < 0)
+        return; // nowhere left to say so
+}
+
+void log_set_rank(int rank)
+{
+    log_rank = rank;
+}
+
+void log_line(const char *fmt, ...)
+{
+    char head[16] = "";
+    if (log_rank >= 0)
+        snprintf(head, sizeof head, "[%d] ", log_rank);
+    va_list ap;
+    va_start(ap, fmt);
+    write_line(head, fmt, ap);
+    va_end(ap);
+}
+
+void die(const char *fmt, ...)
+{
+    char head[160];
+    if (log_rank >= 0)
+        snprintf(head, sizeof head, "%s[%d]: ", program_invocation_short_name,
+                 log_rank);
+    else
+        snprintf(head, sizeof head, "%s: ", program_invocation_short_name);
+    va_list ap;
+    va_start(ap, fmt);
+    write_line(head, fmt, ap);
+    va_end(ap);
+    exit(1);
+}
+
+void check_failed(const char *file, int line, const char *cond)
+{
+    log_line("%s:%d: CHECK(%s) failed: a bug in lockstep", file, line, cond);
+    abort();
+}
+
+int text_into(char *out, size_t size, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(out, size, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= size)
+        return fail("text of %d bytes does not fit in %zu: %.60s...", n, size,
+                    out);
+    return 0;
+}

@@ -1,0 +1,116 @@
+// file.c - temporary file, fsync, rename, fsync of the folder.
+//
+// rename() is atomic for who looks on, but only fsync orders it behind the data
+// on the disk, and only fsync of the folder makes the name itself last.
+
+#include "base/file.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+// The folder of `path` and the last part of its name.
+static int open_folder(const char *path, const char **name)
+{
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX] = ".";
+    *name = slash ? slash + 1 : path;
+    if (slash &&
+        text_into(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path))
+        return -1;
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail("cannot write %s: folder %s: %s", path, folder,
+                    strerror(errno));
+    return fd;
+}
+
+static int write_piece(int fd, const struct iovec *piece)
+{
+    for (size_t done = 0; done < piece->iov_len;) {
+        ssize_t n = write(fd, (const char *)piece->iov_base + done,
+                          piece->iov_len - done);
+        if (n < 0 && errno != EINTR)
+            return -1;
+        if (n > 0)
+            done += (size_t)n;
+    }
+    return 0;
+}
+
+static int write_temporary(int folder, const char *name,
+                           const struct iovec *pieces, int n)
+{
+    int fd =
+        openat(folder, name,
+               O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -1;
+    int status = 0;
+    for (int i = 0; i < n && status == 0; i++)
+        status = write_piece(fd, &pieces[i]);
+    if (status == 0)
+        status = fsync(fd);
+    int cause = errno;
+    if (close(fd) && status == 0)
+        return -1;
+    errno = cause;
+    return status;
+}
+
+int file_replace(const char *path, const struct iovec *pieces, int n)
+{
+    const char *name;
+    char temporary[NAME_MAX + 1];
+    int folder = open_folder(path, &name), status = -1;
+    if (folder < 0)
+        return -1;
+    if (text_into(temporary, sizeof temporary, "%s.tmp", name))
+        goto close_folder;
+    if (write_temporary(folder, temporary, pieces, n) ||
+        renameat(folder, temporary, folder, name)) {
+        fail("cannot write %s: %s", path, strerror(errno));
+        unlinkat(folder, temporary, 0);
+        goto close_folder;
+    }
+    // Some network file systems cannot; the rename stands all the same.
+    if (fsync(folder) && errno != EINVAL && errno != ENOTSUP) {
+        fail("%s is written, but its folder: %s", path, strerror(errno));
+        goto close_folder;
+    }
+    status = 0;
+close_folder:
+    close(folder);
+    return status;
+}
+
+int file_replace_text(const char *path, const char *text)
+{
+    struct iovec piece = {.iov_base = (void *)text, .iov_len = strlen(text)};
+    return file_replace(path, &piece, 1);
+}
+
+int file_make_folder(const char *path)
+{
+    char part[PATH_MAX];
+    if (text_into(part, sizeof part, "%s", path))
+        return -1;
+    for (char *p = part + 1; *p; p++) {
+        if (*p != '/')
+            continue;
+        *p = '\0';
+        mkdir(part, 0777); // the last mkdir tells what matters
+        *p = '/';
+    }
+    if (mkdir(part, 0777) == 0)
+        return 1;
+    struct stat st;
+    if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
+        return 0;
+    return fail("folder %s: %s", path, strerror(errno));
+}

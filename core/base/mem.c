@@ -1,0 +1,123 @@
+// mem.c - zeroed, aligned, checked memory, and how much the machine still has.
+//
+// Large blocks come straight from mmap, aligned to 2 MiB and marked for huge
+// pages: a step walks hundreds of MiB in order, and TLB misses would cost more
+// than the arithmetic of AdamW. A 64-byte header in front holds the length.
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+enum { HEADER = 64, HUGE = 2 << 20 };
+
+struct header {
+    void *base;   // what to give back
+    size_t bytes; // of the mapping; 0 for malloc
+};
+
+// A mapping of `bytes` whose user pointer (HEADER in) lies on a huge page's
+// start plus HEADER; NULL if the system refuses.
+static char *map_huge(size_t bytes, struct header *h)
+{
+    size_t len = bytes + HEADER + HUGE;
+    char *base = mmap(NULL, len, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
+        return NULL;
+    char *at = (char *)(((uintptr_t)base + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
+    madvise(at, bytes + HEADER, MADV_HUGEPAGE); // a wish; failure is fine
+    *h = (struct header){base, len};
+    return at;
+}
+
+void *mem_alloc(size_t n, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 4) {
+        fail("memory: %zu objects of %zu bytes is more than can be addressed",
+             n, size);
+        return NULL;
+    }
+    struct header h = {0};
+    char *at;
+    if (bytes >= 2 * (size_t)HUGE) {
+        at = map_huge(bytes, &h);
+    } else {
+        size_t whole = (bytes + HEADER + 63) & ~(size_t)63;
+        at = h.base = aligned_alloc(64, whole);
+        if (at)
+            memset(at, 0, whole);
+    }
+    if (!at) {
+        char text[32];
+        fail("memory: no %s left", mem_text(text, bytes));
+        return NULL;
+    }
+    memcpy(at, &h, sizeof h);
+    return at + HEADER;
+}
+
+void mem_free(void *p)
+{
+    if (!p)
+        return;
+    struct header h;
+    memcpy(&h, (char *)p - HEADER, sizeof h);
+    if (h.bytes)
+        munmap(h.base, h.bytes);
+    else
+        free(h.base);
+}
+
+// The number (in bytes) that a one-number file holds; 0 if it holds none.
+static size_t read_number(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    size_t n = 0;
+    if (f && fscanf(f, "%zu", &n) != 1)
+        n = 0;
+    if (f)
+        fclose(f);
+    return n;
+}
+
+size_t mem_available(void)
+{
+    FILE *f = fopen("/proc/meminfo", "re");
+    if (!f)
+        return 0;
+    char line[128];
+    size_t kb = 0;
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "MemAvailable: %zu kB", &kb) == 1)
+            break;
+    fclose(f);
+    size_t bytes = kb * 1024;
+    size_t limit = read_number("/sys/fs/cgroup/memory.max");
+    size_t used = read_number("/sys/fs/cgroup/memory.current");
+    if (limit > used && limit - used < bytes)
+        bytes = limit - used;
+    return bytes;
+}
+
+size_t mem_peak(void)
+{
+    struct rusage r;
+    if (getrusage(RUSAGE_SELF, &r) < 0)
+        return 0;
+    return (size_t)r.ru_maxrss * 1024;
+}
+
+char *mem_text(char buf[32], size_t bytes)
+{
+    const char *unit[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    double v = (double)bytes;
+    int u = 0;
+    for (; v >= 1024 && u < 6; u++)
+        v /= 1024;
+    snprintf(buf, 32, u ? "%.1f %s" : "%.0f %s", v, unit[u]);
+    return buf;
+}

@@ -1,0 +1,151 @@
+// cluster.c - every exchange of the control plane, built on one: allgather.
+//
+// These are small and rare (start, checkpoints, end), so that one verb a
+// transport is enough, and sums are added in rank order by every worker alike.
+
+#include "cluster/cluster.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int cluster_open(struct cluster **out, const struct cluster_ops *ops,
+                 const struct cluster_config *config)
+{
+    struct cluster *c = mem_alloc(1, sizeof *c);
+    if (!c)
+        return -1;
+    c->ops = ops;
+    c->timeout_s = config->timeout_s;
+    c->curve = config->curve ? config->curve : "";
+    if (ops->open(c, config)) {
+        cluster_close(&c);
+        return -1;
+    }
+    CHECK(c->world >= 1 && c->rank >= 0 && c->rank < c->world);
+    *out = c;
+    return 0;
+}
+
+void cluster_close(struct cluster **c)
+{
+    if (!*c)
+        return;
+    if ((*c)->ops->close)
+        (*c)->ops->close(*c);
+    mem_free(*c);
+    *c = NULL;
+}
+
+static bool env_pair(const char *rank_name, const char *world_name, int *rank,
+                     int *world)
+{
+    const char *r = getenv(rank_name), *w = getenv(world_name);
+    if (!r || !w)
+        return false;
+    *rank = atoi(r);
+    *world = atoi(w);
+    return *world >= 1 && *rank >= 0 && *rank < *world;
+}
+
+bool cluster_launched(int *rank, int *world)
+{
+    return env_pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", rank,
+                    world) ||
+           (getenv("SLURM_STEP_ID") &&
+            env_pair("SLURM_PROCID", "SLURM_NTASKS", rank, world));
+}
+
+int cluster_allgather(struct cluster *c, const void *in, void *out,
+                      size_t bytes)
+{
+    return c->ops->allgather(c, in, out, bytes);
+}
+
+int cluster_barrier(struct cluster *c)
+{
+    char mine = 0, *all = mem_alloc((size_t)c->world, 1);
+    if (!all)
+        return -1;
+    int rc = cluster_allgather(c, &mine, all, 1);
+    mem_free(all);
+    return rc;
+}
+
+int cluster_sum(struct cluster *c, double *v, int n)
+{
+    size_t bytes = (size_t)n * sizeof *v;
+    double *all = mem_alloc((size_t)c->world, bytes);
+    if (!all)
+        return -1;
+    int rc = cluster_allgather(c, v, all, bytes);
+    for (int i = 0; !rc && i < n; i++) {
+        v[i] = 0;
+        for (int r = 0; r < c->world; r++)
+            v[i] += all[r * n + i];
+    }
+    mem_free(all);
+    return rc;
+}
+
+int cluster_bcast(struct cluster *c, void *buf, size_t bytes)
+{
+    char *all = mem_alloc((size_t)c->world, bytes);
+    if (!all)
+        return -1;
+    int rc = cluster_allgather(c, buf, all, bytes);
+    if (!rc)
+        memcpy(buf, all, bytes);
+    mem_free(all);
+    return rc;
+}
+
+// The length of the line at `text`, without its newline.
+static size_t line_len(const char *text)
+{
+    return strcspn(text, "\n");
+}
+
+// fail() with the first line in which rank r's text differs from rank 0's.
+static int report_difference(const char *zero, const char *other, int r)
+{
+    size_t a = line_len(zero), b = line_len(other);
+    while (a == b && a > 0 && !memcmp(zero, other, a)) {
+        zero += a + (zero[a] == '\n');
+        other += b + (other[b] == '\n');
+        a = line_len(zero);
+        b = line_len(other);
+    }
+    return fail("settings differ: rank 0 has \"%.*s\", rank %d has \"%.*s\"",
+                (int)(a < 200 ? a : 200), zero, r, (int)(b < 200 ? b : 200),
+                other);
+}
+
+int cluster_agree(struct cluster *c, const char *settings)
+{
+    size_t len = strlen(settings) + 1, world = (size_t)c->world, most = 0;
+    size_t *lens = mem_alloc(world, sizeof *lens);
+    if (!lens)
+        return -1;
+    char *mine = NULL, *all = NULL;
+    int rc = cluster_allgather(c, &len, lens, sizeof len);
+    for (size_t r = 0; !rc && r < world; r++)
+        most = lens[r] > most ? lens[r] : most;
+    if (!rc) {
+        mine = mem_alloc(most, 1);
+        all = mem_alloc(world, most);
+        rc = mine && all ? 0 : -1;
+    }
+    if (!rc) {
+        memcpy(mine, settings, len);
+        rc = cluster_allgather(c, mine, all, most);
+    }
+    for (int r = 1; !rc && r < c->world; r++)
+        if (strcmp(all, all + (size_t)r * most))
+            rc = report_difference(all, all + (size_t)r * most, r);
+    mem_free(all);
+    mem_free(mine);
+    mem_free(lens);
+    return rc;
+}

@@ -1,0 +1,78 @@
+// cluster.h - the control plane: who is rank 0..world-1, and a few small
+// exchanges between them. Gradients never travel here.
+//
+//     local   one worker, nobody to talk to
+//     mpi     under mpirun or srun: MPI_COMM_WORLD
+//     zmq     no MPI: every worker talks to a hub (lockstep, or ps_server 0)
+//
+// Every call is made by all workers in the same order, has the deadline of
+// cluster_config, and on its passing fails with the ranks that did not come.
+
+#ifndef CLUSTER_CLUSTER_H
+#define CLUSTER_CLUSTER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct cluster;
+
+struct cluster_config {
+    int rank, world;   // ignored by mpi, which knows
+    const char *hub;   // zmq: the hub's endpoint, tcp://host:port
+    const char *curve; // folder of CURVE keys; "" for none
+    double timeout_s;  // of every wait
+}; // its strings outlive the cluster
+
+struct cluster_ops {
+    const char *name; // cluster=NAME
+    const char *help;
+    int (*open)(struct cluster *c, const struct cluster_config *config);
+    // out (world * bytes) on every worker = each worker's `in` by rank.
+    int (*allgather)(struct cluster *c, const void *in, void *out,
+                     size_t bytes);
+    void (*close)(struct cluster *c); // optional; must accept zeroed state
+};
+
+struct cluster {
+    const struct cluster_ops *ops;
+    int rank, world;
+    double timeout_s;
+    const char *curve; // as configured, for the data plane; borrowed
+    void *state;
+};
+
+extern const struct cluster_ops cluster_local;
+
+// 0, or -1 after fail().
+int cluster_open(struct cluster **c, const struct cluster_ops *ops,
+                 const struct cluster_config *config);
+void cluster_close(struct cluster **c);
+
+// Under a launcher that names ranks in the environment (Open MPI, Slurm):
+// whether there is one, and which.
+bool cluster_launched(int *rank, int *world);
+
+int cluster_allgather(struct cluster *c, const void *in, void *out,
+                      size_t bytes);
+int cluster_barrier(struct cluster *c);
+
+// v[0..n) = sum over ranks, added in rank order: the same bits everywhere.
+int cluster_sum(struct cluster *c, double *v, int n);
+
+// buf on every worker = worker 0's.
+int cluster_bcast(struct cluster *c, void *buf, size_t bytes);
+
+// All workers give a text of settings; -1 after fail() that names the first
+// line that differs and on which ranks, on every worker alike.
+int cluster_agree(struct cluster *c, const char *settings);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

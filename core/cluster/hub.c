@@ -1,0 +1,373 @@
+// hub.c - the meeting place as a state machine: pieces in, all pieces out.
+//
+// One exchange at a time: a worker gives its piece of exchange k only after it
+// was answered k-1, so the hub holds one buffer of world pieces.
+
+#include "cluster/hub.h"
+
+#include "base/base.h"
+
+#include <endian.h>
+#include <string.h>
+
+enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
+enum { REMEMBERED = 32 << 20 };           // bytes of exchanges, for joiners
+
+struct member {
+    struct hub_peer peer;
+    bool known; // has spoken
+    bool lost;  // died; of an elastic job
+    bool left;  // said goodbye
+    bool given; // its piece of the present exchange
+};
+
+struct past {
+    size_t bytes; // of one piece
+    uint8_t *all;
+};
+
+struct hub {
+    hub_send *send;
+    void *ctx;
+    bool elastic;
+    int world; // 0 before the first message
+    struct member *members;
+    uint64_t exchange; // the present one
+    size_t bytes;      // of one of its pieces
+    uint8_t *all;      // world pieces; NULL before the first of an exchange
+    uint64_t began_ns, said_ns, timeout_ns;
+    struct past *past; // of exchanges before this one
+    size_t past_room, past_bytes;
+};
+
+// ---- messages
+
+static void put32(uint8_t *p, uint32_t v)
+{
+    v = htole32(v);
+    memcpy(p, &v, 4);
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+    v = htole64(v);
+    memcpy(p, &v, 8);
+}
+
+static uint32_t get32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, 4);
+    return le32toh(v);
+}
+
+static uint64_t get64(const uint8_t *p)
+{
+    uint64_t v;
+    memcpy(&v, p, 8);
+    return le64toh(v);
+}
+
+void hub_head_put(uint8_t out[HUB_HEAD], const struct hub_head *h)
+{
+    put32(out, MAGIC);
+    put32(out + 4, VERSION << 16 | h->kind);
+    put32(out + 8, h->rank);
+    put32(out + 12, h->world);
+    put32(out + 16, h->timeout_ms);
+    put32(out + 20, 0);
+    put64(out + 24, h->exchange);
+    put64(out + 32, h->bytes);
+}
+
+bool hub_is_head(const void *frame, size_t n)
+{
+    return n >= 4 && get32(frame) == MAGIC;
+}
+
+int hub_head_get(struct hub_head *h, const void *frame, size_t n)
+{
+    const uint8_t *p = frame;
+    if (n != HUB_HEAD || !hub_is_head(frame, n))
+        return fail("hub: not a message of ours (%zu bytes)", n);
+    uint32_t kind = get32(p + 4);
+    if (kind >> 16 != VERSION)
+        return fail("hub: speaks version %u, this side %d; try: the same build "
+                    "everywhere",
+                    kind >> 16, VERSION);
+    struct hub_head m = {
+        .kind = kind & 0xffff,
+        .rank = get32(p + 8),
+        .world = get32(p + 12),
+        .timeout_ms = get32(p + 16),
+        .exchange = get64(p + 24),
+        .bytes = get64(p + 32),
+    };
+    if (m.kind < HUB_GIVE || m.kind >= HUB_KINDS || m.world < 1 ||
+        m.world > HUB_MAX_WORLD || m.rank >= m.world || m.timeout_ms == 0 ||
+        m.timeout_ms > 100000000 || m.bytes > (uint64_t)HUB_MAX_BYTES * m.world)
+        return fail("hub: a message with impossible numbers: kind %u, rank %u "
+                    "of %u, %llu bytes",
+                    m.kind, m.rank, m.world, (unsigned long long)m.bytes);
+    *h = m;
+    return 0;
+}
+
+static void reply(struct hub *h, const struct hub_peer *to, enum hub_kind kind,
+                  uint64_t exchange, const void *data, size_t bytes)
+{
+    uint8_t head[HUB_HEAD];
+    struct hub_head m = {
+        .kind = (uint32_t)kind,
+        .world = h->world ? (uint32_t)h->world : 1,
+        .timeout_ms = 1,
+        .exchange = exchange,
+        .bytes = bytes,
+    };
+    hub_head_put(head, &m);
+    h->send(h->ctx, to, head, data, bytes);
+}
+
+static void reply_error(struct hub *h, const struct hub_peer *to,
+                        const char *text)
+{
+    reply(h, to, HUB_ERROR, h->exchange, text, strlen(text));
+}
+
+// ---- exchanges
+
+int hub_open(struct hub **out, hub_send *send, void *ctx)
+{
+    struct hub *h = mem_alloc(1, sizeof *h);
+    if (!h)
+        return -1;
+    h->send = send;
+    h->ctx = ctx;
+    *out = h;
+    return 0;
+}
+
+void hub_close(struct hub **h)
+{
+    if (!*h)
+        return;
+    for (uint64_t k = 0; k < (*h)->exchange && k < (*h)->past_room; k++)
+        mem_free((*h)->past[k].all);
+    mem_free((*h)->past);
+    mem_free((*h)->all);
+    mem_free((*h)->members);
+    mem_free(*h);
+    *h = NULL;
+}
+
+void hub_set_elastic(struct hub *h, bool elastic)
+{
+    h->elastic = elastic;
+}
+
+// Keep what was exchanged while there is room for it. Whether the job is
+// elastic is known only after its first exchanges, so all jobs' are kept.
+static void remember(struct hub *h)
+{
+    size_t bytes = h->bytes * (size_t)h->world;
+    if (h->exchange >= h->past_room) {
+        size_t room = h->past_room ? 2 * h->past_room : 64;
+        struct past *more = mem_alloc(room, sizeof *more);
+        CHECK(more != NULL);
+        if (h->past_room)
+            memcpy(more, h->past, h->past_room * sizeof *more);
+        mem_free(h->past);
+        h->past = more;
+        h->past_room = room;
+    }
+    bool keep = h->past_bytes + bytes <= REMEMBERED;
+    h->past[h->exchange] = (struct past){h->bytes, keep ? h->all : NULL};
+    if (keep)
+        h->past_bytes += bytes;
+    else
+        mem_free(h->all);
+    h->all = NULL;
+}
+
+static void finish(struct hub *h)
+{
+    for (int r = 0; r < h->world; r++) {
+        struct member *m = &h->members[r];
+        if (m->given)
+            reply(h, &m->peer, HUB_ALL, h->exchange, h->all,
+                  h->bytes * (size_t)h->world);
+        m->given = false;
+    }
+    remember(h);
+    h->exchange++;
+}
+
+static void finish_if_all(struct hub *h)
+{
+    for (int r = 0; r < h->world; r++)
+        if (!h->members[r].given && !h->members[r].lost)
+            return;
+    if (h->all)
+        finish(h);
+}
+
+static int begin(struct hub *h, size_t bytes)
+{
+    h->bytes = bytes;
+    h->all = mem_alloc((size_t)h->world, bytes ? bytes : 1);
+    h->began_ns = h->said_ns = now_ns();
+    return h->all ? 0 : -1;
+}
+
+// Somebody who came back, or never heard: exchange k from memory.
+static int replay(struct hub *h, const struct hub_peer *to,
+                  const struct hub_head *m)
+{
+    const struct past *p = &h->past[m->exchange];
+    if (!p->all)
+        return fail("hub: exchange %llu is over and forgotten, rank %u came "
+                    "too late",
+                    (unsigned long long)m->exchange, m->rank);
+    if (p->bytes != m->bytes)
+        return fail("hub: rank %u gives %llu bytes, the others gave %zu",
+                    m->rank, (unsigned long long)m->bytes, p->bytes);
+    reply(h, to, HUB_ALL, m->exchange, p->all, p->bytes * (size_t)h->world);
+    return 0;
+}
+
+static int give(struct hub *h, const struct hub_peer *from,
+                const struct hub_head *m, const void *data, size_t bytes)
+{
+    struct member *who = &h->members[m->rank];
+    bool same = who->known && who->peer.n == from->n &&
+                !memcmp(who->peer.id, from->id, from->n);
+    if (who->known && !same && !h->elastic)
+        return fail("hub: there are two workers of rank %u; try: a rank= of "
+                    "its own for each",
+                    m->rank);
+    who->peer = *from;
+    who->known = true;
+    if (m->exchange < h->exchange)
+        return replay(h, from, m);
+    who->lost = who->left = false;
+    if (m->exchange > h->exchange || who->given || bytes > HUB_MAX_BYTES)
+        return fail("hub: rank %u gives %zu bytes of exchange %llu, the "
+                    "present one is %llu",
+                    m->rank, bytes, (unsigned long long)m->exchange,
+                    (unsigned long long)h->exchange);
+    if (!h->all && begin(h, bytes))
+        return -1;
+    if (bytes != h->bytes)
+        return fail("hub: rank %u gives %zu bytes, the others %zu; try: the "
+                    "same build everywhere",
+                    m->rank, bytes, h->bytes);
+    memcpy(h->all + m->rank * h->bytes, data, bytes);
+    who->given = true;
+    finish_if_all(h);
+    return 0;
+}
+
+static int take(struct hub *h, const struct hub_peer *from, const void *head,
+                size_t head_bytes, const void *data, size_t bytes)
+{
+    struct hub_head m = {0};
+    if (hub_head_get(&m, head, head_bytes))
+        return -1;
+    if (m.bytes != bytes)
+        return fail("hub: rank %u sent %zu bytes and said %llu", m.rank, bytes,
+                    (unsigned long long)m.bytes);
+    if (!h->world) {
+        h->members = mem_alloc(m.world, sizeof *h->members);
+        if (!h->members)
+            return -1;
+        h->world = (int)m.world;
+    }
+    if (m.world != (uint32_t)h->world)
+        return fail("hub: rank %u has world=%u, the others %d", m.rank, m.world,
+                    h->world);
+    h->timeout_ns = (uint64_t)m.timeout_ms * 1000000u;
+    if (m.kind == HUB_GIVE)
+        return give(h, from, &m, data, bytes);
+    if (m.kind != HUB_BYE)
+        return fail("hub: rank %u sent kind %u", m.rank, m.kind);
+    h->members[m.rank].left = true;
+    if (h->elastic)
+        hub_lost(h, (int)m.rank);
+    return 0;
+}
+
+int hub_receive(struct hub *h, const struct hub_peer *from, const void *head,
+                size_t head_bytes, const void *data, size_t bytes)
+{
+    if (!take(h, from, head, head_bytes, data, bytes))
+        return 0;
+    reply_error(h, from, fail_message());
+    return -1;
+}
+
+// "rank 1, rank 3": who has not given its piece.
+static int list_missing(const struct hub *h, char *out, size_t size)
+{
+    int missing = 0;
+    size_t at = 0;
+    out[0] = '\0';
+    for (int r = 0; r < h->world; r++) {
+        const struct member *m = &h->members[r];
+        if (m->given || m->lost)
+            continue;
+        missing++;
+        int n = snprintf(out + at, size - at, "%srank %d%s", at ? ", " : "", r,
+                         m->left ? " (left)" : "");
+        if (n > 0 && (size_t)n < size - at)
+            at += (size_t)n;
+    }
+    return missing;
+}
+
+void hub_abort(struct hub *h, const char *why)
+{
+    for (int r = 0; r < h->world; r++) {
+        if (h->members[r].given)
+            reply_error(h, &h->members[r].peer, why);
+        h->members[r].given = false;
+    }
+    mem_free(h->all);
+    h->all = NULL;
+}
+
+void hub_tick(struct hub *h)
+{
+    if (!h->all)
+        return;
+    char who[256], why[384];
+    uint64_t now = now_ns(), waited = now - h->began_ns;
+    int missing = list_missing(h, who, sizeof who);
+    double seconds = (double)waited * 1e-9, most = (double)h->timeout_ns * 1e-9;
+    // a little early, so that this message comes before the workers' own
+    if (waited >= h->timeout_ns / 10 * 9) {
+        snprintf(why, sizeof why,
+                 "%d of %d workers did not come within %.3g s: %s", missing,
+                 h->world, most, who);
+        hub_abort(h, why);
+    } else if (now - h->said_ns >= 5000000000u) {
+        log_line("waiting for %d of %d workers (%s), %.0f s of %.3g s", missing,
+                 h->world, who, seconds, most);
+        h->said_ns = now;
+    }
+}
+
+void hub_lost(struct hub *h, int rank)
+{
+    if (rank >= h->world)
+        return;
+    char why[64];
+    struct member *m = &h->members[rank];
+    if (h->elastic) {
+        m->lost = true;
+        m->given = false;
+        finish_if_all(h);
+    } else if (h->all && !m->given) {
+        snprintf(why, sizeof why, "rank %d is gone", rank);
+        hub_abort(h, why);
+    }
+}

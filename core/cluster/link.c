@@ -1,0 +1,171 @@
+// link.c - ZeroMQ sockets with the options that keep a job from hanging.
+//
+// Heartbeats are ZeroMQ's own (ZMTP PING), run by its I/O threads: a worker
+// that computes for long is still alive, a host that lost power is not.
+
+#include "cluster/link.h"
+
+#include "base/base.h"
+#include "cluster/curve.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <zmq.h>
+
+enum {
+    LINGER_MS = 300,       // for last words, when a socket closes
+    QUEUE = 64,            // messages of one peer that wait to be read
+    BUFFER = 1 << 20,      // of the kernel, each way: slices are about 1 MiB
+    MAX_MESSAGE = 65 << 20 // the largest slice and some room; more is hostile
+};
+
+static int set_int(void *socket, int option, int value)
+{
+    return zmq_setsockopt(socket, option, &value, sizeof value);
+}
+
+static int set_common(void *socket, double timeout_s)
+{
+    int ms = (int)(timeout_s * 1000), beat = ms / 4;
+    int64_t most = MAX_MESSAGE;
+    if (beat < 50)
+        beat = 50;
+    if (beat > 5000)
+        beat = 5000;
+    if (set_int(socket, ZMQ_SNDBUF, BUFFER) ||
+        set_int(socket, ZMQ_RCVBUF, BUFFER) ||
+        set_int(socket, ZMQ_HEARTBEAT_IVL, beat) ||
+        set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 2 * beat + 1000) ||
+        // what we send is bounded by credits, not by ZeroMQ
+        set_int(socket, ZMQ_SNDHWM, 0) || set_int(socket, ZMQ_RCVHWM, QUEUE) ||
+        set_int(socket, ZMQ_LINGER, LINGER_MS) ||
+        zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof most))
+        return fail("zmq: %s", zmq_strerror(zmq_errno()));
+    return 0;
+}
+
+// A pair of sockets: ZeroMQ reports into the one, we read the other.
+static int watch(struct link *l, void *context)
+{
+    static atomic_uint count; // names must differ within a process
+    char name[64];
+    int events =
+        ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
+        ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+    if (text_into(name, sizeof name, "inproc://link-%u",
+                  atomic_fetch_add(&count, 1)))
+        return -1;
+    if (zmq_socket_monitor(l->socket, name, events))
+        return fail("zmq: monitor: %s", zmq_strerror(zmq_errno()));
+    l->events = zmq_socket(context, ZMQ_PAIR);
+    if (!l->events || set_int(l->events, ZMQ_LINGER, 0) ||
+        zmq_connect(l->events, name))
+        return fail("zmq: monitor: %s", zmq_strerror(zmq_errno()));
+    return 0;
+}
+
+int link_open(struct link *l, void *context, const char *endpoint,
+              const char *curve, double timeout_s)
+{
+    *l = (struct link){0};
+    if (text_into(l->endpoint, sizeof l->endpoint, "%s", endpoint))
+        return -1;
+    l->socket = zmq_socket(context, ZMQ_DEALER);
+    if (!l->socket)
+        return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
+    if (set_common(l->socket, timeout_s) || curve_join(l->socket, curve) ||
+        watch(l, context))
+        return -1;
+    if (zmq_connect(l->socket, endpoint))
+        return fail("cannot connect to %s: %s; try: tcp://host:port", endpoint,
+                    zmq_strerror(zmq_errno()));
+    return 0;
+}
+
+// What has happened since: the event that ends the connection, or 0.
+static int next_bad_event(struct link *l)
+{
+    for (;;) {
+        uint8_t frame[6];
+        char peer[LINK_ENDPOINT];
+        uint16_t event;
+        if (zmq_recv(l->events, frame, sizeof frame, ZMQ_DONTWAIT) < 0)
+            return 0;
+        (void)zmq_recv(l->events, peer, sizeof peer, 0);
+        memcpy(&event, frame, sizeof event);
+        if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
+            l->connected = true;
+        if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
+            l->lost = true;
+        if (l->lost || (event & (ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                                 ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)))
+            return event;
+    }
+}
+
+int link_check(struct link *l)
+{
+    int event = next_bad_event(l);
+    if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
+        return fail("server %s refused our key; try: curve= with the keys that "
+                    "the server was given",
+                    l->endpoint);
+    if (l->lost)
+        return fail("server %s is gone: it closed the connection", l->endpoint);
+    if (event)
+        return fail("server %s: no handshake; try: curve= on both sides or on "
+                    "none, with the same keys",
+                    l->endpoint);
+    return 0;
+}
+
+bool link_is_up(struct link *l)
+{
+    if (l->events && !l->lost)
+        (void)next_bad_event(l);
+    return l->connected && !l->lost;
+}
+
+void link_close(struct link *l)
+{
+    if (l->socket) {
+        if (!link_is_up(l)) // there is nobody to wait for
+            (void)set_int(l->socket, ZMQ_LINGER, 0);
+        zmq_socket_monitor(l->socket, NULL, 0);
+        zmq_close(l->socket);
+    }
+    if (l->events)
+        zmq_close(l->events);
+    l->socket = l->events = NULL;
+}
+
+void *link_listen(void *context, const char *endpoint, const char *curve,
+                  double timeout_s, char bound[LINK_ENDPOINT])
+{
+    size_t size = LINK_ENDPOINT;
+    void *socket = zmq_socket(context, ZMQ_ROUTER);
+    if (!socket) {
+        fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
+        return NULL;
+    }
+    if (set_common(socket, timeout_s) || curve_serve(socket, curve))
+        goto close_socket;
+    if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||
+        zmq_bind(socket, endpoint) ||
+        zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size)) {
+        int error = zmq_errno();
+        fail("cannot listen on %s: %s (errno %d); try: %s", endpoint,
+             zmq_strerror(error), error,
+             error == EADDRINUSE ? "another port, or port 0 for any"
+                                 : "tcp://ADDRESS:PORT of this host");
+        goto close_socket;
+    }
+    return socket;
+close_socket:
+    set_int(socket, ZMQ_LINGER, 0);
+    zmq_close(socket);
+    return NULL;
+}

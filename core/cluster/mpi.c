@@ -1,0 +1,189 @@
+// mpi.c - the cluster under mpirun or srun.
+//
+// The exchange is made of one message to and from every other rank rather than
+// of MPI's own collective, so that when the deadline passes we know who did not
+// come. Waiting tests and naps: MPI_Wait would keep a core busy.
+
+#include "cluster/mpi.h"
+
+#include "base/base.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+enum { TAG = 1, QUIET_S = 5 };
+
+struct group {
+    bool initialised;
+    MPI_Request *requests; // world that receive, world that send
+    bool *came;
+};
+
+void mpi_check(int code, const char *file, int line, const char *call)
+{
+    if (code == MPI_SUCCESS)
+        return;
+    char text[MPI_MAX_ERROR_STRING] = "";
+    int len;
+    MPI_Error_string(code, text, &len);
+    log_line("%s:%d: %s: %s", file, line, call, text);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+void mpi_nap(uint64_t since)
+{
+    uint64_t idle = now_ns() - since;
+    if (idle < 50000) { // a small message takes less than a sleep
+        sched_yield();
+        return;
+    }
+    struct timespec t = {.tv_nsec = idle < 2000000 ? 20000 : 200000};
+    nanosleep(&t, NULL);
+}
+
+static int mpi_open(struct cluster *c, const struct cluster_config *config)
+{
+    (void)config; // MPI knows rank and world
+    int provided;
+    struct group *g = c->state = mem_alloc(1, sizeof *g);
+    if (!g)
+        return -1;
+    MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
+    g->initialised = true;
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &c->rank));
+    MPI(MPI_Comm_size(MPI_COMM_WORLD, &c->world));
+    g->requests = mem_alloc(2 * (size_t)c->world, sizeof(MPI_Request));
+    g->came = mem_alloc((size_t)c->world, sizeof *g->came);
+    return g->requests && g->came ? 0 : -1;
+}
+
+// "rank 2, 3 of 4": who has not come yet.
+static char *missing(const struct cluster *c, char *out, size_t size)
+{
+    const struct group *g = c->state;
+    int used = snprintf(out, size, "rank");
+    const char *between = " ";
+    for (int r = 0; r < c->world; r++) {
+        if (g->came[r] || used < 0 || (size_t)used >= size)
+            continue;
+        used += snprintf(out + used, size - (size_t)used, "%s%d", between, r);
+        between = ", ";
+    }
+    return out;
+}
+
+// Test each request; how many are still open.
+static int test(struct cluster *c)
+{
+    struct group *g = c->state;
+    int open = 0;
+    for (int i = 0; i < 2 * c->world; i++) {
+        int flag;
+        MPI(MPI_Test(&g->requests[i], &flag, MPI_STATUS_IGNORE));
+        if (flag && i < c->world)
+            g->came[i] = true;
+        open += !flag;
+    }
+    return open;
+}
+
+static void give_up(struct cluster *c)
+{
+    struct group *g = c->state;
+    for (int i = 0; i < 2 * c->world; i++) {
+        if (g->requests[i] == MPI_REQUEST_NULL)
+            continue;
+        MPI(MPI_Cancel(&g->requests[i]));
+        MPI(MPI_Request_free(&g->requests[i]));
+    }
+}
+
+static int await(struct cluster *c)
+{
+    char who[256];
+    uint64_t start = now_ns();
+    double said = 0;
+    while (test(c) > 0) {
+        double s = (double)(now_ns() - start) * 1e-9;
+        if (s >= c->timeout_s) {
+            give_up(c);
+            return fail("cluster: %s of %d did not come within %g s",
+                        missing(c, who, sizeof who), c->world, c->timeout_s);
+        }
+        if (c->rank == 0 && s >= said + QUIET_S) {
+            said = s;
+            log_line("waiting for %s of %d workers, %.0f s of %g s",
+                     missing(c, who, sizeof who), c->world, s, c->timeout_s);
+        }
+        mpi_nap(start);
+    }
+    return 0;
+}
+
+static int mpi_allgather(struct cluster *c, const void *in, void *out,
+                         size_t bytes)
+{
+    struct group *g = c->state;
+    CHECK(bytes <= INT_MAX);
+    for (int r = 0; r < c->world; r++) {
+        MPI_Request *from = &g->requests[r], *to = from + c->world;
+        char *share = (char *)out + (size_t)r * bytes;
+        g->came[r] = r == c->rank;
+        *from = *to = MPI_REQUEST_NULL;
+        if (r == c->rank) {
+            memcpy(share, in, bytes);
+            continue;
+        }
+        MPI(MPI_Irecv(share, (int)bytes, MPI_BYTE, r, TAG, MPI_COMM_WORLD,
+                      from));
+        MPI(MPI_Isend(in, (int)bytes, MPI_BYTE, r, TAG, MPI_COMM_WORLD, to));
+    }
+    return await(c);
+}
+
+// Whether all ranks have come to the end, within the time.
+static bool all_leave(double seconds)
+{
+    MPI_Request end;
+    int flag = 0;
+    uint64_t start = now_ns();
+    MPI(MPI_Ibarrier(MPI_COMM_WORLD, &end));
+    while (!flag && (double)(now_ns() - start) < seconds * 1e9) {
+        MPI(MPI_Test(&end, &flag, MPI_STATUS_IGNORE));
+        if (!flag)
+            mpi_nap(start);
+    }
+    return flag;
+}
+
+// MPI_Finalize waits for every rank. Where some will never come, because one
+// failed, the job is aborted instead: mpirun then ends the others, too.
+static void mpi_close(struct cluster *c)
+{
+    struct group *g = c->state;
+    if (!g)
+        return;
+    if (g->initialised) {
+        bool failed = *fail_message();
+        if (!all_leave(failed && c->timeout_s > 1 ? 1 : c->timeout_s)) {
+            log_line("%s", failed ? fail_message()
+                                  : "cluster: others did not come to the end");
+            MPI_Abort(MPI_COMM_WORLD, 1);
+        }
+        MPI(MPI_Finalize());
+    }
+    mem_free(g->came);
+    mem_free(g->requests);
+    mem_free(g);
+}
+
+const struct cluster_ops cluster_mpi = {
+    .name = "mpi",
+    .help = "under mpirun or srun",
+    .open = mpi_open,
+    .allgather = mpi_allgather,
+    .close = mpi_close,
+};

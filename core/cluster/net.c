@@ -1,0 +1,212 @@
+// net.c - namespaces, cables, a bridge and token buckets, by ip and tc.
+
+#include "cluster/net.h"
+
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char folder[] = "/run/netns";
+
+struct net {
+    int hosts;
+    char rate[32];
+    char sw[NET_NAME]; // the namespace of the bridge
+    char name[NET_HOSTS][NET_NAME];
+    char address[NET_HOSTS][32];
+};
+
+// Run a command; -1 after fail() with the first line of what it said.
+static int command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+static int command(const char *fmt, ...)
+{
+    char line[512], said[256] = "";
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line - 8, fmt, ap);
+    va_end(ap);
+    CHECK(n > 0 && n < (int)sizeof line - 8);
+    strcat(line, " 2>&1");
+    FILE *p = popen(line, "re");
+    if (!p)
+        return fail("net: %s: %s", line, strerror(errno));
+    while (fgets(line, sizeof line, p))
+        if (!*said)
+            snprintf(said, sizeof said, "%s", line);
+    said[strcspn(said, "\n")] = '\0';
+    if (pclose(p) == 0)
+        return 0;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    return fail("net: %s: %s", line, *said ? said : "failed");
+}
+
+const char *net_subnet(void)
+{
+    return "10.77.0.0/24";
+}
+
+int net_hosts(const struct net *n)
+{
+    return n->hosts;
+}
+
+const char *net_name(const struct net *n, int host)
+{
+    return n->name[host];
+}
+
+const char *net_address(const struct net *n, int host)
+{
+    return n->address[host];
+}
+
+int net_enter(const char *name)
+{
+    char path[64];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return -1;
+    int rc = setns(fd, CLONE_NEWNET);
+    close(fd);
+    return rc || unshare(CLONE_NEWUTS) || sethostname(name, strlen(name)) ? -1
+                                                                          : 0;
+}
+
+// Whether the launcher `pid` still runs; another program may have its number.
+static bool lives(int pid)
+{
+    char path[64], exe[256];
+    snprintf(path, sizeof path, "/proc/%d/exe", pid);
+    ssize_t n = readlink(path, exe, sizeof exe - 1);
+    if (n < 0)
+        return false;
+    exe[n] = '\0';
+    return strstr(exe, "lockstep") || strstr(exe, "link_perf") ||
+           strstr(exe, "test_net");
+}
+
+void net_sweep(void)
+{
+    DIR *d = opendir(folder);
+    if (!d)
+        return;
+    for (struct dirent *e; (e = readdir(d));) {
+        int pid, used = 0;
+        if (sscanf(e->d_name, "ls%d-%n", &pid, &used) != 1 || !used ||
+            strspn(e->d_name + used, "0123456789sw") !=
+                strlen(e->d_name + used) ||
+            lives(pid))
+            continue;
+        if (command("ip netns del %s", e->d_name))
+            log_line("%s", fail_message());
+    }
+    closedir(d);
+}
+
+// "1gbit", "1gbit,hosts=4", "100mbit": a rate that tc knows.
+static int parse(struct net *n, const char *text, int hosts)
+{
+    char unit[8] = "";
+    double rate;
+    int used = 0, more = 0;
+    n->hosts = hosts;
+    if (sscanf(text, "%lf%7[kmgbit]%n", &rate, unit, &used) != 2 ||
+        !(rate > 0 && rate <= 1e6) ||
+        (strcmp(unit, "kbit") && strcmp(unit, "mbit") && strcmp(unit, "gbit")))
+        return fail("net=%s: want RATE[,hosts=N], as in 1gbit or 100mbit",
+                    text);
+    snprintf(n->rate, sizeof n->rate, "%.*s", used, text);
+    if (text[used] &&
+        (sscanf(text + used, ",hosts=%d%n", &n->hosts, &more) != 1 ||
+         text[used + more]))
+        return fail("net=%s: want RATE[,hosts=N]", text);
+    if (n->hosts < 1 || n->hosts > NET_HOSTS)
+        return fail("net=%s: %d hosts; want 1 .. %d", text, n->hosts,
+                    NET_HOSTS);
+    return 0;
+}
+
+static int add_switch(struct net *n)
+{
+    if (snprintf(n->sw, sizeof n->sw, "ls%d-sw", (int)getpid()) < 0 ||
+        command("ip netns add %s", n->sw) ||
+        command("ip -n %s link add br0 type bridge", n->sw))
+        return -1;
+    return command("ip -n %s link set br0 up", n->sw);
+}
+
+// A host, its cable to the switch, its address and route, both ends shaped.
+static int add_host(struct net *n, int i)
+{
+    const char *h = n->name[i], *a = n->address[i];
+    snprintf(n->name[i], NET_NAME, "ls%d-%d", (int)getpid(), i);
+    snprintf(n->address[i], sizeof n->address[i], "10.77.0.%d", i + 1);
+    if (command("ip netns add %s", h) ||
+        command("ip -n %s link add eth0 type veth peer name port%d netns %s", h,
+                i, n->sw) ||
+        command("ip -n %s link set port%d master br0 up", n->sw, i) ||
+        command("ip -n %s link set lo up", h) ||
+        command("ip -n %s addr add %s/24 dev eth0", h, a) ||
+        command("ip -n %s link set eth0 up", h) ||
+        command("ip -n %s route replace %s dev eth0 proto kernel scope link "
+                "src %s congctl cubic",
+                h, net_subnet(), a) ||
+        command("tc -n %s qdisc add dev eth0 root tbf rate %s burst 256kb "
+                "latency 50ms",
+                h, n->rate))
+        return -1;
+    return command("tc -n %s qdisc add dev port%d root tbf rate %s burst 256kb "
+                   "latency 50ms",
+                   n->sw, i, n->rate);
+}
+
+int net_open(struct net **out, const char *text, int hosts)
+{
+    struct net *n = mem_alloc(1, sizeof *n);
+    if (!n || parse(n, text, hosts))
+        goto free_net;
+    if (geteuid()) {
+        fail("net=%s: needs root, to make network namespaces", text);
+        goto free_net;
+    }
+    net_sweep();
+    int rc = add_switch(n);
+    for (int i = 0; !rc && i < n->hosts; i++)
+        rc = add_host(n, i);
+    if (rc) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", fail_message());
+        net_close(&n);
+        return fail("%s", why);
+    }
+    *out = n;
+    return 0;
+free_net:
+    mem_free(n);
+    return -1;
+}
+
+void net_close(struct net **n)
+{
+    if (!*n)
+        return;
+    for (int i = 0; i < (*n)->hosts; i++)
+        if (*(*n)->name[i])
+            command("ip netns del %s", (*n)->name[i]);
+    if (*(*n)->sw)
+        command("ip netns del %s", (*n)->sw);
+    mem_free(*n);
+    *n = NULL;
+}

@@ -1,0 +1,139 @@
+// zmq.c - a worker's side of the hub: give a piece, get all.
+
+#include "cluster/zmq.h"
+
+#include "base/base.h"
+#include "cluster/hub.h"
+#include "cluster/link.h"
+
+#include <string.h>
+#include <zmq.h>
+
+struct meeting {
+    void *context;
+    struct link link;
+    uint64_t exchange; // the next one
+};
+
+static int meeting_open(struct cluster *c, const struct cluster_config *config)
+{
+    c->rank = config->rank;
+    c->world = config->world;
+    if (c->world < 1 || c->world > HUB_MAX_WORLD || c->rank < 0 ||
+        c->rank >= c->world)
+        return fail("cluster=zmq: rank=%d world=%d; try: 0 <= rank < world",
+                    c->rank, c->world);
+    if (!config->hub || !*config->hub)
+        return fail("cluster=zmq: nowhere to meet; try: hub=tcp://host:port of "
+                    "ps_server 0");
+    struct meeting *m = c->state = mem_alloc(1, sizeof *m);
+    if (!m)
+        return -1;
+    m->context = zmq_ctx_new();
+    return link_open(&m->link, m->context, config->hub,
+                     config->curve ? config->curve : "", c->timeout_s);
+}
+
+static int give(struct cluster *c, enum hub_kind kind, const void *in,
+                size_t bytes)
+{
+    struct meeting *m = c->state;
+    uint8_t head[HUB_HEAD];
+    struct hub_head h = {
+        .kind = (uint32_t)kind,
+        .rank = (uint32_t)c->rank,
+        .world = (uint32_t)c->world,
+        .timeout_ms = (uint32_t)(c->timeout_s * 1000) + 1,
+        .exchange = m->exchange,
+        .bytes = bytes,
+    };
+    hub_head_put(head, &h);
+    if (zmq_send(m->link.socket, head, HUB_HEAD, ZMQ_SNDMORE) < 0 ||
+        zmq_send(m->link.socket, in, bytes, 0) < 0)
+        return fail("hub %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
+    return 0;
+}
+
+// Wait until the hub has said something: a little longer than the deadline,
+// since the hub knows better who is missing. 0, or -1 after fail().
+static int wait_for_hub(struct cluster *c)
+{
+    struct meeting *m = c->state;
+    uint64_t end = now_ns() + (uint64_t)((c->timeout_s + 0.3) * 1e9);
+    for (;;) {
+        uint64_t now = now_ns();
+        if (now >= end)
+            return fail("hub %s: no answer within %.3g s; try: is it running?",
+                        m->link.endpoint, c->timeout_s);
+        zmq_pollitem_t items[] = {
+            {.socket = m->link.socket, .events = ZMQ_POLLIN},
+            {.socket = m->link.events, .events = ZMQ_POLLIN},
+        };
+        zmq_poll(items, 2, (long)((end - now) / 1000000) + 1);
+        if (items[0].revents)
+            return 0;
+        if (link_check(&m->link))
+            return -1;
+    }
+}
+
+static int read_answer(struct cluster *c, void *out, size_t bytes)
+{
+    struct meeting *m = c->state;
+    uint8_t head[HUB_HEAD];
+    struct hub_head h = {0};
+    zmq_msg_t data;
+    zmq_msg_init(&data);
+    int n = zmq_recv(m->link.socket, head, sizeof head, 0);
+    int got = zmq_msg_recv(&data, m->link.socket, 0);
+    int rc = -1;
+    size_t size = zmq_msg_size(&data);
+    if (n < 0 || got < 0)
+        fail("hub %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
+    else if (hub_head_get(&h, head, (size_t)n))
+        rc = -1;
+    else if (h.kind == HUB_ERROR)
+        fail("%.*s", (int)size, (const char *)zmq_msg_data(&data));
+    else if (h.kind != HUB_ALL || h.exchange != m->exchange || size != bytes)
+        fail("hub %s: an answer out of order", m->link.endpoint);
+    else
+        rc = 0;
+    if (!rc)
+        memcpy(out, zmq_msg_data(&data), bytes);
+    zmq_msg_close(&data);
+    return rc;
+}
+
+static int meeting_allgather(struct cluster *c, const void *in, void *out,
+                             size_t bytes)
+{
+    struct meeting *m = c->state;
+    if (bytes > HUB_MAX_BYTES)
+        return fail("hub: %zu bytes are too many for the control plane", bytes);
+    if (give(c, HUB_GIVE, in, bytes) || wait_for_hub(c) ||
+        read_answer(c, out, bytes * (size_t)c->world))
+        return -1;
+    m->exchange++;
+    return 0;
+}
+
+static void meeting_close(struct cluster *c)
+{
+    struct meeting *m = c->state;
+    if (!m)
+        return;
+    if (m->link.socket && link_is_up(&m->link))
+        (void)give(c, HUB_BYE, "", 0);
+    link_close(&m->link);
+    zmq_ctx_term(m->context);
+    mem_free(m);
+    c->state = NULL;
+}
+
+const struct cluster_ops cluster_zmq = {
+    .name = "zmq",
+    .help = "every worker talks to a hub: a parameter server, or the launcher",
+    .open = meeting_open,
+    .allgather = meeting_allgather,
+    .close = meeting_close,
+};

@@ -1,0 +1,10 @@
+// zmq.h - the control plane without MPI: every worker talks to a hub.
+
+#ifndef CLUSTER_ZMQ_H
+#define CLUSTER_ZMQ_H
+
+#include "cluster/cluster.h"
+
+extern const struct cluster_ops cluster_zmq;
+
+#endif

@@ -1,0 +1,122 @@
+// config.h - every setting of a run: one struct, one table of keys.
+//
+// A run is described by an INI file and key=value words; the last word wins.
+// The table (keys.c) gives each key its type, range, default, unit and help
+// line; parsing, --help, run.json and the handshake text are loops over it.
+
+#ifndef CONFIG_CONFIG_H
+#define CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
+
+enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
+enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
+
+// Numbers left at 0 (layers, heads, channels, context, vocab_size) come from
+// the preset or the data.
+struct run {
+    // model
+    char model[CONFIG_WORD];
+    int layers, heads, channels, context, vocab_size;
+    double dropout;
+    char init[CONFIG_PATH]; // "random", or a checkpoint file
+
+    // data
+    char data[CONFIG_PATH], vocab[CONFIG_PATH];
+    int symbols; // enum data_symbols
+    double val_fraction;
+
+    // training
+    int batch, accum, steps;
+    double epochs;           // if > 0 it sets steps
+    int optimizer, schedule; // enum optim_kind, schedule_kind
+    double lr, min_lr;
+    int warmup;
+    double beta1, beta2, eps, weight_decay, momentum, clip;
+    int precision;     // enum precision
+    double loss_scale; // 0: dynamic; else this constant
+    int64_t seed;
+    int threads; // a worker; 0: this worker's share of the cores
+    int tf32;    // bool: cuda, fp32: products may round to TF32
+
+    // what it leaves behind
+    char out[CONFIG_PATH];
+    char resume[CONFIG_PATH]; // "", "auto", or a checkpoint folder
+    int log, eval, eval_batches, save, keep, verify; // steps; 0: never
+    int trace;                               // enum trace
+    double samples;                          // of utilisation, a second
+    int tensorboard;                         // bool
+
+    // who trains together
+    char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
+    int workers;     // lockstep starts so many
+    int rank, world; // a worker started by hand; -1, 0: from the launcher
+    char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
+    char straggler[CONFIG_WORD]; // RANK:FACTOR, "" for none
+    char net[CONFIG_WORD];       // RATE[,hosts=N]: emulated links; "" for none
+    double timeout;              // s, of every wait
+
+    // keys of the backends, handed on as struct opts: text by key
+    char sync_opts[CONFIG_PATH]; // "wire=fp16,bucket_mb=25": only those set
+};
+
+// Every key at its default.
+void config_defaults(struct run *r);
+
+// Set one key from text. 0, or -1 after fail(): unknown key (names the nearest
+// known one), not a number, out of range (names the range).
+int config_set(struct run *r, const char *key, const char *value);
+
+// Apply words in order: "key=value", or the path of an INI file (a word without
+// '='). 0, or -1 after fail().
+int config_parse(struct run *r, int nwords, char *const *words);
+
+// What only makes sense together (warmup <= steps, min_lr <= lr, ...).
+int config_check(const struct run *r);
+
+// Every key with unit, default, allowed values and one line of help.
+void config_help(FILE *f);
+
+// Call fn with every key and its value as text, in table order.
+// `shared` is true for keys that all workers must agree on.
+typedef void config_visit(void *ctx, const char *key, const char *value,
+                          bool is_number, bool shared);
+void config_each(const struct run *r, config_visit *fn, void *ctx);
+
+// ---- opts: the settings of one backend
+
+struct opts;
+
+// Parse "key=value,key=value". 0, or -1 after fail().
+int opts_open(struct opts **o, const char *text);
+void opts_close(struct opts **o);
+
+// The key's value, or `otherwise` where it was not given. -1 after fail() when
+// it is given and not a number in [min, max], or not one of the words (a
+// NULL-terminated list; *out is the index).
+int opts_int(struct opts *o, const char *key, long otherwise, long min,
+             long max, long *out);
+int opts_number(struct opts *o, const char *key, double otherwise, double min,
+                double max, double *out);
+int opts_word(struct opts *o, const char *key, int otherwise,
+              const char *const *words, int *out);
+const char *opts_text(struct opts *o, const char *key, const char *otherwise);
+
+// -1 after fail() that names a key which was given but that nobody read:
+// `who` does not have it.
+int opts_unread(const struct opts *o, const char *who);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,9 @@
+lockstep_library(config
+  FILES core/config/config.c core/config/help.c core/config/ini.c
+        core/config/keys.c core/config/opts.c core/config/suggest.c
+        core/config/value.c
+  LINKS base PkgConfig::INIH)
+lockstep_test(config LINKS config)
+if(COMMAND lockstep_fuzz)
+  lockstep_fuzz(ini LINKS config)
+endif()

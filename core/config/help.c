@@ -1,0 +1,58 @@
+// help.c - every key as a page of text, from the table.
+
+#include "config/config.h"
+
+#include "config/keys.h"
+#include "config/value.h"
+
+#include <string.h>
+
+// What may stand after '='.
+static void allowed(const struct key *k, char out[96])
+{
+    char min[32], max[32];
+    size_t at = 0;
+    out[0] = '\0';
+    if (k->type <= KEY_NUMBER) {
+        snprintf(out, 96, "%s..%s", value_text(min, k->min),
+                 value_text(max, k->max));
+    } else if (k->words) {
+        for (int i = 0; k->words[i]; i++)
+            at += (size_t)snprintf(out + at, 96 - at, "%s%s", i ? "|" : "",
+                                   k->words[i]);
+    } else {
+        snprintf(out, 96, "%s", k->unit ? k->unit : "text");
+    }
+}
+
+// The default, with what 0 stands for.
+static void usual(const struct key *k, char out[64])
+{
+    bool zero = k->zero && strcmp(k->value, "0") == 0;
+    snprintf(out, 64, "%s", zero ? k->zero : k->value[0] ? k->value : "-");
+}
+
+void config_help(FILE *f)
+{
+    const char *group = "";
+    fprintf(f, "Settings are key=value words, or lines of an INI file; the "
+               "last word wins.\n");
+    for (int i = 0; i < key_count; i++) {
+        const struct key *k = &key_table[i];
+        char values[96], value[64];
+        allowed(k, values);
+        usual(k, value);
+        if (strcmp(k->group, group) != 0)
+            fprintf(f, "\n%-18s%-15s%-32s%s\n", k->group, "default", "allowed",
+                    "what it is");
+        group = k->group;
+        bool unit = k->unit && k->type <= KEY_NUMBER;
+        size_t used = strlen(values) + (unit ? strlen(k->unit) + 1 : 0);
+        fprintf(f, "  %-15s %-14s %s%s%s%*s%s", k->name, value, values,
+                unit ? " " : "", unit ? k->unit : "",
+                used < 31 ? (int)(32 - used) : 1, "", k->help);
+        if (k->zero)
+            fprintf(f, " (0: %s)", k->zero);
+        fprintf(f, "\n");
+    }
+}

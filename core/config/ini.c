@@ -1,0 +1,116 @@
+// ini.c - words and INI files into a run. inih cuts lines into keys and values.
+//
+// Sections are for the reader's eye: keys are unique without them. inih reads
+// 200 bytes a line and would cut a longer one in two without a word, and take
+// an indented line for more of the value above, so lines pass through here.
+
+#include "config/config.h"
+
+#include "base/base.h"
+#include "config/ini.h"
+
+#include <errno.h>
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INI_LARGEST = 1 << 20 };
+
+struct source {
+    struct run *run;
+    const char *name, *at, *end; // the text not yet read
+    int line;                    // the last one handed out
+    char error[512];             // the first; "" while all is well
+};
+
+static void keep_error(struct source *s)
+{
+    if (s->error[0] == '\0')
+        snprintf(s->error, sizeof s->error, "%s:%d: %s", s->name, s->line,
+                 fail_message());
+}
+
+// inih's fgets(): the next line without its indent, NULL at the end.
+static char *next_line(char *out, int size, void *ctx)
+{
+    struct source *s = ctx;
+    if (s->at == s->end || s->error[0])
+        return NULL;
+    s->line++;
+    while (s->at < s->end && (*s->at == ' ' || *s->at == '\t'))
+        s->at++;
+    const char *newline = memchr(s->at, '\n', (size_t)(s->end - s->at));
+    size_t n = (size_t)((newline ? newline + 1 : s->end) - s->at);
+    if (n >= (size_t)size) {
+        fail("a line of %zu characters, at most %d fit", n, size - 2);
+        keep_error(s);
+        return NULL;
+    }
+    memcpy(out, s->at, n);
+    out[n] = '\0';
+    s->at += n;
+    return out;
+}
+
+static int take(void *ctx, const char *section, const char *key,
+                const char *value)
+{
+    (void)section;
+    struct source *s = ctx;
+    if (config_set(s->run, key, value))
+        keep_error(s);
+    return s->error[0] == '\0';
+}
+
+int config_ini(struct run *r, const char *name, const char *text, size_t n)
+{
+    struct source s = {.run = r, .name = name, .at = text, .end = text + n};
+    if (memchr(text, '\0', n))
+        return fail("%s: a zero byte; not a text file", name);
+    int bad_line = ini_parse_stream(next_line, &s, take, &s);
+    if (s.error[0])
+        return fail("%s", s.error);
+    if (bad_line != 0)
+        return fail("%s:%d: want key=value, [section] or # comment", name,
+                    bad_line);
+    return 0;
+}
+
+static int read_file(struct run *r, const char *path)
+{
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return fail("%s: %s; want key=value or the path of an INI file", path,
+                    strerror(errno));
+    int err = -1;
+    char *text = mem_alloc(INI_LARGEST, 1);
+    if (text) {
+        size_t n = fread(text, 1, INI_LARGEST, f);
+        if (ferror(f))
+            fail("%s: %s", path, strerror(errno));
+        else if (n == INI_LARGEST)
+            fail("%s: larger than 1 MiB; not an INI file of settings", path);
+        else
+            err = config_ini(r, path, text, n);
+    }
+    mem_free(text);
+    fclose(f);
+    return err;
+}
+
+int config_parse(struct run *r, int nwords, char *const *words)
+{
+    for (int i = 0; i < nwords; i++) {
+        const char *equals = strchr(words[i], '=');
+        char key[CONFIG_WORD];
+        if (!equals) {
+            if (read_file(r, words[i]))
+                return -1;
+            continue;
+        }
+        snprintf(key, sizeof key, "%.*s", (int)(equals - words[i]), words[i]);
+        if (config_set(r, key, equals + 1))
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,228 @@
+// keys.c - the table of every key, in the order of --help and run.json.
+//
+// An empty default means none. The order of a choice's words is that of the
+// enum named beside it. Keys of the backends are rows too: typed and checked
+// here, read by their backend.
+
+#include "config/keys.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define AT(member)   offsetof(struct run, member)
+#define WORDS(...)   ((const char *const[]){__VA_ARGS__, NULL})
+#define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
+#define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
+
+// RANK:FACTOR, two numbers, the factor at least 1.
+static int check_straggler(const char *key, const char *value)
+{
+    if (value[0] == '\0')
+        return 0;
+    char *end;
+    long rank = strtol(value, &end, 10);
+    double factor = *end == ':' ? strtod(end + 1, &end) : 0;
+    if (*end != '\0' || rank < 0 || rank >= 4096 || !(factor >= 1) ||
+        factor > 1000)
+        return fail("%s=%s: want RANK:FACTOR, the factor 1 .. 1000, as in 1:2",
+                    key, value);
+    return 0;
+}
+
+// bsp, asp, or ssp:K with a whole K >= 0.
+static int check_consistency(const char *key, const char *value)
+{
+    if (strcmp(value, "bsp") == 0 || strcmp(value, "asp") == 0)
+        return 0;
+    bool ssp = strncmp(value, "ssp:", 4) == 0;
+    size_t digits = ssp ? strspn(value + 4, "0123456789") : 0;
+    if (digits == 0 || digits > 6 || value[4 + digits] != '\0')
+        return fail("%s=%s: want bsp, asp or ssp:K, as in ssp:3", key, value);
+    return 0;
+}
+
+// "random" or a name; what a file holds is its reader's business.
+static int check_not_empty(const char *key, const char *value)
+{
+    return value[0] ? 0 : fail("%s=: empty", key);
+}
+
+// clang-format off
+const struct key key_table[] = {
+{"model", "model", "micro", KEY_WORD, AT(model), .check = check_not_empty,
+ .help = "preset: nano micro baby gpt2 gpt2-medium gpt2-large gpt2-xl slides"},
+{"model", "layers", "0", KEY_INT, AT(layers), 1, 1024, "preset",
+ .unit = "blocks", .help = "transformer blocks"},
+{"model", "heads", "0", KEY_INT, AT(heads), 1, 1024, "preset",
+ .unit = "heads", .help = "attention heads; must divide channels"},
+{"model", "channels", "0", KEY_INT, AT(channels), 1, 65536, "preset",
+ .unit = "numbers", .help = "width of the residual stream"},
+{"model", "context", "0", KEY_INT, AT(context), 1, 65536, "preset",
+ .unit = "tokens", .help = "length of a sequence, and of the position table"},
+{"model", "vocab_size", "0", KEY_INT, AT(vocab_size), 2, 1 << 20, "data",
+ .unit = "symbols", .help = "rows of the token table; at least the data's"},
+{"model", "dropout", "0", KEY_NUMBER, AT(dropout), 0, 0.99,
+ .unit = "rate", .help = "share of activations dropped in training"},
+{"model", "init", "random", KEY_TEXT, AT(init), .check = check_not_empty,
+ .local = true, .unit = "path",
+ .help = "random, or a safetensors or llm.c checkpoint to start from"},
+{"model", "precision", "fp32", KEY_CHOICE, AT(precision), // enum precision
+ .words = NUM_FORMATS, .help = "of weights and activations while computing"},
+
+{"data", "data", "", KEY_TEXT, AT(data), .local = true, .unit = "path",
+ .help = "text, a .bin shard, a folder of train.bin and val.bin; "
+         "none: the C headers in /usr/include"},
+{"data", "symbols", "bytes", KEY_CHOICE, AT(symbols), // enum data_symbols
+ .words = WORDS("bytes", "chars"), .help = "what a token of a text is"},
+{"data", "vocab", "", KEY_TEXT, AT(vocab), .local = true, .unit = "path",
+ .help = "GPT-2's vocab.bpe: tokens of a text are its byte pairs instead"},
+{"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
+ .unit = "share", .help = "of the text, from its end, held out; 0 for none"},
+
+{"training", "batch", "8", KEY_INT, AT(batch), 1, 65536,
+ .unit = "sequences", .help = "of one worker in one micro-batch"},
+{"training", "accum", "1", KEY_INT, AT(accum), 1, 65536,
+ .unit = "micro-batches", .help = "gradients added up before a step"},
+{"training", "steps", "1000", KEY_INT, AT(steps), 1, 1e9,
+ .unit = "steps", .help = "updates of the parameters"},
+{"training", "epochs", "0", KEY_NUMBER, AT(epochs), 1e-6, 1e6, "use steps",
+ .unit = "passes", .help = "over the training text; sets steps"},
+{"training", "seed", "1", KEY_INT64, AT(seed), 0, 0x1p53 - 1,
+ .help = "of initial weights, order of batches and dropout"},
+{"training", "threads", "0", KEY_INT, AT(threads), 1, 4096, "share of cores",
+ .local = true, .unit = "threads", .help = "of one worker"},
+{"training", "tf32", "0", KEY_INT, AT(tf32), 0, 1,
+ .help = "cuda, fp32: 1 lets products round their factors to TF32"},
+
+{"optimizer", "optimizer", "adamw", KEY_CHOICE, AT(optimizer), // optim_kind
+ .words = WORDS("adamw", "sgd"), .help = "the update rule"},
+{"optimizer", "lr", "0.002", KEY_NUMBER, AT(lr), 1e-12, 100,
+ .unit = "per step", .help = "peak learning rate"},
+{"optimizer", "min_lr", "0.0001", KEY_NUMBER, AT(min_lr), 0, 100,
+ .unit = "per step", .help = "learning rate of the last step"},
+{"optimizer", "warmup", "50", KEY_INT, AT(warmup), 0, 1e9,
+ .unit = "steps", .help = "linear rise to lr"},
+{"optimizer", "schedule", "cosine", KEY_CHOICE, AT(schedule), // schedule_kind
+ .words = WORDS("constant", "cosine", "linear"), .help = "from lr to min_lr"},
+{"optimizer", "beta1", "0.9", KEY_NUMBER, AT(beta1), 0, 0.999999,
+ .help = "adamw: decay of the mean gradient"},
+{"optimizer", "beta2", "0.95", KEY_NUMBER, AT(beta2), 0, 0.999999,
+ .help = "adamw: decay of the mean square"},
+{"optimizer", "eps", "1e-8", KEY_NUMBER, AT(eps), 1e-16, 1,
+ .help = "adamw: added to the root of the mean square"},
+{"optimizer", "weight_decay", "0.1", KEY_NUMBER, AT(weight_decay), 0, 10,
+ .unit = "per step", .help = "of matrices, times the learning rate"},
+{"optimizer", "momentum", "0.9", KEY_NUMBER, AT(momentum), 0, 0.999999,
+ .help = "sgd: decay of the velocity"},
+{"optimizer", "clip", "1", KEY_NUMBER, AT(clip), 1e-9, 1e9, "none",
+ .unit = "norm", .help = "largest norm of the whole gradient"},
+{"optimizer", "loss_scale", "0", KEY_NUMBER, AT(loss_scale), 1, 1 << 24,
+ "dynamic", .unit = "factor", .help = "of fp16 gradients on their way back"},
+
+{"output", "out", "", KEY_TEXT, AT(out), .local = true, .unit = "path",
+ .help = "folder for run.json, steps.csv, summary.json and checkpoints"},
+{"output", "log", "10", KEY_INT, AT(log), 1, 1e9, "never", .local = true,
+ .unit = "steps", .help = "between lines of the log"},
+{"output", "eval", "100", KEY_INT, AT(eval), 1, 1e9, "never",
+ .unit = "steps", .help = "between looks at the validation loss"},
+{"output", "eval_batches", "20", KEY_INT, AT(eval_batches), 1, 1e9, "all",
+ .unit = "batches", .help = "of one look, each worker"},
+{"output", "save", "0", KEY_INT, AT(save), 1, 1e9, "never",
+ .unit = "steps", .help = "between checkpoints; also one at the end"},
+{"output", "keep", "2", KEY_INT, AT(keep), 1, 1e9, "all",
+ .unit = "checkpoints", .help = "the newest that are kept"},
+{"output", "verify", "0", KEY_INT, AT(verify), 1, 1e9, "never",
+ .unit = "steps", .help = "between looks whether all workers' parameters are "
+                          "the same to the bit"},
+{"output", "resume", "", KEY_TEXT, AT(resume), .local = true, .unit = "path",
+ .help = "auto: the newest checkpoint in out, if any; or a checkpoint folder"},
+{"output", "trace", "on", KEY_CHOICE, AT(trace), // enum trace
+ .words = WORDS("off", "on", "hta"), .local = true,
+ .help = "record who did what when: trace.json; hta: also for that tool"},
+{"output", "samples", "10", KEY_NUMBER, AT(samples), 0.1, 1000, "never",
+ .local = true, .unit = "per second", .help = "of utilisation: util.csv"},
+{"output", "tensorboard", "0", KEY_INT, AT(tensorboard), 0, 1, .local = true,
+ .help = "1: also event files for TensorBoard"},
+
+{"cluster", "sync", "local", KEY_WORD, AT(sync),
+ .words = WORDS("local", "sps", "dps", "allreduce", "ring"),
+ .help = "how workers agree on the next parameters"},
+{"cluster", "workers", "1", KEY_INT, AT(workers), 1, 4096,
+ .unit = "processes", .help = "that lockstep starts"},
+{"cluster", "device", "cpu", KEY_WORD, AT(device),
+ .words = WORDS("cpu", "cuda"), .help = "where a worker computes"},
+{"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,
+ .words = WORDS("auto", "local", "mpi", "zmq"),
+ .help = "control plane; auto: as sync and the launcher need"},
+{"cluster", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true,
+ .help = "of a worker started by hand; -1: from the launcher"},
+{"cluster", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
+ .local = true, .unit = "workers", .help = "for a worker started by hand"},
+{"cluster", "hub", "", KEY_TEXT, AT(hub), .local = true, .unit = "endpoint",
+ .help = "cluster=zmq: where the workers meet, tcp://host:port"},
+{"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
+ .help = "an mpirun hostfile: spread the job over these hosts"},
+{"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .unit = "path",
+ .help = "folder of CURVE keys (lockstep keys): encrypt and authenticate"},
+{"cluster", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
+ .local = true, .unit = "s", .help = "longest wait for anybody"},
+{"cluster", "straggler", "", KEY_WORD, AT(straggler), .local = true,
+ .check = check_straggler, .help = "RANK:FACTOR slows one worker on purpose"},
+{"cluster", "net", "", KEY_WORD, AT(net), .local = true,
+ .help = "RATE[,hosts=N], as 1gbit: each worker and server on an emulated "
+         "host behind links of that rate; needs root"},
+
+{"backend", "wire", "fp32", KEY_WORD, KEY_IN_OPTS, .words = WIRE_FORMATS,
+ .help = "number format of gradients on their way"},
+{"backend", "overlap", "1", KEY_INT, KEY_IN_OPTS, 0, 1,
+ .help = "send a bucket while backward still runs; 0: all at its end"},
+{"backend", "staging", "auto", KEY_WORD, KEY_IN_OPTS,
+ .words = WORDS("auto", "always"),
+ .help = "host copies of a GPU's vectors; always: on the CPU, too, for tests"},
+{"backend", "bucket_mb", "25", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+ .unit = "MiB", .help = "gradients that travel together"},
+{"backend", "first_bucket_mb", "1", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+ .unit = "MiB", .help = "of the bucket that backward fills first"},
+{"backend", "fusion_mb", "16", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+ .unit = "MiB", .help = "ring: buckets joined up to this size"},
+{"backend", "slice_kb", "1024", KEY_INT, KEY_IN_OPTS, 1, 1 << 20,
+ .unit = "KiB", .help = "pieces that are pipelined; ring: 256 by default"},
+{"backend", "servers", "", KEY_TEXT, KEY_IN_OPTS, .local = true,
+ .help = "sps, dps: how many to start, or their endpoints, tcp://a:p,.."},
+{"backend", "server_threads", "1", KEY_INT, KEY_IN_OPTS, 1, 1024,
+ .local = true, .unit = "threads", .help = "sps, dps: that add and update"},
+{"backend", "consistency", "bsp", KEY_WORD, KEY_IN_OPTS,
+ .check = check_consistency, .help = "sps, dps: bsp, ssp:K or asp"},
+{"backend", "backup", "0", KEY_INT, KEY_IN_OPTS, 0, 4095,
+ .unit = "workers", .help = "sps, dps: a step leaves out so many late ones"},
+{"backend", "update", "server", KEY_WORD, KEY_IN_OPTS,
+  .words = WORDS("server", "worker"),
+ .help = "sps, dps: who runs the rule; a 16-bit wire: worker by default"},
+{"backend", "elastic", "0", KEY_INT, KEY_IN_OPTS, 0, 1,
+ .help = "sps, dps: go on without a worker that died"},
+{"backend", "priority", "1", KEY_INT, KEY_IN_OPTS, 0, 1,
+ .help = "sps, dps: what the next forward needs first goes first"},
+{"backend", "transport", "auto", KEY_WORD, KEY_IN_OPTS,
+ .words = WORDS("auto", "tcp", "shm"),
+ .help = "ring: sockets or shared memory; auto: memory on one host"},
+{"backend", "iface", "", KEY_WORD, KEY_IN_OPTS, .local = true,
+ .help = "network interface to listen on; none: loopback"},
+{"backend", "inject", "", KEY_TEXT, KEY_IN_OPTS, .local = true,
+ .help = "for tests: delay:STEP:MS, or fail, kill, nan, inf:STEP"},
+{"backend", "inject_rank", "0", KEY_INT, KEY_IN_OPTS, 0, 4095, .local = true,
+ .help = "the rank that inject hits"},
+};
+// clang-format on
+
+const int key_count = sizeof key_table / sizeof *key_table;
+
+const struct key *key_find(const char *name)
+{
+    for (int i = 0; i < key_count; i++) {
+        if (strcmp(key_table[i].name, name) == 0)
+            return &key_table[i];
+    }
+    return NULL;
+}

@@ -1,0 +1,73 @@
+// value.c - numbers and words out of text, strictly.
+
+#include "config/value.h"
+
+#include "base/base.h"
+#include "config/suggest.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// strtod() takes "nan", "inf", "0x1p3" and leading blanks; a setting does not.
+static bool plain(const char *text)
+{
+    size_t n = strlen(text);
+    return n > 0 && n < 64 && strspn(text, "+-.0123456789eE") == n;
+}
+
+int value_real(const char *text, double *out)
+{
+    if (!plain(text))
+        return -1;
+    char *end;
+    double x = strtod(text, &end);
+    if (end == text || *end != '\0')
+        return -1;
+    *out = x;
+    return 0;
+}
+
+int value_whole(const char *text, int64_t *out)
+{
+    if (!plain(text))
+        return -1;
+    char *end;
+    errno = 0;
+    long long n = strtoll(text, &end, 10);
+    if (end != text && *end == '\0' && errno == 0) {
+        *out = n;
+        return 0;
+    }
+    double x;
+    if (value_real(text, &x) || !(fabs(x) <= 0x1p53) || x != floor(x))
+        return -1;
+    *out = (int64_t)x;
+    return 0;
+}
+
+int value_word(const char *key, const char *text, const char *const *words)
+{
+    char list[256] = "";
+    int n = 0;
+    for (; words[n]; n++) {
+        if (strcmp(words[n], text) == 0)
+            return n;
+        size_t at = strlen(list);
+        snprintf(list + at, sizeof list - at, "%s%s", n ? ", " : "", words[n]);
+    }
+    return fail("%s=%s: not one of %s; try: %s=%s", key, text, list, key,
+                suggest_nearest(text, words, n));
+}
+
+char *value_text(char buf[32], double x)
+{
+    char text[32] = "";
+    for (int digits = 6; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, x);
+        if (strtod(text, NULL) == x)
+            break;
+    }
+    return memcpy(buf, text, sizeof text);
+}

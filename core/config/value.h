@@ -1,0 +1,21 @@
+// value.h - text to numbers and words, and back, with nothing let through:
+// no blanks, no trailing letters, no hexadecimal, no infinity.
+
+#ifndef CONFIG_VALUE_H
+#define CONFIG_VALUE_H
+
+#include <stdint.h>
+
+// 0, or -1 (without fail(): the caller knows the range to name). A whole
+// number may be written 1e6.
+int value_whole(const char *text, int64_t *out);
+int value_real(const char *text, double *out);
+
+// Index of `text` in the NULL-terminated words, or -1 after fail() that names
+// them and the nearest.
+int value_word(const char *key, const char *text, const char *const *words);
+
+// The shortest decimal that reads back as x. Writes into buf, returns buf.
+char *value_text(char buf[32], double x);
+
+#endif

@@ -1,0 +1,182 @@
+// bpe_encode.c - the tokens of a text, word by word.
+//
+// A word is a list of tokens, and a heap holds the pairs that can be joined,
+// the earliest line of the table on top, the leftmost first among equals. What
+// a joined token joins to stands later in the table than itself, so taking them
+// from the heap one by one gives what OpenAI's loop gives, "find the earliest
+// pair, join it everywhere", but in n log n: a megabyte without a blank is one
+// word. Texts repeat their words, so short ones are kept.
+
+#include "data/bpe.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+enum {
+    KEPT_FEWEST = 16,
+    KEPT_MOST = 1 << 15,
+    KEPT_BYTES = 22,
+    KEPT_TOKENS = 12,
+    ROOM_FIRST = 1024,
+    POSITION_BITS = 40, // of a heap entry, below the joined token
+};
+
+struct kept {
+    uint8_t n, tokens; // bytes, tokens; n = 0: nothing here
+    char word[KEPT_BYTES];
+    uint16_t token[KEPT_TOKENS];
+};
+
+struct node {
+    uint32_t token; // BPE_NONE: joined to the one before
+    uint32_t before, after;
+};
+
+struct encoder {
+    const struct bpe *bpe;
+    struct kept *kept; // (kept_n), by hash
+    size_t kept_n;
+    struct node *nodes;
+    uint64_t *heap; // joined token << POSITION_BITS | position of its left half
+    size_t room;    // bytes of a word that nodes and heap are made for
+    size_t heap_n;
+};
+
+static void push(struct encoder *e, uint64_t entry)
+{
+    size_t i = e->heap_n++;
+    for (; i > 0 && entry < e->heap[(i - 1) / 2]; i = (i - 1) / 2)
+        e->heap[i] = e->heap[(i - 1) / 2];
+    e->heap[i] = entry;
+}
+
+static uint64_t pop(struct encoder *e)
+{
+    uint64_t top = e->heap[0], last = e->heap[--e->heap_n];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < e->heap_n; i = child) {
+        if (child + 1 < e->heap_n && e->heap[child + 1] < e->heap[child])
+            child++;
+        if (last <= e->heap[child])
+            break;
+        e->heap[i] = e->heap[child];
+    }
+    e->heap[i] = last;
+    return top;
+}
+
+// What the token at `at` joins to with the one after it, or BPE_NONE.
+static uint32_t joined(const struct encoder *e, uint32_t at)
+{
+    const struct node *left = &e->nodes[at];
+    if (left->token == BPE_NONE || left->after == BPE_NONE)
+        return BPE_NONE;
+    return bpe_join(e->bpe, left->token, e->nodes[left->after].token);
+}
+
+static void offer(struct encoder *e, uint32_t at)
+{
+    uint32_t token = joined(e, at);
+    if (token != BPE_NONE)
+        push(e, (uint64_t)token << POSITION_BITS | at);
+}
+
+static void join(struct encoder *e, uint32_t at, uint32_t token)
+{
+    struct node *left = &e->nodes[at], *right = &e->nodes[left->after];
+    left->token = token;
+    left->after = right->after;
+    right->token = BPE_NONE;
+    if (left->after != BPE_NONE) {
+        e->nodes[left->after].before = at;
+        offer(e, at);
+    }
+    if (left->before != BPE_NONE)
+        offer(e, left->before);
+}
+
+// A word of n bytes makes n - 1 entries, and each join takes at least one and
+// makes at most two.
+static int make_room(struct encoder *e, size_t n)
+{
+    if (n <= e->room)
+        return 0;
+    if (n >= BPE_NONE)
+        return fail("text: a word of %zu bytes; try: symbols=bytes", n);
+    size_t room = e->room ? e->room : ROOM_FIRST;
+    while (room < n)
+        room *= 2;
+    mem_free(e->nodes);
+    mem_free(e->heap);
+    e->room = 0;
+    e->nodes = mem_alloc(room, sizeof *e->nodes);
+    e->heap = mem_alloc(room, 2 * sizeof *e->heap);
+    if (!e->nodes || !e->heap)
+        return -1;
+    e->room = room;
+    return 0;
+}
+
+static long encode_word(struct encoder *e, const unsigned char *s, size_t n,
+                        uint16_t *out)
+{
+    if (make_room(e, n))
+        return -1;
+    for (uint32_t i = 0; i < n; i++)
+        e->nodes[i] =
+            (struct node){bpe_byte(e->bpe, s[i]), i ? i - 1 : BPE_NONE,
+                          i + 1 < n ? i + 1 : BPE_NONE};
+    for (uint32_t i = 0; i < n; i++)
+        offer(e, i);
+    while (e->heap_n > 0) {
+        uint64_t entry = pop(e);
+        uint32_t at = (uint32_t)entry;
+        uint32_t token = (uint32_t)(entry >> POSITION_BITS);
+        if (joined(e, at) == token) // not one whose halves have gone
+            join(e, at, token);
+    }
+    long count = 0;
+    for (uint32_t at = 0; at != BPE_NONE; at = e->nodes[at].after)
+        out[count++] = (uint16_t)e->nodes[at].token;
+    return count;
+}
+
+static long look_up(struct encoder *e, const unsigned char *s, size_t n,
+                    uint16_t *out)
+{
+    if (n > KEPT_BYTES)
+        return encode_word(e, s, n, out);
+    struct kept *k = &e->kept[hash_bytes(s, n) % e->kept_n];
+    if (k->n != n || memcmp(k->word, s, n)) {
+        long count = encode_word(e, s, n, out);
+        if (count < 0 || count > KEPT_TOKENS)
+            return count;
+        k->n = (uint8_t)n;
+        k->tokens = (uint8_t)count;
+        memcpy(k->word, s, n);
+        memcpy(k->token, out, (size_t)count * sizeof *out);
+    }
+    memcpy(out, k->token, k->tokens * sizeof *out);
+    return k->tokens;
+}
+
+long bpe_encode(const struct bpe *b, const char *text, size_t n, uint16_t *out)
+{
+    struct encoder e = {.bpe = b, .kept_n = KEPT_FEWEST};
+    while (e.kept_n < KEPT_MOST && e.kept_n < n / 8)
+        e.kept_n *= 2;
+    e.kept = mem_alloc(e.kept_n, sizeof *e.kept);
+    long count = e.kept ? 0 : -1;
+    const unsigned char *s = (const unsigned char *)text;
+    for (size_t at = 0; at < n && count >= 0;) {
+        size_t len = bpe_word(s + at, n - at);
+        long more = look_up(&e, s + at, len, out + count);
+        count = more < 0 ? -1 : count + more;
+        at += len;
+    }
+    mem_free(e.kept);
+    mem_free(e.nodes);
+    mem_free(e.heap);
+    return count;
+}

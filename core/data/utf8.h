@@ -1,0 +1,46 @@
+// utf8.h - code points of any bytes, none of them lost.
+//
+// A byte that is not part of valid UTF-8 becomes U+DC80..U+DCFF, as Python's
+// "surrogateescape" has it: no valid text holds these, so they lead back to the
+// byte.
+
+#ifndef DATA_UTF8_H
+#define DATA_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <utf8proc.h>
+
+enum { UTF8_LOST = 0xdc00, UTF8_END = 0x110000 };
+
+// The first code point of n > 0 bytes; returns how many bytes it takes.
+static inline size_t utf8_next(const unsigned char *s, size_t n, uint32_t *code)
+{
+    if (s[0] < 0x80) {
+        *code = s[0];
+        return 1;
+    }
+    utf8proc_int32_t c;
+    utf8proc_ssize_t len =
+        utf8proc_iterate(s, n < 4 ? (utf8proc_ssize_t)n : 4, &c);
+    if (len <= 0) {
+        *code = UTF8_LOST + s[0];
+        return 1;
+    }
+    *code = (uint32_t)c;
+    return (size_t)len;
+}
+
+// The bytes of a code point; returns how many.
+static inline size_t utf8_put(uint32_t code, char out[4])
+{
+    if (code >= UTF8_LOST + 0x80 && code < UTF8_LOST + 0x100) {
+        out[0] = (char)(unsigned char)(code - UTF8_LOST);
+        return 1;
+    }
+    return (size_t)utf8proc_encode_char((utf8proc_int32_t)code,
+                                        (utf8proc_uint8_t *)out);
+}
+
+#endif

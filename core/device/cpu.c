@@ -1,0 +1,215 @@
+// cpu.c - the device that every machine has: host memory and vector.c.
+//
+// Its queues are the calling thread: work is done when it was asked for, and an
+// event is a reading of the clock.
+
+#include "device/device.h"
+#include "device/shared.h"
+#include "device/vector.h"
+
+#include "base/base.h"
+
+#include <string.h>
+#include <unistd.h>
+
+struct block { // shared memory that is not freed yet
+    void *at;
+    struct shared_name name;
+    struct block *next;
+};
+
+static int cpu_open(struct device *d)
+{
+    (void)d;
+    return 0;
+}
+
+static void *cpu_alloc(struct device *d, size_t n, size_t size)
+{
+    (void)d;
+    return mem_alloc(n, size);
+}
+
+static void *cpu_alloc_shared(struct device *d, size_t n, size_t size)
+{
+    size_t bytes;
+    struct block *b = mem_alloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    if (__builtin_mul_overflow(n, size, &bytes))
+        fail("memory: %zu objects of %zu bytes are too many", n, size);
+    else
+        b->at = shared_alloc(bytes, &b->name);
+    if (!b->at) {
+        mem_free(b);
+        return NULL;
+    }
+    b->next = d->blocks;
+    d->blocks = b;
+    return b->at;
+}
+
+static bool cpu_shared(const struct device *d, const void *p,
+                       struct shared_name *name)
+{
+    for (const struct block *b = d->blocks; b; b = b->next)
+        if (b->at == p) {
+            *name = b->name;
+            return true;
+        }
+    return false;
+}
+
+static void cpu_free(struct device *d, void *p)
+{
+    struct block **at = &d->blocks, *b;
+    while (*at && (*at)->at != p)
+        at = &(*at)->next;
+    if (!p || !*at) {
+        mem_free(p);
+        return;
+    }
+    b = *at;
+    *at = b->next;
+    shared_free(b->at, &b->name);
+    mem_free(b);
+}
+
+static void cpu_close(struct device *d)
+{
+    for (struct block *b; (b = d->blocks);)
+        cpu_free(d, b->at);
+}
+
+static int cpu_copy(struct device *d, enum device_queue q, void *dst,
+                    const void *src, size_t bytes)
+{
+    (void)d, (void)q;
+    memmove(dst, src, bytes);
+    return 0;
+}
+
+static int cpu_cast(struct device *d, enum device_queue q, void *dst,
+                    enum dtype to, const void *src, enum dtype from,
+                    float scale, size_t n)
+{
+    (void)d, (void)q;
+    if (scale == 1.0f)
+        vector_cast(dst, to, src, from, n);
+    else
+        vector_cast_scaled(dst, to, src, scale, n);
+    return 0;
+}
+
+static int cpu_add(struct device *d, enum device_queue q, float *dst,
+                   const void *src, enum dtype from, size_t n)
+{
+    (void)d, (void)q;
+    vector_add(dst, src, from, n);
+    return 0;
+}
+
+static int cpu_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                             enum dtype type, const float *acc, size_t n)
+{
+    (void)d, (void)q;
+    vector_add_into_wire(wire, type, acc, n);
+    return 0;
+}
+
+static int cpu_event_open(struct device *d, struct device_event *e)
+{
+    (void)d;
+    *e = (struct device_event){0};
+    return 0;
+}
+
+static void cpu_event_close(struct device *d, struct device_event *e)
+{
+    (void)d;
+    *e = (struct device_event){0};
+}
+
+static int cpu_record(struct device *d, struct device_event *e,
+                      enum device_queue q)
+{
+    (void)d, (void)q;
+    e->ns = now_ns();
+    return 0;
+}
+
+static int cpu_follow(struct device *d, enum device_queue q,
+                      const struct device_event *e)
+{
+    (void)d, (void)q, (void)e;
+    return 0;
+}
+
+static int cpu_reached(struct device *d, const struct device_event *e)
+{
+    (void)d, (void)e;
+    return 1;
+}
+
+static int cpu_wait(struct device *d, const struct device_event *e)
+{
+    (void)d, (void)e;
+    return 0;
+}
+
+static int cpu_between(struct device *d, const struct device_event *from,
+                       const struct device_event *to, uint64_t *ns)
+{
+    (void)d;
+    *ns = to->ns - from->ns;
+    return 0;
+}
+
+static int cpu_finish(struct device *d)
+{
+    (void)d;
+    return 0;
+}
+
+static void *cpu_handle(struct device *d, enum device_queue q)
+{
+    (void)d, (void)q;
+    return NULL;
+}
+
+static void cpu_identity(const struct device *d, unsigned char id[DEVICE_ID])
+{
+    char text[256] = "";
+    gethostname(text, sizeof text - 1);
+    uint64_t parts[] = {hash_bytes(text, strlen(text)),
+                        (uint64_t)getpid() << 32 ^ (uint64_t)(uintptr_t)d};
+    memcpy(id, parts, DEVICE_ID);
+}
+
+const struct device_ops device_cpu = {
+    .name = "cpu",
+    .help = "host memory, vector code chosen at run time",
+    .host = true,
+    .open = cpu_open,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .alloc_shared = cpu_alloc_shared,
+    .shared = cpu_shared,
+    .host_alloc = cpu_alloc,
+    .host_free = cpu_free,
+    .copy = cpu_copy,
+    .cast = cpu_cast,
+    .add = cpu_add,
+    .add_into_wire = cpu_add_into_wire,
+    .event_open = cpu_event_open,
+    .event_close = cpu_event_close,
+    .record = cpu_record,
+    .follow = cpu_follow,
+    .reached = cpu_reached,
+    .wait = cpu_wait,
+    .between = cpu_between,
+    .finish = cpu_finish,
+    .handle = cpu_handle,
+    .identity = cpu_identity,
+    .close = cpu_close,
+};

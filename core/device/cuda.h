@@ -1,0 +1,43 @@
+// cuda.h - the CUDA device's row, and its kernels as plain functions.
+//
+// Only files that are built with CUDA call these. Kernels take the queue as
+// device_handle() gives it; they are asked for, not waited for.
+
+#ifndef DEVICE_CUDA_H
+#define DEVICE_CUDA_H
+
+#include "device/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+extern const struct device_ops device_cuda;
+
+// Stops every rank with file and line when a CUDA call fails that nobody can
+// mend: a lost device, an illegal address.
+#define CU(call) cuda_check((int)(call), __FILE__, __LINE__, #call)
+void cuda_check(int status, const char *file, int line, const char *call);
+
+// What a kernel's grid is sized by, and what it may use: major * 10 + minor.
+int cuda_multiprocessors(const struct device *d);
+int cuda_capability(const struct device *d);
+
+// The device's name as its maker gives it, and its largest memory rate as the
+// driver reports it, in bytes a second (0: unknown).
+const char *cuda_name(const struct device *d);
+double cuda_bandwidth(const struct device *d);
+
+// cuda_kernels.cu
+void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
+               enum dtype from, float scale, size_t n);
+void cuda_add(void *queue, float *dst, const void *src, enum dtype from,
+              size_t n);
+void cuda_add_into_wire(void *queue, void *wire, enum dtype type,
+                        const float *acc, size_t n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,189 @@
+// device.c - the one door to every device: find it by name, pass calls on.
+
+#include "device/device.h"
+
+#include "device/cuda.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+static const struct device_ops *const table[] = {
+    &device_cpu,
+#if defined(LOCKSTEP_CUDA)
+    &device_cuda,
+#endif
+};
+
+enum { DEVICES = sizeof table / sizeof table[0] };
+
+int device_open_nth(struct device **out, const char *name, int nth)
+{
+    char names[64] = "";
+    for (int i = 0; i < DEVICES; i++) {
+        strcat(strcat(names, " "), table[i]->name);
+        if (strcmp(table[i]->name, name))
+            continue;
+        struct device *d = mem_alloc(1, sizeof *d);
+        if (!d)
+            return -1;
+        d->ops = table[i];
+        d->nth = nth;
+        if (d->ops->open(d)) {
+            device_close(&d);
+            return -1;
+        }
+        *out = d;
+        return 0;
+    }
+    return fail("device: this build has no \"%s\"; try one of:%s", name, names);
+}
+
+int device_open(struct device **out, const char *name)
+{
+    return device_open_nth(out, name, 0);
+}
+
+void device_close(struct device **d)
+{
+    if (!*d)
+        return;
+    if ((*d)->ops->close)
+        (*d)->ops->close(*d);
+    mem_free(*d);
+    *d = NULL;
+}
+
+bool device_is_host(const struct device *d)
+{
+    return d->ops->host;
+}
+
+void *device_alloc(struct device *d, size_t n, size_t size)
+{
+    return d->ops->alloc(d, n, size);
+}
+
+void device_free(struct device *d, void *p)
+{
+    d->ops->free(d, p);
+}
+
+void *device_alloc_shared(struct device *d, size_t n, size_t size)
+{
+    return d->ops->alloc_shared ? d->ops->alloc_shared(d, n, size)
+                                : d->ops->alloc(d, n, size);
+}
+
+bool device_shared(const struct device *d, const void *p,
+                   struct shared_name *name)
+{
+    return d->ops->shared && d->ops->shared(d, p, name);
+}
+
+void *device_host_alloc(struct device *d, size_t n, size_t size)
+{
+    return d->ops->host_alloc(d, n, size);
+}
+
+void device_host_free(struct device *d, void *p)
+{
+    d->ops->host_free(d, p);
+}
+
+int device_copy_on(struct device *d, enum device_queue q, void *dst,
+                   const void *src, size_t bytes)
+{
+    return d->ops->copy(d, q, dst, src, bytes);
+}
+
+int device_cast_on(struct device *d, enum device_queue q, void *dst,
+                   enum dtype to, const void *src, enum dtype from, float scale,
+                   size_t n)
+{
+    CHECK(scale == 1.0f || from == DTYPE_F32);
+    return d->ops->cast(d, q, dst, to, src, from, scale, n);
+}
+
+int device_add_on(struct device *d, enum device_queue q, float *dst,
+                  const void *src, enum dtype from, size_t n)
+{
+    return d->ops->add(d, q, dst, src, from, n);
+}
+
+int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
+                         enum dtype type, const float *acc, size_t n)
+{
+    return d->ops->add_into_wire(d, q, wire, type, acc, n);
+}
+
+int device_copy(struct device *d, void *dst, const void *src, size_t bytes)
+{
+    if (d->ops->copy(d, DEVICE_COMPUTE, dst, src, bytes))
+        return -1;
+    return d->ops->finish(d);
+}
+
+int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
+                enum dtype from, size_t n)
+{
+    return d->ops->cast(d, DEVICE_COMPUTE, dst, to, src, from, 1, n);
+}
+
+int device_add(struct device *d, float *dst, const void *src, enum dtype from,
+               size_t n)
+{
+    return d->ops->add(d, DEVICE_COMPUTE, dst, src, from, n);
+}
+
+int device_event_open(struct device *d, struct device_event *e)
+{
+    return d->ops->event_open(d, e);
+}
+
+void device_event_close(struct device *d, struct device_event *e)
+{
+    d->ops->event_close(d, e);
+}
+
+int device_record(struct device *d, struct device_event *e, enum device_queue q)
+{
+    return d->ops->record(d, e, q);
+}
+
+int device_follow(struct device *d, enum device_queue q,
+                  const struct device_event *e)
+{
+    return d->ops->follow(d, q, e);
+}
+
+int device_reached(struct device *d, const struct device_event *e)
+{
+    return d->ops->reached(d, e);
+}
+
+int device_wait(struct device *d, const struct device_event *e)
+{
+    return d->ops->wait(d, e);
+}
+
+int device_between(struct device *d, const struct device_event *from,
+                   const struct device_event *to, uint64_t *ns)
+{
+    return d->ops->between(d, from, to, ns);
+}
+
+int device_finish(struct device *d)
+{
+    return d->ops->finish(d);
+}
+
+void *device_handle(struct device *d, enum device_queue q)
+{
+    return d->ops->handle(d, q);
+}
+
+void device_identity(const struct device *d, unsigned char id[DEVICE_ID])
+{
+    d->ops->identity(d, id);
+}

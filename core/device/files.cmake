@@ -1,0 +1,30 @@
+set(device_files core/device/device.c core/device/cpu.c core/device/vector.c
+                 core/device/shared.c core/device/staging.c core/device/busy.c)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  list(APPEND device_files core/device/vector_avx2.c
+                           core/device/vector_avx512.c)
+  set_source_files_properties(core/device/vector_avx2.c PROPERTIES
+                              COMPILE_OPTIONS "-mavx2;-mf16c")
+  set_source_files_properties(core/device/vector_avx512.c PROPERTIES
+    COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512vl;-mprefer-vector-width=512")
+endif()
+if(CUDA_BUILT)
+  list(APPEND device_files core/device/cuda.c core/device/cuda_kernels.cu)
+endif()
+lockstep_library(device FILES ${device_files} LINKS base)
+if(CUDA_BUILT)
+  target_compile_definitions(device PRIVATE LOCKSTEP_CUDA)
+  target_link_libraries(device PUBLIC CUDA::cudart)
+endif()
+lockstep_test(device LINKS device)
+lockstep_test(staging LINKS device)
+if(CUDA_BUILT)
+  lockstep_test(cuda_device LINKS device LABELS gpu)
+endif()
+foreach(isa scalar avx2)
+  if(TARGET test_device)
+    add_test(NAME device_${isa} COMMAND test_device)
+    set_tests_properties(device_${isa} PROPERTIES
+                         ENVIRONMENT VECTOR_ISA=${isa} TIMEOUT 300)
+  endif()
+endforeach()

@@ -1,0 +1,101 @@
+// number.cuh - the number formats in device code: load, store, choose.
+//
+// Kernels are templates over the type that a number is stored as; arithmetic is
+// fp32. by_format() turns a dtype into that type, once, on the host.
+
+#ifndef DEVICE_NUMBER_CUH
+#define DEVICE_NUMBER_CUH
+
+#include "base/half.h"
+#include "device/cuda.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+__device__ inline float load(float x)
+{
+    return x;
+}
+
+__device__ inline float load(__half x)
+{
+    return __half2float(x);
+}
+
+__device__ inline float load(__nv_bfloat16 x)
+{
+    return __bfloat162float(x);
+}
+
+// Round to nearest even.
+template <typename T> __device__ inline T store(float x);
+
+template <> __device__ inline float store<float>(float x)
+{
+    return x;
+}
+
+template <> __device__ inline __half store<__half>(float x)
+{
+    return __float2half_rn(x);
+}
+
+template <> __device__ inline __nv_bfloat16 store<__nv_bfloat16>(float x)
+{
+    return __float2bfloat16_rn(x);
+}
+
+// Four numbers that travel together: 16 bytes of fp32, 8 of the others.
+template <typename T> struct alignas(4 * sizeof(T)) four {
+    T v[4];
+};
+
+template <typename T> __device__ inline void load4(float out[4], const T *p)
+{
+    four<T> x = *reinterpret_cast<const four<T> *>(p);
+    for (int i = 0; i < 4; i++)
+        out[i] = load(x.v[i]);
+}
+
+template <typename T> __device__ inline void store4(T *p, const float in[4])
+{
+    four<T> x;
+    for (int i = 0; i < 4; i++)
+        x.v[i] = store<T>(in[i]);
+    *reinterpret_cast<four<T> *>(p) = x;
+}
+
+// Call f with a number of the type that `format` names.
+template <typename F> void by_format(enum dtype format, F f)
+{
+    switch (format) {
+    case DTYPE_F16:
+        f(__half());
+        break;
+    case DTYPE_BF16:
+        f(__nv_bfloat16());
+        break;
+    default:
+        f(0.0f);
+    }
+}
+
+// Blocks of `threads` for n items, as many as a grid can count.
+inline unsigned blocks_for(size_t n, unsigned threads)
+{
+    size_t blocks = (n + threads - 1) / threads;
+    return (unsigned)(blocks < 0x7fffffff ? blocks : 0x7fffffff);
+}
+
+// This thread's number and the number of all, for loops over a whole vector.
+__device__ inline size_t thread_first()
+{
+    return (size_t)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
+__device__ inline size_t thread_stride()
+{
+    return (size_t)gridDim.x * blockDim.x;
+}
+
+#endif

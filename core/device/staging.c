@@ -1,0 +1,117 @@
+// staging.c - pinned copies of a device's vector, piece by piece.
+
+#include "device/staging.h"
+
+#include "base/base.h"
+
+struct staging {
+    struct device *dev;
+    float *vector, *host; // the same where nothing is copied
+    size_t n;
+    struct device_event filled; // by the compute queue, so far
+    struct device_event up;     // the last copy up
+    struct device_event *down;  // of every piece
+    int pieces;
+    bool copies;
+};
+
+int staging_open(struct staging **out, struct device *d, float *vector,
+                 size_t n, int pieces, bool always)
+{
+    CHECK(pieces > 0);
+    struct staging *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return -1;
+    *s = (struct staging){.dev = d, .vector = vector, .n = n};
+    s->copies = always || !device_is_host(d);
+    s->host = vector;
+    if (!s->copies) {
+        *out = s;
+        return 0;
+    }
+    s->host = device_host_alloc(d, n, sizeof *s->host);
+    s->down = mem_alloc((size_t)pieces, sizeof *s->down);
+    if (!s->host || !s->down || device_event_open(d, &s->filled) ||
+        device_event_open(d, &s->up))
+        goto close_staging;
+    for (; s->pieces < pieces; s->pieces++)
+        if (device_event_open(d, &s->down[s->pieces]))
+            goto close_staging;
+    *out = s;
+    return 0;
+
+close_staging:
+    staging_close(&s);
+    return -1;
+}
+
+void staging_close(struct staging **ss)
+{
+    struct staging *s = *ss;
+    if (!s)
+        return;
+    if (s->copies) {
+        device_finish(s->dev); // a copy may still be on its way
+        for (int i = 0; i < s->pieces; i++)
+            device_event_close(s->dev, &s->down[i]);
+        device_event_close(s->dev, &s->up);
+        device_event_close(s->dev, &s->filled);
+        mem_free(s->down);
+        device_host_free(s->dev, s->host);
+    }
+    mem_free(s);
+    *ss = NULL;
+}
+
+float *staging_host(const struct staging *s)
+{
+    return s->host;
+}
+
+int staging_down(struct staging *s, int piece, size_t off, size_t n)
+{
+    CHECK(off + n <= s->n);
+    if (!s->copies)
+        return 0;
+    CHECK(piece >= 0 && piece < s->pieces);
+    if (device_record(s->dev, &s->filled, DEVICE_COMPUTE) ||
+        device_follow(s->dev, DEVICE_DOWN, &s->filled) ||
+        device_copy_on(s->dev, DEVICE_DOWN, s->host + off, s->vector + off,
+                       n * sizeof(float)))
+        return -1;
+    return device_record(s->dev, &s->down[piece], DEVICE_DOWN);
+}
+
+int staging_arrived(const struct staging *s, int piece)
+{
+    if (!s->copies)
+        return 1;
+    CHECK(piece >= 0 && piece < s->pieces);
+    return device_reached(s->dev, &s->down[piece]);
+}
+
+int staging_await(const struct staging *s, int piece)
+{
+    if (!s->copies)
+        return 0;
+    CHECK(piece >= 0 && piece < s->pieces);
+    return device_wait(s->dev, &s->down[piece]);
+}
+
+int staging_up(struct staging *s, size_t off, size_t n)
+{
+    CHECK(off + n <= s->n);
+    if (!s->copies)
+        return 0;
+    return device_copy_on(s->dev, DEVICE_UP, s->vector + off, s->host + off,
+                          n * sizeof(float));
+}
+
+int staging_settle(struct staging *s)
+{
+    if (!s->copies)
+        return 0;
+    if (device_record(s->dev, &s->up, DEVICE_UP))
+        return -1;
+    return device_follow(s->dev, DEVICE_COMPUTE, &s->up);
+}

@@ -1,0 +1,106 @@
+// vector.c - choose the widest instructions, once; scalar code as reference.
+//
+// vector_loops.h holds the loops, written for "a vector of LANES floats";
+// vector_avx2.c and vector_avx512.c say what such a vector is on theirs, this
+// file that it may be a single float.
+
+#include "device/vector.h"
+
+#include "device/vector_isa.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LANES = 1 };
+
+static inline float load(const void *src, enum dtype type, size_t i)
+{
+    return vector_load_one(src, type, i);
+}
+
+static inline void store(void *dst, enum dtype type, size_t i, float v)
+{
+    vector_store_one(dst, type, i, v);
+}
+
+static inline float add(float a, float b)
+{
+    return a + b;
+}
+
+static inline float scale_by(float a, float b)
+{
+    return a * b;
+}
+
+#define VECTOR_OPS  vector_scalar
+#define VECTOR_NAME "scalar"
+#include "device/vector_loops.h"
+
+static const struct vector_ops *choose(void)
+{
+    const struct vector_ops *best = &vector_scalar;
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c"))
+        best = &vector_avx2;
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw"))
+        best = &vector_avx512;
+    const struct vector_ops *all[] = {&vector_scalar, &vector_avx2,
+                                      &vector_avx512};
+    const char *want = getenv("VECTOR_ISA");
+    for (int i = 0; want && i < 3; i++)
+        if (!strcmp(want, all[i]->name) && all[i]->rank <= best->rank)
+            return all[i];
+#endif
+    return best;
+}
+
+// Chosen twice at worst, to the same value: no lock is needed.
+static const struct vector_ops *ops(void)
+{
+    static const struct vector_ops *chosen;
+    const struct vector_ops *o = __atomic_load_n(&chosen, __ATOMIC_RELAXED);
+    if (!o) {
+        o = choose();
+        __atomic_store_n(&chosen, o, __ATOMIC_RELAXED);
+    }
+    return o;
+}
+
+void vector_cast(void *dst, enum dtype to, const void *src, enum dtype from,
+                 size_t n)
+{
+    if (to == from)
+        memmove(dst, src, n * dtype_bytes(to));
+    else
+        ops()->cast(dst, to, src, from, n);
+}
+
+void vector_cast_scaled(void *dst, enum dtype to, const float *src, float scale,
+                        size_t n)
+{
+    ops()->cast_scaled(dst, to, src, scale, n);
+}
+
+void vector_add(float *dst, const void *src, enum dtype from, size_t n)
+{
+    ops()->add(dst, src, from, n);
+}
+
+void vector_sum(float *dst, const float *const *src, int k, size_t n)
+{
+    ops()->sum(dst, src, k, n);
+}
+
+void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
+                          size_t n)
+{
+    ops()->add_into_wire(wire, type, acc, n);
+}
+
+const char *vector_isa(void)
+{
+    return ops()->name;
+}

@@ -1,0 +1,21 @@
+# No fused multiply-add here: every machine, and a GPU, must update to the same
+# bits.
+set(optim_flags "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fopenmp-simd>"
+                "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
+lockstep_library(optim
+  FILES core/optim/optim.c core/optim/schedule.c
+  LINKS base m)
+target_compile_options(optim PRIVATE ${optim_flags})
+lockstep_test(optim LINKS optim)
+
+# The rules over whole vectors, by device: for workers, which have one.
+set(rule_files core/optim/rule.c core/optim/rule_cpu.c)
+if(CUDA_BUILT)
+  list(APPEND rule_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
+endif()
+lockstep_library(rule FILES ${rule_files}
+                 LINKS optim device base OpenMP::OpenMP_C m)
+target_compile_options(rule PRIVATE ${optim_flags})
+if(CUDA_BUILT)
+  target_compile_definitions(rule PRIVATE LOCKSTEP_CUDA)
+endif()

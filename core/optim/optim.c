@@ -1,0 +1,153 @@
+// optim.c - AdamW and SGD over a range of the flat vector, in one pass.
+//
+// The range is cut where decay begins or ends, so that the inner loops have no
+// branch: update_*() sees one weight decay. Each element's result depends on
+// that element alone, so any split over threads or servers gives the same bits.
+
+#include "optim/optim.h"
+
+#include "base/base.h"
+#include "base/clones.h"
+
+#include <math.h>
+
+int optim_slots(const struct optim_config *c)
+{
+    if (c->kind == OPTIM_ADAMW)
+        return 2;
+    return c->momentum > 0 ? 1 : 0;
+}
+
+const char *optim_slot_name(const struct optim_config *c, int i)
+{
+    CHECK(i >= 0 && i < optim_slots(c));
+    if (c->kind == OPTIM_SGD)
+        return "momentum_buffer";
+    return i ? "exp_avg_sq" : "exp_avg";
+}
+
+// What one run of equal decay needs; rates already corrected for the step.
+struct rates {
+    float lr, decay, scale;
+    float beta1, beta2, correct1, correct2, eps; // adamw
+    float momentum;                              // sgd
+};
+
+VECTOR_CLONES
+static void update_adamw(float *restrict p, float *restrict m,
+                         float *restrict v, const float *restrict grads,
+                         size_t n, struct rates r)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        float g = r.scale * grads[i];
+        float mi = m[i] + (1.0f - r.beta1) * (g - m[i]);
+        float vi = r.beta2 * v[i] + (1.0f - r.beta2) * g * g;
+        float step = mi * r.correct1 / (sqrtf(vi * r.correct2) + r.eps);
+        m[i] = mi;
+        v[i] = vi;
+        p[i] -= r.lr * (step + r.decay * p[i]);
+    }
+}
+
+VECTOR_CLONES
+static void update_momentum(float *restrict p, float *restrict u,
+                            const float *restrict grads, size_t n,
+                            struct rates r)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++) {
+        u[i] = r.momentum * u[i] + r.scale * grads[i];
+        p[i] -= r.lr * (u[i] + r.decay * p[i]);
+    }
+}
+
+VECTOR_CLONES
+static void update_sgd(float *restrict p, const float *restrict grads, size_t n,
+                       struct rates r)
+{
+#pragma omp simd
+    for (size_t i = 0; i < n; i++)
+        p[i] -= r.lr * (r.scale * grads[i] + r.decay * p[i]);
+}
+
+static void update_run(const struct optim_config *c, float *params,
+                       float *const *slots, const float *grads, size_t at,
+                       size_t n, struct rates r)
+{
+    if (c->kind == OPTIM_ADAMW)
+        update_adamw(params + at, slots[0] + at, slots[1] + at, grads + at, n,
+                     r);
+    else if (c->momentum > 0)
+        update_momentum(params + at, slots[0] + at, grads + at, n, r);
+    else
+        update_sgd(params + at, grads + at, n, r);
+}
+
+void optim_update(const struct optim_config *c, float *params,
+                  float *const *slots, const float *grads, size_t off, size_t n,
+                  int step, float lr, float scale)
+{
+    CHECK(step >= 1);
+    struct rates r = {
+        .lr = lr,
+        .scale = scale,
+        .beta1 = c->beta1,
+        .beta2 = c->beta2,
+        .eps = c->eps,
+        .momentum = c->momentum,
+        .correct1 = (float)(1 / (1 - pow((double)c->beta1, step))),
+        .correct2 = (float)(1 / (1 - pow((double)c->beta2, step))),
+    };
+    size_t at = off, end = off + n;
+    for (uint32_t k = 0; at < end; k++) {
+        bool last = k == c->ndecay;
+        size_t from = last ? end : (size_t)c->decay[k].off;
+        size_t to = last ? end : from + (size_t)c->decay[k].n;
+        if (to <= at)
+            continue;
+        if (from > end)
+            from = end;
+        if (to > end)
+            to = end;
+        if (from > at) {
+            r.decay = 0;
+            update_run(c, params, slots, grads, at - off, from - at, r);
+            at = from;
+        }
+        if (to > at) {
+            r.decay = c->weight_decay;
+            update_run(c, params, slots, grads, at - off, to - at, r);
+            at = to;
+        }
+    }
+}
+
+// Sixteen partial sums in double, then their sum: wide enough for vector code,
+// fixed whatever the instruction set.
+VECTOR_CLONES
+double optim_sum_squares(const float *g, size_t n)
+{
+    enum { LANES = 16 };
+    double part[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int k = 0; k < LANES; k++)
+            part[k] += (double)g[i + k] * g[i + k];
+    for (; i < n; i++)
+        part[i % LANES] += (double)g[i] * g[i];
+    double sum = 0;
+    for (int k = 0; k < LANES; k++)
+        sum += part[k];
+    return sum;
+}
+
+float optim_clip_scale(double sum_squares, float grad_scale, float clip,
+                       float *norm)
+{
+    double scaled = sqrt(sum_squares) * (double)grad_scale;
+    *norm = (float)scaled;
+    if (clip > 0 && scaled > clip)
+        return (float)(grad_scale * (clip / (scaled + 1e-6)));
+    return grad_scale;
+}

@@ -1,0 +1,70 @@
+// rule.c - find the device's way to update, hold the optimiser's state.
+
+#include "optim/rule.h"
+
+#include "base/base.h"
+#include "device/device.h"
+
+#include <string.h>
+
+static const struct rule_ops *const table[] = {
+    &rule_cpu,
+#if defined(LOCKSTEP_CUDA)
+    &rule_cuda,
+#endif
+};
+
+enum { RULES = sizeof table / sizeof *table };
+
+static const struct rule_ops *find(const struct device *d)
+{
+    for (int i = 0; i < RULES; i++)
+        if (!strcmp(table[i]->device, d->ops->name))
+            return table[i];
+    return &rule_cpu;
+}
+
+int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
+              size_t n)
+{
+    *r = (struct rule){.ops = find(d), .dev = d, .config = c, .n = n};
+    for (int i = 0; i < optim_slots(c); i++) {
+        r->slots[i] = device_alloc(d, n, sizeof(float));
+        if (!r->slots[i])
+            return -1;
+    }
+    return r->ops->open(r);
+}
+
+void rule_close(struct rule *r)
+{
+    if (!r->ops)
+        return;
+    r->ops->close(r);
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        device_free(r->dev, r->slots[i]);
+    *r = (struct rule){0};
+}
+
+int rule_step(struct rule *r, float *params, const float *grads,
+              const struct rule_in *in, float *norm)
+{
+    CHECK(in->step >= 1);
+    return r->ops->step(r, params, grads, in, norm);
+}
+
+int rule_get(const struct rule *r, float *const *slots)
+{
+    for (int i = 0; i < optim_slots(r->config); i++)
+        if (device_copy(r->dev, slots[i], r->slots[i], r->n * sizeof(float)))
+            return -1;
+    return 0;
+}
+
+int rule_set(struct rule *r, const float *const *slots)
+{
+    for (int i = 0; i < optim_slots(r->config); i++)
+        if (device_copy(r->dev, r->slots[i], slots[i], r->n * sizeof(float)))
+            return -1;
+    return 0;
+}

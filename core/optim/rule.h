@@ -1,0 +1,69 @@
+// rule.h - the update of whole vectors where they live, by the device.
+//
+//     norm = |grads| * scale;  not finite: skip;  clip;  optim_update()
+//
+// The same bits on every device: sums of squares have one order, 16 partial
+// sums for each block of 65536, and no multiplication is fused with an addition.
+
+#ifndef OPTIM_RULE_H
+#define OPTIM_RULE_H
+
+#include "optim/optim.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct device;
+
+enum { RULE_BLOCK = 1 << 16, RULE_LANES = 16 };
+
+struct rule_in {
+    int step; // counts updates from 1
+    float lr;
+    float scale; // unscales the gradient
+    float clip;  // largest norm allowed; 0: no limit
+};
+
+struct rule {
+    const struct rule_ops *ops;
+    struct device *dev;
+    const struct optim_config *config;
+    size_t n;
+    float *slots[OPTIM_MAX_SLOTS]; // n elements each, on the device
+    void *state;
+};
+
+// A device's way to do it. step() asks for the update and waits for the norm
+// alone, behind which the update is queued: the device does not stand still.
+struct rule_ops {
+    const char *device; // whose ops->name
+    int (*open)(struct rule *r);
+    int (*step)(struct rule *r, float *params, const float *grads,
+                const struct rule_in *in, float *norm);
+    void (*close)(struct rule *r); // must accept what open() left half-way
+};
+
+extern const struct rule_ops rule_cpu, rule_cuda;
+
+// The optimiser's state for n elements, zeroed, on the device. Borrows config.
+// 0, or -1 after fail().
+int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
+              size_t n);
+void rule_close(struct rule *r);
+
+// One update of params from the gradient in->scale * grads, both on the device.
+// *norm is that of the unscaled gradient; where it is not finite, nothing has
+// been or will be updated. 0, or -1 after fail().
+int rule_step(struct rule *r, float *params, const float *grads,
+              const struct rule_in *in, float *norm);
+
+// Copy the state out to, or in from, host vectors of n elements.
+int rule_get(const struct rule *r, float *const *slots);
+int rule_set(struct rule *r, const float *const *slots);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

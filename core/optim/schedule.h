@@ -1,0 +1,39 @@
+// schedule.h - the learning rate of a step, and the loss scale of fp16.
+
+#ifndef OPTIM_SCHEDULE_H
+#define OPTIM_SCHEDULE_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR };
+
+struct schedule {
+    enum schedule_kind kind;
+    float lr, min_lr; // peak, and what it falls to at the last step
+    int warmup;       // steps of linear rise from lr/warmup to lr
+    int steps;        // of the whole run
+};
+
+// The learning rate of step 0 <= step < steps; min_lr from there on.
+float schedule_lr(const struct schedule *s, int step);
+
+// Dynamic loss scaling (Micikevicius et al., ICLR 2018): halve on overflow,
+// double after `window` steps without one. A static scale has window 0.
+struct loss_scale {
+    float scale;
+    int window; // steps; 0: never change
+    int good;   // steps since the last change or overflow
+};
+
+// Account for one step; `overflow` is sync_out's `skipped`. Stays in [1, 2^24].
+void loss_scale_update(struct loss_scale *s, bool overflow);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

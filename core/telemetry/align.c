@@ -1,0 +1,24 @@
+// align.c - the intersection of what each barrier says about the offset.
+
+#include "telemetry/align.h"
+
+#include "base/base.h"
+
+int align_clocks(const struct align_round *mine, const struct align_round *zero,
+                 int rounds, struct align *out)
+{
+    int64_t low = INT64_MIN, high = INT64_MAX;
+    for (int i = 0; i < rounds; i++) {
+        int64_t least = (int64_t)(mine[i].entered_ns - zero[i].left_ns);
+        int64_t most = (int64_t)(mine[i].left_ns - zero[i].entered_ns);
+        low = least > low ? least : low;
+        high = most < high ? most : high;
+    }
+    CHECK(rounds > 0);
+    if (low > high)
+        return fail("clocks: %d barriers contradict each other by %lld ns",
+                    rounds, (long long)(low - high));
+    out->offset_ns = low + (high - low) / 2;
+    out->error_ns = (high - low + 1) / 2;
+    return 0;
+}

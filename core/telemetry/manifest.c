@@ -1,0 +1,154 @@
+// manifest.c - run.json and summary.json by cJSON.
+
+#include "telemetry/manifest.h"
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { DEPTH = 8, PATH = 1200 };
+
+struct manifest {
+    cJSON *at[DEPTH]; // at[0] is the root, at[depth] the innermost open
+    int depth;
+};
+
+struct manifest *manifest_open(void)
+{
+    struct manifest *m = mem_alloc(1, sizeof *m);
+    if (!m)
+        return NULL;
+    m->at[0] = cJSON_CreateObject();
+    if (!m->at[0]) {
+        fail("memory: none left for a JSON object");
+        mem_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+void manifest_text(struct manifest *m, const char *key, const char *value)
+{
+    cJSON_AddStringToObject(m->at[m->depth], key, value);
+}
+
+// JSON has no NaN: what was not measured is null.
+void manifest_number(struct manifest *m, const char *key, double value)
+{
+    if (isfinite(value))
+        cJSON_AddNumberToObject(m->at[m->depth], key, value);
+    else
+        cJSON_AddNullToObject(m->at[m->depth], key);
+}
+
+void manifest_bool(struct manifest *m, const char *key, bool value)
+{
+    cJSON_AddBoolToObject(m->at[m->depth], key, value);
+}
+
+void manifest_begin(struct manifest *m, const char *key)
+{
+    CHECK(m->depth + 1 < DEPTH);
+    cJSON *inner = cJSON_AddObjectToObject(m->at[m->depth], key);
+    CHECK(inner);
+    m->at[++m->depth] = inner;
+}
+
+void manifest_end(struct manifest *m)
+{
+    CHECK(m->depth > 0);
+    m->depth--;
+}
+
+// The value of the first line of /proc/cpuinfo that begins with `name`.
+static void cpu_field(const char *name, char *out, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    *out = '\0';
+    while (f && fgets(line, sizeof line, f)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, name, strlen(name)) || !colon)
+            continue;
+        snprintf(out, size, "%s", colon + 2);
+        out[strcspn(out, "\n")] = '\0';
+        break;
+    }
+    if (f)
+        fclose(f);
+}
+
+static bool decides_speed(const char *variable)
+{
+    const char *prefixes[] = {"OMP_",      "GOMP_",   "DNNL_",     "ONEDNN_",
+                              "MODEL_",    "VECTOR_", "OMPI_MCA_", "NCCL_",
+                              "OPENBLAS_", "MALLOC_"};
+    for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
+        if (!strncmp(variable, prefixes[i], strlen(prefixes[i])))
+            return true;
+    return false;
+}
+
+static void add_environment(struct manifest *m)
+{
+    manifest_begin(m, "environment");
+    for (char **e = environ; *e; e++) {
+        char name[128];
+        const char *equals = strchr(*e, '=');
+        if (!equals || (size_t)(equals - *e) >= sizeof name ||
+            !decides_speed(*e))
+            continue;
+        memcpy(name, *e, (size_t)(equals - *e));
+        name[equals - *e] = '\0';
+        manifest_text(m, name, equals + 1);
+    }
+    manifest_end(m);
+}
+
+void manifest_machine(struct manifest *m)
+{
+    struct utsname u;
+    char cpu[256];
+    cpu_set_t set;
+    manifest_begin(m, "machine");
+    if (uname(&u) == 0) {
+        manifest_text(m, "host", u.nodename);
+        manifest_text(m, "kernel", u.release);
+        manifest_text(m, "architecture", u.machine);
+    }
+    cpu_field("model name", cpu, sizeof cpu);
+    manifest_text(m, "processor", cpu);
+    manifest_number(m, "cores", (double)sysconf(_SC_NPROCESSORS_ONLN));
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        manifest_number(m, "cores_of_this_process", CPU_COUNT(&set));
+    manifest_number(m, "memory_bytes",
+                    (double)sysconf(_SC_PHYS_PAGES) *
+                        (double)sysconf(_SC_PAGESIZE));
+    manifest_end(m);
+    add_environment(m);
+}
+
+int manifest_close(struct manifest **m, const char *path)
+{
+    if (!*m)
+        return 0;
+    int rc = 0;
+    if (path) {
+        char *text = cJSON_Print((*m)->at[0]);
+        rc = text ? file_replace_text(path, text)
+                  : fail("memory: none left to print %s", path);
+        free(text);
+    }
+    cJSON_Delete((*m)->at[0]);
+    mem_free(*m);
+    *m = NULL;
+    return rc;
+}

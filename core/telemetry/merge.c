@@ -1,0 +1,219 @@
+// merge.c - the ranks' rows in one file, and what they come to.
+//
+// Each rank's rows ascend by step, so merging reads all files side by side and
+// writes, step by step, whoever has that step, in rank order.
+
+#include "telemetry/steps.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = 1200, LINE = 1024 };
+
+struct part {
+    FILE *file;
+    char line[LINE];
+    int step; // of `line`; INT_MAX at the end
+};
+
+static void part_next(struct part *p)
+{
+    p->step = INT_MAX;
+    while (p->file && fgets(p->line, sizeof p->line, p->file))
+        if (sscanf(p->line, "%*[^,],%*[^,],%*d,%d", &p->step) == 1)
+            return;
+}
+
+static int part_open(struct part *p, const char *out, int rank, FILE *to,
+                     bool *have_header)
+{
+    char path[PATH];
+    p->step = INT_MAX;
+    if (text_into(path, sizeof path, "%s/steps.%d.csv", out, rank))
+        return -1;
+    p->file = fopen(path, "re");
+    if (!p->file)
+        return 0;
+    if (fgets(p->line, sizeof p->line, p->file) && !*have_header) {
+        fputs(p->line, to);
+        *have_header = true;
+    }
+    part_next(p);
+    return 0;
+}
+
+static void merge_rows(struct part *parts, int world, FILE *to)
+{
+    for (;;) {
+        int least = INT_MAX;
+        for (int r = 0; r < world; r++)
+            least = parts[r].step < least ? parts[r].step : least;
+        if (least == INT_MAX)
+            return;
+        for (int r = 0; r < world; r++) {
+            if (parts[r].step != least)
+                continue;
+            fputs(parts[r].line, to);
+            part_next(&parts[r]);
+        }
+    }
+}
+
+int steps_merge(const char *out, int world)
+{
+    char next[PATH], path[PATH];
+    if (world == 1)
+        return 0;
+    if (text_into(path, sizeof path, "%s/steps.csv", out) ||
+        text_into(next, sizeof next, "%s/steps.csv.next", out))
+        return -1;
+    struct part *parts = mem_alloc((size_t)world, sizeof *parts);
+    FILE *to = fopen(next, "we");
+    int rc = -1;
+    bool have_header = false;
+    if (!parts)
+        goto close_to;
+    if (!to) {
+        fail("%s: %s", next, strerror(errno));
+        goto close_to;
+    }
+    rc = 0;
+    for (int r = 0; !rc && r < world; r++)
+        rc = part_open(&parts[r], out, r, to, &have_header);
+    if (!rc)
+        merge_rows(parts, world, to);
+    for (int r = 0; r < world; r++)
+        if (parts[r].file)
+            fclose(parts[r].file);
+close_to:
+    if (to && fclose(to) && !rc)
+        rc = fail("%s: %s", next, strerror(errno));
+    mem_free(parts);
+    if (rc || !have_header) { // nothing to merge: it was done before
+        unlink(next);
+        return rc;
+    }
+    if (rename(next, path))
+        return fail("%s: %s", path, strerror(errno));
+    for (int r = 0; r < world; r++)
+        if (!text_into(path, sizeof path, "%s/steps.%d.csv", out, r))
+            unlink(path);
+    return 0;
+}
+
+// Sums over the ranks of one step, then over steps.
+struct reader {
+    struct steps_summary *sum;
+    int step, ranks, val_ranks; // of the step being read
+    double loss, val;
+    double *step_s; // of rank 0's steps, for the median
+    int nstep_s, room;
+};
+
+static void finish_step(struct reader *r)
+{
+    struct steps_summary *s = r->sum;
+    if (!r->ranks)
+        return;
+    double loss = r->loss / r->ranks;
+    s->final_loss = loss;
+    if (!(loss >= s->best_loss))
+        s->best_loss = loss;
+    s->ranks = r->ranks > s->ranks ? r->ranks : s->ranks;
+    if (r->val_ranks) {
+        double val = r->val / r->val_ranks;
+        s->final_val_loss = val;
+        if (!(val >= s->best_val_loss)) {
+            s->best_val_loss = val;
+            s->best_val_step = r->step;
+        }
+    }
+    r->ranks = r->val_ranks = 0;
+    r->loss = r->val = 0;
+}
+
+static int add_step_time(struct reader *r, double s)
+{
+    if (r->nstep_s == r->room) {
+        int room = r->room ? 2 * r->room : 1024;
+        double *more = realloc(r->step_s, (size_t)room * sizeof *more);
+        if (!more)
+            return fail("memory: none left for %d step times", room);
+        r->step_s = more;
+        r->room = room;
+    }
+    r->step_s[r->nstep_s++] = s;
+    return 0;
+}
+
+static int read_row(struct reader *r, const char *line)
+{
+    struct steps_summary *s = r->sum;
+    int rank, step, skipped, dropped, used = 0;
+    unsigned long long tokens, step_us, tx, rx;
+    double time_s, loss;
+    if (sscanf(line,
+               "%*[^,],%*[^,],%d,%d,%llu,%lf,%lf,%*[^,],%*[^,],%*[^,],%d,%d,"
+               "%*d,%llu,%*d,%*d,%*d,%*d,%llu,%llu,%*d,%*d,%n",
+               &rank, &step, &tokens, &time_s, &loss, &skipped, &dropped,
+               &step_us, &tx, &rx, &used) != 10 ||
+        !used)
+        return 0; // the header
+    if (step != r->step)
+        finish_step(r);
+    r->step = s->steps = step;
+    r->ranks++;
+    r->loss += loss;
+    if (line[used] != '\n' && line[used] != '\0') {
+        r->val += strtod(line + used, NULL);
+        r->val_ranks++;
+    }
+    s->skipped += rank == 0 && skipped;
+    s->dropped += dropped;
+    s->tokens = tokens > s->tokens ? tokens : s->tokens;
+    s->seconds = time_s > s->seconds ? time_s : s->seconds;
+    s->bytes_out += tx;
+    s->bytes_in += rx;
+    return rank == 0 ? add_step_time(r, (double)step_us * 1e-6) : 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+int steps_summarise(const char *out, struct steps_summary *sum)
+{
+    char path[PATH], line[LINE];
+    if (text_into(path, sizeof path, "%s/steps.csv", out))
+        return -1;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    *sum = (struct steps_summary){.final_loss = NAN,
+                                  .best_loss = NAN,
+                                  .final_val_loss = NAN,
+                                  .best_val_loss = NAN,
+                                  .median_step_s = NAN};
+    struct reader r = {.sum = sum};
+    int rc = 0;
+    while (!rc && fgets(line, sizeof line, f))
+        rc = read_row(&r, line);
+    fclose(f);
+    finish_step(&r);
+    if (r.nstep_s) {
+        qsort(r.step_s, (size_t)r.nstep_s, sizeof *r.step_s, ascending);
+        sum->median_step_s = r.step_s[r.nstep_s / 2];
+    }
+    free(r.step_s);
+    if (sum->seconds > 0)
+        sum->tokens_per_s = (double)sum->tokens / sum->seconds;
+    return rc;
+}

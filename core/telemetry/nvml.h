@@ -1,0 +1,28 @@
+// nvml.h - NVIDIA's management library, found at run time: nothing needs it to
+// build, and where it is missing there are no GPU columns.
+
+#ifndef TELEMETRY_NVML_H
+#define TELEMETRY_NVML_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct nvml;
+
+struct nvml_sample {
+    double util_share;   // of NVML's last period, some kernel ran
+    double memory_bytes; // in use, by everybody
+    double power_w;
+};
+
+// NULL where there is no library, no driver or no such GPU.
+struct nvml *nvml_open(int gpu);
+int nvml_read(struct nvml *n, struct nvml_sample *out); // 0 or -1
+void nvml_close(struct nvml **n);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

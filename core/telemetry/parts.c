@@ -1,0 +1,102 @@
+// parts.c - many small files into one, by temporary file and rename.
+
+#include "telemetry/parts.h"
+
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// Whether `file` is NAME.3.SUFFIX, or NAME.s0.SUFFIX where servers count.
+static bool is_part(const struct parts *p, const char *file)
+{
+    size_t name = strlen(p->name), suffix = strlen(p->suffix), n = strlen(file);
+    if (n <= name + suffix + 2 || strncmp(file, p->name, name) ||
+        file[name] != '.' || file[n - suffix - 1] != '.' ||
+        strcmp(file + n - suffix, p->suffix))
+        return false;
+    char first = file[name + 1];
+    return (first >= '0' && first <= '9') || (p->servers && first == 's');
+}
+
+static int copy_file(struct parts *p, const char *path)
+{
+    char line[PARTS_LINE];
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
+    while (fgets(line, sizeof line, f))
+        p->copy(p, line);
+    int rc = ferror(f) ? fail("%s: %s", path, strerror(errno)) : 0;
+    fclose(f);
+    return rc;
+}
+
+static int write_whole(struct parts *p, const char *out, const char *whole,
+                       struct dirent **files, int n)
+{
+    char path[PARTS_PATH], next[PARTS_PATH];
+    if (text_into(next, sizeof next, "%s.next", whole))
+        return -1;
+    p->to = fopen(next, "we");
+    if (!p->to)
+        return fail("%s: %s", next, strerror(errno));
+    fputs(p->before, p->to);
+    int rc = copy_file(p, whole);
+    for (int i = 0; !rc && i < n; i++) {
+        if (is_part(p, files[i]->d_name))
+            rc = text_into(path, sizeof path, "%s/%s", out, files[i]->d_name) ||
+                 copy_file(p, path);
+    }
+    fputs(p->after, p->to);
+    bool bad = ferror(p->to);
+    if (fclose(p->to) || bad || (!rc && rename(next, whole)))
+        rc = fail("%s: %s", whole, strerror(errno));
+    if (rc)
+        unlink(next);
+    return rc ? -1 : 0;
+}
+
+int parts_merge(struct parts *p, const char *out)
+{
+    struct dirent **files;
+    char whole[PARTS_PATH], path[PARTS_PATH];
+    if (text_into(whole, sizeof whole, "%s/%s.%s", out, p->name, p->suffix))
+        return -1;
+    int n = scandir(out, &files, NULL, versionsort), found = 0, rc = 0;
+    if (n < 0)
+        return fail("%s: %s", out, strerror(errno));
+    for (int i = 0; i < n; i++)
+        found += is_part(p, files[i]->d_name);
+    if (found)
+        rc = write_whole(p, out, whole, files, n);
+    for (int i = 0; i < n; i++) {
+        if (found && !rc && is_part(p, files[i]->d_name) &&
+            !text_into(path, sizeof path, "%s/%s", out, files[i]->d_name))
+            unlink(path);
+        free(files[i]);
+    }
+    free(files);
+    return rc;
+}
+
+static void copy_row(struct parts *p, char *line)
+{
+    bool header = line[0] >= 'a' && line[0] <= 'z' && strstr(line, "rank");
+    if (p->lines++ == 0 || !header)
+        fputs(line, p->to);
+}
+
+int parts_merge_csv(const char *out, const char *name, bool servers)
+{
+    struct parts p = {.name = name,
+                      .suffix = "csv",
+                      .before = "",
+                      .after = "",
+                      .servers = servers,
+                      .copy = copy_row};
+    return parts_merge(&p, out);
+}

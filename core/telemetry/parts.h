@@ -1,0 +1,38 @@
+// parts.h - one file of several: OUT/NAME.0.csv, OUT/NAME.1.csv, OUT/NAME.s0.csv
+// become OUT/NAME.csv when the job is over.
+
+#ifndef TELEMETRY_PARTS_H
+#define TELEMETRY_PARTS_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PARTS_PATH = 1200, PARTS_LINE = 1024 };
+
+struct parts {
+    const char *name, *suffix;  // "trace", "json"
+    const char *before, *after; // of all lines
+    bool servers; // also parts of servers (NAME.s0.csv), which have ended
+    // Copy a line of a part to `to`, as it is or not at all; `lines` is the
+    // callback's to count.
+    void (*copy)(struct parts *p, char *line);
+    FILE *to;
+    long lines;
+};
+
+// Join all parts, behind what the whole file holds already, and remove them.
+// Nothing is done where there is no part. 0, or -1 after fail().
+int parts_merge(struct parts *p, const char *out);
+
+// Of CSV: the first line is a header, kept once.
+int parts_merge_csv(const char *out, const char *name, bool servers);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

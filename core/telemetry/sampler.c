@@ -1,0 +1,200 @@
+// sampler.c - one thread, which sleeps on a condition with a deadline, so that
+// closing does not have to wait for the next sample.
+
+#include "telemetry/sampler.h"
+
+#include "base/base.h"
+#include "telemetry/nvml.h"
+#include "telemetry/span.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+struct look { // what is known at one moment
+    uint64_t now_ns, cpu_ns;
+    uint64_t spent[SPAN_KINDS];
+    long switches;
+};
+
+struct sampler {
+    struct sampler_config config;
+    char path[1024], who[32];
+    FILE *file;
+    struct nvml *nvml; // NULL where there is none
+    struct look last;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool stop;
+};
+
+static void look(const struct sampler *s, struct look *l)
+{
+    struct rusage usage;
+    *l = (struct look){.now_ns = now_ns(), .cpu_ns = cpu_process_ns()};
+    if (spans_nlanes(s->config.spans))
+        span_totals(spans_at(s->config.spans, 0), l->spent);
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        l->switches = usage.ru_nivcsw;
+}
+
+static double resident_bytes(void)
+{
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (f && fscanf(f, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (f)
+        fclose(f);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE);
+}
+
+static void put(struct sampler *s, double t, const char *metric, double value)
+{
+    fprintf(s->file, "%.3f,%s,%s,%.6g\n", t, s->who, metric, value);
+}
+
+static void put_gpu(struct sampler *s, double t)
+{
+    struct nvml_sample g;
+    if (!s->nvml || nvml_read(s->nvml, &g))
+        return;
+    put(s, t, "gpu_util_share", g.util_share);
+    put(s, t, "gpu_memory_bytes", g.memory_bytes);
+    put(s, t, "gpu_power_w", g.power_w);
+}
+
+// Of the compute lane's own time, which its totals add up to.
+static void shares(const struct look *l, const struct look *last,
+                   double share[SPAN_KINDS])
+{
+    double all = 0;
+    for (int k = 0; k < SPAN_KINDS; k++)
+        all += (double)(l->spent[k] - last->spent[k]);
+    for (int k = 0; k < SPAN_KINDS; k++)
+        share[k] = all > 0 ? (double)(l->spent[k] - last->spent[k]) / all : 0;
+}
+
+static void take_sample(struct sampler *s)
+{
+    struct look l, *last = &s->last;
+    look(s, &l);
+    double wall = (double)(l.now_ns - last->now_ns);
+    double t = (double)(l.now_ns - s->config.zero_ns) * 1e-9, share[SPAN_KINDS];
+    if (wall <= 0)
+        return;
+    if (s->config.spans) {
+        shares(&l, last, share);
+        put(s, t, "compute_share",
+            share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE]);
+        put(s, t, "wait_share",
+            share[SPAN_READY] + share[SPAN_WAIT] + share[SPAN_SEND] +
+                share[SPAN_RECEIVE] + share[SPAN_ADD]);
+        put(s, t, "data_share", share[SPAN_DATA]);
+    }
+    put(s, t, "cpu_share",
+        (double)(l.cpu_ns - last->cpu_ns) / wall / s->config.cores);
+    put(s, t, "resident_bytes", resident_bytes());
+    put(s, t, "involuntary_switches_per_s",
+        (double)(l.switches - last->switches) / wall * 1e9);
+    put_gpu(s, t);
+    *last = l;
+}
+
+static void add_ns(struct timespec *t, double ns)
+{
+    t->tv_nsec += (long)ns % 1000000000;
+    t->tv_sec += (time_t)(ns / 1e9) + t->tv_nsec / 1000000000;
+    t->tv_nsec %= 1000000000;
+}
+
+static void *sample(void *arg)
+{
+    struct sampler *s = arg;
+    struct timespec next;
+    clock_gettime(CLOCK_MONOTONIC, &next);
+    pthread_mutex_lock(&s->lock);
+    while (!s->stop) {
+        add_ns(&next, 1e9 / s->config.per_s);
+        while (!s->stop &&
+               pthread_cond_timedwait(&s->wake, &s->lock, &next) != ETIMEDOUT)
+            ;
+        take_sample(s);
+    }
+    pthread_mutex_unlock(&s->lock);
+    return NULL;
+}
+
+// Signals are for the main thread.
+static int start_thread(struct sampler *s)
+{
+    sigset_t all, before;
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&s->wake, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_mutex_init(&s->lock, NULL);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int e = pthread_create(&s->thread, NULL, sample, s);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return e ? fail("sampler: no thread: %s", strerror(e)) : 0;
+}
+
+int sampler_open(struct sampler **out, const struct sampler_config *config)
+{
+    struct sampler *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return -1;
+    s->config = *config;
+    CHECK(config->per_s > 0 && config->cores > 0);
+    if (text_into(s->path, sizeof s->path, "%s", config->path) ||
+        text_into(s->who, sizeof s->who, "%s", config->who))
+        goto free_sampler;
+    s->file = fopen(s->path, "we");
+    if (!s->file) {
+        fail("%s: %s", s->path, strerror(errno));
+        goto free_sampler;
+    }
+    fputs("t_s,rank,metric,value\n", s->file);
+    if (config->gpu >= 0)
+        s->nvml = nvml_open(config->gpu);
+    look(s, &s->last);
+    if (start_thread(s))
+        goto close_file;
+    *out = s;
+    return 0;
+close_file:
+    nvml_close(&s->nvml);
+    fclose(s->file);
+free_sampler:
+    mem_free(s);
+    return -1;
+}
+
+int sampler_close(struct sampler **out)
+{
+    struct sampler *s = *out;
+    if (!s)
+        return 0;
+    pthread_mutex_lock(&s->lock);
+    s->stop = true;
+    pthread_cond_signal(&s->wake);
+    pthread_mutex_unlock(&s->lock);
+    pthread_join(s->thread, NULL);
+    pthread_cond_destroy(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    nvml_close(&s->nvml);
+    bool bad = ferror(s->file);
+    int rc =
+        fclose(s->file) || bad ? fail("%s: %s", s->path, strerror(errno)) : 0;
+    mem_free(s);
+    *out = NULL;
+    return rc;
+}

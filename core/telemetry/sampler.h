@@ -1,0 +1,49 @@
+// sampler.h - a thread that looks at this process ten times a second.
+//
+//     util.csv      t_s,rank,metric,value       (util.R.csv while it runs)
+//
+//     compute_share       of the time, in forward, backward and update
+//     wait_share          held up by the other workers or the wire
+//     data_share          waiting for a batch
+//     cpu_share           processor time of the process / (time x its cores)
+//     resident_bytes      memory of the process
+//     involuntary_switches_per_s   taken off a core that somebody else wants
+//     gpu_util_share, gpu_memory_bytes, gpu_power_w    NVML's, where there is
+//                         one: some kernel ran, which a waiting one does too
+//
+// Each value is over the time since the sample before. Of a server (rank s0,
+// s1 ..) t_s counts from its own start.
+
+#ifndef TELEMETRY_SAMPLER_H
+#define TELEMETRY_SAMPLER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spans;
+struct sampler;
+
+struct sampler_config {
+    const char *path;          // the CSV
+    const char *who;           // column rank
+    const struct spans *spans; // may be NULL: no shares
+    double cores;              // given to this process
+    double per_s;              // samples a second
+    uint64_t zero_ns;          // where t_s begins
+    int gpu;                   // NVML's index; -1: none
+};
+
+// 0, or -1 after fail().
+int sampler_open(struct sampler **s, const struct sampler_config *config);
+
+// Takes a last sample, ends the thread. -1 after fail() when the disk is full.
+int sampler_close(struct sampler **s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

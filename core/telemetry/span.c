@@ -1,0 +1,236 @@
+// span.c - lanes: a ring of records with one writer, and running totals.
+//
+// The writer never waits. A reader of the totals looks at a sequence number
+// before and after and tries again if the writer was there in between; a reader
+// of the ring keeps away from the slots that are overwritten next.
+
+#include "telemetry/span.h"
+
+#include "base/base.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+enum { MARGIN = 16 }; // slots that a reader leaves to the writer
+
+struct open_span {
+    uint64_t begin_ns;
+    int32_t index;
+    enum span_kind kind;
+};
+
+struct span_lane {
+    char name[SPAN_NAME];
+    struct span_record *ring;
+    size_t size; // a power of two
+    _Atomic uint64_t head;
+    struct open_span stack[SPAN_DEPTH];
+    int depth; // of open spans; may exceed SPAN_DEPTH, then not recorded
+
+    _Atomic uint64_t sequence; // odd while the writer is at it
+    _Atomic uint64_t spent[SPAN_KINDS];
+    _Atomic uint64_t since; // in kind `now`
+    _Atomic uint32_t now;
+};
+
+struct spans {
+    size_t records;
+    _Atomic int nlanes;
+    struct span_lane lanes[SPAN_LANES];
+};
+
+int spans_open(struct spans **out, size_t records)
+{
+    struct spans *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return -1;
+    for (s->records = 2 * MARGIN; s->records < records; s->records *= 2)
+        ;
+    if (!spans_lane(s, "compute")) {
+        mem_free(s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+void spans_close(struct spans **s)
+{
+    if (!*s)
+        return;
+    for (int i = 0; i < (*s)->nlanes; i++)
+        mem_free((*s)->lanes[i].ring);
+    mem_free(*s);
+    *s = NULL;
+}
+
+struct span_lane *spans_lane(struct spans *s, const char *name)
+{
+    if (!s || s->nlanes == SPAN_LANES)
+        return NULL;
+    struct span_lane *l = &s->lanes[s->nlanes];
+    l->ring = mem_alloc(s->records, sizeof *l->ring);
+    if (!l->ring)
+        return NULL;
+    l->size = s->records;
+    snprintf(l->name, sizeof l->name, "%s", name);
+    atomic_store(&l->since, now_ns());
+    atomic_store_explicit(&s->nlanes, s->nlanes + 1, memory_order_release);
+    return l;
+}
+
+struct span_lane *spans_compute(struct spans *s)
+{
+    return s ? &s->lanes[0] : NULL;
+}
+
+// Only the lane's writer changes these, so it may read them plainly.
+static uint64_t mine(const _Atomic uint64_t *v)
+{
+    return atomic_load_explicit(v, memory_order_relaxed);
+}
+
+static void put(_Atomic uint64_t *v, uint64_t x)
+{
+    atomic_store_explicit(v, x, memory_order_release);
+}
+
+// From `at` on the lane is in `kind`; of the time before, `moved` ns were spent
+// in `to` instead.
+static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
+                   enum span_kind to, uint64_t moved)
+{
+    uint32_t before = atomic_load_explicit(&l->now, memory_order_relaxed);
+    put(&l->sequence, mine(&l->sequence) + 1);
+    put(&l->spent[before],
+        mine(&l->spent[before]) + at - mine(&l->since) - moved);
+    put(&l->spent[to], mine(&l->spent[to]) + moved);
+    atomic_store_explicit(&l->now, kind, memory_order_release);
+    put(&l->since, at);
+    put(&l->sequence, mine(&l->sequence) + 1);
+}
+
+static void push(struct span_lane *l, const struct span_record *r)
+{
+    uint64_t head = mine(&l->head);
+    l->ring[head & (l->size - 1)] = *r;
+    put(&l->head, head + 1);
+}
+
+static enum span_kind innermost(const struct span_lane *l)
+{
+    return l->depth ? l->stack[l->depth - 1].kind : SPAN_OTHER;
+}
+
+void span_begin(struct span_lane *l, enum span_kind kind, int index)
+{
+    if (!l || l->depth++ >= SPAN_DEPTH)
+        return;
+    uint64_t now = now_ns();
+    l->stack[l->depth - 1] = (struct open_span){now, index, kind};
+    change(l, now, kind, kind, 0);
+}
+
+void span_end(struct span_lane *l)
+{
+    if (!l)
+        return;
+    CHECK(l->depth > 0);
+    if (l->depth-- > SPAN_DEPTH)
+        return;
+    const struct open_span *o = &l->stack[l->depth];
+    struct span_record r = {.begin_ns = o->begin_ns,
+                            .end_ns = now_ns(),
+                            .index = o->index,
+                            .depth = (uint16_t)l->depth,
+                            .kind = (uint8_t)o->kind};
+    change(l, r.end_ns, innermost(l), innermost(l), 0);
+    push(l, &r);
+}
+
+void span_add(struct span_lane *l, enum span_kind kind, int index,
+              uint64_t begin_ns, uint64_t end_ns)
+{
+    if (!l || l->depth >= SPAN_DEPTH)
+        return;
+    CHECK(begin_ns <= end_ns);
+    struct span_record r = {.begin_ns = begin_ns,
+                            .end_ns = end_ns,
+                            .index = index,
+                            .depth = (uint16_t)l->depth,
+                            .kind = (uint8_t)kind};
+    uint64_t now = now_ns();
+    change(l, now > end_ns ? now : end_ns, innermost(l), kind,
+           end_ns - begin_ns);
+    push(l, &r);
+}
+
+void span_count(struct span_lane *l, enum span_counter counter, double value)
+{
+    if (!l)
+        return;
+    uint64_t now = now_ns();
+    struct span_record r = {.begin_ns = now,
+                            .end_ns = now,
+                            .value = value,
+                            .index = -1,
+                            .is_counter = true,
+                            .kind = (uint8_t)counter};
+    push(l, &r);
+}
+
+const char *span_kind_name(enum span_kind kind)
+{
+    static const char *const names[SPAN_KINDS] = {
+        "other", "step",    "data", "forward", "backward",   "ready",   "wait",
+        "send",  "receive", "add",  "update",  "checkpoint", "evaluate"};
+    return names[kind];
+}
+
+const char *span_counter_name(enum span_counter counter)
+{
+    static const char *const names[SPAN_COUNTERS] = {"loss", "lag", "bytes"};
+    return names[counter];
+}
+
+int spans_nlanes(const struct spans *s)
+{
+    return s ? atomic_load_explicit(&s->nlanes, memory_order_acquire) : 0;
+}
+
+const struct span_lane *spans_at(const struct spans *s, int lane)
+{
+    return &s->lanes[lane];
+}
+
+const char *span_lane_name(const struct span_lane *l)
+{
+    return l->name;
+}
+
+static uint64_t get(const _Atomic uint64_t *v)
+{
+    return atomic_load_explicit(v, memory_order_acquire);
+}
+
+void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS])
+{
+    uint64_t before;
+    do {
+        before = get(&l->sequence);
+        for (int k = 0; k < SPAN_KINDS; k++)
+            out[k] = get(&l->spent[k]);
+        uint32_t kind = atomic_load_explicit(&l->now, memory_order_acquire);
+        uint64_t since = get(&l->since), now = now_ns();
+        out[kind] += now > since ? now - since : 0;
+    } while (before % 2 || before != get(&l->sequence));
+}
+
+uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx)
+{
+    uint64_t head = get(&l->head), kept = l->size - MARGIN;
+    uint64_t first = head > kept ? head - kept : 0;
+    for (uint64_t i = first; i < head; i++)
+        fn(ctx, &l->ring[i & (l->size - 1)]);
+    return first;
+}

@@ -1,0 +1,133 @@
+// steps.c - write, merge and sum up steps.csv.
+
+#include "telemetry/steps.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = 1200, LINE = 1024 };
+
+static const char header[] =
+    "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
+    "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
+    "bytes_tx,bytes_rx,head_tx,head_rx,val_loss\n";
+
+struct steps {
+    FILE *file;
+    char path[PATH];
+    char run[256], backend[64];
+    int rank;
+};
+
+static int file_path(char path[PATH], const char *out, int rank, int world)
+{
+    if (world == 1)
+        return text_into(path, PATH, "%s/steps.csv", out);
+    return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
+}
+
+// Copy the rows of `rank` up to step `keep` from `from` to `to`.
+static int copy_rows(FILE *from, FILE *to, int rank, int keep, double *time_s)
+{
+    char line[LINE];
+    while (fgets(line, sizeof line, from)) {
+        int whose, step;
+        double t;
+        if (sscanf(line, "%*[^,],%*[^,],%d,%d,%*d,%lf", &whose, &step, &t) !=
+                3 ||
+            whose != rank || step > keep)
+            continue;
+        *time_s = t;
+        fputs(line, to);
+    }
+    return ferror(from) || ferror(to) ? -1 : 0;
+}
+
+// The rows of the run so far: this rank's own file, or, where the run was
+// merged or had another number of workers, steps.csv.
+static FILE *open_old(const struct steps *s, const char *dir)
+{
+    char merged[PATH];
+    FILE *f = fopen(s->path, "re");
+    if (!f && !text_into(merged, sizeof merged, "%s/steps.csv", dir))
+        f = fopen(merged, "re");
+    return f;
+}
+
+int steps_open(struct steps **out, const char *dir, const char *backend,
+               int rank, int world, int keep, double *time_s)
+{
+    struct steps *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return -1;
+    const char *slash = strrchr(dir, '/');
+    char next[PATH];
+    s->rank = rank;
+    *time_s = 0;
+    if (text_into(s->run, sizeof s->run, "%s", slash ? slash + 1 : dir) ||
+        text_into(s->backend, sizeof s->backend, "%s", backend) ||
+        file_path(s->path, dir, rank, world) ||
+        text_into(next, sizeof next, "%s.next", s->path))
+        goto drop;
+    s->file = fopen(next, "we");
+    if (!s->file) {
+        fail("%s: %s", next, strerror(errno));
+        goto drop;
+    }
+    fputs(header, s->file);
+    FILE *old = keep > 0 ? open_old(s, dir) : NULL;
+    int rc = old ? copy_rows(old, s->file, rank, keep, time_s) : 0;
+    if (old)
+        fclose(old);
+    if (rc || fflush(s->file) || rename(next, s->path)) {
+        fail("%s: %s", s->path, strerror(errno));
+        unlink(next);
+        goto drop;
+    }
+    setvbuf(s->file, NULL, _IOLBF, LINE); // a row is there once it is written
+    *out = s;
+    return 0;
+drop:
+    if (s->file)
+        fclose(s->file);
+    mem_free(s);
+    return -1;
+}
+
+int steps_write(struct steps *s, const struct step_row *r)
+{
+    char val[32] = "";
+    if (!isnan(r->val_loss))
+        snprintf(val, sizeof val, "%.9g", r->val_loss);
+    int n = fprintf(
+        s->file,
+        "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
+        "%llu,%llu,%llu,%llu,%llu,%s\n",
+        s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
+        r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
+        r->dropped, r->lag, (unsigned long long)r->step_us,
+        (unsigned long long)r->data_us, (unsigned long long)r->compute_us,
+        (unsigned long long)r->ready_us, (unsigned long long)r->sync_us,
+        (unsigned long long)r->bytes_out, (unsigned long long)r->bytes_in,
+        (unsigned long long)r->head_out, (unsigned long long)r->head_in, val);
+    if (n < 0 || ferror(s->file))
+        return fail("%s: %s", s->path, strerror(errno));
+    return 0;
+}
+
+int steps_close(struct steps **s)
+{
+    if (!*s)
+        return 0;
+    int rc = 0;
+    if (fclose((*s)->file))
+        rc = fail("%s: %s", (*s)->path, strerror(errno));
+    mem_free(*s);
+    *s = NULL;
+    return rc;
+}

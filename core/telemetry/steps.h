@@ -1,0 +1,63 @@
+// steps.h - one row a step and rank: the file that every plot of loss reads.
+//
+//     steps.csv          one worker, or all merged when the job is over
+//     steps.R.csv        rank R of several, while they run
+//
+// Comma-separated, one header row, units in the names; a value that a step does
+// not have (val_loss, mostly) is empty.
+
+#ifndef TELEMETRY_STEPS_H
+#define TELEMETRY_STEPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct step_row {
+    int step;        // from 1
+    uint64_t tokens; // of the whole job, up to and with this step
+    double time_s;   // since training began (resumes add up)
+    double loss, lr, grad_norm, loss_scale;
+    bool skipped, dropped;
+    int lag;
+    uint64_t step_us, data_us, compute_us, ready_us, sync_us;
+    uint64_t bytes_out, bytes_in, head_out, head_in; // of this step
+    double val_loss; // NaN: not evaluated at this step
+};
+
+struct steps;
+
+// Open OUT's file for `rank` of `world`. Rows after step `keep` of an earlier
+// part of the run are dropped (0: begin anew). *time_s receives the time of the
+// last row kept. 0, or -1 after fail().
+int steps_open(struct steps **s, const char *out, const char *backend, int rank,
+               int world, int keep, double *time_s);
+int steps_write(struct steps *s, const struct step_row *row);
+int steps_close(struct steps **s); // -1 after fail() when the disk is full
+
+// Merge steps.0.csv .. of `world` ranks into steps.csv by step and rank, and
+// remove them. Ranks that left none are left out.
+int steps_merge(const char *out, int world);
+
+// What summary.json says of a finished run; NaN where there is nothing.
+struct steps_summary {
+    int steps, ranks, skipped, dropped;
+    double final_loss, best_loss; // mean over ranks, per step
+    double final_val_loss, best_val_loss;
+    int best_val_step;
+    double seconds, tokens_per_s, median_step_s;
+    uint64_t tokens, bytes_out, bytes_in;
+};
+
+// Read OUT/steps.csv. 0, or -1 after fail().
+int steps_summarise(const char *out, struct steps_summary *sum);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,24 @@
+// tfevents.h - scalars for TensorBoard: OUT/events.out.tfevents.SECONDS.HOST
+
+#ifndef TELEMETRY_TFEVENTS_H
+#define TELEMETRY_TFEVENTS_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tfevents;
+
+// 0, or -1 after fail().
+int tfevents_open(struct tfevents **t, const char *out);
+int tfevents_scalar(struct tfevents *t, const char *tag, int64_t step,
+                    double value);
+int tfevents_close(struct tfevents **t); // -1 after fail(): the disk is full
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,163 @@
+// times.c - unions of intervals: when bytes moved, and when nothing computed.
+//
+// Every lane contributes edges: +1 where an interval begins, -1 where it ends.
+// Sorted by time, one sweep knows at each moment how many are open.
+
+#include "telemetry/times.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct edge {
+    uint64_t at_ns;
+    int comm, compute; // +1 or -1
+};
+
+struct edges {
+    struct edge *at;
+    size_t n, room;
+    uint64_t oldest_ns; // of the lane being read
+    bool any;
+};
+
+static bool is_comm(const struct span_record *r)
+{
+    return !r->is_counter && (r->kind == SPAN_SEND || r->kind == SPAN_RECEIVE ||
+                              r->kind == SPAN_ADD);
+}
+
+static bool is_compute(const struct span_record *r)
+{
+    return !r->is_counter &&
+           (r->kind == SPAN_FORWARD || r->kind == SPAN_BACKWARD ||
+            r->kind == SPAN_UPDATE || r->kind == SPAN_EVALUATE);
+}
+
+static void add_edges(void *ctx, const struct span_record *r)
+{
+    struct edges *e = ctx;
+    int comm = is_comm(r), compute = is_compute(r);
+    if (!e->any || r->begin_ns < e->oldest_ns)
+        e->oldest_ns = r->begin_ns;
+    e->any = true;
+    if ((!comm && !compute) || e->n + 2 > e->room)
+        return;
+    e->at[e->n++] = (struct edge){r->begin_ns, comm, compute};
+    e->at[e->n++] = (struct edge){r->end_ns, -comm, -compute};
+}
+
+static void count_edges(void *ctx, const struct span_record *r)
+{
+    (void)r;
+    *(size_t *)ctx += 2;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a, *y = b;
+    return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+// From `from_ns` on, where every lane still has its records.
+static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
+{
+    int comm = 0, compute = 0;
+    uint64_t comm_ns = 0, exposed_ns = 0, last = from_ns;
+    for (size_t i = 0; i < e->n; i++) {
+        uint64_t at = e->at[i].at_ns;
+        if (at > last) {
+            comm_ns += comm ? at - last : 0;
+            exposed_ns += comm && !compute ? at - last : 0;
+            last = at;
+        }
+        comm += e->at[i].comm;
+        compute += e->at[i].compute;
+    }
+    t->comm_s = (double)comm_ns * 1e-9;
+    t->exposed_s = (double)exposed_ns * 1e-9;
+    t->kept_s = (double)(last - from_ns) * 1e-9;
+}
+
+int times_of(const struct spans *s, struct times *out)
+{
+    struct edges e = {0};
+    uint64_t totals[SPAN_KINDS], from_ns = 0, first_ns = UINT64_MAX;
+    *out = (struct times){0};
+    if (!s)
+        return 0;
+    span_totals(spans_at(s, 0), totals);
+    for (int k = 0; k < SPAN_KINDS; k++)
+        out->seconds[k] = (double)totals[k] * 1e-9;
+    for (int i = 0; i < spans_nlanes(s); i++)
+        span_each(spans_at(s, i), count_edges, &e.room);
+    if (!e.room)
+        return 0;
+    e.at = mem_alloc(e.room, sizeof *e.at);
+    if (!e.at)
+        return -1;
+    for (int i = 0; i < spans_nlanes(s); i++) {
+        e.any = false;
+        uint64_t lost = span_each(spans_at(s, i), add_edges, &e);
+        if (e.any && lost && e.oldest_ns > from_ns)
+            from_ns = e.oldest_ns;
+        if (e.any && e.oldest_ns < first_ns)
+            first_ns = e.oldest_ns;
+    }
+    qsort(e.at, e.n, sizeof *e.at, by_time);
+    sweep(&e, from_ns > first_ns ? from_ns : first_ns, out);
+    mem_free(e.at);
+    return 0;
+}
+
+// How much of the time held up was communication: what the records that are
+// kept say of their part, for all of it. Where no lane records communication,
+// all of it.
+static double exposed_share(const struct times *t, double held, double all)
+{
+    if (t->comm_s <= 0 || t->kept_s <= 0)
+        return 1;
+    double share = held > 0 ? t->exposed_s / t->kept_s * all / held : 0;
+    return share < 1 ? share : 1;
+}
+
+int times_write(const struct times *t, const char *out, const char *who)
+{
+    char path[1200];
+    double all = 0;
+    if (text_into(path, sizeof path, "%s/breakdown.%s.csv", out, who))
+        return -1;
+    for (int k = 0; k < SPAN_KINDS; k++)
+        all += t->seconds[k];
+    const double *s = t->seconds;
+    double held = s[SPAN_READY] + s[SPAN_WAIT] + s[SPAN_SEND] +
+                  s[SPAN_RECEIVE] + s[SPAN_ADD];
+    double exposed = held * exposed_share(t, held, all);
+    const struct {
+        const char *name;
+        double seconds;
+    } rows[] = {
+        {"data", s[SPAN_DATA]},
+        {"forward", s[SPAN_FORWARD]},
+        {"backward", s[SPAN_BACKWARD]},
+        {"exposed", exposed},
+        {"update", s[SPAN_UPDATE]},
+        {"wait", held - exposed},
+        {"checkpoint", s[SPAN_CHECKPOINT]},
+        {"evaluate", s[SPAN_EVALUATE]},
+        {"other", s[SPAN_OTHER] + s[SPAN_STEP]},
+    };
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    fputs("rank,kind,seconds,share\n", f);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        fprintf(f, "%s,%s,%.6f,%.6f\n", who, rows[i].name, rows[i].seconds,
+                all > 0 ? rows[i].seconds / all : 0);
+    bool bad = ferror(f);
+    if (fclose(f) || bad)
+        return fail("%s: %s", path, strerror(errno));
+    return 0;
+}

@@ -1,0 +1,36 @@
+// times.h - what a run spent its time on: breakdown.csv.
+//
+//     rank,kind,seconds,share
+//
+// Kinds: data, forward, backward, update, exposed (bytes move and nothing is
+// computed), wait (held up and no bytes move), checkpoint, evaluate, other.
+// They add up to the time between open and close of the spans.
+
+#ifndef TELEMETRY_TIMES_H
+#define TELEMETRY_TIMES_H
+
+#include "telemetry/span.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct times {
+    double seconds[SPAN_KINDS]; // of the compute lane, by innermost span
+    // From the records kept, which span the last kept_s: time in which some
+    // lane moved bytes, and in which it did while nothing was computed,
+    // |union(comm) minus union(compute)|.
+    double comm_s, exposed_s, kept_s;
+};
+
+// 0, or -1 after fail() when memory is short.
+int times_of(const struct spans *s, struct times *out);
+
+// Write them as OUT/breakdown.WHO.csv. 0, or -1 after fail().
+int times_write(const struct times *t, const char *out, const char *who);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,302 @@
+// trace.c - one event a line, so that files are merged line by line.
+//
+// Readers want events of a thread to nest and parents to come first: a lane is
+// sorted by begin, longest first. Nanoseconds are kept as three decimals, so
+// nothing that nests in the records stops nesting in the file.
+
+#include "telemetry/trace.h"
+
+#include "base/base.h"
+#include "telemetry/parts.h"
+#include "telemetry/span.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char event_mark[] = "{\"ph\": ";
+
+struct sheet { // the events of one lane
+    struct span_record *at;
+    size_t n, room;
+};
+
+static void take(void *ctx, const struct span_record *r)
+{
+    struct sheet *sheet = ctx;
+    if (sheet->n < sheet->room)
+        sheet->at[sheet->n++] = *r;
+}
+
+static void count(void *ctx, const struct span_record *r)
+{
+    (void)r;
+    ++*(size_t *)ctx;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct span_record *x = a, *y = b;
+    if (x->begin_ns != y->begin_ns)
+        return x->begin_ns < y->begin_ns ? -1 : 1;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns > y->end_ns ? -1 : 1;
+    return (x->depth > y->depth) - (x->depth < y->depth);
+}
+
+static int sheet_open(struct sheet *sheet, const struct span_lane *l)
+{
+    *sheet = (struct sheet){0};
+    span_each(l, count, &sheet->room);
+    if (!sheet->room)
+        return 0;
+    sheet->at = mem_alloc(sheet->room, sizeof *sheet->at);
+    if (!sheet->at)
+        return -1;
+    span_each(l, take, sheet);
+    qsort(sheet->at, sheet->n, sizeof *sheet->at, by_begin);
+    return 0;
+}
+
+struct out {
+    FILE *f;
+    const struct trace_head *head;
+    bool any; // an event was written: a comma comes before the next
+    long correlation;
+};
+
+static void begin_event(struct out *o)
+{
+    fputs(o->any ? ",\n" : "\n", o->f);
+    o->any = true;
+}
+
+// Microseconds since the trace's zero, to the nanosecond.
+static void put_time(struct out *o, const char *key, int64_t ns)
+{
+    uint64_t size = (uint64_t)(ns < 0 ? -ns : ns);
+    fprintf(o->f, ", \"%s\": %s%llu.%03u", key, ns < 0 ? "-" : "",
+            (unsigned long long)(size / 1000), (unsigned)(size % 1000));
+}
+
+static void put_name(struct out *o, const char *what, int tid, const char *name)
+{
+    begin_event(o);
+    fprintf(o->f,
+            "%s\"M\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, "
+            "\"args\": {\"name\": \"%s\"}}",
+            event_mark, what, o->head->pid, tid, name);
+}
+
+static void put_order(struct out *o, const char *what, int tid, int order)
+{
+    begin_event(o);
+    fprintf(o->f,
+            "%s\"M\", \"name\": \"%s\", \"pid\": %d, \"tid\": %d, "
+            "\"args\": {\"sort_index\": %d}}",
+            event_mark, what, o->head->pid, tid, order);
+}
+
+static const char *index_name(enum span_kind kind)
+{
+    switch (kind) {
+    case SPAN_STEP:
+    case SPAN_EVALUATE:
+    case SPAN_CHECKPOINT:
+        return "step";
+    case SPAN_FORWARD:
+    case SPAN_BACKWARD:
+        return "layer";
+    case SPAN_READY:
+        return "bucket";
+    default:
+        return "part";
+    }
+}
+
+static bool moves_bytes(enum span_kind kind)
+{
+    return kind == SPAN_SEND || kind == SPAN_RECEIVE || kind == SPAN_ADD;
+}
+
+static const char *category(enum span_kind kind)
+{
+    if (moves_bytes(kind))
+        return "communication";
+    if (kind == SPAN_FORWARD || kind == SPAN_BACKWARD || kind == SPAN_UPDATE)
+        return "compute";
+    return "loop";
+}
+
+static void put_counter(struct out *o, const struct span_record *r)
+{
+    const char *name = span_counter_name(r->kind);
+    begin_event(o);
+    fprintf(o->f, "%s\"C\", \"name\": \"%s\", \"pid\": %d", event_mark, name,
+            o->head->pid);
+    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
+    fprintf(o->f, ", \"args\": {\"%s\": %.9g}}", name, r->value);
+}
+
+static void put_span(struct out *o, int tid, const struct span_record *r)
+{
+    begin_event(o);
+    fprintf(
+        o->f,
+        "%s\"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": %d",
+        event_mark, span_kind_name(r->kind), category(r->kind), o->head->pid,
+        tid);
+    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
+    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    if (r->index >= 0)
+        fprintf(o->f, ", \"args\": {\"%s\": %d}", index_name(r->kind),
+                r->index);
+    fputs("}", o->f);
+}
+
+static void put_lane(struct out *o, int tid, const char *name,
+                     const struct sheet *sheet)
+{
+    put_name(o, "thread_name", tid, name);
+    put_order(o, "thread_sort_index", tid, tid);
+    for (size_t i = 0; i < sheet->n; i++) {
+        if (sheet->at[i].is_counter)
+            put_counter(o, &sheet->at[i]);
+        else
+            put_span(o, tid, &sheet->at[i]);
+    }
+}
+
+// HTA: the launch on the host's thread, the kernel on the stream.
+static void put_kernel(struct out *o, int stream, const struct span_record *r)
+{
+    int64_t begin = (int64_t)(r->begin_ns - o->head->zero_ns);
+    o->correlation++;
+    begin_event(o);
+    fprintf(o->f,
+            "%s\"X\", \"cat\": \"cuda_runtime\", \"name\": "
+            "\"cudaLaunchKernel\", \"pid\": %d, \"tid\": 1",
+            event_mark, o->head->pid);
+    put_time(o, "ts", begin);
+    put_time(o, "dur", 0);
+    fprintf(o->f, ", \"args\": {\"correlation\": %ld}}", o->correlation);
+    begin_event(o);
+    fprintf(o->f,
+            "%s\"X\", \"cat\": \"kernel\", \"name\": \"%s%s\", \"pid\": %d, "
+            "\"tid\": %d",
+            event_mark, moves_bytes(r->kind) ? "nccl_compat:" : "",
+            span_kind_name(r->kind), o->head->pid, stream);
+    put_time(o, "ts", begin);
+    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    fprintf(o->f,
+            ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": "
+            "%ld}}",
+            o->head->pid, stream, o->correlation);
+}
+
+static void put_profiler_step(struct out *o, const struct span_record *r)
+{
+    begin_event(o);
+    fprintf(o->f,
+            "%s\"X\", \"cat\": \"user_annotation\", \"name\": "
+            "\"ProfilerStep#%d\", \"pid\": %d, \"tid\": 1",
+            event_mark, r->index, o->head->pid);
+    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
+    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    fputs(", \"args\": {}}", o->f);
+}
+
+// Only innermost spans are kernels: those of a stream do not nest.
+static void put_stream(struct out *o, int lane, const struct sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->n; i++) {
+        const struct span_record *r = &sheet->at[i];
+        bool leaf = i + 1 == sheet->n || r[1].begin_ns >= r->end_ns;
+        if (!r->is_counter && r->kind == SPAN_STEP)
+            put_profiler_step(o, r);
+        else if (!r->is_counter && leaf && strcmp(category(r->kind), "loop"))
+            put_kernel(o, 7 + lane, r);
+    }
+}
+
+static int put_lanes(struct out *o, const struct spans *s, bool hta)
+{
+    for (int i = 0; i < spans_nlanes(s); i++) {
+        struct sheet sheet;
+        const struct span_lane *l = spans_at(s, i);
+        if (sheet_open(&sheet, l))
+            return -1;
+        if (hta)
+            put_stream(o, i, &sheet);
+        else
+            put_lane(o, i, span_lane_name(l), &sheet);
+        mem_free(sheet.at);
+    }
+    return 0;
+}
+
+static int write_file(const struct spans *s, const char *path,
+                      const struct trace_head *head, bool hta)
+{
+    struct out o = {.head = head};
+    char next[PARTS_PATH];
+    if (text_into(next, sizeof next, "%s.next", path))
+        return -1;
+    o.f = fopen(next, "we");
+    if (!o.f)
+        return fail("%s: %s", next, strerror(errno));
+    if (hta)
+        fprintf(o.f,
+                "{\"schemaVersion\": 1, \"distributedInfo\": {\"rank\": %d}, "
+                "\"traceEvents\": [",
+                head->pid);
+    else
+        fputs("{\"displayTimeUnit\": \"ms\", \"traceEvents\": [", o.f);
+    put_name(&o, "process_name", 0, head->name);
+    put_order(&o, "process_sort_index", 0, head->pid);
+    int rc = put_lanes(&o, s, hta);
+    fputs("\n]}\n", o.f);
+    bool bad = ferror(o.f);
+    if (fclose(o.f) || bad || (!rc && rename(next, path)))
+        rc = fail("%s: %s", path, strerror(errno));
+    if (rc)
+        unlink(next);
+    return rc;
+}
+
+int trace_write(const struct spans *s, const char *path,
+                const struct trace_head *head)
+{
+    return write_file(s, path, head, false);
+}
+
+int trace_write_hta(const struct spans *s, const char *path,
+                    const struct trace_head *head)
+{
+    return write_file(s, path, head, true);
+}
+
+// Events only, each without its comma.
+static void copy_events(struct parts *p, char *line)
+{
+    size_t n = strcspn(line, "\n");
+    if (strncmp(line, event_mark, sizeof event_mark - 1))
+        return;
+    if (line[n - 1] == ',')
+        n--;
+    fprintf(p->to, "%s%.*s", p->lines++ ? ",\n" : "\n", (int)n, line);
+}
+
+int trace_merge(const char *out, bool servers)
+{
+    struct parts p = {
+        .name = "trace",
+        .suffix = "json",
+        .before = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [",
+        .after = "\n]}\n",
+        .servers = servers,
+        .copy = copy_events,
+    };
+    return parts_merge(&p, out);
+}

@@ -1,0 +1,50 @@
+// trace.h - spans as a Chrome trace, for ui.perfetto.dev and chrome://tracing.
+//
+//     trace.R.json      one process a rank (trace.s0.json: of server 0) ...
+//     trace.json        ... merged when the job is over
+//     hta/rank-R.json   the same for Meta's HTA, on demand
+//
+// One process a rank, one thread a lane; times in microseconds on rank 0's
+// clock since training began.
+
+#ifndef TELEMETRY_TRACE_H
+#define TELEMETRY_TRACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct spans;
+
+enum { TRACE_SERVER = 10000 }; // pid of server 0; of rank 0 it is 0
+
+struct trace_head {
+    int pid;          // unique in the job
+    const char *name; // of the process: "rank 0 (ring)"
+    uint64_t zero_ns; // of our clock: where the trace begins
+};
+
+// Write all lanes to `path` by temporary file and rename. 0, or -1 after
+// fail().
+int trace_write(const struct spans *s, const char *path,
+                const struct trace_head *head);
+
+// The same as HTA reads it: a lane is a stream of a device, each innermost span
+// a kernel behind its launch. Communication is called nccl_compat:NAME, since
+// HTA knows it by that prefix alone.
+int trace_write_hta(const struct spans *s, const char *path,
+                    const struct trace_head *head);
+
+// Join OUT/trace.*.json, and what OUT/trace.json holds already, into
+// OUT/trace.json, and remove the parts; those of servers, if they have ended.
+// 0, or -1 after fail().
+int trace_merge(const char *out, bool servers);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

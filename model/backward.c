@@ -1,0 +1,161 @@
+// backward.c - gradients, from the last LayerNorm down to the embeddings.
+//
+// m->dres is the gradient of the residual stream. Each branch hands its input's
+// gradient to LayerNorm's backward, which adds its own to dres: that is all a
+// residual connection is. Gradients come out from the end of the flat vector to
+// its start, and the watermark follows them down.
+
+#include "model/state.h"
+
+#include "telemetry/span.h"
+
+#include <string.h>
+
+struct back {
+    struct cpu_model *m;
+    const struct model_step *step;
+    size_t rows;
+    bool add; // gradients are added to what is there
+};
+
+// Gradients from tensor `first` on are complete.
+static void report(const struct back *b, int first)
+{
+    struct cpu_model *m = b->m;
+    size_t off = m->off[first];
+    if (m->grads != m->job.grads) {
+        m->k->settle(m->job.grads + off, m->grads + off, m->settled - off,
+                     b->step->accumulate);
+        m->settled = off;
+    }
+    if (b->step->watermark)
+        b->step->watermark(b->step->ctx, off);
+}
+
+// din (rows, ins) = dout (rows, outs) W'.
+static void input_gradient(const struct back *b, void *din, const void *dout,
+                           int w, int ins, int outs)
+{
+    struct product_job j = {.m = (int)b->rows,
+                            .n = ins,
+                            .k = outs,
+                            .tb = true,
+                            .a = dout,
+                            .b = weight_at(b->m, w),
+                            .out = din};
+    product_run(b->m->product, &j);
+}
+
+// dW = in' dout, db = sum of dout's rows.
+static void weight_gradient(const struct back *b, int w, const void *in,
+                            const void *dout, int ins, int outs)
+{
+    struct cpu_model *m = b->m;
+    struct product_job j = {.m = ins,
+                            .n = outs,
+                            .k = (int)b->rows,
+                            .ta = true,
+                            .a = in,
+                            .b = dout,
+                            .out = m->grads + m->off[w],
+                            .out_fp32 = true,
+                            .add = b->add};
+    product_run(m->product, &j);
+    m->k->sum_rows(m->grads + m->off[w + 1], dout, b->rows, outs, b->add,
+                   m->partial);
+}
+
+// dres += (or =) the gradient through LayerNorm `w`, whose output's gradient is
+// in m->branch and whose output comes back into m->norm.
+static void norm_gradient(const struct back *b, int w, const void *sum,
+                          const float *mean, const float *rstd, bool add_dres)
+{
+    struct cpu_model *m = b->m;
+    m->k->norm_backward(m->dres, add_dres, m->norm, m->grads + m->off[w],
+                        m->grads + m->off[w + 1], b->add, m->branch, sum, mean,
+                        rstd, weight_at(m, w), weight_at(m, w + 1), b->rows,
+                        m->job.config.channels, m->partial);
+}
+
+// dres as the branch at `site` sees it: behind dropout's mask.
+static const void *branch_gradient(const struct back *b, int layer,
+                                   enum site site)
+{
+    struct cpu_model *m = b->m;
+    struct mask mask = state_mask(m, b->step, layer, site);
+    if (mask.threshold > 0)
+        m->k->mask_rows(m->dbranch, m->dres, b->rows, m->job.config.channels,
+                        &mask);
+    else
+        return m->dres;
+    return m->dbranch;
+}
+
+// x += out(gelu(fc(ln_2(x))))
+static void mlp_backward(const struct back *b, int i)
+{
+    struct cpu_model *m = b->m;
+    const struct layer *l = &m->layers[i];
+    int C = m->job.config.channels;
+    const void *d = branch_gradient(b, i, SITE_OUT);
+    input_gradient(b, m->dwide, d, layer_at(i, OUT_W), 4 * C, C);
+    m->k->gelu_backward(m->dwide, m->wide, l->pre, b->rows * 4 * C);
+    weight_gradient(b, layer_at(i, OUT_W), m->wide, d, 4 * C, C);
+    report(b, layer_at(i, OUT_W));
+
+    input_gradient(b, m->branch, m->dwide, layer_at(i, FC_W), C, 4 * C);
+    norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2, true);
+    weight_gradient(b, layer_at(i, FC_W), m->norm, m->dwide, C, 4 * C);
+    report(b, layer_at(i, LN2_W));
+}
+
+// x += proj(attention(qkv(ln_1(x))))
+static void attention_backward(const struct back *b, int i)
+{
+    struct cpu_model *m = b->m;
+    const struct model_config *g = &m->job.config;
+    const struct layer *l = &m->layers[i];
+    int C = g->channels;
+    const void *d = branch_gradient(b, i, SITE_PROJ);
+    input_gradient(b, m->branch, d, layer_at(i, PROJ_W), C, C);
+    weight_gradient(b, layer_at(i, PROJ_W), l->att, d, C, C);
+    report(b, layer_at(i, PROJ_W));
+
+    struct attention a = {.B = m->job.batch,
+                          .T = m->job.tokens,
+                          .C = C,
+                          .NH = g->heads,
+                          .mask = state_mask(m, b->step, i, SITE_ATTENTION),
+                          .scratch = m->scratch};
+    m->k->attention_backward(m->dwide, m->branch, l->att, l->lse, l->qkv, &a);
+    input_gradient(b, m->branch, m->dwide, layer_at(i, QKV_W), C, 3 * C);
+    norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true);
+    weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * C);
+    report(b, layer_at(i, LN1_W));
+}
+
+void backward(struct cpu_model *m, const struct model_step *step)
+{
+    const struct model_job *job = &m->job;
+    struct back b = {.m = m,
+                     .step = step,
+                     .rows = (size_t)job->batch * job->tokens,
+                     .add = step->accumulate && m->grads == job->grads};
+    m->settled = m->nparams;
+    norm_gradient(&b, final_norm_at(m), m->last, m->mean, m->rstd, false);
+    report(&b, final_norm_at(m));
+    for (int i = job->config.layers - 1; i >= 0; i--) {
+        span_begin(step->lane, SPAN_BACKWARD, i);
+        mlp_backward(&b, i);
+        attention_backward(&b, i);
+        span_end(step->lane);
+    }
+    struct mask mask = state_mask(m, step, 0, SITE_EMBED);
+    size_t C = job->config.channels, used = m->off[1] + job->tokens * C;
+    if (!b.add) // positions that this job never reaches
+        memset(m->grads + used, 0, (m->off[2] - used) * sizeof *m->grads);
+    m->k->embed_backward(m->grads, m->grads + m->off[1], m->dres, step->x,
+                         job->batch, job->tokens, job->config.channels, b.add,
+                         &mask);
+    report(&b, 0);
+}

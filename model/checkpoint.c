@@ -1,0 +1,417 @@
+// checkpoint.c - read a model's weights from either format.
+//
+// Twice over the file: the first pass judges every number, the second fills.
+// That needs no second copy of the model, and a bad file leaves no trace.
+
+#include "model/checkpoint.h"
+#include "model/config_json.h"
+#include "model/llmc.h"
+#include "model/safetensors.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CHUNK = 1 << 16, NAME = 128 };
+
+// The prefix under which transformers' GPT2LMHeadModel keeps the same tensors.
+static const char lm_prefix[] = "transformer.";
+
+// What one call of checkpoint_read() works with.
+struct reading {
+    const char *path;
+    const struct model_config *c;
+    struct safetensors *file;
+    float *chunk; // 2 CHUNK numbers: judged here, or two tensors compared
+};
+
+// 1: a model file of llm.c, 0: something else, -1 after fail().
+static int is_llmc(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return fail("%s: %s", path, strerror(errno));
+    int32_t magic = 0;
+    ssize_t n = read(fd, &magic, sizeof magic);
+    int cause = errno;
+    close(fd);
+    if (n < 0)
+        return fail("%s: %s", path, strerror(cause));
+    return n == sizeof magic && magic == LLMC_MODEL;
+}
+
+static const struct safetensors_tensor *
+find(const struct safetensors *file, const char *prefix, const char *name)
+{
+    char full[NAME];
+    if (text_into(full, sizeof full, "%s%s", prefix, name))
+        return NULL;
+    return safetensors_find(file, full);
+}
+
+// A tensor of the model, with the prefix or without; *out NULL if absent.
+static int find_param(const struct safetensors *file, const char *path,
+                      const char *name, const struct safetensors_tensor **out)
+{
+    *out = NULL;
+    const struct safetensors_tensor *plain = safetensors_find(file, name);
+    const struct safetensors_tensor *prefixed = find(file, lm_prefix, name);
+    if (plain && prefixed)
+        return fail("%s: holds both %s and %s%s; try: remove one", path, name,
+                    lm_prefix, name);
+    *out = plain ? plain : prefixed;
+    return 0;
+}
+
+// ---- which configuration
+
+// How many layers h.0, h.1, .. the file has without a gap.
+static int count_layers(const struct safetensors *file)
+{
+    char name[NAME];
+    for (int layer = 0;; layer++) {
+        int status = text_into(name, sizeof name, "h.%d.ln_1.weight", layer);
+        CHECK(status == 0);
+        if (!safetensors_find(file, name) && !find(file, lm_prefix, name))
+            return layer;
+    }
+}
+
+// Rows and columns of an embedding.
+static int table_shape(const struct safetensors *file, const char *path,
+                       const char *name, int *rows, int *columns)
+{
+    const struct safetensors_tensor *t;
+    if (find_param(file, path, name, &t))
+        return -1;
+    if (!t)
+        return fail("%s: holds no tensor %s: not a GPT-2", path, name);
+    if (t->ndim != 2 || t->shape[0] > INT_MAX || t->shape[1] > INT_MAX)
+        return fail("%s: tensor %s is not a matrix of usual size", path, name);
+    *rows = (int)t->shape[0];
+    *columns = (int)t->shape[1];
+    return 0;
+}
+
+// Heads as the file's metadata or the config.json beside it tell; 0 if neither
+// does.
+static int told_heads(const struct safetensors *file, const char *path,
+                      int *heads)
+{
+    const char *text = safetensors_metadata(file, "heads");
+    if (!text)
+        return config_json_heads(path, heads);
+    char *end;
+    long value = strtol(text, &end, 10);
+    if (end == text || *end || value < 1 || value > INT_MAX)
+        return fail("%s: metadata heads is not a positive number", path);
+    *heads = (int)value;
+    return 0;
+}
+
+static int implied_config(const struct safetensors *file, const char *path,
+                          struct model_config *out)
+{
+    struct model_config c = {.layers = count_layers(file)};
+    int channels = 0;
+    if (table_shape(file, path, "wte.weight", &c.vocab, &c.channels) ||
+        table_shape(file, path, "wpe.weight", &c.context, &channels) ||
+        told_heads(file, path, &c.heads))
+        return -1;
+    if (channels != c.channels)
+        return fail("%s: wte.weight has %d channels, wpe.weight %d", path,
+                    c.channels, channels);
+    if (c.heads == 0 && c.channels % 64 == 0)
+        c.heads = c.channels / 64;
+    struct model_config checked = c;
+    if (checked.heads == 0)
+        checked.heads = 1;
+    if (model_check(&checked))
+        return fail("%s: %s", path, fail_message());
+    *out = c;
+    return 0;
+}
+
+int checkpoint_config(const char *path, struct model_config *out)
+{
+    int llmc = is_llmc(path);
+    if (llmc < 0)
+        return -1;
+    if (llmc) {
+        struct llmc *f;
+        if (llmc_open(&f, path))
+            return -1;
+        *out = *llmc_config(f);
+        llmc_close(&f);
+        return 0;
+    }
+    struct safetensors *file;
+    if (safetensors_open(&file, path))
+        return -1;
+    int status = implied_config(file, path, out);
+    safetensors_close(&file);
+    return status;
+}
+
+int checkpoint_metadata(const char *path, const char *key, char *buf,
+                        size_t size)
+{
+    struct safetensors *file;
+    int llmc = is_llmc(path);
+    if (llmc)
+        return llmc < 0 ? -1 : 0;
+    if (safetensors_open(&file, path))
+        return -1;
+    const char *value = safetensors_metadata(file, key);
+    int status = value ? 1 : 0;
+    if (value && strlen(value) >= size)
+        status = fail("%s: metadata %s is longer than %zu bytes", path, key,
+                      size - 1);
+    else if (value)
+        strcpy(buf, value);
+    safetensors_close(&file);
+    return status;
+}
+
+// ---- which tensors
+
+// Whether `name` is the model's, without any prefix.
+static bool is_param(const struct model_config *c, const char *name)
+{
+    struct tensor t;
+    int first = 0, n = model_ntensors(c), count = n;
+    if (strncmp(name, "h.", 2) == 0) {
+        long layer = strtol(name + 2, NULL, 10);
+        if (layer < 0 || layer >= c->layers)
+            return false;
+        first = 2 + (int)layer * MODEL_PER_LAYER;
+        count = MODEL_PER_LAYER;
+    }
+    for (int i = first; i < first + count; i++) {
+        model_tensor(c, i, &t);
+        if (strcmp(t.name, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+// If metadata "slots" lists the word before the first dot of `name`, what
+// follows that dot; else NULL.
+static const char *behind_slot(const struct safetensors *file, const char *name)
+{
+    const char *list = safetensors_metadata(file, "slots");
+    const char *dot = strchr(name, '.');
+    size_t n = dot ? (size_t)(dot - name) : 0;
+    while (list && *list && n > 0) {
+        size_t word = strcspn(list, " ");
+        if (word == n && strncmp(list, name, n) == 0)
+            return dot + 1;
+        list += word + strspn(list + word, " ");
+    }
+    return NULL;
+}
+
+// Every tensor of the file must be one that we know: what is not read might
+// change what the model computes.
+static int check_names(const struct reading *r)
+{
+    for (int i = 0; i < safetensors_count(r->file); i++) {
+        const char *full = safetensors_at(r->file, i)->name;
+        const char *name = behind_slot(r->file, full);
+        if (name && is_param(r->c, name))
+            continue;
+        name = full;
+        size_t n = strlen(lm_prefix);
+        if (strncmp(name, lm_prefix, n) == 0)
+            name += n;
+        bool mask = strncmp(name, "h.", 2) == 0 &&
+                    (ends_with(name, ".attn.bias") ||
+                     ends_with(name, ".attn.masked_bias"));
+        if (!mask && strcmp(full, "lm_head.weight") != 0 &&
+            !is_param(r->c, name))
+            return fail("%s: unknown tensor %.64s in a GPT-2 of %d layers; "
+                        "try: remove it from the file",
+                        r->path, full, r->c->layers);
+    }
+    return 0;
+}
+
+static void shape_text(char *buf, size_t size, int ndim, const size_t *shape)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (int i = 0; i < ndim && at < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s%zu", i ? "," : "",
+                               shape[i]);
+}
+
+static int check_shape(const struct reading *r, const struct tensor *t,
+                       const struct safetensors_tensor *found)
+{
+    if (found->ndim == t->ndim &&
+        memcmp(found->shape, t->shape, (size_t)t->ndim * sizeof *t->shape) == 0)
+        return 0;
+    char has[192], wanted[64];
+    shape_text(has, sizeof has, found->ndim, found->shape);
+    shape_text(wanted, sizeof wanted, t->ndim, t->shape);
+    return fail("%s: tensor %.64s is (%s), this model's is (%s); try: the "
+                "file's own layers, channels, context and vocab_size",
+                r->path, found->name, has, wanted);
+}
+
+// ---- the numbers
+
+// All of a tensor into out, or only judged if out is NULL.
+static int read_numbers(const struct reading *r,
+                        const struct safetensors_tensor *t, float *out)
+{
+    if (out)
+        return safetensors_read(r->file, t, 0, t->n, out);
+    for (size_t at = 0, n; at < t->n; at += n) {
+        n = t->n - at < CHUNK ? t->n - at : CHUNK;
+        if (safetensors_read(r->file, t, at, n, r->chunk))
+            return -1;
+    }
+    return 0;
+}
+
+// One vector laid out like the parameters. slot NULL: the parameters.
+static int read_vector(const struct reading *r, const char *slot, float *out)
+{
+    for (int i = 0; i < model_ntensors(r->c); i++) {
+        struct tensor t;
+        const struct safetensors_tensor *found;
+        char prefix[NAME] = "";
+        model_tensor(r->c, i, &t);
+        if (slot) {
+            if (text_into(prefix, sizeof prefix, "%s.", slot))
+                return -1;
+            found = find(r->file, prefix, t.name);
+        } else if (find_param(r->file, r->path, t.name, &found)) {
+            return -1;
+        }
+        if (!found)
+            return fail("%s: tensor %s%s is missing", r->path, prefix, t.name);
+        if (check_shape(r, &t, found) ||
+            read_numbers(r, found, out ? out + t.off : NULL))
+            return -1;
+    }
+    return 0;
+}
+
+// The head is tied to wte: a file that brings its own must bring the same.
+static int check_head(const struct reading *r)
+{
+    const struct safetensors_tensor *head, *wte;
+    struct tensor t;
+    model_tensor(r->c, 0, &t);
+    head = safetensors_find(r->file, "lm_head.weight");
+    if (!head)
+        return 0;
+    if (find_param(r->file, r->path, t.name, &wte) || check_shape(r, &t, head))
+        return -1;
+    float *a = r->chunk, *b = r->chunk + CHUNK;
+    for (size_t at = 0, n; at < t.n; at += n) {
+        n = t.n - at < CHUNK ? t.n - at : CHUNK;
+        if (safetensors_read(r->file, head, at, n, a) ||
+            safetensors_read(r->file, wte, at, n, b))
+            return -1;
+        if (memcmp(a, b, n * sizeof *a) != 0)
+            return fail("%s: lm_head.weight differs from wte.weight: the head "
+                        "of this model is tied",
+                        r->path);
+    }
+    return 0;
+}
+
+static int check_heads(const struct reading *r)
+{
+    int heads = 0;
+    if (told_heads(r->file, r->path, &heads))
+        return -1;
+    if (heads && heads != r->c->heads)
+        return fail("%s: the file's model has heads=%d, this one heads=%d",
+                    r->path, heads, r->c->heads);
+    return 0;
+}
+
+static int read_all(const struct reading *r, float *params, int nslots,
+                    const char *const *slot_names, float *const *slots)
+{
+    if (check_heads(r) || check_names(r))
+        return -1;
+    if (params && (read_vector(r, NULL, NULL) || check_head(r)))
+        return -1;
+    for (int i = 0; i < nslots; i++) {
+        if (read_vector(r, slot_names[i], NULL))
+            return -1;
+    }
+    if (params && read_vector(r, NULL, params))
+        return -1;
+    for (int i = 0; i < nslots; i++) {
+        if (read_vector(r, slot_names[i], slots[i]))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_llmc(const char *path, const struct model_config *c,
+                     float *params)
+{
+    struct llmc *f;
+    if (llmc_open(&f, path))
+        return -1;
+    const struct model_config *has = llmc_config(f);
+    int status = 0;
+    if (has->layers != c->layers || has->heads != c->heads ||
+        has->channels != c->channels || has->context != c->context ||
+        has->vocab != c->vocab)
+        status = fail("%s: the file's model has layers=%d heads=%d channels=%d "
+                      "context=%d vocab_size=%d, this one %d %d %d %d %d",
+                      path, has->layers, has->heads, has->channels,
+                      has->context, has->vocab, c->layers, c->heads,
+                      c->channels, c->context, c->vocab);
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < model_ntensors(c) && status == 0; i++) {
+            struct tensor t;
+            model_tensor(c, i, &t);
+            status = llmc_read(f, i, pass ? params + t.off : NULL);
+        }
+    }
+    llmc_close(&f);
+    return status;
+}
+
+int checkpoint_read(const char *path, const struct model_config *c,
+                    float *params, int nslots, const char *const *slot_names,
+                    float *const *slots)
+{
+    int llmc = is_llmc(path);
+    if (llmc < 0)
+        return -1;
+    if (llmc && (nslots > 0 || !params))
+        return fail("%s: a model of llm.c holds no optimiser state", path);
+    if (llmc)
+        return read_llmc(path, c, params);
+    struct reading r = {.path = path, .c = c};
+    int status = -1;
+    r.chunk = mem_alloc(2 * CHUNK, sizeof *r.chunk);
+    if (!r.chunk || safetensors_open(&r.file, path))
+        goto free_chunk;
+    status = read_all(&r, params, nslots, slot_names, slots);
+    safetensors_close(&r.file);
+free_chunk:
+    mem_free(r.chunk);
+    return status;
+}

@@ -1,0 +1,62 @@
+// checkpoint.h - model weights in files that others read and write.
+//
+//     model.safetensors   Hugging Face's GPT-2 names and shapes, fp32
+//     llm.c .bin          version 3 (fp32) and 5 (bf16), read only
+//
+// An optimiser's slots are vectors laid out like the parameters; they go into a
+// file of their own (params NULL), so that the model's file holds a GPT-2 and
+// nothing else. Foreign files are validated whole before a byte is believed.
+
+#ifndef MODEL_CHECKPOINT_H
+#define MODEL_CHECKPOINT_H
+
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CHECKPOINT_MAX_SLOTS = 8 };
+
+// A string in __metadata__. Keys "format", "heads" and "slots" are written
+// always and by us: given here, they are passed over.
+struct checkpoint_text {
+    const char *key, *value;
+};
+
+// Write `params` (NULL: none) and nslots vectors of the same layout, their
+// tensors named "<slot name>.<tensor name>", with ntext metadata strings to
+// `path`, which is replaced in one rename after fsync: a reader finds the old
+// file or the new one, whole. 0, or -1 after fail(), then nothing is left
+// behind.
+int checkpoint_write(const char *path, const struct model_config *c,
+                     const float *params, int nslots,
+                     const char *const *slot_names, const float *const *slots,
+                     int ntext, const struct checkpoint_text *text);
+
+// The config.json with which `transformers` opens the folder it lies in.
+int checkpoint_write_config(const char *path, const struct model_config *c);
+
+// The configuration that a file's tensor shapes imply. Heads are metadata
+// "heads" or the header of llm.c; else "n_head" of the config.json beside it;
+// else channels / 64 as in all of OpenAI's models; else 0: not known. Tells the
+// two formats apart by their first bytes. 0, or -1 after fail().
+int checkpoint_config(const char *path, struct model_config *out);
+
+// Fill params (model_nparams(c) floats; NULL: not asked for) and nslots slots,
+// converting F16, BF16 and F64. Shapes must be c's, and heads where the file
+// tells them; a tensor that is neither GPT-2's nor a slot's, NaN and infinity
+// are errors. The whole file is judged before the first number is written.
+int checkpoint_read(const char *path, const struct model_config *c,
+                    float *params, int nslots, const char *const *slot_names,
+                    float *const *slots);
+
+// Metadata string `key` into buf: 1 found, 0 absent, -1 after fail().
+int checkpoint_metadata(const char *path, const char *key, char *buf,
+                        size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,243 @@
+// attention.c - causal self-attention that never holds a (T,T) matrix.
+//
+//     P = softmax(Q K' / sqrt(D)), causal;  O = P V        D = C / NH
+//
+// A thread takes one head of one sequence and walks down its queries, STEP rows
+// at a time: a strip of scores (STEP, keys so far) fits the cache, its softmax
+// is exact, and what lies right of the diagonal is never computed. Kept for
+// backward is one number a row, lse = log sum e^score, from which P is computed
+// again. Backward (Dao et al., FlashAttention, 2022), with row = sum(dO * O):
+//
+//     dS = P * (dO V' - row);  dQ = dS K;  dK = dS' Q;  dV = P' dO
+//
+// Heads are widened to fp32 and padded with zeros in scratch: D to a multiple
+// of 16, T to one of STEP. Part of kernels.c.
+
+enum { STEP = ATTENTION_STEP };
+
+// One head's view and this thread's scratch.
+struct head {
+    int T, D, Tp, Dp;   // and padded
+    size_t stride;      // between tokens of qkv: 3C
+    uint64_t row0;      // number of the head's first row of probabilities
+    float scale;        // 1 / sqrt(D)
+    float *k, *kt, *vt; // (Tp, Dp), (Dp, Tp), (Dp, Tp)
+    float *v;           // (Tp, Dp)
+    float *dk, *dv;     // (Tp, Dp)
+    float *q, *o, *dq;  // (STEP, Dp)
+    float *s, *ds;      // (STEP, Tp)
+};
+
+static struct head head_at(const struct attention *a, int bh, float *p)
+{
+    int D = a->C / a->NH;
+    struct head h = {.T = a->T, .D = D, .stride = 3 * (size_t)a->C};
+    h.Tp = (a->T + STEP - 1) / STEP * STEP;
+    h.Dp = (D + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES;
+    h.row0 = (uint64_t)bh * a->T;
+    h.scale = 1 / sqrtf((float)D);
+    float **whole[] = {&h.k, &h.kt, &h.vt, &h.v, &h.dk, &h.dv};
+    for (int i = 0; i < 6; i++, p += (size_t)h.Tp * h.Dp)
+        *whole[i] = p;
+    float **strip[] = {&h.q, &h.o, &h.dq};
+    for (int i = 0; i < 3; i++, p += (size_t)STEP * h.Dp)
+        *strip[i] = p;
+    h.s = p;
+    h.ds = p + (size_t)STEP * h.Tp;
+    return h;
+}
+
+static void set_zero(float *s, int from, int to)
+{
+    for (int j = from; j < to; j += LANES)
+        *(lanes *)(s + j) = (lanes){0};
+}
+
+// out (padded, Dp) = scale * in, rows of D numbers `stride` apart.
+static void load_head(float *out, const real *in, size_t stride, int rows,
+                      int padded, int D, int Dp, float scale)
+{
+    for (int r = 0; r < rows; r++) {
+        float *o = out + (size_t)r * Dp;
+        int d = 0;
+        for (; d < D; d += LANES)
+            *(lanes *)(o + d) = lanes_get(in + r * stride, d, D) * scale;
+        set_zero(o, d, Dp);
+    }
+    memset(out + (size_t)rows * Dp, 0,
+           (size_t)(padded - rows) * Dp * sizeof *out);
+}
+
+// out (columns, rows) = in (rows, columns), by squares that stay in registers.
+static void transpose(float *out, const float *in, int rows, int columns)
+{
+    for (int r = 0; r < rows; r += LANES)
+        for (int c = 0; c < columns; c += LANES)
+            lanes_transpose(out + (size_t)c * rows + r, rows,
+                            in + (size_t)r * columns + c, columns);
+}
+
+static void store_head(real *out, size_t stride, const float *in, int rows,
+                       int D, int Dp, const float *scale, float factor)
+{
+    for (int r = 0; r < rows; r++) {
+        float f = scale ? scale[r] : factor;
+        for (int d = 0; d < D; d += LANES)
+            lanes_put(out + r * stride, d, D,
+                      *(const lanes *)(in + (size_t)r * Dp + d) * f);
+    }
+}
+
+// Turn a row of n scores into probabilities times `1 / *inv`; zeros up to
+// `keys`, whatever was there. Returns lse.
+static float softmax_row(float *s, int n, int keys, const struct mask *mask,
+                         uint64_t row, float *inv)
+{
+    lanes top = lanes_all(-1e30f), none = top, total = {0};
+    for (int j = 0; j < n; j += LANES)
+        top = lanes_max(top, lanes_choose(n - j, *(lanes *)(s + j), none));
+    float max = lanes_largest(top);
+    uint32_t key = mask_row(mask, row);
+    int j = 0;
+    for (; j < n; j += LANES) {
+        lanes e = lanes_exp(*(lanes *)(s + j) - max, -87.0f);
+        e = lanes_choose(n - j, e, (lanes){0});
+        total += e;
+        if (mask->threshold > 0)
+            e *= mask_lanes(mask, key, (uint32_t)j);
+        *(lanes *)(s + j) = e;
+    }
+    set_zero(s, j, keys);
+    float sum = lanes_sum(total);
+    *inv = 1 / sum;
+    return max + logf(sum);
+}
+
+static void head_forward(const struct head *h, real *out, float *lse,
+                         const real *qkv, size_t C, const struct mask *mask)
+{
+    load_head(h->k, qkv + C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
+    load_head(h->v, qkv + 2 * C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
+    transpose(h->kt, h->k, h->Tp, h->Dp);
+    for (int t = 0; t < h->T; t += STEP) {
+        int rows = h->T - t < STEP ? h->T - t : STEP, keys = t + STEP;
+        float inv[STEP];
+        load_head(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D, h->Dp,
+                  h->scale);
+        tile_product(h->s, h->Tp, (struct operand){h->q, h->Dp, 1}, h->kt,
+                     h->Tp, STEP, keys, h->Dp, SCORES, t);
+        for (int i = 0; i < rows; i++)
+            lse[t + i] = softmax_row(h->s + (size_t)i * h->Tp, t + i + 1, keys,
+                                     mask, h->row0 + t + i, &inv[i]);
+        tile_product(h->o, h->Dp, (struct operand){h->s, h->Tp, 1}, h->v, h->Dp,
+                     STEP, h->Dp, keys, VALUES, t);
+        store_head(out + t * C, C, h->o, rows, h->D, h->Dp, inv, 0);
+    }
+}
+
+static void attention(void *out_, float *lse, const void *qkv_,
+                      const struct attention *a)
+{
+    real *out = out_;
+    const real *qkv = qkv_;
+    size_t C = a->C, T = a->T, need = attention_scratch(a->T, a->C, a->NH);
+#pragma omp parallel for schedule(dynamic)
+    for (int bh = 0; bh < a->B * a->NH; bh++) {
+        struct head h =
+            head_at(a, bh, a->scratch + need * omp_get_thread_num());
+        size_t token = bh / a->NH * T, column = (size_t)(bh % a->NH) * h.D;
+        head_forward(&h, out + token * C + column, lse + bh * T,
+                     qkv + token * h.stride + column, C, &a->mask);
+    }
+}
+
+// From scores s and ds = dO V' of one row to s = P, masked, and ds = dS.
+static void softmax_row_backward(float *s, float *ds, int n, int keys,
+                                 float lse, float row_sum,
+                                 const struct mask *mask, uint64_t row)
+{
+    uint32_t key = mask_row(mask, row);
+    int j = 0;
+    for (; j < n; j += LANES) {
+        lanes p = lanes_exp(*(lanes *)(s + j) - lse, -87.0f);
+        lanes d = *(lanes *)(ds + j), keep = lanes_all(1);
+        if (mask->threshold > 0)
+            keep = mask_lanes(mask, key, (uint32_t)j);
+        *(lanes *)(s + j) = lanes_choose(n - j, p * keep, (lanes){0});
+        *(lanes *)(ds + j) =
+            lanes_choose(n - j, p * (d * keep - row_sum), (lanes){0});
+    }
+    set_zero(s, j, keys);
+    set_zero(ds, j, keys);
+}
+
+// h->o holds dO; returns sum(dO * O) of one row.
+static float row_dot(const float *d, const real *o, int n)
+{
+    lanes sum = {0};
+    for (int i = 0; i < n; i += LANES)
+        sum += *(const lanes *)(d + i) * lanes_get(o, i, n);
+    return lanes_sum(sum);
+}
+
+// One strip of queries: its dq, and its share of dk and dv.
+static void strip_backward(const struct head *h, int t, real *dqkv,
+                           const real *dout, const real *out, const float *lse,
+                           const real *qkv, size_t C, const struct mask *mask)
+{
+    int rows = h->T - t < STEP ? h->T - t : STEP, keys = t + STEP;
+    size_t Tp = h->Tp, Dp = h->Dp;
+    load_head(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D, h->Dp,
+              h->scale);
+    load_head(h->o, dout + t * C, C, rows, STEP, h->D, h->Dp, 1);
+    struct operand q = {h->q, Dp, 1}, d = {h->o, Dp, 1};
+    tile_product(h->s, Tp, q, h->kt, Tp, STEP, keys, h->Dp, SCORES, t);
+    tile_product(h->ds, Tp, d, h->vt, Tp, STEP, keys, h->Dp, SCORES, t);
+    for (int i = 0; i < STEP; i++) {
+        int n = i < rows ? t + i + 1 : 0; // padding rows become zero
+        float sum = n ? row_dot(h->o + i * Dp, out + (t + i) * C, h->D) : 0;
+        softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys,
+                             n ? lse[t + i] : 0, sum, mask, h->row0 + t + i);
+    }
+    struct operand ds = {h->ds, Tp, 1}, dst = {h->ds, 1, Tp};
+    struct operand pt = {h->s, 1, Tp};
+    tile_product(h->dq, Dp, ds, h->k, Dp, STEP, h->Dp, keys, VALUES, t);
+    store_head(dqkv + t * h->stride, h->stride, h->dq, rows, h->D, h->Dp, NULL,
+               h->scale);
+    tile_product(h->dk, Dp, dst, h->q, Dp, keys, h->Dp, STEP, KEYS, t);
+    tile_product(h->dv, Dp, pt, h->o, Dp, keys, h->Dp, STEP, KEYS, t);
+}
+
+static void head_backward(const struct head *h, real *dqkv, const real *dout,
+                          const real *out, const float *lse, const real *qkv,
+                          size_t C, const struct mask *mask)
+{
+    load_head(h->k, qkv + C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
+    load_head(h->v, qkv + 2 * C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
+    transpose(h->kt, h->k, h->Tp, h->Dp);
+    transpose(h->vt, h->v, h->Tp, h->Dp);
+    memset(h->dk, 0, (size_t)h->Tp * h->Dp * sizeof *h->dk);
+    memset(h->dv, 0, (size_t)h->Tp * h->Dp * sizeof *h->dv);
+    for (int t = 0; t < h->T; t += STEP)
+        strip_backward(h, t, dqkv, dout, out, lse, qkv, C, mask);
+    store_head(dqkv + C, h->stride, h->dk, h->T, h->D, h->Dp, NULL, 1);
+    store_head(dqkv + 2 * C, h->stride, h->dv, h->T, h->D, h->Dp, NULL, 1);
+}
+
+static void attention_backward(void *dqkv_, const void *dout_, const void *out_,
+                               const float *lse, const void *qkv_,
+                               const struct attention *a)
+{
+    real *dqkv = dqkv_;
+    const real *dout = dout_, *out = out_, *qkv = qkv_;
+    size_t C = a->C, T = a->T, need = attention_scratch(a->T, a->C, a->NH);
+#pragma omp parallel for schedule(dynamic)
+    for (int bh = 0; bh < a->B * a->NH; bh++) {
+        struct head h =
+            head_at(a, bh, a->scratch + need * omp_get_thread_num());
+        size_t token = bh / a->NH * T, column = (size_t)(bh % a->NH) * h.D;
+        size_t at = token * C + column, at3 = token * h.stride + column;
+        head_backward(&h, dqkv + at3, dout + at, out + at, lse + bh * T,
+                      qkv + at3, C, &a->mask);
+    }
+}

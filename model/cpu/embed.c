@@ -1,0 +1,54 @@
+// embed.c - tokens to vectors: a row of wte plus the position's row of wpe.
+// Part of kernels.c.
+
+static void embed(void *out_, const void *wte_, const void *wpe_,
+                  const int32_t *x, int B, int T, int C,
+                  const struct mask *mask)
+{
+    real *out = out_;
+    const real *wte = wte_, *wpe = wpe_;
+    size_t rows = (size_t)B * T;
+#pragma omp parallel for
+    for (size_t r = 0; r < rows; r++) {
+        const real *token = wte + (size_t)x[r] * C;
+        const real *place = wpe + r % T * C;
+        uint32_t key = mask_row(mask, r);
+        bool drop = mask->threshold > 0;
+#pragma omp simd
+        for (int c = 0; c < C; c++) {
+            float keep = drop ? mask_at(mask, key, (uint32_t)c) : 1;
+            out[r * C + c] = store((load(token[c]) + load(place[c])) * keep);
+        }
+    }
+}
+
+// The same token may stand in many rows: threads take columns, not rows, so no
+// two write the same number and every sum has one order.
+static void embed_backward(float *dwte, float *dwpe, const void *dout_,
+                           const int32_t *x, int B, int T, int C, bool add,
+                           const struct mask *mask)
+{
+    const real *dout = dout_;
+    size_t rows = (size_t)B * T;
+#pragma omp parallel for
+    for (int first = 0; first < C; first += STRIP) {
+        int n = C - first < STRIP ? C - first : STRIP;
+        if (!add)
+            for (int t = 0; t < T; t++)
+                memset(dwpe + (size_t)t * C + first, 0, n * sizeof *dwpe);
+        for (size_t r = 0; r < rows; r++) {
+            const real *d = dout + r * C + first;
+            float *token = dwte + (size_t)x[r] * C + first;
+            float *place = dwpe + r % T * C + first;
+            uint32_t key = mask_row(mask, r);
+            bool drop = mask->threshold > 0;
+#pragma omp simd
+            for (int c = 0; c < n; c++) {
+                float keep =
+                    drop ? mask_at(mask, key, (uint32_t)(first + c)) : 1;
+                token[c] += load(d[c]) * keep;
+                place[c] += load(d[c]) * keep;
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+// kernels.c - all operations as one unit, compiled once for each storage format
+// (REAL_FORMAT) and instruction set (the compiler's -march, KERNELS_ISA).
+//
+// The build names the table: KERNELS_TABLE=kernels_v4_bf16, for example.
+
+#include "model/cpu/kernels.h"
+
+#include "model/cpu/exp.h"
+#include "model/cpu/lanes.h"
+#include "model/cpu/mask.h"
+#include "model/cpu/real.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "model/cpu/vector.c"
+
+#include "model/cpu/embed.c"
+#include "model/cpu/gelu.c"
+#include "model/cpu/loss.c"
+#include "model/cpu/norm.c"
+#include "model/cpu/tile.c"
+
+#include "model/cpu/attention.c"
+
+extern const struct kernels KERNELS_TABLE;
+
+const struct kernels KERNELS_TABLE = {
+    .isa = KERNELS_ISA,
+    .format = REAL_FORMAT == REAL_FP32   ? DTYPE_F32
+              : REAL_FORMAT == REAL_BF16 ? DTYPE_BF16
+                                         : DTYPE_F16,
+    .embed = embed,
+    .embed_backward = embed_backward,
+    .norm = norm,
+    .norm_backward = norm_backward,
+    .gelu = gelu,
+    .gelu_backward = gelu_backward,
+    .attention = attention,
+    .attention_backward = attention_backward,
+    .loss = loss,
+    .sum_rows = sum_rows,
+    .mask_rows = mask_rows,
+    .fill_rows = fill_rows,
+    .widen = widen,
+    .narrow = narrow,
+    .settle = settle,
+    .turn = turn,
+};

@@ -1,0 +1,124 @@
+// kernels.h - the operations of GPT-2 that are not matrix products.
+//
+// Each is written once, in plain C, and compiled for every storage format and
+// instruction set; kernels_find() picks the table for this processor. Tensors
+// are `void *` here because the format varies: fp32, bf16 or fp16 numbers,
+// row-major. What is `float *` is fp32 always. Rows are tokens, (B*T).
+//
+// Every operation runs on all threads of the OpenMP team, and gives the same
+// bits for the same number of threads.
+
+#ifndef MODEL_CPU_KERNELS_H
+#define MODEL_CPU_KERNELS_H
+
+#include "base/half.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Which elements dropout drops. threshold 0: none.
+struct mask {
+    uint64_t key;
+    uint32_t threshold; // rate * 2^32
+    float keep;         // 1 / (1 - rate)
+};
+
+// What attention needs to know about its input.
+struct attention {
+    int B, T, C, NH;
+    struct mask mask; // of the probabilities
+    float *scratch;   // threads * attention_scratch() floats
+};
+
+// Attention works on this many queries at a time, padded to whole steps.
+enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16 };
+
+// Floats of scratch that a thread of attention needs: six padded heads, three
+// strips of queries, two of scores (attention.c, head_at).
+static inline size_t attention_scratch(int T, int C, int NH)
+{
+    size_t Tp = ((size_t)T + ATTENTION_STEP - 1) / ATTENTION_STEP;
+    size_t Dp = ((size_t)C / NH + ATTENTION_LANES - 1) / ATTENTION_LANES;
+    Tp *= ATTENTION_STEP;
+    Dp *= ATTENTION_LANES;
+    return 6 * Tp * Dp + ATTENTION_STEP * (3 * Dp + 2 * Tp);
+}
+
+// Columns that a thread sums into, padded to whole vectors.
+static inline size_t partial_width(int C)
+{
+    return ((size_t)C + ATTENTION_LANES - 1) / ATTENTION_LANES *
+           ATTENTION_LANES;
+}
+
+struct kernels {
+    const char *isa;
+    enum dtype format;
+
+    // embed.c: out = mask(wte[x] + wpe[t]), and the gradients of both tables.
+    // dwte is added to; dwpe (T rows) is replaced, or added to.
+    void (*embed)(void *out, const void *wte, const void *wpe, const int32_t *x,
+                  int B, int T, int C, const struct mask *mask);
+    void (*embed_backward)(float *dwte, float *dwpe, const void *dout,
+                           const int32_t *x, int B, int T, int C, bool add,
+                           const struct mask *mask);
+
+    // norm.c: sum = res + mask(branch); out = LayerNorm(sum). branch may be
+    // NULL: then sum is not written. Backward computes out again, beside dres
+    // (added to, or replaced) and the gradients of weight and bias; partial is
+    // threads * 2 * partial_width(C) floats of scratch.
+    void (*norm)(void *sum, void *out, float *mean, float *rstd,
+                 const void *res, const void *branch, const void *weight,
+                 const void *bias, size_t rows, int C, const struct mask *mask);
+    void (*norm_backward)(void *dres, bool add_dres, void *out, float *dweight,
+                          float *dbias, bool add, const void *dout,
+                          const void *sum, const float *mean, const float *rstd,
+                          const void *weight, const void *bias, size_t rows,
+                          int C, float *partial);
+
+    // gelu.c: out = gelu(in); backward turns d (of out) into d (of in) where it
+    // lies and computes out again.
+    void (*gelu)(void *out, const void *in, size_t n);
+    void (*gelu_backward)(void *d, void *out, const void *in, size_t n);
+
+    // attention.c: out (B,T,C) and lse (B,NH,T) from qkv (B,T,3C), causal.
+    void (*attention)(void *out, float *lse, const void *qkv,
+                      const struct attention *a);
+    void (*attention_backward)(void *dqkv, const void *dout, const void *out,
+                               const float *lse, const void *qkv,
+                               const struct attention *a);
+
+    // loss.c: loss[r] = cross-entropy of logits row r (which are overwritten);
+    // dlogits = factor * gradient, unless NULL; it may be logits itself where
+    // the format is fp32.
+    void (*loss)(float *loss, void *dlogits, float *logits, const int32_t *y,
+                 size_t rows, int V, float factor);
+
+    // vector.c: small passes. sum_rows: out[c] = (or +=) sum over rows; partial
+    // is threads * partial_width(C) floats of scratch.
+    void (*sum_rows)(float *out, const void *in, size_t rows, int C, bool add,
+                     float *partial);
+    void (*mask_rows)(void *out, const void *in, size_t rows, int C,
+                      const struct mask *mask);
+    void (*fill_rows)(float *out, const void *row, size_t rows, int C);
+    void (*widen)(float *out, const void *in, size_t n);
+    void (*narrow)(void *out, const float *in, size_t n);
+    // grad = (or +=) in rounded to the format.
+    void (*settle)(float *grad, const float *in, size_t n, bool add);
+    // out (columns, rows) = in (rows, columns) transposed; its rows lie ldo
+    // numbers apart.
+    void (*turn)(void *out, size_t ldo, const void *in, int rows, int columns);
+};
+
+// The table for `format` and the best instruction set of this processor;
+// MODEL_ISA=baseline|v3|v4|v4bf in the environment forces one. NULL after fail().
+const struct kernels *kernels_find(enum dtype format);
+
+// The same by name: NULL if this processor or build has no such set.
+const struct kernels *kernels_named(enum dtype format, const char *isa);
+
+// Names of the instruction sets of this build, best last, NULL-terminated.
+const char *const *kernels_isas(void);
+
+#endif

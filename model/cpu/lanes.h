@@ -1,0 +1,285 @@
+// lanes.h - a vector of the widest registers, and what loops need of it.
+//
+// Left to itself the compiler turns 16-bit storage into long shuffles and a
+// division into 16 to 24 cycles a vector. So loops that matter are written over
+// `lanes`: LANES floats, with conversions, an exponential and a reciprocal.
+// Plain C for any machine; AVX2 and AVX-512 replace what C cannot say. The end
+// of a row that is no whole vector passes through lanes_load_part().
+
+#ifndef MODEL_CPU_LANES_H
+#define MODEL_CPU_LANES_H
+
+#include "model/cpu/real.h"
+
+#if defined(__AVX__)
+#include <immintrin.h>
+#endif
+#include <string.h>
+
+#if defined(__AVX512F__)
+enum { LANES = 16 };
+#elif defined(__AVX__)
+enum { LANES = 8 };
+#else
+enum { LANES = 4 };
+#endif
+
+// At any float's address.
+typedef float lanes
+    __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint32_t lanes_bits
+    __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef int32_t lanes_int
+    __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
+typedef uint16_t lanes_half
+    __attribute__((vector_size(LANES * 2), aligned(2), may_alias));
+
+static inline lanes lanes_all(float x)
+{
+    return x - (lanes){0};
+}
+
+// ---- the model's format
+
+// 16 bits to 32 and back: __builtin_convertvector would do it by halves.
+static inline lanes_bits lanes_widen(lanes_half h)
+{
+#if defined(__AVX512F__)
+    return (lanes_bits)_mm512_cvtepu16_epi32((__m256i)h);
+#elif defined(__AVX2__)
+    return (lanes_bits)_mm256_cvtepu16_epi32((__m128i)h);
+#else
+    return __builtin_convertvector(h, lanes_bits);
+#endif
+}
+
+static inline lanes_half lanes_narrow(lanes_bits u)
+{
+#if defined(__AVX512F__)
+    return (lanes_half)_mm512_cvtepi32_epi16((__m512i)u);
+#elif defined(__AVX2__)
+    __m256i both = _mm256_packus_epi32((__m256i)u, (__m256i)u);
+    both = _mm256_permute4x64_epi64(both, 8); // the lower half of each half
+    return (lanes_half)_mm256_castsi256_si128(both);
+#else
+    return __builtin_convertvector(u, lanes_half);
+#endif
+}
+
+static inline lanes lanes_load(const real *p)
+{
+#if REAL_FORMAT == REAL_FP32
+    return *(const lanes *)p;
+#elif REAL_FORMAT == REAL_BF16
+    return (lanes)(lanes_widen(*(const lanes_half *)p) << 16);
+#else
+    lanes x;
+    for (int i = 0; i < LANES; i++)
+        x[i] = load(p[i]);
+    return x;
+#endif
+}
+
+// Rounded to nearest even; the bf16 instruction makes subnormal numbers zero.
+static inline void lanes_store(real *p, lanes x)
+{
+#if REAL_FORMAT == REAL_FP32
+    *(lanes *)p = x;
+#elif REAL_FORMAT == REAL_BF16 && defined(__AVX512BF16__)
+    __m256bh h = _mm512_cvtneps_pbh((__m512)x);
+    memcpy(p, &h, sizeof h);
+#elif REAL_FORMAT == REAL_BF16
+    lanes_bits u = (lanes_bits)x;
+    lanes_bits nan = (lanes_bits)((u & 0x7fffffff) > 0x7f800000);
+    lanes_bits rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    rounded = (nan & (u >> 16 | 0x40)) | (~nan & rounded);
+    *(lanes_half *)p = lanes_narrow(rounded);
+#else
+    for (int i = 0; i < LANES; i++)
+        p[i] = store(x[i]);
+#endif
+}
+
+// The first n < LANES numbers, and zeros.
+static inline lanes lanes_load_part(const real *p, int n)
+{
+    real part[LANES] = {0};
+    memcpy(part, p, (size_t)n * sizeof *part);
+    return lanes_load(part);
+}
+
+static inline void lanes_store_part(real *p, lanes x, int n)
+{
+    real part[LANES];
+    lanes_store(part, x);
+    memcpy(p, part, (size_t)n * sizeof *part);
+}
+
+// Numbers c.. of a row of n: a whole vector, or what is left and zeros.
+static inline lanes lanes_get(const real *row, int c, int n)
+{
+    return n - c >= LANES ? lanes_load(row + c)
+                          : lanes_load_part(row + c, n - c);
+}
+
+static inline void lanes_put(real *row, int c, int n, lanes x)
+{
+    if (n - c >= LANES)
+        lanes_store(row + c, x);
+    else
+        lanes_store_part(row + c, x, n - c);
+}
+
+// ---- arithmetic
+
+// The first n lanes of x, then those of y.
+static inline lanes lanes_choose(int n, lanes x, lanes y)
+{
+    lanes_int index;
+    for (int i = 0; i < LANES; i++)
+        index[i] = i;
+    lanes_bits first = (lanes_bits)(index < n);
+    return (lanes)((first & (lanes_bits)x) | (~first & (lanes_bits)y));
+}
+
+// The larger; x where it is NaN.
+static inline lanes lanes_at_least(lanes x, float low)
+{
+#if defined(__AVX512F__)
+    return (lanes)_mm512_max_ps(_mm512_set1_ps(low), (__m512)x);
+#elif defined(__AVX__)
+    return (lanes)_mm256_max_ps(_mm256_set1_ps(low), (__m256)x);
+#else
+    for (int i = 0; i < LANES; i++)
+        x[i] = x[i] < low ? low : x[i];
+    return x;
+#endif
+}
+
+static inline lanes lanes_at_most(lanes x, float high)
+{
+#if defined(__AVX512F__)
+    return (lanes)_mm512_min_ps(_mm512_set1_ps(high), (__m512)x);
+#elif defined(__AVX__)
+    return (lanes)_mm256_min_ps(_mm256_set1_ps(high), (__m256)x);
+#else
+    for (int i = 0; i < LANES; i++)
+        x[i] = x[i] > high ? high : x[i];
+    return x;
+#endif
+}
+
+static inline lanes lanes_max(lanes a, lanes b)
+{
+#if defined(__AVX512F__)
+    return (lanes)_mm512_max_ps((__m512)a, (__m512)b);
+#elif defined(__AVX__)
+    return (lanes)_mm256_max_ps((__m256)a, (__m256)b);
+#else
+    for (int i = 0; i < LANES; i++)
+        a[i] = a[i] > b[i] ? a[i] : b[i];
+    return a;
+#endif
+}
+
+// 1 / x for 2^-126 <= |x| < 2^126: an estimate of 12 bits or more and Newton's
+// step, r (2 - x r), which doubles them (twice from 12).
+static inline lanes lanes_reciprocal(lanes x)
+{
+#if defined(__AVX512F__)
+    lanes r = (lanes)_mm512_rcp14_ps((__m512)x);
+    return r * (2.0f - x * r);
+#elif defined(__AVX__)
+    lanes r = (lanes)_mm256_rcp_ps((__m256)x);
+    return r * (2.0f - x * r);
+#else
+    return 1.0f / x;
+#endif
+}
+
+// exp.h's exp_of, for x in [low, 88]; low >= -87.
+static inline lanes lanes_exp(lanes x, float low)
+{
+    x = lanes_at_most(lanes_at_least(x, low), 88.0f);
+    lanes shifted = x * 1.44269504f + 12582912.0f;
+    lanes n = shifted - 12582912.0f;
+    lanes r = x - n * 0.693145752f;
+    r = r - n * 1.42860677e-6f;
+    lanes p = r * (1.0f / 5040) + 1.0f / 720;
+    p = p * r + 1.0f / 120;
+    p = p * r + 1.0f / 24;
+    p = p * r + 1.0f / 6;
+    p = p * r + 0.5f;
+    p = p * r + 1.0f;
+    p = p * r + 1.0f;
+    return p * (lanes)(((lanes_bits)shifted + 127) << 23);
+}
+
+// In a fixed order: halves upon halves.
+static inline float lanes_sum(lanes x)
+{
+#if defined(__AVX512F__)
+    return _mm512_reduce_add_ps((__m512)x);
+#else
+    for (int n = LANES / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            x[i] += x[i + n];
+    return x[0];
+#endif
+}
+
+static inline float lanes_largest(lanes x)
+{
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)x);
+#else
+    for (int n = LANES / 2; n > 0; n /= 2)
+        for (int i = 0; i < n; i++)
+            x[i] = x[i] > x[i + n] ? x[i] : x[i + n];
+    return x[0];
+#endif
+}
+
+// out (LANES, LANES) = in', rows ldo and ldi apart.
+static inline void lanes_transpose(float *out, size_t ldo, const float *in,
+                                   size_t ldi)
+{
+#if defined(__AVX512F__)
+    __m512 a[16], b[16];
+#pragma GCC unroll 16
+    for (int i = 0; i < 16; i++)
+        a[i] = _mm512_loadu_ps(in + i * ldi);
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 2) {
+        b[i] = _mm512_unpacklo_ps(a[i], a[i + 1]);
+        b[i + 1] = _mm512_unpackhi_ps(a[i], a[i + 1]);
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < 16; i += 4)
+#pragma GCC unroll 2
+        for (int k = 0; k < 2; k++) {
+            __m512d x = (__m512d)b[i + k], y = (__m512d)b[i + k + 2];
+            a[i + 2 * k] = (__m512)_mm512_unpacklo_pd(x, y);
+            a[i + 2 * k + 1] = (__m512)_mm512_unpackhi_pd(x, y);
+        }
+        // a[4 g + c] holds, in its quarter q, column 4 q + c of rows 4 g..
+#pragma GCC unroll 4
+    for (int c = 0; c < 4; c++) {
+        __m512 even0 = _mm512_shuffle_f32x4(a[c], a[4 + c], 0x88);
+        __m512 even1 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0x88);
+        __m512 odd0 = _mm512_shuffle_f32x4(a[c], a[4 + c], 0xdd);
+        __m512 odd1 = _mm512_shuffle_f32x4(a[8 + c], a[12 + c], 0xdd);
+        float *o = out + c * ldo;
+        _mm512_storeu_ps(o, _mm512_shuffle_f32x4(even0, even1, 0x88));
+        _mm512_storeu_ps(o + 4 * ldo, _mm512_shuffle_f32x4(odd0, odd1, 0x88));
+        _mm512_storeu_ps(o + 8 * ldo, _mm512_shuffle_f32x4(even0, even1, 0xdd));
+        _mm512_storeu_ps(o + 12 * ldo, _mm512_shuffle_f32x4(odd0, odd1, 0xdd));
+    }
+#else
+    for (int c = 0; c < LANES; c++)
+        for (int r = 0; r < LANES; r++)
+            out[c * ldo + r] = in[r * ldi + c];
+#endif
+}
+
+#endif

@@ -1,0 +1,30 @@
+// mask.h - dropout masks that are computed, never stored.
+//
+// A mask is named by a key (seed, step, micro-batch, layer, site; see
+// model/state.h); whether element i of row r survives is a function of (key, r,
+// i) alone, so backward asks the same question and gets the same answer. One
+// 64-bit mix per row, then a 32-bit hash per element that vectorises.
+
+#ifndef MODEL_CPU_MASK_H
+#define MODEL_CPU_MASK_H
+
+#include "base/rng.h"
+#include "model/cpu/kernels.h"
+
+// The row's own 32-bit key.
+static inline uint32_t mask_row(const struct mask *m, uint64_t row)
+{
+    return (uint32_t)(rng_key(m->key, row) >> 32);
+}
+
+// 0 where element i is dropped, 1 / (1 - rate) where it stays.
+static inline float mask_at(const struct mask *m, uint32_t row, uint32_t i)
+{
+    uint32_t h = i * 0x9e3779b9u ^ row;
+    h = (h ^ h >> 16) * 0x7feb352du; // lowbias32's constants (C. Wellons)
+    h = (h ^ h >> 15) * 0x846ca68bu;
+    h ^= h >> 16;
+    return h >= m->threshold ? m->keep : 0.0f;
+}
+
+#endif

@@ -1,0 +1,255 @@
+// product.c - matrix products through oneDNN's C interface.
+//
+// Creating a matmul primitive costs up to a millisecond of code generation, so
+// the first step makes one for each shape and every later step finds it again.
+
+#include "model/cpu/product.h"
+
+#include "base/base.h"
+
+#include <malloc.h>
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+
+// oneDNN fails for reasons of ours (a wrong shape) or for want of memory in the
+// middle of a step: nothing that a caller could mend.
+#define DNNL(call) CHECK((call) == dnnl_success)
+
+enum { ARGS = 4 };
+
+// A primitive with its arguments, and the job (without pointers) it is for.
+struct cached {
+    struct product_job shape;
+    int threads; // the team it was made for
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[ARGS];
+    int nargs;
+    struct cached *next;
+};
+
+struct product {
+    const struct kernels *k;
+    bool widens;
+    struct product_scratch scratch;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    struct cached *made;
+};
+
+bool product_widens(enum dtype format)
+{
+    if (format == DTYPE_BF16) {
+        unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+        unsigned need = dnnl_cpu_isa_avx512_core_bf16;
+        return (has & need) != need;
+    }
+    return format == DTYPE_F16;
+}
+
+// dnnl_sgemm allocates its packing buffers anew in every call; without this
+// each would be mapped, zeroed by the kernel and unmapped again.
+static void keep_freed_memory(void)
+{
+    enum { KEEP = 512 << 20 };
+    mallopt(M_MMAP_THRESHOLD, KEEP / 16);
+    mallopt(M_TRIM_THRESHOLD, KEEP);
+}
+
+int product_open(struct product **out, const struct kernels *k,
+                 const struct product_scratch *scratch)
+{
+    struct product *p = mem_alloc(1, sizeof *p);
+    if (!p)
+        return -1;
+    keep_freed_memory();
+    *p = (struct product){.k = k,
+                          .widens = product_widens(k->format),
+                          .scratch = *scratch};
+    if (dnnl_engine_create(&p->engine, dnnl_cpu, 0) != dnnl_success ||
+        dnnl_stream_create(&p->stream, p->engine, dnnl_stream_in_order) !=
+            dnnl_success) {
+        product_close(&p);
+        return fail("model: oneDNN gives no CPU engine");
+    }
+    *out = p;
+    return 0;
+}
+
+void product_close(struct product **pp)
+{
+    struct product *p = *pp;
+    if (!p)
+        return;
+    while (p->made) {
+        struct cached *c = p->made;
+        p->made = c->next;
+        for (int i = 0; i < c->nargs; i++)
+            dnnl_memory_destroy(c->args[i].memory);
+        dnnl_primitive_destroy(c->primitive);
+        free(c);
+    }
+    if (p->stream)
+        dnnl_stream_destroy(p->stream);
+    if (p->engine)
+        dnnl_engine_destroy(p->engine);
+    mem_free(p);
+    *pp = NULL;
+}
+
+// ---- fp32
+
+static int stored_columns(const struct product_job *j)
+{
+    return j->ta ? j->m : j->k;
+}
+
+static void run_sgemm(const struct product_job *j, const float *a, int lda,
+                      const float *b, float *out, bool add)
+{
+    DNNL(dnnl_sgemm(j->ta ? 'T' : 'N', j->tb ? 'T' : 'N', j->m, j->n, j->k, 1,
+                    a, lda, b, j->tb ? j->k : j->n, add ? 1 : 0, out, j->n));
+}
+
+// out = a b with a stored (k, m): a piece of k after the other is turned round.
+static void run_turned(const struct product *p, const struct product_job *j)
+{
+    const float *a = j->a, *b = j->b;
+    float *turned = p->scratch.turned;
+    for (int at = 0; at < j->k; at += PRODUCT_DEPTH) {
+        int left = j->k - at;
+        struct product_job piece = *j;
+        piece.k = left < PRODUCT_DEPTH ? left : PRODUCT_DEPTH;
+        piece.ta = false;
+        p->k->turn(turned, PRODUCT_APART, a + (size_t)at * j->m, piece.k, j->m);
+        run_sgemm(&piece, turned, PRODUCT_APART, b + (size_t)at * j->n, j->out,
+                  j->add || at > 0);
+    }
+}
+
+// The bias is written first and added to: no pass of its own afterwards.
+static void run_fp32(const struct product *p, const struct product_job *j)
+{
+    bool turns = j->m <= p->scratch.turned_rows && j->k >= PRODUCT_DEPTH;
+    if (j->ta && !j->tb && !j->bias && turns) {
+        run_turned(p, j);
+        return;
+    }
+    if (j->bias)
+        p->k->fill_rows(j->out, j->bias, (size_t)j->m, j->n);
+    run_sgemm(j, j->a, stored_columns(j), j->b, j->out, j->add || j->bias);
+}
+
+static void run_widened(const struct product *p, const struct product_job *j)
+{
+    size_t m = (size_t)j->m, n = (size_t)j->n, k = (size_t)j->k;
+    const struct product_scratch *s = &p->scratch;
+    float *out = j->out_fp32 ? j->out : s->wide_out;
+    p->k->widen(s->wide_a, j->a, m * k);
+    p->k->widen(s->wide_b, j->b, k * n);
+    if (j->bias)
+        p->k->fill_rows(out, j->bias, m, j->n);
+    run_sgemm(j, s->wide_a, stored_columns(j), s->wide_b, out,
+              j->add || j->bias);
+    if (!j->out_fp32)
+        p->k->narrow(j->out, out, m * n);
+}
+
+// ---- bf16
+
+static void set_matrix(dnnl_memory_desc_t *d, int rows, int columns,
+                       bool transposed, dnnl_data_type_t type)
+{
+    dnnl_dims_t dims = {rows, columns}, strides = {columns, 1};
+    if (transposed) {
+        strides[0] = 1;
+        strides[1] = rows;
+    }
+    DNNL(dnnl_memory_desc_init_by_strides(d, 2, dims, type, strides));
+}
+
+static void add_arg(struct product *p, struct cached *c, int name,
+                    const dnnl_memory_desc_t *d)
+{
+    dnnl_exec_arg_t *arg = &c->args[c->nargs++];
+    arg->arg = name;
+    DNNL(dnnl_memory_create(&arg->memory, d, p->engine, DNNL_MEMORY_NONE));
+}
+
+static void make_primitive(struct product *p, struct cached *c)
+{
+    const struct product_job *j = &c->shape;
+    dnnl_data_type_t out_type = j->out_fp32 ? dnnl_f32 : dnnl_bf16;
+    dnnl_memory_desc_t a, b, bias, out;
+    set_matrix(&a, j->m, j->k, j->ta, dnnl_bf16);
+    set_matrix(&b, j->k, j->n, j->tb, dnnl_bf16);
+    set_matrix(&bias, 1, j->n, false, dnnl_bf16);
+    set_matrix(&out, j->m, j->n, false, out_type);
+
+    dnnl_primitive_attr_t attr;
+    dnnl_post_ops_t post;
+    DNNL(dnnl_primitive_attr_create(&attr));
+    DNNL(dnnl_post_ops_create(&post));
+    if (j->add)
+        DNNL(dnnl_post_ops_append_sum(post, 1));
+    DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
+
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_desc_t desc;
+    DNNL(dnnl_matmul_desc_init(&matmul, &a, &b, j->bias ? &bias : NULL, &out));
+    DNNL(dnnl_primitive_desc_create(&desc, &matmul, attr, p->engine, NULL));
+    DNNL(dnnl_primitive_create(&c->primitive, desc));
+    dnnl_primitive_desc_destroy(desc);
+    dnnl_post_ops_destroy(post);
+    dnnl_primitive_attr_destroy(attr);
+
+    add_arg(p, c, DNNL_ARG_SRC, &a);
+    add_arg(p, c, DNNL_ARG_WEIGHTS, &b);
+    add_arg(p, c, DNNL_ARG_DST, &out);
+    if (j->bias)
+        add_arg(p, c, DNNL_ARG_BIAS, &bias);
+}
+
+static bool same_shape(const struct product_job *a, const struct product_job *b)
+{
+    return a->m == b->m && a->n == b->n && a->k == b->k && a->ta == b->ta &&
+           a->tb == b->tb && !a->bias == !b->bias &&
+           a->out_fp32 == b->out_fp32 && a->add == b->add;
+}
+
+static struct cached *find_primitive(struct product *p,
+                                     const struct product_job *j)
+{
+    int threads = omp_get_max_threads();
+    for (struct cached *c = p->made; c; c = c->next)
+        if (c->threads == threads && same_shape(&c->shape, j))
+            return c;
+    struct cached *c = calloc(1, sizeof *c);
+    CHECK(c);
+    c->shape = *j;
+    c->threads = threads;
+    make_primitive(p, c);
+    c->next = p->made;
+    p->made = c;
+    return c;
+}
+
+static void run_bf16(struct product *p, const struct product_job *j)
+{
+    struct cached *c = find_primitive(p, j);
+    const void *at[ARGS] = {j->a, j->b, j->out, j->bias};
+    for (int i = 0; i < c->nargs; i++)
+        DNNL(dnnl_memory_set_data_handle(c->args[i].memory, (void *)at[i]));
+    DNNL(dnnl_primitive_execute(c->primitive, p->stream, c->nargs, c->args));
+    DNNL(dnnl_stream_wait(p->stream));
+}
+
+void product_run(struct product *p, const struct product_job *j)
+{
+    if (p->k->format == DTYPE_F32)
+        run_fp32(p, j);
+    else if (p->widens)
+        run_widened(p, j);
+    else
+        run_bf16(p, j);
+}

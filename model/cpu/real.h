@@ -1,0 +1,74 @@
+// real.h - the number that weights and activations are stored as.
+//
+// kernels.c is compiled once for every storage format; REAL_FORMAT says which.
+// Arithmetic is always fp32: load() widens, store() rounds to nearest even. No
+// branches, so that every loop over them vectorises.
+
+#ifndef MODEL_CPU_REAL_H
+#define MODEL_CPU_REAL_H
+
+#include "base/half.h"
+
+#define REAL_FP32 0
+#define REAL_BF16 1
+#define REAL_FP16 2
+
+#if REAL_FORMAT == REAL_FP32
+
+typedef float real;
+
+static inline float load(real x)
+{
+    return x;
+}
+
+static inline real store(float x)
+{
+    return x;
+}
+
+#elif REAL_FORMAT == REAL_BF16
+
+typedef uint16_t real;
+
+static inline float load(real x)
+{
+    return bits_float((uint32_t)x << 16);
+}
+
+static inline real store(float x)
+{
+    uint32_t u = float_bits(x);
+    uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    return (real)((u & 0x7fffffff) > 0x7f800000 ? (u >> 16 | 0x40) : rounded);
+}
+
+#else
+
+typedef uint16_t real;
+
+// The fraction and exponent bits moved into place are the value times 2^-112,
+// subnormals included; what is infinite or NaN gets the full exponent back.
+static inline float load(real x)
+{
+    uint32_t rest = (uint32_t)(x & 0x7fff) << 13;
+    uint32_t u = float_bits(bits_float(rest) * 0x1p112f);
+    u |= rest >= 0x0f800000 ? 0x7f800000 : 0;
+    return bits_float(u | (uint32_t)(x & 0x8000) << 16);
+}
+
+static inline real store(float x)
+{
+    uint32_t u = float_bits(x), sign = u >> 16 & 0x8000;
+    u &= 0x7fffffff;
+    uint32_t normal = (u + 0xfff + (u >> 13 & 1) - (112u << 23)) >> 13;
+    uint32_t small = float_bits(bits_float(u) + 0.5f) - 0x3f000000;
+    uint32_t h = u < 0x38800000 ? small : normal; // 2^-14
+    h = u >= 0x477ff000 ? 0x7c00 : h;             // 65520 and above
+    h = u > 0x7f800000 ? 0x7e00 : h;              // NaN stays NaN
+    return (real)(sign | h);
+}
+
+#endif
+
+#endif

@@ -1,0 +1,115 @@
+// embed.cu - tokens to vectors: a row of wte plus the position's row of wpe.
+//
+// The same token may stand in many rows. Backward gets the rows sorted by token
+// (model/cuda/tokens.c), a block takes one token and adds its rows up in order:
+// no atomics, and the same bits in every run.
+
+#include "model/cuda/kernels.h"
+
+#include "device/number.cuh"
+#include "model/cuda/mask.cuh"
+
+#include <cuda_runtime.h>
+
+enum { THREADS = 256 };
+
+template <typename T>
+__global__ void embed_kernel(T *out, const T *wte, const T *wpe,
+                             const int32_t *x, size_t rows, int tokens, int C,
+                             struct mask mask)
+{
+    size_t packs = rows * (size_t)C / 4;
+    for (size_t i = thread_first(); i < packs; i += thread_stride()) {
+        size_t row = i * 4 / C, c = i * 4 % C;
+        float token[4], place[4];
+        load4(token, wte + (size_t)x[row] * C + c);
+        load4(place, wpe + row % tokens * C + c);
+        uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+        for (int k = 0; k < 4; k++) {
+            token[k] += place[k];
+            if (mask.threshold)
+                token[k] *= mask_at(mask, key, (uint32_t)c + k);
+        }
+        store4(out + i * 4, token);
+    }
+}
+
+template <typename T>
+__device__ inline void add_row(float sum[4], const T *dout, size_t row, int c,
+                               int C, const struct mask &mask)
+{
+    float d[4];
+    load4(d, dout + row * C + c);
+    uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+    for (int k = 0; k < 4; k++)
+        sum[k] +=
+            mask.threshold ? d[k] * mask_at(mask, key, (uint32_t)c + k) : d[k];
+}
+
+// One block a kind of token; adds to what the head has put into dwte.
+template <typename T>
+__global__ void tokens_kernel(float *dwte, const T *dout,
+                              struct cuda_tokens tokens, int C,
+                              struct mask mask)
+{
+    int from = tokens.start[blockIdx.x], to = tokens.start[blockIdx.x + 1];
+    float *row = dwte + (size_t)tokens.token[blockIdx.x] * C;
+    for (int c = (int)threadIdx.x * 4; c < C; c += (int)blockDim.x * 4) {
+        float sum[4] = {0, 0, 0, 0}, old[4];
+        for (int i = from; i < to; i++)
+            add_row(sum, dout, (size_t)tokens.order[i], c, C, mask);
+        load4(old, row + c);
+        for (int k = 0; k < 4; k++)
+            sum[k] += old[k];
+        store4(row + c, sum);
+    }
+}
+
+// One block a position.
+template <typename T>
+__global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
+                              bool add, struct mask mask)
+{
+    size_t place = blockIdx.x, T_ = gridDim.x;
+    for (int c = (int)threadIdx.x * 4; c < C; c += (int)blockDim.x * 4) {
+        float sum[4] = {0, 0, 0, 0};
+        if (add)
+            load4(sum, dwpe + place * C + c);
+        for (int b = 0; b < B; b++)
+            add_row(sum, dout, (size_t)b * T_ + place, c, C, mask);
+        store4(dwpe + place * C + c, sum);
+    }
+}
+
+void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
+                const void *wpe, const int32_t *x, int B, int T, int C,
+                const struct mask *mask)
+{
+    size_t rows = (size_t)B * T;
+    struct mask m = *mask;
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        embed_kernel<<<blocks_for(rows * C / 4, THREADS), THREADS, 0,
+                       (cudaStream_t)queue>>>((real *)out, (const real *)wte,
+                                              (const real *)wpe, x, rows, T, C,
+                                              m);
+    });
+    CU(cudaGetLastError());
+}
+
+void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
+                         float *dwpe, const void *dout,
+                         const struct cuda_tokens *tokens, int B, int T, int C,
+                         bool add, const struct mask *mask)
+{
+    struct mask m = *mask;
+    struct cuda_tokens t = *tokens;
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        tokens_kernel<<<(unsigned)t.kinds, THREADS, 0, (cudaStream_t)queue>>>(
+            dwte, (const real *)dout, t, C, m);
+        places_kernel<<<(unsigned)T, THREADS, 0, (cudaStream_t)queue>>>(
+            dwpe, (const real *)dout, B, C, add, m);
+    });
+    CU(cudaGetLastError());
+}

@@ -1,0 +1,95 @@
+// forward.c - GPT-2 on a GPU, from tokens to the last LayerNorm.
+//
+// The steps are those of model/forward.c; GELU is the epilogue of the product
+// in front of it. Everything is asked of one queue, nothing is waited for.
+
+#include "model/cuda/forward.h"
+
+#include "base/rng.h"
+
+struct mask cuda_mask(const struct cuda_model *m, const struct model_step *step,
+                      int layer, enum site site)
+{
+    float rate = m->job.config.dropout;
+    if (!step || rate <= 0)
+        return (struct mask){.keep = 1};
+    uint64_t key = rng_key(m->job.seed, (uint64_t)step->step);
+    key = rng_key(key, (uint64_t)step->micro);
+    key = rng_key(key, (uint64_t)layer * 4 + site);
+    return (struct mask){.key = key,
+                         .threshold = (uint32_t)((double)rate * 0x1p32),
+                         .keep = 1 / (1 - rate)};
+}
+
+struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
+                                        int T, const struct model_step *step,
+                                        int layer)
+{
+    return (struct cuda_attention){
+        .B = B,
+        .T = T,
+        .C = m->job.config.channels,
+        .NH = m->job.config.heads,
+        .format = m->job.precision,
+        .tf32 = m->job.tf32,
+        .mask = cuda_mask(m, step, layer, SITE_ATTENTION),
+    };
+}
+
+// out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout;
+// with `pre`, that is what is kept there, and out is its GELU.
+static void linear(struct cuda_model *m, void *out, void *pre, const void *in,
+                   int w, size_t rows, int ins, int outs)
+{
+    struct cuda_product_job j = {.m = (int)rows,
+                                 .n = outs,
+                                 .k = ins,
+                                 .a = in,
+                                 .b = weight_at(m, w),
+                                 .bias = weight_at(m, w + 1),
+                                 .epilogue =
+                                     pre ? EPILOGUE_GELU : EPILOGUE_BIAS,
+                                 .pre = pre,
+                                 .out = out};
+    cuda_product_run(m->product, &j);
+}
+
+// sum = res + mask(branch), m->norm = LayerNorm(sum) by tensors w and w + 1.
+static void add_norm(struct cuda_model *m, void *sum, const void *res,
+                     const void *branch, int w, float *mean, float *rstd,
+                     size_t rows, struct mask mask)
+{
+    cuda_norm(m->queue, m->job.precision, sum, m->norm, mean, rstd, res, branch,
+              weight_at(m, w), weight_at(m, w + 1), rows,
+              m->job.config.channels, &mask);
+}
+
+void cuda_forward(struct cuda_model *m, int B, int T,
+                  const struct model_step *step)
+{
+    const struct model_config *g = &m->job.config;
+    int C = g->channels, L = g->layers;
+    size_t rows = (size_t)B * T;
+    struct mask mask = cuda_mask(m, step, 0, SITE_EMBED);
+    struct cuda_layer *l = m->layers;
+    cuda_embed(m->queue, m->job.precision, l->in, weight_at(m, 0),
+               weight_at(m, 1), m->x, B, T, C, &mask);
+    add_norm(m, NULL, l->in, NULL, layer_at(0, LN1_W), l->mean1, l->rstd1, rows,
+             mask);
+    for (int i = 0; i < L; i++, l++) {
+        struct cuda_attention a = cuda_attention_at(m, B, T, step, i);
+        linear(m, l->qkv, NULL, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
+        cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
+        linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
+        add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
+                 l->rstd2, rows, cuda_mask(m, step, i, SITE_PROJ));
+
+        linear(m, m->wide, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
+        linear(m, m->branch, NULL, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
+        bool last = i + 1 == L;
+        add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
+                 last ? final_norm_at(m) : layer_at(i + 1, LN1_W),
+                 last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
+                 cuda_mask(m, step, i, SITE_OUT));
+    }
+}

@@ -1,0 +1,67 @@
+// forward.h - the three parts of a step on a GPU, and what they share.
+
+#ifndef MODEL_CUDA_FORWARD_H
+#define MODEL_CUDA_FORWARD_H
+
+#include "model/cuda/state.h"
+
+// As in model/state.h, which is the CPU's.
+enum layer_tensor {
+    LN1_W,
+    LN1_B,
+    QKV_W,
+    QKV_B,
+    PROJ_W,
+    PROJ_B,
+    LN2_W,
+    LN2_B,
+    FC_W,
+    FC_B,
+    OUT_W,
+    OUT_B
+};
+
+// Where dropout strikes, as in model/state.h.
+enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
+
+static inline int layer_at(int layer, enum layer_tensor t)
+{
+    return 2 + layer * MODEL_PER_LAYER + (int)t;
+}
+
+static inline int final_norm_at(const struct cuda_model *m)
+{
+    return 2 + m->job.config.layers * MODEL_PER_LAYER;
+}
+
+static inline const void *weight_at(const struct cuda_model *m, int tensor)
+{
+    return (const char *)m->weights +
+           m->off[tensor] * dtype_bytes(m->job.precision);
+}
+
+// Which dropout mask: none in evaluation, where `step` is NULL.
+struct mask cuda_mask(const struct cuda_model *m, const struct model_step *step,
+                      int layer, enum site site);
+
+struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
+                                        int T, const struct model_step *step,
+                                        int layer);
+
+// forward.c: the residual stream's end for the B sequences of T tokens in m->x;
+// m->norm holds ln_f's output.
+void cuda_forward(struct cuda_model *m, int B, int T,
+                  const struct model_step *step);
+
+// head.c: the mean loss of `rows` rows of m->norm into m->mean_loss. With a
+// step, also the gradient of m->norm into m->branch, and wte's share.
+void cuda_head(struct cuda_model *m, size_t rows,
+               const struct model_step *step);
+
+// m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
+void cuda_head_logits(struct cuda_model *m, size_t row, int rows);
+
+// backward.c: all gradients, from m->branch down to wte.
+void cuda_backward(struct cuda_model *m, const struct model_step *step);
+
+#endif

@@ -1,0 +1,113 @@
+// kernels.h - the operations of GPT-2 on a GPU that are not matrix products.
+//
+// The same operations, shapes and letters as model/cpu/kernels.h. Each is asked
+// of a queue (a cudaStream_t) and runs when those before it are done; pointers
+// are the device's. Channels are a multiple of 8: rows then begin where 16
+// bytes can be moved at once.
+
+#ifndef MODEL_CUDA_KERNELS_H
+#define MODEL_CUDA_KERNELS_H
+
+#include "base/half.h"
+#include "model/cpu/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    CUDA_MAX_HEAD = 128,      // channels of a head
+    CUDA_MAX_CHANNELS = 6144, // a block's shared memory holds two rows of sums
+    CUDA_PARTIALS = 256       // blocks whose sums are added up in order
+};
+
+// Floats of scratch that norm_backward and sum_rows need.
+static inline size_t cuda_partial(int C)
+{
+    return (size_t)CUDA_PARTIALS * 2 * (size_t)C;
+}
+
+// Rows by token: rows order[start[i]..start[i+1]) hold token[i], for i < kinds.
+struct cuda_tokens {
+    int32_t *order, *start, *token;
+    int kinds;
+};
+
+// embed.cu
+void cuda_embed(void *queue, enum dtype format, void *out, const void *wte,
+                const void *wpe, const int32_t *x, int B, int T, int C,
+                const struct mask *mask);
+void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
+                         float *dwpe, const void *dout,
+                         const struct cuda_tokens *tokens, int B, int T, int C,
+                         bool add, const struct mask *mask);
+
+// norm.cu
+void cuda_norm(void *queue, enum dtype format, void *sum, void *out,
+               float *mean, float *rstd, const void *res, const void *branch,
+               const void *weight, const void *bias, size_t rows, int C,
+               const struct mask *mask);
+void cuda_norm_backward(void *queue, enum dtype format, void *dres,
+                        bool add_dres, void *out, float *dweight, float *dbias,
+                        bool add, const void *dout, const void *sum,
+                        const float *mean, const float *rstd,
+                        const void *weight, const void *bias, size_t rows,
+                        int C, float *partial);
+
+// gelu.cu: what a product's epilogue does where cuBLASLt has none of the kind.
+void cuda_gelu(void *queue, enum dtype format, void *out, const void *in,
+               size_t n);
+void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,
+                        size_t n);
+void cuda_bias(void *queue, enum dtype format, void *out, const void *bias,
+               size_t rows, int C);
+// pre = out + bias, out = gelu(pre)
+void cuda_bias_gelu(void *queue, enum dtype format, void *out, void *pre,
+                    const void *bias, size_t rows, int C);
+
+// attention.cu: `tf32` lets fp32 products round their factors to TF32.
+// backward's row_sum is (B, NH, T) floats of scratch.
+struct cuda_attention {
+    int B, T, C, NH;
+    enum dtype format;
+    bool tf32;
+    struct mask mask;
+};
+void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
+                    const struct cuda_attention *a);
+void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
+                             const void *dout, const void *out,
+                             const float *lse, const void *qkv,
+                             const struct cuda_attention *a);
+
+// loss.cu: loss[r] = cross-entropy of row r of logits (fp32, `stride` floats
+// apart). With `gradient`, factor * its gradient replaces the logits where they
+// lie, as numbers of the format, cuda_dlogits_stride() of them apart.
+void cuda_loss(void *queue, enum dtype format, float *loss, float *logits,
+               size_t stride, const int32_t *y, size_t rows, int V,
+               float factor, bool gradient);
+// *mean = sum of v[0..n) over n, added in double in a fixed order.
+void cuda_mean(void *queue, float *mean, const float *v, size_t n);
+
+static inline size_t cuda_dlogits_stride(enum dtype format, size_t stride)
+{
+    return stride * (sizeof(float) / dtype_bytes(format));
+}
+
+// vector.cu
+void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,
+                   size_t rows, int C, bool add, float *partial);
+void cuda_mask_rows(void *queue, enum dtype format, void *out, const void *in,
+                    size_t rows, int C, const struct mask *mask);
+void cuda_settle(void *queue, enum dtype format, float *grad, const float *in,
+                 size_t n, bool add);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,48 @@
+// lt.c - find cuBLASLt: where the loader looks, or where the build found it.
+
+#include "model/cuda/lt.h"
+
+#include "base/base.h"
+
+#include <dlfcn.h>
+#include <string.h>
+
+static void *find_library(void)
+{
+    char name[64];
+    snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
+    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        library = dlopen(LOCKSTEP_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        fail("model: %s; try: LD_LIBRARY_PATH, for %s", dlerror(), name);
+    return library;
+}
+
+// A function's address through memcpy: ISO C has no cast for it.
+static int find_function(const struct lt *lt, const char *name, void *slot)
+{
+    void *at = dlsym(lt->library, name);
+    if (!at)
+        return fail("model: cuBLASLt has no %s", name);
+    memcpy(slot, &at, sizeof at);
+    return 0;
+}
+
+int lt_open(struct lt *lt)
+{
+    *lt = (struct lt){.library = find_library()};
+    if (!lt->library)
+        return -1;
+    int rc = 0;
+#define LT_FIND(name) rc |= find_function(lt, "cublasLt" #name, &lt->name);
+    LT_FUNCTIONS(LT_FIND)
+    return rc;
+}
+
+void lt_close(struct lt *lt)
+{
+    if (lt->library)
+        dlclose(lt->library);
+    *lt = (struct lt){0};
+}

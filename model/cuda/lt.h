@@ -1,0 +1,46 @@
+// lt.h - cuBLASLt, loaded when a model opens on a GPU.
+//
+// Linked in, its half a gigabyte would cost every run on the CPU a quarter of a
+// second and 150 MiB. So it is found when it is needed, by name.
+
+#ifndef MODEL_CUDA_LT_H
+#define MODEL_CUDA_LT_H
+
+#include <cublasLt.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LT_FUNCTIONS(F)                                                        \
+    F(Create)                                                                  \
+    F(Destroy)                                                                 \
+    F(GetStatusString)                                                         \
+    F(Matmul)                                                                  \
+    F(MatmulAlgoGetHeuristic)                                                  \
+    F(MatmulDescCreate)                                                        \
+    F(MatmulDescDestroy)                                                       \
+    F(MatmulDescSetAttribute)                                                  \
+    F(MatmulPreferenceCreate)                                                  \
+    F(MatmulPreferenceDestroy)                                                 \
+    F(MatmulPreferenceSetAttribute)                                            \
+    F(MatrixLayoutCreate)                                                      \
+    F(MatrixLayoutDestroy)
+
+#define LT_MEMBER(name) __typeof__(cublasLt##name) *name;
+
+// lt.Matmul is cublasLtMatmul, and so on.
+struct lt {
+    void *library;
+    LT_FUNCTIONS(LT_MEMBER)
+};
+
+// 0, or -1 after fail().
+int lt_open(struct lt *lt);
+void lt_close(struct lt *lt);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

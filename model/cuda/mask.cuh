@@ -1,0 +1,33 @@
+// mask.cuh - dropout masks on a GPU: the same functions of (key, row, column)
+// as model/cpu/mask.h and base/rng.h, so that both devices drop the same.
+
+#ifndef MODEL_CUDA_MASK_CUH
+#define MODEL_CUDA_MASK_CUH
+
+#include "model/cpu/kernels.h"
+
+__device__ inline uint64_t mask_mix(uint64_t key, uint64_t counter)
+{
+    uint64_t z = key + (counter + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+// The row's own 32-bit key.
+__device__ inline uint32_t mask_row(const struct mask &m, uint64_t row)
+{
+    return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, row) >> 32);
+}
+
+// 0 where element i is dropped, 1 / (1 - rate) where it stays.
+__device__ inline float mask_at(const struct mask &m, uint32_t row, uint32_t i)
+{
+    uint32_t h = i * 0x9e3779b9u ^ row;
+    h = (h ^ h >> 16) * 0x7feb352du;
+    h = (h ^ h >> 15) * 0x846ca68bu;
+    h ^= h >> 16;
+    return h >= m.threshold ? m.keep : 0.0f;
+}
+
+#endif

@@ -1,0 +1,231 @@
+// model_cuda.c - a model on a GPU: its memory, its verbs, its one wait.
+//
+//     host     ask for forward, head | backward, bucket by bucket | wait: loss
+//     GPU      ......... forward ......... head * ....... backward ........
+//                                               loss to the host
+//
+// The wait is for the loss alone, which is known before backward has begun, with
+// all of backward queued behind it: the GPU does not stand still for it.
+
+#include "model/cuda/forward.h"
+
+#include "base/base.h"
+#include "device/cuda.h"
+#include "telemetry/span.h"
+
+#include <string.h>
+
+enum { LISTS = 5 }; // x, y, order, start, token
+
+static const size_t process_bytes = (size_t)512 << 20; // libraries and driver
+
+// ---- open and close
+
+static int check_gpu(const struct model *model)
+{
+    const struct model_job *job = &model->job;
+    const struct model_config *g = &job->config;
+    int capability = cuda_capability(job->dev), head = g->channels / g->heads;
+    if (job->precision == DTYPE_BF16 && capability < 80)
+        return fail("model: %s has compute capability %d.%d, bf16 needs 8.0; "
+                    "try: precision=fp16",
+                    cuda_name(job->dev), capability / 10, capability % 10);
+    if (g->channels % 8 || g->channels > CUDA_MAX_CHANNELS)
+        return fail("model: channels %d; on a GPU: a multiple of 8, at most %d",
+                    g->channels, CUDA_MAX_CHANNELS);
+    if (head > CUDA_MAX_HEAD)
+        return fail("model: a head has %d channels; on a GPU at most %d; try: "
+                    "more heads",
+                    head, CUDA_MAX_HEAD);
+    return 0;
+}
+
+static int find_offsets(struct cuda_model *m)
+{
+    const struct model_config *g = &m->job.config;
+    int n = model_ntensors(g);
+    m->off = mem_alloc((size_t)n + 1, sizeof *m->off);
+    if (!m->off)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        struct tensor t;
+        model_tensor(g, i, &t);
+        m->off[i] = t.off;
+    }
+    m->off[n] = m->nparams;
+    return 0;
+}
+
+static int open_host(struct cuda_model *m)
+{
+    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
+    size_t layers = (size_t)m->job.config.layers;
+    m->layers = mem_alloc(layers, sizeof *m->layers);
+    m->host_ints =
+        device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
+    m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
+    m->room = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->room);
+    if (!m->layers || !m->host_ints || !m->host_loss || !m->room)
+        return -1;
+    return device_event_open(m->dev, &m->loss_known);
+}
+
+static int cuda_open(struct model *model)
+{
+    const struct model_job *job = &model->job;
+    if (check_gpu(model))
+        return -1;
+    struct cuda_model *m = mem_alloc(1, sizeof *m);
+    if (!m)
+        return -1;
+    model->state = m;
+    *m = (struct cuda_model){
+        .job = *job,
+        .dev = job->dev,
+        .queue = device_handle(job->dev, DEVICE_COMPUTE),
+        .nparams = model_nparams(&job->config),
+    };
+    m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
+    if (find_offsets(m) || open_host(m))
+        return -1;
+    m->block = device_alloc(m->dev, cuda_state_lay(m, NULL), 1);
+    if (!m->block)
+        return -1;
+    cuda_state_lay(m, m->block);
+    return cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
+                             m->partial);
+}
+
+static void cuda_close(struct model *model)
+{
+    struct cuda_model *m = model->state;
+    if (!m)
+        return;
+    device_finish(m->dev);
+    cuda_product_close(&m->product);
+    device_event_close(m->dev, &m->loss_known);
+    device_free(m->dev, m->block);
+    device_host_free(m->dev, m->host_loss);
+    device_host_free(m->dev, m->host_ints);
+    mem_free(m->room);
+    mem_free(m->layers);
+    mem_free(m->off);
+    mem_free(m);
+}
+
+static size_t cuda_memory(const struct model_job *job)
+{
+    (void)job;
+    return process_bytes;
+}
+
+// ---- what goes up and what comes down
+
+static void up(struct cuda_model *m, int32_t *to, const int32_t *from, size_t n)
+{
+    device_copy_on(m->dev, DEVICE_COMPUTE, to, from, n * sizeof *to);
+}
+
+// The batch to the device, through pinned memory that is free again: whoever
+// used it last waited for a loss that came behind it.
+static void send_batch(struct cuda_model *m, const int32_t *x, const int32_t *y,
+                       size_t n)
+{
+    int32_t *hx = m->host_ints, *hy = hx + n;
+    memcpy(hx, x, n * sizeof *hx);
+    up(m, m->x, hx, n);
+    if (!y)
+        return;
+    memcpy(hy, y, n * sizeof *hy);
+    up(m, m->y, hy, n);
+}
+
+static void send_tokens(struct cuda_model *m, const int32_t *x, size_t n)
+{
+    int32_t *order = m->host_ints + 2 * n, *start = order + n;
+    int32_t *token = start + n + 1;
+    int kinds = cuda_tokens_sort(order, start, token, m->room, x, (int)n);
+    m->tokens.kinds = kinds;
+    up(m, m->tokens.order, order, n);
+    up(m, m->tokens.start, start, (size_t)kinds + 1);
+    up(m, m->tokens.token, token, (size_t)kinds);
+}
+
+static void ask_loss(struct cuda_model *m)
+{
+    device_copy_on(m->dev, DEVICE_COMPUTE, m->host_loss, m->mean_loss,
+                   sizeof *m->host_loss);
+    device_record(m->dev, &m->loss_known, DEVICE_COMPUTE);
+}
+
+static int read_loss(struct cuda_model *m, float *loss)
+{
+    if (device_wait(m->dev, &m->loss_known))
+        return -1;
+    *loss = *m->host_loss;
+    return 0;
+}
+
+// ---- the verbs
+
+static void cuda_params_changed(struct model *model)
+{
+    struct cuda_model *m = model->state;
+    cuda_cast(m->queue, m->weights, m->job.precision, m->job.params, DTYPE_F32,
+              1, m->nparams);
+}
+
+static int cuda_train(struct model *model, const struct model_step *s,
+                      float *loss)
+{
+    struct cuda_model *m = model->state;
+    int B = m->job.batch, T = m->job.tokens;
+    size_t rows = (size_t)B * (size_t)T;
+    span_begin(s->lane, SPAN_FORWARD, -1);
+    send_batch(m, s->x, s->y, rows);
+    send_tokens(m, s->x, rows);
+    cuda_forward(m, B, T, s);
+    cuda_head(m, rows, s);
+    ask_loss(m);
+    span_end(s->lane);
+    span_begin(s->lane, SPAN_BACKWARD, -1);
+    cuda_backward(m, s);
+    int rc = read_loss(m, loss);
+    span_end(s->lane);
+    return rc;
+}
+
+static int cuda_eval(struct model *model, const int32_t *x, const int32_t *y,
+                     int batch, float *loss)
+{
+    struct cuda_model *m = model->state;
+    int T = m->job.tokens;
+    size_t rows = (size_t)batch * (size_t)T;
+    send_batch(m, x, y, rows);
+    cuda_forward(m, batch, T, NULL);
+    cuda_head(m, rows, NULL);
+    ask_loss(m);
+    return read_loss(m, loss);
+}
+
+static int cuda_logits(struct model *model, const int32_t *x, int n,
+                       float *logits)
+{
+    struct cuda_model *m = model->state;
+    size_t bytes = (size_t)m->job.config.vocab * sizeof *logits;
+    send_batch(m, x, NULL, (size_t)n);
+    cuda_forward(m, 1, n, NULL);
+    cuda_head_logits(m, (size_t)n - 1, 1);
+    return device_copy(m->dev, logits, m->logits, bytes);
+}
+
+const struct model_ops model_cuda = {
+    .device = "cuda",
+    .open = cuda_open,
+    .params_changed = cuda_params_changed,
+    .train = cuda_train,
+    .eval = cuda_eval,
+    .logits = cuda_logits,
+    .memory = cuda_memory,
+    .close = cuda_close,
+};

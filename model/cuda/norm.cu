@@ -1,0 +1,216 @@
+// norm.cu - the residual addition and the LayerNorm behind it, in one pass.
+//
+//     sum = res + mask(branch);  out = (sum - mean) * rstd * weight + bias
+//
+// Forward: a warp takes a row. Backward: a block takes every so-many-th row and
+// a thread the same columns of all of them, so that it keeps the sums for
+// weight and bias itself; the blocks' sums are added in order by a second,
+// small kernel. No atomics: the same bits in every run.
+
+#include "model/cuda/kernels.h"
+
+#include "device/number.cuh"
+#include "model/cuda/mask.cuh"
+#include "model/cuda/reduce.cuh"
+
+#include <cuda_runtime.h>
+
+enum { THREADS = 256, ROWS_AT_ONCE = THREADS / WARP };
+
+#define NORM_EPS 1e-5f
+
+// sum = res + mask(branch), four numbers; what was stored comes back in x.
+template <typename T>
+__device__ inline void add_branch(float x[4], T *sum, const T *branch, int c,
+                                  uint32_t key, const struct mask &mask)
+{
+    float b[4];
+    load4(b, branch + c);
+    for (int k = 0; k < 4; k++) {
+        if (mask.threshold)
+            b[k] *= mask_at(mask, key, (uint32_t)c + k);
+        x[k] = load(store<T>(x[k] + b[k]));
+    }
+    store4(sum + c, x);
+}
+
+template <typename T>
+__global__ void norm_kernel(T *sum, T *out, float *mean, float *rstd,
+                            const T *res, const T *branch, const T *weight,
+                            const T *bias, size_t rows, int C, struct mask mask)
+{
+    size_t row = thread_first() / WARP;
+    int lane = (int)(threadIdx.x % WARP);
+    if (row >= rows)
+        return;
+    const T *in = res + row * C;
+    uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
+    float total = 0, square = 0, x[4], w[4], b[4];
+    for (int c = lane * 4; c < C; c += WARP * 4) {
+        load4(x, in + c);
+        if (branch)
+            add_branch(x, sum + row * C, branch + row * C, c, key, mask);
+        total += x[0] + x[1] + x[2] + x[3];
+    }
+    if (branch)
+        in = sum + row * C; // each thread reads again what it wrote itself
+    float m = warp_sum(total) / C;
+    for (int c = lane * 4; c < C; c += WARP * 4) {
+        load4(x, in + c);
+        for (int k = 0; k < 4; k++)
+            square += (x[k] - m) * (x[k] - m);
+    }
+    float s = 1 / sqrtf(warp_sum(square) / C + NORM_EPS);
+    for (int c = lane * 4; c < C; c += WARP * 4) {
+        load4(x, in + c);
+        load4(w, weight + c);
+        load4(b, bias + c);
+        for (int k = 0; k < 4; k++)
+            x[k] = (x[k] - m) * s * w[k] + b[k];
+        store4(out + row * C + c, x);
+    }
+    if (lane == 0) {
+        mean[row] = m;
+        rstd[row] = s;
+    }
+}
+
+struct norm_in {
+    const float *mean, *rstd;
+    int C;
+    size_t rows;
+    bool add_dres;
+};
+
+// First pass over a row: sums for the row (g, gx), for weight and bias (dw,
+// db), and LayerNorm's output once more.
+template <typename T>
+__device__ void norm_sums(float *g, float *gx, float *dw, float *db, T *out,
+                          const T *dout, const T *sum, const T *weight,
+                          const T *bias, float m, float s, int C)
+{
+    float x[4], d[4], w[4], b[4];
+    for (int c = (int)threadIdx.x * 4; c < C; c += THREADS * 4) {
+        load4(x, sum + c);
+        load4(d, dout + c);
+        load4(w, weight + c);
+        load4(b, bias + c);
+        for (int k = 0; k < 4; k++) {
+            x[k] = (x[k] - m) * s;
+            *g += d[k] * w[k];
+            *gx += d[k] * w[k] * x[k];
+            dw[c + k] += d[k] * x[k];
+            db[c + k] += d[k];
+            x[k] = x[k] * w[k] + b[k];
+        }
+        store4(out + c, x);
+    }
+}
+
+// Second pass: dres (+)= rstd (g - mean(g) - x^ mean(g x^)).
+template <typename T>
+__device__ void norm_dres(T *dres, bool add, const T *dout, const T *sum,
+                          const T *weight, float m, float s, float g_mean,
+                          float gx_mean, int C)
+{
+    float x[4], d[4], w[4], r[4] = {0, 0, 0, 0};
+    for (int c = (int)threadIdx.x * 4; c < C; c += THREADS * 4) {
+        load4(x, sum + c);
+        load4(d, dout + c);
+        load4(w, weight + c);
+        if (add)
+            load4(r, dres + c);
+        for (int k = 0; k < 4; k++) {
+            x[k] = (x[k] - m) * s;
+            d[k] =
+                (add ? r[k] : 0) + s * (d[k] * w[k] - g_mean - x[k] * gx_mean);
+        }
+        store4(dres + c, d);
+    }
+}
+
+template <typename T>
+__global__ void norm_backward_kernel(T *dres, T *out, float *partial,
+                                     const T *dout, const T *sum,
+                                     const T *weight, const T *bias,
+                                     struct norm_in in)
+{
+    extern __shared__ float sums[]; // dw (C), db (C): each thread its columns
+    __shared__ float room[MAX_WARPS], room_x[MAX_WARPS];
+    float *dw = sums, *db = sums + in.C;
+    int C = in.C;
+    for (int c = (int)threadIdx.x * 4; c < C; c += THREADS * 4)
+        for (int k = 0; k < 4; k++)
+            dw[c + k] = db[c + k] = 0;
+    for (size_t row = blockIdx.x; row < in.rows; row += gridDim.x) {
+        size_t at = row * C;
+        float m = in.mean[row], s = in.rstd[row], g = 0, gx = 0;
+        norm_sums(&g, &gx, dw, db, out + at, dout + at, sum + at, weight, bias,
+                  m, s, C);
+        float g_mean = block_sum(g, room) / C;
+        float gx_mean = block_sum(gx, room_x) / C;
+        norm_dres(dres + at, in.add_dres, dout + at, sum + at, weight, m, s,
+                  g_mean, gx_mean, C);
+    }
+    float *mine = partial + (size_t)blockIdx.x * 2 * C;
+    for (int c = (int)threadIdx.x * 4; c < C; c += THREADS * 4)
+        for (int k = 0; k < 4; k++) {
+            mine[c + k] = dw[c + k];
+            mine[C + c + k] = db[c + k];
+        }
+}
+
+__global__ void add_partials_kernel(float *dweight, float *dbias, bool add,
+                                    const float *partial, int parts, int C)
+{
+    int c = (int)thread_first();
+    if (c >= 2 * C)
+        return;
+    float *out = c < C ? dweight + c : dbias + (c - C);
+    float sum = add ? *out : 0;
+    for (int p = 0; p < parts; p++)
+        sum += partial[(size_t)p * 2 * C + c];
+    *out = sum;
+}
+
+void cuda_norm(void *queue, enum dtype format, void *sum, void *out,
+               float *mean, float *rstd, const void *res, const void *branch,
+               const void *weight, const void *bias, size_t rows, int C,
+               const struct mask *mask)
+{
+    struct mask m = *mask;
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        norm_kernel<<<blocks_for(rows, ROWS_AT_ONCE), THREADS, 0,
+                      (cudaStream_t)queue>>>((real *)sum, (real *)out, mean,
+                                             rstd, (const real *)res,
+                                             (const real *)branch,
+                                             (const real *)weight,
+                                             (const real *)bias, rows, C, m);
+    });
+    CU(cudaGetLastError());
+}
+
+void cuda_norm_backward(void *queue, enum dtype format, void *dres,
+                        bool add_dres, void *out, float *dweight, float *dbias,
+                        bool add, const void *dout, const void *sum,
+                        const float *mean, const float *rstd,
+                        const void *weight, const void *bias, size_t rows,
+                        int C, float *partial)
+{
+    cudaStream_t s = (cudaStream_t)queue;
+    struct norm_in in = {mean, rstd, C, rows, add_dres};
+    int parts = rows < CUDA_PARTIALS ? (int)rows : CUDA_PARTIALS;
+    by_format(format, [=](auto number) {
+        typedef decltype(number) real;
+        norm_backward_kernel<<<(unsigned)parts, THREADS, 2 * C * sizeof(float),
+                               s>>>((real *)dres, (real *)out, partial,
+                                    (const real *)dout, (const real *)sum,
+                                    (const real *)weight, (const real *)bias,
+                                    in);
+    });
+    CU(cudaGetLastError());
+    add_partials_kernel<<<blocks_for(2 * (size_t)C, THREADS), THREADS, 0, s>>>(
+        dweight, dbias, add, partial, parts, C);
+    CU(cudaGetLastError());
+}

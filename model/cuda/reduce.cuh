@@ -1,0 +1,29 @@
+// reduce.cuh - sums and maxima over the threads of a warp and of a block.
+
+#ifndef MODEL_CUDA_REDUCE_CUH
+#define MODEL_CUDA_REDUCE_CUH
+
+enum { WARP = 32, MAX_WARPS = 32 };
+
+// Every lane gets the sum over the warp.
+template <typename T> __device__ inline T warp_sum(T x)
+{
+    for (int step = WARP / 2; step > 0; step /= 2)
+        x += __shfl_xor_sync(0xffffffff, x, step);
+    return x;
+}
+
+// Every thread gets the sum over the block, whose size is a multiple of WARP.
+// Called by all threads alike; `room` is shared, MAX_WARPS long.
+template <typename T> __device__ inline T block_sum(T x, T *room)
+{
+    unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
+    x = warp_sum(x);
+    __syncthreads(); // whoever used the room before is done
+    if (lane == 0)
+        room[warp] = x;
+    __syncthreads();
+    return warp_sum(lane < blockDim.x / WARP ? room[lane] : T(0));
+}
+
+#endif

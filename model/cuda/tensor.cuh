@@ -1,0 +1,302 @@
+// tensor.cuh - products of small tiles on tensor cores: C (16x8) += A (16x16) B.
+//
+// The layouts are those of mma.m16n8k16 (PTX ISA, "Matrix fragments"): with
+// g = lane / 4 and t = lane % 4 a lane holds, two neighbours at a time,
+//
+//     A  rows g, g + 8            columns 2t, 2t + 1 and 2t + 8, 2t + 9
+//     B  rows 2t, 2t+1, 2t+8, 2t+9                   column g
+//     C  rows g, g + 8                               columns 2t, 2t + 1
+//
+// so that two neighbouring tiles of C, rounded, are an A: softmax's output goes
+// into the next product without leaving its registers. fp32 keeps the same
+// layout: as TF32 on tensor cores, where the order of k does not matter, or
+// exactly, with numbers fetched from other lanes.
+
+#ifndef MODEL_CUDA_TENSOR_CUH
+#define MODEL_CUDA_TENSOR_CUH
+
+#include "device/number.cuh"
+
+#include <cuda_runtime.h>
+
+// Two neighbours in one register, or in two of fp32.
+template <typename T> struct pair_of {
+    typedef uint32_t type;
+};
+
+template <> struct pair_of<float> {
+    typedef float2 type;
+};
+
+template <typename T> struct frag_a {
+    typename pair_of<T>::type v[4]; // (g, 2t) (g+8, 2t) (g, 2t+8) (g+8, 2t+8)
+};
+
+template <typename T> struct frag_b {
+    typename pair_of<T>::type v[2]; // (2t, g) (2t+8, g)
+};
+
+struct frag_c {
+    float v[4]; // (g, 2t) (g, 2t+1) (g+8, 2t) (g+8, 2t+1)
+};
+
+__device__ inline int lane_g()
+{
+    return (int)(threadIdx.x % 32 / 4);
+}
+
+__device__ inline int lane_t()
+{
+    return (int)(threadIdx.x % 4);
+}
+
+template <typename T>
+__device__ inline typename pair_of<T>::type make_pair(float x, float y);
+
+template <> __device__ inline float2 make_pair<float>(float x, float y)
+{
+    return make_float2(x, y);
+}
+
+template <> __device__ inline uint32_t make_pair<__half>(float x, float y)
+{
+    return (uint32_t)__half_as_ushort(store<__half>(x)) |
+           (uint32_t)__half_as_ushort(store<__half>(y)) << 16;
+}
+
+template <>
+__device__ inline uint32_t make_pair<__nv_bfloat16>(float x, float y)
+{
+    return (uint32_t)__bfloat16_as_ushort(store<__nv_bfloat16>(x)) |
+           (uint32_t)__bfloat16_as_ushort(store<__nv_bfloat16>(y)) << 16;
+}
+
+// ---- from a tile in shared memory, rows `ld` numbers apart
+
+// A's rows are the tile's rows from row0, its columns the tile's from col0.
+template <typename T>
+__device__ inline frag_a<T> load_a(const T *tile, int ld, int row0, int col0)
+{
+    typedef typename pair_of<T>::type pair;
+    const T *p = tile + (row0 + lane_g()) * ld + col0 + 2 * lane_t();
+    frag_a<T> a;
+    a.v[0] = *reinterpret_cast<const pair *>(p);
+    a.v[1] = *reinterpret_cast<const pair *>(p + 8 * ld);
+    a.v[2] = *reinterpret_cast<const pair *>(p + 8);
+    a.v[3] = *reinterpret_cast<const pair *>(p + 8 * ld + 8);
+    return a;
+}
+
+// B's columns are the tile's rows from row0: a product with the tile transposed.
+template <typename T>
+__device__ inline frag_b<T> load_b(const T *tile, int ld, int row0, int col0)
+{
+    typedef typename pair_of<T>::type pair;
+    const T *p = tile + (row0 + lane_g()) * ld + col0 + 2 * lane_t();
+    frag_b<T> b;
+    b.v[0] = *reinterpret_cast<const pair *>(p);
+    b.v[1] = *reinterpret_cast<const pair *>(p + 8);
+    return b;
+}
+
+// B's rows are the tile's rows from row0: a product with the tile as it lies.
+template <typename T>
+__device__ inline frag_b<T> load_b_rows(const T *tile, int ld, int row0,
+                                        int col0)
+{
+    frag_b<T> b;
+#if __CUDA_ARCH__ >= 750
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(
+        tile + (row0 + (int)(threadIdx.x % 16)) * ld + col0);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, "
+                 "[%2];"
+                 : "=r"(b.v[0]), "=r"(b.v[1])
+                 : "r"(at)
+                 : "memory");
+#else
+    const T *p = tile + (row0 + 2 * lane_t()) * ld + col0 + lane_g();
+    b.v[0] = make_pair<T>(load(p[0]), load(p[ld]));
+    b.v[1] = make_pair<T>(load(p[8 * ld]), load(p[9 * ld]));
+#endif
+    return b;
+}
+
+template <>
+__device__ inline frag_b<float> load_b_rows(const float *tile, int ld, int row0,
+                                            int col0)
+{
+    const float *p = tile + (row0 + 2 * lane_t()) * ld + col0 + lane_g();
+    frag_b<float> b;
+    b.v[0] = make_float2(p[0], p[ld]);
+    b.v[1] = make_float2(p[8 * ld], p[9 * ld]);
+    return b;
+}
+
+// Two neighbouring tiles of C as an A.
+template <typename T>
+__device__ inline frag_a<T> a_from_c(const frag_c &left, const frag_c &right)
+{
+    frag_a<T> a;
+    a.v[0] = make_pair<T>(left.v[0], left.v[1]);
+    a.v[1] = make_pair<T>(left.v[2], left.v[3]);
+    a.v[2] = make_pair<T>(right.v[0], right.v[1]);
+    a.v[3] = make_pair<T>(right.v[2], right.v[3]);
+    return a;
+}
+
+// ---- products
+
+// Without tensor cores: lane (g, t) needs rows g and g + 8 of A, which the lanes
+// (g, 0..3) hold, and columns 2t and 2t + 1 of B, held by (2t, ..), (2t+1, ..).
+__device__ inline float from_lane(float x, int lane)
+{
+    return __shfl_sync(0xffffffff, x, lane);
+}
+
+__device__ inline void add_exactly(frag_c &c, float low, float high,
+                                   float column, int s)
+{
+    float a0 = from_lane(low, lane_g() * 4 + s);
+    float a1 = from_lane(high, lane_g() * 4 + s);
+    float b0 = from_lane(column, lane_t() * 8 + s);
+    float b1 = from_lane(column, lane_t() * 8 + 4 + s);
+    c.v[0] += a0 * b0;
+    c.v[1] += a0 * b1;
+    c.v[2] += a1 * b0;
+    c.v[3] += a1 * b1;
+}
+
+__device__ inline float2 floats_of(float2 pair)
+{
+    return pair;
+}
+
+__device__ inline float2 floats_of(uint32_t pair) // of fp16
+{
+    return make_float2(load(__ushort_as_half((unsigned short)pair)),
+                       load(__ushort_as_half((unsigned short)(pair >> 16))));
+}
+
+template <typename T>
+__device__ inline void mma_exactly(frag_c &c, const frag_a<T> &a,
+                                   const frag_b<T> &b)
+{
+#pragma unroll
+    for (int half = 0; half < 2; half++) {
+        float2 low = floats_of(a.v[2 * half]);
+        float2 high = floats_of(a.v[2 * half + 1]);
+        float2 column = floats_of(b.v[half]);
+#pragma unroll 1 // unrolled, it takes the compiler minutes
+        for (int s = 0; s < 4; s++) {
+            add_exactly(c, low.x, high.x, column.x, s);
+            add_exactly(c, low.y, high.y, column.y, s);
+        }
+    }
+}
+
+// A way to compute: the numbers that it takes, and C += A B.
+struct math_fp16 {
+    typedef __half real;
+    static __device__ void mma(frag_c &c, const frag_a<real> &a,
+                               const frag_b<real> &b)
+    {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]),
+                       "r"(b.v[0]), "r"(b.v[1]));
+#elif __CUDA_ARCH__ >= 750
+        for (int half = 0; half < 2; half++)
+            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                         "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                         : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]),
+                           "+f"(c.v[3])
+                         : "r"(a.v[2 * half]), "r"(a.v[2 * half + 1]),
+                           "r"(b.v[half]));
+#else
+        mma_exactly(c, a, b);
+#endif
+    }
+};
+
+// Needs compute capability 8.0, which model_open() asks for.
+struct math_bf16 {
+    typedef __nv_bfloat16 real;
+    static __device__ void mma(frag_c &c, const frag_a<real> &a,
+                               const frag_b<real> &b)
+    {
+#if __CUDA_ARCH__ >= 800
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]), "+f"(c.v[3])
+                     : "r"(a.v[0]), "r"(a.v[1]), "r"(a.v[2]), "r"(a.v[3]),
+                       "r"(b.v[0]), "r"(b.v[1]));
+#else
+        (void)c, (void)a, (void)b;
+        __trap();
+#endif
+    }
+};
+
+__device__ inline uint32_t to_tf32(float x)
+{
+    uint32_t u = __float_as_uint(x);
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(u) : "f"(x));
+#endif
+    return u;
+}
+
+// C += A B of eight columns of A: those that the lanes hold first in each pair,
+// then those that they hold second. Needs compute capability 8.0.
+struct math_tf32 {
+    typedef float real;
+    static __device__ void mma(frag_c &c, const frag_a<real> &a,
+                               const frag_b<real> &b)
+    {
+#if __CUDA_ARCH__ >= 800
+        for (int half = 0; half < 2; half++) {
+            float2 low = a.v[2 * half], high = a.v[2 * half + 1];
+            float2 column = b.v[half];
+            asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                         "{%0, %1, %2, %3};"
+                         : "+f"(c.v[0]), "+f"(c.v[1]), "+f"(c.v[2]),
+                           "+f"(c.v[3])
+                         : "r"(to_tf32(low.x)), "r"(to_tf32(high.x)),
+                           "r"(to_tf32(low.y)), "r"(to_tf32(high.y)),
+                           "r"(to_tf32(column.x)), "r"(to_tf32(column.y)));
+        }
+#else
+        (void)c, (void)a, (void)b;
+        __trap();
+#endif
+    }
+};
+
+struct math_fp32 {
+    typedef float real;
+    static __device__ void mma(frag_c &c, const frag_a<real> &a,
+                               const frag_b<real> &b)
+    {
+        mma_exactly(c, a, b);
+    }
+};
+
+// Call f with the way to compute that the format and tf32 name.
+template <typename F> void by_math(enum dtype format, bool tf32, F f)
+{
+    if (format == DTYPE_F16)
+        f(math_fp16());
+    else if (format == DTYPE_BF16)
+        f(math_bf16());
+    else if (tf32)
+        f(math_tf32());
+    else
+        f(math_fp32());
+}
+
+#endif

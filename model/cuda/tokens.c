@@ -1,0 +1,32 @@
+// tokens.c - the rows of a batch by token, for the gradient of the embedding.
+//
+// Kinds come in the order of their first row, rows of a kind in theirs: two
+// passes over the batch, on the host, while the GPU is still at the last step.
+
+#include "model/cuda/state.h"
+
+int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
+                     int32_t *room, const int32_t *x, int n)
+{
+    int kinds = 0;
+    start[0] = 0;
+    for (int i = 0; i < n; i++) { // room: 1 + number of the kind
+        int32_t *kind = &room[x[i]];
+        if (!*kind) {
+            token[kinds] = x[i];
+            *kind = ++kinds;
+            start[kinds] = 0;
+        }
+        start[*kind]++;
+    }
+    for (int k = 0; k < kinds; k++)
+        start[k + 1] += start[k];
+    for (int i = n - 1; i >= 0; i--) // from the back: ends become beginnings
+        order[--start[room[x[i]]]] = i;
+    for (int k = 0; k < kinds; k++) {
+        start[k] = start[k + 1];
+        room[token[k]] = 0;
+    }
+    start[kinds] = n;
+    return kinds;
+}

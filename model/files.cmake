@@ -1,0 +1,68 @@
+# The kernels are compiled once for each instruction set and storage format;
+# model/cpu/isa.c picks a table when the program runs.
+set(model_isas baseline)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
+  list(APPEND model_isas v3 v4 v4bf)
+  set_source_files_properties(model/cpu/isa.c PROPERTIES
+                              COMPILE_DEFINITIONS MODEL_X86)
+endif()
+set(model_flags_baseline "")
+set(model_flags_v3 -march=x86-64-v3)
+set(model_flags_v4 -march=x86-64-v4 -mprefer-vector-width=512)
+set(model_flags_v4bf ${model_flags_v4} -mavx512bf16)
+
+set(model_kernels)
+foreach(isa IN LISTS model_isas)
+  foreach(format fp32 bf16 fp16)
+    set(unit kernels_${isa}_${format})
+    string(TOUPPER ${format} number)
+    add_library(${unit} OBJECT model/cpu/kernels.c)
+    target_include_directories(${unit} PRIVATE ${CMAKE_SOURCE_DIR}
+                                               ${CMAKE_SOURCE_DIR}/core)
+    target_compile_definitions(${unit} PRIVATE
+                               KERNELS_TABLE=${unit} KERNELS_ISA="${isa}"
+                               REAL_FORMAT=REAL_${number})
+    # Threading jumps through exp.h's clamps would divide by its limits, too:
+    # denormal results, each a trap into microcode.
+    target_compile_options(${unit} PRIVATE ${model_flags_${isa}}
+                           -fno-trapping-math
+                           $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>)
+    target_link_libraries(${unit} PRIVATE OpenMP::OpenMP_C)
+    list(APPEND model_kernels $<TARGET_OBJECTS:${unit}>)
+  endforeach()
+endforeach()
+
+set(model_files
+    model/backward.c model/forward.c model/head.c model/memory.c
+    model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c)
+if(CUDA_BUILT)
+  list(APPEND model_files
+       model/cuda/attention.cu model/cuda/attention_backward.cu
+       model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
+       model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu
+       model/cuda/lt.c model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
+       model/cuda/product.c model/cuda/tokens.c model/cuda/vector.cu)
+endif()
+include(model/checkpoint.cmake)
+
+lockstep_library(model
+  FILES ${model_files} ${model_kernels}
+  LINKS base device checkpoint telemetry dnnl OpenMP::OpenMP_C m)
+
+if(CUDA_BUILT)
+  get_target_property(cublaslt CUDA::cublasLt IMPORTED_LOCATION)
+  target_compile_definitions(model PRIVATE LOCKSTEP_CUDA
+                                           LOCKSTEP_CUBLASLT="${cublaslt}")
+  target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
+endif()
+
+foreach(test model_ops model_grad)
+  lockstep_test(${test} LINKS model)
+  if(TARGET test_${test})
+    target_sources(test_${test} PRIVATE tests/reference_gpt2.c)
+  endif()
+endforeach()
+if(CUDA_BUILT)
+  lockstep_test(cuda_ops LINKS model rule LABELS gpu)
+  lockstep_test(cuda_train LINKS model rule LABELS gpu)
+endif()

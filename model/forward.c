@@ -1,0 +1,74 @@
+// forward.c - GPT-2, from tokens to the last LayerNorm.
+//
+//     x = wte[token] + wpe[position]
+//     each layer:  x += proj(attention(qkv(ln_1(x))))
+//                  x += out(gelu(fc(ln_2(x))))
+//     ln_f(x)
+//
+// An addition and the LayerNorm behind it are one pass, so the code runs from
+// one LayerNorm to the next.
+
+#include "model/state.h"
+
+#include "telemetry/span.h"
+
+// out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout.
+static void linear(struct cpu_model *m, void *out, const void *in, int w,
+                   size_t rows, int ins, int outs)
+{
+    struct product_job j = {.m = (int)rows,
+                            .n = outs,
+                            .k = ins,
+                            .a = in,
+                            .b = weight_at(m, w),
+                            .bias = weight_at(m, w + 1),
+                            .out = out};
+    product_run(m->product, &j);
+}
+
+// sum = res + mask(branch), m->norm = LayerNorm(sum) by tensors w and w + 1.
+static void add_norm(struct cpu_model *m, void *sum, const void *res,
+                     const void *branch, int w, float *mean, float *rstd,
+                     size_t rows, struct mask mask)
+{
+    m->k->norm(sum, m->norm, mean, rstd, res, branch, weight_at(m, w),
+               weight_at(m, w + 1), rows, m->job.config.channels, &mask);
+}
+
+void forward(struct cpu_model *m, const int32_t *x, int B, int T,
+             const struct model_step *step)
+{
+    const struct model_config *g = &m->job.config;
+    int C = g->channels, L = g->layers;
+    size_t rows = (size_t)B * T;
+    struct mask mask = state_mask(m, step, 0, SITE_EMBED);
+    struct layer *l = m->layers;
+    m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
+    add_norm(m, NULL, l->in, NULL, layer_at(0, LN1_W), l->mean1, l->rstd1, rows,
+             mask);
+    struct span_lane *lane = step ? step->lane : NULL;
+    for (int i = 0; i < L; i++, l++) {
+        span_begin(lane, SPAN_FORWARD, i);
+        struct attention a = {.B = B,
+                              .T = T,
+                              .C = C,
+                              .NH = g->heads,
+                              .mask = state_mask(m, step, i, SITE_ATTENTION),
+                              .scratch = m->scratch};
+        linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
+        m->k->attention(l->att, l->lse, l->qkv, &a);
+        linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C);
+        add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
+                 l->rstd2, rows, state_mask(m, step, i, SITE_PROJ));
+
+        linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
+        m->k->gelu(m->wide, l->pre, rows * 4 * C);
+        linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
+        bool last = i + 1 == L;
+        add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
+                 last ? final_norm_at(m) : layer_at(i + 1, LN1_W),
+                 last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
+                 state_mask(m, step, i, SITE_OUT));
+        span_end(lane);
+    }
+}

@@ -1,0 +1,232 @@
+// layout.c - where every tensor of GPT-2 lies in the flat vector of parameters.
+//
+//     wte (V,C) | wpe (T,C) | layer 0 | .. | layer L-1 | ln_f (2C)
+//     layer: ln_1 2C, c_attn 3C(C+1), c_proj C(C+1), ln_2 2C,
+//            c_fc 4C(C+1), c_proj C(4C+1)            = 12 C^2 + 13 C
+//
+// Sizes and init: Radford et al. 2019 and OpenAI's release of GPT-2.
+
+#include "model/model.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct preset {
+    const char *name;
+    struct model_config config;
+} presets[] = {
+    {"nano", {.layers = 4, .heads = 4, .channels = 128, .context = 64}},
+    {"micro", {.layers = 4, .heads = 4, .channels = 256, .context = 128}},
+    {"baby", {.layers = 6, .heads = 6, .channels = 384, .context = 256}},
+    {"gpt2", {12, 12, 768, 1024, 50257, 0}},
+    {"gpt2-medium", {24, 16, 1024, 1024, 50257, 0}},
+    {"gpt2-large", {36, 20, 1280, 1024, 50257, 0}},
+    {"gpt2-xl", {48, 25, 1600, 1024, 50257, 0}},
+    {"slides", {12, 12, 768, 512, 26679, 0}},
+};
+
+enum { NPRESETS = sizeof presets / sizeof presets[0] };
+
+// Above these no index of an activation's row overflows an int, nor a count of
+// parameters 64 bits.
+enum {
+    MAX_LAYERS = 1000,
+    MAX_CHANNELS = 1 << 20,
+    MAX_CONTEXT = 1 << 20,
+    MAX_VOCAB = 1 << 24
+};
+
+static const uint64_t MAX_BYTES = (uint64_t)1 << 46; // half an address space
+
+const char *const *model_preset_names(void)
+{
+    // In the order of presets[]; test_layout.c holds them together.
+    static const char *const names[] = {"nano",    "micro",       "baby",
+                                        "gpt2",    "gpt2-medium", "gpt2-large",
+                                        "gpt2-xl", "slides",      NULL};
+    return names;
+}
+
+int model_preset(const char *name, struct model_config *out)
+{
+    for (int i = 0; i < NPRESETS; i++) {
+        if (strcmp(presets[i].name, name) == 0) {
+            *out = presets[i].config;
+            return 0;
+        }
+    }
+    char all[256] = "";
+    for (int i = 0; i < NPRESETS; i++) {
+        size_t at = strlen(all);
+        snprintf(all + at, sizeof all - at, "%s%s", i ? ", " : "",
+                 presets[i].name);
+    }
+    return fail("model: no preset \"%s\"; try: %s", name, all);
+}
+
+static int check_range(const char *name, int value, int max)
+{
+    if (value < 1 || value > max)
+        return fail("model: %s is %d, must be from 1 to %d", name, value, max);
+    return 0;
+}
+
+int model_check(const struct model_config *c)
+{
+    if (check_range("layers", c->layers, MAX_LAYERS) ||
+        check_range("channels", c->channels, MAX_CHANNELS) ||
+        check_range("heads", c->heads, c->channels) ||
+        check_range("context", c->context, MAX_CONTEXT) ||
+        check_range("vocab_size", c->vocab, MAX_VOCAB))
+        return -1;
+    if (c->channels % c->heads != 0)
+        return fail("model: heads %d does not divide channels %d", c->heads,
+                    c->channels);
+    if (!(c->dropout >= 0 && c->dropout < 1))
+        return fail("model: dropout %g is outside [0, 1)", c->dropout);
+    size_t n = model_nparams(c);
+    if (n > MAX_BYTES / sizeof(float))
+        return fail("model: %zu parameters are more than can be addressed; "
+                    "try: fewer layers or channels",
+                    n);
+    return 0;
+}
+
+int model_ntensors(const struct model_config *c)
+{
+    return 2 + MODEL_PER_LAYER * c->layers + 2;
+}
+
+// What is told of a tensor before its size and place are known.
+struct shape {
+    const char *name;
+    int in, out; // in units of C; in = 0: a vector
+    bool residual;
+    float fill;
+};
+
+static const struct shape in_layer[MODEL_PER_LAYER] = {
+    {"ln_1.weight", 0, 1, false, 1},
+    {"ln_1.bias", 0, 1, false, 0},
+    {"attn.c_attn.weight", 1, 3, false, 0},
+    {"attn.c_attn.bias", 0, 3, false, 0},
+    {"attn.c_proj.weight", 1, 1, true, 0},
+    {"attn.c_proj.bias", 0, 1, false, 0},
+    {"ln_2.weight", 0, 1, false, 1},
+    {"ln_2.bias", 0, 1, false, 0},
+    {"mlp.c_fc.weight", 1, 4, false, 0},
+    {"mlp.c_fc.bias", 0, 4, false, 0},
+    {"mlp.c_proj.weight", 4, 1, true, 0},
+    {"mlp.c_proj.bias", 0, 1, false, 0},
+};
+
+static size_t shape_n(const struct shape *s, size_t C)
+{
+    size_t out = (size_t)s->out * C;
+    return s->in ? (size_t)s->in * C * out : out;
+}
+
+static size_t layer_n(size_t C)
+{
+    size_t n = 0;
+    for (int k = 0; k < MODEL_PER_LAYER; k++)
+        n += shape_n(&in_layer[k], C);
+    return n;
+}
+
+// The embeddings' and all layers' elements: where ln_f begins.
+static size_t ln_f_off(const struct model_config *c)
+{
+    size_t C = (size_t)c->channels;
+    size_t tables = ((size_t)c->vocab + (size_t)c->context) * C;
+    return tables + (size_t)c->layers * layer_n(C);
+}
+
+size_t model_nparams(const struct model_config *c)
+{
+    return ln_f_off(c) + 2 * (size_t)c->channels;
+}
+
+static void set_matrix(struct tensor *t, size_t rows, size_t columns)
+{
+    t->ndim = 2;
+    t->shape[0] = rows;
+    t->shape[1] = columns;
+    t->n = rows * columns;
+    t->decay = true;
+}
+
+static void set_vector(struct tensor *t, size_t n)
+{
+    t->ndim = 1;
+    t->shape[0] = n;
+    t->n = n;
+}
+
+static void set_name(struct tensor *t, const char *name)
+{
+    CHECK(text_into(t->name, sizeof t->name, "%s", name) == 0);
+}
+
+static void in_layer_tensor(const struct model_config *c, int layer, int k,
+                            struct tensor *out)
+{
+    const struct shape *s = &in_layer[k];
+    size_t C = (size_t)c->channels;
+    int status =
+        text_into(out->name, sizeof out->name, "h.%d.%s", layer, s->name);
+    CHECK(status == 0);
+    out->off = ((size_t)c->vocab + (size_t)c->context) * C +
+               (size_t)layer * layer_n(C);
+    for (int before = 0; before < k; before++)
+        out->off += shape_n(&in_layer[before], C);
+    if (s->in)
+        set_matrix(out, (size_t)s->in * C, (size_t)s->out * C);
+    else
+        set_vector(out, (size_t)s->out * C);
+    out->residual = s->residual;
+    out->fill = s->fill;
+}
+
+void model_tensor(const struct model_config *c, int i, struct tensor *out)
+{
+    int n = model_ntensors(c);
+    CHECK(i >= 0 && i < n);
+    size_t C = (size_t)c->channels, V = (size_t)c->vocab;
+    *out = (struct tensor){.off = 0};
+    if (i == 0) {
+        set_name(out, "wte.weight");
+        set_matrix(out, V, C);
+    } else if (i == 1) {
+        set_name(out, "wpe.weight");
+        set_matrix(out, (size_t)c->context, C);
+        out->off = V * C;
+    } else if (i < n - 2) {
+        int k = i - 2;
+        in_layer_tensor(c, k / MODEL_PER_LAYER, k % MODEL_PER_LAYER, out);
+    } else {
+        bool bias = i == n - 1;
+        set_name(out, bias ? "ln_f.bias" : "ln_f.weight");
+        set_vector(out, C);
+        out->off = ln_f_off(c) + (bias ? C : 0);
+        out->fill = bias ? 0 : 1;
+    }
+}
+
+void model_init(const struct model_config *c, uint64_t seed, float *params)
+{
+    for (int i = 0; i < model_ntensors(c); i++) {
+        struct tensor t;
+        model_tensor(c, i, &t);
+        float *p = params + t.off;
+        uint64_t key = rng_key(seed, (uint64_t)i);
+        double sigma = t.residual ? 0.02 / sqrt(2.0 * c->layers) : 0.02;
+        bool drawn = t.ndim == 2;
+#pragma omp parallel for schedule(static)
+        for (size_t k = 0; k < t.n; k++)
+            p[k] = drawn ? (float)(sigma * rng_normal(key, k)) : t.fill;
+    }
+}

@@ -1,0 +1,196 @@
+// llmc.c - model files of Karpathy's llm.c, versions 3 (fp32) and 5 (bf16).
+//
+// The file goes tensor by tensor with all layers of one kind behind each other,
+// our vector layer by layer, so a layer's piece is found by counting.
+
+#include "model/llmc.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { HEADER = 256, VERSION_FP32 = 3, VERSION_BF16 = 5, CHUNK = 1 << 14 };
+
+struct llmc {
+    int fd;
+    char *path;
+    struct model_config config;
+    size_t padded; // rows of wte in the file
+    size_t size;   // bytes of a number
+};
+
+static int read_at(const struct llmc *f, void *out, size_t bytes, size_t off)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got =
+            pread(f->fd, (char *)out + done, bytes - done, (off_t)(off + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail("%s: %s", f->path, strerror(errno));
+        if (got == 0)
+            return fail("%s: ends after %zu bytes", f->path, off + done);
+        done += (size_t)got;
+    }
+    return 0;
+}
+
+static int check_header(struct llmc *f, const int32_t *h)
+{
+    if (h[0] != LLMC_MODEL)
+        return fail("%s: magic %d, an llm.c model has %d", f->path, h[0],
+                    LLMC_MODEL);
+    if (h[1] != VERSION_FP32 && h[1] != VERSION_BF16)
+        return fail("%s: llm.c model version %d, must be %d (fp32) or %d "
+                    "(bf16); try: export it with a newer train_gpt2.py",
+                    f->path, h[1], VERSION_FP32, VERSION_BF16);
+    f->size = h[1] == VERSION_FP32 ? 4 : 2;
+    f->config = (struct model_config){.context = h[2],
+                                      .vocab = h[3],
+                                      .layers = h[4],
+                                      .heads = h[5],
+                                      .channels = h[6]};
+    if (model_check(&f->config))
+        return fail("%s: %s", f->path, fail_message());
+    // llm.c pads to a multiple of 128.
+    if (h[7] < h[3] || h[7] - h[3] >= 128)
+        return fail("%s: vocabulary of %d padded to %d, must be to the next "
+                    "multiple of 128",
+                    f->path, h[3], h[7]);
+    f->padded = (size_t)h[7];
+    return 0;
+}
+
+static size_t expected_bytes(const struct llmc *f)
+{
+    size_t extra = f->padded - (size_t)f->config.vocab;
+    size_t n = model_nparams(&f->config) + extra * (size_t)f->config.channels;
+    return HEADER * sizeof(int32_t) + n * f->size;
+}
+
+static int open_file(struct llmc *f, const char *path)
+{
+    f->path = strdup(path);
+    if (!f->path)
+        return fail("%s: no memory", path);
+    f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    struct stat st;
+    if (f->fd < 0 || fstat(f->fd, &st) < 0)
+        return fail("%s: %s", path, strerror(errno));
+    int32_t header[HEADER];
+    if (read_at(f, header, sizeof header, 0) || check_header(f, header))
+        return -1;
+    if ((size_t)st.st_size != expected_bytes(f))
+        return fail("%s: %zu bytes, its header asks for %zu; try: fetch the "
+                    "file again",
+                    path, (size_t)st.st_size, expected_bytes(f));
+    return 0;
+}
+
+int llmc_open(struct llmc **out, const char *path)
+{
+    struct llmc *f = mem_alloc(1, sizeof *f);
+    if (!f)
+        return -1;
+    f->fd = -1;
+    if (open_file(f, path)) {
+        llmc_close(&f);
+        return -1;
+    }
+    *out = f;
+    return 0;
+}
+
+void llmc_close(struct llmc **f)
+{
+    if (!*f)
+        return;
+    if ((*f)->fd >= 0)
+        close((*f)->fd);
+    free((*f)->path);
+    mem_free(*f);
+    *f = NULL;
+}
+
+const struct model_config *llmc_config(const struct llmc *f)
+{
+    return &f->config;
+}
+
+// The file's first element of our tensor i. Its order is ours with the loops
+// over layers and over the tensors of a layer exchanged.
+static size_t first_element(const struct llmc *f, int i)
+{
+    const struct model_config *c = &f->config;
+    struct tensor t;
+    model_tensor(c, i, &t);
+    size_t padding = (f->padded - (size_t)c->vocab) * (size_t)c->channels;
+    if (i == 0)
+        return 0;
+    if (i == 1 || i >= model_ntensors(c) - 2)
+        return t.off + padding;
+    int layer = (i - 2) / MODEL_PER_LAYER, kind = (i - 2) % MODEL_PER_LAYER;
+    struct tensor first;
+    model_tensor(c, 2, &first);
+    size_t at = first.off + padding + (size_t)layer * t.n;
+    for (int k = 0; k < kind; k++) {
+        struct tensor before;
+        model_tensor(c, 2 + k, &before);
+        at += (size_t)c->layers * before.n;
+    }
+    return at;
+}
+
+// Put n elements of a matrix that lies (out, in), from element `first` on, to
+// their places in (in, out).
+static void scatter(float *to, const struct tensor *t, const float *from,
+                    size_t first, size_t n)
+{
+    size_t in = t->shape[0], out = t->shape[1];
+    for (size_t k = 0; k < n; k++) {
+        size_t row = (first + k) / in, column = (first + k) % in;
+        to[column * out + row] = from[k];
+    }
+}
+
+static int read_chunk(const struct llmc *f, const struct tensor *t, size_t at,
+                      size_t first, size_t n, float *out)
+{
+    uint16_t half[CHUNK];
+    size_t off = HEADER * sizeof(int32_t) + (at + first) * f->size;
+    if (read_at(f, f->size == 4 ? (void *)out : (void *)half, n * f->size, off))
+        return -1;
+    for (size_t k = 0; k < n; k++) {
+        if (f->size == 2)
+            out[k] = bf16_to_float(half[k]);
+        if (!isfinite(out[k]))
+            return fail("%s: tensor %s: element %zu is %g", f->path, t->name,
+                        first + k, out[k]);
+    }
+    return 0;
+}
+
+int llmc_read(const struct llmc *f, int i, float *out)
+{
+    struct tensor t;
+    model_tensor(&f->config, i, &t);
+    size_t at = first_element(f, i);
+    bool transpose = t.ndim == 2 && i > 1;
+    float chunk[CHUNK];
+    for (size_t first = 0, n; first < t.n; first += n) {
+        n = t.n - first < CHUNK ? t.n - first : CHUNK;
+        if (read_chunk(f, &t, at, first, n, chunk))
+            return -1;
+        if (out && transpose)
+            scatter(out, &t, chunk, first, n);
+        else if (out)
+            memcpy(out + first, chunk, n * sizeof *out);
+    }
+    return 0;
+}

@@ -1,0 +1,185 @@
+// model.c - the one door to a model: checks what comes in and what comes out.
+//
+// The computation itself is a device's: model_cpu.c, or model/cuda/.
+
+#include "model/model.h"
+
+#include "base/base.h"
+#include "device/device.h"
+#include "model/ops.h"
+
+#include <limits.h>
+#include <math.h>
+#include <string.h>
+
+static const struct model_ops *const table[] = {
+    &model_cpu,
+#if defined(LOCKSTEP_CUDA)
+    &model_cuda,
+#endif
+};
+
+enum { DEVICES = sizeof table / sizeof *table };
+
+// The way to compute that fits where the job's parameters live.
+static const struct model_ops *find(const struct model_job *job)
+{
+    const char *name = job->dev ? job->dev->ops->name : "cpu";
+    for (int i = 0; i < DEVICES; i++)
+        if (!strcmp(table[i]->device, name))
+            return table[i];
+    fail("model: this build cannot compute on device=%s", name);
+    return NULL;
+}
+
+// ---- what comes in
+
+static int check_job(const struct model_job *job)
+{
+    if (model_check(&job->config) < 0)
+        return -1;
+    const struct model_config *g = &job->config;
+    if (job->batch < 1 || job->tokens < 1 || job->threads < 0)
+        return fail("model: batch %d, tokens %d, threads %d; try: 1 or more",
+                    job->batch, job->tokens, job->threads);
+    if (job->tokens > g->context)
+        return fail("model: %d tokens do not fit a context of %d", job->tokens,
+                    g->context);
+    if ((size_t)job->batch * job->tokens > INT_MAX / 4)
+        return fail("model: %d rows of %d tokens are too many for one step; "
+                    "try: a smaller batch and accum",
+                    job->batch, job->tokens);
+    if (!(g->dropout >= 0 && g->dropout < 1))
+        return fail("model: dropout %g is outside [0, 1)", g->dropout);
+    CHECK(job->params && (job->grads || !job->train));
+    return 0;
+}
+
+// Names the first weight that is NaN or infinite: -1; 0 if there is none.
+static int check_values(const struct model_config *g, const float *params)
+{
+    for (int i = 0; i < model_ntensors(g); i++) {
+        struct tensor t;
+        model_tensor(g, i, &t);
+        for (size_t k = 0; k < t.n; k++)
+            if (!isfinite(params[t.off + k]))
+                return fail("model: weight %s[%zu] is %g", t.name, k,
+                            params[t.off + k]);
+    }
+    return 0;
+}
+
+static int check_weights(const struct model_job *job)
+{
+    if (!job->dev || device_is_host(job->dev))
+        return check_values(&job->config, job->params);
+    size_t n = model_nparams(&job->config);
+    float *copy = mem_alloc(n, sizeof *copy);
+    if (!copy)
+        return -1;
+    int rc = device_copy(job->dev, copy, job->params, n * sizeof *copy);
+    if (!rc)
+        rc = check_values(&job->config, copy);
+    mem_free(copy);
+    return rc;
+}
+
+static int check_tokens(const struct model *m, const char *what,
+                        const int32_t *x, int B, int T)
+{
+    int V = m->job.config.vocab;
+    for (int b = 0; b < B; b++)
+        for (int t = 0; t < T; t++) {
+            int32_t token = x[(size_t)b * T + t];
+            if (token < 0 || token >= V)
+                return fail("model: %s %d at row %d, position %d is outside "
+                            "the vocabulary of %d",
+                            what, token, b, t, V);
+        }
+    return 0;
+}
+
+// The loss is not a number: say so where the weights are the reason, which no
+// loss scale can mend. An overflow of 16-bit activations is the caller's.
+static int check_loss(const struct model *m, float loss)
+{
+    return isfinite(loss) ? 0 : check_weights(&m->job);
+}
+
+// ---- the door
+
+int model_open(struct model **out, const struct model_job *job)
+{
+    const struct model_ops *ops = find(job);
+    if (!ops || check_job(job) < 0 || check_weights(job) < 0)
+        return -1;
+    struct model *m = mem_alloc(1, sizeof *m);
+    if (!m)
+        return -1;
+    *m = (struct model){.ops = ops, .job = *job};
+    if (ops->open(m) < 0) {
+        model_close(&m);
+        return -1;
+    }
+    model_params_changed(m);
+    *out = m;
+    return 0;
+}
+
+void model_close(struct model **m)
+{
+    if (!*m)
+        return;
+    (*m)->ops->close(*m);
+    mem_free(*m);
+    *m = NULL;
+}
+
+size_t model_memory(const struct model_job *job)
+{
+    const struct model_ops *ops = find(job);
+    CHECK(ops);
+    return ops->memory(job);
+}
+
+void model_params_changed(struct model *m)
+{
+    if (m->job.precision != DTYPE_F32)
+        m->ops->params_changed(m);
+}
+
+int model_train(struct model *m, const struct model_step *s, float *loss)
+{
+    int B = m->job.batch, T = m->job.tokens;
+    float mean;
+    CHECK(m->job.train);
+    if (check_tokens(m, "token", s->x, B, T) < 0 ||
+        check_tokens(m, "target", s->y, B, T) < 0 ||
+        m->ops->train(m, s, &mean) < 0 || check_loss(m, mean) < 0)
+        return -1;
+    *loss = mean;
+    return 0;
+}
+
+int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
+               float *loss)
+{
+    int T = m->job.tokens;
+    float mean;
+    CHECK(batch > 0 && batch <= m->job.batch);
+    if (check_tokens(m, "token", x, batch, T) < 0 ||
+        check_tokens(m, "target", y, batch, T) < 0 ||
+        m->ops->eval(m, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
+        return -1;
+    *loss = mean;
+    return 0;
+}
+
+int model_logits(struct model *m, const int32_t *x, int n, float *logits)
+{
+    CHECK(n > 0 && n <= m->job.tokens);
+    if (check_tokens(m, "token", x, 1, n) < 0 ||
+        m->ops->logits(m, x, n, logits) < 0)
+        return -1;
+    return check_loss(m, logits[0]);
+}

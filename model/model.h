@@ -1,0 +1,127 @@
+// model.h - GPT-2: its layout in one flat vector, forward, backward, sampling.
+//
+// Parameters lie layer by layer in the order wte, wpe, layer 0.., ln_f, so that
+// backward completes gradients from the end of the vector to its start and
+// reports one falling watermark. Matrices are (in, out), y = xW + b, as in
+// Hugging Face's files. The head is wte, transposed.
+//
+// Letters: B sequences, T tokens each, C channels, V symbols, L layers, NH
+// heads.
+
+#ifndef MODEL_MODEL_H
+#define MODEL_MODEL_H
+
+#include "base/half.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct model_config {
+    int layers, heads, channels, context, vocab;
+    float dropout; // rate in [0, 1); 0: none
+};
+
+// Presets: nano, micro, baby, gpt2, gpt2-medium, gpt2-large, gpt2-xl, slides.
+// Fills *out (dropout 0; vocab 0 where the data decides) or -1 after fail().
+int model_preset(const char *name, struct model_config *out);
+
+// All presets' names, NULL-terminated.
+const char *const *model_preset_names(void);
+
+// -1 after fail() unless every number makes a model: positive, heads dividing
+// channels, a parameter count that can be addressed.
+int model_check(const struct model_config *c);
+
+// ---- layout
+
+enum { MODEL_PER_LAYER = 12 };
+
+struct tensor {
+    char name[48];   // Hugging Face's: "h.0.attn.c_attn.weight"
+    size_t off, n;   // in the flat vector, in elements
+    int ndim;        // 1 or 2
+    size_t shape[2]; // (in, out) for matrices of layers, (V, C), (T, C)
+    bool decay;      // weight decay applies: the matrices
+    bool residual;   // writes to the residual stream: scaled at init
+    float fill;      // initial value of what is not drawn: 0, or 1 for ln
+};
+
+// Number of parameters, and of tensors (2 + 12 L + 2).
+size_t model_nparams(const struct model_config *c);
+int model_ntensors(const struct model_config *c);
+
+// Tensor i in layout order, i in [0, model_ntensors).
+void model_tensor(const struct model_config *c, int i, struct tensor *out);
+
+// N(0, 0.02), residual projections N(0, 0.02 / sqrt(2L)), LayerNorm 1, biases
+// 0. A function of seed alone.
+void model_init(const struct model_config *c, uint64_t seed, float *params);
+
+// ---- computing
+
+struct model;
+struct device;
+
+struct model_job {
+    struct model_config config;
+    enum dtype precision; // of weights, activations and their gradients
+    int batch, tokens;    // B and T of a step; T <= context
+    int threads;          // 0: all that this process may use
+    bool train;           // false: forward only, no memory for backward
+    float *params;        // borrowed: model_nparams() floats
+    float *grads;         // borrowed likewise; NULL unless train
+    uint64_t seed;        // of dropout, for this rank
+    struct device *dev;   // where both live, and who computes; NULL: the CPU
+    bool tf32;            // cuda, fp32: products may round factors to TF32
+};
+
+// Bytes that a process needs for a step with these settings: parameters,
+// gradients, activations and scratch, without the optimiser's state (which
+// whoever updates owns). The formula is in ARCHITECTURE.md.
+size_t model_memory(const struct model_job *job);
+
+// 0, or -1 after fail(). The caller outlives the model with params and grads.
+int model_open(struct model **m, const struct model_job *job);
+void model_close(struct model **m);
+
+// Call after params changed, before the next forward: refreshes the 16-bit
+// copy. Nothing to do in fp32.
+void model_params_changed(struct model *m);
+
+// Backward reports progress: grads[off, n) are complete; on a device with queues,
+// for whoever follows its compute queue. Falls to 0.
+typedef void model_watermark(void *ctx, size_t off);
+
+struct span_lane; // telemetry
+
+struct model_step {
+    const int32_t *x, *y; // (B, T) tokens and targets, in [0, V)
+    int step, micro;      // name the dropout mask
+    float scale;          // loss scale: gradients come out scale times larger
+    bool accumulate;      // add to grads instead of replacing them
+    model_watermark *watermark; // may be NULL
+    void *ctx;
+    struct span_lane *lane; // forward and backward, by layer; may be NULL
+};
+
+// Mean cross-entropy over B*T (nats a token) into *loss, its gradient into
+// grads. Returns 0; -1 after fail() on a token outside [0, V).
+int model_train(struct model *m, const struct model_step *s, float *loss);
+
+// Mean cross-entropy of `batch` <= B rows of T tokens, without dropout.
+int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
+               float *loss);
+
+// Logits (V) after the last of n tokens, 1 <= n <= T of the job, batch row 0.
+int model_logits(struct model *m, const int32_t *x, int n, float *logits);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,118 @@
+// model_cpu.c - a model in host memory: its block, its threads, its verbs.
+//
+// The computation itself is forward.c, head.c and backward.c.
+
+#include "model/ops.h"
+
+#include "base/base.h"
+#include "model/state.h"
+#include "telemetry/span.h"
+
+#include <omp.h>
+#include <string.h>
+
+static void find_offsets(struct cpu_model *m)
+{
+    const struct model_config *g = &m->job.config;
+    int n = model_ntensors(g);
+    for (int i = 0; i < n; i++) {
+        struct tensor t;
+        model_tensor(g, i, &t);
+        m->off[i] = t.off;
+    }
+    m->off[n] = m->nparams;
+}
+
+static int cpu_open(struct model *model)
+{
+    const struct model_job *job = &model->job;
+    const struct kernels *k = kernels_find(job->precision);
+    struct cpu_model *m = k ? mem_alloc(1, sizeof *m) : NULL;
+    if (!m)
+        return -1;
+    model->state = m;
+    *m = (struct cpu_model){.job = *job, .k = k, .threads = state_threads(job)};
+    size_t bytes = state_lay(m, NULL);
+    m->block = mem_alloc(bytes, 1);
+    if (!m->block)
+        return -1;
+    state_lay(m, m->block);
+    find_offsets(m);
+    return product_open(&m->product, k, &m->products);
+}
+
+static void cpu_close(struct model *model)
+{
+    struct cpu_model *m = model->state;
+    if (!m)
+        return;
+    product_close(&m->product);
+    mem_free(m->block);
+    mem_free(m);
+}
+
+// The calling thread's team becomes this model's; returns what it was.
+static int take_threads(const struct cpu_model *m)
+{
+    int before = omp_get_max_threads();
+    omp_set_num_threads(m->threads);
+    return before;
+}
+
+static void cpu_params_changed(struct model *model)
+{
+    struct cpu_model *m = model->state;
+    int before = take_threads(m);
+    m->k->narrow(m->weights, m->job.params, m->nparams);
+    omp_set_num_threads(before);
+}
+
+static int cpu_train(struct model *model, const struct model_step *s,
+                     float *loss)
+{
+    struct cpu_model *m = model->state;
+    int B = m->job.batch, T = m->job.tokens, before = take_threads(m);
+    span_begin(s->lane, SPAN_FORWARD, -1);
+    forward(m, s->x, B, T, s);
+    *loss = head(m, s->y, (size_t)B * T, s);
+    span_end(s->lane);
+    span_begin(s->lane, SPAN_BACKWARD, -1);
+    backward(m, s);
+    span_end(s->lane);
+    omp_set_num_threads(before);
+    return 0;
+}
+
+static int cpu_eval(struct model *model, const int32_t *x, const int32_t *y,
+                    int batch, float *loss)
+{
+    struct cpu_model *m = model->state;
+    int T = m->job.tokens, before = take_threads(m);
+    forward(m, x, batch, T, NULL);
+    *loss = head(m, y, (size_t)batch * T, NULL);
+    omp_set_num_threads(before);
+    return 0;
+}
+
+static int cpu_logits(struct model *model, const int32_t *x, int n,
+                      float *logits)
+{
+    struct cpu_model *m = model->state;
+    int V = m->job.config.vocab, before = take_threads(m);
+    forward(m, x, 1, n, NULL);
+    head_logits(m, (size_t)n - 1, 1);
+    omp_set_num_threads(before);
+    memcpy(logits, m->logits, V * sizeof *logits);
+    return 0;
+}
+
+const struct model_ops model_cpu = {
+    .device = "cpu",
+    .open = cpu_open,
+    .params_changed = cpu_params_changed,
+    .train = cpu_train,
+    .eval = cpu_eval,
+    .logits = cpu_logits,
+    .memory = state_memory,
+    .close = cpu_close,
+};

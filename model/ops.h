@@ -1,0 +1,39 @@
+// ops.h - what a device must do to be a model: one table a device.
+
+#ifndef MODEL_OPS_H
+#define MODEL_OPS_H
+
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct model {
+    const struct model_ops *ops;
+    struct model_job job;
+    void *state;
+};
+
+// The door (model.c) has checked what comes in: the job, every token, batch <=
+// B, n <= T. Losses and logits go to the host; whether they are finite is the
+// door's business again.
+struct model_ops {
+    const char *device; // whose ops->name
+    int (*open)(struct model *m);
+    void (*params_changed)(struct model *m);
+    int (*train)(struct model *m, const struct model_step *s, float *loss);
+    int (*eval)(struct model *m, const int32_t *x, const int32_t *y, int batch,
+                float *loss);
+    int (*logits)(struct model *m, const int32_t *x, int n, float *logits);
+    size_t (*memory)(const struct model_job *job); // of the host
+    void (*close)(struct model *m); // must accept what open() left half-way
+};
+
+extern const struct model_ops model_cpu, model_cuda;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,129 @@
+// state.h - everything that a model holds between open and close.
+//
+// All of it lies in one block of memory, cut up by state_lay(); state_memory()
+// is the same function without the block, so prediction and fact agree.
+//
+// `void *` tensors hold numbers of the model's format. N = B*T rows.
+
+#ifndef MODEL_STATE_H
+#define MODEL_STATE_H
+
+#include "model/cpu/kernels.h"
+#include "model/cpu/product.h"
+#include "model/model.h"
+
+// Offsets of a layer's tensors from its first, in layout order.
+enum layer_tensor {
+    LN1_W,
+    LN1_B,
+    QKV_W,
+    QKV_B,
+    PROJ_W,
+    PROJ_B,
+    LN2_W,
+    LN2_B,
+    FC_W,
+    FC_B,
+    OUT_W,
+    OUT_B
+};
+
+// Where dropout strikes, of each layer; the embedding is SITE_EMBED of layer 0.
+enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
+
+// What backward needs of a layer's forward: 10 C numbers a token.
+struct layer {
+    void *in;             // (N, C) residual stream at the layer's entry
+    void *qkv;            // (N, 3C)
+    void *att;            // (N, C)
+    void *mid;            // (N, C) residual stream between the branches
+    void *pre;            // (N, 4C) before GELU
+    float *lse;           // (B, NH, T)
+    float *mean1, *rstd1; // (N)
+    float *mean2, *rstd2; // (N)
+};
+
+struct cpu_model {
+    struct model_job job;
+    int threads;
+    const struct kernels *k;
+    struct product *product;
+    size_t nparams;
+    size_t *off; // of every tensor in the flat vector, and nparams behind them
+    char *block; // what everything below lies in
+
+    // The weights that products read: job.params in fp32, else a 16-bit copy.
+    void *weights;
+    // Where this step's gradients are put: job.grads, but in fp16 a vector of
+    // its own, whose numbers pass through fp16 on their way to job.grads.
+    float *grads;
+    size_t settled; // gradients from here on are in job.grads (fp16)
+
+    struct layer *layers; // L; without training all share one set of tensors
+    void *last;           // (N, C) residual stream at the end
+    float *mean, *rstd;   // (N) of ln_f
+
+    void *norm;     // (N, C)  LayerNorm's output; branch and gradient products
+    void *branch;   // (N, C)  a branch before it joins; gradients in backward
+    void *wide;     // (N, 4C) GELU's output
+    void *dwide;    // (N, 4C) gradient of pre, or of qkv
+    void *dres;     // (N, C)  gradient of the residual stream
+    void *dbranch;  // (N, C)  dres behind dropout's mask; dres itself without
+    float *logits;  // (slice, V)
+    void *dlogits;  // (slice, V); logits itself in fp32
+    float *losses;  // (N) loss of every row
+    float *scratch; // of attention, a piece for each thread
+    float *partial; // of norm_backward and sum_rows, (threads, 4C) and padding
+    struct product_scratch products;
+    int slice; // rows of logits worked on at a time
+};
+
+// Cut the block at `block` (NULL: only count) into m's tensors, from m->job and
+// m->threads. Returns the bytes of all.
+size_t state_lay(struct cpu_model *m, char *block);
+
+// Bytes that a process needs: the block, the vectors, and what comes besides.
+size_t state_memory(const struct model_job *job);
+
+// The number of threads that job asks for.
+int state_threads(const struct model_job *job);
+
+// Which dropout mask: none in evaluation, where `step` is NULL.
+struct mask state_mask(const struct cpu_model *m, const struct model_step *step,
+                       int layer, enum site site);
+
+// A tensor of the weights: wte is 0, wpe 1, then layers, then ln_f.
+static inline const void *weight_at(const struct cpu_model *m, int tensor)
+{
+    size_t size = dtype_bytes(m->job.precision);
+    return (const char *)m->weights + m->off[tensor] * size;
+}
+
+// Index of a layer's tensor, and of ln_f's weight (its bias follows).
+static inline int layer_at(int layer, enum layer_tensor t)
+{
+    return 2 + layer * MODEL_PER_LAYER + (int)t;
+}
+
+static inline int final_norm_at(const struct cpu_model *m)
+{
+    return 2 + m->job.config.layers * MODEL_PER_LAYER;
+}
+
+// forward.c: the residual stream's end for B sequences of T tokens; m->norm
+// holds ln_f's output.
+void forward(struct cpu_model *m, const int32_t *x, int B, int T,
+             const struct model_step *step);
+
+// head.c: mean loss of `rows` rows of m->norm. With a step, also the gradient
+// of m->norm into m->branch, and wte's share from the head.
+float head(struct cpu_model *m, const int32_t *y, size_t rows,
+           const struct model_step *step);
+
+// m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
+void head_logits(struct cpu_model *m, size_t row, int rows);
+
+// backward.c: all gradients, from m->branch down to wte.
+void backward(struct cpu_model *m, const struct model_step *step);
+
+#endif

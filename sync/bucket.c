@@ -1,0 +1,25 @@
+// bucket.c - cut the flat gradient into buckets, last layer first.
+//
+// Backward fills gradients from the end of the model to its start, so bucket 0
+// is the *end* of the vector: it may travel while backward is still busy. Too
+// small wastes latency, too large leaves nothing to overlap.
+
+#include "sync/bucket.h"
+
+#include "base/base.h"
+
+int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
+{
+    CHECK(first > 0 && size > 0);
+    int count = 0;
+    for (size_t end = n; end > 0; count++) {
+        if (count == max)
+            return fail("bucket: %zu elements by %zu need more than %d buckets",
+                        n, size, max);
+        size_t most = count ? size : first;
+        size_t len = end < most ? end : most;
+        end -= len;
+        out[count] = (struct bucket){.off = end, .n = len};
+    }
+    return count;
+}

@@ -1,0 +1,22 @@
+// bucket.h - cut the flat gradient into buckets, last layer first.
+
+#ifndef SYNC_BUCKET_H
+#define SYNC_BUCKET_H
+
+#include "sync/sync.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Fill out[] with ranges that tile [0, n) from the end: the first of at most
+// `first` elements (so that communication begins early), the others of at most
+// `size`. Returns how many, or -1 after fail() if more than `max` are needed.
+int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
+               size_t size);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,208 @@
+// nccl.c - a communicator of GPUs that does not wait for ever.
+
+#include "sync/nccl.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+
+#include <string.h>
+#include <time.h>
+
+enum { NAP_NS = 20000 };
+
+static void nap(void)
+{
+    struct timespec t = {.tv_nsec = NAP_NS};
+    nanosleep(&t, NULL);
+}
+
+static bool late(const struct nccl *n, uint64_t start)
+{
+    return (double)(now_ns() - start) > n->cluster->timeout_s * 1e9;
+}
+
+// Two ranks on one device: the first such pair into *a and *b, else false.
+static bool find_shared(const unsigned char (*ids)[DEVICE_ID], int world,
+                        int *a, int *b)
+{
+    for (*a = 0; *a < world; ++*a)
+        for (*b = *a + 1; *b < world; ++*b)
+            if (!memcmp(ids[*a], ids[*b], DEVICE_ID))
+                return true;
+    return false;
+}
+
+int nccl_suits(const struct sync_job *job, const char *who)
+{
+    unsigned char id[DEVICE_ID], (*ids)[DEVICE_ID];
+    int world = job->cluster->world, a, b;
+    if (device_is_host(job->dev))
+        return 0;
+    ids = mem_alloc((size_t)world, sizeof *ids);
+    if (!ids)
+        return -1;
+    device_identity(job->dev, id);
+    int rc = cluster_allgather(job->cluster, id, ids, sizeof id);
+    bool shared = !rc && find_shared((const unsigned char(*)[DEVICE_ID])ids,
+                                     world, &a, &b);
+    mem_free(ids);
+    if (rc)
+        return -1;
+    if (shared && job->cluster->rank == 0)
+        log_line("%s: ranks %d and %d share a GPU, which NCCL refuses: "
+                 "gradients go through host memory",
+                 who, a, b);
+    return shared ? 0 : 1;
+}
+
+ncclDataType_t nccl_type(enum dtype t)
+{
+    return t == DTYPE_F16    ? ncclFloat16
+           : t == DTYPE_BF16 ? ncclBfloat16
+                             : ncclFloat32;
+}
+
+// ---- errors
+
+// Kernels that wait for a peer end with this, and nothing else ends them.
+static void abandon(struct nccl *n)
+{
+    if (n->comm && !n->lost)
+        ncclCommAbort(n->comm);
+    n->lost = true;
+}
+
+// The barrier's own deadline names who does not answer; if all do, the fault
+// lies between them.
+static int blame(struct nccl *n, const char *what)
+{
+    char why[256];
+    abandon(n);
+    snprintf(why, sizeof why, "%s", what);
+    if (cluster_barrier(n->cluster)) {
+        char missing[512];
+        snprintf(missing, sizeof missing, "%s", fail_message());
+        return fail("%s: %s: %s", n->who, why, missing);
+    }
+    return fail("%s: %s, though every rank answers; try: NCCL_DEBUG=WARN",
+                n->who, why);
+}
+
+// A non-blocking communicator is busy with the last call for a while.
+static int settle(struct nccl *n, const char *call)
+{
+    uint64_t start = now_ns();
+    char what[256];
+    for (;;) {
+        ncclResult_t state = ncclInProgress;
+        ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
+        if (r == ncclSuccess && state == ncclSuccess)
+            return 0;
+        if (r != ncclSuccess || state != ncclInProgress) {
+            snprintf(what, sizeof what, "%s: %s", call,
+                     ncclGetErrorString(r != ncclSuccess ? r : state));
+            return blame(n, what);
+        }
+        if (late(n, start)) {
+            snprintf(what, sizeof what, "%s: not done within %g s", call,
+                     n->cluster->timeout_s);
+            return blame(n, what);
+        }
+        nap();
+    }
+}
+
+int nccl_asked(struct nccl *n, ncclResult_t r, const char *call)
+{
+    char what[256];
+    if (r == ncclSuccess)
+        return 0;
+    if (r == ncclInProgress)
+        return settle(n, call);
+    snprintf(what, sizeof what, "%s: %s", call, ncclGetErrorString(r));
+    return blame(n, what);
+}
+
+int nccl_await(struct nccl *n, const struct device_event *e)
+{
+    uint64_t start = now_ns();
+    if (n->lost)
+        return fail("%s: the communicator was aborted", n->who);
+    for (;;) {
+        ncclResult_t state = ncclSuccess;
+        char what[256];
+        int reached = device_reached(n->dev, e);
+        if (reached)
+            return reached > 0 ? 0 : -1;
+        ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
+        if (r != ncclSuccess ||
+            (state != ncclSuccess && state != ncclInProgress)) {
+            snprintf(what, sizeof what, "a peer is lost (%s)",
+                     ncclGetErrorString(r != ncclSuccess ? r : state));
+            return blame(n, what);
+        }
+        if (late(n, start)) {
+            snprintf(what, sizeof what, "waited %g s for the other ranks",
+                     n->cluster->timeout_s);
+            return blame(n, what);
+        }
+        nap();
+    }
+}
+
+// ---- open and close
+
+int nccl_open(struct nccl *n, const struct sync_job *job, const char *who)
+{
+    ncclUniqueId id;
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    *n = (struct nccl){.who = who,
+                       .cluster = job->cluster,
+                       .dev = job->dev,
+                       .stream = device_handle(job->dev, DEVICE_COMM)};
+    memset(&id, 0, sizeof id);
+    if (job->cluster->rank == 0) {
+        ncclResult_t r = ncclGetUniqueId(&id);
+        if (r != ncclSuccess) // the others see it as an id of zeros
+            log_line("%s: NCCL: %s", who, ncclGetErrorString(r));
+    }
+    if (cluster_bcast(job->cluster, &id, sizeof id))
+        return -1;
+    config.blocking = 0;
+    ncclResult_t r = ncclCommInitRankConfig(&n->comm, job->cluster->world, id,
+                                            job->cluster->rank, &config);
+    return nccl_asked(n, r, "joining the ranks");
+}
+
+void nccl_close(struct nccl *n)
+{
+    if (n->comm && !n->lost) {
+        ncclResult_t r = ncclCommFinalize(n->comm);
+        if (nccl_asked(n, r, "leaving"))
+            log_line("%s", fail_message());
+        else
+            ncclCommDestroy(n->comm);
+    }
+    *n = (struct nccl){0};
+}
+
+int nccl_spread(struct nccl *n, float *vector, float *room, size_t count)
+{
+    struct device_event done;
+    size_t bytes = count * sizeof *vector;
+    if (device_copy(n->dev, room, vector, bytes) ||
+        device_event_open(n->dev, &done))
+        return -1;
+    int rc = nccl_asked(n,
+                        ncclBroadcast(room, room, count, ncclFloat32, 0,
+                                      n->comm, n->stream),
+                        "spreading");
+    if (!rc)
+        rc = device_record(n->dev, &done, DEVICE_COMM) || nccl_await(n, &done)
+                 ? -1
+                 : 0;
+    if (!rc)
+        rc = device_copy(n->dev, vector, room, bytes);
+    device_event_close(n->dev, &done);
+    return rc;
+}

@@ -1,0 +1,54 @@
+// nccl.h - a communicator of GPUs that does not wait for ever.
+//
+// NCCL itself waits for a peer as long as it takes. Here every wait has the
+// cluster's deadline and looks for errors of the other ranks; when one has come
+// the communicator is aborted, which frees the GPU of kernels that wait, and
+// the message says who did not come.
+
+#ifndef SYNC_NCCL_H
+#define SYNC_NCCL_H
+
+#include "device/device.h"
+#include "sync/sync.h"
+
+#include <nccl.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct nccl {
+    const char *who; // "allreduce": begins messages
+    struct cluster *cluster;
+    struct device *dev;
+    ncclComm_t comm;
+    cudaStream_t stream; // of the communication queue
+    bool lost;           // aborted: nothing may be asked of it
+};
+
+// Can NCCL join these workers' GPUs? 1; 0 where the memory is the host's, or
+// where two ranks share a GPU, which rank 0 logs; -1 after fail().
+int nccl_suits(const struct sync_job *job, const char *who);
+
+// All ranks together. 0, or -1 after fail().
+int nccl_open(struct nccl *n, const struct sync_job *job, const char *who);
+void nccl_close(struct nccl *n); // takes a zeroed one
+
+// What a call returned: 0, or -1 after fail(), the communicator aborted.
+int nccl_asked(struct nccl *n, ncclResult_t r, const char *call);
+
+// The calling thread waits for what was asked for before `e`. 0, or -1 after
+// fail() that names the ranks that did not come.
+int nccl_await(struct nccl *n, const struct device_event *e);
+
+// A host vector of n floats := rank 0's, by way of `room`, n floats on the
+// device.
+int nccl_spread(struct nccl *n, float *vector, float *room, size_t count);
+
+ncclDataType_t nccl_type(enum dtype t);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,49 @@
+// stage.h - lets a backend that knows host memory alone serve a GPU.
+//
+//     sync_ready(b)   begin to copy bucket b down                (the door)
+//     sync_step()     for each bucket: wait for its copy, then let the backend
+//                     send it; meanwhile the GPU goes on with backward
+//     update_step()   the reduced gradient goes up, the GPU updates; or
+//     after step      the parameters that servers sent go up     (the door)
+//
+// The backend's job points at host vectors and it cannot tell. On the CPU there
+// is no stage, unless staging=always asks for copies, for tests.
+
+#ifndef SYNC_STAGE_H
+#define SYNC_STAGE_H
+
+#include "sync/sync.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct stage;
+
+// Take job's vectors on the device, and put host vectors in their place. 0, or
+// -1 after fail().
+int stage_open(struct stage **out, struct sync_job *job, bool always);
+void stage_close(struct stage **s);
+
+// Bucket b is filled, as far as the compute queue has been asked: bring it
+// down. The calling thread waits until it has come.
+int stage_ready(struct stage *s, int b);
+int stage_await(const struct stage *s, int b);
+
+// All parameters down, and wait; all up, before what the compute queue does
+// next.
+int stage_fetch_params(struct stage *s);
+int stage_send_params(struct stage *s);
+
+// The whole gradient up. Returns the vectors on the device, which the caller
+// is about to update there: then the host's parameters are of no use.
+int stage_send_grads(struct stage *s, float **params, float **grads);
+
+// Whether that was called since the last time this was.
+bool stage_was_updated(struct stage *s);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

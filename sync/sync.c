@@ -1,0 +1,237 @@
+// sync.c - the one door to every backend.
+//
+// It checks the order of calls, measures how long the trainer is held up, holds
+// buckets back for overlap=0, slows a straggler down and injects faults on
+// purpose, so that backends do none of that themselves and a comparison of them
+// is measured in one place.
+
+#include "sync/sync.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "device/device.h"
+#include "sync/stage.h"
+
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u),
+                         .tv_nsec = (long)(ns % 1000000000u)};
+    while (nanosleep(&t, &t) < 0 && errno == EINTR)
+        ;
+}
+
+// "delay:K:MS", "fail:K", "kill:K", "nan:K", "inf:K"; "" for none. Only rank 0
+// of a job, or the rank of inject_rank, is hit.
+static int parse_fault(struct sync_fault *f, struct opts *opts, int rank)
+{
+    const char *text = opts_text(opts, "inject", "");
+    long victim;
+    if (opts_int(opts, "inject_rank", 0, 0, 1 << 20, &victim))
+        return -1;
+    if (!*text || victim != rank)
+        return 0;
+    char kind[16] = "";
+    unsigned long long at = 0;
+    int ms = 0, used = 0;
+    int got =
+        sscanf(text, "%15[a-z]:%llu%n:%d%n", kind, &at, &used, &ms, &used);
+    bool delay = !strcmp(kind, "delay");
+    if (got != (delay ? 3 : 2) || text[used] || at == 0 || ms < 0)
+        return fail("inject=%s: not delay:STEP:MS, or KIND:STEP", text);
+    f->at = at;
+    f->ms = ms;
+    if (delay)
+        f->kind = FAULT_DELAY;
+    else if (!strcmp(kind, "fail"))
+        f->kind = FAULT_FAIL;
+    else if (!strcmp(kind, "kill"))
+        f->kind = FAULT_KILL;
+    else if (!strcmp(kind, "nan"))
+        f->kind = FAULT_NAN;
+    else if (!strcmp(kind, "inf"))
+        f->kind = FAULT_INF;
+    else
+        return fail(
+            "inject=%s: no such fault; try: delay, fail, kill, nan, inf", text);
+    return 0;
+}
+
+static int inject(const struct sync *s)
+{
+    if (s->fault.kind == FAULT_NONE || s->calls != s->fault.at)
+        return 0;
+    if (s->fault.kind == FAULT_KILL)
+        raise(SIGKILL);
+    if (s->fault.kind == FAULT_FAIL)
+        return fail("inject: step %llu fails on purpose",
+                    (unsigned long long)s->calls);
+    if (s->fault.kind == FAULT_DELAY)
+        sleep_ns((uint64_t)s->fault.ms * 1000000u);
+    return 0;
+}
+
+// A gradient goes bad before it is handed over.
+static int spoil(struct sync *s, const struct bucket *b)
+{
+    bool nan = s->fault.kind == FAULT_NAN;
+    if ((!nan && s->fault.kind != FAULT_INF) || s->calls + 1 != s->fault.at)
+        return 0;
+    float bad = nan ? NAN : INFINITY;
+    return device_copy(s->job.dev, s->job.grads + b->off, &bad, sizeof bad);
+}
+
+static int check_job(const struct sync_job *job)
+{
+    CHECK(job->cluster && job->dev && job->optim && job->opts);
+    CHECK(job->params && job->grads && job->n > 0 && job->nbuckets > 0);
+    size_t end = job->n;
+    for (int b = 0; b < job->nbuckets; b++) {
+        const struct bucket *k = &job->buckets[b];
+        CHECK(k->n > 0 && k->off + k->n == end);
+        end = k->off;
+    }
+    CHECK(end == 0);
+    return 0;
+}
+
+// A backend for host memory gets host copies where the vectors are not there,
+// or where staging=always asks for them.
+static int open_stage(struct sync *s)
+{
+    int always = 0;
+    if (opts_word(s->job.opts, "staging", 0,
+                  (const char *const[]){"auto", "always", NULL}, &always))
+        return -1;
+    if (s->ops->on_device || (!always && device_is_host(s->job.dev)))
+        return 0;
+    return stage_open(&s->stage, &s->job, always);
+}
+
+struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
+{
+    check_job(job);
+    struct sync *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->ops = ops;
+    s->job = *job;
+    s->left_ns = now_ns();
+    s->state = mem_alloc(1, ops->state_size);
+    int overlap = 1;
+    if (!s->state || parse_fault(&s->fault, job->opts, job->cluster->rank) ||
+        opts_word(job->opts, "overlap", 1,
+                  (const char *const[]){"0", "1", NULL}, &overlap) ||
+        open_stage(s) || ops->open(s) || opts_unread(job->opts, ops->name))
+        sync_close(&s);
+    else
+        s->overlap = overlap;
+    return s;
+}
+
+// A backend fails because a peer is gone, mostly: whoever watches must see the
+// peer's end, the cause, before ours.
+static int after_peers(int rc)
+{
+    if (rc)
+        sleep_ns(300000000);
+    return rc;
+}
+
+int sync_bcast(struct sync *s)
+{
+    int rc = s->stage ? stage_fetch_params(s->stage) : 0;
+    if (!rc)
+        rc = s->ops->bcast(s);
+    if (!rc && s->stage)
+        rc = stage_send_params(s->stage);
+    s->left_ns = now_ns();
+    return after_peers(rc);
+}
+
+int sync_ready(struct sync *s, int b)
+{
+    CHECK(b == s->next_bucket && b < s->job.nbuckets);
+    s->next_bucket++;
+    if (b == 0 && spoil(s, &s->job.buckets[0]))
+        return -1;
+    if (s->stage)
+        return stage_ready(s->stage, b); // it goes out from sync_step()
+    if (!s->ops->ready || !s->overlap)
+        return 0;
+    uint64_t start = now_ns();
+    int rc = s->ops->ready(s, b);
+    s->stats.ready_ns += now_ns() - start;
+    return after_peers(rc);
+}
+
+// Hand the backend the buckets that it has not had: all of them with overlap=0;
+// behind a stage, as they come down, while the device goes on.
+static int hand_over(struct sync *s)
+{
+    int n = s->job.nbuckets;
+    if (s->stage && !s->overlap && stage_await(s->stage, n - 1))
+        return -1;
+    for (int b = 0; (s->stage || !s->overlap) && b < n; b++)
+        if ((s->stage && stage_await(s->stage, b)) ||
+            (s->ops->ready && s->ops->ready(s, b)))
+            return -1;
+    return 0;
+}
+
+int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
+{
+    CHECK(s->next_bucket == s->job.nbuckets);
+    CHECK(in->step >= 1 && in->grad_scale > 0);
+    s->next_bucket = 0;
+    s->calls++;
+    if (s->job.slowdown > 1) {
+        device_finish(s->job.dev); // the time it takes, not to ask for it
+        double own = (double)(now_ns() - s->left_ns);
+        sleep_ns((uint64_t)(own * (s->job.slowdown - 1)));
+    }
+    if (inject(s))
+        return -1;
+    uint64_t start = now_ns();
+    *out = (struct sync_out){0};
+    int rc = hand_over(s);
+    if (!rc)
+        rc = s->ops->step(s, in, out);
+    if (!rc && s->stage && !stage_was_updated(s->stage))
+        rc = stage_send_params(s->stage);
+    s->left_ns = now_ns();
+    s->stats.step_ns += s->left_ns - start;
+    return after_peers(rc);
+}
+
+int sync_get_state(struct sync *s, float *const *slots)
+{
+    int rc = s->ops->get_state(s, slots);
+    s->left_ns = now_ns();
+    return after_peers(rc);
+}
+
+int sync_set_state(struct sync *s, const float *const *slots)
+{
+    int rc = s->ops->set_state(s, slots);
+    s->left_ns = now_ns();
+    return after_peers(rc);
+}
+
+void sync_close(struct sync **s)
+{
+    if (!*s)
+        return;
+    if ((*s)->state && (*s)->ops->close)
+        (*s)->ops->close(*s);
+    stage_close(&(*s)->stage);
+    mem_free((*s)->state);
+    mem_free(*s);
+    *s = NULL;
+}

@@ -1,0 +1,468 @@
+// bsp.c - whole rounds: all gradients of a step, added in rank order.
+//
+// Slices of a row are added in the order of ranks, whatever the order of
+// arrival, so that reruns give the same bits; one that comes early is held as
+// the message it came in. Credits bound how many those are.
+//
+// With the worker updating, a row's sum is answered as soon as its last slice
+// is in. With the server updating it cannot be: clipping and the overflow test
+// need the norm of the whole gradient, which is known after the last row, and
+// with several servers after their partial sums have met at the workers (NORM
+// out, COMMIT back). One server alone decides at once.
+//
+// backup=B: only the first N of N+B gradients are used, the same on all
+// servers: a worker asks server 0 (CLAIM) before it pushes.
+
+#include "ps_server/bsp.h"
+
+#include "base/base.h"
+#include "device/vector.h"
+#include "ps_server/team.h"
+
+#include <math.h>
+#include <string.h>
+
+static size_t row_bytes(const struct server *s, int row)
+{
+    return s->store->rows[row].at.n * dtype_bytes(s->job.wire);
+}
+
+// ---- a round begins
+
+static void clear_row(struct server *s, struct gather *g)
+{
+    for (int t = 0; t < s->job.world; t++) {
+        if (g->here[t] && t >= g->added)
+            zmq_msg_close(&g->held[t]);
+        g->here[t] = 0;
+    }
+    g->added = 0;
+}
+
+// Who is in the present round, and in which turn. Without backup: all members,
+// by rank.
+static void choose_members(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    b->need = 0;
+    for (int r = 0; r < s->job.world; r++) {
+        const struct peer *p = &s->peers[r];
+        bool member = (p->alive || !s->job.elastic) && p->from <= s->round;
+        b->turn_of[r] = -1;
+        b->rank_of[r] = -1;
+        if (!member)
+            continue;
+        if (!s->job.backup) {
+            b->turn_of[r] = b->need;
+            b->rank_of[b->need] = r;
+        }
+        b->need++;
+    }
+    b->need -= s->job.backup;
+}
+
+void bsp_begin(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    for (int r = 0; r < s->store->nrows; r++)
+        clear_row(s, &b->rows[r]);
+    for (int r = 0; r < s->job.world; r++)
+        s->peers[r].stepped = false;
+    b->claims = b->complete = b->stepped = 0;
+    b->active = b->waiting = false;
+    choose_members(s);
+}
+
+static int open_rows(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    size_t world = (size_t)s->job.world;
+    for (int r = 0; r < s->store->nrows; r++) {
+        struct gather *g = &b->rows[r];
+        g->sum = buffer_get(s->store->pool);
+        g->held = mem_alloc(world, sizeof *g->held);
+        g->here = mem_alloc(world, 1);
+        if (!g->sum || !g->held || !g->here)
+            return -1;
+    }
+    return 0;
+}
+
+static int bsp_open(struct server *s)
+{
+    struct bsp *b = s->state = mem_alloc(1, sizeof *b);
+    if (!b)
+        return -1;
+    size_t world = (size_t)s->job.world;
+    b->rank_of = mem_alloc(world, sizeof *b->rank_of);
+    b->turn_of = mem_alloc(world, sizeof *b->turn_of);
+    b->rows = mem_alloc((size_t)s->store->nrows + 1, sizeof *b->rows);
+    return b->rank_of && b->turn_of && b->rows ? open_rows(s) : -1;
+}
+
+// Before the sockets' context ends: what is held goes back.
+static void bsp_close(struct server *s)
+{
+    struct bsp *b = s->state;
+    if (!b)
+        return;
+    for (int r = 0; b->rows && r < s->store->nrows; r++) {
+        struct gather *g = &b->rows[r];
+        if (g->held && g->here)
+            clear_row(s, g);
+        buffer_unref(g->sum);
+        mem_free(g->held);
+        mem_free(g->here);
+    }
+    mem_free(b->rows);
+    mem_free(b->turn_of);
+    mem_free(b->rank_of);
+    mem_free(b);
+    s->state = NULL;
+}
+
+// ---- a round ends
+
+struct ps_head bsp_answer(const struct server *s, enum ps_kind kind)
+{
+    return (struct ps_head){
+        .kind = kind,
+        .round = s->round,
+        .epoch = bsp_of(s)->epoch,
+    };
+}
+
+static void send_result(struct server *s, double norm, bool skipped)
+{
+    const struct bsp *b = bsp_of(s);
+    uint8_t raw[PS_RESULT_BYTES];
+    struct ps_result r = {
+        .norm = norm,
+        .skipped = skipped,
+        .served_out = s->served_out,
+        .served_in = s->served_in,
+    };
+    ps_result_put(raw, &r);
+    for (int t = 0; t < b->need; t++)
+        server_send(s, b->rank_of[t], bsp_answer(s, PS_RESULT), raw,
+                    sizeof raw);
+}
+
+// Row to all who took part, counted before the first message leaves.
+static void send_row(struct server *s, int row, enum ps_what what,
+                     struct buffer *data, enum dtype type)
+{
+    const struct bsp *b = bsp_of(s);
+    size_t bytes = s->store->rows[row].at.n * dtype_bytes(type);
+    struct ps_head h = bsp_answer(s, PS_SLICE);
+    h.what = what;
+    h.dtype = type;
+    h.row = (uint32_t)row;
+    h.version = s->store->rows[row].version;
+    for (int t = 0; t < b->need; t++)
+        server_send_buffer(s, b->rank_of[t], h, data, bytes);
+}
+
+static void count_served(struct server *s, size_t bytes)
+{
+    const struct bsp *b = bsp_of(s);
+    for (int t = 0; t < b->need; t++)
+        if (!server_beside(s, b->rank_of[t]))
+            s->served_out += bytes;
+}
+
+static void next_round(struct server *s)
+{
+    s->round++;
+    bsp_begin(s);
+    vectors_serve(s);
+}
+
+// The norm of the whole gradient is known: update, or skip the step.
+static void finish_round(struct server *s, double squares)
+{
+    const struct bsp *b = bsp_of(s);
+    const struct ps_step *step = &s->peers[b->rank_of[0]].step;
+    // a mean over those who were in it, of what a narrow wire made smaller
+    float scale = step->grad_scale * ps_divisor(s->job.world, s->job.wire) *
+                  ((float)s->job.world / (float)b->need);
+    float norm;
+    scale = optim_clip_scale(squares, scale, step->clip, &norm);
+    bool skipped = !isfinite(norm);
+    if (!skipped)
+        count_served(s, shard_elements(&s->store->shard) * sizeof(float));
+    send_result(s, (double)norm, skipped);
+    // rows from the front of the model last were filled last; the next forward
+    // needs them first
+    for (int i = 0; !skipped && i < s->store->nrows; i++) {
+        int row = s->job.priority ? s->store->nrows - 1 - i : i;
+        if (store_update(s->store, row, b->rows[row].sum->data, (int)step->step,
+                         step->lr, scale)) {
+            server_fail(s, fail_message());
+            return;
+        }
+        send_row(s, row, PS_PARAMS, s->store->rows[row].params, DTYPE_F32);
+    }
+    next_round(s);
+}
+
+// Which ranks are in the sum, a bit each: all servers must mean the same.
+static size_t member_bits(const struct server *s, uint8_t *bits)
+{
+    const struct bsp *b = bsp_of(s);
+    size_t bytes = ((size_t)s->job.world + 7) / 8;
+    memset(bits, 0, bytes);
+    for (int t = 0; t < b->need; t++)
+        bits[b->rank_of[t] / 8] |= (uint8_t)(1 << b->rank_of[t] % 8);
+    return bytes;
+}
+
+static void finish_if_complete(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    if (b->waiting || b->need < 1 || b->complete < s->store->nrows ||
+        b->stepped < b->need)
+        return;
+    if (s->job.worker_updates) {
+        send_result(s, 0, false);
+        next_round(s);
+        return;
+    }
+    double squares = 0;
+    for (int r = 0; r < s->store->nrows; r++)
+        squares += b->rows[r].squares;
+    if (s->job.servers == 1) {
+        finish_round(s, squares);
+        return;
+    }
+    uint8_t bits[PS_MAX_WORLD / 8];
+    size_t bytes = member_bits(s, bits);
+    struct ps_head h = bsp_answer(s, PS_NORM);
+    h.value = squares;
+    b->waiting = true;
+    for (int t = 0; t < b->need; t++)
+        server_send(s, b->rank_of[t], h, bits, bytes);
+}
+
+// ---- a round goes on
+
+static int reply_sum(struct server *s, int row)
+{
+    struct gather *g = &bsp_of(s)->rows[row];
+    size_t n = s->store->rows[row].at.n;
+    count_served(s, row_bytes(s, row));
+    if (s->job.wire == DTYPE_F32) {
+        send_row(s, row, PS_GRADS, g->sum, DTYPE_F32);
+        return 0;
+    }
+    struct buffer *out = buffer_get(s->store->narrow);
+    if (!out)
+        return -1;
+    vector_cast(out->data, s->job.wire, g->sum->data, DTYPE_F32, n);
+    send_row(s, row, PS_GRADS, out, s->job.wire);
+    buffer_unref(out);
+    return 0;
+}
+
+static void row_complete(struct server *s, int row)
+{
+    struct bsp *b = bsp_of(s);
+    struct gather *g = &b->rows[row];
+    b->complete++;
+    if (!s->job.worker_updates)
+        g->squares =
+            team_sum_squares(s->team, g->sum->data, s->store->rows[row].at.n);
+    else if (reply_sum(s, row))
+        server_fail(s, fail_message());
+}
+
+// The slice whose turn it is.
+static int add(struct server *s, int row, zmq_msg_t *data)
+{
+    struct bsp *b = bsp_of(s);
+    struct gather *g = &b->rows[row];
+    size_t n = s->store->rows[row].at.n;
+    int rank = b->rank_of[g->added];
+    if (g->added == 0 && buffer_shared(g->sum)) { // last round's, in flight
+        struct buffer *fresh = buffer_get(s->store->pool);
+        if (!fresh)
+            return -1;
+        buffer_unref(g->sum);
+        g->sum = fresh;
+    }
+    const void *numbers = server_numbers(s, data);
+    if (g->added == 0)
+        team_copy(s->team, g->sum->data, numbers, s->job.wire, n);
+    else
+        team_add(s->team, g->sum->data, numbers, s->job.wire, n);
+    g->added++;
+    struct ps_head credit = bsp_answer(s, PS_CREDIT);
+    credit.row = (uint32_t)row;
+    server_send(s, rank, credit, NULL, 0);
+    return 0;
+}
+
+static int take_slice(struct server *s, int row, int turn, zmq_msg_t *data)
+{
+    struct bsp *b = bsp_of(s);
+    struct gather *g = &b->rows[row];
+    g->here[turn] = 1;
+    if (turn != g->added) {
+        zmq_msg_init(&g->held[turn]);
+        zmq_msg_move(&g->held[turn], data);
+        return 0;
+    }
+    if (add(s, row, data))
+        return -1;
+    while (g->added < b->need && g->here[g->added]) {
+        zmq_msg_t *next = &g->held[g->added];
+        int rc = add(s, row, next);
+        zmq_msg_close(next);
+        if (rc)
+            return -1;
+    }
+    if (g->added == b->need)
+        row_complete(s, row);
+    return 0;
+}
+
+// Bind a rank to its turn, or check that it keeps to it.
+static int check_turn(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    if (s->job.backup && b->turn_of[rank] < 0 && h->order < (uint32_t)b->need &&
+        b->rank_of[h->order] < 0 &&
+        s->job.index != 0) { // server 0 has given the turns itself
+        b->turn_of[rank] = (int)h->order;
+        b->rank_of[h->order] = rank;
+    }
+    if (b->turn_of[rank] < 0 ||
+        (s->job.backup && h->order != (uint32_t)b->turn_of[rank]))
+        return fail("%s for step %llu, of which rank %d is no part",
+                    ps_kind_name(h->kind), (unsigned long long)s->round, rank);
+    return 0;
+}
+
+static int check_round(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    bool strict = !s->job.elastic && !s->job.backup;
+    if (h->round != s->round)
+        return fail("%s for step %llu, the present one is %llu",
+                    ps_kind_name(h->kind), (unsigned long long)h->round,
+                    (unsigned long long)s->round);
+    // without spare workers all go on to the same step
+    for (int r = 0; strict && r < s->job.world; r++) {
+        char why[128];
+        if (!s->peers[r].left)
+            continue;
+        snprintf(why, sizeof why,
+                 "worker rank %d left before step %llu, which rank %d began", r,
+                 (unsigned long long)s->round, rank);
+        server_fail(s, why);
+    }
+    b->active = true;
+    b->heard_ns = now_ns();
+    return check_turn(s, rank, h);
+}
+
+bool bsp_outdated(const struct server *s, const struct ps_head *h)
+{
+    const struct bsp *b = bsp_of(s);
+    return b->closing || (s->job.elastic && h->epoch != b->epoch);
+}
+
+static int bsp_push(struct server *s, int rank, const struct ps_head *h,
+                    zmq_msg_t *data)
+{
+    struct bsp *b = bsp_of(s);
+    if (bsp_outdated(s, h))
+        return 0; // of a round that was begun again
+    if (check_round(s, rank, h))
+        return -1;
+    if (h->row >= (uint32_t)s->store->nrows || h->dtype != s->job.wire ||
+        h->bytes != row_bytes(s, (int)h->row))
+        return fail("PUSH of row %u of %d, %llu bytes as %s", h->row,
+                    s->store->nrows, (unsigned long long)h->bytes,
+                    dtype_name(h->dtype));
+    if (b->rows[h->row].here[b->turn_of[rank]])
+        return fail("PUSH of row %u twice in step %llu", h->row,
+                    (unsigned long long)s->round);
+    if (!server_beside(s, rank))
+        s->served_in += h->bytes;
+    if (take_slice(s, (int)h->row, b->turn_of[rank], data)) {
+        server_fail(s, fail_message());
+        return 0;
+    }
+    finish_if_complete(s);
+    return 0;
+}
+
+static bool same_step(const struct ps_step *a, const struct ps_step *b)
+{
+    return a->step == b->step && a->lr == b->lr &&
+           a->grad_scale == b->grad_scale && a->clip == b->clip;
+}
+
+static int bsp_step(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    struct peer *p = &s->peers[rank];
+    if (bsp_outdated(s, h))
+        return 0;
+    if (check_round(s, rank, h))
+        return -1;
+    if (p->stepped)
+        return fail("STEP twice in step %llu", (unsigned long long)s->round);
+    // those who were dropped or joined count their steps by themselves
+    bool strict = !s->job.backup && !s->job.elastic;
+    for (int r = 0; strict && r < s->job.world; r++)
+        if (s->peers[r].stepped && !same_step(&s->peers[r].step, &p->step))
+            return fail("rank %d is at step %u with lr %g, rank %d at step %u "
+                        "with lr %g",
+                        rank, p->step.step, (double)p->step.lr, r,
+                        s->peers[r].step.step, (double)s->peers[r].step.lr);
+    p->stepped = true;
+    b->stepped++;
+    finish_if_complete(s);
+    return 0;
+}
+
+static int bsp_commit(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    if (h->round < s->round || bsp_outdated(s, h))
+        return 0; // another worker's copy of it was first
+    if (h->round > s->round || !b->waiting || b->turn_of[rank] < 0)
+        return fail("COMMIT of step %llu, the present one is %llu",
+                    (unsigned long long)h->round, (unsigned long long)s->round);
+    finish_round(s, h->value);
+    return 0;
+}
+
+bool bsp_gave_all(const struct server *s, int rank)
+{
+    const struct bsp *b = bsp_of(s);
+    if (!s->peers[rank].stepped)
+        return false;
+    for (int r = 0; r < s->store->nrows; r++)
+        if (!b->rows[r].here[b->turn_of[rank]])
+            return false;
+    return true;
+}
+
+const struct policy policy_bsp = {
+    .open = bsp_open,
+    .close = bsp_close,
+    .begin = bsp_begin,
+    .welcome = bsp_welcome,
+    .push = bsp_push,
+    .step = bsp_step,
+    .commit = bsp_commit,
+    .claim = bsp_claim,
+    .drop = bsp_drop,
+    .join = bsp_join,
+    .lost = bsp_lost,
+    .left = bsp_left,
+    .tick = bsp_tick,
+};

@@ -1,0 +1,58 @@
+// bsp.h - the round under way: what bsp.c and bsp_members.c share.
+
+#ifndef PS_SERVER_BSP_H
+#define PS_SERVER_BSP_H
+
+#include "ps_server/server.h"
+
+struct gather {
+    struct buffer *sum;
+    int added;       // turns taken so far
+    double squares;  // of the complete sum
+    zmq_msg_t *held; // by turn; NULL without early ones
+    uint8_t *here;   // by turn: held or added
+};
+
+struct bsp {
+    struct gather *rows;
+    int *rank_of; // of a turn; -1: not known yet (backup)
+    int *turn_of; // of a rank; -1: not in this round
+    int need;     // turns
+    int claims;   // turns given away (backup)
+    int complete; // rows
+    int stepped;  // workers
+    bool active;  // somebody has sent something
+    bool waiting; // for COMMIT
+    bool closing; // backup: too few are left for another round
+    uint32_t epoch;
+    uint64_t heard_ns; // the last message of this round
+};
+
+static inline struct bsp *bsp_of(const struct server *s)
+{
+    return s->state;
+}
+
+// The head of a message about the present round.
+struct ps_head bsp_answer(const struct server *s, enum ps_kind kind);
+
+// Begin round s->round, with those who are members now.
+void bsp_begin(struct server *s);
+
+// Whether this worker's whole gradient of the round is here.
+bool bsp_gave_all(const struct server *s, int rank);
+
+// Whether a message is of a round that was begun again since, or given up.
+bool bsp_outdated(const struct server *s, const struct ps_head *h);
+
+// ---- bsp_members.c: who is in a round
+
+int bsp_claim(struct server *s, int rank, const struct ps_head *h);
+void bsp_lost(struct server *s, int rank);
+void bsp_left(struct server *s, int rank);
+int bsp_drop(struct server *s, int rank, const struct ps_head *h);
+uint64_t bsp_welcome(struct server *s, int rank);
+int bsp_join(struct server *s, int rank, const struct ps_head *h);
+void bsp_tick(struct server *s);
+
+#endif

@@ -1,0 +1,190 @@
+// bsp_members.c - who is in a round: the first N (backup), and those who are
+// left, or have joined (elastic).
+//
+// A worker that dies in the middle of a round has perhaps reached some servers
+// and not others. So the round is begun again without it (AGAIN, under a new
+// epoch): workers still have their gradients. Once a server's sum is complete
+// the worker stays in it; if another server lacks it, the workers see that from
+// the lists that come with NORM, and ask for it to be left out (DROP).
+//
+// Who joins later names a round that no server has begun (JOIN), so that all
+// servers count it from the same round on.
+
+#include "ps_server/bsp.h"
+
+#include "base/base.h"
+
+int bsp_claim(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    struct ps_head reply = bsp_answer(s, PS_LATE);
+    if (!s->job.backup || s->job.index != 0 || h->round > s->round ||
+        (h->round == s->round && b->turn_of[rank] >= 0))
+        return fail("CLAIM of step %llu, the present one is %llu",
+                    (unsigned long long)h->round, (unsigned long long)s->round);
+    if (h->round < s->round || b->closing) {
+        reply.version = s->round - 1;
+        s->dropped++;
+    } else if (b->claims == b->need) {
+        reply.version = s->round;
+        s->dropped++;
+    } else {
+        reply.kind = PS_ADMIT;
+        reply.order = (uint32_t)b->claims;
+        b->active = true;
+        b->heard_ns = now_ns();
+        b->rank_of[b->claims] = rank;
+        b->turn_of[rank] = b->claims++;
+    }
+    server_send(s, rank, reply, NULL, 0);
+    return 0;
+}
+
+// ---- elastic
+
+// Begin the present round again, without those who are gone.
+static void restart(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    b->epoch++;
+    bsp_begin(s);
+    b->active = b->need > 0;
+    b->heard_ns = now_ns();
+    for (int t = 0; t < b->need; t++)
+        server_send(s, b->rank_of[t], bsp_answer(s, PS_AGAIN), NULL, 0);
+}
+
+// A worker whose gradient is complete here stays in the round; it is missed
+// from the next on. Otherwise the round begins again without it.
+void bsp_lost(struct server *s, int rank)
+{
+    if (bsp_of(s)->turn_of[rank] >= 0 && !bsp_gave_all(s, rank))
+        restart(s);
+}
+
+// With spare workers some are done before others. When too few are left for a
+// round, those who still come are late, and so is who was let in already.
+static void close_if_few(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    int left = 0;
+    for (int r = 0; r < s->job.world; r++)
+        left += s->peers[r].left;
+    if (b->closing || left <= s->job.backup)
+        return;
+    b->closing = true;
+    for (int t = 0; s->job.index == 0 && t < b->claims; t++) {
+        struct ps_head late = bsp_answer(s, PS_LATE);
+        late.version = s->round - 1;
+        s->dropped++;
+        server_send(s, b->rank_of[t], late, NULL, 0);
+    }
+    b->active = false;
+}
+
+void bsp_left(struct server *s, int rank)
+{
+    if (s->job.elastic)
+        bsp_lost(s, rank);
+    else if (s->job.backup)
+        close_if_few(s);
+}
+
+int bsp_drop(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    int other = (int)h->order;
+    if (h->round != s->round || bsp_outdated(s, h))
+        return 0;
+    if (other >= s->job.world || other == rank)
+        return fail("DROP of rank %d", other);
+    if (b->turn_of[other] < 0)
+        return 0;
+    s->peers[other].from = UINT64_MAX;
+    if (s->peers[other].alive)
+        server_lost(s, other, "another server lost it");
+    if (b->turn_of[other] >= 0)
+        restart(s);
+    return 0;
+}
+
+uint64_t bsp_welcome(struct server *s, int rank)
+{
+    (void)rank;
+    return s->round;
+}
+
+int bsp_join(struct server *s, int rank, const struct ps_head *h)
+{
+    struct bsp *b = bsp_of(s);
+    struct peer *p = &s->peers[rank];
+    unsigned long long wish = h->round, present = s->round;
+    if (wish > present + 1000 || p->stepped)
+        return fail("JOIN from step %llu on, the present one is %llu", wish,
+                    present);
+    bool expected = b->turn_of[rank] >= 0;
+    if (wish <= present) {
+        struct ps_head later = bsp_answer(s, PS_LATER);
+        server_send(s, rank, later, NULL, 0);
+        return 0;
+    }
+    p->from = wish;
+    if (expected) // another server could not keep to the round it had asked for
+        restart(s);
+    log_line("server %d: worker rank %d joins from step %llu on", s->job.index,
+             rank, wish);
+    struct ps_head welcome = bsp_answer(s, PS_WELCOME);
+    welcome.round = wish;
+    server_send(s, rank, welcome, NULL, 0);
+    if (b->need == 0) { // nobody else is left
+        s->round = wish;
+        bsp_begin(s);
+        vectors_serve(s);
+    }
+    return 0;
+}
+
+// ---- deadlines
+
+static bool is_behind(const struct server *s, int rank)
+{
+    const struct bsp *b = bsp_of(s);
+    if (s->job.backup)
+        return b->turn_of[rank] < 0 || !s->peers[rank].stepped;
+    return b->turn_of[rank] >= 0 && !bsp_gave_all(s, rank);
+}
+
+// Those for whom the round waits: "rank 1, rank 3" and, as ranks, in behind[].
+static int list_behind(const struct server *s, int *behind, char *who,
+                       size_t size)
+{
+    int count = 0;
+    size_t at = 0;
+    who[0] = '\0';
+    for (int r = 0; r < s->job.world; r++) {
+        if (!is_behind(s, r))
+            continue;
+        behind[count++] = r;
+        int n = snprintf(who + at, size - at, "%srank %d", at ? ", " : "", r);
+        if (n > 0 && (size_t)n < size - at)
+            at += (size_t)n;
+    }
+    return count;
+}
+
+void bsp_tick(struct server *s)
+{
+    struct bsp *b = bsp_of(s);
+    if (!b->active || now_ns() - b->heard_ns < server_patience_ns(s))
+        return;
+    char who[256], why[384];
+    int behind[PS_MAX_WORLD], count = list_behind(s, behind, who, sizeof who);
+    for (int i = 0; s->job.elastic && i < count; i++)
+        server_lost(s, behind[i], "it sent nothing within the deadline");
+    if (s->job.elastic && count > 0)
+        return;
+    snprintf(why, sizeof why, "step %llu: nothing came for %.3g s from %s",
+             (unsigned long long)s->round, s->job.timeout_s,
+             count ? who : "another server");
+    server_fail(s, why);
+}

@@ -1,0 +1,261 @@
+// peers.c - who is here, who is still to come, and who is gone.
+
+#include "ps_server/peers.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+void server_fail(struct server *s, const char *why)
+{
+    if (s->failed)
+        return;
+    s->failed = true;
+    snprintf(s->why, sizeof s->why, "%s", why);
+    for (int r = 0; s->described && r < s->job.world; r++)
+        if (s->peers[r].alive)
+            server_error(s, &s->peers[r].id, s->why);
+    hub_abort(s->hub, s->why);
+}
+
+void server_lost(struct server *s, int rank, const char *why)
+{
+    struct peer *p = &s->peers[rank];
+    char text[256];
+    if (!p->alive)
+        return;
+    p->alive = p->pull.waiting = false;
+    if (!s->job.elastic || !s->running) {
+        snprintf(text, sizeof text, "worker rank %d is gone: %s", rank, why);
+        server_fail(s, text);
+        return;
+    }
+    log_line("server %d: worker rank %d is gone (%s); going on without it",
+             s->job.index, rank, why);
+    hub_lost(s->hub, rank);
+    s->policy->lost(s, rank);
+}
+
+bool server_beside(const struct server *s, int rank)
+{
+    return s->job.beside && rank == s->job.index;
+}
+
+uint64_t server_patience_ns(const struct server *s)
+{
+    return (uint64_t)(s->job.timeout_s * 0.9e9);
+}
+
+int peers_find(const struct server *s, const struct hub_peer *from)
+{
+    for (int r = 0; s->described && r < s->job.world; r++) {
+        const struct peer *p = &s->peers[r];
+        if (p->alive && p->id.n == from->n &&
+            !memcmp(p->id.id, from->id, from->n))
+            return r;
+    }
+    return -1;
+}
+
+static void begin_if_all(struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (!s->peers[r].alive)
+            return;
+    s->running = true;
+    for (int r = 0; r < s->job.world; r++)
+        server_send(s, r, (struct ps_head){.kind = PS_WELCOME}, NULL, 0);
+    s->policy->begin(s);
+}
+
+static int check_config(const struct server_config *c, const struct ps_job *j)
+{
+    if (c->world && c->world != j->world)
+        return fail("rank %d has world=%d, this server was told world=%d",
+                    j->rank, j->world, c->world);
+    if (c->servers && c->servers != j->servers)
+        return fail("rank %d counts %d servers, this one was told %d", j->rank,
+                    j->servers, c->servers);
+    if (c->index >= 0 && c->index != j->index)
+        return fail("rank %d takes this server for number %d, it is %d; try: "
+                    "servers= in their order",
+                    j->rank, j->index, c->index);
+    return 0;
+}
+
+// The first HELLO: now the server knows what to make of itself.
+static int describe(struct server *s, const struct ps_job *j)
+{
+    s->job = *j;
+    s->policy = j->consistency == PS_BSP ? &policy_bsp : &policy_async;
+    s->round = 1;
+    s->hello_ns = s->said_ns = now_ns();
+    s->peers = mem_alloc((size_t)j->world, sizeof *s->peers);
+    s->aligned = mem_alloc(j->slice, sizeof(float));
+    if (!s->peers || !s->aligned || store_open(&s->store, &s->job, s->team) ||
+        s->policy->open(s))
+        return -1;
+    hub_set_elastic(s->hub, j->elastic);
+    s->described = true;
+    return 0;
+}
+
+static void undescribe(struct server *s)
+{
+    if (s->policy)
+        s->policy->close(s);
+    store_close(&s->store);
+    mem_free(s->aligned);
+    mem_free(s->peers);
+    s->aligned = NULL;
+    s->peers = NULL;
+    s->policy = NULL;
+    s->described = false;
+}
+
+static void admit(struct server *s, const struct hub_peer *from, int rank)
+{
+    struct peer *p = &s->peers[rank];
+    uint8_t *row_state = p->row_state;
+    *p = (struct peer){
+        .id = *from,
+        .known = true,
+        .alive = true,
+        .row_state = row_state,
+        .from = s->running ? UINT64_MAX : 1,
+    };
+    if (!s->running) {
+        begin_if_all(s);
+        return;
+    }
+    struct ps_head h = {
+        .kind = PS_WELCOME,
+        .round = s->policy->welcome(s, rank),
+    };
+    server_send(s, rank, h, NULL, 0);
+}
+
+// A worker introduces itself. A broken HELLO is its own problem; one that
+// describes another job is everybody's, unless the job already runs.
+int peers_hello(struct server *s, const struct hub_peer *from, const void *data,
+                size_t bytes)
+{
+    struct ps_job j;
+    if (ps_job_get(&j, data, bytes))
+        return -1;
+    if (check_config(&s->config, &j))
+        return -1;
+    if (!s->described && describe(s, &j)) {
+        undescribe(s);
+        return -1;
+    }
+    if (ps_job_same(&s->job, &j) || j.index != s->job.index) {
+        char why[512];
+        if (j.index != s->job.index)
+            fail("settings differ: rank %d takes server %d for %d", j.rank,
+                 s->job.index, j.index);
+        snprintf(why, sizeof why, "%s", fail_message());
+        if (!s->running)
+            server_fail(s, why);
+        return fail("%s", why);
+    }
+    if (s->peers[j.rank].alive && !server_ping(s, j.rank))
+        server_lost(s, j.rank, "its connection closed");
+    if (s->peers[j.rank].alive)
+        return fail("there is a worker of rank %d already; try: a rank= of "
+                    "its own for each",
+                    j.rank);
+    if (s->running && !s->job.elastic)
+        return fail("rank %d comes too late: the job runs; try: elastic=1",
+                    j.rank);
+    admit(s, from, j.rank);
+    return 0;
+}
+
+static bool nobody_alive(const struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive)
+            return false;
+    return true;
+}
+
+void peers_goodbye(struct server *s, int rank)
+{
+    s->peers[rank].left = true;
+    s->peers[rank].alive = s->peers[rank].pull.waiting = false;
+    if (s->running)
+        s->policy->left(s, rank);
+    else
+        server_fail(s, "a worker left before all were here");
+    s->done = nobody_alive(s);
+}
+
+// ---- time passes
+
+// Sending to a peer whose connection is gone fails: that is how we notice.
+static void ping(struct server *s, uint64_t now)
+{
+    uint64_t every = (uint64_t)(s->job.timeout_s * 0.1e9);
+    if (every > 500000000u)
+        every = 500000000u;
+    if (!s->described || now - s->pinged_ns < every)
+        return;
+    s->pinged_ns = now;
+    for (int r = 0; r < s->job.world && !s->failed; r++)
+        if (s->peers[r].alive && !server_ping(s, r))
+            server_lost(s, r, "its connection closed");
+}
+
+static void await_workers(struct server *s, uint64_t now)
+{
+    char who[256] = "", why[384];
+    size_t at = 0;
+    int missing = 0;
+    for (int r = 0; r < s->job.world; r++) {
+        if (s->peers[r].alive)
+            continue;
+        missing++;
+        int n =
+            snprintf(who + at, sizeof who - at, "%srank %d", at ? ", " : "", r);
+        if (n > 0 && (size_t)n < sizeof who - at)
+            at += (size_t)n;
+    }
+    double waited = (double)(now - s->hello_ns) * 1e-9;
+    if (now - s->hello_ns > server_patience_ns(s)) {
+        snprintf(why, sizeof why,
+                 "%d of %d workers did not come within %.3g s: %s", missing,
+                 s->job.world, s->job.timeout_s, who);
+        server_fail(s, why);
+    } else if (now - s->said_ns > 5000000000u) {
+        log_line("waiting for %d of %d workers (%s), %.0f s of %.3g s", missing,
+                 s->job.world, who, waited, s->job.timeout_s);
+        s->said_ns = now;
+    }
+}
+
+static void await_first(struct server *s, uint64_t now)
+{
+    char why[128];
+    if (now - s->heard_ns < (uint64_t)(s->config.timeout_s * 1e9))
+        return;
+    snprintf(why, sizeof why, "no worker came within %.3g s; try: timeout=",
+             s->config.timeout_s);
+    server_fail(s, why);
+}
+
+void peers_tick(struct server *s)
+{
+    uint64_t now = now_ns();
+    ping(s, now);
+    if (s->failed || s->done)
+        return;
+    if (!s->described)
+        await_first(s, now);
+    else if (!s->running)
+        await_workers(s, now);
+    else if (!nobody_alive(s))
+        s->policy->tick(s);
+    else if (now - s->heard_ns > server_patience_ns(s))
+        server_fail(s, "no worker is left, and none joins");
+}

@@ -1,0 +1,153 @@
+// store.c - rows of parameters that may be in flight, slots that are not.
+
+#include "ps_server/store.h"
+
+#include "base/base.h"
+#include "ps_server/team.h"
+
+#include <string.h>
+
+enum { PART = 1 << 16 }; // elements that one thread updates at a time
+
+int store_open(struct store **out, const struct ps_job *job, struct team *team)
+{
+    struct store *s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return -1;
+    s->job = job;
+    s->team = team;
+    if (shard_make(&s->shard, job->n, job->slice, job->servers, job->index) ||
+        buffers_open(&s->pool, job->slice * sizeof(float)) ||
+        buffers_open(&s->narrow, job->slice * sizeof(uint16_t)))
+        goto close_store;
+    s->nrows = shard_rows(&s->shard);
+    s->rows = mem_alloc((size_t)s->nrows + 1, sizeof *s->rows);
+    if (!s->rows)
+        goto close_store;
+    for (int r = 0; r < s->nrows; r++) {
+        s->rows[r].at = shard_slice(&s->shard, r);
+        s->rows[r].params = buffer_get(s->pool);
+        if (!s->rows[r].params)
+            goto close_store;
+    }
+    *out = s;
+    return 0;
+close_store:
+    store_close(&s);
+    return -1;
+}
+
+void store_close(struct store **store)
+{
+    struct store *s = *store;
+    if (!s)
+        return;
+    for (int r = 0; s->rows && r < s->nrows; r++)
+        buffer_unref(s->rows[r].params);
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        mem_free(s->slots[i]);
+    mem_free(s->rows);
+    buffers_close(&s->pool);
+    buffers_close(&s->narrow);
+    mem_free(s);
+    *store = NULL;
+}
+
+static int need_slot(struct store *s, int i)
+{
+    if (!s->slots[i])
+        s->slots[i] = mem_alloc(shard_elements(&s->shard), sizeof(float));
+    return s->slots[i] ? 0 : -1;
+}
+
+// Make the row's parameters ours alone, with or without their contents.
+static int own(struct store *s, struct row *r, bool keep)
+{
+    if (!buffer_shared(r->params))
+        return 0;
+    struct buffer *fresh = buffer_get(s->pool);
+    if (!fresh)
+        return -1;
+    if (keep)
+        memcpy(fresh->data, r->params->data, r->at.n * sizeof(float));
+    buffer_unref(r->params);
+    r->params = fresh;
+    return 0;
+}
+
+int store_set(struct store *s, enum ps_what what, int row, const void *data)
+{
+    if (row != s->next_set[what])
+        return fail("SET of row %d where row %d is due", row,
+                    s->next_set[what]);
+    struct row *r = &s->rows[row];
+    size_t bytes = r->at.n * sizeof(float);
+    if (what == PS_PARAMS) {
+        if (own(s, r, false))
+            return -1;
+        memcpy(r->params->data, data, bytes);
+    } else {
+        int slot = what - PS_SLOT0;
+        if (need_slot(s, slot))
+            return -1;
+        memcpy(s->slots[slot] + r->at.local, data, bytes);
+    }
+    s->next_set[what]++;
+    if (s->next_set[what] == s->nrows) {
+        s->next_set[what] = 0;
+        s->sets[what]++;
+    }
+    return 0;
+}
+
+struct buffer *store_get(struct store *s, enum ps_what what, int row)
+{
+    const struct row *r = &s->rows[row];
+    if (what == PS_PARAMS) {
+        buffer_ref(r->params);
+        return r->params;
+    }
+    struct buffer *b = buffer_get(s->pool);
+    int slot = what - PS_SLOT0;
+    if (b && s->slots[slot])
+        memcpy(b->data, s->slots[slot] + r->at.local, r->at.n * sizeof(float));
+    else if (b)
+        memset(b->data, 0, r->at.n * sizeof(float));
+    return b;
+}
+
+struct update {
+    struct store *s;
+    const struct row *row;
+    const float *grads;
+    int step;
+    float lr, scale;
+};
+
+static void update_part(void *ctx, size_t part)
+{
+    const struct update *u = ctx;
+    size_t at = part * PART, left = u->row->at.n - at;
+    float *slots[OPTIM_MAX_SLOTS];
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        slots[i] =
+            u->s->slots[i] ? u->s->slots[i] + u->row->at.local + at : NULL;
+    optim_update(&u->s->job->optim, (float *)u->row->params->data + at, slots,
+                 u->grads + at, u->row->at.off + at, left < PART ? left : PART,
+                 u->step, u->lr, u->scale);
+}
+
+int store_update(struct store *s, int row, const float *grads, int step,
+                 float lr, float scale)
+{
+    struct row *r = &s->rows[row];
+    for (int i = 0; i < optim_slots(&s->job->optim); i++)
+        if (need_slot(s, i))
+            return -1;
+    if (own(s, r, true))
+        return -1;
+    struct update u = {s, r, grads, step, lr, scale};
+    team_run(s->team, update_part, &u, (r->at.n + PART - 1) / PART);
+    r->version++;
+    return 0;
+}

@@ -1,0 +1,49 @@
+// store.h - a server's shard: parameters and the optimiser's state, by row.
+//
+// A row of parameters is a counted buffer, sent without copying. A row that is
+// still on its way to somebody when it changes is replaced, not overwritten.
+
+#ifndef PS_SERVER_STORE_H
+#define PS_SERVER_STORE_H
+
+#include "ps_wire/buffer.h"
+#include "ps_wire/job.h"
+#include "ps_wire/shard.h"
+#include "ps_wire/wire.h"
+
+struct team;
+
+struct row {
+    struct slice at;
+    struct buffer *params;
+    uint64_t version; // updates that it has seen
+};
+
+struct store {
+    const struct ps_job *job;
+    struct shard shard;
+    struct team *team;
+    struct buffers *pool;   // of one fp32 slice each
+    struct buffers *narrow; // of one 16-bit slice each
+    int nrows;
+    struct row *rows;
+    float *slots[OPTIM_MAX_SLOTS]; // the shard's; NULL before the first use
+    uint64_t sets[PS_WHATS];       // whole vectors set so far
+    int next_set[PS_WHATS];        // row expected of the one being set
+};
+
+int store_open(struct store **s, const struct ps_job *job, struct team *team);
+void store_close(struct store **s);
+
+// Row `row` of vector `what` := data (fp32). Rows come in order; with the last
+// one sets[what] grows. 0, or -1 after fail().
+int store_set(struct store *s, enum ps_what what, int row, const void *data);
+
+// The row as a buffer, of which the caller takes a reference. NULL after fail().
+struct buffer *store_get(struct store *s, enum ps_what what, int row);
+
+// One update of a row with gradient scale * grads. 0, or -1 after fail().
+int store_update(struct store *s, int row, const float *grads, int step,
+                 float lr, float scale);
+
+#endif

@@ -1,0 +1,74 @@
+// vectors.c - whole vectors in and out: the initial parameters from worker 0
+// to all, and the optimiser's state from and to checkpoints.
+
+#include "ps_server/server.h"
+
+#include "base/base.h"
+
+int vectors_set(struct server *s, int rank, const struct ps_head *h,
+                const void *data)
+{
+    if (h->what == PS_GRADS || h->row >= (uint32_t)s->store->nrows)
+        return fail("SET of row %u of vector %d; there are %d rows", h->row,
+                    (int)h->what, s->store->nrows);
+    size_t want = s->store->rows[h->row].at.n * sizeof(float);
+    if (rank != 0 || h->dtype != DTYPE_F32 || h->bytes != want)
+        return fail("SET of row %u: %llu bytes instead of %zu, or not from "
+                    "rank 0",
+                    h->row, (unsigned long long)h->bytes, want);
+    if (store_set(s->store, h->what, (int)h->row, data))
+        return -1;
+    struct ps_head credit = {.kind = PS_CREDIT, .row = h->row};
+    server_send(s, rank, credit, NULL, 0);
+    vectors_serve(s);
+    return 0;
+}
+
+static bool is_there(const struct server *s, const struct pull *p)
+{
+    return s->store->sets[p->what] >= p->sets &&
+           (s->job.consistency != PS_BSP || s->round > p->version);
+}
+
+static void serve(struct server *s, int rank)
+{
+    struct pull *p = &s->peers[rank].pull;
+    p->waiting = false;
+    for (int r = 0; r < s->store->nrows; r++) {
+        struct buffer *b = store_get(s->store, p->what, r);
+        if (!b) {
+            server_fail(s, fail_message());
+            return;
+        }
+        struct ps_head h = {
+            .kind = PS_SLICE,
+            .what = p->what,
+            .row = (uint32_t)r,
+            .version = s->store->rows[r].version,
+        };
+        server_send_buffer(s, rank, h, b,
+                           s->store->rows[r].at.n * sizeof(float));
+        buffer_unref(b);
+    }
+}
+
+int vectors_pull(struct server *s, int rank, const struct ps_head *h)
+{
+    struct pull *p = &s->peers[rank].pull;
+    if (p->waiting || h->what == PS_GRADS)
+        return fail("PULL of vector %d, %s", (int)h->what,
+                    p->waiting ? "while another is under way"
+                               : "which no server keeps");
+    *p = (struct pull){true, h->what, h->round, h->version};
+    if (is_there(s, p))
+        serve(s, rank);
+    return 0;
+}
+
+void vectors_serve(struct server *s)
+{
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].alive && s->peers[r].pull.waiting &&
+            is_there(s, &s->peers[r].pull))
+            serve(s, r);
+}

@@ -1,0 +1,216 @@
+// job.c - the handshake's message, its limits, and where two of them differ.
+
+#include "ps_wire/job.h"
+
+#include "base/base.h"
+#include "ps_wire/bytes.h"
+#include "ps_wire/wire.h"
+
+#include <math.h>
+
+enum { FLAG_BESIDE = 1, FLAG_WORKER = 2, FLAG_ELASTIC = 4, FLAG_PRIORITY = 8 };
+
+// Bytes in front of the ranges that decay.
+enum { FIXED = 104 };
+
+size_t ps_job_put(uint8_t *out, const struct ps_job *j)
+{
+    uint32_t flags =
+        (j->beside ? FLAG_BESIDE : 0) | (j->worker_updates ? FLAG_WORKER : 0) |
+        (j->elastic ? FLAG_ELASTIC : 0) | (j->priority ? FLAG_PRIORITY : 0);
+    uint8_t *p = put_u32(out, (uint32_t)j->rank);
+    p = put_u32(p, (uint32_t)j->world);
+    p = put_u32(p, (uint32_t)j->index);
+    p = put_u32(p, (uint32_t)j->servers);
+    p = put_u64(p, j->n);
+    p = put_u64(p, j->slice);
+    p = put_u32(p, (uint32_t)j->wire);
+    p = put_u32(p, (uint32_t)j->consistency);
+    p = put_u32(p, (uint32_t)j->bound);
+    p = put_u32(p, (uint32_t)j->backup);
+    p = put_u32(p, flags);
+    p = put_u64(p, j->layout);
+    p = put_f64(p, j->timeout_s);
+    p = put_u32(p, j->optim.kind);
+    p = put_f32(p, j->optim.beta1);
+    p = put_f32(p, j->optim.beta2);
+    p = put_f32(p, j->optim.eps);
+    p = put_f32(p, j->optim.weight_decay);
+    p = put_f32(p, j->optim.momentum);
+    p = put_u32(p, j->optim.ndecay);
+    p = put_u32(p, 0);
+    p = put_u32(p, 0);
+    CHECK(p == out + FIXED && j->optim.ndecay <= OPTIM_MAX_DECAY);
+    for (uint32_t i = 0; i < j->optim.ndecay; i++) {
+        p = put_u64(p, j->optim.decay[i].off);
+        p = put_u64(p, j->optim.decay[i].n);
+    }
+    return (size_t)(p - out);
+}
+
+static int check_optim(const struct optim_config *o, uint64_t n)
+{
+    const float numbers[] = {o->beta1, o->beta2, o->eps, o->weight_decay,
+                             o->momentum};
+    if (o->kind > OPTIM_SGD)
+        return fail("HELLO: unknown optimiser %u", o->kind);
+    for (int i = 0; i < 5; i++)
+        if (!isfinite(numbers[i]) || numbers[i] < 0)
+            return fail("HELLO: the optimiser has a setting %g",
+                        (double)numbers[i]);
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < o->ndecay; i++) {
+        const struct optim_range *r = &o->decay[i];
+        if (r->off < end || r->off > n || r->n > n - r->off)
+            return fail("HELLO: range %u that decays is not in order", i);
+        end = r->off + r->n;
+    }
+    return 0;
+}
+
+static int check(const struct ps_job *j)
+{
+    uint64_t most = PS_MAX_SLICE / sizeof(float);
+    if (j->world < 1 || j->world > PS_MAX_WORLD || j->rank < 0 ||
+        j->rank >= j->world)
+        return fail("HELLO: rank %d of world %d", j->rank, j->world);
+    if (j->servers < 1 || j->servers > PS_MAX_WORLD || j->index < 0 ||
+        j->index >= j->servers)
+        return fail("HELLO: server %d of %d", j->index, j->servers);
+    if (j->n < 1 || j->n > (uint64_t)1 << 40 || j->slice < 1 || j->slice > most)
+        return fail("HELLO: %llu elements in slices of %llu",
+                    (unsigned long long)j->n, (unsigned long long)j->slice);
+    if (j->wire > DTYPE_BF16 || j->consistency > PS_ASP || j->bound < 0 ||
+        j->backup < 0 || j->backup >= j->world)
+        return fail("HELLO: wire %d, consistency %d, bound %d, backup %d of %d",
+                    (int)j->wire, (int)j->consistency, j->bound, j->backup,
+                    j->world);
+    if (!(j->timeout_s > 0 && j->timeout_s < 1e6))
+        return fail("HELLO: timeout %g s", j->timeout_s);
+    bool bsp = j->consistency == PS_BSP;
+    if ((j->worker_updates && (!bsp || j->backup || j->elastic)) ||
+        (j->backup && (!bsp || j->elastic)))
+        return fail("HELLO: update=worker and backup= need consistency=bsp, "
+                    "elastic=0 and each other's absence");
+    return check_optim(&j->optim, j->n);
+}
+
+int ps_job_get(struct ps_job *out, const void *data, size_t n)
+{
+    const uint8_t *p = data;
+    if (n < FIXED)
+        return fail("HELLO of %zu bytes, at least %d are needed", n, FIXED);
+    struct ps_job j = {.rank = (int)get_u32(&p), .world = (int)get_u32(&p)};
+    j.index = (int)get_u32(&p);
+    j.servers = (int)get_u32(&p);
+    j.n = get_u64(&p);
+    j.slice = get_u64(&p);
+    j.wire = (enum dtype)get_u32(&p);
+    j.consistency = (enum ps_consistency)get_u32(&p);
+    j.bound = (int)get_u32(&p);
+    j.backup = (int)get_u32(&p);
+    uint32_t flags = get_u32(&p);
+    j.beside = flags & FLAG_BESIDE;
+    j.worker_updates = flags & FLAG_WORKER;
+    j.elastic = flags & FLAG_ELASTIC;
+    j.priority = flags & FLAG_PRIORITY;
+    j.layout = get_u64(&p);
+    j.timeout_s = get_f64(&p);
+    j.optim.kind = get_u32(&p);
+    j.optim.beta1 = get_f32(&p);
+    j.optim.beta2 = get_f32(&p);
+    j.optim.eps = get_f32(&p);
+    j.optim.weight_decay = get_f32(&p);
+    j.optim.momentum = get_f32(&p);
+    j.optim.ndecay = get_u32(&p);
+    p += 8; // room for later
+    if (j.optim.ndecay > OPTIM_MAX_DECAY ||
+        n != FIXED + 16 * (size_t)j.optim.ndecay)
+        return fail("HELLO of %zu bytes with %u ranges that decay", n,
+                    j.optim.ndecay);
+    for (uint32_t i = 0; i < j.optim.ndecay; i++) {
+        j.optim.decay[i].off = get_u64(&p);
+        j.optim.decay[i].n = get_u64(&p);
+    }
+    if (check(&j))
+        return -1;
+    *out = j;
+    return 0;
+}
+
+// ---- where two differ
+
+struct field {
+    const char *name;
+    double (*of)(const struct ps_job *j);
+};
+
+#define FIELD(function, expression)                                            \
+    static double function(const struct ps_job *j)                             \
+    {                                                                          \
+        return (double)(expression);                                           \
+    }
+
+FIELD(of_world, j->world)
+FIELD(of_servers, j->servers)
+FIELD(of_beside, j->beside)
+FIELD(of_n, j->n)
+FIELD(of_slice, j->slice)
+FIELD(of_wire, j->wire)
+FIELD(of_consistency, j->consistency)
+FIELD(of_bound, j->bound)
+FIELD(of_backup, j->backup)
+FIELD(of_update, j->worker_updates)
+FIELD(of_elastic, j->elastic)
+FIELD(of_priority, j->priority)
+FIELD(of_kind, j->optim.kind)
+FIELD(of_beta1, j->optim.beta1)
+FIELD(of_beta2, j->optim.beta2)
+FIELD(of_eps, j->optim.eps)
+FIELD(of_decay, j->optim.weight_decay)
+FIELD(of_momentum, j->optim.momentum)
+FIELD(of_ndecay, j->optim.ndecay)
+
+static const struct field fields[] = {
+    {"world", of_world},
+    {"servers", of_servers},
+    {"servers beside workers (1: yes)", of_beside},
+    {"parameters", of_n},
+    {"slice (elements; slice_kb)", of_slice},
+    {"wire (0 fp32, 1 fp16, 2 bf16)", of_wire},
+    {"consistency (0 bsp, 1 ssp, 2 asp)", of_consistency},
+    {"bound of ssp", of_bound},
+    {"backup", of_backup},
+    {"update (0 server, 1 worker)", of_update},
+    {"elastic", of_elastic},
+    {"priority", of_priority},
+    {"optimizer (0 adamw, 1 sgd)", of_kind},
+    {"beta1", of_beta1},
+    {"beta2", of_beta2},
+    {"eps", of_eps},
+    {"weight_decay", of_decay},
+    {"momentum", of_momentum},
+    {"ranges that decay", of_ndecay},
+};
+
+int ps_job_same(const struct ps_job *a, const struct ps_job *b)
+{
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        double x = fields[i].of(a), y = fields[i].of(b);
+        if (x != y)
+            return fail("settings differ: rank %d has %s %.9g, rank %d has "
+                        "%.9g",
+                        a->rank, fields[i].name, x, b->rank, y);
+    }
+    if (a->layout != b->layout)
+        return fail("settings differ: ranks %d and %d have other buckets; try: "
+                    "the same bucket_mb and model",
+                    a->rank, b->rank);
+    for (uint32_t i = 0; i < a->optim.ndecay; i++)
+        if (a->optim.decay[i].off != b->optim.decay[i].off ||
+            a->optim.decay[i].n != b->optim.decay[i].n)
+            return fail("settings differ: ranks %d and %d have other shapes: "
+                        "range %u that decays",
+                        a->rank, b->rank, i);
+    return 0;
+}

@@ -1,0 +1,54 @@
+// job.h - the handshake: what a worker tells a server about the job.
+//
+// A server is started knowing nothing. The first worker's HELLO tells it the
+// shapes and the rule; every other worker must say the same, and both sides
+// name the first thing that differs.
+
+#ifndef PS_WIRE_JOB_H
+#define PS_WIRE_JOB_H
+
+#include "base/half.h"
+#include "optim/optim.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum ps_consistency { PS_BSP, PS_SSP, PS_ASP };
+
+struct ps_job {
+    int rank, world;
+    int index, servers; // of the server spoken to
+    bool beside;        // one server sits beside each worker
+    uint64_t n, slice;  // elements
+    enum dtype wire;
+    enum ps_consistency consistency;
+    int bound; // of ssp
+    int backup;
+    bool worker_updates, elastic, priority;
+    uint64_t layout; // hash of the buckets: order and sizes
+    double timeout_s;
+    struct optim_config optim;
+};
+
+enum { PS_JOB_BYTES = 128 + 16 * OPTIM_MAX_DECAY };
+
+// Write it; returns the bytes used, at most PS_JOB_BYTES.
+size_t ps_job_put(uint8_t *out, const struct ps_job *j);
+
+// 0, or -1 after fail(): truncated, or settings that cannot be.
+int ps_job_get(struct ps_job *j, const void *data, size_t n);
+
+// 0 if both describe the same job, whoever speaks; -1 after fail() that names
+// the first setting that differs, with both values.
+int ps_job_same(const struct ps_job *first, const struct ps_job *other);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

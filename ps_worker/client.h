@@ -1,0 +1,137 @@
+// client.h - a worker's connection to all servers, run by a thread of its own.
+//
+// The trainer's thread asks for one task at a time and waits for it; a round
+// begins earlier, while backward still runs, with the first bucket. The thread
+// owns the sockets: it sends what is ready and what credits allow, and takes
+// in what comes.
+
+#ifndef PS_WORKER_CLIENT_H
+#define PS_WORKER_CLIENT_H
+
+#include "cluster/link.h"
+#include "ps_wire/buffer.h"
+#include "ps_wire/job.h"
+#include "ps_wire/shard.h"
+#include "ps_wire/wire.h"
+#include "sync/sync.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+struct span_lane;
+
+enum { CLIENT_WINDOW = 8 }; // slices under way to a server before its credit
+
+enum task {
+    TASK_NONE,
+    TASK_HELLO, // until every server welcomes us
+    TASK_SET,   // our vector into the servers
+    TASK_PULL,  // the servers' vector into ours
+    TASK_ROUND, // gradients out; parameters, or sums, in
+};
+
+// One server, as seen from here.
+struct remote {
+    struct link link;
+    struct shard shard;
+    int rows;
+    bool beside;        // on this worker's host: bytes cross no link
+    int next;           // row to be sent next
+    int credit;         // rows that may be sent before a credit comes
+    int acked;          // rows of a SET taken in
+    int got;            // rows received
+    bool welcome, told; // its WELCOME is in; STEP (or PULL) is out
+    bool settled;       // RESULT is in
+    bool normed;        // NORM is in
+    uint64_t earliest;  // the first round that it can count us in
+    uint32_t epoch;
+    double squares;
+    uint8_t members[PS_MAX_WORLD / 8];
+    uint64_t *version; // of each row, as last received
+    uint64_t served_out, served_in;
+};
+
+struct client {
+    struct ps_job job; // as every server is told, but for its index
+    struct device *dev;
+    float *params, *grads;
+    double timeout_s;
+    const char *curve;
+    void *context;
+    struct buffers *narrow; // slices in a 16-bit wire
+    void *aligned;          // room for one
+    int nremotes;
+    struct remote *remotes;
+
+    // shared with the trainer's thread, under lock
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int wake_fd;
+    enum task task;
+    bool waiting; // the trainer waits for it
+    bool failed, stop;
+    char why[512];
+    size_t ready;  // gradients from here to the end are complete
+    bool stepping; // and the numbers of the step are known
+    struct ps_step step;
+    enum ps_what what;      // TASK_SET, TASK_PULL
+    float *vector;          // of TASK_SET, TASK_PULL
+    uint64_t sets, version; // TASK_PULL: at least
+    uint64_t round;         // the next, or the one under way
+    bool late;              // the group ran already when we came
+    struct sync_stats stats;
+    struct ps_result result; // of the last round
+    bool dropped;            // the last round did without us
+
+    // the thread's own
+    pthread_t thread;
+    bool running;
+    uint64_t heard_ns;
+    struct span_lane *lane; // what the thread does; NULL: not recorded
+    enum task current;
+    bool claimed, admitted; // backup
+    uint32_t order;
+    uint64_t join; // the round that we asked to join
+};
+
+// Connect, and agree on the job: until all servers and all other workers are
+// there. `endpoints`: comma-separated, in the servers' order. 0, or -1 after
+// fail(); client_close() follows either way.
+int client_open(struct client *c, const struct ps_job *job,
+                const char *endpoints, const struct sync_job *sync);
+void client_close(struct client *c);
+
+// Gradients from element `off` on are complete.
+int client_ready(struct client *c, size_t off);
+
+// Run a round to its end. 0, or -1 after fail(); then c->result, c->dropped.
+int client_round(struct client *c, const struct ps_step *step);
+
+// Whole vectors of n elements to and from the servers.
+int client_set(struct client *c, enum ps_what what, const float *vector);
+int client_pull(struct client *c, enum ps_what what, float *vector,
+                uint64_t sets, uint64_t version);
+
+// Totals so far.
+void client_stats(struct client *c, struct sync_stats *stats);
+
+// ---- between the files of this folder
+
+// Send; rank, index and bytes are filled in. Row payload is counted apart from
+// heads. 0, or -1 after fail().
+int client_send(struct client *c, struct remote *r, struct ps_head h,
+                const void *data, size_t bytes);
+
+// A row of the vector or gradient, without copying it where the format allows.
+int client_send_row(struct client *c, struct remote *r, struct ps_head h,
+                    const float *from, enum dtype wire);
+
+// round.c: begin the current task, send what can be sent, take one message in.
+// *done is set when the task is complete.
+void task_begin(struct client *c);
+int task_send(struct client *c);
+int task_receive(struct client *c, struct remote *r, const struct ps_head *h,
+                 const void *data);
+bool task_done(const struct client *c);
+
+#endif

@@ -1,0 +1,347 @@
+// task.c - what the client's thread says and hears in each task.
+//
+// A task holds for all servers alike; each is served at its own pace.
+
+#include "ps_worker/client.h"
+
+#include "base/base.h"
+#include "device/device.h"
+
+#include <string.h>
+
+static struct ps_head question(const struct client *c, const struct remote *r,
+                               enum ps_kind kind)
+{
+    return (struct ps_head){
+        .kind = kind,
+        .round = c->round,
+        .epoch = r->epoch,
+        .order = c->order,
+    };
+}
+
+void task_begin(struct client *c)
+{
+    c->claimed = c->admitted = false;
+    if (c->current == TASK_ROUND) {
+        c->dropped = false;
+        c->result = (struct ps_result){0};
+    }
+    for (int i = 0; i < c->nremotes; i++) {
+        struct remote *r = &c->remotes[i];
+        r->next = r->acked = r->got = 0;
+        r->credit = CLIENT_WINDOW;
+        r->told = r->settled = r->normed = false;
+    }
+}
+
+// ---- what can be said now
+
+static int send_hello(struct client *c, struct remote *r)
+{
+    uint8_t raw[PS_JOB_BYTES];
+    c->job.index = (int)(r - c->remotes);
+    size_t bytes = ps_job_put(raw, &c->job);
+    r->told = true;
+    return client_send(c, r, question(c, r, PS_HELLO), raw, bytes);
+}
+
+static int send_sets(struct client *c, struct remote *r)
+{
+    while (r->next < r->rows && r->credit > 0) {
+        struct ps_head h = question(c, r, PS_SET);
+        h.what = c->what;
+        h.row = (uint32_t)r->next++;
+        r->credit--;
+        if (client_send_row(c, r, h, c->vector, DTYPE_F32))
+            return -1;
+    }
+    return 0;
+}
+
+static int send_pull(struct client *c, struct remote *r)
+{
+    struct ps_head h = question(c, r, PS_PULL);
+    h.what = c->what;
+    h.round = c->sets;
+    h.version = c->version;
+    r->told = true;
+    return r->rows ? client_send(c, r, h, NULL, 0) : 0;
+}
+
+static int send_step(struct client *c, struct remote *r)
+{
+    uint8_t raw[PS_STEP_BYTES];
+    ps_step_put(raw, &c->step);
+    r->told = true;
+    return client_send(c, r, question(c, r, PS_STEP), raw, sizeof raw);
+}
+
+static int send_rows(struct client *c, struct remote *r)
+{
+    while (r->next < r->rows && r->credit > 0 &&
+           shard_slice(&r->shard, r->next).off >= c->ready) {
+        struct ps_head h = question(c, r, PS_PUSH);
+        h.what = PS_GRADS;
+        h.row = (uint32_t)r->next;
+        h.version = r->version[r->next++];
+        r->credit--;
+        if (client_send_row(c, r, h, c->grads, c->job.wire))
+            return -1;
+    }
+    return 0;
+}
+
+// With backup workers nothing is pushed before server 0 has said that it is
+// needed.
+static int send_round(struct client *c, struct remote *r)
+{
+    if (c->job.backup && !c->admitted) {
+        if (c->claimed || !c->stepping)
+            return 0;
+        c->claimed = true;
+        return client_send(c, c->remotes, question(c, c->remotes, PS_CLAIM),
+                           NULL, 0);
+    }
+    if (c->stepping && !r->told && send_step(c, r))
+        return -1;
+    if (c->stepping && c->step.skip)
+        return 0;
+    return send_rows(c, r);
+}
+
+int task_send(struct client *c)
+{
+    for (int i = 0; i < c->nremotes; i++) {
+        struct remote *r = &c->remotes[i];
+        int rc = 0;
+        if (c->current == TASK_HELLO && !r->told)
+            rc = send_hello(c, r);
+        else if (c->current == TASK_SET)
+            rc = send_sets(c, r);
+        else if (c->current == TASK_PULL && !r->told)
+            rc = send_pull(c, r);
+        else if (c->current == TASK_ROUND)
+            rc = send_round(c, r);
+        if (rc)
+            return -1;
+    }
+    return 0;
+}
+
+static bool remote_done(const struct client *c, const struct remote *r)
+{
+    switch (c->current) {
+    case TASK_HELLO:
+        return r->welcome;
+    case TASK_SET:
+        return r->acked == r->rows;
+    case TASK_PULL:
+        return r->got == r->rows;
+    default:
+        return r->settled && r->got == r->rows;
+    }
+}
+
+bool task_done(const struct client *c)
+{
+    for (int i = 0; i < c->nremotes; i++)
+        if (!remote_done(c, &c->remotes[i]))
+            return false;
+    return true;
+}
+
+// ---- what is heard
+
+// A group that already runs admits us from a round on that none of its servers
+// has begun.
+static int ask_to_join(struct client *c)
+{
+    for (int i = 0; i < c->nremotes; i++)
+        if (c->remotes[i].earliest > c->join)
+            c->join = c->remotes[i].earliest;
+    for (int i = 0; i < c->nremotes; i++) {
+        struct remote *r = &c->remotes[i];
+        struct ps_head h = question(c, r, PS_JOIN);
+        h.round = c->join;
+        r->welcome = false;
+        if (client_send(c, r, h, NULL, 0))
+            return -1;
+    }
+    return 0;
+}
+
+static int hear_welcome(struct client *c, struct remote *r,
+                        const struct ps_head *h)
+{
+    bool accepted = c->join && h->kind == PS_WELCOME;
+    r->welcome = true;
+    r->epoch = h->epoch;
+    r->earliest = h->round + (h->round > 0 && !accepted);
+    if (!task_done(c) || h->round == 0)
+        return 0; // others are still to answer; or the job only begins
+    c->late = true;
+    c->round = h->round;
+    for (int i = 0; i < c->nremotes; i++)
+        if (c->job.consistency == PS_BSP && c->remotes[i].earliest != c->join)
+            return ask_to_join(c);
+    return 0;
+}
+
+static int hear_slice(struct client *c, struct remote *r,
+                      const struct ps_head *h, const void *data)
+{
+    if (h->row >= (uint32_t)r->rows)
+        return fail("SLICE of row %u of %d", h->row, r->rows);
+    struct slice at = shard_slice(&r->shard, (int)h->row);
+    float *to = c->current == TASK_PULL ? c->vector
+                : h->what == PS_GRADS   ? c->grads
+                                        : c->params;
+    if ((c->current != TASK_PULL && c->current != TASK_ROUND) ||
+        h->bytes != at.n * dtype_bytes(h->dtype) || r->got == r->rows)
+        return fail("SLICE of row %u out of order, %llu bytes", h->row,
+                    (unsigned long long)h->bytes);
+    r->got++;
+    r->version[h->row] = h->version;
+    if (h->dtype == DTYPE_F32)
+        return device_copy(c->dev, to + at.off, data, h->bytes);
+    if ((uintptr_t)data % sizeof(uint16_t)) { // ZeroMQ cut it out of a buffer
+        memcpy(c->aligned, data, h->bytes);
+        data = c->aligned;
+    }
+    return device_cast(c->dev, to + at.off, DTYPE_F32, data, h->dtype, at.n);
+}
+
+static int hear_result(struct client *c, struct remote *r,
+                       const struct ps_head *h, const void *data)
+{
+    struct ps_result result;
+    if (ps_result_get(&result, data, h->bytes))
+        return -1;
+    if (c->current != TASK_ROUND || r->settled)
+        return fail("RESULT out of order");
+    if (r->beside) { // what its server moves for others crosses our link
+        c->stats.bytes_out += result.served_out - r->served_out;
+        c->stats.bytes_in += result.served_in - r->served_in;
+        r->served_out = result.served_out;
+        r->served_in = result.served_in;
+    }
+    r->settled = true;
+    if (result.skipped)
+        r->got = r->rows;
+    // the norm is the same everywhere; the lag is the largest
+    if (c->result.lag > result.lag)
+        result.lag = c->result.lag;
+    c->result = result;
+    return 0;
+}
+
+// Servers must have added the same workers: ask those that have more to leave
+// them out. Whether all agree.
+static int settle_members(struct client *c, bool *agree)
+{
+    size_t bytes = ((size_t)c->job.world + 7) / 8;
+    *agree = true;
+    for (size_t k = 0; k < bytes; k++) {
+        unsigned common = 0xff;
+        for (int i = 0; i < c->nremotes; i++)
+            common &= c->remotes[i].members[k];
+        for (int i = 0; i < c->nremotes; i++) {
+            struct remote *r = &c->remotes[i];
+            unsigned extra = r->members[k] & ~common;
+            for (unsigned bit = 0; bit < 8; bit++) {
+                struct ps_head h = question(c, r, PS_DROP);
+                if (!(extra >> bit & 1))
+                    continue;
+                h.order = (uint32_t)(k * 8 + bit);
+                *agree = false;
+                if (client_send(c, r, h, NULL, 0))
+                    return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+static int hear_norm(struct client *c, struct remote *r,
+                     const struct ps_head *h, const void *data)
+{
+    if (c->current != TASK_ROUND || h->bytes > sizeof r->members ||
+        h->bytes != ((size_t)c->job.world + 7) / 8)
+        return fail("NORM out of order");
+    r->normed = true;
+    r->squares = h->value;
+    memcpy(r->members, data, h->bytes);
+    double squares = 0;
+    for (int i = 0; i < c->nremotes; i++) {
+        if (!c->remotes[i].normed)
+            return 0;
+        squares += c->remotes[i].squares;
+    }
+    bool agree;
+    if (settle_members(c, &agree))
+        return -1;
+    for (int i = 0; agree && i < c->nremotes; i++) {
+        struct ps_head commit = question(c, &c->remotes[i], PS_COMMIT);
+        commit.value = squares;
+        if (client_send(c, &c->remotes[i], commit, NULL, 0))
+            return -1;
+    }
+    return 0;
+}
+
+// The server begins a round again: so do we, with it, if we are in it yet.
+static int hear_again(const struct client *c, struct remote *r,
+                      const struct ps_head *h)
+{
+    r->epoch = h->epoch;
+    if (h->round != c->round)
+        return 0;
+    r->next = r->got = 0;
+    r->credit = CLIENT_WINDOW;
+    r->told = r->settled = r->normed = false;
+    return 0;
+}
+
+static int hear_late(struct client *c, const struct ps_head *h)
+{
+    c->dropped = true;
+    c->current = c->task = TASK_PULL;
+    task_begin(c);
+    c->what = PS_PARAMS;
+    c->vector = c->params;
+    c->sets = 0;
+    c->version = h->version;
+    c->round = h->version; // the trainer's thread counts the next
+    return 0;
+}
+
+int task_receive(struct client *c, struct remote *r, const struct ps_head *h,
+                 const void *data)
+{
+    switch (h->kind) {
+    case PS_WELCOME:
+    case PS_LATER:
+        return hear_welcome(c, r, h);
+    case PS_CREDIT:
+        r->credit++;
+        r->acked++;
+        return 0;
+    case PS_SLICE:
+        return hear_slice(c, r, h, data);
+    case PS_RESULT:
+        return hear_result(c, r, h, data);
+    case PS_NORM:
+        return hear_norm(c, r, h, data);
+    case PS_ADMIT:
+        c->admitted = true;
+        c->order = h->order;
+        return 0;
+    case PS_LATE:
+        return hear_late(c, h);
+    case PS_AGAIN:
+        return hear_again(c, r, h);
+    default:
+        return fail("%s is not for workers", ps_kind_name(h->kind));
+    }
+}

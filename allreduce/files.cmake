@@ -1,0 +1,36 @@
+lockstep_library(allreduce
+  FILES allreduce/allreduce.c allreduce/narrow.c allreduce/rollcall.c
+  LINKS sync telemetry cluster_mpi cluster config device optim base MPI::MPI_C
+        Threads::Threads)
+include(tests/sync_cases.cmake)
+if(NCCL_BUILT)
+  lockstep_library(allreduce_nccl
+    FILES sync/nccl.c allreduce/nccl.c
+    LINKS sync cluster config device optim base nccl)
+endif()
+lockstep_test(allreduce LINKS allreduce sync_cases)
+if(TARGET test_allreduce)
+  # As root, as in a container, Open MPI asks for two words more; and it leaves
+  # memory behind that a leak checker would put down to us.
+  set(mpirun ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
+             OMPI_ALLOW_RUN_AS_ROOT=1
+             OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
+             ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none)
+  foreach(n 2 3 4)
+    add_test(NAME allreduce_${n}
+             COMMAND ${mpirun} -n ${n} $<TARGET_FILE:test_allreduce>)
+  endforeach()
+  # Rank 2 stays away: the others must end the job, and say who it was.
+  add_test(NAME allreduce_missing
+           COMMAND ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)
+  set_tests_properties(allreduce_missing PROPERTIES PASS_REGULAR_EXPRESSION
+                       "allreduce: .* waiting for rank 2 .step 2")
+  add_test(NAME cluster_mpi_missing
+           COMMAND ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> absent)
+  set_tests_properties(cluster_mpi_missing PROPERTIES PASS_REGULAR_EXPRESSION
+                       "cluster: rank 2 of 3 did not come within 1 s")
+  set_tests_properties(allreduce PROPERTIES
+                       ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
+  set_tests_properties(allreduce_2 allreduce_3 allreduce_4 allreduce_missing
+                       cluster_mpi_missing PROPERTIES TIMEOUT 300)
+endif()

@@ -1,0 +1,22 @@
+lockstep_library(horovod_ring
+  FILES horovod_ring/ring.c horovod_ring/flow.c horovod_ring/plan.c
+        horovod_ring/fusion.c horovod_ring/wire.c horovod_ring/transport.c
+        horovod_ring/tcp.c horovod_ring/socket.c horovod_ring/shared.c
+        horovod_ring/board.c
+  LINKS sync telemetry cluster config device optim base Threads::Threads
+        OpenMP::OpenMP_C)
+include(tests/sync_cases.cmake)
+if(NCCL_BUILT)
+  lockstep_library(horovod_ring_nccl
+    FILES horovod_ring/nccl.c
+    LINKS horovod_ring allreduce_nccl sync cluster config device optim base
+          nccl)
+  # The linker takes the test's own functions before NCCL's.
+  lockstep_test(nccl LINKS horovod_ring_nccl sync_cases LABELS threads)
+  if(TARGET test_nccl)
+    target_sources(test_nccl PRIVATE tests/fake_nccl.c tests/queue_device.c)
+  endif()
+endif()
+lockstep_test(ring LINKS horovod_ring sync_cases)
+lockstep_test(ring_shared LINKS horovod_ring sync_cases)
+lockstep_test(flow LINKS horovod_ring)

@@ -1,0 +1,364 @@
+// flow.c - vectors on their way round the ring, piece by piece.
+
+#include "horovod_ring/flow.h"
+
+#include "base/base.h"
+#include "telemetry/span.h"
+
+#include <stdio.h>
+
+enum head_kind {
+    HEAD_SLICE = 0x52494e47, // "RING"
+    HEAD_STUCK,              // nothing new: waiting for rank `message`
+    HEAD_ABORT,              // given up because of rank `message`
+};
+
+void flow_open(struct flow *f, const struct flow_config *config)
+{
+    *f = (struct flow){
+        .transport = config->transport,
+        .wire = config->wire,
+        .tasks = config->tasks,
+        .most = config->most,
+        .slice_bytes = config->slice_bytes,
+        .timeout_s = config->timeout_s,
+        .in = {.lane = config->in},
+        .out = {.lane = config->out},
+        .blame = -1,
+        .told = -1,
+        .culprit = -1,
+    };
+}
+
+static const struct task *task_of(const struct flow *f, uint64_t k)
+{
+    return &f->tasks[k % f->most];
+}
+
+static int messages(const struct flow *f, enum direction d, uint64_t k)
+{
+    return plan_messages(task_of(f, k), f->transport->rank, f->transport->world,
+                         d);
+}
+
+// The slice at a cursor, as elements of the vector.
+static struct span slice_at(const struct flow *f, const struct cursor *c,
+                            enum direction d)
+{
+    const struct task *t = task_of(f, c->task);
+    struct span s =
+        plan_span(t, f->transport->rank, f->transport->world, d, c->message);
+    size_t most = f->slice_bytes / dtype_bytes(wire_type(f->wire, t));
+    size_t left = s.n - c->off;
+    return (struct span){s.off + c->off, left < most ? left : most};
+}
+
+// Move on to the next slice that is not empty, or to the first of a task that
+// is not posted yet.
+static void settle(struct flow *f, struct cursor *c, enum direction d)
+{
+    for (; c->task < f->posted; c->task++, c->message = 0) {
+        for (; c->message < messages(f, d, c->task); c->message++, c->off = 0)
+            if (slice_at(f, c, d).n > 0)
+                return;
+    }
+}
+
+void flow_post(struct flow *f, const struct task *t)
+{
+    CHECK(f->posted - flow_done(f) < f->most);
+    if (flow_done(f) == f->posted)
+        f->moved_ns = now_ns();
+    f->tasks[f->posted % f->most] = *t;
+    f->posted++;
+    settle(f, &f->out, OUT);
+    settle(f, &f->in, IN);
+}
+
+uint64_t flow_done(const struct flow *f)
+{
+    return f->out.task < f->in.task ? f->out.task : f->in.task;
+}
+
+// Whether the next slice may leave: it is our own, or came in already.
+static bool may_leave(const struct flow *f)
+{
+    const struct cursor *out = &f->out, *in = &f->in;
+    if (out->task == f->posted || out->task >= in->task + WIRE_TASKS)
+        return false;
+    const struct task *t = task_of(f, out->task);
+    int from = out->message - plan_lag(t, f->transport->rank);
+    if (from < 0 || in->task > out->task)
+        return true;
+    if (in->task < out->task || in->message < from)
+        return false;
+    size_t n = slice_at(f, out, OUT).n;
+    return in->message > from || in->off >= out->off + n;
+}
+
+static bool may_land(const struct flow *f)
+{
+    return f->in.task < f->posted && f->in.task < f->out.task + WIRE_TASKS;
+}
+
+static void begin_out(struct flow *f)
+{
+    struct cursor *c = &f->out;
+    const struct task *t = task_of(f, c->task);
+    struct span s = slice_at(f, c, OUT);
+    bool first = !t->bcast && c->message == 0;
+    const void *from = wire_leave(f->wire, t, c->task, s, first);
+    c->busy = true;
+    c->done = 0;
+    c->begun_ns = now_ns();
+    c->payload = (char *)from; // only read from
+    c->head = (struct head){
+        .kind = HEAD_SLICE,
+        .task = (uint32_t)c->task,
+        .message = (uint32_t)c->message,
+        .bytes = (uint32_t)(s.n * dtype_bytes(wire_type(f->wire, t))),
+    };
+}
+
+static void note(struct cursor *c, enum head_kind kind, int rank)
+{
+    c->busy = true;
+    c->done = 0;
+    c->head = (struct head){.kind = kind, .message = (uint32_t)rank};
+}
+
+static void moved(struct flow *f)
+{
+    f->moved_ns = now_ns();
+    f->told = -1;
+}
+
+// Send some of the slice at hand. 1 if bytes moved, 0 if not, -1 if lost.
+static int push(struct flow *f)
+{
+    struct cursor *c = &f->out;
+    struct iovec v[2];
+    int n = 0;
+    size_t skip = c->done, all = sizeof c->head + c->head.bytes;
+    if (skip < sizeof c->head) {
+        v[n++] = (struct iovec){(char *)&c->head + skip, sizeof c->head - skip};
+        skip = sizeof c->head;
+    }
+    if (skip < all)
+        v[n++] =
+            (struct iovec){c->payload + (skip - sizeof c->head), all - skip};
+    ssize_t sent = f->transport->ops->send(f->transport, RIGHT, v, n);
+    if (sent < 0)
+        f->culprit = f->transport->peer[RIGHT];
+    if (sent <= 0)
+        return (int)sent;
+    if (c->head.kind == HEAD_SLICE)
+        moved(f);
+    c->done += (size_t)sent;
+    if (c->done < all)
+        return 1;
+    c->busy = false;
+    f->heads[OUT] += sizeof c->head;
+    f->bytes[OUT] += c->head.bytes;
+    if (c->head.kind == HEAD_SLICE) {
+        span_add(c->lane, SPAN_SEND, (int)c->task, c->begun_ns, now_ns());
+        c->off += slice_at(f, c, OUT).n;
+        settle(f, c, OUT);
+    }
+    return 1;
+}
+
+static int given_up(struct flow *f, const struct head *h, enum side by)
+{
+    f->culprit = (int)h->message;
+    return fail("ring: rank %d failed, says rank %d", f->culprit,
+                f->transport->peer[by]);
+}
+
+// A head has come in from the left: is it what the timetable says?
+static int check_head(struct flow *f)
+{
+    struct cursor *c = &f->in;
+    const struct head *h = &c->head;
+    int left = f->transport->peer[LEFT];
+    if (h->kind == HEAD_ABORT && h->message < (uint32_t)f->transport->world)
+        return given_up(f, h, LEFT);
+    if (h->kind == HEAD_STUCK && h->message < (uint32_t)f->transport->world) {
+        f->blame = (int)h->message;
+        c->busy = false;
+        return 0;
+    }
+    const struct task *t = task_of(f, c->task);
+    struct span s = slice_at(f, c, IN);
+    size_t bytes = s.n * dtype_bytes(wire_type(f->wire, t));
+    if (h->kind != HEAD_SLICE || h->task != (uint32_t)c->task ||
+        h->message != (uint32_t)c->message || h->bytes != bytes) {
+        f->culprit = left;
+        return fail("ring: rank %d sent task %u, message %u, %u bytes; task "
+                    "%u, message %d, %zu bytes were due",
+                    left, h->task, h->message, h->bytes, (uint32_t)c->task,
+                    c->message, bytes);
+    }
+    bool partial = !t->bcast && c->message < f->transport->world - 1;
+    c->payload = wire_land(f->wire, t, c->task, s, partial);
+    moved(f);
+    return 0;
+}
+
+static void landed(struct flow *f)
+{
+    struct cursor *c = &f->in;
+    const struct task *t = task_of(f, c->task);
+    struct span s = slice_at(f, c, IN);
+    int half = f->transport->world - 1; // of the messages: still partial sums
+    uint64_t came_ns = now_ns();
+    span_add(c->lane, SPAN_RECEIVE, (int)c->task, c->begun_ns, came_ns);
+    wire_landed(f->wire, t, c->task, s, !t->bcast && c->message < half,
+                !t->bcast && c->message >= half - 1);
+    span_add(c->lane, SPAN_ADD, (int)c->task, came_ns, now_ns());
+    f->bytes[IN] += c->head.bytes;
+    f->blame = -1;
+    c->busy = false;
+    c->off += s.n;
+    settle(f, c, IN);
+}
+
+// Receive some of a slice. 1 if bytes moved, 0 if not, -1 if lost.
+static int pull(struct flow *f)
+{
+    struct cursor *c = &f->in;
+    if (!c->busy)
+        c->done = 0;
+    c->busy = true;
+    bool head = c->done < sizeof c->head;
+    size_t at = head ? c->done : c->done - sizeof c->head;
+    char *to = head ? (char *)&c->head : c->payload;
+    size_t due = head ? sizeof c->head : c->head.bytes;
+    ssize_t got =
+        f->transport->ops->recv(f->transport, LEFT, to + at, due - at);
+    if (got < 0) {
+        f->culprit = f->transport->peer[LEFT];
+        return fail("%s, %zu of %zu bytes into message %d of task %llu",
+                    fail_message(), at, due, c->message,
+                    (unsigned long long)c->task);
+    }
+    if (got == 0)
+        return 0;
+    if (c->done == 0)
+        c->begun_ns = now_ns();
+    c->done += (size_t)got;
+    if (at + (size_t)got < due)
+        return 1;
+    if (!head) {
+        moved(f);
+        landed(f);
+        return 1;
+    }
+    f->heads[IN] += sizeof c->head;
+    return check_head(f) ? -1 : 1;
+}
+
+// What the right says: it only speaks when it gives up.
+static int hear_right(struct flow *f)
+{
+    struct transport *t = f->transport;
+    ssize_t got = t->ops->recv(t, RIGHT, (char *)&f->back + f->back_done,
+                               sizeof f->back - f->back_done);
+    if (got < 0) {
+        f->culprit = t->peer[RIGHT];
+        return -1;
+    }
+    f->back_done += (size_t)got;
+    if (f->back_done < sizeof f->back)
+        return 0;
+    if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
+        return given_up(f, &f->back, RIGHT);
+    f->culprit = t->peer[RIGHT];
+    return fail("ring: rank %d sent nonsense", f->culprit);
+}
+
+// One side is lost: what the right said before that explains it better.
+static int explain(struct flow *f)
+{
+    char why[256];
+    int culprit = f->culprit;
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (hear_right(f) && f->back_done == sizeof f->back)
+        return -1;
+    f->culprit = culprit;
+    return fail("%s", why);
+}
+
+int flow_advance(struct flow *f)
+{
+    for (int out = 1, in = 1; out || in;) {
+        out = in = 0;
+        if (!f->out.busy && may_leave(f))
+            begin_out(f);
+        if (f->out.busy)
+            out = push(f);
+        if (out >= 0 && may_land(f))
+            in = pull(f);
+        if (out < 0 || in < 0)
+            return explain(f);
+    }
+    return f->out.task < f->posted ? hear_right(f) : 0;
+}
+
+// Whom we wait for: the left, or whom the left waits for; or the right.
+static int waiting_for(const struct flow *f)
+{
+    if (!may_land(f))
+        return f->transport->peer[RIGHT];
+    bool other = f->blame >= 0 && f->blame != f->transport->rank;
+    return other ? f->blame : f->transport->peer[LEFT];
+}
+
+int flow_wait(struct flow *f)
+{
+    struct transport *t = f->transport;
+    if (flow_done(f) == f->posted)
+        return t->ops->wait(t, 0, -1);
+    uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
+    uint64_t idle = now_ns() - f->moved_ns;
+    int whom = waiting_for(f);
+    if (idle >= limit) {
+        f->culprit = whom;
+        return fail("ring: nothing from rank %d for %g s, in task %llu; try: "
+                    "look at its log, or a longer timeout=",
+                    whom, f->timeout_s, (unsigned long long)flow_done(f));
+    }
+    // Half-way to the deadline we tell the right, lest it blames us.
+    if (idle >= limit / 2 && !f->out.busy && f->told != whom) {
+        note(&f->out, HEAD_STUCK, whom);
+        f->told = whom;
+        if (push(f) < 0)
+            return -1;
+    }
+    unsigned wants = may_land(f) ? WANT_RECV_LEFT : 0;
+    if (f->out.task < f->posted)
+        wants |= WANT_RECV_RIGHT;
+    if (f->out.busy)
+        wants |= WANT_SEND_RIGHT;
+    uint64_t next = idle < limit / 2 ? limit / 2 : limit;
+    return t->ops->wait(t, wants, (int)((next - idle) / 1000000) + 1);
+}
+
+void flow_abort(struct flow *f)
+{
+    struct transport *t = f->transport;
+    int culprit = f->culprit < 0 ? t->rank : f->culprit;
+    struct head h = {.kind = HEAD_ABORT, .message = (uint32_t)culprit};
+    struct iovec v = {&h, sizeof h};
+    // Best effort from here on: there is nobody left to report to.
+    if (culprit != t->peer[LEFT])
+        (void)t->ops->send(t, LEFT, &v, 1);
+    if (culprit == t->peer[RIGHT])
+        return;
+    // A slice that has begun must end first; the right is likely reading it.
+    for (int i = 0; f->out.busy && i < 50; i++)
+        if (push(f) < 0 || t->ops->wait(t, WANT_SEND_RIGHT, 10))
+            return;
+    if (!f->out.busy)
+        (void)t->ops->send(t, RIGHT, &v, 1);
+}

@@ -1,0 +1,93 @@
+// flow.h - vectors on their way round the ring, piece by piece.
+//
+// Tasks are worked through in order by two cursors, one for what goes out and
+// one for what comes in. Each message is cut into slices; a slice may leave as
+// soon as the one that it is made of has come in, so all links are busy at once
+// and adding overlaps receiving:
+//
+//     in     [a0][a1][a2][b0]..        a message is a, b, ..
+//     add        +a0  +a1  +a2
+//     out    [z0][a0'][a1'][a2']..
+//
+// Every slice has a head of 16 bytes that says what it is. Between slices a
+// worker that is stuck says so to its right, and on failure tells both sides
+// whose fault it was, so that all workers name the same rank.
+
+#ifndef HOROVOD_RING_FLOW_H
+#define HOROVOD_RING_FLOW_H
+
+#include "horovod_ring/plan.h"
+#include "horovod_ring/transport.h"
+#include "horovod_ring/wire.h"
+
+struct span_lane;
+
+struct head {
+    uint32_t kind; // enum head_kind in flow.c
+    uint32_t task;
+    uint32_t message; // or the rank that is to blame
+    uint32_t bytes;   // of payload that follow
+};
+
+struct cursor {
+    uint64_t task;
+    int message;
+    size_t off; // elements of the message's span: where the slice begins
+    // The slice being moved:
+    bool busy;
+    struct head head;
+    size_t done; // bytes of head and payload
+    char *payload;
+    uint64_t begun_ns;
+    struct span_lane *lane; // where slices are recorded; may be NULL
+};
+
+struct flow {
+    struct transport *transport;
+    struct wire *wire;
+    size_t slice_bytes;
+    double timeout_s;
+
+    struct task *tasks; // task k at k % most
+    size_t most;
+    uint64_t posted; // tasks so far
+
+    struct cursor out, in;
+    struct head back; // what comes from the right
+    size_t back_done;
+
+    uint64_t moved_ns; // when bytes last moved, or work arrived
+    int blame, told;   // who our left waits for; whom we named; -1: nobody
+    int culprit;       // after a failure: whose fault, or -1
+    uint64_t bytes[2], heads[2]; // payload and heads by enum direction
+};
+
+// What a flow is made of: all borrowed.
+struct flow_config {
+    struct transport *transport;
+    struct wire *wire;
+    struct task *tasks; // `most` places
+    size_t most, slice_bytes;
+    double timeout_s;
+    struct span_lane *in, *out; // NULL: nothing is recorded
+};
+
+void flow_open(struct flow *f, const struct flow_config *config);
+
+// One more task; fewer than `most` may be under way.
+void flow_post(struct flow *f, const struct task *t);
+
+// How many tasks are complete on this worker.
+uint64_t flow_done(const struct flow *f);
+
+// Move all that can be moved now. 0, or -1 after fail().
+int flow_advance(struct flow *f);
+
+// Sleep until more can be moved, or the transport is woken. 0, or -1 after
+// fail() when nothing has moved for too long.
+int flow_wait(struct flow *f);
+
+// After a failure: tell both neighbours.
+void flow_abort(struct flow *f);
+
+#endif

@@ -1,0 +1,180 @@
+// socket.c - sockets with deadlines, set up for bulk data.
+//
+// Three settings matter, each measured: no delay (Nagle would hold a message's
+// tail back), buffers of 1 MiB (smaller ones cost a third on loopback), and
+// the cubic congestion control, since BBR, a common default, halves loopback
+// and virtual links and flips between states.
+
+#include "horovod_ring/tcp.h"
+
+#include "base/base.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SOCKET_BUFFER = 1 << 20 };
+
+// "10.0.0.0/24" as address and mask; false if the text is something else.
+static bool parse_subnet(const char *text, uint32_t *net, uint32_t *mask)
+{
+    char dotted[32];
+    unsigned bits;
+    struct in_addr a;
+    char tail;
+    if (sscanf(text, "%31[0-9.]/%u%c", dotted, &bits, &tail) != 2 ||
+        bits > 32 || inet_pton(AF_INET, dotted, &a) != 1)
+        return false;
+    *mask = bits ? ~0u << (32 - bits) : 0;
+    *net = ntohl(a.s_addr) & *mask;
+    return true;
+}
+
+int tcp_address(struct sockaddr_in *out, const char *iface)
+{
+    struct ifaddrs *all;
+    uint32_t net = INADDR_LOOPBACK, mask = ~0u;
+    bool subnet = !*iface || parse_subnet(iface, &net, &mask);
+    *out = (struct sockaddr_in){.sin_family = AF_INET};
+    if (!*iface) {
+        out->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        return 0;
+    }
+    if (getifaddrs(&all))
+        return fail("ring: getifaddrs: %s", strerror(errno));
+    char names[200] = "";
+    bool found = false;
+    for (struct ifaddrs *i = all; i && !found; i = i->ifa_next) {
+        if (!i->ifa_addr || i->ifa_addr->sa_family != AF_INET)
+            continue;
+        struct sockaddr_in a;
+        memcpy(&a, i->ifa_addr, sizeof a);
+        found = subnet ? (ntohl(a.sin_addr.s_addr) & mask) == net
+                       : !strcmp(i->ifa_name, iface);
+        if (found)
+            out->sin_addr = a.sin_addr;
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, " %s", i->ifa_name);
+    }
+    freeifaddrs(all);
+    if (found)
+        return 0;
+    return fail("ring: iface=%s: no such interface with an IPv4 address; try "
+                "one of:%s",
+                iface, names);
+}
+
+int tcp_listen(const struct sockaddr_in *address)
+{
+    char text[INET_ADDRSTRLEN];
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail("ring: socket: %s", strerror(errno));
+    if (!bind(fd, (const struct sockaddr *)address, sizeof *address) &&
+        !listen(fd, 16))
+        return fd;
+    int error = errno;
+    close(fd);
+    inet_ntop(AF_INET, &address->sin_addr, text, sizeof text);
+    return fail("ring: listen on %s: %s", text, strerror(error));
+}
+
+static int set_up(int fd)
+{
+    int one = 1, bytes = SOCKET_BUFFER;
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) ||
+        setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes))
+        return fail("ring: setsockopt: %s", strerror(errno));
+    // A kernel without cubic keeps what it has: slower perhaps, not wrong.
+    (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
+    return 0;
+}
+
+// 0 when `events` came within the deadline.
+static int wait_for(int fd, short events, uint64_t deadline)
+{
+    for (;;) {
+        uint64_t now = now_ns();
+        if (now >= deadline)
+            return fail("nothing within the deadline");
+        struct pollfd p = {.fd = fd, .events = events};
+        uint64_t ms = (deadline - now) / 1000000 + 1;
+        int n = poll(&p, 1, ms > 1000 ? 1000 : (int)ms);
+        if (n > 0)
+            return 0;
+        if (n < 0 && errno != EINTR)
+            return fail("poll: %s", strerror(errno));
+    }
+}
+
+int tcp_connect(const struct sockaddr_in *to, uint64_t deadline)
+{
+    char text[INET_ADDRSTRLEN];
+    inet_ntop(AF_INET, &to->sin_addr, text, sizeof text);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail("socket: %s", strerror(errno));
+    if (set_up(fd))
+        goto close_fd;
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (connect(fd, (const struct sockaddr *)to, sizeof *to)) {
+        if (errno != EINPROGRESS)
+            error = errno;
+        else if (wait_for(fd, POLLOUT, deadline))
+            goto close_fd;
+        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+            error = errno;
+    }
+    if (!error)
+        return fd;
+    fail("connect to %s:%d: %s; try: iface=", text, ntohs(to->sin_port),
+         strerror(error));
+close_fd:
+    close(fd);
+    return -1;
+}
+
+int tcp_accept(int listener, uint64_t deadline)
+{
+    for (;;) {
+        if (wait_for(listener, POLLIN, deadline))
+            return -1;
+        int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED))
+            continue;
+        if (fd < 0)
+            return fail("accept: %s", strerror(errno));
+        if (!set_up(fd))
+            return fd;
+        close(fd);
+        return -1;
+    }
+}
+
+int tcp_read(int fd, void *p, size_t bytes, uint64_t deadline)
+{
+    char *at = p;
+    while (bytes > 0) {
+        if (wait_for(fd, POLLIN, deadline))
+            return -1;
+        ssize_t got = recv(fd, at, bytes, MSG_DONTWAIT);
+        if (got == 0)
+            return fail("closed");
+        if (got < 0 && errno != EAGAIN && errno != EINTR)
+            return fail("recv: %s", strerror(errno));
+        if (got > 0) {
+            at += got;
+            bytes -= (size_t)got;
+        }
+    }
+    return 0;
+}

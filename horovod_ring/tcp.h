@@ -1,0 +1,23 @@
+// tcp.h - sockets with deadlines: what the ring's TCP transport is made of.
+
+#ifndef HOROVOD_RING_TCP_H
+#define HOROVOD_RING_TCP_H
+
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// Our own address for iface=TEXT: "" is loopback, else an interface's name or
+// a subnet ("10.0.0.0/24") that one of ours is in. Port 0.
+int tcp_address(struct sockaddr_in *out, const char *iface);
+
+// A socket, or -1 after fail(). Those that connect or were accepted do not
+// block, and are set up for bulk data; `deadline` as of now_ns().
+int tcp_listen(const struct sockaddr_in *address);
+int tcp_connect(const struct sockaddr_in *to, uint64_t deadline);
+int tcp_accept(int listener, uint64_t deadline);
+
+// Exactly `bytes`; 0, or -1 after fail().
+int tcp_read(int fd, void *p, size_t bytes, uint64_t deadline);
+
+#endif

@@ -1,0 +1,58 @@
+// transport.h - how bytes reach the two neighbours of a ring.
+//
+//     left  --> this worker -->  right        gradients flow to the right
+//     left  <-- this worker <--  right        only word of a failure goes back
+//
+// A transport is two streams of bytes to each side, none of which blocks. TCP
+// is one; shared memory and MPI point-to-point fit the same table. Whoever
+// calls cuts its data into pieces at the same places on both ends, and repeats
+// a call with the rest of a piece until all of it has moved.
+
+#ifndef HOROVOD_RING_TRANSPORT_H
+#define HOROVOD_RING_TRANSPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct cluster;
+struct opts;
+
+enum side { LEFT, RIGHT };
+
+enum { WANT_RECV_LEFT = 1, WANT_RECV_RIGHT = 2, WANT_SEND_RIGHT = 4 };
+
+struct transport {
+    const struct transport_ops *ops;
+    int rank, world;
+    int peer[2]; // the ranks on the LEFT and the RIGHT
+    void *state;
+};
+
+struct transport_ops {
+    const char *name;
+    const char *help;
+    size_t state_size;
+    // Meet both neighbours, within the cluster's deadline.
+    int (*open)(struct transport *t, struct cluster *c, struct opts *opts);
+    // Move what can be moved now. How many bytes; 0 if none; -1 after fail(),
+    // that side is lost then.
+    ssize_t (*send)(struct transport *t, enum side to, const struct iovec *v,
+                    int n);
+    ssize_t (*recv)(struct transport *t, enum side from, void *p, size_t bytes);
+    // Sleep until one of `wants` can be served, wake() was called, or the time
+    // is over (-1: no limit).
+    int (*wait)(struct transport *t, unsigned wants, int timeout_ms);
+    void (*wake)(struct transport *t);  // from any thread
+    void (*close)(struct transport *t); // must accept zeroed state
+};
+
+extern const struct transport_ops transport_tcp;
+
+// 0, or -1 after fail(). World 2 or more.
+int transport_open(struct transport **t, const struct transport_ops *ops,
+                   struct cluster *c, struct opts *opts);
+void transport_close(struct transport **t);
+
+#endif

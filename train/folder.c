@@ -1,0 +1,160 @@
+// folder.c - folders and small files that survive a crash.
+
+#include "train/folder.h"
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PATH = 2048, LARGEST = 16 << 20 };
+
+static int sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return fail("%s: %s", path, strerror(errno));
+    int rc = fsync(fd) ? fail("%s: %s", path, strerror(errno)) : 0;
+    close(fd);
+    return rc;
+}
+
+int folder_remove(const char *path)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    return rmdir(path) ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
+int folder_make(const char *path)
+{
+    if (folder_remove(path))
+        return -1;
+    return mkdir(path, 0777) ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
+int folder_replace(const char *next, const char *path)
+{
+    char parent[PATH];
+    if (sync_folder(next) || text_into(parent, sizeof parent, "%s", path))
+        return -1;
+    char *slash = strrchr(parent, '/');
+    CHECK(slash);
+    *slash = '\0';
+    if (!access(path, F_OK)) { // swap, so that one of the two always stands
+        if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
+            return fail("%s: %s", path, strerror(errno));
+        return sync_folder(parent) || folder_remove(next) ? -1 : 0;
+    }
+    if (rename(next, path))
+        return fail("%s: %s", path, strerror(errno));
+    return sync_folder(parent);
+}
+
+int folder_write(const char *folder, const char *name, const char *text)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/%s", folder, name))
+        return -1;
+    return file_replace_text(path, text);
+}
+
+char *folder_read(const char *folder, const char *name)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/%s", folder, name))
+        return NULL;
+    FILE *f = fopen(path, "re");
+    struct stat st;
+    char *text = NULL;
+    if (!f || fstat(fileno(f), &st)) {
+        fail("%s: %s", path, strerror(errno));
+    } else if (st.st_size > LARGEST) {
+        fail("%s: %lld bytes are more than %d", path, (long long)st.st_size,
+             LARGEST);
+    } else if (!(text = calloc((size_t)st.st_size + 1, 1))) {
+        fail("memory: no %lld bytes left for %s", (long long)st.st_size, path);
+    } else if (fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size) {
+        fail("%s: ends early", path);
+        free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+// The N of "checkpoint-N", or -1.
+static int checkpoint_number(const char *name)
+{
+    int n = -1, used = 0;
+    if (sscanf(name, "checkpoint-%9d%n", &n, &used) != 1 || name[used] || n < 0)
+        return -1;
+    return n;
+}
+
+int folder_newest(const char *out)
+{
+    DIR *d = opendir(out);
+    int newest = -1;
+    if (!d)
+        return -1;
+    for (struct dirent *e; (e = readdir(d));) {
+        int n = checkpoint_number(e->d_name);
+        newest = n > newest ? n : newest;
+    }
+    closedir(d);
+    return newest;
+}
+
+// A checkpoint loses its name before its files.
+static int remove_checkpoint(const char *out, int n)
+{
+    char path[PATH], old[PATH];
+    if (text_into(path, sizeof path, "%s/checkpoint-%d", out, n) ||
+        text_into(old, sizeof old, "%s/.old-%d", out, n) || folder_remove(old))
+        return -1;
+    if (rename(path, old))
+        return fail("%s: %s", path, strerror(errno));
+    return folder_remove(old);
+}
+
+static int descending(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (y > x) - (y < x);
+}
+
+int folder_prune(const char *out, int keep)
+{
+    enum { MOST = 4096 };
+    int numbers[MOST], count = 0, rc = 0;
+    DIR *d = opendir(out);
+    if (!d)
+        return fail("%s: %s", out, strerror(errno));
+    for (struct dirent *e; !rc && (e = readdir(d));) {
+        int n = checkpoint_number(e->d_name);
+        if (n >= 0 && count < MOST)
+            numbers[count++] = n;
+        char path[PATH];
+        if (!strncmp(e->d_name, ".next-", 6) || !strncmp(e->d_name, ".old-", 5))
+            rc = text_into(path, sizeof path, "%s/%s", out, e->d_name) ||
+                 folder_remove(path);
+    }
+    closedir(d);
+    qsort(numbers, (size_t)count, sizeof *numbers, descending);
+    for (int i = keep; keep && !rc && i < count; i++)
+        rc = remove_checkpoint(out, numbers[i]);
+    return rc ? -1 : 0;
+}

@@ -1,0 +1,186 @@
+// observe.c - telemetry's pieces, put together for one worker.
+
+#include "train/observe.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "telemetry/align.h"
+#include "telemetry/parts.h"
+#include "telemetry/sampler.h"
+#include "telemetry/span.h"
+#include "telemetry/steps.h"
+#include "telemetry/tfevents.h"
+#include "telemetry/times.h"
+#include "telemetry/trace.h"
+#include "train/trainer.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { RECORDS = 1 << 15, ROUNDS = 9, PATH = CONFIG_PATH + 64 };
+
+int observe_open(struct trainer *t)
+{
+    struct observe *o = &t->observe;
+    if (!*t->run.out || t->run.trace == TRACE_OFF)
+        return 0;
+    if (spans_open(&o->spans, RECORDS))
+        return -1;
+    o->lane = spans_compute(o->spans);
+    return 0;
+}
+
+// What each worker says to find how far the clocks are apart.
+struct meeting {
+    char boot[40]; // of the host; its processes share a clock
+    uint64_t zero_ns;
+    struct align_round rounds[ROUNDS];
+};
+
+static void read_boot(char boot[40])
+{
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (f && fscanf(f, "%39s", boot) != 1)
+        boot[0] = '\0';
+    if (f)
+        fclose(f);
+}
+
+static int find_zero(struct trainer *t)
+{
+    struct observe *o = &t->observe;
+    struct meeting mine = {.zero_ns = now_ns()};
+    struct meeting *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    int rc = all ? 0 : -1;
+    read_boot(mine.boot);
+    for (int i = 0; !rc && i < ROUNDS; i++) {
+        mine.rounds[i].entered_ns = now_ns();
+        rc = cluster_barrier(t->cluster);
+        mine.rounds[i].left_ns = now_ns();
+    }
+    if (!rc)
+        rc = cluster_allgather(t->cluster, &mine, all, sizeof mine);
+    struct align a = {0};
+    if (!rc && strcmp(mine.boot, all[0].boot))
+        rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
+    if (!rc) {
+        o->zero_ns = all[0].zero_ns + (uint64_t)a.offset_ns;
+        o->clock_error_ns = a.error_ns;
+        if (a.error_ns)
+            log_line("clock: %lld us ahead of worker 0's, to within %lld us",
+                     (long long)a.offset_ns / 1000,
+                     (long long)a.error_ns / 1000);
+    }
+    mem_free(all);
+    return rc;
+}
+
+static int start_sampler(struct trainer *t)
+{
+    char path[PATH], who[16];
+    snprintf(who, sizeof who, "%d", t->cluster->rank);
+    if (text_into(path, sizeof path, "%s/util.%s.csv", t->run.out, who))
+        return -1;
+    struct sampler_config config = {
+        .path = path,
+        .who = who,
+        .spans = t->observe.spans,
+        .cores = t->run.threads,
+        .per_s = t->run.samples,
+        .zero_ns = t->observe.zero_ns,
+        .gpu = strcmp(t->run.device, "cuda") ? -1 : t->cluster->rank,
+    };
+    return sampler_open(&t->observe.sampler, &config);
+}
+
+int observe_begin(struct trainer *t)
+{
+    if (find_zero(t) || (t->run.samples > 0 && start_sampler(t)))
+        return -1;
+    if (t->run.tensorboard && t->cluster->rank == 0)
+        return tfevents_open(&t->observe.events, t->run.out);
+    return 0;
+}
+
+int observe_step(struct trainer *t, const struct step_row *row)
+{
+    struct tfevents *e = t->observe.events;
+    span_count(t->observe.lane, COUNTER_LOSS, row->loss);
+    if (row->lag)
+        span_count(t->observe.lane, COUNTER_LAG, row->lag);
+    if (!e)
+        return 0;
+    double seconds = (double)row->step_us * 1e-6;
+    double tokens = (double)row->tokens / row->step;
+    if (tfevents_scalar(e, "loss/train", row->step, row->loss) ||
+        tfevents_scalar(e, "lr", row->step, row->lr) ||
+        tfevents_scalar(e, "grad_norm", row->step, row->grad_norm) ||
+        tfevents_scalar(e, "tokens_per_s", row->step, tokens / seconds))
+        return -1;
+    return isnan(row->val_loss)
+               ? 0
+               : tfevents_scalar(e, "loss/val", row->step, row->val_loss);
+}
+
+static int write_traces(struct trainer *t)
+{
+    char path[PATH], folder[PATH], name[96];
+    int rank = t->cluster->rank;
+    struct trace_head head = {.pid = rank,
+                              .name = name,
+                              .zero_ns = t->observe.zero_ns};
+    snprintf(name, sizeof name, "rank %d (%s)", rank, t->name);
+    if (text_into(path, sizeof path, "%s/trace.%d.json", t->run.out, rank) ||
+        trace_write(t->observe.spans, path, &head))
+        return -1;
+    if (t->run.trace != TRACE_HTA)
+        return 0;
+    if (text_into(folder, sizeof folder, "%s/hta", t->run.out) ||
+        text_into(path, sizeof path, "%s/hta/rank-%d.json", t->run.out, rank))
+        return -1;
+    if (mkdir(folder, 0777) && errno != EEXIST)
+        return fail("%s: %s", folder, strerror(errno));
+    return trace_write_hta(t->observe.spans, path, &head);
+}
+
+static int write_times(struct trainer *t)
+{
+    struct times times;
+    char who[16];
+    snprintf(who, sizeof who, "%d", t->cluster->rank);
+    return times_of(t->observe.spans, &times) ||
+                   times_write(&times, t->run.out, who)
+               ? -1
+               : 0;
+}
+
+int observe_end(struct trainer *t)
+{
+    struct observe *o = &t->observe;
+    int rc = sampler_close(&o->sampler) | tfevents_close(&o->events);
+    if (!rc && o->spans)
+        rc = write_traces(t) || write_times(t);
+    spans_close(&o->spans);
+    o->lane = NULL;
+    return rc ? -1 : 0;
+}
+
+int observe_merge(const char *out)
+{
+    return trace_merge(out, false) || parts_merge_csv(out, "util", false) ||
+                   parts_merge_csv(out, "breakdown", false)
+               ? -1
+               : 0;
+}
+
+void observe_close(struct trainer *t)
+{
+    struct observe *o = &t->observe;
+    if (o->spans && o->zero_ns && write_traces(t))
+        log_line("%s", fail_message());
+    sampler_close(&o->sampler);
+    tfevents_close(&o->events);
+    spans_close(&o->spans);
+}

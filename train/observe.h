@@ -1,0 +1,42 @@
+// observe.h - what is recorded while a worker trains, beside its rows: spans,
+// samples of utilisation, TensorBoard's events, on a clock that all share.
+
+#ifndef TRAIN_OBSERVE_H
+#define TRAIN_OBSERVE_H
+
+#include <stdint.h>
+
+struct sampler;
+struct span_lane;
+struct spans;
+struct step_row;
+struct tfevents;
+struct trainer;
+
+struct observe {
+    struct spans *spans;    // NULL: trace=off, or no out=
+    struct span_lane *lane; // of the loop's thread; NULL likewise
+    struct sampler *sampler;
+    struct tfevents *events;
+    uint64_t zero_ns; // of this clock: when worker 0 began to train; 0: before
+    int64_t clock_error_ns; // of zero_ns, at most
+};
+
+// Allocate; before the backend is opened, which records into the same spans.
+int observe_open(struct trainer *t);
+
+// Find the common zero, start sampling. Every worker calls it, OUT exists.
+int observe_begin(struct trainer *t);
+
+int observe_step(struct trainer *t, const struct step_row *row);
+
+// Write this rank's trace, samples and times.
+int observe_end(struct trainer *t);
+
+// Join what the ranks have written in OUT. Again is harmless.
+int observe_merge(const char *out);
+
+// Frees everything; a run that failed leaves its trace.
+void observe_close(struct trainer *t);
+
+#endif

@@ -1,0 +1,79 @@
+// place.c - where this worker's vectors live.
+
+#include "train/place.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST_NAME = 64 };
+
+// How many workers of a lower rank are on this host: worker 0 takes its first
+// GPU, and so on round.
+static int rank_on_host(const struct trainer *t, int *out)
+{
+    char name[HOST_NAME] = "";
+    int world = t->cluster->world, count = 0;
+    if (world == 1) {
+        *out = 0;
+        return 0;
+    }
+    char(*names)[HOST_NAME] = mem_alloc((size_t)world, sizeof *names);
+    if (!names)
+        return -1;
+    gethostname(name, sizeof name - 1);
+    int rc = cluster_allgather(t->cluster, name, names, sizeof name);
+    for (int r = 0; !rc && r < t->cluster->rank; r++)
+        count += !memcmp(names[r], name, sizeof name);
+    mem_free(names);
+    *out = count;
+    return rc;
+}
+
+int place_open(struct trainer *t)
+{
+    int nth = 0;
+    if (strcmp(t->run.device, "cpu") && rank_on_host(t, &nth))
+        return -1;
+    return device_open_nth(&t->dev, t->run.device, nth);
+}
+
+int place_vectors(struct trainer *t)
+{
+    size_t n = model_nparams(&t->config);
+    t->params = device_alloc(t->dev, n, sizeof(float));
+    t->grads = device_alloc_shared(t->dev, n, sizeof(float));
+    t->host = device_is_host(t->dev) ? t->params : mem_alloc(n, sizeof(float));
+    return t->params && t->grads && t->host ? 0 : -1;
+}
+
+void place_close(struct trainer *t)
+{
+    if (!t->dev)
+        return;
+    if (t->host != t->params)
+        mem_free(t->host);
+    device_free(t->dev, t->params);
+    device_free(t->dev, t->grads);
+    device_close(&t->dev);
+}
+
+const float *place_read(const struct trainer *t, const float *vector)
+{
+    size_t n = model_nparams(&t->config);
+    if (device_is_host(t->dev))
+        return vector;
+    return device_copy(t->dev, t->host, vector, n * sizeof *vector) ? NULL
+                                                                    : t->host;
+}
+
+int place_write_params(struct trainer *t)
+{
+    size_t n = model_nparams(&t->config);
+    if (t->host == t->params)
+        return 0;
+    return device_copy(t->dev, t->params, t->host, n * sizeof(float));
+}

@@ -1,0 +1,73 @@
+// progress.c - how the run goes, for a person or for the launcher.
+
+#include "train/progress.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "telemetry/steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const uint64_t say_every_ns = 200000000;
+
+void progress_begin(struct progress *p, const struct trainer *t)
+{
+    char need[32];
+    *p = (struct progress){
+        .supervised = getenv("LOCKSTEP_PROGRESS") != NULL,
+        .began = now_ns(),
+        .first_step = t->step,
+    };
+    if (t->cluster->rank == 0)
+        log_line("%s, %d worker%s, %d thread%s each; %zu parameters; predicted "
+                 "peak memory %s a worker",
+                 t->name, t->cluster->world, t->cluster->world > 1 ? "s" : "",
+                 t->run.threads, t->run.threads > 1 ? "s" : "",
+                 model_nparams(&t->config), mem_text(need, t->memory));
+}
+
+// Prediction and fact, once, when the last step is done.
+static void say_memory(const struct trainer *t)
+{
+    char peak[32], predicted[32];
+    if (t->cluster->rank == 0)
+        log_line("peak memory %s, predicted %s", mem_text(peak, mem_peak()),
+                 mem_text(predicted, t->memory));
+}
+
+static void say_line(const struct trainer *t, const struct step_row *row,
+                     double tokens, double left)
+{
+    char val[32] = "";
+    if (!isnan(row->val_loss))
+        snprintf(val, sizeof val, "  val %.4f", row->val_loss);
+    printf("step %d/%d  loss %.4f%s  %.0f tokens/s  %.0f s left\n", row->step,
+           t->run.steps, row->loss, val, tokens, left);
+    fflush(stdout);
+}
+
+void progress_step(struct progress *p, const struct trainer *t,
+                   const struct step_row *row)
+{
+    uint64_t now = now_ns();
+    bool last = row->step == t->run.steps;
+    bool due = t->run.log && (row->step % t->run.log == 0 || last);
+    double seconds = (double)(now - p->began) * 1e-9;
+    double rate = (row->step - p->first_step) / seconds; // steps/s
+    double tokens = rate * (double)row->tokens / row->step;
+    double left = (t->run.steps - row->step) / rate;
+    if (!p->supervised) {
+        if (t->cluster->rank == 0 && (due || !isnan(row->val_loss)))
+            say_line(t, row, tokens, left);
+    } else if (now - p->said >= say_every_ns || last || !isnan(row->val_loss)) {
+        p->said = now;
+        printf("@progress rank=%d step=%d steps=%d loss=%.6f val_loss=%.6f "
+               "tokens_per_s=%.0f eta_s=%.0f memory_bytes=%zu\n",
+               t->cluster->rank, row->step, t->run.steps, row->loss,
+               row->val_loss, tokens, left, mem_peak());
+        fflush(stdout);
+    }
+    if (last)
+        say_memory(t);
+}

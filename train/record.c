@@ -1,0 +1,178 @@
+// record.c - run.json, steps.csv and summary.json around the loop.
+
+#include "train/record.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "cluster/cluster.h"
+#include "data/data.h"
+#include "telemetry/manifest.h"
+#include "telemetry/steps.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { PATH = CONFIG_PATH + 64 };
+
+static int make_out(const char *out)
+{
+    if (file_make_folder(out) < 0)
+        return fail("out=%s: cannot be made: %s", out, fail_message());
+    if (access(out, W_OK | X_OK))
+        return fail("out=%s: %s", out, strerror(errno));
+    return 0;
+}
+
+static int refuse_other_run(const struct trainer *t)
+{
+    char path[PATH];
+    if (*t->run.resume || t->cluster->rank)
+        return 0;
+    if (text_into(path, sizeof path, "%s/run.json", t->run.out))
+        return -1;
+    if (!access(path, F_OK))
+        return fail("out=%s: holds another run; try: resume=auto to go on with "
+                    "it, or another out=",
+                    t->run.out);
+    return 0;
+}
+
+static void add_setting(void *ctx, const char *key, const char *value,
+                        bool is_number, bool shared)
+{
+    struct manifest *m = ctx;
+    (void)shared;
+    if (is_number)
+        manifest_number(m, key, strtod(value, NULL));
+    else
+        manifest_text(m, key, value);
+}
+
+static void add_command(struct manifest *m, int argc, char *const *argv)
+{
+    char line[4096] = "";
+    size_t at = 0;
+    for (int i = 0; i < argc && at < sizeof line; i++)
+        at += (size_t)snprintf(line + at, sizeof line - at, "%s%s",
+                               i ? " " : "", argv[i]);
+    manifest_text(m, "command", line);
+}
+
+static void add_data(struct manifest *m, const struct trainer *t)
+{
+    struct data_info info;
+    char hash[32];
+    data_info(t->data, &info);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    manifest_begin(m, "data");
+    manifest_text(m, "source", info.source);
+    manifest_text(m, "hash_xxh3", hash);
+    manifest_number(m, "train_tokens", (double)info.train_tokens);
+    manifest_number(m, "val_tokens", (double)info.val_tokens);
+    manifest_number(m, "steps_per_epoch", (double)info.steps_per_epoch);
+    manifest_end(m);
+}
+
+static void add_model(struct manifest *m, const struct trainer *t)
+{
+    const struct model_config *c = &t->config;
+    manifest_begin(m, "model");
+    manifest_number(m, "layers", c->layers);
+    manifest_number(m, "heads", c->heads);
+    manifest_number(m, "channels", c->channels);
+    manifest_number(m, "context", c->context);
+    manifest_number(m, "vocab_size", c->vocab);
+    manifest_number(m, "parameters", (double)model_nparams(c));
+    manifest_number(m, "buckets", t->sync->job.nbuckets);
+    manifest_number(m, "predicted_memory_bytes", (double)t->memory);
+    manifest_end(m);
+}
+
+static int write_run(const struct trainer *t, int argc, char *const *argv)
+{
+    char path[PATH], when[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    struct manifest *m = manifest_open();
+    if (!m || text_into(path, sizeof path, "%s/run.json", t->run.out))
+        return -1;
+    strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
+    manifest_text(m, "program", "lockstep " LOCKSTEP_VERSION);
+    manifest_text(m, "revision", LOCKSTEP_REVISION);
+    manifest_text(m, "started", when);
+    add_command(m, argc, argv);
+    manifest_text(m, "backend", t->name);
+    manifest_number(m, "world", t->cluster->world);
+    manifest_number(m, "threads", t->run.threads);
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    manifest_bool(m, "oversubscribed",
+                  !*t->run.hosts && t->cluster->world * t->run.threads > cores);
+    manifest_number(m, "resumed_from_step", t->step);
+    add_model(m, t);
+    add_data(m, t);
+    manifest_begin(m, "settings");
+    config_each(&t->run, add_setting, m);
+    manifest_end(m);
+    manifest_machine(m);
+    return manifest_close(&m, path);
+}
+
+int record_begin(struct trainer *t, int argc, char *const *argv)
+{
+    if (!*t->run.out)
+        return 0;
+    if (make_out(t->run.out) || refuse_other_run(t) ||
+        steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
+                   t->cluster->world, t->step, &t->time_before) ||
+        observe_begin(t))
+        return -1;
+    return t->cluster->rank ? 0 : write_run(t, argc, argv);
+}
+
+static int write_summary(const struct trainer *t)
+{
+    char path[PATH];
+    struct steps_summary s;
+    if (steps_summarise(t->run.out, &s) ||
+        text_into(path, sizeof path, "%s/summary.json", t->run.out))
+        return -1;
+    struct manifest *m = manifest_open();
+    if (!m)
+        return -1;
+    manifest_text(m, "backend", t->name);
+    manifest_number(m, "world", t->cluster->world);
+    manifest_number(m, "steps", s.steps);
+    manifest_number(m, "steps_skipped", s.skipped);
+    manifest_number(m, "gradients_dropped", s.dropped);
+    manifest_number(m, "final_train_loss", s.final_loss);
+    manifest_number(m, "best_train_loss", s.best_loss);
+    manifest_number(m, "final_val_loss", s.final_val_loss);
+    manifest_number(m, "best_val_loss", s.best_val_loss);
+    manifest_number(m, "best_val_step", s.best_val_step);
+    manifest_number(m, "tokens", (double)s.tokens);
+    manifest_number(m, "seconds", s.seconds);
+    manifest_number(m, "tokens_per_s", s.tokens_per_s);
+    manifest_number(m, "median_step_s", s.median_step_s);
+    manifest_number(m, "bytes_tx", (double)s.bytes_out);
+    manifest_number(m, "bytes_rx", (double)s.bytes_in);
+    manifest_number(m, "peak_memory_bytes", (double)mem_peak());
+    manifest_number(m, "predicted_memory_bytes", (double)t->memory);
+    return manifest_close(&m, path);
+}
+
+int record_end(struct trainer *t)
+{
+    if (!*t->run.out)
+        return cluster_barrier(t->cluster);
+    if (steps_close(&t->rows) || observe_end(t) || cluster_barrier(t->cluster))
+        return -1;
+    if (t->cluster->rank)
+        return 0;
+    return steps_merge(t->run.out, t->cluster->world) ||
+                   observe_merge(t->run.out) || write_summary(t)
+               ? -1
+               : 0;
+}

@@ -1,0 +1,356 @@
+// setup.c - from settings to a worker that can take its first step.
+//
+// Everything that can be wrong with the settings, the data or the machine is
+// found here, before a file is written or a gradient computed.
+
+#include "train/trainer.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "data/data.h"
+#include "device/device.h"
+#include "model/checkpoint.h"
+#include "sync/bucket.h"
+#include "train/backends.h"
+#include "train/place.h"
+
+#include <math.h>
+#include <omp.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Where servers are named and no hub is, server 0 is the hub, too.
+static int default_hub(struct run *r)
+{
+    struct opts *o;
+    if (*r->hub)
+        return 0;
+    if (opts_open(&o, r->sync_opts))
+        return -1;
+    const char *servers = opts_text(o, "servers", "");
+    int rc = 0;
+    if (strstr(servers, "://"))
+        rc = text_into(r->hub, sizeof r->hub, "%.*s",
+                       (int)strcspn(servers, ","), servers);
+    opts_close(&o);
+    return rc;
+}
+
+static int meet(struct trainer *t)
+{
+    struct run *r = &t->run;
+    if (default_hub(r))
+        return -1;
+    struct cluster_config config = {
+        .rank = r->rank < 0 ? 0 : r->rank,
+        .world = r->world ? r->world : 1,
+        .hub = r->hub,
+        .curve = r->curve,
+        .timeout_s = r->timeout,
+    };
+    const struct cluster_ops *ops =
+        meeting_find(r->cluster, r->sync, config.world);
+    if (!ops || cluster_open(&t->cluster, ops, &config))
+        return -1;
+    if (t->cluster->world > 1)
+        log_set_rank(t->cluster->rank);
+    return 0;
+}
+
+static int open_data(struct trainer *t, int tokens)
+{
+    const struct run *r = &t->run;
+    struct data_config config = {
+        .path = r->data,
+        .vocab = r->vocab,
+        .symbols = (enum data_symbols)r->symbols,
+        .val_fraction = r->val_fraction,
+        .batch = r->batch,
+        .tokens = tokens,
+        .accum = r->accum,
+        .rank = t->cluster->rank,
+        .world = t->cluster->world,
+        .seed = (uint64_t)r->seed,
+        .max_bytes = 4u << 20,
+    };
+    return data_open(&t->data, &config);
+}
+
+static int override_number(int *field, int given, bool fixed, const char *key)
+{
+    if (!given || given == *field)
+        return 0;
+    if (fixed && *field)
+        return fail("%s=%d, but the checkpoint that init= names has %d", key,
+                    given, *field);
+    *field = given;
+    return 0;
+}
+
+// The preset, or the file that init= names, with the keys' numbers on top.
+static int choose_model(struct trainer *t)
+{
+    const struct run *r = &t->run;
+    struct model_config *c = &t->config;
+    bool fixed = strcmp(r->init, "random") != 0;
+    if (fixed ? checkpoint_config(r->init, c) : model_preset(r->model, c))
+        return -1;
+    if (override_number(&c->layers, r->layers, fixed, "layers") ||
+        override_number(&c->heads, r->heads, false, "heads") ||
+        override_number(&c->channels, r->channels, fixed, "channels") ||
+        override_number(&c->context, r->context, fixed, "context") ||
+        override_number(&c->vocab, r->vocab_size, fixed, "vocab_size"))
+        return -1;
+    c->dropout = (float)r->dropout;
+    return 0;
+}
+
+// The data decides the vocabulary where nothing else did.
+static int settle_vocab(struct trainer *t)
+{
+    struct data_info info;
+    data_info(t->data, &info);
+    if (t->config.vocab == 0)
+        t->config.vocab = info.vocab_size < 2 ? 2 : (int)info.vocab_size;
+    if ((size_t)t->config.vocab < info.vocab_size)
+        return fail("%s: has token %zu, out of the vocabulary of %d; try: "
+                    "vocab_size=%zu",
+                    info.source, info.vocab_size - 1, t->config.vocab,
+                    info.vocab_size);
+    return model_check(&t->config);
+}
+
+static struct model_job model_job(const struct trainer *t)
+{
+    static const enum dtype formats[] = {
+        [PRECISION_FP32] = DTYPE_F32,
+        [PRECISION_BF16] = DTYPE_BF16,
+        [PRECISION_FP16] = DTYPE_F16,
+    };
+    return (struct model_job){
+        .config = t->config,
+        .precision = formats[t->run.precision],
+        .batch = t->run.batch,
+        .tokens = t->config.context,
+        .threads = t->run.threads,
+        .train = true,
+        .params = t->params,
+        .grads = t->grads,
+        .seed = (uint64_t)t->run.seed + (uint64_t)t->cluster->rank,
+        .dev = t->dev,
+        .tf32 = t->run.tf32,
+    };
+}
+
+// This worker's cores: those it was given, shared with the workers beside it
+// where nobody gave each its own.
+static void choose_threads(struct trainer *t)
+{
+    cpu_set_t set;
+    int cores = omp_get_num_procs();
+    if (!t->run.threads) {
+        bool shared = sched_getaffinity(0, sizeof set, &set) == 0 &&
+                      CPU_COUNT(&set) > 1 && !*t->run.hosts;
+        int threads = shared ? cores / t->cluster->world : cores;
+        t->run.threads = threads > 0 ? threads : 1;
+    }
+    omp_set_num_threads(t->run.threads);
+}
+
+static int check_memory(struct trainer *t)
+{
+    struct model_job job = model_job(t);
+    size_t n = model_nparams(&t->config);
+    size_t state = (size_t)optim_slots(&t->optim) * n * sizeof(float);
+    t->memory = model_memory(&job);
+    if (device_is_host(t->dev))
+        t->memory += state;
+    else // the host's view, and copies for a backend that sends those
+        t->memory += 3 * n * sizeof(float);
+    if (t->run.save) // gathered before it is written
+        t->memory += state;
+    size_t workers = *t->run.hosts ? 1 : (size_t)t->cluster->world;
+    size_t available = mem_available();
+    char need[32], have[32];
+    if (available && t->memory > available / workers)
+        return fail("memory: a step of this model needs %s a worker, and %zu "
+                    "worker%s share %s; try: a smaller batch, context or "
+                    "model, or accum=",
+                    mem_text(need, t->memory), workers, workers > 1 ? "s" : "",
+                    mem_text(have, available));
+    return 0;
+}
+
+static int choose_rule(struct trainer *t)
+{
+    const struct run *r = &t->run;
+    struct optim_config *o = &t->optim;
+    *o = (struct optim_config){
+        .kind = (uint32_t)r->optimizer,
+        .beta1 = (float)r->beta1,
+        .beta2 = (float)r->beta2,
+        .eps = (float)r->eps,
+        .weight_decay = (float)r->weight_decay,
+        .momentum = (float)r->momentum,
+    };
+    for (int i = 0; i < model_ntensors(&t->config); i++) {
+        struct tensor tensor;
+        model_tensor(&t->config, i, &tensor);
+        if (!tensor.decay)
+            continue;
+        if (o->ndecay == OPTIM_MAX_DECAY)
+            return fail("layers=%d: more matrices than the optimiser's %d; "
+                        "try: fewer layers",
+                        t->config.layers, OPTIM_MAX_DECAY);
+        o->decay[o->ndecay++] =
+            (struct optim_range){.off = tensor.off, .n = tensor.n};
+    }
+    t->schedule = (struct schedule){
+        .kind = (enum schedule_kind)r->schedule,
+        .lr = (float)r->lr,
+        .min_lr = (float)r->min_lr,
+        .warmup = r->warmup,
+        .steps = r->steps,
+    };
+    // as PyTorch's GradScaler begins and grows
+    t->scaling = r->precision == PRECISION_FP16 || r->loss_scale > 0;
+    t->scale = (struct loss_scale){.scale = 1};
+    if (r->loss_scale > 0)
+        t->scale.scale = (float)r->loss_scale;
+    else if (t->scaling)
+        t->scale = (struct loss_scale){.scale = 65536, .window = 2000};
+    return 0;
+}
+
+static int open_model(struct trainer *t)
+{
+    size_t batch = (size_t)t->run.batch * (size_t)t->config.context;
+    t->x = mem_alloc(batch, sizeof *t->x);
+    t->y = mem_alloc(batch, sizeof *t->y);
+    if (place_vectors(t) || !t->x || !t->y)
+        return -1;
+    struct model_job job = model_job(t);
+    return model_open(&t->model, &job);
+}
+
+// How much this worker is slowed down on purpose: straggler=RANK:FACTOR.
+static double slowdown(const struct trainer *t)
+{
+    int rank;
+    double factor;
+    if (sscanf(t->run.straggler, "%d:%lf", &rank, &factor) == 2 &&
+        rank == t->cluster->rank)
+        return factor;
+    return 1;
+}
+
+static int open_sync(struct trainer *t)
+{
+    const struct sync_ops *ops = backend_find(t->run.sync);
+    double bucket_mb, first_mb;
+    if (!ops || opts_open(&t->opts, t->run.sync_opts) ||
+        opts_number(t->opts, "bucket_mb", 25, 0.001, 4096, &bucket_mb) ||
+        opts_number(t->opts, "first_bucket_mb", 1, 0.001, 4096, &first_mb))
+        return -1;
+    const double elements = 1024 * 1024 / sizeof(float);
+    size_t n = model_nparams(&t->config);
+    t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
+    if (!t->buckets)
+        return -1;
+    int count = bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, n,
+                           (size_t)ceil(first_mb * elements),
+                           (size_t)ceil(bucket_mb * elements));
+    if (count < 0)
+        return -1;
+    struct sync_job job = {
+        .cluster = t->cluster,
+        .dev = t->dev,
+        .params = t->params,
+        .grads = t->grads,
+        .n = n,
+        .buckets = t->buckets,
+        .nbuckets = count,
+        .optim = &t->optim,
+        .opts = t->opts,
+        .spans = t->observe.spans,
+        .slowdown = slowdown(t),
+    };
+    ops = backend_for(t->run.sync, &job);
+    t->sync = ops ? sync_open(ops, &job) : NULL;
+    return t->sync ? 0 : -1;
+}
+
+struct text {
+    char *at;
+    size_t room;
+    bool full;
+};
+
+static void add_setting(void *ctx, const char *key, const char *value,
+                        bool is_number, bool shared)
+{
+    struct text *text = ctx;
+    (void)is_number;
+    if (!shared)
+        return;
+    int n = snprintf(text->at, text->room, "%s=%s\n", key, value);
+    if (n < 0 || (size_t)n >= text->room) {
+        text->full = true;
+        return;
+    }
+    text->at += n;
+    text->room -= (size_t)n;
+}
+
+// All workers must mean the same run: settings, data and model.
+static int agree(struct trainer *t)
+{
+    static char settings[1 << 14];
+    struct text text = {settings, sizeof settings, false};
+    struct data_info info;
+    char hash[32];
+    data_info(t->data, &info);
+    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
+    config_each(&t->run, add_setting, &text);
+    add_setting(&text, "hash of the data", hash, false, true);
+    CHECK(!text.full);
+    return cluster_agree(t->cluster, settings);
+}
+
+int trainer_open(struct trainer *t, int nwords, char *const *words)
+{
+    struct run *r = &t->run;
+    config_defaults(r);
+    if (config_parse(r, nwords, words) || config_check(r) || choose_model(t) ||
+        meet(t) || open_data(t, t->config.context) || settle_vocab(t))
+        return -1;
+    if (r->epochs > 0) {
+        struct data_info info;
+        data_info(t->data, &info);
+        double steps = ceil(r->epochs * (double)info.steps_per_epoch);
+        if (steps > 1e9)
+            return fail("epochs=%g: %.0f steps are more than 1e9", r->epochs,
+                        steps);
+        r->steps = (int)steps;
+    }
+    choose_threads(t);
+    if (choose_rule(t) || place_open(t) || check_memory(t) || open_model(t) ||
+        agree(t) || observe_open(t) || open_sync(t))
+        return -1;
+    return text_into(t->name, sizeof t->name, "%s", r->sync);
+}
+
+void trainer_close(struct trainer *t)
+{
+    observe_close(t);
+    sync_close(&t->sync);
+    opts_close(&t->opts);
+    mem_free(t->buckets);
+    model_close(&t->model);
+    mem_free(t->x);
+    mem_free(t->y);
+    place_close(t);
+    data_close(&t->data);
+    cluster_close(&t->cluster);
+}

@@ -1,0 +1,300 @@
+// state.c - save and resume: folders that are whole or not there.
+//
+// Save: gather the optimiser's state through the contract, write every file
+// into .next-STEP, fsync, rename to checkpoint-STEP, then move `latest` and
+// remove the oldest. A kill at any moment leaves at worst a folder whose name
+// begins with a dot, which the next save removes.
+
+#include "train/state.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "data/data.h"
+#include "device/device.h"
+#include "model/checkpoint.h"
+#include "train/folder.h"
+#include "train/place.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PATH = CONFIG_PATH + 128 };
+
+// Where the data stands, in terms that hold for any batch and world.
+static void data_place(const struct trainer *t, uint64_t *epoch,
+                       uint64_t *window)
+{
+    struct data_info info;
+    data_info(t->data, &info);
+    uint64_t step_windows = (uint64_t)t->cluster->world *
+                            (uint64_t)t->run.accum * (uint64_t)t->run.batch;
+    *epoch = t->position / info.steps_per_epoch;
+    *window = t->position % info.steps_per_epoch * step_windows;
+}
+
+static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
+{
+    struct data_info info;
+    data_info(t->data, &info);
+    uint64_t step_windows = (uint64_t)t->cluster->world *
+                            (uint64_t)t->run.accum * (uint64_t)t->run.batch;
+    if (window % step_windows)
+        log_line("resume: the batch changed; %llu sequences are seen again",
+                 (unsigned long long)(window % step_windows));
+    t->position = epoch * info.steps_per_epoch + window / step_windows;
+}
+
+enum { DATA_HASH = 17 };
+
+static void data_hash(const struct trainer *t, char hash[DATA_HASH])
+{
+    struct data_info info;
+    data_info(t->data, &info);
+    snprintf(hash, DATA_HASH, "%016llx", (unsigned long long)info.hash);
+}
+
+static char *state_text(const struct trainer *t)
+{
+    uint64_t epoch, window;
+    data_place(t, &epoch, &window);
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddNumberToObject(j, "version", 1);
+    cJSON_AddNumberToObject(j, "step", t->step);
+    cJSON_AddNumberToObject(j, "updates", t->updates);
+    cJSON_AddNumberToObject(j, "epoch", (double)epoch);
+    cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
+    cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
+    cJSON_AddNumberToObject(j, "steps_since_loss_scale_changed", t->scale.good);
+    cJSON_AddNumberToObject(j, "layers", t->config.layers);
+    cJSON_AddNumberToObject(j, "heads", t->config.heads);
+    cJSON_AddNumberToObject(j, "channels", t->config.channels);
+    cJSON_AddNumberToObject(j, "context", t->config.context);
+    cJSON_AddNumberToObject(j, "vocab_size", t->config.vocab);
+    char hash[DATA_HASH];
+    data_hash(t, hash);
+    cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
+    cJSON_AddStringToObject(j, "backend", t->name);
+    cJSON_AddNumberToObject(j, "world", t->cluster->world);
+    char *text = cJSON_Print(j);
+    cJSON_Delete(j);
+    if (!text)
+        fail("memory: none left for state.json");
+    return text;
+}
+
+static int write_state(const struct trainer *t, const char *folder)
+{
+    char *state = state_text(t), *symbols = data_symbols_save(t->data);
+    int rc = -1;
+    if (state && symbols)
+        rc = folder_write(folder, "state.json", state) ||
+                     folder_write(folder, "symbols.txt", symbols)
+                 ? -1
+                 : 0;
+    free(state);
+    free(symbols);
+    return rc;
+}
+
+static int write_all(const struct trainer *t, const char *folder,
+                     const float *const *slots)
+{
+    char model[PATH + 32], optimizer[PATH + 32], config[PATH + 32];
+    const char *names[OPTIM_MAX_SLOTS];
+    int n = optim_slots(&t->optim);
+    for (int i = 0; i < n; i++)
+        names[i] = optim_slot_name(&t->optim, i);
+    if (text_into(model, sizeof model, "%s/model.safetensors", folder) ||
+        text_into(optimizer, sizeof optimizer, "%s/optimizer.safetensors",
+                  folder) ||
+        text_into(config, sizeof config, "%s/config.json", folder))
+        return -1;
+    const float *params = place_read(t, t->params);
+    if (!params || checkpoint_write_config(config, &t->config) ||
+        checkpoint_write(model, &t->config, params, 0, NULL, NULL, 0, NULL))
+        return -1;
+    if (n &&
+        checkpoint_write(optimizer, &t->config, NULL, n, names, slots, 0, NULL))
+        return -1;
+    return write_state(t, folder);
+}
+
+static int save_folder(const struct trainer *t, const float *const *slots)
+{
+    char next[PATH], path[PATH], name[64];
+    const char *out = t->run.out;
+    snprintf(name, sizeof name, "checkpoint-%d", t->step);
+    if (text_into(next, sizeof next, "%s/.next-%d", out, t->step) ||
+        text_into(path, sizeof path, "%s/%s", out, name) || folder_make(next))
+        return -1;
+    if (write_all(t, next, slots) || folder_replace(next, path)) {
+        folder_remove(next);
+        return -1;
+    }
+    return folder_write(out, "latest", name) || folder_prune(out, t->run.keep)
+               ? -1
+               : 0;
+}
+
+static void free_slots(float **slots)
+{
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        mem_free(slots[i]);
+}
+
+static int alloc_slots(const struct trainer *t, float **slots)
+{
+    size_t n = model_nparams(&t->config);
+    for (int i = 0; i < optim_slots(&t->optim); i++) {
+        slots[i] = mem_alloc(n, sizeof(float));
+        if (!slots[i])
+            return -1;
+    }
+    return 0;
+}
+
+int state_save(struct trainer *t)
+{
+    bool writer = t->cluster->rank == 0;
+    float *slots[OPTIM_MAX_SLOTS] = {NULL};
+    int rc = writer ? alloc_slots(t, slots) : 0;
+    if (!rc)
+        rc = sync_get_state(t->sync, writer ? slots : NULL);
+    if (!rc && writer)
+        rc = save_folder(t, (const float *const *)slots);
+    free_slots(slots);
+    return rc;
+}
+
+int state_find(const struct run *run, char *folder, size_t size)
+{
+    folder[0] = '\0';
+    if (!*run->resume)
+        return 0;
+    if (strcmp(run->resume, "auto"))
+        return text_into(folder, size, "%s", run->resume);
+    int step = folder_newest(run->out);
+    return step < 0
+               ? 0
+               : text_into(folder, size, "%s/checkpoint-%d", run->out, step);
+}
+
+// A whole number of state.json in [0, 2^53).
+static int get_number(const cJSON *j, const char *folder, const char *key,
+                      double *out)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(j, key);
+    if (!cJSON_IsNumber(n) || n->valuedouble < 0 || n->valuedouble >= 0x1p53 ||
+        n->valuedouble != floor(n->valuedouble))
+        return fail("%s/state.json: \"%s\" is missing or not a whole number",
+                    folder, key);
+    *out = n->valuedouble;
+    return 0;
+}
+
+static int same_model(const struct trainer *t, const cJSON *j,
+                      const char *folder)
+{
+    const struct model_config *c = &t->config;
+    const struct {
+        const char *key;
+        int want;
+    } fields[] = {
+        {"layers", c->layers},     {"heads", c->heads},
+        {"channels", c->channels}, {"context", c->context},
+        {"vocab_size", c->vocab},
+    };
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        double have = 0;
+        if (get_number(j, folder, fields[i].key, &have))
+            return -1;
+        if (have != fields[i].want)
+            return fail("%s: was trained with %s=%.0f, this run has %d", folder,
+                        fields[i].key, have, fields[i].want);
+    }
+    return 0;
+}
+
+static int read_state(struct trainer *t, const cJSON *j, const char *folder)
+{
+    double version = 0, step = 0, updates = 0, epoch = 0, window = 0;
+    double scale = 0, good = 0;
+    if (get_number(j, folder, "version", &version) ||
+        get_number(j, folder, "step", &step) ||
+        get_number(j, folder, "updates", &updates) ||
+        get_number(j, folder, "epoch", &epoch) ||
+        get_number(j, folder, "windows_of_epoch", &window) ||
+        get_number(j, folder, "loss_scale", &scale) ||
+        get_number(j, folder, "steps_since_loss_scale_changed", &good) ||
+        same_model(t, j, folder))
+        return -1;
+    if (version != 1 || step > 1e9 || updates > step || scale < 1)
+        return fail("%s/state.json: version %.0f, step %.0f, %.0f updates, "
+                    "loss scale %g: not a state that this program wrote",
+                    folder, version, step, updates, scale);
+    char hash[DATA_HASH];
+    data_hash(t, hash);
+    const cJSON *old = cJSON_GetObjectItemCaseSensitive(j, "data_hash_xxh3");
+    if (t->cluster->rank == 0 && cJSON_IsString(old) &&
+        strcmp(old->valuestring, hash))
+        log_line("resume: the data is not what %s was trained on (hash %s, "
+                 "now %s)",
+                 folder, old->valuestring, hash);
+    t->step = (int)step;
+    t->updates = (int)updates;
+    if (t->scaling) {
+        t->scale.scale = (float)scale;
+        t->scale.good = (int)good;
+    }
+    seek_place(t, (uint64_t)epoch, (uint64_t)window);
+    return 0;
+}
+
+int state_load(struct trainer *t, const char *folder)
+{
+    char path[PATH];
+    char *text = folder_read(folder, "state.json");
+    if (!text)
+        return -1;
+    cJSON *j = cJSON_Parse(text);
+    int rc =
+        j ? read_state(t, j, folder) : fail("%s/state.json: not JSON", folder);
+    cJSON_Delete(j);
+    free(text);
+    if (rc || t->cluster->rank)
+        return rc;
+    log_line("resuming from %s, step %d", folder, t->step);
+    return text_into(path, sizeof path, "%s/model.safetensors", folder) ||
+                   checkpoint_read(path, &t->config, t->host, 0, NULL, NULL)
+               ? -1
+               : 0;
+}
+
+int state_load_slots(struct trainer *t, const char *folder)
+{
+    char path[PATH];
+    bool reader = t->cluster->rank == 0;
+    float *slots[OPTIM_MAX_SLOTS] = {NULL};
+    const char *names[OPTIM_MAX_SLOTS];
+    int n = optim_slots(&t->optim), rc = 0;
+    if (n == 0)
+        return 0;
+    for (int i = 0; i < n; i++)
+        names[i] = optim_slot_name(&t->optim, i);
+    if (reader)
+        rc = alloc_slots(t, slots) ||
+                     text_into(path, sizeof path, "%s/optimizer.safetensors",
+                               folder) ||
+                     checkpoint_read(path, &t->config, NULL, n, names, slots)
+                 ? -1
+                 : 0;
+    if (!rc)
+        rc = sync_set_state(t->sync,
+                            reader ? (const float *const *)slots : NULL);
+    free_slots(slots);
+    return rc;
+}

@@ -1,0 +1,33 @@
+// state.h - a checkpoint is a folder: everything to go on from, to the bit.
+//
+//     OUT/checkpoint-200/model.safetensors      weights, Hugging Face's names
+//                        config.json            for `transformers`
+//                        optimizer.safetensors  the optimiser's slots
+//                        state.json             step, position, loss scale
+//                        symbols.txt            tokens as text, for sampling
+//     OUT/latest                                the newest folder's name
+//
+// It is written under a name that begins with a dot, fsynced and renamed, so a
+// folder of that name is always whole, whenever the writer was killed.
+
+#ifndef TRAIN_STATE_H
+#define TRAIN_STATE_H
+
+#include "train/trainer.h"
+
+// Gather the optimiser's state and write OUT/checkpoint-STEP on worker 0, then
+// remove all but the newest run.keep. Every worker calls it.
+int state_save(struct trainer *t);
+
+// The folder that resume= names: for "auto" the newest in OUT, "" if none.
+// 0, or -1 after fail().
+int state_find(const struct run *run, char *folder, size_t size);
+
+// Begin from `folder`: step, data position and loss scale on every worker,
+// weights on worker 0. Called before sync_bcast().
+int state_load(struct trainer *t, const char *folder);
+
+// The optimiser's slots, spread from worker 0. Called after sync_bcast().
+int state_load_slots(struct trainer *t, const char *folder);
+
+#endif

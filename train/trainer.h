@@ -1,0 +1,58 @@
+// trainer.h - one worker: everything it holds, and the three things done to it.
+
+#ifndef TRAIN_TRAINER_H
+#define TRAIN_TRAINER_H
+
+#include "config/config.h"
+#include "model/model.h"
+#include "optim/optim.h"
+#include "optim/schedule.h"
+#include "sync/sync.h"
+#include "train/observe.h"
+
+struct cluster;
+struct data;
+struct device;
+struct steps;
+
+enum { TRAIN_MAX_BUCKETS = 4096 };
+
+struct trainer {
+    struct run run;
+    struct model_config config;
+    struct optim_config optim;
+    struct schedule schedule;
+    struct loss_scale scale;
+    bool scaling; // the loss is scaled: an overflow skips a step, no more
+
+    struct cluster *cluster;
+    struct device *dev;
+    struct data *data;
+    struct opts *opts;
+    struct model *model;
+    struct sync *sync;
+    struct bucket *buckets;
+    float *params, *grads; // on the device
+    float *host; // params as files are read into: itself on the CPU
+    int32_t *x, *y; // one micro-batch: (B, T) each
+
+    struct steps *rows;
+    struct observe observe;
+    char name[CONFIG_WORD]; // of the backend
+    int step;               // steps done: where the next one begins counting
+    int updates;            // of them, those that were not skipped
+    uint64_t position;      // in the data, in steps of this batch and world
+    double time_before;     // s that earlier parts of the run took
+    size_t memory;          // predicted peak of this process, bytes
+};
+
+// Read the settings, the data and the model's size; find the other workers;
+// say what is wrong before anything is written. 0, or -1 after fail().
+int trainer_open(struct trainer *t, int nwords, char *const *words);
+
+// Initialise or resume, then train to the last step. 0, or -1 after fail().
+int trainer_run(struct trainer *t, int argc, char *const *argv);
+
+void trainer_close(struct trainer *t);
+
+#endif

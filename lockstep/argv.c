@@ -1,0 +1,52 @@
+// argv.c - words for exec, kept in one buffer.
+
+#include "lockstep/argv.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+
+int argv_add(struct argv *a, const char *fmt, ...)
+{
+    size_t room = sizeof a->text - a->used;
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(a->text + a->used, room, fmt, ap);
+    va_end(ap);
+    if (n < 0 || (size_t)n >= room || a->n == ARGV_MAX)
+        return fail("a command of more than %d words or %d bytes", ARGV_MAX,
+                    ARGV_TEXT);
+    a->at[a->n++] = a->text + a->used;
+    a->at[a->n] = NULL;
+    a->used += (size_t)n + 1;
+    return 0;
+}
+
+int argv_add_all(struct argv *a, int n, char *const *words)
+{
+    for (int i = 0; i < n; i++) {
+        if (argv_add(a, "%s", words[i]))
+            return -1;
+    }
+    return 0;
+}
+
+int argv_add_program(struct argv *a, const char *name)
+{
+    char path[CONFIG_PATH];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    if (n < 0)
+        return fail("/proc/self/exe: %s", strerror(errno));
+    path[n] = '\0';
+    char *slash = strrchr(path, '/');
+    *slash = '\0';
+    if (argv_add(a, "%s/%s", path, name))
+        return -1;
+    if (access(a->at[a->n - 1], X_OK))
+        return fail("%s: %s; try: build it, cmake --build --preset release",
+                    a->at[a->n - 1], strerror(errno));
+    return 0;
+}

@@ -1,0 +1,51 @@
+// child.h - one process of a job: spawned, read line by line, signalled.
+
+#ifndef LOCKSTEP_CHILD_H
+#define LOCKSTEP_CHILD_H
+
+#include "lockstep/supervise.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum { CHILD_LINE = 4096, CHILD_LAST = 256 };
+
+struct stream {
+    int fd; // -1 when closed
+    size_t n;
+    char text[CHILD_LINE]; // an unfinished line
+};
+
+struct child {
+    enum job_kind kind;
+    int rank;
+    char name[JOB_NAME]; // "rank 0", "server 1", "mpirun"
+    pid_t pid;
+    bool alive;
+    int status;               // of waitpid(), once not alive
+    struct stream streams[2]; // stdout, stderr
+    char last[CHILD_LAST];    // its last line that was not progress
+};
+
+// Called with every line, without its newline; stream 0 is stdout.
+typedef void child_line(void *ctx, struct child *c, int stream, char *text);
+
+// Start it. `blocked` are the signals that we block and it must not. 0, or -1
+// after fail().
+int child_spawn(struct child *c, const struct job_child *what,
+                const sigset_t *blocked);
+
+// Read what stream s holds now, without waiting; closes it at its end.
+void child_read(struct child *c, int s, child_line *fn, void *ctx);
+
+// To the child and all that it started in its process group.
+void child_signal(const struct child *c, int sig);
+
+// Give up its streams; a line without a newline counts.
+void child_close(struct child *c, child_line *fn, void *ctx);
+
+// "exit code 3", "killed by signal 9 (Killed)".
+void child_status_text(int status, char out[64]);
+
+#endif

@@ -1,0 +1,19 @@
+// commands.h - the commands of `lockstep`, one a file.
+
+#ifndef LOCKSTEP_COMMANDS_H
+#define LOCKSTEP_COMMANDS_H
+
+// One command: `lockstep NAME words...`. run() gets the words after the name
+// and returns the exit status; -1 after fail().
+struct command {
+    const char *name;
+    const char *words; // what follows the name, for --help
+    const char *help;  // one line; NULL: not for people, not listed
+    int (*run)(int nwords, char **words);
+};
+
+extern const struct command command_train, command_sample, command_doctor,
+    command_keys, command_pin, command_run, command_report, command_compare,
+    command_bench, command_enter;
+
+#endif

@@ -1,0 +1,50 @@
+// cores.c - divide the machine's cores among workers, neighbours together.
+
+#include "lockstep/cores.h"
+
+#include "base/base.h"
+
+#include <hwloc.h>
+
+// Allowed hardware threads in the order of the topology: those of a core, of
+// a cache, of a socket lie side by side. Returns how many, or -1 after fail().
+static int list_cores(int out[CPU_SETSIZE])
+{
+    cpu_set_t allowed;
+    hwloc_topology_t topology;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return fail("sched_getaffinity: more cores than %d", CPU_SETSIZE);
+    if (hwloc_topology_init(&topology))
+        return fail("hwloc: cannot begin to look at this machine");
+    int n = 0;
+    if (hwloc_topology_load(topology) == 0) {
+        hwloc_obj_t pu = NULL;
+        while ((pu = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_PU, pu))) {
+            if (pu->os_index < CPU_SETSIZE && CPU_ISSET(pu->os_index, &allowed))
+                out[n++] = (int)pu->os_index;
+        }
+    }
+    hwloc_topology_destroy(topology);
+    return n > 0 ? n : fail("hwloc: found no core that this process may use");
+}
+
+int cores_count(void)
+{
+    cpu_set_t allowed;
+    if (sched_getaffinity(0, sizeof allowed, &allowed))
+        return 1;
+    return CPU_COUNT(&allowed);
+}
+
+int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed)
+{
+    int cores[CPU_SETSIZE], n = list_cores(cores);
+    if (n < 0)
+        return -1;
+    int each = n / count > 0 ? n / count : 1;
+    CPU_ZERO(out);
+    for (int i = 0; i < each; i++)
+        CPU_SET(cores[(index * each + i) % n], out);
+    *oversubscribed = count > n;
+    return 0;
+}

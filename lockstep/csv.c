@@ -1,0 +1,109 @@
+// csv.c - read a whole CSV file and cut it up in place.
+
+#include "lockstep/csv.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static char *read_file(const char *path)
+{
+    struct stat st;
+    FILE *f = fopen(path, "re");
+    char *text = NULL;
+    if (!f || fstat(fileno(f), &st)) {
+        fail("%s: %s", path, strerror(errno));
+    } else {
+        text = mem_alloc((size_t)st.st_size + 1, 1);
+        if (text)
+            text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+static int count(const char *text, char c, const char *end)
+{
+    int n = 0;
+    for (; *text && text != end; text++)
+        n += *text == c;
+    return n;
+}
+
+// Cut one line at its commas into `ncols` cells; returns the next line, NULL if
+// the line has another number of them.
+static char *cut(char *line, char **cells, int ncols)
+{
+    char *end = line + strcspn(line, "\n");
+    char *next = *end ? end + 1 : end;
+    *end = '\0';
+    for (int i = 0; i < ncols; i++) {
+        char *comma = strchr(line, ',');
+        cells[i] = line;
+        if ((i + 1 < ncols) != (comma != NULL))
+            return NULL;
+        if (comma) {
+            *comma = '\0';
+            line = comma + 1;
+        }
+    }
+    return next;
+}
+
+int csv_open(struct csv *c, const char *path)
+{
+    *c = (struct csv){.text = read_file(path)};
+    if (!c->text)
+        return -1;
+    int lines = count(c->text, '\n', NULL);
+    c->ncols = 1 + count(c->text, ',', strchr(c->text, '\n'));
+    c->header = mem_alloc((size_t)c->ncols, sizeof *c->header);
+    c->cells =
+        mem_alloc((size_t)lines * (size_t)c->ncols + 1, sizeof *c->cells);
+    if (!c->header || !c->cells) {
+        csv_close(c);
+        return -1;
+    }
+    char *at = cut(c->text, c->header, c->ncols);
+    for (; at && *at && c->nrows < lines; c->nrows++)
+        at = cut(at, c->cells + (size_t)c->nrows * (size_t)c->ncols, c->ncols);
+    if (at)
+        return 0;
+    int row = c->nrows;
+    csv_close(c);
+    return fail("%s: row %d has another number of columns than the header",
+                path, row);
+}
+
+void csv_close(struct csv *c)
+{
+    mem_free(c->header);
+    mem_free(c->cells);
+    mem_free(c->text);
+    *c = (struct csv){0};
+}
+
+int csv_column(const struct csv *c, const char *name)
+{
+    for (int i = 0; i < c->ncols; i++)
+        if (!strcmp(c->header[i], name))
+            return i;
+    return -1;
+}
+
+const char *csv_text(const struct csv *c, int row, int col)
+{
+    return col < 0 ? ""
+                   : c->cells[(size_t)row * (size_t)c->ncols + (size_t)col];
+}
+
+double csv_number(const struct csv *c, int row, int col)
+{
+    const char *text = csv_text(c, row, col);
+    return *text ? strtod(text, NULL) : NAN;
+}

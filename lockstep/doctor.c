@@ -1,0 +1,181 @@
+// doctor.c - `lockstep doctor`: what this machine has and lacks, and what to do
+// about each lack.
+
+#include "lockstep/doctor.h"
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "lockstep/cores.h"
+
+#include <dnnl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+#include <zmq.h>
+
+void doctor_say(struct doctor *d, enum finding f, const char *what,
+                const char *found, const char *remedy)
+{
+    static const char *const marks[] = {"ok", "-", "LACK"};
+    d->counts[f]++;
+    printf("%-5s %-14s %s\n", marks[f], what, found);
+    if (f != FINDING_OK && remedy)
+        printf("%-5s %-14s   try: %s\n", "", "", remedy);
+}
+
+void doctor_ask(const char *command, char *out, size_t size)
+{
+    FILE *f = popen(command, "re");
+    out[0] = '\0';
+    if (!f)
+        return;
+    if (!fgets(out, (int)size, f))
+        out[0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    char rest[256];
+    while (fgets(rest, sizeof rest, f))
+        continue; // or the command would die of a closed pipe
+    if (pclose(f) != 0)
+        out[0] = '\0';
+}
+
+static void look_for_program(struct doctor *d, enum finding without,
+                             const char *what, const char *command,
+                             const char *purpose, const char *remedy)
+{
+    char line[160], text[256];
+    doctor_ask(command, line, sizeof line);
+    if (line[0]) {
+        doctor_say(d, FINDING_OK, what, line, NULL);
+        return;
+    }
+    snprintf(text, sizeof text, "not found; it %s", purpose);
+    doctor_say(d, without, what, text, remedy);
+}
+
+static void look_at_cores(struct doctor *d)
+{
+    char model[128], text[256];
+    doctor_ask("grep -m 1 'model name' /proc/cpuinfo | cut -d: -f2-", model,
+               sizeof model);
+    int n = cores_count();
+    snprintf(text, sizeof text, "%d (of %ld online)%s%s", n,
+             sysconf(_SC_NPROCESSORS_ONLN), model[0] ? "," : "", model);
+    doctor_say(d, n > 1 ? FINDING_OK : FINDING_WITHOUT, "cores", text,
+               "more cores: with one, several workers take turns and runs are "
+               "marked as oversubscribed");
+}
+
+static void look_at_memory(struct doctor *d)
+{
+    char size[32], text[64];
+    size_t bytes = mem_available();
+    snprintf(text, sizeof text, "%s available", mem_text(size, bytes));
+    doctor_say(d, bytes >= (size_t)2 << 30 ? FINDING_OK : FINDING_LACK,
+               "memory", text,
+               "end other programs; nano and micro need less than 1 GiB, "
+               "gpt2 about 5");
+}
+
+static void look_at_disk(struct doctor *d)
+{
+    char size[32], text[64];
+    struct statvfs st;
+    size_t bytes = 0;
+    if (statvfs(".", &st) == 0)
+        bytes = (size_t)st.f_bavail * st.f_frsize;
+    snprintf(text, sizeof text, "%s free here", mem_text(size, bytes));
+    doctor_say(d, bytes >= (size_t)1 << 30 ? FINDING_OK : FINDING_LACK, "disk",
+               text, "out=DIR on another disk, or keep=1");
+}
+
+static const char *isa_name(dnnl_cpu_isa_t isa)
+{
+    switch (isa) {
+    case dnnl_cpu_isa_sse41:
+        return "SSE4.1";
+    case dnnl_cpu_isa_avx:
+        return "AVX";
+    case dnnl_cpu_isa_avx2:
+        return "AVX2";
+    case dnnl_cpu_isa_avx2_vnni:
+        return "AVX2 with VNNI";
+    case dnnl_cpu_isa_avx512_core:
+        return "AVX-512";
+    case dnnl_cpu_isa_avx512_core_vnni:
+        return "AVX-512 with VNNI";
+    case dnnl_cpu_isa_avx512_core_bf16:
+        return "AVX-512 with bf16";
+    case dnnl_cpu_isa_avx512_core_amx:
+        return "AVX-512 with AMX";
+    default:
+        return "another instruction set";
+    }
+}
+
+static void look_at_libraries(struct doctor *d)
+{
+    char text[128];
+    int major, minor, patch;
+    dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+    const dnnl_version_t *v = dnnl_version();
+    snprintf(text, sizeof text, "%d.%d.%d, uses %s", v->major, v->minor,
+             v->patch, isa_name(isa));
+    doctor_say(d, FINDING_OK, "oneDNN", text, NULL);
+    bool fast16 = isa == dnnl_cpu_isa_avx512_core_bf16 ||
+                  isa == dnnl_cpu_isa_avx512_core_amx;
+    doctor_say(d, fast16 ? FINDING_OK : FINDING_WITHOUT, "bf16",
+               fast16 ? "dot products in hardware"
+                      : "no dot products in hardware: precision=bf16 is right, "
+                        "but slow",
+               "precision=fp32");
+    zmq_version(&major, &minor, &patch);
+    snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+    doctor_say(d, FINDING_OK, "ZeroMQ", text, NULL);
+    bool curve = zmq_has("curve");
+    doctor_say(d, curve ? FINDING_OK : FINDING_WITHOUT, "CURVE",
+               curve ? "ZeroMQ encrypts (curve=DIR, lockstep keys)"
+                     : "this ZeroMQ cannot encrypt: no curve=",
+               "apt-get install libzmq5 libsodium23");
+}
+
+static void look_for_programs(struct doctor *d)
+{
+    look_for_program(d, FINDING_LACK, "Open MPI", "mpirun --version 2>&1",
+                     "starts sync=allreduce and sync=ring",
+                     "apt-get install openmpi-bin, or ./install");
+    look_for_program(d, FINDING_LACK, "gnuplot", "gnuplot --version 2>&1",
+                     "draws the plots",
+                     "apt-get install gnuplot-nox, or ./install");
+}
+
+static int doctor(int nwords, char **words)
+{
+    struct doctor d = {{0}};
+    if (nwords > 0) {
+        printf("lockstep doctor\n\nSays what this machine has and lacks, and "
+               "what to do about it.\n");
+        return words[0][0] == '-' ? 0 : 2;
+    }
+    look_at_cores(&d);
+    look_at_memory(&d);
+    look_at_disk(&d);
+    look_at_libraries(&d);
+    look_for_programs(&d);
+    doctor_network(&d);
+    doctor_gpu(&d);
+    if (d.counts[FINDING_LACK] == 0)
+        printf("\nAll that training on the CPU needs is here.\n");
+    else
+        printf("\n%d lack%s to mend before training on the CPU.\n",
+               d.counts[FINDING_LACK], d.counts[FINDING_LACK] > 1 ? "s" : "");
+    return d.counts[FINDING_LACK] > 0;
+}
+
+const struct command command_doctor = {
+    .name = "doctor",
+    .words = "",
+    .help = "what this machine has and lacks, and what to do",
+    .run = doctor,
+};

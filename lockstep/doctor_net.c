@@ -1,0 +1,53 @@
+// doctor_net.c - can this machine emulate a cluster? Tried, not guessed: a
+// child makes a network namespace of its own and limits its loopback there.
+
+#include "lockstep/doctor.h"
+
+#include "base/base.h"
+
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NO_NAMESPACE = 1, NO_TBF = 2 };
+
+static int try_in_namespace(void)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWNET))
+            _exit(NO_NAMESPACE);
+        _exit(system("tc qdisc add dev lo root tbf rate 1gbit burst 256kb "
+                     "latency 10ms >/dev/null 2>&1")
+                  ? NO_TBF
+                  : 0);
+    }
+    int status = 0;
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+        return NO_NAMESPACE;
+    return WEXITSTATUS(status);
+}
+
+void doctor_network(struct doctor *d)
+{
+    char line[160];
+    doctor_ask("tc -V 2>/dev/null && ip -V 2>/dev/null", line, sizeof line);
+    if (!line[0])
+        doctor_say(d, FINDING_WITHOUT, "ip and tc",
+                   "not found; they emulate clusters",
+                   "apt-get install iproute2, or ./install");
+    int lacks = try_in_namespace();
+    doctor_say(d, lacks & NO_NAMESPACE ? FINDING_WITHOUT : FINDING_OK,
+               "namespaces",
+               lacks & NO_NAMESPACE
+                   ? "may not be made: experiments run without shaped links"
+                   : "network namespaces can be made: emulated hosts work",
+               "run as root, or in a container with CAP_SYS_ADMIN");
+    if (lacks & NO_NAMESPACE)
+        return;
+    doctor_say(d, lacks ? FINDING_WITHOUT : FINDING_OK, "tc tbf",
+               lacks ? "does not work: links cannot be limited"
+                     : "limits links between emulated hosts",
+               "apt-get install iproute2, and a kernel with sch_tbf");
+}

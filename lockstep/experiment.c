@@ -1,0 +1,265 @@
+// experiment.c - read an experiment's INI and multiply it out.
+
+#include "lockstep/experiment.h"
+
+#include "base/base.h"
+#include "config/config.h"
+
+#include <ini.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int add_word(struct word_list *l, const char *key, const char *value)
+{
+    if (l->n == EXP_WORDS)
+        return fail("%s=%s: more than %d settings", key, value, EXP_WORDS);
+    if (text_into(l->at[l->n], EXP_WORD, "%s=%s", key, value))
+        return -1;
+    l->n++;
+    return 0;
+}
+
+static int add_words(struct word_list *to, const struct word_list *from)
+{
+    for (int i = 0; i < from->n; i++) {
+        if (to->n == EXP_WORDS)
+            return fail("%s: more than %d settings", from->at[i], EXP_WORDS);
+        memcpy(to->at[to->n++], from->at[i], EXP_WORD);
+    }
+    return 0;
+}
+
+// Append "a, b, c" to the axis `key`.
+static int add_axis(struct axis *a, const char *key, const char *list)
+{
+    char copy[EXP_TEXT], *save = NULL;
+    if (text_into(a->key, sizeof a->key, "%s", key) ||
+        text_into(copy, sizeof copy, "%s", list))
+        return -1;
+    for (char *v = strtok_r(copy, ",", &save); v;
+         v = strtok_r(NULL, ",", &save)) {
+        v += strspn(v, " \t");
+        size_t n = strlen(v);
+        while (n && (v[n - 1] == ' ' || v[n - 1] == '\t'))
+            v[--n] = '\0';
+        if (a->n == EXP_VALUES)
+            return fail("%s: more than %d values", key, EXP_VALUES);
+        if (text_into(a->values[a->n++], EXP_WORD, "%s", v))
+            return -1;
+    }
+    return a->n ? 0 : fail("%s: no values", key);
+}
+
+static struct axis *find_axis(struct experiment *e, const char *key)
+{
+    for (int i = 0; i < e->naxes; i++)
+        if (!strcmp(e->axes[i].key, key))
+            return &e->axes[i];
+    return NULL;
+}
+
+// A value that goes on over several lines comes in pieces.
+static int add_text(char *to, const char *more)
+{
+    size_t at = strlen(to);
+    return text_into(to + at, EXP_TEXT - at, "%s%s", at ? " " : "", more);
+}
+
+static int about(struct experiment *e, const char *key, const char *value)
+{
+    const struct {
+        const char *key;
+        char *to;
+    } texts[] = {{"title", e->title},
+                 {"question", e->question},
+                 {"expect", e->expect},
+                 {"figures", e->figures}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (!strcmp(key, texts[i].key))
+            return add_text(texts[i].to, value);
+    if (strcmp(key, "repeat"))
+        return fail("[experiment] %s: not one of title, question, expect, "
+                    "figures, repeat",
+                    key);
+    e->repeat = atoi(value);
+    return e->repeat >= 1 && e->repeat <= 1000
+               ? 0
+               : fail("repeat=%s: want 1 .. 1000", value);
+}
+
+static int named(struct experiment *e, const char *name, const char *key,
+                 const char *value)
+{
+    struct named_cell *c = e->nnamed ? &e->named[e->nnamed - 1] : NULL;
+    if (!c || strcmp(c->name, name)) {
+        if (e->nnamed == EXP_VALUES)
+            return fail("[cell %s]: more than %d cells", name, EXP_VALUES);
+        c = &e->named[e->nnamed++];
+        if (text_into(c->name, sizeof c->name, "%s", name))
+            return -1;
+    }
+    return add_word(&c->words, key, value);
+}
+
+// inih's callback: 1 to go on.
+static int take(void *ctx, const char *section, const char *key,
+                const char *value)
+{
+    struct experiment *e = ctx;
+    int rc;
+    if (!strcmp(section, "experiment"))
+        rc = about(e, key, value);
+    else if (!strcmp(section, "base"))
+        rc = add_word(&e->base, key, value);
+    else if (!strncmp(section, "cell ", 5))
+        rc = named(e, section + 5, key, value);
+    else if (strcmp(section, "matrix"))
+        rc = fail("[%s]: not experiment, base, matrix or cell NAME", section);
+    else if (find_axis(e, key)) // goes on over several lines
+        rc = add_axis(find_axis(e, key), key, value);
+    else if (e->naxes == EXP_AXES)
+        rc = fail("[matrix] %s: more than %d keys", key, EXP_AXES);
+    else
+        rc = add_axis(&e->axes[e->naxes++], key, value);
+    return rc == 0;
+}
+
+// A word of the command line: repeat=, a key of the matrix, or a setting.
+static int override(struct experiment *e, const char *word)
+{
+    char key[64];
+    const char *equals = strchr(word, '=');
+    if (!equals)
+        return fail("%s: want key=value", word);
+    if (text_into(key, sizeof key, "%.*s", (int)(equals - word), word))
+        return -1;
+    if (!strcmp(key, "repeat"))
+        return about(e, key, equals + 1);
+    struct axis *a = find_axis(e, key);
+    if (!a)
+        return add_word(&e->base, key, equals + 1);
+    a->n = 0;
+    return add_axis(a, key, equals + 1);
+}
+
+// One value of an axis: "8" or "workers=2 batch=8".
+static int add_value(struct cell *c, const struct axis *a, const char *value)
+{
+    char copy[EXP_WORD], *save = NULL;
+    size_t at = strlen(c->name);
+    bool several = strchr(value, '=') != NULL;
+    if (text_into(c->name + at, EXP_NAME - at, "%s%s%s%s", at ? " " : "",
+                  several ? "" : a->key, several ? "" : "=", value))
+        return -1;
+    if (!several)
+        return add_word(&c->words, a->key, value);
+    strcpy(copy, value);
+    for (char *w = strtok_r(copy, " ", &save); w;
+         w = strtok_r(NULL, " ", &save)) {
+        char *equals = strchr(w, '=');
+        if (!equals)
+            return fail("[matrix] %s: %s is not key=value", a->key, w);
+        *equals = '\0';
+        if (add_word(&c->words, w, equals + 1))
+            return -1;
+    }
+    return 0;
+}
+
+static int check_cell(const struct cell *c)
+{
+    struct run r;
+    config_defaults(&r);
+    for (int i = 0; i < c->words.n; i++) {
+        char *word = (char *)(uintptr_t)c->words.at[i];
+        if (config_parse(&r, 1, &word)) {
+            char why[512];
+            snprintf(why, sizeof why, "%s", fail_message());
+            return fail("cell %s: %s", c->name, why);
+        }
+    }
+    return 0;
+}
+
+// The combination number k: named cells vary slowest, the last axis fastest.
+static int make_cell(const struct experiment *e, int k, struct cell *c)
+{
+    int digit[EXP_AXES];
+    *c = (struct cell){0};
+    for (int a = e->naxes - 1; a >= 0; a--) {
+        digit[a] = k % e->axes[a].n;
+        k /= e->axes[a].n;
+    }
+    if (add_words(&c->words, &e->base))
+        return -1;
+    if (e->nnamed)
+        strcpy(c->name, e->named[k].name);
+    for (int a = 0; a < e->naxes; a++)
+        if (add_value(c, &e->axes[a], e->axes[a].values[digit[a]]))
+            return -1;
+    if (e->nnamed && add_words(&c->words, &e->named[k].words))
+        return -1;
+    if (!*c->name)
+        strcpy(c->name, "only");
+    for (char *p = c->name; *p; p++)
+        if (*p == ',' || *p == '/') // a column of CSV, and a folder
+            *p = '_';
+    return check_cell(c);
+}
+
+static int expand(struct experiment *e)
+{
+    long n = e->nnamed ? e->nnamed : 1;
+    for (int a = 0; a < e->naxes; a++)
+        n *= e->axes[a].n;
+    if (n > EXP_CELLS)
+        return fail("%ld cells are more than %d", n, EXP_CELLS);
+    e->ncells = (int)n;
+    for (int k = 0; k < e->ncells; k++)
+        if (make_cell(e, k, &e->cells[k]))
+            return -1;
+    return 0;
+}
+
+static int read_ini(struct experiment *e, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    if (text_into(e->name, sizeof e->name, "%s", slash ? slash + 1 : path))
+        return -1;
+    char *dot = strrchr(e->name, '.');
+    if (dot)
+        *dot = '\0';
+    e->repeat = 3;
+    fail("not an INI file");
+    int line = ini_parse(path, take, e);
+    if (line < 0)
+        return fail("%s: cannot be read", path);
+    if (line > 0) {
+        char why[512];
+        snprintf(why, sizeof why, "%s", fail_message());
+        return fail("%s:%d: %s", path, line, why);
+    }
+    return 0;
+}
+
+int experiment_open(struct experiment **out, const char *path, int nwords,
+                    char *const *words)
+{
+    struct experiment *e = mem_alloc(1, sizeof *e);
+    int rc = e ? read_ini(e, path) : -1;
+    for (int i = 0; !rc && i < nwords; i++)
+        rc = override(e, words[i]);
+    if (!rc)
+        rc = expand(e);
+    if (rc)
+        mem_free(e);
+    else
+        *out = e;
+    return rc;
+}
+
+void experiment_close(struct experiment **e)
+{
+    mem_free(*e);
+    *e = NULL;
+}

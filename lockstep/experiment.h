@@ -1,0 +1,72 @@
+// experiment.h - an experiment: base settings, times a matrix, times named
+// cells.
+//
+//     [experiment]
+//     title = ..        question = ..     expect = ..
+//     figures = throughput loss_step      names in plots/
+//     repeat = 3
+//     [base]                              settings of every cell
+//     model = micro
+//     [matrix]                            every combination of these
+//     batch = 8, 16
+//     size = workers=1 batch=16, workers=2 batch=8     several keys at once
+//     [cell ring+fp16]                    and of these (a key at least in each)
+//     sync = ring
+//     wire = fp16
+//
+// Words given on the command line replace those of [base], and lists of
+// [matrix].
+
+#ifndef LOCKSTEP_EXPERIMENT_H
+#define LOCKSTEP_EXPERIMENT_H
+
+enum {
+    EXP_TEXT = 1024,
+    EXP_NAME = 128,
+    EXP_WORD = 256,
+    EXP_WORDS = 48,
+    EXP_AXES = 8,
+    EXP_VALUES = 32,
+    EXP_CELLS = 512,
+};
+
+struct word_list {
+    int n;
+    char at[EXP_WORDS][EXP_WORD]; // "key=value"
+};
+
+struct axis {
+    char key[64];
+    int n;
+    char values[EXP_VALUES][EXP_WORD];
+};
+
+struct named_cell {
+    char name[64];
+    struct word_list words;
+};
+
+struct cell {
+    char name[EXP_NAME]; // "ring+fp16 batch=8"; its folder has _ for blanks
+    struct word_list words;
+};
+
+struct experiment {
+    char name[64]; // of the file, without .ini
+    char title[EXP_TEXT], question[EXP_TEXT], expect[EXP_TEXT];
+    char figures[EXP_TEXT];
+    int repeat;
+    struct word_list base;
+    int naxes, nnamed, ncells;
+    struct axis axes[EXP_AXES];
+    struct named_cell named[EXP_VALUES];
+    struct cell cells[EXP_CELLS];
+};
+
+// Read `path`, apply the command line's words, expand. 0, or -1 after fail()
+// that names the line, or the cell whose settings are wrong.
+int experiment_open(struct experiment **e, const char *path, int nwords,
+                    char *const *words);
+void experiment_close(struct experiment **e);
+
+#endif

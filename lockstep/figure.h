@@ -1,0 +1,13 @@
+// figure.h - draw one figure: plots/NAME.gp with the tables of a folder.
+
+#ifndef LOCKSTEP_FIGURE_H
+#define LOCKSTEP_FIGURE_H
+
+// The folder of the .gp files: $LOCKSTEP_PLOTS, or where this was built from.
+const char *figure_plots(void);
+
+// Draw OUT/NAME.svg and OUT/NAME.png from the files in `data`. 0, or -1 after
+// fail().
+int figure_draw(const char *name, const char *data, const char *out);
+
+#endif

@@ -1,0 +1,23 @@
+# The supervisor is a library of its own, so that its tests can drive it with
+# programs that fail in every way.
+lockstep_library(supervise
+  FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/launch.c
+        lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
+  LINKS net config base PkgConfig::HWLOC)
+
+include(lockstep/study.cmake)
+
+add_executable(lockstep
+  lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
+  lockstep/doctor_net.c lockstep/enter.c lockstep/keys.c lockstep/pin.c lockstep/sample.c lockstep/train.c)
+target_link_libraries(lockstep PRIVATE
+  study supervise telemetry model data cluster_zmq config base dnnl PkgConfig::ZMQ
+  ${CMAKE_DL_LIBS})
+lockstep_test(supervise LINKS supervise)
+lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
+if(TARGET test_lockstep)
+  target_sources(test_lockstep PRIVATE tests/job.c)
+  target_compile_definitions(test_lockstep PRIVATE
+                             LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_dependencies(test_lockstep lockstep trainer)
+endif()

@@ -1,0 +1,98 @@
+// html.c - one style sheet, escaping, and SVG put inline.
+
+#include "lockstep/html.h"
+
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+static const char style[] =
+    ":root{color-scheme:light dark;--ink:#1a1a1a;--paper:#fff;--soft:#666;"
+    "--line:#d5d5d5;--card:#f6f6f4;--warn:#8a4b00}\n"
+    "@media(prefers-color-scheme:dark){:root{--ink:#e8e8e6;--paper:#17181a;"
+    "--soft:#a0a0a0;--line:#3a3b3e;--card:#222326;--warn:#f0b060}}\n"
+    "body{font:16px/1.5 system-ui,sans-serif;color:var(--ink);"
+    "background:var(--paper);max-width:62rem;margin:0 auto;"
+    "padding:1rem 1rem 4rem}\n"
+    "h1{line-height:1.2;margin:1.5rem 0 .5rem}h2{margin:2.2rem 0 .6rem;"
+    "border-bottom:1px solid var(--line)}\n"
+    "p.question{font-size:1.15rem}.soft{color:var(--soft);font-size:.9rem}td .soft{font-size:.75rem}\n"
+    ".warn{color:var(--warn);font-weight:600}\n"
+    "figure{margin:1rem 0;background:#fff;border:1px solid var(--line);"
+    "border-radius:6px;padding:.3rem;break-inside:avoid}\n"
+    "figure{overflow-x:auto}figure svg{display:block;width:100%;height:auto;"
+    "min-width:38rem}\n"
+    ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.9rem;"
+    "font-variant-numeric:tabular-nums}\n"
+    "th,td{padding:.3rem .6rem;text-align:right;border-bottom:1px solid "
+    "var(--line);white-space:nowrap}th:first-child,td:first-child"
+    "{text-align:left}thead th{vertical-align:bottom}\n"
+    "pre{background:var(--card);padding:.8rem;overflow-x:auto;font-size:.85rem;"
+    "border-radius:6px}code{font-size:.92em}\n"
+    "@media print{figure svg{min-width:0}body{max-width:none;font-size:10pt;color:#000;"
+    "background:#fff}.wide,pre{overflow:visible;white-space:pre-wrap}"
+    "details{display:block}table{font-size:7.5pt}th,td{padding:.15rem .3rem}}"
+    "\n";
+
+void html_begin(FILE *f, const char *title)
+{
+    fputs("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta "
+          "charset=\"utf-8\">\n<meta name=\"viewport\" "
+          "content=\"width=device-width, initial-scale=1\">\n<title>",
+          f);
+    html_text(f, title);
+    fprintf(f, "</title>\n<style>\n%s</style>\n</head>\n<body>\n", style);
+}
+
+void html_end(FILE *f)
+{
+    fputs("</body>\n</html>\n", f);
+}
+
+void html_text(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '<')
+            fputs("&lt;", f);
+        else if (*text == '>')
+            fputs("&gt;", f);
+        else if (*text == '&')
+            fputs("&amp;", f);
+        else
+            fputc(*text, f);
+    }
+}
+
+void html_element(FILE *f, const char *tag, const char *text)
+{
+    fprintf(f, "<%s>", tag);
+    html_text(f, text);
+    fprintf(f, "</%.*s>\n", (int)strcspn(tag, " "), tag);
+}
+
+void html_number(FILE *f, double v, int digits)
+{
+    if (isnan(v))
+        fputs("&ndash;", f);
+    else if (fabs(v) >= 1000)
+        fprintf(f, "%.0f", v);
+    else
+        fprintf(f, "%.*g", digits, v);
+}
+
+int html_svg(FILE *f, const char *path)
+{
+    char line[1 << 14];
+    FILE *svg = fopen(path, "re");
+    bool inside = false;
+    if (!svg)
+        return -1;
+    while (fgets(line, sizeof line, svg)) {
+        inside |= strncmp(line, "<svg", 4) == 0;
+        if (inside)
+            fputs(line, f);
+    }
+    fclose(svg);
+    return 0;
+}

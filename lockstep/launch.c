@@ -1,0 +1,255 @@
+// launch.c - from sync= and workers= to processes.
+//
+// Parameter-server jobs are started without MPI, so that the death of one
+// worker does not take the others with it. A worker's words are the user's
+// own with ours after them, since the last word wins; but threads= goes before
+// them, since there the user's word counts.
+
+#include "lockstep/launch.h"
+
+#include "base/base.h"
+#include "cluster/net.h"
+#include "lockstep/argv.h"
+#include "lockstep/cores.h"
+#include "lockstep/supervise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ENDPOINTS = CONFIG_PATH };
+
+static bool uses_servers(const struct run *r)
+{
+    return strcmp(r->sync, "sps") == 0 || strcmp(r->sync, "dps") == 0;
+}
+
+static bool uses_mpi(const struct run *r)
+{
+    return strcmp(r->sync, "allreduce") == 0 || strcmp(r->sync, "ring") == 0;
+}
+
+// How many servers to start; 0 where servers= names endpoints that others run.
+static int count_servers(const struct run *r, int *out)
+{
+    struct opts *o;
+    bool single = strcmp(r->sync, "sps") == 0;
+    if (opts_open(&o, r->sync_opts))
+        return -1;
+    int err = 0;
+    long n = 0;
+    if (!strstr(opts_text(o, "servers", ""), "://"))
+        err = opts_int(o, "servers", single ? 1 : r->workers, 1, 4096, &n);
+    if (!err && single && n > 1)
+        err = fail("servers=%ld: sync=sps has one; try: sync=dps", n);
+    *out = (int)n;
+    opts_close(&o);
+    return err;
+}
+
+int launch_hosts(const struct run *r)
+{
+    return r->workers + (strcmp(r->sync, "sps") == 0);
+}
+
+// Servers are beside workers, or on hosts of their own where there are more.
+static int server_host(const struct run *r, const struct net *net, int index)
+{
+    int own = net_hosts(net) - r->workers;
+    return own > 0 ? r->workers + index % own : index % net_hosts(net);
+}
+
+int launch_children(const struct run *r)
+{
+    int servers = 0;
+    if (uses_servers(r) && count_servers(r, &servers))
+        return -1;
+    return r->workers + servers;
+}
+
+static int start_server(struct job *j, const struct run *r,
+                        const struct net *net, int index, int servers,
+                        char *endpoint, size_t size)
+{
+    struct opts *o = NULL;
+    int host = net ? server_host(r, net, index) : 0;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int err = a ? opts_open(&o, r->sync_opts) : -1;
+    if (!err)
+        err = argv_add_program(a, "ps_server") ||
+              argv_add(a, "bind=tcp://%s:0",
+                       net ? net_address(net, host) : "127.0.0.1") ||
+              argv_add(a, "index=%d", index) ||
+              argv_add(a, "servers=%d", servers) ||
+              argv_add(a, "world=%d", r->workers) ||
+              argv_add(a, "threads=%s", opts_text(o, "server_threads", "1")) ||
+              argv_add(a, "timeout=%.17g", r->timeout) ||
+              argv_add(a, "out=%s", r->out) ||
+              (r->curve[0] && argv_add(a, "curve=%s", r->curve));
+    struct job_child child = {.kind = JOB_SERVER, .rank = index};
+    child.argv = a ? a->at : NULL;
+    child.host = net ? net_name(net, host) : NULL;
+    if (!err)
+        err = job_start(j, &child) ||
+              job_answer(j, "@endpoint ", r->timeout, endpoint, size);
+    opts_close(&o);
+    mem_free(a);
+    return err ? -1 : 0;
+}
+
+// Start the servers that the job needs; their endpoints, comma-separated.
+static int start_servers(struct job *j, const struct run *r,
+                         const struct net *net, char endpoints[ENDPOINTS])
+{
+    int servers;
+    if (count_servers(r, &servers))
+        return -1;
+    for (int i = 0; i < servers; i++) {
+        char one[128];
+        size_t at = strlen(endpoints);
+        if (start_server(j, r, net, i, servers, one, sizeof one) ||
+            text_into(endpoints + at, ENDPOINTS - at, "%s%s", i ? "," : "",
+                      one))
+            return -1;
+    }
+    return 0;
+}
+
+static int add_common(struct argv *a, const struct run *r, int nwords,
+                      char *const *words)
+{
+    return argv_add_all(a, nwords, words) || argv_add(a, "out=%s", r->out) ||
+           (r->net[0] && argv_add(a, "net=%s", r->net));
+}
+
+// One trainer on its share of the cores.
+static int start_worker(struct job *j, const struct run *r,
+                        const struct net *net, int rank, const char *endpoints,
+                        int nwords, char *const *words)
+{
+    cpu_set_t cores;
+    bool oversubscribed;
+    if (cores_share(rank, r->workers, &cores, &oversubscribed))
+        return -1;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int err = a ? 0 : -1;
+    if (!err)
+        err = argv_add_program(a, "trainer") ||
+              argv_add(a, "threads=%d", CPU_COUNT(&cores)) ||
+              add_common(a, r, nwords, words);
+    if (!err && r->workers > 1)
+        err =
+            argv_add(a, "rank=%d", rank) || argv_add(a, "world=%d", r->workers);
+    if (!err && endpoints[0])
+        err = argv_add(a, "servers=%s", endpoints) ||
+              argv_add(a, "hub=%.*s", (int)strcspn(endpoints, ","), endpoints);
+    struct job_child child = {.kind = JOB_WORKER, .rank = rank};
+    child.argv = a ? a->at : NULL;
+    child.cores = &cores;
+    child.host = net ? net_name(net, rank % net_hosts(net)) : NULL;
+    if (!err)
+        err = job_start(j, &child);
+    mem_free(a);
+    return err ? -1 : 0;
+}
+
+// mpirun sits on the first emulated host and reaches the others through
+// `lockstep enter`, as it would through ssh.
+static int add_emulated(struct argv *a, const struct net *net)
+{
+    char agent[CONFIG_PATH], list[NET_HOSTS * (NET_NAME + 1)] = "";
+    struct argv *program = mem_alloc(1, sizeof *program);
+    int err =
+        program ? argv_add_program(program, "lockstep") ||
+                      text_into(agent, sizeof agent, "%s enter", program->at[0])
+                : -1;
+    mem_free(program);
+    for (int i = 0; !err && i < net_hosts(net); i++) {
+        size_t at = strlen(list);
+        err = text_into(list + at, sizeof list - at, "%s%s", i ? "," : "",
+                        net_name(net, i));
+    }
+    const char *subnet = net_subnet();
+    const char *words[] = {"--host",   list,    "--map-by",
+                           "node",     "--mca", "plm",
+                           "rsh",      "--mca", "plm_rsh_agent",
+                           agent,      "--mca", "plm_rsh_no_tree_spawn",
+                           "1",        "--mca", "pml",
+                           "ob1",      "--mca", "btl",
+                           "tcp,self", "--mca", "btl_tcp_if_include",
+                           subnet,     "--mca", "oob_tcp_if_include",
+                           subnet};
+    for (size_t i = 0; !err && i < sizeof words / sizeof *words; i++)
+        err = argv_add(a, "%s", words[i]);
+    return err;
+}
+
+static int start_mpirun(struct job *j, const struct run *r,
+                        const struct net *net, int nwords, char *const *words)
+{
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int err = a ? 0 : -1;
+    if (!err)
+        err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
+              argv_add(a, "%d", r->workers) || argv_add(a, "--bind-to") ||
+              argv_add(a, "none") || argv_add(a, "--oversubscribe") ||
+              argv_add(a, "--tag-output") || argv_add(a, "-x") ||
+              argv_add(a, "LOCKSTEP_PROGRESS") ||
+              (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
+                       add_emulated(a, net))) ||
+              (r->hosts[0] &&
+               (argv_add(a, "--hostfile") || argv_add(a, "%s", r->hosts))) ||
+              (r->workers > cores_count() &&
+               (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
+                argv_add(a, "1"))) ||
+              argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
+              argv_add_program(a, "trainer") ||
+              add_common(a, r, nwords, words) ||
+              (net && strcmp(r->sync, "ring") == 0 &&
+               argv_add(a, "iface=%s", net_subnet()));
+    struct job_child child = {.kind = JOB_MPIRUN};
+    child.argv = a ? a->at : NULL;
+    child.host = net ? net_name(net, 0) : NULL;
+    if (!err)
+        err = job_start(j, &child);
+    mem_free(a);
+    return err ? -1 : 0;
+}
+
+// By default OpenMP's threads spin for milliseconds before they sleep, and on a
+// core that others want as well that is time taken from those they wait for:
+// on a busy machine a run took ten times as long. Some 50 us cost nothing.
+static void wait_politely(bool oversubscribed)
+{
+    if (getenv("OMP_WAIT_POLICY"))
+        return; // the user knows better
+    if (oversubscribed)
+        setenv("OMP_WAIT_POLICY", "passive", 0);
+    else
+        setenv("GOMP_SPINCOUNT", "1000", 0);
+}
+
+int launch(struct job *j, const struct run *r, const struct net *net,
+           int nwords, char *const *words)
+{
+    char endpoints[ENDPOINTS] = "";
+    setenv("LOCKSTEP_PROGRESS", "1", 1);
+    wait_politely(r->workers > cores_count());
+    if (uses_mpi(r)) {
+        if (net)
+            setenv("LOCKSTEP_EMULATED", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+        return start_mpirun(j, r, net, nwords, words);
+    }
+    if (r->hosts[0])
+        return fail("hosts=%s: sync=%s starts on this host only; try: "
+                    "ps_server and trainer by hand on each host, or sync=ring",
+                    r->hosts, r->sync);
+    if (uses_servers(r) && start_servers(j, r, net, endpoints))
+        return -1;
+    for (int rank = 0; rank < r->workers; rank++) {
+        if (start_worker(j, r, net, rank, endpoints, nwords, words))
+            return -1;
+    }
+    return 0;
+}

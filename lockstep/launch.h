@@ -1,0 +1,29 @@
+// launch.h - which processes a job consists of, with which words and cores.
+//
+//     local        one trainer
+//     sps, dps     ps_servers, then trainers that are told their endpoints
+//     allreduce,   mpirun, which starts trainers through `lockstep pin`
+//     ring
+
+#ifndef LOCKSTEP_LAUNCH_H
+#define LOCKSTEP_LAUNCH_H
+
+#include "config/config.h"
+
+struct job;
+struct net;
+
+// How many children launch() will start, at most; -1 after fail().
+int launch_children(const struct run *r);
+
+// How many emulated hosts the job has where net= does not say: one a worker,
+// and one for a server that is not beside a worker.
+int launch_hosts(const struct run *r);
+
+// Start every process of the job, on the hosts of `net` (NULL: on this one).
+// `words` are the user's, to be followed by ours. 0, or -1 after fail(); what
+// was started is job_close()'s to end.
+int launch(struct job *j, const struct run *r, const struct net *net,
+           int nwords, char *const *words);
+
+#endif

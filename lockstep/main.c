@@ -1,0 +1,59 @@
+// main.c - `lockstep`, the front door: finds the command and runs it.
+
+#include "base/base.h"
+#include "config/suggest.h"
+#include "lockstep/commands.h"
+
+#include <string.h>
+
+static const struct command *const commands[] = {
+    &command_train,  &command_run,    &command_report, &command_compare,
+    &command_sample, &command_doctor, &command_keys,   &command_pin,
+    &command_enter,  &command_bench,
+};
+
+enum { NCOMMANDS = sizeof commands / sizeof *commands };
+
+static int help(FILE *f)
+{
+    fprintf(f, "lockstep - train GPT-2 on one worker or many, and see what "
+               "each way of agreeing costs\n\n");
+    for (int i = 0; i < NCOMMANDS; i++) {
+        const struct command *c = commands[i];
+        if (c->help)
+            fprintf(f, "  lockstep %-8s %-25s %s\n", c->name, c->words,
+                    c->help);
+    }
+    fprintf(f, "\n  lockstep COMMAND --help says more. To begin: lockstep "
+               "train\n");
+    return 0;
+}
+
+static const struct command *find(const char *name)
+{
+    const char *names[NCOMMANDS];
+    for (int i = 0; i < NCOMMANDS; i++) {
+        names[i] = commands[i]->name;
+        if (strcmp(name, names[i]) == 0)
+            return commands[i];
+    }
+    fail("unknown command %.60s; nearest: %s; all: lockstep --help", name,
+         suggest_nearest(name, names, NCOMMANDS));
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        help(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0)
+        return help(stdout);
+    const struct command *c = find(argv[1]);
+    int status = c ? c->run(argc - 2, argv + 2) : -1;
+    if (status < 0)
+        die("%s", fail_message());
+    return status;
+}

@@ -1,0 +1,58 @@
+// mpirun.c - mpirun's words for a failure, as Open MPI 4 writes them:
+//
+//       Process name: [[28543,1],1]            mpirun noticed that process rank
+//       Exit code:    3                        1 with PID 0 on node x exited on
+//                                              signal 9 (Killed).
+
+#include "lockstep/mpirun.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void note_failure(struct mpirun_report *m, const char *text)
+{
+    int job, step, rank, code;
+    const char *by_signal = strstr(text, "exited on signal ");
+    if (sscanf(text, " Process name: [[%d,%d],%d]", &job, &step, &rank) == 3 &&
+        !m->failed)
+        m->failed = rank + 1;
+    else if (sscanf(text, " Exit code: %d", &code) == 1 && !m->code)
+        m->code = code;
+    else if (sscanf(text, "mpirun noticed that process rank %d", &rank) == 1) {
+        m->failed = rank + 1;
+        if (by_signal)
+            m->signal = atoi(by_signal + strlen("exited on signal "));
+    }
+}
+
+bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
+{
+    int job, r, used = 0;
+    char which[8];
+    if (sscanf(*text, "[%d,%d]<%7[a-z]>:%n", &job, &r, which, &used) != 3 ||
+        used == 0 || r < 0 || r >= MPIRUN_RANKS) {
+        note_failure(m, *text);
+        return false;
+    }
+    *text += used;
+    *rank = r;
+    *stream = strcmp(which, "stderr") == 0;
+    if (!m->last)
+        m->last = mem_alloc(MPIRUN_RANKS, sizeof *m->last);
+    if (m->last && **text && **text != '@')
+        snprintf(m->last[r], CHILD_LAST, "%.*s", CHILD_LAST - 1, *text);
+    return true;
+}
+
+void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],
+                  char how[64], const char **last)
+{
+    if (!m->failed)
+        return;
+    snprintf(name, JOB_NAME, "rank %d", m->failed - 1);
+    child_status_text(m->signal ? m->signal : m->code << 8, how);
+    if (m->last && m->failed <= MPIRUN_RANKS)
+        *last = m->last[m->failed - 1];
+}

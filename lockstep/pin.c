@@ -1,0 +1,56 @@
+// pin.c - `lockstep pin PROGRAM words...`: become PROGRAM on this worker's own
+// cores. mpirun starts workers through it, so that they get the same share by
+// the same rule as workers that lockstep starts itself, and die with mpirun.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "lockstep/argv.h"
+#include "lockstep/cores.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+// This worker's place among those of this host.
+static void local_place(int *index, int *count)
+{
+    bool emulated = getenv("LOCKSTEP_EMULATED") != NULL; // all hosts are this
+    const char *rank = getenv(emulated ? "OMPI_COMM_WORLD_RANK"
+                                       : "OMPI_COMM_WORLD_LOCAL_RANK");
+    const char *size = getenv(emulated ? "OMPI_COMM_WORLD_SIZE"
+                                       : "OMPI_COMM_WORLD_LOCAL_SIZE");
+    *index = rank ? atoi(rank) : 0;
+    *count = size ? atoi(size) : 1;
+    if (*count < 1 || *index < 0 || *index >= *count)
+        *index = 0, *count = 1;
+}
+
+static int pin(int nwords, char **words)
+{
+    int index, count;
+    cpu_set_t cores;
+    bool oversubscribed;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    if (!a)
+        return -1;
+    if (nwords < 1)
+        return fail("pin: want a program to run");
+    local_place(&index, &count);
+    if (cores_share(index, count, &cores, &oversubscribed) ||
+        argv_add(a, "%s", words[0]) ||
+        argv_add(a, "threads=%d", CPU_COUNT(&cores)) ||
+        argv_add_all(a, nwords - 1, words + 1))
+        return -1;
+    if (oversubscribed)
+        setenv("OMP_WAIT_POLICY", "passive", 0); // as launch.c does
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sched_setaffinity(0, sizeof cores, &cores);
+    execv(a->at[0], a->at);
+    return fail("%s: %s", a->at[0], strerror(errno));
+}
+
+const struct command command_pin = {.name = "pin", .words = "", .run = pin};

@@ -1,0 +1,252 @@
+// report.c - `lockstep report`: one HTML file that holds everything.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "lockstep/html.h"
+#include "lockstep/study.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+static void put_median(FILE *f, const struct study *s, int c, enum metric m,
+                       double scale)
+{
+    int n;
+    struct spread v = study_spread(s, c, m, &n);
+    fputs("<td>", f);
+    html_number(f, v.median * scale, 4);
+    if (n > 1 && v.least < v.most) {
+        fputs("<br><span class=\"soft\">", f);
+        html_number(f, v.least * scale, 3);
+        fputs("&ndash;", f);
+        html_number(f, v.most * scale, 3);
+        fputs("</span>", f);
+    }
+    fputs("</td>", f);
+}
+
+static void put_plain(FILE *f, double v, int digits)
+{
+    fputs("<td>", f);
+    html_number(f, v, digits);
+    fputs("</td>", f);
+}
+
+static void begin_row(FILE *f, const struct result *r)
+{
+    fputs("<tr><td>", f);
+    html_text(f, r->cell);
+    if (r->oversubscribed)
+        fputs(" <span class=\"warn\" title=\"more threads than cores\">&#8225;"
+              "</span>",
+              f);
+    fputs("</td>", f);
+}
+
+static void results_table(FILE *f, const struct study *s)
+{
+    fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>workers</th>"
+          "<th>servers</th><th>global<br>batch</th><th>tokens/s</th><th>step"
+          "<br>ms</th><th>utilisation,<br>all workers</th><th>CPU "
+          "share,<br>mean</th><th>exposed<br>ms a step</th><th>training<br>loss"
+          "</th><th>validation<br>loss</th></tr></thead><tbody>\n",
+          f);
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        if (!r)
+            continue;
+        begin_row(f, r);
+        fprintf(f, "<td>%d</td><td>%d</td><td>%d</td>", r->world, r->servers,
+                r->global_batch);
+        put_median(f, s, c, METRIC_TOKENS_PER_S, 1);
+        put_median(f, s, c, METRIC_STEP_S, 1e3);
+        put_median(f, s, c, METRIC_UTIL_TOTAL, 1);
+        put_median(f, s, c, METRIC_CPU_MEAN, 1);
+        put_median(f, s, c, METRIC_EXPOSED_S, 1e3);
+        put_median(f, s, c, METRIC_TRAIN_LOSS, 1);
+        put_median(f, s, c, METRIC_VAL_LOSS, 1);
+        fputs("</tr>\n", f);
+    }
+    fputs("</tbody></table></div>\n<p class=\"soft\">Medians, with least and "
+          "most of the repeats. Utilisation: share of a worker's time in "
+          "forward, backward and update, added up over workers (evaluation "
+          "and checkpoints left out). Exposed: bytes move and nothing is "
+          "computed.",
+          f);
+    for (int i = 0; i < s->nruns; i++) {
+        if (!s->runs[i].oversubscribed)
+            continue;
+        fputs(" <span class=\"warn\">&#8225; more threads than cores: workers "
+              "take turns, so times are those of a shared machine.</span>",
+              f);
+        break;
+    }
+    fputs("</p>\n", f);
+}
+
+static void law_table(FILE *f, const struct study *s)
+{
+    fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>bytes sent "
+          "by a worker<br>in a step</th><th>law</th><th>measured / law</th>"
+          "</tr></thead><tbody>\n",
+          f);
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        int n;
+        if (!r || r->value[METRIC_BYTES_LAW] <= 0)
+            continue;
+        double bytes = study_spread(s, c, METRIC_BYTES_TX, &n).median;
+        begin_row(f, r);
+        put_plain(f, bytes, 8);
+        put_plain(f, r->value[METRIC_BYTES_LAW], 8);
+        put_plain(f, bytes / r->value[METRIC_BYTES_LAW], 4);
+        fputs("</tr>\n", f);
+    }
+    fputs(
+        "</tbody></table></div>\n<p class=\"soft\">S is the gradient in bytes "
+        "on the wire. A worker sends S to its servers (sps, dps) and "
+        "2(n&minus;1)/n S around a ring of n (ring, allreduce).</p>\n",
+        f);
+}
+
+static void figures(FILE *f, const struct study *s)
+{
+    char names[EXP_TEXT], path[CONFIG_PATH], *save = NULL;
+    strcpy(names, s->exp->figures);
+    for (char *name = strtok_r(names, " ,", &save); name;
+         name = strtok_r(NULL, " ,", &save)) {
+        if (text_into(path, sizeof path, "%s/figures/%s.svg", s->out, name) ||
+            access(path, R_OK))
+            continue;
+        fputs("<figure>\n", f);
+        html_svg(f, path);
+        fputs("</figure>\n", f);
+    }
+}
+
+static void put_object(FILE *f, const cJSON *run, const char *name)
+{
+    const cJSON *object = cJSON_GetObjectItemCaseSensitive(run, name), *e;
+    cJSON_ArrayForEach(e, object)
+    {
+        char *value = cJSON_PrintUnformatted(e);
+        fprintf(f, "%s = ", e->string);
+        html_text(f, value ? value : "");
+        fputs("\n", f);
+        cJSON_free(value);
+    }
+}
+
+// Machine and settings of the first run, as its run.json has them.
+static void machine(FILE *f, const struct study *s)
+{
+    static char text[1 << 16];
+    char folder[CONFIG_PATH], path[CONFIG_PATH];
+    if (!s->nruns ||
+        study_folder(s, s->cell_of[0], s->runs[0].repeat, folder) ||
+        text_into(path, sizeof path, "%s/run.json", folder))
+        return;
+    FILE *j = fopen(path, "re");
+    if (!j)
+        return;
+    text[fread(text, 1, sizeof text - 1, j)] = '\0';
+    fclose(j);
+    cJSON *run = cJSON_Parse(text);
+    const char *objects[] = {"machine", "environment", "data", "model"};
+    for (int i = 0; i < 4; i++) {
+        html_element(f, "h3", objects[i]);
+        fputs("<pre>", f);
+        put_object(f, run, objects[i]);
+        fputs("</pre>\n", f);
+    }
+    fputs("<details><summary>settings of the first run (", f);
+    html_text(f, s->runs[0].cell);
+    fputs(")</summary><pre>", f);
+    put_object(f, run, "settings");
+    fputs("</pre></details>\n", f);
+    cJSON_Delete(run);
+}
+
+static void rerun(FILE *f, const struct study *s)
+{
+    fputs("<pre>", f);
+    if (*s->ini) {
+        fprintf(f, "lockstep run %s.ini", s->exp->name);
+        html_text(f, s->words);
+    } else {
+        fputs("see &quot;command&quot; in run.json", f);
+    }
+    fputs("</pre>\n<p>The INI file, the words, and all runs with their steps, "
+          "samples, traces and logs lie beside this page. "
+          "<code>lockstep report</code> draws it again.</p>\n",
+          f);
+}
+
+static void body(FILE *f, const struct study *s)
+{
+    char verdict[1 << 14];
+    const struct experiment *e = s->exp;
+    html_begin(f, *e->title ? e->title : e->name);
+    html_element(f, "h1", *e->title ? e->title : e->name);
+    if (*e->question)
+        html_element(f, "p class=\"question\"", e->question);
+    if (*e->expect) {
+        fputs("<p><b>To be expected:</b> ", f);
+        html_text(f, e->expect);
+        fputs("</p>\n", f);
+    }
+    html_element(f, "h2", "Results");
+    results_table(f, s);
+    figures(f, s);
+    html_element(f, "h2", "Beside the law");
+    law_table(f, s);
+    html_element(f, "h2", "Was it the same training?");
+    study_compare(s, verdict, sizeof verdict);
+    html_element(f, "pre", verdict);
+    html_element(f, "h2", "Again");
+    rerun(f, s);
+    html_element(f, "h2", "Where and how");
+    machine(f, s);
+    html_end(f);
+}
+
+int study_report(const struct study *s)
+{
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/report.html", s->out))
+        return -1;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    body(f, s);
+    bool bad = ferror(f);
+    if (fclose(f) || bad)
+        return fail("%s: %s", path, strerror(errno));
+    return 0;
+}
+
+static int report(int nwords, char **words)
+{
+    struct study *s;
+    if (nwords != 1 || words[0][0] == '-') {
+        printf("lockstep report DIR\n\nTables, figures and DIR/report.html of "
+               "an experiment (finished or not) or of one run.\n");
+        return nwords == 1 ? 0 : 2;
+    }
+    if (study_open(&s, words[0]))
+        return -1;
+    int rc = study_finish(s);
+    study_close(&s);
+    return rc;
+}
+
+const struct command command_report = {
+    .name = "report",
+    .words = "DIR",
+    .help = "tables, figures and report.html of an experiment or a run",
+    .run = report,
+};

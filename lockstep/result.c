@@ -1,0 +1,245 @@
+// result.c - run.json, summary.json, breakdown.csv and the rest, as numbers.
+
+#include "lockstep/result.h"
+
+#include "base/base.h"
+#include "config/config.h"
+#include "lockstep/csv.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *const metric_names[METRICS] = {
+    "tokens_per_s",
+    "step_s",
+    "seconds",
+    "train_loss_nats",
+    "val_loss_nats",
+    "utilisation_total",
+    "utilisation_mean",
+    "cpu_share_mean",
+    "exposed_s_per_step",
+    "wait_s_per_step",
+    "bytes_tx_per_worker_step",
+    "law_bytes_tx",
+    "lag_mean",
+    "peak_memory_bytes",
+};
+
+const char *const kind_names[RESULT_KINDS] = {
+    "data", "forward",    "backward", "exposed", "update",
+    "wait", "checkpoint", "evaluate", "other",
+};
+
+static int join(char path[CONFIG_PATH], const char *dir, const char *name)
+{
+    return text_into(path, CONFIG_PATH, "%s/%s", dir, name);
+}
+
+static cJSON *read_json(const char *dir, const char *name)
+{
+    static const size_t most = 1 << 20;
+    char path[CONFIG_PATH];
+    if (join(path, dir, name))
+        return NULL;
+    FILE *f = fopen(path, "re");
+    if (!f) {
+        fail("%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    char *text = mem_alloc(most, 1);
+    cJSON *j = NULL;
+    if (text && fread(text, 1, most - 1, f) > 0)
+        j = cJSON_Parse(text);
+    if (!j)
+        fail("%s: not JSON", path);
+    fclose(f);
+    mem_free(text);
+    return j;
+}
+
+// The number at "a.b"; NaN if it is not there.
+static double number(const cJSON *j, const char *outer, const char *key)
+{
+    if (outer)
+        j = cJSON_GetObjectItemCaseSensitive(j, outer);
+    j = cJSON_GetObjectItemCaseSensitive(j, key);
+    return cJSON_IsNumber(j) ? j->valuedouble : NAN;
+}
+
+static void text(const cJSON *j, const char *outer, const char *key, char *to,
+                 size_t size)
+{
+    if (outer)
+        j = cJSON_GetObjectItemCaseSensitive(j, outer);
+    j = cJSON_GetObjectItemCaseSensitive(j, key);
+    snprintf(to, size, "%s", cJSON_IsString(j) ? j->valuestring : "");
+}
+
+// Payload that a worker sends in a step, by the laws of docs and tables: S out
+// to servers, 2(n-1)/n S around a ring; half of it on a 16-bit wire.
+static double law_bytes(const struct result *r, double parameters)
+{
+    double n = r->world;
+    double bytes = parameters * (!strcmp(r->wire, "fp32") || !*r->wire ? 4 : 2);
+    if (!strcmp(r->backend, "sps") || !strcmp(r->backend, "dps"))
+        return bytes;
+    if (!strcmp(r->backend, "ring") || !strcmp(r->backend, "allreduce"))
+        return 2 * (n - 1) / n * bytes;
+    return 0;
+}
+
+static int read_run(struct result *r, const cJSON *j)
+{
+    double tokens = number(j, "model", "context");
+    text(j, NULL, "backend", r->backend, sizeof r->backend);
+    text(j, "data", "hash_xxh3", r->hash, sizeof r->hash);
+    text(j, "settings", "precision", r->precision, sizeof r->precision);
+    text(j, "settings", "wire", r->wire, sizeof r->wire);
+    text(j, "settings", "net", r->net, sizeof r->net);
+    text(j, "settings", "consistency", r->consistency, sizeof r->consistency);
+    if (!strcmp(r->consistency, "bsp"))
+        r->consistency[0] = '\0';
+    double servers = number(j, "settings", "servers");
+    r->world = (int)number(j, NULL, "world");
+    r->steps = (int)number(j, "settings", "steps");
+    r->global_batch = (int)(number(j, "settings", "batch") *
+                            number(j, "settings", "accum") * r->world);
+    r->oversubscribed =
+        cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "oversubscribed"));
+    if (!*r->wire)
+        strcpy(r->wire, "fp32");
+    if (!strcmp(r->backend, "sps"))
+        r->servers = 1;
+    else if (!strcmp(r->backend, "dps"))
+        r->servers = servers > 0 ? (int)servers : r->world;
+    if (r->world < 1 || r->world > RESULT_WORKERS || !(tokens > 0))
+        return fail("run.json: world %d, context %g", r->world, tokens);
+    r->value[METRIC_BYTES_LAW] = law_bytes(r, number(j, "model", "parameters"));
+    r->value[METRIC_TOKENS_PER_S] = tokens * r->global_batch;
+    return 0;
+}
+
+static void read_summary(struct result *r, const cJSON *j)
+{
+    double step_s = number(j, NULL, "median_step_s");
+    r->value[METRIC_STEP_S] = step_s;
+    r->value[METRIC_TOKENS_PER_S] /= step_s;
+    r->value[METRIC_SECONDS] = number(j, NULL, "seconds");
+    r->value[METRIC_TRAIN_LOSS] = number(j, NULL, "final_train_loss");
+    r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
+    r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");
+    r->value[METRIC_BYTES_TX] =
+        number(j, NULL, "bytes_tx") / number(j, NULL, "steps") / r->world;
+}
+
+static int find_kind(const char *name)
+{
+    for (int k = 0; k < RESULT_KINDS; k++)
+        if (!strcmp(kind_names[k], name))
+            return k;
+    return -1;
+}
+
+// Shares of the time that is neither evaluation nor a checkpoint.
+static void read_breakdown(struct result *r, const char *dir)
+{
+    char path[CONFIG_PATH];
+    struct csv c;
+    double s[RESULT_WORKERS][RESULT_KINDS] = {{0}};
+    if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
+        return; // trace=off: not measured
+    int rank = csv_column(&c, "rank"), kind = csv_column(&c, "kind");
+    int seconds = csv_column(&c, "seconds");
+    for (int i = 0; i < c.nrows; i++) {
+        int w = atoi(csv_text(&c, i, rank));
+        int k = find_kind(csv_text(&c, i, kind));
+        const char *who = csv_text(&c, i, rank);
+        if (*who >= '0' && *who <= '9' && w < r->world && k >= 0)
+            s[w][k] += csv_number(&c, i, seconds);
+    }
+    csv_close(&c);
+    double total = 0, exposed = 0, wait = 0;
+    for (int w = 0; w < r->world; w++) {
+        double all = 0;
+        s[w][6] = s[w][7] = 0; // checkpoint, evaluate
+        for (int k = 0; k < RESULT_KINDS; k++)
+            all += s[w][k];
+        for (int k = 0; k < RESULT_KINDS && all > 0; k++)
+            r->share[k] += s[w][k] / all / r->world;
+        r->util[w] = all > 0 ? (s[w][1] + s[w][2] + s[w][4]) / all : NAN;
+        total += r->util[w];
+        exposed += s[w][3] / r->steps / r->world;
+        wait += s[w][5] / r->steps / r->world;
+    }
+    r->value[METRIC_UTIL_TOTAL] = total;
+    r->value[METRIC_UTIL_MEAN] = total / r->world;
+    r->value[METRIC_EXPOSED_S] = exposed;
+    r->value[METRIC_WAIT_S] = wait;
+}
+
+// The mean of `value` over rows, where `metric` (if any) is `name`.
+static double column_mean(const char *dir, const char *file, const char *value,
+                          const char *name)
+{
+    char path[CONFIG_PATH];
+    struct csv c;
+    double sum = 0;
+    int n = 0;
+    if (join(path, dir, file) || csv_open(&c, path))
+        return NAN;
+    int col = csv_column(&c, value), metric = csv_column(&c, "metric");
+    int rank = csv_column(&c, "rank");
+    for (int i = 0; col >= 0 && i < c.nrows; i++) {
+        bool server = csv_text(&c, i, rank)[0] == 's';
+        if (server || (name && strcmp(csv_text(&c, i, metric), name)))
+            continue;
+        sum += csv_number(&c, i, col);
+        n++;
+    }
+    csv_close(&c);
+    return n ? sum / n : NAN;
+}
+
+int result_read(struct result *r, const char *dir)
+{
+    for (int m = 0; m < METRICS; m++)
+        r->value[m] = NAN;
+    cJSON *run = read_json(dir, "run.json");
+    cJSON *summary = run ? read_json(dir, "summary.json") : NULL;
+    int rc = summary ? read_run(r, run) : -1;
+    if (!rc) {
+        read_summary(r, summary);
+        read_breakdown(r, dir);
+        r->value[METRIC_CPU_MEAN] =
+            column_mean(dir, "util.csv", "value", "cpu_share");
+        r->value[METRIC_LAG] = column_mean(dir, "steps.csv", "lag", NULL);
+    }
+    cJSON_Delete(run);
+    cJSON_Delete(summary);
+    return rc;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct spread spread_of(const double *v, int n)
+{
+    double sorted[1024];
+    int k = 0;
+    for (int i = 0; i < n && k < 1024; i++)
+        if (!isnan(v[i]))
+            sorted[k++] = v[i];
+    if (!k)
+        return (struct spread){NAN, NAN, NAN};
+    qsort(sorted, (size_t)k, sizeof *sorted, ascending);
+    double middle =
+        k % 2 ? sorted[k / 2] : (sorted[k / 2 - 1] + sorted[k / 2]) / 2;
+    return (struct spread){middle, sorted[0], sorted[k - 1]};
+}

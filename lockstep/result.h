@@ -1,0 +1,53 @@
+// result.h - what one finished run came to, read from its folder's files.
+
+#ifndef LOCKSTEP_RESULT_H
+#define LOCKSTEP_RESULT_H
+
+#include <stdbool.h>
+
+// Rows of the tables, in the order of metric_names.
+enum metric {
+    METRIC_TOKENS_PER_S, // of the whole job, by the median step
+    METRIC_STEP_S,
+    METRIC_SECONDS,
+    METRIC_TRAIN_LOSS,
+    METRIC_VAL_LOSS,
+    METRIC_UTIL_TOTAL, // workers' compute shares added up, as the study did
+    METRIC_UTIL_MEAN,
+    METRIC_CPU_MEAN,
+    METRIC_EXPOSED_S, // of a step
+    METRIC_WAIT_S,
+    METRIC_BYTES_TX,  // payload, of a worker and step
+    METRIC_BYTES_LAW, // the same by the law
+    METRIC_LAG,       // mean updates by others between pull and push
+    METRIC_MEMORY,
+    METRICS
+};
+
+enum { RESULT_WORKERS = 64, RESULT_KINDS = 9 };
+
+extern const char *const metric_names[METRICS]; // units in the names
+extern const char *const kind_names[RESULT_KINDS];
+
+struct result {
+    char cell[128];
+    int repeat;
+    char backend[32], wire[16], precision[16], hash[32], net[64];
+    char consistency[32];
+    int world, servers, global_batch, steps;
+    bool oversubscribed;
+    double value[METRICS];       // NaN: not measured
+    double util[RESULT_WORKERS]; // compute share of each worker
+    double share[RESULT_KINDS];  // of the step, mean of workers
+};
+
+// Read DIR. 0, or -1 after fail().
+int result_read(struct result *r, const char *dir);
+
+// Median, least and most of n numbers (NaN left out; all NaN if none is left).
+struct spread {
+    double median, least, most;
+};
+struct spread spread_of(const double *v, int n);
+
+#endif

@@ -1,0 +1,276 @@
+// run.c - `lockstep run`: every cell of an experiment, in a shuffled order.
+//
+// Each round runs every cell once, in an order of its own, so that a machine
+// that slows down for an hour does not favour a cell. What is finished stays:
+// the same command goes on where it was interrupted.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "base/rng.h"
+#include "lockstep/argv.h"
+#include "lockstep/study.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stopped_by;
+
+static void stop(int sig)
+{
+    stopped_by = sig;
+}
+
+static int help(void)
+{
+    printf("lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
+           "Runs every cell of the experiment repeat= times, then writes "
+           "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
+           "those of [base] and lists of [matrix].\nInterrupted, the same "
+           "command goes on where it was.\n"
+           "  lockstep run experiments/paper.ini\n"
+           "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
+           "out=runs/p4\n");
+    return 0;
+}
+
+static int remove_one(const char *path, const struct stat *st, int flag,
+                      struct FTW *ftw)
+{
+    (void)st, (void)flag, (void)ftw;
+    return remove(path);
+}
+
+// What an interrupted run left would be in the way.
+static int clear_folder(const char *folder)
+{
+    if (access(folder, F_OK) && errno == ENOENT)
+        return 0;
+    if (nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS))
+        return fail("%s: %s", folder, strerror(errno));
+    return 0;
+}
+
+// The last line of a log, for the message of a run that failed.
+static void last_line(const char *path, char *out, size_t size)
+{
+    char line[512];
+    FILE *f = fopen(path, "re");
+    snprintf(out, size, "no output");
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (*line)
+            snprintf(out, size, "%s", line);
+    }
+    if (f)
+        fclose(f);
+}
+
+static void become(char *const *argv, const char *log)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    setpgid(0, 0); // a Ctrl-C reaches it through us, once
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
+        dup2(fd, 2) < 0)
+        _exit(127);
+    execv(argv[0], argv);
+    _exit(127);
+}
+
+// 0; 1 when we were told to stop; -1 after fail().
+static int run_one(const struct study *s, int cell, int k)
+{
+    char folder[CONFIG_PATH], log[CONFIG_PATH], why[512];
+    const struct word_list *words = &s->exp->cells[cell].words;
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int rc = a ? 0 : -1, status = 0;
+    if (!rc)
+        rc = study_folder(s, cell, k, folder) || clear_folder(folder) ||
+             file_make_folder(folder) < 0 ||
+             text_into(log, sizeof log, "%s.txt", folder) ||
+             argv_add_program(a, "lockstep") || argv_add(a, "train");
+    for (int i = 0; !rc && i < words->n; i++)
+        rc = argv_add(a, "%s", words->at[i]);
+    if (!rc)
+        rc = argv_add(a, "out=%s", folder);
+    pid_t pid = rc ? -1 : fork();
+    if (pid == 0)
+        become(a->at, log);
+    mem_free(a);
+    if (rc || pid < 0)
+        return rc ? -1 : fail("fork: %s", strerror(errno));
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        kill(pid, stopped_by);
+    if (stopped_by)
+        return 1;
+    if (status == 0 && study_done(s, cell, k))
+        return 0;
+    last_line(log, why, sizeof why);
+    return fail("%s, repeat %d: %s", s->exp->cells[cell].name, k, why);
+}
+
+static void shuffle(int *order, int n, int round)
+{
+    for (int i = 0; i < n; i++)
+        order[i] = i;
+    for (int i = n - 1; i > 0; i--) {
+        int j = (int)rng_below(rng_key(1, (uint64_t)round), (uint64_t)i,
+                               (uint64_t)i + 1);
+        int t = order[i];
+        order[i] = order[j];
+        order[j] = t;
+    }
+}
+
+static int count_done(const struct study *s)
+{
+    int done = 0;
+    for (int c = 0; c < s->exp->ncells; c++)
+        for (int k = 1; k <= s->exp->repeat; k++)
+            done += study_done(s, c, k);
+    return done;
+}
+
+// Every run that is not done; returns how many failed, -1 when told to stop.
+static int run_all(const struct study *s)
+{
+    int order[EXP_CELLS], n = s->exp->ncells, failed = 0;
+    int all = n * s->exp->repeat, done = count_done(s), ran = 0;
+    uint64_t began = now_ns();
+    if (done)
+        fprintf(stderr, "%s: %d of %d runs are done already\n", s->exp->name,
+                done, all);
+    for (int k = 1; k <= s->exp->repeat; k++) {
+        shuffle(order, n, k);
+        for (int i = 0; i < n; i++) {
+            if (study_done(s, order[i], k))
+                continue;
+            char left[32] = "";
+            double each = ran ? (double)(now_ns() - began) * 1e-9 / ran : 0;
+            if (ran)
+                snprintf(left, sizeof left, ", about %.0f s left",
+                         each * (all - done - failed));
+            fprintf(stderr, "[%d/%d] %s, repeat %d%s\n", done + failed + 1, all,
+                    s->exp->cells[order[i]].name, k, left);
+            int rc = run_one(s, order[i], k);
+            if (rc > 0)
+                return -1;
+            if (rc < 0)
+                log_line("failed: %s", fail_message());
+            failed += rc < 0;
+            done += rc == 0;
+            ran++;
+        }
+    }
+    return failed;
+}
+
+static void show_file(const char *out, const char *name)
+{
+    char path[CONFIG_PATH], line[1024];
+    if (text_into(path, sizeof path, "%s/%s", out, name))
+        return;
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        fputs(line, stdout);
+    if (f)
+        fclose(f);
+}
+
+int study_finish(struct study *s)
+{
+    char verdict[4096];
+    if (study_results(s))
+        return -1;
+    if (!s->nruns)
+        return fail("%s: no run is finished", s->out);
+    if (study_tables(s) || study_figures(s) < 0)
+        return -1;
+    study_compare(s, verdict, sizeof verdict);
+    if (study_report(s))
+        return -1;
+    printf("\n%s: %s\n\n", s->exp->name, s->exp->title);
+    show_file(s->out, "table.txt");
+    printf("\n%s\nreport: %s/report.html\n", verdict, s->out);
+    return 0;
+}
+
+// One run at a time in a folder: two would measure each other.
+static int take_lock(const char *out)
+{
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/.lock", out))
+        return -1;
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return fail("%s: %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB)) {
+        close(fd);
+        return fail("%s: another lockstep run is at it", out);
+    }
+    return fd;
+}
+
+static void catch_signals(void)
+{
+    struct sigaction a = {.sa_handler = stop}; // no SA_RESTART: wake waitpid
+    sigaction(SIGINT, &a, NULL);
+    sigaction(SIGTERM, &a, NULL);
+    sigaction(SIGHUP, &a, NULL);
+}
+
+static int run(int nwords, char **words)
+{
+    char out[CONFIG_PATH] = "";
+    char *kept[EXP_WORDS];
+    int n = 0;
+    struct study *s = NULL;
+    if (nwords < 1 || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
+        return help();
+    for (int i = 1; i < nwords; i++) {
+        if (!strncmp(words[i], "out=", 4))
+            snprintf(out, sizeof out, "%s", words[i] + 4);
+        else if (n == EXP_WORDS)
+            return fail("more than %d words", EXP_WORDS);
+        else
+            kept[n++] = words[i];
+    }
+    if (!*out) {
+        const char *slash = strrchr(words[0], '/');
+        const char *name = slash ? slash + 1 : words[0];
+        snprintf(out, sizeof out, "runs/%.*s", (int)strcspn(name, "."), name);
+    }
+    if (study_begin(&s, words[0], out, n, kept))
+        return -1;
+    int lock = take_lock(out), failed = 0, rc = lock < 0 ? -1 : 0;
+    catch_signals();
+    if (!rc)
+        failed = run_all(s);
+    if (!rc && failed < 0)
+        fprintf(stderr, "stopped; the same command goes on from here\n");
+    else if (!rc)
+        rc = study_finish(s);
+    if (!rc && failed > 0)
+        rc = fail("%d runs failed; their logs: %s/cells/*/*.txt", failed, out);
+    study_close(&s);
+    if (lock >= 0)
+        close(lock);
+    return rc ? -1 : failed < 0 ? 128 + stopped_by : 0;
+}
+
+const struct command command_run = {
+    .name = "run",
+    .words = "FILE.ini [key=value] ..",
+    .help = "run an experiment: tables, figures and a report",
+    .run = run,
+};

@@ -1,0 +1,217 @@
+// study.c - the folder of an experiment: begin it, find runs, read results.
+
+#include "lockstep/study.h"
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int copy_file(const char *from, const char *to)
+{
+    char text[1 << 16];
+    FILE *f = fopen(from, "re");
+    if (!f)
+        return fail("%s: %s", from, strerror(errno));
+    size_t n = fread(text, 1, sizeof text - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    return file_replace_text(to, text);
+}
+
+// command.txt: the saved INI's name and the words, one a line.
+static int save_command(const struct study *s, const char *ini, int nwords,
+                        char *const *words)
+{
+    char path[CONFIG_PATH], all[4 * EXP_TEXT];
+    size_t at = (size_t)snprintf(all, sizeof all, "%s.ini\n", s->exp->name);
+    for (int i = 0; i < nwords && at < sizeof all; i++)
+        at += (size_t)snprintf(all + at, sizeof all - at, "%s\n", words[i]);
+    if (at >= sizeof all)
+        return fail("more than %zu bytes of words", sizeof all);
+    if (text_into(path, sizeof path, "%s/%s.ini", s->out, s->exp->name) ||
+        (strcmp(path, ini) && copy_file(ini, path)) ||
+        text_into(path, sizeof path, "%s/command.txt", s->out))
+        return -1;
+    return file_replace_text(path, all);
+}
+
+static struct study *new_study(const char *out)
+{
+    struct study *s = mem_alloc(1, sizeof *s);
+    if (!s || text_into(s->out, sizeof s->out, "%s", out)) {
+        mem_free(s);
+        return NULL;
+    }
+    size_t n = strlen(s->out);
+    while (n > 1 && s->out[n - 1] == '/')
+        s->out[--n] = '\0';
+    return s;
+}
+
+static int open_experiment(struct study *s, const char *ini, int nwords,
+                           char *const *words)
+{
+    for (int i = 0; i < nwords; i++) {
+        size_t at = strlen(s->words);
+        if (text_into(s->words + at, sizeof s->words - at, " %s", words[i]))
+            return -1;
+    }
+    return experiment_open(&s->exp, ini, nwords, words);
+}
+
+int study_begin(struct study **out, const char *ini, const char *dir,
+                int nwords, char *const *words)
+{
+    struct study *s = new_study(dir);
+    if (!s)
+        return -1;
+    if (text_into(s->ini, sizeof s->ini, "%s", ini) ||
+        open_experiment(s, ini, nwords, words) ||
+        file_make_folder(s->out) < 0 || save_command(s, ini, nwords, words)) {
+        study_close(&s);
+        return -1;
+    }
+    *out = s;
+    return 0;
+}
+
+// One cell without settings, whose folder is DIR itself.
+static int open_single(struct study *s)
+{
+    struct experiment *e = s->exp = mem_alloc(1, sizeof *e);
+    const char *slash = strrchr(s->out, '/');
+    if (!e)
+        return -1;
+    e->repeat = e->ncells = 1;
+    strcpy(e->figures, "loss util_timeline breakdown");
+    strcpy(e->title, "One run");
+    return text_into(e->name, sizeof e->name, "%s",
+                     slash ? slash + 1 : s->out) ||
+                   text_into(e->cells[0].name, EXP_NAME, "%s", e->name)
+               ? -1
+               : 0;
+}
+
+static int open_saved(struct study *s, FILE *f)
+{
+    enum { MOST = 64 };
+    char lines[MOST][EXP_WORD], *words[MOST];
+    int n = 0;
+    for (; n < MOST && fgets(lines[n], EXP_WORD, f); n++) {
+        lines[n][strcspn(lines[n], "\n")] = '\0';
+        words[n] = lines[n];
+    }
+    if (!n || text_into(s->ini, sizeof s->ini, "%s/%s", s->out, lines[0]))
+        return fail("%s/command.txt: empty", s->out);
+    return open_experiment(s, s->ini, n - 1, words + 1);
+}
+
+int study_open(struct study **out, const char *dir)
+{
+    char path[CONFIG_PATH];
+    struct study *s = new_study(dir);
+    if (!s)
+        return -1;
+    int rc = text_into(path, sizeof path, "%s/command.txt", s->out);
+    FILE *f = rc ? NULL : fopen(path, "re");
+    if (f) {
+        rc = open_saved(s, f);
+        fclose(f);
+    } else if (!rc && !text_into(path, sizeof path, "%s/run.json", s->out) &&
+               access(path, F_OK) == 0) {
+        rc = open_single(s);
+    } else {
+        rc = fail("%s: neither an experiment's folder (command.txt) nor a "
+                  "run's (run.json)",
+                  s->out);
+    }
+    if (!rc)
+        rc = study_results(s);
+    if (rc)
+        study_close(&s);
+    else
+        *out = s;
+    return rc;
+}
+
+void study_close(struct study **s)
+{
+    if (!*s)
+        return;
+    experiment_close(&(*s)->exp);
+    mem_free((*s)->runs);
+    mem_free((*s)->cell_of);
+    mem_free(*s);
+    *s = NULL;
+}
+
+int study_folder(const struct study *s, int cell, int k, char path[CONFIG_PATH])
+{
+    if (!*s->ini)
+        return text_into(path, CONFIG_PATH, "%s", s->out);
+    size_t at = strlen(s->out) + strlen("/cells/");
+    if (text_into(path, CONFIG_PATH, "%s/cells/%s/r%d", s->out,
+                  s->exp->cells[cell].name, k))
+        return -1;
+    for (char *p = path + at; *p; p++)
+        if (*p == ' ')
+            *p = '_';
+    return 0;
+}
+
+bool study_done(const struct study *s, int cell, int k)
+{
+    char folder[CONFIG_PATH], path[CONFIG_PATH];
+    return !study_folder(s, cell, k, folder) &&
+           !text_into(path, sizeof path, "%s/summary.json", folder) &&
+           access(path, F_OK) == 0;
+}
+
+int study_results(struct study *s)
+{
+    int most = s->exp->ncells * s->exp->repeat;
+    char folder[CONFIG_PATH];
+    mem_free(s->runs);
+    mem_free(s->cell_of);
+    s->nruns = 0;
+    s->runs = mem_alloc((size_t)most, sizeof *s->runs);
+    s->cell_of = mem_alloc((size_t)most, sizeof *s->cell_of);
+    if (!s->runs || !s->cell_of)
+        return -1;
+    for (int c = 0; c < s->exp->ncells; c++) {
+        for (int k = 1; k <= s->exp->repeat; k++) {
+            struct result *r = &s->runs[s->nruns];
+            if (!study_done(s, c, k))
+                continue;
+            if (study_folder(s, c, k, folder) || result_read(r, folder))
+                return -1;
+            snprintf(r->cell, sizeof r->cell, "%s", s->exp->cells[c].name);
+            r->repeat = k;
+            s->cell_of[s->nruns++] = c;
+        }
+    }
+    return 0;
+}
+
+const struct result *study_first(const struct study *s, int cell)
+{
+    for (int i = 0; i < s->nruns; i++)
+        if (s->cell_of[i] == cell)
+            return &s->runs[i];
+    return NULL;
+}
+
+struct spread study_spread(const struct study *s, int cell, enum metric m,
+                           int *n)
+{
+    double v[1024];
+    *n = 0;
+    for (int i = 0; i < s->nruns && *n < 1024; i++)
+        if (s->cell_of[i] == cell)
+            v[(*n)++] = s->runs[i].value[m];
+    return spread_of(v, *n);
+}

@@ -1,0 +1,70 @@
+// study.h - an experiment with what its runs have left in a folder so far.
+//
+//     DIR/NAME.ini  command.txt          what was asked
+//     DIR/cells/CELL/rK/                 a run's folder; done: summary.json
+//     DIR/runs.csv table.csv ..          tables (table.c)
+//     DIR/figures/NAME.svg .png          drawn by plots/NAME.gp
+//     DIR/report.html
+//
+// The folder of a single run is a study of one cell, too.
+
+#ifndef LOCKSTEP_STUDY_H
+#define LOCKSTEP_STUDY_H
+
+#include "config/config.h"
+#include "lockstep/experiment.h"
+#include "lockstep/result.h"
+
+struct study {
+    char out[CONFIG_PATH];
+    char ini[CONFIG_PATH];  // as given; "" for a single run
+    char words[EXP_TEXT];   // of the command line, blank-separated
+    struct experiment *exp; // a single run has one cell and no settings
+    struct result *runs;    // finished ones, by cell, then repeat
+    int *cell_of;           // of each run, an index into exp->cells
+    int nruns;
+};
+
+// Begin or go on: read the INI, make the folder, save both there. 0, or -1
+// after fail().
+int study_begin(struct study **s, const char *ini, const char *out, int nwords,
+                char *const *words);
+
+// Open what study_begin() saved, or a single run's folder.
+int study_open(struct study **s, const char *dir);
+void study_close(struct study **s);
+
+// Folder of repeat k (from 1) of a cell.
+int study_folder(const struct study *s, int cell, int k,
+                 char path[CONFIG_PATH]);
+bool study_done(const struct study *s, int cell, int k);
+
+// Read the results of all finished runs.
+int study_results(struct study *s);
+
+// ---- table.c: runs.csv, table.csv, shares.csv, workers.csv, curves.csv and
+// table.txt. 0, or -1 after fail().
+int study_tables(const struct study *s);
+
+// The spread of a metric over the repeats of a cell; n of them are finished.
+struct spread study_spread(const struct study *s, int cell, enum metric m,
+                           int *n);
+
+// The first finished run of a cell; NULL if there is none.
+const struct result *study_first(const struct study *s, int cell);
+
+// ---- figure.c: draw the experiment's figures; one that cannot be drawn is
+// said and left out. Returns how many were drawn, -1 after fail().
+int study_figures(const struct study *s);
+
+// ---- run.c: results, tables, figures and report, and the table on the terminal.
+int study_finish(struct study *s);
+
+// ---- compare.c: whether all runs trained the same thing. The verdict in words
+// into `text`; returns the number of differences.
+int study_compare(const struct study *s, char *text, size_t size);
+
+// ---- report.c: DIR/report.html. 0, or -1 after fail().
+int study_report(const struct study *s);
+
+#endif

@@ -1,0 +1,373 @@
+// supervise.c - one loop that listens to every child and to signals.
+//
+// Signals arrive as bytes on a signalfd, so that the loop is the only place
+// where anything happens. A job goes through these stages, never back:
+//
+//     RUNNING -> SETTLING  workers are done, servers may end by themselves
+//             -> JUDGING   something failed: who else does, within a moment?
+//             -> ENDING    told to end (SIGTERM, or the signal we were sent)
+//             -> KILLING   SIGKILL
+
+#include "lockstep/supervise.h"
+
+#include "base/base.h"
+#include "lockstep/child.h"
+#include "lockstep/mpirun.h"
+#include "lockstep/progress.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum stage { RUNNING, SETTLING, JUDGING, ENDING, KILLING };
+
+static const double judge_s = 0.25;
+
+struct job {
+    struct job_config config;
+    FILE *log;
+    int signals; // signalfd
+    sigset_t ours, before;
+    struct child *children;
+    struct pollfd *polls; // 1 + 2 a child
+    int n;
+    enum stage stage;
+    uint64_t deadline_ns; // of this stage, unless RUNNING
+    int stopped_by;       // signal we were sent, 0 if none
+    struct child *failed; // the first
+    struct mpirun_report mpi;
+    const char *mark; // job_answer() waits for it
+    char *answer;
+    size_t answer_size;
+    char held[CHILD_LINE]; // the last line for the terminal, if still to show
+    struct child *held_of;
+    FILE *held_to;
+};
+
+int job_open(struct job **job, const struct job_config *c)
+{
+    struct job *j = *job = mem_alloc(1, sizeof *j);
+    if (!j)
+        return -1;
+    j->config = *c;
+    j->signals = -1;
+    j->children = mem_alloc((size_t)c->children, sizeof *j->children);
+    j->polls = mem_alloc(1 + 2 * (size_t)c->children, sizeof *j->polls);
+    if (!j->children || !j->polls)
+        return -1;
+    if (c->log_path[0] && !(j->log = fopen(c->log_path, "ae")))
+        return fail("%s: %s", c->log_path, strerror(errno));
+    sigemptyset(&j->ours);
+    static const int heard[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof heard / sizeof *heard; i++)
+        sigaddset(&j->ours, heard[i]);
+    sigprocmask(SIG_BLOCK, &j->ours, &j->before);
+    j->signals = signalfd(-1, &j->ours, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (j->signals < 0)
+        return fail("signalfd: %s", strerror(errno));
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    return 0;
+}
+
+static void show_held(struct job *j)
+{
+    if (!j->held_of)
+        return;
+    j->held_of = NULL;
+    progress_hide(j->config.progress);
+    fprintf(j->held_to, "%s\n", j->held);
+    fflush(j->held_to);
+    progress_show(j->config.progress);
+}
+
+// A line for the log and, unless `to` is NULL, for the terminal. There it is
+// held back for a moment: if it turns out to be the last before a failure, the
+// failure's own line will quote it.
+static void write_out(struct job *j, struct child *c, const char *who,
+                      const char *text, FILE *to)
+{
+    if (j->log) {
+        fprintf(j->log, "[%s] %s\n", who, text);
+        fflush(j->log);
+    }
+    if (!to)
+        return;
+    show_held(j);
+    snprintf(j->held, sizeof j->held, "%s", text);
+    j->held_of = c;
+    j->held_to = to;
+}
+
+// log_line() of a worker begins with "[rank] ", which the log has already.
+static const char *without_rank(const char *text, int rank)
+{
+    char tag[16];
+    int n = snprintf(tag, sizeof tag, "[%d] ", rank);
+    return strncmp(text, tag, (size_t)n) == 0 ? text + n : text;
+}
+
+static void take_line(void *ctx, struct child *c, int stream, char *text)
+{
+    struct job *j = ctx;
+    int rank = c->rank;
+    char who[JOB_NAME];
+    bool worker = c->kind == JOB_WORKER;
+    if (c->kind == JOB_MPIRUN)
+        worker = mpirun_line(&j->mpi, &text, &rank, &stream);
+    if (stream == 0 && worker &&
+        strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
+        progress_take(j->config.progress, text + strlen(PROGRESS_MARK));
+        return;
+    }
+    if (j->mark && c == &j->children[j->n - 1] &&
+        strncmp(text, j->mark, strlen(j->mark)) == 0) {
+        snprintf(j->answer, j->answer_size, "%s", text + strlen(j->mark));
+        j->mark = NULL;
+    }
+    if (text[0] && !(c->kind == JOB_MPIRUN && !worker))
+        snprintf(c->last, sizeof c->last, "%.*s", CHILD_LAST - 1,
+                 without_rank(text, rank));
+    if (worker)
+        snprintf(who, sizeof who, "%d", rank);
+    else
+        snprintf(who, sizeof who, "%s", c->name);
+    bool show = worker ? rank == 0 : c->kind == JOB_SERVER && stream == 1;
+    write_out(j, c, who, worker ? without_rank(text, rank) : text,
+              show ? stream == 0 ? stdout : stderr : NULL);
+}
+
+int job_start(struct job *j, const struct job_child *what)
+{
+    CHECK(j->n < j->config.children);
+    if (child_spawn(&j->children[j->n], what, &j->ours))
+        return -1;
+    j->n++;
+    return 0;
+}
+
+static void signal_all(struct job *j, int sig)
+{
+    for (int i = 0; i < j->n; i++)
+        child_signal(&j->children[i], sig);
+}
+
+static void enter(struct job *j, enum stage stage, int sig)
+{
+    if (stage <= j->stage)
+        return;
+    j->stage = stage;
+    double seconds = stage == JUDGING ? judge_s : j->config.grace_s;
+    j->deadline_ns = now_ns() + (uint64_t)(seconds * 1e9);
+    if (sig)
+        signal_all(j, sig);
+}
+
+static bool works(const struct child *c)
+{
+    return c->kind != JOB_SERVER;
+}
+
+static int count_alive(const struct job *j, bool workers_only)
+{
+    int n = 0;
+    for (int i = 0; i < j->n; i++)
+        n += j->children[i].alive && (!workers_only || works(&j->children[i]));
+    return n;
+}
+
+// Who is the likelier cause: one killed by a signal before one that ended with
+// an error, a worker before a server, which gives up when a worker is gone.
+static int guilt(const struct child *c)
+{
+    return 2 * WIFSIGNALED(c->status) + works(c);
+}
+
+// A child ended badly. Those that do within a moment belong together.
+static void note_failure(struct job *j, struct child *c)
+{
+    char how[64];
+    child_status_text(c->status, how);
+    if (j->config.elastic && c->kind == JOB_WORKER) {
+        char text[512];
+        snprintf(text, sizeof text, "%s: %s; the others go on", c->name, how);
+        write_out(j, c, "lockstep", text, stderr);
+        return;
+    }
+    if (!j->failed || guilt(c) > guilt(j->failed))
+        j->failed = c;
+}
+
+static void reap(struct job *j)
+{
+    int status;
+    pid_t pid;
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+        for (int i = 0; i < j->n; i++) {
+            struct child *c = &j->children[i];
+            if (c->pid != pid || !c->alive)
+                continue;
+            c->alive = false;
+            c->status = status;
+            child_close(c, take_line, j);
+            if (status != 0 && j->stage <= JUDGING)
+                note_failure(j, c);
+        }
+    }
+    if (j->failed)
+        enter(j, JUDGING, 0);
+    else if (count_alive(j, true) == 0)
+        enter(j, SETTLING, 0);
+}
+
+// A second signal from an impatient person kills at once.
+static void take_signals(struct job *j)
+{
+    struct signalfd_siginfo info;
+    while (read(j->signals, &info, sizeof info) == sizeof info) {
+        int sig = (int)info.ssi_signo;
+        if (sig == SIGCHLD)
+            continue;
+        enter(j, j->stopped_by ? KILLING : ENDING,
+              j->stopped_by ? SIGKILL : sig);
+        j->stopped_by = sig;
+    }
+    reap(j);
+}
+
+static void escalate(struct job *j)
+{
+    if (j->stage == RUNNING || now_ns() < j->deadline_ns)
+        return;
+    if (j->stage == SETTLING || j->stage == JUDGING)
+        enter(j, ENDING, SIGTERM);
+    else
+        enter(j, KILLING, SIGKILL);
+}
+
+// Wait at most `ms` for something to happen, and deal with it.
+static void listen_once(struct job *j, int ms)
+{
+    j->polls[0] = (struct pollfd){.fd = j->signals, .events = POLLIN};
+    for (int i = 0; i < j->n; i++) {
+        for (int s = 0; s < 2; s++)
+            j->polls[1 + 2 * i + s] =
+                (struct pollfd){.fd = j->children[i].streams[s].fd,
+                                .events = POLLIN};
+    }
+    if (poll(j->polls, (nfds_t)(1 + 2 * j->n), ms) == 0) {
+        show_held(j);
+    } else {
+        for (int k = 0; k < 2 * j->n; k++) {
+            if (j->polls[1 + k].revents)
+                child_read(&j->children[k / 2], k % 2, take_line, j);
+        }
+        if (j->polls[0].revents)
+            take_signals(j);
+    }
+    escalate(j);
+}
+
+int job_answer(struct job *j, const char *mark, double seconds, char *out,
+               size_t size)
+{
+    struct child *c = &j->children[j->n - 1];
+    uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
+    j->mark = mark;
+    j->answer = out;
+    j->answer_size = size;
+    while (j->mark && c->alive && j->stage == RUNNING && now_ns() < until)
+        listen_once(j, 50);
+    if (!j->mark)
+        return 0;
+    j->mark = NULL;
+    char how[64] = "silent";
+    if (!c->alive)
+        child_status_text(c->status, how);
+    return fail("%s: %s within %g s of its start; last line: %s", c->name, how,
+                seconds, c->last[0] ? c->last : "(none)");
+}
+
+// The first failure in words, as fail().
+static int fail_with_cause(struct job *j)
+{
+    struct child *c = j->failed;
+    char how[64], name[JOB_NAME], when[32] = "";
+    const char *last = c->last;
+    long step = progress_step(j->config.progress);
+    child_status_text(c->status, how);
+    snprintf(name, sizeof name, "%s", c->name);
+    if (c->kind == JOB_MPIRUN)
+        mpirun_cause(&j->mpi, name, how, &last);
+    if (step > 0)
+        snprintf(when, sizeof when, " after step %ld", step);
+    return fail("%s: %s%s; last line: %s", name, how, when,
+                last[0] ? last : "(none)");
+}
+
+int job_run(struct job *j)
+{
+    reap(j);
+    while (count_alive(j, false) > 0)
+        listen_once(j, 100);
+    if (j->held_of != j->failed || j->stopped_by)
+        show_held(j);
+    if (j->stopped_by)
+        return 128 + j->stopped_by;
+    if (j->failed)
+        return fail_with_cause(j);
+    for (int i = 0; i < j->n; i++) {
+        if (works(&j->children[i]) && j->children[i].status == 0)
+            return 0;
+    }
+    return fail("no worker came to the end of the run");
+}
+
+// Children that children left behind are ours now (subreaper): kill them.
+static void kill_strays(void)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    for (int round = 0; round < 100; round++) {
+        FILE *f = fopen(path, "re");
+        int pid, n = 0;
+        if (!f)
+            return;
+        for (; fscanf(f, "%d", &pid) == 1; n++)
+            kill(pid, SIGKILL);
+        fclose(f);
+        if (n == 0)
+            return;
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            continue;
+        usleep(10000);
+    }
+}
+
+void job_close(struct job **job)
+{
+    struct job *j = *job;
+    if (!j)
+        return;
+    if (j->signals >= 0) {
+        reap(j);
+        if (count_alive(j, false) > 0)
+            enter(j, ENDING, SIGTERM);
+        while (count_alive(j, false) > 0)
+            listen_once(j, 200);
+        kill_strays();
+        close(j->signals);
+        sigprocmask(SIG_SETMASK, &j->before, NULL);
+    }
+    if (j->log)
+        fclose(j->log);
+    mem_free(j->mpi.last);
+    mem_free(j->polls);
+    mem_free(j->children);
+    mem_free(j);
+    *job = NULL;
+}

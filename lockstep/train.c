@@ -1,0 +1,154 @@
+// train.c - `lockstep train`: start a job, watch it, say how it ended.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "cluster/net.h"
+#include "config/config.h"
+#include "lockstep/launch.h"
+#include "lockstep/progress.h"
+#include "lockstep/supervise.h"
+#include "telemetry/parts.h"
+
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double grace_s = 5; // between SIGTERM and SIGKILL
+
+static int help(void)
+{
+    printf(
+        "lockstep train [FILE.ini] [key=value] ...\n\n"
+        "Trains GPT-2: one worker by itself, or workers=N that agree by "
+        "sync=NAME.\n"
+        "  lockstep train                     the C headers of this machine, "
+        "one worker\n"
+        "  lockstep train run.ini steps=200   a file, and one key changed\n"
+        "  lockstep train sync=ring workers=2 two workers, ring all-reduce\n\n");
+    config_help(stdout);
+    return 0;
+}
+
+// out= as it is, or a folder of this moment below runs/. *made is true if the
+// folder was not there before.
+static int choose_out(struct run *r, bool *made)
+{
+    bool named = r->out[0] != '\0';
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    if (!named && strcmp(r->resume, "auto") == 0)
+        return fail("resume=auto looks for checkpoints in out; try: out=DIR");
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
+    for (int i = 1; i < 100; i++) {
+        char more[8] = "";
+        if (i > 1)
+            snprintf(more, sizeof more, "-%d", i);
+        if (!named &&
+            text_into(r->out, sizeof r->out, "runs/%s%s", stamp, more))
+            return -1;
+        int rc = file_make_folder(r->out);
+        *made = rc == 1;
+        if (rc < 0)
+            return fail("out=%s: %s", r->out, fail_message());
+        if (*made || named)
+            return 0;
+    }
+    return fail("out=: runs/%s and 98 more of that name are taken", stamp);
+}
+
+// A run that failed before it began leaves nothing behind: what its one worker
+// had to say stood on the terminal.
+static void forget(const struct run *r, const char *log_path, bool made)
+{
+    char path[CONFIG_PATH + 16];
+    snprintf(path, sizeof path, "%s/run.json", r->out);
+    if (r->workers > 1 || !made || access(path, F_OK) == 0)
+        return;
+    unlink(log_path);
+    rmdir(r->out);
+}
+
+// The emulated hosts that net= asks for. Without root the run goes on over
+// links as they are, and run.json says so.
+static struct net *emulate(struct run *r)
+{
+    struct net *net = NULL;
+    if (!*r->net || net_open(&net, r->net, launch_hosts(r)) == 0)
+        return net;
+    log_line("%s; going on over unshaped links", fail_message());
+    strcpy(r->net, "unshaped");
+    return NULL;
+}
+
+static int supervise(struct run *r, const char *log_path, int nwords,
+                     char **words)
+{
+    struct progress *progress = NULL;
+    struct job *j = NULL;
+    struct net *net = emulate(r);
+    struct job_config config = {
+        .children = launch_children(r),
+        .log_path = log_path,
+        .grace_s = grace_s,
+        .elastic = strstr(r->sync_opts, "elastic=1") != NULL,
+    };
+    if (config.children < 0 || progress_open(&progress)) {
+        net_close(&net);
+        return -1;
+    }
+    config.progress = progress;
+    int status =
+        job_open(&j, &config) || launch(j, r, net, nwords, words) ? -1 : 0;
+    if (status == 0)
+        status = job_run(j);
+    job_close(&j);
+    net_close(&net);
+    if (parts_merge_csv(r->out, "util", true)) // servers wrote theirs last
+        log_line("%s", fail_message());
+    progress_close(&progress);
+    return status;
+}
+
+static int train(int nwords, char **words)
+{
+    struct run r;
+    bool made = false;
+    char log_path[CONFIG_PATH];
+    if (nwords > 0 &&
+        (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0))
+        return help();
+    config_defaults(&r);
+    if (config_parse(&r, nwords, words) || choose_out(&r, &made))
+        return -1;
+    if (config_check(&r) ||
+        text_into(log_path, sizeof log_path, "%s/log.txt", r.out)) {
+        if (made)
+            rmdir(r.out);
+        return -1;
+    }
+    uint64_t began = now_ns();
+    int status = supervise(&r, log_path, nwords, words);
+    double seconds = (double)(now_ns() - began) * 1e-9;
+    if (status < 0) {
+        forget(&r, log_path, made);
+        if (access(log_path, F_OK) == 0)
+            return fail("%s; all lines: %s", fail_message(), log_path);
+        return -1;
+    }
+    if (status > 0)
+        fprintf(stderr, "lockstep: stopped by signal %d (%s); log: %s\n",
+                status - 128, strsignal(status - 128), log_path);
+    else
+        printf("done in %.0f s: %s\n", seconds, r.out);
+    return status;
+}
+
+const struct command command_train = {
+    .name = "train",
+    .words = "[FILE.ini] [key=value] ..",
+    .help = "train a model; --help lists every key",
+    .run = train,
+};

@@ -1,0 +1,16 @@
+// crew.h - the workers of a bench: forked here, or started by mpirun.
+
+#ifndef BENCH_CREW_H
+#define BENCH_CREW_H
+
+#include "cluster/cluster.h"
+
+enum { CREW_MOST = 64 };
+
+// Run work() on every worker. Launched: this process is one, over MPI; else
+// fork `workers` and let them meet at a hub of ours. 0 if all went well, else
+// -1, and the messages have been printed.
+int crew_run(bool launched, int workers, double timeout_s,
+             int (*work)(struct cluster *c, void *arg), void *arg);
+
+#endif

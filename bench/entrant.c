@@ -1,0 +1,141 @@
+// entrant.c - one backend under test: opened, stepped, its results checked.
+
+#include "bench/entrant.h"
+
+#include "base/base.h"
+#include "bench/servers.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "device/device.h"
+#include "sync/bucket.h"
+
+#include <string.h>
+
+int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
+               int threads)
+{
+    *a = (struct arena){.cluster = c, .n = n, .threads = threads};
+    a->optim = (struct optim_config){.kind = OPTIM_SGD};
+    a->nbuckets = bucket_cut(a->buckets, ENTRANT_BUCKETS, n, bucket, bucket);
+    if (a->nbuckets < 0 || device_open(&a->dev, "cpu"))
+        return -1;
+    a->params = device_alloc(a->dev, n, sizeof(float));
+    a->grads = device_alloc_shared(a->dev, n, sizeof(float));
+    return a->params && a->grads ? 0 : -1;
+}
+
+void arena_close(struct arena *a)
+{
+    if (!a->dev)
+        return;
+    device_free(a->dev, a->params);
+    device_free(a->dev, a->grads);
+    device_close(&a->dev);
+}
+
+static int start_servers(struct entrant *e, int servers)
+{
+    struct cluster *c = e->arena->cluster;
+    struct opts *given;
+    if (servers == 0)
+        return 0;
+    if (opts_open(&given, e->text))
+        return -1;
+    int rc = servers_open(&e->servers, c, servers < 0 ? c->world : servers,
+                          e->arena->threads, opts_text(given, "iface", ""),
+                          e->text, sizeof e->text);
+    opts_close(&given);
+    return rc;
+}
+
+int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
+                 const char *opts, int servers)
+{
+    *e = (struct entrant){.arena = a};
+    if (text_into(e->text, sizeof e->text, "%s", opts) ||
+        start_servers(e, servers) || opts_open(&e->opts, e->text))
+        return -1;
+    struct sync_job job = {.cluster = a->cluster,
+                           .dev = a->dev,
+                           .params = a->params,
+                           .grads = a->grads,
+                           .n = a->n,
+                           .buckets = a->buckets,
+                           .nbuckets = a->nbuckets,
+                           .optim = &a->optim,
+                           .opts = e->opts};
+    memset(a->params, 0, a->n * sizeof(float));
+    e->sync = sync_open(ops, &job);
+    return e->sync ? sync_bcast(e->sync) : -1;
+}
+
+int entrant_close(struct entrant *e, bool failed)
+{
+    sync_close(&e->sync);
+    opts_close(&e->opts);
+    return servers_close(&e->servers, failed);
+}
+
+// Of worker `rank`, in odd steps.
+static float share(int rank, size_t i)
+{
+    return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
+}
+
+static int step(struct entrant *e, struct cost *cost)
+{
+    struct arena *a = e->arena;
+    struct sync_in in = {.step = ++e->steps, .lr = 1, .grad_scale = 1};
+    struct sync_out out;
+    float sign = e->steps % 2 ? 1 : -1;
+    for (size_t i = 0; i < a->n; i++)
+        a->grads[i] = sign * share(a->cluster->rank, i);
+    // Small steps follow each other so closely that they line workers up.
+    if (a->n > 1 << 14 && cluster_barrier(a->cluster))
+        return -1;
+    uint64_t bytes = e->sync->stats.bytes_out;
+    uint64_t cpu = cpu_process_ns(), start = now_ns();
+    for (int b = 0; b < a->nbuckets; b++)
+        if (sync_ready(e->sync, b))
+            return -1;
+    if (sync_step(e->sync, &in, &out))
+        return -1;
+    uint64_t end = out.update_began_ns ? out.update_began_ns : now_ns();
+    cost->seconds += (double)(end - start) * 1e-9;
+    cost->cpu_s += (double)(cpu_process_ns() - cpu) * 1e-9;
+    cost->bytes_out += (double)(e->sync->stats.bytes_out - bytes);
+    return 0;
+}
+
+// After an even number of steps, or an odd one.
+static void count_wrong(struct entrant *e)
+{
+    const struct arena *a = e->arena;
+    for (size_t i = 0; i < a->n; i++) {
+        float sum = 0;
+        for (int r = 0; e->steps % 2 && r < a->cluster->world; r++)
+            sum += share(r, i);
+        e->wrong += a->params[i] != -sum;
+    }
+}
+
+int entrant_run(struct entrant *e, int count, struct cost *cost)
+{
+    CHECK(count % 2 == 0);
+    memset(e->arena->params, 0, e->arena->n * sizeof(float));
+    for (int k = 0; k < count; k++)
+        if (step(e, cost))
+            return -1;
+    count_wrong(e);
+    return 0;
+}
+
+int entrant_check(struct entrant *e)
+{
+    struct cost unused = {0};
+    memset(e->arena->params, 0, e->arena->n * sizeof(float));
+    if (step(e, &unused))
+        return -1;
+    count_wrong(e);
+    return 0;
+}

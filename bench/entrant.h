@@ -1,0 +1,67 @@
+// entrant.h - one backend under test: opened, stepped, its results checked.
+//
+// Gradients are small integers that differ by rank and element, of one sign in
+// odd steps and of the other in even ones, and the update subtracts their sum:
+// whoever updates, parameters are minus the sum after an odd step and zero
+// again after an even one, exactly. So entrants can take turns on the same vectors, an even number of steps
+// at a time.
+
+#ifndef BENCH_ENTRANT_H
+#define BENCH_ENTRANT_H
+
+#include "optim/optim.h"
+#include "sync/sync.h"
+
+enum { ENTRANT_TEXT = 4096, ENTRANT_BUCKETS = 4096 };
+
+struct servers;
+
+// What all entrants at one size share.
+struct arena {
+    struct cluster *cluster;
+    struct device *dev;
+    float *params, *grads;
+    size_t n;
+    struct bucket buckets[ENTRANT_BUCKETS];
+    int nbuckets;
+    struct optim_config optim;
+    int threads; // of a server
+};
+
+struct entrant {
+    struct arena *arena;
+    struct servers *servers; // those of this worker
+    struct opts *opts;
+    char text[ENTRANT_TEXT]; // of opts
+    struct sync *sync;
+    int steps;
+    size_t wrong; // results on this worker
+};
+
+// What steps cost, added up.
+struct cost {
+    double seconds; // from the first bucket to the sum, or the new parameters
+    double cpu_s;   // of this process, the update included
+    double bytes_out;
+};
+
+// Vectors of n elements, in buckets of `bucket`. 0, or -1 after fail();
+// arena_close() follows either way.
+int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
+               int threads);
+void arena_close(struct arena *a);
+
+// A backend with its settings, and servers beside the first so many workers;
+// -1: beside all. 0, or -1 after fail(); entrant_close() follows either way.
+int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
+                 const char *opts, int servers);
+int entrant_close(struct entrant *e, bool failed);
+
+// `count` steps, even, from parameters of zero to parameters of zero.
+int entrant_run(struct entrant *e, int count, struct cost *cost);
+
+// One more step, with a result other than zero; the last call. Both count in
+// e->wrong what is not as it should be.
+int entrant_check(struct entrant *e);
+
+#endif

@@ -1,0 +1,51 @@
+find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
+mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
+# The linker puts layer_perf's clock around the model's operations.
+add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/op_time.c
+                          bench/peer.c bench/subject.c)
+target_link_libraries(layer_perf PRIVATE model sync optim cluster config device
+                                         dnnl OpenMP::OpenMP_C)
+target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
+                                       -Wl,--wrap=kernels_find)
+target_compile_definitions(layer_perf PRIVATE
+                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
+                           BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
+
+add_executable(span_perf bench/span_perf.c)
+target_link_libraries(span_perf PRIVATE model telemetry)
+
+lockstep_library(bench_law FILES bench/law.c)
+lockstep_test(law LINKS bench_law)
+add_executable(sync_perf bench/sync_perf.c bench/crew.c bench/entrant.c
+                         bench/servers.c bench/openmpi.c)
+target_link_libraries(sync_perf PRIVATE bench_law allreduce horovod_ring
+                                        ps_worker ps_server_lib cluster_mpi
+                                        cluster_zmq sync)
+# Small sizes only: that it runs and that no result is wrong.
+add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
+                                wire=fp16)
+# A step that the first worker's NaN made all skip must be seen.
+foreach(backend sps dps ring ring-shm)
+  add_test(NAME sync_perf_wrong_${backend}
+           COMMAND sync_perf workers=2 sync=${backend} min_bytes=64
+                   max_mb=0.0001 rounds=1 inject=nan:5)
+  set_tests_properties(sync_perf_wrong_${backend} PROPERTIES TIMEOUT 300
+                       PASS_REGULAR_EXPRESSION "[0-9]+ results are wrong")
+endforeach()
+if(mpirun)
+  add_test(NAME sync_perf_mpi COMMAND ${mpirun} -n 2 $<TARGET_FILE:sync_perf>
+                                      max_mb=0.1 factor=32 rounds=1)
+  set_tests_properties(sync_perf_mpi PROPERTIES TIMEOUT 300)
+endif()
+set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
+
+add_executable(link_perf bench/link_perf.c)
+target_link_libraries(link_perf PRIVATE net)
+
+if(CUDA_BUILT)
+  add_executable(gpu_perf bench/gpu_perf.c)
+  target_link_libraries(gpu_perf PRIVATE model rule)
+  add_test(NAME gpu_perf COMMAND gpu_perf model=nano batch=4 steps=3)
+  set_tests_properties(gpu_perf PROPERTIES LABELS gpu SKIP_RETURN_CODE 77
+                                           TIMEOUT 300)
+endif()

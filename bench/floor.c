@@ -1,0 +1,443 @@
+// floor.c - a step's matrix products by the fastest call of the library.
+//
+//     floor = sum over products of count * share * median(time of one)
+//             + 28 bytes a parameter / bandwidth of such streams
+//
+// Every product is tried as dnnl_sgemm (fp32; a batch call by call) and as a
+// matmul primitive, whose factors lie as they come or as the primitive would
+// have them; packing them, or turning a transposed one, is not counted. What is fastest at the start stays.
+// A product's factors come from wherever the products before it left them, as
+// they do in a step; beside that stands the time when it is run again at once.
+// Attention's products are whole squares of which `share` counts: the bench
+// knows no library call for a triangle.
+
+#include "bench/floor.h"
+
+#include "base/base.h"
+
+#include <omp.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <string.h>
+
+#define DNNL(call) CHECK((call) == dnnl_success)
+
+enum { TRIES = 3, ARGS = 3, MAX_LOGITS = 16 << 20 };
+
+enum { ONE = 0x3f80 }; // 1 in bf16; twice, about 1 in fp32
+
+enum call {
+    SGEMM,
+    SGEMM_TURNED,
+    MATMUL,
+    MATMUL_TURNED,
+    MATMUL_B,
+    MATMUL_AB,
+    CALLS
+};
+
+static const char *const call_name[CALLS] = {
+    [SGEMM] = "sgemm",
+    [SGEMM_TURNED] = "sgemm, a turned",
+    [MATMUL] = "matmul",
+    [MATMUL_TURNED] = "matmul, a turned",
+    [MATMUL_B] = "matmul, b packed",
+    [MATMUL_AB] = "matmul, both packed",
+};
+
+struct product {
+    struct floor_product is;
+    enum call call;
+    dnnl_primitive_t primitive;
+    dnnl_exec_arg_t args[ARGS];
+    float *a, *b, *out; // of sgemm; primitives own theirs
+    double cold[FLOOR_ROUNDS], hot[FLOOR_ROUNDS];
+};
+
+struct floor {
+    struct subject_case is;
+    dnnl_engine_t engine;
+    dnnl_stream_t stream;
+    int nproducts, rounds;
+    struct product products[FLOOR_PRODUCTS];
+    size_t n;          // parameters
+    float *streams[4]; // p, m, v, g
+    double update[FLOOR_ROUNDS];
+};
+
+// ---- the step's products
+
+static void add(struct floor *f, struct floor_product p)
+{
+    CHECK(f->nproducts < FLOOR_PRODUCTS);
+    f->products[f->nproducts++].is = p;
+}
+
+// A linear layer of every block: forward, dX and dW.
+static void add_linear(struct floor *f, const char *const names[3], int ins,
+                       int outs)
+{
+    int rows = f->is.batch * f->is.tokens, L = f->is.config.layers;
+    add(f, (struct floor_product){.name = names[0],
+                                  .batch = 1,
+                                  .m = rows,
+                                  .n = outs,
+                                  .k = ins,
+                                  .count = L,
+                                  .share = 1});
+    add(f, (struct floor_product){.name = names[1],
+                                  .batch = 1,
+                                  .m = rows,
+                                  .n = ins,
+                                  .k = outs,
+                                  .tb = true,
+                                  .count = L,
+                                  .share = 1});
+    add(f, (struct floor_product){.name = names[2],
+                                  .batch = 1,
+                                  .m = ins,
+                                  .n = outs,
+                                  .k = rows,
+                                  .ta = true,
+                                  .out_fp32 = true,
+                                  .count = L,
+                                  .share = 1});
+}
+
+// Q K' and P V, and the two gradients of each: S and dP, O and dQ, dK and dV
+// are alike in shape. S is not computed again: this is the floor.
+static void add_attention(struct floor *f)
+{
+    const struct model_config *g = &f->is.config;
+    int T = f->is.tokens, D = g->channels / g->heads, L = g->layers;
+    struct floor_product p = {.name = "attention S, dP",
+                              .batch = f->is.batch * g->heads,
+                              .m = T,
+                              .n = T,
+                              .k = D,
+                              .tb = true,
+                              .count = 2 * L,
+                              .share = (T + 1) / (2.0 * T)};
+    add(f, p);
+    p.name = "attention O, dQ";
+    p.n = D;
+    p.k = T;
+    p.tb = false;
+    add(f, p);
+    p.name = "attention dK, dV";
+    p.ta = true;
+    add(f, p);
+}
+
+// Large vocabularies are counted as slices of rows, as anybody would do it.
+static void add_head(struct floor *f)
+{
+    int rows = f->is.batch * f->is.tokens, count = 1;
+    int V = f->is.config.vocab, C = f->is.config.channels;
+    while ((size_t)rows / count * V > MAX_LOGITS && rows % (2 * count) == 0)
+        count *= 2;
+    rows /= count;
+    struct floor_product p = {.name = "head",
+                              .batch = 1,
+                              .m = rows,
+                              .n = V,
+                              .k = C,
+                              .tb = true,
+                              .out_fp32 = true,
+                              .count = count,
+                              .share = 1};
+    add(f, p);
+    p = (struct floor_product){.name = "head dX",
+                               .batch = 1,
+                               .m = rows,
+                               .n = C,
+                               .k = V,
+                               .count = count,
+                               .share = 1};
+    add(f, p);
+    p = (struct floor_product){.name = "head dW",
+                               .batch = 1,
+                               .m = V,
+                               .n = C,
+                               .k = rows,
+                               .ta = true,
+                               .out_fp32 = true,
+                               .count = count,
+                               .share = 1};
+    add(f, p);
+}
+
+static void list_products(struct floor *f)
+{
+    static const char *const names[][3] = {
+        {"qkv", "qkv dX", "qkv dW"},
+        {"proj", "proj dX", "proj dW"},
+        {"fc", "fc dX", "fc dW"},
+        {"out", "out dX", "out dW"},
+    };
+    int C = f->is.config.channels;
+    add_linear(f, names[0], C, 3 * C);
+    add_linear(f, names[1], C, C);
+    add_linear(f, names[2], C, 4 * C);
+    add_linear(f, names[3], 4 * C, C);
+    add_attention(f);
+    add_head(f);
+}
+
+// ---- calls
+
+static float *floats(size_t n)
+{
+    float *p = mem_alloc(n, sizeof *p);
+    if (!p)
+        die("%s", fail_message());
+    for (size_t i = 0; i < n; i++)
+        p[i] = (float)(i % 7) - 3;
+    return p;
+}
+
+static void open_sgemm(struct product *p)
+{
+    size_t m = p->is.m, n = p->is.n, k = p->is.k, batch = p->is.batch;
+    p->a = floats(batch * m * k);
+    p->b = floats(batch * k * n);
+    p->out = floats(batch * m * n);
+}
+
+static void run_sgemm(struct product *p)
+{
+    const struct floor_product *is = &p->is;
+    size_t m = is->m, n = is->n, k = is->k;
+    for (size_t i = 0; i < (size_t)is->batch; i++)
+        DNNL(dnnl_sgemm(is->ta ? 'T' : 'N', is->tb ? 'T' : 'N', is->m, is->n,
+                        is->k, 1, p->a + i * m * k, is->ta ? is->m : is->k,
+                        p->b + i * k * n, is->tb ? is->k : is->n, 0,
+                        p->out + i * m * n, is->n));
+}
+
+static void describe(dnnl_memory_desc_t *d, const struct floor_product *is,
+                     int rows, int columns, bool turned, dnnl_data_type_t type,
+                     bool packed)
+{
+    dnnl_dims_t dims = {is->batch, rows, columns};
+    dnnl_dims_t strides = {(dnnl_dim_t)rows * columns, turned ? 1 : columns,
+                           turned ? rows : 1};
+    int first = is->batch > 1 ? 0 : 1; // a matrix has two dimensions
+    if (packed)
+        DNNL(dnnl_memory_desc_init_by_tag(d, 3 - first, dims + first, type,
+                                          dnnl_format_tag_any));
+    else
+        DNNL(dnnl_memory_desc_init_by_strides(d, 3 - first, dims + first, type,
+                                              strides + first));
+}
+
+static void own_argument(struct floor *f, struct product *p, int i, int name,
+                         const_dnnl_primitive_desc_t desc, dnnl_query_t what)
+{
+    const dnnl_memory_desc_t *d = dnnl_primitive_desc_query_md(desc, what, 0);
+    p->args[i].arg = name;
+    DNNL(dnnl_memory_create(&p->args[i].memory, d, f->engine,
+                            DNNL_MEMORY_ALLOCATE));
+    void *at;
+    DNNL(dnnl_memory_get_data_handle(p->args[i].memory, &at));
+    uint16_t *half = at;
+    for (size_t k = 0; k < dnnl_memory_desc_get_size(d) / sizeof *half; k++)
+        half[k] = ONE;
+}
+
+// False where the library has no such primitive.
+static bool open_matmul(struct floor *f, struct product *p, enum call call)
+{
+    const struct floor_product *is = &p->is;
+    bool fp32 = f->is.precision == DTYPE_F32;
+    dnnl_data_type_t type = fp32 ? dnnl_f32 : dnnl_bf16;
+    dnnl_memory_desc_t a, b, out;
+    describe(&a, is, is->m, is->k, is->ta, type, call == MATMUL_AB);
+    describe(&b, is, is->k, is->n, is->tb, type,
+             call == MATMUL_B || call == MATMUL_AB);
+    describe(&out, is, is->m, is->n, false, is->out_fp32 ? dnnl_f32 : type,
+             false);
+    dnnl_matmul_desc_t matmul;
+    dnnl_primitive_desc_t desc;
+    DNNL(dnnl_matmul_desc_init(&matmul, &a, &b, NULL, &out));
+    if (dnnl_primitive_desc_create(&desc, &matmul, NULL, f->engine, NULL) !=
+        dnnl_success)
+        return false;
+    DNNL(dnnl_primitive_create(&p->primitive, desc));
+    own_argument(f, p, 0, DNNL_ARG_SRC, desc, dnnl_query_src_md);
+    own_argument(f, p, 1, DNNL_ARG_WEIGHTS, desc, dnnl_query_weights_md);
+    own_argument(f, p, 2, DNNL_ARG_DST, desc, dnnl_query_dst_md);
+    dnnl_primitive_desc_destroy(desc);
+    return true;
+}
+
+static bool open_call(struct floor *f, struct product *p, enum call call)
+{
+    p->call = call;
+    if (call == SGEMM_TURNED || call == MATMUL_TURNED) {
+        if (!p->is.ta)
+            return false;
+        p->is.ta = false;
+    }
+    if (call != SGEMM && call != SGEMM_TURNED)
+        return open_matmul(f, p, call);
+    if (f->is.precision != DTYPE_F32)
+        return false;
+    open_sgemm(p);
+    return true;
+}
+
+static void close_call(struct product *p)
+{
+    if (p->primitive) {
+        for (int i = 0; i < ARGS; i++)
+            dnnl_memory_destroy(p->args[i].memory);
+        dnnl_primitive_destroy(p->primitive);
+    }
+    mem_free(p->a);
+    mem_free(p->b);
+    mem_free(p->out);
+    p->primitive = NULL;
+    p->a = p->b = p->out = NULL;
+}
+
+static double time_call(struct floor *f, struct product *p)
+{
+    double start = subject_clock(f->is.threads);
+    if (p->call == SGEMM || p->call == SGEMM_TURNED) {
+        run_sgemm(p);
+    } else {
+        DNNL(dnnl_primitive_execute(p->primitive, f->stream, ARGS, p->args));
+        DNNL(dnnl_stream_wait(f->stream));
+    }
+    return subject_clock(f->is.threads) - start;
+}
+
+static void choose_call(struct floor *f, struct product *p)
+{
+    double best = 0;
+    int chosen = -1;
+    for (enum call c = 0; c < CALLS; c++) {
+        struct product tried = {.is = p->is};
+        if (open_call(f, &tried, c)) {
+            double least = time_call(f, &tried); // code is generated now
+            for (int i = 0; i < TRIES; i++) {
+                double s = time_call(f, &tried);
+                least = s < least ? s : least;
+            }
+            if (chosen < 0 || least < best) {
+                best = least;
+                chosen = (int)c;
+            }
+        }
+        close_call(&tried);
+    }
+    CHECK(chosen >= 0 && open_call(f, p, (enum call)chosen));
+    time_call(f, p);
+}
+
+// ---- AdamW's bytes
+
+static double time_streams(struct floor *f)
+{
+    float *p = f->streams[0], *m = f->streams[1], *v = f->streams[2];
+    const float *g = f->streams[3];
+    double start = subject_clock(f->is.threads);
+#pragma omp parallel for simd num_threads(f->is.threads) schedule(static)
+    for (size_t i = 0; i < f->n; i++) {
+        m[i] += g[i];
+        v[i] += g[i];
+        p[i] += g[i];
+    }
+    return subject_clock(f->is.threads) - start;
+}
+
+// ---- the floor
+
+void floor_open(struct floor **out, const struct subject_case *c)
+{
+    struct floor *f = mem_alloc(1, sizeof *f);
+    if (!f)
+        die("%s", fail_message());
+    f->is = *c;
+    f->n = model_nparams(&c->config);
+    omp_set_num_threads(c->threads);
+    DNNL(dnnl_engine_create(&f->engine, dnnl_cpu, 0));
+    DNNL(dnnl_stream_create(&f->stream, f->engine, dnnl_stream_in_order));
+    list_products(f);
+    for (int i = 0; i < f->nproducts; i++)
+        choose_call(f, &f->products[i]);
+    for (int i = 0; i < 4; i++)
+        f->streams[i] = floats(f->n);
+    *out = f;
+}
+
+void floor_close(struct floor **ff)
+{
+    struct floor *f = *ff;
+    if (!f)
+        return;
+    for (int i = 0; i < f->nproducts; i++)
+        close_call(&f->products[i]);
+    for (int i = 0; i < 4; i++)
+        mem_free(f->streams[i]);
+    dnnl_stream_destroy(f->stream);
+    dnnl_engine_destroy(f->engine);
+    mem_free(f);
+    *ff = NULL;
+}
+
+void floor_round(struct floor *f)
+{
+    CHECK(f->rounds < FLOOR_ROUNDS);
+    for (int i = 0; i < f->nproducts; i++) {
+        struct product *p = &f->products[i];
+        p->cold[f->rounds] = time_call(f, p);
+        p->hot[f->rounds] = time_call(f, p);
+    }
+    f->update[f->rounds++] = time_streams(f);
+}
+
+struct floor_line floor_line(const struct floor *f, int i)
+{
+    const struct product *p = &f->products[i];
+    double v[FLOOR_ROUNDS], times = p->is.count * p->is.share;
+    double flop = 2.0 * p->is.batch * p->is.m * p->is.n * p->is.k;
+    memcpy(v, p->cold, sizeof v);
+    double cold = subject_median(v, f->rounds);
+    memcpy(v, p->hot, sizeof v);
+    double hot = subject_median(v, f->rounds);
+    return (struct floor_line){.is = p->is,
+                               .call = call_name[p->call],
+                               .seconds = cold * times,
+                               .hot_seconds = hot * times,
+                               .gflops = flop / cold * 1e-9,
+                               .hot_gflops = flop / hot * 1e-9};
+}
+
+int floor_nlines(const struct floor *f)
+{
+    return f->nproducts;
+}
+
+double floor_products(const struct floor *f)
+{
+    double sum = 0;
+    for (int i = 0; i < f->nproducts; i++)
+        sum += floor_line(f, i).seconds;
+    return sum;
+}
+
+double floor_hot(const struct floor *f)
+{
+    double sum = 0;
+    for (int i = 0; i < f->nproducts; i++)
+        sum += floor_line(f, i).hot_seconds;
+    return sum;
+}
+
+double floor_update(const struct floor *f)
+{
+    double v[FLOOR_ROUNDS];
+    memcpy(v, f->update, sizeof v);
+    return subject_median(v, f->rounds);
+}

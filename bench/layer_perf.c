@@ -1,0 +1,247 @@
+// layer_perf.c - how fast a step of GPT-2 is, beside the least it could take.
+//
+//     layer_perf [a|b|c|d|m ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
+//
+// Steps of ours alternate with rounds of the floor (floor.c), so that whatever
+// else the machine does falls on both alike; medians, and their ratio. Then a
+// few steps with a clock around every operation. PyTorch, where it is
+// installed, runs the same configurations (tests/oracle/gpt2_torch_speed.py).
+// `m` is the memory of a step of 124M parameters at 4 x 1024 tokens.
+//
+// FLOP a token = 6 N + 12 L C T, N without the position table.
+
+#include "base/base.h"
+#include "bench/floor.h"
+#include "bench/op_time.h"
+#include "bench/peer.h"
+#include "bench/subject.h"
+
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { WARM = 2, TIMED = 3, NAMES = 8 };
+
+static const struct subject_case cases[] = {
+    {"a", {4, 4, 128, 64, 65, 0}, 12, 64, DTYPE_F32, 1},
+    {"b", {4, 4, 256, 128, 256, 0}, 8, 128, DTYPE_F32, 1},
+    {"c", {6, 6, 384, 256, 65, 0}, 16, 256, DTYPE_F32, 1},
+    {"d", {12, 12, 768, 1024, 50257, 0}, 4, 64, DTYPE_F32, 1},
+};
+
+enum { CASES = sizeof cases / sizeof *cases };
+
+struct plan {
+    char names[NAMES + 1]; // of cases; "m": memory
+    bool fp32, bf16, peers, detail;
+    int threads; // 0: one, then all
+    int rounds;
+};
+
+static double flop_a_step(const struct subject_case *c)
+{
+    const struct model_config *g = &c->config;
+    double n = (double)model_nparams(g) - (double)g->context * g->channels;
+    double token = 6 * n + 12.0 * g->layers * g->channels * c->tokens;
+    return token * c->batch * c->tokens;
+}
+
+// ---- where the time went
+
+static void print_floor(const struct floor *f)
+{
+    printf("#   the floor, product by product:\n");
+    for (int i = 0; i < floor_nlines(f); i++) {
+        struct floor_line l = floor_line(f, i);
+        printf("#   %-20s %5d x (%5d x %6d x %6d) %9.2f ms %6.0f GFLOP/s, "
+               "again at once %6.0f  %s\n",
+               l.is.name, l.is.count, l.is.m, l.is.n, l.is.k, l.seconds * 1e3,
+               l.gflops, l.hot_gflops, l.call);
+    }
+}
+
+static void print_ops(struct subject *s, const struct floor *f)
+{
+    struct op_time ops[OP_TIMES];
+    double compute = 0, update = 0, counted = 0;
+    op_time_start(s->is.threads);
+    for (int i = 0; i < TIMED; i++) {
+        double c, u;
+        subject_step(s, &c, &u);
+        compute += c;
+        update += u;
+    }
+    int n = op_time_read(ops);
+    op_time_start(0);
+    double whole = compute + update, best = 0;
+    for (int i = 0; i < floor_nlines(f); i++)
+        if (floor_line(f, i).hot_gflops > best)
+            best = floor_line(f, i).hot_gflops;
+    double bandwidth = 28.0 * (double)s->n / floor_update(f) * 1e-9;
+    printf("#   ours, operation by operation (best product of the floor %.0f "
+           "GFLOP/s, AdamW's streams %.0f GB/s):\n",
+           best, bandwidth);
+    for (int i = 0; i < n; i++) {
+        bool product = ops[i].flop > 0;
+        double amount = product ? ops[i].flop : ops[i].bytes;
+        if (!ops[i].inside)
+            counted += ops[i].seconds;
+        printf("#   %-20s %5d calls %9.2f ms %5.1f%% %8.1f %s\n", ops[i].name,
+               ops[i].calls / TIMED, ops[i].seconds / TIMED * 1e3,
+               100 * ops[i].seconds / whole, amount / ops[i].seconds * 1e-9,
+               product ? "GFLOP/s" : "GB/s");
+    }
+    // narrow() is part of update's time, and counted by its own line
+    printf("#   %-20s %11s %9.2f ms %5.1f%%\n", "the rest: update, gaps", "",
+           (whole - counted) / TIMED * 1e3, 100 * (1 - counted / whole));
+}
+
+// ---- a row
+
+static void measure(const struct plan *plan, const struct subject_case *c)
+{
+    struct floor *f;
+    struct subject s;
+    double compute[FLOOR_ROUNDS], update[FLOOR_ROUNDS], step[FLOOR_ROUNDS];
+    floor_open(&f, c);
+    subject_open(&s, c);
+    for (int i = -WARM; i < plan->rounds; i++) {
+        double one, two;
+        subject_step(&s, &one, &two);
+        if (i < 0)
+            continue;
+        floor_round(f);
+        subject_step(&s, &compute[i], &update[i]);
+        step[i] = compute[i] + update[i];
+    }
+    double ms = subject_median(step, plan->rounds) * 1e3;
+    double least = (floor_products(f) + floor_update(f)) * 1e3;
+    printf("%-3s %-5s %7d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f %9.0f "
+           "%8.0f\n",
+           c->name, dtype_name(c->precision), c->threads,
+           floor_products(f) * 1e3, floor_hot(f) * 1e3, floor_update(f) * 1e3,
+           subject_median(compute, plan->rounds) * 1e3,
+           subject_median(update, plan->rounds) * 1e3, ms, ms / least,
+           c->batch * c->tokens / ms * 1e3, flop_a_step(c) / ms * 1e-6);
+    if (plan->detail) {
+        print_ops(&s, f);
+        print_floor(f);
+    }
+    fflush(stdout);
+    subject_close(&s);
+    floor_close(&f);
+}
+
+// ---- memory
+
+static double needed(const struct subject_case *c)
+{
+    const struct model_config *g = &c->config;
+    double rows = (double)c->batch * c->tokens, C = g->channels;
+    double numbers = rows * C * (10.0 * g->layers + 1);
+    double statistics = rows * (g->layers * (4.0 + g->heads) + 3);
+    return 16.0 * (double)model_nparams(g) + 4 * statistics +
+           (double)dtype_bytes(c->precision) * numbers;
+}
+
+// In a process of its own, whose peak is that of this step alone.
+static void measure_memory(enum dtype precision, int threads)
+{
+    struct subject_case c = {"m",       {12, 12, 768, 1024, 50257, 0},
+                             4,         1024,
+                             precision, threads};
+    fflush(stdout);
+    pid_t child = fork();
+    if (child < 0)
+        die("fork: no process for the memory row");
+    if (child == 0) {
+        struct subject s;
+        double compute, update;
+        size_t before = mem_peak();
+        subject_open(&s, &c);
+        subject_step(&s, &compute, &update);
+        size_t peak = mem_peak();
+        printf("%-3s %-5s %7d  peak %.0f MiB, needed %.0f MiB, ratio %.3f "
+               "(goal 1.2); before the step %.0f MiB\n",
+               c.name, dtype_name(precision), threads, (double)peak / 1048576,
+               needed(&c) / 1048576, (double)peak / needed(&c),
+               (double)before / 1048576);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status;
+    if (waitpid(child, &status, 0) != child || status != 0)
+        die("the memory row's process ended with status %d", status);
+}
+
+// ---- main
+
+static int parse(struct plan *p, int nwords, char **words)
+{
+    for (int i = 0; i < nwords; i++) {
+        const char *w = words[i];
+        if (!strcmp(w, "fp32"))
+            p->bf16 = false;
+        else if (!strcmp(w, "bf16"))
+            p->fp32 = false;
+        else if (!strcmp(w, "peers=0"))
+            p->peers = false;
+        else if (!strcmp(w, "detail=0"))
+            p->detail = false;
+        else if (!strncmp(w, "threads=", 8))
+            p->threads = atoi(w + 8);
+        else if (!strncmp(w, "rounds=", 7))
+            p->rounds = atoi(w + 7);
+        else if (strlen(w) <= NAMES && strspn(w, "abcdm") == strlen(w))
+            snprintf(p->names, sizeof p->names, "%s", w);
+        else
+            return fail("%s: want letters of abcdm, fp32 or bf16, threads=N, "
+                        "rounds=N, detail=0, peers=0",
+                        w);
+    }
+    if (p->threads < 0 || p->rounds < 5 || p->rounds > FLOOR_ROUNDS)
+        return fail("rounds=%d, threads=%d; try: 5 to %d rounds", p->rounds,
+                    p->threads, FLOOR_ROUNDS);
+    return 0;
+}
+
+static bool runs(const struct plan *p, enum dtype precision, int threads)
+{
+    return (precision == DTYPE_F32 ? p->fp32 : p->bf16) &&
+           (!p->threads || p->threads == threads);
+}
+
+int main(int argc, char **argv)
+{
+    static const enum dtype formats[] = {DTYPE_F32, DTYPE_BF16};
+    struct plan plan = {.names = "abcdm",
+                        .fp32 = true,
+                        .bf16 = true,
+                        .peers = true,
+                        .detail = true,
+                        .rounds = 7};
+    if (parse(&plan, argc - 1, argv + 1))
+        die("%s", fail_message());
+    int most = plan.threads ? plan.threads : omp_get_num_procs() < 2 ? 1 : 2;
+    printf("# floor = products + adamw (in_cache: the products with factors in "
+           "the cache); step = compute + update; ratio = step / floor; ms\n"
+           "#   precision threads products  in_cache     adamw   compute    "
+           "update      step  ratio  tokens/s  GFLOP/s\n");
+    for (int i = 0; i < CASES; i++)
+        for (int f = 0; strchr(plan.names, *cases[i].name) && f < 2; f++)
+            for (int threads = 1; threads <= most; threads++) {
+                struct subject_case c = cases[i];
+                c.precision = formats[f];
+                c.threads = threads;
+                if (runs(&plan, c.precision, threads))
+                    measure(&plan, &c);
+                if (runs(&plan, c.precision, threads) && plan.peers)
+                    peer_print(&c);
+            }
+    for (int f = 0; strchr(plan.names, 'm') && f < 2; f++)
+        if (runs(&plan, formats[f], most))
+            measure_memory(formats[f], most);
+    return 0;
+}

@@ -1,0 +1,208 @@
+// link_perf.c - what a link really gives: rate and round trip over TCP.
+//
+//     link_perf net=1gbit[,hosts=2]     between hosts that it makes itself
+//     link_perf                         over loopback, for comparison
+//
+// One stream of 64 KiB writes for two seconds, then round trips of 4 bytes; the
+// same in both directions at once. Congestion control is cubic, as the ring's.
+
+#include "base/base.h"
+#include "cluster/net.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { BLOCK = 1 << 16, TRIPS = 2000, WARM = 200 };
+
+static const double seconds = 2;
+
+struct end {
+    const char *host; // NULL: this one
+    const char *address;
+};
+
+static void enter(const struct end *e)
+{
+    if (e->host && net_enter(e->host))
+        die("host %s: %s", e->host, strerror(errno));
+}
+
+static void use_cubic(int fd)
+{
+    static const char name[] = "cubic";
+    int one = 1;
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, sizeof name - 1);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+}
+
+static struct sockaddr_in address_of(const struct end *e, int port)
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_port = htons((uint16_t)port)};
+    inet_pton(AF_INET, e->address, &a.sin_addr);
+    return a;
+}
+
+static void move_all(int fd, char *buffer, size_t n, bool send_it)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t k = send_it ? write(fd, buffer + at, n - at)
+                            : read(fd, buffer + at, n - at);
+        if (k <= 0)
+            die("link_perf: %s", k ? strerror(errno) : "closed");
+        at += (size_t)k;
+    }
+}
+
+// The far end: swallow a stream, report its bytes and time, then echo.
+static void serve(int fd)
+{
+    static char buffer[BLOCK];
+    uint64_t bytes = 0, begin = 0, end = 0;
+    ssize_t k;
+    while ((k = read(fd, buffer, sizeof buffer)) > 0) {
+        if (!begin)
+            begin = now_ns();
+        end = now_ns();
+        bytes += (uint64_t)k;
+        if (buffer[k - 1]) // the stream's last byte is not zero
+            break;
+    }
+    double report[2] = {(double)bytes, (double)(end - begin) * 1e-9};
+    move_all(fd, (char *)report, sizeof report, true);
+    for (int i = 0; i < WARM + TRIPS; i++) {
+        move_all(fd, buffer, 4, false);
+        move_all(fd, buffer, 4, true);
+    }
+}
+
+static pid_t start_server(const struct end *e, int *port)
+{
+    int ready[2];
+    if (pipe(ready))
+        die("pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0) {
+        enter(e);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        struct sockaddr_in a = address_of(e, 0);
+        socklen_t n = sizeof a;
+        use_cubic(fd);
+        if (fd < 0 || bind(fd, (struct sockaddr *)&a, n) || listen(fd, 4) ||
+            getsockname(fd, (struct sockaddr *)&a, &n))
+            die("%s: %s", e->address, strerror(errno));
+        int number = ntohs(a.sin_port);
+        if (write(ready[1], &number, sizeof number) != sizeof number)
+            die("pipe: %s", strerror(errno));
+        serve(accept(fd, NULL, NULL));
+        _exit(0);
+    }
+    if (pid < 0 || read(ready[0], port, sizeof *port) != sizeof *port)
+        die("link_perf: no server");
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+// {bytes, seconds} of the stream, and the median round trip, us.
+static void measure(const struct end *from, const struct end *to, int port,
+                    double out[2])
+{
+    static char buffer[BLOCK];
+    static double trips[TRIPS];
+    enter(from);
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct sockaddr_in a = address_of(to, port);
+    use_cubic(fd);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof a))
+        die("%s: %s", to->address, strerror(errno));
+    uint64_t until = now_ns() + (uint64_t)(seconds * 1e9);
+    while (now_ns() < until)
+        move_all(fd, buffer, sizeof buffer, true);
+    buffer[0] = 1;
+    move_all(fd, buffer, 1, true);
+    double report[2];
+    move_all(fd, (char *)report, sizeof report, false);
+    for (int i = -WARM; i < TRIPS; i++) {
+        uint64_t start = now_ns();
+        move_all(fd, buffer, 4, true);
+        move_all(fd, buffer, 4, false);
+        if (i >= 0)
+            trips[i] = (double)(now_ns() - start) * 1e-3;
+    }
+    qsort(trips, TRIPS, sizeof *trips, ascending);
+    out[0] = report[0] * 8e-9 / report[1];
+    out[1] = trips[TRIPS / 2];
+    close(fd);
+}
+
+// Streams over `n` pairs of ends at once; prints a row each.
+static void run(const struct end (*pairs)[2], int n, const char *what)
+{
+    pid_t servers[2], clients[2];
+    int pipes[2][2];
+    for (int i = 0; i < n; i++) {
+        int port;
+        servers[i] = start_server(&pairs[i][1], &port);
+        if (pipe(pipes[i]))
+            die("pipe: %s", strerror(errno));
+        clients[i] = fork();
+        if (clients[i] == 0) {
+            double out[2];
+            measure(&pairs[i][0], &pairs[i][1], port, out);
+            _exit(write(pipes[i][1], out, sizeof out) != sizeof out);
+        }
+    }
+    for (int i = 0; i < n; i++) {
+        double out[2];
+        int status;
+        if (read(pipes[i][0], out, sizeof out) != sizeof out)
+            die("link_perf: a client failed");
+        waitpid(clients[i], &status, 0);
+        waitpid(servers[i], &status, 0);
+        printf("%-12s %-12s %-12s %12.3f %12.1f\n", what, pairs[i][0].address,
+               pairs[i][1].address, out[0], out[1]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    struct net *net = NULL;
+    struct end a = {NULL, "127.0.0.1"}, b = a;
+    if (argc > 2 || (argc == 2 && strncmp(argv[1], "net=", 4)))
+        die("want net=RATE or nothing");
+    if (argc == 2 && net_open(&net, argv[1] + 4, 2))
+        die("%s", fail_message());
+    if (net && net_hosts(net) < 2) {
+        net_close(&net);
+        die("want at least two hosts");
+    }
+    if (net) {
+        a = (struct end){net_name(net, 0), net_address(net, 0)};
+        b = (struct end){net_name(net, 1), net_address(net, 1)};
+    }
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    printf("%-12s %-12s %-12s %12s %12s\n", "direction", "from", "to",
+           "gbit_per_s", "round_us");
+    fflush(stdout);
+    const struct end one[1][2] = {{a, b}}, both[2][2] = {{a, b}, {b, a}};
+    run(one, 1, "one way");
+    run(both, 2, "both ways");
+    net_close(&net);
+    return 0;
+}

@@ -1,0 +1,104 @@
+// openmpi.c - the peer: MPI's own blocking all-reduce, by a chosen algorithm.
+
+#include "bench/openmpi.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "sync/update.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <stdlib.h>
+
+struct openmpi {
+    MPI_Comm comm; // an algorithm is chosen when a communicator is made
+    bool open;
+    struct update update;
+};
+
+void openmpi_prepare(void)
+{
+    setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+}
+
+static int set_variable(const char *name, int value)
+{
+    int index, count;
+    MPI_T_cvar_handle handle;
+    if (MPI_T_cvar_get_index(name, &index) ||
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count))
+        return value ? fail("openmpi: this MPI has no %s", name) : 0;
+    int error = MPI_T_cvar_write(handle, &value);
+    MPI_T_cvar_handle_free(&handle);
+    return error ? fail("openmpi: %s cannot be set to %d", name, value) : 0;
+}
+
+static int choose(int algorithm, int segment)
+{
+    int provided;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided))
+        return fail("openmpi: no tool interface");
+    int rc = set_variable("coll_tuned_allreduce_algorithm", algorithm) ||
+                     set_variable("coll_tuned_allreduce_algorithm_segmentsize",
+                                  segment)
+                 ? -1
+                 : 0;
+    MPI_T_finalize();
+    return rc;
+}
+
+static int openmpi_open(struct sync *s)
+{
+    struct openmpi *m = s->state;
+    long algorithm, segment_kb;
+    if (opts_int(s->job.opts, "algorithm", 0, 0, 64, &algorithm) ||
+        opts_int(s->job.opts, "segment_kb", 0, 0, 1 << 20, &segment_kb) ||
+        update_open(&m->update, &s->job) ||
+        choose((int)algorithm, (int)segment_kb * 1024))
+        return -1;
+    if (s->job.n > INT_MAX)
+        return fail("openmpi: %zu elements are more than %d", s->job.n,
+                    INT_MAX);
+    m->open = !MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
+    return m->open ? choose(0, 0) : fail("openmpi: no communicator left");
+}
+
+static int openmpi_bcast(struct sync *s)
+{
+    const struct openmpi *m = s->state;
+    if (MPI_Bcast(s->job.params, (int)s->job.n, MPI_FLOAT, 0, m->comm))
+        return fail("openmpi: broadcast failed");
+    return 0;
+}
+
+static int openmpi_step(struct sync *s, const struct sync_in *in,
+                        struct sync_out *out)
+{
+    struct openmpi *m = s->state;
+    uint64_t bytes = s->job.n * sizeof(float);
+    uint64_t world = (uint64_t)s->job.cluster->world;
+    if (MPI_Allreduce(MPI_IN_PLACE, s->job.grads, (int)s->job.n, MPI_FLOAT,
+                      MPI_SUM, m->comm))
+        return fail("openmpi: all-reduce failed");
+    s->stats.bytes_out += bytes * 2 * (world - 1) / world; // a ring's
+    return update_step(&m->update, &s->job, in, 1, out);
+}
+
+static void openmpi_close(struct sync *s)
+{
+    struct openmpi *m = s->state;
+    if (m->open)
+        MPI_Comm_free(&m->comm);
+    update_close(&m->update, &s->job);
+}
+
+const struct sync_ops sync_openmpi = {
+    .name = "openmpi",
+    .help = "MPI_Allreduce, blocking, of the whole vector",
+    .state_size = sizeof(struct openmpi),
+    .open = openmpi_open,
+    .bcast = openmpi_bcast,
+    .step = openmpi_step,
+    .close = openmpi_close,
+};

@@ -1,0 +1,126 @@
+// span_perf.c - what recording costs: the same training steps with and without.
+//
+//     span_perf [MODEL [BATCH [ROUNDS]]]
+//
+// Steps with spans and a sampler ten times a second alternate with bare ones,
+// so that whatever else the machine does falls on both alike; medians.
+
+#include "base/base.h"
+#include "model/model.h"
+#include "telemetry/sampler.h"
+#include "telemetry/span.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { RECORDS = 1 << 15, VOCAB = 256, CALLS = 1000000 };
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[n / 2];
+}
+
+static double ns_a_span(struct spans *s)
+{
+    struct span_lane *l = spans_lane(s, "bench");
+    uint64_t start = now_ns();
+    for (int i = 0; i < CALLS; i++) {
+        span_begin(l, SPAN_SEND, i);
+        span_end(l);
+    }
+    return (double)(now_ns() - start) / CALLS;
+}
+
+static struct model *open_model(const char *preset, int batch,
+                                struct model_job *job)
+{
+    struct model *m = NULL;
+    *job = (struct model_job){.precision = DTYPE_F32,
+                              .batch = batch,
+                              .threads = 1,
+                              .train = true};
+    if (model_preset(preset, &job->config))
+        die("%s", fail_message());
+    job->config.vocab = VOCAB;
+    job->tokens = job->config.context;
+    size_t n = model_nparams(&job->config);
+    job->params = mem_alloc(n, sizeof(float));
+    job->grads = mem_alloc(n, sizeof(float));
+    if (!job->params || !job->grads)
+        die("%s", fail_message());
+    model_init(&job->config, 1, job->params);
+    if (model_open(&m, job))
+        die("%s", fail_message());
+    return m;
+}
+
+// Milliseconds of a step that records into `lane`.
+static double step_ms(struct model *m, const int32_t *x, struct span_lane *lane)
+{
+    struct model_step step = {.x = x, .y = x, .scale = 1, .lane = lane};
+    float loss;
+    uint64_t start = now_ns();
+    span_begin(lane, SPAN_STEP, 1);
+    if (model_train(m, &step, &loss))
+        die("%s", fail_message());
+    span_end(lane);
+    return (double)(now_ns() - start) * 1e-6;
+}
+
+int main(int argc, char **argv)
+{
+    const char *preset = argc > 1 ? argv[1] : "micro";
+    int batch = argc > 2 ? atoi(argv[2]) : 4;
+    int rounds = argc > 3 ? atoi(argv[3]) : 101;
+    struct model_job job;
+    struct spans *s;
+    struct sampler *sampler = NULL;
+    if (batch < 1 || rounds < 1)
+        die("batch and rounds are whole numbers from 1");
+    struct model *m = open_model(preset, batch, &job);
+    size_t tokens = (size_t)batch * (size_t)job.tokens;
+    int32_t *x = mem_alloc(tokens, sizeof *x);
+    double *on = mem_alloc((size_t)rounds, sizeof *on);
+    double *off = mem_alloc((size_t)rounds, sizeof *off);
+    if (!x || !on || !off || spans_open(&s, RECORDS))
+        die("%s", fail_message());
+    struct sampler_config config = {.path = "/dev/null",
+                                    .who = "0",
+                                    .spans = s,
+                                    .cores = 1,
+                                    .per_s = 10,
+                                    .zero_ns = now_ns(),
+                                    .gpu = -1};
+    for (int i = -2; i < rounds; i++) {
+        double bare = step_ms(m, x, NULL);
+        if (sampler_open(&sampler, &config))
+            die("%s", fail_message());
+        double recorded = step_ms(m, x, spans_compute(s));
+        if (sampler_close(&sampler))
+            die("%s", fail_message());
+        if (i < 0)
+            continue;
+        off[i] = bare;
+        on[i] = recorded;
+    }
+    double without = median(off, rounds), with = median(on, rounds);
+    printf("%-8s %6s %10s %10s %9s %12s\n", "model", "batch", "off_ms", "on_ms",
+           "cost_%", "ns_per_span");
+    printf("%-8s %6d %10.3f %10.3f %9.3f %12.1f\n", preset, batch, without,
+           with, 100 * (with / without - 1), ns_a_span(s));
+    spans_close(&s);
+    model_close(&m);
+    mem_free(job.params);
+    mem_free(job.grads);
+    mem_free(x);
+    mem_free(on);
+    mem_free(off);
+    return 0;
+}

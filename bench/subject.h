@@ -1,0 +1,56 @@
+// subject.h - one worker that trains a GPT-2 on random tokens: what is measured.
+
+#ifndef BENCH_SUBJECT_H
+#define BENCH_SUBJECT_H
+
+#include "model/model.h"
+#include "optim/optim.h"
+#include "sync/sync.h"
+
+#include <time.h>
+
+// What a row of the bench is about.
+struct subject_case {
+    const char *name;
+    struct model_config config;
+    int batch, tokens; // of a step
+    enum dtype precision;
+    int threads;
+};
+
+struct subject {
+    struct subject_case is;
+    size_t n; // parameters
+    float *params, *grads;
+    int32_t *x, *y;
+    struct optim_config *optim;
+    struct bucket bucket; // all of them
+    struct device *dev;
+    struct cluster *cluster;
+    struct opts *opts;
+    struct model *model;
+    struct sync *sync;
+    int steps; // made so far
+};
+
+// Dies with a message where it cannot.
+void subject_open(struct subject *s, const struct subject_case *c);
+void subject_close(struct subject *s);
+
+// One whole step; `compute` is the time of forward and backward, `update` of
+// clipping, AdamW and, in bf16, the copy of the weights.
+void subject_step(struct subject *s, double *compute, double *update);
+
+// Seconds: of this thread's processor time where it works alone, so that a busy
+// machine's other programs do not count; else by the wall clock.
+static inline double subject_clock(int threads)
+{
+    struct timespec t;
+    clock_gettime(threads == 1 ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Sorts v[0..n).
+double subject_median(double *v, int n);
+
+#endif

@@ -1,0 +1,29 @@
+# bandwidth.gp - a step's time against the rate of the links, and the law of
+# each backend for its exchange: reads table.csv (column net: "1gbit").
+
+DIR = ARG1; OUT = ARG2
+WIDE = 1080
+FILE = DIR . "/table.csv"
+load "style.gp"
+backends = values_of(FILE, "backend")
+gbit(s) = s eq "unshaped" ? NaN : \
+    (strstrt(s, "gbit") ? real(s[1:strstrt(s, "gbit")-1]) : strstrt(s, "mbit") ? real(s[1:strstrt(s, "mbit")-1]) / 1000 : NaN)
+held = "exposed_s_per_step"
+# sps: all workers share the server's link, both ways overlapped at best
+law(b) = stringcolumn("backend") eq b ? 1e3 * column("law_bytes_tx") * 8e-9 / \
+    gbit(stringcolumn("net")) * (b eq "sps" ? column("workers") : 1) : NaN
+mine(b, c) = stringcolumn("backend") eq b ? 1e3 * column(c) : NaN
+set logscale xy
+set xlabel "rate of each link (Gbit/s)"
+set grid xtics ytics lc rgb "#e2e2e2" lt 1
+set multiplot layout 1, 2
+set title "A step"
+set ylabel "milliseconds"
+set key top right
+plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, "step_s")) \
+        with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b
+set title "Exchange (dotted: the law)"
+plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, held) + mine(b, "wait_s_per_step")) \
+        with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b, \
+     for [b in backends] "" using (gbit(stringcolumn("net"))):(law(b)) with lines lw 2 dt 3 lc rgb backend_colour(b) notitle
+unset multiplot

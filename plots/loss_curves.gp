@@ -1,0 +1,20 @@
+# loss_curves.gp - what loss_step.gp, loss_tokens.gp and loss_seconds.gp share:
+# DIR/curves.csv drawn against the column X, scaled by SCALE.
+
+FILE = DIR . "/curves.csv"
+cells = values_of(FILE, "cell")
+n = words(cells)
+set ylabel "training loss (nats a token)"
+set key top right
+set xrange [0:*]
+if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.03 font ",10" tc rgb "#8a4b00"
+array C[n]; array B[n]; array D[n]
+do for [i=1:n] {
+    C[i] = word(cells, i)
+    B[i] = value_at(FILE, C[i], "backend")
+    D[i] = 1
+    do for [j=1:i-1] { if (B[j] eq B[i]) { D[i] = D[i] + 1 } }
+}
+# a line that covers another exactly is thinner, so that both are seen
+plot for [i=1:n] FILE using (column(X) * SCALE):(stringcolumn("cell") eq C[i] ? column("loss") : NaN) \
+    with lines lw (n > 1 ? 1.5 + 3.5 * (n - i) / (n - 1) : 2) dt D[i] lc rgb backend_colour(B[i]) title C[i]

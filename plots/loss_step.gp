@@ -1,0 +1,8 @@
+# loss_step.gp - training loss by step, a line a cell: reads curves.csv.
+
+DIR = ARG1; OUT = ARG2
+load "style.gp"
+set title "Training loss by step"
+set xlabel "step"
+X = "step"; SCALE = 1
+load "loss_curves.gp"

@@ -1,0 +1,8 @@
+# loss_tokens.gp - training loss by tokens, a line a cell: reads curves.csv.
+
+DIR = ARG1; OUT = ARG2
+load "style.gp"
+set title "Training loss by tokens"
+set xlabel "tokens seen by all workers (millions)"
+X = "tokens"; SCALE = 1e-6
+load "loss_curves.gp"

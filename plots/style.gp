@@ -1,0 +1,70 @@
+# style.gp - one look for all figures; every other .gp begins with
+#
+#     DIR = ARG1; OUT = ARG2      # gnuplot -c NAME.gp FOLDER FILE.svg|FILE.png
+#     load "style.gp"
+#
+# A backend has the same colour everywhere. The colours differ in lightness as
+# well as in hue, so that colour-blind people and grey printers tell them apart.
+
+set encoding utf8
+set datafile separator ","
+set datafile missing NaN # a line goes on over what is left out
+SVG = strlen(OUT) > 4 && OUT[strlen(OUT)-3:] eq ".svg"
+if (!exists("WIDE")) WIDE = 960
+if (!exists("HIGH")) HIGH = 560
+if (SVG) {
+    set terminal svg size WIDE, HIGH dynamic font "DejaVu Sans,13" background "white"
+} else {
+    set terminal pngcairo size WIDE, HIGH font "DejaVu Sans,12" background "white"
+}
+set output OUT
+
+set border 3 lc rgb "#555555"
+set grid ytics lc rgb "#e2e2e2" lt 1
+set xtics nomirror
+set ytics nomirror
+set tics textcolor rgb "#333333"
+set key top right samplen 2 spacing 1.2 textcolor rgb "#222222" noenhanced
+set title font ",15" noenhanced offset 0,-0.3
+set style fill solid 1.0 noborder
+
+# backends: dark to light
+backend_colour(b) = \
+    b eq "local"     ? "#222222" : b eq "sps"  ? "#9a3412" : \
+    b eq "allreduce" ? "#2b6cb0" : b eq "ring" ? "#2ba58d" : \
+    b eq "dps"       ? "#f2b04c" : "#888888"
+backend_point(b) = \
+    b eq "local" ? 7 : b eq "sps" ? 5 : b eq "allreduce" ? 9 : b eq "ring" ? 13 : 11
+BACKENDS = "local sps dps allreduce ring"
+
+# what a step's time goes to: computing is blue, being held up is orange
+KINDS = "data forward backward update exposed wait other"
+kind_colour(k) = \
+    k eq "data"     ? "#8c8c8c" : k eq "forward" ? "#c2dcf0" : \
+    k eq "backward" ? "#6ba6d6" : k eq "update"  ? "#235a97" : \
+    k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : "#e4e4e4"
+kind_title(k) = k eq "exposed" ? "exposed communication" : k
+
+# workers of one run
+worker_colour(i) = word("#2b6cb0 #f2b04c #222222 #2ba58d #9a3412 #888888", 1 + int(i) % 6)
+
+# a hex colour as the number that `lc rgb variable` wants
+hex(c) = int(sprintf("0x%s", c[2:7]))
+
+# the values of a column, each once, quoted for word()
+values_of(file, name) = system(sprintf(\
+    "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} !seen[$k]++{printf \"\\\"%%s\\\" \", $k}' '%s'", \
+    name, file))
+
+# the value of a column in the row of a cell
+value_at(file, cell, name) = system(sprintf(\
+    "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} $1==\"%s\"{print $k;exit}' '%s'", \
+    name, cell, file))
+
+# said on every figure whose runs had more threads than cores
+crowded(file) = system(sprintf(\
+    "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"oversubscribed\")k=i;next} k&&$k==1{n=1} END{print n+0}' '%s'", \
+    file)) + 0
+note(file) = crowded(file) ? \
+    "‡ oversubscribed: more threads than cores, so workers take turns" : ""
+mark(o) = int(o + 0) ? " ‡" : ""

@@ -1,0 +1,27 @@
+# util_bars.gp - utilisation of each worker, and all added up: reads
+# workers.csv.
+
+DIR = ARG1; OUT = ARG2
+FILE = DIR . "/workers.csv"
+load "style.gp"
+cells = values_of(FILE, "cell")
+n = words(cells)
+most = system("awk -F, 'NR>1&&$3>m{m=$3} END{print m+0}' '" . FILE . "'") + 0
+set title "Worker utilisation: share of the time in forward, backward and update"
+set ylabel "utilisation (%)"
+set yrange [0:119]
+set ytics 0, 20, 100
+set xrange [0.4 : n + 0.6]
+unset xtics
+set xtics nomirror noenhanced
+set for [i=1:n] xtics add (word(cells, i) . mark(value_at(FILE, word(cells, i), "oversubscribed")) i)
+if (n > 4) set xtics rotate by -25
+set key top right horizontal
+wide = 0.8 / most
+index_of(c) = (sum [i=1:n] (word(cells, i) eq c ? i : 0))
+if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.96 font ",10" tc rgb "#8a4b00"
+at(w) = index_of(stringcolumn("cell")) - 0.4 + (w + 0.5) * wide
+plot for [w=0:most-1] FILE using (at(w)):(column("worker") == w ? 100 * column("utilisation") : NaN):(wide * 0.92) \
+        with boxes lc rgb worker_colour(w) title sprintf("worker %d", w), \
+     for [w=0:most-1] "" using (at(w)):(column("worker") == w ? 100 * column("utilisation") : NaN): \
+        (sprintf("%.0f", 100 * column("utilisation"))) with labels offset 0, 0.6 font ",10" notitle

@@ -1,0 +1,67 @@
+"""Every figure is drawn from the sample data, as PNG and as SVG.
+
+    draw.py PLOTS       exit status 77 where there is no gnuplot
+
+A figure is drawn when gnuplot is content, says nothing, and leaves a PNG of its
+size and an SVG that parses and holds marks. plots/sample/figures.txt says which
+folder of the sample each is drawn from; a .gp that it does not name fails.
+"""
+
+import pathlib
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as tree
+
+PARTS = {"style", "loss_curves"}  # loaded by others
+
+
+def check_png(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n", f"{path.name}: not a PNG"
+    width, height = struct.unpack(">II", data[16:24])
+    assert width >= 900 and height >= 400, (path.name, width, height)
+    assert len(data) > 5000, f"{path.name}: {len(data)} bytes: empty?"
+
+
+def check_svg(path):
+    root = tree.parse(path).getroot()
+    assert root.tag.endswith("svg") and root.get("viewBox"), path.name
+    marks = [e for e in root.iter()
+             if e.tag.rsplit("}")[-1] in ("path", "polygon", "polyline", "use")]
+    texts = [e for e in root.iter() if e.tag.endswith("text")]
+    assert len(marks) > 10 and len(texts) > 3, (path.name, len(marks))
+
+
+def draw(plots, name, data, folder):
+    for kind, check in (("png", check_png), ("svg", check_svg)):
+        out = folder / f"{name}.{kind}"
+        done = subprocess.run(
+            ["gnuplot", "-c", f"{name}.gp", str(data), str(out)], cwd=plots,
+            capture_output=True, text=True, timeout=60)
+        said = (done.stdout + done.stderr).strip()
+        assert done.returncode == 0 and not said, f"{name}.gp: {said}"
+        check(out)
+
+
+def main():
+    plots = pathlib.Path(sys.argv[1]).resolve()
+    if not shutil.which("gnuplot"):
+        print("skipped: no gnuplot")
+        sys.exit(77)
+    sample = {}
+    for line in (plots / "sample" / "figures.txt").read_text().splitlines():
+        if line and not line.startswith("#"):
+            name, folder = line.split()
+            sample[name] = plots / "sample" / folder
+    have = {p.stem for p in plots.glob("*.gp")} - PARTS
+    assert have == set(sample), have ^ set(sample)
+    with tempfile.TemporaryDirectory(prefix="lockstep-draw-") as folder:
+        for name, data in sorted(sample.items()):
+            draw(plots, name, data, pathlib.Path(folder))
+            print("drawn", name)
+
+
+main()

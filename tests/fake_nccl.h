@@ -1,0 +1,25 @@
+// fake_nccl.h - NCCL's functions, over shared memory between forked workers.
+//
+// The linker takes these before NCCL's own. What is asked of a stream is done
+// by that queue of a queue_device, so that a peer that does not come leaves the
+// stream standing, as it would on a GPU.
+
+#ifndef TESTS_FAKE_NCCL_H
+#define TESTS_FAKE_NCCL_H
+
+// Call once, before workers are forked.
+void fake_nccl_setup(void);
+
+// What goes wrong in the worlds that follow.
+enum fake_fault {
+    FAKE_FINE,
+    FAKE_NEVER_JOINS, // ncclCommInitRankConfig stays in progress
+    FAKE_BAD_CALL,    // ncclAllReduce refuses its arguments
+    FAKE_LOST_PEER    // ncclCommGetAsyncError reports one
+};
+void fake_nccl_fault(enum fake_fault fault);
+
+// Communicators of this process that were aborted so far.
+int fake_nccl_aborted(void);
+
+#endif

@@ -1,0 +1,24 @@
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME floors
+           COMMAND ${Python3_EXECUTABLE} tests/floors.py ${CMAKE_SOURCE_DIR}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME floors_finds_mistakes
+           COMMAND ${Python3_EXECUTABLE} tests/floors.py --self-test
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()
+include(tests/oracle/oracle.cmake)
+
+# The threaded parts: check runs them once more under ThreadSanitizer, which
+# needs to be told what libraries do (tsan.supp).
+foreach(test data flow ring ring_shared hub ps_policy spans trace)
+  if(TEST ${test})
+    set_property(TEST ${test} APPEND PROPERTY LABELS threads)
+    set_property(TEST ${test} PROPERTY ENVIRONMENT OMP_NUM_THREADS=1
+                 TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)
+    set_property(TEST ${test} PROPERTY TIMEOUT 900)
+  endif()
+endforeach()
+if(TEST nccl) # every case of every backend, with threads for queues
+  set_property(TEST nccl PROPERTY TIMEOUT 900)
+endif()

@@ -1,0 +1,34 @@
+// job.h - run our programs as a user would, and read what they left.
+
+#ifndef TESTS_JOB_H
+#define TESTS_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct job {
+    int status; // exit status; 128 + signal; 124 when the deadline passed
+    char *out;  // everything printed to both outputs
+    double seconds;
+};
+
+// A fresh folder for this test program, removed by job_cleanup().
+const char *job_dir(void);
+int job_cleanup(void **state);
+
+// Run a shell command whose words may name programs of the build (they come
+// first in PATH), in job_dir(), for at most `deadline` seconds. Replaces *j.
+void job_run(struct job *j, int deadline, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+// The number `key` of DIR/summary.json; NaN if it is not there.
+double job_summary(const char *dir, const char *key);
+
+// Column `name` of DIR/steps.csv, rows of `rank`, into out; how many.
+int job_column(const char *dir, const char *name, int rank, double *out,
+               int max);
+
+// Whether job_dir()/path exists.
+bool job_has(const char *path);
+
+#endif

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""PyTorch's speed at training GPT-2 on a GPU: what `lockstep bench gpu` is put
+beside. The same sizes, the same batch, AdamW with fused=True, random tokens.
+
+    gpt2_torch_gpu.py [batch=32] [tokens=1024] [steps=20] [eager] [compile]
+
+bf16 by autocast with fp32 parameters, attention by scaled_dot_product_attention
+(flash). Prints a line for each way: ms a step (median), tokens/s, TFLOP/s by
+the same formula, 6 N + 12 L C T a token, N without the position table. Exit
+status 77: no PyTorch here, or no GPU.
+"""
+import sys
+import time
+
+try:
+    import torch
+    import torch.nn.functional as F
+    from torch import nn
+except ImportError as missing:
+    print(f"skipped: {missing}")
+    sys.exit(77)
+
+L, H, C, V = 12, 12, 768, 50257
+WARM = 10
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ln_1, self.ln_2 = nn.LayerNorm(C), nn.LayerNorm(C)
+        self.qkv, self.proj = nn.Linear(C, 3 * C), nn.Linear(C, C)
+        self.fc, self.out = nn.Linear(C, 4 * C), nn.Linear(4 * C, C)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = (z.view(b, t, H, C // H).transpose(1, 2)
+                   for z in self.qkv(self.ln_1(x)).split(C, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.proj(y.transpose(1, 2).reshape(b, t, C))
+        return x + self.out(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
+
+
+class GPT2(nn.Module):
+    def __init__(self, tokens):
+        super().__init__()
+        self.wte, self.wpe = nn.Embedding(V, C), nn.Embedding(tokens, C)
+        self.blocks = nn.ModuleList(Block() for _ in range(L))
+        self.ln_f = nn.LayerNorm(C)
+
+    def forward(self, x, y):
+        h = self.wte(x) + self.wpe.weight[:x.shape[1]]
+        for block in self.blocks:
+            h = block(h)
+        logits = self.ln_f(h) @ self.wte.weight.t()
+        return F.cross_entropy(logits.flatten(0, 1), y.flatten())
+
+
+def measure(way, batch, tokens, steps):
+    torch.manual_seed(1)
+    model = GPT2(tokens).cuda()
+    n = sum(p.numel() for p in model.parameters()) - tokens * C
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
+    run = torch.compile(model) if way == "compile" else model
+    x = torch.randint(V, (batch, tokens), device="cuda")
+    y = torch.randint(V, (batch, tokens), device="cuda")
+    times = []
+    for i in range(WARM + steps):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        with torch.autocast("cuda", torch.bfloat16):
+            loss = run(x, y)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        torch.cuda.synchronize()
+        if i >= WARM:
+            times.append(time.perf_counter() - began)
+    s = sorted(times)[len(times) // 2]
+    flop = (6 * n + 12 * L * C * tokens) * batch * tokens
+    print(f"torch {torch.__version__} {way:7} bf16 {batch:4} x {tokens} "
+          f"{s * 1e3:9.2f} ms {batch * tokens / s:10.0f} tokens/s "
+          f"{flop / s * 1e-12:8.1f} TFLOP/s", flush=True)
+
+
+def main():
+    if not torch.cuda.is_available():
+        print("skipped: PyTorch sees no GPU")
+        return 77
+    numbers = {"batch": 32, "tokens": 1024, "steps": 20}
+    ways = []
+    for word in sys.argv[1:]:
+        key, _, value = word.partition("=")
+        if key in numbers and value.isdigit():
+            numbers[key] = int(value)
+        elif word in ("eager", "compile"):
+            ways.append(word)
+        else:
+            sys.exit(f"{word}: not a word of this; see the head of the file")
+    torch.set_float32_matmul_precision("high")
+    print(torch.cuda.get_device_name())
+    for way in ways or ("eager", "compile"):
+        measure(way, numbers["batch"], numbers["tokens"], numbers["steps"])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

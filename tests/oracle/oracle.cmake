@@ -1,0 +1,14 @@
+# The model against PyTorch's numbers; and, where PyTorch is, those numbers
+# against PyTorch. Debian's own interpreter first: python3-torch is its module.
+if(TARGET model AND TARGET optim)
+  lockstep_test(oracle LINKS model optim)
+endif()
+find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
+mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
+if(LOCKSTEP_TORCH_PYTHON)
+  add_test(NAME oracle_pytorch
+           COMMAND ${LOCKSTEP_TORCH_PYTHON} tests/oracle/gpt2_torch.py check
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(oracle_pytorch PROPERTIES SKIP_RETURN_CODE 77
+                                                 TIMEOUT 300)
+endif()

@@ -1,0 +1,177 @@
+"""lockstep run, report and compare, as a person uses them.
+
+    study.py LOCKSTEP
+"""
+
+import csv
+import html.parser
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
+INI = """
+; two cells that train the same, and one that does not
+[experiment]
+title = A <small> experiment
+question = Does it run,
+  and go on?
+figures = throughput loss_step
+[base]
+model = nano
+context = 16
+steps = 6
+warmup = 1
+eval = 0
+threads = 1
+[matrix]
+batch = 2, 4
+[cell plain]
+accum = 1
+[cell twice]
+accum = 2
+"""
+
+
+def lockstep(*words, **more):
+    return subprocess.run([LOCKSTEP, *map(str, words)], capture_output=True,
+                          text=True, timeout=250, **more)
+
+
+class Page(html.parser.HTMLParser):
+    """Counts elements and complains about those left open."""
+
+    VOID = {"meta", "br", "img", "hr", "link"}
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], {}
+
+    def handle_starttag(self, tag, attrs):
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+        if tag not in self.VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert name not in ("src",) and not \
+                (tag == "link" and name == "href"), "not self-contained"
+
+    def handle_startendtag(self, tag, attrs):
+        self.seen[tag] = self.seen.get(tag, 0) + 1
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, (tag, self.open[-3:])
+        self.open.pop()
+
+
+def runs_all(ini, out):
+    done = lockstep("run", ini, "repeat=2", f"out={out}")
+    assert done.returncode == 0, done.stderr
+    assert "[8/8]" in done.stderr and "left" in done.stderr
+    with open(out / "table.csv", newline="") as f:
+        table = list(csv.DictReader(f))
+    assert [r["cell"] for r in table] == [
+        "plain batch=2", "plain batch=4", "twice batch=2", "twice batch=4"]
+    assert [r["global_batch"] for r in table] == ["2", "4", "4", "8"]
+    for r in table:
+        assert r["n"] == "2"
+        assert float(r["step_s_least"]) <= float(r["step_s"]) <= \
+            float(r["step_s_most"])
+    with open(out / "runs.csv", newline="") as f:
+        assert len(list(csv.DictReader(f))) == 8
+
+
+def goes_on(ini, out):
+    """What is done is not done again; what was lost is."""
+    kept = out / "cells" / "plain_batch=2" / "r1" / "summary.json"
+    lost = out / "cells" / "plain_batch=4" / "r2" / "summary.json"
+    before = kept.stat().st_mtime_ns
+    lost.unlink()
+    done = lockstep("run", ini, "repeat=2", f"out={out}")
+    assert done.returncode == 0, done.stderr
+    assert "7 of 8 runs are done already" in done.stderr
+    assert kept.stat().st_mtime_ns == before and lost.exists()
+
+
+def is_stopped(ini, out):
+    """A signal ends the present run, leaves what is done, and says so."""
+    child = subprocess.Popen(
+        [LOCKSTEP, "run", ini, "repeat=2", f"out={out}", "steps=5000"],
+        stderr=subprocess.PIPE, text=True)
+    time.sleep(1.5)
+    again = lockstep("run", ini, "repeat=2", f"out={out}")
+    assert again.returncode == 1 and "another lockstep run" in again.stderr
+    child.send_signal(signal.SIGINT)
+    said = child.communicate(timeout=60)[1]
+    assert child.returncode == 130, (child.returncode, said)
+    assert "stopped; the same command goes on" in said
+
+
+def reports(out):
+    done = lockstep("report", out)
+    assert done.returncode == 0, done.stderr
+    text = (out / "report.html").read_text()
+    assert "A &lt;small&gt; experiment" in text
+    assert "lockstep run small.ini repeat=2" in text
+    page = Page()
+    page.feed(text)
+    assert not page.open
+    assert page.seen["table"] == 2 and page.seen["svg"] == 2, page.seen
+    single = out / "cells" / "plain_batch=2" / "r1"
+    done = lockstep("report", single)
+    assert done.returncode == 0 and (single / "report.html").exists()
+
+
+def compares(out):
+    done = lockstep("compare", out)
+    assert done.returncode == 0, done.stdout
+    assert "trained the same thing" in done.stdout
+    path = out / "cells" / "twice_batch=2" / "r1" / "steps.csv"
+    lines = path.read_text().splitlines()
+    cells = lines[3].split(",")
+    cells[6] = "9.5"  # another loss
+    lines[3] = ",".join(cells)
+    path.write_text("\n".join(lines) + "\n")
+    done = lockstep("compare", out)
+    assert done.returncode == 1 and "DIFFERS" in done.stdout, done.stdout
+
+
+def bad_input(folder):
+    cases = {
+        "[experiment]\nrepeat = 0\n": "repeat=0",
+        "[experiment]\nwhat = x\n": "[experiment] what",
+        "[elsewhere]\na = b\n": "[elsewhere]",
+        "[base]\nbatsh = 3\n": "batch",
+        "[matrix]\nbatch =\n": "batch: no values",
+        "[matrix]\nbatch = 1, x\n": "batch=x",
+    }
+    path = folder / "bad.ini"
+    for text, expect in cases.items():
+        path.write_text(text)
+        done = lockstep("run", path, f"out={folder / 'bad'}")
+        assert done.returncode == 1 and expect in done.stderr, \
+            (text, done.stderr)
+        assert not (folder / "bad").exists()
+    for words in (["run", folder / "absent.ini"], ["report", folder],
+                  ["compare", folder / "absent"]):
+        done = lockstep(*words, cwd=folder)
+        assert done.returncode == 1 and done.stderr.count("\n") == 1, done
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="lockstep-study-") as name:
+        folder = pathlib.Path(name)
+        ini, out = folder / "small.ini", folder / "out"
+        ini.write_text(INI)
+        runs_all(ini, out)
+        goes_on(ini, out)
+        reports(out)
+        compares(out)
+        is_stopped(ini, folder / "stopped")
+        bad_input(folder)
+    print("ok")
+
+
+main()

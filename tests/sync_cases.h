@@ -1,0 +1,109 @@
+// sync_cases.h - what every backend must pass, whoever averages.
+//
+// A test program describes its backend once and calls the cases as its tests:
+//
+//     static const struct fixture ring = {.ops = &sync_ring, .opts = "..."};
+//     static void integers(void **state) { case_integers(&ring); }
+//
+// Workers are forked by default and meet through a piece of shared memory, so
+// no launcher is needed. With `cluster` set this process is one rank of a job
+// that mpirun started: all ranks run the cases side by side, and worlds of
+// another size are left out. A backend with servers gives start() and stop(),
+// which run in the parent around every world.
+//
+// A case fails through cmocka in the parent (or on each rank); workers report
+// by returning -1 after fail(), whose message is printed with their rank.
+
+#ifndef TESTS_SYNC_CASES_H
+#define TESTS_SYNC_CASES_H
+
+#include "base/half.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+#include "optim/optim.h"
+#include "sync/sync.h"
+
+enum { CASE_WORLDS = 4, CASE_BUCKETS = 64, CASE_TEXT = 512 };
+
+struct fixture {
+    const struct sync_ops *ops;
+    const char *opts;        // given in every case; "" for none
+    bool shared;             // gradients in memory that other processes can map
+    struct cluster *cluster; // under mpirun: the job; NULL: fork workers
+    int (*device)(struct device **d); // opens a worker's; NULL: the CPU
+    // Start what the workers of one world need; add its settings ("servers=..")
+    // to `opts`. *state is for stop(). NULL where there are no servers.
+    int (*start)(int world, char opts[CASE_TEXT], void **state);
+    void (*stop)(void *state);
+    // Payload that one step moves out of and into worker `rank`: the law.
+    void (*law)(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in);
+};
+
+// What the workers of one world share.
+struct setup {
+    int world;
+    size_t n, first, bucket; // elements: all, in bucket 0, in each other
+    char opts[CASE_TEXT];    // beside the fixture's
+    double timeout_s;        // 0: long enough never to matter
+    bool sgd;                // SGD with momentum; else AdamW with decay
+    bool closed;             // the body itself opens the backend
+    uint64_t seed;           // of delays: > 0 lets ranks arrive in any order
+};
+
+// One worker of a world, opened; `result` is what it hands to the parent.
+struct worker {
+    const struct fixture *fixture;
+    const struct setup *setup;
+    int rank, world;
+    struct cluster *cluster;
+    struct device *dev;
+    const char *text; // of opts
+    struct opts *opts;
+    struct optim_config optim;
+    struct bucket buckets[CASE_BUCKETS];
+    struct sync_job job;
+    struct sync *sync;
+    uint64_t result;
+};
+
+// Run body() on every worker of the world, params and grads zeroed, the
+// backend open and broadcast done. Returns how many failed, did not end in
+// time or died; results[rank] is each worker's (NULL: not wanted).
+// world_here(): whether a world of this size can run here.
+int world_run(const struct fixture *f, const struct setup *s,
+              int (*body)(struct worker *w), uint64_t *results);
+bool world_here(const struct fixture *f, int world);
+
+// In a body, if the setup says closed: open the backend.
+int worker_begin(struct worker *w);
+// Gradients: small integers within +-most that differ by rank, step and
+// element; their sum over all ranks (for the oracle).
+void worker_integers(struct worker *w, int step, int most);
+void worker_summed(struct worker *w, int step, int most);
+// Normal deviates, other for each rank and step.
+void worker_normals(struct worker *w, int step);
+// All buckets in order, then the step. Delays before each, if the setup has a
+// seed.
+int worker_step(struct worker *w, int step, struct sync_out *out);
+// fail() unless params are the same bits as `local`'s that was fed the sum.
+int worker_equals(const struct worker *w, const struct worker *local);
+// A worker of `local` beside w, in the same process, with the same job.
+int oracle_open(struct worker *local, const struct worker *w);
+void oracle_close(struct worker *local);
+
+// ---- the cases; each runs its worlds itself
+
+void case_integers(const struct fixture *f);      // equal to local, to the bit
+void case_replicas(const struct fixture *f);      // same bits on every worker
+void case_reruns(const struct fixture *f);        // and whoever comes first
+void case_overflow(const struct fixture *f);      // one infinite: all skip
+void case_divides_first(const struct fixture *f); // fp16: the mean fits
+void case_bytes(const struct fixture *f);         // counted = fixture's law
+void case_state(const struct fixture *f);    // out of one world, into others
+void case_bcast(const struct fixture *f);    // worker 0's parameters
+void case_missing(const struct fixture *f);  // a rank that never steps
+void case_killed(const struct fixture *f);   // a rank dies by SIGKILL
+void case_disagree(const struct fixture *f); // settings differ: says which
+
+#endif

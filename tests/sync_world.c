@@ -1,0 +1,292 @@
+// sync_world.c - worlds of workers for the cases every backend must pass.
+
+#include "tests/sync_cases.h"
+
+#include "sync/bucket.h"
+#include "sync/local.h"
+#include "tests/shm_cluster.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "config/config.h"
+#include "device/device.h"
+
+#include <omp.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LONGEST_S = 120 }; // of any world, sanitizers and busy machines included
+
+static int worker_open(struct worker *w, const char *opts)
+{
+    const struct setup *s = w->setup;
+    w->text = opts;
+    w->optim = (struct optim_config){
+        .kind = s->sgd ? OPTIM_SGD : OPTIM_ADAMW,
+        .beta1 = 0.9f,
+        .beta2 = 0.99f,
+        .eps = 1e-8f,
+        .weight_decay = 0.1f,
+        .momentum = 0.9f,
+    };
+    if (s->n >= 3) {
+        w->optim.ndecay = 1;
+        w->optim.decay[0] = (struct optim_range){s->n / 3, s->n / 3};
+    }
+    int count =
+        bucket_cut(w->buckets, CASE_BUCKETS, s->n, s->first ? s->first : s->n,
+                   s->bucket ? s->bucket : s->n);
+    int rc = w->fixture->device ? w->fixture->device(&w->dev)
+                                : device_open(&w->dev, "cpu");
+    if (count < 0 || rc || opts_open(&w->opts, opts))
+        return -1;
+    w->job = (struct sync_job){
+        .cluster = w->cluster,
+        .dev = w->dev,
+        .params = device_alloc(w->dev, s->n, sizeof(float)),
+        .grads =
+            (w->fixture->shared ? device_alloc_shared
+                                : device_alloc)(w->dev, s->n, sizeof(float)),
+        .n = s->n,
+        .buckets = w->buckets,
+        .nbuckets = count,
+        .optim = &w->optim,
+        .opts = w->opts,
+    };
+    return w->job.params && w->job.grads ? 0 : -1;
+}
+
+static void worker_close(struct worker *w)
+{
+    sync_close(&w->sync);
+    if (w->dev) {
+        device_free(w->dev, w->job.params);
+        device_free(w->dev, w->job.grads);
+        device_close(&w->dev);
+    }
+    opts_close(&w->opts);
+}
+
+int worker_begin(struct worker *w)
+{
+    w->sync = sync_open(w->fixture->ops, &w->job);
+    return w->sync ? 0 : -1;
+}
+
+// One worker from start to end, on a cluster that is open.
+static int worker_run(struct worker *w, const char *opts,
+                      int (*body)(struct worker *w))
+{
+    int rc = worker_open(w, opts);
+    if (!rc && !w->setup->closed)
+        rc = worker_begin(w) || sync_bcast(w->sync) ? -1 : 0;
+    if (!rc)
+        rc = body(w);
+    if (rc)
+        log_line("rank %d of %d: %s", w->rank, w->world, fail_message());
+    worker_close(w);
+    return rc;
+}
+
+// In a child: its status is the result.
+static _Noreturn void child(const struct fixture *f, const struct setup *s,
+                            struct shm_board *board, int rank, const char *opts,
+                            int (*body)(struct worker *w), uint64_t *result)
+{
+    struct worker w = {.fixture = f,
+                       .setup = s,
+                       .rank = rank,
+                       .world = s->world};
+    omp_set_num_threads(1); // more than the cores would only wait in turns
+    double timeout = s->timeout_s > 0 ? s->timeout_s : LONGEST_S / 2;
+    int rc = shm_cluster_open(&w.cluster, board, rank, s->world, timeout) ||
+             worker_run(&w, opts, body);
+    cluster_close(&w.cluster);
+    *result = w.result;
+    _exit(rc ? 1 : 0);
+}
+
+// Wait for all children; kill what is left after LONGEST_S. How many did not
+// exit with 0.
+static int reap(const pid_t *pids, int n)
+{
+    int bad = 0, left = n;
+    bool done[CASE_WORLDS] = {0};
+    uint64_t start = now_ns();
+    while (left > 0) {
+        bool late = now_ns() - start > LONGEST_S * 1000000000ull;
+        for (int r = 0; r < n; r++) {
+            int status;
+            if (done[r])
+                continue;
+            if (late) {
+                log_line("rank %d: did not end within %d s", r, LONGEST_S);
+                kill(pids[r], SIGKILL);
+            }
+            if (waitpid(pids[r], &status, late ? 0 : WNOHANG) == 0)
+                continue;
+            done[r] = true;
+            left--;
+            bad += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+        }
+        usleep(500);
+    }
+    return bad;
+}
+
+static int forked_run(const struct fixture *f, const struct setup *s,
+                      const char *opts, int (*body)(struct worker *w),
+                      uint64_t *results)
+{
+    size_t bytes = sizeof(uint64_t) * CASE_WORLDS;
+    uint64_t *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shm_board *board = shm_board_open();
+    CHECK(shared != MAP_FAILED && board && s->world <= CASE_WORLDS);
+    pid_t pids[CASE_WORLDS];
+    fflush(NULL);
+    for (int r = 0; r < s->world; r++) {
+        pids[r] = fork();
+        CHECK(pids[r] >= 0);
+        if (pids[r] == 0)
+            child(f, s, board, r, opts, body, &shared[r]);
+    }
+    int bad = reap(pids, s->world);
+    if (results)
+        memcpy(results, shared, sizeof *results * (size_t)s->world);
+    shm_board_close(&board);
+    munmap(shared, bytes);
+    return bad;
+}
+
+// This process is a rank already.
+static int launched_run(const struct fixture *f, const struct setup *s,
+                        const char *opts, int (*body)(struct worker *w),
+                        uint64_t *results)
+{
+    struct cluster *c = f->cluster;
+    struct worker w = {.fixture = f,
+                       .setup = s,
+                       .rank = c->rank,
+                       .world = c->world,
+                       .cluster = c};
+    CHECK(s->world == c->world);
+    double bad = worker_run(&w, opts, body) ? 1 : 0;
+    uint64_t all[CASE_WORLDS];
+    CHECK(!cluster_sum(c, &bad, 1));
+    CHECK(!cluster_allgather(c, &w.result, all, sizeof w.result));
+    if (results)
+        memcpy(results, all, sizeof *results * (size_t)s->world);
+    return (int)bad;
+}
+
+bool world_here(const struct fixture *f, int world)
+{
+    return !f->cluster || f->cluster->world == world;
+}
+
+int world_run(const struct fixture *f, const struct setup *s,
+              int (*body)(struct worker *w), uint64_t *results)
+{
+    char opts[CASE_TEXT];
+    void *state = NULL;
+    CHECK(!text_into(opts, sizeof opts, "%s%s%s", f->opts,
+                     *f->opts && *s->opts ? "," : "", s->opts));
+    if (f->start && f->start(s->world, opts, &state)) {
+        log_line("servers: %s", fail_message());
+        return s->world;
+    }
+    int bad =
+        (f->cluster ? launched_run : forked_run)(f, s, opts, body, results);
+    if (f->stop)
+        f->stop(state);
+    return bad;
+}
+
+static void fill_integers(float *g, size_t n, int rank, int step, int most)
+{
+    uint64_t key = rng_key((uint64_t)step, (uint64_t)rank);
+    for (size_t i = 0; i < n; i++)
+        g[i] = (float)((int)rng_below(key, i, 2 * (uint64_t)most + 1) - most);
+}
+
+void worker_integers(struct worker *w, int step, int most)
+{
+    fill_integers(w->job.grads, w->job.n, w->rank, step, most);
+}
+
+void worker_normals(struct worker *w, int step)
+{
+    uint64_t key = rng_key((uint64_t)step, (uint64_t)w->rank + 100);
+    for (size_t i = 0; i < w->job.n; i++)
+        w->job.grads[i] = (float)rng_normal(key, i);
+}
+
+void worker_summed(struct worker *w, int step, int most)
+{
+    float *one = mem_alloc(w->job.n, sizeof *one);
+    CHECK(one);
+    memset(w->job.grads, 0, w->job.n * sizeof *one);
+    for (int r = 0; r < w->world; r++) {
+        fill_integers(one, w->job.n, r, step, most);
+        for (size_t i = 0; i < w->job.n; i++)
+            w->job.grads[i] += one[i];
+    }
+    mem_free(one);
+}
+
+static void delay(const struct worker *w, int step, int b)
+{
+    if (!w->setup->seed)
+        return;
+    uint64_t key = rng_key(w->setup->seed, (uint64_t)w->rank);
+    usleep(
+        (useconds_t)rng_below(key, (uint64_t)(step * CASE_BUCKETS + b), 3000));
+}
+
+int worker_step(struct worker *w, int step, struct sync_out *out)
+{
+    for (int b = 0; b < w->job.nbuckets; b++) {
+        delay(w, step, b);
+        if (sync_ready(w->sync, b))
+            return -1;
+    }
+    struct sync_in in = {.step = step,
+                         .lr = 0.01f,
+                         .grad_scale = 1.0f / (float)w->world,
+                         .clip = 20};
+    return sync_step(w->sync, &in, out);
+}
+
+int worker_equals(const struct worker *w, const struct worker *local)
+{
+    for (size_t i = 0; i < w->job.n; i++)
+        if (memcmp(&w->job.params[i], &local->job.params[i], sizeof(float)))
+            return fail("parameter %zu of %zu: %.9g, local has %.9g", i,
+                        w->job.n, (double)w->job.params[i],
+                        (double)local->job.params[i]);
+    return 0;
+}
+
+int oracle_open(struct worker *local, const struct worker *w)
+{
+    static const struct fixture alone = {.ops = &sync_local, .opts = ""};
+    struct cluster_config config = {.world = 1, .timeout_s = 5};
+    *local = (struct worker){.fixture = &alone,
+                             .setup = w->setup,
+                             .world = w->world};
+    if (cluster_open(&local->cluster, &cluster_local, &config) ||
+        worker_open(local, "") || worker_begin(local))
+        return -1;
+    memcpy(local->job.params, w->job.params, w->job.n * sizeof(float));
+    return 0;
+}
+
+void oracle_close(struct worker *local)
+{
+    worker_close(local);
+    cluster_close(&local->cluster);
+}

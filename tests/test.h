@@ -1,0 +1,25 @@
+// test.h - cmocka with what it needs before it, and without its fail(), which
+// would hide ours. Include last.
+
+#ifndef TESTS_TEST_H
+#define TESTS_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#undef fail
+
+enum { TEST_SKIPPED = 77 }; // exit status of a test that could not run
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#else
+#define TEST_SANITIZED 0
+#endif
+
+#endif

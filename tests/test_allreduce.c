@@ -1,0 +1,151 @@
+// test_allreduce.c - MPI's all-reduce against what every backend must pass, and
+// the cluster over MPI.
+//
+//     mpirun -n 3 test_allreduce            all cases of a world of three
+//     mpirun -n 3 test_allreduce missing    the last rank never steps
+//     mpirun -n 3 test_allreduce absent     the last rank never meets
+
+#include "allreduce/allreduce.h"
+#include "cluster/mpi.h"
+#include "tests/sync_cases.h"
+
+#include "base/base.h"
+
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// What was handed to MPI; it does not tell what it sends.
+static void law(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    (void)rank;
+    *out = *in = world > 1 ? job->n * dtype_bytes(wire) : 0;
+}
+
+static struct fixture mpi = {
+    .ops = &sync_allreduce,
+    .opts = "",
+    .law = law,
+};
+
+static void integers(void **state)
+{
+    (void)state;
+    case_integers(&mpi);
+}
+
+static void replicas(void **state)
+{
+    (void)state;
+    case_replicas(&mpi);
+}
+
+static void reruns(void **state)
+{
+    (void)state;
+    case_reruns(&mpi);
+}
+
+static void overflow(void **state)
+{
+    (void)state;
+    case_overflow(&mpi);
+}
+
+static void divides_first(void **state)
+{
+    (void)state;
+    case_divides_first(&mpi);
+}
+
+static void bytes(void **state)
+{
+    (void)state;
+    case_bytes(&mpi);
+}
+
+static void moves_state(void **state)
+{
+    (void)state;
+    case_state(&mpi);
+}
+
+static void broadcast(void **state)
+{
+    (void)state;
+    case_bcast(&mpi);
+}
+
+static void disagree(void **state)
+{
+    (void)state;
+    case_disagree(&mpi);
+}
+
+static void control_plane(void **state)
+{
+    (void)state;
+    struct cluster *c = mpi.cluster;
+    double v[2] = {1, c->rank};
+    assert_int_equal(cluster_sum(c, v, 2), 0);
+    assert_true(v[0] == c->world && v[1] == c->world * (c->world - 1) / 2.0);
+    int word = c->rank + 7;
+    assert_int_equal(cluster_bcast(c, &word, sizeof word), 0);
+    assert_int_equal(word, 7);
+    assert_int_equal(cluster_barrier(c), 0);
+    assert_int_equal(cluster_agree(c, "lr=1\n"), 0);
+    if (c->world == 1)
+        return;
+    assert_int_equal(cluster_agree(c, c->rank ? "lr=1\n" : "lr=2\n"), -1);
+    assert_non_null(strstr(fail_message(), "lr=2"));
+}
+
+// ---- programs of their own: the job ends with an error
+
+static int stay_away(struct worker *w)
+{
+    struct sync_out out;
+    worker_normals(w, 1);
+    if (worker_step(w, 1, &out))
+        return -1;
+    if (w->rank == w->world - 1)
+        sleep(60); // mpirun ends it
+    return worker_step(w, 2, &out);
+}
+
+static int missing(void)
+{
+    struct setup s = {.world = mpi.cluster->world, .n = 5000, .bucket = 2000};
+    return world_run(&mpi, &s, stay_away, NULL);
+}
+
+static int absent(void)
+{
+    struct cluster *c = mpi.cluster;
+    if (c->rank == c->world - 1)
+        sleep(60);
+    int rc = cluster_barrier(c);
+    cluster_close(&mpi.cluster); // says why
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(control_plane), cmocka_unit_test(integers),
+        cmocka_unit_test(replicas),      cmocka_unit_test(reruns),
+        cmocka_unit_test(overflow),      cmocka_unit_test(divides_first),
+        cmocka_unit_test(bytes),         cmocka_unit_test(moves_state),
+        cmocka_unit_test(broadcast),     cmocka_unit_test(disagree),
+    };
+    const struct cluster_config config = {.timeout_s = argc > 1 ? 1 : 60};
+    if (cluster_open(&mpi.cluster, &cluster_mpi, &config))
+        die("%s", fail_message());
+    if (argc > 1)
+        return (!strcmp(argv[1], "missing") ? missing() : absent()) ? 1 : 0;
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    fail("%s", bad ? "a test failed" : "");
+    cluster_close(&mpi.cluster);
+    return bad;
+}

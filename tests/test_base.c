@@ -1,0 +1,123 @@
+// test_base.c - errors, memory, random numbers, hashing, sizes as text.
+
+#include "base/base.h"
+#include "base/file.h"
+#include "base/rng.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+static void *other_thread(void *arg)
+{
+    (void)arg;
+    fail("of the other thread");
+    return NULL;
+}
+
+static void messages(void **state)
+{
+    (void)state;
+    assert_int_equal(fail("got %d of %d", 3, 4), -1);
+    assert_string_equal(fail_message(), "got 3 of 4");
+    pthread_t t;
+    assert_int_equal(pthread_create(&t, NULL, other_thread, NULL), 0);
+    pthread_join(t, NULL);
+    assert_string_equal(fail_message(), "got 3 of 4");
+    fail("outer: %s", fail_message());
+    assert_string_equal(fail_message(), "outer: got 3 of 4");
+}
+
+static void memory(void **state)
+{
+    (void)state;
+    for (size_t n = 0; n < 20u << 20; n = n * 3 + 5) {
+        char *p = mem_alloc(n, 1);
+        assert_non_null(p);
+        assert_int_equal((uintptr_t)p % 64, 0);
+        for (size_t i = 0; i < n; i += 97)
+            assert_int_equal(p[i], 0);
+        memset(p, 7, n);
+        mem_free(p);
+    }
+    assert_null(mem_alloc(SIZE_MAX / 2, 3));
+    assert_non_null(strstr(fail_message(), "memory"));
+    assert_null(mem_alloc(1, (size_t)1 << 60));
+    mem_free(NULL);
+    assert_true(mem_available() > 0);
+    assert_true(mem_peak() > 10u << 20);
+}
+
+static void random_numbers(void **state)
+{
+    (void)state;
+    double sum = 0, squares = 0;
+    const int n = 100000;
+    for (int i = 0; i < n; i++) {
+        double x = rng_normal(42, (uint64_t)i);
+        sum += x;
+        squares += x * x;
+        assert_true(rng_below(42, (uint64_t)i, 7) < 7);
+    }
+    assert_true(sum / n < 0.02 && sum / n > -0.02);
+    assert_true(squares / n < 1.03 && squares / n > 0.97);
+    assert_true(rng_u64(1, 5) == rng_u64(1, 5));
+    assert_true(rng_key(1, 2) != rng_key(2, 1));
+    // SplitMix64 from seed 0: published first output
+    assert_true(rng_u64(0, 0) == 0xe220a8397b1dcdafu);
+}
+
+static void hashes(void **state)
+{
+    (void)state;
+    uint64_t a = hash_bytes("abc", 3);
+    assert_true(a == hash_bytes("abc", 3));
+    assert_true(a != hash_bytes("abd", 3));
+    assert_true(hash_more(a, "x", 1) != hash_more(a + 1, "x", 1));
+}
+
+static void sizes(void **state)
+{
+    (void)state;
+    char text[32];
+    assert_string_equal(mem_text(text, 0), "0 bytes");
+    assert_string_equal(mem_text(text, 1536), "1.5 KiB");
+    assert_string_equal(mem_text(text, (size_t)3 << 30), "3.0 GiB");
+    char small[4];
+    assert_int_equal(text_into(small, sizeof small, "abc"), 0);
+    assert_int_equal(text_into(small, sizeof small, "abcd"), -1);
+}
+
+static void files(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/lockstep-base-XXXXXX", path[64], text[8] = "";
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/a/b", dir);
+    assert_int_equal(file_make_folder(path), 1);
+    assert_int_equal(file_make_folder(path), 0);
+    snprintf(path, sizeof path, "%s/a/b/c", dir);
+    assert_int_equal(file_replace_text(path, "old"), 0);
+    assert_int_equal(file_replace_text(path, "new"), 0);
+    FILE *f = fopen(path, "r");
+    assert_int_equal(fread(text, 1, sizeof text, f), 3);
+    fclose(f);
+    assert_string_equal(text, "new");
+    assert_int_equal(file_make_folder(path), -1); // a file has that name
+    snprintf(path, sizeof path, "%s/absent/c", dir);
+    assert_int_equal(file_replace_text(path, "x"), -1);
+    assert_non_null(strstr(fail_message(), "absent"));
+    snprintf(path, sizeof path, "rm -r %s", dir);
+    assert_int_equal(system(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(messages),       cmocka_unit_test(memory),
+        cmocka_unit_test(random_numbers), cmocka_unit_test(hashes),
+        cmocka_unit_test(sizes),          cmocka_unit_test(files),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,322 @@
+// test_checkpoint.c - both formats in and out; a writer that is killed, or that
+// finds the disk full.
+
+#include "tests/checkpoint_files.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// ---- what we write, we read
+
+static void parameters_come_back(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS];
+    write_tiny(p);
+    accepted(p);
+    struct model_config c;
+    assert_int_equal(checkpoint_config(path, &c), 0);
+    assert_memory_equal(&c, &tiny, sizeof c);
+    assert_int_equal(files_in_folder(), 1);
+    struct bytes b;
+    load(&b);
+    uint64_t n;
+    memcpy(&n, b.at, 8);
+    assert_int_equal(n % 8, 0);
+    assert_non_null(strstr(b.at + 8, "\"format\":\"pt\""));
+}
+
+static void slots_come_back(void **state)
+{
+    (void)state;
+    size_t n = model_nparams(&tiny);
+    float p[MAX_PARAMS], m[MAX_PARAMS], v[MAX_PARAMS], a[MAX_PARAMS],
+        b[MAX_PARAMS];
+    static const char *const names[] = {"exp_avg", "exp_avg_sq"};
+    static const char *const swapped[] = {"exp_avg_sq", "exp_avg"};
+    static const char *const other[] = {"momentum_buffer"};
+    numbers(p, n, 1), numbers(m, n, 2), numbers(v, n, 3);
+    const float *slots[] = {m, v};
+    float *into[] = {a, b};
+    for (int with = 0; with < 2; with++) {
+        assert_int_equal(checkpoint_write(path, &tiny, with ? p : NULL, 2,
+                                          names, slots, 0, NULL),
+                         0);
+        assert_int_equal(checkpoint_read(path, &tiny, NULL, 2, swapped, into),
+                         0);
+        assert_memory_equal(a, v, n * sizeof *a);
+        assert_memory_equal(b, m, n * sizeof *a);
+        assert_int_equal(checkpoint_read(path, &tiny, NULL, 1, other, into),
+                         -1);
+        assert_non_null(strstr(fail_message(), "momentum_buffer.wte.weight"));
+        if (with)
+            accepted(p);
+        else
+            refused(&tiny, "wte.weight is missing");
+    }
+}
+
+static void metadata_comes_back(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS];
+    char buf[64];
+    const struct checkpoint_text text[] = {
+        {"step", "42"}, {"odd", "a \"b\" \\ c\n\x01 \xc3\xbc"}, {"", ""}};
+    numbers(p, model_nparams(&tiny), 1);
+    assert_int_equal(checkpoint_write(path, &tiny, p, 0, NULL, NULL, 3, text),
+                     0);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(checkpoint_metadata(path, text[i].key, buf,
+                                             sizeof buf),
+                         1);
+        assert_string_equal(buf, text[i].value);
+    }
+    assert_int_equal(checkpoint_metadata(path, "Step", buf, sizeof buf), 0);
+    assert_int_equal(checkpoint_metadata(path, "odd", buf, 4), -1);
+    accepted(p);
+}
+
+// ---- what others write
+
+static void other_dtypes_are_converted(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS];
+    static const char *const dtypes[] = {"F32", "F16", "BF16", "F64"};
+    for (int i = 0; i < 4; i++) {
+        build_model(dtypes[i], "", NULL, 0, p);
+        accepted(p);
+    }
+}
+
+static void language_model_files_are_read(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS], head[20];
+    numbers(head, 20, 9); // the same stream as wte, which comes first
+    uint8_t mask[9] = {1, 0, 0, 1, 1, 0, 1, 1, 1};
+    float masked = -1e4f, odd = 1;
+    struct entry more[] = {
+        {"lm_head.weight", "F32", "5,4", head, sizeof head},
+        {"transformer.h.0.attn.bias", "BOOL", "1,1,3,3", mask, sizeof mask},
+        {"transformer.h.0.attn.masked_bias", "F32", "", &masked, 4},
+    };
+    build_model("F32", "transformer.", more, 3, p);
+    accepted(p);
+    struct model_config c;
+    assert_int_equal(checkpoint_config(path, &c), 0);
+    assert_int_equal(c.layers, 1);
+    assert_int_equal(c.vocab, 5);
+    assert_int_equal(c.heads, 0); // 4 channels: who knows
+    head[19] += 1;
+    build_model("F32", "transformer.", more, 3, p);
+    refused(&tiny, "lm_head.weight differs");
+    more[0].shape = "4,5";
+    build_model("F32", "transformer.", more, 1, p);
+    refused(&tiny, "lm_head.weight is (4,5)");
+    struct entry twice = {"wte.weight", "F32", "5,4", head, sizeof head};
+    build_model("F32", "transformer.", &twice, 1, p);
+    refused(&tiny, "holds both");
+    struct entry unknown = {"h.0.attn.rotary", "F32", "1", &odd, 4};
+    build_model("F32", "", &unknown, 1, p);
+    refused(&tiny, "unknown tensor h.0.attn.rotary");
+    double large = 1e300;
+    struct entry wide = {"ln_f.bias", "F64", "4", (double[]){0, large, 0, 0},
+                         32};
+    build_model("F64", "", NULL, 0, p);
+    struct bytes b;
+    load(&b);
+    memcpy(b.at + b.n - 32, wide.data, 32);
+    store(&b);
+    refused(&tiny, "ln_f.bias: element 1 is inf");
+}
+
+// What transformers saves names no heads in the file, but in config.json.
+static void heads_stand_in_config_json(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS];
+    char beside[160];
+    struct model_config c = tiny;
+    build_model("F32", "", NULL, 0, p);
+    assert_int_equal(text_into(beside, sizeof beside, "%s/config.json", folder),
+                     0);
+    assert_int_equal(checkpoint_write_config(beside, &tiny), 0);
+    assert_int_equal(checkpoint_config(path, &c), 0);
+    assert_int_equal(c.heads, tiny.heads);
+    accepted(p);
+    c.heads = 4;
+    assert_int_equal(checkpoint_write_config(beside, &c), 0);
+    refused(&tiny, "heads=4, this one heads=2");
+    static const char *const bad[] = {"{\"n_head\": -1}", "{\"n_head\": 1e30}",
+                                      "{\"n_head\": \"2\"}", "{\"n_head"};
+    for (int i = 0; i < 4; i++) {
+        FILE *f = fopen(beside, "w");
+        assert_non_null(f);
+        fputs(bad[i], f);
+        assert_int_equal(fclose(f), 0);
+        refused(&tiny, beside);
+    }
+    unlink(beside);
+}
+
+static void llmc_models_are_read(void **state)
+{
+    (void)state;
+    struct model_config c = {2, 2, 8, 3, 5, 0}, has;
+    float p[MAX_PARAMS], q[MAX_PARAMS];
+    size_t n = model_nparams(&c);
+    assert_true(n < MAX_PARAMS);
+    numbers(p, n, 5);
+    for (int version = 3; version <= 5; version += 2) {
+        build_llmc(&c, version, 128, p);
+        assert_int_equal(checkpoint_config(path, &has), 0);
+        assert_memory_equal(&has, &c, sizeof c);
+        assert_int_equal(checkpoint_read(path, &c, q, 0, NULL, NULL), 0);
+        for (size_t i = 0; i < n; i++)
+            assert_true(
+                q[i] ==
+                (version == 3 ? p[i] : bf16_to_float(bf16_from_float(p[i]))));
+        char buf[8];
+        assert_int_equal(checkpoint_metadata(path, "x", buf, sizeof buf), 0);
+    }
+}
+
+// ---- writing
+
+static void folders_that_cannot_hold_it(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS];
+    numbers(p, model_nparams(&tiny), 1);
+    static const struct {
+        const char *path;
+        int cause;
+    } places[] = {
+        {"/proc/model.safetensors", ENOENT}, // no one creates files there
+        {"/nonexistent/folder/model.safetensors", ENOENT},
+        {"/dev/null/model.safetensors", ENOTDIR},
+    };
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        assert_int_equal(checkpoint_write(places[i].path, &tiny, p, 0, NULL,
+                                          NULL, 0, NULL),
+                         -1);
+        assert_non_null(strstr(fail_message(), places[i].path));
+        assert_non_null(strstr(fail_message(), strerror(places[i].cause)));
+    }
+    unlink(path);
+    assert_int_equal(mkdir(path, 0700), 0); // in the way of the rename
+    assert_int_equal(checkpoint_write(path, &tiny, p, 0, NULL, NULL, 0, NULL),
+                     -1);
+    assert_int_equal(files_in_folder(), 1); // the folder itself
+    rmdir(path);
+}
+
+// A limit on file sizes is met as a full disk is: write() stops half way.
+static void a_full_disk_leaves_the_old_file(void **state)
+{
+    (void)state;
+    float p[MAX_PARAMS], next[MAX_PARAMS];
+    write_tiny(p);
+    numbers(next, model_nparams(&tiny), 2);
+    struct rlimit old, small;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 1500; // in the midst of the header
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int status = checkpoint_write(path, &tiny, next, 0, NULL, NULL, 0, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    assert_int_equal(status, -1);
+    assert_non_null(strstr(fail_message(), strerror(EFBIG)));
+    assert_int_equal(files_in_folder(), 1);
+    accepted(p);
+}
+
+// All numbers of a file equal the number of its writing, so that a mixture of
+// two writings would show. A byte to `done` for each that ended.
+static _Noreturn void write_for_ever(const struct model_config *c, float *p,
+                                     int done)
+{
+    size_t n = model_nparams(c);
+    for (int k = 1;; k++) {
+        for (size_t i = 0; i < n; i++)
+            p[i] = (float)k;
+        if (checkpoint_write(path, c, p, 0, NULL, NULL, 0, NULL) ||
+            write(done, "", 1) != 1)
+            _exit(1);
+    }
+}
+
+// Start a writer; let it end a writing, and kill it at any moment of the next
+// two, however long the disk takes for one.
+static void write_and_kill(const struct model_config *c, float *p,
+                           uint64_t round)
+{
+    int done[2], status;
+    char byte;
+    assert_int_equal(pipe(done), 0);
+    uint64_t begin = now_ns();
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        write_for_ever(c, p, done[1]);
+    close(done[1]);
+    ssize_t got = read(done[0], &byte, 1); // 0 if the child failed
+    uint64_t wait_us = (now_ns() - begin) / 1000 * 2 + 1;
+    usleep((useconds_t)rng_below(begin, round, wait_us));
+    kill(child, SIGKILL);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(got, 1);
+    assert_true(WIFSIGNALED(status));
+    close(done[0]);
+}
+
+static void kills_leave_a_whole_file(void **state)
+{
+    (void)state;
+    struct model_config c = {2, 4, 128, 64, 500, 0}; // 2 MB
+    size_t n = model_nparams(&c);
+    float *p = mem_alloc(n, sizeof *p);
+    assert_non_null(p);
+    for (uint64_t round = 0; round < 20; round++) {
+        write_and_kill(&c, p, round);
+        if (checkpoint_read(path, &c, p, 0, NULL, NULL))
+            die("after kill %d: %s", (int)round, fail_message());
+        assert_true(p[0] >= 1);
+        for (size_t i = 1; i < n; i++)
+            assert_true(p[i] == p[0]);
+    }
+    assert_int_equal(checkpoint_write(path, &c, p, 0, NULL, NULL, 0, NULL), 0);
+    assert_int_equal(files_in_folder(), 1); // what kills left is gone
+    mem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_come_back),
+        cmocka_unit_test(slots_come_back),
+        cmocka_unit_test(metadata_comes_back),
+        cmocka_unit_test(other_dtypes_are_converted),
+        cmocka_unit_test(language_model_files_are_read),
+        cmocka_unit_test(heads_stand_in_config_json),
+        cmocka_unit_test(llmc_models_are_read),
+        cmocka_unit_test(folders_that_cannot_hold_it),
+        cmocka_unit_test(a_full_disk_leaves_the_old_file),
+        cmocka_unit_test(kills_leave_a_whole_file),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,404 @@
+// test_config.c - keys, ranges, INI files, suggestions and backends' options.
+
+#include "config/config.h"
+
+#include "base/base.h"
+#include "config/ini.h"
+#include "config/keys.h"
+#include "config/suggest.h"
+#include "config/value.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// As cmocka's fail_msg(), whose fail() is not ours.
+#define wrong(...)                                                             \
+    (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
+
+static struct run fresh(void)
+{
+    struct run r;
+    config_defaults(&r);
+    return r;
+}
+
+static int set(const char *key, const char *value)
+{
+    struct run r = fresh();
+    return config_set(&r, key, value);
+}
+
+static int parse(struct run *r, int n, const char *const *words)
+{
+    return config_parse(r, n, (char *const *)words);
+}
+
+static void assert_says(const char *part)
+{
+    if (!strstr(fail_message(), part))
+        wrong("'%s' does not name '%s'", fail_message(), part);
+}
+
+static void defaults_pass_their_own_checks(void **state)
+{
+    (void)state;
+    struct run r = fresh();
+    assert_int_equal(config_check(&r), 0);
+    assert_string_equal(r.sync, "local");
+    assert_string_equal(r.sync_opts, "");
+    for (int i = 0; i < key_count; i++) {
+        const struct key *k = &key_table[i];
+        bool empty = k->value[0] == '\0';
+        if ((!empty || !k->check) && set(k->name, k->value))
+            wrong("%s: its own default: %s", k->name, fail_message());
+        assert_non_null(k->help);
+    }
+}
+
+static void every_name_is_unique_and_fits_opts(void **state)
+{
+    (void)state;
+    for (int i = 0; i < key_count; i++) {
+        assert_ptr_equal(key_find(key_table[i].name), &key_table[i]);
+        assert_true(strlen(key_table[i].name) < CONFIG_WORD);
+    }
+}
+
+// Every number of the table refuses what lies outside its range and what is no
+// number, and names the value.
+static void numbers_out_of_range(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",    "1e30", "-1e30",   "nan",
+        "inf", "0x10", "12abc",   " 1",
+        "1 ",  "one",  "1,5",     "--1",
+        "1e",  ".",    "1e99999", "-99999999999999999999999999999999",
+    };
+    for (int i = 0; i < key_count; i++) {
+        const struct key *k = &key_table[i];
+        if (k->type > KEY_NUMBER)
+            continue;
+        for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
+            if (set(k->name, bad[j]) == 0)
+                wrong("%s=%s was taken", k->name, bad[j]);
+            assert_says(bad[j]);
+            assert_says(k->name);
+            assert_says(" .. ");
+        }
+        char below[32];
+        value_text(below, k->min - 1);
+        if (!(k->zero && k->min == 1))
+            assert_int_equal(set(k->name, below), -1);
+        assert_int_equal(set(k->name, value_text(below, k->max * 2)), -1);
+        assert_int_equal(set(k->name, value_text(below, k->min)), 0);
+        assert_int_equal(set(k->name, value_text(below, k->max)), 0);
+    }
+}
+
+static void zero_only_where_it_means_something(void **state)
+{
+    (void)state;
+    assert_int_equal(set("batch", "0"), -1);
+    assert_int_equal(set("steps", "0"), -1);
+    assert_int_equal(set("lr", "0"), -1);
+    assert_int_equal(set("batch", "-4"), -1);
+    assert_int_equal(set("batch", "1.5"), -1);
+    assert_says("batch=1.5: want a whole number, 1 .. 65536 sequences");
+    assert_int_equal(set("layers", "0"), 0);
+    assert_int_equal(set("loss_scale", "dynamic"), 0);
+    assert_int_equal(set("loss_scale", "0.5"), -1);
+    assert_int_equal(set("val_fraction", "0"), 0);
+}
+
+static void values_land_where_they_belong(void **state)
+{
+    (void)state;
+    struct run r = fresh();
+    const char *words[] = {"layers=3",
+                           "lr=3e-4",
+                           "optimizer=sgd",
+                           "precision=fp16",
+                           "seed=9007199254740991",
+                           "steps=1e6",
+                           "data=a,b;c.txt",
+                           "timeout=0.5",
+                           "schedule=linear",
+                           "symbols=chars"};
+    assert_int_equal(parse(&r, 10, words), 0);
+    assert_int_equal(r.layers, 3);
+    assert_true(r.lr == 3e-4);
+    assert_int_equal(r.optimizer, 1);
+    assert_int_equal(r.precision, PRECISION_FP16);
+    assert_true(r.seed == 9007199254740991);
+    assert_int_equal(r.steps, 1000000);
+    assert_string_equal(r.data, "a,b;c.txt");
+    assert_true(r.timeout == 0.5);
+    assert_int_equal(r.schedule, 2);
+    assert_int_equal(r.symbols, 1);
+}
+
+static void unknown_names_find_their_neighbour(void **state)
+{
+    (void)state;
+    assert_int_equal(set("stpes", "5"), -1);
+    assert_says("nearest: steps;");
+    assert_int_equal(set("batch_size", "5"), -1);
+    assert_says("nearest: batch;");
+    assert_int_equal(set("--lr", "5"), -1);
+    assert_says("nearest: lr;");
+    assert_int_equal(set("max_steps", "5"), -1);
+    assert_says("nearest: steps;");
+    assert_int_equal(set("", "5"), -1);
+    assert_int_equal(set("sync", "rign"), -1);
+    assert_says("try: sync=ring");
+    assert_int_equal(suggest_distance("warmup", "warmpu"), 1);
+    assert_int_equal(suggest_distance("", "abc"), 3);
+    assert_int_equal(suggest_distance("kitten", "sitting"), 3);
+}
+
+static void text_is_checked(void **state)
+{
+    (void)state;
+    char path[CONFIG_PATH + 8];
+    memset(path, 'p', sizeof path);
+    path[CONFIG_PATH] = '\0';
+    assert_int_equal(set("data", path), -1);
+    path[CONFIG_PATH - 1] = '\0';
+    assert_int_equal(set("data", path), 0);
+    assert_int_equal(set("out", "a\nb"), -1);
+    assert_int_equal(set("model", ""), -1);
+    assert_int_equal(set("straggler", "1:2"), 0);
+    assert_int_equal(set("straggler", ""), 0);
+    assert_int_equal(set("straggler", "1"), -1);
+    assert_int_equal(set("straggler", "1:0.5"), -1);
+    assert_int_equal(set("straggler", "1:nan"), -1);
+    assert_int_equal(set("consistency", "ssp:3"), 0);
+    assert_int_equal(set("consistency", "ssp:"), -1);
+    assert_int_equal(set("consistency", "ssp:-1"), -1);
+    assert_int_equal(set("consistency", "ssp"), -1);
+    assert_int_equal(set("consistency", "12"), -1);
+}
+
+static void backend_keys_become_options(void **state)
+{
+    (void)state;
+    struct run r = fresh();
+    const char *words[] = {"wire=bf16", "servers=tcp://a:1,tcp://b:2",
+                           "bucket_mb=25", "wire=fp16"};
+    assert_int_equal(parse(&r, 4, words), 0);
+    assert_string_equal(r.sync_opts,
+                        "servers=tcp://a:1,tcp://b:2,bucket_mb=25,wire=fp16");
+    assert_int_equal(config_set(&r, "bucket_mb", "0"), -1);
+    assert_int_equal(config_set(&r, "wire", "int8"), -1);
+    assert_int_equal(config_set(&r, "servers", "a,wire=fp32"), -1);
+    char full[CONFIG_PATH];
+    memset(full, 's', sizeof full);
+    full[CONFIG_PATH - 2] = '\0';
+    assert_int_equal(config_set(&r, "servers", full), -1);
+    assert_string_equal(r.sync_opts,
+                        "servers=tcp://a:1,tcp://b:2,bucket_mb=25,wire=fp16");
+}
+
+static int ini(struct run *r, const char *text)
+{
+    *r = fresh();
+    return config_ini(r, "x.ini", text, strlen(text));
+}
+
+static void ini_files(void **state)
+{
+    (void)state;
+    struct run r;
+    assert_int_equal(ini(&r, "# a comment\n[training]\nsteps = 7 ; seven\n\n"
+                             "  batch=3\nwire=fp16\nsteps=8"),
+                     0);
+    assert_int_equal(r.steps, 8);
+    assert_int_equal(r.batch, 3);
+    assert_string_equal(r.sync_opts, "wire=fp16");
+    assert_int_equal(ini(&r, ""), 0);
+    assert_int_equal(ini(&r, "steps=7\r\n"), 0);
+    assert_int_equal(r.steps, 7);
+    assert_int_equal(ini(&r, "steps=7\nstep=9\nbatch=0\n"), -1);
+    assert_says("x.ini:2: unknown key step; nearest: steps");
+    assert_int_equal(ini(&r, "\n\nhello\n"), -1);
+    assert_says("x.ini:3: want key=value");
+    assert_int_equal(ini(&r, "[open\n"), -1);
+    assert_int_equal(config_ini(&r, "x.ini", "a\0b", 3), -1);
+    char lines[600];
+    memset(lines, 'x', sizeof lines);
+    memcpy(lines, "out=", 4);
+    assert_int_equal(config_ini(&r, "x.ini", lines, sizeof lines), -1);
+    assert_says("x.ini:1: a line of 600 characters");
+    assert_int_equal(config_ini(&r, "x.ini", lines, 150), 0);
+    assert_int_equal(strlen(r.out), 146);
+}
+
+static void last_word_wins_over_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/lockstep_config_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "steps=70\nbatch=5\n", 17), 17);
+    close(fd);
+    struct run r = fresh();
+    const char *words[] = {"batch=4", path, "steps=200"};
+    assert_int_equal(parse(&r, 3, words), 0);
+    assert_int_equal(r.steps, 200);
+    assert_int_equal(r.batch, 5);
+    unlink(path);
+    assert_int_equal(parse(&r, 3, words), -1);
+    assert_says(path);
+    const char *directory[] = {"/tmp"};
+    assert_int_equal(parse(&r, 1, directory), -1);
+}
+
+struct words {
+    char *at[256];
+    int n, shared;
+};
+
+static void collect(void *ctx, const char *key, const char *value, bool number,
+                    bool shared)
+{
+    struct words *w = ctx;
+    (void)number;
+    assert_true(asprintf(&w->at[w->n++], "%s=%s", key, value) > 0);
+    w->shared += shared;
+}
+
+// What config_each() shows, parsed again, is the same run.
+static void each_round_trips(void **state)
+{
+    (void)state;
+    struct run r = fresh(), back = fresh();
+    const char *given[] = {"lr=0.000123456789",
+                           "model=nano",
+                           "eps=1e-8",
+                           "wire=fp16",
+                           "straggler=1:2.5",
+                           "beta2=0.999",
+                           "seed=9007199254740991"};
+    assert_int_equal(parse(&r, 7, given), 0);
+    struct words w = {0};
+    config_each(&r, collect, &w);
+    assert_true(w.shared > 20 && w.shared < w.n);
+    assert_int_equal(config_parse(&back, w.n, w.at), 0);
+    assert_memory_equal(&r, &back, sizeof r);
+    for (int i = 0; i < w.n; i++)
+        free(w.at[i]);
+}
+
+static void checks_across_keys(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"min_lr=0.1", "lr=0.01"},     {"heads=3", "channels=128"},
+        {"resume=auto", "save=0"},     {"save=10", "keep=1"},
+        {"rank=2", "world=2"},         {"rank=2", "batch=2"},
+        {"sync=local", "workers=2"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct run r = fresh();
+        const char *words[] = {bad[i][0], bad[i][1]};
+        assert_int_equal(parse(&r, 2, words), 0);
+        if (config_check(&r) == 0)
+            wrong("%s %s passed", bad[i][0], bad[i][1]);
+    }
+}
+
+static void help_lists_every_key(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+    assert_non_null(f);
+    config_help(f);
+    fclose(f);
+    for (int i = 0; i < key_count; i++) {
+        const struct key *k = &key_table[i];
+        char name[CONFIG_WORD + 8];
+        snprintf(name, sizeof name, "\n  %s ", k->name);
+        const char *row = strstr(text, name);
+        assert_non_null(row);
+        const char *end = strchr(row + 1, '\n'), *help = strstr(row, k->help);
+        assert_true(help && help < end);
+        const char *unit = k->unit ? strstr(row, k->unit) : NULL;
+        if (k->unit && k->type <= KEY_NUMBER)
+            assert_true(unit && unit < end);
+    }
+    free(text);
+}
+
+static void options_of_a_backend(void **state)
+{
+    (void)state;
+    static const char *const wires[] = {"fp32", "fp16", NULL};
+    struct opts *o;
+    assert_int_equal(opts_open(&o, "wire=fp16,servers=tcp://a:1,tcp://b:2,"
+                                   "overlap=0,fusion_mb=2.5,overlap=1"),
+                     0);
+    long whole;
+    double number;
+    int word;
+    assert_int_equal(opts_word(o, "wire", 0, wires, &word), 0);
+    assert_int_equal(word, 1);
+    assert_int_equal(opts_int(o, "overlap", 7, 0, 1, &whole), 0);
+    assert_int_equal(whole, 1);
+    assert_int_equal(opts_int(o, "absent", 7, 0, 1, &whole), 0);
+    assert_int_equal(whole, 7);
+    assert_int_equal(opts_unread(o, "ring"), -1);
+    assert_says("ring has no such setting");
+    assert_string_equal(opts_text(o, "servers", ""), "tcp://a:1,tcp://b:2");
+    assert_int_equal(opts_number(o, "fusion_mb", 1, 0, 2, &number), -1);
+    assert_says("fusion_mb=2.5: want a number, 0 .. 2");
+    assert_int_equal(opts_number(o, "fusion_mb", 1, 0, 4, &number), 0);
+    assert_true(number == 2.5);
+    assert_int_equal(opts_unread(o, "ring"), 0);
+    opts_close(&o);
+    opts_close(&o);
+
+    assert_int_equal(opts_open(&o, ""), 0);
+    assert_int_equal(opts_unread(o, "local"), 0);
+    opts_close(&o);
+    assert_int_equal(opts_open(&o, "wire"), -1);
+    assert_int_equal(opts_open(&o, ",wire=fp16"), -1);
+    assert_int_equal(opts_open(&o, "=5"), -1);
+}
+
+static void shortest_text_of_a_number(void **state)
+{
+    (void)state;
+    char buf[32];
+    assert_string_equal(value_text(buf, 0.1), "0.1");
+    assert_string_equal(value_text(buf, 0), "0");
+    assert_string_equal(value_text(buf, 65536), "65536");
+    assert_true(strtod(value_text(buf, 1.0 / 3), NULL) == 1.0 / 3);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_pass_their_own_checks),
+        cmocka_unit_test(every_name_is_unique_and_fits_opts),
+        cmocka_unit_test(numbers_out_of_range),
+        cmocka_unit_test(zero_only_where_it_means_something),
+        cmocka_unit_test(values_land_where_they_belong),
+        cmocka_unit_test(unknown_names_find_their_neighbour),
+        cmocka_unit_test(text_is_checked),
+        cmocka_unit_test(backend_keys_become_options),
+        cmocka_unit_test(ini_files),
+        cmocka_unit_test(last_word_wins_over_file),
+        cmocka_unit_test(each_round_trips),
+        cmocka_unit_test(checks_across_keys),
+        cmocka_unit_test(help_lists_every_key),
+        cmocka_unit_test(options_of_a_backend),
+        cmocka_unit_test(shortest_text_of_a_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,453 @@
+// test_cuda_ops.c - every CUDA operation of the model against the CPU's on the
+// same random input. Skipped where there is no GPU.
+//
+// Tolerances, of a number's size plus the tensor's root mean square: 1e-4 in
+// fp32, where only the order of sums and the exponential differ; 4e-3 in fp16
+// and 3e-2 in bf16, about four units in the last place: both sides round, and
+// attention's products round their factors on the GPU. TF32 is held to fp16's,
+// for it has as many bits. Masks and the settling of gradients are held to the
+// bit; the update is test_cuda_train.c's.
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "device/cuda.h"
+#include "device/vector.h"
+#include "model/cpu/kernels.h"
+#include "model/cuda/kernels.h"
+
+#include <math.h>
+#include <omp.h>
+
+#include "tests/test.h"
+
+static struct device *gpu;
+static void *queue;
+
+static const enum dtype formats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+
+enum { FORMATS = 3 };
+
+static double tolerance(enum dtype t)
+{
+    return t == DTYPE_F32 ? 1e-4 : t == DTYPE_F16 ? 4e-3 : 3e-2;
+}
+
+// ---- a tensor on both devices
+
+struct both {
+    enum dtype type;
+    size_t n;
+    void *cpu, *gpu;
+};
+
+static struct both both_zeros(enum dtype t, size_t n)
+{
+    struct both b = {t, n, mem_alloc(n, dtype_bytes(t)),
+                     device_alloc(gpu, n, dtype_bytes(t))};
+    assert_true(b.cpu && b.gpu);
+    return b;
+}
+
+static void send(struct both *b)
+{
+    assert_int_equal(device_copy(gpu, b->gpu, b->cpu,
+                                 b->n * dtype_bytes(b->type)),
+                     0);
+}
+
+// Normal deviates, `size` large.
+static struct both both_random(enum dtype t, size_t n, uint64_t key,
+                               double size)
+{
+    struct both b = both_zeros(t, n);
+    float *x = mem_alloc(n, sizeof *x);
+    assert_non_null(x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = (float)(size * rng_normal(key, i));
+    vector_cast(b.cpu, t, x, DTYPE_F32, n);
+    mem_free(x);
+    send(&b);
+    return b;
+}
+
+static void both_free(struct both *b)
+{
+    mem_free(b->cpu);
+    device_free(gpu, b->gpu);
+}
+
+static void assert_close(const char *what, const struct both *b, double tol)
+{
+    size_t bytes = b->n * dtype_bytes(b->type);
+    char *back = mem_alloc(bytes, 1);
+    float *got = mem_alloc(b->n, sizeof *got);
+    float *want = mem_alloc(b->n, sizeof *want);
+    double square = 0;
+    assert_true(back && got && want);
+    assert_int_equal(device_copy(gpu, back, b->gpu, bytes), 0);
+    vector_cast(got, DTYPE_F32, back, b->type, b->n);
+    vector_cast(want, DTYPE_F32, b->cpu, b->type, b->n);
+    for (size_t i = 0; i < b->n; i++)
+        square += (double)want[i] * want[i];
+    double rms = sqrt(square / (double)b->n);
+    for (size_t i = 0; i < b->n; i++) {
+        double off = fabs((double)got[i] - want[i]);
+        if (!(off <= tol * (fabs((double)want[i]) + rms)))
+            print_message("%s, %s: element %zu of %zu is %g, on the CPU %g "
+                          "(rms %g)\n",
+                          what, dtype_name(b->type), i, b->n, (double)got[i],
+                          (double)want[i], rms);
+        assert_true(off <= tol * (fabs((double)want[i]) + rms));
+    }
+    mem_free(back);
+    mem_free(got);
+    mem_free(want);
+}
+
+static void assert_same(const struct both *b)
+{
+    size_t bytes = b->n * dtype_bytes(b->type);
+    char *back = mem_alloc(bytes, 1);
+    assert_non_null(back);
+    assert_int_equal(device_copy(gpu, back, b->gpu, bytes), 0);
+    assert_memory_equal(back, b->cpu, bytes);
+    mem_free(back);
+}
+
+static struct mask mask_of(double rate)
+{
+    return (struct mask){.key = 99,
+                         .threshold = (uint32_t)(rate * 0x1p32),
+                         .keep = (float)(1 / (1 - rate))};
+}
+
+// ---- embedding
+
+enum { B = 3, T = 21, C = 96, V = 37, ROWS = B * T };
+
+static void make_tokens(struct both *x)
+{
+    int32_t *v = x->cpu;
+    for (int r = 0; r < ROWS; r++) // some often, some never
+        v[r] = (int32_t)(rng_below(7, (uint64_t)r, V) *
+                         rng_below(8, (uint64_t)r, V) / V);
+    send(x);
+}
+
+// As model/cuda/tokens.c sorts them; here the plain way.
+static struct cuda_tokens sort_tokens(const int32_t *x, struct both *order,
+                                      struct both *start, struct both *token)
+{
+    int32_t *o = order->cpu, *s = start->cpu, *t = token->cpu;
+    int kinds = 0, n = 0;
+    for (int v = 0; v < V; v++) {
+        int before = n;
+        for (int r = 0; r < ROWS; r++)
+            if (x[r] == v)
+                o[n++] = r;
+        if (n == before)
+            continue;
+        t[kinds] = v;
+        s[kinds++] = before;
+    }
+    s[kinds] = n;
+    send(order);
+    send(start);
+    send(token);
+    return (struct cuda_tokens){order->gpu, start->gpu, token->gpu, kinds};
+}
+
+static void embedding(void **state)
+{
+    (void)state;
+    for (int f = 0; f < 2 * FORMATS; f++) {
+        enum dtype t = formats[f / 2];
+        const struct kernels *k = kernels_find(t);
+        struct mask mask = mask_of(f % 2 ? 0.3 : 0);
+        bool add = f % 2;
+        struct both x = both_zeros(DTYPE_F32, ROWS); // 4 bytes each
+        struct both order = both_zeros(DTYPE_F32, ROWS);
+        struct both start = both_zeros(DTYPE_F32, V + 1);
+        struct both token = both_zeros(DTYPE_F32, V);
+        struct both wte = both_random(t, V * C, 1, 1);
+        struct both wpe = both_random(t, T * C, 2, 1);
+        struct both out = both_zeros(t, ROWS * C);
+        struct both dout = both_random(t, ROWS * C, 3, 1);
+        struct both dwte = both_random(DTYPE_F32, V * C, 4, 1);
+        struct both dwpe = both_random(DTYPE_F32, T * C, 5, 1);
+        make_tokens(&x);
+        struct cuda_tokens tokens = sort_tokens(x.cpu, &order, &start, &token);
+        k->embed(out.cpu, wte.cpu, wpe.cpu, x.cpu, B, T, C, &mask);
+        cuda_embed(queue, t, out.gpu, wte.gpu, wpe.gpu, x.gpu, B, T, C, &mask);
+        assert_close("embed", &out, tolerance(t));
+        k->embed_backward(dwte.cpu, dwpe.cpu, dout.cpu, x.cpu, B, T, C, add,
+                          &mask);
+        cuda_embed_backward(queue, t, dwte.gpu, dwpe.gpu, dout.gpu, &tokens, B,
+                            T, C, add, &mask);
+        assert_close("dwte", &dwte, 1e-4);
+        assert_close("dwpe", &dwpe, 1e-4);
+        struct both *all[] = {&x,   &order, &start, &token, &wte,
+                              &wpe, &out,   &dout,  &dwte,  &dwpe};
+        for (int i = 0; i < 10; i++)
+            both_free(all[i]);
+    }
+}
+
+// ---- LayerNorm
+
+static void norms(enum dtype t, size_t rows, int c, double rate, bool add)
+{
+    const struct kernels *k = kernels_find(t);
+    struct mask mask = mask_of(rate);
+    size_t n = rows * (size_t)c, threads = (size_t)omp_get_max_threads();
+    struct both res = both_random(t, n, 1, 2), branch = both_random(t, n, 2, 1);
+    struct both sum = both_zeros(t, n), out = both_zeros(t, n);
+    struct both w = both_random(t, (size_t)c, 3, 1);
+    struct both b = both_random(t, (size_t)c, 4, 1);
+    struct both mean = both_zeros(DTYPE_F32, rows);
+    struct both rstd = both_zeros(DTYPE_F32, rows);
+    struct both dout = both_random(t, n, 5, 1), dres = both_random(t, n, 6, 1);
+    struct both dw = both_random(DTYPE_F32, (size_t)c, 7, 1);
+    struct both db = both_random(DTYPE_F32, (size_t)c, 8, 1);
+    float *partial = mem_alloc(threads * 2 * partial_width(c), sizeof *partial);
+    float *gpu_partial = device_alloc(gpu, cuda_partial(c), sizeof(float));
+    assert_true(partial && gpu_partial);
+
+    k->norm(sum.cpu, out.cpu, mean.cpu, rstd.cpu, res.cpu, branch.cpu, w.cpu,
+            b.cpu, rows, c, &mask);
+    cuda_norm(queue, t, sum.gpu, out.gpu, mean.gpu, rstd.gpu, res.gpu,
+              branch.gpu, w.gpu, b.gpu, rows, c, &mask);
+    assert_close("norm sum", &sum, tolerance(t));
+    assert_close("norm", &out, tolerance(t));
+    assert_close("mean", &mean, tolerance(t));
+    assert_close("rstd", &rstd, tolerance(t));
+    send(&sum);
+    send(&mean);
+    send(&rstd);
+    k->norm_backward(dres.cpu, add, out.cpu, dw.cpu, db.cpu, add, dout.cpu,
+                     sum.cpu, mean.cpu, rstd.cpu, w.cpu, b.cpu, rows, c,
+                     partial);
+    cuda_norm_backward(queue, t, dres.gpu, add, out.gpu, dw.gpu, db.gpu, add,
+                       dout.gpu, sum.gpu, mean.gpu, rstd.gpu, w.gpu, b.gpu,
+                       rows, c, gpu_partial);
+    assert_close("norm again", &out, tolerance(t));
+    assert_close("dres", &dres, tolerance(t));
+    assert_close("dweight", &dw, 1e-3);
+    assert_close("dbias", &db, 1e-3);
+    struct both *all[] = {&res,  &branch, &sum,  &out,  &w,  &b,
+                          &mean, &rstd,   &dout, &dres, &dw, &db};
+    for (int i = 0; i < 12; i++)
+        both_free(all[i]);
+    mem_free(partial);
+    device_free(gpu, gpu_partial);
+}
+
+static void layer_norm(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FORMATS; f++) {
+        norms(formats[f], 1, 8, 0, false);
+        norms(formats[f], 63, 96, 0.3, true);
+        norms(formats[f], 700, 768, 0, true);
+        norms(formats[f], 5, 1600, 0.1, false);
+    }
+}
+
+// ---- GELU and bias
+
+static void gelus(void **state)
+{
+    (void)state;
+    enum { N = ROWS * C };
+    for (int f = 0; f < FORMATS; f++) {
+        enum dtype t = formats[f];
+        const struct kernels *k = kernels_find(t);
+        struct both in = both_random(t, N, 1, 3), out = both_zeros(t, N);
+        struct both d = both_random(t, N, 2, 1), pre = both_zeros(t, N);
+        struct both zero = both_zeros(t, C), bias = both_random(t, C, 3, 1);
+        k->gelu(out.cpu, in.cpu, N);
+        cuda_gelu(queue, t, out.gpu, in.gpu, N);
+        assert_close("gelu", &out, tolerance(t));
+        k->gelu_backward(d.cpu, out.cpu, in.cpu, N);
+        cuda_gelu_backward(queue, t, d.gpu, in.gpu, N);
+        assert_close("gelu backward", &d, tolerance(t));
+        // a product's epilogue by hand: in + 0, then its GELU
+        memcpy(pre.cpu, in.cpu, N * dtype_bytes(t));
+        cuda_bias_gelu(queue, t, in.gpu, pre.gpu, zero.gpu, ROWS, C);
+        memcpy(in.cpu, out.cpu, N * dtype_bytes(t));
+        assert_same(&pre);
+        assert_close("bias and gelu", &in, tolerance(t));
+        for (int i = 0; i < N && t == DTYPE_F32; i++)
+            ((float *)pre.cpu)[i] += ((float *)bias.cpu)[i % C];
+        if (t == DTYPE_F32) {
+            cuda_bias(queue, t, pre.gpu, bias.gpu, ROWS, C);
+            assert_same(&pre);
+        }
+        struct both *all[] = {&in, &out, &d, &pre, &zero, &bias};
+        for (int i = 0; i < 6; i++)
+            both_free(all[i]);
+    }
+}
+
+// ---- attention
+
+static void attentions(enum dtype t, bool tf32, int b, int len, int heads,
+                       int size, double rate)
+{
+    const struct kernels *k = kernels_find(t);
+    int c = heads * size;
+    size_t rows = (size_t)b * (size_t)len, n = rows * (size_t)c;
+    size_t threads = (size_t)omp_get_max_threads();
+    struct attention on_cpu = {b, len, c, heads, mask_of(rate), NULL};
+    struct cuda_attention on_gpu = {b, len, c, heads, t, tf32, mask_of(rate)};
+    struct both qkv = both_random(t, 3 * n, 1, 1), out = both_zeros(t, n);
+    struct both lse = both_zeros(DTYPE_F32, rows * (size_t)heads);
+    struct both dout = both_random(t, n, 2, 1), dqkv = both_zeros(t, 3 * n);
+    float *row_sum = device_alloc(gpu, rows * (size_t)heads, sizeof *row_sum);
+    on_cpu.scratch =
+        mem_alloc(threads * attention_scratch(len, c, heads), sizeof(float));
+    assert_true(row_sum && on_cpu.scratch);
+    double tol = tf32 ? tolerance(DTYPE_F16) : tolerance(t);
+    k->attention(out.cpu, lse.cpu, qkv.cpu, &on_cpu);
+    cuda_attention(queue, out.gpu, lse.gpu, qkv.gpu, &on_gpu);
+    assert_close("attention", &out, tol);
+    assert_close("lse", &lse, tol);
+    send(&out);
+    send(&lse);
+    k->attention_backward(dqkv.cpu, dout.cpu, out.cpu, lse.cpu, qkv.cpu,
+                          &on_cpu);
+    cuda_attention_backward(queue, dqkv.gpu, row_sum, dout.gpu, out.gpu,
+                            lse.gpu, qkv.gpu, &on_gpu);
+    assert_close("dqkv", &dqkv, 2 * tol);
+    struct both *all[] = {&qkv, &out, &lse, &dout, &dqkv};
+    for (int i = 0; i < 5; i++)
+        both_free(all[i]);
+    mem_free(on_cpu.scratch);
+    device_free(gpu, row_sum);
+}
+
+static void attention(void **state)
+{
+    (void)state;
+    static const struct {
+        int b, len, heads, size;
+        double rate;
+    } cases[] = {{1, 1, 1, 8, 0},    {2, 17, 3, 32, 0},  {1, 64, 2, 64, 0},
+                 {2, 130, 2, 64, 0}, {1, 100, 2, 80, 0}, {1, 70, 2, 128, 0},
+                 {1, 40, 4, 6, 0},   {2, 90, 2, 64, 0.3}};
+    for (int f = 0; f <= FORMATS; f++) // the last: fp32 by way of TF32
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            enum dtype t = f < FORMATS ? formats[f] : DTYPE_F32;
+            bool tf32 = f == FORMATS;
+            if ((t == DTYPE_BF16 || tf32) && cuda_capability(gpu) < 80)
+                continue;
+            attentions(t, tf32, cases[i].b, cases[i].len, cases[i].heads,
+                       cases[i].size, cases[i].rate);
+        }
+}
+
+// ---- the loss
+
+static void losses(enum dtype t, size_t rows, int symbols)
+{
+    const struct kernels *k = kernels_find(t);
+    size_t stride = ((size_t)symbols + 63) / 64 * 64;
+    size_t wide = cuda_dlogits_stride(t, stride);
+    struct both logits = both_random(DTYPE_F32, rows * (size_t)symbols, 1, 5);
+    struct both grads = both_zeros(t, rows * (size_t)symbols);
+    struct both loss = both_zeros(DTYPE_F32, rows), mean = loss;
+    struct both y = both_zeros(DTYPE_F32, rows);
+    char *padded = device_alloc(gpu, rows * stride, sizeof(float));
+    assert_non_null(padded);
+    for (size_t r = 0; r < rows; r++) {
+        ((int32_t *)y.cpu)[r] = (int32_t)rng_below(2, r, (uint64_t)symbols);
+        device_copy(gpu, padded + r * stride * 4,
+                    (float *)logits.cpu + r * (size_t)symbols,
+                    (size_t)symbols * 4);
+    }
+    send(&y);
+    k->loss(loss.cpu, grads.cpu, logits.cpu, y.cpu, rows, symbols, 3);
+    cuda_loss(queue, t, loss.gpu, (float *)padded, stride, y.gpu, rows, symbols,
+              3, true);
+    assert_close("loss", &loss, 1e-4);
+    for (size_t r = 0; r < rows; r++)
+        device_copy(gpu, (char *)grads.gpu + r * symbols * dtype_bytes(t),
+                    padded + r * wide * dtype_bytes(t),
+                    (size_t)symbols * dtype_bytes(t));
+    assert_close("dlogits", &grads, tolerance(t));
+    double sum = 0;
+    for (size_t r = 0; r < rows; r++)
+        sum += ((float *)loss.cpu)[r];
+    mean = both_zeros(DTYPE_F32, 1);
+    *(float *)mean.cpu = (float)(sum / (double)rows);
+    cuda_mean(queue, mean.gpu, loss.gpu, rows);
+    assert_close("mean", &mean, 1e-4);
+    struct both *all[] = {&logits, &grads, &loss, &mean, &y};
+    for (int i = 0; i < 5; i++)
+        both_free(all[i]);
+    device_free(gpu, padded);
+}
+
+static void loss(void **state)
+{
+    (void)state;
+    for (int f = 0; f < FORMATS; f++) {
+        losses(formats[f], 5, 2);
+        losses(formats[f], 130, 65);
+        losses(formats[f], 3, 4099);
+        losses(formats[f], 2, 50257);
+    }
+}
+
+// ---- small passes
+
+static void vectors(void **state)
+{
+    (void)state;
+    enum { R = 1030 };
+    for (int f = 0; f < FORMATS; f++) {
+        enum dtype t = formats[f];
+        const struct kernels *k = kernels_find(t);
+        struct mask mask = mask_of(0.2);
+        struct both in = both_random(t, R * C, 1, 1);
+        struct both out = both_zeros(t, R * C);
+        struct both sum = both_random(DTYPE_F32, C, 2, 1);
+        struct both wide = both_random(DTYPE_F32, R * C, 3, 1);
+        struct both grad = both_random(DTYPE_F32, R * C, 4, 1);
+        size_t threads = (size_t)omp_get_max_threads();
+        float *partial = device_alloc(gpu, cuda_partial(C), sizeof *partial);
+        float *room = mem_alloc(threads * partial_width(C), sizeof *room);
+        assert_true(partial && room);
+        k->mask_rows(out.cpu, in.cpu, R, C, &mask);
+        cuda_mask_rows(queue, t, out.gpu, in.gpu, R, C, &mask);
+        assert_same(&out);
+        for (int add = 0; add < 2; add++) {
+            k->sum_rows(sum.cpu, in.cpu, R, C, add, room);
+            cuda_sum_rows(queue, t, sum.gpu, in.gpu, R, C, add, partial);
+            assert_close("sum of rows", &sum, 1e-4);
+            k->settle(grad.cpu, wide.cpu, R * C, add);
+            cuda_settle(queue, t, grad.gpu, wide.gpu, R * C, add);
+            assert_same(&grad);
+        }
+        struct both *all[] = {&in, &out, &sum, &wide, &grad};
+        for (int i = 0; i < 5; i++)
+            both_free(all[i]);
+        device_free(gpu, partial);
+        mem_free(room);
+    }
+}
+
+int main(void)
+{
+    if (device_open(&gpu, "cuda")) {
+        print_message("skipped: %s\n", fail_message());
+        return TEST_SKIPPED;
+    }
+    queue = device_handle(gpu, DEVICE_COMPUTE);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(embedding), cmocka_unit_test(layer_norm),
+        cmocka_unit_test(gelus),     cmocka_unit_test(attention),
+        cmocka_unit_test(loss),      cmocka_unit_test(vectors),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

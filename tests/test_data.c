@@ -1,0 +1,291 @@
+// test_data.c - order, batches, ranks, seeking, the loader, validation.
+
+#include "data/data.h"
+
+#include "data/order.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/data_files.h"
+
+// ---- order
+
+static void order_is_a_permutation(void **state)
+{
+    (void)state;
+    static const uint64_t sizes[] = {1, 2, 3, 5, 16, 17, 1000, 4096, 70001};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        uint64_t n = sizes[k];
+        char *seen = calloc(n, 1);
+        for (uint64_t i = 0; i < n; i++) {
+            uint64_t w = order_at(9, 3, n, i);
+            assert_true(w < n);
+            assert_false(seen[w]);
+            seen[w] = 1;
+        }
+        free(seen);
+    }
+}
+
+// Over many epochs each of n windows comes first about equally often, and of
+// neighbours in one epoch few are neighbours in the text.
+static void order_is_even(void **state)
+{
+    (void)state;
+    enum { N = 50, EPOCHS = 5000 };
+    int first[N] = {0}, neighbours = 0;
+    for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
+        first[order_at(1, epoch, N, 0)]++;
+        for (uint64_t i = 0; i + 1 < N; i++)
+            neighbours +=
+                order_at(1, epoch, N, i) + 1 == order_at(1, epoch, N, i + 1);
+    }
+    double chi2 = 0, mean = (double)EPOCHS / N;
+    for (int i = 0; i < N; i++)
+        chi2 += (first[i] - mean) * (first[i] - mean) / mean;
+    assert_true(chi2 > 20 && chi2 < 95); // 49 degrees: 1e-4 on either side
+    double share = (double)neighbours / EPOCHS / (N - 1); // about 1 / N
+    assert_true(share > 0.8 / N && share < 1.2 / N);
+}
+
+static void large_orders(void **state)
+{
+    (void)state;
+    uint64_t n = (1ull << 40) + 12345;
+    for (uint64_t i = 0; i < 1000; i++)
+        assert_true(order_at(1, 0, n, i) < n);
+}
+
+// Epochs differ, seeds differ, and nothing else matters.
+static void order_follows_seed_and_epoch(void **state)
+{
+    (void)state;
+    int epoch = 0, seed = 0;
+    for (uint64_t i = 0; i < 1000; i++) {
+        epoch += order_at(1, 0, 1000, i) == order_at(1, 1, 1000, i);
+        seed += order_at(1, 0, 1000, i) == order_at(2, 0, 1000, i);
+    }
+    assert_true(epoch < 20);
+    assert_true(seed < 20);
+}
+
+// ---- batches
+
+// Windows that all ranks see in one epoch, each checked against the tokens.
+static void epoch_of(const char *path, int world, int accum, int *visits)
+{
+    int32_t x[2 * T], y[2 * T];
+    for (int rank = 0; rank < world; rank++) {
+        struct data_config c = config(path);
+        c.rank = rank;
+        c.world = world;
+        c.accum = accum;
+        struct data *d = opened(&c);
+        size_t steps = info_of(d).steps_per_epoch;
+        assert_int_equal(steps, (TOKENS - 1) / T / (2 * world * accum));
+        for (size_t i = 0; i < steps * (size_t)accum; i++) {
+            assert_int_equal(data_next(d, x, y), 0);
+            for (int k = 0; k < 2 * T; k++) {
+                assert_int_equal(x[k], x[k / T * T] + k % T);
+                assert_int_equal(y[k], x[k] + 1);
+            }
+            for (int b = 0; b < 2; b++) {
+                assert_int_equal(x[b * T] % T, 0);
+                visits[x[b * T] / T]++;
+            }
+        }
+        data_close(&d);
+    }
+}
+
+static void ranks_are_disjoint_and_complete(void **state)
+{
+    (void)state;
+    const char *path = put_counting("count.bin", TOKENS);
+    enum { WINDOWS = (TOKENS - 1) / T };
+    for (int world = 1; world <= 4; world++)
+        for (int accum = 1; accum <= 3; accum += 2) {
+            int visits[WINDOWS] = {0}, seen = 0;
+            epoch_of(path, world, accum, visits);
+            for (int w = 0; w < WINDOWS; w++) {
+                assert_true(visits[w] <= 1);
+                seen += visits[w];
+            }
+            int group = 2 * world * accum;
+            assert_int_equal(seen, WINDOWS / group * group);
+        }
+}
+
+// The first tokens of the windows of `steps` steps of all ranks, sorted within
+// each step by where data.h says that they come.
+static void windows_of(const char *path, int world, int batch, int accum,
+                       int steps, int32_t *out)
+{
+    int group = world * batch * accum;
+    int32_t x[12 * T], y[12 * T];
+    for (int rank = 0; rank < world; rank++) {
+        struct data_config c = config(path);
+        c.rank = rank;
+        c.world = world;
+        c.batch = batch;
+        c.accum = accum;
+        struct data *d = opened(&c);
+        for (int k = 0; k < steps * accum; k++) {
+            assert_int_equal(data_next(d, x, y), 0);
+            for (int b = 0; b < batch; b++)
+                out[k / accum * group + k % accum * world * batch +
+                    rank * batch + b] = x[b * T];
+        }
+        data_close(&d);
+    }
+}
+
+// Six steps pass the end of the epoch where 4001 tokens make 41 steps of 12.
+static void worlds_see_the_same_steps(void **state)
+{
+    (void)state;
+    const char *path = put_counting("count.bin", TOKENS);
+    static const int shapes[][3] = {{2, 6, 1}, {3, 4, 1}, {4, 3, 1},
+                                    {1, 6, 2}, {3, 2, 2}, {1, 1, 12}};
+    enum { STEPS = 47 };
+    int32_t want[STEPS * 12], got[STEPS * 12];
+    windows_of(path, 1, 12, 1, STEPS, want);
+    assert_memory_not_equal(want, want + 41 * 12, 6 * 12 * sizeof *want);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const int *s = shapes[i];
+        windows_of(path, s[0], s[1], s[2], STEPS, got);
+        assert_memory_equal(got, want, sizeof want);
+    }
+}
+
+static void seek_goes_where_steps_would(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    c.accum = 3;
+    enum { STEPS = 100, N = 2 * T };
+    struct data *d = opened(&c);
+    static int32_t all[STEPS * 3][N];
+    int32_t x[N], y[N];
+    for (int k = 0; k < STEPS * 3; k++)
+        assert_int_equal(data_next(d, all[k], y), 0);
+    static const int seeks[] = {50, 0, 99, 83, 84, 1};
+    for (size_t i = 0; i < sizeof seeks / sizeof *seeks; i++) {
+        assert_int_equal(data_seek(d, (uint64_t)seeks[i]), 0);
+        for (int k = 3 * seeks[i]; k < 3 * STEPS && k < 3 * seeks[i] + 4; k++) {
+            assert_int_equal(data_next(d, x, y), 0);
+            assert_memory_equal(x, all[k], sizeof x);
+        }
+    }
+    assert_int_equal(data_seek(d, UINT64_MAX), -1);
+    data_close(&d);
+}
+
+// The loop and its thread, each slower than the other in turn; closed while
+// the thread is busy. For ThreadSanitizer too.
+static void loader_keeps_order(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    int32_t x[2 * T], y[2 * T];
+    for (int round = 0; round < 20; round++) {
+        struct data *d = opened(&c);
+        uint64_t windows = (TOKENS - 1) / T;
+        for (uint64_t k = 0; k < (uint64_t)round * 20; k++) {
+            if (k % 50 == 0)
+                usleep(1000);
+            uint64_t epoch = k / (windows / 2), first = k % (windows / 2) * 2;
+            assert_int_equal(data_next(d, x, y), 0);
+            assert_int_equal(x[T], T * order_at(5, epoch, windows, first + 1));
+        }
+        data_close(&d);
+    }
+}
+
+// ---- validation
+
+static void split_is_at_the_end(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    c.val_fraction = 0.1;
+    struct data *d = opened(&c);
+    struct data_info info = info_of(d);
+    assert_int_equal(info.train_tokens, 3600);
+    assert_int_equal(info.val_tokens, 401);
+    int32_t x[2 * T], y[2 * T];
+    size_t n = 0;
+    for (; data_val(d, n, x, y); n++)
+        for (int k = 0; k < 2 * T; k++) {
+            assert_int_equal(x[k], 3600 + (int)n * 2 * T + k);
+            assert_int_equal(y[k], x[k] + 1);
+        }
+    assert_int_equal(n, 400 / T / 2);
+    data_close(&d);
+}
+
+static void validation_ranks_share(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    c.val_fraction = 0.1;
+    c.world = 3;
+    int32_t x[2 * T], y[2 * T];
+    for (c.rank = 0; c.rank < 3; c.rank++) {
+        struct data *d = opened(&c);
+        size_t n = 0;
+        for (; data_val(d, n, x, y); n++)
+            assert_int_equal(x[T], 3600 + T * ((int)n * 6 + c.rank * 2 + 1));
+        assert_int_equal(n, 400 / T / 6); // the same on every rank
+        data_close(&d);
+    }
+}
+
+static void no_validation(void **state)
+{
+    (void)state;
+    struct data_config c = config(put_counting("count.bin", TOKENS));
+    struct data *d = opened(&c);
+    int32_t x[2 * T], y[2 * T];
+    assert_int_equal(info_of(d).val_tokens, 0);
+    assert_int_equal(data_val(d, 0, x, y), 0);
+    data_close(&d);
+}
+
+static void folder_of_two(void **state)
+{
+    (void)state;
+    put_counting("train.bin", 500);
+    put_shard("val.bin", MAGIC, 1, 300, 300);
+    struct data_config c = config(folder);
+    c.val_fraction = 0.5; // wanted or not; how much, the folder says
+    struct data *d = opened(&c);
+    assert_int_equal(info_of(d).train_tokens, 500);
+    assert_int_equal(info_of(d).val_tokens, 300);
+    assert_int_equal(info_of(d).vocab_size, 500);
+    data_close(&d);
+    c.val_fraction = 0;
+    d = opened(&c);
+    assert_int_equal(info_of(d).val_tokens, 0);
+    data_close(&d);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(order_is_a_permutation),
+        cmocka_unit_test(order_is_even),
+        cmocka_unit_test(large_orders),
+        cmocka_unit_test(order_follows_seed_and_epoch),
+        cmocka_unit_test(ranks_are_disjoint_and_complete),
+        cmocka_unit_test(worlds_see_the_same_steps),
+        cmocka_unit_test(seek_goes_where_steps_would),
+        cmocka_unit_test(loader_keeps_order),
+        cmocka_unit_test(split_is_at_the_end),
+        cmocka_unit_test(validation_ranks_share),
+        cmocka_unit_test(no_validation),
+        cmocka_unit_test(folder_of_two),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

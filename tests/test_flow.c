@@ -1,0 +1,283 @@
+// test_flow.c - slices round a ring of workers in one process, over pipes that
+// move a few bytes at a time, in any order; and whom a failure is blamed on.
+
+#include "horovod_ring/flow.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include "tests/test.h"
+
+enum { MOST = 7, PIPE = 37, TASKS = 5 };
+
+struct net;
+
+struct node { // one worker
+    struct net *net;
+    struct transport transport;
+    struct wire wire;
+    struct task tasks[TASKS];
+    struct flow flow;
+    float *data[TASKS];
+    int posted;
+    bool dead;
+};
+
+struct net {
+    int world;
+    uint64_t key, draws;
+    struct node nodes[MOST];
+    struct {
+        char bytes[PIPE];
+        size_t n;
+    } pipes[MOST][2]; // on their way to a worker, from its LEFT or RIGHT
+};
+
+static uint64_t draw(struct net *net, uint64_t n)
+{
+    return rng_below(net->key, net->draws++, n);
+}
+
+static ssize_t pipe_send(struct transport *t, enum side to,
+                         const struct iovec *v, int n)
+{
+    struct net *net = ((struct node *)t->state)->net;
+    int peer = t->peer[to];
+    if (net->nodes[peer].dead)
+        return fail("rank %d closed", peer);
+    size_t *used = &net->pipes[peer][1 - to].n, most = draw(net, PIPE);
+    char *bytes = net->pipes[peer][1 - to].bytes;
+    ssize_t moved = 0;
+    for (int i = 0; i < n; i++)
+        for (size_t k = 0; k < v[i].iov_len && *used < PIPE && most > 0; k++) {
+            bytes[(*used)++] = ((const char *)v[i].iov_base)[k];
+            moved++;
+            most--;
+        }
+    return moved;
+}
+
+static ssize_t pipe_recv(struct transport *t, enum side from, void *p,
+                         size_t bytes)
+{
+    struct net *net = ((struct node *)t->state)->net;
+    size_t *used = &net->pipes[t->rank][from].n;
+    char *at = net->pipes[t->rank][from].bytes;
+    if (*used == 0 && net->nodes[t->peer[from]].dead)
+        return fail("rank %d closed", t->peer[from]);
+    size_t n = draw(net, PIPE);
+    n = n < *used ? n : *used;
+    n = n < bytes ? n : bytes;
+    memcpy(p, at, n);
+    memmove(at, at + n, *used - n);
+    *used -= n;
+    return (ssize_t)n;
+}
+
+static int pipe_wait(struct transport *t, unsigned wants, int timeout_ms)
+{
+    (void)t;
+    (void)wants;
+    (void)timeout_ms;
+    return 0;
+}
+
+static const struct transport_ops pipes = {.name = "pipes",
+                                           .send = pipe_send,
+                                           .recv = pipe_recv,
+                                           .wait = pipe_wait};
+
+static void net_open(struct net *net, int world, size_t most, size_t slice,
+                     enum dtype type, double timeout_s)
+{
+    *net = (struct net){.world = world, .key = 1};
+    for (int r = 0; r < world; r++) {
+        struct node *k = &net->nodes[r];
+        k->net = net;
+        k->transport = (struct transport){.ops = &pipes,
+                                          .rank = r,
+                                          .world = world,
+                                          .peer = {(r + world - 1) % world,
+                                                   (r + 1) % world},
+                                          .state = k};
+        assert_int_equal(wire_open(&k->wire, type, world, most, slice), 0);
+        struct flow_config config = {.transport = &k->transport,
+                                     .wire = &k->wire,
+                                     .tasks = k->tasks,
+                                     .most = TASKS,
+                                     .slice_bytes = slice,
+                                     .timeout_s = timeout_s};
+        flow_open(&k->flow, &config);
+        for (int i = 0; i < TASKS; i++)
+            k->data[i] = mem_alloc(most, sizeof(float));
+    }
+}
+
+static void net_close(struct net *net)
+{
+    for (int r = 0; r < net->world; r++) {
+        wire_close(&net->nodes[r].wire);
+        for (int i = 0; i < TASKS; i++)
+            mem_free(net->nodes[r].data[i]);
+    }
+}
+
+// Task i is a vector of n + i elements; the last one is spread, not summed.
+static struct task task_make(struct node *k, int i, size_t n)
+{
+    return (struct task){.bcast = i == TASKS - 1,
+                         .data = k->data[i],
+                         .n = n + (size_t)i};
+}
+
+static float value(int rank, int i, size_t e)
+{
+    return (float)((rank + 1) * (i + 3) + (int)(e * 5 % 17));
+}
+
+static void check(const struct net *net, size_t n)
+{
+    for (int r = 0; r < net->world; r++) {
+        const struct node *k = &net->nodes[r];
+        for (int i = 0; i < TASKS; i++) {
+            bool bcast = i == TASKS - 1;
+            for (size_t e = 0; e < n + (size_t)i; e++) {
+                float sum = 0;
+                for (int q = 0; q < (bcast ? 1 : net->world); q++)
+                    sum += value(q, i, e);
+                assert_true(k->data[i][e] ==
+                            (bcast ? sum : sum / k->wire.divisor));
+            }
+        }
+    }
+}
+
+static void run(struct net *net, size_t n)
+{
+    for (int done = 0; done < net->world;) {
+        int r = (int)draw(net, (uint64_t)net->world);
+        struct node *k = &net->nodes[r];
+        uint64_t before = flow_done(&k->flow);
+        if (k->posted < TASKS && draw(net, 3) == 0) {
+            struct task t = task_make(k, k->posted, n);
+            for (size_t e = 0; e < t.n; e++)
+                t.data[e] = value(r, k->posted, e);
+            flow_post(&k->flow, &t);
+            k->posted++;
+        }
+        assert_int_equal(flow_advance(&k->flow), 0);
+        done += before < TASKS && flow_done(&k->flow) == TASKS;
+    }
+}
+
+static void sums_come_out(void **state)
+{
+    (void)state;
+    const size_t sizes[] = {1, 2, 5, 64, 301};
+    const enum dtype types[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
+    struct net *net = mem_alloc(1, sizeof *net);
+    for (int world = 2; world <= MOST; world++) {
+        for (int i = 0; i < 5; i++) {
+            for (int t = 0; t < 3; t++) {
+                size_t n = sizes[i];
+                // bf16 holds integers up to 256 exactly, halves of them too
+                if (types[t] == DTYPE_BF16 && world > 3)
+                    continue;
+                net_open(net, world, n + TASKS, 8 * (size_t)(i + 1), types[t],
+                         60);
+                run(net, n);
+                check(net, n);
+                for (int r = 0; r < world; r++) {
+                    uint64_t law = 0;
+                    for (size_t k = 0; k < TASKS - 1; k++)
+                        law += plan_elements(n + k, r, world, OUT) *
+                               dtype_bytes(types[t]);
+                    law += r < world - 1 ? (n + TASKS - 1) * 4 : 0;
+                    assert_int_equal(net->nodes[r].flow.bytes[OUT], law);
+                }
+                net_close(net);
+            }
+        }
+    }
+    mem_free(net);
+}
+
+// Post everywhere but on `away`, and turn until `watched` fails.
+static void turn_until_failure(struct net *net, int away, int watched)
+{
+    for (int r = 0; r < net->world; r++) {
+        struct task t = task_make(&net->nodes[r], 0, 50);
+        if (r != away)
+            flow_post(&net->nodes[r].flow, &t);
+    }
+    bool gone[MOST] = {0};
+    while (!gone[watched]) {
+        for (int r = 0; r < net->world; r++) {
+            struct flow *f = &net->nodes[r].flow;
+            if (r == away || r == watched || gone[r])
+                continue;
+            if (flow_advance(f) || flow_wait(f)) {
+                flow_abort(f);
+                gone[r] = true;
+            }
+        }
+        struct flow *f = &net->nodes[watched].flow;
+        gone[watched] = flow_advance(f) || flow_wait(f);
+    }
+}
+
+// However far away: who is missing, or has died, is named.
+static void blame(void **state)
+{
+    (void)state;
+    struct net *net = mem_alloc(1, sizeof *net);
+    for (int dead = 0; dead < 2; dead++) {
+        for (int watched = 1; watched < 5; watched++) {
+            net_open(net, 5, 50 + TASKS, 16, DTYPE_F32, 0.3);
+            net->nodes[0].dead = dead;
+            turn_until_failure(net, 0, watched);
+            assert_non_null(strstr(fail_message(), "rank 0"));
+            assert_int_equal(net->nodes[watched].flow.culprit, 0);
+            net_close(net);
+        }
+    }
+    mem_free(net);
+}
+
+// What is not a head, or not the one that is due, ends it.
+static void nonsense(void **state)
+{
+    (void)state;
+    struct net *net = mem_alloc(1, sizeof *net);
+    const struct head bad[] = {
+        {0x12345678, 0, 0, 0},          {0x52494e47, 1, 0, 8}, // another task
+        {0x52494e47, 0, 1, 8},          // another message
+        {0x52494e47, 0, 0, 0xfffffff0}, // far too long
+        {0x52494e48, 0, 77, 0},         // blames nobody that there is
+    };
+    for (int i = 0; i < 5; i++) {
+        net_open(net, 2, 50 + TASKS, 8, DTYPE_F32, 60);
+        struct flow *f = &net->nodes[1].flow;
+        struct task t = task_make(&net->nodes[1], 0, 50);
+        flow_post(f, &t);
+        memcpy(net->pipes[1][LEFT].bytes, &bad[i], sizeof bad[i]);
+        net->pipes[1][LEFT].n = sizeof bad[i];
+        int rc = 0;
+        for (int k = 0; !rc && k < 200; k++)
+            rc = flow_advance(f);
+        assert_int_equal(rc, -1);
+        assert_non_null(strstr(fail_message(), "rank 0 sent"));
+        net_close(net);
+    }
+    mem_free(net);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sums_come_out),
+        cmocka_unit_test(blame),
+        cmocka_unit_test(nonsense),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

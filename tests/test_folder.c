@@ -1,0 +1,129 @@
+// test_folder.c - checkpoint folders: whole or not there, the newest kept.
+
+#include "train/folder.h"
+
+#include "base/base.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/lockstep-folder-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    return system(command);
+}
+
+static char *under(const char *name)
+{
+    static char path[4][256];
+    static int k;
+    char *p = path[k++ % 4];
+    snprintf(p, sizeof path[0], "%s/%s", dir, name);
+    return p;
+}
+
+static void save(int n, const char *text)
+{
+    char name[64];
+    snprintf(name, sizeof name, "checkpoint-%d", n);
+    assert_int_equal(folder_make(under(".next-0")), 0);
+    assert_int_equal(folder_write(under(".next-0"), "state.json", text), 0);
+    assert_int_equal(folder_replace(under(".next-0"), under(name)), 0);
+}
+
+static void assert_text(const char *folder, const char *want)
+{
+    char *text = folder_read(under(folder), "state.json");
+    assert_non_null(text);
+    assert_string_equal(text, want);
+    free(text);
+}
+
+static void newest_are_kept(void **state)
+{
+    (void)state;
+    assert_int_equal(folder_newest(dir), -1);
+    int steps[] = {100, 20, 300, 3};
+    for (int i = 0; i < 4; i++)
+        save(steps[i], "x");
+    assert_int_equal(folder_newest(dir), 300);
+    assert_int_equal(folder_prune(dir, 0), 0);
+    assert_int_equal(access(under("checkpoint-3"), F_OK), 0);
+    assert_int_equal(folder_make(under(".next-7")), 0);
+    assert_int_equal(folder_prune(dir, 2), 0);
+    assert_int_equal(access(under("checkpoint-300"), F_OK), 0);
+    assert_int_equal(access(under("checkpoint-100"), F_OK), 0);
+    assert_int_equal(access(under("checkpoint-20"), F_OK), -1);
+    assert_int_equal(access(under("checkpoint-3"), F_OK), -1);
+    assert_int_equal(access(under(".next-7"), F_OK), -1);
+    assert_int_equal(mkdir(under("checkpoint-9x"), 0777), 0);
+    assert_int_equal(folder_newest(dir), 300);
+}
+
+static void replaced_whole(void **state)
+{
+    (void)state;
+    save(5, "old");
+    assert_text("checkpoint-5", "old");
+    save(5, "new");
+    assert_text("checkpoint-5", "new");
+}
+
+// Killed at a random moment, again and again: checkpoint-5 is never missing and
+// never half of anything.
+static void survives_kill(void **state)
+{
+    (void)state;
+    save(5, "0");
+    for (int round = 0; round < 20; round++) {
+        pid_t child = fork();
+        if (child == 0)
+            for (int i = 0;; i++)
+                save(5, i % 2 ? "0" : "1");
+        usleep(1000 * (unsigned)(1 + round * 7 % 23));
+        kill(child, SIGKILL);
+        waitpid(child, NULL, 0);
+        char *text = folder_read(under("checkpoint-5"), "state.json");
+        assert_non_null(text);
+        assert_true(!strcmp(text, "0") || !strcmp(text, "1"));
+        free(text);
+        assert_int_equal(folder_prune(dir, 1), 0);
+        assert_int_equal(folder_newest(dir), 5);
+    }
+}
+
+static void bad_places(void **state)
+{
+    (void)state;
+    assert_int_equal(folder_write("/nonexistent", "a", "b"), -1);
+    assert_non_null(strstr(fail_message(), "/nonexistent"));
+    assert_null(folder_read(dir, "absent"));
+    assert_int_equal(folder_make("/nonexistent/x"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(newest_are_kept, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(replaced_whole, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(survives_kill, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(bad_places, make_dir, remove_dir),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

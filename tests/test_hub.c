@@ -1,0 +1,294 @@
+// test_hub.c - the control plane without MPI: exchanges, absentees, keys.
+
+#include "base/base.h"
+#include "cluster/curve.h"
+#include "cluster/hub.h"
+#include "cluster/zmq.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { MAX_WORLD = 8 };
+
+struct worker {
+    struct cluster_config config;
+    pthread_t thread;
+    int rc;
+    double sum;
+    char text[16], message[512];
+    void (*body)(struct worker *w, struct cluster *c);
+};
+
+static void *run(void *arg)
+{
+    struct worker *w = arg;
+    struct cluster *c = NULL;
+    w->rc = cluster_open(&c, &cluster_zmq, &w->config);
+    if (!w->rc)
+        w->body(w, c);
+    if (w->rc)
+        snprintf(w->message, sizeof w->message, "%s", fail_message());
+    cluster_close(&c);
+    return NULL;
+}
+
+static void start(struct worker *w, const char *hub, const char *curve,
+                  int rank, int world, double timeout_s,
+                  void (*body)(struct worker *, struct cluster *))
+{
+    *w = (struct worker){
+        .config = {.rank = rank,
+                   .world = world,
+                   .hub = hub,
+                   .curve = curve,
+                   .timeout_s = timeout_s},
+        .body = body,
+    };
+    assert_int_equal(pthread_create(&w->thread, NULL, run, w), 0);
+}
+
+static void exchange(struct worker *w, struct cluster *c)
+{
+    for (int i = 0; i < 20 && !w->rc; i++)
+        w->rc = cluster_barrier(c);
+    double v = c->rank + 1;
+    if (!w->rc)
+        w->rc = cluster_sum(c, &v, 1);
+    w->sum = v;
+    strcpy(w->text, c->rank ? "" : "from zero");
+    if (!w->rc)
+        w->rc = cluster_bcast(c, w->text, sizeof w->text);
+    if (!w->rc)
+        w->rc = cluster_agree(c, "wire=fp32\nn=10\n");
+}
+
+static void all_meet(void **state)
+{
+    (void)state;
+    for (int world = 1; world <= MAX_WORLD; world *= 2) {
+        struct hub_server *h;
+        struct worker w[MAX_WORLD];
+        assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+        for (int r = 0; r < world; r++)
+            start(&w[r], hub_endpoint(h), "", r, world, 20, exchange);
+        for (int r = 0; r < world; r++) {
+            pthread_join(w[r].thread, NULL);
+            assert_int_equal(w[r].rc, 0);
+            assert_true(w[r].sum == world * (world + 1) / 2);
+            assert_string_equal(w[r].text, "from zero");
+        }
+        hub_stop(&h);
+    }
+}
+
+static void differ(struct worker *w, struct cluster *c)
+{
+    w->rc = cluster_agree(c, c->rank == 2 ? "seed=1\nwire=fp16\n"
+                                          : "seed=1\nwire=fp32\n");
+}
+
+static void settings_differ(void **state)
+{
+    (void)state;
+    struct hub_server *h;
+    struct worker w[3];
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    for (int r = 0; r < 3; r++)
+        start(&w[r], hub_endpoint(h), "", r, 3, 20, differ);
+    for (int r = 0; r < 3; r++) {
+        pthread_join(w[r].thread, NULL);
+        assert_int_equal(w[r].rc, -1);
+        assert_non_null(strstr(w[r].message, "rank 2 has \"wire=fp16\""));
+    }
+    hub_stop(&h);
+}
+
+static void missing_worker_is_named(void **state)
+{
+    (void)state;
+    struct hub_server *h;
+    struct worker w[2];
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    start(&w[0], hub_endpoint(h), "", 0, 4, 0.6, exchange);
+    start(&w[1], hub_endpoint(h), "", 2, 4, 0.6, exchange);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].rc, -1);
+        assert_non_null(strstr(w[i].message, "rank 1, rank 3"));
+    }
+    hub_stop(&h);
+}
+
+static void missing_hub(void **state)
+{
+    (void)state;
+    struct worker w;
+    start(&w, "tcp://127.0.0.1:9", "", 0, 2, 0.3, exchange);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, -1);
+    assert_non_null(strstr(w.message, "tcp://127.0.0.1:9"));
+}
+
+static void port_in_use(void **state)
+{
+    (void)state;
+    struct hub_server *h, *other = NULL;
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(hub_start(&other, hub_endpoint(h), ""), -1);
+    assert_non_null(strstr(fail_message(), "another port"));
+    hub_stop(&h);
+}
+
+static void remove_keys(const char *dir)
+{
+    const char *names[] = {"server.public", "server.secret", "worker.public",
+                           "worker.secret"};
+    char path[256];
+    for (int i = 0; i < 4; i++) {
+        snprintf(path, sizeof path, "%s/%s", dir, names[i]);
+        unlink(path);
+    }
+    rmdir(dir);
+}
+
+static void keys_open_the_door(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/keysXXXXXX", other[] = "/tmp/keysXXXXXX";
+    char path[64];
+    struct stat st;
+    assert_non_null(mkdtemp(dir));
+    assert_non_null(mkdtemp(other));
+    assert_int_equal(curve_make(dir), 0);
+    assert_int_equal(curve_make(dir), -1);
+    assert_int_equal(curve_make(other), 0);
+    snprintf(path, sizeof path, "%s/worker.secret", dir);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+
+    struct hub_server *h;
+    struct worker w[4];
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", dir), 0);
+    start(&w[0], hub_endpoint(h), dir, 0, 2, 10, exchange);
+    start(&w[1], hub_endpoint(h), dir, 1, 2, 10, exchange);
+    start(&w[2], hub_endpoint(h), "", 0, 2, 1, exchange);    // no key
+    start(&w[3], hub_endpoint(h), other, 1, 2, 1, exchange); // a wrong key
+    for (int i = 0; i < 4; i++) {
+        pthread_join(w[i].thread, NULL);
+        assert_int_equal(w[i].rc, i < 2 ? 0 : -1);
+        if (i >= 2)
+            print_message("stranger: %s\n", w[i].message);
+    }
+    // The right server key but a worker key that the server does not know.
+    char from[64];
+    snprintf(from, sizeof from, "%s/server.public", dir);
+    snprintf(path, sizeof path, "%s/server.public", other);
+    unlink(path);
+    assert_int_equal(link(from, path), 0);
+    start(&w[0], hub_endpoint(h), other, 0, 2, 5, exchange);
+    pthread_join(w[0].thread, NULL);
+    assert_int_equal(w[0].rc, -1);
+    print_message("stranger: %s\n", w[0].message);
+    assert_non_null(strstr(w[0].message, "refused our key"));
+    hub_stop(&h);
+    remove_keys(dir);
+    remove_keys(other);
+}
+
+struct inbox {
+    int count;
+    struct hub_head head;
+    uint8_t data[256];
+};
+
+static void collect(void *ctx, const struct hub_peer *to,
+                    const uint8_t head[HUB_HEAD], const void *data,
+                    size_t bytes)
+{
+    struct inbox *in = &((struct inbox *)ctx)[to->id[0]];
+    in->count++;
+    assert_int_equal(hub_head_get(&in->head, head, HUB_HEAD), 0);
+    memcpy(in->data, data, bytes < sizeof in->data ? bytes : sizeof in->data);
+}
+
+static int say(struct hub *h, uint8_t id, uint32_t kind, uint32_t rank,
+               uint64_t k, uint8_t piece)
+{
+    uint8_t head[HUB_HEAD];
+    struct hub_peer from = {.n = 1, .id = {id}};
+    struct hub_head m = {.kind = kind,
+                         .rank = rank,
+                         .world = 3,
+                         .timeout_ms = 1000,
+                         .exchange = k,
+                         .bytes = kind == HUB_GIVE};
+    hub_head_put(head, &m);
+    return hub_receive(h, &from, head, HUB_HEAD, &piece, m.bytes);
+}
+
+// The dead give zero, and who joins later hears what was said.
+static void elastic(void **state)
+{
+    (void)state;
+    struct hub *h;
+    struct inbox in[8] = {0};
+    assert_int_equal(hub_open(&h, collect, in), 0);
+    hub_set_elastic(h, true);
+    for (uint8_t r = 0; r < 3; r++)
+        assert_int_equal(say(h, r, HUB_GIVE, r, 0, 10 + r), 0);
+    for (int r = 0; r < 3; r++)
+        assert_memory_equal(in[r].data, ((uint8_t[]){10, 11, 12}), 3);
+    assert_int_equal(say(h, 0, HUB_GIVE, 0, 1, 20), 0);
+    assert_int_equal(say(h, 2, HUB_GIVE, 2, 1, 22), 0);
+    assert_int_equal(in[0].count, 1);
+    hub_lost(h, 1);
+    assert_int_equal(in[0].count, 2);
+    assert_memory_equal(in[0].data, ((uint8_t[]){20, 0, 22}), 3);
+    assert_int_equal(say(h, 5, HUB_GIVE, 1, 0, 99), 0); // rank 1 again
+    assert_memory_equal(in[5].data, ((uint8_t[]){10, 11, 12}), 3);
+    assert_int_equal(say(h, 5, HUB_GIVE, 1, 1, 99), 0);
+    assert_memory_equal(in[5].data, ((uint8_t[]){20, 0, 22}), 3);
+    for (uint8_t r = 0; r < 3; r++)
+        assert_int_equal(say(h, r == 1 ? 5 : r, HUB_GIVE, r, 2, 30 + r), 0);
+    assert_memory_equal(in[5].data, ((uint8_t[]){30, 31, 32}), 3);
+    hub_close(&h);
+}
+
+static void nonsense_is_refused(void **state)
+{
+    (void)state;
+    struct hub *h;
+    struct inbox in[8] = {0};
+    struct hub_peer from = {.n = 1, .id = {1}};
+    uint8_t junk[HUB_HEAD + 1] = {1, 2, 3};
+    assert_int_equal(hub_open(&h, collect, in), 0);
+    for (size_t n = 0; n <= sizeof junk; n++)
+        assert_int_equal(hub_receive(h, &from, junk, n, "", 0), -1);
+    assert_int_equal(say(h, 0, HUB_GIVE, 3, 0, 0), -1); // no such rank
+    assert_int_equal(say(h, 0, HUB_ALL, 0, 0, 0), -1);  // not for workers
+    assert_int_equal(say(h, 0, HUB_GIVE, 0, 7, 0), -1); // from the future
+    assert_int_equal(say(h, 0, HUB_GIVE, 0, 0, 0), 0);
+    assert_int_equal(say(h, 0, HUB_GIVE, 0, 0, 0), -1); // twice
+    assert_int_equal(say(h, 1, HUB_GIVE, 0, 0, 0), -1); // somebody else
+    assert_int_equal(in[0].head.kind, HUB_ERROR);
+    hub_close(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_meet),
+        cmocka_unit_test(settings_differ),
+        cmocka_unit_test(missing_worker_is_named),
+        cmocka_unit_test(missing_hub),
+        cmocka_unit_test(port_in_use),
+        cmocka_unit_test(keys_open_the_door),
+        cmocka_unit_test(elastic),
+        cmocka_unit_test(nonsense_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

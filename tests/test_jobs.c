@@ -1,0 +1,350 @@
+// test_jobs.c - whole jobs of several workers: every backend trains the same
+// thing, goes on from the others' checkpoints, and fails in one clear line with
+// no process left.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+enum { MAX = 200 };
+
+static const char *const backends[] = {"sps", "dps", "allreduce", "ring"};
+enum { BACKENDS = 4 };
+
+// A real, small model; buckets and slices small enough that there are several.
+static const char same[] =
+    "data=text.txt model=nano layers=2 channels=48 heads=3 context=32 eval=0 "
+    "log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 first_bucket_mb=0.02";
+
+// slice_kb= is not for all: a key that a backend does not know is an error.
+static const char *sliced(const char *sync)
+{
+    return strcmp(sync, "allreduce") ? "slice_kb=16" : "";
+}
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_ok(const struct job *j)
+{
+    if (j->status)
+        print_message("%s\n", j->out);
+    assert_int_equal(j->status, 0);
+}
+
+// Mean loss over the ranks, by step.
+static int mean_loss(const char *run, int world, double *loss)
+{
+    double one[MAX];
+    int n = 0;
+    memset(loss, 0, MAX * sizeof *loss);
+    for (int r = 0; r < world; r++) {
+        n = job_column(run, "loss", r, one, MAX);
+        for (int i = 0; i < n; i++)
+            loss[i] += one[i] / world;
+    }
+    return n;
+}
+
+static void assert_close(const double *a, const double *b, int n, double within)
+{
+    for (int i = 0; i < n; i++)
+        if (!(fabs(a[i] - b[i]) <= within * fabs(a[i]))) {
+            print_message("step %d: %.9g against %.9g\n", i + 1, a[i], b[i]);
+            assert_true(false);
+        }
+}
+
+// n workers with batch b are one worker with batch nb, whoever averages; and
+// after every step all workers hold the same parameters (verify=1).
+static void equivalence(void **state)
+{
+    (void)state;
+    struct job j;
+    double want[MAX], got[MAX];
+    job_run(&j, 100,
+            "lockstep train %s optimizer=sgd lr=0.2 steps=20 batch=12 "
+            "out=local",
+            same);
+    assert_ok(&j);
+    assert_int_equal(mean_loss("local", 1, want), 20);
+    assert_true(want[19] < want[0] - 1);
+    for (int world = 1; world <= 4; world++)
+        for (int b = 0; b < BACKENDS; b++) {
+            char out[32];
+            snprintf(out, sizeof out, "%s%d", backends[b], world);
+            job_run(&j, 100,
+                    "lockstep train %s optimizer=sgd lr=0.2 steps=20 "
+                    "sync=%s workers=%d batch=%d verify=1 %s out=%s",
+                    same, backends[b], world, 12 / world, sliced(backends[b]),
+                    out);
+            assert_ok(&j);
+            assert_int_equal(mean_loss(out, world, got), 20);
+            print_message("%-12s loss %.6f after 20 steps, local %.6f\n", out,
+                          got[19], want[19]);
+            assert_close(want, got, 20, 1e-4);
+        }
+}
+
+// AdamW with clipping and a schedule; the same bits again; 16-bit wires near.
+static void adamw_and_reruns(void **state)
+{
+    (void)state;
+    struct job j;
+    double first[MAX], again[MAX], narrow[MAX];
+    for (int b = 0; b < BACKENDS; b++) {
+        const char *runs[] = {"x", "y", "z"},
+                   *wire[] = {"fp32", "fp32", "bf16"};
+        for (int i = 0; i < 3; i++) {
+            job_run(&j, 100,
+                    "rm -rf %s; lockstep train %s steps=30 sync=%s workers=3 "
+                    "batch=4 accum=2 verify=5 wire=%s out=%s",
+                    runs[i], same, backends[b], wire[i], runs[i]);
+            assert_ok(&j);
+        }
+        assert_int_equal(mean_loss("x", 3, first), 30);
+        mean_loss("y", 3, again);
+        mean_loss("z", 3, narrow);
+        assert_memory_equal(first, again, 30 * sizeof *first);
+        assert_close(first, narrow, 30, 0.02);
+    }
+}
+
+// A run begun under any backend and world goes on under any other.
+static void resumes_elsewhere(void **state)
+{
+    (void)state;
+    struct job j;
+    double want[MAX], got[MAX], late[MAX];
+    const struct {
+        const char *sync;
+        int world;
+    } chain[] = {{"ring", 2},  {"sps", 4}, {"allreduce", 1}, {"dps", 2},
+                 {"local", 1}, {"dps", 4}, {"ring", 1},      {"sps", 2}};
+    for (int i = 0; i < 8; i++) {
+        job_run(&j, 100,
+                "lockstep train %s batch=%d lr=1e-3 out=chain save=5 steps=%d "
+                "schedule=constant sync=%s workers=%d resume=auto",
+                same, 8 / chain[i].world, (i + 1) * 5, chain[i].sync,
+                chain[i].world);
+        assert_ok(&j);
+    }
+    job_run(&j, 100,
+            "lockstep train %s batch=8 lr=1e-3 out=constant steps=40 "
+            "schedule=constant",
+            same);
+    assert_ok(&j);
+    assert_int_equal(mean_loss("constant", 1, want), 40);
+    assert_int_equal(job_column("chain", "loss", 0, got, MAX), 40);
+    // rank 1 was not there all the time: its rows are those of the last part
+    assert_int_equal(job_column("chain", "loss", 1, late, MAX), 5);
+    for (int i = 0; i < 5; i++) {
+        double mean = (got[35 + i] + late[i]) / 2;
+        assert_true(fabs(mean - want[35 + i]) < 1e-3 * want[35 + i]);
+    }
+}
+
+// Nothing of ours is still running.
+static void assert_no_process(void)
+{
+    struct job j;
+    job_run(&j, 20,
+            "sleep 0.3; for name in trainer ps_server; do "
+            "for p in $(pgrep -x $name); do "
+            "grep -zqs LOCKSTEP_JOB=%s /proc/$p/environ && echo $name $p; "
+            "done; done; true",
+            job_dir());
+    assert_string_equal(j.out, "");
+}
+
+static void one_overflow_skips_all(void **state)
+{
+    (void)state;
+    struct job j;
+    double skipped[MAX];
+    for (int b = 0; b < BACKENDS; b++) {
+        job_run(&j, 100,
+                "rm -rf over; lockstep train %s steps=6 sync=%s workers=3 "
+                "batch=4 precision=fp16 loss_scale=128 inject=inf:3 "
+                "inject_rank=1 verify=1 out=%s/over",
+                same, backends[b], job_dir());
+        assert_ok(&j);
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(job_column("over", "skipped", r, skipped, MAX), 6);
+            for (int i = 0; i < 6; i++)
+                assert_true(skipped[i] == (i == 2));
+        }
+    }
+}
+
+static void one_nan_stops_all(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int b = 0; b < BACKENDS; b++) {
+        job_run(&j, 100,
+                "rm -rf nan; lockstep train %s steps=6 sync=%s workers=4 "
+                "batch=3 inject=nan:3 inject_rank=2 out=%s/nan",
+                same, backends[b], job_dir());
+        if (j.status != 1 || !strstr(j.out, "the gradient of "))
+            print_message("%s: %d: %s\n", backends[b], j.status, j.out);
+        assert_int_equal(j.status, 1);
+        assert_non_null(strstr(j.out, "step 3"));
+        assert_non_null(strstr(j.out, "the gradient of "));
+        assert_no_process();
+    }
+}
+
+// What goes wrong, and the words that must name it.
+static void faults(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *extra, *expect;
+    } cases[] = {
+        {"inject=kill:3 inject_rank=1", "killed by signal 9"},
+        {"inject=fail:3 inject_rank=2", "fails on purpose"},
+        {"inject=kill:1", "killed by signal 9"},
+    };
+    struct job j;
+    for (int b = 0; b < BACKENDS; b++)
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            job_run(&j, 60,
+                    "rm -rf fault; lockstep train %s steps=1000 sync=%s "
+                    "workers=3 batch=4 timeout=5 %s out=%s/fault",
+                    same, backends[b], cases[i].extra, job_dir());
+            if (j.status != 1 || !strstr(j.out, cases[i].expect))
+                print_message("%s %s: %d: %s\n", backends[b], cases[i].extra,
+                              j.status, j.out);
+            assert_int_equal(j.status, 1);
+            assert_non_null(strstr(j.out, cases[i].expect));
+            assert_true(j.seconds < 30);
+            assert_no_process();
+        }
+}
+
+// A killed server, Ctrl-C, and a killed launcher.
+static void signals(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sync, *kill;
+        int status; // 0: any but success
+    } cases[] = {
+        {"sps", "pkill -9 -n -x ps_server", 1},
+        {"dps", "pkill -9 -n -x ps_server", 1},
+        {"ring", "kill -INT $pid", 130},
+        {"dps", "kill -TERM $pid", 143},
+        {"allreduce", "kill -INT $pid", 130},
+        {"sps", "kill -9 $pid", 137},
+        {"ring", "kill -9 $pid", 137},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job_run(&j, 60,
+                "rm -rf sig; lockstep train %s steps=1000000 sync=%s workers=2 "
+                "batch=4 timeout=5 out=%s/sig & pid=$!; "
+                "until [ -s sig/steps.0.csv ] && "
+                "[ $(wc -l < sig/steps.0.csv) -gt 3 ]; do sleep 0.05; done; "
+                "%s; wait $pid",
+                same, cases[i].sync, job_dir(), cases[i].kill);
+        if (j.status != cases[i].status)
+            print_message("%s %s: %d: %s\n", cases[i].sync, cases[i].kill,
+                          j.status, j.out);
+        assert_int_equal(j.status, cases[i].status);
+        assert_no_process();
+    }
+}
+
+// Started by hand, as on a cluster.
+static void by_hand(void **state)
+{
+    (void)state;
+    struct job j;
+    double want[MAX], got[MAX];
+    const char *words = "optimizer=sgd lr=0.2 steps=20 batch=6";
+    assert_int_equal(mean_loss("local", 1, want), 20); // of equivalence()
+    job_run(&j, 60,
+            "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+            "mpirun -n 2 --oversubscribe trainer %s %s sync=ring out=hand",
+            same, words);
+    assert_ok(&j);
+    assert_int_equal(mean_loss("hand", 2, got), 20);
+    assert_close(want, got, 20, 1e-4);
+    job_run(
+        &j, 60,
+        "for i in 0 1; do timeout 40 ps_server bind=tcp://127.0.0.1:0 "
+        "index=$i servers=2 world=2 > server$i.txt & done; "
+        "until grep -q @endpoint server0.txt && grep -q @endpoint "
+        "server1.txt; do sleep 0.05; done; "
+        "s=$(sed -n 's/@endpoint //p' server0.txt server1.txt | paste -sd,);"
+        "trainer %s %s sync=dps world=2 rank=1 servers=$s "
+        "out=servers & trainer %s %s sync=dps world=2 rank=0 servers=$s "
+        "out=servers; a=$?; wait $!; b=$?; wait; "
+        "exit $((a + b))",
+        same, words, same, words);
+    assert_ok(&j);
+    assert_int_equal(mean_loss("servers", 2, got), 20);
+    assert_close(want, got, 20, 1e-4);
+    assert_no_process();
+}
+
+// elastic=1: a worker dies, the others go on; one that comes back joins them.
+static void elastic(void **state)
+{
+    (void)state;
+    struct job j;
+    double step[MAX];
+    job_run(&j, 90,
+            "timeout 80 ps_server bind=tcp://127.0.0.1:0 timeout=20 > e.txt & "
+            "until grep -q @endpoint e.txt; do sleep 0.05; done; "
+            "s=$(sed -n 's/@endpoint //p' e.txt); "
+            "w='%s steps=150 batch=4 sync=sps world=3 elastic=1 out=e "
+            "straggler=0:2 slice_kb=16'; "
+            "trainer $w rank=0 servers=$s & a=$!; "
+            "trainer $w rank=1 servers=$s & b=$!; "
+            "trainer $w rank=2 servers=$s inject=kill:10 inject_rank=2; "
+            "until [ $(wc -l < e/steps.0.csv) -gt 30 ]; do sleep 0.02; done; "
+            "trainer $w rank=2 servers=$s; c=$?; "
+            "wait $a; ra=$?; wait $b; rb=$?; wait; echo $ra $rb $c; "
+            "exit $((ra + rb + c))",
+            same);
+    assert_ok(&j);
+    assert_non_null(strstr(j.out, "going on without it"));
+    assert_non_null(strstr(j.out, "joins a running job"));
+    assert_int_equal(job_column("e", "step", 0, step, MAX), 150);
+    assert_int_equal(job_column("e", "step", 1, step, MAX), 150);
+    int n = job_column("e", "step", 2, step, MAX);
+    assert_true(n > 20 && n < 150 && step[n - 1] == 150);
+    for (int i = 1; i < 9; i++)
+        assert_true(step[i] == i + 1); // before it died
+    assert_no_process();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(equivalence),
+        cmocka_unit_test(adamw_and_reruns),
+        cmocka_unit_test(resumes_elsewhere),
+        cmocka_unit_test(one_overflow_skips_all),
+        cmocka_unit_test(one_nan_stops_all),
+        cmocka_unit_test(faults),
+        cmocka_unit_test(signals),
+        cmocka_unit_test(by_hand),
+        cmocka_unit_test(elastic),
+    };
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

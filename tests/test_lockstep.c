@@ -1,0 +1,214 @@
+// test_lockstep.c - the front door as a user meets it: help, training,
+// sampling, keys, and what a wrong word leads to.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "tests/test.h"
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=4 "
+    "threads=1 warmup=3 eval=0";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 500; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_prints(const struct job *j, const char *part)
+{
+    if (!strstr(j->out, part)) {
+        print_error("no '%s' in: %s\n", part, j->out);
+        assert_true(false);
+    }
+}
+
+static int count_lines(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void helps(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {"train", "sample", "doctor",
+                                        "keys",  "--help", NULL};
+    struct job j = {0};
+    job_run(&j, 20, "lockstep --help");
+    assert_int_equal(j.status, 0);
+    for (int i = 0; parts[i]; i++)
+        assert_prints(&j, parts[i]);
+    assert_null(strstr(j.out, "lockstep pin"));
+    job_run(&j, 20, "lockstep train --help");
+    assert_int_equal(j.status, 0);
+    assert_prints(&j, "val_fraction  ");
+    assert_prints(&j, "1..65536 sequences");
+    assert_prints(&j, "fp32|bf16|fp16");
+    job_run(&j, 20, "lockstep");
+    assert_int_equal(j.status, 2);
+    job_run(&j, 20, "lockstep trian");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "nearest: train");
+}
+
+static void trains_and_samples(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "printf 'steps=99\\nlr=1e-2\\n' > run.ini && "
+            "lockstep train run.ini %s steps=30 save=20 out=a/b",
+            tiny);
+    assert_int_equal(j.status, 0);
+    assert_prints(&j, "step 30/30");
+    assert_prints(&j, "a/b");
+    assert_true(job_has("a/b/log.txt"));
+    assert_true(job_has("a/b/run.json"));
+    assert_true(job_summary("a/b", "steps") == 30);
+
+    char first[4096];
+    job_run(&j, 20, "lockstep sample a/b tokens=100 seed=7 prompt='int '");
+    assert_int_equal(j.status, 0);
+    assert_int_equal(strncmp(j.out, "int ", 4), 0);
+    assert_int_equal(strlen(j.out), 4 + 100 + 1);
+    snprintf(first, sizeof first, "%s", j.out);
+    job_run(&j, 20, "lockstep sample a/b tokens=100 seed=7 prompt='int '");
+    assert_string_equal(j.out, first);
+    job_run(&j, 20, "lockstep sample a/b tokens=100 seed=8 prompt='int '");
+    assert_string_not_equal(j.out, first);
+
+    job_run(&j, 20, "lockstep sample a/b/checkpoint-20 tokens=50 top_k=1");
+    assert_int_equal(j.status, 0);
+    snprintf(first, sizeof first, "%s", j.out);
+    job_run(&j, 20,
+            "lockstep sample a/b/checkpoint-20 tokens=50 "
+            "temperature=0 seed=3");
+    assert_string_equal(j.out, first);
+}
+
+static void a_folder_of_its_own_by_default(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60, "lockstep train %s steps=3", tiny);
+        assert_int_equal(j.status, 0);
+    }
+    job_run(&j, 20, "test $(ls -d runs/*/summary.json | wc -l) = 2");
+    assert_int_equal(j.status, 0);
+}
+
+// One line that names the value; nothing left behind.
+static void wrong_words(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"stpes=3", "steps"},
+        {"steps=0", "1 .. "},
+        {"steps=1e30", "1e30"},
+        {"lr=fast", "fast"},
+        {"model=nanoo", "nanoo"},
+        {"data=/no/such/file", "/no/such/file"},
+        {"precision=fp8", "fp8"},
+        {"workers=2", "sync=ring"},
+        {"resume=auto out=", "out=DIR"},
+        {"heads=3", "heads=3"},
+        {"wire=fp16", "local has no such setting"},
+        {"min_lr=1", "min_lr=1"},
+        {"/no/such.ini", "/no/such.ini"},
+    };
+    struct job j = {0};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        job_run(&j, 60, "lockstep train %s steps=3 out=bad %s", tiny,
+                bad[i][0]);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, bad[i][1]);
+        if (count_lines(j.out) != 1 || job_has("bad")) {
+            print_error("%s: %s\n", bad[i][0], j.out);
+            assert_true(false);
+        }
+    }
+    job_run(&j, 20, "lockstep sample no/such/run");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "no/such/run");
+    job_run(&j, 20, "lockstep sample text.txt tokens=x");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "tokens=x");
+}
+
+static void stops_when_told(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=100000 out=stopped & "
+            "while ! [ -s stopped/steps.csv ]; do sleep 0.05; done; "
+            "kill -TERM $!; wait $!; code=$?; "
+            "pgrep -ax trainer | grep 'out=[s]topped' && code=99; exit $code",
+            tiny);
+    assert_int_equal(j.status, 128 + 15);
+    assert_prints(&j, "stopped by signal 15");
+}
+
+static void makes_keys_for_their_owner_only(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 20, "lockstep keys k && cat k/* | wc -c");
+    assert_int_equal(j.status, 0);
+    assert_prints(&j, "164"); // four files of 40 characters and a newline
+    static const char *const names[] = {"server.public", "server.secret",
+                                        "worker.public", "worker.secret"};
+    for (int i = 0; i < 4; i++) {
+        char path[256];
+        struct stat st;
+        snprintf(path, sizeof path, "%s/k/%s", job_dir(), names[i]);
+        assert_int_equal(stat(path, &st), 0);
+        assert_int_equal(st.st_mode & 0777, 0600);
+    }
+    job_run(&j, 20, "lockstep keys k");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "File exists");
+}
+
+static void looks_at_the_machine(void **state)
+{
+    (void)state;
+    static const char *const parts[] = {
+        "cores", "memory",       "disk",    "oneDNN", "ZeroMQ",
+        "CURVE", "Open MPI",     "gnuplot", "GPU",    "namespaces",
+        "NCCL",  "CUDA toolkit", NULL,
+    };
+    struct job j = {0};
+    job_run(&j, 60, "lockstep doctor");
+    for (int i = 0; parts[i]; i++)
+        assert_prints(&j, parts[i]);
+    bool lacks = strstr(j.out, "LACK") != NULL;
+    assert_int_equal(j.status, lacks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(helps),
+        cmocka_unit_test(trains_and_samples),
+        cmocka_unit_test(a_folder_of_its_own_by_default),
+        cmocka_unit_test(wrong_words),
+        cmocka_unit_test(stops_when_told),
+        cmocka_unit_test(makes_keys_for_their_owner_only),
+        cmocka_unit_test(looks_at_the_machine),
+    };
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

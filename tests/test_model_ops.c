@@ -1,0 +1,484 @@
+// test_model_ops.c - every kernel, in every instruction set and format that
+// this machine runs, against plain double precision; every backward against
+// central differences of that.
+
+#include "base/rng.h"
+#include "model/cpu/mask.h"
+#include "model/cpu/product.h"
+#include "tests/reference_gpt2.h"
+#include "tests/test.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX = 1 << 16 };
+
+// A tensor in three dresses: the format's numbers, fp32 and double.
+struct tensor3 {
+    double d[MAX];
+    float f[MAX];
+    unsigned char raw[MAX * 4];
+};
+
+static const struct kernels *k; // under test
+static double tolerance;        // relative, of the format
+static struct tensor3 in, in2, weight, bias, out, dout, extra;
+static float grad[MAX], grad2[MAX], scratch[1 << 20];
+static double moved[MAX];
+
+static const struct mask no_mask = {.keep = 1};
+static const struct mask some_mask = {.key = 77,
+                                      .threshold = 0x60000000,
+                                      .keep = 1.6f}; // rate 3/8
+
+// Random numbers in (-size, size), rounded to the format.
+static void draw(struct tensor3 *t, int n, uint64_t key, double size)
+{
+    assert_true(n <= MAX);
+    for (int i = 0; i < n; i++)
+        t->f[i] = (float)(size * (2 * rng_uniform(key, i) - 1));
+    k->narrow(t->raw, t->f, n);
+    k->widen(t->f, t->raw, n);
+    for (int i = 0; i < n; i++)
+        t->d[i] = t->f[i];
+}
+
+static double scale_of(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i] * x[i];
+    return sqrt(sum / n);
+}
+
+// Root mean square of the difference within the format's rounding of the root
+// mean square; and no single number far off.
+static void near(const char *what, const float *got, const double *want, int n)
+{
+    double scale = scale_of(want, n), sum = 0, worst = 0;
+    for (int i = 0; i < n; i++) {
+        double e = fabs(got[i] - want[i]);
+        if (!(e >= 0))
+            e = INFINITY; // NaN
+        sum += e * e;
+        worst = fmax(worst, e);
+    }
+    double rms = sqrt(sum / n) / scale;
+    bool right = rms <= tolerance && worst <= 30 * tolerance * scale;
+    if (!right)
+        print_error("%s (%s %s): off by %.3g rms, %.3g at worst, of %.3g\n",
+                    what, k->isa, dtype_name(k->format), rms, worst / scale,
+                    scale);
+    assert_true(right);
+}
+
+static void near_raw(const char *what, const void *got, const double *want,
+                     int n)
+{
+    static float wide[MAX];
+    k->widen(wide, got, n);
+    near(what, wide, want, n);
+}
+
+// want[i] = d sum(dout * op(x)) / dx[i], by central differences; op reads x.
+static double objective(void (*op)(void), int n_out)
+{
+    op();
+    double sum = 0;
+    for (int i = 0; i < n_out; i++)
+        sum += out.d[i] * dout.d[i];
+    return sum;
+}
+
+static const double *differences(void (*op)(void), double *x, int n, int n_out)
+{
+    for (int i = 0; i < n; i++) {
+        double at = x[i], h = 1e-5;
+        x[i] = at + h;
+        double up = objective(op, n_out);
+        x[i] = at - h;
+        moved[i] = (up - objective(op, n_out)) / (2 * h);
+        x[i] = at;
+    }
+    return moved;
+}
+
+// ---- GELU
+
+enum { GELU_N = 515 };
+
+static void gelu_op(void)
+{
+    ref_gelu(out.d, in.d, GELU_N);
+}
+
+static void test_gelu(void)
+{
+    draw(&in, GELU_N, 1, 6);
+    draw(&dout, GELU_N, 2, 1);
+    gelu_op();
+    k->gelu(out.raw, in.raw, GELU_N);
+    near_raw("gelu", out.raw, out.d, GELU_N);
+    memset(out.raw, 0, sizeof out.raw);
+    memcpy(extra.raw, dout.raw, sizeof extra.raw);
+    k->gelu_backward(extra.raw, out.raw, in.raw, GELU_N);
+    near_raw("gelu again", out.raw, out.d, GELU_N);
+    near_raw("dgelu", extra.raw, differences(gelu_op, in.d, GELU_N, GELU_N),
+             GELU_N);
+}
+
+// ---- LayerNorm with the residual in front
+
+enum { ROWS = 7, CH = 51 };
+
+static void norm_op(void)
+{
+    ref_norm(out.d, in.d, weight.d, bias.d, ROWS, CH);
+}
+
+static void test_norm(void)
+{
+    int n = ROWS * CH;
+    float mean[ROWS], rstd[ROWS];
+    draw(&in, n, 3, 2);
+    draw(&weight, CH, 4, 1);
+    draw(&bias, CH, 5, 1);
+    draw(&dout, n, 6, 1);
+    norm_op();
+    k->norm(NULL, out.raw, mean, rstd, in.raw, NULL, weight.raw, bias.raw, ROWS,
+            CH, &no_mask);
+    near_raw("norm", out.raw, out.d, n);
+
+    draw(&extra, n, 7, 1); // dres before
+    k->norm_backward(extra.raw, true, out.raw, grad, grad + CH, false, dout.raw,
+                     in.raw, mean, rstd, weight.raw, bias.raw, ROWS, CH,
+                     scratch);
+    near_raw("norm again", out.raw, out.d, n);
+    const double *d = differences(norm_op, in.d, n, n);
+    for (int i = 0; i < n; i++)
+        moved[i] = d[i] + extra.d[i];
+    near_raw("norm dres", extra.raw, moved, n);
+    near("norm dweight", grad, differences(norm_op, weight.d, CH, n), CH);
+    near("norm dbias", grad + CH, differences(norm_op, bias.d, CH, n), CH);
+
+    memcpy(grad2, grad, sizeof grad2); // added, and dres replaced
+    k->norm_backward(extra.raw, false, out.raw, grad, grad + CH, true, dout.raw,
+                     in.raw, mean, rstd, weight.raw, bias.raw, ROWS, CH,
+                     scratch);
+    near_raw("norm dres replaced", extra.raw, differences(norm_op, in.d, n, n),
+             n);
+    for (int i = 0; i < 2 * CH; i++)
+        moved[i] = 2.0 * grad2[i];
+    near("norm dweight, dbias added", grad, moved, 2 * CH);
+}
+
+static void test_residual(void)
+{
+    int n = ROWS * CH;
+    float mean[ROWS], rstd[ROWS];
+    draw(&in, n, 8, 2);
+    draw(&in2, n, 9, 1);
+    draw(&weight, CH, 10, 1);
+    draw(&bias, CH, 11, 1);
+    for (int i = 0; i < n; i++)
+        in.d[i] += in2.d[i] *
+                   mask_at(&some_mask, mask_row(&some_mask, i / CH), i % CH);
+    k->norm(extra.raw, out.raw, mean, rstd, in.raw, in2.raw, weight.raw,
+            bias.raw, ROWS, CH, &some_mask);
+    near_raw("residual", extra.raw, in.d, n);
+    norm_op();
+    near_raw("residual norm", out.raw, out.d, n);
+}
+
+// ---- attention: T no multiple of a step, D no multiple of a vector
+
+enum { B = 2, T = 37, NH = 2, D = 10, C = NH * D };
+
+static const struct mask *attention_mask;
+
+static void attention_op(void)
+{
+    ref_attention(out.d, in.d, B, T, C, NH, attention_mask);
+}
+
+static void check_attention(const struct mask *mask)
+{
+    static float lse[B * NH * T];
+    int n = B * T * C;
+    struct attention a = {B, T, C, NH, *mask, scratch};
+    size_t need = omp_get_max_threads() * attention_scratch(T, C, NH);
+    assert_true(need <= sizeof scratch / sizeof *scratch);
+    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
+        scratch[i] = NAN; // what was there must not matter
+    attention_mask = mask;
+    draw(&in, 3 * n, 12, 2);
+    draw(&dout, n, 13, 1);
+    attention_op();
+    k->attention(out.raw, lse, in.raw, &a);
+    near_raw("attention", out.raw, out.d, n);
+    k->attention_backward(extra.raw, dout.raw, out.raw, lse, in.raw, &a);
+    // A few hundred of the inputs, spread over q, k, v and all positions.
+    static double want[MAX], got[MAX];
+    static float all[MAX], some[MAX];
+    k->widen(all, extra.raw, 3 * n);
+    int count = 0;
+    for (int i = 0; i < 3 * n; i += 13, count++) {
+        want[count] = differences(attention_op, in.d + i, 1, n)[0];
+        got[count] = all[i];
+        some[count] = (float)got[count];
+    }
+    near("dqkv", some, want, count);
+}
+
+static void test_attention(void)
+{
+    check_attention(&no_mask);
+    check_attention(&some_mask);
+}
+
+// ---- loss
+
+enum { SYMBOLS = 67 };
+
+static const int32_t targets[ROWS] = {0, 66, 3, 5, 5, 9, 31};
+
+static void loss_op(void)
+{
+    ref_loss(out.d, in.d, targets, ROWS, SYMBOLS);
+}
+
+static void test_loss(void)
+{
+    int n = ROWS * SYMBOLS;
+    float losses[ROWS];
+    for (int i = 0; i < n; i++)
+        in.d[i] = in.f[i] = (float)(20 * rng_uniform(14, i) - 10);
+    for (int i = 0; i < ROWS; i++)
+        dout.d[i] = 1;
+    loss_op();
+    memcpy(in2.f, in.f, sizeof in2.f);
+    k->loss(losses, NULL, in2.f, targets, ROWS, SYMBOLS, 1);
+    double format = tolerance;
+    tolerance = 1e-6;
+    near("loss", losses, out.d, ROWS);
+    tolerance = format;
+    const double *d = differences(loss_op, in.d, n, ROWS);
+    for (int i = 0; i < n; i++)
+        in2.d[i] = d[i] * 0.25;
+    k->loss(losses, extra.raw, in.f, targets, ROWS, SYMBOLS, 0.25f);
+    near_raw("dlogits", extra.raw, in2.d, n);
+}
+
+// ---- embedding
+
+static const int32_t words[B * 4] = {3, 0, 3, 6, 6, 3, 1, 0};
+
+static void test_embed(void)
+{
+    int n = B * 4 * CH;
+    draw(&weight, 7 * CH, 15, 1);
+    draw(&bias, 4 * CH, 16, 1);
+    draw(&dout, n, 17, 1);
+    memset(in.d, 0, sizeof in.d);
+    memset(in2.d, 0, sizeof in2.d);
+    for (int i = 0; i < n; i++) {
+        int r = i / CH, c = i % CH;
+        double keep = mask_at(&some_mask, mask_row(&some_mask, r), c);
+        out.d[i] =
+            (weight.d[words[r] * CH + c] + bias.d[r % 4 * CH + c]) * keep;
+        in.d[words[r] * CH + c] += dout.d[i] * keep;
+        in2.d[r % 4 * CH + c] += dout.d[i] * keep;
+    }
+    k->embed(out.raw, weight.raw, bias.raw, words, B, 4, CH, &some_mask);
+    near_raw("embed", out.raw, out.d, n);
+    memset(grad, 0, sizeof grad);
+    for (int i = 0; i < 4 * CH; i++)
+        grad2[i] = 5; // replaced
+    k->embed_backward(grad, grad2, dout.raw, words, B, 4, CH, false,
+                      &some_mask);
+    near("dwte", grad, in.d, 7 * CH);
+    near("dwpe", grad2, in2.d, 4 * CH);
+}
+
+// ---- small passes
+
+static void test_vector(void)
+{
+    int n = ROWS * CH;
+    draw(&in, n, 18, 3);
+    for (int c = 0; c < CH; c++) {
+        moved[c] = 0;
+        for (int r = 0; r < ROWS; r++)
+            moved[c] += in.d[r * CH + c];
+        grad2[c] = 1;
+    }
+    k->sum_rows(grad, in.raw, ROWS, CH, false, scratch);
+    near("sum_rows", grad, moved, CH);
+    k->sum_rows(grad2, in.raw, ROWS, CH, true, scratch);
+    for (int c = 0; c < CH; c++)
+        assert_true(grad2[c] == 1 + grad[c]);
+
+    enum { TALL = 70, WIDE = 33, APART = 80 }; // squares, and what is left
+    draw(&in2, TALL * WIDE, 19, 3);
+    k->turn(out.raw, APART, in2.raw, TALL, WIDE);
+    k->widen(grad2, out.raw, APART * WIDE);
+    for (int r = 0; r < TALL; r++)
+        for (int c = 0; c < WIDE; c++)
+            assert_true(grad2[c * APART + r] == in2.f[r * WIDE + c]);
+
+    k->fill_rows(grad, in.raw, ROWS, CH);
+    for (int i = 0; i < n; i++)
+        assert_true(grad[i] == in.f[i % CH]);
+
+    k->mask_rows(extra.raw, in.raw, ROWS, CH, &some_mask);
+    for (int i = 0; i < n; i++)
+        moved[i] =
+            in.d[i] * mask_at(&some_mask, mask_row(&some_mask, i / CH), i % CH);
+    near_raw("mask_rows", extra.raw, moved, n);
+}
+
+// The formats' conversions agree with half.h on every 16-bit number, and the
+// rounding on numbers around every one of them.
+static void test_formats(void)
+{
+    bool half = k->format == DTYPE_F16;
+    if (k->format == DTYPE_F32)
+        return;
+    static uint16_t all[1 << 16], back[1 << 16];
+    static float wide[1 << 16];
+    for (int i = 0; i < 1 << 16; i++)
+        all[i] = (uint16_t)i;
+    k->widen(wide, all, 1 << 16);
+    for (int i = 0; i < 1 << 16; i++) {
+        float want = half ? f16_to_float(all[i]) : bf16_to_float(all[i]);
+        assert_true(wide[i] == want || (isnan(wide[i]) && isnan(want)));
+    }
+    for (int shift = -3; shift <= 3; shift++) {
+        for (int i = 0; i < 1 << 16; i++) {
+            uint32_t tie = half ? 0x1000 : 0x8000; // half of the last place
+            float x = half ? f16_to_float(all[i]) : bf16_to_float(all[i]);
+            wide[i] = bits_float(float_bits(x) + tie + (uint32_t)shift);
+        }
+        k->narrow(back, wide, 1 << 16);
+        for (int i = 0; i < 1 << 16; i++) {
+            uint16_t want =
+                half ? f16_from_float(wide[i]) : bf16_from_float(wide[i]);
+            assert_true(back[i] == want || isnan(wide[i]));
+        }
+        k->settle(wide, wide, 1 << 16, false);
+        for (int i = 0; i < 1 << 16; i++) {
+            float want = half ? f16_to_float(back[i]) : bf16_to_float(back[i]);
+            assert_true(wide[i] == want || isnan(want));
+        }
+    }
+}
+
+// A mask drops its rate of elements, and differs from row to row and key to
+// key.
+static void test_mask(void **state)
+{
+    (void)state;
+    int dropped = 0, same = 0, n = 100000;
+    struct mask other = some_mask;
+    other.key++;
+    for (int i = 0; i < n; i++) {
+        uint32_t row = mask_row(&some_mask, i / 100);
+        float m = mask_at(&some_mask, row, i % 100);
+        dropped += m == 0;
+        same += m == mask_at(&other, mask_row(&other, i / 100), i % 100);
+        assert_true(m == 0 || m == some_mask.keep);
+    }
+    assert_true(abs(dropped - n * 3 / 8) < 800); // 5 sigma
+    assert_true(abs(same - n * (9 + 25) / 64) < 800);
+}
+
+// ---- products
+
+// dW over more rows than are turned round at a time: added to, and replaced.
+static void test_turned_product(void **state)
+{
+    (void)state;
+    enum { M = 21, N = 17, K = 2 * PRODUCT_DEPTH + 76 };
+    static float turned[M * PRODUCT_APART];
+    struct product_scratch room = {.turned = turned, .turned_rows = M};
+    struct product *p;
+    k = kernels_find(DTYPE_F32);
+    tolerance = 2e-6;
+    draw(&in, K * M, 20, 1);
+    draw(&in2, K * N, 21, 1);
+    assert_int_equal(product_open(&p, k, &room), 0);
+    for (int add = 0; add < 2; add++) {
+        for (int i = 0; i < M * N; i++) {
+            double sum = 0;
+            for (int r = 0; r < K; r++)
+                sum += in.d[r * M + i / N] * in2.d[r * N + i % N];
+            moved[i] = add ? 2 * sum : sum;
+        }
+        struct product_job j = {.m = M,
+                                .n = N,
+                                .k = K,
+                                .ta = true,
+                                .a = in.f,
+                                .b = in2.f,
+                                .out = grad,
+                                .out_fp32 = true,
+                                .add = add};
+        product_run(p, &j);
+        near("turned product", grad, moved, M * N);
+    }
+    product_close(&p);
+}
+
+// ---- all of it, for every table
+
+static void test_all(void **state)
+{
+    (void)state;
+    static const double tolerances[] = {2e-6, 6e-4, 5e-3}; // as enum dtype
+    const char *const *isas = kernels_isas();
+    for (int i = 0; isas[i]; i++)
+        for (int format = 0; format < 3; format++) {
+            k = kernels_named(format, isas[i]);
+            if (!k) {
+                print_message("no %s on this processor\n", isas[i]);
+                continue;
+            }
+            assert_string_equal(k->isa, isas[i]);
+            assert_int_equal(k->format, format);
+            tolerance = tolerances[format];
+            test_formats();
+            test_gelu();
+            test_norm();
+            test_residual();
+            test_attention();
+            test_loss();
+            test_embed();
+            test_vector();
+        }
+}
+
+// A forced set is obeyed, and an unknown one is an error.
+static void test_forced(void **state)
+{
+    (void)state;
+    setenv("MODEL_ISA", "baseline", 1);
+    assert_string_equal(kernels_find(DTYPE_F32)->isa, "baseline");
+    setenv("MODEL_ISA", "v9", 1);
+    assert_null(kernels_find(DTYPE_F32));
+    unsetenv("MODEL_ISA");
+    assert_non_null(kernels_find(DTYPE_F32));
+}
+
+int main(void)
+{
+    omp_set_num_threads(2);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all),
+        cmocka_unit_test(test_turned_product),
+        cmocka_unit_test(test_mask),
+        cmocka_unit_test(test_forced),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

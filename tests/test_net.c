@@ -1,0 +1,128 @@
+// test_net.c - emulated hosts: made, reached, shaped, cleared away whatever
+// happens. Needs root and tc; skipped elsewhere.
+
+#include "cluster/net.h"
+
+#include "base/base.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// Namespaces made by process `pid`.
+static int count(int pid)
+{
+    char prefix[32];
+    int n = 0;
+    snprintf(prefix, sizeof prefix, "ls%d-", pid);
+    DIR *d = opendir("/run/netns");
+    if (!d)
+        return 0;
+    for (struct dirent *e; (e = readdir(d));)
+        n += !strncmp(e->d_name, prefix, strlen(prefix));
+    closedir(d);
+    return n;
+}
+
+static void bad_words(void **state)
+{
+    (void)state;
+    struct net *n;
+    const char *texts[] = {"",
+                           "fast",
+                           "1",
+                           "0gbit",
+                           "-1gbit",
+                           "1gbit,hosts=0",
+                           "1gbit;ls",
+                           "1gbit,hosts=2x",
+                           "1tbit",
+                           "1gbit,host",
+                           "1gbit,hosts=9999"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        assert_int_equal(net_open(&n, texts[i], 2), -1);
+        assert_non_null(strstr(fail_message(), "net="));
+    }
+    assert_int_equal(count(getpid()), 0);
+}
+
+static int in_host(const struct net *n, int host, const char *command)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (net_enter(net_name(n, host)))
+            _exit(99);
+        _exit(WEXITSTATUS(system(command)));
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    return WEXITSTATUS(status);
+}
+
+static void hosts_reach_each_other(void **state)
+{
+    (void)state;
+    struct net *n;
+    char text[256];
+    assert_int_equal(net_open(&n, "1gbit,hosts=3", 2), 0);
+    assert_int_equal(net_hosts(n), 3);
+    assert_int_equal(count(getpid()), 4);
+    assert_string_equal(net_address(n, 2), "10.77.0.3");
+    assert_int_equal(in_host(n, 0, "ip route show | grep -q 'congctl cubic'"),
+                     0);
+    assert_int_equal(
+        in_host(n, 1, "tc qdisc show dev eth0 | grep -q 'tbf.*rate 1Gbit'"), 0);
+    // a connection to the third host, through the switch
+    snprintf(text, sizeof text,
+             "timeout 5 bash -c 'exec 3<>/dev/tcp/%s/9' 2>&1 | "
+             "grep -q refused",
+             net_address(n, 2));
+    assert_int_equal(in_host(n, 0, text), 0);
+    net_close(&n);
+    assert_null(n);
+    assert_int_equal(count(getpid()), 0);
+}
+
+static void clears_what_a_kill_left(void **state)
+{
+    (void)state;
+    struct net *n;
+    int pipes[2];
+    char ready;
+    assert_int_equal(pipe(pipes), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (net_open(&n, "1gbit", 2) || write(pipes[1], "x", 1) != 1)
+            _exit(1);
+        pause();
+    }
+    assert_int_equal(read(pipes[0], &ready, 1), 1);
+    assert_int_equal(count(pid), 3);
+    net_sweep(); // while it lives: not touched
+    assert_int_equal(count(pid), 3);
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    net_sweep();
+    assert_int_equal(count(pid), 0);
+}
+
+int main(void)
+{
+    struct net *n = NULL;
+    if (geteuid() || net_open(&n, "1gbit", 1)) {
+        printf("skipped: no network namespaces here: %s\n",
+               geteuid() ? "not root" : fail_message());
+        return TEST_SKIPPED;
+    }
+    net_close(&n);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_words),
+        cmocka_unit_test(hosts_reach_each_other),
+        cmocka_unit_test(clears_what_a_kill_left),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,198 @@
+// test_optim.c - the update rules against plain double arithmetic, cut anyhow;
+// clipping, schedules, loss scaling.
+
+#include "optim/optim.h"
+#include "optim/schedule.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <math.h>
+
+#include "tests/test.h"
+
+enum { N = 1003, STEPS = 20 };
+
+static struct optim_config adamw(void)
+{
+    return (struct optim_config){
+        .kind = OPTIM_ADAMW,
+        .beta1 = 0.9f,
+        .beta2 = 0.95f,
+        .eps = 1e-8f,
+        .weight_decay = 0.1f,
+        .ndecay = 2,
+        .decay = {{.off = 0, .n = 100}, {.off = 501, .n = 300}},
+    };
+}
+
+static bool decays(size_t i)
+{
+    return i < 100 || (i >= 501 && i < 801);
+}
+
+static float gradient(int step, size_t i)
+{
+    return (float)rng_normal(rng_key(7, (uint64_t)step), i);
+}
+
+// The formulas of optim.h as the papers write them, in double.
+static void reference(const struct optim_config *c, double *p, double *m,
+                      double *v, int step, double lr, double scale)
+{
+    for (size_t i = 0; i < N; i++) {
+        double g = scale * gradient(step, i);
+        double wd = decays(i) ? c->weight_decay : 0;
+        if (c->kind == OPTIM_SGD) {
+            m[i] = c->momentum * m[i] + g;
+            p[i] -= lr * (m[i] + wd * p[i]);
+            continue;
+        }
+        m[i] = c->beta1 * m[i] + (1 - c->beta1) * g;
+        v[i] = c->beta2 * v[i] + (1 - c->beta2) * g * g;
+        double mh = m[i] / (1 - pow(c->beta1, step));
+        double vh = v[i] / (1 - pow(c->beta2, step));
+        p[i] -= lr * (mh / (sqrt(vh) + c->eps) + wd * p[i]);
+    }
+}
+
+// Run STEPS updates over pieces of `piece` elements.
+static void run(const struct optim_config *c, float *p, size_t piece)
+{
+    static float m[N], v[N], g[N];
+    memset(m, 0, sizeof m);
+    memset(v, 0, sizeof v);
+    for (size_t i = 0; i < N; i++)
+        p[i] = (float)rng_normal(3, i);
+    for (int step = 1; step <= STEPS; step++) {
+        for (size_t i = 0; i < N; i++)
+            g[i] = gradient(step, i);
+        for (size_t off = 0; off < N; off += piece) {
+            size_t n = off + piece < N ? piece : N - off;
+            float *slots[] = {m + off, v + off};
+            optim_update(c, p + off, slots, g + off, off, n, step, 0.01f, 0.5f);
+        }
+    }
+}
+
+static void against_reference(const struct optim_config *c)
+{
+    static double p[N], m[N], v[N];
+    static float whole[N], cut[N];
+    memset(m, 0, sizeof m);
+    memset(v, 0, sizeof v);
+    for (size_t i = 0; i < N; i++)
+        p[i] = (float)rng_normal(3, i);
+    for (int step = 1; step <= STEPS; step++)
+        reference(c, p, m, v, step, 0.01, 0.5);
+    run(c, whole, N);
+    for (size_t i = 0; i < N; i++)
+        assert_true(fabs(whole[i] - p[i]) < 1e-5);
+    for (size_t piece = 1; piece < N; piece = piece * 3 + 4) {
+        run(c, cut, piece);
+        assert_memory_equal(cut, whole, sizeof whole);
+    }
+}
+
+static void adamw_is_the_formula(void **state)
+{
+    (void)state;
+    struct optim_config c = adamw();
+    assert_int_equal(optim_slots(&c), 2);
+    assert_string_equal(optim_slot_name(&c, 1), "exp_avg_sq");
+    against_reference(&c);
+}
+
+static void sgd_is_the_formula(void **state)
+{
+    (void)state;
+    struct optim_config c = adamw();
+    c.kind = OPTIM_SGD;
+    assert_int_equal(optim_slots(&c), 0);
+    against_reference(&c);
+    c.momentum = 0.9f;
+    assert_int_equal(optim_slots(&c), 1);
+    against_reference(&c);
+}
+
+static void norm_and_clip(void **state)
+{
+    (void)state;
+    static float g[N];
+    double want = 0;
+    for (size_t i = 0; i < N; i++) {
+        g[i] = gradient(1, i);
+        want += (double)g[i] * g[i];
+    }
+    double got = optim_sum_squares(g, N);
+    assert_true(fabs(got - want) < 1e-9 * want);
+
+    float norm;
+    float scale = optim_clip_scale(400, 0.25f, 0, &norm);
+    assert_true(scale == 0.25f && norm == 5.0f);
+    scale = optim_clip_scale(400, 0.25f, 1, &norm);
+    assert_true(fabsf(scale * 20 - 1) < 1e-5f && norm == 5.0f);
+
+    float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int i = 0; i < 3; i++) {
+        g[N / 2] = bad[i];
+        optim_clip_scale(optim_sum_squares(g, N), 1, 1, &norm);
+        assert_false(isfinite(norm));
+    }
+    g[N / 2] = 3e38f; // finite, though its square is not in fp32
+    assert_true(isfinite(optim_sum_squares(g, N)));
+}
+
+static void schedules(void **state)
+{
+    (void)state;
+    struct schedule s = {.kind = SCHEDULE_COSINE,
+                         .lr = 1,
+                         .min_lr = 0.1f,
+                         .warmup = 10,
+                         .steps = 110};
+    assert_true(fabsf(schedule_lr(&s, 0) - 0.1f) < 1e-6f);
+    assert_true(schedule_lr(&s, 9) == 1.0f && schedule_lr(&s, 10) == 1.0f);
+    assert_true(fabsf(schedule_lr(&s, 60) - 0.55f) < 1e-6f);
+    assert_true(schedule_lr(&s, 110) == 0.1f && schedule_lr(&s, 999) == 0.1f);
+    s.kind = SCHEDULE_LINEAR;
+    assert_true(fabsf(schedule_lr(&s, 35) - 0.775f) < 1e-6f);
+    s.kind = SCHEDULE_CONSTANT;
+    assert_true(schedule_lr(&s, 100) == 1.0f);
+    s = (struct schedule){SCHEDULE_COSINE, 1, 0, 5, 5}; // warm-up to the end
+    assert_true(schedule_lr(&s, 4) == 1.0f && schedule_lr(&s, 5) == 0.0f);
+}
+
+static void loss_scales(void **state)
+{
+    (void)state;
+    struct loss_scale s = {.scale = 1024, .window = 3};
+    loss_scale_update(&s, true);
+    assert_true(s.scale == 512);
+    loss_scale_update(&s, false);
+    loss_scale_update(&s, false);
+    assert_true(s.scale == 512);
+    loss_scale_update(&s, false);
+    assert_true(s.scale == 1024);
+    for (int i = 0; i < 50; i++)
+        loss_scale_update(&s, true);
+    assert_true(s.scale == 1);
+    for (int i = 0; i < 200; i++)
+        loss_scale_update(&s, false);
+    assert_true(s.scale == 0x1p24f);
+    s = (struct loss_scale){.scale = 128};
+    loss_scale_update(&s, true);
+    assert_true(s.scale == 128);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adamw_is_the_formula),
+        cmocka_unit_test(sgd_is_the_formula),
+        cmocka_unit_test(norm_and_clip),
+        cmocka_unit_test(schedules),
+        cmocka_unit_test(loss_scales),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

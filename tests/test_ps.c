@@ -1,0 +1,160 @@
+// test_ps.c - sps and dps against what every backend must pass: one server,
+// one beside each worker, more than workers; server and worker updating.
+
+#include "base/base.h"
+#include "ps_worker/ps_worker.h"
+#include "tests/ps_servers.h"
+#include "tests/sync_cases.h"
+
+#include "ps_wire/shard.h"
+
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+static int start(int world, int n, char opts[CASE_TEXT], void **state)
+{
+    struct ps_servers *s = mem_alloc(1, sizeof *s);
+    size_t at = strlen(opts);
+    (void)world;
+    *state = s;
+    if (!s || ps_servers_start(s, n, n % 2 ? 1 : 2, 20, ""))
+        return -1;
+    return text_into(opts + at, CASE_TEXT - at, "%sservers=%s", at ? "," : "",
+                     s->endpoints);
+}
+
+static int start_one(int world, char opts[CASE_TEXT], void **state)
+{
+    return start(world, 1, opts, state);
+}
+
+static int start_beside(int world, char opts[CASE_TEXT], void **state)
+{
+    return start(world, world, opts, state);
+}
+
+static int start_three(int world, char opts[CASE_TEXT], void **state)
+{
+    return start(world, 3, opts, state);
+}
+
+static void stop(void *state)
+{
+    ps_servers_stop(state);
+    mem_free(state);
+}
+
+// All out, all in.
+static void law_sps(const struct sync_job *job, int rank, int world,
+                    enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    (void)rank;
+    (void)world;
+    *out = *in = job->n * dtype_bytes(wire);
+}
+
+// The same, but parameters come back whole.
+static void law_sps_update(const struct sync_job *job, int rank, int world,
+                           enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    law_sps(job, rank, world, wire, out, in);
+    *in = job->n * sizeof(float);
+}
+
+// What the worker sends to other hosts, and what the server beside it does.
+static void law_dps(const struct sync_job *job, int rank, int world,
+                    enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    struct shard s;
+    size_t slice = (job->n + (size_t)world - 1) / (size_t)world;
+    assert_int_equal(shard_make(&s, job->n, slice < 256 ? slice : 256, world,
+                                rank),
+                     0);
+    size_t own = shard_elements(&s);
+    *out = (job->n - own) * dtype_bytes(wire) +
+           (size_t)(world - 1) * own * dtype_bytes(wire);
+    *in = *out;
+}
+
+static const struct fixture sps = {
+    .ops = &sync_sps,
+    .opts = "slice_kb=1",
+    .start = start_one,
+    .stop = stop,
+    .law = law_sps,
+};
+
+static const struct fixture sps_update = {
+    .ops = &sync_sps,
+    .opts = "slice_kb=1,update=server",
+    .start = start_one,
+    .stop = stop,
+    .law = law_sps_update,
+};
+
+static const struct fixture dps = {
+    .ops = &sync_dps,
+    .opts = "slice_kb=1",
+    .start = start_beside,
+    .stop = stop,
+    .law = law_dps,
+};
+
+static const struct fixture dps_worker = {
+    .ops = &sync_dps,
+    .opts = "slice_kb=1,update=worker,priority=0",
+    .start = start_three,
+    .stop = stop,
+};
+
+#define CASES(name)                                                            \
+    static void name##_cases_integers(void **state)                            \
+    {                                                                          \
+        (void)state;                                                           \
+        case_integers(&name);                                                  \
+    }                                                                          \
+    static void name##_cases_rest(void **state)                                \
+    {                                                                          \
+        (void)state;                                                           \
+        case_replicas(&name);                                                  \
+        case_reruns(&name);                                                    \
+        case_overflow(&name);                                                  \
+        case_divides_first(&name);                                             \
+        case_bcast(&name);                                                     \
+        case_state(&name);                                                     \
+        if (name.law)                                                          \
+            case_bytes(&name);                                                 \
+    }                                                                          \
+    static void name##_cases_faults(void **state)                              \
+    {                                                                          \
+        (void)state;                                                           \
+        case_missing(&name);                                                   \
+        case_killed(&name);                                                    \
+        case_disagree(&name);                                                  \
+    }
+
+CASES(sps)
+CASES(sps_update)
+CASES(dps)
+CASES(dps_worker)
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sps_cases_integers),
+        cmocka_unit_test(sps_cases_rest),
+        cmocka_unit_test(sps_cases_faults),
+        cmocka_unit_test(dps_cases_integers),
+        cmocka_unit_test(dps_cases_rest),
+        cmocka_unit_test(dps_cases_faults),
+        cmocka_unit_test(sps_update_cases_integers),
+        cmocka_unit_test(sps_update_cases_rest),
+        cmocka_unit_test(sps_update_cases_faults),
+        cmocka_unit_test(dps_worker_cases_integers),
+        cmocka_unit_test(dps_worker_cases_rest),
+        cmocka_unit_test(dps_worker_cases_faults),
+    };
+    cmocka_set_test_filter(argc > 1 ? argv[1] : "sps_cases*");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,431 @@
+// test_ps_policy.c - ssp, asp, backup workers and elastic jobs: what each
+// promises, with workers as threads of this process and delays on purpose.
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "device/device.h"
+#include "optim/optim.h"
+#include "ps_server/server.h"
+#include "ps_worker/ps_worker.h"
+#include "sync/bucket.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { WORLD = 4, SERVERS = 3, BUCKETS = 16 };
+
+// ---- servers as threads
+
+struct servers {
+    int n;
+    struct server *at[SERVERS];
+    pthread_t thread[SERVERS];
+    int rc[SERVERS];
+    char endpoints[512];
+};
+
+static struct server *serving[SERVERS];
+
+static void *serve(void *arg)
+{
+    size_t i = (size_t)arg;
+    return server_run(serving[i]) ? (void *)1 : NULL;
+}
+
+static void servers_open(struct servers *s, int n)
+{
+    *s = (struct servers){.n = n};
+    for (int i = 0; i < n; i++) {
+        struct server_config config = {.bind = "tcp://127.0.0.1:0",
+                                       .curve = "",
+                                       .index = i,
+                                       .threads = 1 + i % 2,
+                                       .timeout_s = 20};
+        size_t at = strlen(s->endpoints);
+        assert_int_equal(server_open(&s->at[i], &config), 0);
+        serving[i] = s->at[i];
+        snprintf(s->endpoints + at, sizeof s->endpoints - at, "%s%s",
+                 i ? "," : "", s->at[i]->endpoint);
+        assert_int_equal(pthread_create(&s->thread[i], NULL, serve,
+                                        (void *)(size_t)i),
+                         0);
+    }
+}
+
+static void servers_join(struct servers *s)
+{
+    for (int i = 0; i < s->n; i++) {
+        void *rc;
+        pthread_join(s->thread[i], &rc);
+        s->rc[i] = rc != NULL;
+    }
+}
+
+static void servers_close(struct servers *s)
+{
+    for (int i = 0; i < s->n; i++)
+        server_close(&s->at[i]);
+}
+
+// ---- workers as threads
+
+struct job {
+    int world;
+    size_t n;
+    const char *opts;
+    double timeout_s;
+    struct servers *servers;
+};
+
+struct worker {
+    const struct job *job;
+    int rank;
+    struct cluster cluster;
+    struct opts *opts;
+    struct optim_config optim;
+    struct bucket buckets[BUCKETS];
+    struct sync_job sync_job;
+    struct sync *sync;
+    pthread_t thread;
+    int (*body)(struct worker *w);
+    int rc;
+    char why[512];
+    int dropped;
+    double lag;
+};
+
+static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
+{
+    memset(out, 0, bytes * (size_t)c->world);
+    memcpy(out, in, bytes);
+    return 0;
+}
+
+static const struct cluster_ops nobody = {.name = "test",
+                                          .allgather = no_gather};
+
+static int worker_open(struct worker *w, struct device *dev)
+{
+    const struct job *j = w->job;
+    char text[1024];
+    w->cluster = (struct cluster){.ops = &nobody,
+                                  .rank = w->rank,
+                                  .world = j->world,
+                                  .timeout_s = j->timeout_s,
+                                  .curve = ""};
+    w->optim = (struct optim_config){.kind = OPTIM_SGD};
+    int nb = bucket_cut(w->buckets, BUCKETS, j->n, j->n / 5 + 1, j->n / 3 + 1);
+    w->sync_job = (struct sync_job){
+        .cluster = &w->cluster,
+        .dev = dev,
+        .params = mem_alloc(j->n, sizeof(float)),
+        .grads = mem_alloc(j->n, sizeof(float)),
+        .n = j->n,
+        .buckets = w->buckets,
+        .nbuckets = nb,
+        .optim = &w->optim,
+    };
+    if (text_into(text, sizeof text, "slice_kb=1,%s,servers=%s", j->opts,
+                  j->servers->endpoints) ||
+        opts_open(&w->opts, text))
+        return -1;
+    w->sync_job.opts = w->opts;
+    w->sync =
+        sync_open(j->servers->n > 1 ? &sync_dps : &sync_sps, &w->sync_job);
+    return w->sync && !sync_bcast(w->sync) ? 0 : -1;
+}
+
+static int worker_step(struct worker *w, int step, struct sync_out *out)
+{
+    struct sync_in in = {.step = step,
+                         .lr = 1,
+                         .grad_scale = 1.0f / (float)w->job->world};
+    for (int b = 0; b < w->sync_job.nbuckets; b++)
+        if (sync_ready(w->sync, b))
+            return -1;
+    return sync_step(w->sync, &in, out);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct device *dev;
+    CHECK(device_open(&dev, "cpu") == 0);
+    w->rc = worker_open(w, dev) || w->body(w) ? -1 : 0;
+    if (w->rc)
+        snprintf(w->why, sizeof w->why, "%s", fail_message());
+    sync_close(&w->sync);
+    opts_close(&w->opts);
+    mem_free(w->sync_job.params);
+    mem_free(w->sync_job.grads);
+    device_close(&dev);
+    return NULL;
+}
+
+static void worker_start(struct worker *w, const struct job *j, int rank,
+                         int (*body)(struct worker *))
+{
+    *w = (struct worker){.job = j, .rank = rank, .body = body};
+    assert_int_equal(pthread_create(&w->thread, NULL, work, w), 0);
+}
+
+static void worker_join(struct worker *w)
+{
+    pthread_join(w->thread, NULL);
+    if (w->rc)
+        print_message("rank %d: %s\n", w->rank, w->why);
+}
+
+static void run_all(struct job *j, int servers, int (*body)(struct worker *),
+                    struct worker w[WORLD], struct servers *s)
+{
+    servers_open(s, servers);
+    j->servers = s;
+    for (int r = 0; r < j->world; r++)
+        worker_start(&w[r], j, r, body);
+    for (int r = 0; r < j->world; r++) {
+        worker_join(&w[r]);
+        assert_int_equal(w[r].rc, 0);
+    }
+    servers_join(s);
+    for (int i = 0; i < servers; i++)
+        assert_int_equal(s->rc[i], 0);
+}
+
+// ---- ssp: nobody is more than K ahead
+
+enum { SSP_STEPS = 2500 }; // of each of four workers: 10,000 clock steps
+
+static atomic_int begun[WORLD];
+static atomic_int worst;
+static int bound;
+
+static int ssp_body(struct worker *w)
+{
+    for (int step = 1; step <= SSP_STEPS; step++) {
+        struct sync_out out;
+        for (size_t i = 0; i < w->job->n; i++)
+            w->sync_job.grads[i] = 1;
+        if (rng_uniform(77, (uint64_t)(step * WORLD + w->rank)) < 0.01)
+            usleep(1000); // a straggler, now and then
+        atomic_store(&begun[w->rank], step);
+        if (worker_step(w, step, &out))
+            return -1;
+        // we are at clock `step`: all others must have pushed step - bound
+        for (int r = 0; r < w->job->world; r++) {
+            int behind = step - atomic_load(&begun[r]);
+            if (behind > atomic_load(&worst))
+                atomic_store(&worst, behind);
+            if (behind > bound)
+                return fail("clock %d while rank %d is at %d", step, r,
+                            atomic_load(&begun[r]));
+        }
+        // and we see at least what all had pushed by step - bound - 1, and
+        // our own: every push took 1/world off each parameter
+        float least = (float)step;
+        for (int r = 0; r < w->job->world; r++)
+            least += r == w->rank || step - bound - 1 < 0
+                         ? 0
+                         : (float)(step - bound - 1);
+        for (size_t i = 0; i < w->job->n; i++)
+            if (-w->sync_job.params[i] * (float)w->job->world < least)
+                return fail("clock %d sees %g updates, not %g", step,
+                            (double)(-w->sync_job.params[i] *
+                                     (float)w->job->world),
+                            (double)least);
+        w->lag += out.lag;
+    }
+    return 0;
+}
+
+static void ssp_bound(void **state)
+{
+    (void)state;
+    const struct {
+        int bound, servers;
+        const char *opts;
+    } cases[] = {{0, 1, "consistency=ssp:0"},
+                 {2, 1, "consistency=ssp:2"},
+                 {3, 2, "consistency=ssp:3"}};
+    for (int k = 0; k < 3; k++) {
+        struct job j = {.world = WORLD,
+                        .n = 5,
+                        .opts = cases[k].opts,
+                        .timeout_s = 20};
+        struct worker w[WORLD];
+        struct servers s;
+        for (int r = 0; r < WORLD; r++)
+            atomic_store(&begun[r], 0);
+        atomic_store(&worst, 0);
+        bound = cases[k].bound;
+        run_all(&j, cases[k].servers, ssp_body, w, &s);
+        print_message("ssp:%d, %d servers: workers at most %d apart, servers "
+                      "saw %llu\n",
+                      bound, s.n, atomic_load(&worst),
+                      (unsigned long long)s.at[0]->spread_max);
+        for (int i = 0; i < s.n; i++)
+            assert_true(s.at[i]->spread_max <= (uint64_t)bound);
+        servers_close(&s);
+    }
+}
+
+// ---- asp: the mean lag of equal workers is about n-1, and all count
+
+static int asp_body(struct worker *w)
+{
+    for (int step = 1; step <= 300; step++) {
+        struct sync_out out;
+        for (size_t i = 0; i < w->job->n; i++)
+            w->sync_job.grads[i] = 1;
+        usleep(2000); // equal workers
+        if (worker_step(w, step, &out))
+            return -1;
+        w->lag += out.lag;
+    }
+    return 0;
+}
+
+static int pull_last(struct worker *w, float *out)
+{
+    struct sync_out last;
+    memset(w->sync_job.grads, 0, w->job->n * sizeof(float));
+    if (worker_step(w, 301, &last))
+        return -1;
+    *out = w->sync_job.params[0];
+    return 0;
+}
+
+static int asp_one(struct worker *w)
+{
+    float p;
+    if (asp_body(w))
+        return -1;
+    return w->job->world > 1 ? 0 : pull_last(w, &p) || p != -300 ? -1 : 0;
+}
+
+static void asp_lag(void **state)
+{
+    (void)state;
+    for (int world = 1; world <= WORLD; world++) {
+        struct job j = {.world = world,
+                        .n = 700,
+                        .opts = "consistency=asp",
+                        .timeout_s = 20};
+        struct worker w[WORLD];
+        struct servers s;
+        double lag = 0;
+        run_all(&j, 1 + world % 2, asp_one, w, &s);
+        for (int r = 0; r < world; r++)
+            lag += w[r].lag / 300 / world;
+        print_message("asp, %d workers: mean lag %.2f\n", world, lag);
+        assert_true(fabs(lag - (world - 1)) < 0.35 * world);
+        // every push of every worker was an update
+        struct row *row = &s.at[0]->store->rows[0];
+        assert_int_equal(row->version, 300 * world + (world == 1));
+        float want = -300;
+        assert_true(fabsf(((float *)row->params->data)[0] - want) < 0.01f);
+        servers_close(&s);
+    }
+}
+
+// A worker whose gradient overflows leaves its push out; the others go on.
+static int asp_skip_body(struct worker *w)
+{
+    for (int step = 1; step <= 20; step++) {
+        struct sync_out out;
+        for (size_t i = 0; i < w->job->n; i++)
+            w->sync_job.grads[i] = 1;
+        bool bad = w->rank == 1 && step % 2 == 0;
+        if (bad)
+            w->sync_job.grads[3] = INFINITY;
+        if (worker_step(w, step, &out))
+            return -1;
+        if (out.skipped != bad)
+            return fail("step %d: skipped is %d", step, out.skipped);
+    }
+    return 0;
+}
+
+static void ssp_overflow(void **state)
+{
+    (void)state;
+    struct job j = {.world = 2,
+                    .n = 1000,
+                    .opts = "consistency=ssp:1,wire=fp16",
+                    .timeout_s = 20};
+    struct worker w[WORLD];
+    struct servers s;
+    run_all(&j, 1, asp_skip_body, w, &s);
+    assert_int_equal(s.at[0]->store->rows[0].version, 30);
+    servers_close(&s);
+}
+
+// ---- backup workers: the first N gradients are used, the late are dropped
+
+static int backup_body(struct worker *w)
+{
+    for (int step = 1; step <= 60; step++) {
+        struct sync_out out;
+        for (size_t i = 0; i < w->job->n; i++)
+            w->sync_job.grads[i] = 1;
+        usleep(w->rank == 3 ? 9000 : 1500); // rank 3 is always late
+        if (worker_step(w, step, &out))
+            return -1;
+        w->dropped += out.dropped;
+        // Every update is the mean of equal gradients: whoever was in it, each
+        // parameter falls by one.
+        float p = w->sync_job.params[0];
+        if (p != roundf(p))
+            return fail("step %d: parameter %g", step, (double)p);
+    }
+    return 0;
+}
+
+static void backup_drops(void **state)
+{
+    (void)state;
+    for (int servers = 1; servers <= 2; servers++) {
+        struct job j = {.world = WORLD,
+                        .n = 3000,
+                        .opts = "backup=1",
+                        .timeout_s = 20};
+        struct worker w[WORLD];
+        struct servers s;
+        int dropped = 0;
+        servers_open(&s, servers);
+        j.servers = &s;
+        for (int r = 0; r < WORLD; r++)
+            worker_start(&w[r], &j, r, backup_body);
+        // Once the fast ones have left, the slow one is always late.
+        for (int r = 0; r < WORLD; r++) {
+            worker_join(&w[r]);
+            assert_int_equal(w[r].rc, 0);
+            dropped += w[r].dropped;
+        }
+        servers_join(&s);
+        print_message("backup=1, %d servers: %d of 240 dropped, %d of rank 3\n",
+                      servers, dropped, w[3].dropped);
+        assert_int_equal(s.at[0]->dropped, dropped);
+        assert_true(w[3].dropped > 5);
+        servers_close(&s);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ssp_bound),
+        cmocka_unit_test(asp_lag),
+        cmocka_unit_test(ssp_overflow),
+        cmocka_unit_test(backup_drops),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,233 @@
+// test_ring.c - the ring against what every backend must pass, its timetable,
+// and its sockets.
+
+#include "horovod_ring/fusion.h"
+#include "horovod_ring/plan.h"
+#include "horovod_ring/ring.h"
+#include "horovod_ring/tcp.h"
+#include "tests/sync_cases.h"
+
+#include "base/base.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// Small slices and groups, so that small vectors are many of them.
+static void law(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    ring_law(job, rank, world, 0.008, dtype_bytes(wire), out, in);
+}
+
+static const struct fixture ring = {
+    .ops = &sync_ring,
+    .opts = "slice_kb=1,fusion_mb=0.008",
+    .law = law,
+};
+
+static void integers(void **state)
+{
+    (void)state;
+    case_integers(&ring);
+}
+
+static void replicas(void **state)
+{
+    (void)state;
+    case_replicas(&ring);
+}
+
+static void reruns(void **state)
+{
+    (void)state;
+    case_reruns(&ring);
+}
+
+static void overflow(void **state)
+{
+    (void)state;
+    case_overflow(&ring);
+}
+
+static void divides_first(void **state)
+{
+    (void)state;
+    case_divides_first(&ring);
+}
+
+static void bytes(void **state)
+{
+    (void)state;
+    case_bytes(&ring);
+}
+
+static void moves_state(void **state)
+{
+    (void)state;
+    case_state(&ring);
+}
+
+static void broadcast(void **state)
+{
+    (void)state;
+    case_bcast(&ring);
+}
+
+static void missing(void **state)
+{
+    (void)state;
+    case_missing(&ring);
+}
+
+static void killed(void **state)
+{
+    (void)state;
+    case_killed(&ring);
+}
+
+static void disagree(void **state)
+{
+    (void)state;
+    case_disagree(&ring);
+}
+
+// In every message a worker receives what its left sends, sends what it
+// received before, and has sent and received the law's elements in the end.
+static void timetable(void **state)
+{
+    (void)state;
+    for (int world = 2; world <= 9; world++) {
+        for (size_t n = 1; n < 40; n += 6) {
+            const struct task t = {.n = n};
+            for (int r = 0; r < world; r++) {
+                int left = (r + world - 1) % world;
+                size_t went = 0, came = 0;
+                for (int m = 0; m < 2 * (world - 1); m++) {
+                    struct span in = plan_span(&t, r, world, IN, m);
+                    struct span out = plan_span(&t, r, world, OUT, m);
+                    struct span from = plan_span(&t, left, world, OUT, m);
+                    assert_memory_equal(&in, &from, sizeof in);
+                    struct span before = plan_span(&t, r, world, IN, m - 1);
+                    if (m > 0)
+                        assert_memory_equal(&out, &before, sizeof out);
+                    assert_true(in.off + in.n <= n);
+                    went += out.n;
+                    came += in.n;
+                }
+                assert_int_equal(went, plan_elements(n, r, world, OUT));
+                assert_int_equal(came, plan_elements(n, r, world, IN));
+            }
+        }
+        // Where world divides n: 2(world-1)/world n.
+        size_t n = 12 * (size_t)world;
+        assert_int_equal(plan_elements(n, 1, world, OUT), 2 * (n - 12));
+    }
+}
+
+static void fusion(void **state)
+{
+    (void)state;
+    const struct bucket b[] = {{90, 10}, {70, 20}, {30, 40}, {5, 25}, {0, 5}};
+    struct bucket g;
+    assert_int_equal(fusion_next(&g, b, 5, 30), 2);
+    assert_true(g.off == 70 && g.n == 30);
+    assert_int_equal(fusion_next(&g, b + 2, 3, 30), 1); // larger than allowed
+    assert_true(g.off == 30 && g.n == 40);
+    assert_int_equal(fusion_next(&g, b + 3, 2, 30), 2);
+    assert_true(g.off == 0 && g.n == 30);
+}
+
+static void addresses(void **state)
+{
+    (void)state;
+    struct sockaddr_in a;
+    const uint32_t loopback = htonl(INADDR_LOOPBACK);
+    const char *const good[] = {"", "lo", "127.0.0.0/8"};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(tcp_address(&a, good[i]), 0);
+        assert_true(a.sin_addr.s_addr == loopback);
+    }
+    assert_int_equal(tcp_address(&a, "nosuch0"), -1);
+    assert_non_null(strstr(fail_message(), "nosuch0"));
+    assert_int_equal(tcp_address(&a, "203.0.113.0/24"), -1);
+}
+
+// Nobody answers, or nobody listens: within the deadline, with the address.
+static void deadlines(void **state)
+{
+    (void)state;
+    struct sockaddr_in a;
+    socklen_t len = sizeof a;
+    assert_int_equal(tcp_address(&a, ""), 0);
+    int fd = tcp_listen(&a);
+    assert_true(fd >= 0);
+    uint64_t start = now_ns();
+    assert_int_equal(tcp_accept(fd, now_ns() + 50000000), -1);
+    assert_true(now_ns() - start >= 50000000);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+    close(fd);
+    assert_int_equal(tcp_connect(&a, now_ns() + 1000000000), -1);
+    assert_non_null(strstr(fail_message(), "127.0.0.1"));
+}
+
+// ---- a stranger that connects before the left neighbour does
+
+static struct cluster *behind; // what the meddling cluster passes on to
+
+static int meddle(struct cluster *c, const void *in, void *out, size_t bytes)
+{
+    if (cluster_allgather(behind, in, out, bytes))
+        return -1;
+    struct sockaddr_in a; // of rank 0, if these are the ring's addresses
+    memcpy(&a, out, bytes < sizeof a ? bytes : sizeof a);
+    if (c->rank != 1 || bytes < 64 || a.sin_family != AF_INET)
+        return 0;
+    char garbage[64] = "GET / HTTP/1.1";
+    int fd = tcp_connect(&a, now_ns() + 1000000000);
+    if (fd < 0 || send(fd, garbage, sizeof garbage, MSG_NOSIGNAL) < 0)
+        return fail("the stranger did not get through");
+    return 0; // and stays connected
+}
+
+static const struct cluster_ops meddling = {.name = "meddling",
+                                            .allgather = meddle};
+
+static int stranger_body(struct worker *w)
+{
+    struct sync_out out;
+    struct cluster c = *w->cluster;
+    behind = w->cluster;
+    c.ops = &meddling;
+    w->job.cluster = &c;
+    if (worker_begin(w) || sync_bcast(w->sync))
+        return -1;
+    worker_integers(w, 1, 60);
+    int rc = worker_step(w, 1, &out);
+    sync_close(&w->sync);
+    return rc;
+}
+
+static void stranger(void **state)
+{
+    (void)state;
+    struct setup s = {.world = 2, .n = 100, .closed = true, .opts = ""};
+    assert_int_equal(world_run(&ring, &s, stranger_body, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(timetable),     cmocka_unit_test(fusion),
+        cmocka_unit_test(addresses),     cmocka_unit_test(deadlines),
+        cmocka_unit_test(integers),      cmocka_unit_test(replicas),
+        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
+        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
+        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
+        cmocka_unit_test(missing),       cmocka_unit_test(killed),
+        cmocka_unit_test(disagree),      cmocka_unit_test(stranger),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

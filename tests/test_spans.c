@@ -1,0 +1,219 @@
+// test_spans.c - lanes: nesting, totals, the ring, and a reader beside a
+// writer.
+
+#include "telemetry/span.h"
+
+#include "base/base.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "tests/test.h"
+
+enum { MOST = 4096 };
+
+struct list {
+    struct span_record at[MOST];
+    int n;
+};
+
+static void collect(void *ctx, const struct span_record *r)
+{
+    struct list *list = ctx;
+    assert_true(list->n < MOST);
+    list->at[list->n++] = *r;
+}
+
+static void nap(long us)
+{
+    struct timespec t = {.tv_nsec = us * 1000};
+    nanosleep(&t, NULL);
+}
+
+static uint64_t sum(const uint64_t v[SPAN_KINDS])
+{
+    uint64_t all = 0;
+    for (int k = 0; k < SPAN_KINDS; k++)
+        all += v[k];
+    return all;
+}
+
+static void nested(void **state)
+{
+    (void)state;
+    struct spans *s;
+    static struct list list;
+    uint64_t before = now_ns();
+    assert_int_equal(spans_open(&s, 100), 0);
+    struct span_lane *l = spans_compute(s);
+    span_begin(l, SPAN_STEP, 7);
+    span_begin(l, SPAN_FORWARD, -1);
+    span_begin(l, SPAN_FORWARD, 3);
+    nap(2000);
+    span_end(l);
+    span_end(l);
+    span_begin(l, SPAN_WAIT, -1);
+    nap(3000);
+    uint64_t from = now_ns();
+    nap(2000);
+    uint64_t to = now_ns();
+    span_add(l, SPAN_UPDATE, -1, from, to);
+    span_count(l, COUNTER_LOSS, 2.5);
+    span_end(l);
+    span_end(l);
+
+    list.n = 0;
+    assert_int_equal(span_each(l, collect, &list), 0);
+    assert_int_equal(list.n, 6);
+    const struct span_record *r = list.at;
+    assert_true(r[0].kind == SPAN_FORWARD && r[0].index == 3);
+    assert_true(r[0].depth == 2 && r[1].depth == 1 && r[5].depth == 0);
+    assert_true(r[1].begin_ns <= r[0].begin_ns && r[0].end_ns <= r[1].end_ns);
+    assert_true(r[2].kind == SPAN_UPDATE && r[2].begin_ns == from);
+    assert_true(r[3].is_counter && r[3].value == 2.5);
+    assert_true(r[4].kind == SPAN_WAIT && r[4].end_ns >= to);
+    assert_true(r[5].kind == SPAN_STEP && r[5].index == 7);
+
+    uint64_t t[SPAN_KINDS];
+    span_totals(l, t);
+    assert_true(t[SPAN_UPDATE] == to - from);
+    assert_true(t[SPAN_WAIT] + t[SPAN_UPDATE] <=
+                r[4].end_ns - r[4].begin_ns + 1);
+    assert_true(t[SPAN_WAIT] >= 3000000);
+    assert_true(t[SPAN_FORWARD] >= 2000000);
+    assert_true(sum(t) <= now_ns() - before);
+    spans_close(&s);
+    assert_null(s);
+}
+
+static void counts_what_is_open(void **state)
+{
+    (void)state;
+    struct spans *s;
+    uint64_t t[SPAN_KINDS];
+    assert_int_equal(spans_open(&s, 100), 0);
+    span_begin(spans_compute(s), SPAN_BACKWARD, -1);
+    nap(2000);
+    span_totals(spans_compute(s), t);
+    assert_true(t[SPAN_BACKWARD] >= 2000000);
+    spans_close(&s);
+}
+
+static void keeps_the_newest(void **state)
+{
+    (void)state;
+    struct spans *s;
+    static struct list list;
+    assert_int_equal(spans_open(&s, 64), 0);
+    struct span_lane *l = spans_lane(s, "communication");
+    for (int i = 0; i < 1000; i++) {
+        span_begin(l, SPAN_SEND, i);
+        span_end(l);
+    }
+    list.n = 0;
+    uint64_t lost = span_each(l, collect, &list);
+    assert_true(lost > 0 && lost + (uint64_t)list.n == 1000);
+    for (int i = 0; i < list.n; i++)
+        assert_int_equal(list.at[i].index, (int)lost + i);
+    assert_int_equal(spans_nlanes(s), 2);
+    assert_string_equal(span_lane_name(spans_at(s, 1)), "communication");
+    spans_close(&s);
+}
+
+static void too_deep_is_left_out(void **state)
+{
+    (void)state;
+    struct spans *s;
+    static struct list list;
+    assert_int_equal(spans_open(&s, 64), 0);
+    struct span_lane *l = spans_compute(s);
+    for (int i = 0; i < SPAN_DEPTH + 3; i++)
+        span_begin(l, SPAN_STEP, i);
+    span_add(l, SPAN_UPDATE, 0, now_ns(), now_ns());
+    for (int i = 0; i < SPAN_DEPTH + 3; i++)
+        span_end(l);
+    list.n = 0;
+    span_each(l, collect, &list);
+    assert_int_equal(list.n, SPAN_DEPTH);
+    assert_int_equal(list.at[0].index, SPAN_DEPTH - 1);
+    spans_close(&s);
+}
+
+static void off(void **state)
+{
+    (void)state;
+    struct span_lane *l = spans_lane(NULL, "x");
+    assert_null(l);
+    assert_null(spans_compute(NULL));
+    assert_int_equal(spans_nlanes(NULL), 0);
+    span_begin(l, SPAN_STEP, 0);
+    span_add(l, SPAN_UPDATE, 0, 1, 2);
+    span_count(l, COUNTER_LAG, 1);
+    span_end(l);
+}
+
+static void lanes_run_out(void **state)
+{
+    (void)state;
+    struct spans *s;
+    assert_int_equal(spans_open(&s, 64), 0);
+    for (int i = 1; i < SPAN_LANES; i++)
+        assert_non_null(spans_lane(s, "server"));
+    assert_null(spans_lane(s, "one too many"));
+    spans_close(&s);
+}
+
+struct writer {
+    struct span_lane *lane;
+    _Atomic bool stop;
+};
+
+static void *write_spans(void *arg)
+{
+    struct writer *w = arg;
+    while (!w->stop) {
+        span_begin(w->lane, SPAN_WAIT, -1);
+        span_begin(w->lane, SPAN_SEND, -1);
+        span_end(w->lane);
+        uint64_t now = now_ns();
+        span_add(w->lane, SPAN_ADD, -1, now, now_ns());
+        span_end(w->lane);
+    }
+    return NULL;
+}
+
+// Totals never go back, and never exceed the time that has passed.
+static void reader_beside_writer(void **state)
+{
+    (void)state;
+    struct spans *s;
+    assert_int_equal(spans_open(&s, 64), 0);
+    struct writer w = {.lane = spans_lane(s, "communication")};
+    uint64_t before = now_ns(), last[SPAN_KINDS] = {0}, t[SPAN_KINDS];
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, write_spans, &w), 0);
+    for (int i = 0; i < 2000; i++) {
+        span_totals(w.lane, t);
+        assert_true(sum(t) <= now_ns() - before + 1000000);
+        assert_true(sum(t) >= sum(last));
+        memcpy(last, t, sizeof t);
+    }
+    w.stop = true;
+    pthread_join(thread, NULL);
+    spans_close(&s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nested),
+        cmocka_unit_test(counts_what_is_open),
+        cmocka_unit_test(keeps_the_newest),
+        cmocka_unit_test(too_deep_is_left_out),
+        cmocka_unit_test(off),
+        cmocka_unit_test(lanes_run_out),
+        cmocka_unit_test(reader_beside_writer),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

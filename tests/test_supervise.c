@@ -1,0 +1,365 @@
+// test_supervise.c - jobs of shell scripts that fail in every way: the first
+// failure is named with its last line, and no process is left.
+
+#include "lockstep/supervise.h"
+
+#include "base/base.h"
+#include "lockstep/cores.h"
+#include "lockstep/mpirun.h"
+#include "lockstep/progress.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+struct fixture {
+    char dir[64], log[128];
+    struct progress *progress;
+    struct job *job;
+};
+
+static void open_job(struct fixture *f, bool elastic)
+{
+    strcpy(f->dir, "/tmp/lockstep_job_XXXXXX");
+    assert_non_null(mkdtemp(f->dir));
+    snprintf(f->log, sizeof f->log, "%s/log.txt", f->dir);
+    assert_int_equal(progress_open(&f->progress), 0);
+    struct job_config config = {.children = 8,
+                                .log_path = f->log,
+                                .progress = f->progress,
+                                .grace_s = 0.5,
+                                .elastic = elastic};
+    assert_int_equal(job_open(&f->job, &config), 0);
+}
+
+static int script(struct fixture *f, enum job_kind kind, int rank,
+                  const char *text)
+{
+    char copy[512], sh[] = "/bin/sh", flag[] = "-c";
+    snprintf(copy, sizeof copy, "%s", text);
+    char *argv[] = {sh, flag, copy, NULL};
+    struct job_child child = {.kind = kind, .rank = rank, .argv = argv};
+    return job_start(f->job, &child);
+}
+
+static void close_job(struct fixture *f)
+{
+    char command[128];
+    job_close(&f->job);
+    assert_null(f->job);
+    progress_close(&f->progress);
+    snprintf(command, sizeof command, "rm -r %s", f->dir);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);
+}
+
+static void read_log(const struct fixture *f, char *out, size_t size)
+{
+    FILE *file = fopen(f->log, "r");
+    assert_non_null(file);
+    out[fread(out, 1, size - 1, file)] = '\0';
+    fclose(file);
+}
+
+static void assert_says(const char *part)
+{
+    if (!strstr(fail_message(), part)) {
+        print_error("'%s' does not say '%s'\n", fail_message(), part);
+        assert_true(false);
+    }
+}
+
+static void lines_of_all_go_to_the_log(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char log[1024];
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0, "echo '[0] hello' >&2; printf 'no newline'");
+    script(&f, JOB_WORKER, 1, "echo there; echo '@progress rank=1 step=2'");
+    assert_int_equal(job_run(f.job), 0);
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "[0] hello\n"));
+    assert_null(strstr(log, "[0] [0]"));
+    assert_non_null(strstr(log, "[0] no newline\n"));
+    assert_non_null(strstr(log, "[1] there\n"));
+    assert_null(strstr(log, "@progress"));
+    close_job(&f);
+}
+
+static void first_failure_is_named(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0,
+           "echo '@progress rank=0 step=7 steps=9 loss=1'; sleep 100");
+    script(&f, JOB_WORKER, 1, "sleep 0.2; echo boom >&2; exit 3");
+    script(&f, JOB_WORKER, 2, "trap 'exit 4' TERM; sleep 100 & wait");
+    uint64_t began = now_ns();
+    assert_int_equal(job_run(f.job), -1);
+    assert_says("rank 1: exit code 3 after step 7; last line: boom");
+    assert_true(now_ns() - began < 20000000000u);
+    close_job(&f);
+}
+
+static void a_killed_worker_ends_the_job(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_job(&f, false);
+    script(&f, JOB_SERVER, 0, "sleep 100");
+    script(&f, JOB_WORKER, 0, "trap '' TERM; while :; do sleep 0.1; done");
+    script(&f, JOB_WORKER, 1, "echo alive; sleep 0.2; kill -9 $$");
+    assert_int_equal(job_run(f.job), -1);
+    assert_says("rank 1: killed by signal 9 (Killed)");
+    assert_says("last line: alive");
+    close_job(&f);
+}
+
+static void a_dead_server_ends_the_job(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_job(&f, false);
+    script(&f, JOB_SERVER, 0, "sleep 100");
+    script(&f, JOB_SERVER, 1, "sleep 0.1; kill -SEGV $$");
+    script(&f, JOB_WORKER, 0, "sleep 100");
+    assert_int_equal(job_run(f.job), -1);
+    assert_says("server 1: killed by signal 11");
+    close_job(&f);
+}
+
+static void a_program_that_is_not_there(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char path[] = "/no/such/program";
+    char *argv[] = {path, NULL};
+    struct job_child child = {.kind = JOB_WORKER, .argv = argv};
+    open_job(&f, false);
+    assert_int_equal(job_start(f.job, &child), 0);
+    assert_int_equal(job_run(f.job), -1);
+    assert_says("/no/such/program: No such file");
+    close_job(&f);
+}
+
+static void servers_end_with_the_workers(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_job(&f, false);
+    script(&f, JOB_SERVER, 0, "sleep 100");
+    script(&f, JOB_SERVER, 1, "trap '' TERM; while :; do sleep 0.1; done");
+    script(&f, JOB_WORKER, 0, "exit 0");
+    assert_int_equal(job_run(f.job), 0);
+    close_job(&f);
+}
+
+static void endpoints_are_heard(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char answer[64];
+    open_job(&f, false);
+    script(&f, JOB_SERVER, 0,
+           "echo noise; echo '@endpoint tcp://h:1'; sleep 9");
+    assert_int_equal(job_answer(f.job, "@endpoint ", 10, answer, sizeof answer),
+                     0);
+    assert_string_equal(answer, "tcp://h:1");
+    script(&f, JOB_SERVER, 1, "echo 'port in use' >&2; exit 1");
+    assert_int_equal(job_answer(f.job, "@endpoint ", 10, answer, sizeof answer),
+                     -1);
+    assert_says("server 1: exit code 1");
+    assert_says("port in use");
+    close_job(&f);
+}
+
+static void silence_has_a_deadline(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char answer[64];
+    open_job(&f, false);
+    script(&f, JOB_SERVER, 0, "sleep 100");
+    assert_int_equal(job_answer(f.job, "@endpoint ", 0.2, answer,
+                                sizeof answer),
+                     -1);
+    assert_says("server 0: silent within 0.2 s");
+    close_job(&f);
+}
+
+static void elastic_jobs_outlive_a_worker(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char log[1024];
+    open_job(&f, true);
+    script(&f, JOB_WORKER, 0, "kill -9 $$");
+    script(&f, JOB_WORKER, 1, "sleep 0.3; exit 0");
+    assert_int_equal(job_run(f.job), 0);
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "rank 0: killed by signal 9"));
+    close_job(&f);
+    open_job(&f, true);
+    script(&f, JOB_WORKER, 0, "exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    close_job(&f);
+}
+
+static void signals_are_handed_on(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char log[1024];
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0,
+           "trap 'echo told; exit 0' INT; kill -INT $PPID; "
+           "while :; do sleep 0.1; done");
+    assert_int_equal(job_run(f.job), 128 + SIGINT);
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "[0] told\n"));
+    close_job(&f);
+}
+
+static void strays_are_killed(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char text[512], path[128];
+    open_job(&f, false);
+    snprintf(path, sizeof path, "%s/pid", f.dir);
+    snprintf(text, sizeof text,
+             "setsid sh -c 'echo $$ > %s; exec sleep 100' >/dev/null 2>&1 &"
+             "while [ ! -s %s ]; do sleep 0.05; done",
+             path, path);
+    script(&f, JOB_WORKER, 0, text);
+    assert_int_equal(job_run(f.job), 0);
+    FILE *file = fopen(path, "r");
+    int pid = 0;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    assert_int_equal(kill(pid, 0), 0);
+    close_job(&f);
+    assert_int_equal(kill(pid, 0), -1);
+}
+
+// The launcher itself is killed: its workers go with it.
+static void workers_die_with_the_launcher(void **state)
+{
+    (void)state;
+    int tell[2];
+    assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
+    pid_t launcher = fork();
+    if (launcher == 0) {
+        struct fixture f;
+        char text[128];
+        open_job(&f, false);
+        snprintf(text, sizeof text, "echo $$ > /proc/%d/fd/%d; sleep 100",
+                 (int)getpid(), tell[1]);
+        script(&f, JOB_WORKER, 0, text);
+        job_run(f.job);
+        _exit(0);
+    }
+    char pid_text[32] = "";
+    assert_true(read(tell[0], pid_text, sizeof pid_text - 1) > 0);
+    int pid = atoi(pid_text);
+    assert_true(pid > 1);
+    kill(launcher, SIGKILL);
+    assert_int_equal(waitpid(launcher, NULL, 0), launcher);
+    bool gone = false;
+    for (int i = 0; i < 500 && !gone; i++) {
+        waitpid(pid, NULL, WNOHANG); // ours, if we are a subreaper
+        gone = kill(pid, 0) != 0;
+        usleep(10000);
+    }
+    assert_true(gone);
+    close(tell[0]);
+    close(tell[1]);
+    assert_int_equal(system("rm -rf /tmp/lockstep_job_??????"), 0);
+}
+
+static void cores_are_shared_out(void **state)
+{
+    (void)state;
+    int n = cores_count();
+    cpu_set_t all, mine, both;
+    bool over;
+    CPU_ZERO(&all);
+    for (int i = 0; i < n; i++) {
+        assert_int_equal(cores_share(i, n, &mine, &over), 0);
+        assert_false(over);
+        assert_int_equal(CPU_COUNT(&mine), 1);
+        CPU_AND(&both, &all, &mine);
+        assert_int_equal(CPU_COUNT(&both), 0);
+        CPU_OR(&all, &all, &mine);
+    }
+    assert_int_equal(CPU_COUNT(&all), n);
+    assert_int_equal(cores_share(0, 1, &mine, &over), 0);
+    assert_int_equal(CPU_COUNT(&mine), n);
+    assert_int_equal(cores_share(n, n + 1, &mine, &over), 0);
+    assert_true(over);
+    assert_int_equal(CPU_COUNT(&mine), 1);
+}
+
+static void words_of_mpirun(void **state)
+{
+    (void)state;
+    struct mpirun_report m = {0};
+    char tagged[] = "[1,3]<stderr>:[3] boom", *text = tagged;
+    char name[JOB_NAME] = "mpirun", how[64];
+    const char *last = "";
+    int rank = -1, stream = 0;
+    assert_true(mpirun_line(&m, &text, &rank, &stream));
+    assert_int_equal(rank, 3);
+    assert_int_equal(stream, 1);
+    assert_string_equal(text, "[3] boom");
+    char said[] = "  Process name: [[28543,1],3]", *p = said;
+    assert_false(mpirun_line(&m, &p, &rank, &stream));
+    char code[] = "  Exit code:    5";
+    p = code;
+    assert_false(mpirun_line(&m, &p, &rank, &stream));
+    mpirun_cause(&m, name, how, &last);
+    assert_string_equal(name, "rank 3");
+    assert_string_equal(how, "exit code 5");
+    assert_string_equal(last, "[3] boom");
+    char noticed[] = "mpirun noticed that process rank 1 with PID 0 on node x "
+                     "exited on signal 9 (Killed).";
+    p = noticed;
+    assert_false(mpirun_line(&m, &p, &rank, &stream));
+    mpirun_cause(&m, name, how, &last);
+    assert_string_equal(name, "rank 1");
+    assert_string_equal(how, "killed by signal 9 (Killed)");
+    char wild[] = "[1,99999999]<stdout>:x";
+    p = wild;
+    assert_false(mpirun_line(&m, &p, &rank, &stream));
+    mem_free(m.last);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lines_of_all_go_to_the_log),
+        cmocka_unit_test(first_failure_is_named),
+        cmocka_unit_test(a_killed_worker_ends_the_job),
+        cmocka_unit_test(a_dead_server_ends_the_job),
+        cmocka_unit_test(a_program_that_is_not_there),
+        cmocka_unit_test(servers_end_with_the_workers),
+        cmocka_unit_test(endpoints_are_heard),
+        cmocka_unit_test(silence_has_a_deadline),
+        cmocka_unit_test(elastic_jobs_outlive_a_worker),
+        cmocka_unit_test(signals_are_handed_on),
+        cmocka_unit_test(strays_are_killed),
+        cmocka_unit_test(workers_die_with_the_launcher),
+        cmocka_unit_test(cores_are_shared_out),
+        cmocka_unit_test(words_of_mpirun),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

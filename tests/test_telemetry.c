@@ -1,0 +1,203 @@
+// test_telemetry.c - steps.csv written, resumed, merged, summed up; JSON read
+// back by cJSON.
+
+#include "telemetry/manifest.h"
+#include "telemetry/steps.h"
+
+#include "base/base.h"
+
+#include <cjson/cJSON.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static char dir[64];
+
+static int make_dir(void **state)
+{
+    (void)state;
+    strcpy(dir, "/tmp/lockstep-telemetry-XXXXXX");
+    return mkdtemp(dir) ? 0 : -1;
+}
+
+static int remove_dir(void **state)
+{
+    (void)state;
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    return system(command);
+}
+
+// Loss 10 - step + rank, evaluated every second step.
+static void write_rows(int rank, int world, int from, int to)
+{
+    struct steps *s;
+    double time_s;
+    assert_int_equal(steps_open(&s, dir, "ring", rank, world, from, &time_s),
+                     0);
+    for (int step = from + 1; step <= to; step++) {
+        time_s += 0.5;
+        struct step_row row = {
+            .step = step,
+            .tokens = (uint64_t)step * 1000,
+            .time_s = time_s,
+            .loss = 10 - step + rank,
+            .lr = 1e-3,
+            .grad_norm = INFINITY,
+            .loss_scale = 65536,
+            .skipped = step == 2,
+            .step_us = 500000,
+            .bytes_out = 100,
+            .bytes_in = 50,
+            .val_loss = step % 2 ? NAN : 3 + fabs(step - 4.0) + rank,
+        };
+        assert_int_equal(steps_write(s, &row), 0);
+    }
+    assert_int_equal(steps_close(&s), 0);
+}
+
+static char *read_all(const char *name)
+{
+    static char text[1 << 16];
+    char path[128];
+    snprintf(path, sizeof path, "%s/%s", dir, name);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return NULL;
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    fclose(f);
+    return text;
+}
+
+static int lines(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
+static void one_rank(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    write_rows(0, 1, 0, 6);
+    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_int_equal(sum.steps, 6);
+    assert_int_equal(sum.ranks, 1);
+    assert_int_equal(sum.skipped, 1);
+    assert_true(sum.final_loss == 4 && sum.best_loss == 4);
+    assert_true(sum.final_val_loss == 5 && sum.best_val_loss == 3);
+    assert_int_equal(sum.best_val_step, 4);
+    assert_true(sum.seconds == 3 && sum.tokens == 6000);
+    assert_true(sum.tokens_per_s == 2000 && sum.median_step_s == 0.5);
+    assert_true(sum.bytes_out == 600 && sum.bytes_in == 300);
+}
+
+static void resumed(void **state)
+{
+    (void)state;
+    static char whole[1 << 16];
+    write_rows(0, 1, 0, 6);
+    strcpy(whole, read_all("steps.csv"));
+    write_rows(0, 1, 0, 5); // went further than its checkpoint
+    write_rows(0, 1, 3, 6); // resumed from it
+    assert_string_equal(read_all("steps.csv"), whole);
+}
+
+static void merged(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    write_rows(0, 3, 0, 4);
+    write_rows(1, 3, 0, 4);
+    write_rows(2, 3, 0, 2); // died
+    assert_int_equal(steps_merge(dir, 3), 0);
+    char *text = read_all("steps.csv");
+    assert_int_equal(lines(text), 1 + 3 + 3 + 2 + 2);
+    assert_null(read_all("steps.1.csv"));
+    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_int_equal(sum.ranks, 3);
+    assert_true(sum.final_loss == 6.5);
+    assert_true(sum.best_loss == 6.5);
+    assert_true(sum.final_val_loss == 3.5);
+    assert_int_equal(steps_merge(dir, 3), 0); // again: nothing is lost
+    assert_int_equal(lines(read_all("steps.csv")), 11);
+}
+
+static void resumed_by_another_world(void **state)
+{
+    (void)state;
+    write_rows(0, 2, 0, 4);
+    write_rows(1, 2, 0, 4);
+    assert_int_equal(steps_merge(dir, 2), 0);
+    write_rows(0, 3, 3, 5);
+    write_rows(1, 3, 3, 5);
+    write_rows(2, 3, 3, 5); // new: has no earlier rows
+    assert_int_equal(steps_merge(dir, 3), 0);
+    assert_int_equal(lines(read_all("steps.csv")), 1 + 5 + 5 + 2);
+    write_rows(0, 1, 4, 5); // one goes on alone
+    assert_int_equal(lines(read_all("steps.csv")), 1 + 5);
+}
+
+static void unwritable(void **state)
+{
+    (void)state;
+    struct steps *s;
+    double t;
+    assert_int_equal(steps_open(&s, "/nonexistent/dir", "x", 0, 1, 0, &t), -1);
+    assert_non_null(strstr(fail_message(), "/nonexistent/dir"));
+}
+
+static void manifests(void **state)
+{
+    (void)state;
+    char path[128];
+    snprintf(path, sizeof path, "%s/run.json", dir);
+    setenv("OMP_TEST_VARIABLE", "7", 1);
+    struct manifest *m = manifest_open();
+    manifest_text(m, "text", "a \"quoted\"\nline");
+    manifest_begin(m, "inner");
+    manifest_number(m, "pi", 3.25);
+    manifest_number(m, "nothing", NAN);
+    manifest_bool(m, "yes", true);
+    manifest_end(m);
+    manifest_machine(m);
+    assert_int_equal(manifest_close(&m, path), 0);
+    assert_null(m);
+
+    cJSON *j = cJSON_Parse(read_all("run.json"));
+    assert_non_null(j);
+    assert_string_equal(cJSON_GetObjectItem(j, "text")->valuestring,
+                        "a \"quoted\"\nline");
+    cJSON *inner = cJSON_GetObjectItem(j, "inner");
+    assert_true(cJSON_GetObjectItem(inner, "pi")->valuedouble == 3.25);
+    assert_true(cJSON_IsNull(cJSON_GetObjectItem(inner, "nothing")));
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(inner, "yes")));
+    cJSON *env = cJSON_GetObjectItem(j, "environment");
+    assert_string_equal(
+        cJSON_GetObjectItem(env, "OMP_TEST_VARIABLE")->valuestring, "7");
+    cJSON *machine = cJSON_GetObjectItem(j, "machine");
+    assert_true(cJSON_GetObjectItem(machine, "cores")->valuedouble >= 1);
+    cJSON_Delete(j);
+
+    m = manifest_open();
+    assert_int_equal(manifest_close(&m, "/nonexistent/run.json"), -1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(unwritable, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(manifests, make_dir, remove_dir),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,296 @@
+// test_train.c - whole runs of the trainer, alone: reruns, resumes, kills,
+// formats, memory, and every kind of bad input.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { MAX = 1000 };
+
+// Small enough for seconds, with everything on that could break a resume.
+static const char tiny[] =
+    "data=text.txt model=nano layers=2 channels=32 heads=2 context=32 batch=4 "
+    "accum=2 dropout=0.1 threads=1 warmup=3 lr=1e-3 eval=10 eval_batches=2 "
+    "log=0";
+
+// 40 kB of text that has something to learn.
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 2000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_ok(const struct job *j)
+{
+    if (j->status)
+        print_message("%s\n", j->out);
+    assert_int_equal(j->status, 0);
+}
+
+static void assert_same_losses(const char *a, const char *b)
+{
+    static double x[MAX], y[MAX];
+    const char *columns[] = {"step", "loss", "grad_norm", "tokens", "lr"};
+    for (int c = 0; c < 5; c++) {
+        int n = job_column(a, columns[c], 0, x, MAX);
+        assert_true(n > 0);
+        assert_int_equal(job_column(b, columns[c], 0, y, MAX), n);
+        assert_memory_equal(x, y, (size_t)n * sizeof *x);
+    }
+}
+
+static void learns_and_reruns(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60, "trainer %s steps=40 out=rerun%d", tiny, i);
+        assert_ok(&j);
+    }
+    assert_same_losses("rerun0", "rerun1");
+    static double loss[MAX];
+    assert_int_equal(job_column("rerun0", "loss", 0, loss, MAX), 40);
+    assert_true(fabs(loss[0] - log(256)) < 0.2);
+    assert_true(loss[39] < loss[0] - 1);
+    assert_true(job_summary("rerun0", "final_train_loss") == loss[39]);
+    assert_true(job_summary("rerun0", "final_val_loss") > 0);
+    assert_true(job_summary("rerun0", "tokens") == 40 * 4 * 2 * 32);
+    assert_true(job_summary("rerun0", "peak_memory_bytes") > 1e6);
+    job_run(&j, 60, "trainer %s steps=40 seed=2 out=rerun2", tiny);
+    static double other[MAX];
+    job_column("rerun2", "loss", 0, other, MAX);
+    assert_true(other[0] != loss[0]);
+}
+
+static void resumes_to_the_bit(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "trainer %s steps=60 out=whole", tiny);
+    assert_ok(&j);
+    job_run(&j, 60, "trainer %s steps=60 save=5 inject=kill:37 out=parts",
+            tiny);
+    assert_int_equal(j.status, 137);
+    job_run(&j, 60, "trainer %s steps=60 save=5 resume=auto out=parts", tiny);
+    assert_ok(&j);
+    assert_non_null(strstr(j.out, "step 35"));
+    assert_same_losses("whole", "parts");
+    assert_true(job_has("parts/checkpoint-60/model.safetensors"));
+    assert_false(job_has("parts/checkpoint-50")); // keep=2
+    assert_true(job_has("parts/latest"));
+
+    job_run(&j, 60, "trainer %s steps=60 out=whole", tiny);
+    assert_int_equal(j.status, 1);
+    assert_non_null(strstr(j.out, "holds another run"));
+    job_run(&j, 60, "trainer %s steps=60 channels=64 resume=auto out=parts",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_non_null(strstr(j.out, "channels=32"));
+}
+
+// SIGKILL at any moment, also of the writing: always a state to go on from.
+static void survives_kill(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "trainer %s steps=300 out=calm", tiny);
+    assert_ok(&j);
+    int kills = 0;
+    for (int round = 0; round < 40; round++) {
+        job_run(&j, 60,
+                "timeout -s KILL 0.%02d trainer %s steps=300 save=1 "
+                "resume=auto out=storm",
+                10 + round * 17 % 50, tiny);
+        if (j.status == 0)
+            break;
+        assert_int_equal(j.status, 137);
+        kills++;
+    }
+    print_message("killed %d times\n", kills);
+    job_run(&j, 60, "trainer %s steps=300 save=1 resume=auto out=storm", tiny);
+    assert_ok(&j);
+    assert_true(kills > 2);
+    assert_same_losses("calm", "storm");
+}
+
+static void begins_from_a_file(void **state)
+{
+    (void)state;
+    struct job j;
+    static double a[MAX], b[MAX];
+    job_run(&j, 60, "trainer %s steps=20 save=20 out=first", tiny);
+    assert_ok(&j);
+    job_run(&j, 60,
+            "trainer %s steps=1 warmup=0 out=second "
+            "init=first/checkpoint-20/model.safetensors",
+            tiny);
+    assert_ok(&j);
+    job_column("first", "loss", 0, a, MAX);
+    job_column("second", "loss", 0, b, MAX);
+    assert_true(b[0] < a[0] - 0.5);
+}
+
+static void accumulation_is_a_larger_batch(void **state)
+{
+    (void)state;
+    struct job j;
+    static double a[MAX], b[MAX];
+    const char *same = "data=text.txt model=nano layers=2 channels=32 heads=2 "
+                       "context=32 threads=1 log=0 eval=0 steps=20 "
+                       "optimizer=sgd lr=0.1 warmup=0";
+    job_run(&j, 60, "trainer %s batch=8 out=large", same);
+    assert_ok(&j);
+    job_run(&j, 60, "trainer %s batch=2 accum=4 out=pieces", same);
+    assert_ok(&j);
+    assert_int_equal(job_column("large", "loss", 0, a, MAX), 20);
+    assert_int_equal(job_column("pieces", "loss", 0, b, MAX), 20);
+    for (int i = 0; i < 20; i++)
+        assert_true(fabs(a[i] - b[i]) < 1e-4 * a[i]);
+}
+
+static void overflow_is_skipped(void **state)
+{
+    (void)state;
+    struct job j;
+    static double skipped[MAX], scale[MAX];
+    job_run(&j, 60,
+            "trainer %s steps=30 precision=fp16 loss_scale=16777216 "
+            "out=static",
+            tiny);
+    assert_int_equal(j.status, 1); // never fits: stops and names a tensor
+    assert_non_null(strstr(j.out, "skipped"));
+    assert_non_null(strstr(j.out, "the gradient of "));
+    job_run(&j, 60, "trainer %s steps=30 precision=fp16 out=dynamic", tiny);
+    assert_ok(&j);
+    job_column("dynamic", "skipped", 0, skipped, MAX);
+    int n = job_column("dynamic", "loss_scale", 0, scale, MAX);
+    assert_int_equal(n, 30);
+    for (int i = 0; i + 1 < n; i++)
+        assert_true(scale[i + 1] == (skipped[i] ? scale[i] / 2 : scale[i]));
+    job_run(&j, 60,
+            "trainer %s steps=30 lr=100 clip=0 optimizer=sgd "
+            "warmup=0 schedule=constant min_lr=0 out=explodes",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_non_null(strstr(j.out, "try: a smaller lr"));
+}
+
+// bf16 and fp16 reach fp32's loss within 2% after 200 steps, default text.
+static void narrow_formats_train_alike(void **state)
+{
+    (void)state;
+    if (TEST_SANITIZED) // minutes, and the release build has seen it
+        skip();
+    struct job j;
+    const char *formats[] = {"fp32", "bf16", "fp16"};
+    double loss[3];
+    for (int i = 0; i < 3; i++) {
+        job_run(&j, 280,
+                "trainer model=nano batch=8 steps=200 eval=200 "
+                "eval_batches=16 warmup=20 log=0 precision=%s out=%s",
+                formats[i], formats[i]);
+        assert_ok(&j);
+        loss[i] = job_summary(formats[i], "final_val_loss");
+        print_message("%s: validation loss %.4f after 200 steps\n", formats[i],
+                      loss[i]);
+    }
+    assert_true(loss[0] < 3);
+    assert_true(fabs(loss[1] - loss[0]) < 0.02 * loss[0]);
+    assert_true(fabs(loss[2] - loss[0]) < 0.02 * loss[0]);
+}
+
+static void memory_is_predicted(void **state)
+{
+    (void)state;
+    if (TEST_SANITIZED) // a sanitizer's own memory is not in the formula
+        skip();
+    struct job j;
+    const char *cases[] = {
+        "model=baby batch=8 precision=fp32",
+        "model=baby batch=8 precision=bf16",
+        "model=baby batch=4 precision=fp16",
+        "model=micro batch=64 threads=1",
+        "model=gpt2 context=1024 batch=4 threads=2", // V=50257 at B*T=4096
+    };
+    for (int i = 0; i < 5; i++) {
+        job_run(&j, 280,
+                "trainer steps=1 warmup=0 eval=0 log=0 out=memory%d %s", i,
+                cases[i]);
+        assert_ok(&j);
+        char name[32];
+        snprintf(name, sizeof name, "memory%d", i);
+        double peak = job_summary(name, "peak_memory_bytes");
+        double predicted = job_summary(name, "predicted_memory_bytes");
+        print_message("%-45s %5.0f MiB, predicted %5.0f, ratio %.3f\n",
+                      cases[i], peak / 0x1p20, predicted / 0x1p20,
+                      peak / predicted);
+        assert_true(fabs(peak / predicted - 1) < 0.1);
+    }
+}
+
+static void bad_input(void **state)
+{
+    (void)state;
+    const struct {
+        const char *words, *expect;
+    } cases[] = {
+        {"data=absent.txt", "absent.txt"},
+        {"data=empty.txt", "empty.txt"},
+        {"data=short.txt", "short.txt"},
+        {"data=.", "data"},
+        {"data=text.txt model=huge", "huge"},
+        {"data=text.txt heads=3", "3"},
+        {"data=text.txt layers=-1", "layers"},
+        {"data=text.txt batch=0", "batch"},
+        {"data=text.txt batch=1e30", "1e30"},
+        {"data=text.txt lr=nan", "lr"},
+        {"data=text.txt stepz=5", "steps"},
+        {"data=text.txt steps=", "steps"},
+        {"data=text.txt vocab_size=100", "vocabulary of 100"},
+        {"data=text.txt out=/proc/nowhere", "/proc/nowhere"},
+        {"model=gpt2-xl batch=64", "memory: a step"},
+        {"layers=48 channels=16384 heads=64", "memory: a step"},
+        {"data=text.txt init=text.txt", "text.txt"},
+        {"data=text.txt resume=nowhere out=x", "nowhere"},
+        {"data=text.txt sync=magic", "magic"},
+        {"data=text.txt inject=bang:1", "bang"},
+        {"absent.ini", "absent.ini"},
+    };
+    struct job j;
+    job_run(&j, 10, ": > empty.txt; echo hello > short.txt");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job_run(&j, 60, "trainer model=nano out=bad threads=1 steps=1 %s",
+                cases[i].words);
+        if (j.status != 1 || !strstr(j.out, cases[i].expect) || job_has("bad"))
+            print_message("%s -> %d: %s\n", cases[i].words, j.status, j.out);
+        assert_int_equal(j.status, 1);
+        assert_non_null(strstr(j.out, cases[i].expect));
+        assert_false(job_has("bad"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(learns_and_reruns),
+        cmocka_unit_test(resumes_to_the_bit),
+        cmocka_unit_test(survives_kill),
+        cmocka_unit_test(begins_from_a_file),
+        cmocka_unit_test(accumulation_is_a_larger_batch),
+        cmocka_unit_test(overflow_is_skipped),
+        cmocka_unit_test(narrow_formats_train_alike),
+        cmocka_unit_test(memory_is_predicted),
+        cmocka_unit_test(bad_input),
+    };
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

@@ -104,7 +104,8 @@ int main(int argc, char **argv)
     if (!opts || parse(&config, opts, argc - 1, argv + 1, &out) ||
         server_open(&server, &config) ||
         (*out && start_sampler(&sampler, out, &config)))
-        die("%s; try: ps_server --help", fail_message());
+        die("%s%s", fail_message(),
+            strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
     warn_if_open(&config);
     printf("@endpoint %s\n", server->endpoint);
     fflush(stdout);

@@ -1,0 +1,165 @@
+// ps_crew.c - workers in processes of their own, so that one can be killed.
+
+#include "tests/ps_crew.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/config.h"
+#include "device/device.h"
+#include "optim/optim.h"
+#include "ps_worker/ps_worker.h"
+#include "sync/bucket.h"
+
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { BUCKETS = 16 };
+
+struct worker {
+    const struct ps_crew *job;
+    int rank;
+    struct cluster cluster;
+    struct sync_job sync_job;
+    struct sync *sync;
+};
+
+static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
+{
+    memset(out, 0, bytes * (size_t)c->world);
+    memcpy(out, in, bytes);
+    return 0;
+}
+
+static const struct cluster_ops nobody = {.name = "test",
+                                          .allgather = no_gather};
+
+static size_t size_of(const struct ps_crew *j)
+{
+    return j->n ? j->n : PS_CREW_N;
+}
+
+static int worker_open(struct worker *w)
+{
+    static struct optim_config optim = {.kind = OPTIM_SGD};
+    static struct bucket buckets[BUCKETS];
+    const struct ps_crew *j = w->job;
+    char text[1024];
+    struct device *dev;
+    struct opts *opts;
+    size_t n = size_of(j);
+    int nb = bucket_cut(buckets, BUCKETS, n, n / 5 + 1, n / 3 + 1);
+    w->cluster = (struct cluster){.ops = &nobody,
+                                  .rank = w->rank,
+                                  .world = j->world,
+                                  .timeout_s = j->timeout_s,
+                                  .curve = j->curve};
+    if (text_into(text, sizeof text, "slice_kb=%d,%s,servers=%s",
+                  j->slice_kb ? j->slice_kb : 1, j->opts, j->endpoints) ||
+        opts_open(&opts, text) || device_open(&dev, "cpu"))
+        return -1;
+    w->sync_job = (struct sync_job){
+        .cluster = &w->cluster,
+        .dev = dev,
+        .params = mem_alloc(n, sizeof(float)),
+        .grads = mem_alloc(n, sizeof(float)),
+        .n = n,
+        .buckets = buckets,
+        .nbuckets = nb,
+        .optim = &optim,
+        .opts = opts,
+    };
+    for (size_t i = 0; i < n; i++)
+        w->sync_job.params[i] = (float)i;
+    w->sync = sync_open(strchr(j->endpoints, ',') ? &sync_dps : &sync_sps,
+                        &w->sync_job);
+    return w->sync && !sync_bcast(w->sync) ? 0 : -1;
+}
+
+static int check(const struct worker *w, int step)
+{
+    for (size_t i = 0; i < w->sync_job.n; i++)
+        if (w->sync_job.params[i] != (float)i - (float)step)
+            return fail("step %d: parameter %zu is %g", step, i,
+                        (double)w->sync_job.params[i]);
+    return 0;
+}
+
+// Steps in which every gradient is 1, so that each update takes 1 off every
+// parameter, however many workers were in it.
+static int train(struct worker *w)
+{
+    const struct ps_crew *j = w->job;
+    if (worker_open(w))
+        return -1;
+    j->board->end[w->rank].joined = w->sync->joined;
+    for (int step = (int)w->sync->joined + 1; step <= j->steps; step++) {
+        struct sync_out out;
+        struct sync_in in = {.step = step,
+                             .lr = 1,
+                             .grad_scale = 1.0f / (float)j->world};
+        usleep((useconds_t)(w->rank ? j->pause_us : j->pause_us + j->slow_us));
+        for (size_t i = 0; i < w->sync_job.n; i++)
+            w->sync_job.grads[i] = 1;
+        for (int b = 0; b < w->sync_job.nbuckets; b++)
+            if (sync_ready(w->sync, b))
+                return -1;
+        if (sync_step(w->sync, &in, &out) ||
+            (!strstr(j->opts, "consistency") && check(w, step)))
+            return -1;
+        atomic_store(&j->board->step[w->rank], step);
+    }
+    return 0;
+}
+
+struct ps_board *ps_board_make(void)
+{
+    struct ps_board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE,
+                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    CHECK(b != MAP_FAILED);
+    return b;
+}
+
+pid_t ps_crew_start(const struct ps_crew *j, int rank)
+{
+    struct ps_board *board = j->board;
+    board->end[rank].rc = 99;
+    atomic_store(&board->step[rank], 0);
+    pid_t pid = fork();
+    if (pid)
+        return pid;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    log_set_rank(rank);
+    struct worker w = {.job = j, .rank = rank};
+    int rc = train(&w);
+    if (rc)
+        snprintf(board->end[rank].why, sizeof board->end[rank].why, "%s",
+                 fail_message());
+    else
+        board->end[rank].hash =
+            hash_bytes(w.sync_job.params, w.sync_job.n * sizeof(float));
+    sync_close(&w.sync);
+    board->end[rank].rc = rc;
+    _exit(rc ? 1 : 0);
+}
+
+void ps_crew_await(const struct ps_crew *j, int rank, int step)
+{
+    for (int ms = 0; atomic_load(&j->board->step[rank]) < step; ms++) {
+        assert_true(ms < 20000);
+        usleep(1000);
+    }
+}
+
+void ps_crew_join(pid_t pid)
+{
+    int status;
+    for (int ms = 0; waitpid(pid, &status, WNOHANG) == 0; ms++) {
+        assert_true(ms < 30000);
+        usleep(1000);
+    }
+}

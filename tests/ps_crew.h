@@ -1,0 +1,45 @@
+// ps_crew.h - forked workers of parameter servers, for tests: they train on
+// gradients of one and leave on a board in shared memory how far they came.
+
+#ifndef TESTS_PS_CREW_H
+#define TESTS_PS_CREW_H
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PS_CREW_MOST = 16, PS_CREW_N = 3000 };
+
+struct ps_board {
+    atomic_int step[PS_CREW_MOST]; // done by each worker
+    struct {
+        int rc;
+        uint64_t joined, hash;
+        char why[512];
+    } end[PS_CREW_MOST];
+};
+
+struct ps_crew {
+    struct ps_board *board;
+    int world;
+    const char *opts, *endpoints, *curve;
+    double timeout_s;
+    int steps, pause_us;
+    int slow_us;  // a longer pause of rank 0
+    size_t n;     // parameters; 0: PS_CREW_N
+    int slice_kb; // 0: 1
+};
+
+// A board for this process and the workers it forks; never NULL.
+struct ps_board *ps_board_make(void);
+
+// Fork worker `rank`. Its end is on the board once it has been joined.
+pid_t ps_crew_start(const struct ps_crew *j, int rank);
+
+// Wait until the worker has done `step`; until its process has ended. Fail the
+// test where that takes too long.
+void ps_crew_await(const struct ps_crew *j, int rank, int step);
+void ps_crew_join(pid_t pid);
+
+#endif

@@ -1,0 +1,195 @@
+// test_ps_liars.c - peers that break the rules or speak nonsense: the server
+// names what was wrong, drops them, and serves the others.
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "ps_wire/job.h"
+#include "ps_wire/wire.h"
+#include "tests/ps_crew.h"
+#include "tests/ps_servers.h"
+
+#include <zmq.h>
+
+#include "tests/test.h"
+
+static struct ps_board *board;
+
+// A peer that says whatever we like.
+struct liar {
+    void *context, *socket;
+};
+
+static void liar_open(struct liar *l, const char *endpoint)
+{
+    int wait_ms = 3000, linger = 100;
+    l->context = zmq_ctx_new();
+    l->socket = zmq_socket(l->context, ZMQ_DEALER);
+    zmq_setsockopt(l->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_setsockopt(l->socket, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
+    zmq_setsockopt(l->socket, ZMQ_LINGER, &linger, sizeof linger);
+    assert_int_equal(zmq_connect(l->socket, endpoint), 0);
+}
+
+static void liar_close(struct liar *l)
+{
+    zmq_close(l->socket);
+    zmq_ctx_term(l->context);
+}
+
+// False where nobody takes it any more: the job is over.
+static bool say(struct liar *l, const void *head, size_t head_bytes,
+                const void *data, size_t bytes)
+{
+    return zmq_send(l->socket, head, head_bytes, ZMQ_SNDMORE) >= 0 &&
+           zmq_send(l->socket, data, bytes, 0) >= 0;
+}
+
+static void say_head(struct liar *l, struct ps_head h, const void *data,
+                     size_t bytes)
+{
+    uint8_t raw[PS_HEAD];
+    ps_head_put(raw, &h);
+    say(l, raw, PS_HEAD, data, bytes);
+}
+
+// The text of the next ERROR, passing over other messages.
+static void hear_error(struct liar *l, const char *want)
+{
+    for (;;) {
+        uint8_t raw[PS_HEAD];
+        char text[1024];
+        struct ps_head h;
+        int n = zmq_recv(l->socket, raw, sizeof raw, 0);
+        assert_true(n >= 0);
+        int got = zmq_recv(l->socket, text, sizeof text - 1, 0);
+        assert_true(got >= 0);
+        assert_int_equal(ps_head_get(&h, raw, (size_t)n), 0);
+        if (h.kind != PS_ERROR)
+            continue;
+        text[got] = '\0';
+        if (!strstr(text, want))
+            print_message("got: %s\n", text);
+        assert_non_null(strstr(text, want));
+        return;
+    }
+}
+
+static void strangers_do_not_matter(void **state)
+{
+    (void)state;
+    struct ps_servers s;
+    struct liar l;
+    pid_t pids[2];
+    uint8_t junk[600], raw[PS_JOB_BYTES];
+    assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
+    struct ps_crew j = {.board = board,
+                        .world = 2,
+                        .opts = "wire=fp32",
+                        .endpoints = s.endpoints,
+                        .curve = "",
+                        .timeout_s = 10,
+                        .steps = 1500,
+                        .pause_us = 2000};
+    for (int r = 0; r < 2; r++)
+        pids[r] = ps_crew_start(&j, r);
+    ps_crew_await(&j, 0,
+                  1); // the job is a job: a stranger's HELLO cannot end it
+    liar_open(&l, s.endpoints);
+    zmq_send(l.socket, "x", 1, 0);
+    hear_error(&l, "too few");
+    for (int i = 0; i < 5; i++)
+        zmq_send(l.socket, "x", 1, i < 4 ? ZMQ_SNDMORE : 0);
+    hear_error(&l, "too many");
+    say(&l, "", 0, "", 0);
+    hear_error(&l, "0 bytes");
+    say_head(&l, (struct ps_head){.kind = PS_PUSH}, "", 0);
+    hear_error(&l, "has not said HELLO");
+    say_head(&l, (struct ps_head){.kind = PS_STEP, .bytes = 5}, "ab", 2);
+    hear_error(&l, "announces 5 bytes and brings 2");
+    say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = 3}, "abc", 3);
+    hear_error(&l, "HELLO of 3 bytes");
+    struct ps_job fake = {
+        .world = 2, .servers = 1, .n = PS_CREW_N, .slice = 256, .timeout_s = 1};
+    size_t bytes = ps_job_put(raw, &fake);
+    say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
+             bytes);
+    hear_error(&l, "settings differ");
+    for (uint64_t i = 0; i < 3000; i++) {
+        size_t n = rng_below(9, 2 * i, sizeof junk);
+        for (size_t k = 0; k < n; k++)
+            junk[k] = (uint8_t)rng_u64(i, k);
+        if (i % 2 && n > PS_HEAD) // a good head, a random kind
+            ps_head_put(junk, &(struct ps_head){
+                                  .kind = 1 + (enum ps_kind)(i % PS_KINDS)});
+        if (!say(&l, junk, n < PS_HEAD ? n : PS_HEAD, junk, n))
+            break;
+    }
+    for (int r = 0; r < 2; r++) {
+        ps_crew_join(pids[r]);
+        assert_int_equal(board->end[r].rc, 0);
+    }
+    liar_close(&l);
+    assert_int_equal(ps_servers_stop(&s), 1);
+}
+
+// A member that breaks the rules is dropped with a line that says why; the
+// server does not crash but ends the job of the others in order.
+static void member_breaks_rules(void **state)
+{
+    (void)state;
+    const struct {
+        struct ps_head head;
+        size_t bytes;
+        const char *because;
+    } cases[] = {
+        {{.kind = PS_PUSH, .what = PS_GRADS, .round = 2}, 1024, "for step 2"},
+        {{.kind = PS_PUSH, .round = 1, .row = 50}, 1024, "row 50"},
+        {{.kind = PS_PUSH, .round = 1}, 1000, "1000 bytes"},
+        {{.kind = PS_PUSH, .round = 1, .dtype = DTYPE_F16}, 1024, "fp16"},
+        {{.kind = PS_STEP, .round = 1}, 7, "STEP of 7 bytes"},
+        {{.kind = PS_COMMIT, .round = 1}, 0, "COMMIT"},
+        {{.kind = PS_SET, .what = PS_PARAMS, .row = 3}, 1024, "row 0 is due"},
+        {{.kind = PS_SET, .what = PS_GRADS}, 1024, "SET"},
+        {{.kind = PS_PULL, .what = PS_GRADS}, 0, "PULL"},
+        {{.kind = PS_CLAIM, .round = 1}, 0, "CLAIM"},
+        {{.kind = PS_JOIN, .round = 1}, 0, "JOIN"},
+        {{.kind = PS_DROP, .round = 1}, 0, "DROP"},
+        {{.kind = PS_WELCOME}, 0, "not for servers"},
+        {{.kind = PS_PUSH, .rank = 1, .round = 1}, 1024, "in the name"},
+    };
+    static uint8_t data[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct ps_servers s;
+        struct liar l;
+        uint8_t raw[PS_JOB_BYTES];
+        struct ps_job job = {.world = 1,
+                             .servers = 1,
+                             .n = PS_CREW_N,
+                             .slice = 256,
+                             .timeout_s = 10};
+        assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
+        liar_open(&l, s.endpoints);
+        size_t bytes = ps_job_put(raw, &job);
+        say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
+                 bytes);
+        struct ps_head h = cases[i].head;
+        h.bytes = cases[i].bytes;
+        say_head(&l, h, data, cases[i].bytes);
+        hear_error(&l, cases[i].because);
+        liar_close(&l);
+        ps_crew_join(s.pids[0]);
+        assert_int_equal(ps_servers_stop(&s), 0);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    board = ps_board_make();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(strangers_do_not_matter),
+        cmocka_unit_test(member_breaks_rules),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

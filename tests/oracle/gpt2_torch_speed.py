@@ -7,9 +7,10 @@ beside ours.
 
 Forward, backward, clipping and AdamW; bf16 is autocast. Tuned means: AVX-512
 where there is one, an allocator that keeps what it has, and the OpenMP build of
-OpenBLAS, for which the program starts itself again. With Debian's reference
-BLAS a comparison would mean nothing, and there is none. Exit status 77: not
-possible here.
+OpenBLAS, for which the program starts itself again; and that library's AVX-512
+kernels by name, since on processors newer than itself it falls back to those of
+a Pentium 4. With Debian's reference BLAS a comparison would mean nothing, and
+there is none. Exit status 77: not possible here.
 """
 import glob
 import math
@@ -36,6 +37,7 @@ def tune(threads):
     with open("/proc/cpuinfo") as f:
         if "avx512f" in f.read():
             env["ATEN_CPU_CAPABILITY"] = "avx512"
+            env.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
     folders = [os.path.dirname(p) for p in
                glob.glob("/usr/lib/*/openblas-openmp/libblas.so.3")]
     already = env.get("LD_LIBRARY_PATH")

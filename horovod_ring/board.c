@@ -108,14 +108,14 @@ static int map_peer(struct board *b, int r)
 {
     struct board_peer *p = &b->peers[r];
     p->page = shared_map(&p->page_name, true);
-    p->vector = p->page ? shared_map(&p->vector_name, false) : NULL;
+    p->vector = p->page ? shared_map(&p->vector_name, true) : NULL;
     // Without pidfd (Linux 5.3) only the deadline tells.
     p->watch = (int)syscall(SYS_pidfd_open, p->page_name.pid, 0);
     return p->vector ? 0 : -1;
 }
 
 int board_open(struct board *b, struct cluster *c, struct device *host,
-               const float *vector)
+               float *vector)
 {
     struct shared_name mine[2], *all = NULL;
     int rc = -1;
@@ -175,7 +175,7 @@ void board_close(struct board *b)
         if (r == b->rank)
             continue;
         shared_unmap(p->page, &p->page_name);
-        shared_unmap((void *)p->vector, &p->vector_name);
+        shared_unmap(p->vector, &p->vector_name);
     }
     if (b->own)
         device_free(b->host, b->own);
@@ -231,8 +231,8 @@ static int give_up(struct board *b, int culprit)
     return -1;
 }
 
-// A vector is ready before it is summed before it is taken: whoever is behind
-// with the first of these keeps all others waiting.
+// A vector is ready before it is summed: whoever is behind with the first of
+// these keeps all others waiting.
 static bool behind(const struct board *b, int r, enum board_word w,
                    uint64_t goal)
 {

@@ -5,7 +5,6 @@
 //
 //     READY    vectors whose numbers are complete on this worker
 //     SUMMED   vectors whose chunk this worker has summed
-//     TAKEN    vectors that this worker has copied from the others
 //     GIVEN    pieces of a broadcast that lie in this worker's window
 //     COPIED   pieces that this worker has copied
 //
@@ -25,7 +24,7 @@
 struct cluster;
 struct device;
 
-enum board_word { READY, SUMMED, TAKEN, GIVEN, COPIED, BOARD_WORDS };
+enum board_word { READY, SUMMED, GIVEN, COPIED, BOARD_WORDS };
 
 enum {
     BOARD_SPIN_NS = 20000,
@@ -34,11 +33,12 @@ enum {
 
 struct page; // one worker's, in its shared memory
 
-// What a worker shows the others: its page, and a vector that they may read.
+// What a worker shows the others: its page, and a vector that they may read and
+// write.
 struct board_peer {
     struct shared_name page_name, vector_name;
     struct page *page;
-    const float *vector;
+    float *vector;
     int watch; // its pidfd
 };
 
@@ -55,7 +55,7 @@ struct board {
 // Meet all workers, and map what they share: of this worker `vector`, which
 // `host` has shared. 0, or -1 after fail(); board_close() follows either way.
 int board_open(struct board *b, struct cluster *c, struct device *host,
-               const float *vector);
+               float *vector);
 void board_close(struct board *b);
 
 // This worker's counter is `value` now.

@@ -150,14 +150,14 @@ static void sum_of_several(void **state)
 {
     (void)state;
     enum { MOST = 5, LEN = 1003 };
-    float *v[MOST], *dst = mem_alloc(LEN, sizeof *dst);
+    float *v[MOST], *dst = mem_alloc(LEN, sizeof *dst), *all[MOST];
     for (int j = 0; j < MOST; j++) {
         v[j] = mem_alloc(LEN, sizeof *v[j]);
         assert_non_null(v[j]);
         fill(v[j], LEN, 10 + j);
     }
     for (int k = 1; k <= MOST; k++) {
-        vector_sum(dst, (const float *const *)v, k, LEN);
+        vector_sum(&dst, 1, (const float *const *)v, k, LEN);
         for (size_t i = 0; i < LEN; i++) {
             float want = v[0][i];
             for (int j = 1; j < k; j++)
@@ -165,10 +165,13 @@ static void sum_of_several(void **state)
             assert_same(dst[i], want);
         }
     }
-    memcpy(dst, v[1], LEN * sizeof *dst);
-    vector_sum(v[1], (const float *const *)v, 2, LEN);
-    for (size_t i = 0; i < LEN; i++)
-        assert_same(v[1][i], v[0][i] + dst[i]);
+    // Into the sources themselves: dst has the sum of all.
+    for (int j = 0; j < MOST; j++)
+        all[j] = v[j];
+    vector_sum(all, MOST, (const float *const *)v, MOST, LEN);
+    for (int j = 0; j < MOST; j++)
+        for (size_t i = 0; i < LEN; i++)
+            assert_same(v[j][i], dst[i]);
     for (int j = 0; j < MOST; j++)
         mem_free(v[j]);
     mem_free(dst);

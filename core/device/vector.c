@@ -89,9 +89,10 @@ void vector_add(float *dst, const void *src, enum dtype from, size_t n)
     ops()->add(dst, src, from, n);
 }
 
-void vector_sum(float *dst, const float *const *src, int k, size_t n)
+void vector_sum(float *const *dst, int d, const float *const *src, int k,
+                size_t n)
 {
-    ops()->sum(dst, src, k, n);
+    ops()->sum(dst, d, src, k, n);
 }
 
 void vector_add_into_wire(void *wire, enum dtype type, const float *acc,

@@ -28,9 +28,10 @@ void vector_cast_scaled(void *dst, enum dtype to, const float *src, float scale,
 // dst += src.
 void vector_add(float *dst, const void *src, enum dtype from, size_t n);
 
-// dst = ((src[0] + src[1]) + ...) + src[k-1], in that order; k of 1 or more. A
-// source may be dst.
-void vector_sum(float *dst, const float *const *src, int k, size_t n);
+// Each of d vectors dst = ((src[0] + src[1]) + ...) + src[k-1], in that order; k
+// of 1 or more. A dst may be a source.
+void vector_sum(float *const *dst, int d, const float *const *src, int k,
+                size_t n);
 
 // wire = round(acc + wire): one hop of a ring. The sum is in fp32; `acc` is
 // this worker's own share, `wire` what came from the left.

@@ -14,7 +14,8 @@ struct vector_ops {
     void (*cast_scaled)(void *dst, enum dtype to, const float *src, float scale,
                         size_t n);
     void (*add)(float *dst, const void *src, enum dtype from, size_t n);
-    void (*sum)(float *dst, const float *const *src, int k, size_t n);
+    void (*sum)(float *const *dst, int d, const float *const *src, int k,
+                size_t n);
     void (*add_into_wire)(void *wire, enum dtype type, const float *acc,
                           size_t n);
 };

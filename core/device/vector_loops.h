@@ -35,20 +35,23 @@ static void loop_add(float *dst, const void *src, enum dtype from, size_t n)
         dst[i] += vector_load_one(src, from, i);
 }
 
-static void loop_sum(float *dst, const float *const *src, int k, size_t n)
+static void loop_sum(float *const *dst, int d, const float *const *src, int k,
+                     size_t n)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) {
         __typeof__(load(dst, DTYPE_F32, i)) sum = load(src[0], DTYPE_F32, i);
         for (int j = 1; j < k; j++)
             sum = add(sum, load(src[j], DTYPE_F32, i));
-        store(dst, DTYPE_F32, i, sum);
+        for (int j = 0; j < d; j++)
+            store(dst[j], DTYPE_F32, i, sum);
     }
     for (; i < n; i++) {
         float sum = src[0][i];
         for (int j = 1; j < k; j++)
             sum += src[j][i];
-        dst[i] = sum;
+        for (int j = 0; j < d; j++)
+            dst[j][i] = sum;
     }
 }
 

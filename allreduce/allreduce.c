@@ -6,11 +6,13 @@
 // built without MPI_THREAD_MULTIPLE there is no thread, and the calls to
 // ready() and step() are all the progress there is.
 //
-// MPI does not tell what it sends: the byte counters hold what was handed to
-// it, S out and S in (a ring inside it moves 2(world-1)/world of that).
+// Which algorithm MPI takes is allreduce/algorithm.h's. MPI does not tell what
+// it sends: the byte counters hold what was handed to it, S out and S in (a ring
+// inside it moves 2(world-1)/world of that).
 
 #include "allreduce/allreduce.h"
 
+#include "allreduce/algorithm.h"
 #include "allreduce/narrow.h"
 #include "allreduce/rollcall.h"
 
@@ -37,6 +39,7 @@ struct item { // a bucket to sum, or a vector to spread
 struct allreduce {
     int wire;      // enum dtype
     float divisor; // of the sum; a power of two, 1 for fp32
+    enum algorithm algorithm;
     struct update update;
     uint16_t *narrow; // all gradients in a 16-bit wire
     MPI_Comm comm;
@@ -272,10 +275,10 @@ static int agree(const struct allreduce *a, const struct sync_job *job)
     size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
     if (text_into(text, sizeof text,
                   "sync=allreduce\nparameters=%zu\nbuckets=%d, hash %llx\n"
-                  "wire=%s\n",
+                  "wire=%s\nalgorithm=%d\n",
                   job->n, job->nbuckets,
                   (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)a->wire)))
+                  dtype_name((enum dtype)a->wire), (int)a->algorithm))
         return -1;
     return cluster_agree(job->cluster, text);
 }
@@ -306,6 +309,7 @@ static int allreduce_open(struct sync *s)
     int up;
     a->timeout_s = job->cluster->timeout_s;
     if (opts_word(job->opts, "wire", DTYPE_F32, types, &a->wire) ||
+        algorithm_read(job->opts, job->cluster->world, &a->algorithm) ||
         update_open(&a->update, job) || agree(a, job))
         return -1;
     if (job->cluster->world == 1)
@@ -315,6 +319,8 @@ static int allreduce_open(struct sync *s)
         return fail(up ? "allreduce: more than 2^31 parameters"
                        : "allreduce: MPI is not up; try: mpirun -n 2 trainer "
                          "sync=allreduce, or cluster=mpi");
+    if (algorithm_use(a->algorithm, *opts_text(job->opts, "algorithm", "")))
+        return -1;
     a->lane = spans_lane(job->spans, "allreduce");
     return open_memory(a, job) || open_comm(a, job) || start(s) ? -1 : 0;
 }

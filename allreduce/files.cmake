@@ -1,5 +1,5 @@
 lockstep_library(allreduce
-  FILES allreduce/allreduce.c allreduce/narrow.c allreduce/rollcall.c
+  FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/narrow.c allreduce/rollcall.c
   LINKS sync telemetry cluster_mpi cluster config device optim base MPI::MPI_C
         Threads::Threads)
 include(tests/sync_cases.cmake)

@@ -12,9 +12,12 @@
 #include <string.h>
 
 int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
-               int threads)
+               int threads, const char *server_host)
 {
-    *a = (struct arena){.cluster = c, .n = n, .threads = threads};
+    *a = (struct arena){.cluster = c,
+                        .n = n,
+                        .threads = threads,
+                        .server_host = server_host};
     a->optim = (struct optim_config){.kind = OPTIM_SGD};
     a->nbuckets = bucket_cut(a->buckets, ENTRANT_BUCKETS, n, bucket, bucket);
     if (a->nbuckets < 0 || device_open(&a->dev, "cpu"))
@@ -36,14 +39,16 @@ void arena_close(struct arena *a)
 static int start_servers(struct entrant *e, int servers)
 {
     struct cluster *c = e->arena->cluster;
+    const char *host = e->arena->server_host;
     struct opts *given;
     if (servers == 0)
         return 0;
     if (opts_open(&given, e->text))
         return -1;
-    int rc = servers_open(&e->servers, c, servers < 0 ? c->world : servers,
-                          e->arena->threads, opts_text(given, "iface", ""),
-                          e->text, sizeof e->text);
+    int rc =
+        servers_open(&e->servers, c, servers < 0 ? c->world : servers,
+                     e->arena->threads, servers == 1 ? host : "",
+                     opts_text(given, "iface", ""), e->text, sizeof e->text);
     opts_close(&given);
     return rc;
 }

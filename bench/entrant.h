@@ -26,6 +26,8 @@ struct arena {
     int nbuckets;
     struct optim_config optim;
     int threads; // of a server
+    const char
+        *server_host; // emulated, of a single server; "": beside worker 0
 };
 
 struct entrant {
@@ -48,7 +50,7 @@ struct cost {
 // Vectors of n elements, in buckets of `bucket`. 0, or -1 after fail();
 // arena_close() follows either way.
 int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
-               int threads);
+               int threads, const char *server_host);
 void arena_close(struct arena *a);
 
 // A backend with its settings, and servers beside the first so many workers;

@@ -14,13 +14,11 @@ target_compile_definitions(layer_perf PRIVATE
 add_executable(span_perf bench/span_perf.c)
 target_link_libraries(span_perf PRIVATE model telemetry)
 
-lockstep_library(bench_law FILES bench/law.c)
-lockstep_test(law LINKS bench_law)
-add_executable(sync_perf bench/sync_perf.c bench/crew.c bench/entrant.c
-                         bench/servers.c bench/openmpi.c)
-target_link_libraries(sync_perf PRIVATE bench_law allreduce horovod_ring
-                                        ps_worker ps_server_lib cluster_mpi
-                                        cluster_zmq sync)
+add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
+                         bench/entrant.c bench/servers.c bench/openmpi.c)
+target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
+                                        ps_server_lib cluster_mpi cluster_zmq
+                                        net sync)
 # Small sizes only: that it runs and that no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
@@ -40,7 +38,7 @@ endif()
 set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(link_perf bench/link_perf.c)
-target_link_libraries(link_perf PRIVATE net)
+target_link_libraries(link_perf PRIVATE law net)
 
 if(CUDA_BUILT)
   add_executable(gpu_perf bench/gpu_perf.c)

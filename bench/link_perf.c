@@ -2,12 +2,18 @@
 //
 //     link_perf net=1gbit[,hosts=2]     between hosts that it makes itself
 //     link_perf                         over loopback, for comparison
+//     link_perf net=1gbit out=link.json writes the link as sync/link.h has it
 //
 // One stream of 64 KiB writes for two seconds, then round trips of 4 bytes; the
 // same in both directions at once. Congestion control is cubic, as the ring's.
+// At last messages of several sizes, each answered by 4 bytes: the link of the
+// law, t = alpha + bytes/B, that explains their times best, and the largest
+// share by which it does not. A message is long beside the 256 KiB that a token
+// bucket lets through at once.
 
 #include "base/base.h"
 #include "cluster/net.h"
+#include "sync/link.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -20,9 +26,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { BLOCK = 1 << 16, TRIPS = 2000, WARM = 200 };
+enum { BLOCK = 1 << 16, TRIPS = 2000, WARM = 200, SIZES = 4, ROUNDS = 9 };
 
 static const double seconds = 2;
+static const int sizes[SIZES] = {4, 4 << 20, 16 << 20, 32 << 20};
+
+struct result { // of one client
+    double gbit_per_s, round_us;
+    double message_s[SIZES]; // there, without the answer's way back
+};
 
 struct end {
     const char *host; // NULL: this one
@@ -62,6 +74,13 @@ static void move_all(int fd, char *buffer, size_t n, bool send_it)
     }
 }
 
+// A message of n bytes, whatever they are, in blocks.
+static void move(int fd, char *buffer, size_t n, bool send_it)
+{
+    for (size_t at = 0; at < n; at += BLOCK)
+        move_all(fd, buffer, n - at < BLOCK ? n - at : BLOCK, send_it);
+}
+
 // The far end: swallow a stream, report its bytes and time, then echo.
 static void serve(int fd)
 {
@@ -80,6 +99,10 @@ static void serve(int fd)
     move_all(fd, (char *)report, sizeof report, true);
     for (int i = 0; i < WARM + TRIPS; i++) {
         move_all(fd, buffer, 4, false);
+        move_all(fd, buffer, 4, true);
+    }
+    for (int i = 0; i < SIZES * ROUNDS; i++) {
+        move(fd, buffer, (size_t)sizes[i / ROUNDS], false);
         move_all(fd, buffer, 4, true);
     }
 }
@@ -118,9 +141,14 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// {bytes, seconds} of the stream, and the median round trip, us.
+static double median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[n / 2];
+}
+
 static void measure(const struct end *from, const struct end *to, int port,
-                    double out[2])
+                    struct result *out)
 {
     static char buffer[BLOCK];
     static double trips[TRIPS];
@@ -144,14 +172,24 @@ static void measure(const struct end *from, const struct end *to, int port,
         if (i >= 0)
             trips[i] = (double)(now_ns() - start) * 1e-3;
     }
-    qsort(trips, TRIPS, sizeof *trips, ascending);
-    out[0] = report[0] * 8e-9 / report[1];
-    out[1] = trips[TRIPS / 2];
+    out->gbit_per_s = report[0] * 8e-9 / report[1];
+    out->round_us = median(trips, TRIPS);
+    for (int i = 0; i < SIZES; i++) {
+        double times[ROUNDS];
+        for (int k = 0; k < ROUNDS; k++) {
+            uint64_t start = now_ns();
+            move(fd, buffer, (size_t)sizes[i], true);
+            move_all(fd, buffer, 4, false);
+            times[k] = (double)(now_ns() - start) * 1e-9;
+        }
+        out->message_s[i] = median(times, ROUNDS) - out->round_us * 0.5e-6;
+    }
     close(fd);
 }
 
-// Streams over `n` pairs of ends at once; prints a row each.
-static void run(const struct end (*pairs)[2], int n, const char *what)
+// Over `n` pairs of ends at once; prints a row each. Of the last: *out.
+static void run(const struct end (*pairs)[2], int n, const char *what,
+                struct result *out)
 {
     pid_t servers[2], clients[2];
     int pipes[2][2];
@@ -162,34 +200,68 @@ static void run(const struct end (*pairs)[2], int n, const char *what)
             die("pipe: %s", strerror(errno));
         clients[i] = fork();
         if (clients[i] == 0) {
-            double out[2];
             measure(&pairs[i][0], &pairs[i][1], port, out);
-            _exit(write(pipes[i][1], out, sizeof out) != sizeof out);
+            _exit(write(pipes[i][1], out, sizeof *out) != sizeof *out);
         }
     }
     for (int i = 0; i < n; i++) {
-        double out[2];
         int status;
-        if (read(pipes[i][0], out, sizeof out) != sizeof out)
+        if (read(pipes[i][0], out, sizeof *out) != sizeof *out)
             die("link_perf: a client failed");
         waitpid(clients[i], &status, 0);
         waitpid(servers[i], &status, 0);
         printf("%-12s %-12s %-12s %12.3f %12.1f\n", what, pairs[i][0].address,
-               pairs[i][1].address, out[0], out[1]);
+               pairs[i][1].address, out->gbit_per_s, out->round_us);
     }
+}
+
+static int fit(const struct result *r, const char *path)
+{
+    const struct law message = {.hops = 1, .share = 1};
+    static struct links links = {.workers = 2};
+    double bytes[SIZES];
+    for (int i = 0; i < SIZES; i++)
+        bytes[i] = sizes[i];
+    if (links_add(&links, "tcp", &message, bytes, r->message_s, SIZES))
+        return -1;
+    const struct link_fit *f = links_find(&links, "tcp");
+    if (!f)
+        return -1;
+    printf("\nalpha %.1f us, %.4f Gbit/s of payload, off by at most %.1f%%\n",
+           f->link.alpha_s * 1e6, f->link.bytes_per_s * 8e-9, f->error * 100);
+    return *path ? links_write(&links, path) : 0;
+}
+
+static int help(void)
+{
+    printf("link_perf [net=RATE[,hosts=N]] [out=FILE]\n\nRate, round trip and "
+           "law of a link over TCP: loopback, or between emulated\nhosts "
+           "behind links of a rate, as 1gbit (needs root). out= writes the "
+           "law's\nfigures for lockstep predict link=FILE.\n");
+    return 0;
 }
 
 int main(int argc, char **argv)
 {
     struct net *net = NULL;
+    struct result result, other;
     struct end a = {NULL, "127.0.0.1"}, b = a;
-    if (argc > 2 || (argc == 2 && strncmp(argv[1], "net=", 4)))
-        die("want net=RATE or nothing");
-    if (argc == 2 && net_open(&net, argv[1] + 4, 2))
+    const char *rate = NULL, *out = "";
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return help();
+        if (!strncmp(argv[i], "net=", 4))
+            rate = argv[i] + 4;
+        else if (!strncmp(argv[i], "out=", 4))
+            out = argv[i] + 4;
+        else
+            die("%s: not net= or out=; try: link_perf --help", argv[i]);
+    }
+    if (rate && net_open(&net, rate, 2))
         die("%s", fail_message());
     if (net && net_hosts(net) < 2) {
         net_close(&net);
-        die("want at least two hosts");
+        die("net=%s: want at least two hosts", rate);
     }
     if (net) {
         a = (struct end){net_name(net, 0), net_address(net, 0)};
@@ -201,8 +273,10 @@ int main(int argc, char **argv)
            "gbit_per_s", "round_us");
     fflush(stdout);
     const struct end one[1][2] = {{a, b}}, both[2][2] = {{a, b}, {b, a}};
-    run(one, 1, "one way");
-    run(both, 2, "both ways");
+    run(one, 1, "one way", &result);
+    run(both, 2, "both ways", &other);
     net_close(&net);
+    if (fit(&result, out))
+        die("%s", fail_message());
     return 0;
 }

@@ -2,6 +2,8 @@
 
 #include "bench/openmpi.h"
 
+#include "allreduce/algorithm.h"
+
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
@@ -22,30 +24,21 @@ void openmpi_prepare(void)
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
 }
 
+// 0 keeps the library's own choice, which needs no variable.
 static int set_variable(const char *name, int value)
 {
-    int index, count;
-    MPI_T_cvar_handle handle;
-    if (MPI_T_cvar_get_index(name, &index) ||
-        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count))
-        return value ? fail("openmpi: this MPI has no %s", name) : 0;
-    int error = MPI_T_cvar_write(handle, &value);
-    MPI_T_cvar_handle_free(&handle);
-    return error ? fail("openmpi: %s cannot be set to %d", name, value) : 0;
+    return algorithm_variable(name, value) && value
+               ? fail("openmpi: %s", fail_message())
+               : 0;
 }
 
 static int choose(int algorithm, int segment)
 {
-    int provided;
-    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided))
-        return fail("openmpi: no tool interface");
-    int rc = set_variable("coll_tuned_allreduce_algorithm", algorithm) ||
-                     set_variable("coll_tuned_allreduce_algorithm_segmentsize",
-                                  segment)
-                 ? -1
-                 : 0;
-    MPI_T_finalize();
-    return rc;
+    return set_variable("coll_tuned_allreduce_algorithm", algorithm) ||
+                   set_variable("coll_tuned_allreduce_algorithm_segmentsize",
+                                segment)
+               ? -1
+               : 0;
 }
 
 static int openmpi_open(struct sync *s)

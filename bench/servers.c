@@ -6,9 +6,11 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "cluster/net.h"
 #include "horovod_ring/tcp.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -28,30 +30,6 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static int start(struct servers *s, const struct server_config *config)
-{
-    if (server_open(&s->server, config))
-        return -1;
-    int error = pthread_create(&s->thread, NULL, serve, s);
-    if (error)
-        return fail("server: thread: %s", strerror(error));
-    s->running = true;
-    return 0;
-}
-
-// A server's threads may use all cores, whichever its worker is bound to.
-static int start_unbound(struct servers *s, const struct server_config *config)
-{
-    cpu_set_t here, all;
-    memset(&all, 0xff, sizeof all);
-    bool bound = !sched_getaffinity(0, sizeof here, &here) &&
-                 !sched_setaffinity(0, sizeof all, &all);
-    int rc = start(s, config);
-    if (bound)
-        sched_setaffinity(0, sizeof here, &here);
-    return rc;
-}
-
 static int bind_address(char *out, size_t size, const char *iface)
 {
     struct sockaddr_in address;
@@ -62,26 +40,71 @@ static int bind_address(char *out, size_t size, const char *iface)
     return text_into(out, size, "tcp://%s:0", text);
 }
 
-int servers_open(struct servers **out, struct cluster *c, int count,
-                 int threads, const char *iface, char *opts, size_t size)
+struct starter {
+    struct servers *s;
+    struct server_config config;
+    const char *host, *iface;
+};
+
+// In a thread of its own, since what it changes of itself the server's threads
+// inherit: they may use all cores, whichever the worker is bound to, and live on
+// another host.
+static void *start(void *arg)
 {
-    char bind[64], mine[LINK_ENDPOINT] = "";
-    struct server_config config = {.bind = bind,
-                                   .curve = "",
+    struct starter *t = arg;
+    struct servers *s = t->s;
+    char bind[64];
+    cpu_set_t all;
+    memset(&all, 0xff, sizeof all);
+    sched_setaffinity(0, sizeof all, &all);
+    t->config.bind = bind;
+    int rc = *t->host && net_enter(t->host)
+                 ? fail("server: host %s: %s", t->host, strerror(errno))
+                 : bind_address(bind, sizeof bind, t->iface) ||
+                       server_open(&s->server, &t->config);
+    int error = rc ? 0 : pthread_create(&s->thread, NULL, serve, s);
+    if (error)
+        fail("server: thread: %s", strerror(error));
+    s->running = !rc && !error;
+    if (!s->running)
+        snprintf(s->why, sizeof s->why, "%s", fail_message());
+    return NULL;
+}
+
+static int start_one(struct starter *t)
+{
+    pthread_t thread;
+    t->s = mem_alloc(1, sizeof *t->s);
+    if (!t->s)
+        return -1;
+    int error = pthread_create(&thread, NULL, start, t);
+    if (error)
+        return fail("server: thread: %s", strerror(error));
+    pthread_join(thread, NULL);
+    return t->s->running ? 0 : fail("%s", t->s->why);
+}
+
+int servers_open(struct servers **out, struct cluster *c, int count,
+                 int threads, const char *host, const char *iface, char *opts,
+                 size_t size)
+{
+    char mine[LINK_ENDPOINT] = "";
+    struct starter t = {.config = {.curve = "",
                                    .index = c->rank,
                                    .servers = count,
                                    .world = c->world,
                                    .threads = threads,
-                                   .timeout_s = c->timeout_s};
-    *out = NULL;
+                                   .timeout_s = c->timeout_s},
+                        .host = host,
+                        .iface = iface};
     char(*all)[LINK_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
-    int rc = all && !bind_address(bind, sizeof bind, iface) ? 0 : -1;
+    int rc = all ? 0 : -1;
     if (!rc && c->rank < count) {
-        *out = mem_alloc(1, sizeof **out);
-        rc = *out ? start_unbound(*out, &config) : -1;
+        rc = start_one(&t);
         if (!rc)
-            memcpy(mine, (*out)->server->endpoint, sizeof mine);
+            memcpy(mine, t.s->server->endpoint, sizeof mine);
     }
+    *out = t.s;
     if (!rc)
         rc = cluster_allgather(c, mine, all, sizeof mine);
     for (int i = 0; !rc && i < count; i++) {

@@ -10,11 +10,12 @@ struct cluster;
 struct servers;
 
 // Start a server in a thread of each of the first `count` workers, on the
-// address of iface= ("" for loopback), with `threads` that add. All workers
-// call it; *s is NULL on those without one. Appends "servers=.." to the
-// settings in opts[size]. 0, or -1 after fail(); servers_close() follows.
+// address of iface= ("" for loopback), with `threads` that add, on the emulated
+// host `host` ("" for the worker's own). All workers call it; *s is NULL on
+// those without one. Appends "servers=.." to the settings in opts[size]. 0, or
+// -1 after fail(); servers_close() follows.
 int servers_open(struct servers **s, struct cluster *c, int count, int threads,
-                 const char *iface, char *opts, size_t size);
+                 const char *host, const char *iface, char *opts, size_t size);
 
 // Wait until the server has ended, as it does when all workers have left; stop
 // it first if the job has failed. 0, or -1 after fail(). Takes NULL.

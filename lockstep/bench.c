@@ -1,9 +1,14 @@
-// bench.c - `lockstep bench WHAT words...`: become the program that measures.
+// bench.c - `lockstep bench WHAT words...`: become the program that measures, or
+// start it on emulated hosts.
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "cluster/net.h"
 #include "lockstep/argv.h"
+#include "lockstep/launch.h"
+#include "lockstep/progress.h"
+#include "lockstep/supervise.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +25,10 @@ static const struct {
      "the same on a GPU, beside its peak and each operation's floor: "
      "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ...] [steps=N]"},
     {"sync", "sync_perf",
-     "every backend by message size: workers=N, or under mpirun"},
+     "every backend by message size: workers=N, or under mpirun; with "
+     "net=RATE[,hosts=N] on emulated hosts"},
+    {"link", "link_perf",
+     "rate, round trip and their law of a link: [net=RATE] [out=FILE.json]"},
 };
 
 enum { BENCHES = sizeof benches / sizeof *benches };
@@ -31,6 +39,51 @@ static int help(void)
     for (int i = 0; i < BENCHES; i++)
         printf("  %-6s%s\n", benches[i].what, benches[i].help);
     return 0;
+}
+
+// Its words but net= and workers=, and where it is.
+static int add_words(struct argv *a, const struct run *r, const struct net *net,
+                     int nwords, char **words)
+{
+    int own = r->workers < net_hosts(net) ? r->workers : 0;
+    for (int i = 0; i < nwords; i++)
+        if (strncmp(words[i], "net=", 4) && strncmp(words[i], "workers=", 8) &&
+            argv_add(a, "%s", words[i]))
+            return -1;
+    for (int i = 0; i < 3; i++)
+        if (argv_add(a, "%s.iface=%s",
+                     (const char *[]){"sps", "dps", "ring"}[i], net_subnet()))
+            return -1;
+    return argv_add(a, "server_host=%s", net_name(net, own));
+}
+
+// sync_perf under mpirun, a worker a host, and one more for sps's server.
+static int on_hosts(const char *rate, int nwords, char **words)
+{
+    struct run r;
+    struct net *net = NULL;
+    struct job *j = NULL;
+    struct job_config config = {.children = 1, .log_path = "", .grace_s = 5};
+    struct argv *a = mem_alloc(1, sizeof *a);
+    config_defaults(&r);
+    r.workers = 2;
+    for (int i = 0; i < nwords; i++)
+        if (!strncmp(words[i], "workers=", 8))
+            r.workers = atoi(words[i] + 8);
+    if (r.workers < 2 || r.workers > NET_HOSTS - 1)
+        return fail("workers=: want 2 .. %d with net=", NET_HOSTS - 1);
+    if (!a || net_open(&net, rate, r.workers + 1))
+        return -1;
+    int rc = progress_open(&config.progress) || job_open(&j, &config) ||
+                     add_words(a, &r, net, nwords, words) ||
+                     launch_mpi(j, &r, net, "sync_perf", a)
+                 ? -1
+                 : job_run(j);
+    job_close(&j);
+    progress_close(&config.progress);
+    net_close(&net);
+    mem_free(a);
+    return rc;
 }
 
 static int bench(int nwords, char **words)
@@ -44,6 +97,9 @@ static int bench(int nwords, char **words)
         return fail("bench %s: not one that there is; all: lockstep bench "
                     "--help",
                     words[0]);
+    for (int k = 1; k < nwords; k++)
+        if (!strcmp(benches[i].what, "sync") && !strncmp(words[k], "net=", 4))
+            return on_hosts(words[k] + 4, nwords - 1, words + 1);
     struct argv *a = mem_alloc(1, sizeof *a);
     if (!a || argv_add_program(a, benches[i].program) ||
         argv_add_all(a, nwords - 1, words + 1))
@@ -55,7 +111,7 @@ static int bench(int nwords, char **words)
 
 const struct command command_bench = {
     .name = "bench",
-    .words = "cpu|gpu|sync [words] ..",
+    .words = "cpu|gpu|sync|link [words] ..",
     .help = "measure this machine beside the floor, peers and laws",
     .run = bench,
 };

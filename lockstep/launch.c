@@ -183,9 +183,28 @@ static int add_emulated(struct argv *a, const struct net *net)
     return err;
 }
 
-static int start_mpirun(struct job *j, const struct run *r,
-                        const struct net *net, int nwords, char *const *words)
+// By default OpenMP's threads spin for milliseconds before they sleep, and on a
+// core that others want as well that is time taken from those they wait for:
+// on a busy machine a run took ten times as long. Some 50 us cost nothing.
+static void wait_politely(bool oversubscribed)
 {
+    if (getenv("OMP_WAIT_POLICY"))
+        return; // the user knows better
+    if (oversubscribed)
+        setenv("OMP_WAIT_POLICY", "passive", 0);
+    else
+        setenv("GOMP_SPINCOUNT", "1000", 0);
+}
+
+int launch_mpi(struct job *j, const struct run *r, const struct net *net,
+               const char *program, const struct argv *words)
+{
+    setenv("LOCKSTEP_PROGRESS", "1", 1);
+    wait_politely(r->workers > cores_count());
+    if (net)
+        setenv("LOCKSTEP_EMULATED", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     struct argv *a = mem_alloc(1, sizeof *a);
     int err = a ? 0 : -1;
     if (!err)
@@ -202,10 +221,8 @@ static int start_mpirun(struct job *j, const struct run *r,
                (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
                 argv_add(a, "1"))) ||
               argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
-              argv_add_program(a, "trainer") ||
-              add_common(a, r, nwords, words) ||
-              (net && strcmp(r->sync, "ring") == 0 &&
-               argv_add(a, "iface=%s", net_subnet()));
+              argv_add_program(a, program) ||
+              argv_add_all(a, words->n, words->at);
     struct job_child child = {.kind = JOB_MPIRUN};
     child.argv = a ? a->at : NULL;
     child.host = net ? net_name(net, 0) : NULL;
@@ -215,32 +232,27 @@ static int start_mpirun(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
-// By default OpenMP's threads spin for milliseconds before they sleep, and on a
-// core that others want as well that is time taken from those they wait for:
-// on a busy machine a run took ten times as long. Some 50 us cost nothing.
-static void wait_politely(bool oversubscribed)
+static int launch_trainers(struct job *j, const struct run *r,
+                           const struct net *net, int nwords,
+                           char *const *words)
 {
-    if (getenv("OMP_WAIT_POLICY"))
-        return; // the user knows better
-    if (oversubscribed)
-        setenv("OMP_WAIT_POLICY", "passive", 0);
-    else
-        setenv("GOMP_SPINCOUNT", "1000", 0);
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int err = !a || add_common(a, r, nwords, words) ||
+              (net && strcmp(r->sync, "ring") == 0 &&
+               argv_add(a, "iface=%s", net_subnet())) ||
+              launch_mpi(j, r, net, "trainer", a);
+    mem_free(a);
+    return err ? -1 : 0;
 }
 
 int launch(struct job *j, const struct run *r, const struct net *net,
            int nwords, char *const *words)
 {
     char endpoints[ENDPOINTS] = "";
+    if (uses_mpi(r))
+        return launch_trainers(j, r, net, nwords, words);
     setenv("LOCKSTEP_PROGRESS", "1", 1);
     wait_politely(r->workers > cores_count());
-    if (uses_mpi(r)) {
-        if (net)
-            setenv("LOCKSTEP_EMULATED", "1", 1);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
-        setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-        return start_mpirun(j, r, net, nwords, words);
-    }
     if (r->hosts[0])
         return fail("hosts=%s: sync=%s starts on this host only; try: "
                     "ps_server and trainer by hand on each host, or sync=ring",

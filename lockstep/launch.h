@@ -10,6 +10,7 @@
 
 #include "config/config.h"
 
+struct argv;
 struct job;
 struct net;
 
@@ -25,5 +26,11 @@ int launch_hosts(const struct run *r);
 // was started is job_close()'s to end.
 int launch(struct job *j, const struct run *r, const struct net *net,
            int nwords, char *const *words);
+
+// Start workers of `program` (beside this one) under mpirun, by way of
+// `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. 0, or
+// -1 after fail().
+int launch_mpi(struct job *j, const struct run *r, const struct net *net,
+               const char *program, const struct argv *words);
 
 #endif

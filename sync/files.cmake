@@ -3,3 +3,7 @@ lockstep_library(sync
         sync/local.c
   LINKS rule optim device cluster config base)
 lockstep_test(sync LINKS sync)
+lockstep_library(law
+  FILES sync/law.c sync/link.c
+  LINKS base PkgConfig::CJSON m)
+lockstep_test(law LINKS law)

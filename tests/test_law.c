@@ -1,6 +1,6 @@
 // test_law.c - the law's times, and the link that is fitted to measured ones.
 
-#include "bench/law.h"
+#include "sync/law.h"
 
 #include <math.h>
 
@@ -10,7 +10,7 @@ static void times(void **state)
 {
     (void)state;
     const struct link gigabit = {.alpha_s = 50e-6, .bytes_per_s = 125e6};
-    struct law ring = law_ring(4), server = law_server(4);
+    struct law ring = law_ring(4), server = law_servers(4, 1);
     // 6 messages; 1.5 times the bytes, against 4 times
     double t = law_seconds(&ring, &gigabit, 1e6);
     assert_true(fabs(t - (6 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);

@@ -1,0 +1,56 @@
+// algorithm.c - libnbc's algorithms, by MPI's tool interface.
+
+#include "allreduce/algorithm.h"
+
+#include "base/base.h"
+#include "config/config.h"
+
+#include <mpi.h>
+
+int algorithm_read(struct opts *opts, int world, enum algorithm *out)
+{
+    static const char *const words[] = {"auto",     "ring", "halving",
+                                        "doubling", "tree", "library",
+                                        NULL};
+    int a;
+    if (opts_word(opts, "algorithm", ALGORITHM_AUTO, words, &a))
+        return -1;
+    if (a == ALGORITHM_AUTO)
+        a = world & (world - 1) ? ALGORITHM_RING : ALGORITHM_HALVING;
+    *out = (enum algorithm)a;
+    return 0;
+}
+
+static int write_variable(const char *name, int value)
+{
+    int index, count;
+    MPI_T_cvar_handle handle;
+    if (MPI_T_cvar_get_index(name, &index) ||
+        MPI_T_cvar_handle_alloc(index, NULL, &handle, &count))
+        return fail("this MPI has no %s", name);
+    int error = MPI_T_cvar_write(handle, &value);
+    MPI_T_cvar_handle_free(&handle);
+    return error ? fail("%s cannot be set to %d", name, value) : 0;
+}
+
+int algorithm_variable(const char *name, int value)
+{
+    int provided;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided))
+        return fail("this MPI has no tool interface");
+    int rc = write_variable(name, value);
+    MPI_T_finalize();
+    return rc;
+}
+
+int algorithm_use(enum algorithm a, bool asked)
+{
+    static const int libnbc[] = {
+        [ALGORITHM_RING] = 1, [ALGORITHM_HALVING] = 3, [ALGORITHM_DOUBLING] = 4,
+        [ALGORITHM_TREE] = 2, [ALGORITHM_LIBRARY] = 0,
+    };
+    int rc = algorithm_variable("coll_libnbc_iallreduce_algorithm", libnbc[a]);
+    if (rc && asked && a != ALGORITHM_LIBRARY)
+        return fail("allreduce: %s; try: algorithm=library", fail_message());
+    return 0;
+}

@@ -1,0 +1,257 @@
+// sync_plan.c - the rows of sync_perf's table, and its words.
+
+#include "bench/sync_plan.h"
+
+#include "allreduce/algorithm.h"
+#include "allreduce/allreduce.h"
+#include "bench/crew.h"
+#include "bench/openmpi.h"
+#include "horovod_ring/ring.h"
+#include "ps_worker/ps_worker.h"
+
+#include "base/base.h"
+#include "base/half.h"
+#include "config/config.h"
+#include "config/keys.h"
+#include "config/suggest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static struct law law_single(int world)
+{
+    return law_servers(world, 1);
+}
+
+const struct row plan_rows[PLAN_ROWS] = {
+    {"sps", &sync_sps, law_single, false, false, 1, ""},
+    {"dps", &sync_dps, law_shards, false, false, -1, ""},
+    {"ring", &sync_ring, law_ring, false, false, 0, "transport=tcp"},
+    {"ring-shm", &sync_ring_shared, law_ring, false, false, 0, ""},
+    {"allreduce", &sync_allreduce, NULL, true, false, 0, ""},
+    {"mpi", &sync_openmpi, law_ring, true, true, 0, ""},
+    {"mpi-doubling", &sync_openmpi, law_doubling, true, true, 0, "algorithm=3"},
+    {"mpi-ring", &sync_openmpi, law_ring, true, true, 0, "algorithm=4"},
+    {"mpi-segments", &sync_openmpi, law_ring, true, true, 0,
+     "algorithm=5,segment_kb=1024"},
+    {"mpi-halving", &sync_openmpi, law_halving, true, true, 0, "algorithm=6"},
+};
+
+// ---- words
+
+// What a word sets: a double, or an int where `whole`.
+static const struct setting {
+    const char *name, *help;
+    size_t off;
+    bool whole;
+    double usual, min, max;
+} settings[] = {
+#define AT(member) offsetof(struct plan, member)
+    {"workers", "processes to start; under mpirun, its own", AT(workers), true,
+     2, 2, CREW_MOST},
+    {"rounds", "in which all rows take turns; times are medians", AT(rounds),
+     true, 5, 1, PLAN_ROUNDS},
+    {"threads", "of a worker, and of a server", AT(threads), true, 1, 1, 1024},
+    {"min_bytes", "of the smallest vector", AT(min_bytes), false, 4, 4, 1e12},
+    {"max_mb", "MiB of the largest", AT(max_mb), false, 512, 4e-6, 65536},
+    {"factor", "from size to size", AT(factor), false, 4, 1.1, 1e6},
+    {"bucket_mb", "MiB of gradients that travel together", AT(bucket_mb), false,
+     25, 0.001, 4096},
+    {"timeout", "s, longest wait for anybody", AT(timeout_s), false, 60, 0.05,
+     86400},
+#undef AT
+};
+
+enum { SETTINGS = sizeof settings / sizeof *settings };
+
+static void set(struct plan *p, const struct setting *s, double v)
+{
+    void *at = (char *)p + s->off;
+    if (s->whole)
+        *(int *)at = (int)v;
+    else
+        *(double *)at = v;
+}
+
+static void print_help(void)
+{
+    printf("sync_perf [key=value] ...\n\nHow fast each backend is, by size, "
+           "beside the law.\n\n");
+    for (int i = 0; i < SETTINGS; i++)
+        printf("  %-12s %-9g %s\n", settings[i].name, settings[i].usual,
+               settings[i].help);
+    printf("  %-12s %-9s rows to measure, of ", "sync", "all");
+    for (int i = 0; i < PLAN_ROWS; i++)
+        printf("%s%s", i ? "," : "", plan_rows[i].name);
+    printf("\n  %-12s %-9s the law's: a rate, as 25gbit, or a file of out=; "
+           "else fitted\n",
+           "link", "-");
+    printf("  %-12s %-9s file for the links fitted to each row\n", "out", "-");
+    printf("\nA backend's keys (lockstep train --help) go to all rows of ours, "
+           "or to one:\n  sync_perf workers=2 max_mb=25 wire=fp16 "
+           "ring.slice_kb=128\n  mpirun -n 4 sync_perf sync=ring,allreduce\n"
+           "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
+}
+
+static int choose(struct plan *p, const char *names)
+{
+    char text[PLAN_TEXT], known[PLAN_TEXT] = "";
+    if (text_into(text, sizeof text, ",%s,", names))
+        return -1;
+    int found = 0, asked = 1;
+    for (const char *c = names; *c; c++)
+        asked += *c == ',';
+    for (int i = 0; i < PLAN_ROWS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, ",%s,", plan_rows[i].name);
+        p->use[i] = strstr(text, name);
+        found += p->use[i];
+        strcat(strcat(known, i ? "," : ""), plan_rows[i].name);
+    }
+    return found == asked
+               ? 0
+               : fail("sync=%s: not all are known; try: %s", names, known);
+}
+
+// Whether a backend may know the key: its table names it, or it is a peer's.
+static int check_key(const char *key, size_t len)
+{
+    const char *names[SETTINGS + 8 + 256];
+    char word[64];
+    int n = 0;
+    snprintf(word, sizeof word, "%.*s", (int)len, key);
+    const struct key *k = key_find(word);
+    if ((k && k->off == KEY_IN_OPTS) || !strcmp(word, "segment_kb"))
+        return 0;
+    for (int i = 0; i < SETTINGS; i++)
+        names[n++] = settings[i].name;
+    names[n++] = "sync";
+    names[n++] = "link";
+    names[n++] = "out";
+    for (int i = 0; i < key_count && i < 256; i++)
+        if (key_table[i].off == KEY_IN_OPTS)
+            names[n++] = key_table[i].name;
+    return fail("unknown key %s; nearest: %s; all: sync_perf --help", word,
+                suggest_nearest(word, names, n));
+}
+
+// "key=value" for every backend, "ring.key=value" for one.
+static int hand_on(struct plan *p, const char *word)
+{
+    size_t len = strcspn(word, "=");
+    const char *dot = memchr(word, '.', len), *key = dot ? dot + 1 : word;
+    bool given = false;
+    if (check_key(key, (size_t)(word + len - key)))
+        return -1;
+    for (int i = 0; i < PLAN_ROWS; i++) {
+        const char *name = plan_rows[i].name;
+        bool own = dot && strlen(name) == (size_t)(dot - word) &&
+                   !strncmp(word, name, strlen(name));
+        if (!own && (dot || plan_rows[i].peer))
+            continue;
+        given = true;
+        size_t used = strlen(p->opts[i]);
+        if (text_into(p->opts[i] + used, PLAN_TEXT - used, "%s%s",
+                      used ? "," : "", key))
+            return -1;
+    }
+    return given ? 0
+                 : fail("%s: no row of that name; all: sync_perf --help", word);
+}
+
+static int take(struct plan *p, const char *word)
+{
+    const char *value = strchr(word, '=');
+    if (!value)
+        return fail("%s: not key=value; all: sync_perf --help", word);
+    size_t len = (size_t)(value++ - word);
+    for (int i = 0; i < SETTINGS; i++) {
+        const struct setting *s = &settings[i];
+        char *end;
+        if (strlen(s->name) != len || memcmp(word, s->name, len))
+            continue;
+        double v = strtod(value, &end);
+        if (*end || end == value || !(v >= s->min && v <= s->max))
+            return fail("%s: want a number, %g .. %g", word, s->min, s->max);
+        set(p, s, v);
+        return 0;
+    }
+    if (!strncmp(word, "sync=", 5))
+        return choose(p, value);
+    if (!strncmp(word, "link=", 5))
+        return links_read(&p->links, value, 0);
+    if (!strncmp(word, "out=", 4))
+        p->out = value;
+    else if (!strncmp(word, "server_host=", 12))
+        p->server_host = value;
+    else if (!strncmp(word, "net=", 4))
+        return fail("%s: try: lockstep bench sync %s", word, word);
+    else
+        return hand_on(p, word);
+    return 0;
+}
+
+static void cut_sizes(struct plan *p)
+{
+    double most = p->max_mb * 1048576;
+    for (double b = p->min_bytes; p->nsizes < PLAN_SIZES; b *= p->factor) {
+        bool last = b * p->factor > most * 1.001 && b < most * 0.999;
+        p->counts[p->nsizes++] = (size_t)(b / sizeof(float));
+        if (last && p->nsizes < PLAN_SIZES)
+            p->counts[p->nsizes++] = (size_t)(most / sizeof(float));
+        if (b * p->factor > most * 1.001)
+            break;
+    }
+}
+
+int plan_parse(struct plan *p, bool launched, int nwords, char **words)
+{
+    *p = (struct plan){.out = "", .server_host = ""};
+    for (int i = 0; i < SETTINGS; i++)
+        set(p, &settings[i], settings[i].usual);
+    for (int i = 0; i < PLAN_ROWS; i++) {
+        p->use[i] = launched || !plan_rows[i].mpi;
+        snprintf(p->opts[i], PLAN_TEXT, "%s", plan_rows[i].opts);
+    }
+    for (int i = 0; i < nwords; i++) {
+        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
+            print_help();
+            return 1;
+        }
+        if (take(p, words[i]))
+            return -1;
+    }
+    for (int i = 0; i < PLAN_ROWS; i++)
+        if (p->use[i] && plan_rows[i].mpi && !launched)
+            return fail("sync=%s: try: mpirun -n %d sync_perf ...",
+                        plan_rows[i].name, p->workers);
+    cut_sizes(p);
+    return 0;
+}
+
+// ---- rows
+
+const char *plan_wire(const struct plan *p, int row)
+{
+    const char *at = strstr(p->opts[row], "wire=");
+    for (enum dtype t = DTYPE_F16; at && t <= DTYPE_BF16; t++)
+        if (!strncmp(at + 5, dtype_name(t), 4))
+            return dtype_name(t);
+    return dtype_name(DTYPE_F32);
+}
+
+struct law plan_law(const struct plan *p, int row, int world)
+{
+    struct opts *opts;
+    enum algorithm a = ALGORITHM_RING;
+    if (plan_rows[row].law)
+        return plan_rows[row].law(world);
+    if (!opts_open(&opts, p->opts[row])) {
+        (void)algorithm_read(opts, world, &a); // its backend has complained
+        opts_close(&opts);
+    }
+    return a == ALGORITHM_RING       ? law_ring(world)
+           : a == ALGORITHM_HALVING  ? law_halving(world)
+           : a == ALGORITHM_DOUBLING ? law_doubling(world)
+                                     : law_tree(world);
+}

@@ -1,0 +1,95 @@
+// law.c - what an exchange should take by the law, and the link behind it.
+
+#include "sync/law.h"
+
+#include <math.h>
+
+struct law law_ring(int n)
+{
+    return (struct law){.hops = 2.0 * (n - 1), .share = 2.0 * (n - 1) / n};
+}
+
+struct law law_shards(int n)
+{
+    return (struct law){.hops = 2, .share = 2.0 * (n - 1) / n};
+}
+
+struct law law_servers(int n, int k)
+{
+    return (struct law){.hops = 2, .share = n > k ? (double)n / k : 1};
+}
+
+// The power of two that takes part: ranks beyond it are folded into it, and
+// wait for the sum at the end.
+static int fold(int n, struct law *law)
+{
+    int power = 1;
+    while (power * 2 <= n)
+        power *= 2;
+    *law = (struct law){0};
+    if (power < n)
+        *law = (struct law){.hops = 2, .share = 2};
+    return power;
+}
+
+struct law law_halving(int n)
+{
+    struct law law;
+    int power = fold(n, &law);
+    law.hops += 2 * log2(power);
+    law.share += 2.0 * (power - 1) / power;
+    return law;
+}
+
+struct law law_doubling(int n)
+{
+    struct law law;
+    int power = fold(n, &law);
+    law.hops += log2(power);
+    law.share += log2(power);
+    return law;
+}
+
+struct law law_tree(int n)
+{
+    double deep = ceil(log2(n));
+    return (struct law){.hops = 2 * deep, .share = 2 * deep};
+}
+
+double law_seconds(const struct law *law, const struct link *link, double bytes)
+{
+    return law->hops * link->alpha_s + law->share * bytes / link->bytes_per_s;
+}
+
+// Minimise the sum of ((x alpha + y / B - t) / t)^2: two normal equations.
+void law_fit(const struct law *law, const double *bytes, const double *seconds,
+             int n, struct link *link)
+{
+    double xx = 0, xy = 0, yy = 0, x1 = 0, y1 = 0;
+    for (int i = 0; i < n; i++) {
+        double x = law->hops / seconds[i];
+        double y = law->share * bytes[i] / seconds[i];
+        xx += x * x;
+        xy += x * y;
+        yy += y * y;
+        x1 += x;
+        y1 += y;
+    }
+    double det = xx * yy - xy * xy;
+    if (det <= 1e-12 * xx * yy)
+        return;
+    double alpha = (x1 * yy - y1 * xy) / det;
+    double beta = (y1 * xx - x1 * xy) / det;
+    if (beta > 0)
+        *link = (struct link){alpha > 0 ? alpha : 0, 1 / beta};
+}
+
+double law_error(const struct law *law, const struct link *link,
+                 const double *bytes, const double *seconds, int n)
+{
+    double most = 0;
+    for (int i = 0; i < n; i++)
+        most =
+            fmax(most, fabs(seconds[i] / law_seconds(law, link, bytes[i]) - 1));
+    return most;
+}

@@ -1,0 +1,48 @@
+// law.h - what an exchange should take by the law: t = hops alpha + share S / B.
+//
+// S is the gradient's bytes as they travel, `share` how often they cross the
+// busiest link in the direction that carries more, `hops` how many messages go
+// one after the other. A link is what they need of the network; law_fit() finds
+// it from measured times.
+
+#ifndef SYNC_LAW_H
+#define SYNC_LAW_H
+
+#include <stddef.h>
+
+struct link {
+    double alpha_s;     // latency of a message
+    double bytes_per_s; // of payload, each way
+};
+
+struct law {
+    double hops, share;
+};
+
+// For n workers. The ring: 2(n-1) messages of S/n. Servers beside the workers,
+// one each: the ring's bytes in two messages. k servers on hosts of their own:
+// nS/k into and out of each, both ways at once, but never less than the S of a
+// worker's own link; sps has k = 1.
+struct law law_ring(int n);
+struct law law_shards(int n);
+struct law law_servers(int n, int k);
+
+// An all-reduce by halving and doubling (Rabenseifner), by doubling alone, and
+// up and down a binomial tree: allreduce/algorithm.h.
+struct law law_halving(int n);
+struct law law_doubling(int n);
+struct law law_tree(int n);
+
+double law_seconds(const struct law *law, const struct link *link,
+                   double bytes);
+
+// The link that explains measured times best, by least squares of relative
+// errors. Leaves *link alone with fewer than two different sizes.
+void law_fit(const struct law *law, const double *bytes, const double *seconds,
+             int n, struct link *link);
+
+// The largest |measured / law - 1|.
+double law_error(const struct law *law, const struct link *link,
+                 const double *bytes, const double *seconds, int n);
+
+#endif

@@ -1,0 +1,165 @@
+// link.c - the links between workers, as a file.
+
+#include "sync/link.h"
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FILE_MOST = 1 << 18 };
+
+int links_add(struct links *l, const char *who, const struct law *law,
+              const double *bytes, const double *seconds, int n)
+{
+    if (l->n == LINK_FITS)
+        return fail("link: more than %d fits", LINK_FITS);
+    CHECK(n <= LINK_SIZES);
+    struct link_fit *f = &l->fits[l->n];
+    *f = (struct link_fit){.n = n};
+    law_fit(law, bytes, seconds, n, &f->link);
+    if (f->link.bytes_per_s == 0)
+        return 0;
+    f->error = law_error(law, &f->link, bytes, seconds, n);
+    memcpy(f->bytes, bytes, (size_t)n * sizeof *bytes);
+    memcpy(f->seconds, seconds, (size_t)n * sizeof *seconds);
+    l->n++;
+    return text_into(f->who, sizeof f->who, "%s", who);
+}
+
+const struct link_fit *links_find(const struct links *l, const char *who)
+{
+    const struct link_fit *tcp = NULL;
+    for (int i = 0; i < l->n; i++) {
+        if (!strcmp(l->fits[i].who, who))
+            return &l->fits[i];
+        if (!strcmp(l->fits[i].who, "tcp"))
+            tcp = &l->fits[i];
+    }
+    if (!tcp)
+        fail("link: no fit of %s, nor of tcp; try: lockstep bench link "
+             "out=FILE.json",
+             who);
+    return tcp;
+}
+
+// "25gbit": 1, and its bytes/s of payload; else 0.
+static int read_rate(const char *text, double *bytes_per_s)
+{
+    char unit;
+    double rate;
+    int used = 0;
+    if (sscanf(text, "%lf%c%n", &rate, &unit, &used) != 2 ||
+        strcmp(text + used, "bit") || !(rate > 0 && rate <= 1e6))
+        return 0;
+    double scale = unit == 'k' ? 1e3 : unit == 'm' ? 1e6 : 1e9;
+    *bytes_per_s = rate * scale / 8 * LINK_PAYLOAD;
+    return unit == 'k' || unit == 'm' || unit == 'g';
+}
+
+static double positive(const cJSON *j, const char *key)
+{
+    const cJSON *v = cJSON_GetObjectItemCaseSensitive(j, key);
+    return cJSON_IsNumber(v) && v->valuedouble >= 0 ? v->valuedouble : -1;
+}
+
+static int read_numbers(const cJSON *j, const char *key, double *out, int n)
+{
+    const cJSON *list = cJSON_GetObjectItemCaseSensitive(j, key);
+    if (cJSON_GetArraySize(list) != n)
+        return -1;
+    for (int i = 0; i < n; i++) {
+        const cJSON *v = cJSON_GetArrayItem(list, i);
+        if (!cJSON_IsNumber(v))
+            return -1;
+        out[i] = v->valuedouble;
+    }
+    return 0;
+}
+
+static int read_fit(const cJSON *j, struct link_fit *f)
+{
+    const cJSON *who = cJSON_GetObjectItemCaseSensitive(j, "who");
+    f->link.alpha_s = positive(j, "alpha_us") * 1e-6;
+    f->link.bytes_per_s = positive(j, "bytes_per_s");
+    f->error = positive(j, "error");
+    f->n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "bytes"));
+    if (!cJSON_IsString(who) || f->link.alpha_s < 0 || f->error < 0 ||
+        !(f->link.bytes_per_s > 0) || f->n > LINK_SIZES ||
+        read_numbers(j, "bytes", f->bytes, f->n) ||
+        read_numbers(j, "seconds", f->seconds, f->n))
+        return -1;
+    return text_into(f->who, sizeof f->who, "%s", who->valuestring);
+}
+
+static int read_links(const char *text, struct links *l)
+{
+    cJSON *j = cJSON_Parse(text);
+    const cJSON *fits = cJSON_GetObjectItemCaseSensitive(j, "fits");
+    double workers = positive(j, "workers");
+    int n = cJSON_GetArraySize(fits), rc = 0;
+    if (!cJSON_IsArray(fits) || n > LINK_FITS || !(workers >= 0 && workers < 1e6))
+        rc = -1;
+    *l = (struct links){.workers = (int)workers};
+    for (; !rc && l->n < n; l->n++)
+        rc = read_fit(cJSON_GetArrayItem(fits, l->n), &l->fits[l->n]);
+    cJSON_Delete(j);
+    return rc;
+}
+
+int links_read(struct links *l, const char *text, double alpha_s)
+{
+    double rate;
+    if (read_rate(text, &rate)) {
+        *l = (struct links){.n = 1};
+        l->fits[0] = (struct link_fit){.who = "tcp", .link = {alpha_s, rate}};
+        return 0;
+    }
+    FILE *f = fopen(text, "re");
+    if (!f)
+        return fail("link=%s: %s; want a rate, as 25gbit, or a file of "
+                    "lockstep bench link|sync out=FILE",
+                    text, strerror(errno));
+    char *all = mem_alloc(FILE_MOST, 1);
+    size_t got = all ? fread(all, 1, FILE_MOST - 1, f) : 0;
+    fclose(f);
+    int rc = !all                   ? -1
+             : got == FILE_MOST - 1 ? fail("link=%s: too long", text)
+             : read_links(all, l)   ? fail("link=%s: not a file of lockstep "
+                                             "bench link|sync out=FILE",
+                                           text)
+                                    : 0;
+    mem_free(all);
+    return rc;
+}
+
+static cJSON *fit_object(const struct link_fit *f)
+{
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddStringToObject(j, "who", f->who);
+    cJSON_AddNumberToObject(j, "alpha_us", f->link.alpha_s * 1e6);
+    cJSON_AddNumberToObject(j, "bytes_per_s", f->link.bytes_per_s);
+    cJSON_AddNumberToObject(j, "error", f->error);
+    cJSON_AddItemToObject(j, "bytes", cJSON_CreateDoubleArray(f->bytes, f->n));
+    cJSON_AddItemToObject(j, "seconds",
+                          cJSON_CreateDoubleArray(f->seconds, f->n));
+    return j;
+}
+
+int links_write(const struct links *l, const char *path)
+{
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddNumberToObject(j, "workers", l->workers);
+    cJSON *fits = cJSON_AddArrayToObject(j, "fits");
+    for (int i = 0; i < l->n; i++)
+        cJSON_AddItemToArray(fits, fit_object(&l->fits[i]));
+    char *text = cJSON_Print(j);
+    int rc = text ? file_replace_text(path, text)
+                  : fail("memory: none left to print %s", path);
+    free(text);
+    cJSON_Delete(j);
+    return rc;
+}

@@ -15,14 +15,13 @@
 
 // In the child, between fork and exec: only what is safe there.
 static _Noreturn void become(const struct job_child *what, pid_t parent,
-                             const sigset_t *blocked, int out, int err)
+                             const sigset_t *blocked, int in, int out, int err)
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) // it died before prctl()
         _exit(127);
-    int null = open("/dev/null", O_RDONLY);
-    if (null < 0 || dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(127);
     if (what->host && net_enter(what->host)) {
         dprintf(2, "host %s: %s\n", what->host, strerror(errno));
@@ -36,17 +35,39 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
     _exit(127);
 }
 
-static int open_pipes(int out[2], int err[2])
+enum { READ, WRITE };
+
+static void close_both(const int ends[2])
 {
-    if (pipe2(out, O_CLOEXEC))
+    close(ends[READ]);
+    if (ends[WRITE] >= 0)
+        close(ends[WRITE]);
+}
+
+static int open_input(int in[2], bool tended)
+{
+    if (tended)
+        return pipe2(in, O_CLOEXEC);
+    in[READ] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    in[WRITE] = -1;
+    return in[READ] < 0 ? -1 : 0;
+}
+
+static int open_pipes(int in[2], int out[2], int err[2], bool tended)
+{
+    if (open_input(in, tended))
         return fail("pipe: %s", strerror(errno));
-    if (pipe2(err, O_CLOEXEC)) {
-        close(out[0]);
-        close(out[1]);
+    if (pipe2(out, O_CLOEXEC)) {
+        close_both(in);
         return fail("pipe: %s", strerror(errno));
     }
-    fcntl(out[0], F_SETFL, O_NONBLOCK);
-    fcntl(err[0], F_SETFL, O_NONBLOCK);
+    if (pipe2(err, O_CLOEXEC)) {
+        close_both(in);
+        close_both(out);
+        return fail("pipe: %s", strerror(errno));
+    }
+    fcntl(out[READ], F_SETFL, O_NONBLOCK);
+    fcntl(err[READ], F_SETFL, O_NONBLOCK);
     return 0;
 }
 
@@ -62,26 +83,30 @@ static void set_name(struct child *c)
 int child_spawn(struct child *c, const struct job_child *what,
                 const sigset_t *blocked)
 {
-    int out[2], err[2];
-    if (open_pipes(out, err))
+    int in[2], out[2], err[2];
+    if (open_pipes(in, out, err, what->tended))
         return -1;
     pid_t parent = getpid();
     fflush(NULL);
     pid_t pid = fork();
     if (pid == 0)
-        become(what, parent, blocked, out[1], err[1]);
-    close(out[1]);
-    close(err[1]);
+        become(what, parent, blocked, in[READ], out[WRITE], err[WRITE]);
     if (pid < 0) {
-        close(out[0]);
-        close(err[0]);
-        return fail("fork: %s", strerror(errno));
+        int error = errno;
+        close_both(in);
+        close_both(out);
+        close_both(err);
+        return fail("fork: %s", strerror(error));
     }
+    close(in[READ]);
+    close(out[WRITE]);
+    close(err[WRITE]);
     setpgid(pid, pid); // whoever of us two comes first
     *c = (struct child){.kind = what->kind, .rank = what->rank, .pid = pid};
     c->alive = true;
-    c->streams[0].fd = out[0];
-    c->streams[1].fd = err[0];
+    c->input = in[WRITE];
+    c->streams[0].fd = out[READ];
+    c->streams[1].fd = err[READ];
     set_name(c);
     return 0;
 }
@@ -155,6 +180,9 @@ void child_close(struct child *c, child_line *fn, void *ctx)
         child_read(c, s, fn, ctx);
         close_stream(c, s, fn, ctx);
     }
+    if (c->input >= 0)
+        close(c->input);
+    c->input = -1;
 }
 
 void child_status_text(int status, char out[64])

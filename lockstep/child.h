@@ -24,6 +24,7 @@ struct child {
     pid_t pid;
     bool alive;
     int status;               // of waitpid(), once not alive
+    int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // its last line that was not progress
 };

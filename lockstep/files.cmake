@@ -1,15 +1,16 @@
 # The supervisor is a library of its own, so that its tests can drive it with
 # programs that fail in every way.
 lockstep_library(supervise
-  FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/launch.c
-        lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
+  FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
+        lockstep/launch.c lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
   LINKS net config base PkgConfig::HWLOC)
 
 include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/enter.c lockstep/keys.c lockstep/pin.c lockstep/sample.c lockstep/train.c)
+  lockstep/doctor_net.c lockstep/enter.c lockstep/keys.c lockstep/pin.c
+  lockstep/sample.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
   study supervise telemetry model data cluster_zmq config base dnnl PkgConfig::ZMQ
   ${CMAKE_DL_LIBS})

@@ -11,6 +11,7 @@
 #include "cluster/net.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
+#include "lockstep/hosts.h"
 #include "lockstep/supervise.h"
 
 #include <stdlib.h>
@@ -66,30 +67,63 @@ int launch_children(const struct run *r)
     return r->workers + servers;
 }
 
+// Where a job's processes run: emulated hosts, hosts=FILE, or neither.
+struct place {
+    const struct net *net;
+    const struct hosts *hosts;
+};
+
+// The child that runs *a: on this host, an emulated one, or through a shell on
+// `seat`; then *a becomes the words for that.
+static int place_child(struct job_child *child, struct argv **a,
+                       const struct seat *seat)
+{
+    if (seat) {
+        struct argv *far = mem_alloc(1, sizeof *far);
+        if (!far || hosts_wrap(far, seat, *a)) {
+            mem_free(far);
+            return -1;
+        }
+        mem_free(*a);
+        *a = far;
+    }
+    child->argv = (*a)->at;
+    child->tended = seat;
+    return 0;
+}
+
 static int start_server(struct job *j, const struct run *r,
-                        const struct net *net, int index, int servers,
+                        const struct place *p, int index, int servers,
                         char *endpoint, size_t size)
 {
     struct opts *o = NULL;
+    const struct net *net = p->net;
     int host = net ? server_host(r, net, index) : 0;
+    struct seat seat = {0};
+    if (p->hosts)
+        seat = hosts_seat(p->hosts, index, r->workers);
     struct argv *a = mem_alloc(1, sizeof *a);
     int err = a ? opts_open(&o, r->sync_opts) : -1;
     if (!err)
         err = argv_add_program(a, "ps_server") ||
               argv_add(a, "bind=tcp://%s:0",
-                       net ? net_address(net, host) : "127.0.0.1") ||
+                       net        ? net_address(net, host)
+                       : p->hosts ? seat.host->address
+                                  : "127.0.0.1") ||
               argv_add(a, "index=%d", index) ||
               argv_add(a, "servers=%d", servers) ||
               argv_add(a, "world=%d", r->workers) ||
               argv_add(a, "threads=%s", opts_text(o, "server_threads", "1")) ||
               argv_add(a, "timeout=%.17g", r->timeout) ||
               argv_add(a, "out=%s", r->out) ||
+              argv_add(a, "samples=%.17g", r->samples) ||
+              argv_add(a, "trace=%d", r->trace != TRACE_OFF) ||
               (r->curve[0] && argv_add(a, "curve=%s", r->curve));
     struct job_child child = {.kind = JOB_SERVER, .rank = index};
-    child.argv = a ? a->at : NULL;
     child.host = net ? net_name(net, host) : NULL;
     if (!err)
-        err = job_start(j, &child) ||
+        err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
+              job_start(j, &child) ||
               job_answer(j, "@endpoint ", r->timeout, endpoint, size);
     opts_close(&o);
     mem_free(a);
@@ -98,7 +132,7 @@ static int start_server(struct job *j, const struct run *r,
 
 // Start the servers that the job needs; their endpoints, comma-separated.
 static int start_servers(struct job *j, const struct run *r,
-                         const struct net *net, char endpoints[ENDPOINTS])
+                         const struct place *p, char endpoints[ENDPOINTS])
 {
     int servers;
     if (count_servers(r, &servers))
@@ -106,7 +140,7 @@ static int start_servers(struct job *j, const struct run *r,
     for (int i = 0; i < servers; i++) {
         char one[128];
         size_t at = strlen(endpoints);
-        if (start_server(j, r, net, i, servers, one, sizeof one) ||
+        if (start_server(j, r, p, i, servers, one, sizeof one) ||
             text_into(endpoints + at, ENDPOINTS - at, "%s%s", i ? "," : "",
                       one))
             return -1;
@@ -121,20 +155,26 @@ static int add_common(struct argv *a, const struct run *r, int nwords,
            (r->net[0] && argv_add(a, "net=%s", r->net));
 }
 
-// One trainer on its share of the cores.
+// One trainer on its share of the cores; on another host `pin` finds the share.
 static int start_worker(struct job *j, const struct run *r,
-                        const struct net *net, int rank, const char *endpoints,
+                        const struct place *p, int rank, const char *endpoints,
                         int nwords, char *const *words)
 {
+    const struct net *net = p->net;
+    struct seat seat = {0};
     cpu_set_t cores;
     bool oversubscribed;
-    if (cores_share(rank, r->workers, &cores, &oversubscribed))
+    if (p->hosts)
+        seat = hosts_seat(p->hosts, rank, r->workers);
+    else if (cores_share(rank, r->workers, &cores, &oversubscribed))
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
     int err = a ? 0 : -1;
+    if (!err && p->hosts)
+        err = argv_add_program(a, "lockstep") || argv_add(a, "pin");
     if (!err)
         err = argv_add_program(a, "trainer") ||
-              argv_add(a, "threads=%d", CPU_COUNT(&cores)) ||
+              (!p->hosts && argv_add(a, "threads=%d", CPU_COUNT(&cores))) ||
               add_common(a, r, nwords, words);
     if (!err && r->workers > 1)
         err =
@@ -143,11 +183,11 @@ static int start_worker(struct job *j, const struct run *r,
         err = argv_add(a, "servers=%s", endpoints) ||
               argv_add(a, "hub=%.*s", (int)strcspn(endpoints, ","), endpoints);
     struct job_child child = {.kind = JOB_WORKER, .rank = rank};
-    child.argv = a ? a->at : NULL;
-    child.cores = &cores;
+    child.cores = p->hosts ? NULL : &cores;
     child.host = net ? net_name(net, rank % net_hosts(net)) : NULL;
     if (!err)
-        err = job_start(j, &child);
+        err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
+              job_start(j, &child);
     mem_free(a);
     return err ? -1 : 0;
 }
@@ -245,23 +285,32 @@ static int launch_trainers(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
-int launch(struct job *j, const struct run *r, const struct net *net,
-           int nwords, char *const *words)
+// Servers if there are any, then trainers, none of them under mpirun.
+static int launch_each(struct job *j, const struct run *r,
+                       const struct place *p, int nwords, char *const *words)
 {
     char endpoints[ENDPOINTS] = "";
-    if (uses_mpi(r))
-        return launch_trainers(j, r, net, nwords, words);
     setenv("LOCKSTEP_PROGRESS", "1", 1);
-    wait_politely(r->workers > cores_count());
-    if (r->hosts[0])
-        return fail("hosts=%s: sync=%s starts on this host only; try: "
-                    "ps_server and trainer by hand on each host, or sync=ring",
-                    r->hosts, r->sync);
-    if (uses_servers(r) && start_servers(j, r, net, endpoints))
+    wait_politely(!p->hosts && r->workers > cores_count());
+    if (uses_servers(r) && start_servers(j, r, p, endpoints))
         return -1;
     for (int rank = 0; rank < r->workers; rank++) {
-        if (start_worker(j, r, net, rank, endpoints, nwords, words))
+        if (start_worker(j, r, p, rank, endpoints, nwords, words))
             return -1;
     }
     return 0;
+}
+
+int launch(struct job *j, const struct run *r, const struct net *net,
+           int nwords, char *const *words)
+{
+    if (uses_mpi(r))
+        return launch_trainers(j, r, net, nwords, words);
+    struct hosts *hosts = r->hosts[0] ? mem_alloc(1, sizeof *hosts) : NULL;
+    struct place p = {net, hosts};
+    int err = r->hosts[0] && (!hosts || hosts_read(hosts, r->hosts));
+    if (!err)
+        err = launch_each(j, r, &p, nwords, words);
+    mem_free(hosts);
+    return err ? -1 : 0;
 }

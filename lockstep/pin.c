@@ -1,6 +1,7 @@
 // pin.c - `lockstep pin PROGRAM words...`: become PROGRAM on this worker's own
 // cores. mpirun starts workers through it, so that they get the same share by
 // the same rule as workers that lockstep starts itself, and die with mpirun.
+// hosts.c starts its workers through it likewise.
 
 #include "lockstep/commands.h"
 
@@ -15,14 +16,17 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-// This worker's place among those of this host.
+// This worker's place among those of this host: as hosts.c says, or mpirun. All
+// emulated hosts are this one.
 static void local_place(int *index, int *count)
 {
-    bool emulated = getenv("LOCKSTEP_EMULATED") != NULL; // all hosts are this
-    const char *rank = getenv(emulated ? "OMPI_COMM_WORLD_RANK"
-                                       : "OMPI_COMM_WORLD_LOCAL_RANK");
-    const char *size = getenv(emulated ? "OMPI_COMM_WORLD_SIZE"
-                                       : "OMPI_COMM_WORLD_LOCAL_SIZE");
+    static const char *const names[][2] = {
+        {"LOCKSTEP_SEAT", "LOCKSTEP_SEATS"},
+        {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+        {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
+    };
+    int by = getenv("LOCKSTEP_SEAT") ? 0 : getenv("LOCKSTEP_EMULATED") ? 1 : 2;
+    const char *rank = getenv(names[by][0]), *size = getenv(names[by][1]);
     *index = rank ? atoi(rank) : 0;
     *count = size ? atoi(size) : 1;
     if (*count < 1 || *index < 0 || *index >= *count)

@@ -301,6 +301,50 @@ static void by_hand(void **state)
     assert_no_process();
 }
 
+// Two hosts that are both this one, behind a shell that stands in for ssh.
+static void hosts_file(void **state)
+{
+    (void)state;
+    struct job j;
+    double want[MAX], got[MAX];
+    static const char *const servers[] = {"sps", "dps"};
+    assert_int_equal(mean_loss("local", 1, want), 20); // of equivalence()
+    job_run(&j, 10,
+            "printf '127.0.0.1\\n# or\\n127.0.0.2 slots=2\\n' > hosts; "
+            "printf '#!/bin/sh\\necho $1 >> asked\\nshift\\n"
+            "exec sh -c \"$*\"\\n' > rsh; chmod +x rsh");
+    assert_ok(&j);
+    for (int b = 0; b < 2; b++) {
+        job_run(&j, 60,
+                "LOCKSTEP_RSH=%s/rsh lockstep train %s optimizer=sgd lr=0.2 "
+                "steps=20 batch=4 sync=%s workers=3 hosts=hosts out=hosts-%s",
+                job_dir(), same, servers[b], servers[b]);
+        assert_ok(&j);
+        char out[32];
+        snprintf(out, sizeof out, "hosts-%s", servers[b]);
+        assert_int_equal(mean_loss(out, 3, got), 20);
+        assert_close(want, got, 20, 1e-4);
+        assert_no_process();
+    }
+    job_run(&j, 10, "sort asked | uniq -c | tr -s ' \\n' ' '");
+    assert_string_equal(j.out, " 4 127.0.0.1 6 127.0.0.2 ");
+    job_run(&j, 60,
+            "LOCKSTEP_RSH=%s/rsh lockstep train %s steps=1000000 sync=dps "
+            "workers=2 batch=4 timeout=5 hosts=hosts out=%s/far & pid=$!; "
+            "until [ -s far/steps.0.csv ] && "
+            "[ $(wc -l < far/steps.0.csv) -gt 3 ]; do sleep 0.05; done; "
+            "kill -9 $pid; wait $pid",
+            job_dir(), same, job_dir());
+    assert_int_equal(j.status, 137);
+    assert_no_process();
+    job_run(&j, 20,
+            "echo 127.0.0.1 slots=0 > hosts; lockstep train %s "
+            "sync=sps workers=2 hosts=hosts out=none",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_non_null(strstr(j.out, "slots=0: want slots=N, 1 .. 4096"));
+}
+
 // elastic=1: a worker dies, the others go on; one that comes back joins them.
 static void elastic(void **state)
 {
@@ -344,6 +388,7 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(signals),
         cmocka_unit_test(by_hand),
+        cmocka_unit_test(hosts_file),
         cmocka_unit_test(elastic),
     };
     return cmocka_run_group_tests(tests, write_text, job_cleanup);

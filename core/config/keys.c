@@ -163,7 +163,8 @@ const struct key key_table[] = {
 {"cluster", "hub", "", KEY_TEXT, AT(hub), .local = true, .unit = "endpoint",
  .help = "cluster=zmq: where the workers meet, tcp://host:port"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
- .help = "an mpirun hostfile: spread the job over these hosts"},
+ .help = "an mpirun hostfile (NAME slots=N a line): spread the job over these "
+         "hosts, through ssh or LOCKSTEP_RSH"},
 {"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .unit = "path",
  .help = "folder of CURVE keys (lockstep keys): encrypt and authenticate"},
 {"cluster", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,

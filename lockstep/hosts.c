@@ -1,0 +1,203 @@
+// hosts.c - from a hostfile to words that start a program on one of its hosts.
+
+#include "lockstep/hosts.h"
+
+#include "base/base.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE = 1024, COMMAND = ARGV_TEXT };
+
+// ---- the file
+
+static bool is_loopback(const struct host *h)
+{
+    return strncmp(h->address, "127.", 4) == 0;
+}
+
+static int look_up(struct host *h)
+{
+    const struct addrinfo want = {.ai_family = AF_INET,
+                                  .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    int err = getaddrinfo(h->name, NULL, &want, &found);
+    if (err)
+        return fail("hosts: %s: %s; try: its address in place of the name",
+                    h->name, gai_strerror(err));
+    const struct sockaddr_in *a = (const void *)found->ai_addr;
+    inet_ntop(AF_INET, &a->sin_addr, h->address, sizeof h->address);
+    freeaddrinfo(found);
+    return 0;
+}
+
+static int read_line(struct host *h, char *line)
+{
+    char *rest, *name = strtok_r(line, " \t\r\n", &rest);
+    if (text_into(h->name, sizeof h->name, "%s", name))
+        return -1;
+    h->slots = 1;
+    for (char *w; (w = strtok_r(NULL, " \t\r\n", &rest));) {
+        if (strncmp(w, "max", 3) == 0)
+            continue; // an upper limit; ranks begin again at the first host
+        char *end = w;
+        long n = strncmp(w, "slots=", 6) ? 0 : strtol(w + 6, &end, 10);
+        if (n < 1 || n > 4096 || *end)
+            return fail("hosts: %s: %s: want slots=N, 1 .. 4096", name, w);
+        h->slots = (int)n;
+    }
+    return look_up(h);
+}
+
+// An address that only its own host can reach, beside one that is elsewhere.
+static int check_loopback(const struct hosts *h)
+{
+    for (int i = 0; i < h->n; i++) {
+        if (is_loopback(&h->at[i]) != is_loopback(&h->at[0])) {
+            const struct host *own =
+                is_loopback(&h->at[i]) ? &h->at[i] : &h->at[0];
+            return fail("hosts: %s is %s, which the others cannot reach; try: "
+                        "its address on the network",
+                        own->name, own->address);
+        }
+    }
+    return 0;
+}
+
+int hosts_read(struct hosts *h, const char *path)
+{
+    char line[LINE];
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return fail("hosts=%s: %s", path, strerror(errno));
+    int err = 0;
+    *h = (struct hosts){0};
+    while (!err && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "#")] = '\0';
+        if (!line[strspn(line, " \t\r\n")])
+            continue;
+        if (h->n == HOSTS_MOST)
+            err = fail("hosts=%s: more than %d hosts", path, HOSTS_MOST);
+        else
+            err = read_line(&h->at[h->n++], line);
+    }
+    fclose(f);
+    if (!err && h->n == 0)
+        err = fail("hosts=%s: no host in it; want lines NAME slots=N", path);
+    return err ? -1 : check_loopback(h);
+}
+
+// ---- seats
+
+// The host of a rank.
+static int host_of(const struct hosts *h, int rank)
+{
+    int slots = 0, i = 0;
+    for (int k = 0; k < h->n; k++)
+        slots += h->at[k].slots;
+    for (rank %= slots; rank >= h->at[i].slots; i++)
+        rank -= h->at[i].slots;
+    return i;
+}
+
+struct seat hosts_seat(const struct hosts *h, int rank, int world)
+{
+    int own = host_of(h, rank);
+    struct seat s = {.host = &h->at[own]};
+    for (int r = 0; r < world; r++) {
+        bool here = host_of(h, r) == own;
+        s.count += here;
+        s.index += here && r < rank;
+    }
+    return s;
+}
+
+// ---- the words
+
+// Append a word as a shell reads it back: 'it'\''s'.
+static int quote(char *line, size_t size, const char *word)
+{
+    size_t at = strlen(line);
+    if (text_into(line + at, size - at, "%s'", at ? " " : ""))
+        return -1;
+    for (; *word; word++) {
+        at = strlen(line);
+        if (text_into(line + at, size - at, *word == '\'' ? "'\\''" : "%c",
+                      *word))
+            return -1;
+    }
+    at = strlen(line);
+    return text_into(line + at, size - at, "'");
+}
+
+static int add_environment(char *line, size_t size, const struct seat *seat)
+{
+    static const char *const names[] = {"LOCKSTEP_PROGRESS", "OMP_WAIT_POLICY",
+                                        "GOMP_SPINCOUNT", NULL};
+    char place[2][64];
+    snprintf(place[0], 64, "LOCKSTEP_SEAT=%d", seat->index);
+    snprintf(place[1], 64, "LOCKSTEP_SEATS=%d", seat->count);
+    int err = quote(line, size, "env") || quote(line, size, place[0]) ||
+              quote(line, size, place[1]);
+    for (int i = 0; !err && names[i]; i++) {
+        char word[128];
+        const char *value = getenv(names[i]);
+        if (value)
+            err = text_into(word, sizeof word, "%s=%s", names[i], value) ||
+                  quote(line, size, word);
+    }
+    return err ? -1 : 0;
+}
+
+static bool is_here(const struct host *h)
+{
+    char own[HOSTS_NAME] = "";
+    gethostname(own, sizeof own - 1);
+    return strcmp(h->name, "localhost") == 0 || strcmp(h->name, own) == 0;
+}
+
+static int add_shell(struct argv *out, const struct host *h)
+{
+    const char *agent = getenv("LOCKSTEP_RSH");
+    char words[LINE], *rest;
+    if (is_here(h))
+        return argv_add(out, "sh") || argv_add(out, "-c") ? -1 : 0;
+    if (text_into(words, sizeof words, "%s",
+                  agent ? agent : "ssh -o BatchMode=yes -o ConnectTimeout=10"))
+        return -1;
+    for (char *w = strtok_r(words, " ", &rest); w;
+         w = strtok_r(NULL, " ", &rest)) {
+        if (argv_add(out, "%s", w))
+            return -1;
+    }
+    return argv_add(out, "%s", h->name);
+}
+
+int hosts_wrap(struct argv *out, const struct seat *seat,
+               const struct argv *program)
+{
+    char folder[CONFIG_PATH], line[COMMAND] = "cd";
+    struct argv *tend = mem_alloc(1, sizeof *tend);
+    if (!tend)
+        return -1;
+    int err = getcwd(folder, sizeof folder)
+                  ? 0
+                  : fail("this folder's path: %s", strerror(errno));
+    if (!err)
+        err = quote(line, sizeof line, folder) ||
+              text_into(line + strlen(line), sizeof line - strlen(line),
+                        " && exec") ||
+              add_environment(line, sizeof line, seat) ||
+              argv_add_program(tend, "lockstep") || argv_add(tend, "tend") ||
+              argv_add_all(tend, program->n, program->at);
+    for (int i = 0; !err && i < tend->n; i++)
+        err = quote(line, sizeof line, tend->at[i]);
+    if (!err)
+        err = add_shell(out, seat->host) || argv_add(out, "%s", line);
+    mem_free(tend);
+    return err ? -1 : 0;
+}

@@ -1,0 +1,49 @@
+// hosts.h - the hosts of hosts=FILE, and how a program is started on one.
+//
+// The file is an mpirun hostfile: a line a host, "NAME [slots=N]", # begins a
+// comment. Ranks fill the slots of the first host, then of the next, as mpirun
+// places them, and begin again where there are more ranks than slots.
+//
+// Programs start over there through ssh, or the words of LOCKSTEP_RSH in its
+// place, in a folder of the same path, from executables of the same path. They
+// stand under `lockstep tend`, which ends them when the connection ends.
+
+#ifndef LOCKSTEP_HOSTS_H
+#define LOCKSTEP_HOSTS_H
+
+#include "lockstep/argv.h"
+
+#include <netinet/in.h>
+#include <stdbool.h>
+
+enum { HOSTS_MOST = 256, HOSTS_NAME = 256 };
+
+struct host {
+    char name[HOSTS_NAME];
+    char address[INET_ADDRSTRLEN]; // that the other hosts reach it at
+    int slots;
+};
+
+struct hosts {
+    int n;
+    struct host at[HOSTS_MOST];
+};
+
+// A rank's host, and its place among the ranks there.
+struct seat {
+    const struct host *host;
+    int index, count;
+};
+
+// Read the file and look up its names. 0, or -1 after fail().
+int hosts_read(struct hosts *h, const char *path);
+
+// Where `rank` of `world` sits.
+struct seat hosts_seat(const struct hosts *h, int rank, int world);
+
+// What starts `program` (argv) at that seat, as words for exec. 0, or -1 after
+// fail().
+int hosts_wrap(struct argv *out, const struct seat *seat,
+               const struct argv *program);
+
+#endif

@@ -1,0 +1,93 @@
+// tend.c - `lockstep tend PROGRAM words...`: run PROGRAM for as long as our
+// standard input stays open. On another host that is the one sign that whoever
+// asked for it is still there: ssh ends without a word to what it started.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { GRACE_MS = 5000 }; // between SIGTERM and SIGKILL
+
+static pid_t start(char **words, const sigset_t *before)
+{
+    pid_t parent = getpid(), pid = fork();
+    if (pid)
+        return pid;
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    sigprocmask(SIG_SETMASK, before, NULL);
+    if (getppid() == parent)
+        execvp(words[0], words);
+    dprintf(2, "%s: %s\n", words[0], strerror(errno));
+    _exit(127);
+}
+
+// Whether standard input has ended; what comes in means nothing.
+static bool hung_up(void)
+{
+    char some[256];
+    return read(0, some, sizeof some) <= 0;
+}
+
+// A signal that we should hand on; 0 when the program itself has ended.
+static int signalled(int signals)
+{
+    struct signalfd_siginfo s;
+    if (read(signals, &s, sizeof s) != sizeof s)
+        return SIGTERM;
+    return s.ssi_signo == SIGCHLD ? 0 : (int)s.ssi_signo;
+}
+
+// Until the program has ended; its status, as waitpid() has it.
+static int watch(pid_t pid, int signals)
+{
+    struct pollfd on[] = {{.fd = signals, .events = POLLIN},
+                          {.fd = 0, .events = POLLIN}};
+    int status, limit = -1;
+    while (waitpid(pid, &status, WNOHANG) != pid) {
+        int n = poll(on, 2, limit), sig = 0;
+        if (n > 0 && on[0].revents)
+            sig = signalled(signals);
+        if (n > 0 && on[1].revents && hung_up()) {
+            on[1].fd = -1;
+            sig = SIGTERM;
+        }
+        if (n == 0)
+            sig = SIGKILL;
+        if (sig) {
+            kill(-pid, sig);
+            limit = GRACE_MS;
+        }
+    }
+    kill(-pid, SIGKILL); // what it may have left behind
+    return status;
+}
+
+static int tend(int nwords, char **words)
+{
+    static const int ours[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
+    sigset_t set, before;
+    if (nwords < 1)
+        return fail("tend: want a program to run");
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+        sigaddset(&set, ours[i]);
+    sigprocmask(SIG_BLOCK, &set, &before);
+    int signals = signalfd(-1, &set, SFD_CLOEXEC);
+    pid_t pid = signals < 0 ? -1 : start(words, &before);
+    if (pid < 0)
+        return fail("tend: %s", strerror(errno));
+    int status = watch(pid, signals);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+const struct command command_tend = {.name = "tend", .run = tend};

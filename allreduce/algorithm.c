@@ -7,16 +7,13 @@
 
 #include <mpi.h>
 
-int algorithm_read(struct opts *opts, int world, enum algorithm *out)
+int algorithm_read(struct opts *opts, enum algorithm *out)
 {
-    static const char *const words[] = {"auto",     "ring", "halving",
-                                        "doubling", "tree", "library",
-                                        NULL};
+    static const char *const words[] = {"ring", "halving", "doubling",
+                                        "tree", "library", NULL};
     int a;
-    if (opts_word(opts, "algorithm", ALGORITHM_AUTO, words, &a))
+    if (opts_word(opts, "algorithm", ALGORITHM_RING, words, &a))
         return -1;
-    if (a == ALGORITHM_AUTO)
-        a = world & (world - 1) ? ALGORITHM_RING : ALGORITHM_HALVING;
     *out = (enum algorithm)a;
     return 0;
 }

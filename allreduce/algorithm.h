@@ -22,7 +22,6 @@
 struct opts;
 
 enum algorithm {
-    ALGORITHM_AUTO, // halving where n is a power of two, else the ring
     ALGORITHM_RING,
     ALGORITHM_HALVING,
     ALGORITHM_DOUBLING,
@@ -30,8 +29,8 @@ enum algorithm {
     ALGORITHM_LIBRARY, // whatever the library takes
 };
 
-// The setting algorithm=, what auto stands for resolved. 0, or -1 after fail().
-int algorithm_read(struct opts *opts, int world, enum algorithm *out);
+// The setting algorithm=, the ring where there is none. 0, or -1 after fail().
+int algorithm_read(struct opts *opts, enum algorithm *out);
 
 // From the next all-reduce of this process on; MPI is up. Another MPI than Open
 // MPI keeps its own choice: `asked` makes that an error. 0, or -1 after fail().

@@ -309,7 +309,7 @@ static int allreduce_open(struct sync *s)
     int up;
     a->timeout_s = job->cluster->timeout_s;
     if (opts_word(job->opts, "wire", DTYPE_F32, types, &a->wire) ||
-        algorithm_read(job->opts, job->cluster->world, &a->algorithm) ||
+        algorithm_read(job->opts, &a->algorithm) ||
         update_open(&a->update, job) || agree(a, job))
         return -1;
     if (job->cluster->world == 1)

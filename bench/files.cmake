@@ -22,6 +22,9 @@ target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
 # Small sizes only: that it runs and that no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
+add_test(NAME sync_perf_word COMMAND sync_perf sizes=4)
+set_tests_properties(sync_perf_word PROPERTIES PASS_REGULAR_EXPRESSION
+                     "unknown key sizes; nearest: .* sync_perf --help")
 # A step that the first worker's NaN made all skip must be seen.
 foreach(backend sps dps ring ring-shm)
   add_test(NAME sync_perf_wrong_${backend}

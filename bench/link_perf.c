@@ -227,8 +227,11 @@ static int fit(const struct result *r, const char *path)
     const struct link_fit *f = links_find(&links, "tcp");
     if (!f)
         return -1;
+    double off = 0;
+    for (int i = 0; i < SIZES; i++)
+        off = links_error(f, bytes[i]) > off ? links_error(f, bytes[i]) : off;
     printf("\nalpha %.1f us, %.4f Gbit/s of payload, off by at most %.1f%%\n",
-           f->link.alpha_s * 1e6, f->link.bytes_per_s * 8e-9, f->error * 100);
+           f->link.alpha_s * 1e6, f->link.bytes_per_s * 8e-9, off * 100);
     return *path ? links_write(&links, path) : 0;
 }
 

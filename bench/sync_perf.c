@@ -131,12 +131,12 @@ static int print_row(const struct plan *p, int row, int world,
                      const struct cell (*cells)[PLAN_ROWS], struct links *fits)
 {
     const char *name = plan_rows[row].name, *wire = plan_wire(p, row);
-    struct law law = plan_law(p, row, world);
-    const struct link_fit *given =
-        p->links.n ? links_find(&p->links, "tcp") : NULL;
+    struct law law;
+    const struct link_fit *given = NULL;
     struct link link = {0};
     double bytes[PLAN_SIZES], seconds[PLAN_SIZES];
-    if (p->links.n && !given)
+    if (plan_law(p, row, world, &law) ||
+        (p->links.n && !(given = links_find(&p->links, name))))
         return -1;
     for (int i = 0; i < p->nsizes; i++) {
         bytes[i] = (strcmp(wire, "fp32") ? 2 : 4) * (double)p->counts[i];

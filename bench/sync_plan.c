@@ -2,7 +2,6 @@
 
 #include "bench/sync_plan.h"
 
-#include "allreduce/algorithm.h"
 #include "allreduce/allreduce.h"
 #include "bench/crew.h"
 #include "bench/openmpi.h"
@@ -18,13 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct law law_single(int world)
-{
-    return law_servers(world, 1);
-}
-
 const struct row plan_rows[PLAN_ROWS] = {
-    {"sps", &sync_sps, law_single, false, false, 1, ""},
+    {"sps", &sync_sps, NULL, false, false, 1, ""},
     {"dps", &sync_dps, law_shards, false, false, -1, ""},
     {"ring", &sync_ring, law_ring, false, false, 0, "transport=tcp"},
     {"ring-shm", &sync_ring_shared, law_ring, false, false, 0, ""},
@@ -240,18 +234,22 @@ const char *plan_wire(const struct plan *p, int row)
     return dtype_name(DTYPE_F32);
 }
 
-struct law plan_law(const struct plan *p, int row, int world)
+int plan_law(const struct plan *p, int row, int world, struct law *out)
 {
     struct opts *opts;
-    enum algorithm a = ALGORITHM_RING;
-    if (plan_rows[row].law)
-        return plan_rows[row].law(world);
-    if (!opts_open(&opts, p->opts[row])) {
-        (void)algorithm_read(opts, world, &a); // its backend has complained
-        opts_close(&opts);
+    if (plan_rows[row].law) {
+        *out = plan_rows[row].law(world);
+        return 0;
     }
-    return a == ALGORITHM_RING       ? law_ring(world)
-           : a == ALGORITHM_HALVING  ? law_halving(world)
-           : a == ALGORITHM_DOUBLING ? law_doubling(world)
-                                     : law_tree(world);
+    if (opts_open(&opts, p->opts[row]))
+        return -1;
+    const char *usual = strcmp(plan_wire(p, row), "fp32") ? "worker" : "server";
+    bool held = !strcmp(opts_text(opts, "update", usual), "server");
+    int rc = 0;
+    if (plan_rows[row].servers)
+        *out = law_servers(world, plan_rows[row].servers, held);
+    else
+        rc = law_allreduce(opts_text(opts, "algorithm", "ring"), world, out);
+    opts_close(&opts);
+    return rc;
 }

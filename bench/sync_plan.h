@@ -11,7 +11,7 @@ enum { PLAN_ROWS = 10, PLAN_SIZES = 64, PLAN_ROUNDS = 101, PLAN_TEXT = 512 };
 struct row {
     const char *name;
     const struct sync_ops *ops;
-    struct law (*law)(int world); // NULL: by the backend's algorithm=
+    struct law (*law)(int world); // NULL: by update=, algorithm=
     bool mpi;                     // only under mpirun
     bool peer;                    // not ours: given no settings but its own
     int servers;                  // -1: one beside each worker
@@ -23,7 +23,7 @@ extern const struct row plan_rows[PLAN_ROWS];
 struct plan {
     int workers, rounds, threads;
     double min_bytes, max_mb, factor, bucket_mb, timeout_s;
-    struct links links;      // link=: the law is of this one; n 0: fit
+    struct links links;      // link=: the law's; n 0: fit
     const char *out;         // file for the fits; "" for none
     const char *server_host; // emulated host of sps's server; "" for none
     bool use[PLAN_ROWS];
@@ -36,8 +36,8 @@ struct plan {
 // fail(). `launched`: under mpirun.
 int plan_parse(struct plan *p, bool launched, int nwords, char **words);
 
-// The number format of a row's wire, and its law.
+// The number format of a row's wire, and its law: 0, or -1 after fail().
 const char *plan_wire(const struct plan *p, int row);
-struct law plan_law(const struct plan *p, int row, int world);
+int plan_law(const struct plan *p, int row, int world, struct law *out);
 
 #endif

@@ -6,4 +6,3 @@ lockstep_test(sync LINKS sync)
 lockstep_library(law
   FILES sync/law.c sync/link.c
   LINKS base PkgConfig::CJSON m)
-lockstep_test(law LINKS law)

@@ -2,7 +2,10 @@
 
 #include "sync/law.h"
 
+#include "base/base.h"
+
 #include <math.h>
+#include <string.h>
 
 struct law law_ring(int n)
 {
@@ -14,9 +17,10 @@ struct law law_shards(int n)
     return (struct law){.hops = 2, .share = 2.0 * (n - 1) / n};
 }
 
-struct law law_servers(int n, int k)
+struct law law_servers(int n, int k, bool held)
 {
-    return (struct law){.hops = 2, .share = n > k ? (double)n / k : 1};
+    double share = n > k ? (double)n / k : 1;
+    return (struct law){.hops = 2, .share = held ? 2 * share : share};
 }
 
 // The power of two that takes part: ranks beyond it are folded into it, and
@@ -56,6 +60,21 @@ struct law law_tree(int n)
     return (struct law){.hops = 2 * deep, .share = 2 * deep};
 }
 
+int law_allreduce(const char *algorithm, int n, struct law *out)
+{
+    if (!strcmp(algorithm, "ring"))
+        *out = law_ring(n);
+    else if (!strcmp(algorithm, "halving"))
+        *out = law_halving(n);
+    else if (!strcmp(algorithm, "doubling"))
+        *out = law_doubling(n);
+    else if (!strcmp(algorithm, "tree") || !strcmp(algorithm, "library"))
+        *out = law_tree(n); // what Open MPI takes in place
+    else
+        return fail("algorithm=%s: no law of it", algorithm);
+    return 0;
+}
+
 double law_seconds(const struct law *law, const struct link *link, double bytes)
 {
     return law->hops * link->alpha_s + law->share * bytes / link->bytes_per_s;
@@ -82,14 +101,4 @@ void law_fit(const struct law *law, const double *bytes, const double *seconds,
     double beta = (y1 * xx - x1 * xy) / det;
     if (beta > 0)
         *link = (struct link){alpha > 0 ? alpha : 0, 1 / beta};
-}
-
-double law_error(const struct law *law, const struct link *link,
-                 const double *bytes, const double *seconds, int n)
-{
-    double most = 0;
-    for (int i = 0; i < n; i++)
-        most =
-            fmax(most, fabs(seconds[i] / law_seconds(law, link, bytes[i]) - 1));
-    return most;
 }

@@ -8,7 +8,7 @@
 #ifndef SYNC_LAW_H
 #define SYNC_LAW_H
 
-#include <stddef.h>
+#include <stdbool.h>
 
 struct link {
     double alpha_s;     // latency of a message
@@ -21,17 +21,21 @@ struct law {
 
 // For n workers. The ring: 2(n-1) messages of S/n. Servers beside the workers,
 // one each: the ring's bytes in two messages. k servers on hosts of their own:
-// nS/k into and out of each, both ways at once, but never less than the S of a
-// worker's own link; sps has k = 1.
+// nS/k into each and out of it, both ways at once, but never less than the S of
+// a worker's own link; `held`: nothing leaves before all has come, as where the
+// servers update, so it takes twice as long. sps has k = 1.
 struct law law_ring(int n);
 struct law law_shards(int n);
-struct law law_servers(int n, int k);
+struct law law_servers(int n, int k, bool held);
 
 // An all-reduce by halving and doubling (Rabenseifner), by doubling alone, and
 // up and down a binomial tree: allreduce/algorithm.h.
 struct law law_halving(int n);
 struct law law_doubling(int n);
 struct law law_tree(int n);
+
+// By the setting algorithm= of the backend allreduce. 0, or -1 after fail().
+int law_allreduce(const char *algorithm, int n, struct law *out);
 
 double law_seconds(const struct law *law, const struct link *link,
                    double bytes);
@@ -40,9 +44,5 @@ double law_seconds(const struct law *law, const struct link *link,
 // errors. Leaves *link alone with fewer than two different sizes.
 void law_fit(const struct law *law, const double *bytes, const double *seconds,
              int n, struct link *link);
-
-// The largest |measured / law - 1|.
-double law_error(const struct law *law, const struct link *link,
-                 const double *bytes, const double *seconds, int n);
 
 #endif

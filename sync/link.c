@@ -7,10 +7,13 @@
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { FILE_MOST = 1 << 18 };
+
+static const double unmeasured = 0.15; // what emulated links are held to
 
 int links_add(struct links *l, const char *who, const struct law *law,
               const double *bytes, const double *seconds, int n)
@@ -23,7 +26,8 @@ int links_add(struct links *l, const char *who, const struct law *law,
     law_fit(law, bytes, seconds, n, &f->link);
     if (f->link.bytes_per_s == 0)
         return 0;
-    f->error = law_error(law, &f->link, bytes, seconds, n);
+    for (int i = 0; i < n; i++)
+        f->off[i] = seconds[i] / law_seconds(law, &f->link, bytes[i]) - 1;
     memcpy(f->bytes, bytes, (size_t)n * sizeof *bytes);
     memcpy(f->seconds, seconds, (size_t)n * sizeof *seconds);
     l->n++;
@@ -44,6 +48,23 @@ const struct link_fit *links_find(const struct links *l, const char *who)
              "out=FILE.json",
              who);
     return tcp;
+}
+
+double links_error(const struct link_fit *f, double bytes)
+{
+    double below = -1, above = -1, size_below = 0, size_above = INFINITY;
+    for (int i = 0; i < f->n; i++) {
+        double size = f->bytes[i], off = fabs(f->off[i]);
+        if (size <= bytes && size > size_below) {
+            size_below = size;
+            below = off;
+        }
+        if (size >= bytes && size < size_above) {
+            size_above = size;
+            above = off;
+        }
+    }
+    return f->n ? fmax(below, above) : unmeasured;
 }
 
 // "25gbit": 1, and its bytes/s of payload; else 0.
@@ -85,12 +106,12 @@ static int read_fit(const cJSON *j, struct link_fit *f)
     const cJSON *who = cJSON_GetObjectItemCaseSensitive(j, "who");
     f->link.alpha_s = positive(j, "alpha_us") * 1e-6;
     f->link.bytes_per_s = positive(j, "bytes_per_s");
-    f->error = positive(j, "error");
     f->n = cJSON_GetArraySize(cJSON_GetObjectItemCaseSensitive(j, "bytes"));
-    if (!cJSON_IsString(who) || f->link.alpha_s < 0 || f->error < 0 ||
+    if (!cJSON_IsString(who) || f->link.alpha_s < 0 ||
         !(f->link.bytes_per_s > 0) || f->n > LINK_SIZES ||
         read_numbers(j, "bytes", f->bytes, f->n) ||
-        read_numbers(j, "seconds", f->seconds, f->n))
+        read_numbers(j, "seconds", f->seconds, f->n) ||
+        read_numbers(j, "off", f->off, f->n))
         return -1;
     return text_into(f->who, sizeof f->who, "%s", who->valuestring);
 }
@@ -101,7 +122,8 @@ static int read_links(const char *text, struct links *l)
     const cJSON *fits = cJSON_GetObjectItemCaseSensitive(j, "fits");
     double workers = positive(j, "workers");
     int n = cJSON_GetArraySize(fits), rc = 0;
-    if (!cJSON_IsArray(fits) || n > LINK_FITS || !(workers >= 0 && workers < 1e6))
+    if (!cJSON_IsArray(fits) || n > LINK_FITS ||
+        !(workers >= 0 && workers < 1e6))
         rc = -1;
     *l = (struct links){.workers = (int)workers};
     for (; !rc && l->n < n; l->n++)
@@ -142,10 +164,10 @@ static cJSON *fit_object(const struct link_fit *f)
     cJSON_AddStringToObject(j, "who", f->who);
     cJSON_AddNumberToObject(j, "alpha_us", f->link.alpha_s * 1e6);
     cJSON_AddNumberToObject(j, "bytes_per_s", f->link.bytes_per_s);
-    cJSON_AddNumberToObject(j, "error", f->error);
     cJSON_AddItemToObject(j, "bytes", cJSON_CreateDoubleArray(f->bytes, f->n));
     cJSON_AddItemToObject(j, "seconds",
                           cJSON_CreateDoubleArray(f->seconds, f->n));
+    cJSON_AddItemToObject(j, "off", cJSON_CreateDoubleArray(f->off, f->n));
     return j;
 }
 

@@ -4,8 +4,8 @@
 //     {"workers": 2, "fits": [{
 //         "who": "ring",        a backend, or "tcp": a stream between two hosts
 //         "alpha_us": 80.1, "bytes_per_s": 119600000,
-//         "error": 0.02,        the largest |measured / law - 1| of the fit
-//         "bytes": [..], "seconds": [..]}]}    what it was fitted to
+//         "bytes": [..], "seconds": [..],      what it was fitted to
+//         "off": [..]}]}                       measured / law - 1
 
 #ifndef SYNC_LINK_H
 #define SYNC_LINK_H
@@ -17,9 +17,8 @@ enum { LINK_FITS = 32, LINK_SIZES = 64, LINK_WHO = 16 };
 struct link_fit {
     char who[LINK_WHO];
     struct link link;
-    double error;
-    double bytes[LINK_SIZES], seconds[LINK_SIZES];
-    int n;
+    double bytes[LINK_SIZES], seconds[LINK_SIZES], off[LINK_SIZES];
+    int n; // 0: not measured
 };
 
 struct links {
@@ -35,6 +34,10 @@ int links_add(struct links *l, const char *who, const struct law *law,
 
 // The fit of `who`, or of "tcp" where it has none; NULL after fail().
 const struct link_fit *links_find(const struct links *l, const char *who);
+
+// How far the law may be off for so many bytes, as a share: as far as at the
+// sizes next to it, or 0.15 where nothing was measured.
+double links_error(const struct link_fit *f, double bytes);
 
 // The share of a link's rate that is payload of TCP: 1448 of 1514 bytes.
 #define LINK_PAYLOAD (1448.0 / 1514)

@@ -70,7 +70,7 @@ def judge_include(me, quoted, target, floor):
 def judge_never(name, me, target, code, never):
     """What a line does that its folder never may, or None."""
     for folder, word, spared in never:
-        if folder != me or name == spared:
+        if folder != me or name in spared.split(","):
             continue
         if target is not None:
             if target == word or fnmatch.fnmatch(target.split("/")[0], word):

@@ -35,6 +35,20 @@ static void integers(void **state)
     case_integers(&mpi);
 }
 
+// Whatever algorithm MPI uses, the sum is the sum.
+static void algorithms(void **state)
+{
+    (void)state;
+    static const char *const opts[] = {"algorithm=halving",
+                                       "algorithm=doubling", "algorithm=tree",
+                                       "algorithm=library"};
+    struct fixture f = mpi;
+    for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
+        f.opts = opts[i];
+        case_integers(&f);
+    }
+}
+
 static void replicas(void **state)
 {
     (void)state;
@@ -134,10 +148,11 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(control_plane), cmocka_unit_test(integers),
-        cmocka_unit_test(replicas),      cmocka_unit_test(reruns),
-        cmocka_unit_test(overflow),      cmocka_unit_test(divides_first),
-        cmocka_unit_test(bytes),         cmocka_unit_test(moves_state),
-        cmocka_unit_test(broadcast),     cmocka_unit_test(disagree),
+        cmocka_unit_test(algorithms),    cmocka_unit_test(replicas),
+        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
+        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
+        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
+        cmocka_unit_test(disagree),
     };
     const struct cluster_config config = {.timeout_s = argc > 1 ? 1 : 60};
     if (cluster_open(&mpi.cluster, &cluster_mpi, &config))

@@ -1,8 +1,16 @@
-// test_law.c - the law's times, and the link that is fitted to measured ones.
+// test_law.c - the law's times, the link that is fitted to measured ones, its
+// file, and what is forecast from it.
 
+#include "lockstep/forecast.h"
 #include "sync/law.h"
+#include "sync/link.h"
+
+#include "base/base.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -10,7 +18,7 @@ static void times(void **state)
 {
     (void)state;
     const struct link gigabit = {.alpha_s = 50e-6, .bytes_per_s = 125e6};
-    struct law ring = law_ring(4), server = law_servers(4, 1);
+    struct law ring = law_ring(4), server = law_servers(4, 1, false);
     // 6 messages; 1.5 times the bytes, against 4 times
     double t = law_seconds(&ring, &gigabit, 1e6);
     assert_true(fabs(t - (6 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
@@ -48,11 +56,132 @@ static void fit(void **state)
     assert_memory_equal(&got, &want, sizeof got);
 }
 
+// What crosses the busiest link, in units of S, and in how many messages.
+static void shares(void **state)
+{
+    (void)state;
+    const struct {
+        struct law law;
+        double hops, share;
+    } rows[] = {
+        {law_ring(3), 4, 4.0 / 3},
+        {law_servers(4, 1, true), 2, 8},
+        {law_servers(4, 2, false), 2, 2},
+        {law_servers(4, 8, false), 2, 1}, // a worker's own link
+        {law_halving(4), 4, 1.5},
+        {law_halving(6), 6, 3.5}, // four take part, two are folded in
+        {law_doubling(8), 3, 3},
+        {law_tree(2), 2, 2},
+        {law_tree(5), 6, 6},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_true(fabs(rows[i].law.hops - rows[i].hops) < 1e-12);
+        assert_true(fabs(rows[i].law.share - rows[i].share) < 1e-12);
+    }
+    struct law a, ring = law_ring(6), halving = law_halving(4);
+    assert_int_equal(law_allreduce("ring", 6, &a), 0);
+    assert_memory_equal(&a, &ring, sizeof a);
+    assert_int_equal(law_allreduce("halving", 4, &a), 0);
+    assert_memory_equal(&a, &halving, sizeof a);
+    assert_int_equal(law_allreduce("magic", 4, &a), -1);
+}
+
+static void file(void **state)
+{
+    (void)state;
+    const struct law law = law_ring(2);
+    const struct link link = {.alpha_s = 30e-6, .bytes_per_s = 1e8};
+    const double bytes[] = {4, 1e6, 1e8};
+    double seconds[3];
+    char path[] = "/tmp/lockstep-link-XXXXXX";
+    static struct links out, in;
+    for (int i = 0; i < 3; i++)
+        seconds[i] = law_seconds(&law, &link, bytes[i]) * (i == 1 ? 1.1 : 1);
+    out.workers = 2;
+    assert_int_equal(links_add(&out, "ring", &law, bytes, seconds, 3), 0);
+    assert_int_equal(links_add(&out, "tcp", &law, bytes, seconds, 1), 0);
+    assert_int_equal(out.n, 1); // one size tells nothing
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(links_write(&out, path), 0);
+    assert_int_equal(links_read(&in, path, 0), 0);
+    assert_int_equal(in.workers, 2);
+    assert_int_equal(in.n, 1);
+    assert_int_equal(in.fits[0].n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(in.fits[0].bytes[i] == bytes[i]);
+        assert_true(fabs(in.fits[0].seconds[i] / seconds[i] - 1) < 1e-12);
+        assert_true(fabs(in.fits[0].off[i] - out.fits[0].off[i]) < 1e-12);
+    }
+    // as far off as beside it, on either side
+    const struct link_fit *f = links_find(&in, "ring");
+    assert_non_null(f);
+    assert_true(fabs(links_error(f, 2e6) - fabs(f->off[1])) < 1e-9);
+    assert_true(fabs(links_error(f, 2e8) - fabs(f->off[2])) < 1e-9);
+    assert_null(links_find(&in, "dps"));
+    assert_non_null(strstr(fail_message(), "no fit of dps, nor of tcp"));
+    unlink(path);
+    assert_int_equal(links_read(&in, path, 0), -1);
+    assert_non_null(strstr(fail_message(), "want a rate"));
+    assert_int_equal(links_read(&in, "25gbit", 1e-5), 0);
+    assert_true(fabs(in.fits[0].link.bytes_per_s - 25e9 / 8 * LINK_PAYLOAD) <
+                1);
+    assert_true(links_error(links_find(&in, "sps"), 1e6) == 0.15);
+}
+
+static void forecasts(void **state)
+{
+    (void)state;
+    static struct links links;
+    struct forecast f;
+    struct forecast_job j = {.workers = 4,
+                             .algorithm = "ring",
+                             .params = 25e6,
+                             .bytes_each = 4,
+                             .first_bucket = 1e6,
+                             .bucket = 10e6,
+                             .embeddings = 3e6,
+                             .compute_s = 3,
+                             .backward_s = 2,
+                             .tokens = 1000};
+    links.n = 1;
+    strcpy(links.fits[0].who, "tcp");
+    links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
+    // 100 MB: 1.5 s around the ring, all but the last 4e6 gradients hidden
+    assert_int_equal(forecast(&j, "ring", &links, &f), 0);
+    assert_true(fabs(f.link_bytes - 150e6) < 1);
+    assert_true(fabs(f.exchange_s - 1.5) < 1e-9);
+    assert_true(fabs(f.apart_s - 4.5) < 1e-9);
+    assert_true(fabs(f.overlapped_s - 3.24) < 1e-9);
+    assert_true(fabs(f.tokens_per_s - 4000 / 3.24) < 1e-6);
+    assert_true(fabs(f.efficiency - 3 / 3.24) < 1e-9);
+    assert_true(fabs(f.most_s - 3 - 0.24 * 1.15) < 1e-9);
+    // through one server: 4 s beside 2 of backward
+    assert_int_equal(forecast(&j, "sps", &links, &f), 0);
+    assert_true(fabs(f.overlapped_s - 5) < 1e-9);
+    assert_true(fabs(f.least_s - 4.4) < 1e-9);
+    j.held = true;
+    assert_int_equal(forecast(&j, "sps", &links, &f), 0);
+    assert_true(fabs(f.exchange_s - 8) < 1e-9);
+    // embeddings reach into the bucket before the last
+    j.held = false;
+    j.embeddings = 5e6;
+    assert_int_equal(forecast(&j, "ring", &links, &f), 0);
+    assert_true(fabs(f.overlapped_s - 3.84) < 1e-9);
+    // a 16-bit wire halves it all
+    j.bytes_each = 2;
+    assert_int_equal(forecast(&j, "dps", &links, &f), 0);
+    assert_true(fabs(f.exchange_s - 0.75) < 1e-9);
+    assert_int_equal(forecast(&j, "local", &links, &f), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times),
-        cmocka_unit_test(fit),
+        cmocka_unit_test(times),     cmocka_unit_test(fit),
+        cmocka_unit_test(shares),    cmocka_unit_test(file),
+        cmocka_unit_test(forecasts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

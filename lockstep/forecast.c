@@ -1,0 +1,64 @@
+// forecast.c - what a step will take on links that are known.
+
+#include "lockstep/forecast.h"
+
+#include "base/base.h"
+
+#include <math.h>
+#include <string.h>
+
+static int law_of(const struct forecast_job *j, const char *sync,
+                  struct law *out)
+{
+    int n = j->workers;
+    if (!strcmp(sync, "sps"))
+        *out = law_servers(n, 1, j->held);
+    else if (!strcmp(sync, "dps"))
+        *out = j->servers ? law_servers(n, j->servers, j->held) : law_shards(n);
+    else if (!strcmp(sync, "ring"))
+        *out = law_ring(n);
+    else if (!strcmp(sync, "allreduce"))
+        return law_allreduce(j->algorithm, n, out);
+    else
+        return fail("sync=%s: no law of it; try: sps, dps, allreduce, ring",
+                    sync);
+    return 0;
+}
+
+// Gradients in buckets that hold some of the embeddings.
+static double late(const struct forecast_job *j)
+{
+    double end = j->params, len = j->first_bucket;
+    while (end - len >= j->embeddings && end > len) {
+        end -= len;
+        len = j->bucket;
+    }
+    return end;
+}
+
+int forecast(const struct forecast_job *j, const char *sync,
+             const struct links *links, struct forecast *out)
+{
+    struct law law;
+    const struct link_fit *fit = links_find(links, sync);
+    if (!fit || law_of(j, sync, &law))
+        return -1;
+    double bytes = j->params * j->bytes_each;
+    double t = law_seconds(&law, &fit->link, bytes);
+    double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
+    double error = links_error(fit, bytes);
+    double step[3]; // as it is, and at either end of the error
+    for (int i = 0; i < 3; i++) {
+        double f = 1 + (i == 2) * error - (i == 1) * error;
+        step[i] = j->compute_s + fmax(f * t - j->backward_s, f * last);
+    }
+    *out = (struct forecast){.link_bytes = law.share * bytes,
+                             .exchange_s = t,
+                             .apart_s = j->compute_s + t,
+                             .overlapped_s = step[0],
+                             .tokens_per_s = j->workers * j->tokens / step[0],
+                             .efficiency = j->compute_s / step[0],
+                             .least_s = step[1],
+                             .most_s = step[2]};
+    return 0;
+}

@@ -1,0 +1,40 @@
+// forecast.h - what a step will take on links that are known: the arithmetic.
+//
+//     exchange   T = law of the backend, its own fit of the link or "tcp"'s
+//     apart      step = compute + T                             overlap=0
+//     overlapped step = compute + exposed                       overlap=1
+//                exposed = max(T - backward, T of the late buckets)
+//
+// Backward completes the embeddings, at the start of the vector, last of all:
+// buckets that hold some of them always show. The update counts as computing,
+// wherever it happens.
+
+#ifndef LOCKSTEP_FORECAST_H
+#define LOCKSTEP_FORECAST_H
+
+#include "sync/link.h"
+
+struct forecast_job {
+    int workers, servers;  // servers: 0: beside the workers, with sync=dps
+    bool held;             // servers answer when all has come: update=server
+    const char *algorithm; // of allreduce
+    double params, bytes_each;    // gradients, and bytes of one on the wire
+    double first_bucket, bucket;  // most gradients in the first and the others
+    double embeddings;            // gradients that are complete last
+    double compute_s, backward_s; // of a step; backward: its last micro-batch's
+    double tokens;                // of a worker's step
+};
+
+struct forecast {
+    double link_bytes; // on the busiest link, in the direction with more
+    double exchange_s, apart_s, overlapped_s;
+    double tokens_per_s, efficiency; // overlapped; 1: as if alone
+    double least_s, most_s;          // overlapped, within the fit's error
+};
+
+// `sync` is sps, dps, allreduce or ring. 0, or -1 after fail() where the law or
+// the link is not known.
+int forecast(const struct forecast_job *j, const char *sync,
+             const struct links *links, struct forecast *out);
+
+#endif

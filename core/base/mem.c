@@ -6,6 +6,7 @@
 
 #include "base/base.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -70,6 +71,14 @@ void mem_free(void *p)
         munmap(h.base, h.bytes);
     else
         free(h.base);
+}
+
+void mem_keep(void)
+{
+    // Results do not depend on it, so a refusal does no harm.
+    (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
+    (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
+    (void)mallopt(M_TOP_PAD, 1 << 20);
 }
 
 // The number (in bytes) that a one-number file holds; 0 if it holds none.

@@ -2,6 +2,11 @@
 //
 // Heartbeats are ZeroMQ's own (ZMTP PING), run by its I/O threads: a worker
 // that computes for long is still alive, a host that lost power is not.
+//
+// Connections take cubic congestion control, as the ring's do: BBR, a common
+// default, halves loopback and virtual links. ZeroMQ has no option for it, but
+// its monitor tells the descriptors of its connections, and of its listener,
+// whose connections take after it.
 
 #include "cluster/link.h"
 
@@ -9,8 +14,11 @@
 #include "cluster/curve.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <zmq.h>
 
 enum {
@@ -33,6 +41,7 @@ static int set_common(void *socket, double timeout_s)
         beat = 50;
     if (beat > 5000)
         beat = 5000;
+    mem_keep();
     if (set_int(socket, ZMQ_SNDBUF, BUFFER) ||
         set_int(socket, ZMQ_RCVBUF, BUFFER) ||
         set_int(socket, ZMQ_HEARTBEAT_IVL, beat) ||
@@ -45,25 +54,45 @@ static int set_common(void *socket, double timeout_s)
     return 0;
 }
 
-// A pair of sockets: ZeroMQ reports into the one, we read the other.
-static int watch(struct link *l, void *context)
+// A PAIR socket into which ZeroMQ reports these events of `socket`; NULL after
+// fail().
+static void *watch(void *context, void *socket, int events)
 {
     static atomic_uint count; // names must differ within a process
     char name[64];
-    int events =
-        ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
-        ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
-        ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
     if (text_into(name, sizeof name, "inproc://link-%u",
                   atomic_fetch_add(&count, 1)))
-        return -1;
-    if (zmq_socket_monitor(l->socket, name, events))
-        return fail("zmq: monitor: %s", zmq_strerror(zmq_errno()));
-    l->events = zmq_socket(context, ZMQ_PAIR);
-    if (!l->events || set_int(l->events, ZMQ_LINGER, 0) ||
-        zmq_connect(l->events, name))
-        return fail("zmq: monitor: %s", zmq_strerror(zmq_errno()));
-    return 0;
+        return NULL;
+    void *pair = zmq_socket(context, ZMQ_PAIR);
+    if (pair && !zmq_socket_monitor(socket, name, events) &&
+        !set_int(pair, ZMQ_LINGER, 0) && !zmq_connect(pair, name))
+        return pair;
+    fail("zmq: monitor: %s", zmq_strerror(zmq_errno()));
+    if (pair)
+        zmq_close(pair);
+    return NULL;
+}
+
+// The next event, and the descriptor (or error) that goes with it; 0: none.
+static int next_event(void *events, int *value)
+{
+    uint8_t frame[6];
+    char peer[LINK_ENDPOINT];
+    uint16_t event;
+    int32_t number;
+    if (zmq_recv(events, frame, sizeof frame, ZMQ_DONTWAIT) < 0)
+        return 0;
+    (void)zmq_recv(events, peer, sizeof peer, 0);
+    memcpy(&event, frame, sizeof event);
+    memcpy(&number, frame + sizeof event, sizeof number);
+    *value = number;
+    return event;
+}
+
+// A wish: an ipc socket has none, and a kernel may not know it.
+static void use_cubic(int fd)
+{
+    (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
 }
 
 int link_open(struct link *l, void *context, const char *endpoint,
@@ -75,8 +104,15 @@ int link_open(struct link *l, void *context, const char *endpoint,
     l->socket = zmq_socket(context, ZMQ_DEALER);
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
-    if (set_common(l->socket, timeout_s) || curve_join(l->socket, curve) ||
-        watch(l, context))
+    if (set_common(l->socket, timeout_s) || curve_join(l->socket, curve))
+        return -1;
+    l->events = watch(context, l->socket,
+                      ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
+                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_AUTH);
+    if (!l->events)
         return -1;
     if (zmq_connect(l->socket, endpoint))
         return fail("cannot connect to %s: %s; try: tcp://host:port", endpoint,
@@ -88,13 +124,11 @@ int link_open(struct link *l, void *context, const char *endpoint,
 static int next_bad_event(struct link *l)
 {
     for (;;) {
-        uint8_t frame[6];
-        char peer[LINK_ENDPOINT];
-        uint16_t event;
-        if (zmq_recv(l->events, frame, sizeof frame, ZMQ_DONTWAIT) < 0)
+        int value, event = next_event(l->events, &value);
+        if (event == 0)
             return 0;
-        (void)zmq_recv(l->events, peer, sizeof peer, 0);
-        memcpy(&event, frame, sizeof event);
+        if (event == ZMQ_EVENT_CONNECTED)
+            use_cubic(value);
         if (event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED)
             l->connected = true;
         if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
@@ -146,12 +180,14 @@ void *link_listen(void *context, const char *endpoint, const char *curve,
                   double timeout_s, char bound[LINK_ENDPOINT])
 {
     size_t size = LINK_ENDPOINT;
-    void *socket = zmq_socket(context, ZMQ_ROUTER);
+    int listener;
+    void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
     if (!socket) {
         fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
         return NULL;
     }
-    if (set_common(socket, timeout_s) || curve_serve(socket, curve))
+    if (set_common(socket, timeout_s) || curve_serve(socket, curve) ||
+        !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||
         zmq_bind(socket, endpoint) ||
@@ -163,8 +199,14 @@ void *link_listen(void *context, const char *endpoint, const char *curve,
                                  : "tcp://ADDRESS:PORT of this host");
         goto close_socket;
     }
+    if (next_event(events, &listener))
+        use_cubic(listener);
+    zmq_socket_monitor(socket, NULL, 0);
+    zmq_close(events);
     return socket;
 close_socket:
+    if (events)
+        zmq_close(events);
     set_int(socket, ZMQ_LINGER, 0);
     zmq_close(socket);
     return NULL;

@@ -298,6 +298,13 @@ static void by_hand(void **state)
     assert_ok(&j);
     assert_int_equal(mean_loss("servers", 2, got), 20);
     assert_close(want, got, 20, 1e-4);
+    job_run(&j, 30,
+            "unset GOMP_SPINCOUNT OMP_WAIT_POLICY; "
+            "trainer %s steps=1000000 out=alone & p=$!; "
+            "until [ -s alone/steps.csv ]; do sleep 0.05; done; "
+            "tr '\\0' '\\n' < /proc/$p/environ | grep GOMP; kill $p; wait $p",
+            same);
+    assert_non_null(strstr(j.out, "GOMP_SPINCOUNT=1000"));
     assert_no_process();
 }
 

@@ -29,16 +29,6 @@ static size_t row_bytes(const struct server *s, int row)
 
 // ---- a round begins
 
-static void clear_row(struct server *s, struct gather *g)
-{
-    for (int t = 0; t < s->job.world; t++) {
-        if (g->here[t] && t >= g->added)
-            zmq_msg_close(&g->held[t]);
-        g->here[t] = 0;
-    }
-    g->added = 0;
-}
-
 // Who is in the present round, and in which turn. Without backup: all members,
 // by rank.
 static void choose_members(struct server *s)
@@ -65,27 +55,12 @@ void bsp_begin(struct server *s)
 {
     struct bsp *b = bsp_of(s);
     for (int r = 0; r < s->store->nrows; r++)
-        clear_row(s, &b->rows[r]);
+        gather_clear(&b->rows[r], s->job.world);
     for (int r = 0; r < s->job.world; r++)
         s->peers[r].stepped = false;
     b->claims = b->complete = b->stepped = 0;
     b->active = b->waiting = false;
     choose_members(s);
-}
-
-static int open_rows(struct server *s)
-{
-    struct bsp *b = bsp_of(s);
-    size_t world = (size_t)s->job.world;
-    for (int r = 0; r < s->store->nrows; r++) {
-        struct gather *g = &b->rows[r];
-        g->sum = buffer_get(s->store->pool);
-        g->held = mem_alloc(world, sizeof *g->held);
-        g->here = mem_alloc(world, 1);
-        if (!g->sum || !g->held || !g->here)
-            return -1;
-    }
-    return 0;
 }
 
 static int bsp_open(struct server *s)
@@ -97,7 +72,10 @@ static int bsp_open(struct server *s)
     b->rank_of = mem_alloc(world, sizeof *b->rank_of);
     b->turn_of = mem_alloc(world, sizeof *b->turn_of);
     b->rows = mem_alloc((size_t)s->store->nrows + 1, sizeof *b->rows);
-    return b->rank_of && b->turn_of && b->rows ? open_rows(s) : -1;
+    int rc = b->rank_of && b->turn_of && b->rows ? 0 : -1;
+    for (int r = 0; !rc && r < s->store->nrows; r++)
+        rc = gather_open(&b->rows[r], s->job.world);
+    return rc;
 }
 
 // Before the sockets' context ends: what is held goes back.
@@ -106,14 +84,8 @@ static void bsp_close(struct server *s)
     struct bsp *b = s->state;
     if (!b)
         return;
-    for (int r = 0; b->rows && r < s->store->nrows; r++) {
-        struct gather *g = &b->rows[r];
-        if (g->held && g->here)
-            clear_row(s, g);
-        buffer_unref(g->sum);
-        mem_free(g->held);
-        mem_free(g->here);
-    }
+    for (int r = 0; b->rows && r < s->store->nrows; r++)
+        gather_close(&b->rows[r], s->job.world);
     mem_free(b->rows);
     mem_free(b->turn_of);
     mem_free(b->rank_of);
@@ -246,83 +218,41 @@ static void finish_if_complete(struct server *s)
 
 // ---- a round goes on
 
-static int reply_sum(struct server *s, int row)
+static void credit(struct server *s, int row, int turn)
 {
-    struct gather *g = &bsp_of(s)->rows[row];
-    size_t n = s->store->rows[row].at.n;
+    struct ps_head h = bsp_answer(s, PS_CREDIT);
+    h.row = (uint32_t)row;
+    server_send(s, bsp_of(s)->rank_of[turn], h, NULL, 0);
+}
+
+static void row_complete(struct server *s, int row, struct buffer *sum)
+{
+    bsp_of(s)->complete++;
+    if (!sum)
+        return; // kept for the update
     count_served(s, row_bytes(s, row));
-    if (s->job.wire == DTYPE_F32) {
-        send_row(s, row, PS_GRADS, g->sum, DTYPE_F32);
-        return 0;
-    }
-    struct buffer *out = buffer_get(s->store->narrow);
-    if (!out)
-        return -1;
-    vector_cast(out->data, s->job.wire, g->sum->data, DTYPE_F32, n);
-    send_row(s, row, PS_GRADS, out, s->job.wire);
-    buffer_unref(out);
-    return 0;
-}
-
-static void row_complete(struct server *s, int row)
-{
-    struct bsp *b = bsp_of(s);
-    struct gather *g = &b->rows[row];
-    b->complete++;
-    if (!s->job.worker_updates)
-        g->squares =
-            team_sum_squares(s->team, g->sum->data, s->store->rows[row].at.n);
-    else if (reply_sum(s, row))
-        server_fail(s, fail_message());
-}
-
-// The slice whose turn it is.
-static int add(struct server *s, int row, zmq_msg_t *data)
-{
-    struct bsp *b = bsp_of(s);
-    struct gather *g = &b->rows[row];
-    size_t n = s->store->rows[row].at.n;
-    int rank = b->rank_of[g->added];
-    if (g->added == 0 && buffer_shared(g->sum)) { // last round's, in flight
-        struct buffer *fresh = buffer_get(s->store->pool);
-        if (!fresh)
-            return -1;
-        buffer_unref(g->sum);
-        g->sum = fresh;
-    }
-    const void *numbers = server_numbers(s, data);
-    if (g->added == 0)
-        team_copy(s->team, g->sum->data, numbers, s->job.wire, n);
-    else
-        team_add(s->team, g->sum->data, numbers, s->job.wire, n);
-    g->added++;
-    struct ps_head credit = bsp_answer(s, PS_CREDIT);
-    credit.row = (uint32_t)row;
-    server_send(s, rank, credit, NULL, 0);
-    return 0;
+    send_row(s, row, PS_GRADS, sum, s->job.wire);
+    buffer_unref(sum);
 }
 
 static int take_slice(struct server *s, int row, int turn, zmq_msg_t *data)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
-    g->here[turn] = 1;
-    if (turn != g->added) {
-        zmq_msg_init(&g->held[turn]);
-        zmq_msg_move(&g->held[turn], data);
-        return 0;
-    }
-    if (add(s, row, data))
+    struct gather_rule rule = {.team = s->team,
+                               .sums = s->store->pool,
+                               .narrow = s->store->narrow,
+                               .wire = s->job.wire,
+                               .keep = !s->job.worker_updates};
+    struct buffer *sum = NULL;
+    int before = g->added;
+    if (gather_take(g, turn, data) ||
+        gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum))
         return -1;
-    while (g->added < b->need && g->here[g->added]) {
-        zmq_msg_t *next = &g->held[g->added];
-        int rc = add(s, row, next);
-        zmq_msg_close(next);
-        if (rc)
-            return -1;
-    }
+    for (int t = before; t < g->added; t++)
+        credit(s, row, t);
     if (g->added == b->need)
-        row_complete(s, row);
+        row_complete(s, row, sum);
     return 0;
 }
 

@@ -3,15 +3,8 @@
 #ifndef PS_SERVER_BSP_H
 #define PS_SERVER_BSP_H
 
+#include "ps_server/gather.h"
 #include "ps_server/server.h"
-
-struct gather {
-    struct buffer *sum;
-    int added;       // turns taken so far
-    double squares;  // of the complete sum
-    zmq_msg_t *held; // by turn; NULL without early ones
-    uint8_t *here;   // by turn: held or added
-};
 
 struct bsp {
     struct gather *rows;

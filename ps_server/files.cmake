@@ -1,6 +1,6 @@
 lockstep_library(ps_server_lib
   FILES ps_server/server.c ps_server/peers.c ps_server/bsp.c
-        ps_server/bsp_members.c ps_server/async.c
+        ps_server/bsp_members.c ps_server/async.c ps_server/gather.c
         ps_server/vectors.c ps_server/store.c ps_server/team.c
   LINKS ps_wire cluster_zmq device optim base Threads::Threads m)
 add_executable(ps_server ps_server/main.c)

@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-enum { PART = 1 << 16 }; // elements that one thread updates at a time
+// Elements that one thread updates at a time, in blocks that stay in its cache.
+enum { PART = 1 << 16, BLOCK = 1 << 14 };
 
 int store_open(struct store **out, const struct ps_job *job, struct team *team)
 {
@@ -60,19 +61,18 @@ static int need_slot(struct store *s, int i)
     return s->slots[i] ? 0 : -1;
 }
 
-// Make the row's parameters ours alone, with or without their contents.
-static int own(struct store *s, struct row *r, bool keep)
+// Where new parameters of the row may be written: where the old ones are, or
+// where those are in flight, a buffer that replaces them. NULL after fail().
+static struct buffer *writable(struct store *s, struct row *r)
 {
-    if (!buffer_shared(r->params))
-        return 0;
-    struct buffer *fresh = buffer_get(s->pool);
-    if (!fresh)
-        return -1;
-    if (keep)
-        memcpy(fresh->data, r->params->data, r->at.n * sizeof(float));
-    buffer_unref(r->params);
-    r->params = fresh;
-    return 0;
+    return buffer_shared(r->params) ? buffer_get(s->pool) : r->params;
+}
+
+static void replace(struct row *r, struct buffer *params)
+{
+    if (params != r->params)
+        buffer_unref(r->params);
+    r->params = params;
 }
 
 int store_set(struct store *s, enum ps_what what, int row, const void *data)
@@ -83,9 +83,11 @@ int store_set(struct store *s, enum ps_what what, int row, const void *data)
     struct row *r = &s->rows[row];
     size_t bytes = r->at.n * sizeof(float);
     if (what == PS_PARAMS) {
-        if (own(s, r, false))
+        struct buffer *to = writable(s, r);
+        if (!to)
             return -1;
-        memcpy(r->params->data, data, bytes);
+        memcpy(to->data, data, bytes);
+        replace(r, to);
     } else {
         int slot = what - PS_SLOT0;
         if (need_slot(s, slot))
@@ -119,6 +121,7 @@ struct buffer *store_get(struct store *s, enum ps_what what, int row)
 struct update {
     struct store *s;
     const struct row *row;
+    struct buffer *to; // the row's parameters, or those that replace them
     const float *grads;
     int step;
     float lr, scale;
@@ -127,14 +130,20 @@ struct update {
 static void update_part(void *ctx, size_t part)
 {
     const struct update *u = ctx;
-    size_t at = part * PART, left = u->row->at.n - at;
-    float *slots[OPTIM_MAX_SLOTS];
-    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-        slots[i] =
-            u->s->slots[i] ? u->s->slots[i] + u->row->at.local + at : NULL;
-    optim_update(&u->s->job->optim, (float *)u->row->params->data + at, slots,
-                 u->grads + at, u->row->at.off + at, left < PART ? left : PART,
-                 u->step, u->lr, u->scale);
+    size_t begin = part * PART;
+    size_t end = u->row->at.n - begin < PART ? u->row->at.n : begin + PART;
+    const float *old = u->row->params->data;
+    float *new = u->to->data, *slots[OPTIM_MAX_SLOTS];
+    for (size_t at = begin; at < end; at += BLOCK) {
+        size_t n = end - at < BLOCK ? end - at : BLOCK;
+        if (new != old)
+            memcpy(new + at, old + at, n * sizeof *new);
+        for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+            slots[i] =
+                u->s->slots[i] ? u->s->slots[i] + u->row->at.local + at : NULL;
+        optim_update(&u->s->job->optim, new + at, slots, u->grads + at,
+                     u->row->at.off + at, n, u->step, u->lr, u->scale);
+    }
 }
 
 int store_update(struct store *s, int row, const float *grads, int step,
@@ -144,10 +153,12 @@ int store_update(struct store *s, int row, const float *grads, int step,
     for (int i = 0; i < optim_slots(&s->job->optim); i++)
         if (need_slot(s, i))
             return -1;
-    if (own(s, r, true))
+    struct buffer *to = writable(s, r);
+    if (!to)
         return -1;
-    struct update u = {s, r, grads, step, lr, scale};
+    struct update u = {s, r, to, grads, step, lr, scale};
     team_run(s->team, update_part, &u, (r->at.n + PART - 1) / PART);
+    replace(r, to);
     r->version++;
     return 0;
 }

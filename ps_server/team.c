@@ -4,14 +4,9 @@
 #include "ps_server/team.h"
 
 #include "base/base.h"
-#include "device/vector.h"
-#include "optim/optim.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-enum { PART = 1 << 16 };                        // elements
-enum { MAX_PARTS = (64 << 20) / 4 / PART + 1 }; // of the largest slice
 
 struct team {
     int threads; // beside the caller
@@ -25,7 +20,6 @@ struct team {
     void *ctx;
     size_t parts;
     atomic_size_t next;
-    double squares[MAX_PARTS];
 };
 
 static void take_parts(struct team *t)
@@ -122,75 +116,4 @@ void team_run(struct team *t, team_part *fn, void *ctx, size_t parts)
     while (t->busy > 0)
         pthread_cond_wait(&t->end, &t->lock);
     pthread_mutex_unlock(&t->lock);
-}
-
-// ---- vectors
-
-struct vectors {
-    float *dst;
-    const void *src;
-    enum dtype from;
-    size_t n;
-    double *squares;
-};
-
-static size_t part_len(const struct vectors *v, size_t part)
-{
-    size_t left = v->n - part * PART;
-    return left < PART ? left : PART;
-}
-
-static const void *part_src(const struct vectors *v, size_t part)
-{
-    return (const char *)v->src + part * PART * dtype_bytes(v->from);
-}
-
-static void copy_part(void *ctx, size_t part)
-{
-    const struct vectors *v = ctx;
-    vector_cast(v->dst + part * PART, DTYPE_F32, part_src(v, part), v->from,
-                part_len(v, part));
-}
-
-static void add_part(void *ctx, size_t part)
-{
-    const struct vectors *v = ctx;
-    vector_add(v->dst + part * PART, part_src(v, part), v->from,
-               part_len(v, part));
-}
-
-static void squares_part(void *ctx, size_t part)
-{
-    const struct vectors *v = ctx;
-    v->squares[part] = optim_sum_squares(part_src(v, part), part_len(v, part));
-}
-
-static size_t parts_of(size_t n)
-{
-    return (n + PART - 1) / PART;
-}
-
-void team_copy(struct team *t, float *dst, const void *src, enum dtype from,
-               size_t n)
-{
-    struct vectors v = {.dst = dst, .src = src, .from = from, .n = n};
-    team_run(t, copy_part, &v, parts_of(n));
-}
-
-void team_add(struct team *t, float *dst, const void *src, enum dtype from,
-              size_t n)
-{
-    struct vectors v = {.dst = dst, .src = src, .from = from, .n = n};
-    team_run(t, add_part, &v, parts_of(n));
-}
-
-double team_sum_squares(struct team *t, const float *g, size_t n)
-{
-    CHECK(parts_of(n) <= MAX_PARTS);
-    struct vectors v = {.src = g, .n = n, .squares = t->squares};
-    team_run(t, squares_part, &v, parts_of(n));
-    double sum = 0;
-    for (size_t i = 0; i < parts_of(n); i++)
-        sum += t->squares[i];
-    return sum;
 }

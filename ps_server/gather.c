@@ -1,0 +1,146 @@
+// gather.c - block by block, so that a sum stays in the first cache until it is
+// whole: added, squared and narrowed there, read and written once.
+
+#include "ps_server/gather.h"
+
+#include "base/base.h"
+#include "device/vector.h"
+#include "optim/optim.h"
+#include "ps_server/team.h"
+
+#include <string.h>
+
+enum { BLOCK = 4096, PART = 1 << 16 }; // elements
+enum { HELD = 1, ADDED = 2 };
+enum { MAX_PARTS = (64 << 20) / 4 / PART + 1 }; // of the largest slice
+
+int gather_open(struct gather *g, int world)
+{
+    g->held = mem_alloc((size_t)world, sizeof *g->held);
+    g->here = mem_alloc((size_t)world, 1);
+    return g->held && g->here ? 0 : -1;
+}
+
+void gather_clear(struct gather *g, int world)
+{
+    for (int t = 0; t < world; t++) {
+        if (g->here[t] == HELD)
+            zmq_msg_close(&g->held[t]);
+        g->here[t] = 0;
+    }
+    buffer_unref(g->sum);
+    g->sum = NULL;
+    g->added = 0;
+}
+
+void gather_close(struct gather *g, int world)
+{
+    if (g->held && g->here)
+        gather_clear(g, world);
+    mem_free(g->held);
+    mem_free(g->here);
+}
+
+// ZeroMQ cuts small messages out of its receive buffer at any address; those are
+// copied to where they may be read as numbers.
+int gather_take(struct gather *g, int turn, zmq_msg_t *data)
+{
+    zmq_msg_t *held = &g->held[turn];
+    size_t bytes = zmq_msg_size(data);
+    CHECK(zmq_msg_init(held) == 0);
+    if ((uintptr_t)zmq_msg_data(data) % sizeof(float) == 0) {
+        zmq_msg_move(held, data);
+    } else {
+        if (zmq_msg_init_size(held, bytes))
+            return fail("no memory for a message of %zu bytes", bytes);
+        memcpy(zmq_msg_data(held), zmq_msg_data(data), bytes);
+    }
+    g->here[turn] = HELD;
+    return 0;
+}
+
+struct addition {
+    const struct gather *g;
+    enum dtype wire;
+    int from, to; // turns
+    size_t n;
+    float *sum;    // NULL: nobody needs it
+    void *narrow;  // NULL: it stays wide
+    bool squaring; // it is complete
+    double squares[MAX_PARTS];
+};
+
+static void add_part(void *ctx, size_t part)
+{
+    struct addition *a = ctx;
+    float block[BLOCK];
+    size_t width = dtype_bytes(a->wire), begin = part * PART;
+    size_t end = a->n - begin < PART ? a->n : begin + PART;
+    double squares = 0;
+    for (size_t at = begin; at < end; at += BLOCK) {
+        size_t n = end - at < BLOCK ? end - at : BLOCK;
+        float *sum = a->sum ? a->sum + at : block;
+        for (int t = a->from; t < a->to; t++) {
+            char *from = (char *)zmq_msg_data(&a->g->held[t]) + at * width;
+            if (t == 0)
+                vector_cast(sum, DTYPE_F32, from, a->wire, n);
+            else
+                vector_add(sum, from, a->wire, n);
+        }
+        if (a->narrow)
+            vector_cast((char *)a->narrow + at * width, a->wire, sum, DTYPE_F32,
+                        n);
+        if (a->squaring)
+            squares += optim_sum_squares(sum, n);
+    }
+    a->squares[part] = squares;
+}
+
+static void add(struct gather *g, const struct gather_rule *rule,
+                struct addition *a)
+{
+    size_t parts = (a->n + PART - 1) / PART;
+    CHECK(parts <= MAX_PARTS);
+    team_run(rule->team, add_part, a, parts);
+    for (int t = a->from; t < a->to; t++) {
+        zmq_msg_close(&g->held[t]);
+        g->here[t] = ADDED;
+    }
+    g->squares = 0;
+    for (size_t i = 0; i < parts; i++)
+        g->squares += a->squares[i];
+}
+
+int gather_add(struct gather *g, const struct gather_rule *rule, int need,
+               size_t n, struct buffer **out)
+{
+    int from = g->sum ? g->added : 0, to = g->added;
+    while (to < need && g->here[to])
+        to++;
+    bool complete = to == need, more = to > g->added;
+    bool narrow = complete && !rule->keep && rule->wire != DTYPE_F32;
+    struct buffer *reply = NULL;
+    g->added = to;
+    if (!more || (to == 1 && !complete))
+        return 0; // the first stands for the sum
+    if (!narrow && !g->sum && !(g->sum = buffer_get(rule->sums)))
+        return -1;
+    if (narrow && !(reply = buffer_get(rule->narrow)))
+        return -1;
+    struct addition a = {.g = g,
+                         .wire = rule->wire,
+                         .from = from,
+                         .to = to,
+                         .n = n,
+                         .sum = g->sum ? g->sum->data : NULL,
+                         .narrow = reply ? reply->data : NULL,
+                         .squaring = complete && rule->keep};
+    add(g, rule, &a);
+    if (!complete || rule->keep)
+        return 0;
+    *out = narrow ? reply : g->sum;
+    if (narrow)
+        buffer_unref(g->sum);
+    g->sum = NULL;
+    return 0;
+}

@@ -1,0 +1,54 @@
+// gather.h - the slices of one row in one round, added in turn.
+//
+// Slices are added in the order of turns, whatever the order of arrival, so that
+// reruns give the same bits; one that comes early is held as the message it came
+// in. The first stands for the sum until the second is there: a sum of two is
+// one pass over both, and no copy.
+
+#ifndef PS_SERVER_GATHER_H
+#define PS_SERVER_GATHER_H
+
+#include "base/half.h"
+#include "ps_wire/buffer.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zmq.h>
+
+struct team;
+
+struct gather {
+    struct buffer *sum; // fp32; NULL while it is not needed
+    int added;          // turns taken so far
+    double squares;     // of the complete sum, where asked for
+    zmq_msg_t *held;    // by turn: early ones, and the first
+    uint8_t *here;      // by turn: 0: not yet
+};
+
+// What is the same for all rows.
+struct gather_rule {
+    struct team *team;
+    struct buffers *sums;   // of fp32 slices
+    struct buffers *narrow; // where a sum is answered in the wire's format
+    enum dtype wire;
+    bool keep; // the fp32 sum and its squares, for the update
+};
+
+// Room for the slices of `world` workers. 0, or -1 after fail().
+int gather_open(struct gather *g, int world);
+void gather_close(struct gather *g, int world);
+
+// Nothing has come yet; what is held is given back.
+void gather_clear(struct gather *g, int world);
+
+// Take the slice of this turn: n numbers. 0, or -1 after fail().
+int gather_take(struct gather *g, int turn, zmq_msg_t *data);
+
+// Add what is due; `need` slices make the row complete. With the last one, *out
+// is the sum in the wire's format, of which the caller takes a reference, or
+// NULL where it is kept. 0, or -1 after fail().
+int gather_add(struct gather *g, const struct gather_rule *rule, int need,
+               size_t n, struct buffer **out);
+
+#endif

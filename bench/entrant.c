@@ -3,6 +3,7 @@
 #include "bench/entrant.h"
 
 #include "base/base.h"
+#include "bench/echo.h"
 #include "bench/servers.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
@@ -36,7 +37,7 @@ void arena_close(struct arena *a)
     device_close(&a->dev);
 }
 
-static int start_servers(struct entrant *e, int servers)
+static int start_servers(struct entrant *e, int servers, bool echo)
 {
     struct cluster *c = e->arena->cluster;
     const char *host = e->arena->server_host;
@@ -46,7 +47,7 @@ static int start_servers(struct entrant *e, int servers)
     if (opts_open(&given, e->text))
         return -1;
     int rc =
-        servers_open(&e->servers, c, servers < 0 ? c->world : servers,
+        servers_open(&e->servers, c, servers < 0 ? c->world : servers, echo,
                      e->arena->threads, servers == 1 ? host : "",
                      opts_text(given, "iface", ""), e->text, sizeof e->text);
     opts_close(&given);
@@ -58,7 +59,8 @@ int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
 {
     *e = (struct entrant){.arena = a};
     if (text_into(e->text, sizeof e->text, "%s", opts) ||
-        start_servers(e, servers) || opts_open(&e->opts, e->text))
+        start_servers(e, servers, ops == &sync_echo) ||
+        opts_open(&e->opts, e->text))
         return -1;
     struct sync_job job = {.cluster = a->cluster,
                            .dev = a->dev,
@@ -116,6 +118,8 @@ static int step(struct entrant *e, struct cost *cost)
 static void count_wrong(struct entrant *e)
 {
     const struct arena *a = e->arena;
+    if (e->sync->ops == &sync_echo)
+        return; // it has none
     for (size_t i = 0; i < a->n; i++) {
         float sum = 0;
         for (int r = 0; e->steps % 2 && r < a->cluster->world; r++)

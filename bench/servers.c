@@ -1,7 +1,8 @@
-// servers.c - parameter servers of a bench: a thread beside some of its workers.
+// servers.c - servers of a bench: a thread beside some of its workers.
 
 #include "bench/servers.h"
 
+#include "bench/echo.h"
 #include "ps_server/server.h"
 
 #include "base/base.h"
@@ -16,7 +17,9 @@
 #include <string.h>
 
 struct servers {
-    struct server *server;
+    struct server *server; // one of the two
+    struct echo *echo;
+    char endpoint[LINK_ENDPOINT];
     pthread_t thread;
     bool running;
     char why[512]; // it failed; "" if not
@@ -25,7 +28,7 @@ struct servers {
 static void *serve(void *arg)
 {
     struct servers *s = arg;
-    if (server_run(s->server))
+    if (s->echo ? echo_run(s->echo) : server_run(s->server))
         snprintf(s->why, sizeof s->why, "%s", fail_message());
     return NULL;
 }
@@ -44,7 +47,19 @@ struct starter {
     struct servers *s;
     struct server_config config;
     const char *host, *iface;
+    bool echo;
 };
+
+static int listen_at(struct servers *s, const struct starter *t)
+{
+    const struct server_config *c = &t->config;
+    if (t->echo)
+        return echo_open(&s->echo, c->bind, c->timeout_s, s->endpoint);
+    if (server_open(&s->server, c))
+        return -1;
+    memcpy(s->endpoint, s->server->endpoint, sizeof s->endpoint);
+    return 0;
+}
 
 // In a thread of its own, since what it changes of itself the server's threads
 // inherit: they may use all cores, whichever the worker is bound to, and live on
@@ -60,8 +75,7 @@ static void *start(void *arg)
     t->config.bind = bind;
     int rc = *t->host && net_enter(t->host)
                  ? fail("server: host %s: %s", t->host, strerror(errno))
-                 : bind_address(bind, sizeof bind, t->iface) ||
-                       server_open(&s->server, &t->config);
+                 : bind_address(bind, sizeof bind, t->iface) || listen_at(s, t);
     int error = rc ? 0 : pthread_create(&s->thread, NULL, serve, s);
     if (error)
         fail("server: thread: %s", strerror(error));
@@ -84,7 +98,7 @@ static int start_one(struct starter *t)
     return t->s->running ? 0 : fail("%s", t->s->why);
 }
 
-int servers_open(struct servers **out, struct cluster *c, int count,
+int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
                  int threads, const char *host, const char *iface, char *opts,
                  size_t size)
 {
@@ -96,13 +110,14 @@ int servers_open(struct servers **out, struct cluster *c, int count,
                                    .threads = threads,
                                    .timeout_s = c->timeout_s},
                         .host = host,
-                        .iface = iface};
+                        .iface = iface,
+                        .echo = echo};
     char(*all)[LINK_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
     int rc = all ? 0 : -1;
     if (!rc && c->rank < count) {
         rc = start_one(&t);
         if (!rc)
-            memcpy(mine, t.s->server->endpoint, sizeof mine);
+            memcpy(mine, t.s->endpoint, sizeof mine);
     }
     *out = t.s;
     if (!rc)
@@ -121,12 +136,15 @@ int servers_close(struct servers **out, bool failed)
     struct servers *s = *out;
     if (!s)
         return 0;
-    if (s->running && failed)
+    if (s->running && s->echo)
+        echo_stop(s->echo);
+    else if (s->running && failed)
         server_stop(s->server);
     if (s->running)
         pthread_join(s->thread, NULL);
     int rc = !failed && *s->why ? fail("%s", s->why) : 0;
     server_close(&s->server);
+    echo_close(&s->echo);
     mem_free(s);
     *out = NULL;
     return rc;

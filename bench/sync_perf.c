@@ -7,9 +7,11 @@
 // ring is the ring over TCP, ring-shm the one in shared memory; under mpirun the
 // rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms, over
 // whatever mpirun's settings make it use, and a last table sets ours beside the
-// fastest of them at each size. Parameter servers are threads of the workers' processes: sps has its one in
-// worker 0's, dps one in each. A row is one backend; at each size they take
-// turns, round by round, on the same vectors.
+// fastest of them at each size. Servers are threads of the workers' processes:
+// sps has its one in worker 0's, dps one in each. zmq-echo and zmq-echos are
+// their peers, raw ZeroMQ that sends the same slices there and back and adds
+// nothing. A row is one backend; at each size they take turns, round by round,
+// on the same vectors.
 //
 // The columns are nccl-tests': size in bytes and count of gradients, the number
 // format on the wire, the time from the first bucket handed over to the sum
@@ -197,7 +199,19 @@ static int leave_out(struct plan *p, struct cluster *cluster)
     return 0;
 }
 
-// Every backend of ours beside the fastest peer at each size: how many times
+// The fastest peer at one size of those with as many servers; -1: there is none.
+static int fastest_peer(const struct plan *p, int servers,
+                        const struct cell cells[PLAN_ROWS])
+{
+    int best = -1;
+    for (int i = 0; i < PLAN_ROWS; i++)
+        if (p->use[i] && plan_rows[i].peer && plan_rows[i].servers == servers &&
+            (best < 0 || cells[i].cost.seconds < cells[best].cost.seconds))
+            best = i;
+    return best;
+}
+
+// Every backend of ours beside its fastest peer at each size: how many times
 // faster it is.
 static void print_ratios(const struct plan *p,
                          const struct cell (*cells)[PLAN_ROWS])
@@ -207,25 +221,25 @@ static void print_ratios(const struct plan *p,
         peers |= p->use[i] && plan_rows[i].peer;
     if (!peers)
         return;
-    printf("\n# times faster than the fastest of Open MPI's\n#%11s", "size(B)");
+    printf("\n# times faster than the fastest peer\n#%11s", "size(B)");
     for (int i = 0; i < PLAN_ROWS; i++)
         if (p->use[i] && !plan_rows[i].peer)
-            printf(" %10s", plan_rows[i].name);
-    printf("  fastest\n");
+            printf("  %s", plan_rows[i].name);
     for (int k = 0; k < p->nsizes; k++) {
-        int best = -1;
-        for (int i = 0; i < PLAN_ROWS; i++)
-            if (p->use[i] && plan_rows[i].peer &&
-                (best < 0 ||
-                 cells[k][i].cost.seconds < cells[k][best].cost.seconds))
-                best = i;
-        printf(" %11zu", p->counts[k] * sizeof(float));
-        for (int i = 0; i < PLAN_ROWS; i++)
-            if (p->use[i] && !plan_rows[i].peer)
-                printf(" %10.2f",
-                       cells[k][best].cost.seconds / cells[k][i].cost.seconds);
-        printf("  %s\n", plan_rows[best].name);
+        printf("\n %11zu", p->counts[k] * sizeof(float));
+        for (int i = 0; i < PLAN_ROWS; i++) {
+            int best = fastest_peer(p, plan_rows[i].servers, cells[k]);
+            if (!p->use[i] || plan_rows[i].peer)
+                continue;
+            if (best < 0)
+                printf("  -");
+            else
+                printf("  %.2f of %s",
+                       cells[k][best].cost.seconds / cells[k][i].cost.seconds,
+                       plan_rows[best].name);
+        }
     }
+    printf("\n");
 }
 
 static int print(const struct plan *p, int world,

@@ -4,6 +4,7 @@
 
 #include "allreduce/allreduce.h"
 #include "bench/crew.h"
+#include "bench/echo.h"
 #include "bench/openmpi.h"
 #include "horovod_ring/ring.h"
 #include "ps_worker/ps_worker.h"
@@ -20,6 +21,8 @@
 const struct row plan_rows[PLAN_ROWS] = {
     {"sps", &sync_sps, NULL, false, false, 1, ""},
     {"dps", &sync_dps, law_shards, false, false, -1, ""},
+    {"zmq-echo", &sync_echo, law_single, false, true, 1, ""},
+    {"zmq-echos", &sync_echo, law_shards, false, true, -1, ""},
     {"ring", &sync_ring, law_ring, false, false, 0, "transport=tcp"},
     {"ring-shm", &sync_ring_shared, law_ring, false, false, 0, ""},
     {"allreduce", &sync_allreduce, NULL, true, false, 0, ""},

@@ -6,7 +6,7 @@
 #include "sync/link.h"
 #include "sync/sync.h"
 
-enum { PLAN_ROWS = 10, PLAN_SIZES = 64, PLAN_ROUNDS = 101, PLAN_TEXT = 512 };
+enum { PLAN_ROWS = 12, PLAN_SIZES = 64, PLAN_ROUNDS = 101, PLAN_TEXT = 512 };
 
 struct row {
     const char *name;

@@ -1,0 +1,206 @@
+// echo.c - DEALERs and a ROUTER: slices out, the same slices back.
+
+#include "bench/echo.h"
+
+#include "base/base.h"
+#include "base/half.h"
+#include "cluster/cluster.h"
+#include "cluster/link.h"
+#include "config/config.h"
+
+#include <stdatomic.h>
+#include <string.h>
+#include <zmq.h>
+
+enum { WINDOW = 8, SERVERS = 64 }; // slices under way to a server; servers
+
+// ---- the server
+
+struct echo {
+    void *context, *socket;
+    atomic_bool stop;
+};
+
+int echo_open(struct echo **out, const char *bind, double timeout_s,
+              char *endpoint)
+{
+    struct echo *e = *out = mem_alloc(1, sizeof *e);
+    if (!e)
+        return -1;
+    e->context = zmq_ctx_new();
+    if (!e->context)
+        return fail("echo: %s", zmq_strerror(zmq_errno()));
+    e->socket = link_listen(e->context, bind, "", timeout_s, endpoint);
+    return e->socket ? 0 : -1;
+}
+
+// One message back to its sender. 1, 0 where there is none, or -1.
+static int answer(struct echo *e)
+{
+    zmq_msg_t id, data;
+    zmq_msg_init(&id);
+    zmq_msg_init(&data);
+    int rc = zmq_msg_recv(&id, e->socket, ZMQ_DONTWAIT) >= 0;
+    if (rc && (zmq_msg_recv(&data, e->socket, 0) < 0 ||
+               zmq_msg_send(&id, e->socket, ZMQ_SNDMORE) < 0 ||
+               zmq_msg_send(&data, e->socket, 0) < 0))
+        rc = fail("echo: %s", zmq_strerror(zmq_errno()));
+    zmq_msg_close(&id);
+    zmq_msg_close(&data);
+    return rc;
+}
+
+int echo_run(struct echo *e)
+{
+    int rc = 0;
+    while (rc >= 0 && !atomic_load(&e->stop)) {
+        zmq_pollitem_t item = {.socket = e->socket, .events = ZMQ_POLLIN};
+        zmq_poll(&item, 1, 50);
+        while ((rc = answer(e)) > 0)
+            ;
+    }
+    return rc;
+}
+
+void echo_stop(struct echo *e)
+{
+    atomic_store(&e->stop, true);
+}
+
+void echo_close(struct echo **echo)
+{
+    struct echo *e = *echo;
+    if (!e)
+        return;
+    if (e->socket)
+        zmq_close(e->socket);
+    if (e->context)
+        zmq_ctx_term(e->context);
+    mem_free(e);
+    *echo = NULL;
+}
+
+// ---- the worker
+
+struct far {
+    struct link link;
+    size_t sent, got, end; // bytes of its part of the gradients
+    int credit;
+};
+
+struct caller {
+    void *context;
+    struct far far[SERVERS];
+    int servers;
+    size_t slice, width; // bytes; of a gradient on the wire
+};
+
+static int caller_open(struct sync *s)
+{
+    struct caller *c = s->state;
+    const char *at = opts_text(s->job.opts, "servers", "");
+    const struct cluster *cluster = s->job.cluster;
+    long slice_kb;
+    int narrow;
+    if (opts_int(s->job.opts, "slice_kb", 1024, 1, 1 << 16, &slice_kb) ||
+        opts_word(s->job.opts, "wire", 0,
+                  (const char *const[]){"fp32", "fp16", "bf16", NULL}, &narrow))
+        return -1;
+    c->slice = (size_t)slice_kb * 1024;
+    c->width = narrow ? sizeof(uint16_t) : sizeof(float);
+    c->context = zmq_ctx_new();
+    while (*at && c->servers < SERVERS) {
+        char one[LINK_ENDPOINT];
+        size_t len = strcspn(at, ",");
+        if (text_into(one, sizeof one, "%.*s", (int)len, at) ||
+            link_open(&c->far[c->servers++].link, c->context, one, "",
+                      cluster->timeout_s))
+            return -1;
+        at += len + (at[len] == ',');
+    }
+    return c->servers ? 0 : fail("zmq-echo: no servers=");
+}
+
+static void caller_close(struct sync *s)
+{
+    struct caller *c = s->state;
+    for (int i = 0; i < c->servers; i++)
+        link_close(&c->far[i].link);
+    if (c->context)
+        zmq_ctx_term(c->context);
+}
+
+static int caller_bcast(struct sync *s)
+{
+    (void)s;
+    return 0;
+}
+
+// As many slices as may be under way, from where they lie.
+static int say(const struct sync *s, const struct caller *c, struct far *f)
+{
+    while (f->sent < f->end && f->credit > 0) {
+        zmq_msg_t msg;
+        size_t left = f->end - f->sent, n = left < c->slice ? left : c->slice;
+        CHECK(zmq_msg_init_data(&msg, (char *)s->job.grads + f->sent, n, NULL,
+                                NULL) == 0);
+        if (zmq_msg_send(&msg, f->link.socket, 0) < 0)
+            return fail("zmq-echo: %s", zmq_strerror(zmq_errno()));
+        f->sent += n;
+        f->credit--;
+    }
+    return 0;
+}
+
+static int hear(struct far *f)
+{
+    zmq_msg_t msg;
+    zmq_msg_init(&msg);
+    while (zmq_msg_recv(&msg, f->link.socket, ZMQ_DONTWAIT) >= 0) {
+        f->got += zmq_msg_size(&msg);
+        f->credit++;
+    }
+    zmq_msg_close(&msg);
+    return link_check(&f->link);
+}
+
+static int caller_step(struct sync *s, const struct sync_in *in,
+                       struct sync_out *out)
+{
+    struct caller *c = s->state;
+    zmq_pollitem_t items[SERVERS];
+    size_t bytes = s->job.n * c->width, each = bytes / (size_t)c->servers;
+    (void)in;
+    for (int i = 0; i < c->servers; i++) {
+        struct far *f = &c->far[i];
+        f->sent = f->got = each * (size_t)i;
+        f->end = i + 1 < c->servers ? each * ((size_t)i + 1) : bytes;
+        f->credit = WINDOW;
+        items[i] = (zmq_pollitem_t){f->link.socket, 0, ZMQ_POLLIN, 0};
+    }
+    for (int open = c->servers; open > 0;) {
+        open = 0;
+        for (int i = 0; i < c->servers; i++) {
+            struct far *f = &c->far[i];
+            if (hear(f) || say(s, c, f))
+                return -1;
+            open += f->got < f->end;
+        }
+        long wait_ms = (long)(s->job.cluster->timeout_s * 1000);
+        if (open && zmq_poll(items, c->servers, wait_ms) == 0)
+            return fail("zmq-echo: nothing came for %ld ms", wait_ms);
+    }
+    s->stats.bytes_out += bytes;
+    out->update_began_ns = now_ns();
+    return 0;
+}
+
+const struct sync_ops sync_echo = {
+    .name = "zmq-echo",
+    .help = "raw ZeroMQ: slices there and back",
+    .state_size = sizeof(struct caller),
+    .open = caller_open,
+    .bcast = caller_bcast,
+    .step = caller_step,
+    .close = caller_close,
+};

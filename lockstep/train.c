@@ -10,6 +10,7 @@
 #include "lockstep/progress.h"
 #include "lockstep/supervise.h"
 #include "telemetry/parts.h"
+#include "telemetry/trace.h"
 
 #include <string.h>
 #include <time.h>
@@ -106,7 +107,8 @@ static int supervise(struct run *r, const char *log_path, int nwords,
         status = job_run(j);
     job_close(&j);
     net_close(&net);
-    if (parts_merge_csv(r->out, "util", true)) // servers wrote theirs last
+    if (parts_merge_csv(r->out, "util", true) || // servers wrote theirs last
+        trace_merge(r->out, true))
         log_line("%s", fail_message());
     progress_close(&progress);
     return status;

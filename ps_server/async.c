@@ -15,6 +15,7 @@
 
 #include "base/base.h"
 #include "device/vector.h"
+#include "telemetry/span.h"
 
 #include <string.h>
 
@@ -85,7 +86,9 @@ static void answer_row(struct server *s, int rank, int row)
         s->served_out += bytes;
     s->peers[rank].row_state[row] &= (uint8_t)~OWED;
     s->peers[rank].owed--;
+    span_begin(s->lane, SPAN_SEND, row);
     server_send_buffer(s, rank, h, r->params, bytes);
+    span_end(s->lane);
 }
 
 static void note_spread(struct server *s)
@@ -143,6 +146,8 @@ static void push_complete(struct server *s, int rank)
     struct peer *p = &s->peers[rank];
     p->pushing = false;
     p->pushed++;
+    span_count(s->lane, COUNTER_LAG, p->lag);
+    span_count(s->lane, COUNTER_BYTES, (double)(s->served_out + s->served_in));
     p->since_ns = now_ns();
     answer_all(s);
 }
@@ -203,9 +208,12 @@ static int async_push(struct server *s, int rank, const struct ps_head *h,
         grads = a->wide;
     }
     uint64_t step = a->base + r->version + 1;
-    if (store_update(s->store, row, grads,
-                     (int)(step < INT32_MAX ? step : INT32_MAX), p->step.lr,
-                     p->step.grad_scale)) {
+    span_begin(s->lane, SPAN_UPDATE, row);
+    int rc = store_update(s->store, row, grads,
+                          (int)(step < INT32_MAX ? step : INT32_MAX),
+                          p->step.lr, p->step.grad_scale);
+    span_end(s->lane);
+    if (rc) {
         server_fail(s, fail_message());
         return 0;
     }

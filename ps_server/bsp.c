@@ -18,6 +18,7 @@
 #include "base/base.h"
 #include "device/vector.h"
 #include "ps_server/team.h"
+#include "telemetry/span.h"
 
 #include <math.h>
 #include <string.h>
@@ -131,8 +132,10 @@ static void send_row(struct server *s, int row, enum ps_what what,
     h.dtype = type;
     h.row = (uint32_t)row;
     h.version = s->store->rows[row].version;
+    span_begin(s->lane, SPAN_SEND, row);
     for (int t = 0; t < b->need; t++)
         server_send_buffer(s, b->rank_of[t], h, data, bytes);
+    span_end(s->lane);
 }
 
 static void count_served(struct server *s, size_t bytes)
@@ -146,6 +149,7 @@ static void count_served(struct server *s, size_t bytes)
 static void next_round(struct server *s)
 {
     s->round++;
+    span_count(s->lane, COUNTER_BYTES, (double)(s->served_out + s->served_in));
     bsp_begin(s);
     vectors_serve(s);
 }
@@ -168,8 +172,11 @@ static void finish_round(struct server *s, double squares)
     // needs them first
     for (int i = 0; !skipped && i < s->store->nrows; i++) {
         int row = s->job.priority ? s->store->nrows - 1 - i : i;
-        if (store_update(s->store, row, b->rows[row].sum->data, (int)step->step,
-                         step->lr, scale)) {
+        span_begin(s->lane, SPAN_UPDATE, row);
+        int rc = store_update(s->store, row, b->rows[row].sum->data,
+                              (int)step->step, step->lr, scale);
+        span_end(s->lane);
+        if (rc) {
             server_fail(s, fail_message());
             return;
         }
@@ -246,8 +253,11 @@ static int take_slice(struct server *s, int row, int turn, zmq_msg_t *data)
                                .keep = !s->job.worker_updates};
     struct buffer *sum = NULL;
     int before = g->added;
-    if (gather_take(g, turn, data) ||
-        gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum))
+    span_begin(s->lane, SPAN_ADD, row);
+    int rc = gather_take(g, turn, data) ||
+             gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum);
+    span_end(s->lane);
+    if (rc)
         return -1;
     for (int t = before; t < g->added; t++)
         credit(s, row, t);

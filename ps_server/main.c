@@ -10,6 +10,8 @@
 #include "config/config.h"
 #include "ps_server/server.h"
 #include "telemetry/sampler.h"
+#include "telemetry/span.h"
+#include "telemetry/trace.h"
 
 #include <string.h>
 
@@ -23,13 +25,25 @@ static const char help[] =
     "  world=0                 workers it insists on; 0: what they say\n"
     "  shards=0                servers of the job; 0: what the workers say\n"
     "  index=-1                which of them this is; -1: what they say\n"
-    "  out=                    folder for util.sINDEX.csv: its load, ten times "
-    "a second\n"
+    "  out=                    folder for what it records\n"
+    "  samples=10              of its load, a second: util.sINDEX.csv; 0: none\n"
+    "  trace=1                 what it did when: trace.sINDEX.json; 0: not\n"
     "\n"
     "Without keys it should listen to this host only, as it does by default.\n";
 
-static int parse(struct server_config *c, struct opts **opts, int n,
-                 char **words, const char **out)
+enum { RECORDS = 1 << 15, PATH = 1024 };
+
+// What it leaves behind, of itself.
+struct record {
+    const char *out; // "": nothing
+    double per_s;
+    long trace;
+    struct spans *spans;
+    struct sampler *sampler;
+};
+
+static int parse(struct server_config *c, struct record *r, struct opts **opts,
+                 int n, char **words)
 {
     long index, servers, world, threads;
     for (int i = 0; i < n; i++)
@@ -40,11 +54,12 @@ static int parse(struct server_config *c, struct opts **opts, int n,
                                 .index = -1,
                                 .threads = 1,
                                 .timeout_s = 60};
+    *r = (struct record){.out = "", .per_s = 10, .trace = 1};
     for (int i = 0; i < n; i++) { // the last word wins
         struct opts *o = opts[i];
         c->bind = opts_text(o, "bind", c->bind);
         c->curve = opts_text(o, "curve", c->curve);
-        *out = opts_text(o, "out", *out);
+        r->out = opts_text(o, "out", r->out);
         if (opts_int(o, "index", c->index, -1, PS_MAX_WORLD - 1, &index) ||
             opts_int(o, "servers", c->servers, 0, PS_MAX_WORLD, &servers) ||
             opts_int(o, "shards", servers, 0, PS_MAX_WORLD, &servers) ||
@@ -52,6 +67,8 @@ static int parse(struct server_config *c, struct opts **opts, int n,
             opts_int(o, "threads", c->threads, 1, 1024, &threads) ||
             opts_number(o, "timeout", c->timeout_s, 0.05, 86400,
                         &c->timeout_s) ||
+            opts_number(o, "samples", r->per_s, 0, 1000, &r->per_s) ||
+            opts_int(o, "trace", r->trace, 0, 1, &r->trace) ||
             opts_unread(o, "ps_server"))
             return -1;
         c->index = (int)index;
@@ -62,21 +79,40 @@ static int parse(struct server_config *c, struct opts **opts, int n,
     return 0;
 }
 
-// Its load, from now on: t_s counts from here.
-static int start_sampler(struct sampler **s, const char *out,
-                         const struct server_config *c)
+static int record_begin(struct record *r, struct server_config *c)
 {
-    char path[1024], who[16];
+    char path[PATH], who[16];
+    if (!*r->out)
+        return 0;
     snprintf(who, sizeof who, "s%d", c->index < 0 ? 0 : c->index);
-    if (text_into(path, sizeof path, "%s/util.%s.csv", out, who))
+    if (spans_open(&r->spans, RECORDS) ||
+        text_into(path, sizeof path, "%s/util.%s.csv", r->out, who))
         return -1;
+    c->spans = r->spans;
     struct sampler_config config = {.path = path,
                                     .who = who,
+                                    .spans = r->spans,
                                     .cores = c->threads,
-                                    .per_s = 10,
-                                    .zero_ns = now_ns(),
+                                    .per_s = r->per_s,
+                                    .server = true,
                                     .gpu = -1};
-    return sampler_open(s, &config);
+    return r->per_s > 0 ? sampler_open(&r->sampler, &config) : 0;
+}
+
+// A trace has a place only once the workers have said where its zero lies.
+static int record_end(struct record *r, int index)
+{
+    char path[PATH], name[32];
+    index = index < 0 ? 0 : index;
+    struct trace_head head = {.pid = TRACE_SERVER + index, .name = name};
+    snprintf(name, sizeof name, "server %d", index);
+    int rc = sampler_close(&r->sampler);
+    if (r->trace && spans_zero(r->spans))
+        rc |=
+            text_into(path, sizeof path, "%s/trace.s%d.json", r->out, index) ||
+            trace_write(r->spans, path, &head);
+    spans_close(&r->spans);
+    return rc;
 }
 
 // Whoever reaches an open port without keys can read and stop the job.
@@ -94,16 +130,14 @@ int main(int argc, char **argv)
 {
     struct server_config config;
     struct server *server;
-    struct sampler *sampler = NULL;
-    const char *out = "";
+    struct record record;
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         fputs(help, stdout);
         return 0;
     }
     struct opts **opts = mem_alloc((size_t)argc, sizeof *opts);
-    if (!opts || parse(&config, opts, argc - 1, argv + 1, &out) ||
-        server_open(&server, &config) ||
-        (*out && start_sampler(&sampler, out, &config)))
+    if (!opts || parse(&config, &record, opts, argc - 1, argv + 1) ||
+        record_begin(&record, &config) || server_open(&server, &config))
         die("%s%s", fail_message(),
             strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
     warn_if_open(&config);
@@ -113,7 +147,7 @@ int main(int argc, char **argv)
     char why[512];
     snprintf(why, sizeof why, "%s", fail_message());
     server_close(&server);
-    if (sampler_close(&sampler))
+    if (record_end(&record, config.index))
         log_line("%s", fail_message());
     for (int i = 0; i < argc - 1; i++)
         opts_close(&opts[i]);

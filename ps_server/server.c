@@ -10,6 +10,8 @@
 #include "base/base.h"
 #include "cluster/curve.h"
 #include "ps_server/team.h"
+#include "telemetry/align.h"
+#include "telemetry/span.h"
 
 #include <errno.h>
 #include <string.h>
@@ -114,6 +116,17 @@ static int step_message(struct server *s, int rank, const struct ps_head *h,
     return s->policy->step(s, rank, h);
 }
 
+// How our clock stands, or where the run's zero lies on it.
+static void clock_message(struct server *s, int rank, const struct ps_head *h)
+{
+    struct ps_head answer = {.kind = PS_CLOCK, .round = align_host()};
+    if (h->version)
+        spans_set_zero(s->config.spans, h->version);
+    answer.version = now_ns();
+    if (!h->version)
+        server_send(s, rank, answer, NULL, 0);
+}
+
 static int not_here(const struct ps_head *h)
 {
     return fail("%s is not for this job", ps_kind_name(h->kind));
@@ -146,6 +159,9 @@ static int message(struct server *s, int rank, const struct ps_head *h,
         return p->drop && s->job.elastic ? p->drop(s, rank, h) : not_here(h);
     case PS_JOIN:
         return p->join && s->job.elastic ? p->join(s, rank, h) : not_here(h);
+    case PS_CLOCK:
+        clock_message(s, rank, h);
+        return 0;
     case PS_BYE:
         peers_goodbye(s, rank);
         return 0;
@@ -216,12 +232,14 @@ static bool receive(struct server *s)
         s->heard_ns = now_ns();
     if (count > 0 && from.n <= HUB_ID) {
         memcpy(from.id, zmq_msg_data(&frame[0]), from.n);
+        span_begin(s->lane, SPAN_RECEIVE, -1);
         if (count == MAX_FRAMES)
             dispatch(s, &from, &frame[1], &frame[2]);
         else
             refuse(s, &from, peers_find(s, &from),
                    "a message of too few or too "
                    "many frames");
+        span_end(s->lane);
     }
     for (int i = 0; i < MAX_FRAMES; i++)
         zmq_msg_close(&frame[i]);
@@ -234,6 +252,7 @@ int server_open(struct server **out, const struct server_config *config)
     if (!s)
         return -1;
     s->config = *config;
+    s->lane = spans_compute(config->spans);
     s->heard_ns = now_ns();
     s->context = zmq_ctx_new();
     if (!s->context) {

@@ -21,6 +21,8 @@
 #include <stdbool.h>
 #include <zmq.h>
 
+struct span_lane;
+struct spans;
 struct team;
 
 struct server_config {
@@ -30,6 +32,7 @@ struct server_config {
     int servers, world; // expected of the workers; 0: what they say
     int threads;
     double timeout_s;
+    struct spans *spans; // what it does; NULL: not recorded
 };
 
 // A vector that a worker asked for and that is not there yet.
@@ -88,6 +91,7 @@ struct server {
     struct curve_guard *guard;
     struct hub *hub;
     struct team *team;
+    struct span_lane *lane;
     char endpoint[LINK_ENDPOINT];
 
     bool described; // by the first HELLO; what follows is set

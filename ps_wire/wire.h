@@ -56,6 +56,9 @@ enum ps_kind {
     PS_SLICE,   // a row of `what`, as asked for or as the answer to PUSH
     PS_ERROR,   // data: text; the job is over for the receiver
     PS_PING,    // nothing: sees whether the receiver is still connected
+    // both: how far the clocks are apart
+    PS_CLOCK, // worker: version 0 asks; else it is the run's time zero. Server:
+              // version is its time, round says which host it is on
     PS_KINDS
 };
 

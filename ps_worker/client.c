@@ -197,12 +197,23 @@ static int check_deadline(const struct client *c)
     return fail("servers: no answer within %.3g s", c->timeout_s);
 }
 
+static int rows_sent(const struct client *c)
+{
+    int rows = 0;
+    for (int i = 0; i < c->nremotes; i++)
+        rows += c->remotes[i].next;
+    return rows;
+}
+
 static int send_some(struct client *c)
 {
-    uint64_t begin = now_ns(), before = c->stats.bytes_out;
+    int before = rows_sent(c);
+    bool round = c->current == TASK_ROUND;
+    uint64_t begin = now_ns();
     int rc = task_send(c);
-    if (c->stats.bytes_out != before)
-        span_add(c->lane, SPAN_SEND, (int)c->round, begin, now_ns());
+    if (rows_sent(c) != before)
+        span_add(c->lane, SPAN_SEND, round ? (int)c->round : -1, begin,
+                 now_ns());
     return rc;
 }
 
@@ -318,6 +329,15 @@ int client_pull(struct client *c, enum ps_what what, float *vector,
     c->sets = sets;
     c->version = version;
     int rc = await_task(c, TASK_PULL);
+    pthread_mutex_unlock(&c->lock);
+    return rc;
+}
+
+int client_clock(struct client *c, uint64_t zero_ns)
+{
+    pthread_mutex_lock(&c->lock);
+    c->zero_ns = zero_ns;
+    int rc = await_task(c, TASK_CLOCK);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include "ps_wire/shard.h"
 #include "ps_wire/wire.h"
 #include "sync/sync.h"
+#include "telemetry/align.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -21,12 +22,14 @@
 struct span_lane;
 
 enum { CLIENT_WINDOW = 8 }; // slices under way to a server before its credit
+enum { CLIENT_CLOCKS = 9 }; // questions that find how far clocks are apart
 
 enum task {
     TASK_NONE,
     TASK_HELLO, // until every server welcomes us
     TASK_SET,   // our vector into the servers
     TASK_PULL,  // the servers' vector into ours
+    TASK_CLOCK, // tell the servers where time zero lies on their clocks
     TASK_ROUND, // gradients out; parameters, or sums, in
 };
 
@@ -49,6 +52,9 @@ struct remote {
     uint8_t members[PS_MAX_WORLD / 8];
     uint64_t *version; // of each row, as last received
     uint64_t served_out, served_in;
+    int clocks; // answers to TASK_CLOCK
+    bool same_clock;
+    struct align_round asked[CLIENT_CLOCKS], answered[CLIENT_CLOCKS];
 };
 
 struct client {
@@ -77,6 +83,7 @@ struct client {
     enum ps_what what;      // TASK_SET, TASK_PULL
     float *vector;          // of TASK_SET, TASK_PULL
     uint64_t sets, version; // TASK_PULL: at least
+    uint64_t zero_ns;       // TASK_CLOCK
     uint64_t round;         // the next, or the one under way
     bool late;              // the group ran already when we came
     struct sync_stats stats;
@@ -111,6 +118,9 @@ int client_round(struct client *c, const struct ps_step *step);
 int client_set(struct client *c, enum ps_what what, const float *vector);
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version);
+
+// Tell all servers that traces count from zero_ns of our clock.
+int client_clock(struct client *c, uint64_t zero_ns);
 
 // Totals so far.
 void client_stats(struct client *c, struct sync_stats *stats);

@@ -69,6 +69,24 @@ static int send_pull(struct client *c, struct remote *r)
     return r->rows ? client_send(c, r, h, NULL, 0) : 0;
 }
 
+// Ask for the time until enough is known, then say where zero lies.
+static int send_clock(struct client *c, struct remote *r)
+{
+    struct ps_head h = question(c, r, PS_CLOCK);
+    struct align a = {0};
+    r->told = true;
+    if (r->clocks == CLIENT_CLOCKS) {
+        if (!r->same_clock &&
+            align_clocks(r->answered, r->asked, CLIENT_CLOCKS, &a))
+            return -1;
+        h.version = c->zero_ns + (uint64_t)a.offset_ns;
+        r->settled = true;
+    } else {
+        r->asked[r->clocks].entered_ns = now_ns();
+    }
+    return client_send(c, r, h, NULL, 0);
+}
+
 static int send_step(struct client *c, struct remote *r)
 {
     uint8_t raw[PS_STEP_BYTES];
@@ -121,6 +139,8 @@ int task_send(struct client *c)
             rc = send_sets(c, r);
         else if (c->current == TASK_PULL && !r->told)
             rc = send_pull(c, r);
+        else if (c->current == TASK_CLOCK && !r->told)
+            rc = send_clock(c, r);
         else if (c->current == TASK_ROUND)
             rc = send_round(c, r);
         if (rc)
@@ -138,6 +158,8 @@ static bool remote_done(const struct client *c, const struct remote *r)
         return r->acked == r->rows;
     case TASK_PULL:
         return r->got == r->rows;
+    case TASK_CLOCK:
+        return r->settled;
     default:
         return r->settled && r->got == r->rows;
     }
@@ -210,6 +232,20 @@ static int hear_slice(struct client *c, struct remote *r,
         data = c->aligned;
     }
     return device_cast(c->dev, to + at.off, DTYPE_F32, data, h->dtype, at.n);
+}
+
+static int hear_clock(const struct client *c, struct remote *r,
+                      const struct ps_head *h)
+{
+    if (c->current != TASK_CLOCK || r->clocks == CLIENT_CLOCKS)
+        return fail("CLOCK out of order");
+    r->asked[r->clocks].left_ns = now_ns();
+    r->answered[r->clocks++] = (struct align_round){h->version, h->version};
+    r->same_clock = h->round && h->round == align_host();
+    if (r->same_clock)
+        r->clocks = CLIENT_CLOCKS;
+    r->told = false;
+    return 0;
 }
 
 static int hear_result(struct client *c, struct remote *r,
@@ -341,6 +377,8 @@ int task_receive(struct client *c, struct remote *r, const struct ps_head *h,
         return hear_late(c, h);
     case PS_AGAIN:
         return hear_again(c, r, h);
+    case PS_CLOCK:
+        return hear_clock(c, r, h);
     default:
         return fail("%s is not for workers", ps_kind_name(h->kind));
     }

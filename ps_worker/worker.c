@@ -207,6 +207,13 @@ static int worker_bcast(struct sync *s)
     return rc;
 }
 
+// Every worker knows the zero; one is enough to tell it.
+static int worker_clock(struct sync *s, uint64_t zero_ns)
+{
+    struct worker *w = s->state;
+    return s->job.cluster->rank ? 0 : client_clock(&w->client, zero_ns);
+}
+
 static bool pushes_early(const struct client *c)
 {
     return c->job.consistency == PS_BSP && !c->job.backup;
@@ -317,6 +324,7 @@ const struct sync_ops sync_sps = {
     .help = "one parameter server owns parameters and optimiser",
     .state_size = sizeof(struct worker),
     .open = worker_open,
+    .clock = worker_clock,
     .bcast = worker_bcast,
     .ready = worker_ready,
     .step = worker_step,
@@ -330,6 +338,7 @@ const struct sync_ops sync_dps = {
     .help = "parameters and optimiser sharded over several servers",
     .state_size = sizeof(struct worker),
     .open = worker_open,
+    .clock = worker_clock,
     .bcast = worker_bcast,
     .ready = worker_ready,
     .step = worker_step,

@@ -155,6 +155,13 @@ int sync_bcast(struct sync *s)
     return after_peers(rc);
 }
 
+int sync_clock(struct sync *s, uint64_t zero_ns)
+{
+    int rc = s->ops->clock ? s->ops->clock(s, zero_ns) : 0;
+    s->left_ns = now_ns();
+    return after_peers(rc);
+}
+
 int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);

@@ -108,6 +108,9 @@ struct sync_ops {
     // 0, or -1 after fail(). All workers call it, and get the same answer.
     int (*suits)(const struct sync_job *job);
     int (*open)(struct sync *s);
+    // Optional: training began at zero_ns of this process's clock, for processes
+    // of the backend's own, which record too.
+    int (*clock)(struct sync *s, uint64_t zero_ns);
     int (*bcast)(struct sync *s);        // every worker's params := worker 0's
     int (*ready)(struct sync *s, int b); // optional; must not block
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
@@ -128,6 +131,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 
 // Each returns 0, or -1 after fail().
 int sync_bcast(struct sync *s);
+int sync_clock(struct sync *s, uint64_t zero_ns);
 int sync_ready(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
 int sync_get_state(struct sync *s, float *const *slots);

@@ -1,9 +1,9 @@
 """Every file that a run leaves is read by somebody else's reader.
 
-    readers.py TRAINER      trains twice for a few steps into a temporary folder
+    readers.py TRAINER      trains for a few steps, into a temporary folder
 
-csv and json are Python's own; event files are read by tensorboard where it is
-installed, traces by HTA's rules, and what cannot be checked here is named.
+csv and json are Python's own; event files are read by tensorboard and traces by
+HTA itself where these are installed; what cannot be checked here is named.
 """
 
 import csv
@@ -14,6 +14,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 
 STEPS = 12
 METRICS = {"compute_share", "wait_share", "data_share", "cpu_share",
@@ -74,7 +75,7 @@ def check_nesting(events):
     threads = {}
     for e in events:
         if e["ph"] == "X":
-            assert e["dur"] >= 0
+            assert e["dur"] >= 0 and e["ts"] >= 0  # Perfetto drops others
             threads.setdefault((e["pid"], e["tid"]), []).append(e)
     for thread in threads.values():
         open_ends = []
@@ -118,6 +119,72 @@ def check_hta(out):
     assert kernels and all(e["args"]["correlation"] in launched and
                            e["args"]["stream"] >= 0 for e in kernels)
     assert any(e["name"] == "ProfilerStep#1" for e in events)
+    read_by_hta(out, 1)
+
+
+def read_by_hta(out, world):
+    """HTA's own reading, where it is there: time of each rank, by stream."""
+    try:
+        from hta.trace_analysis import TraceAnalysis
+    except ImportError:
+        print("skipped: HTA's own reader (pip install HolisticTraceAnalysis)")
+        return
+    import logging
+    import warnings
+    logging.disable(logging.WARNING)
+    warnings.simplefilter("ignore")
+    analysis = TraceAnalysis(trace_dir=str(out / "hta"))
+    times = analysis.get_temporal_breakdown(visualize=False)
+    assert sorted(times["rank"]) == list(range(world)), times
+    for busy, idle, all_us in zip(times["compute_time(us)"],
+                                  times["idle_time(us)"],
+                                  times["kernel_time(us)"]):
+        assert 0 < busy <= all_us and 0 <= idle < all_us, times
+    if world > 1:  # it knows communication by its name
+        overlap = analysis.get_comm_comp_overlap(visualize=False)
+        assert all(0 < p < 100 for p in overlap["comp_comm_overlap_pctg"]), \
+            overlap
+
+
+def check_servers(events, shards, within_us=0):
+    """A process a server, on the workers' clock: a slice is added after its
+    worker began to send it, and before that worker's step is over."""
+    check_nesting(events)
+    names = {e["pid"]: e["args"]["name"] for e in events
+             if e["name"] == "process_name"}
+    servers = [p for p, name in names.items() if name.startswith("server ")]
+    assert len(servers) == shards and len(names) == shards + 2, names
+    spans = [e for e in events if e["ph"] == "X"]
+    sent, over = {}, {}
+    for e in spans:
+        if e["name"] == "send" and e["pid"] not in servers:
+            key = e["pid"], e.get("args", {}).get("part")
+            sent[key] = min(sent.get(key, e["ts"]), e["ts"])
+        if e["name"] == "step":
+            over[e["pid"], e["args"]["step"]] = e["ts"] + e["dur"]
+    for server in servers:
+        mine = [e for e in spans if e["pid"] == server]
+        assert {"receive", "add", "update", "send"} <= {e["name"] for e in mine}
+        assert [e["args"]["bytes"] for e in events if e["ph"] == "C"
+                and e["pid"] == server][-1] > 0
+        slices = {e["args"]["part"] for e in mine if e["name"] == "add"}
+        for k in slices:
+            adds = sorted(e["ts"] for e in mine if e["name"] == "add"
+                          and e["args"]["part"] == k)
+            assert len(adds) == 2 * STEPS, (server, k, len(adds))
+            for i, ts in enumerate(adds):  # of one worker, then of the other
+                step = i // 2 + 1
+                began = sorted(sent[rank, step] for rank in (0, 1))[i % 2]
+                ended = max(over[rank, step] for rank in (0, 1))
+                assert began - within_us <= ts <= ended + within_us, (k, i)
+
+
+def check_load(out, shards):
+    load = [r for r in rows(out / "util.csv") if r["rank"].startswith("s")]
+    assert {r["rank"] for r in load} == {f"s{i}" for i in range(shards)}
+    assert {"compute_share", "cpu_share", "resident_bytes"} <= \
+        {r["metric"] for r in load}
+    assert all(float(r["t_s"]) >= 0 for r in load)
 
 
 def crc32c(data):
@@ -161,27 +228,66 @@ def check_events(out):
         assert abs(s.value - float(row["loss"])) < 1e-5
 
 
-def train(trainer, out, *words):
+def train(program, out, *words):
     done = subprocess.run(
-        [trainer, "model=nano", "context=16", "batch=2", "threads=1",
+        [*program, "model=nano", "context=16", "batch=2", "threads=1",
          f"steps={STEPS}", "warmup=2", "eval=6", "eval_batches=2", "log=0",
          f"out={out}", *words], capture_output=True, text=True, timeout=280)
     assert done.returncode == 0, done.stderr
 
 
+def clocks_apart(bin_dir, out):
+    """Server and worker 1 under clocks of their own, as on hosts of their own:
+    the offsets are found over what they say to each other."""
+    def shifted(s):
+        return ["unshare", "--time", "--monotonic", str(s), "--fork"]
+    if subprocess.run(shifted(1) + ["true"], capture_output=True).returncode:
+        print("skipped: clocks apart (needs root and time namespaces)")
+        return
+    out.mkdir()
+    server = subprocess.Popen(
+        shifted(5000) + [bin_dir / "ps_server", "timeout=20", f"out={out}"],
+        stdout=subprocess.PIPE, text=True)
+    endpoint = server.stdout.readline().split()[1]
+    words = ["sync=sps", f"servers={endpoint}", "world=2", "timeout=20"]
+    second = threading.Thread(target=train, args=(
+        shifted(-1000) + [bin_dir / "trainer"], out, "rank=1", *words))
+    second.start()
+    train([bin_dir / "trainer"], out, "rank=0", *words)
+    second.join()
+    assert server.wait(timeout=30) == 0
+    events = [e for part in ("trace.json", "trace.s0.json")
+              for e in json.loads((out / part).read_text())["traceEvents"]]
+    check_servers(events, 1, within_us=5000)  # of an hour
+
+
 def main():
+    bin_dir = pathlib.Path(sys.argv[1]).resolve().parent
+    trainer = [bin_dir / "trainer"]
+    lockstep = [bin_dir / "lockstep", "train", "workers=2"]
     with tempfile.TemporaryDirectory(prefix="lockstep-readers-") as folder:
         out = pathlib.Path(folder) / "on"
-        train(sys.argv[1], out, "trace=hta", "tensorboard=1", "samples=50",
+        train(trainer, out, "trace=hta", "tensorboard=1", "samples=50",
               "save=6")
         for check in (check_steps, check_util, check_breakdown, check_json,
                       check_trace, check_hta, check_events):
             check(out)
             print("ok", check.__name__)
+        for sync, shards in (("sps", 1), ("dps", 2)):
+            out = pathlib.Path(folder) / sync
+            train(lockstep, out, f"sync={sync}", "samples=50", "trace=hta")
+            check_servers(json.loads((out / "trace.json").read_text())
+                          ["traceEvents"], shards)
+            check_load(out, shards)
+            read_by_hta(out, 2)
+            print("ok", check_servers.__name__, sync)
+        clocks_apart(bin_dir, pathlib.Path(folder) / "apart")
+        print("ok", clocks_apart.__name__)
         off = pathlib.Path(folder) / "off"
-        train(sys.argv[1], off, "trace=off", "samples=0")
+        train(lockstep, off, "sync=sps", "trace=off", "samples=0")
         left = sorted(p.name for p in off.iterdir())
-        assert left == ["run.json", "steps.csv", "summary.json"], left
+        assert left == ["log.txt", "run.json", "steps.csv", "summary.json"], \
+            left
         print("ok, and nothing of it where it is off")
 
 

@@ -34,27 +34,17 @@ int observe_open(struct trainer *t)
 
 // What each worker says to find how far the clocks are apart.
 struct meeting {
-    char boot[40]; // of the host; its processes share a clock
+    uint64_t host; // its processes share a clock
     uint64_t zero_ns;
     struct align_round rounds[ROUNDS];
 };
 
-static void read_boot(char boot[40])
-{
-    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
-    if (f && fscanf(f, "%39s", boot) != 1)
-        boot[0] = '\0';
-    if (f)
-        fclose(f);
-}
-
 static int find_zero(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    struct meeting mine = {.zero_ns = now_ns()};
+    struct meeting mine = {.host = align_host(), .zero_ns = now_ns()};
     struct meeting *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
     int rc = all ? 0 : -1;
-    read_boot(mine.boot);
     for (int i = 0; !rc && i < ROUNDS; i++) {
         mine.rounds[i].entered_ns = now_ns();
         rc = cluster_barrier(t->cluster);
@@ -63,11 +53,11 @@ static int find_zero(struct trainer *t)
     if (!rc)
         rc = cluster_allgather(t->cluster, &mine, all, sizeof mine);
     struct align a = {0};
-    if (!rc && strcmp(mine.boot, all[0].boot))
+    if (!rc && (!mine.host || mine.host != all[0].host))
         rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
     if (!rc) {
         o->zero_ns = all[0].zero_ns + (uint64_t)a.offset_ns;
-        o->clock_error_ns = a.error_ns;
+        spans_set_zero(o->spans, o->zero_ns);
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",
                      (long long)a.offset_ns / 1000,
@@ -97,7 +87,8 @@ static int start_sampler(struct trainer *t)
 
 int observe_begin(struct trainer *t)
 {
-    if (find_zero(t) || (t->run.samples > 0 && start_sampler(t)))
+    if (find_zero(t) || sync_clock(t->sync, t->observe.zero_ns) ||
+        (t->run.samples > 0 && start_sampler(t)))
         return -1;
     if (t->run.tensorboard && t->cluster->rank == 0)
         return tfevents_open(&t->observe.events, t->run.out);
@@ -128,9 +119,7 @@ static int write_traces(struct trainer *t)
 {
     char path[PATH], folder[PATH], name[96];
     int rank = t->cluster->rank;
-    struct trace_head head = {.pid = rank,
-                              .name = name,
-                              .zero_ns = t->observe.zero_ns};
+    struct trace_head head = {.pid = rank, .name = name};
     snprintf(name, sizeof name, "rank %d (%s)", rank, t->name);
     if (text_into(path, sizeof path, "%s/trace.%d.json", t->run.out, rank) ||
         trace_write(t->observe.spans, path, &head))

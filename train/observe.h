@@ -19,7 +19,6 @@ struct observe {
     struct sampler *sampler;
     struct tfevents *events;
     uint64_t zero_ns; // of this clock: when worker 0 began to train; 0: before
-    int64_t clock_error_ns; // of zero_ns, at most
 };
 
 // Allocate; before the backend is opened, which records into the same spans.

@@ -4,6 +4,25 @@
 
 #include "base/base.h"
 
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+
+uint64_t align_host(void)
+{
+    char boot[64] = "";
+    struct stat time = {0}; // the namespace may shift the clock
+    FILE *f = fopen("/proc/sys/kernel/random/boot_id", "re");
+    if (!f)
+        return 0;
+    int got = fscanf(f, "%63s", boot);
+    fclose(f);
+    if (got != 1 || (stat("/proc/self/ns/time", &time) && errno != ENOENT))
+        return 0;
+    return hash_more(hash_bytes(boot, strlen(boot)), &time.st_ino,
+                     sizeof time.st_ino);
+}
+
 int align_clocks(const struct align_round *mine, const struct align_round *zero,
                  int rounds, struct align *out)
 {

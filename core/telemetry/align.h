@@ -27,6 +27,9 @@ struct align {
     int64_t error_ns;  // at most so far off, either way
 };
 
+// Processes that read the same number here read the same clock; 0: not known.
+uint64_t align_host(void);
+
 // -1 after fail() when the rounds contradict each other: a clock was set.
 int align_clocks(const struct align_round *mine, const struct align_round *zero,
                  int rounds, struct align *out);

@@ -80,23 +80,39 @@ static void shares(const struct look *l, const struct look *last,
         share[k] = all > 0 ? (double)(l->spent[k] - last->spent[k]) / all : 0;
 }
 
+static void put_shares(struct sampler *s, double t, const struct look *l)
+{
+    double share[SPAN_KINDS];
+    shares(l, &s->last, share);
+    if (s->config.server) {
+        put(s, t, "compute_share", share[SPAN_ADD] + share[SPAN_UPDATE]);
+        put(s, t, "wait_share", share[SPAN_OTHER]);
+        return;
+    }
+    put(s, t, "compute_share",
+        share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE]);
+    put(s, t, "wait_share",
+        share[SPAN_READY] + share[SPAN_WAIT] + share[SPAN_SEND] +
+            share[SPAN_RECEIVE] + share[SPAN_ADD]);
+    put(s, t, "data_share", share[SPAN_DATA]);
+}
+
 static void take_sample(struct sampler *s)
 {
     struct look l, *last = &s->last;
     look(s, &l);
     double wall = (double)(l.now_ns - last->now_ns);
-    double t = (double)(l.now_ns - s->config.zero_ns) * 1e-9, share[SPAN_KINDS];
+    uint64_t zero =
+        s->config.zero_ns ? s->config.zero_ns : spans_zero(s->config.spans);
+    double t = (double)(int64_t)(l.now_ns - zero) * 1e-9;
     if (wall <= 0)
         return;
-    if (s->config.spans) {
-        shares(&l, last, share);
-        put(s, t, "compute_share",
-            share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE]);
-        put(s, t, "wait_share",
-            share[SPAN_READY] + share[SPAN_WAIT] + share[SPAN_SEND] +
-                share[SPAN_RECEIVE] + share[SPAN_ADD]);
-        put(s, t, "data_share", share[SPAN_DATA]);
+    if (!zero) {
+        *last = l;
+        return;
     }
+    if (s->config.spans)
+        put_shares(s, t, &l);
     put(s, t, "cpu_share",
         (double)(l.cpu_ns - last->cpu_ns) / wall / s->config.cores);
     put(s, t, "resident_bytes", resident_bytes());

@@ -12,11 +12,12 @@
 //                         one: some kernel ran, which a waiting one does too
 //
 // Each value is over the time since the sample before. Of a server (rank s0,
-// s1 ..) t_s counts from its own start.
+// s1 ..) compute_share is adding and updating, wait_share having nothing to do.
 
 #ifndef TELEMETRY_SAMPLER_H
 #define TELEMETRY_SAMPLER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -32,8 +33,10 @@ struct sampler_config {
     const struct spans *spans; // may be NULL: no shares
     double cores;              // given to this process
     double per_s;              // samples a second
-    uint64_t zero_ns;          // where t_s begins
-    int gpu;                   // NVML's index; -1: none
+    uint64_t zero_ns; // where t_s begins; 0: where spans_zero() will be, and no
+                      // sample is taken before
+    bool server;      // its compute is adding and updating
+    int gpu;          // NVML's index; -1: none
 };
 
 // 0, or -1 after fail().

@@ -36,6 +36,7 @@ struct span_lane {
 struct spans {
     size_t records;
     _Atomic int nlanes;
+    _Atomic uint64_t zero_ns;
     struct span_lane lanes[SPAN_LANES];
 };
 
@@ -82,6 +83,17 @@ struct span_lane *spans_lane(struct spans *s, const char *name)
 struct span_lane *spans_compute(struct spans *s)
 {
     return s ? &s->lanes[0] : NULL;
+}
+
+void spans_set_zero(struct spans *s, uint64_t zero_ns)
+{
+    if (s)
+        atomic_store(&s->zero_ns, zero_ns);
+}
+
+uint64_t spans_zero(const struct spans *s)
+{
+    return s ? atomic_load(&s->zero_ns) : 0;
 }
 
 // Only the lane's writer changes these, so it may read them plainly.

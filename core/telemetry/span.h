@@ -75,6 +75,11 @@ void span_add(struct span_lane *l, enum span_kind kind, int index,
 
 void span_count(struct span_lane *l, enum span_counter counter, double value);
 
+// The moment that traces of this process count from; 0 until it is known. From
+// any thread; both accept NULL.
+void spans_set_zero(struct spans *s, uint64_t zero_ns);
+uint64_t spans_zero(const struct spans *s);
+
 // ---- reading
 
 const char *span_kind_name(enum span_kind kind);

@@ -2,7 +2,8 @@
 //
 // Readers want events of a thread to nest and parents to come first: a lane is
 // sorted by begin, longest first. Nanoseconds are kept as three decimals, so
-// nothing that nests in the records stops nesting in the file.
+// nothing that nests in the records stops nesting in the file. Perfetto drops
+// events of negative time, so what began before zero is left out.
 
 #include "telemetry/trace.h"
 
@@ -17,7 +18,8 @@
 
 static const char event_mark[] = "{\"ph\": ";
 
-struct sheet { // the events of one lane
+struct sheet { // the events of one lane from zero on
+    uint64_t zero_ns;
     struct span_record *at;
     size_t n, room;
 };
@@ -25,7 +27,7 @@ struct sheet { // the events of one lane
 static void take(void *ctx, const struct span_record *r)
 {
     struct sheet *sheet = ctx;
-    if (sheet->n < sheet->room)
+    if (sheet->n < sheet->room && r->begin_ns >= sheet->zero_ns)
         sheet->at[sheet->n++] = *r;
 }
 
@@ -45,9 +47,10 @@ static int by_begin(const void *a, const void *b)
     return (x->depth > y->depth) - (x->depth < y->depth);
 }
 
-static int sheet_open(struct sheet *sheet, const struct span_lane *l)
+static int sheet_open(struct sheet *sheet, const struct span_lane *l,
+                      uint64_t zero_ns)
 {
-    *sheet = (struct sheet){0};
+    *sheet = (struct sheet){.zero_ns = zero_ns};
     span_each(l, count, &sheet->room);
     if (!sheet->room)
         return 0;
@@ -62,6 +65,7 @@ static int sheet_open(struct sheet *sheet, const struct span_lane *l)
 struct out {
     FILE *f;
     const struct trace_head *head;
+    uint64_t zero_ns;
     bool any; // an event was written: a comma comes before the next
     long correlation;
 };
@@ -72,12 +76,11 @@ static void begin_event(struct out *o)
     o->any = true;
 }
 
-// Microseconds since the trace's zero, to the nanosecond.
-static void put_time(struct out *o, const char *key, int64_t ns)
+// Microseconds, to the nanosecond.
+static void put_time(struct out *o, const char *key, uint64_t ns)
 {
-    uint64_t size = (uint64_t)(ns < 0 ? -ns : ns);
-    fprintf(o->f, ", \"%s\": %s%llu.%03u", key, ns < 0 ? "-" : "",
-            (unsigned long long)(size / 1000), (unsigned)(size % 1000));
+    fprintf(o->f, ", \"%s\": %llu.%03u", key, (unsigned long long)(ns / 1000),
+            (unsigned)(ns % 1000));
 }
 
 static void put_name(struct out *o, const char *what, int tid, const char *name)
@@ -135,7 +138,7 @@ static void put_counter(struct out *o, const struct span_record *r)
     begin_event(o);
     fprintf(o->f, "%s\"C\", \"name\": \"%s\", \"pid\": %d", event_mark, name,
             o->head->pid);
-    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
+    put_time(o, "ts", r->begin_ns - o->zero_ns);
     fprintf(o->f, ", \"args\": {\"%s\": %.9g}}", name, r->value);
 }
 
@@ -147,8 +150,8 @@ static void put_span(struct out *o, int tid, const struct span_record *r)
         "%s\"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": %d",
         event_mark, span_kind_name(r->kind), category(r->kind), o->head->pid,
         tid);
-    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
-    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    put_time(o, "ts", r->begin_ns - o->zero_ns);
+    put_time(o, "dur", r->end_ns - r->begin_ns);
     if (r->index >= 0)
         fprintf(o->f, ", \"args\": {\"%s\": %d}", index_name(r->kind),
                 r->index);
@@ -171,7 +174,7 @@ static void put_lane(struct out *o, int tid, const char *name,
 // HTA: the launch on the host's thread, the kernel on the stream.
 static void put_kernel(struct out *o, int stream, const struct span_record *r)
 {
-    int64_t begin = (int64_t)(r->begin_ns - o->head->zero_ns);
+    uint64_t begin = r->begin_ns - o->zero_ns;
     o->correlation++;
     begin_event(o);
     fprintf(o->f,
@@ -185,10 +188,10 @@ static void put_kernel(struct out *o, int stream, const struct span_record *r)
     fprintf(o->f,
             "%s\"X\", \"cat\": \"kernel\", \"name\": \"%s%s\", \"pid\": %d, "
             "\"tid\": %d",
-            event_mark, moves_bytes(r->kind) ? "nccl_compat:" : "",
+            event_mark, moves_bytes(r->kind) ? "nccl_compat_Kernel:" : "",
             span_kind_name(r->kind), o->head->pid, stream);
     put_time(o, "ts", begin);
-    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    put_time(o, "dur", r->end_ns - r->begin_ns);
     fprintf(o->f,
             ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": "
             "%ld}}",
@@ -202,8 +205,8 @@ static void put_profiler_step(struct out *o, const struct span_record *r)
             "%s\"X\", \"cat\": \"user_annotation\", \"name\": "
             "\"ProfilerStep#%d\", \"pid\": %d, \"tid\": 1",
             event_mark, r->index, o->head->pid);
-    put_time(o, "ts", (int64_t)(r->begin_ns - o->head->zero_ns));
-    put_time(o, "dur", (int64_t)(r->end_ns - r->begin_ns));
+    put_time(o, "ts", r->begin_ns - o->zero_ns);
+    put_time(o, "dur", r->end_ns - r->begin_ns);
     fputs(", \"args\": {}}", o->f);
 }
 
@@ -225,7 +228,7 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
     for (int i = 0; i < spans_nlanes(s); i++) {
         struct sheet sheet;
         const struct span_lane *l = spans_at(s, i);
-        if (sheet_open(&sheet, l))
+        if (sheet_open(&sheet, l, o->zero_ns))
             return -1;
         if (hta)
             put_stream(o, i, &sheet);
@@ -239,7 +242,7 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
 static int write_file(const struct spans *s, const char *path,
                       const struct trace_head *head, bool hta)
 {
-    struct out o = {.head = head};
+    struct out o = {.head = head, .zero_ns = spans_zero(s)};
     char next[PARTS_PATH];
     if (text_into(next, sizeof next, "%s.next", path))
         return -1;

@@ -11,7 +11,6 @@
 #define TELEMETRY_TRACE_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -24,17 +23,16 @@ enum { TRACE_SERVER = 10000 }; // pid of server 0; of rank 0 it is 0
 struct trace_head {
     int pid;          // unique in the job
     const char *name; // of the process: "rank 0 (ring)"
-    uint64_t zero_ns; // of our clock: where the trace begins
 };
 
-// Write all lanes to `path` by temporary file and rename. 0, or -1 after
-// fail().
+// Write all lanes to `path` by temporary file and rename; times count from
+// spans_zero(). 0, or -1 after fail().
 int trace_write(const struct spans *s, const char *path,
                 const struct trace_head *head);
 
 // The same as HTA reads it: a lane is a stream of a device, each innermost span
-// a kernel behind its launch. Communication is called nccl_compat:NAME, since
-// HTA knows it by that prefix alone.
+// a kernel behind its launch. Communication is called nccl_compat_Kernel:NAME,
+// since HTA takes for it what matches ^nccl.*Kernel, and nothing else.
 int trace_write_hta(const struct spans *s, const char *path,
                     const struct trace_head *head);
 

@@ -86,17 +86,9 @@ static int spread(void *ctx, int i, float *vector)
 static int nccl_backend_bcast(struct sync *s)
 {
     struct allreduce *a = s->state;
-    struct nccl *n = &a->nccl;
-    if (s->job.cluster->world == 1)
-        return 0;
-    if (device_finish(n->dev) ||
-        nccl_asked(n,
-                   ncclBroadcast(s->job.params, s->job.params, s->job.n,
-                                 ncclFloat32, 0, n->comm, n->stream),
-                   "broadcast") ||
-        device_record(n->dev, &a->summed, DEVICE_COMM))
-        return -1;
-    return nccl_await(n, &a->summed);
+    return s->job.cluster->world == 1
+               ? 0
+               : nccl_bcast(&a->nccl, s->job.params, s->job.n);
 }
 
 // Sum `count` numbers where they lie.

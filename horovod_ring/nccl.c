@@ -193,17 +193,9 @@ static int spread(void *ctx, int i, float *vector)
 static int ring_bcast(struct sync *s)
 {
     struct ring *r = s->state;
-    struct nccl *n = &r->nccl;
-    if (s->job.cluster->world == 1)
-        return 0;
-    if (device_finish(n->dev) ||
-        nccl_asked(n,
-                   ncclBroadcast(s->job.params, s->job.params, s->job.n,
-                                 ncclFloat32, 0, n->comm, n->stream),
-                   "broadcast") ||
-        device_record(n->dev, &r->summed, DEVICE_COMM))
-        return -1;
-    return nccl_await(n, &r->summed);
+    return s->job.cluster->world == 1
+               ? 0
+               : nccl_bcast(&r->nccl, s->job.params, s->job.n);
 }
 
 static int ring_step(struct sync *s, const struct sync_in *in,

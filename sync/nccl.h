@@ -41,6 +41,10 @@ int nccl_asked(struct nccl *n, ncclResult_t r, const char *call);
 // fail() that names the ranks that did not come.
 int nccl_await(struct nccl *n, const struct device_event *e);
 
+// `count` floats on the device := rank 0's, once what was asked of the device
+// before is done. 0, or -1 after fail().
+int nccl_bcast(struct nccl *n, float *data, size_t count);
+
 // A host vector of n floats := rank 0's, by way of `room`, n floats on the
 // device.
 int nccl_spread(struct nccl *n, float *vector, float *room, size_t count);

@@ -21,7 +21,7 @@
 const struct row plan_rows[PLAN_ROWS] = {
     {"sps", &sync_sps, NULL, false, false, 1, ""},
     {"dps", &sync_dps, law_shards, false, false, -1, ""},
-    {"zmq-echo", &sync_echo, law_single, false, true, 1, ""},
+    {"zmq-echo", &sync_echo, NULL, false, true, 1, ""},
     {"zmq-echos", &sync_echo, law_shards, false, true, -1, ""},
     {"ring", &sync_ring, law_ring, false, false, 0, "transport=tcp"},
     {"ring-shm", &sync_ring_shared, law_ring, false, false, 0, ""},
@@ -247,7 +247,8 @@ int plan_law(const struct plan *p, int row, int world, struct law *out)
     if (opts_open(&opts, p->opts[row]))
         return -1;
     const char *usual = strcmp(plan_wire(p, row), "fp32") ? "worker" : "server";
-    bool held = !strcmp(opts_text(opts, "update", usual), "server");
+    bool held = !plan_rows[row].peer &&
+                !strcmp(opts_text(opts, "update", usual), "server");
     int rc = 0;
     if (plan_rows[row].servers)
         *out = law_servers(world, plan_rows[row].servers, held);

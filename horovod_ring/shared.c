@@ -121,23 +121,36 @@ static void sum_block(const struct ring *r, int c, size_t off, float *only,
         sum_narrow(r, dst, d, src, n);
 }
 
-// Chunk c of a group: into all workers' vectors, or into our gradients alone.
-static void sum_chunk(const struct sync *s, uint64_t group, int c)
+// This worker's chunk of a group, for all.
+static void sum_chunk(const struct ring *r, const struct bucket *g)
+{
+    struct span own = plan_chunk(g->n, r->board.world, r->board.rank);
+    size_t off = g->off + own.off;
+#pragma omp parallel for if (own.n > 2 * PIECE) schedule(static)
+    for (size_t i = 0; i < own.n; i += BLOCK)
+        sum_block(r, r->board.rank, off + i, NULL,
+                  own.n - i < BLOCK ? own.n - i : BLOCK);
+}
+
+// All chunks of a group, for this worker. No loop for several threads here: to
+// enter one would take as long as the rest.
+static void sum_alone(const struct sync *s, const struct bucket *g)
 {
     const struct ring *r = s->state;
-    const struct bucket *g = &r->groups[group % (uint64_t)r->ngroups];
-    struct span chunk = plan_chunk(g->n, r->board.world, c);
-    float *own = s->job.grads + g->off + chunk.off;
-    size_t off = place(s, group) + g->off + chunk.off;
-    bool alone = in_one_step(&s->job);
-#pragma omp parallel for if (chunk.n > 2 * PIECE) schedule(static)
-    for (size_t i = 0; i < chunk.n; i += BLOCK)
-        sum_block(r, c, off + i, alone ? own + i : NULL,
-                  chunk.n - i < BLOCK ? chunk.n - i : BLOCK);
+    size_t from = place(s, r->summed);
+    for (int c = 0; c < r->board.world; c++) {
+        struct span chunk = plan_chunk(g->n, r->board.world, c);
+        size_t off = g->off + chunk.off;
+        sum_block(r, c, from + off, s->job.grads + off, chunk.n);
+    }
 }
 
 static void copy_floats(float *to, const float *from, size_t n)
 {
+    if (n <= ONE_STEP) {
+        memcpy(to, from, n * sizeof *to);
+        return;
+    }
 #pragma omp parallel for if (n > 2 * PIECE) schedule(static)
     for (size_t i = 0; i < n; i += PIECE)
         memcpy(to + i, from + i,
@@ -169,13 +182,13 @@ static void sum_group(struct sync *s)
 {
     struct ring *r = s->state;
     const struct board *b = &r->board;
-    size_t n = r->groups[r->summed % (uint64_t)r->ngroups].n;
-    uint64_t bytes = elements(&s->job, n, b->rank, b->world) * sizeof(float);
+    const struct bucket *g = &r->groups[r->summed % (uint64_t)r->ngroups];
+    uint64_t bytes = elements(&s->job, g->n, b->rank, b->world) * sizeof(float);
     uint64_t began = r->lane ? now_ns() : 0;
-    if (!in_one_step(&s->job))
-        sum_chunk(s, r->summed, b->rank);
-    for (int c = 0; in_one_step(&s->job) && c < b->world; c++)
-        sum_chunk(s, r->summed, c);
+    if (in_one_step(&s->job))
+        sum_alone(s, g);
+    else
+        sum_chunk(r, g);
     if (r->lane)
         span_add(r->lane, SPAN_ADD, (int)r->summed, began, now_ns());
     s->stats.bytes_in += bytes;

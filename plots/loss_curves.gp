@@ -15,6 +15,11 @@ do for [i=1:n] {
     D[i] = 1
     do for [j=1:i-1] { if (B[j] eq B[i]) { D[i] = D[i] + 1 } }
 }
+# where all cells have one backend its colour says nothing: a colour a cell
+one = n > 1
+do for [i=2:n] { if (B[i] ne B[1]) { one = 0 } }
+curve_colour(i) = one ? worker_colour(i-1) : backend_colour(B[i])
+curve_dash(i) = one ? 1 + (i-1) / 6 : D[i]
 # a line that covers another exactly is thinner, so that both are seen
 plot for [i=1:n] FILE using (column(X) * SCALE):(stringcolumn("cell") eq C[i] ? column("loss") : NaN) \
-    with lines lw (n > 1 ? 1.5 + 3.5 * (n - i) / (n - 1) : 2) dt D[i] lc rgb backend_colour(B[i]) title C[i]
+    with lines lw (n > 1 ? 1.5 + 3.5 * (n - i) / (n - 1) : 2) dt curve_dash(i) lc rgb curve_colour(i) title C[i]

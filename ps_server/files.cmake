@@ -14,6 +14,7 @@ if(TARGET sync_cases)
   lockstep_test(ps_policy LINKS ps_tests)
   lockstep_test(ps_faults LINKS ps_tests)
   lockstep_test(ps_liars LINKS ps_tests)
+  lockstep_test(ps_memory LINKS ps_tests)
   target_compile_definitions(test_ps_faults PRIVATE
                              PS_SERVER="$<TARGET_FILE:ps_server>")
   add_dependencies(test_ps_faults ps_server)
@@ -22,7 +23,7 @@ if(TARGET sync_cases)
     add_test(NAME ps_${cases} COMMAND test_ps ${cases}_cases*)
   endforeach()
   set(ps_all ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_faults
-             ps_liars)
+             ps_liars ps_memory)
   # Many more processes than cores: who waits must not spin.
   set_tests_properties(${ps_all} PROPERTIES TIMEOUT 900
                        ENVIRONMENT OMP_NUM_THREADS=1)

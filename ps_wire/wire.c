@@ -141,6 +141,13 @@ int ps_result_get(struct ps_result *out, const void *data, size_t n)
     return 0;
 }
 
+int ps_window(int world)
+{
+    enum { EACH = 8, ALL = 64, LEAST = 2 };
+    int share = ALL / world;
+    return share > EACH ? EACH : share < LEAST ? LEAST : share;
+}
+
 float ps_divisor(int world, enum dtype wire)
 {
     float d = 1;

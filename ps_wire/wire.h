@@ -109,6 +109,12 @@ int ps_step_get(struct ps_step *s, const void *data, size_t n);
 void ps_result_put(uint8_t out[PS_RESULT_BYTES], const struct ps_result *r);
 int ps_result_get(struct ps_result *r, const void *data, size_t n);
 
+// Slices that a worker may have on their way to a server before one of them has
+// been taken in. That bounds what the server holds of those who are ahead of
+// the slowest, whatever the size of the gradient: 8 slices a worker, and where
+// workers are many, who share the server's link, fewer: from 32 on 2.
+int ps_window(int world);
+
 // What a worker divides its gradient by before it narrows it, so that a sum
 // over `world` stays in range: the least power of two that is not below world,
 // which is exact; 1 for a wide wire.

@@ -21,7 +21,6 @@
 
 struct span_lane;
 
-enum { CLIENT_WINDOW = 8 }; // slices under way to a server before its credit
 enum { CLIENT_CLOCKS = 9 }; // questions that find how far clocks are apart
 
 enum task {

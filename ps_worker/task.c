@@ -30,7 +30,7 @@ void task_begin(struct client *c)
     for (int i = 0; i < c->nremotes; i++) {
         struct remote *r = &c->remotes[i];
         r->next = r->acked = r->got = 0;
-        r->credit = CLIENT_WINDOW;
+        r->credit = ps_window(c->job.world);
         r->told = r->settled = r->normed = false;
     }
 }
@@ -334,7 +334,7 @@ static int hear_again(const struct client *c, struct remote *r,
     if (h->round != c->round)
         return 0;
     r->next = r->got = 0;
-    r->credit = CLIENT_WINDOW;
+    r->credit = ps_window(c->job.world);
     r->told = r->settled = r->normed = false;
     return 0;
 }

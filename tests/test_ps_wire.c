@@ -239,13 +239,23 @@ static void buffers_count(void **state)
     assert_null(pool);
 }
 
+static void windows(void **state)
+{
+    (void)state;
+    assert_int_equal(ps_window(1), 8);
+    assert_int_equal(ps_window(8), 8);
+    assert_int_equal(ps_window(16), 4);
+    assert_int_equal(ps_window(64), 2);
+    assert_int_equal(ps_window(PS_MAX_WORLD), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(head_survives),  cmocka_unit_test(bad_heads),
         cmocka_unit_test(small_messages), cmocka_unit_test(divisors),
-        cmocka_unit_test(handshake),      cmocka_unit_test(shards_tile),
-        cmocka_unit_test(buffers_count),
+        cmocka_unit_test(windows),        cmocka_unit_test(handshake),
+        cmocka_unit_test(shards_tile),    cmocka_unit_test(buffers_count),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,7 +39,7 @@ static void head_survives(void **state)
                     out.value == in.value);
     }
     // written out by hand: the layout is little-endian and fixed
-    const uint8_t begin[] = {'L', 'C', 'K', 'S', 1, 0, PS_PING, 0, 2, 0, 3, 0};
+    const uint8_t begin[] = {'L', 'C', 'K', 'S', 1, 0, PS_CLOCK, 0, 2, 0, 3, 0};
     assert_memory_equal(raw, begin, sizeof begin);
 }
 

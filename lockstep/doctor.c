@@ -148,6 +148,9 @@ static void look_for_programs(struct doctor *d)
     look_for_program(d, FINDING_LACK, "gnuplot", "gnuplot --version 2>&1",
                      "draws the plots",
                      "apt-get install gnuplot-nox, or ./install");
+    look_for_program(d, FINDING_WITHOUT, "SimGrid", "smpirun --version 2>&1",
+                     "runs lockstep simulate",
+                     "apt-get install libsimgrid-dev, and build again");
 }
 
 static int doctor(int nwords, char **words)

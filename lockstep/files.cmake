@@ -13,7 +13,7 @@ include(lockstep/study.cmake)
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
   lockstep/doctor_net.c lockstep/enter.c lockstep/keys.c lockstep/pin.c lockstep/predict.c
-  lockstep/sample.c lockstep/tend.c lockstep/train.c)
+  lockstep/sample.c lockstep/simulate.c lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
   forecast study supervise telemetry model data cluster_zmq config base dnnl PkgConfig::ZMQ
   ${CMAKE_DL_LIBS})

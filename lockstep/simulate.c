@@ -1,0 +1,310 @@
+// simulate.c - `lockstep simulate`: an exchange on more workers than there are.
+//
+// For each number of workers it writes the platform (one switch, every host on
+// a link of its own), lets SimGrid's smpirun run simulate_job on it, and sets
+// the simulated time beside the law. docs/scale.md has what came out.
+
+#include "lockstep/commands.h"
+#include "lockstep/simulation.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "config/config.h"
+#include "config/suggest.h"
+#include "config/value.h"
+#include "model/model.h"
+#include "sync/link.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_LIST = 32, MIN_WORKERS = 2, MAX_WORKERS = 4096 };
+
+static const char *const backends[] = {"sps", "dps", "allreduce", "ring", NULL};
+
+struct question {
+    int workers[MOST_LIST], sync[MOST_LIST]; // indices of backends
+    int nworkers, nsync;
+    struct simulation sim; // all but workers and sync
+    const char *algorithm; // of allreduce
+    const char *out;
+};
+
+static int help(void)
+{
+    printf(
+        "lockstep simulate [key=value] ...\n\n"
+        "Simulated seconds of one exchange of all gradients, beside the law, "
+        "on clusters of\nany size: every host on a link of its own to one "
+        "switch. Needs SimGrid.\n\n"
+        "  workers    2,4,8,16    2 .. %d\n"
+        "  model, mb  gpt2        whose fp32 gradients; or megabytes of "
+        "them\n"
+        "  link       25gbit      rate of every link; or a fitted link "
+        "(lockstep bench link out=FILE)\n"
+        "  alpha_us   25          latency of a message, with link=RATE\n"
+        "  sync       sps,dps,allreduce,ring\n"
+        "  update     server      sps, dps: who updates, server or worker\n"
+        "  algorithm  ring        allreduce: ring or halving\n"
+        "  bucket_mb  0           ring, allreduce: in pieces; 0: whole\n"
+        "  slice_kb   0           0: ring: a message a chunk; sps, dps: "
+        "1024\n"
+        "  network    ideal       ideal: links as the law has them; smpi: "
+        "SimGrid's default\n"
+        "  payload    0           1: ring, allreduce: real sums, which are "
+        "looked at\n"
+        "  timeout    600 s       of each simulation\n"
+        "  out        runs/simulate\n\n"
+        "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
+        MAX_WORKERS);
+    return 0;
+}
+
+// ---- the question
+
+static const char *const keys[] = {
+    "workers",   "model",    "mb",      "link",    "alpha_us",
+    "sync",      "update",   "network", "payload", "algorithm",
+    "bucket_mb", "slice_kb", "timeout", "out",
+};
+
+enum { NKEYS = sizeof keys / sizeof *keys };
+
+struct words {
+    int n;
+    char **at;
+};
+
+static int check_keys(const struct words *w)
+{
+    for (int i = 0; i < w->n; i++) {
+        size_t len = strcspn(w->at[i], "=");
+        char key[CONFIG_WORD];
+        int k = 0;
+        while (k < NKEYS &&
+               (strlen(keys[k]) != len || strncmp(w->at[i], keys[k], len) != 0))
+            k++;
+        snprintf(key, sizeof key, "%.*s", (int)len, w->at[i]);
+        if (k == NKEYS || w->at[i][len] != '=')
+            return fail("simulate: %s: not a setting; nearest: %s=; all: "
+                        "lockstep simulate --help",
+                        w->at[i], suggest_nearest(key, keys, NKEYS));
+    }
+    return 0;
+}
+
+// The last one wins.
+static const char *text(const struct words *w, const char *key,
+                        const char *otherwise)
+{
+    size_t len = strlen(key);
+    for (int i = w->n - 1; i >= 0; i--)
+        if (!strncmp(w->at[i], key, len) && w->at[i][len] == '=')
+            return w->at[i] + len + 1;
+    return otherwise;
+}
+
+static int number(const struct words *w, const char *key, double otherwise,
+                  double min, double max, double *out)
+{
+    const char *value = text(w, key, NULL);
+    *out = otherwise;
+    if (value && (value_real(value, out) || !(*out >= min && *out <= max)))
+        return fail("simulate: %s=%s: want a number, %g .. %g", key, value, min,
+                    max);
+    return 0;
+}
+
+// A comma-separated list, item by item through `read`.
+static int list(const char *key, const char *value,
+                int (*read)(const char *item, int *out), int *out, int *n)
+{
+    char item[CONFIG_WORD];
+    *n = 0;
+    for (const char *p = value;; p++) {
+        size_t len = strcspn(p, ",");
+        snprintf(item, sizeof item, "%.*s", (int)len, p);
+        if (*n == MOST_LIST)
+            return fail("simulate: %s=%s: more than %d", key, value, MOST_LIST);
+        if (read(item, &out[(*n)++]))
+            return -1;
+        p += len;
+        if (!*p)
+            return 0;
+    }
+}
+
+static int read_workers(const char *item, int *out)
+{
+    int64_t n;
+    if (value_whole(item, &n) || n < MIN_WORKERS || n > MAX_WORKERS)
+        return fail("simulate: workers=%s: want whole numbers, %d .. %d", item,
+                    MIN_WORKERS, MAX_WORKERS);
+    *out = (int)n;
+    return 0;
+}
+
+static int read_backend(const char *item, int *out)
+{
+    *out = value_word("sync", item, backends);
+    return *out < 0 ? -1 : 0;
+}
+
+static int read_word(const struct words *w, const char *key,
+                     const char *const *choices, int *out)
+{
+    *out = value_word(key, text(w, key, choices[0]), choices);
+    return *out < 0 ? -1 : 0;
+}
+
+static int read_size(const struct words *w, struct simulation *s)
+{
+    struct model_config c;
+    double mb;
+    if (number(w, "mb", 0, 1e-6, 1e6, &mb))
+        return -1;
+    if (mb > 0) {
+        s->n = (size_t)(mb * 1e6 / sizeof(float));
+    } else {
+        if (model_preset(text(w, "model", "gpt2"), &c))
+            return -1;
+        if (c.vocab == 0)
+            c.vocab = 256; // bytes
+        s->n = model_nparams(&c);
+    }
+    return 0;
+}
+
+static int read_link(const struct words *w, struct simulation *s)
+{
+    double alpha_us;
+    struct links links;
+    const struct link_fit *fit;
+    if (number(w, "alpha_us", 25, 0, 1e6, &alpha_us) ||
+        links_read(&links, text(w, "link", "25gbit"), alpha_us * 1e-6) ||
+        !(fit = links_find(&links, "tcp")))
+        return -1;
+    s->link = fit->link;
+    return 0;
+}
+
+static int ask(struct question *q, const struct words *w)
+{
+    static const char *const updates[] = {"server", "worker", NULL};
+    static const char *const networks[] = {"ideal", "smpi", NULL};
+    static const char *const algorithms[] = {"ring", "halving", NULL};
+    static const char *const flags[] = {"0", "1", NULL};
+    struct simulation *s = &q->sim;
+    int update, network, algorithm, payload;
+    double slice_kb;
+    if (check_keys(w) ||
+        list("workers", text(w, "workers", "2,4,8,16"), read_workers,
+             q->workers, &q->nworkers) ||
+        list("sync", text(w, "sync", "sps,dps,allreduce,ring"), read_backend,
+             q->sync, &q->nsync) ||
+        read_size(w, s) || read_link(w, s) ||
+        read_word(w, "update", updates, &update) ||
+        read_word(w, "network", networks, &network) ||
+        read_word(w, "algorithm", algorithms, &algorithm) ||
+        read_word(w, "payload", flags, &payload) ||
+        number(w, "bucket_mb", 0, 0.001, 1e6, &s->bucket_mb) ||
+        number(w, "slice_kb", 0, 1, 65536, &slice_kb) ||
+        number(w, "timeout", 600, 1, 1e6, &s->timeout_s))
+        return -1;
+    s->slice_kb = (long)slice_kb;
+    s->worker_updates = update;
+    s->default_network = network;
+    s->halving = algorithm;
+    s->payload = payload;
+    q->algorithm = algorithms[algorithm];
+    q->out = s->folder = text(w, "out", "runs/simulate");
+    for (int i = 0; i < q->nworkers; i++)
+        if (s->n < (size_t)q->workers[i])
+            return fail("simulate: %zu gradients for %d workers; try: mb=1",
+                        s->n, q->workers[i]);
+    return 0;
+}
+
+// ---- the answer
+
+static int law_of(const struct question *q, const char *sync, int workers,
+                  double *seconds)
+{
+    struct law law;
+    if (!strcmp(sync, "sps"))
+        law = law_servers(workers, 1, !q->sim.worker_updates);
+    else if (!strcmp(sync, "dps"))
+        law = law_shards(workers);
+    else if (!strcmp(sync, "ring"))
+        law = law_ring(workers);
+    else if (law_allreduce(q->algorithm, workers, &law))
+        return -1;
+    *seconds =
+        law_seconds(&law, &q->sim.link, (double)q->sim.n * sizeof(float));
+    return 0;
+}
+
+static int row(const struct question *q, int workers, const char *sync, FILE *f)
+{
+    struct simulation s = q->sim;
+    struct simulated r;
+    double law, mb = (double)s.n * sizeof(float) * 1e-6;
+    s.workers = workers;
+    s.sync = sync;
+    if (law_of(q, sync, workers, &law) || simulation_run(&s, &r))
+        return -1;
+    printf("%7d  %-10s %12.6g %12.6g %8.4f %9.1f %8.0f\n", workers, sync,
+           r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
+    fflush(stdout);
+    fprintf(f, "%d,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, sync, mb,
+            r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
+    return fflush(f) ? fail("%s: %s", q->out, strerror(errno)) : 0;
+}
+
+static int answer(const struct question *q)
+{
+    char path[CONFIG_PATH];
+    const struct simulation *s = &q->sim;
+    if (file_make_folder(q->out) < 0 ||
+        text_into(path, sizeof path, "%s/simulate.csv", q->out))
+        return -1;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    int rc = 0;
+    fprintf(f, "workers,backend,mb,simulated_s,law_s,ratio,wall_s,memory_mb\n");
+    printf("%.4g MB of gradients; links of %.4g Gbit/s of payload, %g us\n\n"
+           "%7s  %-10s %12s %12s %8s %9s %8s\n",
+           (double)s->n * sizeof(float) * 1e-6, s->link.bytes_per_s * 8e-9,
+           s->link.alpha_s * 1e6, "workers", "sync", "simulated s", "law s",
+           "ratio", "run in s", "of MB");
+    for (int i = 0; !rc && i < q->nworkers; i++)
+        for (int k = 0; !rc && k < q->nsync; k++)
+            rc = row(q, q->workers[i], backends[q->sync[k]], f);
+    if (fclose(f) && !rc)
+        rc = fail("%s: %s", path, strerror(errno));
+    if (!rc)
+        printf("\n%s; plots/scale.gp draws it\n", path);
+    return rc;
+}
+
+static int simulate(int nwords, char **words)
+{
+    struct words w = {nwords, words};
+    if (nwords > 0 && (!strcmp(words[0], "--help") || !strcmp(words[0], "-h")))
+        return help();
+    struct question *q = mem_alloc(1, sizeof *q);
+    int rc = q ? 0 : -1;
+    if (!rc)
+        rc = ask(q, &w) || simulation_check() || answer(q) ? -1 : 0;
+    mem_free(q);
+    return rc;
+}
+
+const struct command command_simulate = {
+    .name = "simulate",
+    .words = "workers=2,64,1024",
+    .help = "an exchange on a thousand workers, in simulated time",
+    .run = simulate,
+};

@@ -1,0 +1,231 @@
+// simulation.c - write a platform, run smpirun on it, read its one line.
+
+#include "lockstep/simulation.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "lockstep/argv.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { LINE = 512 };
+
+int simulation_check(void)
+{
+    struct argv *a = mem_alloc(1, sizeof *a);
+    if (!a)
+        return -1;
+    int rc = argv_add_program(a, "simulate_job");
+    mem_free(a);
+    if (rc || system("command -v smpirun >/dev/null"))
+        return fail("simulate: SimGrid is not here, or was not when lockstep "
+                    "was built; try: apt-get install libsimgrid-dev, and build "
+                    "again");
+    return 0;
+}
+
+// ---- its files
+
+static int hosts_of(const struct simulation *s)
+{
+    return s->workers + !strcmp(s->sync, "sps"); // the one server's own
+}
+
+static int ranks_of(const struct simulation *s)
+{
+    return !strcmp(s->sync, "dps") ? 2 * s->workers : hosts_of(s);
+}
+
+// A path between two hosts crosses two links of half the latency; what a host
+// says to itself takes no time worth speaking of.
+static int write_platform(const struct simulation *s, const char *path)
+{
+    char text[1024];
+    return text_into(text, sizeof text,
+                     "<?xml version='1.0'?>\n"
+                     "<!DOCTYPE platform SYSTEM "
+                     "\"https://simgrid.org/simgrid.dtd\">\n"
+                     "<platform version=\"4.1\">\n"
+                     "  <cluster id=\"cluster\" prefix=\"host\" suffix=\"\" "
+                     "radical=\"0-%d\" speed=\"1Gf\"\n"
+                     "           bw=\"%.9gBps\" lat=\"%.9gs\" "
+                     "loopback_bw=\"1000GBps\" loopback_lat=\"0s\"/>\n"
+                     "</platform>\n",
+                     hosts_of(s) - 1, s->link.bytes_per_s,
+                     s->link.alpha_s / 2) ||
+                   file_replace_text(path, text)
+               ? -1
+               : 0;
+}
+
+static int write_hosts(const struct simulation *s, const char *path)
+{
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    for (int i = 0; i < hosts_of(s); i++)
+        fprintf(f, "host%d\n", i);
+    return fclose(f) ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
+// ---- its words
+
+// Links as the law has them: a message takes its latency, then its share of
+// what is left of the bandwidth; nothing else.
+static int add_network(struct argv *a, const struct simulation *s)
+{
+    static const char *const ideal[] = {"network/model:CM02",
+                                        "network/crosstraffic:0",
+                                        "network/TCP-gamma:0",
+                                        "network/latency-factor:1",
+                                        "network/bandwidth-factor:1"};
+    for (int i = 0; i < 5 && !s->default_network; i++)
+        if (argv_add(a, "--cfg=%s", ideal[i]))
+            return -1;
+    return 0;
+}
+
+static int add_words(struct argv *a, const struct simulation *s,
+                     const char *platform, const char *hosts)
+{
+    // One block of memory for all ranks' gradients; or one page for all parts
+    // of messages that nobody looks at.
+    bool one_block = !strcmp(s->sync, "allreduce");
+    return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
+                   argv_add(a, "-no-privatize") || argv_add(a, "-np") ||
+                   argv_add(a, "%d", ranks_of(s)) || argv_add(a, "-platform") ||
+                   argv_add(a, "%s", platform) || argv_add(a, "-hostfile") ||
+                   argv_add(a, "%s", hosts) ||
+                   argv_add(a, "--cfg=smpi/simulate-computation:no") ||
+                   argv_add(a, "--cfg=smpi/wtime:0") ||
+                   argv_add(a, "--cfg=smpi/allreduce:%s",
+                            s->halving ? "rab_rdb" : "lr") ||
+                   argv_add(a, "--cfg=smpi/shared-malloc:%s",
+                            one_block ? "local" : "global") ||
+                   argv_add(a, "--log=root.thres:error") || add_network(a, s) ||
+                   argv_add_program(a, "simulate_job") ||
+                   argv_add(a,
+                            "sync=%s,workers=%d,n=%zu,slice_kb=%ld,"
+                            "bucket_mb=%.9g,payload=%d,worker_updates=%d",
+                            s->sync, s->workers, s->n, s->slice_kb,
+                            s->bucket_mb, s->payload, s->worker_updates)
+               ? -1
+               : 0;
+}
+
+// ---- the child
+
+static _Noreturn void become(char *const *argv, int out, const char *log)
+{
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // smpirun passes it on
+    setpgid(0, 0);
+    int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0 && dup2(out, 1) >= 0 && dup2(fd, 2) >= 0)
+        execvp(argv[0], argv);
+    _exit(127);
+}
+
+// What it prints until it closes its output. False: not by the deadline.
+static bool read_until(int fd, uint64_t deadline, char text[LINE])
+{
+    size_t n = 0;
+    for (;;) {
+        uint64_t now = now_ns();
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (now >= deadline ||
+            poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
+            return false;
+        ssize_t got = read(fd, text + n, LINE - 1 - n);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return true;
+        n += (size_t)got;
+        text[n] = '\0';
+    }
+}
+
+// The first line of a log that speaks, for the message of a run that failed.
+static void reason(const char *path, char out[LINE])
+{
+    FILE *f = fopen(path, "re");
+    snprintf(out, LINE, "no output");
+    if (f && fgets(out, LINE, f))
+        out[strcspn(out, "\n")] = '\0';
+    if (f)
+        fclose(f);
+}
+
+static int judge(const struct simulation *s, bool in_time, int status,
+                 const char *text, const char *log, struct simulated *out)
+{
+    char why[LINE];
+    const char *at = strstr(text, "@seconds=");
+    if (!in_time)
+        return fail("simulate: %s, %d workers: not done after %g s; try: "
+                    "timeout=%g, or fewer workers",
+                    s->sync, s->workers, s->timeout_s, 4 * s->timeout_s);
+    if (status == 0 && at) {
+        out->seconds = atof(at + strlen("@seconds="));
+        return 0;
+    }
+    reason(log, why);
+    return fail("simulate: %s, %d workers: %s (%s)", s->sync, s->workers, why,
+                log);
+}
+
+static int run(const struct simulation *s, const struct argv *a,
+               const char *log, struct simulated *out)
+{
+    int fds[2], status = -1;
+    char text[LINE] = "";
+    struct rusage used;
+    uint64_t began = now_ns();
+    if (pipe2(fds, O_CLOEXEC))
+        return fail("pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0)
+        become(a->at, fds[1], log);
+    close(fds[1]);
+    if (pid < 0) {
+        close(fds[0]);
+        return fail("fork: %s", strerror(errno));
+    }
+    setpgid(pid, pid); // whoever is first
+    bool in_time =
+        read_until(fds[0], began + (uint64_t)(s->timeout_s * 1e9), text);
+    close(fds[0]);
+    if (!in_time)
+        kill(-pid, SIGKILL);
+    while (wait4(pid, &status, 0, &used) < 0 && errno == EINTR)
+        ;
+    out->wall_s = (double)(now_ns() - began) * 1e-9;
+    out->memory_mb = (double)used.ru_maxrss * 1024e-6;
+    return judge(s, in_time, status, text, log, out);
+}
+
+int simulation_run(const struct simulation *s, struct simulated *out)
+{
+    char platform[CONFIG_PATH], hosts[CONFIG_PATH], log[CONFIG_PATH];
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int rc = -1;
+    if (!a)
+        return -1;
+    if (!text_into(platform, sizeof platform, "%s/platform.xml", s->folder) &&
+        !text_into(hosts, sizeof hosts, "%s/hosts.txt", s->folder) &&
+        !text_into(log, sizeof log, "%s/log.txt", s->folder) &&
+        !write_platform(s, platform) && !write_hosts(s, hosts) &&
+        !add_words(a, s, platform, hosts))
+        rc = run(s, a, log, out);
+    mem_free(a);
+    return rc;
+}

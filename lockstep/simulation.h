@@ -1,0 +1,34 @@
+// simulation.h - one exchange in SimGrid's smpirun, under a deadline.
+
+#ifndef LOCKSTEP_SIMULATION_H
+#define LOCKSTEP_SIMULATION_H
+
+#include "sync/law.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct simulation {
+    const char *sync, *folder; // platform, hosts and log are left there
+    int workers;
+    size_t n; // elements of the gradient, fp32
+    struct link link;
+    long slice_kb;                         // 0: simulate/job.h says
+    double bucket_mb;                      // 0: the whole gradient
+    bool payload, worker_updates, halving; // halving: else the ring
+    bool default_network; // SimGrid's, fitted to a cluster; else the law's
+    double timeout_s;
+};
+
+struct simulated {
+    double seconds; // simulated
+    double wall_s, memory_mb;
+};
+
+// 0, or -1 after fail() where SimGrid or simulate_job is missing.
+int simulation_check(void);
+
+// 0, or -1 after fail(): a wrong sum, too. The folder exists.
+int simulation_run(const struct simulation *s, struct simulated *out);
+
+#endif

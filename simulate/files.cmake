@@ -1,0 +1,28 @@
+# SimGrid is optional: without it `lockstep simulate` says what to install. A
+# simulated program is a shared object that SimGrid's own program loads, which a
+# sanitizer cannot be; and its mpi.h is not Open MPI's.
+find_path(SIMGRID_INCLUDE smpi/mpi.h)
+find_library(SIMGRID_LIBRARY simgrid)
+find_program(SMPIRUN smpirun)
+mark_as_advanced(SIMGRID_INCLUDE SIMGRID_LIBRARY SMPIRUN)
+if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
+  set(vector_files ${device_files})
+  list(FILTER vector_files INCLUDE REGEX "/vector")
+  add_library(simulate_job MODULE
+    simulate/main.c simulate/ring.c simulate/transport_mpi.c
+    simulate/allreduce.c simulate/servers.c simulate/mail.c
+    horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
+    horovod_ring/transport.c ps_wire/shard.c ps_wire/wire.c
+    sync/bucket.c
+    core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
+    core/config/opts.c core/config/suggest.c core/config/value.c
+    core/telemetry/span.c ${vector_files})
+  target_include_directories(simulate_job PRIVATE
+    ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/core ${SIMGRID_INCLUDE}/smpi)
+  target_link_libraries(simulate_job PRIVATE ${SIMGRID_LIBRARY}
+                                             PkgConfig::XXHASH m)
+  # ring.c says why.
+  target_link_options(simulate_job PRIVATE -Wl,--wrap=wire_landed -Wl,-z,defs)
+  set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+endif()

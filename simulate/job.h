@@ -1,0 +1,39 @@
+// job.h - one exchange of one gradient, in simulated time.
+//
+// The program of this folder runs under SimGrid's smpirun: every rank is a
+// coroutine of one process, MPI messages take the time that a model of the
+// network gives them, and computing takes none. Where sums are not asked for
+// (payload=0), a message has its size but no contents, so that a thousand ranks
+// fit into one machine's memory and time.
+
+#ifndef SIMULATE_JOB_H
+#define SIMULATE_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct exchange {
+    int rank, world;     // workers; servers have ranks of their own behind them
+    size_t n;            // elements of the gradient, fp32
+    int servers;         // ranks behind the workers'; 0: none
+    bool payload;        // real numbers travel, and the sums are looked at
+    long slice_kb;       // 0: ring: a message a chunk; servers: the product's
+    double bucket_mb;    // ring, allreduce: one after another; 0: all at once
+    bool worker_updates; // servers: send sums back, not parameters
+};
+
+// Run one exchange on this rank. *seconds: simulated, from the common start to
+// this rank's end. 0, or -1 after fail(): a sum is wrong, too.
+int exchange_ring(const struct exchange *e, double *seconds);
+int exchange_allreduce(const struct exchange *e, double *seconds);
+int exchange_servers(const struct exchange *e, double *seconds);
+
+// ---- what they share
+
+// The gradient: n elements, small integers that differ by rank and element; or,
+// without payload, addresses that nobody may read. NULL after fail().
+float *gradient_open(const struct exchange *e);
+int gradient_check(const struct exchange *e, const float *sums);
+void gradient_close(const struct exchange *e, float *vector);
+
+#endif

@@ -1,0 +1,180 @@
+// transport_mpi.c - the neighbours of a ring over MPI point-to-point.
+//
+// A call of send() becomes one message. Two may be under way to the right, so
+// that the latency of one hides behind the bytes of the other, and receives for
+// them are posted ahead. Without payload only the first piece of a message, its
+// head, is real; the rest lies on pages that all ranks share, which SimGrid
+// neither copies nor touches.
+
+#include "simulate/transport_mpi.h"
+
+#include "base/base.h"
+#include "config/config.h"
+#include "horovod_ring/flow.h"
+
+#include <limits.h>
+#include <mpi.h>
+#include <string.h>
+
+enum { OUT_SLOTS = 2, IN_SLOTS = 3, PAGE = 4096, TAG = 1 };
+
+struct slot {
+    char *data;
+    int bytes; // that came in
+    size_t at; // of them handed on
+};
+
+struct lane {
+    bool payload;
+    size_t most; // bytes of a message
+    struct slot out[OUT_SLOTS], in[IN_SLOTS];
+    MPI_Request sending[OUT_SLOTS], receiving[IN_SLOTS];
+    unsigned long sent, taken;
+};
+
+static char *slot_alloc(const struct lane *l)
+{
+    size_t shared[2] = {PAGE, 2 * PAGE};
+    if (l->payload)
+        return mem_alloc(l->most, 1);
+    return SMPI_PARTIAL_SHARED_MALLOC(shared[1], shared, 1);
+}
+
+static void slot_free(const struct lane *l, struct slot *s)
+{
+    if (l->payload)
+        mem_free(s->data);
+    else if (s->data)
+        SMPI_SHARED_FREE(s->data);
+}
+
+static void post(struct transport *t, int i)
+{
+    struct lane *l = t->state;
+    MPI_Irecv(l->in[i].data, (int)l->most, MPI_BYTE, t->peer[LEFT], TAG,
+              MPI_COMM_WORLD, &l->receiving[i]);
+}
+
+static int lane_open(struct transport *t, struct cluster *c, struct opts *opts)
+{
+    struct lane *l = t->state;
+    long payload, message;
+    (void)c;
+    for (int i = 0; i < OUT_SLOTS; i++)
+        l->sending[i] = MPI_REQUEST_NULL;
+    for (int i = 0; i < IN_SLOTS; i++)
+        l->receiving[i] = MPI_REQUEST_NULL;
+    if (opts_int(opts, "payload", 0, 0, 1, &payload) ||
+        opts_int(opts, "message", 1, 1, INT_MAX, &message))
+        return -1;
+    l->payload = payload;
+    l->most = (size_t)message;
+    for (int i = 0; i < OUT_SLOTS; i++)
+        if (!(l->out[i].data = slot_alloc(l)))
+            return -1;
+    for (int i = 0; i < IN_SLOTS; i++) {
+        if (!(l->in[i].data = slot_alloc(l)))
+            return -1;
+        post(t, i);
+    }
+    return 0;
+}
+
+static ssize_t lane_send(struct transport *t, enum side to,
+                         const struct iovec *v, int n)
+{
+    struct lane *l = t->state;
+    int i = (int)(l->sent % OUT_SLOTS);
+    if (to != RIGHT || l->sending[i] != MPI_REQUEST_NULL)
+        return 0;
+    size_t bytes = 0;
+    for (int k = 0; k < n; k++) {
+        CHECK(bytes + v[k].iov_len <= l->most);
+        if (k == 0 || l->payload)
+            memcpy(l->out[i].data + bytes, v[k].iov_base, v[k].iov_len);
+        bytes += v[k].iov_len;
+    }
+    MPI_Isend(l->out[i].data, (int)bytes, MPI_BYTE, t->peer[RIGHT], TAG,
+              MPI_COMM_WORLD, &l->sending[i]);
+    l->sent++;
+    return (ssize_t)bytes;
+}
+
+static ssize_t lane_recv(struct transport *t, enum side from, void *p,
+                         size_t bytes)
+{
+    struct lane *l = t->state;
+    int i = (int)(l->taken % IN_SLOTS);
+    struct slot *s = &l->in[i];
+    if (from != LEFT || l->receiving[i] != MPI_REQUEST_NULL)
+        return 0;
+    size_t left = (size_t)s->bytes - s->at, n = bytes < left ? bytes : left;
+    if (s->at == 0 || l->payload)
+        memcpy(p, s->data + s->at, n);
+    s->at += n;
+    if (n == left) {
+        s->at = 0;
+        post(t, i);
+        l->taken++;
+    }
+    return (ssize_t)n;
+}
+
+// Simulated messages always come, so there is no time limit; SimGrid itself
+// ends a run in which all ranks wait.
+static int lane_wait(struct transport *t, unsigned wants, int timeout_ms)
+{
+    struct lane *l = t->state;
+    int in = (int)(l->taken % IN_SLOTS), out = (int)(l->sent % OUT_SLOTS);
+    MPI_Request both[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
+    MPI_Status status;
+    int which;
+    (void)timeout_ms;
+    if (wants & WANT_RECV_LEFT)
+        both[0] = l->receiving[in];
+    if (wants & WANT_SEND_RIGHT)
+        both[1] = l->sending[out];
+    MPI_Waitany(2, both, &which, &status);
+    if (which == 0) {
+        l->receiving[in] = MPI_REQUEST_NULL;
+        MPI_Get_count(&status, MPI_BYTE, &l->in[in].bytes);
+    } else if (which == 1) {
+        l->sending[out] = MPI_REQUEST_NULL;
+    } else {
+        return fail("ring: nothing to wait for");
+    }
+    return 0;
+}
+
+static void lane_wake(struct transport *t)
+{
+    (void)t; // there is one thread
+}
+
+static void lane_close(struct transport *t)
+{
+    struct lane *l = t->state;
+    MPI_Waitall(OUT_SLOTS, l->sending, MPI_STATUSES_IGNORE);
+    for (int i = 0; i < IN_SLOTS; i++) {
+        if (l->receiving[i] == MPI_REQUEST_NULL)
+            continue;
+        MPI_Cancel(&l->receiving[i]);
+        MPI_Request_free(&l->receiving[i]);
+    }
+    for (int i = 0; i < OUT_SLOTS; i++)
+        slot_free(l, &l->out[i]);
+    for (int i = 0; i < IN_SLOTS; i++)
+        slot_free(l, &l->in[i]);
+}
+
+const struct transport_ops transport_mpi = {
+    .name = "mpi",
+    .help = "MPI point-to-point, simulated",
+    .state_size = sizeof(struct lane),
+    .open = lane_open,
+    .send = lane_send,
+    .recv = lane_recv,
+    .wait = lane_wait,
+    .wake = lane_wake,
+    .close = lane_close,
+};

@@ -156,7 +156,7 @@ static int read_settings(struct settings *set, struct opts *o)
     (void)opts_text(o, "iface", "");
     if (opts_word(o, "wire", DTYPE_F32, types, &set->wire) ||
         opts_word(o, "transport", 0, transports, &transport) ||
-        opts_number(o, "fusion_mb", 16, 0.001, 4096, &set->fusion_mb) ||
+        opts_number(o, "fusion_mb", 1, 0.001, 4096, &set->fusion_mb) ||
         opts_int(o, "slice_kb", 256, 1, 1 << 20, &set->slice_kb))
         return -1;
     return 0;

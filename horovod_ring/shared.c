@@ -317,7 +317,7 @@ static int read_settings(struct ring *r, struct opts *o, double *fusion_mb)
     (void)opts_text(o, "slice_kb", "");
     return opts_word(o, "wire", DTYPE_F32, types, &r->wire) ||
                    read_transport(o, &transport) ||
-                   opts_number(o, "fusion_mb", 16, 0.001, 4096, fusion_mb)
+                   opts_number(o, "fusion_mb", 1, 0.001, 4096, fusion_mb)
                ? -1
                : 0;
 }

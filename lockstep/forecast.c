@@ -47,10 +47,14 @@ int forecast(const struct forecast_job *j, const char *sync,
     double t = law_seconds(&law, &fit->link, bytes);
     double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
     double error = links_error(fit, bytes);
-    double step[3]; // as it is, and at either end of the error
+    bool waits = j->held && (!strcmp(sync, "sps") || !strcmp(sync, "dps"));
+    double after = waits ? 0.5 : 0; // the answers: none before backward ends
+    double step[3];                 // as it is, and at either end of the error
     for (int i = 0; i < 3; i++) {
         double f = 1 + (i == 2) * error - (i == 1) * error;
-        step[i] = j->compute_s + fmax(f * t - j->backward_s, f * last);
+        double sent =
+            fmax((1 - after) * f * t - j->backward_s, (1 - after) * f * last);
+        step[i] = j->compute_s + after * f * t + sent;
     }
     *out = (struct forecast){.link_bytes = law.share * bytes,
                              .exchange_s = t,

@@ -9,6 +9,7 @@
 #include "lockstep/forecast.h"
 #include "lockstep/result.h"
 #include "model/model.h"
+#include "sync/bucket.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -143,7 +144,13 @@ static int read_model(struct question *q)
     override(&c->vocab, r->vocab_size);
     if (c->vocab == 0)
         c->vocab = 256; // bytes
-    return model_check(c);
+    if (model_check(c))
+        return -1;
+    struct tensor layer; // the first behind wte and wpe
+    model_tensor(c, 2, &layer);
+    q->job.embeddings = (double)layer.off;
+    q->job.params = (double)model_nparams(c);
+    return 0;
 }
 
 // The backends' keys that a forecast needs.
@@ -161,7 +168,7 @@ static int read_opts(struct question *q)
     int rc = opts_word(o, "wire", 0, wires, &wire) ||
              opts_word(o, "update", wire != 0, updates, &update) ||
              opts_int(o, "servers", 0, 1, 4096, &servers) ||
-             opts_number(o, "bucket_mb", 25, 0.001, 4096, &bucket_mb) ||
+             opts_number(o, "bucket_mb", 0, 0, 4096, &bucket_mb) ||
              opts_number(o, "first_bucket_mb", 1, 0.001, 4096, &first_mb) ||
              text_into(q->algorithm, sizeof q->algorithm, "%s",
                        opts_text(o, "algorithm", "ring")) ||
@@ -170,7 +177,8 @@ static int read_opts(struct question *q)
     j->bytes_each = wire ? 2 : 4;
     j->held = update == 0;
     j->servers = (int)servers;
-    j->bucket = bucket_mb * 1048576 / sizeof(float);
+    j->bucket = bucket_mb > 0 ? bucket_mb * 1048576 / sizeof(float)
+                              : (double)bucket_usual((size_t)j->params);
     j->first_bucket = first_mb * 1048576 / sizeof(float);
     j->algorithm = q->algorithm;
     return rc ? -1 : 0;
@@ -301,10 +309,6 @@ static int predict(int nwords, char **words)
         const struct run *r = &q->run;
         struct forecast_job *j = &q->job;
         j->workers = r->workers;
-        struct tensor layer; // the first behind wte and wpe
-        model_tensor(&q->model, 2, &layer);
-        j->embeddings = (double)layer.off;
-        j->params = (double)model_nparams(&q->model);
         j->tokens = (double)r->batch * r->accum * q->model.context;
         j->compute_s = q->compute_ms * 1e-3;
         j->backward_s = j->compute_s * 2 / 3 / r->accum;

@@ -23,3 +23,10 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     }
     return count;
 }
+
+size_t bucket_usual(size_t n)
+{
+    const size_t mib = 1048576 / sizeof(float);
+    size_t share = (n + 39) / 40;
+    return share < mib ? mib : share > 25 * mib ? 25 * mib : share;
+}

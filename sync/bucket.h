@@ -15,6 +15,11 @@ extern "C" {
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
+// How many elements the others should hold where nobody says: a fortieth of n,
+// so that little is left to send when backward ends, within 1 .. 25 MiB, so that
+// a bucket is worth its latency.
+size_t bucket_usual(size_t n);
+
 #ifdef __cplusplus
 }
 #endif

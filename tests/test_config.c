@@ -192,7 +192,7 @@ static void backend_keys_become_options(void **state)
     assert_int_equal(parse(&r, 4, words), 0);
     assert_string_equal(r.sync_opts,
                         "servers=tcp://a:1,tcp://b:2,bucket_mb=25,wire=fp16");
-    assert_int_equal(config_set(&r, "bucket_mb", "0"), -1);
+    assert_int_equal(config_set(&r, "bucket_mb", "-1"), -1);
     assert_int_equal(config_set(&r, "wire", "int8"), -1);
     assert_int_equal(config_set(&r, "servers", "a,wire=fp32"), -1);
     char full[CONFIG_PATH];

@@ -164,6 +164,7 @@ static void forecasts(void **state)
     j.held = true;
     assert_int_equal(forecast(&j, "sps", &links, &f), 0);
     assert_true(fabs(f.exchange_s - 8) < 1e-9);
+    assert_true(fabs(f.overlapped_s - 9) < 1e-9); // 4 of 8 after backward
     // embeddings reach into the bucket before the last
     j.held = false;
     j.embeddings = 5e6;

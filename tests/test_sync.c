@@ -106,6 +106,10 @@ static void buckets_tile(void **state)
             assert_int_equal(end, 0);
         }
     }
+    const size_t mib = 1048576 / sizeof(float);
+    assert_int_equal(bucket_usual(1000), mib);
+    assert_int_equal(bucket_usual(400 * mib), 10 * mib);
+    assert_int_equal(bucket_usual(4000 * mib), 25 * mib);
     assert_int_equal(bucket_cut(b, 3, 100, 10, 10), -1);
     assert_non_null(strstr(fail_message(), "more than 3 buckets"));
 }

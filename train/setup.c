@@ -250,7 +250,7 @@ static int open_sync(struct trainer *t)
     const struct sync_ops *ops = backend_find(t->run.sync);
     double bucket_mb, first_mb;
     if (!ops || opts_open(&t->opts, t->run.sync_opts) ||
-        opts_number(t->opts, "bucket_mb", 25, 0.001, 4096, &bucket_mb) ||
+        opts_number(t->opts, "bucket_mb", 0, 0, 4096, &bucket_mb) ||
         opts_number(t->opts, "first_bucket_mb", 1, 0.001, 4096, &first_mb))
         return -1;
     const double elements = 1024 * 1024 / sizeof(float);
@@ -260,7 +260,8 @@ static int open_sync(struct trainer *t)
         return -1;
     int count = bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, n,
                            (size_t)ceil(first_mb * elements),
-                           (size_t)ceil(bucket_mb * elements));
+                           bucket_mb > 0 ? (size_t)ceil(bucket_mb * elements)
+                                         : bucket_usual(n));
     if (count < 0)
         return -1;
     struct sync_job job = {

@@ -405,6 +405,7 @@ static void allreduce_close(struct sync *s)
 
 const struct sync_ops sync_allreduce = {
     .name = "allreduce",
+    .transport = "mpi",
     .help = "MPI's all-reduce, a bucket at a time; every worker updates",
     .state_size = sizeof(struct allreduce),
     .open = allreduce_open,

@@ -170,6 +170,7 @@ static void nccl_backend_close(struct sync *s)
 
 const struct sync_ops sync_allreduce_nccl = {
     .name = "allreduce",
+    .transport = "nccl",
     .help = "NCCL's all-reduce between GPUs, every worker updates",
     .on_device = true,
     .state_size = sizeof(struct allreduce),

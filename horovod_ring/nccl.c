@@ -234,6 +234,7 @@ static void ring_close(struct sync *s)
 
 const struct sync_ops sync_ring_nccl = {
     .name = "ring",
+    .transport = "nccl",
     .help = "our own ring all-reduce, between GPUs",
     .on_device = true,
     .state_size = sizeof(struct ring),

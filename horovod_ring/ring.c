@@ -300,6 +300,7 @@ static void ring_close(struct sync *s)
 
 const struct sync_ops sync_ring = {
     .name = "ring",
+    .transport = "tcp",
     .help = "our own ring all-reduce over TCP; every worker updates",
     .state_size = sizeof(struct ring),
     .open = ring_open,

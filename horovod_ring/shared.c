@@ -422,6 +422,7 @@ static void shared_close(struct sync *s)
 
 const struct sync_ops sync_ring_shared = {
     .name = "ring",
+    .transport = "shm",
     .help = "the same on one host, in shared memory",
     .state_size = sizeof(struct ring),
     .suits = shared_suits,

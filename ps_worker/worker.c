@@ -321,6 +321,7 @@ static int worker_set_state(struct sync *s, const float *const *slots)
 
 const struct sync_ops sync_sps = {
     .name = "sps",
+    .transport = "zmq",
     .help = "one parameter server owns parameters and optimiser",
     .state_size = sizeof(struct worker),
     .open = worker_open,
@@ -335,6 +336,7 @@ const struct sync_ops sync_sps = {
 
 const struct sync_ops sync_dps = {
     .name = "dps",
+    .transport = "zmq",
     .help = "parameters and optimiser sharded over several servers",
     .state_size = sizeof(struct worker),
     .open = worker_open,

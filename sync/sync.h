@@ -99,10 +99,11 @@ struct sync {
 // A backend is one constant of this type. Every function returns 0, or -1
 // after fail("what went wrong"). open() may fail half-way; close() follows.
 struct sync_ops {
-    const char *name; // --sync=NAME
-    const char *help; // one line for --help
-    bool on_device;   // reads and writes the device's memory itself; others are
-                      // given host copies of a GPU's (sync/stage.h)
+    const char *name;      // --sync=NAME
+    const char *help;      // one line for --help
+    const char *transport; // what carries the bytes; NULL: none travel
+    bool on_device; // reads and writes the device's memory itself; others are
+                    // given host copies of a GPU's (sync/stage.h)
     size_t state_size;
     // Optional: of several backends of one name, is this the one for the job? 1,
     // 0, or -1 after fail(). All workers call it, and get the same answer.

@@ -8,7 +8,7 @@ lockstep_library(train
         train/place.c train/progress.c
         train/record.c train/setup.c train/state.c
   LINKS ps_worker allreduce horovod_ring sync model data telemetry optim
-        cluster_mpi cluster_zmq device cluster config base PkgConfig::CJSON m)
+        cluster_mpi cluster_zmq device cluster config base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C dnnl m)
 target_compile_definitions(train PRIVATE
   LOCKSTEP_VERSION="${PROJECT_VERSION}"
   LOCKSTEP_REVISION="${LOCKSTEP_REVISION}")

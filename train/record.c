@@ -9,11 +9,15 @@
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
 
+#include <dnnl.h>
 #include <errno.h>
+#include <gnu/libc-version.h>
+#include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <zmq.h>
 
 enum { PATH = CONFIG_PATH + 64 };
 
@@ -91,6 +95,27 @@ static void add_model(struct manifest *m, const struct trainer *t)
     manifest_end(m);
 }
 
+// Of what this process has loaded.
+static void add_versions(struct manifest *m)
+{
+    char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", text[64];
+    int length, major, minor, patch;
+    const dnnl_version_t *dnnl = dnnl_version();
+    manifest_begin(m, "versions");
+    manifest_text(m, "compiler", __VERSION__);
+    manifest_text(m, "libc", gnu_get_libc_version());
+    zmq_version(&major, &minor, &patch);
+    snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
+    manifest_text(m, "libzmq", text);
+    snprintf(text, sizeof text, "%d.%d.%d", dnnl->major, dnnl->minor,
+             dnnl->patch);
+    manifest_text(m, "onednn", text);
+    if (MPI_Get_library_version(mpi, &length) == MPI_SUCCESS)
+        mpi[strcspn(mpi, ",")] = '\0';
+    manifest_text(m, "mpi", mpi);
+    manifest_end(m);
+}
+
 static int write_run(const struct trainer *t, int argc, char *const *argv)
 {
     char path[PATH], when[32];
@@ -105,6 +130,8 @@ static int write_run(const struct trainer *t, int argc, char *const *argv)
     manifest_text(m, "started", when);
     add_command(m, argc, argv);
     manifest_text(m, "backend", t->name);
+    const char *transport = t->sync->ops->transport;
+    manifest_text(m, "transport", transport ? transport : "none");
     manifest_number(m, "world", t->cluster->world);
     manifest_number(m, "threads", t->run.threads);
     int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
@@ -117,6 +144,7 @@ static int write_run(const struct trainer *t, int argc, char *const *argv)
     config_each(&t->run, add_setting, m);
     manifest_end(m);
     manifest_machine(m);
+    add_versions(m);
     return manifest_close(&m, path);
 }
 

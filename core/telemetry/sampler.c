@@ -30,7 +30,7 @@ struct sampler {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
-    bool stop;
+    bool stop, taken;
 };
 
 static void look(const struct sampler *s, struct look *l)
@@ -105,7 +105,8 @@ static void take_sample(struct sampler *s)
     uint64_t zero =
         s->config.zero_ns ? s->config.zero_ns : spans_zero(s->config.spans);
     double t = (double)(int64_t)(l.now_ns - zero) * 1e-9;
-    if (wall <= 0)
+    // the rest of a period, at the end, says little
+    if (wall <= 0 || (s->taken && wall < 0.5e9 / s->config.per_s))
         return;
     if (!zero) {
         *last = l;
@@ -120,6 +121,7 @@ static void take_sample(struct sampler *s)
         (double)(l.switches - last->switches) / wall * 1e9);
     put_gpu(s, t);
     *last = l;
+    s->taken = true;
 }
 
 static void add_ns(struct timespec *t, double ns)

@@ -37,6 +37,7 @@ struct spans {
     size_t records;
     _Atomic int nlanes;
     _Atomic uint64_t zero_ns;
+    uint64_t before_zero[SPAN_KINDS]; // of the first lane
     struct span_lane lanes[SPAN_LANES];
 };
 
@@ -83,17 +84,6 @@ struct span_lane *spans_lane(struct spans *s, const char *name)
 struct span_lane *spans_compute(struct spans *s)
 {
     return s ? &s->lanes[0] : NULL;
-}
-
-void spans_set_zero(struct spans *s, uint64_t zero_ns)
-{
-    if (s)
-        atomic_store(&s->zero_ns, zero_ns);
-}
-
-uint64_t spans_zero(const struct spans *s)
-{
-    return s ? atomic_load(&s->zero_ns) : 0;
 }
 
 // Only the lane's writer changes these, so it may read them plainly.
@@ -245,4 +235,24 @@ uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx)
     for (uint64_t i = first; i < head; i++)
         fn(ctx, &l->ring[i & (l->size - 1)]);
     return first;
+}
+
+void spans_set_zero(struct spans *s, uint64_t zero_ns)
+{
+    if (!s)
+        return;
+    atomic_store(&s->zero_ns, zero_ns);
+    span_totals(&s->lanes[0], s->before_zero);
+}
+
+uint64_t spans_zero(const struct spans *s)
+{
+    return s ? atomic_load(&s->zero_ns) : 0;
+}
+
+void spans_since_zero(const struct spans *s, uint64_t out[SPAN_KINDS])
+{
+    span_totals(&s->lanes[0], out);
+    for (int k = 0; k < SPAN_KINDS; k++)
+        out[k] -= s->before_zero[k];
 }

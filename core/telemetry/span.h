@@ -75,8 +75,8 @@ void span_add(struct span_lane *l, enum span_kind kind, int index,
 
 void span_count(struct span_lane *l, enum span_counter counter, double value);
 
-// The moment that traces of this process count from; 0 until it is known. From
-// any thread; both accept NULL.
+// The moment that traces of this process count from, told when it has come; 0
+// until then. Reading: from any thread. Both accept NULL.
 void spans_set_zero(struct spans *s, uint64_t zero_ns);
 uint64_t spans_zero(const struct spans *s);
 
@@ -91,6 +91,9 @@ const char *span_lane_name(const struct span_lane *l);
 
 // Nanoseconds that the lane has spent in each kind until now; from any thread.
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS]);
+
+// The same of the lane "compute" since spans_set_zero(); for its caller's thread.
+void spans_since_zero(const struct spans *s, uint64_t out[SPAN_KINDS]);
 
 // Visit the records that are kept, oldest first; returns how many were
 // overwritten. From any thread: the oldest few may be left out.

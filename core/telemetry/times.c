@@ -84,11 +84,11 @@ static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
 int times_of(const struct spans *s, struct times *out)
 {
     struct edges e = {0};
-    uint64_t totals[SPAN_KINDS], from_ns = 0, first_ns = UINT64_MAX;
+    uint64_t totals[SPAN_KINDS], from_ns = spans_zero(s), first_ns = UINT64_MAX;
     *out = (struct times){0};
     if (!s)
         return 0;
-    span_totals(spans_at(s, 0), totals);
+    spans_since_zero(s, totals);
     for (int k = 0; k < SPAN_KINDS; k++)
         out->seconds[k] = (double)totals[k] * 1e-9;
     for (int i = 0; i < spans_nlanes(s); i++)

@@ -4,7 +4,7 @@
 //
 // Kinds: data, forward, backward, update, exposed (bytes move and nothing is
 // computed), wait (held up and no bytes move), checkpoint, evaluate, other.
-// They add up to the time between open and close of the spans.
+// They add up to the time since zero (spans_set_zero()): setting up is not in it.
 
 #ifndef TELEMETRY_TIMES_H
 #define TELEMETRY_TIMES_H

@@ -76,12 +76,14 @@ static bool same_formats(const struct result *a, const struct result *b)
            !strcmp(a->consistency, b->consistency);
 }
 
-static double farthest(const struct study *s, int i, int j)
+// Over *steps, those that both have of the first SAME_STEPS.
+static double farthest(const struct study *s, int i, int j, int *steps)
 {
     double a[SAME_STEPS], b[SAME_STEPS], worst = 0;
     int n = read_losses(s, i, a, SAME_STEPS);
     int m = read_losses(s, j, b, SAME_STEPS);
-    for (int k = 0; k < n && k < m; k++)
+    *steps = n < m ? n : m;
+    for (int k = 0; k < *steps; k++)
         worst = fmax(worst, fabs(a[k] - b[k]) / fabs(a[k]));
     return worst;
 }
@@ -98,7 +100,8 @@ static void compare_losses(const struct study *s, struct verdict *v)
         if (reference == i ||
             (i && s->cell_of[i] == s->cell_of[i - 1])) // repeats: reruns
             continue;
-        double far = farthest(s, i, reference);
+        int steps;
+        double far = farthest(s, i, reference, &steps);
         bool same = far <= same_within;
         if (*s->runs[i].consistency) {
             say(v,
@@ -111,7 +114,7 @@ static void compare_losses(const struct study *s, struct verdict *v)
         v->differences += !same;
         say(v, "  %s %s %s: losses of the first %d steps within %.1e\n",
             s->runs[i].cell, same ? "=" : "DIFFERS FROM",
-            s->runs[reference].cell, SAME_STEPS, far);
+            s->runs[reference].cell, steps, far);
     }
 }
 
@@ -120,7 +123,8 @@ static void compare_reruns(const struct study *s, struct verdict *v)
     for (int i = 1; i < s->nruns; i++) {
         if (s->cell_of[i] != s->cell_of[i - 1])
             continue;
-        double far = farthest(s, i, i - 1);
+        int steps;
+        double far = farthest(s, i, i - 1, &steps);
         if (far > 0)
             say(v, "  %s: repeats %d and %d are %.1e apart\n", s->runs[i].cell,
                 s->runs[i - 1].repeat, s->runs[i].repeat, far);

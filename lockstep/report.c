@@ -91,8 +91,9 @@ static void results_table(FILE *f, const struct study *s)
 static void law_table(FILE *f, const struct study *s)
 {
     fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>bytes sent "
-          "by a worker<br>in a step</th><th>law</th><th>measured / law</th>"
-          "</tr></thead><tbody>\n",
+          "by a worker<br>in a step</th><th>law</th><th>measured<br>/ law"
+          "</th><th>over</th><th>held up,<br>ms a step</th><th>exchange,<br>"
+          "law, ms</th></tr></thead><tbody>\n",
           f);
     for (int c = 0; c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
@@ -104,12 +105,26 @@ static void law_table(FILE *f, const struct study *s)
         put_plain(f, bytes, 8);
         put_plain(f, r->value[METRIC_BYTES_LAW], 8);
         put_plain(f, bytes / r->value[METRIC_BYTES_LAW], 4);
+        fprintf(f, "<td>%s%s%s</td>", r->transport, *r->net ? ", " : "",
+                r->net);
+        double held = study_spread(s, c, METRIC_EXPOSED_S, &n).median +
+                      study_spread(s, c, METRIC_WAIT_S, &n).median;
+        put_plain(f, held * 1e3, 4);
+        put_plain(f, r->value[METRIC_LINK_LAW] * 1e3, 4);
         fputs("</tr>\n", f);
     }
     fputs(
         "</tbody></table></div>\n<p class=\"soft\">S is the gradient in bytes "
-        "on the wire. A worker sends S to its servers (sps, dps) and "
-        "2(n&minus;1)/n S around a ring of n (ring, allreduce).</p>\n",
+        "on the wire. A worker sends S to its servers (sps, dps), "
+        "2(n&minus;1)/n S around a ring of n (ring, allreduce), and as much "
+        "with a server beside each worker, whose answers to others cross the "
+        "same link. Shared memory (shm) is read in fp32 whatever the wire. "
+        "<b>Held up</b> is what a worker waited in a step, exposed "
+        "communication and waiting together. <b>The law</b> is the time of the "
+        "exchange alone, on links of net=RATE with 100 us a message; with "
+        "overlap=1 part of it hides behind backward, with overlap=0 the two "
+        "may be compared directly. Without net= no link is known, so there "
+        "is none.</p>\n",
         f);
 }
 
@@ -128,11 +143,13 @@ static void figures(FILE *f, const struct study *s)
     }
 }
 
-static void put_object(FILE *f, const cJSON *run, const char *name)
+static void put_object(FILE *f, const cJSON *object)
 {
-    const cJSON *object = cJSON_GetObjectItemCaseSensitive(run, name), *e;
+    const cJSON *e;
     cJSON_ArrayForEach(e, object)
     {
+        if (cJSON_IsObject(e))
+            continue;
         char *value = cJSON_PrintUnformatted(e);
         fprintf(f, "%s = ", e->string);
         html_text(f, value ? value : "");
@@ -156,17 +173,22 @@ static void machine(FILE *f, const struct study *s)
     text[fread(text, 1, sizeof text - 1, j)] = '\0';
     fclose(j);
     cJSON *run = cJSON_Parse(text);
-    const char *objects[] = {"machine", "environment", "data", "model"};
-    for (int i = 0; i < 4; i++) {
+    const char *objects[] = {"machine", "environment", "versions", "data",
+                             "model"};
+    html_element(f, "h3", "run");
+    fputs("<pre>", f);
+    put_object(f, run);
+    fputs("</pre>\n", f);
+    for (int i = 0; i < 5; i++) {
         html_element(f, "h3", objects[i]);
         fputs("<pre>", f);
-        put_object(f, run, objects[i]);
+        put_object(f, cJSON_GetObjectItemCaseSensitive(run, objects[i]));
         fputs("</pre>\n", f);
     }
-    fputs("<details><summary>settings of the first run (", f);
+    fputs("<details open><summary>settings of the first run (", f);
     html_text(f, s->runs[0].cell);
     fputs(")</summary><pre>", f);
-    put_object(f, run, "settings");
+    put_object(f, cJSON_GetObjectItemCaseSensitive(run, "settings"));
     fputs("</pre></details>\n", f);
     cJSON_Delete(run);
 }

@@ -5,8 +5,10 @@
 #include "base/base.h"
 #include "config/config.h"
 #include "lockstep/csv.h"
+#include "sync/link.h"
 
 #include <cjson/cJSON.h>
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -25,6 +27,7 @@ const char *const metric_names[METRICS] = {
     "wait_s_per_step",
     "bytes_tx_per_worker_step",
     "law_bytes_tx",
+    "law_exchange_s",
     "lag_mean",
     "peak_memory_bytes",
 };
@@ -79,12 +82,36 @@ static void text(const cJSON *j, const char *outer, const char *key, char *to,
     snprintf(to, size, "%s", cJSON_IsString(j) ? j->valuestring : "");
 }
 
-// Payload that a worker sends in a step, by the laws of docs and tables: S out
-// to servers, 2(n-1)/n S around a ring; half of it on a 16-bit wire.
+// The emulated hosts that servers have to themselves.
+static int own_hosts(const struct result *r)
+{
+    const char *hosts = strstr(r->net, "hosts=");
+    int n = hosts ? atoi(hosts + strlen("hosts=")) : r->world;
+    return n > r->world ? n - r->world : 0;
+}
+
+// Whether sync=dps has a server beside each worker.
+static bool beside(const struct result *r)
+{
+    return !strcmp(r->backend, "dps") && r->servers == r->world &&
+           own_hosts(r) == 0;
+}
+
+// Bytes of the gradient as they travel. Shared memory is read in fp32.
+static double gradient_bytes(const struct result *r, double parameters)
+{
+    bool narrow = strcmp(r->wire, "fp32") && strcmp(r->transport, "shm");
+    return parameters * (narrow ? 2 : 4);
+}
+
+// Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
+// around a ring. With a server beside each worker, (n-1)/n S out of each of the
+// two; what servers that update answer is fp32.
 static double law_bytes(const struct result *r, double parameters)
 {
-    double n = r->world;
-    double bytes = parameters * (!strcmp(r->wire, "fp32") || !*r->wire ? 4 : 2);
+    double n = r->world, bytes = gradient_bytes(r, parameters);
+    if (beside(r))
+        return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
     if (!strcmp(r->backend, "sps") || !strcmp(r->backend, "dps"))
         return bytes;
     if (!strcmp(r->backend, "ring") || !strcmp(r->backend, "allreduce"))
@@ -92,18 +119,60 @@ static double law_bytes(const struct result *r, double parameters)
     return 0;
 }
 
+// Seconds that an exchange takes on the links of net=RATE; NaN without them.
+static double law_exchange(const struct result *r, double parameters)
+{
+    static const double latency_s = 100e-6; // of a message, about
+    struct links links = {0};
+    struct law law;
+    char rate[64];
+    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
+    if (r->world < 2 || !isdigit((unsigned char)*rate) || r->consistency[0] ||
+        links_read(&links, rate, latency_s))
+        return NAN;
+    if (beside(r))
+        law = law_shards(r->world);
+    else if (r->servers == 1 || (r->servers && own_hosts(r) >= r->servers))
+        law = law_servers(r->world, r->servers, r->held);
+    else if (!strcmp(r->backend, "ring"))
+        law = law_ring(r->world);
+    else if (r->servers || law_allreduce(r->algorithm, r->world, &law))
+        return NAN; // shards beside some workers: no law is stated
+    return law_seconds(&law, &links.fits[0].link,
+                       gradient_bytes(r, parameters));
+}
+
+// servers= of a run is their endpoints, a number where nobody started any.
+static int count_servers(const cJSON *j, int otherwise)
+{
+    const cJSON *settings = cJSON_GetObjectItemCaseSensitive(j, "settings");
+    const cJSON *e = cJSON_GetObjectItemCaseSensitive(settings, "servers");
+    if (!cJSON_IsString(e))
+        return cJSON_IsNumber(e) ? e->valueint : otherwise;
+    int count = 1;
+    for (const char *p = e->valuestring; *p; p++)
+        count += *p == ',';
+    return count;
+}
+
 static int read_run(struct result *r, const cJSON *j)
 {
+    char update[16];
     double tokens = number(j, "model", "context");
     text(j, NULL, "backend", r->backend, sizeof r->backend);
     text(j, "data", "hash_xxh3", r->hash, sizeof r->hash);
     text(j, "settings", "precision", r->precision, sizeof r->precision);
     text(j, "settings", "wire", r->wire, sizeof r->wire);
     text(j, "settings", "net", r->net, sizeof r->net);
+    for (char *p = r->net; *p; p++)
+        *p = *p == ',' ? ' ' : *p; // a column of CSV
     text(j, "settings", "consistency", r->consistency, sizeof r->consistency);
     if (!strcmp(r->consistency, "bsp"))
         r->consistency[0] = '\0';
-    double servers = number(j, "settings", "servers");
+    text(j, NULL, "transport", r->transport, sizeof r->transport);
+    text(j, "settings", "algorithm", r->algorithm, sizeof r->algorithm);
+    if (!*r->algorithm || !strcmp(r->algorithm, "auto"))
+        strcpy(r->algorithm, "ring"); // the same bytes as halving's
     r->world = (int)number(j, NULL, "world");
     r->steps = (int)number(j, "settings", "steps");
     r->global_batch = (int)(number(j, "settings", "batch") *
@@ -115,10 +184,15 @@ static int read_run(struct result *r, const cJSON *j)
     if (!strcmp(r->backend, "sps"))
         r->servers = 1;
     else if (!strcmp(r->backend, "dps"))
-        r->servers = servers > 0 ? (int)servers : r->world;
+        r->servers = count_servers(j, r->world);
+    text(j, "settings", "update", update, sizeof update);
+    r->held = !strcmp(update, "server") ||
+              (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));
     if (r->world < 1 || r->world > RESULT_WORKERS || !(tokens > 0))
         return fail("run.json: world %d, context %g", r->world, tokens);
-    r->value[METRIC_BYTES_LAW] = law_bytes(r, number(j, "model", "parameters"));
+    double parameters = number(j, "model", "parameters");
+    r->value[METRIC_BYTES_LAW] = law_bytes(r, parameters);
+    r->value[METRIC_LINK_LAW] = law_exchange(r, parameters);
     r->value[METRIC_TOKENS_PER_S] = tokens * r->global_batch;
     return 0;
 }

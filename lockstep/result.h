@@ -19,6 +19,7 @@ enum metric {
     METRIC_WAIT_S,
     METRIC_BYTES_TX,  // payload, of a worker and step
     METRIC_BYTES_LAW, // the same by the law
+    METRIC_LINK_LAW,  // time of an exchange on the links of net=, by the law
     METRIC_LAG,       // mean updates by others between pull and push
     METRIC_MEMORY,
     METRICS
@@ -33,9 +34,10 @@ struct result {
     char cell[128];
     int repeat;
     char backend[32], wire[16], precision[16], hash[32], net[64];
-    char consistency[32];
+    char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
     bool oversubscribed;
+    bool held;                   // servers update, and answer once all has come
     double value[METRICS];       // NaN: not measured
     double util[RESULT_WORKERS]; // compute share of each worker
     double share[RESULT_KINDS];  // of the step, mean of workers

@@ -209,6 +209,16 @@ static int write_curves(const struct study *s)
     return end(s, f, "curves.csv") || rc ? -1 : 0;
 }
 
+enum { SHOWN = 8 }; // workers whose utilisation fits a line
+
+static int most_workers(const struct study *s)
+{
+    int most = 1;
+    for (int i = 0; i < s->nruns; i++)
+        most = s->runs[i].world > most ? s->runs[i].world : most;
+    return most < SHOWN ? most : SHOWN;
+}
+
 static void put_row(FILE *f, const struct study *s, int c, int width)
 {
     const struct result *r = study_first(s, c);
@@ -222,7 +232,7 @@ static void put_row(FILE *f, const struct study *s, int c, int width)
     for (int w = 0; w < 4; w++) {
         size_t off =
             offsetof(struct result, util[0]) + (size_t)w * sizeof(double);
-        double u = w < r->world ? median_of(s, c, off) : 0;
+        double u = w < r->world ? median_of(s, c, off) : NAN;
         fprintf(f, isnan(u) ? "    -" : " %3.0f%%", 100 * u);
     }
     fprintf(f, "  %5.2f  %9.0f (%.0f .. %.0f)  %8.1f  %7.4f%s%s%s\n",
@@ -244,14 +254,15 @@ static int write_text(const struct study *s)
         int n = (int)strlen(s->exp->cells[c].name);
         width = n > width ? n : width;
     }
-    fprintf(f, "%-*s %7s %7s  %20s  %5s  %-24s  %8s  %7s\n", width, "cell",
-            "workers", "servers", "utilisation, worker ", "total",
-            "tokens/s (least .. most)", "step ms", "loss");
-    fprintf(f, "%-*s %7s %7s     0    1    2    3\n", width, "", "", "");
+    fprintf(f, "%-*s %7s %7s  ", width, "cell", "workers", "servers");
+    for (int w = 0; w < most_workers(s); w++)
+        fprintf(f, "   u%d", w);
+    fprintf(f, "  %5s  %-24s  %8s  %7s\n", "total", "tokens/s (least .. most)",
+            "step ms", "loss");
     for (int c = 0; c < s->exp->ncells; c++)
         put_row(f, s, c, width);
-    fputs("Medians. Utilisation: share of a worker's time in forward, backward "
-          "and update.\n",
+    fputs("Medians. u0: utilisation of worker 0, the share of its time in "
+          "forward, backward and update.\n",
           f);
     return end(s, f, "table.txt");
 }

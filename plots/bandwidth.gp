@@ -9,9 +9,6 @@ backends = values_of(FILE, "backend")
 gbit(s) = s eq "unshaped" ? NaN : \
     (strstrt(s, "gbit") ? real(s[1:strstrt(s, "gbit")-1]) : strstrt(s, "mbit") ? real(s[1:strstrt(s, "mbit")-1]) / 1000 : NaN)
 held = "exposed_s_per_step"
-# sps: all workers share the server's link, both ways overlapped at best
-law(b) = stringcolumn("backend") eq b ? 1e3 * column("law_bytes_tx") * 8e-9 / \
-    gbit(stringcolumn("net")) * (b eq "sps" ? column("workers") : 1) : NaN
 mine(b, c) = stringcolumn("backend") eq b ? 1e3 * column(c) : NaN
 set logscale xy
 set xlabel "rate of each link (Gbit/s)"
@@ -22,8 +19,8 @@ set ylabel "milliseconds"
 set key top right
 plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, "step_s")) \
         with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b
-set title "Exchange (dotted: the law)"
+set title "Held up by the exchange (dotted: its law)"
 plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, held) + mine(b, "wait_s_per_step")) \
         with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b, \
-     for [b in backends] "" using (gbit(stringcolumn("net"))):(law(b)) with lines lw 2 dt 3 lc rgb backend_colour(b) notitle
+     for [b in backends] "" using (gbit(stringcolumn("net"))):(mine(b, "law_exchange_s")) with lines lw 2 dt 3 lc rgb backend_colour(b) notitle
 unset multiplot

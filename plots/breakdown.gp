@@ -12,8 +12,7 @@ set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]
 set xrange [0:*]
 set ytics noenhanced
-set key outside bottom center horizontal maxcols 4 samplen 1.5
-set bmargin 8
+set key outside right center vertical samplen 1.5
 m = words(KINDS)
 ms(k) = column("step_s") * 1000 * column(word(KINDS, k) . "_share")
 upto(k) = k < 1 ? 0 : (sum [j=1:k] ms(j))

@@ -5,7 +5,7 @@ DIR = ARG1; OUT = ARG2
 load "style.gp"
 files = system("ls '" . DIR . "'/cells/*/r1/steps.csv '" . DIR . "'/steps.csv 2>/dev/null | sed 's/.*/\"&\"/'")
 n = words(files)
-name_of(f) = system("dirname '" . f . "' | sed 's,/r1$,,; s,.*/,,'")
+name_of(f) = system("dirname '" . f . "' | sed 's,/r1$,,; s,.*/,,; s,_, ,g'")
 count(f) = "< awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"lag\")k=i;next} {c[$k+0]++;n++} END{for(l in c)print l \",\" 100*c[l]/n}' '" . f . "' | sort -n"
 set title "Staleness: updates by others between pull and push"
 set xlabel "updates"
@@ -13,7 +13,7 @@ set ylabel "share of all steps (%)"
 set xtics 1
 set xrange [-0.6:*]
 set yrange [0:*]
-shades = "#222222 #9a3412 #2b6cb0 #2ba58d #f2b04c #888888"
+shades = "#1a1a1a #9a3412 #2b6cb0 #2ba58d #f2b04c #dddddd" # dark to light
 wide = 0.85 / n
 plot for [i=1:n] count(word(files, i)) using ($1 - 0.425 + (i - 0.5) * wide):2:(wide * 0.95) \
     with boxes lc rgb word(shades, 1 + (i - 1) % 6) title name_of(word(files, i))

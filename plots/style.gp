@@ -43,7 +43,7 @@ kind_colour(k) = \
     k eq "data"     ? "#8c8c8c" : k eq "forward" ? "#c2dcf0" : \
     k eq "backward" ? "#6ba6d6" : k eq "update"  ? "#235a97" : \
     k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : "#e4e4e4"
-kind_title(k) = k eq "exposed" ? "exposed communication" : k
+kind_title(k) = k eq "exposed" ? "exposed transfer" : k
 
 # workers of one run
 worker_colour(i) = word("#2b6cb0 #f2b04c #222222 #2ba58d #9a3412 #888888", 1 + int(i) % 6)

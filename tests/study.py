@@ -5,7 +5,9 @@
 
 import csv
 import html.parser
+import json
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -115,6 +117,7 @@ def reports(out):
     text = (out / "report.html").read_text()
     assert "A &lt;small&gt; experiment" in text
     assert "lockstep run small.ini repeat=2" in text
+    assert "transport = \"none\"" in text and "libzmq = " in text
     page = Page()
     page.feed(text)
     assert not page.open
@@ -122,6 +125,41 @@ def reports(out):
     single = out / "cells" / "plain_batch=2" / "r1"
     done = lockstep("report", single)
     assert done.returncode == 0 and (single / "report.html").exists()
+
+
+def knows_laws(single, folder):
+    """Bytes and time of an exchange by the law, for a run's own settings."""
+    cases = [  # servers, consistency and so on: S out, crossings of a link
+        ({"backend": "sps", "servers": "tcp://a:1", "net": "1gbit"}, 1, 8),
+        ({"backend": "sps", "servers": "tcp://a:1", "net": "1gbit",
+          "wire": "fp16"}, 0.5, 2),
+        ({"backend": "dps", "net": "1gbit",
+          "servers": "tcp://a:1,tcp://a:2,tcp://a:3,tcp://a:4"}, 1.5, 1.5),
+        ({"backend": "dps", "servers": "tcp://a:1,tcp://a:2", "net": ""}, 1, 0),
+        ({"backend": "ring", "net": "100mbit,hosts=4"}, 1.5, 1.5),
+        ({"backend": "ring", "wire": "fp16", "net": "100mbit"}, .75, .75),
+        ({"backend": "ring", "transport": "shm", "wire": "fp16", "net": ""},
+         1.5, 0),
+        ({"backend": "allreduce", "net": "unshaped"}, 1.5, 0)]
+    for k, (words, sent, crossed) in enumerate(cases):
+        copy = folder / f"law{k}"
+        shutil.copytree(single, copy)
+        run = json.loads((copy / "run.json").read_text())
+        run["world"] = 4
+        run["backend"] = words["backend"]
+        run["transport"] = words.get("transport", "tcp")
+        run["settings"].update(words)
+        (copy / "run.json").write_text(json.dumps(run))
+        done = lockstep("report", copy)
+        assert done.returncode == 0, done.stderr
+        with open(copy / "table.csv", newline="") as f:
+            row, = csv.DictReader(f)
+        s = 4 * run["model"]["parameters"]
+        assert abs(float(row["law_bytes_tx"]) / (sent * s) - 1) < 1e-6, words
+        rate = 1e8 if "100m" in words["net"] else 1e9
+        least = crossed * s * 8 / rate
+        law = float(row["law_exchange_s"] or 0)
+        assert least <= law <= 1.06 * least + 1e-3, (words, least, law)
 
 
 def compares(out):
@@ -168,6 +206,7 @@ def main():
         runs_all(ini, out)
         goes_on(ini, out)
         reports(out)
+        knows_laws(out / "cells" / "plain_batch=2" / "r1", folder)
         compares(out)
         is_stopped(ini, folder / "stopped")
         bad_input(folder)

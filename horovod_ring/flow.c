@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "telemetry/span.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 enum head_kind {
@@ -314,13 +315,16 @@ static int waiting_for(const struct flow *f)
     return other ? f->blame : f->transport->peer[LEFT];
 }
 
-int flow_wait(struct flow *f)
+int flow_wait(struct flow *f, uint64_t spin_ns)
 {
     struct transport *t = f->transport;
-    if (flow_done(f) == f->posted)
-        return t->ops->wait(t, 0, -1);
+    CHECK(flow_done(f) < f->posted);
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - f->moved_ns;
+    if (idle < spin_ns) {
+        sched_yield(); // whom we wait for may need this very core
+        return 0;
+    }
     int whom = waiting_for(f);
     if (idle >= limit) {
         f->culprit = whom;

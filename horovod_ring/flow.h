@@ -83,9 +83,10 @@ uint64_t flow_done(const struct flow *f);
 // Move all that can be moved now. 0, or -1 after fail().
 int flow_advance(struct flow *f);
 
-// Sleep until more can be moved, or the transport is woken. 0, or -1 after
-// fail() when nothing has moved for too long.
-int flow_wait(struct flow *f);
+// With something posted that is not complete: sleep until more can be moved, or
+// the transport is woken; return at once within `spin_ns` of the last move. 0,
+// or -1 after fail() when nothing has moved for too long.
+int flow_wait(struct flow *f, uint64_t spin_ns);
 
 // After a failure: tell both neighbours.
 void flow_abort(struct flow *f);

@@ -216,13 +216,13 @@ static void turn_until_failure(struct net *net, int away, int watched)
             struct flow *f = &net->nodes[r].flow;
             if (r == away || r == watched || gone[r])
                 continue;
-            if (flow_advance(f) || flow_wait(f)) {
+            if (flow_advance(f) || flow_wait(f, 0)) {
                 flow_abort(f);
                 gone[r] = true;
             }
         }
         struct flow *f = &net->nodes[watched].flow;
-        gone[watched] = flow_advance(f) || flow_wait(f);
+        gone[watched] = flow_advance(f) || flow_wait(f, 0);
     }
 }
 

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LIST = 32, MIN_WORKERS = 2, MAX_WORKERS = 4096 };
+enum { MOST_LIST = 32, MIN_WORKERS = 2, MAX_WORKERS = 4096, MAX_MB = 8000 };
 
 static const char *const backends[] = {"sps", "dps", "allreduce", "ring", NULL};
 
@@ -162,7 +162,7 @@ static int read_size(const struct words *w, struct simulation *s)
 {
     struct model_config c;
     double mb;
-    if (number(w, "mb", 0, 1e-6, 1e6, &mb))
+    if (number(w, "mb", 0, 1e-5, MAX_MB, &mb))
         return -1;
     if (mb > 0) {
         s->n = (size_t)(mb * 1e6 / sizeof(float));

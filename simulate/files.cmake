@@ -26,3 +26,11 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 endif()
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  add_test(NAME simulate COMMAND ${Python3_EXECUTABLE} tests/test_simulate.py
+                                 ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(simulate PROPERTIES TIMEOUT 300 LABELS jobs
+                                           SKIP_RETURN_CODE 77)
+endif()

@@ -11,6 +11,7 @@
 #include "config/config.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <mpi.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -69,7 +70,7 @@ static int run(struct opts *opts, double *seconds)
     int sync, ranks;
     if (opts_word(opts, "sync", 0, names, &sync) ||
         opts_int(opts, "workers", 2, 2, 1 << 16, &workers) ||
-        opts_int(opts, "n", 1, 1, 1L << 40, &n) ||
+        opts_int(opts, "n", 1, 1, INT_MAX, &n) ||
         opts_int(opts, "slice_kb", 0, 0, 1 << 20, &e.slice_kb) ||
         opts_int(opts, "payload", 0, 0, 1, &payload) ||
         opts_int(opts, "worker_updates", 0, 0, 1, &updates) ||

@@ -15,7 +15,9 @@
 
 #include <mpi.h>
 
-// In simulated seconds, in which a deadline would mean nothing.
+enum { MOST_MESSAGE = 1 << 30 }; // bytes, which MPI counts in an int
+
+// The flow measures real time; whoever starts the simulation keeps a deadline.
 static const double no_deadline_s = 1e6;
 
 void __real_wire_landed(struct wire *w, const struct task *t, uint64_t k,
@@ -70,6 +72,7 @@ static int cut(struct ring *r)
     most = most ? most : e->n;
     int count = (int)((e->n + most - 1) / most);
     size_t chunk = plan_chunk(most, e->world, 0).n * sizeof(float);
+    chunk = chunk < MOST_MESSAGE ? chunk : MOST_MESSAGE;
     r->slice_bytes = e->slice_kb ? (size_t)e->slice_kb * 1024 : chunk;
     r->buckets = mem_alloc((size_t)count, sizeof *r->buckets);
     r->tasks = mem_alloc((size_t)count, sizeof *r->tasks);

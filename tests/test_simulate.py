@@ -1,0 +1,85 @@
+"""lockstep simulate, where SimGrid is: the law, sums, and wrong words.
+
+    test_simulate.py BIN        exit status 77 where there is no simulator
+"""
+
+import csv
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+
+
+def simulate(folder, *words):
+    return subprocess.run([BIN / "lockstep", "simulate", *words,
+                           f"out={folder}"],
+                          capture_output=True, text=True, timeout=250)
+
+
+def rows(folder, *words):
+    done = simulate(folder, *words)
+    assert done.returncode == 0, done.stderr
+    with open(folder / "simulate.csv", newline="", encoding="utf-8") as f:
+        return list(csv.DictReader(f))
+
+
+def test_law(folder):
+    """Without contention every backend takes what the law says."""
+    seen = rows(folder, "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50")
+    assert len(seen) == 8, seen
+    for row in seen:
+        assert abs(float(row["ratio"]) - 1) < 0.01, row
+    for algorithm in "ring", "halving":
+        for row in rows(folder, "workers=8", "sync=allreduce", "mb=8",
+                        f"algorithm={algorithm}"):
+            assert abs(float(row["ratio"]) - 1) < 0.05, row
+
+
+def test_latency(folder):
+    """With next to no bytes only the messages count: 2(n-1) of them."""
+    for row in rows(folder, "workers=2,64", "sync=ring", "mb=0.001",
+                    "alpha_us=1000"):
+        n = int(row["workers"])
+        hops = float(row["simulated_s"]) / 1e-3
+        assert 2 * (n - 1) <= hops < 2 * (n - 1) + 1.1, row
+
+
+def test_sums(folder):
+    """Real numbers: simulate_job looks at every sum on every rank."""
+    for more in [], ["slice_kb=1"], ["bucket_mb=0.002"]:
+        assert len(rows(folder, "workers=2,4,8", "sync=ring,allreduce",
+                        "mb=0.0501", "payload=1", *more)) == 6
+
+
+def test_wrong_words(folder):
+    for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "workers="),
+                       ("sync=rings", "try: sync=ring"), ("link=fast", "25gbit"),
+                       ("mb=0.00001", "try: mb=1"), ("mb=x", "want a number"),
+                       ("payload=2", "payload=2")):
+        done = simulate(folder, "workers=4", word)
+        assert done.returncode == 1 and said in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
+def test_deadline(folder):
+    done = simulate(folder, "workers=1024", "sync=ring", "timeout=1")
+    assert done.returncode == 1 and "try: timeout=4" in done.stderr, done.stderr
+
+
+def main():
+    if not shutil.which("smpirun") or not (BIN / "simulate_job").exists():
+        done = simulate(pathlib.Path("/nowhere"), "workers=2")
+        assert "libsimgrid-dev" in done.stderr, done.stderr
+        print("skipped: no SimGrid, or a build with sanitizers")
+        sys.exit(77)
+    for name, test in list(globals().items()):
+        if name.startswith("test_"):
+            with tempfile.TemporaryDirectory(prefix="lockstep-sim-") as folder:
+                test(pathlib.Path(folder))
+            print("passed", name)
+
+
+main()

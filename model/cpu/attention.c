@@ -11,7 +11,10 @@
 //     dS = P * (dO V' - row);  dQ = dS K;  dK = dS' Q;  dV = P' dO
 //
 // Heads are widened to fp32 and padded with zeros in scratch: D to a multiple
-// of 16, T to one of STEP. Part of kernels.c.
+// of 16, T to one of STEP. A head's rows lie further apart than the processor's
+// own prefetching reaches, so the code asks for them: for what a strip writes
+// before its products, for what the next strip reads during the softmax. Part of
+// kernels.c.
 
 enum { STEP = ATTENTION_STEP };
 
@@ -45,6 +48,14 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     h.s = p;
     h.ds = p + (size_t)STEP * h.Tp;
     return h;
+}
+
+// The D numbers at p will be read or written soon. Inlined by force: a call that
+// only prefetches has no effect in the compiler's eyes, and is dropped.
+static inline __attribute__((always_inline)) void ask(const real *p, int D)
+{
+    for (int d = 0; d < D; d += 64 / (int)sizeof *p)
+        __builtin_prefetch(p + d);
 }
 
 static void set_zero(float *s, int from, int to)
@@ -124,11 +135,15 @@ static void head_forward(const struct head *h, real *out, float *lse,
         float inv[STEP];
         load_head(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D, h->Dp,
                   h->scale);
+        for (int i = 0; i < rows; i++)
+            ask(out + (t + i) * C, h->D);
         tile_product(h->s, h->Tp, (struct operand){h->q, h->Dp, 1}, h->kt,
                      h->Tp, STEP, keys, h->Dp, SCORES, t);
-        for (int i = 0; i < rows; i++)
+        for (int i = 0; i < rows; i++) {
+            ask(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + (size_t)i * h->Tp, t + i + 1, keys,
                                      mask, h->row0 + t + i, &inv[i]);
+        }
         tile_product(h->o, h->Dp, (struct operand){h->s, h->Tp, 1}, h->v, h->Dp,
                      STEP, h->Dp, keys, VALUES, t);
         store_head(out + t * C, C, h->o, rows, h->D, h->Dp, inv, 0);
@@ -180,6 +195,18 @@ static float row_dot(const float *d, const real *o, int n)
     return lanes_sum(sum);
 }
 
+// Row t of dk and dv, and what the strip after reads at the same place.
+static inline __attribute__((always_inline)) void
+ask_strip(const struct head *h, int t, const real *dqkv, const real *dout,
+          const real *out, const real *qkv, size_t C)
+{
+    ask(dqkv + t * h->stride + C, h->D);
+    ask(dqkv + t * h->stride + 2 * C, h->D);
+    ask(qkv + (t + STEP) * h->stride, h->D);
+    ask(dout + (t + STEP) * C, h->D);
+    ask(out + (t + STEP) * C, h->D);
+}
+
 // One strip of queries: its dq, and its share of dk and dv.
 static void strip_backward(const struct head *h, int t, real *dqkv,
                            const real *dout, const real *out, const float *lse,
@@ -190,11 +217,14 @@ static void strip_backward(const struct head *h, int t, real *dqkv,
     load_head(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D, h->Dp,
               h->scale);
     load_head(h->o, dout + t * C, C, rows, STEP, h->D, h->Dp, 1);
+    for (int i = 0; i < rows; i++)
+        ask(dqkv + (t + i) * h->stride, h->D);
     struct operand q = {h->q, Dp, 1}, d = {h->o, Dp, 1};
     tile_product(h->s, Tp, q, h->kt, Tp, STEP, keys, h->Dp, SCORES, t);
     tile_product(h->ds, Tp, d, h->vt, Tp, STEP, keys, h->Dp, SCORES, t);
     for (int i = 0; i < STEP; i++) {
         int n = i < rows ? t + i + 1 : 0; // padding rows become zero
+        ask_strip(h, t + i, dqkv, dout, out, qkv, C);
         float sum = n ? row_dot(h->o + i * Dp, out + (t + i) * C, h->D) : 0;
         softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys,
                              n ? lse[t + i] : 0, sum, mask, h->row0 + t + i);

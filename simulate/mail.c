@@ -14,7 +14,7 @@
 #include <simgrid/mailbox.h>
 #include <string.h>
 
-enum { HEAD_ONLY = 4096 }; // bytes: rows are larger
+enum { HEAD_ONLY = 4096 }; // bytes; a row so small may go with the heads
 
 struct sent {
     sg_comm_t comm;
@@ -58,8 +58,11 @@ int mail_send(struct mail *m, int to, int kind, int row, size_t bytes)
     char name[32];
     struct sent *s = mem_alloc(1, sizeof *s);
     struct letter *l = mem_alloc(1, sizeof *l);
-    if (!s || !l)
+    if (!s || !l) {
+        mem_free(s);
+        mem_free(l);
         return -1;
+    }
     *l = (struct letter){l, m->rank, kind, row};
     name_box(name, to, bytes > HEAD_ONLY);
     s->comm = sg_mailbox_put_async(sg_mailbox_by_name(name), l, (long)bytes);

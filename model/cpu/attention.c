@@ -156,7 +156,7 @@ static void attention(void *out_, float *lse, const void *qkv_,
     real *out = out_;
     const real *qkv = qkv_;
     size_t C = a->C, T = a->T, need = attention_scratch(a->T, a->C, a->NH);
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(static)
     for (int bh = 0; bh < a->B * a->NH; bh++) {
         struct head h =
             head_at(a, bh, a->scratch + need * omp_get_thread_num());
@@ -261,7 +261,7 @@ static void attention_backward(void *dqkv_, const void *dout_, const void *out_,
     real *dqkv = dqkv_;
     const real *dout = dout_, *out = out_, *qkv = qkv_;
     size_t C = a->C, T = a->T, need = attention_scratch(a->T, a->C, a->NH);
-#pragma omp parallel for schedule(dynamic)
+#pragma omp parallel for schedule(static)
     for (int bh = 0; bh < a->B * a->NH; bh++) {
         struct head h =
             head_at(a, bh, a->scratch + need * omp_get_thread_num());

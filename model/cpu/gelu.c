@@ -2,10 +2,10 @@
 //
 // Since 1 + tanh u = 2 / (1 + e^-2u), it is x s(2u) with the logistic function
 // s, and needs one exponential and one reciprocal. Backward computes the output
-// again, which dW's product needs: cheaper than storing it. Both walk from the
-// end to the start: the product before wrote upwards, so its last rows are still
-// in the cache, and the product behind begins with the rows done last. Part of
-// kernels.c.
+// again, which dW's product needs: cheaper than storing it. In both a thread
+// walks from the end of its share to the start: the product before wrote upwards,
+// so its last rows are still in the cache, and the product behind begins with
+// the rows done last. Part of kernels.c.
 
 #define GELU_2ROOT 1.59576912f // 2 sqrt(2/pi)
 #define GELU_CUBE  0.044715f
@@ -23,11 +23,15 @@ static void gelu(void *out_, const void *in_, size_t n)
     real *out = out_;
     const real *in = in_;
     size_t whole = n / LANES * LANES;
-#pragma omp parallel for
-    for (size_t left = whole; left > 0; left -= LANES) {
-        size_t i = left - LANES;
-        lanes x = lanes_load(in + i);
-        lanes_store(out + i, x * gelu_logistic(x, x * x));
+#pragma omp parallel
+    {
+        int t = omp_get_thread_num();
+        size_t from = share_start(whole, t);
+        for (size_t i = share_start(whole, t + 1); i > from;) {
+            i -= LANES;
+            lanes x = lanes_load(in + i);
+            lanes_store(out + i, x * gelu_logistic(x, x * x));
+        }
     }
     int rest = (int)(n - whole);
     lanes x = lanes_load_part(in + whole, rest);
@@ -49,12 +53,16 @@ static void gelu_backward(void *d_, void *out_, const void *in_, size_t n)
     const real *in = in_;
     size_t whole = n / LANES * LANES;
     lanes y;
-#pragma omp parallel for private(y)
-    for (size_t left = whole; left > 0; left -= LANES) {
-        size_t i = left - LANES;
-        lanes dx = gelu_both(&y, lanes_load(d + i), lanes_load(in + i));
-        lanes_store(out + i, y);
-        lanes_store(d + i, dx);
+#pragma omp parallel private(y)
+    {
+        int t = omp_get_thread_num();
+        size_t from = share_start(whole, t);
+        for (size_t i = share_start(whole, t + 1); i > from;) {
+            i -= LANES;
+            lanes dx = gelu_both(&y, lanes_load(d + i), lanes_load(in + i));
+            lanes_store(out + i, y);
+            lanes_store(d + i, dx);
+        }
     }
     int rest = (int)(n - whole);
     lanes dx = gelu_both(&y, lanes_load_part(d + whole, rest),

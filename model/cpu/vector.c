@@ -3,6 +3,12 @@
 
 enum { STRIP = 64 }; // columns of a table that one thread adds up at a time
 
+// Where the share of n numbers (whole vectors) of thread t of the team begins.
+static size_t share_start(size_t n, int t)
+{
+    return n / LANES * (size_t)t / (size_t)omp_get_num_threads() * LANES;
+}
+
 // mask_at() of elements i, i + 1, ...
 static lanes mask_lanes(const struct mask *m, uint32_t row, uint32_t i)
 {

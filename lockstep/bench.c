@@ -64,7 +64,6 @@ static int on_hosts(const char *rate, int nwords, char **words)
     struct net *net = NULL;
     struct job *j = NULL;
     struct job_config config = {.children = 1, .log_path = "", .grace_s = 5};
-    struct argv *a = mem_alloc(1, sizeof *a);
     config_defaults(&r);
     r.workers = 2;
     for (int i = 0; i < nwords; i++)
@@ -72,9 +71,10 @@ static int on_hosts(const char *rate, int nwords, char **words)
             r.workers = atoi(words[i] + 8);
     if (r.workers < 2 || r.workers > NET_HOSTS - 1)
         return fail("workers=: want 2 .. %d with net=", NET_HOSTS - 1);
-    if (!a || net_open(&net, rate, r.workers + 1))
+    if (net_open(&net, rate, r.workers + 1))
         return -1;
-    int rc = progress_open(&config.progress) || job_open(&j, &config) ||
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||
                      add_words(a, &r, net, nwords, words) ||
                      launch_mpi(j, &r, net, "sync_perf", a)
                  ? -1

@@ -87,8 +87,10 @@ static int train(const struct question *q, const char *folder)
         (r->threads && argv_add(a, "threads=%d", r->threads)) ||
         argv_add(a, "steps=%d", STEPS) || argv_add(a, "warmup=0") ||
         argv_add(a, "eval=0") || argv_add(a, "log=0") ||
-        argv_add(a, "out=%s", folder))
+        argv_add(a, "out=%s", folder)) {
+        mem_free(a);
         return -1;
+    }
     pid_t pid = fork();
     if (pid == 0)
         become(a);
@@ -111,14 +113,16 @@ static int remove_folder(const char *folder)
 static int measure(struct question *q)
 {
     char folder[] = "/tmp/lockstep-predict-XXXXXX";
-    struct result r;
+    struct result r = {0};
     if (!mkdtemp(folder))
         return fail("%s: %s", folder, strerror(errno));
     log_line("computing %d steps of one worker here", STEPS);
     int rc = train(q, folder) || result_read(&r, folder) ? -1 : 0;
     if (!rc) {
+        const double *s = r.share; // of kind_names: begin and end are "other"
+        double step = s[0] + s[1] + s[2] + s[4];
         q->job.compute_s = r.value[METRIC_STEP_S];
-        q->job.backward_s = r.share[2] * q->job.compute_s / q->run.accum;
+        q->job.backward_s = s[2] / step * q->job.compute_s / q->run.accum;
     }
     return remove_folder(folder) || rc ? -1 : 0;
 }

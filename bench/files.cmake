@@ -16,7 +16,7 @@ target_link_libraries(span_perf PRIVATE model telemetry)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
                          bench/entrant.c bench/servers.c bench/echo.c
-                         bench/openmpi.c)
+                         bench/openmpi.c bench/memory.c)
 target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
                                         ps_server_lib cluster_mpi cluster_zmq
                                         net sync)

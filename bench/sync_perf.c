@@ -21,13 +21,20 @@
 // link of link= or, without, for the link fitted to the backend's own times, and
 // how far off it the measured time is; and the processor seconds of the whole
 // step, update included, per GB of payload that left.
+//
+// With ring-shm a table says what share it reaches of the memory's bandwidth, as
+// plain loops of the same run have it (memory.h). Gloo's time, for which there
+// is no Debian library but PyTorch's: tests/oracle/gloo_allreduce.py.
 
 #include "bench/crew.h"
 #include "bench/entrant.h"
+#include "bench/memory.h"
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
+#include "horovod_ring/ring.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "config/config.h"
 
 #include <omp.h>
@@ -38,6 +45,8 @@ struct cell {         // one backend at one size, all workers together
     struct cost cost; // seconds: of a step; the rest of all rounds
     double wrong;
 };
+
+enum { MEMORY = PLAN_ROWS, CELLS }; // not a row: the memory's own limit
 
 // ---- all backends at one size
 
@@ -63,8 +72,25 @@ static int open_all(const struct plan *p, struct arena *a, struct entrant *e)
     return 0;
 }
 
+static int run_memory(struct memory *m, struct cluster *cluster, int count,
+                      double *seconds)
+{
+    *seconds = 0;
+    for (int k = 0; k < count; k++) {
+        memory_fill(m);
+        if (cluster_barrier(cluster))
+            return -1;
+        uint64_t start = now_ns();
+        memory_run(m);
+        if (cluster_barrier(cluster)) // all at once, or it would not be a limit
+            return -1;
+        *seconds += (double)(now_ns() - start) * 1e-9 / count;
+    }
+    return 0;
+}
+
 // The backends take turns, since a machine's speed drifts.
-static int run_rounds(const struct plan *p, struct entrant *e,
+static int run_rounds(const struct plan *p, struct entrant *e, struct memory *m,
                       struct cell *cells, double (*times)[PLAN_ROUNDS])
 {
     size_t n = e->arena->n;
@@ -77,26 +103,36 @@ static int run_rounds(const struct plan *p, struct entrant *e,
                 return -1;
             times[i][round] = (c->seconds - before) / each;
         }
+        if (run_memory(m, e->arena->cluster, each, &times[MEMORY][round]))
+            return -1;
     }
     return 0;
 }
 
 // The mean over workers of each round, then the median of rounds.
+static int middle(struct cluster *c, double *times, int rounds, double *seconds)
+{
+    if (cluster_sum(c, times, rounds))
+        return -1;
+    qsort(times, (size_t)rounds, sizeof(double), by_value);
+    *seconds = times[rounds / 2] / c->world;
+    return 0;
+}
+
 static int gather(const struct plan *p, struct entrant *e, struct cell *c,
                   double *times)
 {
     struct cluster *cluster = e->arena->cluster;
-    if (entrant_check(e) || cluster_sum(cluster, times, p->rounds))
+    double seconds;
+    if (entrant_check(e) || middle(cluster, times, p->rounds, &seconds))
         return -1;
-    qsort(times, (size_t)p->rounds, sizeof(double), by_value);
     double sums[] = {c->cost.cpu_s, c->cost.bytes_out, (double)e->wrong};
     if (cluster_sum(cluster, sums, 3))
         return -1;
-    *c =
-        (struct cell){.cost = {.seconds = times[p->rounds / 2] / cluster->world,
-                               .cpu_s = sums[0],
-                               .bytes_out = sums[1]},
-                      .wrong = sums[2]};
+    *c = (struct cell){.cost = {.seconds = seconds,
+                                .cpu_s = sums[0],
+                                .bytes_out = sums[1]},
+                       .wrong = sums[2]};
     return 0;
 }
 
@@ -105,15 +141,18 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
 {
     static struct arena arena;
     static struct entrant entrants[PLAN_ROWS];
-    double times[PLAN_ROWS][PLAN_ROUNDS];
-    memset(cells, 0, PLAN_ROWS * sizeof *cells);
+    struct memory memory = {0};
+    double times[CELLS][PLAN_ROUNDS];
+    memset(cells, 0, CELLS * sizeof *cells);
     memset(entrants, 0, sizeof entrants);
     for (int i = 0; i < PLAN_ROWS; i++)
         entrants[i].arena = &arena;
     int rc = arena_open(&arena, cluster, n, bucket_elements(p), p->threads,
                         p->server_host) ||
-                     open_all(p, &arena, entrants) ||
-                     run_rounds(p, entrants, cells, times)
+                     memory_open(&memory, n) || open_all(p, &arena, entrants) ||
+                     run_rounds(p, entrants, &memory, cells, times) ||
+                     middle(cluster, times[MEMORY], p->rounds,
+                            &cells[MEMORY].cost.seconds)
                  ? -1
                  : 0;
     for (int i = 0; !rc && i < PLAN_ROWS; i++)
@@ -122,6 +161,7 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
     for (int i = 0; i < PLAN_ROWS; i++)
         if (entrant_close(&entrants[i], rc))
             rc = -1;
+    memory_close(&memory);
     arena_close(&arena);
     return rc;
 }
@@ -130,7 +170,7 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
 
 // The row's fit goes to *fits.
 static int print_row(const struct plan *p, int row, int world,
-                     const struct cell (*cells)[PLAN_ROWS], struct links *fits)
+                     const struct cell (*cells)[CELLS], struct links *fits)
 {
     const char *name = plan_rows[row].name, *wire = plan_wire(p, row);
     struct law law;
@@ -201,7 +241,7 @@ static int leave_out(struct plan *p, struct cluster *cluster)
 
 // The fastest peer at one size of those with as many servers; -1: there is none.
 static int fastest_peer(const struct plan *p, int servers,
-                        const struct cell cells[PLAN_ROWS])
+                        const struct cell cells[CELLS])
 {
     int best = -1;
     for (int i = 0; i < PLAN_ROWS; i++)
@@ -214,7 +254,7 @@ static int fastest_peer(const struct plan *p, int servers,
 // Every backend of ours beside its fastest peer at each size: how many times
 // faster it is.
 static void print_ratios(const struct plan *p,
-                         const struct cell (*cells)[PLAN_ROWS])
+                         const struct cell (*cells)[CELLS])
 {
     bool peers = false;
     for (int i = 0; i < PLAN_ROWS; i++)
@@ -242,8 +282,29 @@ static void print_ratios(const struct plan *p,
     printf("\n");
 }
 
+// What an all-reduce in one pass moves, beside what plain loops move of it.
+static void print_memory(const struct plan *p, int world,
+                         const struct cell (*cells)[CELLS])
+{
+    for (int i = 0; i < PLAN_ROWS; i++) {
+        if (!p->use[i] || plan_rows[i].ops != &sync_ring_shared)
+            continue;
+        printf("\n# %s: bytes read and written by all workers\n#%11s %8s %8s "
+               "%9s\n",
+               plan_rows[i].name, "size(B)", "GB/s", "limit", "share(%)");
+        for (int k = 0; k < p->nsizes; k++) {
+            double size = sizeof(float) * (double)p->counts[k];
+            double moved = 2 * world * size * 1e-9;
+            double t = cells[k][i].cost.seconds;
+            double least = cells[k][MEMORY].cost.seconds;
+            printf(" %11.0f %8.2f %8.2f %9.0f\n", size, moved / t,
+                   moved / least, 100 * least / t);
+        }
+    }
+}
+
 static int print(const struct plan *p, int world,
-                 const struct cell (*cells)[PLAN_ROWS])
+                 const struct cell (*cells)[CELLS])
 {
     static struct links fits;
     fits.workers = world;
@@ -251,6 +312,7 @@ static int print(const struct plan *p, int world,
         if (p->use[i] && print_row(p, i, world, cells, &fits))
             return -1;
     print_ratios(p, cells);
+    print_memory(p, world, cells);
     fflush(stdout);
     return *p->out ? links_write(&fits, p->out) : 0;
 }
@@ -258,7 +320,7 @@ static int print(const struct plan *p, int world,
 static int work(struct cluster *cluster, void *arg)
 {
     struct plan *p = arg;
-    static struct cell cells[PLAN_SIZES][PLAN_ROWS];
+    static struct cell cells[PLAN_SIZES][CELLS];
     omp_set_num_threads(p->threads);
     if (leave_out(p, cluster))
         return -1;
@@ -270,7 +332,7 @@ static int work(struct cluster *cluster, void *arg)
         for (int k = 0; p->use[i] && k < p->nsizes; k++)
             wrong += cells[k][i].wrong;
     if (cluster->rank == 0 &&
-        print(p, cluster->world, (const struct cell(*)[PLAN_ROWS])cells))
+        print(p, cluster->world, (const struct cell(*)[CELLS])cells))
         return -1;
     return wrong > 0 ? fail("%.0f results are wrong", wrong) : 0;
 }

@@ -102,7 +102,7 @@ static int caller_open(struct sync *s)
     const struct cluster *cluster = s->job.cluster;
     long slice_kb;
     int narrow;
-    if (opts_int(s->job.opts, "slice_kb", 1024, 1, 1 << 16, &slice_kb) ||
+    if (opts_int(s->job.opts, "slice_kb", 256, 1, 1 << 16, &slice_kb) ||
         opts_word(s->job.opts, "wire", 0,
                   (const char *const[]){"fp32", "fp16", "bf16", NULL}, &narrow))
         return -1;

@@ -26,8 +26,8 @@
 #include <mpi.h>
 
 enum {
-    ALL = 1 << 24,   // as a row: all of the shard
-    SLICE_KB = 1024, // of ps_worker/worker.c
+    ALL = 1 << 24,  // as a row: all of the shard
+    SLICE_KB = 256, // of ps_worker/worker.c
 };
 
 struct remote { // a server, as a worker sees it

@@ -294,6 +294,8 @@ static void print_memory(const struct plan *p, int world,
                plan_rows[i].name, "size(B)", "GB/s", "limit", "share(%)");
         for (int k = 0; k < p->nsizes; k++) {
             double size = sizeof(float) * (double)p->counts[k];
+            if (size < 1 << 20)
+                continue; // a barrier would be most of the limit's time
             double moved = 2 * world * size * 1e-9;
             double t = cells[k][i].cost.seconds;
             double least = cells[k][MEMORY].cost.seconds;

@@ -188,8 +188,9 @@ void ring_law(const struct sync_job *job, int rank, int world, double fusion_mb,
     }
 }
 
-static int read_settings(struct settings *set, struct opts *o)
+static int read_settings(struct settings *set, const struct sync_job *job)
 {
+    struct opts *o = job->opts;
     static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
     static const char *const transports[] = {"auto", "tcp", "shm", NULL};
     int transport;
@@ -197,7 +198,7 @@ static int read_settings(struct settings *set, struct opts *o)
     (void)opts_text(o, "iface", "");
     if (opts_word(o, "wire", DTYPE_F32, types, &set->wire) ||
         opts_word(o, "transport", 0, transports, &transport) ||
-        opts_number(o, "fusion_mb", 1, 0.001, 4096, &set->fusion_mb) ||
+        fusion_read(job, &set->fusion_mb) ||
         opts_int(o, "slice_kb", 256, 1, 1 << 20, &set->slice_kb))
         return -1;
     return 0;
@@ -244,7 +245,7 @@ static int ring_open(struct sync *s)
 {
     struct ring *r = s->state;
     const struct sync_job *job = &s->job;
-    if (read_settings(&r->set, job->opts) || update_open(&r->update, job) ||
+    if (read_settings(&r->set, job) || update_open(&r->update, job) ||
         agree(job, &r->set))
         return -1;
     r->ngroups = fusion_cut(&r->groups, job, r->set.fusion_mb);

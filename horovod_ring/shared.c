@@ -308,16 +308,17 @@ static int agree(const struct ring *r, const struct sync_job *job,
     return cluster_agree(job->cluster, text);
 }
 
-static int read_settings(struct ring *r, struct opts *o, double *fusion_mb)
+static int read_settings(struct ring *r, const struct sync_job *job,
+                         double *fusion_mb)
 {
+    struct opts *o = job->opts;
     static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
     int transport;
     // What only messages need is read, so that the same words fit both.
     (void)opts_text(o, "iface", "");
     (void)opts_text(o, "slice_kb", "");
     return opts_word(o, "wire", DTYPE_F32, types, &r->wire) ||
-                   read_transport(o, &transport) ||
-                   opts_number(o, "fusion_mb", 1, 0.001, 4096, fusion_mb)
+                   read_transport(o, &transport) || fusion_read(job, fusion_mb)
                ? -1
                : 0;
 }
@@ -344,8 +345,8 @@ static int shared_open(struct sync *s)
     struct ring *r = s->state;
     const struct sync_job *job = &s->job;
     double fusion_mb;
-    if (read_settings(r, job->opts, &fusion_mb) ||
-        update_open(&r->update, job) || agree(r, job, fusion_mb))
+    if (read_settings(r, job, &fusion_mb) || update_open(&r->update, job) ||
+        agree(r, job, fusion_mb))
         return -1;
     CHECK(job->cluster->world > 1 && job->cluster->world <= WORLD_MOST);
     r->divisor = 1;

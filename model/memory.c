@@ -172,8 +172,8 @@ struct mask state_mask(const struct cpu_model *m, const struct model_step *step,
 }
 
 // What no formula of ours knows, measured: code, libraries and generated
-// kernels of a process; a thread's stack and buffers; and dnnl_sgemm's packed
-// copies of its operands, up to a limit.
+// kernels of a process; a thread's stack and buffers; and the packed copies of
+// its operands that dnnl_sgemm makes in each thread, up to a limit.
 enum {
     PROCESS_BYTES = 11 << 20,
     THREAD_BYTES = 1 << 20,
@@ -193,6 +193,6 @@ size_t state_memory(const struct model_job *job)
 {
     struct cpu_model m = {.job = *job, .threads = state_threads(job)};
     size_t state = state_lay(&m, NULL), vectors = job->train ? 2 : 1;
-    return state + vectors * m.nparams * sizeof(float) + pack_bytes(job) +
-           PROCESS_BYTES + (size_t)m.threads * THREAD_BYTES;
+    return state + vectors * m.nparams * sizeof(float) + PROCESS_BYTES +
+           (size_t)m.threads * (THREAD_BYTES + pack_bytes(job));
 }

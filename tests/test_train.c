@@ -216,9 +216,9 @@ static void memory_is_predicted(void **state)
         skip();
     struct job j;
     const char *cases[] = {
-        "model=baby batch=8 precision=fp32",
-        "model=baby batch=8 precision=bf16",
-        "model=baby batch=4 precision=fp16",
+        "model=baby batch=8 precision=fp32 threads=2",
+        "model=baby batch=8 precision=bf16 threads=2",
+        "model=baby batch=4 precision=fp16 threads=2",
         "model=micro batch=64 threads=1",
         "model=gpt2 context=1024 batch=4 threads=2", // V=50257 at B*T=4096
     };

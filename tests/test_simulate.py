@@ -27,11 +27,14 @@ def rows(folder, *words):
 
 
 def test_law(folder):
-    """Without contention every backend takes what the law says."""
+    """Without contention every backend takes what the law says. The slices
+    that servers may have under way share the link here and come in together,
+    and until credits are back it idles: 2 alpha for 2 MiB."""
     seen = rows(folder, "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50")
     assert len(seen) == 8, seen
     for row in seen:
-        assert abs(float(row["ratio"]) - 1) < 0.01, row
+        most = 0.04 if row["backend"] in ("sps", "dps") else 0.01
+        assert abs(float(row["ratio"]) - 1) < most, row
     for algorithm in "ring", "halving":
         for row in rows(folder, "workers=8", "sync=allreduce", "mb=8",
                         f"algorithm={algorithm}"):

@@ -229,7 +229,7 @@ static void put_row(FILE *f, const struct study *s, int c, int width)
     }
     struct spread rate = study_spread(s, c, METRIC_TOKENS_PER_S, &n);
     fprintf(f, "%-*s %7d %7d  ", width, r->cell, r->world, r->servers);
-    for (int w = 0; w < 4; w++) {
+    for (int w = 0; w < most_workers(s); w++) {
         size_t off =
             offsetof(struct result, util[0]) + (size_t)w * sizeof(double);
         double u = w < r->world ? median_of(s, c, off) : NAN;

@@ -7,6 +7,7 @@ import csv
 import html.parser
 import json
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -83,6 +84,10 @@ def runs_all(ini, out):
             float(r["step_s_most"])
     with open(out / "runs.csv", newline="") as f:
         assert len(list(csv.DictReader(f))) == 8
+    head, *lines = (out / "table.txt").read_text().splitlines()
+    assert head.split()[3:6] == ["u0", "u1", "total"], head
+    for line in lines[:4]:  # CELL WORKERS SERVERS, a column a worker, total ..
+        assert re.search(r"\d +\d +\d+% +(\d+%|-) +\d+\.\d\d +", line), line
 
 
 def goes_on(ini, out):

@@ -197,9 +197,32 @@ static int read_run(struct result *r, const cJSON *j)
     return 0;
 }
 
-static void read_summary(struct result *r, const cJSON *j)
+// Where workers go at paces of their own (ssp, asp), the step that gives the
+// job's rate: the harmonic mean of the workers' median steps, in seconds.
+static double paced_step(const char *dir, int world)
 {
-    double step_s = number(j, NULL, "median_step_s");
+    char path[CONFIG_PATH];
+    struct csv c;
+    double rate = 0;
+    if (join(path, dir, "steps.csv") || csv_open(&c, path))
+        return NAN;
+    int rank = csv_column(&c, "rank"), step = csv_column(&c, "t_step_us");
+    for (int w = 0; w < world; w++) {
+        double v[1024];
+        int n = 0;
+        for (int i = 0; step >= 0 && i < c.nrows && n < 1024; i++)
+            if (atoi(csv_text(&c, i, rank)) == w)
+                v[n++] = csv_number(&c, i, step) * 1e-6;
+        rate += 1 / spread_of(v, n).median;
+    }
+    csv_close(&c);
+    return world / rate;
+}
+
+static void read_summary(struct result *r, const cJSON *j, const char *dir)
+{
+    double step_s = r->consistency[0] ? paced_step(dir, r->world)
+                                      : number(j, NULL, "median_step_s");
     r->value[METRIC_STEP_S] = step_s;
     r->value[METRIC_TOKENS_PER_S] /= step_s;
     r->value[METRIC_SECONDS] = number(j, NULL, "seconds");
@@ -286,7 +309,7 @@ int result_read(struct result *r, const char *dir)
     cJSON *summary = run ? read_json(dir, "summary.json") : NULL;
     int rc = summary ? read_run(r, run) : -1;
     if (!rc) {
-        read_summary(r, summary);
+        read_summary(r, summary, dir);
         read_breakdown(r, dir);
         r->value[METRIC_CPU_MEAN] =
             column_mean(dir, "util.csv", "value", "cpu_share");

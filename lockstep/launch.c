@@ -223,9 +223,9 @@ static int add_emulated(struct argv *a, const struct net *net)
     return err;
 }
 
-// By default OpenMP's threads spin for milliseconds before they sleep, and on a
-// core that others want as well that is time taken from those they wait for:
-// on a busy machine a run took ten times as long. Some 50 us cost nothing.
+// As train/main.c does, for whatever program is launched; and where workers take
+// turns on a core nobody spins at all: on a busy machine a run that did took ten
+// times as long.
 static void wait_politely(bool oversubscribed)
 {
     if (getenv("OMP_WAIT_POLICY"))

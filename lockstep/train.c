@@ -13,6 +13,7 @@
 #include "telemetry/trace.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -60,13 +61,15 @@ static int choose_out(struct run *r, bool *made)
     return fail("out=: runs/%s and 98 more of that name are taken", stamp);
 }
 
-// A run that failed before it began leaves nothing behind: what its one worker
-// had to say stood on the terminal.
+// A run that failed before it began leaves nothing behind, if nobody said
+// anything, or what its one worker had to say stood on the terminal.
 static void forget(const struct run *r, const char *log_path, bool made)
 {
     char path[CONFIG_PATH + 16];
+    struct stat log;
     snprintf(path, sizeof path, "%s/run.json", r->out);
-    if (r->workers > 1 || !made || access(path, F_OK) == 0)
+    bool silent = stat(log_path, &log) == 0 && log.st_size == 0;
+    if ((r->workers > 1 && !silent) || !made || access(path, F_OK) == 0)
         return;
     unlink(log_path);
     rmdir(r->out);

@@ -350,6 +350,7 @@ static void hosts_file(void **state)
             same);
     assert_int_equal(j.status, 1);
     assert_non_null(strstr(j.out, "slots=0: want slots=N, 1 .. 4096"));
+    assert_false(job_has("none"));
 }
 
 // elastic=1: a worker dies, the others go on; one that comes back joins them.

@@ -96,8 +96,7 @@ int main(int argc, char **argv)
                                     .spans = s,
                                     .cores = 1,
                                     .per_s = 10,
-                                    .zero_ns = now_ns(),
-                                    .gpu = -1};
+                                    .zero_ns = now_ns()};
     for (int i = -2; i < rounds; i++) {
         double bare = step_ms(m, x, NULL);
         if (sampler_open(&sampler, &config))

@@ -49,7 +49,8 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
     for (int i = 0; i < n; i++)
         if (opts_open(&opts[i], words[i]))
             return -1;
-    *c = (struct server_config){.bind = "tcp://127.0.0.1:0",
+    *c = (struct server_config){.mail = &mail_zmq,
+                                .bind = "tcp://127.0.0.1:0",
                                 .curve = "",
                                 .index = -1,
                                 .threads = 1,
@@ -94,8 +95,7 @@ static int record_begin(struct record *r, struct server_config *c)
                                     .spans = r->spans,
                                     .cores = c->threads,
                                     .per_s = r->per_s,
-                                    .server = true,
-                                    .gpu = -1};
+                                    .server = true};
     return r->per_s > 0 ? sampler_open(&r->sampler, &config) : 0;
 }
 
@@ -141,7 +141,7 @@ int main(int argc, char **argv)
         die("%s%s", fail_message(),
             strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
     warn_if_open(&config);
-    printf("@endpoint %s\n", server->endpoint);
+    printf("@endpoint %s\n", server->mail->endpoint);
     fflush(stdout);
     int rc = server_run(server);
     char why[512];

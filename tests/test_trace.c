@@ -258,8 +258,7 @@ static void samples(void **state)
                                     .spans = s,
                                     .cores = 1,
                                     .per_s = 50,
-                                    .zero_ns = now_ns(),
-                                    .gpu = -1};
+                                    .zero_ns = now_ns()};
     assert_int_equal(sampler_open(&sampler, &config), 0);
     span_begin(spans_compute(s), SPAN_FORWARD, -1);
     nap(150000);

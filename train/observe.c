@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/device.h"
 #include "telemetry/align.h"
 #include "telemetry/parts.h"
 #include "telemetry/sampler.h"
@@ -70,6 +71,8 @@ static int find_zero(struct trainer *t)
 static int start_sampler(struct trainer *t)
 {
     char path[PATH], who[16];
+    unsigned char gpu[DEVICE_ID];
+    device_identity(t->dev, gpu);
     snprintf(who, sizeof who, "%d", t->cluster->rank);
     if (text_into(path, sizeof path, "%s/util.%s.csv", t->run.out, who))
         return -1;
@@ -80,7 +83,7 @@ static int start_sampler(struct trainer *t)
         .cores = t->run.threads,
         .per_s = t->run.samples,
         .zero_ns = t->observe.zero_ns,
-        .gpu = strcmp(t->run.device, "cuda") ? -1 : t->cluster->rank,
+        .gpu = device_is_host(t->dev) ? NULL : gpu,
     };
     return sampler_open(&t->observe.sampler, &config);
 }

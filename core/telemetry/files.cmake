@@ -14,3 +14,13 @@ if(Python3_FOUND)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(readers PROPERTIES TIMEOUT 300 LABELS jobs)
 endif()
+lockstep_test(nvml LINKS telemetry)
+if(TARGET test_nvml)
+  add_library(fake_nvml SHARED tests/fake_nvml.c)
+  set_target_properties(fake_nvml PROPERTIES
+    OUTPUT_NAME nvidia-ml SOVERSION 1
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake)
+  add_dependencies(test_nvml fake_nvml)
+  set_property(TEST nvml PROPERTY ENVIRONMENT
+               LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fake)
+endif()

@@ -8,6 +8,7 @@
 #include "base/base.h"
 
 #include <dlfcn.h>
+#include <math.h>
 
 struct utilization { // nvmlUtilization_t, percent
     unsigned gpu, memory;
@@ -21,7 +22,7 @@ struct nvml {
     void *library, *gpu;
     int (*init)(void);
     int (*shutdown)(void);
-    int (*handle)(unsigned index, void **gpu);
+    int (*handle)(const char *uuid, void **gpu);
     int (*utilization)(void *gpu, struct utilization *out);
     int (*memory)(void *gpu, struct memory *out);
     int (*power)(void *gpu, unsigned *milliwatts);
@@ -36,40 +37,53 @@ static int find(void *library, const char *name, void *function)
     return at ? 0 : -1;
 }
 
-static int start(struct nvml *n, int gpu)
+// As nvidia-smi -L writes it: GPU-00112233-4455-6677-8899-aabbccddeeff
+static void write_uuid(char text[48], const unsigned char uuid[NVML_UUID])
 {
+    char *at = text + sprintf(text, "GPU");
+    for (int i = 0; i < NVML_UUID; i++)
+        at += sprintf(at,
+                      i == 0 || (i >= 4 && i <= 10 && i % 2 == 0) ? "-%02x"
+                                                                  : "%02x",
+                      uuid[i]);
+}
+
+static int start(struct nvml *n, const unsigned char uuid[NVML_UUID])
+{
+    char text[48];
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!n->library || find(n->library, "nvmlInit_v2", &n->init) ||
         find(n->library, "nvmlShutdown", &n->shutdown) ||
-        find(n->library, "nvmlDeviceGetHandleByIndex_v2", &n->handle) ||
+        find(n->library, "nvmlDeviceGetHandleByUUID", &n->handle) ||
         find(n->library, "nvmlDeviceGetUtilizationRates", &n->utilization) ||
         find(n->library, "nvmlDeviceGetMemoryInfo", &n->memory) ||
         find(n->library, "nvmlDeviceGetPowerUsage", &n->power) || n->init())
         return -1;
     n->initialised = true;
-    return n->handle((unsigned)gpu, &n->gpu) ? -1 : 0;
+    write_uuid(text, uuid);
+    return n->handle(text, &n->gpu) ? -1 : 0;
 }
 
-struct nvml *nvml_open(int gpu)
+struct nvml *nvml_open(const unsigned char uuid[NVML_UUID])
 {
     struct nvml *n = mem_alloc(1, sizeof *n);
-    if (n && start(n, gpu))
+    if (n && start(n, uuid))
         nvml_close(&n);
     return n;
 }
 
-int nvml_read(struct nvml *n, struct nvml_sample *out)
+void nvml_read(struct nvml *n, struct nvml_sample *out)
 {
     struct utilization u;
     struct memory m;
     unsigned milliwatts;
-    if (n->utilization(n->gpu, &u) || n->memory(n->gpu, &m) ||
-        n->power(n->gpu, &milliwatts))
-        return -1;
-    *out = (struct nvml_sample){.util_share = u.gpu / 100.0,
-                                .memory_bytes = (double)m.used,
-                                .power_w = milliwatts / 1000.0};
-    return 0;
+    *out = (struct nvml_sample){NAN, NAN, NAN};
+    if (!n->utilization(n->gpu, &u))
+        out->util_share = u.gpu / 100.0;
+    if (!n->memory(n->gpu, &m))
+        out->memory_bytes = (double)m.used;
+    if (!n->power(n->gpu, &milliwatts))
+        out->power_w = milliwatts / 1000.0;
 }
 
 void nvml_close(struct nvml **n)

@@ -10,15 +10,19 @@ extern "C" {
 
 struct nvml;
 
-struct nvml_sample {
+struct nvml_sample {     // NaN: this GPU does not tell
     double util_share;   // of NVML's last period, some kernel ran
     double memory_bytes; // in use, by everybody
     double power_w;
 };
 
-// NULL where there is no library, no driver or no such GPU.
-struct nvml *nvml_open(int gpu);
-int nvml_read(struct nvml *n, struct nvml_sample *out); // 0 or -1
+enum { NVML_UUID = 16 }; // bytes
+
+// The GPU by what no other has, since NVML's own numbering knows nothing of
+// CUDA_VISIBLE_DEVICES. NULL where there is no library, no driver or no such
+// GPU.
+struct nvml *nvml_open(const unsigned char uuid[NVML_UUID]);
+void nvml_read(struct nvml *n, struct nvml_sample *out);
 void nvml_close(struct nvml **n);
 
 #ifdef __cplusplus

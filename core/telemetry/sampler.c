@@ -8,6 +8,7 @@
 #include "telemetry/span.h"
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -54,16 +55,26 @@ static double resident_bytes(void)
     return (double)pages * (double)sysconf(_SC_PAGESIZE);
 }
 
+static double seconds(const struct sampler *s, uint64_t at_ns)
+{
+    uint64_t zero =
+        s->config.zero_ns ? s->config.zero_ns : spans_zero(s->config.spans);
+    return (double)(int64_t)(at_ns - zero) * 1e-9;
+}
+
+// One call a row, so that rows of several threads do not mix.
 static void put(struct sampler *s, double t, const char *metric, double value)
 {
-    fprintf(s->file, "%.3f,%s,%s,%.6g\n", t, s->who, metric, value);
+    if (!isnan(value))
+        fprintf(s->file, "%.3f,%s,%s,%.6g\n", t, s->who, metric, value);
 }
 
 static void put_gpu(struct sampler *s, double t)
 {
     struct nvml_sample g;
-    if (!s->nvml || nvml_read(s->nvml, &g))
+    if (!s->nvml)
         return;
+    nvml_read(s->nvml, &g);
     put(s, t, "gpu_util_share", g.util_share);
     put(s, t, "gpu_memory_bytes", g.memory_bytes);
     put(s, t, "gpu_power_w", g.power_w);
@@ -102,13 +113,11 @@ static void take_sample(struct sampler *s)
     struct look l, *last = &s->last;
     look(s, &l);
     double wall = (double)(l.now_ns - last->now_ns);
-    uint64_t zero =
-        s->config.zero_ns ? s->config.zero_ns : spans_zero(s->config.spans);
-    double t = (double)(int64_t)(l.now_ns - zero) * 1e-9;
+    double t = seconds(s, l.now_ns);
     // the rest of a period, at the end, says little
     if (wall <= 0 || (s->taken && wall < 0.5e9 / s->config.per_s))
         return;
-    if (!zero) {
+    if (!s->config.zero_ns && !spans_zero(s->config.spans)) {
         *last = l;
         return;
     }
@@ -181,7 +190,7 @@ int sampler_open(struct sampler **out, const struct sampler_config *config)
         goto free_sampler;
     }
     fputs("t_s,rank,metric,value\n", s->file);
-    if (config->gpu >= 0)
+    if (config->gpu)
         s->nvml = nvml_open(config->gpu);
     look(s, &s->last);
     if (start_thread(s))
@@ -194,6 +203,13 @@ close_file:
 free_sampler:
     mem_free(s);
     return -1;
+}
+
+void sampler_put(struct sampler *s, uint64_t at_ns, const char *metric,
+                 double value)
+{
+    if (s)
+        put(s, seconds(s, at_ns), metric, value);
 }
 
 int sampler_close(struct sampler **out)

@@ -13,6 +13,12 @@
 //
 // Each value is over the time since the sample before. Of a server (rank s0,
 // s1 ..) compute_share is adding and updating, wait_share having nothing to do.
+// What others find out, they add: sampler_put(). On a GPU the trainer does so
+// once a step, at the time when the step ended, by events (device/busy.h):
+//
+//     gpu_compute_share   of the step, at work on forward, backward and update
+//     gpu_comm_share      in collectives, waiting for the other workers included
+//     gpu_down_share, gpu_up_share     copying to and from the host
 
 #ifndef TELEMETRY_SAMPLER_H
 #define TELEMETRY_SAMPLER_H
@@ -36,11 +42,15 @@ struct sampler_config {
     uint64_t zero_ns; // where t_s begins; 0: where spans_zero() will be, and no
                       // sample is taken before
     bool server;      // its compute is adding and updating
-    int gpu;          // NVML's index; -1: none
+    const unsigned char *gpu; // its UUID, 16 bytes; NULL: none
 };
 
 // 0, or -1 after fail().
 int sampler_open(struct sampler **s, const struct sampler_config *config);
+
+// One more row, of the moment at_ns. From any thread; s may be NULL.
+void sampler_put(struct sampler *s, uint64_t at_ns, const char *metric,
+                 double value);
 
 // Takes a last sample, ends the thread. -1 after fail() when the disk is full.
 int sampler_close(struct sampler **s);

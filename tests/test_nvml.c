@@ -1,0 +1,138 @@
+// test_nvml.c - NVML as the sampler uses it, against a library of that name that
+// CTest puts first in the path (fake_nvml.c).
+
+#include "telemetry/nvml.h"
+
+#include "base/base.h"
+#include "telemetry/sampler.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+static const unsigned char there[NVML_UUID] = {0x00, 0x11, 0x22, 0x33,
+                                               0x44, 0x55, 0x66, 0x77,
+                                               0x88, 0x99, 0xaa, 0xbb,
+                                               0xcc, 0xdd, 0xee, 0xff};
+static int (*users)(void);
+
+static void reads_the_gpu_of_that_uuid(void **state)
+{
+    (void)state;
+    struct nvml_sample s;
+    struct nvml *n = nvml_open(there);
+    assert_non_null(n);
+    assert_int_equal(users(), 1);
+    nvml_read(n, &s);
+    assert_true(s.util_share == 0.37 && s.memory_bytes == 3000000);
+    assert_true(s.power_w == 250.5);
+    nvml_close(&n);
+    assert_null(n);
+    assert_int_equal(users(), 0);
+}
+
+static void another_gpu_is_not_found(void **state)
+{
+    (void)state;
+    unsigned char other[NVML_UUID];
+    memcpy(other, there, sizeof other);
+    other[NVML_UUID - 1] = 0;
+    assert_null(nvml_open(other));
+    assert_int_equal(users(), 0);
+}
+
+static void without_a_driver_there_is_none(void **state)
+{
+    (void)state;
+    setenv("FAKE_NVML", "init", 1);
+    assert_null(nvml_open(there));
+    assert_int_equal(users(), 0);
+    unsetenv("FAKE_NVML");
+}
+
+static void what_a_gpu_does_not_tell_is_nan(void **state)
+{
+    (void)state;
+    struct nvml_sample s;
+    setenv("FAKE_NVML", "power", 1);
+    struct nvml *n = nvml_open(there);
+    assert_non_null(n);
+    nvml_read(n, &s);
+    assert_true(s.util_share == 0.37 && isnan(s.power_w));
+    nvml_close(&n);
+    unsetenv("FAKE_NVML");
+}
+
+// Values of a metric in a util.csv; the last one goes to *value.
+static int rows_of(const char *path, const char *metric, double *t,
+                   double *value)
+{
+    char line[128], name[64];
+    double at, v;
+    int n = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "%lf,0,%63[^,],%lf", &at, name, &v) == 3 &&
+            !strcmp(name, metric)) {
+            *t = at;
+            *value = v;
+            n++;
+        }
+    fclose(f);
+    return n;
+}
+
+static void the_sampler_writes_them(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/lockstep-nvml-XXXXXX";
+    struct sampler *s = NULL;
+    struct timespec nap = {.tv_nsec = 100000000};
+    double t, v;
+    uint64_t zero = now_ns();
+    close(mkstemp(path));
+    setenv("FAKE_NVML", "power", 1);
+    struct sampler_config config = {.path = path,
+                                    .who = "0",
+                                    .cores = 1,
+                                    .per_s = 50,
+                                    .zero_ns = zero,
+                                    .gpu = there};
+    assert_int_equal(sampler_open(&s, &config), 0);
+    sampler_put(s, zero + 250000000, "gpu_compute_share", 0.75);
+    sampler_put(NULL, zero, "nothing", 1);
+    nanosleep(&nap, NULL);
+    assert_int_equal(sampler_close(&s), 0);
+    unsetenv("FAKE_NVML");
+    assert_true(rows_of(path, "gpu_util_share", &t, &v) > 0 && v == 0.37);
+    assert_true(rows_of(path, "gpu_memory_bytes", &t, &v) > 0);
+    assert_true(v == 3000000);
+    assert_int_equal(rows_of(path, "gpu_power_w", &t, &v), 0);
+    assert_int_equal(rows_of(path, "gpu_compute_share", &t, &v), 1);
+    assert_true(t == 0.25 && v == 0.75);
+    unlink(path);
+}
+
+int main(void)
+{
+    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
+    *(void **)&users = library ? dlsym(library, "fake_nvml_users") : NULL;
+    if (!users) {
+        print_message("skipped: the fake libnvidia-ml.so.1 is not first in "
+                      "LD_LIBRARY_PATH; try: ctest -R nvml\n");
+        return TEST_SKIPPED;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_the_gpu_of_that_uuid),
+        cmocka_unit_test(another_gpu_is_not_found),
+        cmocka_unit_test(without_a_driver_there_is_none),
+        cmocka_unit_test(what_a_gpu_does_not_tell_is_nan),
+        cmocka_unit_test(the_sampler_writes_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

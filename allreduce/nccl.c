@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
+#include "device/busy.h"
 #include "sync/nccl.h"
 #include "sync/update.h"
 
@@ -128,8 +129,10 @@ static int nccl_backend_ready(struct sync *s, int b)
     uint16_t *narrow = a->narrow;
     if (device_record(d, &a->filled, DEVICE_COMPUTE) ||
         device_follow(d, DEVICE_COMM, &a->filled) ||
+        busy_begin(d, DEVICE_COMM) ||
         sum_bucket(a, s->job.grads + k->off, narrow ? narrow + k->off : NULL,
-                   k->n))
+                   k->n) ||
+        busy_end(d, DEVICE_COMM))
         return -1;
     return device_record(d, &a->summed, DEVICE_COMM);
 }

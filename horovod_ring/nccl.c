@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
+#include "device/busy.h"
 #include "sync/nccl.h"
 #include "sync/update.h"
 
@@ -173,7 +174,9 @@ static int ring_ready(struct sync *s, int b)
     s->stats.bytes_in += plan_elements(k->n, rank, world, IN) * size;
     if (device_record(d, &r->filled, DEVICE_COMPUTE) ||
         device_follow(d, DEVICE_COMM, &r->filled) ||
-        (r->wire == DTYPE_F32 ? round_wide(r, &t) : round_narrow(r, &t)))
+        busy_begin(d, DEVICE_COMM) ||
+        (r->wire == DTYPE_F32 ? round_wide(r, &t) : round_narrow(r, &t)) ||
+        busy_end(d, DEVICE_COMM))
         return -1;
     return device_record(d, &r->summed, DEVICE_COMM);
 }

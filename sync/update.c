@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "device/device.h"
+#include "device/busy.h"
 #include "sync/stage.h"
 
 #include <math.h>
@@ -30,11 +30,14 @@ int update_step(struct update *u, const struct sync_job *job,
         .lr = in->lr,
         .scale = in->grad_scale * divided,
         .clip = in->clip,
+        .copy = job->copy,
     };
     out->update_began_ns = now_ns();
     if (job->stage && stage_send_grads(job->stage, &params, &grads))
         return -1;
-    if (rule_step(&u->rule, params, grads, &rule, &out->grad_norm))
+    if (busy_begin(job->dev, DEVICE_COMPUTE) ||
+        rule_step(&u->rule, params, grads, &rule, &out->grad_norm) ||
+        busy_end(job->dev, DEVICE_COMPUTE))
         return -1;
     out->skipped = !isfinite(out->grad_norm);
     out->update_ended_ns = now_ns();

@@ -6,6 +6,7 @@
 // done when a rank is missing, dies, or NCCL reports an error.
 
 #include "allreduce/allreduce.h"
+#include "device/busy.h"
 #include "horovod_ring/plan.h"
 #include "horovod_ring/ring.h"
 #include "sync/nccl.h"
@@ -208,6 +209,32 @@ static void one_gpu_for_two(void **state)
     run(FAKE_FINE, shares, true);
 }
 
+// ---- meters
+
+// Device time is commands here: what was asked of the queue for the buckets.
+static int measured(struct worker *w)
+{
+    struct sync_out out;
+    struct busy_step s;
+    if (busy_open(w->dev) || busy_step_begin(w->dev) ||
+        worker_step(w, 1, &out) || busy_step_end(w->dev) ||
+        device_finish(w->dev) || busy_take(w->dev, &s) != 1)
+        return fail("no step was measured: %s", fail_message());
+    w->result = s.at[DEVICE_COMM];
+    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copies") : 0;
+}
+
+static void buckets_are_measured(void **state)
+{
+    (void)state;
+    struct setup s = {.world = 2, .n = 1000, .first = 100, .bucket = 500};
+    uint64_t busy[2];
+    assert_int_equal(world_run(&allreduce, &s, measured, busy), 0);
+    assert_true(busy[0] == 3 && busy[1] == 3); // one command a bucket
+    assert_int_equal(world_run(&ring, &s, measured, busy), 0);
+    assert_true(busy[0] > 3 && busy[1] > 3); // two messages and an addition
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +245,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(faults),
         cmocka_unit_test(errors),
         cmocka_unit_test(one_gpu_for_two),
+        cmocka_unit_test(buckets_are_measured),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

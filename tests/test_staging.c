@@ -1,7 +1,6 @@
-// test_staging.c - staging and busy time: their bookkeeping, through the CPU
-// device and through one that does its copies as late as it may.
+// test_staging.c - staging's bookkeeping, through the CPU device and through one
+// that does its copies as late as it may.
 
-#include "device/busy.h"
 #include "device/staging.h"
 
 #include "base/base.h"
@@ -199,70 +198,6 @@ static void without_pinned_memory_it_fails(void **state)
     assert_null(s);
 }
 
-// ---- busy time
-
-// A clock that a test turns.
-static uint64_t hand;
-static bool over;
-
-static int hand_record(struct device *d, struct device_event *e,
-                       enum device_queue q)
-{
-    (void)d, (void)q;
-    e->ns = hand;
-    return 0;
-}
-
-static int hand_reached(struct device *d, const struct device_event *e)
-{
-    (void)d, (void)e;
-    return over;
-}
-
-static int hand_wait(struct device *d, const struct device_event *e)
-{
-    (void)d, (void)e;
-    over = true;
-    return 0;
-}
-
-static void busy_adds_up_what_is_over(void **state)
-{
-    (void)state;
-    struct device_ops ops = device_cpu;
-    ops.record = hand_record;
-    ops.reached = hand_reached;
-    ops.wait = hand_wait;
-    struct device d = {.ops = &ops};
-    static struct busy b;
-    uint64_t ns;
-    assert_int_equal(busy_open(&b, &d, DEVICE_COMPUTE), 0);
-    over = false;
-    for (int i = 0; i < 3; i++) {
-        assert_int_equal(busy_begin(&b), 0);
-        hand += 10;
-        assert_int_equal(busy_end(&b), 0);
-        hand += 5;
-    }
-    assert_int_equal(busy_take(&b, &ns), 0);
-    assert_int_equal(ns, 0);
-    over = true;
-    assert_int_equal(busy_take(&b, &ns), 0);
-    assert_int_equal(ns, 30);
-    assert_int_equal(busy_take(&b, &ns), 0);
-    assert_int_equal(ns, 0);
-    over = false; // more stretches than fit: it waits for the oldest
-    for (int i = 0; i < BUSY_STRETCHES + 10; i++) {
-        assert_int_equal(busy_begin(&b), 0);
-        hand += 1;
-        assert_int_equal(busy_end(&b), 0);
-    }
-    assert_int_equal(busy_take(&b, &ns), 0);
-    assert_int_equal(ns, BUSY_STRETCHES + 10);
-    busy_close(&b);
-    busy_close(&b);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,7 +206,6 @@ int main(void)
         cmocka_unit_test(copies_on_a_late_device),
         cmocka_unit_test(a_piece_has_not_arrived_before_its_copy),
         cmocka_unit_test(without_pinned_memory_it_fails),
-        cmocka_unit_test(busy_adds_up_what_is_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,6 +11,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
+#include "device/busy.h"
 #include "model/checkpoint.h"
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
@@ -70,7 +71,9 @@ static int compute(struct trainer *t, struct step_row *row)
             .lane = t->observe.lane,
         };
         float loss;
-        if (model_train(t->model, &s, &loss) || filling.failed)
+        if (busy_begin(t->dev, DEVICE_COMPUTE) ||
+            model_train(t->model, &s, &loss) || filling.failed ||
+            busy_end(t->dev, DEVICE_COMPUTE))
             return -1;
         row->loss += (double)loss / accum;
         row->data_us += (have - start) / 1000;
@@ -176,12 +179,20 @@ static int agree(struct trainer *t, const struct sync_in *in,
     return 0;
 }
 
+static int new_weights(struct trainer *t)
+{
+    if (busy_begin(t->dev, DEVICE_COMPUTE))
+        return -1;
+    model_params_changed(t->model);
+    return busy_end(t->dev, DEVICE_COMPUTE);
+}
+
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     struct sync_stats before = t->sync->stats;
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
-    if (compute(t, row))
+    if (busy_step_begin(t->dev) || compute(t, row))
         return -1;
     struct sync_in in = {
         .step = t->updates + 1,
@@ -213,13 +224,14 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     if (!out.skipped) {
         *skips = 0;
         t->updates++;
-        model_params_changed(t->model);
+        if (new_weights(t))
+            return -1;
     }
     t->step++;
     t->position++;
     span_end(t->observe.lane);
     row->step_us = (now_ns() - start) / 1000;
-    return 0;
+    return busy_step_end(t->dev);
 }
 
 static int save(struct trainer *t)

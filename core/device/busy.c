@@ -1,70 +1,140 @@
-// busy.c - how long a queue was at work, without waiting for it.
+// busy.c - rings of events, a ring a queue, and one of steps.
 
 #include "device/busy.h"
 
 #include "base/base.h"
 
-int busy_open(struct busy *b, struct device *d, enum device_queue q)
-{
-    *b = (struct busy){.dev = d, .queue = q};
-    for (int i = 0; i < BUSY_STRETCHES; i++)
-        if (device_event_open(d, &b->from[i]) ||
-            device_event_open(d, &b->to[i]))
-            return -1;
-    return 0;
-}
+enum { METERS = DEVICE_QUEUES + 1, STEPS = DEVICE_QUEUES }; // the last: steps
 
-void busy_close(struct busy *b)
+struct meter {
+    enum device_queue queue;
+    struct device_event from[BUSY_STRETCHES], to[BUSY_STRETCHES];
+    uint64_t begun, ended, counted; // stretches
+};
+
+struct mark {
+    uint64_t ended_ns;
+    uint64_t upto[METERS]; // stretches that belong to steps so far
+};
+
+struct busy {
+    struct meter meters[METERS];
+    struct mark marks[BUSY_STEPS];
+};
+
+int busy_open(struct device *d)
 {
-    for (int i = 0; b->dev && i < BUSY_STRETCHES; i++) {
-        device_event_close(b->dev, &b->from[i]);
-        device_event_close(b->dev, &b->to[i]);
+    CHECK(!d->busy);
+    d->busy = mem_alloc(1, sizeof *d->busy);
+    if (!d->busy)
+        return -1;
+    for (int m = 0; m < METERS; m++) {
+        struct meter *t = &d->busy->meters[m];
+        t->queue = m == STEPS ? DEVICE_COMPUTE : (enum device_queue)m;
+        for (int i = 0; i < BUSY_STRETCHES; i++)
+            if (device_event_open(d, &t->from[i]) ||
+                device_event_open(d, &t->to[i])) {
+                busy_close(d);
+                return -1;
+            }
     }
-    *b = (struct busy){0};
+    return 0;
 }
 
-// Add up the oldest stretches, as far as they are over.
-static int count(struct busy *b)
+void busy_close(struct device *d)
 {
-    while (b->counted < b->ended) {
-        int i = (int)(b->counted % BUSY_STRETCHES);
-        int over = device_reached(b->dev, &b->to[i]);
-        uint64_t ns;
-        if (over <= 0)
-            return over;
-        if (device_between(b->dev, &b->from[i], &b->to[i], &ns))
+    for (int m = 0; d->busy && m < METERS; m++)
+        for (int i = 0; i < BUSY_STRETCHES; i++) {
+            device_event_close(d, &d->busy->meters[m].from[i]);
+            device_event_close(d, &d->busy->meters[m].to[i]);
+        }
+    mem_free(d->busy);
+    d->busy = NULL;
+}
+
+// A new stretch; where there is no room for one the newest goes on, so that
+// nobody has to wait.
+static int begin(struct device *d, struct meter *t, uint64_t room)
+{
+    CHECK(t->begun == t->ended);
+    if (t->begun - t->counted == room) {
+        t->ended--;
+        return 0;
+    }
+    return device_record(d, &t->from[t->begun++ % BUSY_STRETCHES], t->queue);
+}
+
+static int end(struct device *d, struct meter *t)
+{
+    CHECK(t->begun == t->ended + 1);
+    return device_record(d, &t->to[t->ended++ % BUSY_STRETCHES], t->queue);
+}
+
+int busy_begin(struct device *d, enum device_queue q)
+{
+    return d->busy ? begin(d, &d->busy->meters[q], BUSY_STRETCHES) : 0;
+}
+
+int busy_end(struct device *d, enum device_queue q)
+{
+    return d->busy ? end(d, &d->busy->meters[q]) : 0;
+}
+
+int busy_step_begin(struct device *d)
+{
+    return d->busy ? begin(d, &d->busy->meters[STEPS], BUSY_STEPS) : 0;
+}
+
+int busy_step_end(struct device *d)
+{
+    if (!d->busy)
+        return 0;
+    uint64_t step = d->busy->meters[STEPS].ended;
+    struct mark *k = &d->busy->marks[step % BUSY_STEPS];
+    k->ended_ns = now_ns();
+    for (int m = 0; m < METERS; m++)
+        k->upto[m] = d->busy->meters[m].ended;
+    k->upto[STEPS]++;
+    return end(d, &d->busy->meters[STEPS]);
+}
+
+// 1 if stretches up to `upto` are over, 0 if not, -1 after fail().
+static int over(struct device *d, const struct meter *t, uint64_t upto)
+{
+    if (t->counted == upto)
+        return 1;
+    return device_reached(d, &t->to[(upto - 1) % BUSY_STRETCHES]);
+}
+
+static int count(struct device *d, struct meter *t, uint64_t upto, uint64_t *ns)
+{
+    for (*ns = 0; t->counted < upto; t->counted++) {
+        int i = (int)(t->counted % BUSY_STRETCHES);
+        uint64_t one;
+        if (device_between(d, &t->from[i], &t->to[i], &one))
             return -1;
-        b->ns += ns;
-        b->counted++;
+        *ns += one;
     }
     return 0;
 }
 
-int busy_begin(struct busy *b)
+int busy_take(struct device *d, struct busy_step *out)
 {
-    CHECK(b->begun == b->ended);
-    int i = (int)(b->begun % BUSY_STRETCHES);
-    if (b->begun - b->counted == BUSY_STRETCHES && count(b))
-        return -1;
-    if (b->begun - b->counted == BUSY_STRETCHES &&
-        (device_wait(b->dev, &b->to[i]) || count(b)))
-        return -1;
-    b->begun++;
-    return device_record(b->dev, &b->from[i], b->queue);
-}
-
-int busy_end(struct busy *b)
-{
-    CHECK(b->begun == b->ended + 1);
-    int i = (int)(b->ended++ % BUSY_STRETCHES);
-    return device_record(b->dev, &b->to[i], b->queue);
-}
-
-int busy_take(struct busy *b, uint64_t *ns)
-{
-    if (count(b))
-        return -1;
-    *ns = b->ns;
-    b->ns = 0;
-    return 0;
+    struct busy *b = d->busy;
+    uint64_t ns[METERS];
+    if (!b || b->meters[STEPS].counted == b->meters[STEPS].ended)
+        return 0;
+    const struct mark *k = &b->marks[b->meters[STEPS].counted % BUSY_STEPS];
+    for (int m = 0; m < METERS; m++) {
+        int done = over(d, &b->meters[m], k->upto[m]);
+        if (done <= 0)
+            return done;
+    }
+    for (int m = 0; m < METERS; m++)
+        if (count(d, &b->meters[m], k->upto[m], &ns[m]))
+            return -1;
+    *out = (struct busy_step){.ended_ns = k->ended_ns, .ns = ns[STEPS]};
+    for (int q = 0; q < DEVICE_QUEUES; q++)
+        out->at[q] = ns[q];
+    return 1;
 }

@@ -1,8 +1,17 @@
-// busy.h - how long a queue was at work, without waiting for it.
+// busy.h - how long each queue of a device was at work in a step.
 //
-// Two events mark a stretch of work; their distance is added up when both have
-// happened, which may be a step later. Utilisation by events: this over the
-// wall time of the same steps.
+//     compute   [forward, backward .......]        [update]
+//     comm              [bucket] [bucket] [bucket]
+//     down, up
+//     a step    |------------------------------------------|
+//
+// Who asks a queue for work puts two events around it: a stretch. Nothing waits
+// for them: a step's stretches are added up when the device has passed them all,
+// mostly a step later. A stretch begins when its queue gets there, so what the
+// queue waits for before it does not count; what a collective waits for inside
+// does, and so do gaps where the host asks too slowly.
+//
+// A device that nobody measures has no meters: then marking costs nothing.
 
 #ifndef DEVICE_BUSY_H
 #define DEVICE_BUSY_H
@@ -13,26 +22,34 @@
 extern "C" {
 #endif
 
-enum { BUSY_STRETCHES = 256 }; // that may be under way at once
-
-struct busy {
-    struct device *dev;
-    enum device_queue queue;
-    struct device_event from[BUSY_STRETCHES], to[BUSY_STRETCHES];
-    uint64_t begun, ended, counted; // stretches
-    uint64_t ns;                    // of those counted, since busy_take()
+enum {
+    BUSY_STRETCHES = 256, // of a queue, under way at once; the last one grows
+    BUSY_STEPS = 4        // likewise
 };
 
-// 0, or -1 after fail(). busy_close() takes a zeroed one.
-int busy_open(struct busy *b, struct device *d, enum device_queue q);
-void busy_close(struct busy *b);
+struct busy_step {
+    uint64_t ended_ns;          // when busy_step_end() was called: now_ns()
+    uint64_t ns;                // of the device's clock, from begin to end
+    uint64_t at[DEVICE_QUEUES]; // of it, at work
+};
 
-// Around what is asked of the queue. Stretches do not nest.
-int busy_begin(struct busy *b);
-int busy_end(struct busy *b);
+// Measure this device from now on. 0, or -1 after fail(). busy_close() takes one
+// that is not measured; device_close() calls it.
+int busy_open(struct device *d);
+void busy_close(struct device *d);
 
-// *ns = the length of all stretches that have ended since the last call.
-int busy_take(struct busy *b, uint64_t *ns);
+// Around what is asked of a queue; stretches of a queue do not nest. 0, or -1
+// after fail(), as of all below.
+int busy_begin(struct device *d, enum device_queue q);
+int busy_end(struct device *d, enum device_queue q);
+
+// Around a step, on the compute queue.
+int busy_step_begin(struct device *d);
+int busy_step_end(struct device *d);
+
+// The oldest step that has not been taken: 1, or 0 if it is not over yet or
+// there is none.
+int busy_take(struct device *d, struct busy_step *out);
 
 #ifdef __cplusplus
 }

@@ -2,6 +2,7 @@
 
 #include "device/device.h"
 
+#include "device/busy.h"
 #include "device/cuda.h"
 
 #include "base/base.h"
@@ -48,6 +49,7 @@ void device_close(struct device **d)
 {
     if (!*d)
         return;
+    busy_close(*d);
     if ((*d)->ops->close)
         (*d)->ops->close(*d);
     mem_free(*d);

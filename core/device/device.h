@@ -25,6 +25,7 @@ extern "C" {
 #endif
 
 struct block;
+struct busy;
 struct device;
 struct shared_name;
 
@@ -85,6 +86,7 @@ struct device {
     int nth; // which of the machine's devices of this kind
     void *state;
     struct block *blocks; // shared memory that is not freed yet (cpu.c)
+    struct busy *busy;    // meters, while somebody measures (busy.h)
 };
 
 extern const struct device_ops device_cpu;

@@ -2,6 +2,8 @@
 
 #include "device/staging.h"
 
+#include "device/busy.h"
+
 #include "base/base.h"
 
 struct staging {
@@ -76,8 +78,10 @@ int staging_down(struct staging *s, int piece, size_t off, size_t n)
     CHECK(piece >= 0 && piece < s->pieces);
     if (device_record(s->dev, &s->filled, DEVICE_COMPUTE) ||
         device_follow(s->dev, DEVICE_DOWN, &s->filled) ||
+        busy_begin(s->dev, DEVICE_DOWN) ||
         device_copy_on(s->dev, DEVICE_DOWN, s->host + off, s->vector + off,
-                       n * sizeof(float)))
+                       n * sizeof(float)) ||
+        busy_end(s->dev, DEVICE_DOWN))
         return -1;
     return device_record(s->dev, &s->down[piece], DEVICE_DOWN);
 }
@@ -103,8 +107,12 @@ int staging_up(struct staging *s, size_t off, size_t n)
     CHECK(off + n <= s->n);
     if (!s->copies)
         return 0;
-    return device_copy_on(s->dev, DEVICE_UP, s->vector + off, s->host + off,
-                          n * sizeof(float));
+    return busy_begin(s->dev, DEVICE_UP) ||
+                   device_copy_on(s->dev, DEVICE_UP, s->vector + off,
+                                  s->host + off, n * sizeof(float)) ||
+                   busy_end(s->dev, DEVICE_UP)
+               ? -1
+               : 0;
 }
 
 int staging_settle(struct staging *s)

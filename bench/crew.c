@@ -24,9 +24,7 @@ struct worker {
     int pipe;
 };
 
-// Each worker its own share of the cores, as the launcher has it; none where
-// they are too few.
-static void pin(int rank, int workers)
+void crew_pin(int rank, int workers)
 {
     cpu_set_t all, mine;
     if (sched_getaffinity(0, sizeof all, &all))
@@ -65,7 +63,7 @@ static _Noreturn void child(int from, struct cluster_config *config,
     if (read(from, endpoint, sizeof endpoint) != sizeof endpoint)
         _exit(1); // the parent has said why
     config->hub = endpoint;
-    pin(config->rank, config->world);
+    crew_pin(config->rank, config->world);
     int rc = work_in(&cluster_zmq, config, work, arg);
     fflush(NULL);
     _exit(rc ? 1 : 0);

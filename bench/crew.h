@@ -13,4 +13,8 @@ enum { CREW_MOST = 64 };
 int crew_run(bool launched, int workers, double timeout_s,
              int (*work)(struct cluster *c, void *arg), void *arg);
 
+// This process, worker `rank` of as many on this host, to its own share of the
+// cores, as the launcher has it; left alone where they are too few.
+void crew_pin(int rank, int workers);
+
 #endif

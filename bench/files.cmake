@@ -2,7 +2,7 @@ find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 # The linker puts layer_perf's clock around the model's operations.
 add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/op_time.c
-                          bench/peer.c bench/subject.c)
+                          bench/pair.c bench/peer.c bench/subject.c)
 target_link_libraries(layer_perf PRIVATE model sync optim cluster config device
                                          dnnl OpenMP::OpenMP_C)
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
@@ -10,6 +10,18 @@ target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
 target_compile_definitions(layer_perf PRIVATE
                            BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
                            BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
+
+add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/subject.c)
+target_link_libraries(pair_perf PRIVATE allreduce horovod_ring cluster_mpi
+                                        cluster_zmq model sync optim config
+                                        device OpenMP::OpenMP_C)
+add_dependencies(layer_perf pair_perf)
+if(mpirun)
+  add_test(NAME pair_perf COMMAND ${mpirun} -n 2 $<TARGET_FILE:pair_perf>
+                                  rounds=1 steps=2)
+  set_tests_properties(pair_perf PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
+                                            "ring .* of local's rate")
+endif()
 
 add_executable(span_perf bench/span_perf.c)
 target_link_libraries(span_perf PRIVATE model telemetry)

@@ -1,18 +1,20 @@
 // layer_perf.c - how fast a step of GPT-2 is, beside the least it could take.
 //
-//     layer_perf [a|b|c|d|m ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
+//     layer_perf [a|b|c|d|m|w ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
 //
 // Steps of ours alternate with rounds of the floor (floor.c), so that whatever
 // else the machine does falls on both alike; medians, and their ratio. Then a
 // few steps with a clock around every operation. PyTorch, where it is
 // installed, runs the same configurations (tests/oracle/gpt2_torch_speed.py).
-// `m` is the memory of a step of 124M parameters at 4 x 1024 tokens.
+// `m` is the memory of a step of 124M parameters at 4 x 1024 tokens, `w` two
+// workers that talk beside two that do not (pair_perf.c).
 //
 // FLOP a token = 6 N + 12 L C T, N without the position table.
 
 #include "base/base.h"
 #include "bench/floor.h"
 #include "bench/op_time.h"
+#include "bench/pair.h"
 #include "bench/peer.h"
 #include "bench/subject.h"
 
@@ -34,7 +36,7 @@ static const struct subject_case cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 struct plan {
-    char names[NAMES + 1]; // of cases; "m": memory
+    char names[NAMES + 1]; // of cases; "m": memory; "w": two workers
     bool fp32, bf16, peers, detail;
     int threads; // 0: one, then all
     int rounds;
@@ -194,10 +196,10 @@ static int parse(struct plan *p, int nwords, char **words)
             p->threads = atoi(w + 8);
         else if (!strncmp(w, "rounds=", 7))
             p->rounds = atoi(w + 7);
-        else if (strlen(w) <= NAMES && strspn(w, "abcdm") == strlen(w))
+        else if (strlen(w) <= NAMES && strspn(w, "abcdmw") == strlen(w))
             snprintf(p->names, sizeof p->names, "%s", w);
         else
-            return fail("%s: want letters of abcdm, fp32 or bf16, threads=N, "
+            return fail("%s: want letters of abcdmw, fp32 or bf16, threads=N, "
                         "rounds=N, detail=0, peers=0",
                         w);
     }
@@ -216,7 +218,7 @@ static bool runs(const struct plan *p, enum dtype precision, int threads)
 int main(int argc, char **argv)
 {
     static const enum dtype formats[] = {DTYPE_F32, DTYPE_BF16};
-    struct plan plan = {.names = "abcdm",
+    struct plan plan = {.names = "abcdmw",
                         .fp32 = true,
                         .bf16 = true,
                         .peers = true,
@@ -243,5 +245,7 @@ int main(int argc, char **argv)
     for (int f = 0; strchr(plan.names, 'm') && f < 2; f++)
         if (runs(&plan, formats[f], most))
             measure_memory(formats[f], most);
+    if (strchr(plan.names, 'w') && plan.fp32)
+        pair_print(plan.rounds);
     return 0;
 }

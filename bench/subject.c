@@ -7,6 +7,7 @@
 #include "cluster/cluster.h"
 #include "config/config.h"
 #include "device/device.h"
+#include "sync/bucket.h"
 #include "sync/local.h"
 
 #include <omp.h>
@@ -64,26 +65,42 @@ static void set_rule(struct subject *s)
     s->optim = c;
 }
 
-static void open_sync(struct subject *s)
+static void cut_buckets(struct subject *s)
 {
-    struct cluster_config alone = {.world = 1, .timeout_s = 60};
-    s->bucket = (struct bucket){0, s->n};
-    set_rule(s);
-    if (cluster_open(&s->cluster, &cluster_local, &alone) ||
-        opts_open(&s->opts, ""))
+    enum { FIRST = 1 << 18, MOST = 4096 };
+    s->buckets = need(mem_alloc(MOST, sizeof *s->buckets));
+    s->nbuckets = bucket_cut(s->buckets, MOST, s->n, FIRST, bucket_usual(s->n));
+    if (s->nbuckets < 0)
         die("%s", fail_message());
-    struct sync_job job = {.cluster = s->cluster,
+}
+
+struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
+                          struct cluster *cluster)
+{
+    struct sync_job job = {.cluster = cluster,
                            .dev = s->dev,
                            .params = s->params,
                            .grads = s->grads,
                            .n = s->n,
-                           .buckets = &s->bucket,
-                           .nbuckets = 1,
+                           .buckets = s->buckets,
+                           .nbuckets = s->nbuckets,
                            .optim = s->optim,
                            .opts = s->opts};
-    s->sync = need(sync_open(&sync_local, &job));
-    if (sync_bcast(s->sync))
+    struct sync *sync = need(sync_open(ops, &job));
+    if (sync_bcast(sync))
         die("%s", fail_message());
+    return sync;
+}
+
+static void open_local(struct subject *s)
+{
+    struct cluster_config alone = {.world = 1, .timeout_s = 60};
+    set_rule(s);
+    cut_buckets(s);
+    if (cluster_open(&s->cluster, &cluster_local, &alone) ||
+        opts_open(&s->opts, ""))
+        die("%s", fail_message());
+    s->sync = s->local = subject_sync(s, &sync_local, s->cluster);
 }
 
 void subject_open(struct subject *s, const struct subject_case *c)
@@ -92,25 +109,35 @@ void subject_open(struct subject *s, const struct subject_case *c)
     if (device_open(&s->dev, "cpu"))
         die("%s", fail_message());
     omp_set_num_threads(c->threads);
-    s->params = need(mem_alloc(s->n, sizeof *s->params));
-    s->grads = need(mem_alloc(s->n, sizeof *s->grads));
+    s->params = need(device_alloc(s->dev, s->n, sizeof *s->params));
+    s->grads = need(device_alloc_shared(s->dev, s->n, sizeof *s->grads));
     draw_tokens(s);
     open_model(s);
-    open_sync(s);
+    open_local(s);
 }
 
 void subject_close(struct subject *s)
 {
-    sync_close(&s->sync);
+    sync_close(&s->local);
     opts_close(&s->opts);
     cluster_close(&s->cluster);
     model_close(&s->model);
+    device_free(s->dev, s->params);
+    device_free(s->dev, s->grads);
     device_close(&s->dev);
+    mem_free(s->buckets);
     mem_free(s->optim);
-    mem_free(s->params);
-    mem_free(s->grads);
     mem_free(s->x);
     mem_free(s->y);
+}
+
+static void on_watermark(void *ctx, size_t off)
+{
+    struct subject *s = ctx;
+    for (; s->filled < s->nbuckets && s->buckets[s->filled].off >= off;
+         s->filled++)
+        if (sync_ready(s->sync, s->filled))
+            die("%s", fail_message());
 }
 
 void subject_step(struct subject *s, double *compute, double *update)
@@ -118,18 +145,21 @@ void subject_step(struct subject *s, double *compute, double *update)
     struct model_step step = {.x = s->x,
                               .y = s->y,
                               .step = s->steps,
-                              .scale = 1};
+                              .scale = 1,
+                              .watermark = on_watermark,
+                              .ctx = s};
     struct sync_in in = {.step = s->steps + 1,
                          .lr = 1e-4f,
-                         .grad_scale = 1,
+                         .grad_scale = 1 / (float)s->sync->job.cluster->world,
                          .clip = 1};
     struct sync_out out;
     float loss;
+    s->filled = 0;
     double start = subject_clock(s->is.threads);
     if (model_train(s->model, &step, &loss))
         die("%s", fail_message());
     double middle = subject_clock(s->is.threads);
-    if (sync_ready(s->sync, 0) || sync_step(s->sync, &in, &out))
+    if (sync_step(s->sync, &in, &out))
         die("%s", fail_message());
     model_params_changed(s->model);
     *compute = middle - start;

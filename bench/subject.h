@@ -1,4 +1,5 @@
 // subject.h - one worker that trains a GPT-2 on random tokens: what is measured.
+// Its vectors, buckets and rule are a trainer's.
 
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -24,18 +25,25 @@ struct subject {
     float *params, *grads;
     int32_t *x, *y;
     struct optim_config *optim;
-    struct bucket bucket; // all of them
+    struct bucket *buckets;
+    int nbuckets, filled; // of this step's buckets
     struct device *dev;
-    struct cluster *cluster;
-    struct opts *opts;
+    struct cluster *cluster; // of one
+    struct opts *opts;       // none
     struct model *model;
-    struct sync *sync;
-    int steps; // made so far
+    struct sync *local;
+    struct sync *sync; // of the steps to come: `local`, or another's
+    int steps;         // made so far
 };
 
 // Dies with a message where it cannot.
 void subject_open(struct subject *s, const struct subject_case *c);
 void subject_close(struct subject *s);
+
+// A backend for the subject's vectors, with its default settings; params become
+// worker 0's. The caller closes it. Dies with a message where it cannot.
+struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
+                          struct cluster *cluster);
 
 // One whole step; `compute` is the time of forward and backward, `update` of
 // clipping, AdamW and, in bf16, the copy of the weights.

@@ -19,7 +19,7 @@ static const struct {
     const char *what, *program, *help;
 } benches[] = {
     {"cpu", "layer_perf",
-     "a training step beside the least it could take: [a|b|c|d|m ...] "
+     "a training step beside the least it could take: [a|b|c|d|m|w ...] "
      "[fp32|bf16] [threads=N] [rounds=N] [detail=0] [peers=0]"},
     {"gpu", "gpu_perf",
      "the same on a GPU, beside its peak and each operation's floor: "

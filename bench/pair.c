@@ -1,0 +1,38 @@
+// pair.c - starts pair_perf, which lies beside this program, under mpirun.
+
+#include "bench/pair.h"
+
+#include "base/base.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void pair_print(int rounds)
+{
+    char here[512], command[1024];
+    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    int cores = omp_get_num_procs();
+    if (cores < 2) {
+        printf("w   two workers: not measured, this process may use %d core\n",
+               cores);
+        return;
+    }
+    here[n < 0 ? 0 : n] = '\0';
+    char *slash = strrchr(here, '/');
+    if (!slash)
+        die("/proc/self/exe: does not say where this program is");
+    *slash = '\0';
+    setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+    setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    if (text_into(
+            command, sizeof command,
+            "mpirun -n 2 --oversubscribe --bind-to none '%s/pair_perf' rounds=%d",
+            here, rounds))
+        die("%s", fail_message());
+    fflush(stdout);
+    if (system(command) != 0)
+        printf("w   two workers: not measured, this failed: %s\n", command);
+}

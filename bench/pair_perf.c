@@ -1,0 +1,139 @@
+// pair_perf.c - what talking costs two workers of one thread each.
+//
+//     mpirun -n 2 pair_perf [rounds=N] [steps=N]
+//
+// Steps of model=micro at batch 8 in fp32, each worker on its own core. Rounds
+// of three ways take turns on the same vectors: `local`, both at once and
+// without a word to each other; `allreduce`; and `ring` in shared memory, with
+// buckets sent while backward goes on. Medians of rounds, and the share of the
+// silent workers' rate that the talking ones reach.
+
+#include "allreduce/allreduce.h"
+#include "base/base.h"
+#include "bench/crew.h"
+#include "bench/subject.h"
+#include "cluster/cluster.h"
+#include "horovod_ring/ring.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROUNDS = 64, WORKERS = 2, BYTES = 256 };
+
+static const double goal = 0.97;
+
+struct plan {
+    int rounds, steps;
+};
+
+static const struct {
+    const char *name;
+    const struct sync_ops *ops; // NULL: the subject's own `local`
+} ways[] = {
+    {"local", NULL},
+    {"allreduce", &sync_allreduce},
+    {"ring", &sync_ring_shared},
+};
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+// Seconds of a step, from the moment that both workers are there.
+static int run(struct subject *s, struct cluster *c, int steps, double *seconds)
+{
+    double compute, update;
+    if (cluster_barrier(c))
+        return -1;
+    uint64_t start = now_ns();
+    for (int i = 0; i < steps; i++)
+        subject_step(s, &compute, &update);
+    *seconds = (double)(now_ns() - start) * 1e-9 / steps;
+    return 0;
+}
+
+static int run_rounds(const struct plan *p, struct subject *s,
+                      struct cluster *c, double times[WAYS][ROUNDS])
+{
+    struct sync *syncs[WAYS];
+    double warm;
+    int rc = 0;
+    for (int w = 0; w < WAYS; w++)
+        syncs[w] = ways[w].ops ? subject_sync(s, ways[w].ops, c) : s->local;
+    for (int round = -1; !rc && round < p->rounds; round++)
+        for (int w = 0; !rc && w < WAYS; w++) {
+            s->sync = syncs[w];
+            rc = run(s, c, round < 0 ? 1 : p->steps,
+                     round < 0 ? &warm : &times[w][round]);
+        }
+    for (int w = 0; w < WAYS; w++)
+        if (ways[w].ops)
+            sync_close(&syncs[w]);
+    return rc;
+}
+
+static void print(const struct plan *p, double times[WAYS][ROUNDS])
+{
+    double least[WAYS], most[WAYS], middle[WAYS];
+    for (int w = 0; w < WAYS; w++) {
+        least[w] = INFINITY, most[w] = 0;
+        for (int r = 0; r < p->rounds; r++) {
+            double share = times[0][r] / times[w][r];
+            least[w] = fmin(least[w], share);
+            most[w] = fmax(most[w], share);
+        }
+    }
+    for (int w = 0; w < WAYS; w++)
+        middle[w] = subject_median(times[w], p->rounds) / WORKERS;
+    for (int w = 0; w < WAYS; w++) {
+        printf("w   fp32        1  two workers, %-9s %9.2f ms a step",
+               ways[w].name, middle[w] * 1e3);
+        if (ways[w].ops)
+            printf(", %.3f of local's rate (goal %.2f; rounds %.3f to %.3f)",
+                   middle[0] / middle[w], goal, least[w], most[w]);
+        printf("\n");
+    }
+}
+
+static int work(struct cluster *c, void *arg)
+{
+    const struct plan *p = arg;
+    struct subject_case is = {.name = "w",
+                              .batch = 8,
+                              .precision = DTYPE_F32,
+                              .threads = 1};
+    struct subject s;
+    static double times[WAYS][ROUNDS];
+    if (model_preset("micro", &is.config))
+        return -1;
+    is.config.vocab = BYTES;
+    is.tokens = is.config.context;
+    subject_open(&s, &is);
+    int rc = run_rounds(p, &s, c, times);
+    for (int w = 0; !rc && w < WAYS; w++)
+        rc = cluster_sum(c, times[w], p->rounds);
+    if (!rc && c->rank == 0)
+        print(p, times);
+    subject_close(&s);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    struct plan p = {.rounds = 7, .steps = 10};
+    int rank = 0, world = 0;
+    for (int i = 1; i < argc; i++)
+        if (!strncmp(argv[i], "rounds=", 7))
+            p.rounds = atoi(argv[i] + 7);
+        else if (!strncmp(argv[i], "steps=", 6))
+            p.steps = atoi(argv[i] + 6);
+        else
+            die("%s: want rounds=N, steps=N", argv[i]);
+    if (p.rounds < 1 || p.rounds > ROUNDS || p.steps < 1)
+        die("rounds=%d, steps=%d; try: 1 to %d rounds", p.rounds, p.steps,
+            ROUNDS);
+    if (!cluster_launched(&rank, &world) || world != WORKERS)
+        die("pair_perf: %d workers; try: mpirun -n %d pair_perf", world,
+            WORKERS);
+    crew_pin(rank, world);
+    return crew_run(true, world, 60, work, &p) ? 1 : 0;
+}

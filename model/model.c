@@ -116,7 +116,8 @@ int model_open(struct model **out, const struct model_job *job)
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
-    *m = (struct model){.ops = ops, .job = *job};
+    *m = (struct model){
+        .ops = ops, .job = *job, .copy = {.format = job->precision}};
     if (ops->open(m) < 0) {
         model_close(&m);
         return -1;
@@ -144,8 +145,14 @@ size_t model_memory(const struct model_job *job)
 
 void model_params_changed(struct model *m)
 {
-    if (m->job.precision != DTYPE_F32)
+    if (m->job.precision != DTYPE_F32 && !m->copy.fresh)
         m->ops->params_changed(m);
+    m->copy.fresh = false;
+}
+
+struct half_copy *model_copy(struct model *m)
+{
+    return m->job.precision == DTYPE_F32 ? NULL : &m->copy;
 }
 
 int model_train(struct model *m, const struct model_step *s, float *loss)

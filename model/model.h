@@ -90,8 +90,12 @@ int model_open(struct model **m, const struct model_job *job);
 void model_close(struct model **m);
 
 // Call after params changed, before the next forward: refreshes the 16-bit
-// copy. Nothing to do in fp32.
+// copy unless it is fresh. Nothing to do in fp32.
 void model_params_changed(struct model *m);
+
+// That copy, where params are, for whoever changes them and would write it in
+// the same pass; NULL in fp32. The model's, until it is closed.
+struct half_copy *model_copy(struct model *m);
 
 // Backward reports progress: grads[off, n) are complete; on a device with queues,
 // for whoever follows its compute queue. Falls to 0.

@@ -37,6 +37,7 @@ static int cpu_open(struct model *model)
     if (!m->block)
         return -1;
     state_lay(m, m->block);
+    model->copy.at = m->weights;
     find_offsets(m);
     return product_open(&m->product, k, &m->products);
 }

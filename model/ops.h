@@ -12,6 +12,7 @@ extern "C" {
 struct model {
     const struct model_ops *ops;
     struct model_job job;
+    struct half_copy copy; // at: open's to fill in
     void *state;
 };
 

@@ -20,6 +20,7 @@ struct cluster;      // who is rank 0..world-1; control-plane barrier and sum
 struct device;       // allocate, copy, add, events: CPU or CUDA
 struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: where a backend records what it does
+struct half_copy;    // the 16-bit weights that a model multiplies by
 struct stage;        // host copies of a GPU's vectors, for most backends
 struct opts;         // "wire=fp16,chunk_kb=256" parsed; unread keys are errors
 
@@ -33,6 +34,8 @@ struct sync_job {
     struct device *dev;    // where params and grads live
     float *params, *grads; // flat, same layout, n elements each
     size_t n;
+    struct half_copy *copy; // of params, on dev: who updates them there may
+                            // write it, too; or NULL
     const struct bucket *buckets; // tile [0,n) in the order backward fills them
     int nbuckets;
     const struct optim_config *optim; // the rule; run it wherever you like

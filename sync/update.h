@@ -25,7 +25,8 @@ void update_close(struct update *u, const struct sync_job *job);
 
 // job->grads holds the sum over workers divided by `divided` (1, or the world
 // where a narrow wire made the backend divide first). Fills out's grad_norm,
-// skipped and the times of the update, and updates job->params unless skipped.
+// skipped and the times of the update, and updates job->params and job->copy
+// unless skipped.
 // The bits depend neither on the number of threads nor on the device. 0, or -1
 // after fail().
 int update_step(struct update *u, const struct sync_job *job,

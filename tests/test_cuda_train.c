@@ -195,26 +195,31 @@ static void products(void **state)
 
 // ---- the update, to the bit
 
-static void updates(const struct optim_config *c, size_t n)
+static void updates(const struct optim_config *c, size_t n, enum dtype format)
 {
+    struct half_copy copy[2] = {{.format = format}, {.format = format}};
+    void *copy_back = mem_alloc(n, sizeof(uint16_t));
     struct rule rules[2] = {{0}};
     struct device *devices[2] = {cpu, gpu};
     float *p[2], *g[2], norm[2], *back = mem_alloc(n, sizeof *back);
     float *start = mem_alloc(n, sizeof *start);
-    assert_true(back && start);
+    assert_true(back && start && copy_back);
     for (int i = 0; i < 2; i++) {
+        copy[i].at = device_alloc(devices[i], n, sizeof(uint16_t));
+        assert_non_null(copy[i].at);
         p[i] = device_alloc(devices[i], n, sizeof(float));
         g[i] = device_alloc(devices[i], n, sizeof(float));
         assert_true(p[i] && g[i]);
         assert_int_equal(rule_open(&rules[i], devices[i], c, n), 0);
     }
     for (int step = 1; step <= 4; step++) {
-        struct rule_in in = {step, 0.01f, 0.5f, step % 2 ? 1 : 0};
         for (size_t k = 0; k < n; k++)
             start[k] = (float)rng_normal((uint64_t)step, k);
         if (step == 3) // one overflow: nothing moves
             start[n / 2] = INFINITY;
         for (int i = 0; i < 2; i++) {
+            struct rule_in in = {step, 0.01f, 0.5f, step % 2 ? 1 : 0,
+                                 format == DTYPE_F32 ? NULL : &copy[i]};
             device_copy(devices[i], g[i], start, n * sizeof *start);
             assert_int_equal(rule_step(&rules[i], p[i], g[i], &in, &norm[i]),
                              0);
@@ -222,12 +227,19 @@ static void updates(const struct optim_config *c, size_t n)
         assert_int_equal(device_copy(gpu, back, p[1], n * sizeof *back), 0);
         assert_int_equal(float_bits(norm[1]), float_bits(norm[0]));
         assert_memory_equal(back, p[0], n * sizeof *back);
+        assert_int_equal(copy[1].fresh, copy[0].fresh);
+        assert_int_equal(device_copy(gpu, copy_back, copy[1].at,
+                                     n * sizeof(uint16_t)),
+                         0);
+        assert_memory_equal(copy_back, copy[0].at, n * sizeof(uint16_t));
     }
     for (int i = 0; i < 2; i++) {
+        device_free(devices[i], copy[i].at);
         rule_close(&rules[i]);
         device_free(devices[i], p[i]);
         device_free(devices[i], g[i]);
     }
+    mem_free(copy_back);
     mem_free(back);
     mem_free(start);
 }
@@ -244,10 +256,11 @@ static void update(void **state)
     static const size_t sizes[] = {1, 1000, 65536, 200003};
     for (int i = 0; i < 4; i++) {
         c.kind = OPTIM_ADAMW;
-        updates(&c, sizes[i]);
+        updates(&c, sizes[i], DTYPE_F32);
+        updates(&c, sizes[i], DTYPE_BF16);
         c.kind = OPTIM_SGD;
         c.momentum = i % 2 ? 0.9f : 0;
-        updates(&c, sizes[i]);
+        updates(&c, sizes[i], DTYPE_F16);
     }
 }
 

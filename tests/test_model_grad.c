@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
+#include "device/vector.h"
 #include "tests/reference_gpt2.h"
 #include "tests/test.h"
 
@@ -309,6 +310,37 @@ static void test_params_changed(void **state)
     }
 }
 
+// A copy that was written beside the params is believed once, and is the one
+// that the model would have made.
+static void test_fresh_copy(void **state)
+{
+    (void)state;
+    for (int format = 0; format < 3; format++) {
+        struct bench b = begin(tiny, format, ROWS, TOKENS);
+        struct half_copy *copy = model_copy(b.m);
+        assert_true(!copy == (format == DTYPE_F32));
+        float before = train(&b);
+        for (size_t i = 0; i < b.n; i++)
+            b.params[i] *= 0.5f;
+        if (copy) {
+            copy->fresh = true; // though it is not
+            model_params_changed(b.m);
+            assert_true(train(&b) == before);
+        }
+        model_params_changed(b.m);
+        float after = train(&b);
+        assert_true(after != before);
+        if (copy) {
+            memset(copy->at, 0, b.n * sizeof(uint16_t));
+            vector_cast(copy->at, copy->format, b.params, DTYPE_F32, b.n);
+            copy->fresh = true;
+            model_params_changed(b.m);
+            assert_true(train(&b) == after);
+        }
+        end(&b);
+    }
+}
+
 // ---- accumulation, order, reruns
 
 static void test_accumulate(void **state)
@@ -486,6 +518,7 @@ int main(void)
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_fp16_range),
         cmocka_unit_test(test_params_changed),
+        cmocka_unit_test(test_fresh_copy),
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_watermark),
         cmocka_unit_test(test_reruns),

@@ -1,13 +1,17 @@
 // test_optim.c - the update rules against plain double arithmetic, cut anyhow;
-// clipping, schedules, loss scaling.
+// whole vectors and their 16-bit copy; clipping, schedules, loss scaling.
 
 #include "optim/optim.h"
+#include "optim/rule.h"
 #include "optim/schedule.h"
 
 #include "base/base.h"
 #include "base/rng.h"
+#include "device/device.h"
+#include "device/vector.h"
 
 #include <math.h>
+#include <omp.h>
 
 #include "tests/test.h"
 
@@ -115,6 +119,56 @@ static void sgd_is_the_formula(void **state)
     against_reference(&c);
 }
 
+// Updates of whole vectors by `threads` threads, with a copy in `format` (fp32:
+// none): parameters, and whether the copy is what they are, rounded.
+static void whole_vectors(int threads, enum dtype format, float *p)
+{
+    enum { LONG = 3 * RULE_BLOCK + 77, HALF = 2 };
+    static float g[LONG];
+    static uint16_t narrow[LONG], want[LONG];
+    struct optim_config c = adamw();
+    struct half_copy copy = {.at = narrow, .format = format};
+    struct device *d;
+    struct rule r;
+    float norm;
+    assert_int_equal(device_open(&d, "cpu"), 0);
+    assert_int_equal(rule_open(&r, d, &c, LONG), 0);
+    omp_set_num_threads(threads);
+    for (size_t i = 0; i < LONG; i++)
+        p[i] = (float)rng_normal(3, i);
+    for (int step = 1; step <= 3; step++) {
+        struct rule_in in = {step, 0.01f, 0.5f, 1,
+                             format == DTYPE_F32 ? NULL : &copy};
+        for (size_t i = 0; i < LONG; i++)
+            g[i] = gradient(step, i);
+        assert_int_equal(rule_step(&r, p, g, &in, &norm), 0);
+        if (format == DTYPE_F32)
+            continue;
+        vector_cast(want, format, p, DTYPE_F32, LONG);
+        assert_memory_equal(narrow, want, LONG * HALF);
+        assert_true(copy.fresh);
+        copy.fresh = false;
+        g[LONG - 1] = INFINITY; // nothing moves, nothing is fresh
+        assert_int_equal(rule_step(&r, p, g, &in, &norm), 0);
+        assert_memory_equal(narrow, want, LONG * HALF);
+        assert_false(copy.fresh);
+    }
+    rule_close(&r);
+    device_close(&d);
+}
+
+static void a_copy_in_the_same_pass(void **state)
+{
+    (void)state;
+    static float plain[4 * RULE_BLOCK], other[4 * RULE_BLOCK];
+    whole_vectors(1, DTYPE_F32, plain);
+    for (int threads = 1; threads <= 3; threads++)
+        for (int format = 0; format < 3; format++) {
+            whole_vectors(threads, (enum dtype)format, other);
+            assert_memory_equal(other, plain, sizeof plain);
+        }
+}
+
 static void norm_and_clip(void **state)
 {
     (void)state;
@@ -190,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adamw_is_the_formula),
         cmocka_unit_test(sgd_is_the_formula),
+        cmocka_unit_test(a_copy_in_the_same_pass),
         cmocka_unit_test(norm_and_clip),
         cmocka_unit_test(schedules),
         cmocka_unit_test(loss_scales),

@@ -270,6 +270,7 @@ static int open_sync(struct trainer *t)
         .params = t->params,
         .grads = t->grads,
         .n = n,
+        .copy = model_copy(t->model),
         .buckets = t->buckets,
         .nbuckets = count,
         .optim = &t->optim,

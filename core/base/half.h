@@ -6,11 +6,20 @@
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16 };
+
+// A copy of a vector of floats in a narrower format. `fresh`: whoever changed
+// the vector last has written the copy in the same pass.
+struct half_copy {
+    void *at;
+    enum dtype format;
+    bool fresh;
+};
 
 static inline size_t dtype_bytes(enum dtype t)
 {

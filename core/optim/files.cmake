@@ -6,7 +6,7 @@ lockstep_library(optim
   FILES core/optim/optim.c core/optim/schedule.c
   LINKS base m)
 target_compile_options(optim PRIVATE ${optim_flags})
-lockstep_test(optim LINKS optim)
+lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
 # The rules over whole vectors, by device: for workers, which have one.
 set(rule_files core/optim/rule.c core/optim/rule_cpu.c)

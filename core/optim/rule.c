@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "device/device.h"
 
+#include <math.h>
 #include <string.h>
 
 static const struct rule_ops *const table[] = {
@@ -50,7 +51,11 @@ int rule_step(struct rule *r, float *params, const float *grads,
               const struct rule_in *in, float *norm)
 {
     CHECK(in->step >= 1);
-    return r->ops->step(r, params, grads, in, norm);
+    if (r->ops->step(r, params, grads, in, norm))
+        return -1;
+    if (in->copy && isfinite(*norm))
+        in->copy->fresh = true;
+    return 0;
 }
 
 int rule_get(const struct rule *r, float *const *slots)

@@ -6,6 +6,7 @@
 #include "optim/rule.h"
 
 #include "base/base.h"
+#include "device/vector.h"
 
 #include <math.h>
 
@@ -43,6 +44,22 @@ static double sum_squares(const struct rule *r, const float *grads)
     return sum;
 }
 
+// The copy follows its block while that is in the cache.
+static void update_block(const struct rule *r, size_t b, float *params,
+                         const float *grads, const struct rule_in *in,
+                         float scale)
+{
+    size_t off = b * RULE_BLOCK, n = block_len(r, b);
+    float *slots[OPTIM_MAX_SLOTS];
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        slots[i] = r->slots[i] ? r->slots[i] + off : NULL;
+    optim_update(r->config, params + off, slots, grads + off, off, n, in->step,
+                 in->lr, scale);
+    if (in->copy)
+        vector_cast((char *)in->copy->at + off * dtype_bytes(in->copy->format),
+                    in->copy->format, params + off, DTYPE_F32, n);
+}
+
 static int cpu_step(struct rule *r, float *params, const float *grads,
                     const struct rule_in *in, float *norm)
 {
@@ -52,14 +69,8 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
         return 0;
     size_t blocks = count_blocks(r);
 #pragma omp parallel for schedule(static)
-    for (size_t b = 0; b < blocks; b++) {
-        size_t off = b * RULE_BLOCK;
-        float *slots[OPTIM_MAX_SLOTS];
-        for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-            slots[i] = r->slots[i] ? r->slots[i] + off : NULL;
-        optim_update(r->config, params + off, slots, grads + off, off,
-                     block_len(r, b), in->step, in->lr, scale);
-    }
+    for (size_t b = 0; b < blocks; b++)
+        update_block(r, b, params, grads, in, scale);
     return 0;
 }
 

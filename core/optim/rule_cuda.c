@@ -81,7 +81,7 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
         device_record(r->dev, &s->known, DEVICE_COMPUTE))
         return -1;
     rule_cuda_update(queue, c->kind, params, r->slots, grads, r->n, rates,
-                     s->decay, c->ndecay, s->verdict);
+                     s->decay, c->ndecay, s->verdict, in->copy);
     if (device_wait(r->dev, &s->known))
         return -1;
     *norm = s->seen->norm;

@@ -30,12 +30,13 @@ void rule_cuda_squares(void *queue, double *sums, const float *g, size_t n);
 void rule_cuda_decide(void *queue, struct rule_verdict *v, const double *sums,
                       size_t nblocks, float scale, float clip);
 
-// One pass over p, its slots and g; nothing where v->skip. `decay`: ndecay
-// ranges on the device, ascending.
+// One pass over p, its slots and g, and p's copy unless that is NULL; nothing
+// where v->skip. `decay`: ndecay ranges on the device, ascending.
 void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
                       const float *g, size_t n, struct rule_rates rates,
                       const struct optim_range *decay, uint32_t ndecay,
-                      const struct rule_verdict *v);
+                      const struct rule_verdict *v,
+                      const struct half_copy *copy);
 
 #ifdef __cplusplus
 }

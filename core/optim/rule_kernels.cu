@@ -2,7 +2,8 @@
 //
 // Compiled without fused multiply-add, and in the order of optim.c, so that a
 // GPU's bits are the CPU's. An update reads p, g and the slots and writes p and
-// the slots: 28 bytes an element for AdamW, which is what it costs.
+// the slots: 28 bytes an element for AdamW, which is what it costs, and 2 for a
+// copy of p in 16 bits.
 
 #include "optim/rule_cuda.h"
 
@@ -125,9 +126,9 @@ struct plain {
 
 // A block of threads takes a chunk; where in the list of ranges it begins is
 // looked up once, and from there each thread walks.
-template <typename Rule, int SLOTS>
+template <typename Rule, int SLOTS, typename T>
 __global__ void update_kernel(float *p, float *m, float *v, const float *g,
-                              size_t n, struct rule_rates r,
+                              T *copy, size_t n, struct rule_rates r,
                               const struct optim_range *decay, uint32_t ndecay,
                               const struct rule_verdict *verdict)
 {
@@ -155,6 +156,8 @@ __global__ void update_kernel(float *p, float *m, float *v, const float *g,
             m[i] = mi;
         if (SLOTS > 1)
             v[i] = vi;
+        if (copy)
+            copy[i] = store<T>(pi);
     }
 }
 
@@ -177,19 +180,24 @@ void rule_cuda_decide(void *queue, struct rule_verdict *v, const double *sums,
 void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
                       const float *g, size_t n, struct rule_rates rates,
                       const struct optim_range *decay, uint32_t ndecay,
-                      const struct rule_verdict *v)
+                      const struct rule_verdict *v,
+                      const struct half_copy *copy)
 {
     cudaStream_t s = (cudaStream_t)queue;
     unsigned blocks = blocks_for(n, CHUNK);
     float *m = slots[0], *u = slots[1];
-    if (kind == OPTIM_ADAMW)
-        update_kernel<adamw, 2>
-            <<<blocks, THREADS, 0, s>>>(p, m, u, g, n, rates, decay, ndecay, v);
-    else if (rates.momentum > 0)
-        update_kernel<momentum, 1>
-            <<<blocks, THREADS, 0, s>>>(p, m, u, g, n, rates, decay, ndecay, v);
-    else
-        update_kernel<plain, 0>
-            <<<blocks, THREADS, 0, s>>>(p, m, u, g, n, rates, decay, ndecay, v);
+    void *to = copy ? copy->at : NULL;
+    by_format(copy ? copy->format : DTYPE_F32, [=](auto number) {
+        auto *c = (decltype(number) *)to;
+        if (kind == OPTIM_ADAMW)
+            update_kernel<adamw, 2><<<blocks, THREADS, 0, s>>>(
+                p, m, u, g, c, n, rates, decay, ndecay, v);
+        else if (rates.momentum > 0)
+            update_kernel<momentum, 1><<<blocks, THREADS, 0, s>>>(
+                p, m, u, g, c, n, rates, decay, ndecay, v);
+        else
+            update_kernel<plain, 0><<<blocks, THREADS, 0, s>>>(
+                p, m, u, g, c, n, rates, decay, ndecay, v);
+    });
     CU(cudaGetLastError());
 }

@@ -92,6 +92,7 @@ static int cuda_open(struct model *model)
     if (!m->block)
         return -1;
     cuda_state_lay(m, m->block);
+    model->copy.at = m->weights;
     return cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
                              m->partial);
 }

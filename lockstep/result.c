@@ -241,12 +241,13 @@ static int find_kind(const char *name)
     return -1;
 }
 
-// Shares of the time that is neither evaluation nor a checkpoint.
+// Shares of the time that is neither evaluation nor a checkpoint; a worker with
+// a GPU is busy when that is.
 static void read_breakdown(struct result *r, const char *dir)
 {
     char path[CONFIG_PATH];
     struct csv c;
-    double s[RESULT_WORKERS][RESULT_KINDS] = {{0}};
+    double s[RESULT_WORKERS][RESULT_KINDS] = {{0}}, gpu[RESULT_WORKERS] = {0};
     if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
         return; // trace=off: not measured
     int rank = csv_column(&c, "rank"), kind = csv_column(&c, "kind");
@@ -255,8 +256,12 @@ static void read_breakdown(struct result *r, const char *dir)
         int w = atoi(csv_text(&c, i, rank));
         int k = find_kind(csv_text(&c, i, kind));
         const char *who = csv_text(&c, i, rank);
-        if (*who >= '0' && *who <= '9' && w < r->world && k >= 0)
+        if (*who < '0' || *who > '9' || w >= r->world)
+            continue;
+        if (k >= 0)
             s[w][k] += csv_number(&c, i, seconds);
+        else if (!strcmp(csv_text(&c, i, kind), "gpu_compute"))
+            gpu[w] = csv_number(&c, i, seconds);
     }
     csv_close(&c);
     double total = 0, exposed = 0, wait = 0;
@@ -267,7 +272,8 @@ static void read_breakdown(struct result *r, const char *dir)
             all += s[w][k];
         for (int k = 0; k < RESULT_KINDS && all > 0; k++)
             r->share[k] += s[w][k] / all / r->world;
-        r->util[w] = all > 0 ? (s[w][1] + s[w][2] + s[w][4]) / all : NAN;
+        double busy = gpu[w] > 0 ? gpu[w] : s[w][1] + s[w][2] + s[w][4];
+        r->util[w] = all > 0 ? busy / all : NAN;
         total += r->util[w];
         exposed += s[w][3] / r->steps / r->world;
         wait += s[w][5] / r->steps / r->world;

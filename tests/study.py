@@ -195,6 +195,23 @@ def adds_paces(single, folder):
     assert abs(float(row["tokens_per_s"]) / want - 1) < 1e-3, row
 
 
+def a_gpu_is_what_counts(single, folder):
+    """Utilisation of a worker with a GPU: what that was at work."""
+    copy = folder / "gpu"
+    shutil.copytree(single, copy)
+    text = (copy / "breakdown.csv").read_text()
+    busy = .25 * sum(float(r["seconds"])
+                     for r in csv.DictReader(text.splitlines())
+                     if r["kind"] not in ("checkpoint", "evaluate"))
+    (copy / "breakdown.csv").write_text(
+        f"{text}0,gpu_compute,{busy:.9f},0\n0,gpu_up,0.000001,0\n")
+    done = lockstep("report", copy)
+    assert done.returncode == 0, done.stderr
+    with open(copy / "table.csv", newline="") as f:
+        row, = csv.DictReader(f)
+    assert abs(float(row["utilisation_mean"]) - .25) < 1e-4, row
+
+
 def compares(out):
     done = lockstep("compare", out)
     assert done.returncode == 0, done.stdout
@@ -241,6 +258,7 @@ def main():
         reports(out)
         knows_laws(out / "cells" / "plain_batch=2" / "r1", folder)
         adds_paces(out / "cells" / "plain_batch=2" / "r1", folder)
+        a_gpu_is_what_counts(out / "cells" / "plain_batch=2" / "r1", folder)
         compares(out)
         is_stopped(ini, folder / "stopped")
         bad_input(folder)

@@ -243,6 +243,17 @@ static void times(void **state)
     for (int i = 0; i < 9; i++)
         sum += share_of(csv, kinds[i]);
     assert_true(fabs(sum - 1) < 1e-4);
+    assert_null(strstr(csv, "gpu_"));
+    double all = 0; // a GPU's rows stand beside the host's
+    for (int k = 0; k < SPAN_KINDS; k++)
+        all += t.seconds[k];
+    t.gpu = (struct times_gpu){.compute = all / 2, .up = all / 4};
+    assert_int_equal(times_write(&t, dir, "0"), 0);
+    csv = read_all("breakdown.0.csv");
+    assert_true(fabs(share_of(csv, "gpu_compute") - 0.5) < 1e-4);
+    assert_true(share_of(csv, "gpu_comm") == 0);
+    assert_true(fabs(share_of(csv, "gpu_up") - 0.25) < 1e-4);
+    assert_true(share_of(csv, "wait") > 0.1);
     spans_close(&s);
     assert_int_equal(times_of(NULL, &t), 0);
 }

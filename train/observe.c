@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "device/device.h"
+#include "device/busy.h"
 #include "telemetry/align.h"
 #include "telemetry/parts.h"
 #include "telemetry/sampler.h"
@@ -88,8 +88,37 @@ static int start_sampler(struct trainer *t)
     return sampler_open(&t->observe.sampler, &config);
 }
 
+// What the GPU was at work on in the steps that are over by now: mostly up to
+// the one before.
+static int put_busy(struct trainer *t)
+{
+    struct observe *o = &t->observe;
+    struct busy_step s;
+    int rc;
+    while ((rc = busy_take(t->dev, &s)) == 1) {
+        const struct {
+            const char *metric;
+            double *sum;
+            uint64_t ns;
+        } rows[] = {
+            {"gpu_compute_share", &o->gpu.compute, s.at[DEVICE_COMPUTE]},
+            {"gpu_comm_share", &o->gpu.comm, s.at[DEVICE_COMM]},
+            {"gpu_down_share", &o->gpu.down, s.at[DEVICE_DOWN]},
+            {"gpu_up_share", &o->gpu.up, s.at[DEVICE_UP]},
+        };
+        for (int i = 0; s.ns && i < DEVICE_QUEUES; i++) {
+            sampler_put(o->sampler, s.ended_ns, rows[i].metric,
+                        (double)rows[i].ns / (double)s.ns);
+            *rows[i].sum += (double)rows[i].ns * 1e-9;
+        }
+    }
+    return rc;
+}
+
 int observe_begin(struct trainer *t)
 {
+    if (!device_is_host(t->dev) && busy_open(t->dev))
+        return -1;
     if (find_zero(t) || sync_clock(t->sync, t->observe.zero_ns) ||
         (t->run.samples > 0 && start_sampler(t)))
         return -1;
@@ -104,6 +133,8 @@ int observe_step(struct trainer *t, const struct step_row *row)
     span_count(t->observe.lane, COUNTER_LOSS, row->loss);
     if (row->lag)
         span_count(t->observe.lane, COUNTER_LAG, row->lag);
+    if (put_busy(t))
+        return -1;
     if (!e)
         return 0;
     double seconds = (double)row->step_us * 1e-6;
@@ -142,16 +173,18 @@ static int write_times(struct trainer *t)
     struct times times;
     char who[16];
     snprintf(who, sizeof who, "%d", t->cluster->rank);
-    return times_of(t->observe.spans, &times) ||
-                   times_write(&times, t->run.out, who)
-               ? -1
-               : 0;
+    if (times_of(t->observe.spans, &times))
+        return -1;
+    times.gpu = t->observe.gpu;
+    return times_write(&times, t->run.out, who);
 }
 
 int observe_end(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    int rc = sampler_close(&o->sampler) | tfevents_close(&o->events);
+    int rc = device_finish(t->dev) || put_busy(t); // the last step's
+    busy_close(t->dev);
+    rc |= sampler_close(&o->sampler) | tfevents_close(&o->events);
     if (!rc && o->spans)
         rc = write_traces(t) || write_times(t);
     spans_close(&o->spans);

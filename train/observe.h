@@ -4,6 +4,8 @@
 #ifndef TRAIN_OBSERVE_H
 #define TRAIN_OBSERVE_H
 
+#include "telemetry/times.h"
+
 #include <stdint.h>
 
 struct sampler;
@@ -18,6 +20,7 @@ struct observe {
     struct span_lane *lane; // of the loop's thread; NULL likewise
     struct sampler *sampler;
     struct tfevents *events;
+    struct times_gpu gpu; // where there is one
     uint64_t zero_ns; // of this clock: when worker 0 began to train; 0: before
 };
 

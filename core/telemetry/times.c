@@ -148,12 +148,17 @@ int times_write(const struct times *t, const char *out, const char *who)
         {"checkpoint", s[SPAN_CHECKPOINT]},
         {"evaluate", s[SPAN_EVALUATE]},
         {"other", s[SPAN_OTHER] + s[SPAN_STEP]},
+        {"gpu_compute", t->gpu.compute},
+        {"gpu_comm", t->gpu.comm},
+        {"gpu_down", t->gpu.down},
+        {"gpu_up", t->gpu.up},
     };
+    size_t n = sizeof rows / sizeof *rows - (t->gpu.compute > 0 ? 0 : 4);
     FILE *f = fopen(path, "we");
     if (!f)
         return fail("%s: %s", path, strerror(errno));
     fputs("rank,kind,seconds,share\n", f);
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+    for (size_t i = 0; i < n; i++)
         fprintf(f, "%s,%s,%.6f,%.6f\n", who, rows[i].name, rows[i].seconds,
                 all > 0 ? rows[i].seconds / all : 0);
     bool bad = ferror(f);

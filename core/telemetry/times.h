@@ -5,6 +5,10 @@
 // Kinds: data, forward, backward, update, exposed (bytes move and nothing is
 // computed), wait (held up and no bytes move), checkpoint, evaluate, other.
 // They add up to the time since zero (spans_set_zero()): setting up is not in it.
+//
+// On a GPU those are the host's, who asks and waits; below them stand, beside
+// one another and of the same time, what the GPU was at work on in steps:
+// gpu_compute, gpu_comm, gpu_down, gpu_up.
 
 #ifndef TELEMETRY_TIMES_H
 #define TELEMETRY_TIMES_H
@@ -15,12 +19,17 @@
 extern "C" {
 #endif
 
+struct times_gpu { // seconds; all 0: no GPU was measured
+    double compute, comm, down, up;
+};
+
 struct times {
     double seconds[SPAN_KINDS]; // of the compute lane, by innermost span
     // From the records kept, which span the last kept_s: time in which some
     // lane moved bytes, and in which it did while nothing was computed,
     // |union(comm) minus union(compute)|.
     double comm_s, exposed_s, kept_s;
+    struct times_gpu gpu; // the caller's to fill in
 };
 
 // 0, or -1 after fail() when memory is short.

@@ -218,8 +218,11 @@ static void updates(const struct optim_config *c, size_t n, enum dtype format)
         if (step == 3) // one overflow: nothing moves
             start[n / 2] = INFINITY;
         for (int i = 0; i < 2; i++) {
-            struct rule_in in = {step, 0.01f, 0.5f, step % 2 ? 1 : 0,
-                                 format == DTYPE_F32 ? NULL : &copy[i]};
+            struct rule_in in = {.step = step,
+                                 .lr = 0.01f,
+                                 .scale = 0.5f,
+                                 .clip = step % 2 ? 1 : 0,
+                                 .copy = format == DTYPE_F32 ? NULL : &copy[i]};
             device_copy(devices[i], g[i], start, n * sizeof *start);
             assert_int_equal(rule_step(&rules[i], p[i], g[i], &in, &norm[i]),
                              0);
@@ -340,7 +343,10 @@ static float one_step(struct side *s, int step, float scale)
         assert_int_equal(model_train(s->model, &m, &one), 0);
         loss += one / 2;
     }
-    struct rule_in in = {step + 1, 1e-3f, 0.5f / scale, 1};
+    struct rule_in in = {.step = step + 1,
+                         .lr = 1e-3f,
+                         .scale = 0.5f / scale,
+                         .clip = 1};
     assert_int_equal(rule_step(&s->rule, s->params, s->grads, &in, &norm), 0);
     assert_true(isfinite(norm));
     model_params_changed(s->model);

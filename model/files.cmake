@@ -41,7 +41,7 @@ if(CUDA_BUILT)
        model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
        model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu
        model/cuda/lt.c model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
-       model/cuda/product.c model/cuda/tokens.c model/cuda/vector.cu)
+       model/cuda/peak.c model/cuda/product.c model/cuda/tokens.c model/cuda/vector.cu)
 endif()
 include(model/checkpoint.cmake)
 

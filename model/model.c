@@ -116,8 +116,9 @@ int model_open(struct model **out, const struct model_job *job)
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
-    *m = (struct model){
-        .ops = ops, .job = *job, .copy = {.format = job->precision}};
+    *m = (struct model){.ops = ops,
+                        .job = *job,
+                        .copy = {.format = job->precision}};
     if (ops->open(m) < 0) {
         model_close(&m);
         return -1;
@@ -141,6 +142,22 @@ size_t model_memory(const struct model_job *job)
     const struct model_ops *ops = find(job);
     CHECK(ops);
     return ops->memory(job);
+}
+
+int model_peak(const struct model_job *job, struct model_peak *out)
+{
+    const struct model_ops *ops = find(job);
+    CHECK(ops);
+    if (ops->peak)
+        return ops->peak(job, out);
+    *out = (struct model_peak){.device = ops->device};
+    return 0;
+}
+
+double model_flop(const struct model_config *c, int tokens)
+{
+    double n = (double)model_nparams(c) - (double)c->context * c->channels;
+    return 6 * n + 12.0 * c->layers * c->channels * tokens;
 }
 
 void model_params_changed(struct model *m)

@@ -62,6 +62,10 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out);
 // 0. A function of seed alone.
 void model_init(const struct model_config *c, uint64_t seed, float *params);
 
+// Arithmetic of a token in training: 6 N + 12 L C T, N without the position
+// table (PaLM, appendix B). MFU is this times tokens/s over a peak.
+double model_flop(const struct model_config *c, int tokens);
+
 // ---- computing
 
 struct model;
@@ -84,6 +88,16 @@ struct model_job {
 // gradients, activations and scratch, without the optimiser's state (which
 // whoever updates owns). The formula is in ARCHITECTURE.md.
 size_t model_memory(const struct model_job *job);
+
+// FLOP/s that products in the job's format can reach on its device: the best
+// that a large one does now, and what the maker's data sheet says, dense; 0: not
+// known. 0, or -1 after fail(). On the CPU neither is.
+struct model_peak {
+    const char *device; // the maker's name for it; lives as long as the device
+    double measured, sheet;
+};
+
+int model_peak(const struct model_job *job, struct model_peak *out);
 
 // 0, or -1 after fail(). The caller outlives the model with params and grads.
 int model_open(struct model **m, const struct model_job *job);

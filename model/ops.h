@@ -28,6 +28,7 @@ struct model_ops {
                 float *loss);
     int (*logits)(struct model *m, const int32_t *x, int n, float *logits);
     size_t (*memory)(const struct model_job *job); // of the host
+    int (*peak)(const struct model_job *job, struct model_peak *out); // or NULL
     void (*close)(struct model *m); // must accept what open() left half-way
 };
 

@@ -11,6 +11,7 @@
 #include "device/vector.h"
 #include "model/cuda/kernels.h"
 #include "model/cuda/lt.h"
+#include "model/cuda/peak.h"
 #include "model/cuda/product.h"
 #include "model/cuda/state.h"
 #include "model/model.h"
@@ -412,9 +413,36 @@ static void reruns_are_the_same(void **state)
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
 }
 
+static void data_sheets_are_found(void **state)
+{
+    (void)state;
+    assert_true(cuda_sheet("NVIDIA H200", DTYPE_BF16, false) == 989.5e12);
+    assert_true(cuda_sheet("NVIDIA H200 NVL", DTYPE_F16, false) == 835.5e12);
+    assert_true(cuda_sheet("NVIDIA H100 80GB HBM3", DTYPE_F32, true) ==
+                494.5e12);
+    assert_true(cuda_sheet("NVIDIA A100-SXM4-80GB", DTYPE_F32, false) ==
+                19.5e12);
+    assert_true(cuda_sheet("NVIDIA A10", DTYPE_BF16, false) == 125e12);
+    assert_true(cuda_sheet("NVIDIA A10G", DTYPE_BF16, false) == 0);
+    assert_true(cuda_sheet("Tesla T4", DTYPE_BF16, false) == 0);
+}
+
+static void a_peak_is_measured(void **state)
+{
+    (void)state;
+    struct model_job job = {.dev = gpu, .precision = DTYPE_F16};
+    struct model_peak peak;
+    assert_int_equal(model_peak(&job, &peak), 0);
+    assert_true(peak.measured > 0 && *peak.device);
+    job.dev = cpu;
+    assert_int_equal(model_peak(&job, &peak), 0);
+    assert_true(peak.measured == 0 && peak.sheet == 0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest host[] = {cmocka_unit_test(tokens_are_sorted),
+    const struct CMUnitTest host[] = {cmocka_unit_test(data_sheets_are_found),
+                                      cmocka_unit_test(tokens_are_sorted),
                                       cmocka_unit_test(cublaslt_is_found)};
     int failed = cmocka_run_group_tests(host, NULL, NULL);
     if (failed)
@@ -425,6 +453,7 @@ int main(void)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
+        cmocka_unit_test(a_peak_is_measured),
         cmocka_unit_test(update),
         cmocka_unit_test(fifty_steps),
         cmocka_unit_test(reruns_are_the_same),

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
+#include "device/device.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
 
@@ -160,6 +161,32 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
     return t->cluster->rank ? 0 : write_run(t, argc, argv);
 }
 
+// MFU of a worker: its tokens/s in the median step times their arithmetic, over
+// both peaks of its GPU.
+static void add_mfu(struct manifest *m, const struct trainer *t,
+                    const struct steps_summary *s)
+{
+    struct model_job job = trainer_model_job(t);
+    struct model_peak peak;
+    if (device_is_host(t->dev))
+        return;
+    if (model_peak(&job, &peak)) {
+        log_line("summary.json: without MFU: %s", fail_message());
+        return;
+    }
+    double flop = model_flop(&t->config, t->config.context);
+    double step = (double)t->run.batch * t->run.accum * t->config.context;
+    double rate = step / s->median_step_s * flop;
+    manifest_text(m, "device", peak.device);
+    manifest_number(m, "flop_per_token", flop);
+    manifest_number(m, "peak_measured_flop_per_s", peak.measured);
+    manifest_number(m, "mfu_measured_share", rate / peak.measured);
+    if (peak.sheet > 0) {
+        manifest_number(m, "peak_data_sheet_flop_per_s", peak.sheet);
+        manifest_number(m, "mfu_data_sheet_share", rate / peak.sheet);
+    }
+}
+
 static int write_summary(const struct trainer *t)
 {
     char path[PATH];
@@ -188,6 +215,7 @@ static int write_summary(const struct trainer *t)
     manifest_number(m, "bytes_rx", (double)s.bytes_in);
     manifest_number(m, "peak_memory_bytes", (double)mem_peak());
     manifest_number(m, "predicted_memory_bytes", (double)t->memory);
+    add_mfu(m, t, &s);
     return manifest_close(&m, path);
 }
 

@@ -121,7 +121,7 @@ static int settle_vocab(struct trainer *t)
     return model_check(&t->config);
 }
 
-static struct model_job model_job(const struct trainer *t)
+struct model_job trainer_model_job(const struct trainer *t)
 {
     static const enum dtype formats[] = {
         [PRECISION_FP32] = DTYPE_F32,
@@ -160,7 +160,7 @@ static void choose_threads(struct trainer *t)
 
 static int check_memory(struct trainer *t)
 {
-    struct model_job job = model_job(t);
+    struct model_job job = trainer_model_job(t);
     size_t n = model_nparams(&t->config);
     size_t state = (size_t)optim_slots(&t->optim) * n * sizeof(float);
     t->memory = model_memory(&job);
@@ -230,7 +230,7 @@ static int open_model(struct trainer *t)
     t->y = mem_alloc(batch, sizeof *t->y);
     if (place_vectors(t) || !t->x || !t->y)
         return -1;
-    struct model_job job = model_job(t);
+    struct model_job job = trainer_model_job(t);
     return model_open(&t->model, &job);
 }
 

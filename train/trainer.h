@@ -33,8 +33,8 @@ struct trainer {
     struct sync *sync;
     struct bucket *buckets;
     float *params, *grads; // on the device
-    float *host; // params as files are read into: itself on the CPU
-    int32_t *x, *y; // one micro-batch: (B, T) each
+    float *host;           // params as files are read into: itself on the CPU
+    int32_t *x, *y;        // one micro-batch: (B, T) each
 
     struct steps *rows;
     struct observe observe;
@@ -49,6 +49,9 @@ struct trainer {
 // Read the settings, the data and the model's size; find the other workers;
 // say what is wrong before anything is written. 0, or -1 after fail().
 int trainer_open(struct trainer *t, int nwords, char *const *words);
+
+// What its model is asked to be; its vectors may not be there yet.
+struct model_job trainer_model_job(const struct trainer *t);
 
 // Initialise or resume, then train to the last step. 0, or -1 after fail().
 int trainer_run(struct trainer *t, int argc, char *const *argv);

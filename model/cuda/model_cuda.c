@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "device/cuda.h"
+#include "model/cuda/peak.h"
 #include "telemetry/span.h"
 
 #include <string.h>
@@ -184,8 +185,8 @@ static int cuda_train(struct model *model, const struct model_step *s,
     size_t rows = (size_t)B * (size_t)T;
     span_begin(s->lane, SPAN_FORWARD, -1);
     send_batch(m, s->x, s->y, rows);
-    send_tokens(m, s->x, rows);
     cuda_forward(m, B, T, s);
+    send_tokens(m, s->x, rows); // sorted while the GPU is at forward
     cuda_head(m, rows, s);
     ask_loss(m);
     span_end(s->lane);
@@ -228,5 +229,6 @@ const struct model_ops model_cuda = {
     .eval = cuda_eval,
     .logits = cuda_logits,
     .memory = cuda_memory,
+    .peak = cuda_peak,
     .close = cuda_close,
 };

@@ -1,0 +1,22 @@
+// peak.h - what a GPU can do at most, in FLOP/s of matrix products.
+
+#ifndef MODEL_CUDA_PEAK_H
+#define MODEL_CUDA_PEAK_H
+
+#include "model/model.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// By the maker's data sheet, dense; 0: this device or format is not in the table.
+double cuda_sheet(const char *device, enum dtype format, bool tf32);
+
+// As model_peak() promises.
+int cuda_peak(const struct model_job *job, struct model_peak *out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -191,7 +191,7 @@ static void step(struct subject *s, int i)
 {
     float loss, norm, scale = s->job.precision == DTYPE_F16 ? 1024 : 1;
     struct model_step m = {.x = s->x, .y = s->x + 1, .step = i, .scale = scale};
-    struct rule_in in = {i + 1, 1e-4f, 1 / scale, 1};
+    struct rule_in in = {i + 1, 1e-4f, 1 / scale, 1, model_copy(s->model)};
     if (model_train(s->model, &m, &loss) ||
         rule_step(&s->rule, s->job.params, s->job.grads, &in, &norm))
         die("%s", fail_message());
@@ -337,7 +337,7 @@ struct update {
 static void update(void *ctx)
 {
     struct update *u = ctx;
-    struct rule_in in = {1, 1e-4f, 1, 0};
+    struct rule_in in = {1, 1e-4f, 1, 0, NULL};
     float length;
     if (rule_step(&u->rule, u->p, u->g, &in, &length))
         die("%s", fail_message());

@@ -110,7 +110,7 @@ static int caller_open(struct sync *s)
     c->width = narrow ? sizeof(uint16_t) : sizeof(float);
     c->context = zmq_ctx_new();
     while (*at && c->servers < SERVERS) {
-        char one[LINK_ENDPOINT];
+        char one[MAIL_ENDPOINT];
         size_t len = strcspn(at, ",");
         if (text_into(one, sizeof one, "%.*s", (int)len, at) ||
             link_open(&c->far[c->servers++].link, c->context, one, "",

@@ -19,7 +19,7 @@
 struct servers {
     struct server *server; // one of the two
     struct echo *echo;
-    char endpoint[LINK_ENDPOINT];
+    char endpoint[MAIL_ENDPOINT];
     pthread_t thread;
     bool running;
     char why[512]; // it failed; "" if not
@@ -57,7 +57,7 @@ static int listen_at(struct servers *s, const struct starter *t)
         return echo_open(&s->echo, c->bind, c->timeout_s, s->endpoint);
     if (server_open(&s->server, c))
         return -1;
-    memcpy(s->endpoint, s->server->endpoint, sizeof s->endpoint);
+    memcpy(s->endpoint, s->server->mail->endpoint, sizeof s->endpoint);
     return 0;
 }
 
@@ -102,8 +102,9 @@ int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
                  int threads, const char *host, const char *iface, char *opts,
                  size_t size)
 {
-    char mine[LINK_ENDPOINT] = "";
-    struct starter t = {.config = {.curve = "",
+    char mine[MAIL_ENDPOINT] = "";
+    struct starter t = {.config = {.mail = &mail_zmq,
+                                   .curve = "",
                                    .index = c->rank,
                                    .servers = count,
                                    .world = c->world,
@@ -112,7 +113,7 @@ int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
                         .host = host,
                         .iface = iface,
                         .echo = echo};
-    char(*all)[LINK_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
+    char(*all)[MAIL_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
     int rc = all ? 0 : -1;
     if (!rc && c->rank < count) {
         rc = start_one(&t);

@@ -191,7 +191,7 @@ static int check_push(const struct server *s, int rank, const struct ps_head *h)
 }
 
 static int async_push(struct server *s, int rank, const struct ps_head *h,
-                      zmq_msg_t *data)
+                      struct parcel **data)
 {
     struct async *a = s->state;
     struct peer *p = &s->peers[rank];
@@ -202,7 +202,7 @@ static int async_push(struct server *s, int rank, const struct ps_head *h,
     uint64_t lag = r->version - h->version;
     if (lag > p->lag)
         p->lag = (uint32_t)(lag < INT32_MAX ? lag : INT32_MAX);
-    const float *grads = server_numbers(s, data);
+    const float *grads = (*data)->data;
     if (s->job.wire != DTYPE_F32) {
         vector_cast(a->wide, DTYPE_F32, grads, s->job.wire, r->at.n);
         grads = a->wide;

@@ -79,7 +79,7 @@ static int bsp_open(struct server *s)
     return rc;
 }
 
-// Before the sockets' context ends: what is held goes back.
+// Before the mail closes: what is held goes back.
 static void bsp_close(struct server *s)
 {
     struct bsp *b = s->state;
@@ -242,7 +242,7 @@ static void row_complete(struct server *s, int row, struct buffer *sum)
     buffer_unref(sum);
 }
 
-static int take_slice(struct server *s, int row, int turn, zmq_msg_t *data)
+static int take_slice(struct server *s, int row, int turn, struct parcel **p)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
@@ -254,8 +254,9 @@ static int take_slice(struct server *s, int row, int turn, zmq_msg_t *data)
     struct buffer *sum = NULL;
     int before = g->added;
     span_begin(s->lane, SPAN_ADD, row);
-    int rc = gather_take(g, turn, data) ||
-             gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum);
+    gather_take(g, turn, *p);
+    *p = NULL;
+    int rc = gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum);
     span_end(s->lane);
     if (rc)
         return -1;
@@ -313,7 +314,7 @@ bool bsp_outdated(const struct server *s, const struct ps_head *h)
 }
 
 static int bsp_push(struct server *s, int rank, const struct ps_head *h,
-                    zmq_msg_t *data)
+                    struct parcel **p)
 {
     struct bsp *b = bsp_of(s);
     if (bsp_outdated(s, h))
@@ -330,7 +331,7 @@ static int bsp_push(struct server *s, int rank, const struct ps_head *h,
                     (unsigned long long)s->round);
     if (!server_beside(s, rank))
         s->served_in += h->bytes;
-    if (take_slice(s, (int)h->row, b->turn_of[rank], data)) {
+    if (take_slice(s, (int)h->row, b->turn_of[rank], p)) {
         server_fail(s, fail_message());
         return 0;
     }

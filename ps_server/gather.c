@@ -4,6 +4,7 @@
 #include "ps_server/gather.h"
 
 #include "base/base.h"
+#include "cluster/mail.h"
 #include "device/vector.h"
 #include "optim/optim.h"
 #include "ps_server/team.h"
@@ -25,7 +26,7 @@ void gather_clear(struct gather *g, int world)
 {
     for (int t = 0; t < world; t++) {
         if (g->here[t] == HELD)
-            zmq_msg_close(&g->held[t]);
+            mail_drop(g->held[t]);
         g->here[t] = 0;
     }
     buffer_unref(g->sum);
@@ -41,22 +42,10 @@ void gather_close(struct gather *g, int world)
     mem_free(g->here);
 }
 
-// ZeroMQ cuts small messages out of its receive buffer at any address; those are
-// copied to where they may be read as numbers.
-int gather_take(struct gather *g, int turn, zmq_msg_t *data)
+void gather_take(struct gather *g, int turn, struct parcel *p)
 {
-    zmq_msg_t *held = &g->held[turn];
-    size_t bytes = zmq_msg_size(data);
-    CHECK(zmq_msg_init(held) == 0);
-    if ((uintptr_t)zmq_msg_data(data) % sizeof(float) == 0) {
-        zmq_msg_move(held, data);
-    } else {
-        if (zmq_msg_init_size(held, bytes))
-            return fail("no memory for a message of %zu bytes", bytes);
-        memcpy(zmq_msg_data(held), zmq_msg_data(data), bytes);
-    }
+    g->held[turn] = p;
     g->here[turn] = HELD;
-    return 0;
 }
 
 struct addition {
@@ -81,7 +70,8 @@ static void add_part(void *ctx, size_t part)
         size_t n = end - at < BLOCK ? end - at : BLOCK;
         float *sum = a->sum ? a->sum + at : block;
         for (int t = a->from; t < a->to; t++) {
-            char *from = (char *)zmq_msg_data(&a->g->held[t]) + at * width;
+            const char *from = a->g->held[t]->data;
+            from += at * width;
             if (t == 0)
                 vector_cast(sum, DTYPE_F32, from, a->wire, n);
             else
@@ -103,7 +93,7 @@ static void add(struct gather *g, const struct gather_rule *rule,
     CHECK(parts <= MAX_PARTS);
     team_run(rule->team, add_part, a, parts);
     for (int t = a->from; t < a->to; t++) {
-        zmq_msg_close(&g->held[t]);
+        mail_drop(g->held[t]);
         g->here[t] = ADDED;
     }
     g->squares = 0;

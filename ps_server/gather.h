@@ -14,16 +14,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <zmq.h>
 
+struct parcel;
 struct team;
 
 struct gather {
-    struct buffer *sum; // fp32; NULL while it is not needed
-    int added;          // turns taken so far
-    double squares;     // of the complete sum, where asked for
-    zmq_msg_t *held;    // by turn: early ones, and the first
-    uint8_t *here;      // by turn: 0: not yet
+    struct buffer *sum;   // fp32; NULL while it is not needed
+    int added;            // turns taken so far
+    double squares;       // of the complete sum, where asked for
+    struct parcel **held; // by turn: early ones, and the first
+    uint8_t *here;        // by turn: 0: not yet
 };
 
 // What is the same for all rows.
@@ -42,8 +42,8 @@ void gather_close(struct gather *g, int world);
 // Nothing has come yet; what is held is given back.
 void gather_clear(struct gather *g, int world);
 
-// Take the slice of this turn: n numbers. 0, or -1 after fail().
-int gather_take(struct gather *g, int turn, zmq_msg_t *data);
+// Take the slice of this turn: its data are n numbers.
+void gather_take(struct gather *g, int turn, struct parcel *p);
 
 // Add what is due; `need` slices make the row complete. With the last one, *out
 // is the sum in the wire's format, of which the caller takes a reference, or

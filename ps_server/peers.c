@@ -46,14 +46,21 @@ uint64_t server_patience_ns(const struct server *s)
     return (uint64_t)(s->job.timeout_s * 0.9e9);
 }
 
-int peers_find(const struct server *s, const struct hub_peer *from)
+static bool speaks(const struct server *s, int rank,
+                   const struct mail_peer *from)
 {
-    for (int r = 0; s->described && r < s->job.world; r++) {
-        const struct peer *p = &s->peers[r];
-        if (p->alive && p->id.n == from->n &&
-            !memcmp(p->id.id, from->id, from->n))
+    return s->peers[rank].alive && mail_same(&s->peers[rank].id, from);
+}
+
+int peers_find(const struct server *s, const struct mail_peer *from, int likely)
+{
+    if (!s->described)
+        return -1;
+    if (likely < s->job.world && speaks(s, likely, from))
+        return likely;
+    for (int r = 0; r < s->job.world; r++)
+        if (speaks(s, r, from))
             return r;
-    }
     return -1;
 }
 
@@ -91,8 +98,7 @@ static int describe(struct server *s, const struct ps_job *j)
     s->round = 1;
     s->hello_ns = s->said_ns = now_ns();
     s->peers = mem_alloc((size_t)j->world, sizeof *s->peers);
-    s->aligned = mem_alloc(j->slice, sizeof(float));
-    if (!s->peers || !s->aligned || store_open(&s->store, &s->job, s->team) ||
+    if (!s->peers || store_open(&s->store, &s->job, s->team) ||
         s->policy->open(s))
         return -1;
     hub_set_elastic(s->hub, j->elastic);
@@ -105,15 +111,13 @@ static void undescribe(struct server *s)
     if (s->policy)
         s->policy->close(s);
     store_close(&s->store);
-    mem_free(s->aligned);
     mem_free(s->peers);
-    s->aligned = NULL;
     s->peers = NULL;
     s->policy = NULL;
     s->described = false;
 }
 
-static void admit(struct server *s, const struct hub_peer *from, int rank)
+static void admit(struct server *s, const struct mail_peer *from, int rank)
 {
     struct peer *p = &s->peers[rank];
     uint8_t *row_state = p->row_state;
@@ -137,8 +141,8 @@ static void admit(struct server *s, const struct hub_peer *from, int rank)
 
 // A worker introduces itself. A broken HELLO is its own problem; one that
 // describes another job is everybody's, unless the job already runs.
-int peers_hello(struct server *s, const struct hub_peer *from, const void *data,
-                size_t bytes)
+int peers_hello(struct server *s, const struct mail_peer *from,
+                const void *data, size_t bytes)
 {
     struct ps_job j;
     if (ps_job_get(&j, data, bytes))

@@ -1,32 +1,29 @@
 // server.h - a parameter server: owns a shard, adds, updates, answers.
 //
-// A ROUTER socket, since it names the sender of each message and takes replies
-// to each apart, at any time and in any order; with ROUTER_MANDATORY, so that
-// what cannot be delivered is an error and not silence. Workers have a DEALER
-// for each server: many pushes under way before the first answer.
-//
-// One thread runs everything here; ZeroMQ's thread moves the bytes meanwhile,
-// and a team of threads adds and updates (team.h).
+// It listens at one end of a mail (cluster/mail.h); workers have many pushes
+// under way before the first answer. One thread runs everything here; the
+// carrier moves the bytes meanwhile, and a team of threads adds and updates
+// (team.h).
 
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
 
 #include "cluster/hub.h"
-#include "cluster/link.h"
+#include "cluster/mail.h"
 #include "ps_server/store.h"
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
-#include <zmq.h>
 
 struct span_lane;
 struct spans;
 struct team;
 
 struct server_config {
-    const char *bind;   // tcp://host:port, port 0 for any
+    const struct mail_ops *mail;
+    const char *bind;   // ZeroMQ's: tcp://host:port, port 0 for any
     const char *curve;  // folder of keys; "" for none
     int index;          // which server; -1: the workers say
     int servers, world; // expected of the workers; 0: what they say
@@ -43,11 +40,11 @@ struct pull {
 };
 
 struct peer {
-    struct hub_peer id; // where replies go
-    bool known;         // has said HELLO
-    bool alive;         // known and neither lost nor gone
-    bool left;          // said BYE
-    uint64_t from;      // bsp: the first round it is counted in
+    struct mail_peer id; // where replies go
+    bool known;          // has said HELLO
+    bool alive;          // known and neither lost nor gone
+    bool left;           // said BYE
+    uint64_t from;       // bsp: the first round it is counted in
     struct pull pull;
     struct ps_step step; // its last STEP
     bool stepped;        // bsp: STEP of this round is in
@@ -72,7 +69,7 @@ struct policy {
     uint64_t (*welcome)(struct server *s, int rank); // one more, later: the
                                                      // round under way
     int (*push)(struct server *s, int rank, const struct ps_head *h,
-                zmq_msg_t *data); // may take data
+                struct parcel **p); // may take it
     int (*step)(struct server *s, int rank, const struct ps_head *h);
     int (*commit)(struct server *s, int rank, const struct ps_head *h);
     int (*claim)(struct server *s, int rank, const struct ps_head *h);
@@ -87,17 +84,14 @@ extern const struct policy policy_bsp, policy_async;
 
 struct server {
     struct server_config config;
-    void *context, *socket;
-    struct curve_guard *guard;
+    struct mail *mail;
     struct hub *hub;
     struct team *team;
     struct span_lane *lane;
-    char endpoint[LINK_ENDPOINT];
 
     bool described; // by the first HELLO; what follows is set
     struct ps_job job;
     struct store *store;
-    void *aligned;      // room for a slice
     struct peer *peers; // job.world
     const struct policy *policy;
     void *state; // of the policy
@@ -138,10 +132,6 @@ void server_send(struct server *s, int rank, struct ps_head head,
 // The same with the first `bytes` of a buffer, which the message shares.
 void server_send_buffer(struct server *s, int rank, struct ps_head head,
                         struct buffer *b, size_t bytes);
-
-// The numbers in a message, where they may be read as numbers: ZeroMQ cuts small
-// messages out of its receive buffer at any address. Valid until the next call.
-const void *server_numbers(struct server *s, zmq_msg_t *data);
 
 // The job is over for everybody, because of message why.
 void server_fail(struct server *s, const char *why);

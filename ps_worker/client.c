@@ -1,4 +1,4 @@
-// client.c - sockets, the thread that owns them, and waiting for it.
+// client.c - turns, and who runs them.
 
 #include "ps_worker/client.h"
 
@@ -8,174 +8,115 @@
 #include "device/vector.h"
 #include "telemetry/span.h"
 
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-#include <zmq.h>
+
+enum { TURN_MS = 50 }; // between looks at the deadline
 
 // ---- sending
 
-static int send_head(struct client *c, struct remote *r, struct ps_head h,
-                     size_t bytes)
+static int send_message(struct client *c, struct remote *r, struct ps_head h,
+                        const struct mail_data *data)
 {
     uint8_t raw[PS_HEAD];
+    char why[512];
     h.rank = (uint32_t)c->job.rank;
-    h.bytes = bytes;
+    h.bytes = data->bytes;
     ps_head_put(raw, &h);
-    if (zmq_send(r->link.socket, raw, PS_HEAD, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
-        return fail("server %s: %s", r->link.endpoint,
-                    zmq_strerror(zmq_errno()));
-    return 0;
-}
-
-static int send_data(struct remote *r, zmq_msg_t *data)
-{
-    if (zmq_msg_send(data, r->link.socket, ZMQ_DONTWAIT) >= 0)
+    int rc = mail_send(c->mail, &r->address, raw, PS_HEAD, data);
+    if (!rc)
         return 0;
-    zmq_msg_close(data);
-    return fail("server %s: %s", r->link.endpoint, zmq_strerror(zmq_errno()));
+    snprintf(why, sizeof why, "%s", rc > 0 ? "is gone" : fail_message());
+    return fail("server %s: %s", r->endpoint, why);
 }
 
 int client_send(struct client *c, struct remote *r, struct ps_head h,
                 const void *data, size_t bytes)
 {
-    zmq_msg_t msg;
+    struct mail_data d = {.at = data, .bytes = bytes};
     if (!r->beside)
         c->stats.head_out += PS_HEAD + bytes;
-    CHECK(zmq_msg_init_size(&msg, bytes) == 0);
-    if (bytes)
-        memcpy(zmq_msg_data(&msg), data, bytes);
-    if (send_head(c, r, h, bytes)) {
-        zmq_msg_close(&msg);
-        return -1;
-    }
-    return send_data(r, &msg);
+    return send_message(c, r, h, &d);
 }
 
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire)
 {
     struct slice at = shard_slice(&r->shard, (int)h.row);
-    size_t bytes = at.n * dtype_bytes(wire);
-    zmq_msg_t msg;
+    // from where it lies, until the answer comes
+    struct mail_data d = {from + at.off, at.n * dtype_bytes(wire), mail_lent,
+                          NULL};
     h.dtype = wire;
-    if (wire == DTYPE_F32) { // from where it lies, until the answer comes
-        CHECK(zmq_msg_init_data(&msg, (void *)(uintptr_t)(from + at.off), bytes,
-                                NULL, NULL) == 0);
-    } else {
+    if (wire != DTYPE_F32) {
         struct buffer *b = buffer_get(c->narrow);
         if (!b)
             return -1;
         vector_cast_scaled(b->data, wire, from + at.off,
                            1 / ps_divisor(c->job.world, wire), at.n);
-        CHECK(zmq_msg_init_data(&msg, b->data, bytes, buffer_sent, b) == 0);
+        d.at = b->data;
+        d.sent = buffer_sent;
+        d.hint = b;
     }
     if (!r->beside) {
         c->stats.head_out += PS_HEAD;
-        c->stats.bytes_out += bytes;
+        c->stats.bytes_out += d.bytes;
     }
-    if (send_head(c, r, h, bytes)) {
-        zmq_msg_close(&msg);
-        return -1;
-    }
-    return send_data(r, &msg);
+    return send_message(c, r, h, &d);
 }
 
 // ---- receiving
 
-static int take(struct client *c, struct remote *r, zmq_msg_t *head,
-                zmq_msg_t *data)
+static int hear(struct client *c, struct remote *r, const struct parcel *p)
 {
     struct ps_head h = {0};
-    size_t bytes = zmq_msg_size(data);
-    if (ps_head_get(&h, zmq_msg_data(head), zmq_msg_size(head)) ||
-        (h.bytes != bytes &&
-         fail("%zu bytes came of %llu", bytes, (unsigned long long)h.bytes))) {
-        char why[512];
-        snprintf(why, sizeof why, "%s", fail_message());
-        return fail("server %s: %s", r->link.endpoint, why);
-    }
+    if (!p->head)
+        return fail("a message of too few or too many frames");
+    if (ps_head_get(&h, p->head, p->head_bytes))
+        return -1;
+    if (h.bytes != p->bytes)
+        return fail("%zu bytes came of %llu", p->bytes,
+                    (unsigned long long)h.bytes);
     if (!r->beside) {
         bool row = h.kind == PS_SLICE;
-        c->stats.head_in += PS_HEAD + (row ? 0 : bytes);
-        c->stats.bytes_in += row ? bytes : 0;
+        c->stats.head_in += PS_HEAD + (row ? 0 : p->bytes);
+        c->stats.bytes_in += row ? p->bytes : 0;
     }
     if (h.kind == PS_PING)
         return 0;
     c->heard_ns = now_ns();
     if (h.kind == PS_ERROR)
-        return fail("server %s: %.*s", r->link.endpoint, (int)bytes,
-                    (const char *)zmq_msg_data(data));
-    if (!task_receive(c, r, &h, zmq_msg_data(data)))
-        return 0;
-    char why[512];
-    snprintf(why, sizeof why, "%s", fail_message());
-    return fail("server %s: %s", r->link.endpoint, why);
+        return fail("%.*s", (int)p->bytes, (const char *)p->data);
+    return task_receive(c, r, &h, p->data);
 }
 
-// All messages of one server that are here. 0, or -1 after fail().
-static int receive(struct client *c, struct remote *r)
+static int receive_all(struct client *c)
 {
-    for (;;) {
-        zmq_msg_t head, data;
-        zmq_msg_init(&head);
-        zmq_msg_init(&data);
-        int rc = 0, got = zmq_msg_recv(&head, r->link.socket, ZMQ_DONTWAIT);
-        bool whole = got >= 0 && zmq_msg_more(&head) &&
-                     zmq_msg_recv(&data, r->link.socket, 0) >= 0 &&
-                     !zmq_msg_more(&data);
-        if (whole)
-            rc = take(c, r, &head, &data);
-        else if (got >= 0)
-            rc = fail("server %s: a message of too few or too many frames",
-                      r->link.endpoint);
-        zmq_msg_close(&head);
-        zmq_msg_close(&data);
-        if (rc || got < 0)
-            return rc;
+    for (struct parcel *p; (p = mail_receive(c->mail)); mail_drop(p)) {
+        struct remote *r = &c->remotes[p->server];
+        char why[512];
+        if (!hear(c, r, p))
+            continue;
+        mail_drop(p);
+        snprintf(why, sizeof why, "%s", fail_message());
+        return fail("server %s: %s", r->endpoint, why);
     }
-}
-
-// Wait for messages, for news of a connection or for the trainer.
-static void sleep_until_news(struct client *c, zmq_pollitem_t *items)
-{
-    int n = 0;
-    for (int i = 0; i < c->nremotes; i++) {
-        struct link *l = &c->remotes[i].link;
-        items[n++] = (zmq_pollitem_t){l->socket, 0, ZMQ_POLLIN, 0};
-        items[n++] = (zmq_pollitem_t){l->events, 0, ZMQ_POLLIN, 0};
-    }
-    items[n++] = (zmq_pollitem_t){NULL, c->wake_fd, ZMQ_POLLIN, 0};
-    zmq_poll(items, n, 50);
-}
-
-static int receive_all(struct client *c, const zmq_pollitem_t *items)
-{
-    uint64_t drained;
-    if (items[2 * c->nremotes].revents &&
-        read(c->wake_fd, &drained, sizeof drained) < 0 && errno != EAGAIN)
-        return fail("eventfd: %s", strerror(errno));
-    // last words before the news that the connection is gone
-    for (int i = 0; i < c->nremotes; i++)
-        if (items[2 * i].revents && receive(c, &c->remotes[i]))
-            return -1;
-    for (int i = 0; i < c->nremotes; i++)
-        if (items[2 * i + 1].revents && link_check(&c->remotes[i].link)) {
-            char why[512];
-            snprintf(why, sizeof why, "%s", fail_message());
-            if (receive(c, &c->remotes[i])) // it may have said why
-                return -1;
-            return fail("%s", why);
-        }
     return 0;
 }
 
-// ---- the thread
+// All that is here: last words before the news that a connection is gone.
+static int take_in(struct client *c)
+{
+    char why[512];
+    if (receive_all(c))
+        return -1;
+    if (!mail_check(c->mail))
+        return 0;
+    snprintf(why, sizeof why, "%s", fail_message());
+    return receive_all(c) ? -1 : fail("%s", why); // it may have said why
+}
 
-static int check_deadline(const struct client *c)
+// ---- turns
+
+static int check_deadline(struct client *c)
 {
     double waited = (double)(now_ns() - c->heard_ns) * 1e-9;
     if (!c->waiting || waited < c->timeout_s)
@@ -185,14 +126,14 @@ static int check_deadline(const struct client *c)
         if (c->current == TASK_HELLO && !r->welcome)
             return fail("server %s: %s within %.3g s; try: is it running, and "
                         "are all workers?",
-                        r->link.endpoint,
-                        r->link.connected ? "no welcome" : "no answer",
+                        r->endpoint,
+                        mail_is_up(c->mail, i) ? "no welcome" : "no answer",
                         c->timeout_s);
         if (c->current != TASK_HELLO && (r->got < r->rows || !r->settled))
             return fail("server %s: no answer within %.3g s (step %llu, row %d "
                         "of %d)",
-                        r->link.endpoint, c->timeout_s,
-                        (unsigned long long)c->round, r->got, r->rows);
+                        r->endpoint, c->timeout_s, (unsigned long long)c->round,
+                        r->got, r->rows);
     }
     return fail("servers: no answer within %.3g s", c->timeout_s);
 }
@@ -217,82 +158,110 @@ static int send_some(struct client *c)
     return rc;
 }
 
-// A turn of the thread. The lock is held but for the wait.
-static int turn(struct client *c, zmq_pollitem_t *items)
+static void begin_task(struct client *c)
 {
-    if (c->task != c->current) {
-        c->current = c->task;
-        c->heard_ns = now_ns();
-        task_begin(c);
-    }
-    if (c->current != TASK_NONE) {
-        if (send_some(c))
-            return -1;
-        // a round is over only for a trainer that has come to its end
-        if (task_done(c) && c->waiting) {
-            c->task = c->current = TASK_NONE;
-            c->waiting = false;
-            pthread_cond_broadcast(&c->changed);
-        }
+    if (c->task == c->current)
+        return;
+    c->current = c->task;
+    c->heard_ns = now_ns();
+    task_begin(c);
+}
+
+// A turn: it ends the task, or waits once for news and takes it in. The lock is
+// held but for the wait.
+static int turn(struct client *c)
+{
+    begin_task(c);
+    if (send_some(c))
+        return -1;
+    // a round is over only for a trainer that has come to its end
+    if (c->waiting && task_done(c)) {
+        c->task = c->current = TASK_NONE;
+        c->waiting = false;
+        return 0;
     }
     // while a round is under way its bytes are, too
     bool moving = c->current == TASK_ROUND;
-    pthread_mutex_unlock(&c->lock);
     if (moving)
         span_begin(c->lane, SPAN_RECEIVE, (int)c->round);
-    sleep_until_news(c, items);
+    pthread_mutex_unlock(&c->lock);
+    mail_wait(c->mail, TURN_MS);
     pthread_mutex_lock(&c->lock);
-    int rc = receive_all(c, items);
+    int rc = take_in(c);
     if (moving)
         span_end(c->lane);
     return rc ? -1 : check_deadline(c);
 }
 
+static int note_failure(struct client *c)
+{
+    c->failed = true;
+    snprintf(c->why, sizeof c->why, "%s", fail_message());
+    return -1;
+}
+
+// Turns in place of a trainer that computes.
 static void *run(void *arg)
 {
     struct client *c = arg;
-    zmq_pollitem_t *items =
-        mem_alloc(2 * (size_t)c->nremotes + 1, sizeof *items);
     pthread_mutex_lock(&c->lock);
-    int rc = items ? 0 : -1;
-    while (!rc && !c->stop)
-        rc = turn(c, items);
-    if (rc) {
-        c->failed = true;
-        snprintf(c->why, sizeof c->why, "%s", fail_message());
-        pthread_cond_broadcast(&c->changed);
+    while (!c->stop) {
+        if (c->failed || c->waiting || c->task != TASK_ROUND) {
+            pthread_cond_wait(&c->changed, &c->lock);
+            continue;
+        }
+        c->inside = true;
+        if (turn(c))
+            note_failure(c);
+        c->inside = false;
+        if (c->waiting)
+            pthread_cond_signal(&c->changed);
     }
     pthread_mutex_unlock(&c->lock);
-    mem_free(items);
     return NULL;
 }
 
-static void wake(struct client *c)
+// Run `task` to its end. Called with the lock held.
+static int run_task(struct client *c, enum task task)
 {
-    uint64_t one = 1;
-    CHECK(write(c->wake_fd, &one, sizeof one) == sizeof one);
-}
-
-// Let the thread do `task` to its end. Called with the lock held.
-static int await_task(struct client *c, enum task task)
-{
-    c->task = task;
     c->waiting = true;
     c->heard_ns = now_ns();
-    wake(c);
-    while (c->waiting && !c->failed)
+    if (c->inside)
+        mail_wake(c->mail);
+    while (c->inside)
         pthread_cond_wait(&c->changed, &c->lock);
-    return c->failed ? fail("%s", c->why) : 0;
+    if (c->failed)
+        return fail("%s", c->why);
+    c->task = task;
+    while (c->waiting)
+        if (turn(c))
+            return note_failure(c);
+    return 0;
 }
 
+static int start_thread(struct client *c)
+{
+    if (!c->running)
+        c->running = pthread_create(&c->thread, NULL, run, c) == 0;
+    return c->running ? 0 : fail("client: no thread left");
+}
+
+// The trainer sends what is ready itself where it has the mail; where the thread
+// has it, it is told, unless the trainer comes anyway: after the last bucket.
 int client_ready(struct client *c, size_t off)
 {
     pthread_mutex_lock(&c->lock);
     c->ready = off;
     c->task = TASK_ROUND;
     int rc = c->failed ? fail("%s", c->why) : 0;
+    if (!rc && c->inside && off > 0) {
+        mail_wake(c->mail);
+    } else if (!rc && !c->inside) {
+        begin_task(c);
+        rc = send_some(c) || (off > 0 && start_thread(c)) ? note_failure(c) : 0;
+        pthread_cond_signal(&c->changed);
+    }
     pthread_mutex_unlock(&c->lock);
-    wake(c);
     return rc;
 }
 
@@ -302,7 +271,7 @@ int client_round(struct client *c, const struct ps_step *step)
     c->ready = 0;
     c->step = *step;
     c->stepping = true;
-    int rc = await_task(c, TASK_ROUND);
+    int rc = run_task(c, TASK_ROUND);
     c->round++;
     c->stepping = false;
     c->ready = SIZE_MAX;
@@ -315,7 +284,7 @@ int client_set(struct client *c, enum ps_what what, const float *vector)
     pthread_mutex_lock(&c->lock);
     c->what = what;
     c->vector = (float *)(uintptr_t)vector; // only read
-    int rc = await_task(c, TASK_SET);
+    int rc = run_task(c, TASK_SET);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -328,7 +297,7 @@ int client_pull(struct client *c, enum ps_what what, float *vector,
     c->vector = vector;
     c->sets = sets;
     c->version = version;
-    int rc = await_task(c, TASK_PULL);
+    int rc = run_task(c, TASK_PULL);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -337,7 +306,7 @@ int client_clock(struct client *c, uint64_t zero_ns)
 {
     pthread_mutex_lock(&c->lock);
     c->zero_ns = zero_ns;
-    int rc = await_task(c, TASK_CLOCK);
+    int rc = run_task(c, TASK_CLOCK);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
@@ -362,9 +331,11 @@ static int open_remote(struct client *c, struct remote *r, int index,
         return -1;
     r->rows = shard_rows(&r->shard);
     r->version = mem_alloc((size_t)r->rows + 1, sizeof *r->version);
-    if (!r->version)
+    r->address = mail_server(index);
+    if (!r->version ||
+        text_into(r->endpoint, sizeof r->endpoint, "%s", endpoint))
         return -1;
-    return link_open(&r->link, c->context, endpoint, c->curve, c->timeout_s);
+    return mail_connect(c->mail, endpoint);
 }
 
 static int open_remotes(struct client *c, const char *endpoints)
@@ -373,7 +344,7 @@ static int open_remotes(struct client *c, const char *endpoints)
     if (!c->remotes)
         return -1;
     for (int i = 0; i < c->job.servers; i++) {
-        char one[LINK_ENDPOINT];
+        char one[MAIL_ENDPOINT];
         size_t len = strcspn(endpoints, ",");
         if (text_into(one, sizeof one, "%.*s", (int)len, endpoints))
             return -1;
@@ -386,59 +357,52 @@ static int open_remotes(struct client *c, const char *endpoints)
 }
 
 int client_open(struct client *c, const struct ps_job *job,
-                const char *endpoints, const struct sync_job *sync)
+                const struct mail_ops *mail, const char *endpoints,
+                const struct sync_job *sync)
 {
+    const char *curve = sync->cluster->curve;
+    struct mail_config end = {.curve = curve ? curve : "",
+                              .timeout_s = sync->cluster->timeout_s};
     c->job = *job;
     c->dev = sync->dev;
     c->params = sync->params;
     c->grads = sync->grads;
     c->timeout_s = sync->cluster->timeout_s;
-    c->curve = sync->cluster->curve ? sync->cluster->curve : "";
     c->ready = SIZE_MAX;
     c->round = 1;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
-    c->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    c->context = zmq_ctx_new();
-    if (c->wake_fd < 0 || !c->context)
-        return fail("client: %s", strerror(errno));
-    c->aligned = mem_alloc(job->slice, sizeof(uint16_t));
-    if (!c->aligned ||
+    if (mail_open(&c->mail, mail, &end) ||
         buffers_open(&c->narrow, job->slice * sizeof(uint16_t)) ||
         open_remotes(c, endpoints))
         return -1;
     c->lane = spans_lane(sync->spans, "communication");
-    c->running = pthread_create(&c->thread, NULL, run, c) == 0;
-    if (!c->running)
-        return fail("client: no thread left");
     pthread_mutex_lock(&c->lock);
-    int rc = await_task(c, TASK_HELLO);
+    int rc = run_task(c, TASK_HELLO);
     pthread_mutex_unlock(&c->lock);
     return rc;
 }
 
 void client_close(struct client *c)
 {
-    if (!c->context)
+    if (!c->mail)
         return;
     if (c->running) {
         pthread_mutex_lock(&c->lock);
         c->stop = true;
+        pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
-        wake(c);
+        mail_wake(c->mail);
         pthread_join(c->thread, NULL);
     }
     for (int i = 0; i < c->nremotes; i++) {
         struct remote *r = &c->remotes[i];
-        if (r->link.socket && r->welcome && link_is_up(&r->link))
+        if (r->welcome && mail_is_up(c->mail, i))
             (void)client_send(c, r, (struct ps_head){.kind = PS_BYE}, NULL, 0);
-        link_close(&r->link);
         mem_free(r->version);
     }
-    zmq_ctx_term(c->context); // sends what is left, for a second at most
-    close(c->wake_fd);
+    mail_close(&c->mail);
     buffers_close(&c->narrow);
-    mem_free(c->aligned);
     mem_free(c->remotes);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

@@ -1,14 +1,16 @@
-// client.h - a worker's connection to all servers, run by a thread of its own.
+// client.h - a worker's connection to all servers.
 //
-// The trainer's thread asks for one task at a time and waits for it; a round
-// begins earlier, while backward still runs, with the first bucket. The thread
-// owns the sockets: it sends what is ready and what credits allow, and takes
-// in what comes.
+// The trainer's thread asks for one task at a time and runs its turns itself
+// until it is done: send what is ready and what credits allow, wait, take in
+// what has come. A round begins earlier, while backward still runs, with the
+// first bucket; what can be sent is sent at once, and while the trainer computes
+// on, a thread runs the turns in its place. It starts with the first bucket that
+// is not the last. One of them at a time is `inside` a turn, and has the mail.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
 
-#include "cluster/link.h"
+#include "cluster/mail.h"
 #include "ps_wire/buffer.h"
 #include "ps_wire/job.h"
 #include "ps_wire/shard.h"
@@ -34,7 +36,8 @@ enum task {
 
 // One server, as seen from here.
 struct remote {
-    struct link link;
+    char endpoint[MAIL_ENDPOINT];
+    struct mail_peer address;
     struct shard shard;
     int rows;
     bool beside;        // on this worker's host: bytes cross no link
@@ -61,23 +64,22 @@ struct client {
     struct device *dev;
     float *params, *grads;
     double timeout_s;
-    const char *curve;
-    void *context;
+    struct mail *mail;
     struct buffers *narrow; // slices in a 16-bit wire
-    void *aligned;          // room for one
     int nremotes;
     struct remote *remotes;
 
-    // shared with the trainer's thread, under lock
-    pthread_mutex_t lock;
+    pthread_mutex_t lock; // of all that follows
     pthread_cond_t changed;
-    int wake_fd;
-    enum task task;
-    bool waiting; // the trainer waits for it
+    pthread_t thread;
+    bool running;
+    bool inside;  // the thread is in a turn
+    bool waiting; // the trainer waits for a task: turns are its own
     bool failed, stop;
     char why[512];
-    size_t ready;  // gradients from here to the end are complete
-    bool stepping; // and the numbers of the step are known
+    enum task task, current; // asked for; begun
+    size_t ready;            // gradients from here to the end are complete
+    bool stepping;           // and the numbers of the step are known
     struct ps_step step;
     enum ps_what what;      // TASK_SET, TASK_PULL
     float *vector;          // of TASK_SET, TASK_PULL
@@ -89,12 +91,8 @@ struct client {
     struct ps_result result; // of the last round
     bool dropped;            // the last round did without us
 
-    // the thread's own
-    pthread_t thread;
-    bool running;
     uint64_t heard_ns;
-    struct span_lane *lane; // what the thread does; NULL: not recorded
-    enum task current;
+    struct span_lane *lane; // what the turns do; NULL: not recorded
     bool claimed, admitted; // backup
     uint32_t order;
     uint64_t join; // the round that we asked to join
@@ -104,7 +102,8 @@ struct client {
 // there. `endpoints`: comma-separated, in the servers' order. 0, or -1 after
 // fail(); client_close() follows either way.
 int client_open(struct client *c, const struct ps_job *job,
-                const char *endpoints, const struct sync_job *sync);
+                const struct mail_ops *mail, const char *endpoints,
+                const struct sync_job *sync);
 void client_close(struct client *c);
 
 // Gradients from element `off` on are complete.

@@ -1,4 +1,4 @@
-// task.c - what the client's thread says and hears in each task.
+// task.c - what a client says and hears in each task.
 //
 // A task holds for all servers alike; each is served at its own pace.
 
@@ -227,10 +227,6 @@ static int hear_slice(struct client *c, struct remote *r,
     r->version[h->row] = h->version;
     if (h->dtype == DTYPE_F32)
         return device_copy(c->dev, to + at.off, data, h->bytes);
-    if ((uintptr_t)data % sizeof(uint16_t)) { // ZeroMQ cut it out of a buffer
-        memcpy(c->aligned, data, h->bytes);
-        data = c->aligned;
-    }
     return device_cast(c->dev, to + at.off, DTYPE_F32, data, h->dtype, at.n);
 }
 
@@ -348,7 +344,7 @@ static int hear_late(struct client *c, const struct ps_head *h)
     c->vector = c->params;
     c->sets = 0;
     c->version = h->version;
-    c->round = h->version; // the trainer's thread counts the next
+    c->round = h->version; // client_round() counts the next
     return 0;
 }
 

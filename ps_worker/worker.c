@@ -168,7 +168,7 @@ static int worker_open(struct sync *s)
     if (parse(s, &j, &servers) ||
         (j.worker_updates && update_open(&w->update, &s->job)))
         return -1;
-    if (client_open(&w->client, &j, servers, &s->job))
+    if (client_open(&w->client, &j, &mail_zmq, servers, &s->job))
         return -1;
     s->joined = w->client.late ? w->client.round - 1 : 0;
     return 0;

@@ -205,7 +205,7 @@ struct inbox {
     uint8_t data[256];
 };
 
-static void collect(void *ctx, const struct hub_peer *to,
+static void collect(void *ctx, const struct mail_peer *to,
                     const uint8_t head[HUB_HEAD], const void *data,
                     size_t bytes)
 {
@@ -219,7 +219,7 @@ static int say(struct hub *h, uint8_t id, uint32_t kind, uint32_t rank,
                uint64_t k, uint8_t piece)
 {
     uint8_t head[HUB_HEAD];
-    struct hub_peer from = {.n = 1, .id = {id}};
+    struct mail_peer from = {.n = 1, .id = {id}};
     struct hub_head m = {.kind = kind,
                          .rank = rank,
                          .world = 3,
@@ -263,7 +263,7 @@ static void nonsense_is_refused(void **state)
     (void)state;
     struct hub *h;
     struct inbox in[8] = {0};
-    struct hub_peer from = {.n = 1, .id = {1}};
+    struct mail_peer from = {.n = 1, .id = {1}};
     uint8_t junk[HUB_HEAD + 1] = {1, 2, 3};
     assert_int_equal(hub_open(&h, collect, in), 0);
     for (size_t n = 0; n <= sizeof junk; n++)

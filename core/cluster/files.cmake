@@ -1,5 +1,5 @@
 lockstep_library(cluster
-  FILES core/cluster/cluster.c core/cluster/local.c
+  FILES core/cluster/cluster.c core/cluster/local.c core/cluster/mail.c
   LINKS base)
 # The transports are libraries of their own: link only what you use.
 foreach(transport mpi zmq)

@@ -11,6 +11,8 @@
 #ifndef CLUSTER_HUB_H
 #define CLUSTER_HUB_H
 
+#include "cluster/mail.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -45,15 +47,8 @@ bool hub_is_head(const void *frame, size_t n);
 
 struct hub;
 
-enum { HUB_ID = 64 };
-
-struct hub_peer {
-    size_t n;
-    uint8_t id[HUB_ID]; // ZeroMQ's routing id
-};
-
 // Send head and data to a peer; a peer that is gone is not an error.
-typedef void hub_send(void *ctx, const struct hub_peer *to,
+typedef void hub_send(void *ctx, const struct mail_peer *to,
                       const uint8_t head[HUB_HEAD], const void *data,
                       size_t bytes);
 
@@ -63,7 +58,7 @@ void hub_set_elastic(struct hub *h, bool elastic);
 
 // A message from a peer. -1 after fail() when it makes no sense; the peer has
 // been told, the hub goes on.
-int hub_receive(struct hub *h, const struct hub_peer *from, const void *head,
+int hub_receive(struct hub *h, const struct mail_peer *from, const void *head,
                 size_t head_bytes, const void *data, size_t bytes);
 
 // Call about ten times a second: ends exchanges whose deadline has passed, and

@@ -77,7 +77,7 @@ static void *watch(void *context, void *socket, int events)
 static int next_event(void *events, int *value)
 {
     uint8_t frame[6];
-    char peer[LINK_ENDPOINT];
+    char peer[MAIL_ENDPOINT];
     uint16_t event;
     int32_t number;
     if (zmq_recv(events, frame, sizeof frame, ZMQ_DONTWAIT) < 0)
@@ -177,9 +177,9 @@ void link_close(struct link *l)
 }
 
 void *link_listen(void *context, const char *endpoint, const char *curve,
-                  double timeout_s, char bound[LINK_ENDPOINT])
+                  double timeout_s, char bound[MAIL_ENDPOINT])
 {
-    size_t size = LINK_ENDPOINT;
+    size_t size = MAIL_ENDPOINT;
     int listener;
     void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
     if (!socket) {

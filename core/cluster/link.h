@@ -5,6 +5,8 @@
 #ifndef CLUSTER_LINK_H
 #define CLUSTER_LINK_H
 
+#include "cluster/mail.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -12,12 +14,10 @@
 extern "C" {
 #endif
 
-enum { LINK_ENDPOINT = 256 };
-
 struct link {
     void *socket; // ZMQ_DEALER
     void *events; // what happens to its connection; poll it, then link_check()
-    char endpoint[LINK_ENDPOINT];
+    char endpoint[MAIL_ENDPOINT];
     bool connected; // has been, at least once
     bool lost;      // and is no more
 };
@@ -39,7 +39,7 @@ void link_close(struct link *l);
 // address is stored in bound[]. Sends fail with EHOSTUNREACH when the receiver
 // is gone. NULL after fail() that names address, reason and remedy.
 void *link_listen(void *context, const char *endpoint, const char *curve,
-                  double timeout_s, char bound[LINK_ENDPOINT]);
+                  double timeout_s, char bound[MAIL_ENDPOINT]);
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,322 @@
+// mail_zmq.c - mail over ZeroMQ: a server's ROUTER, a worker's DEALERs.
+//
+// A ROUTER, since it names the sender of each message and takes replies to each
+// apart, at any time and in any order; with ROUTER_MANDATORY, so that what
+// cannot be delivered is an error and not silence. Workers have a DEALER for
+// each server. A message is two frames, behind the sender's name at a ROUTER.
+//
+// Parcels are kept for the next message; each holds ZeroMQ's own, so that
+// nothing is copied, but for what ZeroMQ cuts out of its receive buffer at an
+// address where no number may be read.
+
+#include "cluster/mail.h"
+
+#include "base/base.h"
+#include "cluster/curve.h"
+#include "cluster/link.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <zmq.h>
+
+struct packet {
+    struct parcel parcel; // first, so that it stands for the packet
+    zmq_msg_t head, data;
+    void *copy; // of data that lay askew
+};
+
+struct office {
+    struct mail_config config;
+    void *context;
+    struct parcel *spare;
+    // a server's
+    void *router;
+    struct curve_guard *guard;
+    // a worker's
+    int nlinks, at; // links; the one to be read next
+    struct link **links;
+    zmq_pollitem_t *items; // socket and events of each; wake_fd
+    int wake_fd;
+};
+
+static int office_open(struct mail *m, const struct mail_config *c)
+{
+    struct office *o = m->state;
+    o->config = *c;
+    o->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    o->context = zmq_ctx_new();
+    if (o->wake_fd < 0 || !o->context)
+        return fail("zmq: %s", strerror(errno));
+    if (!c->bind)
+        return 0;
+    if (*c->curve && curve_guard_open(&o->guard, o->context, c->curve))
+        return -1;
+    o->router =
+        link_listen(o->context, c->bind, c->curve, c->timeout_s, m->endpoint);
+    return o->router ? 0 : -1;
+}
+
+// Room for one more link, whose address must not change: its socket has it.
+static int grow(struct office *o)
+{
+    size_t n = (size_t)o->nlinks;
+    struct link **links = mem_alloc(n + 1, sizeof(struct link *));
+    zmq_pollitem_t *items = mem_alloc(2 * n + 3, sizeof *items);
+    struct link *l = mem_alloc(1, sizeof *l);
+    if (!links || !items || !l) {
+        mem_free(links);
+        mem_free(items);
+        mem_free(l);
+        return -1;
+    }
+    for (size_t i = 0; i < n; i++)
+        links[i] = o->links[i];
+    links[n] = l;
+    mem_free(o->links);
+    mem_free(o->items);
+    o->links = links;
+    o->items = items;
+    o->nlinks++;
+    return 0;
+}
+
+static int office_connect(struct mail *m, const char *endpoint)
+{
+    struct office *o = m->state;
+    if (grow(o) || link_open(o->links[o->nlinks - 1], o->context, endpoint,
+                             o->config.curve, o->config.timeout_s))
+        return -1;
+    for (int i = 0; i < o->nlinks; i++) {
+        struct link *l = o->links[i];
+        o->items[2 * i] = (zmq_pollitem_t){l->socket, 0, ZMQ_POLLIN, 0};
+        o->items[2 * i + 1] = (zmq_pollitem_t){l->events, 0, ZMQ_POLLIN, 0};
+    }
+    o->items[2 * o->nlinks] = (zmq_pollitem_t){NULL, o->wake_fd, ZMQ_POLLIN, 0};
+    return 0;
+}
+
+static struct link *link_of(const struct office *o, const struct mail_peer *to)
+{
+    int n = 0;
+    memcpy(&n, to->id, sizeof n);
+    CHECK(to->n == sizeof n && n >= 0 && n < o->nlinks);
+    return o->links[n];
+}
+
+// ---- sending
+
+static int make(zmq_msg_t *msg, const struct mail_data *d)
+{
+    if (d->sent) {
+        if (!zmq_msg_init_data(msg, (void *)(uintptr_t)d->at, d->bytes, d->sent,
+                               d->hint))
+            return 0;
+        d->sent((void *)(uintptr_t)d->at, d->hint);
+    } else if (!zmq_msg_init_size(msg, d->bytes)) {
+        if (d->bytes)
+            memcpy(zmq_msg_data(msg), d->at, d->bytes);
+        return 0;
+    }
+    return fail("zmq: no memory for a message of %zu bytes", d->bytes);
+}
+
+static int office_send(struct mail *m, const struct mail_peer *to,
+                       const void *head, size_t head_bytes,
+                       const struct mail_data *data)
+{
+    const int more = ZMQ_SNDMORE | ZMQ_DONTWAIT;
+    const struct office *o = m->state;
+    void *socket = o->router ? o->router : link_of(o, to)->socket;
+    zmq_msg_t msg;
+    if (make(&msg, data))
+        return -1;
+    if ((!o->router || zmq_send(socket, to->id, to->n, more) >= 0) &&
+        zmq_send(socket, head, head_bytes, more) >= 0 &&
+        zmq_msg_send(&msg, socket, ZMQ_DONTWAIT) >= 0)
+        return 0;
+    int error = zmq_errno();
+    zmq_msg_close(&msg);
+    return error == EHOSTUNREACH ? 1 : fail("%s", zmq_strerror(error));
+}
+
+// ---- receiving
+
+static struct packet *take_spare(struct mail *m)
+{
+    struct office *o = m->state;
+    struct parcel *p = o->spare;
+    if (p)
+        o->spare = p->next;
+    else
+        p = mem_alloc(1, sizeof(struct packet));
+    CHECK(p != NULL); // less than a kilobyte
+    struct packet *k = (struct packet *)p;
+    *p = (struct parcel){.mail = m, .server = -1};
+    zmq_msg_init(&k->head);
+    zmq_msg_init(&k->data);
+    k->copy = NULL;
+    return k;
+}
+
+static void office_drop(struct parcel *p)
+{
+    struct packet *k = (struct packet *)p;
+    struct office *o = p->mail->state;
+    zmq_msg_close(&k->head);
+    zmq_msg_close(&k->data);
+    mem_free(k->copy);
+    p->next = o->spare;
+    o->spare = p;
+}
+
+enum frames { NONE, BROKEN, TWO };
+
+// The frames of one message but for a sender's name.
+static enum frames read_frames(void *socket, struct packet *k)
+{
+    if (zmq_msg_recv(&k->head, socket, ZMQ_DONTWAIT) < 0)
+        return NONE;
+    if (!zmq_msg_more(&k->head) ||
+        zmq_msg_recv(&k->data, socket, ZMQ_DONTWAIT) < 0)
+        return BROKEN;
+    enum frames found = zmq_msg_more(&k->data) ? BROKEN : TWO;
+    while (zmq_msg_more(&k->data) &&
+           zmq_msg_recv(&k->data, socket, ZMQ_DONTWAIT) >= 0)
+        ;
+    return found;
+}
+
+static struct parcel *finish(struct packet *k, enum frames found)
+{
+    struct parcel *p = &k->parcel;
+    if (found != TWO)
+        return p;
+    p->head = zmq_msg_data(&k->head);
+    p->head_bytes = zmq_msg_size(&k->head);
+    p->data = zmq_msg_data(&k->data);
+    p->bytes = zmq_msg_size(&k->data);
+    if ((uintptr_t)p->data % sizeof(float) && p->bytes) {
+        k->copy = mem_alloc(p->bytes, 1);
+        CHECK(k->copy != NULL); // ZeroMQ's buffer has 8 KiB
+        memcpy(k->copy, p->data, p->bytes);
+        p->data = k->copy;
+    }
+    return p;
+}
+
+static struct parcel *from_router(struct mail *m)
+{
+    const struct office *o = m->state;
+    struct packet *k = take_spare(m);
+    struct parcel *p = &k->parcel;
+    if (zmq_msg_recv(&k->head, o->router, ZMQ_DONTWAIT) < 0) {
+        office_drop(p);
+        return NULL;
+    }
+    size_t n = zmq_msg_size(&k->head);
+    bool more = zmq_msg_more(&k->head);
+    if (n <= MAIL_ID) // ours have 5 bytes; others may call themselves anything
+        memcpy(p->from.id, zmq_msg_data(&k->head), p->from.n = n);
+    enum frames found = more ? read_frames(o->router, k) : BROKEN;
+    return finish(k, p->from.n ? found : BROKEN);
+}
+
+static struct parcel *office_receive(struct mail *m)
+{
+    struct office *o = m->state;
+    if (o->router)
+        return from_router(m);
+    for (; o->at < o->nlinks; o->at++) {
+        if (!o->items[2 * o->at].revents)
+            continue;
+        struct packet *k = take_spare(m);
+        enum frames found = read_frames(o->links[o->at]->socket, k);
+        k->parcel.server = o->at;
+        k->parcel.from = mail_server(o->at);
+        if (found != NONE)
+            return finish(k, found);
+        office_drop(&k->parcel);
+    }
+    return NULL;
+}
+
+static void office_wait(struct mail *m, int ms)
+{
+    struct office *o = m->state;
+    uint64_t drained;
+    if (o->router) {
+        zmq_pollitem_t item = {o->router, 0, ZMQ_POLLIN, 0};
+        zmq_poll(&item, 1, ms);
+        return;
+    }
+    zmq_poll(o->items, 2 * o->nlinks + 1, ms);
+    o->at = 0;
+    if (o->items[2 * o->nlinks].revents)
+        CHECK(read(o->wake_fd, &drained, sizeof drained) >= 0 ||
+              errno == EAGAIN);
+}
+
+static void office_wake(struct mail *m)
+{
+    const struct office *o = m->state;
+    uint64_t one = 1;
+    CHECK(write(o->wake_fd, &one, sizeof one) == sizeof one);
+}
+
+static int office_check(struct mail *m)
+{
+    struct office *o = m->state;
+    for (int i = 0; i < o->nlinks; i++)
+        if (o->items[2 * i + 1].revents && link_check(o->links[i])) {
+            o->items[2 * i].revents = ZMQ_POLLIN; // its last words
+            o->at = i;
+            return -1;
+        }
+    return 0;
+}
+
+static bool office_is_up(struct mail *m, int server)
+{
+    const struct office *o = m->state;
+    return server < o->nlinks && link_is_up(o->links[server]);
+}
+
+static void office_close(struct mail *m)
+{
+    struct office *o = m->state;
+    for (int i = 0; i < o->nlinks; i++) {
+        link_close(o->links[i]);
+        mem_free(o->links[i]);
+    }
+    if (o->router)
+        zmq_close(o->router);
+    curve_guard_close(&o->guard);
+    if (o->context)
+        zmq_ctx_term(o->context); // sends what is left, for a second at most
+    if (o->wake_fd > 0)
+        close(o->wake_fd);
+    for (struct parcel *p = o->spare, *next; p; p = next) {
+        next = p->next;
+        mem_free(p);
+    }
+    mem_free(o->links);
+    mem_free(o->items);
+}
+
+const struct mail_ops mail_zmq = {
+    .name = "zmq",
+    .notices = true,
+    .state_size = sizeof(struct office),
+    .open = office_open,
+    .connect = office_connect,
+    .send = office_send,
+    .receive = office_receive,
+    .drop = office_drop,
+    .wait = office_wait,
+    .wake = office_wake,
+    .check = office_check,
+    .is_up = office_is_up,
+    .close = office_close,
+};

@@ -3,6 +3,7 @@
 set(model_isas baseline)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   list(APPEND model_isas v3 v4 v4bf)
+  set(model_tiles ON)
   set_source_files_properties(model/cpu/isa.c PROPERTIES
                               COMPILE_DEFINITIONS MODEL_X86)
 endif()
@@ -11,26 +12,36 @@ set(model_flags_v3 -march=x86-64-v3)
 set(model_flags_v4 -march=x86-64-v4 -mprefer-vector-width=512)
 set(model_flags_v4bf ${model_flags_v4} -mavx512bf16)
 
+# kernels_NAME_FORMAT, compiled for `isa`.
+function(model_kernels_unit name format isa)
+  set(unit kernels_${name}_${format})
+  string(TOUPPER ${format} number)
+  add_library(${unit} OBJECT model/cpu/kernels.c)
+  target_include_directories(${unit} PRIVATE ${CMAKE_SOURCE_DIR}
+                                             ${CMAKE_SOURCE_DIR}/core)
+  target_compile_definitions(${unit} PRIVATE
+                             KERNELS_TABLE=${unit} KERNELS_ISA="${name}"
+                             REAL_FORMAT=REAL_${number} ${ARGN})
+  # Threading jumps through exp.h's clamps would divide by its limits, too:
+  # denormal results, each a trap into microcode.
+  target_compile_options(${unit} PRIVATE ${model_flags_${isa}}
+                         -fno-trapping-math
+                         $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>)
+  target_link_libraries(${unit} PRIVATE OpenMP::OpenMP_C)
+endfunction()
+
 set(model_kernels)
 foreach(isa IN LISTS model_isas)
   foreach(format fp32 bf16 fp16)
-    set(unit kernels_${isa}_${format})
-    string(TOUPPER ${format} number)
-    add_library(${unit} OBJECT model/cpu/kernels.c)
-    target_include_directories(${unit} PRIVATE ${CMAKE_SOURCE_DIR}
-                                               ${CMAKE_SOURCE_DIR}/core)
-    target_compile_definitions(${unit} PRIVATE
-                               KERNELS_TABLE=${unit} KERNELS_ISA="${isa}"
-                               REAL_FORMAT=REAL_${number})
-    # Threading jumps through exp.h's clamps would divide by its limits, too:
-    # denormal results, each a trap into microcode.
-    target_compile_options(${unit} PRIVATE ${model_flags_${isa}}
-                           -fno-trapping-math
-                           $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>)
-    target_link_libraries(${unit} PRIVATE OpenMP::OpenMP_C)
-    list(APPEND model_kernels $<TARGET_OBJECTS:${unit}>)
+    model_kernels_unit(${isa} ${format} ${isa})
+    list(APPEND model_kernels $<TARGET_OBJECTS:kernels_${isa}_${format}>)
   endforeach()
 endforeach()
+if(model_tiles)
+  model_kernels_unit(amx bf16 v4bf KERNELS_TILES)
+  list(APPEND model_kernels $<TARGET_OBJECTS:kernels_amx_bf16>
+                            model/cpu/amx.c)
+endif()
 
 set(model_files
     model/backward.c model/forward.c model/head.c model/memory.c
@@ -56,12 +67,25 @@ if(CUDA_BUILT)
   target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
 endif()
 
-foreach(test model_ops model_grad)
+foreach(test attention model_ops model_grad)
   lockstep_test(${test} LINKS model)
   if(TARGET test_${test})
-    target_sources(test_${test} PRIVATE tests/reference_gpt2.c)
+    target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c)
   endif()
 endforeach()
+# Tiles in plain C, on vectors of 4 and of 16 numbers: what no processor at hand
+# can run is tested so.
+if(TARGET test_attention)
+  foreach(isa baseline v4)
+    if(isa IN_LIST model_isas)
+      model_kernels_unit(tiles_${isa} bf16 ${isa} KERNELS_TILES TILES_PLAIN)
+      target_sources(test_attention PRIVATE
+                     $<TARGET_OBJECTS:kernels_tiles_${isa}_bf16>)
+      target_compile_definitions(test_attention PRIVATE TILES_${isa})
+    endif()
+  endforeach()
+endif()
+lockstep_test(tiles LINKS model)
 if(CUDA_BUILT)
   lockstep_test(cuda_ops LINKS model rule LABELS gpu)
   lockstep_test(cuda_train LINKS model rule LABELS gpu)

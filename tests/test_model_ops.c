@@ -5,6 +5,7 @@
 #include "base/rng.h"
 #include "model/cpu/mask.h"
 #include "model/cpu/product.h"
+#include "tests/op_case.h"
 #include "tests/reference_gpt2.h"
 #include "tests/test.h"
 
@@ -13,97 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX = 1 << 16 };
-
-// A tensor in three dresses: the format's numbers, fp32 and double.
-struct tensor3 {
-    double d[MAX];
-    float f[MAX];
-    unsigned char raw[MAX * 4];
-};
-
-static const struct kernels *k; // under test
-static double tolerance;        // relative, of the format
-static struct tensor3 in, in2, weight, bias, out, dout, extra;
 static float grad[MAX], grad2[MAX], scratch[1 << 20];
 static double moved[MAX];
-
-static const struct mask no_mask = {.keep = 1};
-static const struct mask some_mask = {.key = 77,
-                                      .threshold = 0x60000000,
-                                      .keep = 1.6f}; // rate 3/8
-
-// Random numbers in (-size, size), rounded to the format.
-static void draw(struct tensor3 *t, int n, uint64_t key, double size)
-{
-    assert_true(n <= MAX);
-    for (int i = 0; i < n; i++)
-        t->f[i] = (float)(size * (2 * rng_uniform(key, i) - 1));
-    k->narrow(t->raw, t->f, n);
-    k->widen(t->f, t->raw, n);
-    for (int i = 0; i < n; i++)
-        t->d[i] = t->f[i];
-}
-
-static double scale_of(const double *x, int n)
-{
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += x[i] * x[i];
-    return sqrt(sum / n);
-}
-
-// Root mean square of the difference within the format's rounding of the root
-// mean square; and no single number far off.
-static void near(const char *what, const float *got, const double *want, int n)
-{
-    double scale = scale_of(want, n), sum = 0, worst = 0;
-    for (int i = 0; i < n; i++) {
-        double e = fabs(got[i] - want[i]);
-        if (!(e >= 0))
-            e = INFINITY; // NaN
-        sum += e * e;
-        worst = fmax(worst, e);
-    }
-    double rms = sqrt(sum / n) / scale;
-    bool right = rms <= tolerance && worst <= 30 * tolerance * scale;
-    if (!right)
-        print_error("%s (%s %s): off by %.3g rms, %.3g at worst, of %.3g\n",
-                    what, k->isa, dtype_name(k->format), rms, worst / scale,
-                    scale);
-    assert_true(right);
-}
-
-static void near_raw(const char *what, const void *got, const double *want,
-                     int n)
-{
-    static float wide[MAX];
-    k->widen(wide, got, n);
-    near(what, wide, want, n);
-}
-
-// want[i] = d sum(dout * op(x)) / dx[i], by central differences; op reads x.
-static double objective(void (*op)(void), int n_out)
-{
-    op();
-    double sum = 0;
-    for (int i = 0; i < n_out; i++)
-        sum += out.d[i] * dout.d[i];
-    return sum;
-}
-
-static const double *differences(void (*op)(void), double *x, int n, int n_out)
-{
-    for (int i = 0; i < n; i++) {
-        double at = x[i], h = 1e-5;
-        x[i] = at + h;
-        double up = objective(op, n_out);
-        x[i] = at - h;
-        moved[i] = (up - objective(op, n_out)) / (2 * h);
-        x[i] = at;
-    }
-    return moved;
-}
 
 // ---- GELU
 
@@ -192,52 +104,6 @@ static void test_residual(void)
     near_raw("residual norm", out.raw, out.d, n);
 }
 
-// ---- attention: T no multiple of a step, D no multiple of a vector
-
-enum { B = 2, T = 37, NH = 2, D = 10, C = NH * D };
-
-static const struct mask *attention_mask;
-
-static void attention_op(void)
-{
-    ref_attention(out.d, in.d, B, T, C, NH, attention_mask);
-}
-
-static void check_attention(const struct mask *mask)
-{
-    static float lse[B * NH * T];
-    int n = B * T * C;
-    struct attention a = {B, T, C, NH, *mask, scratch};
-    size_t need = omp_get_max_threads() * attention_scratch(T, C, NH);
-    assert_true(need <= sizeof scratch / sizeof *scratch);
-    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
-        scratch[i] = NAN; // what was there must not matter
-    attention_mask = mask;
-    draw(&in, 3 * n, 12, 2);
-    draw(&dout, n, 13, 1);
-    attention_op();
-    k->attention(out.raw, lse, in.raw, &a);
-    near_raw("attention", out.raw, out.d, n);
-    k->attention_backward(extra.raw, dout.raw, out.raw, lse, in.raw, &a);
-    // A few hundred of the inputs, spread over q, k, v and all positions.
-    static double want[MAX], got[MAX];
-    static float all[MAX], some[MAX];
-    k->widen(all, extra.raw, 3 * n);
-    int count = 0;
-    for (int i = 0; i < 3 * n; i += 13, count++) {
-        want[count] = differences(attention_op, in.d + i, 1, n)[0];
-        got[count] = all[i];
-        some[count] = (float)got[count];
-    }
-    near("dqkv", some, want, count);
-}
-
-static void test_attention(void)
-{
-    check_attention(&no_mask);
-    check_attention(&some_mask);
-}
-
 // ---- loss
 
 enum { SYMBOLS = 67 };
@@ -272,6 +138,8 @@ static void test_loss(void)
 }
 
 // ---- embedding
+
+enum { B = 2 };
 
 static const int32_t words[B * 4] = {3, 0, 3, 6, 6, 3, 1, 0};
 
@@ -452,7 +320,6 @@ static void test_all(void **state)
             test_gelu();
             test_norm();
             test_residual();
-            test_attention();
             test_loss();
             test_embed();
             test_vector();

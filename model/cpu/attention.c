@@ -11,12 +11,7 @@
 //     dS = P * (dO V' - row);  dQ = dS K;  dK = dS' Q;  dV = P' dO
 //
 // Heads are widened to fp32 and padded with zeros in scratch: D to a multiple
-// of 16, T to one of STEP. A head's rows lie further apart than the processor's
-// own prefetching reaches, so the code asks for them: for what a strip writes
-// before its products, for what the next strip reads during the softmax. Part of
-// kernels.c.
-
-enum { STEP = ATTENTION_STEP };
+// of 16, T to one of STEP. Part of kernels.c.
 
 // One head's view and this thread's scratch.
 struct head {
@@ -50,20 +45,6 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     return h;
 }
 
-// The D numbers at p will be read or written soon. Inlined by force: a call that
-// only prefetches has no effect in the compiler's eyes, and is dropped.
-static inline __attribute__((always_inline)) void ask(const real *p, int D)
-{
-    for (int d = 0; d < D; d += 64 / (int)sizeof *p)
-        __builtin_prefetch(p + d);
-}
-
-static void set_zero(float *s, int from, int to)
-{
-    for (int j = from; j < to; j += LANES)
-        *(lanes *)(s + j) = (lanes){0};
-}
-
 // out (padded, Dp) = scale * in, rows of D numbers `stride` apart.
 static void load_head(float *out, const real *in, size_t stride, int rows,
                       int padded, int D, int Dp, float scale)
@@ -88,42 +69,6 @@ static void transpose(float *out, const float *in, int rows, int columns)
                             in + (size_t)r * columns + c, columns);
 }
 
-static void store_head(real *out, size_t stride, const float *in, int rows,
-                       int D, int Dp, const float *scale, float factor)
-{
-    for (int r = 0; r < rows; r++) {
-        float f = scale ? scale[r] : factor;
-        for (int d = 0; d < D; d += LANES)
-            lanes_put(out + r * stride, d, D,
-                      *(const lanes *)(in + (size_t)r * Dp + d) * f);
-    }
-}
-
-// Turn a row of n scores into probabilities times `1 / *inv`; zeros up to
-// `keys`, whatever was there. Returns lse.
-static float softmax_row(float *s, int n, int keys, const struct mask *mask,
-                         uint64_t row, float *inv)
-{
-    lanes top = lanes_all(-1e30f), none = top, total = {0};
-    for (int j = 0; j < n; j += LANES)
-        top = lanes_max(top, lanes_choose(n - j, *(lanes *)(s + j), none));
-    float max = lanes_largest(top);
-    uint32_t key = mask_row(mask, row);
-    int j = 0;
-    for (; j < n; j += LANES) {
-        lanes e = lanes_exp(*(lanes *)(s + j) - max, -87.0f);
-        e = lanes_choose(n - j, e, (lanes){0});
-        total += e;
-        if (mask->threshold > 0)
-            e *= mask_lanes(mask, key, (uint32_t)j);
-        *(lanes *)(s + j) = e;
-    }
-    set_zero(s, j, keys);
-    float sum = lanes_sum(total);
-    *inv = 1 / sum;
-    return max + logf(sum);
-}
-
 static void head_forward(const struct head *h, real *out, float *lse,
                          const real *qkv, size_t C, const struct mask *mask)
 {
@@ -142,7 +87,7 @@ static void head_forward(const struct head *h, real *out, float *lse,
         for (int i = 0; i < rows; i++) {
             ask(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + (size_t)i * h->Tp, t + i + 1, keys,
-                                     mask, h->row0 + t + i, &inv[i]);
+                                     1, mask, h->row0 + t + i, &inv[i]);
         }
         tile_product(h->o, h->Dp, (struct operand){h->s, h->Tp, 1}, h->v, h->Dp,
                      STEP, h->Dp, keys, VALUES, t);
@@ -166,47 +111,6 @@ static void attention(void *out_, float *lse, const void *qkv_,
     }
 }
 
-// From scores s and ds = dO V' of one row to s = P, masked, and ds = dS.
-static void softmax_row_backward(float *s, float *ds, int n, int keys,
-                                 float lse, float row_sum,
-                                 const struct mask *mask, uint64_t row)
-{
-    uint32_t key = mask_row(mask, row);
-    int j = 0;
-    for (; j < n; j += LANES) {
-        lanes p = lanes_exp(*(lanes *)(s + j) - lse, -87.0f);
-        lanes d = *(lanes *)(ds + j), keep = lanes_all(1);
-        if (mask->threshold > 0)
-            keep = mask_lanes(mask, key, (uint32_t)j);
-        *(lanes *)(s + j) = lanes_choose(n - j, p * keep, (lanes){0});
-        *(lanes *)(ds + j) =
-            lanes_choose(n - j, p * (d * keep - row_sum), (lanes){0});
-    }
-    set_zero(s, j, keys);
-    set_zero(ds, j, keys);
-}
-
-// h->o holds dO; returns sum(dO * O) of one row.
-static float row_dot(const float *d, const real *o, int n)
-{
-    lanes sum = {0};
-    for (int i = 0; i < n; i += LANES)
-        sum += *(const lanes *)(d + i) * lanes_get(o, i, n);
-    return lanes_sum(sum);
-}
-
-// Row t of dk and dv, and what the strip after reads at the same place.
-static inline __attribute__((always_inline)) void
-ask_strip(const struct head *h, int t, const real *dqkv, const real *dout,
-          const real *out, const real *qkv, size_t C)
-{
-    ask(dqkv + t * h->stride + C, h->D);
-    ask(dqkv + t * h->stride + 2 * C, h->D);
-    ask(qkv + (t + STEP) * h->stride, h->D);
-    ask(dout + (t + STEP) * C, h->D);
-    ask(out + (t + STEP) * C, h->D);
-}
-
 // One strip of queries: its dq, and its share of dk and dv.
 static void strip_backward(const struct head *h, int t, real *dqkv,
                            const real *dout, const real *out, const float *lse,
@@ -224,9 +128,10 @@ static void strip_backward(const struct head *h, int t, real *dqkv,
     tile_product(h->ds, Tp, d, h->vt, Tp, STEP, keys, h->Dp, SCORES, t);
     for (int i = 0; i < STEP; i++) {
         int n = i < rows ? t + i + 1 : 0; // padding rows become zero
-        ask_strip(h, t + i, dqkv, dout, out, qkv, C);
-        float sum = n ? row_dot(h->o + i * Dp, out + (t + i) * C, h->D) : 0;
-        softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys,
+        ask_strip(h->D, t + i, dqkv, dout, out, qkv, C);
+        float sum =
+            n ? row_dot(dout + (t + i) * C, out + (t + i) * C, h->D) : 0;
+        softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys, 1,
                              n ? lse[t + i] : 0, sum, mask, h->row0 + t + i);
     }
     struct operand ds = {h->ds, Tp, 1}, dst = {h->ds, 1, Tp};

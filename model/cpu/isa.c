@@ -3,6 +3,7 @@
 #include "model/cpu/kernels.h"
 
 #include "base/base.h"
+#include "model/cpu/amx.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,11 @@ TABLES(baseline);
 TABLES(v3);
 TABLES(v4);
 TABLES(v4bf);
+
+extern const struct kernels kernels_amx_bf16;
+
+static const struct kernels *const amx[FORMATS] = {[DTYPE_BF16] =
+                                                       &kernels_amx_bf16};
 #endif
 
 static bool always(void)
@@ -49,6 +55,11 @@ static bool has_v4bf(void)
 {
     return has_v4() && __builtin_cpu_supports("avx512bf16");
 }
+
+static bool has_amx(void)
+{
+    return has_v4bf() && amx_usable();
+}
 #endif
 
 static const struct {
@@ -61,6 +72,7 @@ static const struct {
     {"v3", has_v3, v3},
     {"v4", has_v4, v4},
     {"v4bf", has_v4bf, v4bf},
+    {"amx", has_amx, amx},
 #endif
 };
 
@@ -69,7 +81,8 @@ enum { SETS = sizeof sets / sizeof *sets };
 const char *const *kernels_isas(void)
 {
 #ifdef MODEL_X86
-    static const char *const names[] = {"baseline", "v3", "v4", "v4bf", NULL};
+    static const char *const names[] = {"baseline", "v3",  "v4",
+                                        "v4bf",     "amx", NULL};
 #else
     static const char *const names[] = {"baseline", NULL};
 #endif
@@ -96,7 +109,7 @@ const struct kernels *kernels_find(enum dtype format)
         return k;
     }
     for (int i = SETS - 1; i > 0; i--)
-        if (sets[i].runs())
+        if (sets[i].tables[format] && sets[i].runs())
             return sets[i].tables[format];
     return sets[0].tables[format];
 }

@@ -1,5 +1,6 @@
 // kernels.c - all operations as one unit, compiled once for each storage format
-// (REAL_FORMAT) and instruction set (the compiler's -march, KERNELS_ISA).
+// (REAL_FORMAT) and instruction set (the compiler's -march, KERNELS_ISA). In
+// bf16 attention may use tiles (KERNELS_TILES).
 //
 // The build names the table: KERNELS_TABLE=kernels_v4_bf16, for example.
 
@@ -20,9 +21,17 @@
 #include "model/cpu/gelu.c"
 #include "model/cpu/loss.c"
 #include "model/cpu/norm.c"
+
+#include "model/cpu/attention_rows.c"
+#if defined(KERNELS_TILES)
+#include "model/cpu/tiles.h"
+
+#include "model/cpu/attention_tiles.c"
+#else
 #include "model/cpu/tile.c"
 
 #include "model/cpu/attention.c"
+#endif
 
 extern const struct kernels KERNELS_TABLE;
 

@@ -32,16 +32,19 @@ struct attention {
 };
 
 // Attention works on this many queries at a time, padded to whole steps.
-enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16 };
+enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16, ATTENTION_DEPTH = 32 };
 
 // Floats of scratch that a thread of attention needs: six padded heads, three
-// strips of queries, two of scores (attention.c, head_at).
+// strips of queries, two of scores (attention.c, head_at). On tiles, whose heads
+// are padded to ATTENTION_DEPTH: two heads, a strip of queries and two of scores,
+// and in bf16 four heads, four strips of queries and two of scores, which is
+// less (attention_tiles.c).
 static inline size_t attention_scratch(int T, int C, int NH)
 {
     size_t Tp = ((size_t)T + ATTENTION_STEP - 1) / ATTENTION_STEP;
-    size_t Dp = ((size_t)C / NH + ATTENTION_LANES - 1) / ATTENTION_LANES;
+    size_t Dp = ((size_t)C / NH + ATTENTION_DEPTH - 1) / ATTENTION_DEPTH;
     Tp *= ATTENTION_STEP;
-    Dp *= ATTENTION_LANES;
+    Dp *= ATTENTION_DEPTH;
     return 6 * Tp * Dp + ATTENTION_STEP * (3 * Dp + 2 * Tp);
 }
 
@@ -112,7 +115,7 @@ struct kernels {
 };
 
 // The table for `format` and the best instruction set of this processor;
-// MODEL_ISA=baseline|v3|v4|v4bf in the environment forces one. NULL after fail().
+// MODEL_ISA=baseline|v3|v4|v4bf|amx in the environment forces one. NULL after fail().
 const struct kernels *kernels_find(enum dtype format);
 
 // The same by name: NULL if this processor or build has no such set.

@@ -1,0 +1,101 @@
+// attention_rows.c - what attention does besides its products: a row of scores
+// becomes probabilities, gradients of those become gradients of scores, heads are
+// stored, and rows are asked for before they are needed.
+//
+// A head's rows lie further apart than the processor's own prefetching reaches,
+// so the code asks for them: for what a strip writes before its products, for
+// what the next strip reads during the softmax. Part of kernels.c.
+
+enum { STEP = ATTENTION_STEP };
+
+// The D numbers at p will be read or written soon. Inlined by force: a call that
+// only prefetches has no effect in the compiler's eyes, and is dropped.
+static inline __attribute__((always_inline)) void ask(const real *p, int D)
+{
+    for (int d = 0; d < D; d += 64 / (int)sizeof *p)
+        __builtin_prefetch(p + d);
+}
+
+static void set_zero(float *s, int from, int to)
+{
+    for (int j = from; j < to; j += LANES)
+        *(lanes *)(s + j) = (lanes){0};
+}
+
+static void store_head(real *out, size_t stride, const float *in, int rows,
+                       int D, int Dp, const float *scale, float factor)
+{
+    for (int r = 0; r < rows; r++) {
+        float f = scale ? scale[r] : factor;
+        for (int d = 0; d < D; d += LANES)
+            lanes_put(out + r * stride, d, D,
+                      *(const lanes *)(in + (size_t)r * Dp + d) * f);
+    }
+}
+
+// Turn a row of n scores, times `scale`, into probabilities times `1 / *inv`;
+// zeros up to `keys`, whatever was there. Returns lse.
+static float softmax_row(float *s, int n, int keys, float scale,
+                         const struct mask *mask, uint64_t row, float *inv)
+{
+    lanes top = lanes_all(-1e30f), none = top, total = {0};
+    for (int j = 0; j < n; j += LANES)
+        top = lanes_max(top, lanes_choose(n - j, *(lanes *)(s + j), none));
+    float max = lanes_largest(top) * scale;
+    uint32_t key = mask_row(mask, row);
+    int j = 0;
+    for (; j < n; j += LANES) {
+        lanes e = lanes_exp(*(lanes *)(s + j) * scale - max, -87.0f);
+        e = lanes_choose(n - j, e, (lanes){0});
+        total += e;
+        if (mask->threshold > 0)
+            e *= mask_lanes(mask, key, (uint32_t)j);
+        *(lanes *)(s + j) = e;
+    }
+    set_zero(s, j, keys);
+    float sum = lanes_sum(total);
+    *inv = 1 / sum;
+    return max + logf(sum);
+}
+
+// From scores s, to be scaled, and ds = dO V' of one row to s = P, masked, and
+// ds = dS.
+static void softmax_row_backward(float *s, float *ds, int n, int keys,
+                                 float scale, float lse, float row_sum,
+                                 const struct mask *mask, uint64_t row)
+{
+    uint32_t key = mask_row(mask, row);
+    int j = 0;
+    for (; j < n; j += LANES) {
+        lanes p = lanes_exp(*(lanes *)(s + j) * scale - lse, -87.0f);
+        lanes d = *(lanes *)(ds + j), keep = lanes_all(1);
+        if (mask->threshold > 0)
+            keep = mask_lanes(mask, key, (uint32_t)j);
+        *(lanes *)(s + j) = lanes_choose(n - j, p * keep, (lanes){0});
+        *(lanes *)(ds + j) =
+            lanes_choose(n - j, p * (d * keep - row_sum), (lanes){0});
+    }
+    set_zero(s, j, keys);
+    set_zero(ds, j, keys);
+}
+
+// sum(dO * O) of one row of n numbers.
+static float row_dot(const real *d, const real *o, int n)
+{
+    lanes sum = {0};
+    for (int i = 0; i < n; i += LANES)
+        sum += lanes_get(d, i, n) * lanes_get(o, i, n);
+    return lanes_sum(sum);
+}
+
+// Row t of dk and dv, and what the strip after reads at the same place.
+static inline __attribute__((always_inline)) void
+ask_strip(int D, int t, const real *dqkv, const real *dout, const real *out,
+          const real *qkv, size_t C)
+{
+    ask(dqkv + t * (3 * C) + C, D);
+    ask(dqkv + t * (3 * C) + 2 * C, D);
+    ask(qkv + (t + STEP) * (3 * C), D);
+    ask(dout + (t + STEP) * C, D);
+    ask(out + (t + STEP) * C, D);
+}

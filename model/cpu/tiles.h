@@ -1,0 +1,105 @@
+// tiles.h - matrix products on AMX's tiles, or on what plain C makes of them.
+//
+// A tile is a register of up to 16 rows of up to 64 bytes; there are eight.
+// Three of them make a product: c (16, 16) of floats, a (16, 32) of bf16, and b,
+// (32, 16) of bf16, stored by pairs of rows, so that a row of the tile holds 16
+// pairs (VNNI):
+//
+//     b's tile, row r:   B[2r][0] B[2r+1][0]   B[2r][1] B[2r+1][1]   ...
+//
+// TDPBF16PS adds to each number of c its 32 products: those of even k and those
+// of odd k in two sums that begin at zero, each by fused multiply-add in order;
+// then the odd sum to the even one, then that to c. It rounds to nearest even,
+// takes denormal numbers for zero, and makes zero of results that are denormal
+// (Intel's Software Developer's Manual, volume 2, TDPBF16PS).
+//
+// Shapes come from a configuration of 64 bytes, of which the one that there is,
+// palette 1, is described by struct tile_shapes. Two files implement the
+// operations: tiles_amx.h by instructions, tiles_plain.h (TILES_PLAIN) by loops
+// with the semantics above, for tests on machines without AMX. Attention was
+// proven right with the second alone: no machine at hand shows AMX.
+
+#ifndef MODEL_CPU_TILES_H
+#define MODEL_CPU_TILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TILES = 8, TILE_ROWS = 16, TILE_BYTES = 64, TILE_PALETTE = 1 };
+
+// What LDTILECFG reads.
+struct tile_shapes {
+    uint8_t palette, start_row;
+    uint8_t zero[14];
+    uint16_t bytes[16]; // of a row, by tile
+    uint8_t rows[16];
+};
+
+_Static_assert(sizeof(struct tile_shapes) == 64, "LDTILECFG reads 64 bytes");
+
+#if defined(TILES_PLAIN)
+#include "model/cpu/tiles_plain.h"
+#else
+#include "model/cpu/tiles_amx.h"
+#endif
+
+// A block of c is four tiles, 0 to 3; 4 and 5 hold rows of a, 6 and 7 columns of
+// b. All of them whole.
+enum { TILE_BLOCK = 2 * TILE_ROWS };
+
+static inline void tiles_begin(struct tiles *x)
+{
+    struct tile_shapes shapes = {.palette = TILE_PALETTE};
+    for (int i = 0; i < TILES; i++) {
+        shapes.bytes[i] = TILE_BYTES;
+        shapes.rows[i] = TILE_ROWS;
+    }
+    tile_config(x, &shapes);
+}
+
+static inline void tiles_end(struct tiles *x)
+{
+    tile_release(x);
+}
+
+// c (M, N) = (or +=) a (M, K) b, where b is (K / 2, N) pairs. M, N and K are
+// multiples of TILE_BLOCK; rows lie lda, ldb and ldc numbers (pairs) apart.
+static void tiles_product(struct tiles *x, float *c, size_t ldc,
+                          const uint16_t *a, size_t lda, const uint16_t *b,
+                          size_t ldb, int M, int N, int K, int add)
+{
+    const size_t row_c = ldc * 4, row_a = lda * 2, row_b = ldb * 4;
+    for (int i = 0; i < M; i += TILE_BLOCK)
+        for (int j = 0; j < N; j += TILE_BLOCK) {
+            float *upper = c + i * ldc + j, *lower = upper + TILE_ROWS * ldc;
+            if (add) {
+                tile_load(x, 0, upper, row_c);
+                tile_load(x, 1, upper + TILE_ROWS, row_c);
+                tile_load(x, 2, lower, row_c);
+                tile_load(x, 3, lower + TILE_ROWS, row_c);
+            } else {
+                tile_zero(x, 0);
+                tile_zero(x, 1);
+                tile_zero(x, 2);
+                tile_zero(x, 3);
+            }
+            for (int k = 0; k < K; k += TILE_BLOCK) {
+                const uint16_t *left = a + i * lda + k;
+                const uint16_t *right = b + (k / 2 * ldb + j) * 2;
+                tile_load(x, 4, left, row_a);
+                tile_load(x, 5, left + TILE_ROWS * lda, row_a);
+                tile_load(x, 6, right, row_b);
+                tile_load(x, 7, right + 2 * TILE_ROWS, row_b);
+                tile_dot(x, 0, 4, 6);
+                tile_dot(x, 1, 4, 7);
+                tile_dot(x, 2, 5, 6);
+                tile_dot(x, 3, 5, 7);
+            }
+            tile_store(x, 0, upper, row_c);
+            tile_store(x, 1, upper + TILE_ROWS, row_c);
+            tile_store(x, 2, lower, row_c);
+            tile_store(x, 3, lower + TILE_ROWS, row_c);
+        }
+}
+
+#endif

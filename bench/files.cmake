@@ -11,6 +11,20 @@ target_compile_definitions(layer_perf PRIVATE
                            BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
                            BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
 
+if(CUDA_BUILT)
+  target_sources(layer_perf PRIVATE bench/layer_cuda.c bench/gpu_ops.c)
+  target_compile_definitions(layer_perf PRIVATE LOCKSTEP_CUDA)
+  target_link_libraries(layer_perf PRIVATE rule)
+  add_test(NAME layer_perf_cuda COMMAND layer_perf device=cuda model=nano
+                                        batch=4 steps=3 peers=0)
+  set_tests_properties(layer_perf_cuda PROPERTIES
+                       LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 300)
+endif()
+
+add_test(NAME layer_perf_device COMMAND layer_perf device=abacus)
+set_tests_properties(layer_perf_device PROPERTIES PASS_REGULAR_EXPRESSION
+                     "device=abacus: this build measures on device=cpu")
+
 add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/subject.c)
 target_link_libraries(pair_perf PRIVATE allreduce horovod_ring cluster_mpi
                                         cluster_zmq model sync optim config
@@ -55,11 +69,3 @@ set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(link_perf bench/link_perf.c)
 target_link_libraries(link_perf PRIVATE law net)
-
-if(CUDA_BUILT)
-  add_executable(gpu_perf bench/gpu_perf.c)
-  target_link_libraries(gpu_perf PRIVATE model rule)
-  add_test(NAME gpu_perf COMMAND gpu_perf model=nano batch=4 steps=3)
-  set_tests_properties(gpu_perf PROPERTIES LABELS gpu SKIP_RETURN_CODE 77
-                                           TIMEOUT 300)
-endif()

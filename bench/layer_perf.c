@@ -1,6 +1,7 @@
 // layer_perf.c - how fast a step of GPT-2 is, beside the least it could take.
 //
 //     layer_perf [a|b|c|d|m|w ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
+//     layer_perf device=cuda [words]                          (layer_cuda.c)
 //
 // Steps of ours alternate with rounds of the floor (floor.c), so that whatever
 // else the machine does falls on both alike; medians, and their ratio. Then a
@@ -9,10 +10,9 @@
 // `m` is the memory of a step of 124M parameters at 4 x 1024 tokens, `w` two
 // workers that talk beside two that do not (pair_perf.c).
 //
-// FLOP a token = 6 N + 12 L C T, N without the position table.
-
 #include "base/base.h"
 #include "bench/floor.h"
+#include "bench/layer_cuda.h"
 #include "bench/op_time.h"
 #include "bench/pair.h"
 #include "bench/peer.h"
@@ -27,10 +27,10 @@
 enum { WARM = 2, TIMED = 3, NAMES = 8 };
 
 static const struct subject_case cases[] = {
-    {"a", {4, 4, 128, 64, 65, 0}, 12, 64, DTYPE_F32, 1},
-    {"b", {4, 4, 256, 128, 256, 0}, 8, 128, DTYPE_F32, 1},
-    {"c", {6, 6, 384, 256, 65, 0}, 16, 256, DTYPE_F32, 1},
-    {"d", {12, 12, 768, 1024, 50257, 0}, 4, 64, DTYPE_F32, 1},
+    {"a", {4, 4, 128, 64, 65, 0}, 12, 64, DTYPE_F32, 1, NULL, false},
+    {"b", {4, 4, 256, 128, 256, 0}, 8, 128, DTYPE_F32, 1, NULL, false},
+    {"c", {6, 6, 384, 256, 65, 0}, 16, 256, DTYPE_F32, 1, NULL, false},
+    {"d", {12, 12, 768, 1024, 50257, 0}, 4, 64, DTYPE_F32, 1, NULL, false},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -44,10 +44,7 @@ struct plan {
 
 static double flop_a_step(const struct subject_case *c)
 {
-    const struct model_config *g = &c->config;
-    double n = (double)model_nparams(g) - (double)g->context * g->channels;
-    double token = 6 * n + 12.0 * g->layers * g->channels * c->tokens;
-    return token * c->batch * c->tokens;
+    return model_flop(&c->config, c->tokens) * c->batch * c->tokens;
 }
 
 // ---- where the time went
@@ -108,7 +105,8 @@ static void measure(const struct plan *plan, const struct subject_case *c)
     struct subject s;
     double compute[FLOOR_ROUNDS], update[FLOOR_ROUNDS], step[FLOOR_ROUNDS];
     floor_open(&f, c);
-    subject_open(&s, c);
+    if (subject_open(&s, c))
+        die("%s", fail_message());
     for (int i = -WARM; i < plan->rounds; i++) {
         double one, two;
         subject_step(&s, &one, &two);
@@ -153,7 +151,8 @@ static void measure_memory(enum dtype precision, int threads)
 {
     struct subject_case c = {"m",       {12, 12, 768, 1024, 50257, 0},
                              4,         1024,
-                             precision, threads};
+                             precision, threads,
+                             NULL,      false};
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)
@@ -162,7 +161,8 @@ static void measure_memory(enum dtype precision, int threads)
         struct subject s;
         double compute, update;
         size_t before = mem_peak();
-        subject_open(&s, &c);
+        if (subject_open(&s, &c))
+            die("%s", fail_message());
         subject_step(&s, &compute, &update);
         size_t peak = mem_peak();
         printf("%-3s %-5s %7d  peak %.0f MiB, needed %.0f MiB, ratio %.3f "
@@ -215,7 +215,7 @@ static bool runs(const struct plan *p, enum dtype precision, int threads)
            (!p->threads || p->threads == threads);
 }
 
-int main(int argc, char **argv)
+static int on_cpu(int nwords, char **words)
 {
     static const enum dtype formats[] = {DTYPE_F32, DTYPE_BF16};
     struct plan plan = {.names = "abcdmw",
@@ -224,7 +224,7 @@ int main(int argc, char **argv)
                         .peers = true,
                         .detail = true,
                         .rounds = 7};
-    if (parse(&plan, argc - 1, argv + 1))
+    if (parse(&plan, nwords, words))
         die("%s", fail_message());
     int most = plan.threads ? plan.threads : omp_get_num_procs() < 2 ? 1 : 2;
     printf("# floor = products + adamw (in_cache: the products with factors in "
@@ -248,4 +248,27 @@ int main(int argc, char **argv)
     if (strchr(plan.names, 'w') && plan.fp32)
         pair_print(plan.rounds);
     return 0;
+}
+
+static const struct {
+    const char *device;
+    int (*run)(int nwords, char **words); // returns the exit status
+} devices[] = {
+    {"device=cpu", on_cpu},
+#if defined(LOCKSTEP_CUDA)
+    {"device=cuda", layer_cuda},
+#endif
+};
+
+enum { DEVICES = sizeof devices / sizeof *devices };
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || strncmp(argv[1], "device=", 7) != 0)
+        return on_cpu(argc - 1, argv + 1);
+    for (int i = 0; i < DEVICES; i++)
+        if (!strcmp(argv[1], devices[i].device))
+            return devices[i].run(argc - 2, argv + 2);
+    die("%s: this build measures on %s%s", argv[1], devices[0].device,
+        DEVICES > 1 ? " and device=cuda" : "; try: -DLOCKSTEP_CUDA=ON");
 }

@@ -57,8 +57,10 @@ static int run_rounds(const struct plan *p, struct subject *s,
     struct sync *syncs[WAYS];
     double warm;
     int rc = 0;
-    for (int w = 0; w < WAYS; w++)
+    for (int w = 0; w < WAYS; w++) {
         syncs[w] = ways[w].ops ? subject_sync(s, ways[w].ops, c) : s->local;
+        rc |= syncs[w] ? 0 : -1;
+    }
     for (int round = -1; !rc && round < p->rounds; round++)
         for (int w = 0; !rc && w < WAYS; w++) {
             s->sync = syncs[w];
@@ -107,8 +109,7 @@ static int work(struct cluster *c, void *arg)
         return -1;
     is.config.vocab = BYTES;
     is.tokens = is.config.context;
-    subject_open(&s, &is);
-    int rc = run_rounds(p, &s, c, times);
+    int rc = subject_open(&s, &is) || run_rounds(p, &s, c, times) ? -1 : 0;
     for (int w = 0; !rc && w < WAYS; w++)
         rc = cluster_sum(c, times[w], p->rounds);
     if (!rc && c->rank == 0)

@@ -1,4 +1,5 @@
-// peer.c - runs tests/oracle/gpt2_torch_speed.py for one configuration.
+// peer.c - runs tests/oracle/gpt2_torch_speed.py, or gpt2_torch_gpu.py, for one
+// configuration.
 
 #include "bench/peer.h"
 
@@ -7,25 +8,40 @@
 #include <stdio.h>
 #include <string.h>
 
-void peer_print(const struct subject_case *c)
+// Both scripts say themselves what they lack.
+static void run(const char *script, const struct subject_case *c,
+                const char *more)
 {
     const struct model_config *g = &c->config;
     char command[1024], line[512];
     if (text_into(command, sizeof command,
-                  "%s %s/tests/oracle/gpt2_torch_speed.py layers=%d heads=%d "
-                  "channels=%d context=%d vocab=%d batch=%d tokens=%d "
-                  "precision=%s threads=%d",
-                  BENCH_PYTHON, BENCH_SOURCE, g->layers, g->heads, g->channels,
-                  g->context, g->vocab, c->batch, c->tokens,
-                  dtype_name(c->precision), c->threads))
+                  "%s %s/tests/oracle/%s layers=%d heads=%d channels=%d "
+                  "context=%d vocab=%d batch=%d tokens=%d %s",
+                  BENCH_PYTHON, BENCH_SOURCE, script, g->layers, g->heads,
+                  g->channels, g->context, g->vocab, c->batch, c->tokens, more))
         die("%s", fail_message());
     FILE *f = popen(command, "r");
     if (!f) {
-        printf("#   no PyTorch: no shell to start it\n");
+        printf("#   no PyTorch: no shell to start %s\n", script);
         return;
     }
     while (fgets(line, sizeof line, f))
         printf("#   %s", line);
     pclose(f);
     fflush(stdout);
+}
+
+void peer_print(const struct subject_case *c)
+{
+    char more[64];
+    snprintf(more, sizeof more, "precision=%s threads=%d",
+             dtype_name(c->precision), c->threads);
+    run("gpt2_torch_speed.py", c, more);
+}
+
+void peer_print_cuda(const struct subject_case *c, int steps)
+{
+    char more[64];
+    snprintf(more, sizeof more, "steps=%d", steps);
+    run("gpt2_torch_gpu.py", c, more);
 }

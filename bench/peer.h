@@ -9,4 +9,7 @@
 // it cannot.
 void peer_print(const struct subject_case *c);
 
+// The same on a GPU: eager and compiled, in bf16.
+void peer_print_cuda(const struct subject_case *c, int steps);
+
 #endif

@@ -13,25 +13,35 @@
 #include <omp.h>
 #include <stdlib.h>
 
-static void *need(void *p)
-{
-    if (!p)
-        die("%s", fail_message());
-    return p;
-}
-
-static void draw_tokens(struct subject *s)
+static int draw_tokens(struct subject *s)
 {
     int n = s->is.batch * s->is.tokens;
-    s->x = need(mem_alloc(n, sizeof *s->x));
-    s->y = need(mem_alloc(n, sizeof *s->y));
+    s->x = mem_alloc(n, sizeof *s->x);
+    s->y = mem_alloc(n, sizeof *s->y);
+    if (!s->x || !s->y)
+        return -1;
     for (int i = 0; i < n; i++) {
         s->x[i] = (int32_t)rng_below(1, i, s->is.config.vocab);
         s->y[i] = (int32_t)rng_below(2, i, s->is.config.vocab);
     }
+    return 0;
 }
 
-static void open_model(struct subject *s)
+static int draw_params(struct subject *s)
+{
+    bool host = device_is_host(s->dev);
+    float *init = host ? s->params : mem_alloc(s->n, sizeof *init);
+    if (!init)
+        return -1;
+    model_init(&s->is.config, 1, init);
+    if (host)
+        return 0;
+    int rc = device_copy(s->dev, s->params, init, s->n * sizeof *init);
+    mem_free(init);
+    return rc;
+}
+
+static int open_model(struct subject *s)
 {
     struct model_job job = {.config = s->is.config,
                             .precision = s->is.precision,
@@ -41,16 +51,17 @@ static void open_model(struct subject *s)
                             .train = true,
                             .params = s->params,
                             .grads = s->grads,
-                            .dev = s->dev};
-    model_init(&s->is.config, 1, s->params);
-    if (model_open(&s->model, &job))
-        die("%s", fail_message());
+                            .dev = s->dev,
+                            .tf32 = s->is.tf32};
+    return draw_params(s) || model_open(&s->model, &job) ? -1 : 0;
 }
 
 // Weight decay on matrices only, as the trainer has it.
-static void set_rule(struct subject *s)
+static int set_rule(struct subject *s)
 {
-    struct optim_config *c = need(mem_alloc(1, sizeof *c));
+    struct optim_config *c = s->optim = mem_alloc(1, sizeof *c);
+    if (!c)
+        return -1;
     *c = (struct optim_config){.kind = OPTIM_ADAMW,
                                .beta1 = 0.9f,
                                .beta2 = 0.95f,
@@ -62,16 +73,17 @@ static void set_rule(struct subject *s)
         if (t.decay)
             c->decay[c->ndecay++] = (struct optim_range){t.off, t.n};
     }
-    s->optim = c;
+    return 0;
 }
 
-static void cut_buckets(struct subject *s)
+static int cut_buckets(struct subject *s)
 {
     enum { FIRST = 1 << 18, MOST = 4096 };
-    s->buckets = need(mem_alloc(MOST, sizeof *s->buckets));
+    s->buckets = mem_alloc(MOST, sizeof *s->buckets);
+    if (!s->buckets)
+        return -1;
     s->nbuckets = bucket_cut(s->buckets, MOST, s->n, FIRST, bucket_usual(s->n));
-    if (s->nbuckets < 0)
-        die("%s", fail_message());
+    return s->nbuckets < 0 ? -1 : 0;
 }
 
 struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
@@ -87,34 +99,34 @@ struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
                            .nbuckets = s->nbuckets,
                            .optim = s->optim,
                            .opts = s->opts};
-    struct sync *sync = need(sync_open(ops, &job));
-    if (sync_bcast(sync))
-        die("%s", fail_message());
+    struct sync *sync = sync_open(ops, &job);
+    if (sync && sync_bcast(sync))
+        sync_close(&sync);
     return sync;
 }
 
-static void open_local(struct subject *s)
+static int open_local(struct subject *s)
 {
     struct cluster_config alone = {.world = 1, .timeout_s = 60};
-    set_rule(s);
-    cut_buckets(s);
-    if (cluster_open(&s->cluster, &cluster_local, &alone) ||
+    if (set_rule(s) || cut_buckets(s) ||
+        cluster_open(&s->cluster, &cluster_local, &alone) ||
         opts_open(&s->opts, ""))
-        die("%s", fail_message());
+        return -1;
     s->sync = s->local = subject_sync(s, &sync_local, s->cluster);
+    return s->local ? 0 : -1;
 }
 
-void subject_open(struct subject *s, const struct subject_case *c)
+int subject_open(struct subject *s, const struct subject_case *c)
 {
     *s = (struct subject){.is = *c, .n = model_nparams(&c->config)};
-    if (device_open(&s->dev, "cpu"))
-        die("%s", fail_message());
+    if (device_open(&s->dev, c->device ? c->device : "cpu"))
+        return -1;
     omp_set_num_threads(c->threads);
-    s->params = need(device_alloc(s->dev, s->n, sizeof *s->params));
-    s->grads = need(device_alloc_shared(s->dev, s->n, sizeof *s->grads));
-    draw_tokens(s);
-    open_model(s);
-    open_local(s);
+    s->params = device_alloc(s->dev, s->n, sizeof *s->params);
+    s->grads = device_alloc_shared(s->dev, s->n, sizeof *s->grads);
+    if (!s->params || !s->grads)
+        return -1;
+    return draw_tokens(s) || open_model(s) || open_local(s) ? -1 : 0;
 }
 
 void subject_close(struct subject *s)
@@ -123,8 +135,10 @@ void subject_close(struct subject *s)
     opts_close(&s->opts);
     cluster_close(&s->cluster);
     model_close(&s->model);
-    device_free(s->dev, s->params);
-    device_free(s->dev, s->grads);
+    if (s->dev) {
+        device_free(s->dev, s->params);
+        device_free(s->dev, s->grads);
+    }
     device_close(&s->dev);
     mem_free(s->buckets);
     mem_free(s->optim);
@@ -143,15 +157,17 @@ static void on_watermark(void *ctx, size_t off)
 
 void subject_step(struct subject *s, double *compute, double *update)
 {
+    float scale = s->is.precision == DTYPE_F16 ? 1024 : 1;
     struct model_step step = {.x = s->x,
                               .y = s->y,
                               .step = s->steps,
-                              .scale = 1,
+                              .scale = scale,
                               .watermark = on_watermark,
                               .ctx = s};
     struct sync_in in = {.step = s->steps + 1,
                          .lr = 1e-4f,
-                         .grad_scale = 1 / (float)s->sync->job.cluster->world,
+                         .grad_scale =
+                             1 / scale / (float)s->sync->job.cluster->world,
                          .clip = 1};
     struct sync_out out;
     float loss;

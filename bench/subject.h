@@ -17,6 +17,8 @@ struct subject_case {
     int batch, tokens; // of a step
     enum dtype precision;
     int threads;
+    const char *device; // NULL: cpu
+    bool tf32;
 };
 
 struct subject {
@@ -36,16 +38,16 @@ struct subject {
     int steps;         // made so far
 };
 
-// Dies with a message where it cannot.
-void subject_open(struct subject *s, const struct subject_case *c);
+// 0, or -1 after fail(): mostly memory; subject_close() follows either way.
+int subject_open(struct subject *s, const struct subject_case *c);
 void subject_close(struct subject *s);
 
 // A backend for the subject's vectors, with its default settings; params become
-// worker 0's. The caller closes it. Dies with a message where it cannot.
+// worker 0's. The caller closes it. NULL after fail().
 struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
                           struct cluster *cluster);
 
-// One whole step; `compute` is the time of forward and backward, `update` of
+// One whole step, or death with a message; `compute` is the time of forward and backward, `update` of
 // clipping, AdamW and, in bf16, the copy of the weights.
 void subject_step(struct subject *s, double *compute, double *update);
 

@@ -16,19 +16,23 @@
 #include <unistd.h>
 
 static const struct {
-    const char *what, *program, *help;
+    const char *what, *program, *help, *word; // word: always the first
 } benches[] = {
     {"cpu", "layer_perf",
      "a training step beside the least it could take: [a|b|c|d|m|w ...] "
-     "[fp32|bf16] [threads=N] [rounds=N] [detail=0] [peers=0]"},
-    {"gpu", "gpu_perf",
-     "the same on a GPU, beside its peak and each operation's floor: "
-     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ...] [steps=N]"},
+     "[fp32|bf16] [threads=N] [rounds=N] [detail=0] [peers=0]",
+     NULL},
+    {"gpu", "layer_perf",
+     "the same on a GPU, beside its peaks and each operation's floor: "
+     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ...] [steps=N] [peers=0]",
+     "device=cuda"},
     {"sync", "sync_perf",
      "every backend by message size: workers=N, or under mpirun; with "
-     "net=RATE[,hosts=N] on emulated hosts"},
+     "net=RATE[,hosts=N] on emulated hosts",
+     NULL},
     {"link", "link_perf",
-     "rate, round trip and their law of a link: [net=RATE] [out=FILE.json]"},
+     "rate, round trip and their law of a link: [net=RATE] [out=FILE.json]",
+     NULL},
 };
 
 enum { BENCHES = sizeof benches / sizeof *benches };
@@ -76,7 +80,7 @@ static int on_hosts(const char *rate, int nwords, char **words)
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||
                      add_words(a, &r, net, nwords, words) ||
-                     launch_mpi(j, &r, net, "sync_perf", a)
+                     launch_mpi(j, &r, net, "sync_perf", a, 0, NULL)
                  ? -1
                  : job_run(j);
     job_close(&j);
@@ -102,6 +106,7 @@ static int bench(int nwords, char **words)
             return on_hosts(words[k] + 4, nwords - 1, words + 1);
     struct argv *a = mem_alloc(1, sizeof *a);
     if (!a || argv_add_program(a, benches[i].program) ||
+        (benches[i].word && argv_add(a, "%s", benches[i].word)) ||
         argv_add_all(a, nwords - 1, words + 1))
         return -1;
     setenv("GOMP_SPINCOUNT", "1000", 0); // as launch.c does

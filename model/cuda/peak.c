@@ -68,26 +68,23 @@ struct square {
     struct device_event from, to;
 };
 
-// n numbers as a model has them: with zeros a GPU draws less power, and clocks
-// higher.
-static int fill(const struct square *s, char *to, size_t n)
+int cuda_draw(struct device *d, enum dtype format, void *to, size_t n)
 {
     static float drawn[DRAWN];
-    size_t size = dtype_bytes(s->format), have = n < DRAWN ? n : DRAWN;
+    size_t size = dtype_bytes(format), have = n < DRAWN ? n : DRAWN;
     for (size_t i = 0; i < have; i++)
         drawn[i] = (float)rng_normal(1, i);
-    float *room = device_alloc(s->dev, have, sizeof *room);
-    int rc = room
-                 ? device_copy(s->dev, room, drawn, have * sizeof *room) ||
-                       device_cast(s->dev, to, s->format, room, DTYPE_F32, have)
-                 : -1;
+    float *room = device_alloc(d, have, sizeof *room);
+    if (!room)
+        return -1;
+    int rc = device_copy(d, room, drawn, have * sizeof *room) ||
+             device_cast(d, to, format, room, DTYPE_F32, have);
     for (size_t more; !rc && have < n; have += more) {
         more = have < n - have ? have : n - have;
-        rc = device_copy_on(s->dev, DEVICE_COMPUTE, to + have * size, to,
+        rc = device_copy_on(d, DEVICE_COMPUTE, (char *)to + have * size, to,
                             more * size);
     }
-    if (room)
-        device_free(s->dev, room); // waits for the cast
+    device_free(d, room); // waits for the cast
     return rc ? -1 : 0;
 }
 
@@ -108,7 +105,8 @@ static int run(struct square *s, const struct cuda_product_job *j, double *best)
     return 0;
 }
 
-// Seconds of a product of two matrices of side^2 numbers.
+// Seconds of a product of two matrices of side^2 numbers. Not of zeros: with
+// those a GPU draws less power, and clocks higher.
 static int time_of(struct square *s, int side, double *best)
 {
     size_t n = (size_t)side * (size_t)side, size = dtype_bytes(s->format);
@@ -121,7 +119,10 @@ static int time_of(struct square *s, int side, double *best)
     struct cuda_product_job j = {
         .m = side, .n = side, .k = side, .a = m[0], .b = m[1], .out = m[2]};
     if (!rc)
-        rc = fill(s, m[0], n) || fill(s, m[1], n) || run(s, &j, best) ? -1 : 0;
+        rc = cuda_draw(s->dev, s->format, m[0], n) ||
+                     cuda_draw(s->dev, s->format, m[1], n) || run(s, &j, best)
+                 ? -1
+                 : 0;
     for (int i = 0; i < 3; i++)
         device_free(s->dev, m[i]);
     return rc;

@@ -3,6 +3,8 @@
 beside. The same sizes, the same batch, AdamW with fused=True, random tokens.
 
     gpt2_torch_gpu.py [batch=32] [tokens=1024] [steps=20] [eager] [compile]
+                      [layers=12] [heads=12] [channels=768] [context=1024]
+                      [vocab=50257]
 
 bf16 by autocast with fp32 parameters, attention by scaled_dot_product_attention
 (flash). Prints a line for each way: ms a step (median), tokens/s, TFLOP/s by
@@ -17,34 +19,40 @@ try:
     import torch.nn.functional as F
     from torch import nn
 except ImportError as missing:
-    print(f"skipped: {missing}")
+    print(f"PyTorch not compared: {missing}; try: pip install torch, then "
+          "tests/oracle/gpt2_torch_gpu.py")
     sys.exit(77)
 
-L, H, C, V = 12, 12, 768, 50257
 WARM = 10
+SIZES = {"layers": 12, "heads": 12, "channels": 768, "context": 1024,
+         "vocab": 50257, "batch": 32, "tokens": 1024, "steps": 20}
 
 
 class Block(nn.Module):
-    def __init__(self):
+    def __init__(self, C, H):
         super().__init__()
+        self.heads = H
         self.ln_1, self.ln_2 = nn.LayerNorm(C), nn.LayerNorm(C)
         self.qkv, self.proj = nn.Linear(C, 3 * C), nn.Linear(C, C)
         self.fc, self.out = nn.Linear(C, 4 * C), nn.Linear(4 * C, C)
 
     def forward(self, x):
-        b, t, _ = x.shape
-        q, k, v = (z.view(b, t, H, C // H).transpose(1, 2)
-                   for z in self.qkv(self.ln_1(x)).split(C, 2))
+        b, t, c = x.shape
+        q, k, v = (z.view(b, t, self.heads, c // self.heads).transpose(1, 2)
+                   for z in self.qkv(self.ln_1(x)).split(c, 2))
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).reshape(b, t, C))
+        x = x + self.proj(y.transpose(1, 2).reshape(b, t, c))
         return x + self.out(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
 
 
 class GPT2(nn.Module):
-    def __init__(self, tokens):
+    def __init__(self, s):
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(V, C), nn.Embedding(tokens, C)
-        self.blocks = nn.ModuleList(Block() for _ in range(L))
+        C = s["channels"]
+        self.wte = nn.Embedding(s["vocab"], C)
+        self.wpe = nn.Embedding(s["context"], C)
+        self.blocks = nn.ModuleList(Block(C, s["heads"])
+                                    for _ in range(s["layers"]))
         self.ln_f = nn.LayerNorm(C)
 
     def forward(self, x, y):
@@ -55,14 +63,16 @@ class GPT2(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), y.flatten())
 
 
-def measure(way, batch, tokens, steps):
+def measure(way, s):
     torch.manual_seed(1)
-    model = GPT2(tokens).cuda()
-    n = sum(p.numel() for p in model.parameters()) - tokens * C
+    batch, tokens, steps = s["batch"], s["tokens"], s["steps"]
+    model = GPT2(s).cuda()
+    n = sum(p.numel() for p in model.parameters()) - \
+        s["context"] * s["channels"]
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     run = torch.compile(model) if way == "compile" else model
-    x = torch.randint(V, (batch, tokens), device="cuda")
-    y = torch.randint(V, (batch, tokens), device="cuda")
+    x = torch.randint(s["vocab"], (batch, tokens), device="cuda")
+    y = torch.randint(s["vocab"], (batch, tokens), device="cuda")
     times = []
     for i in range(WARM + steps):
         torch.cuda.synchronize()
@@ -76,23 +86,22 @@ def measure(way, batch, tokens, steps):
         torch.cuda.synchronize()
         if i >= WARM:
             times.append(time.perf_counter() - began)
-    s = sorted(times)[len(times) // 2]
-    flop = (6 * n + 12 * L * C * tokens) * batch * tokens
+    step = sorted(times)[len(times) // 2]
+    flop = (6 * n + 12 * s["layers"] * s["channels"] * tokens) * batch * tokens
     print(f"torch {torch.__version__} {way:7} bf16 {batch:4} x {tokens} "
-          f"{s * 1e3:9.2f} ms {batch * tokens / s:10.0f} tokens/s "
-          f"{flop / s * 1e-12:8.1f} TFLOP/s", flush=True)
+          f"{step * 1e3:9.2f} ms {batch * tokens / step:10.0f} tokens/s "
+          f"{flop / step * 1e-12:8.1f} TFLOP/s", flush=True)
 
 
 def main():
     if not torch.cuda.is_available():
-        print("skipped: PyTorch sees no GPU")
+        print("PyTorch not compared: it sees no GPU; try: its CUDA build")
         return 77
-    numbers = {"batch": 32, "tokens": 1024, "steps": 20}
-    ways = []
+    sizes, ways = dict(SIZES), []
     for word in sys.argv[1:]:
         key, _, value = word.partition("=")
-        if key in numbers and value.isdigit():
-            numbers[key] = int(value)
+        if key in sizes and value.isdigit():
+            sizes[key] = int(value)
         elif word in ("eager", "compile"):
             ways.append(word)
         else:
@@ -100,7 +109,7 @@ def main():
     torch.set_float32_matmul_precision("high")
     print(torch.cuda.get_device_name())
     for way in ways or ("eager", "compile"):
-        measure(way, numbers["batch"], numbers["tokens"], numbers["steps"])
+        measure(way, sizes)
     return 0
 
 

@@ -1,0 +1,413 @@
+// gpu_ops.c - the operations of a step on a GPU, one by one, beside their floor.
+//
+// Numbers are drawn, as a model's would be: with zeros a GPU draws less power
+// and clocks higher. Letters as in model/; S rows of logits are a slice.
+
+#include "bench/gpu_ops.h"
+
+#include "base/base.h"
+#include "device/cuda.h"
+#include "model/cuda/kernels.h"
+#include "model/cuda/peak.h"
+#include "model/cuda/product.h"
+#include "model/cuda/state.h"
+#include "optim/rule.h"
+
+#include <stdio.h>
+
+enum { ROUNDS = 10, WARM = 3, LINE = 64, MOST_TENSORS = 16 };
+
+static const size_t slice_numbers = (size_t)1 << 28; // as model/cuda/memory.c
+
+struct ops {
+    struct device *dev;
+    const struct subject_case *is;
+    enum dtype format;
+    size_t size; // of a number
+    void *queue;
+    struct device_event from, to;
+    double peak, rate;
+    void *tensors[MOST_TENSORS];
+    int ntensors;
+
+    int C, V, S;
+    size_t rows, stride;
+    char *x, *y, *z, *w; // (N, 4C) each; w the larger of (C, 4C), (V, C)
+    float *f, *g, *dw, *logits, *partial;
+    int32_t *tokens;
+    struct cuda_tokens by_token;
+    struct cuda_product *product;
+    struct cuda_product_job job; // of the product being timed
+    struct mask mask;
+    struct rule rule;
+    struct half_copy copy;
+};
+
+// ---- memory
+
+static void *take(struct ops *o, size_t n, size_t size)
+{
+    void *p = device_alloc(o->dev, n, size);
+    CHECK(o->ntensors < MOST_TENSORS);
+    if (p)
+        o->tensors[o->ntensors++] = p;
+    return p;
+}
+
+static void *draw(struct ops *o, size_t n)
+{
+    void *p = take(o, n, o->size);
+    return p && !cuda_draw(o->dev, o->format, p, n) ? p : NULL;
+}
+
+// A batch's tokens, and its rows by token.
+static int sort_tokens(struct ops *o)
+{
+    int n = (int)o->rows;
+    struct cuda_tokens *t = &o->by_token;
+    int32_t *host = mem_alloc(4 * o->rows + 1, sizeof *host);
+    int32_t *room = mem_alloc((size_t)o->V + 1, sizeof *room);
+    int rc = host && room ? 0 : -1;
+    int32_t *order = host + n, *start = order + n, *token = start + n + 1;
+    for (int i = 0; !rc && i < n; i++)
+        host[i] = (int32_t)((int64_t)i * 7919 % o->V);
+    if (!rc)
+        t->kinds = cuda_tokens_sort(order, start, token, room, host, n);
+    o->tokens = take(o, 4 * o->rows + 1, sizeof *o->tokens);
+    if (!rc)
+        rc = o->tokens ? device_copy(o->dev, o->tokens, host,
+                                     (4 * o->rows + 1) * sizeof *host)
+                       : -1;
+    if (!rc) {
+        t->order = o->tokens + n;
+        t->start = t->order + n;
+        t->token = t->start + n + 1;
+    }
+    mem_free(host);
+    mem_free(room);
+    return rc;
+}
+
+static int open_tensors(struct ops *o)
+{
+    size_t C = (size_t)o->C, V = (size_t)o->V, n = o->rows * C;
+    size_t matrix = C * (V > 4 * C ? V : 4 * C);
+    o->stride = (V + LINE - 1) / LINE * LINE;
+    o->S = (int)(slice_numbers / o->stride);
+    o->S = o->S < (int)o->rows ? o->S : (int)o->rows;
+    o->x = draw(o, 4 * n);
+    o->y = draw(o, 4 * n);
+    o->z = draw(o, 4 * n);
+    o->w = draw(o, matrix);
+    o->f = take(o, o->rows * (size_t)o->is->config.heads, sizeof(float));
+    o->g = take(o, o->rows * (size_t)o->is->config.heads, sizeof(float));
+    o->dw = take(o, matrix, sizeof(float));
+    o->logits = take(o, (size_t)o->S * o->stride, sizeof(float));
+    o->partial = take(o, cuda_partial(4 * o->C), sizeof(float));
+    return o->x && o->y && o->z && o->w && o->f && o->g && o->dw && o->logits &&
+                   o->partial
+               ? sort_tokens(o)
+               : -1;
+}
+
+static void close_tensors(struct ops *o)
+{
+    for (int i = 0; i < o->ntensors; i++)
+        device_free(o->dev, o->tensors[i]);
+    o->ntensors = 0;
+}
+
+// ---- one line
+
+static int time_of(struct ops *o, int (*fn)(struct ops *o), double *seconds)
+{
+    double t[ROUNDS];
+    for (int i = -WARM; i < ROUNDS; i++) {
+        uint64_t ns;
+        if (device_record(o->dev, &o->from, DEVICE_COMPUTE) || fn(o) ||
+            device_record(o->dev, &o->to, DEVICE_COMPUTE) ||
+            device_wait(o->dev, &o->to) ||
+            device_between(o->dev, &o->from, &o->to, &ns))
+            return -1;
+        if (i >= 0)
+            t[i] = (double)ns * 1e-9;
+    }
+    *seconds = subject_median(t, ROUNDS);
+    return 0;
+}
+
+static int line(struct ops *o, const char *name, int (*fn)(struct ops *o),
+                double flop, double bytes)
+{
+    double by_flop = flop / o->peak, t;
+    double by_bytes = o->rate > 0 ? bytes / o->rate : 0;
+    double least = by_flop > by_bytes ? by_flop : by_bytes;
+    if (time_of(o, fn, &t))
+        return -1;
+    printf("#   %-30s %-5s %9.3f ms, floor %9.3f ms (%s): %5.1f%%\n", name,
+           o->is->name, t * 1e3, least * 1e3,
+           by_flop > by_bytes ? "arithmetic" : "bytes", 100 * least / t);
+    return 0;
+}
+
+// ---- products
+
+static int run_product(struct ops *o)
+{
+    cuda_product_run(o->product, &o->job);
+    return 0;
+}
+
+static int product(struct ops *o, const char *name, const char *what,
+                   struct cuda_product_job job)
+{
+    char text[64];
+    double m = job.m, n = job.n, k = job.k, size = (double)o->size;
+    snprintf(text, sizeof text, "%s%s", name, what);
+    o->job = job;
+    return line(o, text, run_product, 2 * m * n * k,
+                (m * k + k * n) * size +
+                    m * n * (job.out_fp32 ? sizeof(float) : size) *
+                        (job.add ? 2 : 1) +
+                    (job.pre ? m * n * size : 0));
+}
+
+// y = x W + b, and its gradients; a product with GELU has 4C outputs.
+static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
+                  bool after_gelu)
+{
+    int N = (int)o->rows;
+    struct cuda_product_job y = {.m = N,
+                                 .n = outs,
+                                 .k = ins,
+                                 .a = o->x,
+                                 .b = o->w,
+                                 .bias = o->w,
+                                 .epilogue =
+                                     gelu ? EPILOGUE_GELU : EPILOGUE_BIAS,
+                                 .pre = gelu ? o->z : NULL,
+                                 .out = o->y};
+    struct cuda_product_job dx = {.m = N,
+                                  .n = ins,
+                                  .k = outs,
+                                  .tb = true,
+                                  .a = o->x,
+                                  .b = o->w,
+                                  .epilogue = after_gelu ? EPILOGUE_DGELU
+                                                         : EPILOGUE_NONE,
+                                  .pre = after_gelu ? o->z : NULL,
+                                  .out = o->y};
+    struct cuda_product_job dw = {.m = ins,
+                                  .n = outs,
+                                  .k = N,
+                                  .ta = true,
+                                  .a = o->x,
+                                  .b = o->z,
+                                  .out = o->dw,
+                                  .out_fp32 = true,
+                                  .epilogue = EPILOGUE_BIAS_GRAD,
+                                  .bias_grad = o->f};
+    return product(o, name, gelu ? " and GELU" : "", y) ||
+                   product(o, name,
+                           after_gelu ? ", of input and GELU" : ", of input",
+                           dx) ||
+                   product(o, name, ", of weight and bias", dw)
+               ? -1
+               : 0;
+}
+
+static int head(struct ops *o)
+{
+    size_t stride = cuda_dlogits_stride(o->format, o->stride);
+    struct cuda_product_job y = {.m = o->S,
+                                 .n = o->V,
+                                 .k = o->C,
+                                 .tb = true,
+                                 .a = o->x,
+                                 .b = o->w,
+                                 .out = o->logits,
+                                 .out_row = o->stride,
+                                 .out_fp32 = true};
+    struct cuda_product_job dx = {.m = o->S,
+                                  .n = o->C,
+                                  .k = o->V,
+                                  .a = o->logits,
+                                  .a_row = stride,
+                                  .b = o->w,
+                                  .out = o->y};
+    struct cuda_product_job dw = {.m = o->V,
+                                  .n = o->C,
+                                  .k = o->S,
+                                  .ta = true,
+                                  .a = o->logits,
+                                  .a_row = stride,
+                                  .b = o->x,
+                                  .out = o->dw,
+                                  .out_fp32 = true,
+                                  .add = true};
+    return product(o, "head", "", y) || product(o, "head", ", of input", dx) ||
+                   product(o, "head", ", of weight", dw)
+               ? -1
+               : 0;
+}
+
+static int products(struct ops *o)
+{
+    int C = o->C;
+    return linear(o, "qkv", C, 3 * C, false, false) ||
+                   linear(o, "projection", C, C, false, false) ||
+                   linear(o, "fc", C, 4 * C, true, false) ||
+                   linear(o, "out", 4 * C, C, false, true) || head(o)
+               ? -1
+               : 0;
+}
+
+// ---- what is no product
+
+static struct cuda_attention attention_of(const struct ops *o)
+{
+    const struct subject_case *c = o->is;
+    return (struct cuda_attention){c->batch,        c->tokens, o->C,
+                                   c->config.heads, o->format, c->tf32,
+                                   {.keep = 1}};
+}
+
+static int attend(struct ops *o)
+{
+    struct cuda_attention a = attention_of(o);
+    cuda_attention(o->queue, o->y, o->f, o->x, &a);
+    return 0;
+}
+
+static int attend_back(struct ops *o)
+{
+    struct cuda_attention a = attention_of(o);
+    cuda_attention_backward(o->queue, o->z, o->g, o->y, o->y, o->f, o->x, &a);
+    return 0;
+}
+
+static int embed(struct ops *o)
+{
+    cuda_embed(o->queue, o->format, o->y, o->w, o->w, o->tokens, o->is->batch,
+               o->is->tokens, o->C, &o->mask);
+    return 0;
+}
+
+static int embed_back(struct ops *o)
+{
+    cuda_embed_backward(o->queue, o->format, o->dw, o->dw, o->x, &o->by_token,
+                        o->is->batch, o->is->tokens, o->C, true, &o->mask);
+    return 0;
+}
+
+static int norm(struct ops *o)
+{
+    size_t n = o->rows * (size_t)o->C * o->size;
+    cuda_norm(o->queue, o->format, o->y, o->y + n, o->f, o->g, o->x, o->z, o->w,
+              o->w, o->rows, o->C, &o->mask);
+    return 0;
+}
+
+static int norm_back(struct ops *o)
+{
+    size_t n = o->rows * (size_t)o->C * o->size;
+    cuda_norm_backward(o->queue, o->format, o->y, true, o->y + n, o->dw,
+                       o->dw + o->C, false, o->x, o->z, o->f, o->g, o->w, o->w,
+                       o->rows, o->C, o->partial);
+    return 0;
+}
+
+static int gelu(struct ops *o)
+{
+    cuda_gelu(o->queue, o->format, o->y, o->x, 4 * o->rows * (size_t)o->C);
+    return 0;
+}
+
+static int loss(struct ops *o)
+{
+    cuda_loss(o->queue, o->format, o->f, o->logits, o->stride, o->tokens,
+              (size_t)o->S, o->V, 1, true);
+    return 0;
+}
+
+static int others(struct ops *o)
+{
+    double n = (double)o->rows * o->C, size = (double)o->size;
+    double pairs = 2 * n * o->is->tokens; // two products, half of each
+    double slice = (double)o->S * o->V;
+    return line(o, "attention", attend, pairs, 4 * n * size) ||
+                   line(o, "attention, backward", attend_back, 2.5 * pairs,
+                        8 * n * size) ||
+                   line(o, "embedding", embed, 0, 2 * n * size) ||
+                   line(o, "embedding, backward", embed_back, 0,
+                        n * size + 8.0 * o->by_token.kinds * o->C) ||
+                   line(o, "add and LayerNorm", norm, 0, 4 * n * size) ||
+                   line(o, "LayerNorm, backward", norm_back, 0, 5 * n * size) ||
+                   line(o, "GELU, once more", gelu, 0, 8 * n * size) ||
+                   line(o, "loss and its gradient", loss, 0,
+                        slice * (sizeof(float) + size))
+               ? -1
+               : 0;
+}
+
+// ---- the update
+
+static int update(struct ops *o)
+{
+    struct rule_in in = {.step = 1,
+                         .lr = 1e-4f,
+                         .scale = 1,
+                         .copy = o->format == DTYPE_F32 ? NULL : &o->copy};
+    float length;
+    return rule_step(&o->rule, o->f, o->g, &in, &length);
+}
+
+// Parameters, two slots and the gradient read, and the gradient once more for
+// its norm; the first three written, and the 16-bit weights.
+static int measure_update(struct ops *o)
+{
+    static const struct optim_config adamw = {.kind = OPTIM_ADAMW,
+                                              .beta1 = 0.9f,
+                                              .beta2 = 0.95f,
+                                              .eps = 1e-8f};
+    size_t n = model_nparams(&o->is->config);
+    double bytes = 32 + (o->format == DTYPE_F32 ? 0 : 2);
+    o->f = take(o, n, sizeof(float));
+    o->g = take(o, n, sizeof(float));
+    o->copy =
+        (struct half_copy){.format = o->format, .at = take(o, n, o->size)};
+    int rc = o->f && o->g && o->copy.at ? 0 : -1;
+    if (!rc)
+        rc = rule_open(&o->rule, o->dev, &adamw, n);
+    if (!rc)
+        rc = line(o, "norm and AdamW", update, 0, bytes * (double)n);
+    rule_close(&o->rule);
+    return rc;
+}
+
+int gpu_ops(struct device *d, const struct subject_case *c, double peak)
+{
+    struct ops o = {.dev = d,
+                    .is = c,
+                    .format = c->precision,
+                    .size = dtype_bytes(c->precision),
+                    .queue = device_handle(d, DEVICE_COMPUTE),
+                    .peak = peak,
+                    .rate = cuda_bandwidth(d),
+                    .C = c->config.channels,
+                    .V = c->config.vocab,
+                    .rows = (size_t)c->batch * (size_t)c->tokens,
+                    .mask = {.keep = 1}};
+    int rc = device_event_open(d, &o.from) || device_event_open(d, &o.to) ||
+             open_tensors(&o) ||
+             cuda_product_open(&o.product, d, o.format, c->tf32, o.partial) ||
+             products(&o) || others(&o);
+    cuda_product_close(&o.product);
+    close_tensors(&o);
+    if (!rc)
+        rc = measure_update(&o);
+    close_tensors(&o);
+    device_event_close(d, &o.from);
+    device_event_close(d, &o.to);
+    return rc ? -1 : 0;
+}

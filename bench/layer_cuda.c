@@ -1,0 +1,189 @@
+// layer_cuda.c - how fast a step of GPT-2 is on a GPU, beside what it could be.
+//
+//     layer_perf device=cuda [model=gpt2] [batch=32] [fp32|tf32|bf16|fp16 ...]
+//                            [steps=20] [detail=0] [peers=0]
+//
+// A row a format: tokens/s, and the model's arithmetic over the step's time as
+// a share of two peaks: a matrix product measured in the same run, and the data
+// sheet's (model/cuda/peak.c). A step's time is from the event at the end of the
+// one before to its own, so that what the GPU stands still for the host is in
+// it; medians. Then single operations beside their floor (gpu_ops.c), and
+// PyTorch on the same card (tests/oracle/gpt2_torch_gpu.py).
+
+#include "bench/layer_cuda.h"
+
+#include "base/base.h"
+#include "bench/gpu_ops.h"
+#include "bench/peer.h"
+#include "bench/subject.h"
+#include "device/cuda.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WARM = 5, MOST_STEPS = 1000, SKIPPED = 77 };
+
+static const struct way {
+    const char *name;
+    enum dtype format;
+    bool tf32;
+    int capability; // from which on
+} ways[] = {{"fp32", DTYPE_F32, false, 0},
+            {"tf32", DTYPE_F32, true, 80},
+            {"bf16", DTYPE_BF16, false, 80},
+            {"fp16", DTYPE_F16, false, 0}};
+
+enum { WAYS = sizeof ways / sizeof *ways };
+
+struct plan {
+    struct model_config config;
+    int batch, steps;
+    bool wanted[WAYS], detail, peers;
+};
+
+// ---- whole steps
+
+// The median time between the ends of two steps.
+static double time_steps(struct subject *s, int steps)
+{
+    static struct device_event ends[MOST_STEPS + 1];
+    static double t[MOST_STEPS];
+    double compute, update;
+    for (int i = 0; i <= steps; i++)
+        if (device_event_open(s->dev, &ends[i]))
+            die("%s", fail_message());
+    for (int i = -WARM; i <= steps; i++) {
+        subject_step(s, &compute, &update);
+        if (i >= 0)
+            device_record(s->dev, &ends[i], DEVICE_COMPUTE);
+    }
+    device_finish(s->dev);
+    for (int i = 0; i < steps; i++) {
+        uint64_t ns = 0;
+        device_between(s->dev, &ends[i], &ends[i + 1], &ns);
+        t[i] = (double)ns * 1e-9;
+    }
+    for (int i = 0; i <= steps; i++)
+        device_event_close(s->dev, &ends[i]);
+    return subject_median(t, steps);
+}
+
+static void print_row(const struct subject_case *c, const struct model_peak *p,
+                      double seconds)
+{
+    double tokens = (double)c->batch * c->tokens / seconds;
+    double flops = tokens * model_flop(&c->config, c->tokens);
+    printf("%-5s %4d x %4d %9.2f %10.0f %8.1f %8.1f %7.1f%%", c->name, c->batch,
+           c->tokens, seconds * 1e3, tokens, flops * 1e-12, p->measured * 1e-12,
+           100 * flops / p->measured);
+    if (p->sheet > 0)
+        printf(" %8.1f %7.1f%%", p->sheet * 1e-12, 100 * flops / p->sheet);
+    printf("\n");
+    fflush(stdout);
+}
+
+// The case as it fits: half the batch until the card holds it. Its peak, and
+// how long a step takes.
+static void measure(struct subject_case *c, const struct plan *plan,
+                    struct model_peak *peak)
+{
+    struct subject s;
+    while (subject_open(&s, c)) {
+        subject_close(&s);
+        if (c->batch == 1)
+            die("%s", fail_message());
+        c->batch /= 2;
+    }
+    double seconds = time_steps(&s, plan->steps);
+    struct model_job job = {.dev = s.dev,
+                            .precision = c->precision,
+                            .tf32 = c->tf32};
+    if (model_peak(&job, peak))
+        die("%s", fail_message());
+    print_row(c, peak, seconds);
+    subject_close(&s);
+}
+
+// ---- the words
+
+static int read_word(struct plan *p, const char *word)
+{
+    for (int i = 0; i < WAYS; i++)
+        if (!strcmp(word, ways[i].name)) {
+            p->wanted[i] = true;
+            return 0;
+        }
+    if (!strcmp(word, "detail=0"))
+        p->detail = false;
+    else if (!strcmp(word, "peers=0"))
+        p->peers = false;
+    else if (!strncmp(word, "model=", 6))
+        return model_preset(word + 6, &p->config);
+    else if (sscanf(word, "batch=%d", &p->batch) != 1 &&
+             sscanf(word, "steps=%d", &p->steps) != 1)
+        return fail("%s: want model=NAME, batch=N, steps=N, fp32, tf32, bf16, "
+                    "fp16, detail=0, peers=0",
+                    word);
+    if (p->batch < 1 || p->steps < 1 || p->steps > MOST_STEPS)
+        return fail("%s; try: a batch of 1 or more, 1 to %d steps", word,
+                    MOST_STEPS);
+    return 0;
+}
+
+static int parse(struct plan *p, int nwords, char **words)
+{
+    bool any = false;
+    *p = (struct plan){.batch = 32, .steps = 20, .detail = true, .peers = true};
+    if (model_preset("gpt2", &p->config))
+        return -1;
+    for (int i = 0; i < nwords; i++)
+        if (read_word(p, words[i]))
+            return -1;
+    for (int i = 0; i < WAYS; i++)
+        any = any || p->wanted[i];
+    for (int i = 0; i < WAYS && !any; i++)
+        p->wanted[i] = true;
+    if (p->config.vocab == 0)
+        p->config.vocab = 256;
+    return 0;
+}
+
+int layer_cuda(int nwords, char **words)
+{
+    struct plan plan;
+    struct device *d = NULL;
+    if (parse(&plan, nwords, words))
+        die("%s", fail_message());
+    if (device_open(&d, "cuda")) {
+        printf("skipped: %s\n", fail_message());
+        return SKIPPED;
+    }
+    struct subject_case c = {.config = plan.config,
+                             .batch = plan.batch,
+                             .tokens = plan.config.context,
+                             .threads = omp_get_num_procs(),
+                             .device = "cuda"};
+    struct model_peak peaks[WAYS];
+    printf("# %s, compute capability %d.%d, %.0f GB/s by its clocks\n"
+           "# %-5s %9s %9s %10s %8s %8s %8s %8s %8s\n",
+           cuda_name(d), cuda_capability(d) / 10, cuda_capability(d) % 10,
+           cuda_bandwidth(d) * 1e-9, "", "BxT", "ms/step", "tokens/s",
+           "TFLOP/s", "measured", "MFU", "sheet", "MFU");
+    for (int detail = 0; detail <= plan.detail; detail++)
+        for (int i = 0; i < WAYS; i++) {
+            if (!plan.wanted[i] || cuda_capability(d) < ways[i].capability)
+                continue;
+            c.name = ways[i].name;
+            c.precision = ways[i].format;
+            c.tf32 = ways[i].tf32;
+            if (!detail)
+                measure(&c, &plan, &peaks[i]);
+            else if (gpu_ops(d, &c, peaks[i].measured))
+                die("%s", fail_message());
+        }
+    if (plan.peers)
+        peer_print_cuda(&c, plan.steps);
+    device_close(&d);
+    return 0;
+}

@@ -1,0 +1,9 @@
+// layer_cuda.h - layer_perf device=cuda.
+
+#ifndef BENCH_LAYER_CUDA_H
+#define BENCH_LAYER_CUDA_H
+
+// Measure what the words say; returns the exit status, 77 without a GPU.
+int layer_cuda(int nwords, char **words);
+
+#endif

@@ -22,6 +22,9 @@ struct openmpi {
 void openmpi_prepare(void)
 {
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+    // who waits in MPI moves its bytes himself; a thread would fight him for
+    // the core
+    setenv("OMPI_MCA_btl_tcp_progress_thread", "0", 0);
 }
 
 // 0 keeps the library's own choice, which needs no variable.

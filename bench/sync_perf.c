@@ -32,6 +32,7 @@
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
 #include "horovod_ring/ring.h"
+#include "sync/bucket.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -56,9 +57,10 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t bucket_elements(const struct plan *p)
+static size_t bucket_elements(const struct plan *p, size_t n)
 {
-    return (size_t)(p->bucket_mb * 1048576 / sizeof(float));
+    size_t asked = (size_t)(p->bucket_mb * 1048576 / sizeof(float));
+    return asked ? asked : bucket_usual(n);
 }
 
 static int open_all(const struct plan *p, struct arena *a, struct entrant *e)
@@ -147,7 +149,7 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
     memset(entrants, 0, sizeof entrants);
     for (int i = 0; i < PLAN_ROWS; i++)
         entrants[i].arena = &arena;
-    int rc = arena_open(&arena, cluster, n, bucket_elements(p), p->threads,
+    int rc = arena_open(&arena, cluster, n, bucket_elements(p, n), p->threads,
                         p->server_host) ||
                      memory_open(&memory, n) || open_all(p, &arena, entrants) ||
                      run_rounds(p, entrants, &memory, cells, times) ||
@@ -349,6 +351,8 @@ int main(int argc, char **argv)
         die("%s", fail_message());
     if (rc > 0)
         return 0;
-    openmpi_prepare();
+    for (int i = 0; i < PLAN_ROWS; i++)
+        if (p.use[i] && plan_rows[i].ops == &sync_openmpi)
+            openmpi_prepare(); // for allreduce, too, where both are measured
     return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

@@ -52,8 +52,8 @@ static const struct setting {
     {"min_bytes", "of the smallest vector", AT(min_bytes), false, 4, 4, 1e12},
     {"max_mb", "MiB of the largest", AT(max_mb), false, 512, 4e-6, 65536},
     {"factor", "from size to size", AT(factor), false, 4, 1.1, 1e6},
-    {"bucket_mb", "MiB of gradients that travel together", AT(bucket_mb), false,
-     25, 0.001, 4096},
+    {"bucket_mb", "MiB of gradients that travel together; 0: as in training",
+     AT(bucket_mb), false, 0, 0, 4096},
     {"timeout", "s, longest wait for anybody", AT(timeout_s), false, 60, 0.05,
      86400},
 #undef AT

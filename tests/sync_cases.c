@@ -18,10 +18,11 @@ static const enum dtype wires[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
 
 enum { WIRES = 3, STEPS = 4 };
 
-// Sums over four ranks that the format holds exactly.
-static int most_exact(enum dtype wire)
+// Of integers whose sum over all ranks the format holds exactly.
+static int most_exact(enum dtype wire, int world)
 {
-    return wire == DTYPE_BF16 ? 60 : 500;
+    int sum = wire == DTYPE_BF16 ? 240 : 2000;
+    return sum / (world > CASE_WORLDS ? world : CASE_WORLDS);
 }
 
 static enum dtype wire_of(const struct worker *w)
@@ -43,7 +44,7 @@ static void set_opts(struct setup *s, const char *fmt, const char *wire,
 static int integers_body(struct worker *w)
 {
     struct worker local;
-    int most = most_exact(wire_of(w));
+    int most = most_exact(wire_of(w), w->world);
     int rc = oracle_open(&local, w);
     for (int step = 1; !rc && step <= STEPS; step++) {
         struct sync_out a, b;
@@ -84,6 +85,18 @@ void case_integers(const struct fixture *f)
                 assert_int_equal(bad, 0);
             }
         }
+    }
+}
+
+void case_many(const struct fixture *f)
+{
+    for (int i = 0; world_here(f, CASE_MANY) && i < WIRES; i++) {
+        struct setup s = {.world = CASE_MANY,
+                          .n = 20011,
+                          .first = 100,
+                          .bucket = 5000};
+        set_opts(&s, "wire=%s,overlap=%d", dtype_name(wires[i]), 1);
+        assert_int_equal(world_run(f, &s, integers_body, NULL), 0);
     }
 }
 

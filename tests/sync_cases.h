@@ -23,7 +23,7 @@
 #include "optim/optim.h"
 #include "sync/sync.h"
 
-enum { CASE_WORLDS = 4, CASE_BUCKETS = 64, CASE_TEXT = 512 };
+enum { CASE_WORLDS = 4, CASE_MANY = 16, CASE_BUCKETS = 64, CASE_TEXT = 512 };
 
 struct fixture {
     const struct sync_ops *ops;
@@ -95,6 +95,7 @@ void oracle_close(struct worker *local);
 // ---- the cases; each runs its worlds itself
 
 void case_integers(const struct fixture *f);      // equal to local, to the bit
+void case_many(const struct fixture *f);          // the same for a world of 16
 void case_replicas(const struct fixture *f);      // same bits on every worker
 void case_reruns(const struct fixture *f);        // and whoever comes first
 void case_overflow(const struct fixture *f);      // one infinite: all skip

@@ -114,7 +114,7 @@ static _Noreturn void child(const struct fixture *f, const struct setup *s,
 static int reap(const pid_t *pids, int n)
 {
     int bad = 0, left = n;
-    bool done[CASE_WORLDS] = {0};
+    bool done[CASE_MANY] = {0};
     uint64_t start = now_ns();
     while (left > 0) {
         bool late = now_ns() - start > LONGEST_S * 1000000000ull;
@@ -141,12 +141,12 @@ static int forked_run(const struct fixture *f, const struct setup *s,
                       const char *opts, int (*body)(struct worker *w),
                       uint64_t *results)
 {
-    size_t bytes = sizeof(uint64_t) * CASE_WORLDS;
+    size_t bytes = sizeof(uint64_t) * CASE_MANY;
     uint64_t *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct shm_board *board = shm_board_open();
-    CHECK(shared != MAP_FAILED && board && s->world <= CASE_WORLDS);
-    pid_t pids[CASE_WORLDS];
+    CHECK(shared != MAP_FAILED && board && s->world <= CASE_MANY);
+    pid_t pids[CASE_MANY];
     fflush(NULL);
     for (int r = 0; r < s->world; r++) {
         pids[r] = fork();
@@ -175,7 +175,7 @@ static int launched_run(const struct fixture *f, const struct setup *s,
                        .cluster = c};
     CHECK(s->world == c->world);
     double bad = worker_run(&w, opts, body) ? 1 : 0;
-    uint64_t all[CASE_WORLDS];
+    uint64_t all[CASE_MANY];
     CHECK(!cluster_sum(c, &bad, 1));
     CHECK(!cluster_allgather(c, &w.result, all, sizeof w.result));
     if (results)

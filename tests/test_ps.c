@@ -113,6 +113,7 @@ static const struct fixture dps_worker = {
     {                                                                          \
         (void)state;                                                           \
         case_integers(&name);                                                  \
+        case_many(&name);                                                      \
     }                                                                          \
     static void name##_cases_rest(void **state)                                \
     {                                                                          \

@@ -34,6 +34,12 @@ static void integers(void **state)
     case_integers(&ring);
 }
 
+static void many(void **state)
+{
+    (void)state;
+    case_many(&ring);
+}
+
 static void replicas(void **state)
 {
     (void)state;
@@ -220,14 +226,15 @@ static void stranger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timetable),     cmocka_unit_test(fusion),
-        cmocka_unit_test(addresses),     cmocka_unit_test(deadlines),
-        cmocka_unit_test(integers),      cmocka_unit_test(replicas),
-        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
-        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
-        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
-        cmocka_unit_test(missing),       cmocka_unit_test(killed),
-        cmocka_unit_test(disagree),      cmocka_unit_test(stranger),
+        cmocka_unit_test(timetable), cmocka_unit_test(fusion),
+        cmocka_unit_test(addresses), cmocka_unit_test(deadlines),
+        cmocka_unit_test(integers),  cmocka_unit_test(many),
+        cmocka_unit_test(replicas),  cmocka_unit_test(reruns),
+        cmocka_unit_test(overflow),  cmocka_unit_test(divides_first),
+        cmocka_unit_test(bytes),     cmocka_unit_test(moves_state),
+        cmocka_unit_test(broadcast), cmocka_unit_test(missing),
+        cmocka_unit_test(killed),    cmocka_unit_test(disagree),
+        cmocka_unit_test(stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,12 @@ static void integers(void **state)
     on_both(case_integers);
 }
 
+static void many(void **state)
+{
+    (void)state;
+    on_both(case_many);
+}
+
 static void replicas(void **state)
 {
     (void)state;
@@ -231,13 +237,14 @@ static void suits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers),       cmocka_unit_test(replicas),
-        cmocka_unit_test(reruns),         cmocka_unit_test(overflow),
-        cmocka_unit_test(divides_first),  cmocka_unit_test(bytes),
-        cmocka_unit_test(moves_state),    cmocka_unit_test(broadcast),
-        cmocka_unit_test(missing),        cmocka_unit_test(killed),
-        cmocka_unit_test(disagree),       cmocka_unit_test(bits_of_sockets),
-        cmocka_unit_test(long_broadcast), cmocka_unit_test(suits),
+        cmocka_unit_test(integers),        cmocka_unit_test(many),
+        cmocka_unit_test(replicas),        cmocka_unit_test(reruns),
+        cmocka_unit_test(overflow),        cmocka_unit_test(divides_first),
+        cmocka_unit_test(bytes),           cmocka_unit_test(moves_state),
+        cmocka_unit_test(broadcast),       cmocka_unit_test(missing),
+        cmocka_unit_test(killed),          cmocka_unit_test(disagree),
+        cmocka_unit_test(bits_of_sockets), cmocka_unit_test(long_broadcast),
+        cmocka_unit_test(suits),
     };
     return cmocka_run_group_tests(tests, prepare, NULL);
 }

@@ -1,7 +1,7 @@
 // launch.c - from sync= and workers= to processes.
 //
-// Parameter-server jobs are started without MPI, so that the death of one
-// worker does not take the others with it. A worker's words are the user's
+// Parameter-server jobs are started without MPI unless transport=mpi asks for
+// it, so that the death of one worker does not take the others with it. A worker's words are the user's
 // own with ours after them, since the last word wins; but threads= goes before
 // them, since there the user's word counts.
 
@@ -24,9 +24,31 @@ static bool uses_servers(const struct run *r)
     return strcmp(r->sync, "sps") == 0 || strcmp(r->sync, "dps") == 0;
 }
 
-static bool uses_mpi(const struct run *r)
+// Whether mpirun starts the job: -1 after fail() where it cannot be.
+static int uses_mpi(const struct run *r)
 {
-    return strcmp(r->sync, "allreduce") == 0 || strcmp(r->sync, "ring") == 0;
+    struct opts *o;
+    const char *zmq = NULL;
+    long elastic = 0;
+    if (!uses_servers(r))
+        return strcmp(r->sync, "allreduce") == 0 ||
+               strcmp(r->sync, "ring") == 0;
+    if (opts_open(&o, r->sync_opts))
+        return -1;
+    bool mpi = strcmp(opts_text(o, "transport", ""), "mpi") == 0;
+    int rc = opts_int(o, "elastic", 0, 0, 1, &elastic);
+    if (elastic)
+        zmq = "elastic=1";
+    else if (r->hosts[0])
+        zmq = "hosts=";
+    else if (r->curve[0])
+        zmq = "curve=";
+    else if (strstr(opts_text(o, "servers", ""), "://"))
+        zmq = "servers= that others run";
+    opts_close(&o);
+    if (!rc && mpi && zmq)
+        rc = fail("%s needs transport=zmq", zmq);
+    return rc ? -1 : mpi;
 }
 
 // How many servers to start; 0 where servers= names endpoints that others run.
@@ -92,32 +114,41 @@ static int place_child(struct job_child *child, struct argv **a,
     return 0;
 }
 
-static int start_server(struct job *j, const struct run *r,
-                        const struct place *p, int index, int servers,
-                        char *endpoint, size_t size)
+// The program and the words that all servers share.
+static int add_server(struct argv *a, const struct run *r, int servers)
 {
-    struct opts *o = NULL;
-    const struct net *net = p->net;
-    int host = net ? server_host(r, net, index) : 0;
-    struct seat seat = {0};
-    if (p->hosts)
-        seat = hosts_seat(p->hosts, index, r->workers);
-    struct argv *a = mem_alloc(1, sizeof *a);
-    int err = a ? opts_open(&o, r->sync_opts) : -1;
-    if (!err)
-        err = argv_add_program(a, "ps_server") ||
-              argv_add(a, "bind=tcp://%s:0",
-                       net        ? net_address(net, host)
-                       : p->hosts ? seat.host->address
-                                  : "127.0.0.1") ||
-              argv_add(a, "index=%d", index) ||
+    struct opts *o;
+    if (opts_open(&o, r->sync_opts))
+        return -1;
+    int err = argv_add_program(a, "ps_server") ||
               argv_add(a, "servers=%d", servers) ||
               argv_add(a, "world=%d", r->workers) ||
               argv_add(a, "threads=%s", opts_text(o, "server_threads", "1")) ||
               argv_add(a, "timeout=%.17g", r->timeout) ||
               argv_add(a, "out=%s", r->out) ||
               argv_add(a, "samples=%.17g", r->samples) ||
-              argv_add(a, "trace=%d", r->trace != TRACE_OFF) ||
+              argv_add(a, "trace=%d", r->trace != TRACE_OFF);
+    opts_close(&o);
+    return err ? -1 : 0;
+}
+
+static int start_server(struct job *j, const struct run *r,
+                        const struct place *p, int index, int servers,
+                        char *endpoint, size_t size)
+{
+    const struct net *net = p->net;
+    int host = net ? server_host(r, net, index) : 0;
+    struct seat seat = {0};
+    if (p->hosts)
+        seat = hosts_seat(p->hosts, index, r->workers);
+    struct argv *a = mem_alloc(1, sizeof *a);
+    int err = a ? add_server(a, r, servers) : -1;
+    if (!err)
+        err = argv_add(a, "bind=tcp://%s:0",
+                       net        ? net_address(net, host)
+                       : p->hosts ? seat.host->address
+                                  : "127.0.0.1") ||
+              argv_add(a, "index=%d", index) ||
               (r->curve[0] && argv_add(a, "curve=%s", r->curve));
     struct job_child child = {.kind = JOB_SERVER, .rank = index};
     child.host = net ? net_name(net, host) : NULL;
@@ -125,7 +156,6 @@ static int start_server(struct job *j, const struct run *r,
         err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
               job_start(j, &child) ||
               job_answer(j, "@endpoint ", r->timeout, endpoint, size);
-    opts_close(&o);
     mem_free(a);
     return err ? -1 : 0;
 }
@@ -237,8 +267,12 @@ static void wait_politely(bool oversubscribed)
 }
 
 int launch_mpi(struct job *j, const struct run *r, const struct net *net,
-               const char *program, const struct argv *words)
+               const char *program, const struct argv *words, int servers,
+               const struct argv *server)
 {
+    char workers[16];
+    snprintf(workers, sizeof workers, "%d", r->workers);
+    setenv("LOCKSTEP_WORKERS", workers, 1);
     setenv("LOCKSTEP_PROGRESS", "1", 1);
     wait_politely(r->workers > cores_count());
     if (net)
@@ -252,7 +286,8 @@ int launch_mpi(struct job *j, const struct run *r, const struct net *net,
               argv_add(a, "%d", r->workers) || argv_add(a, "--bind-to") ||
               argv_add(a, "none") || argv_add(a, "--oversubscribe") ||
               argv_add(a, "--tag-output") || argv_add(a, "-x") ||
-              argv_add(a, "LOCKSTEP_PROGRESS") ||
+              argv_add(a, "LOCKSTEP_PROGRESS") || argv_add(a, "-x") ||
+              argv_add(a, "LOCKSTEP_WORKERS") ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
                        add_emulated(a, net))) ||
               (r->hosts[0] &&
@@ -262,8 +297,12 @@ int launch_mpi(struct job *j, const struct run *r, const struct net *net,
                 argv_add(a, "1"))) ||
               argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
               argv_add_program(a, program) ||
-              argv_add_all(a, words->n, words->at);
-    struct job_child child = {.kind = JOB_MPIRUN};
+              argv_add_all(a, words->n, words->at) ||
+              (servers && (argv_add(a, ":") || argv_add(a, "-n") ||
+                           argv_add(a, "%d", servers) ||
+                           argv_add_all(a, server->n, server->at)));
+    struct job_child child = {.kind = JOB_MPIRUN,
+                              .rank = servers ? r->workers : 0};
     child.argv = a ? a->at : NULL;
     child.host = net ? net_name(net, 0) : NULL;
     if (!err)
@@ -272,15 +311,37 @@ int launch_mpi(struct job *j, const struct run *r, const struct net *net,
     return err ? -1 : 0;
 }
 
+// Servers over MPI are the ranks behind the workers'.
+static int add_ranks(struct argv *trainer, struct argv *server,
+                     const struct run *r, int servers)
+{
+    char list[ENDPOINTS] = "";
+    for (int i = 0; i < servers; i++) {
+        size_t at = strlen(list);
+        if (text_into(list + at, sizeof list - at, "%smpi://%d", i ? "," : "",
+                      r->workers + i))
+            return -1;
+    }
+    return servers && (argv_add(trainer, "servers=%s", list) ||
+                       add_server(server, r, servers) ||
+                       argv_add(server, "transport=mpi"))
+               ? -1
+               : 0;
+}
+
 static int launch_trainers(struct job *j, const struct run *r,
                            const struct net *net, int nwords,
                            char *const *words)
 {
-    struct argv *a = mem_alloc(1, sizeof *a);
-    int err = !a || add_common(a, r, nwords, words) ||
+    struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
+    int servers = 0;
+    int err = !a || !b || (uses_servers(r) && count_servers(r, &servers)) ||
+              add_common(a, r, nwords, words) ||
               (net && strcmp(r->sync, "ring") == 0 &&
                argv_add(a, "iface=%s", net_subnet())) ||
-              launch_mpi(j, r, net, "trainer", a);
+              add_ranks(a, b, r, servers) ||
+              launch_mpi(j, r, net, "trainer", a, servers, b);
+    mem_free(b);
     mem_free(a);
     return err ? -1 : 0;
 }
@@ -304,8 +365,9 @@ static int launch_each(struct job *j, const struct run *r,
 int launch(struct job *j, const struct run *r, const struct net *net,
            int nwords, char *const *words)
 {
-    if (uses_mpi(r))
-        return launch_trainers(j, r, net, nwords, words);
+    int mpi = uses_mpi(r);
+    if (mpi)
+        return mpi < 0 ? -1 : launch_trainers(j, r, net, nwords, words);
     struct hosts *hosts = r->hosts[0] ? mem_alloc(1, sizeof *hosts) : NULL;
     struct place p = {net, hosts};
     int err = r->hosts[0] && (!hosts || hosts_read(hosts, r->hosts));

@@ -4,6 +4,8 @@
 //     sps, dps     ps_servers, then trainers that are told their endpoints
 //     allreduce,   mpirun, which starts trainers through `lockstep pin`
 //     ring
+//     sps, dps by  mpirun, which starts trainers so, and ps_servers as the
+//     mpi          ranks behind them
 
 #ifndef LOCKSTEP_LAUNCH_H
 #define LOCKSTEP_LAUNCH_H
@@ -28,9 +30,11 @@ int launch(struct job *j, const struct run *r, const struct net *net,
            int nwords, char *const *words);
 
 // Start workers of `program` (beside this one) under mpirun, by way of
-// `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. 0, or
-// -1 after fail().
+// `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. Behind
+// them `servers` ranks of another program, whose words come with its path; NULL
+// for none. 0, or -1 after fail().
 int launch_mpi(struct job *j, const struct run *r, const struct net *net,
-               const char *program, const struct argv *words);
+               const char *program, const struct argv *words, int servers,
+               const struct argv *server);
 
 #endif

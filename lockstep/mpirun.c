@@ -46,12 +46,19 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     return true;
 }
 
+void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME])
+{
+    bool server = m->workers && rank >= m->workers;
+    snprintf(name, JOB_NAME, server ? "server %d" : "rank %d",
+             server ? rank - m->workers : rank);
+}
+
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],
                   char how[64], const char **last)
 {
     if (!m->failed)
         return;
-    snprintf(name, JOB_NAME, "rank %d", m->failed - 1);
+    mpirun_name(m, m->failed - 1, name);
     child_status_text(m->signal ? m->signal : m->code << 8, how);
     if (m->last && m->failed <= MPIRUN_RANKS)
         *last = m->last[m->failed - 1];

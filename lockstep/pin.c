@@ -29,6 +29,9 @@ static void local_place(int *index, int *count)
     const char *rank = getenv(names[by][0]), *size = getenv(names[by][1]);
     *index = rank ? atoi(rank) : 0;
     *count = size ? atoi(size) : 1;
+    const char *workers = getenv("LOCKSTEP_WORKERS"); // servers are behind them
+    if (workers && atoi(workers) < *count)
+        *count = atoi(workers);
     if (*count < 1 || *index < 0 || *index >= *count)
         *index = 0, *count = 1;
 }

@@ -132,7 +132,9 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     if (text[0] && !(c->kind == JOB_MPIRUN && !worker))
         snprintf(c->last, sizeof c->last, "%.*s", CHILD_LAST - 1,
                  without_rank(text, rank));
-    if (worker)
+    if (worker && j->mpi.workers && rank >= j->mpi.workers)
+        mpirun_name(&j->mpi, rank, who);
+    else if (worker)
         snprintf(who, sizeof who, "%d", rank);
     else
         snprintf(who, sizeof who, "%s", c->name);
@@ -147,6 +149,8 @@ int job_start(struct job *j, const struct job_child *what)
     if (child_spawn(&j->children[j->n], what, &j->ours))
         return -1;
     j->n++;
+    if (what->kind == JOB_MPIRUN)
+        j->mpi.workers = what->rank;
     return 0;
 }
 

@@ -32,12 +32,14 @@ struct job_config {
 enum job_kind {
     JOB_WORKER, // the job ends when all of these have
     JOB_SERVER, // lives as long as workers do
-    JOB_MPIRUN, // stands for all workers; tags their lines with their ranks
+    JOB_MPIRUN, // stands for all workers, and servers behind them; tags their
+                // lines with their ranks
 };
 
 struct job_child {
     enum job_kind kind;
-    int rank;               // of a worker or server among its kind
+    int rank;               // of a worker or server among its kind; of mpirun:
+                            // how many are workers; 0: all
     char *const *argv;      // NULL-terminated; argv[0] a path, or in PATH
     const cpu_set_t *cores; // NULL: any
     const char *host;       // emulated (net.h) that it runs on; NULL: this one

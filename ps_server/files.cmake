@@ -4,7 +4,7 @@ lockstep_library(ps_server_lib
         ps_server/vectors.c ps_server/store.c ps_server/team.c
   LINKS ps_wire cluster_zmq device optim telemetry base Threads::Threads m)
 add_executable(ps_server ps_server/main.c)
-target_link_libraries(ps_server PRIVATE ps_server_lib telemetry config)
+target_link_libraries(ps_server PRIVATE ps_server_lib cluster_mpi telemetry config)
 include(tests/sync_cases.cmake)
 if(TARGET sync_cases)
   lockstep_library(ps_tests
@@ -23,7 +23,22 @@ if(TARGET sync_cases)
     add_test(NAME ps_${cases} COMMAND test_ps ${cases}_cases*)
   endforeach()
   set(ps_all ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_faults
-             ps_liars ps_memory)
+             ps_liars ps_memory ${ps_mpi})
+  # Over MPI: workers, then ranks in all; the last ones are servers.
+  add_executable(test_ps_mpi tests/test_ps_mpi.c)
+  target_link_libraries(test_ps_mpi PRIVATE ps_tests cluster_mpi)
+  add_dependencies(lockstep_tests test_ps_mpi)
+  foreach(case "2;3" "4;5" "3;6" "2;5")
+    list(GET case 0 workers)
+    list(GET case 1 ranks)
+    add_test(NAME ps_mpi_${workers}_${ranks}
+             COMMAND ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
+                     OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+                     ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none
+                     --mca mpi_yield_when_idle 1
+                     -n ${ranks} $<TARGET_FILE:test_ps_mpi> ${workers})
+    list(APPEND ps_mpi ps_mpi_${workers}_${ranks})
+  endforeach()
   # Many more processes than cores: who waits must not spin.
   set_tests_properties(${ps_all} PROPERTIES TIMEOUT 900
                        ENVIRONMENT OMP_NUM_THREADS=1)

@@ -2,11 +2,15 @@
 //
 //     ps_server bind=tcp://0.0.0.0:7000
 //     trainer sync=dps servers=tcp://a:7000,tcp://b:7000 rank=0 world=2 ...
+//     mpirun -n 2 trainer sync=sps transport=mpi servers=mpi://2 ... :
+//            -n 1 ps_server transport=mpi
 //
 // Prints "@endpoint tcp://host:port" when it listens. What the job is, its
 // shapes and its update rule, the workers tell it.
 
 #include "base/base.h"
+#include "cluster/cluster.h"
+#include "cluster/mpi.h"
 #include "config/config.h"
 #include "ps_server/server.h"
 #include "telemetry/sampler.h"
@@ -18,6 +22,7 @@
 static const char help[] =
     "ps_server key=value ... - one parameter server of one job\n"
     "\n"
+    "  transport=zmq           or mpi: a rank of its workers' mpirun\n"
     "  bind=tcp://127.0.0.1:0  where to listen; port 0: any, which it prints\n"
     "  timeout=60              longest wait for anybody, s\n"
     "  threads=1               that add and update\n"
@@ -45,7 +50,9 @@ struct record {
 static int parse(struct server_config *c, struct record *r, struct opts **opts,
                  int n, char **words)
 {
+    static const char *const carriers[] = {"zmq", "mpi", NULL};
     long index, servers, world, threads;
+    int carrier = 0;
     for (int i = 0; i < n; i++)
         if (opts_open(&opts[i], words[i]))
             return -1;
@@ -61,7 +68,8 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
         c->bind = opts_text(o, "bind", c->bind);
         c->curve = opts_text(o, "curve", c->curve);
         r->out = opts_text(o, "out", r->out);
-        if (opts_int(o, "index", c->index, -1, PS_MAX_WORLD - 1, &index) ||
+        if (opts_word(o, "transport", carrier, carriers, &carrier) ||
+            opts_int(o, "index", c->index, -1, PS_MAX_WORLD - 1, &index) ||
             opts_int(o, "servers", c->servers, 0, PS_MAX_WORLD, &servers) ||
             opts_int(o, "shards", servers, 0, PS_MAX_WORLD, &servers) ||
             opts_int(o, "world", c->world, 0, PS_MAX_WORLD, &world) ||
@@ -76,7 +84,21 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
         c->servers = (int)servers;
         c->world = (int)world;
         c->threads = (int)threads;
+        c->mail = carrier ? &mail_mpi : &mail_zmq;
     }
+    return 0;
+}
+
+// Under mpirun the rank says which server this is.
+static int join_servers(struct cluster **servers, struct server_config *c)
+{
+    struct cluster_config config = {.servers = true, .timeout_s = c->timeout_s};
+    if (c->mail != &mail_mpi)
+        return 0;
+    if (cluster_open(servers, &cluster_mpi, &config))
+        return -1;
+    c->index = (*servers)->rank;
+    c->servers = (*servers)->world;
     return 0;
 }
 
@@ -118,8 +140,9 @@ static int record_end(struct record *r, int index)
 // Whoever reaches an open port without keys can read and stop the job.
 static void warn_if_open(const struct server_config *c)
 {
-    bool here = strstr(c->bind, "//127.") || strstr(c->bind, "//localhost") ||
-                strstr(c->bind, "//[::1]") || !strncmp(c->bind, "ipc:", 4);
+    bool here = c->mail != &mail_zmq || strstr(c->bind, "//127.") ||
+                strstr(c->bind, "//localhost") || strstr(c->bind, "//[::1]") ||
+                !strncmp(c->bind, "ipc:", 4);
     if (!here && !*c->curve)
         log_line("ps_server: %s is open to other hosts; try: curve=DIR of "
                  "lockstep keys",
@@ -129,6 +152,7 @@ static void warn_if_open(const struct server_config *c)
 int main(int argc, char **argv)
 {
     struct server_config config;
+    struct cluster *servers = NULL;
     struct server *server;
     struct record record;
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
@@ -137,7 +161,8 @@ int main(int argc, char **argv)
     }
     struct opts **opts = mem_alloc((size_t)argc, sizeof *opts);
     if (!opts || parse(&config, &record, opts, argc - 1, argv + 1) ||
-        record_begin(&record, &config) || server_open(&server, &config))
+        join_servers(&servers, &config) || record_begin(&record, &config) ||
+        server_open(&server, &config))
         die("%s%s", fail_message(),
             strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
     warn_if_open(&config);
@@ -154,5 +179,6 @@ int main(int argc, char **argv)
     mem_free(opts);
     if (rc)
         die("%s", why);
+    cluster_close(&servers);
     return 0;
 }

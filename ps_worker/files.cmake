@@ -1,3 +1,3 @@
 lockstep_library(ps_worker
   FILES ps_worker/worker.c ps_worker/client.c ps_worker/task.c
-  LINKS sync ps_wire cluster_zmq telemetry device optim config base Threads::Threads m)
+  LINKS sync ps_wire cluster_zmq cluster_mpi telemetry device optim config base Threads::Threads m)

@@ -87,6 +87,23 @@ static int check_settings(const struct ps_job *j)
     return 0;
 }
 
+// How messages travel. Where a job can lose or gain workers only ZeroMQ does.
+static int parse_transport(struct sync *s, const struct ps_job *j,
+                           const struct mail_ops **out)
+{
+    static const struct mail_ops *const carriers[] = {&mail_zmq, &mail_zmq,
+                                                      &mail_mpi};
+    int which;
+    if (opts_word(s->job.opts, "transport", 0,
+                  (const char *const[]){"auto", "zmq", "mpi", NULL}, &which))
+        return -1;
+    *out = carriers[which];
+    if (*out == &mail_mpi && j->elastic)
+        return fail("elastic=1: with transport=mpi a worker's death ends the "
+                    "job; try: transport=zmq");
+    return 0;
+}
+
 static int count_servers(const char *endpoints)
 {
     int count = 1;
@@ -113,7 +130,8 @@ static int parse_servers(struct sync *s, struct ps_job *j, const char **out)
     return 0;
 }
 
-static int parse(struct sync *s, struct ps_job *j, const char **servers)
+static int parse(struct sync *s, struct ps_job *j, const char **servers,
+                 const struct mail_ops **mail)
 {
     static const enum dtype formats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
     struct opts *o = s->job.opts;
@@ -136,7 +154,7 @@ static int parse(struct sync *s, struct ps_job *j, const char **servers)
                   !j->elastic;
     if (opts_word(o, "update", narrow,
                   (const char *const[]){"server", "worker", NULL}, &update) ||
-        parse_servers(s, j, servers))
+        parse_transport(s, j, mail) || parse_servers(s, j, servers))
         return -1;
     j->worker_updates = update;
     size_t most = (j->n + (size_t)j->servers - 1) / (size_t)j->servers;
@@ -159,16 +177,17 @@ static int worker_open(struct sync *s)
                              (size_t)s->job.nbuckets * sizeof *s->job.buckets),
     };
     const char *servers = "";
+    const struct mail_ops *mail;
     if (s->job.dev->ops != &device_cpu)
         return fail("%s: parameters must lie in host memory; try: device=cpu",
                     s->ops->name);
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->ops->name, j.world,
                     PS_MAX_WORLD);
-    if (parse(s, &j, &servers) ||
+    if (parse(s, &j, &servers, &mail) ||
         (j.worker_updates && update_open(&w->update, &s->job)))
         return -1;
-    if (client_open(&w->client, &j, &mail_zmq, servers, &s->job))
+    if (client_open(&w->client, &j, mail, servers, &s->job))
         return -1;
     s->joined = w->client.late ? w->client.round - 1 : 0;
     return 0;

@@ -2,7 +2,7 @@
 // exchanges between them. Gradients never travel here.
 //
 //     local   one worker, nobody to talk to
-//     mpi     under mpirun or srun: MPI_COMM_WORLD
+//     mpi     under mpirun or srun; servers there meet apart from the workers
 //     zmq     no MPI: every worker talks to a hub (lockstep, or ps_server 0)
 //
 // Every call is made by all workers in the same order, has the deadline of
@@ -25,8 +25,9 @@ struct cluster_config {
     int rank, world;   // ignored by mpi, which knows
     const char *hub;   // zmq: the hub's endpoint, tcp://host:port
     const char *curve; // folder of CURVE keys; "" for none
+    bool servers;      // mpi: of servers, not of workers; all ranks open one
     double timeout_s;  // of every wait
-}; // its strings outlive the cluster
+};                     // its strings outlive the cluster
 
 struct cluster_ops {
     const char *name; // cluster=NAME

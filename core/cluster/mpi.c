@@ -19,6 +19,7 @@ enum { TAG = 1, QUIET_S = 5 };
 
 struct group {
     bool initialised;
+    MPI_Comm comm;         // the workers, or the servers
     MPI_Request *requests; // world that receive, world that send
     bool *came;
 };
@@ -47,8 +48,7 @@ void mpi_nap(uint64_t since)
 
 static int mpi_open(struct cluster *c, const struct cluster_config *config)
 {
-    (void)config; // MPI knows rank and world
-    int provided;
+    int provided, all;
     struct group *g = c->state = mem_alloc(1, sizeof *g);
     if (!g)
         return -1;
@@ -58,8 +58,10 @@ static int mpi_open(struct cluster *c, const struct cluster_config *config)
     setenv("OMPI_MCA_btl_tcp_progress_thread", "1", 0);
     MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
     g->initialised = true;
-    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &c->rank));
-    MPI(MPI_Comm_size(MPI_COMM_WORLD, &c->world));
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &all));
+    MPI(MPI_Comm_split(MPI_COMM_WORLD, config->servers, all, &g->comm));
+    MPI(MPI_Comm_rank(g->comm, &c->rank));
+    MPI(MPI_Comm_size(g->comm, &c->world));
     g->requests = mem_alloc(2 * (size_t)c->world, sizeof(MPI_Request));
     g->came = mem_alloc((size_t)c->world, sizeof *g->came);
     return g->requests && g->came ? 0 : -1;
@@ -142,9 +144,8 @@ static int mpi_allgather(struct cluster *c, const void *in, void *out,
             memcpy(share, in, bytes);
             continue;
         }
-        MPI(MPI_Irecv(share, (int)bytes, MPI_BYTE, r, TAG, MPI_COMM_WORLD,
-                      from));
-        MPI(MPI_Isend(in, (int)bytes, MPI_BYTE, r, TAG, MPI_COMM_WORLD, to));
+        MPI(MPI_Irecv(share, (int)bytes, MPI_BYTE, r, TAG, g->comm, from));
+        MPI(MPI_Isend(in, (int)bytes, MPI_BYTE, r, TAG, g->comm, to));
     }
     return await(c);
 }
@@ -164,7 +165,7 @@ static bool all_leave(double seconds)
     return flag;
 }
 
-// MPI_Finalize waits for every rank. Where some will never come, because one
+// MPI_Finalize waits for every rank, servers too. Where some will never come, because one
 // failed, the job is aborted instead: mpirun then ends the others, too.
 static void mpi_close(struct cluster *c)
 {
@@ -178,6 +179,7 @@ static void mpi_close(struct cluster *c)
                                   : "cluster: others did not come to the end");
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
+        MPI(MPI_Comm_free(&g->comm));
         MPI(MPI_Finalize());
     }
     mem_free(g->came);

@@ -211,8 +211,9 @@ const struct key key_table[] = {
  .words = WORDS("ring", "halving", "doubling", "tree", "library"),
  .help = "allreduce: which of Open MPI's; library: its own choice"},
 {"backend", "transport", "auto", KEY_WORD, KEY_IN_OPTS,
- .words = WORDS("auto", "tcp", "shm"),
- .help = "ring: sockets or shared memory; auto: memory on one host"},
+ .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
+ .help = "ring: tcp or shm, auto: memory on one host; sps, dps: zmq or mpi, "
+         "auto: zmq"},
 {"backend", "iface", "", KEY_WORD, KEY_IN_OPTS, .local = true,
  .help = "network interface to listen on; none: loopback"},
 {"backend", "inject", "", KEY_TEXT, KEY_IN_OPTS, .local = true,

@@ -1,0 +1,457 @@
+// mail_mpi.c - mail over MPI point-to-point: bind and endpoints are mpi://RANK.
+//
+//     letter   envelope, head, and data where they are few: received into any
+//              of SLOTS rooms that are always open, in the order sent
+//     data     more of them follow by themselves, from where they lie; where
+//              to receive them, their letter has said
+//
+// A message is whole when its data are here; behind one that is not, those of
+// the same sender wait, so that messages between two ends stay in order. Every
+// rank that dies takes the job with it, as mpirun has it.
+
+#include "cluster/mail.h"
+
+#include "base/base.h"
+#include "cluster/carry.h"
+#include "cluster/mpi.h"
+
+#include <string.h>
+
+enum {
+    LETTER = 1024, // bytes
+    HEAD_AT = 16,  // behind the envelope
+    DATA_AT = 128, // where both head and data are as numbers want them
+    SLOTS = 8,     // letters that may come at once
+    COMING = 64    // data that are under way at once
+};
+enum { MOST = 65 << 20 }; // bytes of data: the largest slice and some room
+static const double leave_s = 1;
+
+struct envelope {
+    uint64_t head_bytes, bytes;
+};
+
+struct packet {
+    struct parcel parcel; // first, so that it stands for the packet
+    bool whole;
+    int rank;
+    void *room; // for data that do not fit into the letter
+    size_t room_bytes;
+    struct packet *behind; // data that wait to be received
+    _Alignas(64) uint8_t letter[LETTER];
+};
+
+struct sending {
+    struct sending *next;
+    MPI_Request requests[2]; // of the letter, of the data
+    struct mail_data data;
+    _Alignas(64) uint8_t letter[LETTER];
+};
+
+struct queue {
+    struct parcel *first, *last;
+};
+
+struct correspondent {
+    struct queue coming; // messages of this rank, in order
+    int server;          // a worker's; -1: none
+};
+
+struct office {
+    int rank, ranks, nservers;
+    int *rank_of; // a server's
+    struct correspondent *from;
+    struct packet *slots[SLOTS];
+    MPI_Request letters[SLOTS];
+    int slot; // whose letter is next
+    struct packet *coming[COMING];
+    MPI_Request data[COMING];
+    int ncoming;
+    struct packet *behind, *behind_last;
+    struct queue ready;
+    struct parcel *spare;
+    struct sending *first, *last, *spare_sending;
+    atomic_bool woken;
+};
+
+static int read_rank(const char *endpoint, int *rank)
+{
+    int used = 0;
+    if (sscanf(endpoint, "mpi://%d%n", rank, &used) != 1 || endpoint[used])
+        return fail("%s: not mpi://RANK; try: lockstep train transport=mpi, "
+                    "which names the servers",
+                    endpoint);
+    return 0;
+}
+
+// ---- receiving
+
+static void put(struct queue *q, struct parcel *p)
+{
+    p->next = NULL;
+    if (q->last)
+        q->last->next = p;
+    else
+        q->first = p;
+    q->last = p;
+}
+
+static struct parcel *take(struct queue *q)
+{
+    struct parcel *p = q->first;
+    if (!p)
+        return NULL;
+    q->first = p->next;
+    if (!q->first)
+        q->last = NULL;
+    return p;
+}
+
+static struct packet *take_spare(struct mail *m)
+{
+    struct office *o = m->state;
+    struct packet *k = (struct packet *)o->spare;
+    if (k)
+        o->spare = k->parcel.next;
+    else
+        k = mem_alloc(1, sizeof *k);
+    CHECK(k != NULL); // little more than a kilobyte
+    k->parcel = (struct parcel){.mail = m, .server = -1};
+    k->whole = false;
+    return k;
+}
+
+static void office_drop(struct parcel *p)
+{
+    struct office *o = p->mail->state;
+    p->next = o->spare;
+    o->spare = p;
+}
+
+static void open_slot(struct mail *m, int i)
+{
+    struct office *o = m->state;
+    o->slots[i] = take_spare(m);
+    MPI(MPI_Irecv(o->slots[i]->letter, LETTER, MPI_BYTE, MPI_ANY_SOURCE,
+                  CARRY_LETTER, MPI_COMM_WORLD, &o->letters[i]));
+}
+
+static void receive_data(struct office *o, struct packet *k)
+{
+    int i = o->ncoming++;
+    if (k->room_bytes < k->parcel.bytes) {
+        carry_free(k->room);
+        k->room = carry_room(k->parcel.bytes);
+        CHECK(k->room != NULL);
+        k->room_bytes = k->parcel.bytes;
+    }
+    k->parcel.data = k->room;
+    o->coming[i] = k;
+    carry_receive(k->room, k->parcel.bytes, k->rank, &o->data[i]);
+}
+
+// What is whole of a rank's messages, as far as the first that is not.
+static void hand_out(struct office *o, int rank)
+{
+    struct queue *q = &o->from[rank].coming;
+    while (q->first && ((struct packet *)q->first)->whole)
+        put(&o->ready, take(q));
+}
+
+static void letter_came(struct mail *m, int rank)
+{
+    struct office *o = m->state;
+    struct packet *k = o->slots[o->slot];
+    struct parcel *p = &k->parcel;
+    struct envelope e;
+    memcpy(&e, k->letter, sizeof e);
+    CHECK(e.head_bytes <= DATA_AT - HEAD_AT && e.bytes <= MOST);
+    open_slot(m, o->slot);
+    o->slot = (o->slot + 1) % SLOTS;
+    k->rank = rank;
+    p->from = mail_server(rank);
+    p->server = o->from[rank].server;
+    p->head = k->letter + HEAD_AT;
+    p->head_bytes = e.head_bytes;
+    p->data = k->letter + DATA_AT;
+    p->bytes = e.bytes;
+    put(&o->from[rank].coming, p);
+    k->whole = e.bytes <= LETTER - DATA_AT;
+    if (k->whole) {
+        hand_out(o, rank);
+    } else if (o->ncoming < COMING && !o->behind) {
+        receive_data(o, k);
+    } else {
+        k->behind = NULL;
+        *(o->behind ? &o->behind_last->behind : &o->behind) = k;
+        o->behind_last = k;
+    }
+}
+
+static void data_came(struct office *o, int i)
+{
+    struct packet *k = o->coming[i];
+    k->whole = true;
+    o->ncoming--;
+    memmove(o->coming + i, o->coming + i + 1,
+            (size_t)(o->ncoming - i) * sizeof *o->coming);
+    memmove(o->data + i, o->data + i + 1,
+            (size_t)(o->ncoming - i) * sizeof *o->data);
+    hand_out(o, k->rank);
+    if (o->behind) {
+        k = o->behind;
+        o->behind = k->behind;
+        receive_data(o, k);
+    }
+}
+
+// ---- sending
+
+static void forget_first(struct office *o)
+{
+    struct sending *s = o->first;
+    o->first = s->next;
+    if (s->data.sent)
+        s->data.sent((void *)(uintptr_t)s->data.at, s->data.hint);
+    s->next = o->spare_sending;
+    o->spare_sending = s;
+}
+
+// Give back what has left, from the oldest on.
+static void clear_sent(struct office *o)
+{
+    int flag = 1;
+    while (o->first && flag) {
+        MPI(MPI_Testall(2, o->first->requests, &flag, MPI_STATUSES_IGNORE));
+        if (flag)
+            forget_first(o);
+    }
+}
+
+static struct sending *next_sending(struct office *o)
+{
+    struct sending *s = o->spare_sending;
+    if (s)
+        o->spare_sending = s->next;
+    else
+        s = mem_alloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->next = NULL;
+    if (o->first)
+        o->last->next = s;
+    else
+        o->first = s;
+    o->last = s;
+    return s;
+}
+
+static void free_copy(void *data, void *hint)
+{
+    (void)hint;
+    mem_free(data);
+}
+
+// Much data that may change as soon as we return, as a long HELLO.
+static int copy(struct mail_data *d)
+{
+    void *at = mem_alloc(d->bytes, 1);
+    if (!at)
+        return -1;
+    memcpy(at, d->at, d->bytes);
+    *d = (struct mail_data){at, d->bytes, free_copy, NULL};
+    return 0;
+}
+
+static int office_send(struct mail *m, const struct mail_peer *to,
+                       const void *head, size_t head_bytes,
+                       const struct mail_data *data)
+{
+    struct office *o = m->state;
+    struct envelope e = {head_bytes, data->bytes};
+    bool fits = data->bytes <= LETTER - DATA_AT;
+    size_t bytes = DATA_AT + (fits ? data->bytes : 0);
+    int peer = 0;
+    memcpy(&peer, to->id, sizeof peer);
+    int rank = o->nservers ? o->rank_of[peer] : peer;
+    struct sending *s = next_sending(o);
+    CHECK(head_bytes <= DATA_AT - HEAD_AT && data->bytes <= MOST);
+    if (!s)
+        return -1;
+    s->data = *data;
+    s->requests[0] = s->requests[1] = MPI_REQUEST_NULL;
+    if (!fits && !data->sent && copy(&s->data))
+        return -1;
+    memcpy(s->letter, &e, sizeof e);
+    memcpy(s->letter + HEAD_AT, head, head_bytes);
+    if (fits && data->bytes)
+        memcpy(s->letter + DATA_AT, data->at, data->bytes);
+    MPI(MPI_Isend(s->letter, (int)bytes, MPI_BYTE, rank, CARRY_LETTER,
+                  MPI_COMM_WORLD, &s->requests[0]));
+    if (!fits)
+        carry_send(s->data.at, data->bytes, rank, &s->requests[1]);
+    return 0;
+}
+
+// ---- waiting
+
+// Take one step: the next letter, data, or what has left. False: none until then.
+static bool go_on(struct mail *m, uint64_t until_ns)
+{
+    struct office *o = m->state;
+    MPI_Request all[COMING + 3];
+    MPI_Status status;
+    int n = o->ncoming;
+    memcpy(all, o->data, sizeof o->data);
+    all[n] = o->letters[o->slot];
+    all[n + 1] = o->first ? o->first->requests[0] : MPI_REQUEST_NULL;
+    all[n + 2] = o->first ? o->first->requests[1] : MPI_REQUEST_NULL;
+    int i = carry_wait(all, n + 3, until_ns, &o->woken, &status);
+    if (i > n)
+        o->first->requests[i - n - 1] = MPI_REQUEST_NULL;
+    else if (i == n)
+        letter_came(m, status.MPI_SOURCE);
+    else if (i >= 0)
+        data_came(o, i);
+    return i >= 0;
+}
+
+static struct parcel *office_receive(struct mail *m)
+{
+    struct office *o = m->state;
+    while (!o->ready.first && go_on(m, 0))
+        ;
+    clear_sent(o);
+    return take(&o->ready);
+}
+
+static void office_wait(struct mail *m, int ms)
+{
+    struct office *o = m->state;
+    uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
+    while (!o->ready.first && go_on(m, until))
+        clear_sent(o);
+    atomic_store(&o->woken, false);
+}
+
+static void office_wake(struct mail *m)
+{
+    struct office *o = m->state;
+    atomic_store(&o->woken, true);
+}
+
+// ---- open and close
+
+static int office_open(struct mail *m, const struct mail_config *c)
+{
+    struct office *o = m->state;
+    int there = 0;
+    for (int i = 0; i < SLOTS; i++)
+        o->letters[i] = MPI_REQUEST_NULL;
+    MPI(MPI_Initialized(&there));
+    if (!there)
+        return fail("transport=mpi: not started by mpirun; try: lockstep train "
+                    "transport=mpi");
+    if (*c->curve)
+        return fail("transport=mpi has no keys; try: curve= with "
+                    "transport=zmq");
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &o->rank));
+    MPI(MPI_Comm_size(MPI_COMM_WORLD, &o->ranks));
+    o->from = mem_alloc((size_t)o->ranks, sizeof *o->from);
+    o->rank_of = mem_alloc((size_t)o->ranks, sizeof *o->rank_of);
+    if (!o->from || !o->rank_of ||
+        text_into(m->endpoint, sizeof m->endpoint, "mpi://%d", o->rank))
+        return -1;
+    for (int r = 0; r < o->ranks; r++)
+        o->from[r].server = -1;
+    for (int i = 0; i < SLOTS; i++)
+        open_slot(m, i);
+    return 0;
+}
+
+static int office_connect(struct mail *m, const char *endpoint)
+{
+    struct office *o = m->state;
+    int rank;
+    if (read_rank(endpoint, &rank))
+        return -1;
+    if (rank < 0 || rank >= o->ranks || rank == o->rank)
+        return fail("%s: there are ranks 0 to %d, this is %d", endpoint,
+                    o->ranks - 1, o->rank);
+    o->from[rank].server = o->nservers;
+    o->rank_of[o->nservers++] = rank;
+    return 0;
+}
+
+static int office_check(struct mail *m)
+{
+    (void)m; // mpirun ends the job when a rank dies
+    return 0;
+}
+
+static bool office_is_up(struct mail *m, int server)
+{
+    const struct office *o = m->state;
+    return server < o->nservers;
+}
+
+static void give_up(MPI_Request *r)
+{
+    if (*r == MPI_REQUEST_NULL)
+        return;
+    MPI(MPI_Cancel(r));
+    MPI(MPI_Request_free(r));
+}
+
+// What was sent leaves first, within leave_s; nobody sends to us any more.
+static void office_close(struct mail *m)
+{
+    struct office *o = m->state;
+    uint64_t until = now_ns() + (uint64_t)(leave_s * 1e9);
+    clear_sent(o);
+    while (o->first && go_on(m, until))
+        clear_sent(o);
+    while (o->first) {
+        give_up(&o->first->requests[0]);
+        give_up(&o->first->requests[1]);
+        forget_first(o);
+    }
+    for (int i = 0; i < o->ncoming; i++)
+        give_up(&o->data[i]);
+    for (int i = 0; i < SLOTS; i++) {
+        give_up(&o->letters[i]);
+        if (o->slots[i])
+            office_drop(&o->slots[i]->parcel);
+    }
+    for (int r = 0; o->from && r < o->ranks; r++)
+        while (o->from[r].coming.first)
+            office_drop(take(&o->from[r].coming));
+    while (o->ready.first)
+        office_drop(take(&o->ready));
+    for (struct parcel *p = o->spare, *next; p; p = next) {
+        next = p->next;
+        carry_free(((struct packet *)p)->room);
+        mem_free(p);
+    }
+    for (struct sending *s = o->spare_sending, *next; s; s = next) {
+        next = s->next;
+        mem_free(s);
+    }
+    mem_free(o->rank_of);
+    mem_free(o->from);
+}
+
+const struct mail_ops mail_mpi = {
+    .name = "mpi",
+    .state_size = sizeof(struct office),
+    .open = office_open,
+    .connect = office_connect,
+    .send = office_send,
+    .receive = office_receive,
+    .drop = office_drop,
+    .wait = office_wait,
+    .wake = office_wake,
+    .check = office_check,
+    .is_up = office_is_up,
+    .close = office_close,
+};

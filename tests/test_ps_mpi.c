@@ -1,0 +1,156 @@
+// test_ps_mpi.c - sps and dps over MPI against what every backend must pass.
+//
+//     mpirun -n 3 test_ps_mpi 2      two workers, one server: sps
+//     mpirun -n 6 test_ps_mpi 3      three workers, a server beside each: dps
+//
+// A server serves one world after the other, each when rank 0 says so.
+
+#include "base/base.h"
+#include "cluster/mpi.h"
+#include "ps_server/server.h"
+#include "ps_worker/ps_worker.h"
+#include "tests/sync_cases.h"
+
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+enum { TAG = 99 };
+
+static int servers, workers;
+static struct cluster *cluster;
+
+static int start(int world, char opts[CASE_TEXT], void **state)
+{
+    *state = NULL;
+    for (int i = 0; i < servers; i++) {
+        size_t at = strlen(opts);
+        int rank = -1, one = 1;
+        if (text_into(opts + at, CASE_TEXT - at, "%smpi://%d",
+                      i    ? ","
+                      : at ? ",servers="
+                           : "servers=",
+                      world + i))
+            return -1;
+        MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+        if (rank == 0)
+            MPI(MPI_Send(&one, 1, MPI_INT, world + i, TAG, MPI_COMM_WORLD));
+    }
+    return 0;
+}
+
+// Until the servers have put away their mail: they would take what is meant for
+// those of the next world.
+static void stop(void *state)
+{
+    int rank, word;
+    (void)state;
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    for (int i = 0; rank == 0 && i < servers; i++)
+        MPI(MPI_Recv(&word, 1, MPI_INT, workers + i, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE));
+    assert_int_equal(cluster_barrier(cluster), 0);
+}
+
+// All out, all in; beside its server a worker moves what the server does.
+static void law(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    (void)rank;
+    size_t n = servers == 1 ? job->n : 2 * (job->n - job->n / (size_t)world);
+    *out = *in = n * dtype_bytes(wire);
+}
+
+static struct fixture over_mpi = {.opts = "slice_kb=1,transport=mpi",
+                                  .start = start,
+                                  .stop = stop,
+                                  .law = law};
+
+static void integers(void **state)
+{
+    (void)state;
+    case_integers(&over_mpi);
+}
+
+// Slices that fit into no letter, and the workers' own update.
+static void large_slices(void **state)
+{
+    (void)state;
+    struct fixture f = over_mpi;
+    f.opts = "slice_kb=16,transport=mpi,update=worker";
+    case_integers(&f);
+}
+
+static void rest(void **state)
+{
+    (void)state;
+    case_replicas(&over_mpi);
+    case_reruns(&over_mpi);
+    case_overflow(&over_mpi);
+    case_divides_first(&over_mpi);
+    case_bcast(&over_mpi);
+    case_state(&over_mpi);
+}
+
+static void bytes(void **state)
+{
+    (void)state;
+    if (servers == 1)
+        case_bytes(&over_mpi);
+}
+
+static int serve(const struct cluster *c)
+{
+    const struct server_config config = {.mail = &mail_mpi,
+                                         .bind = "",
+                                         .curve = "",
+                                         .index = c->rank,
+                                         .servers = servers,
+                                         .threads = 1,
+                                         .timeout_s = 60};
+    for (;;) {
+        struct server *s;
+        int go = 0;
+        MPI(MPI_Recv(&go, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE));
+        if (!go)
+            return 0;
+        if (server_open(&s, &config))
+            return -1;
+        if (server_run(s))
+            log_line("server ends: %s", fail_message());
+        server_close(&s);
+        MPI(MPI_Send(&go, 1, MPI_INT, 0, TAG, MPI_COMM_WORLD));
+    }
+}
+
+static int work(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(integers),
+        cmocka_unit_test(large_slices),
+        cmocka_unit_test(rest),
+        cmocka_unit_test(bytes),
+    };
+    int bad = cmocka_run_group_tests(tests, NULL, NULL), end = 0;
+    for (int i = 0; cluster->rank == 0 && i < servers; i++)
+        MPI(MPI_Send(&end, 1, MPI_INT, workers + i, TAG, MPI_COMM_WORLD));
+    return bad;
+}
+
+int main(int argc, char **argv)
+{
+    struct cluster_config config = {.timeout_s = 60};
+    int rank = atoi(getenv("OMPI_COMM_WORLD_RANK"));
+    workers = argc > 1 ? atoi(argv[1]) : 1;
+    config.servers = rank >= workers;
+    if (cluster_open(&cluster, &cluster_mpi, &config))
+        die("%s", fail_message());
+    servers = atoi(getenv("OMPI_COMM_WORLD_SIZE")) - workers;
+    over_mpi.ops = servers == 1 ? &sync_sps : &sync_dps;
+    over_mpi.cluster = cluster;
+    int bad = config.servers ? serve(cluster) : work();
+    fail("%s", bad ? "a test failed" : "");
+    cluster_close(&cluster);
+    return bad;
+}

@@ -73,7 +73,7 @@ static const char *product_name(const struct product_job *j)
         return "products dW";
     if (j->tb)
         return j->out_fp32 ? "products head" : "products dX";
-    return j->bias ? "products forward" : "products head dX";
+    return "products forward, head dX";
 }
 
 void __wrap_product_run(struct product *p, const struct product_job *j)
@@ -103,12 +103,13 @@ static void embed_backward(float *dwte, float *dwpe, const void *dout,
 }
 
 static void norm(void *sum, void *out, float *mean, float *rstd,
-                 const void *res, const void *branch, const void *weight,
-                 const void *bias, size_t rows, int C, const struct mask *mask)
+                 const void *res, const void *branch, const void *branch_bias,
+                 const void *weight, const void *bias, size_t rows, int C,
+                 const struct mask *mask)
 {
     double start = begin();
-    state.k->norm(sum, out, mean, rstd, res, branch, weight, bias, rows, C,
-                  mask);
+    state.k->norm(sum, out, mean, rstd, res, branch, branch_bias, weight, bias,
+                  rows, C, mask);
     end("add, LayerNorm", start, 0,
         (branch ? 4 : 2) * width() * (double)rows * C);
 }
@@ -126,18 +127,20 @@ static void norm_backward(void *dres, bool add_dres, void *out, float *dweight,
         (add_dres ? 5 : 4) * width() * (double)rows * C);
 }
 
-static void gelu(void *out, const void *in, size_t n)
+static void gelu(void *out, const void *in, const void *bias, size_t rows,
+                 int C)
 {
     double start = begin();
-    state.k->gelu(out, in, n);
-    end("GELU", start, 0, 2 * width() * (double)n);
+    state.k->gelu(out, in, bias, rows, C);
+    end("GELU", start, 0, 2 * width() * (double)rows * C);
 }
 
-static void gelu_backward(void *d, void *out, const void *in, size_t n)
+static void gelu_backward(void *d, void *out, const void *in, const void *bias,
+                          size_t rows, int C)
 {
     double start = begin();
-    state.k->gelu_backward(d, out, in, n);
-    end("GELU backward", start, 0, 4 * width() * (double)n);
+    state.k->gelu_backward(d, out, in, bias, rows, C);
+    end("GELU backward", start, 0, 4 * width() * (double)rows * C);
 }
 
 // Products over the triangle alone: S and O forward; S, dP, dQ, dK, dV back.

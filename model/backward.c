@@ -99,7 +99,8 @@ static void mlp_backward(const struct back *b, int i)
     int C = m->job.config.channels;
     const void *d = branch_gradient(b, i, SITE_OUT);
     input_gradient(b, m->dwide, d, layer_at(i, OUT_W), 4 * C, C);
-    m->k->gelu_backward(m->dwide, m->wide, l->pre, b->rows * 4 * C);
+    m->k->gelu_backward(m->dwide, m->wide, l->pre,
+                        late_bias(m, layer_at(i, FC_B)), b->rows, 4 * C);
     weight_gradient(b, layer_at(i, OUT_W), m->wide, d, 4 * C, C);
     report(b, layer_at(i, OUT_W));
 

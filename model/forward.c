@@ -13,26 +13,30 @@
 #include "telemetry/span.h"
 
 // out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout.
+// `late`: b is left to the pass behind, where that is the faster way.
 static void linear(struct cpu_model *m, void *out, const void *in, int w,
-                   size_t rows, int ins, int outs)
+                   size_t rows, int ins, int outs, bool late)
 {
+    bool left = late && late_bias(m, w + 1);
     struct product_job j = {.m = (int)rows,
                             .n = outs,
                             .k = ins,
                             .a = in,
                             .b = weight_at(m, w),
-                            .bias = weight_at(m, w + 1),
+                            .bias = left ? NULL : weight_at(m, w + 1),
                             .out = out};
     product_run(m->product, &j);
 }
 
-// sum = res + mask(branch), m->norm = LayerNorm(sum) by tensors w and w + 1.
+// sum = res + mask(branch, bias `b` added if left to do), m->norm =
+// LayerNorm(sum) by tensors w and w + 1.
 static void add_norm(struct cpu_model *m, void *sum, const void *res,
-                     const void *branch, int w, float *mean, float *rstd,
+                     const void *branch, int b, int w, float *mean, float *rstd,
                      size_t rows, struct mask mask)
 {
-    m->k->norm(sum, m->norm, mean, rstd, res, branch, weight_at(m, w),
-               weight_at(m, w + 1), rows, m->job.config.channels, &mask);
+    m->k->norm(sum, m->norm, mean, rstd, res, branch, late_bias(m, b),
+               weight_at(m, w), weight_at(m, w + 1), rows,
+               m->job.config.channels, &mask);
 }
 
 void forward(struct cpu_model *m, const int32_t *x, int B, int T,
@@ -44,8 +48,8 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
     struct mask mask = state_mask(m, step, 0, SITE_EMBED);
     struct layer *l = m->layers;
     m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
-    add_norm(m, NULL, l->in, NULL, layer_at(0, LN1_W), l->mean1, l->rstd1, rows,
-             mask);
+    add_norm(m, NULL, l->in, NULL, 0, layer_at(0, LN1_W), l->mean1, l->rstd1,
+             rows, mask);
     struct span_lane *lane = step ? step->lane : NULL;
     for (int i = 0; i < L; i++, l++) {
         span_begin(lane, SPAN_FORWARD, i);
@@ -55,17 +59,20 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
                               .NH = g->heads,
                               .mask = state_mask(m, step, i, SITE_ATTENTION),
                               .scratch = m->scratch};
-        linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
+        linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C, false);
         m->k->attention(l->att, l->lse, l->qkv, &a);
-        linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C);
-        add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
-                 l->rstd2, rows, state_mask(m, step, i, SITE_PROJ));
+        linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C, true);
+        add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
+                 layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
+                 state_mask(m, step, i, SITE_PROJ));
 
-        linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
-        m->k->gelu(m->wide, l->pre, rows * 4 * C);
-        linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
+        linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C, true);
+        m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
+                   4 * C);
+        linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C, true);
         bool last = i + 1 == L;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
+                 layer_at(i, OUT_B),
                  last ? final_norm_at(m) : layer_at(i + 1, LN1_W),
                  last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
                  state_mask(m, step, i, SITE_OUT));

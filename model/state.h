@@ -37,7 +37,7 @@ struct layer {
     void *qkv;            // (N, 3C)
     void *att;            // (N, C)
     void *mid;            // (N, C) residual stream between the branches
-    void *pre;            // (N, 4C) before GELU
+    void *pre;            // (N, 4C) before GELU, without a late bias
     float *lse;           // (B, NH, T)
     float *mean1, *rstd1; // (N)
     float *mean2, *rstd2; // (N)
@@ -97,6 +97,13 @@ static inline const void *weight_at(const struct cpu_model *m, int tensor)
 {
     size_t size = dtype_bytes(m->job.precision);
     return (const char *)m->weights + m->off[tensor] * size;
+}
+
+// The bias that a product leaves to the pass behind it: in fp32, where it would
+// be written first and read again. In 16 bits the sum is rounded with it: NULL.
+static inline const void *late_bias(const struct cpu_model *m, int tensor)
+{
+    return m->job.precision == DTYPE_F32 ? weight_at(m, tensor) : NULL;
 }
 
 // Index of a layer's tensor, and of ln_f's weight (its bias follows).

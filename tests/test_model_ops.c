@@ -19,11 +19,29 @@ static double moved[MAX];
 
 // ---- GELU
 
-enum { GELU_N = 515 };
+enum { GELU_ROWS = 5, GELU_C = 103, GELU_N = GELU_ROWS * GELU_C };
 
 static void gelu_op(void)
 {
     ref_gelu(out.d, in.d, GELU_N);
+}
+
+// The same where the bias has yet to be added: fp32's rows minus it.
+static void test_gelu_late_bias(void)
+{
+    draw(&bias, GELU_C, 3, 1);
+    draw(&in, GELU_N, 1, 6);
+    draw(&dout, GELU_N, 2, 1);
+    for (int i = 0; i < GELU_N; i++)
+        in.d[i] += bias.d[i % GELU_C];
+    gelu_op();
+    k->gelu(out.raw, in.raw, bias.raw, GELU_ROWS, GELU_C);
+    near_raw("gelu, bias", out.raw, out.d, GELU_N);
+    memcpy(extra.raw, dout.raw, sizeof extra.raw);
+    k->gelu_backward(extra.raw, out.raw, in.raw, bias.raw, GELU_ROWS, GELU_C);
+    near_raw("gelu again, bias", out.raw, out.d, GELU_N);
+    near_raw("dgelu, bias", extra.raw,
+             differences(gelu_op, in.d, GELU_N, GELU_N), GELU_N);
 }
 
 static void test_gelu(void)
@@ -31,11 +49,11 @@ static void test_gelu(void)
     draw(&in, GELU_N, 1, 6);
     draw(&dout, GELU_N, 2, 1);
     gelu_op();
-    k->gelu(out.raw, in.raw, GELU_N);
+    k->gelu(out.raw, in.raw, NULL, GELU_ROWS, GELU_C);
     near_raw("gelu", out.raw, out.d, GELU_N);
     memset(out.raw, 0, sizeof out.raw);
     memcpy(extra.raw, dout.raw, sizeof extra.raw);
-    k->gelu_backward(extra.raw, out.raw, in.raw, GELU_N);
+    k->gelu_backward(extra.raw, out.raw, in.raw, NULL, GELU_ROWS, GELU_C);
     near_raw("gelu again", out.raw, out.d, GELU_N);
     near_raw("dgelu", extra.raw, differences(gelu_op, in.d, GELU_N, GELU_N),
              GELU_N);
@@ -59,8 +77,8 @@ static void test_norm(void)
     draw(&bias, CH, 5, 1);
     draw(&dout, n, 6, 1);
     norm_op();
-    k->norm(NULL, out.raw, mean, rstd, in.raw, NULL, weight.raw, bias.raw, ROWS,
-            CH, &no_mask);
+    k->norm(NULL, out.raw, mean, rstd, in.raw, NULL, NULL, weight.raw, bias.raw,
+            ROWS, CH, &no_mask);
     near_raw("norm", out.raw, out.d, n);
 
     draw(&extra, n, 7, 1); // dres before
@@ -97,11 +115,19 @@ static void test_residual(void)
     for (int i = 0; i < n; i++)
         in.d[i] += in2.d[i] *
                    mask_at(&some_mask, mask_row(&some_mask, i / CH), i % CH);
-    k->norm(extra.raw, out.raw, mean, rstd, in.raw, in2.raw, weight.raw,
+    k->norm(extra.raw, out.raw, mean, rstd, in.raw, in2.raw, NULL, weight.raw,
             bias.raw, ROWS, CH, &some_mask);
     near_raw("residual", extra.raw, in.d, n);
     norm_op();
     near_raw("residual norm", out.raw, out.d, n);
+
+    draw(&dout, CH, 12, 1); // the branch's bias
+    for (int i = 0; i < n; i++)
+        in.d[i] += dout.d[i % CH] *
+                   mask_at(&some_mask, mask_row(&some_mask, i / CH), i % CH);
+    k->norm(extra.raw, out.raw, mean, rstd, in.raw, in2.raw, dout.raw,
+            weight.raw, bias.raw, ROWS, CH, &some_mask);
+    near_raw("residual, bias", extra.raw, in.d, n);
 }
 
 // ---- loss
@@ -318,6 +344,7 @@ static void test_all(void **state)
             tolerance = tolerances[format];
             test_formats();
             test_gelu();
+            test_gelu_late_bias();
             test_norm();
             test_residual();
             test_loss();

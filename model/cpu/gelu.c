@@ -5,7 +5,8 @@
 // again, which dW's product needs: cheaper than storing it. In both a thread
 // walks from the end of its share to the start: the product before wrote upwards,
 // so its last rows are still in the cache, and the product behind begins with
-// the rows done last. Part of kernels.c.
+// the rows done last. What goes in is in + bias where the product has left the
+// bias to this pass. Part of kernels.c.
 
 #define GELU_2ROOT 1.59576912f // 2 sqrt(2/pi)
 #define GELU_CUBE  0.044715f
@@ -18,24 +19,27 @@ static inline lanes gelu_logistic(lanes x, lanes x2)
                             lanes_exp(lanes_at_most(minus2u, 80.0f), -87.0f));
 }
 
-static void gelu(void *out_, const void *in_, size_t n)
+// Where the rows of thread t of the team begin.
+static size_t rows_start(size_t rows, int t)
+{
+    return rows * (size_t)t / (size_t)omp_get_num_threads();
+}
+
+static void gelu(void *out_, const void *in_, const void *bias, size_t rows,
+                 int C)
 {
     real *out = out_;
     const real *in = in_;
-    size_t whole = n / LANES * LANES;
 #pragma omp parallel
     {
         int t = omp_get_thread_num();
-        size_t from = share_start(whole, t);
-        for (size_t i = share_start(whole, t + 1); i > from;) {
-            i -= LANES;
-            lanes x = lanes_load(in + i);
-            lanes_store(out + i, x * gelu_logistic(x, x * x));
-        }
+        size_t from = rows_start(rows, t);
+        for (size_t r = rows_start(rows, t + 1); r-- > from;)
+            for (int c = (C - 1) / LANES * LANES; c >= 0; c -= LANES) {
+                lanes x = lanes_biased(in + r * C, bias, c, C);
+                lanes_put(out + r * C, c, C, x * gelu_logistic(x, x * x));
+            }
     }
-    int rest = (int)(n - whole);
-    lanes x = lanes_load_part(in + whole, rest);
-    lanes_store_part(out + whole, x * gelu_logistic(x, x * x), rest);
 }
 
 // With s = s(2u): d gelu / dx = s + x s (1 - s) d(2u)/dx.
@@ -47,26 +51,21 @@ static inline lanes gelu_both(lanes *out, lanes d, lanes x)
     return d * (s + (xs - xs * s) * slope);
 }
 
-static void gelu_backward(void *d_, void *out_, const void *in_, size_t n)
+static void gelu_backward(void *d_, void *out_, const void *in_,
+                          const void *bias, size_t rows, int C)
 {
     real *d = d_, *out = out_;
     const real *in = in_;
-    size_t whole = n / LANES * LANES;
-    lanes y;
-#pragma omp parallel private(y)
+#pragma omp parallel
     {
         int t = omp_get_thread_num();
-        size_t from = share_start(whole, t);
-        for (size_t i = share_start(whole, t + 1); i > from;) {
-            i -= LANES;
-            lanes dx = gelu_both(&y, lanes_load(d + i), lanes_load(in + i));
-            lanes_store(out + i, y);
-            lanes_store(d + i, dx);
-        }
+        size_t from = rows_start(rows, t);
+        for (size_t r = rows_start(rows, t + 1); r-- > from;)
+            for (int c = (C - 1) / LANES * LANES; c >= 0; c -= LANES) {
+                lanes y, x = lanes_biased(in + r * C, bias, c, C);
+                lanes dx = gelu_both(&y, lanes_get(d + r * C, c, C), x);
+                lanes_put(out + r * C, c, C, y);
+                lanes_put(d + r * C, c, C, dx);
+            }
     }
-    int rest = (int)(n - whole);
-    lanes dx = gelu_both(&y, lanes_load_part(d + whole, rest),
-                         lanes_load_part(in + whole, rest));
-    lanes_store_part(out + whole, y, rest);
-    lanes_store_part(d + whole, dx, rest);
 }

@@ -67,23 +67,26 @@ struct kernels {
                            const int32_t *x, int B, int T, int C, bool add,
                            const struct mask *mask);
 
-    // norm.c: sum = res + mask(branch); out = LayerNorm(sum). branch may be
-    // NULL: then sum is not written. Backward computes out again, beside dres
+    // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
+    // branch may be NULL: then sum is not written; branch_bias, too. Backward computes out again, beside dres
     // (added to, or replaced) and the gradients of weight and bias; partial is
     // threads * 2 * partial_width(C) floats of scratch.
     void (*norm)(void *sum, void *out, float *mean, float *rstd,
-                 const void *res, const void *branch, const void *weight,
-                 const void *bias, size_t rows, int C, const struct mask *mask);
+                 const void *res, const void *branch, const void *branch_bias,
+                 const void *weight, const void *bias, size_t rows, int C,
+                 const struct mask *mask);
     void (*norm_backward)(void *dres, bool add_dres, void *out, float *dweight,
                           float *dbias, bool add, const void *dout,
                           const void *sum, const float *mean, const float *rstd,
                           const void *weight, const void *bias, size_t rows,
                           int C, float *partial);
 
-    // gelu.c: out = gelu(in); backward turns d (of out) into d (of in) where it
-    // lies and computes out again.
-    void (*gelu)(void *out, const void *in, size_t n);
-    void (*gelu_backward)(void *d, void *out, const void *in, size_t n);
+    // gelu.c: out = gelu(in + bias), rows of C; bias (C) may be NULL. Backward
+    // turns d (of out) into d (of in) where it lies and computes out again.
+    void (*gelu)(void *out, const void *in, const void *bias, size_t rows,
+                 int C);
+    void (*gelu_backward)(void *d, void *out, const void *in, const void *bias,
+                          size_t rows, int C);
 
     // attention.c: out (B,T,C) and lse (B,NH,T) from qkv (B,T,3C), causal.
     void (*attention)(void *out, float *lse, const void *qkv,

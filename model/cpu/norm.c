@@ -1,6 +1,7 @@
 // norm.c - the residual addition and the LayerNorm behind it, in one pass.
 //
-//     sum = res + mask(branch);  out = (sum - mean) * rstd * weight + bias
+//     sum = res + mask(branch + its bias)
+//     out = (sum - mean) * rstd * weight + bias
 //
 // Backward, with x^ = (sum - mean) * rstd and g = dout * weight:
 //
@@ -11,16 +12,17 @@
 
 #define NORM_EPS 1e-5f
 
-// sum = res + mask(branch), one row; returns the mean of sum.
-static float add_branch(real *sum, const real *res, const real *branch, int C,
-                        const struct mask *mask, size_t row)
+// sum = res + mask(branch + its bias), one row; returns the mean of sum.
+static float add_branch(real *sum, const real *res, const real *branch,
+                        const real *branch_bias, int C, const struct mask *mask,
+                        size_t row)
 {
     lanes total = {0};
     uint32_t key = mask_row(mask, row);
     for (int c = 0; c < C; c += LANES) {
         lanes x = lanes_get(res, c, C);
         if (branch) {
-            lanes b = lanes_get(branch, c, C);
+            lanes b = lanes_biased(branch, branch_bias, c, C);
             if (mask->threshold > 0)
                 b *= mask_lanes(mask, key, (uint32_t)c);
             lanes_put(sum, c, C, x + b);
@@ -45,8 +47,9 @@ static float inverse_deviation(const real *x, float mean, int C)
 }
 
 static void norm(void *sum_, void *out_, float *mean, float *rstd,
-                 const void *res_, const void *branch_, const void *weight,
-                 const void *bias, size_t rows, int C, const struct mask *mask)
+                 const void *res_, const void *branch_, const void *branch_bias,
+                 const void *weight, const void *bias, size_t rows, int C,
+                 const struct mask *mask)
 {
     real *sum = sum_, *out = out_;
     const real *res = res_, *branch = branch_;
@@ -54,8 +57,9 @@ static void norm(void *sum_, void *out_, float *mean, float *rstd,
     for (size_t r = 0; r < rows; r++) {
         size_t at = r * C;
         const real *x = branch ? sum + at : res + at;
-        float m = add_branch(branch ? sum + at : NULL, res + at,
-                             branch ? branch + at : NULL, C, mask, r);
+        float m =
+            add_branch(branch ? sum + at : NULL, res + at,
+                       branch ? branch + at : NULL, branch_bias, C, mask, r);
         float s = inverse_deviation(x, m, C);
         for (int c = 0; c < C; c += LANES) {
             lanes y = (lanes_get(x, c, C) - m) * s;

@@ -3,10 +3,14 @@
 
 enum { STRIP = 64 }; // columns of a table that one thread adds up at a time
 
-// Where the share of n numbers (whole vectors) of thread t of the team begins.
-static size_t share_start(size_t n, int t)
+// Numbers c, c + 1, .. of a row of n, with the bias unless that is NULL.
+static inline lanes lanes_biased(const real *row, const real *bias, int c,
+                                 int n)
 {
-    return n / LANES * (size_t)t / (size_t)omp_get_num_threads() * LANES;
+    lanes x = lanes_get(row, c, n);
+    if (bias)
+        x += lanes_get(bias, c, n);
+    return x;
 }
 
 // mask_at() of elements i, i + 1, ...

@@ -33,7 +33,8 @@ struct ops {
     int C, V, S;
     size_t rows, stride;
     char *x, *y, *z, *w; // (N, 4C) each; w the larger of (C, 4C), (V, C)
-    float *f, *g, *dw, *logits, *partial;
+    float *f, *g;        // (B, NH, T), (N) or (4C)
+    float *dw, *logits, *partial;
     int32_t *tokens;
     struct cuda_tokens by_token;
     struct cuda_product *product;
@@ -99,8 +100,10 @@ static int open_tensors(struct ops *o)
     o->y = draw(o, 4 * n);
     o->z = draw(o, 4 * n);
     o->w = draw(o, matrix);
-    o->f = take(o, o->rows * (size_t)o->is->config.heads, sizeof(float));
-    o->g = take(o, o->rows * (size_t)o->is->config.heads, sizeof(float));
+    size_t sums = o->rows * (size_t)o->is->config.heads;
+    sums = sums > 4 * C ? sums : 4 * C;
+    o->f = take(o, sums, sizeof(float));
+    o->g = take(o, sums, sizeof(float));
     o->dw = take(o, matrix, sizeof(float));
     o->logits = take(o, (size_t)o->S * o->stride, sizeof(float));
     o->partial = take(o, cuda_partial(4 * o->C), sizeof(float));

@@ -46,13 +46,15 @@ endif()
 set(model_files
     model/backward.c model/forward.c model/head.c model/memory.c
     model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c)
+set(model_cuda_files
+    model/cuda/attention.cu model/cuda/attention_backward.cu
+    model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
+    model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu model/cuda/lt.c
+    model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
+    model/cuda/peak.c model/cuda/product.c model/cuda/tokens.c
+    model/cuda/vector.cu)
 if(CUDA_BUILT)
-  list(APPEND model_files
-       model/cuda/attention.cu model/cuda/attention_backward.cu
-       model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
-       model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu
-       model/cuda/lt.c model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
-       model/cuda/peak.c model/cuda/product.c model/cuda/tokens.c model/cuda/vector.cu)
+  list(APPEND model_files ${model_cuda_files})
 endif()
 include(model/checkpoint.cmake)
 

@@ -8,6 +8,7 @@ if(Python3_FOUND)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endif()
 include(tests/oracle/oracle.cmake)
+include(tests/emulated_cuda/files.cmake)
 
 # The threaded parts: check runs them once more under ThreadSanitizer, which
 # needs to be told what libraries do (tsan.supp).

@@ -213,8 +213,8 @@ static void norms(enum dtype t, size_t rows, int c, double rate, bool add)
     float *gpu_partial = device_alloc(gpu, cuda_partial(c), sizeof(float));
     assert_true(partial && gpu_partial);
 
-    k->norm(sum.cpu, out.cpu, mean.cpu, rstd.cpu, res.cpu, branch.cpu, w.cpu,
-            b.cpu, rows, c, &mask);
+    k->norm(sum.cpu, out.cpu, mean.cpu, rstd.cpu, res.cpu, branch.cpu, NULL,
+            w.cpu, b.cpu, rows, c, &mask);
     cuda_norm(queue, t, sum.gpu, out.gpu, mean.gpu, rstd.gpu, res.gpu,
               branch.gpu, w.gpu, b.gpu, rows, c, &mask);
     assert_close("norm sum", &sum, tolerance(t));
@@ -250,6 +250,7 @@ static void layer_norm(void **state)
         norms(formats[f], 63, 96, 0.3, true);
         norms(formats[f], 700, 768, 0, true);
         norms(formats[f], 5, 1600, 0.1, false);
+        norms(formats[f], 2, CUDA_MAX_CHANNELS, 0, false);
     }
 }
 
@@ -265,10 +266,10 @@ static void gelus(void **state)
         struct both in = both_random(t, N, 1, 3), out = both_zeros(t, N);
         struct both d = both_random(t, N, 2, 1), pre = both_zeros(t, N);
         struct both zero = both_zeros(t, C), bias = both_random(t, C, 3, 1);
-        k->gelu(out.cpu, in.cpu, N);
+        k->gelu(out.cpu, in.cpu, NULL, ROWS, C);
         cuda_gelu(queue, t, out.gpu, in.gpu, N);
         assert_close("gelu", &out, tolerance(t));
-        k->gelu_backward(d.cpu, out.cpu, in.cpu, N);
+        k->gelu_backward(d.cpu, out.cpu, in.cpu, NULL, ROWS, C);
         cuda_gelu_backward(queue, t, d.gpu, in.gpu, N);
         assert_close("gelu backward", &d, tolerance(t));
         // a product's epilogue by hand: in + 0, then its GELU
@@ -437,8 +438,11 @@ static void vectors(void **state)
     }
 }
 
-int main(void)
+// test_cuda_ops [TEST]: only the tests of that name.
+int main(int argc, char **argv)
 {
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     if (device_open(&gpu, "cuda")) {
         print_message("skipped: %s\n", fail_message());
         return TEST_SKIPPED;

@@ -10,8 +10,9 @@ lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
 # The rules over whole vectors, by device: for workers, which have one.
 set(rule_files core/optim/rule.c core/optim/rule_cpu.c)
+set(rule_cuda_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
 if(CUDA_BUILT)
-  list(APPEND rule_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
+  list(APPEND rule_files ${rule_cuda_files})
 endif()
 lockstep_library(rule FILES ${rule_files}
                  LINKS optim device base OpenMP::OpenMP_C m)

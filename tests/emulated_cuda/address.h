@@ -1,0 +1,48 @@
+// address.h - tell AddressSanitizer what may be touched; nothing without it.
+
+#ifndef EMULATED_CUDA_ADDRESS_H
+#define EMULATED_CUDA_ADDRESS_H
+
+#include <stddef.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#endif
+
+namespace emulated
+{
+
+#if defined(__SANITIZE_ADDRESS__)
+inline void poison(const void *p, size_t bytes)
+{
+    __asan_poison_memory_region(p, bytes);
+}
+
+inline void unpoison(const void *p, size_t bytes)
+{
+    __asan_unpoison_memory_region(p, bytes);
+}
+
+// The first byte that must not be touched; NULL if there is none.
+inline const void *forbidden(const void *p, size_t bytes)
+{
+    return __asan_region_is_poisoned(const_cast<void *>(p), bytes);
+}
+#else
+inline void poison(const void *, size_t)
+{
+}
+
+inline void unpoison(const void *, size_t)
+{
+}
+
+inline const void *forbidden(const void *, size_t)
+{
+    return nullptr;
+}
+#endif
+
+} // namespace emulated
+
+#endif

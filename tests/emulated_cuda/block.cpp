@@ -1,0 +1,308 @@
+// block.cpp - the order in which the threads of a block run.
+//
+//     pass over warp 0: lane 0 until it meets others, lane 1, .. lane 31
+//     all at the same shuffle: once more from lane 0; all at __syncthreads()
+//     or at their end: warp 1, .. ; behind the last warp __syncthreads() opens
+//
+// Whoever stops finds out who is next and changes to that fiber at once. A
+// thread that has not begun needs no fiber of its own until it stops, so that a
+// kernel without meetings is a loop on one fiber.
+
+#include "tests/emulated_cuda/block.h"
+
+#include "base/base.h"
+#include "tests/emulated_cuda/address.h"
+#include "tests/emulated_cuda/fiber.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector>
+
+uint3 threadIdx, blockIdx;
+dim3 blockDim, gridDim;
+
+namespace emulated
+{
+
+static constexpr unsigned WARP = 32, MAX_THREADS = 1024;
+
+static const char at_barrier[] = "__syncthreads()";
+
+struct thread {
+    uint3 index;
+    struct fiber *fiber; // NULL: it has not begun
+    const char *at;      // what it waits at
+    bool done;
+};
+
+// The block that runs, and the one kernel it belongs to.
+static struct {
+    const char *kernel;
+    const std::function<void()> *body;
+    bool backward;
+    unsigned threads, warps, live; // live: have not ended
+    unsigned me;                   // the thread that runs
+    struct thread thread[MAX_THREADS];
+    unsigned warp;       // of the pass, counted in its order
+    unsigned next, left; // thread to come, how many of the warp are left
+    struct fiber *idle[MAX_THREADS];
+    unsigned idles;
+    struct room rooms[2];
+    unsigned meetings; // of the warp
+} now;
+
+struct self self;
+
+void stop(const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    log_line("emulated CUDA: %s, block (%u, %u, %u), thread (%u, %u, %u): %s",
+             now.kernel ? now.kernel : "no kernel", blockIdx.x, blockIdx.y,
+             blockIdx.z, threadIdx.x, threadIdx.y, threadIdx.z, text);
+    abort();
+}
+
+// ---- who is next
+
+static unsigned in_order(unsigned i, unsigned n)
+{
+    return now.backward ? n - 1 - i : i;
+}
+
+static inline void become(unsigned t)
+{
+    now.me = t;
+    self.lane = t % WARP;
+    threadIdx = now.thread[t].index;
+}
+
+static unsigned first_of_warp()
+{
+    return in_order(now.warp, now.warps) * WARP;
+}
+
+static unsigned warp_size()
+{
+    unsigned behind = now.threads - first_of_warp();
+    return behind < WARP ? behind : WARP;
+}
+
+static void begin_pass()
+{
+    now.left = warp_size();
+    now.next = first_of_warp() + in_order(0, now.left);
+    self.room = &now.rooms[now.meetings % 2];
+}
+
+// All of a warp have stopped: true if it was at a meeting of its own.
+static bool warp_met()
+{
+    const char *at = nullptr;
+    unsigned first = first_of_warp(), n = warp_size(), gone = 0;
+    for (unsigned t = first; t < first + n; t++) {
+        if (now.thread[t].done) {
+            gone++;
+            continue;
+        }
+        if (at && now.thread[t].at != at) {
+            become(t);
+            stop("is at %s, others of its warp at %s", now.thread[t].at, at);
+        }
+        at = now.thread[t].at;
+    }
+    if (!at || at == at_barrier)
+        return false;
+    if (gone || n < WARP)
+        stop("waits at %s for %u lanes that are not there", at,
+             gone + WARP - n);
+    now.meetings++;
+    return true;
+}
+
+// The pass over a warp is over: begin the next one. False: the block is done.
+static bool next_pass()
+{
+    if (!warp_met() && ++now.warp == now.warps) {
+        if (!now.live)
+            return false;
+        now.warp = 0; // all that live are at the barrier
+    }
+    begin_pass();
+    return true;
+}
+
+// The thread to run next; -1 when the block is done.
+static inline int following()
+{
+    do {
+        while (now.left > 0) {
+            unsigned t = now.next;
+            now.left--;
+            now.next += now.backward ? -1u : 1u;
+            if (!now.thread[t].done)
+                return (int)t;
+        }
+    } while (next_pass());
+    return -1;
+}
+
+static void run_threads();
+
+// Leave this fiber for thread `next` (-1: for the end of the block).
+static void change_to(struct fiber *from, int next)
+{
+    if (next < 0) {
+        fiber_change(from, nullptr);
+        return;
+    }
+    struct thread *t = &now.thread[next];
+    become((unsigned)next);
+    if (!t->fiber) {
+        t->fiber = now.idles ? now.idle[--now.idles] : fiber_open(run_threads);
+    }
+    if (t->fiber != from)
+        fiber_change(from, t->fiber);
+}
+
+// What a fiber does: thread after thread, as long as new ones are next.
+static void run_threads()
+{
+    for (;;) {
+        struct thread *t = &now.thread[now.me];
+        struct fiber *mine = t->fiber;
+        (*now.body)();
+        t->done = true;
+        now.live--;
+        now.idle[now.idles++] = mine;
+        change_to(mine, following());
+    }
+}
+
+static void wait_at(const char *what)
+{
+    struct thread *t = &now.thread[now.me];
+    t->at = what;
+    unsigned me = now.me;
+    int next = following();
+    if ((unsigned)next == me)
+        return;
+    change_to(t->fiber, next);
+}
+
+void meet_warp(const char *what, unsigned mask)
+{
+    if (mask != 0xffffffff)
+        stop("%s with mask %#x: only whole warps are emulated", what, mask);
+    wait_at(what);
+}
+
+void meet_block()
+{
+    wait_at(at_barrier);
+}
+
+// ---- shared memory: 48 KiB a block, as static and dynamic may have together
+
+static constexpr size_t SHARED = 48 << 10, SPACE = 2 * SHARED, GAP = 64;
+
+alignas(256) static char memory[SPACE];
+static size_t used, end; // by variables; with the gaps between them
+static std::vector<std::pair<const void *, char *>> variables;
+static float *dynamic;
+
+static char *cut(size_t bytes, size_t align)
+{
+    size_t at = (end + align - 1) / align * align;
+    used += bytes;
+    end = at + bytes + GAP;
+    if (used > SHARED || end > SPACE)
+        stop("%zu bytes of shared memory; without asking, a block has %zu",
+             used, SHARED);
+    unpoison(memory + at, bytes);
+    memset(memory + at, 0xff, bytes);
+    return memory + at;
+}
+
+static void clear_shared(size_t bytes)
+{
+    used = end = 0;
+    variables.clear();
+    poison(memory, SPACE);
+    dynamic = (float *)cut(bytes, 16);
+}
+
+void *shared(const void *id, size_t bytes, size_t align)
+{
+    for (auto &v : variables)
+        if (v.first == id)
+            return v.second;
+    variables.push_back({id, cut(bytes, align)});
+    return variables.back().second;
+}
+
+float *dynamic_shared()
+{
+    return dynamic;
+}
+
+size_t shared_address(const void *p)
+{
+    size_t at = (size_t)((const char *)p - memory);
+    if (at >= SPACE)
+        stop("%p is not in shared memory", p);
+    return at;
+}
+
+const void *shared_at(size_t address)
+{
+    return memory + address;
+}
+
+// ---- grids
+
+static void run_block()
+{
+    for (unsigned t = 0; t < now.threads; t++) {
+        now.thread[t].fiber = nullptr;
+        now.thread[t].done = false;
+    }
+    now.warp = 0;
+    now.live = now.threads;
+    begin_pass();
+    change_to(nullptr, following());
+}
+
+void run_grid(const char *name, const struct shape &s,
+              const std::function<void()> &thread)
+{
+    const char *order = getenv("EMULATED_CUDA_ORDER");
+    unsigned blocks = s.grid.x * s.grid.y * s.grid.z;
+    now.kernel = name;
+    now.body = &thread;
+    now.backward = order && !strcmp(order, "backward");
+    gridDim = s.grid;
+    blockDim = s.block;
+    now.threads = blockDim.x * blockDim.y * blockDim.z;
+    now.warps = (now.threads + WARP - 1) / WARP;
+    for (unsigned t = 0; t < now.threads; t++) {
+        unsigned row = t / blockDim.x;
+        now.thread[t].index = {t % blockDim.x, row % blockDim.y,
+                               row / blockDim.y};
+    }
+    for (unsigned i = 0; i < blocks; i++) {
+        unsigned b = in_order(i, blocks), row = b / gridDim.x;
+        blockIdx = {b % gridDim.x, row % gridDim.y, row / gridDim.y};
+        clear_shared(s.shared);
+        run_block();
+    }
+    unpoison(memory, SPACE);
+    now.kernel = nullptr;
+}
+
+} // namespace emulated

@@ -1,0 +1,355 @@
+// cublaslt.cpp - cuBLASLt as its manual has it: D (m, n) = A B, by columns.
+//
+//     BIAS            D = A B + bias                   bias: m numbers of D's type
+//     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
+//     DGELU           D = A B * gelu'(aux)
+//     BGRADA          bias = sum over k of A           m numbers of D's type
+//
+// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products.
+// Products themselves are oneDNN's, in fp32. What the manual asks of pointers
+// and leading dimensions is looked at; what a real one has an algorithm for is
+// not known here.
+
+#include <cublasLt.h>
+
+#include "base/half.h"
+#include "tests/emulated_cuda/address.h"
+#include "tests/emulated_cuda/block.h"
+#include "tests/emulated_cuda/runtime.h"
+
+#include <dnnl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <vector>
+
+struct emulated_lt {
+    bool plain;
+};
+
+struct emulated_layout {
+    cudaDataType_t type;
+    int64_t rows, columns, ld;
+};
+
+struct emulated_desc {
+    cublasComputeType_t compute;
+    cublasOperation_t transa, transb;
+    cublasLtEpilogue_t epilogue;
+    void *bias, *aux;
+    int64_t aux_ld;
+};
+
+struct emulated_preference {
+    uint64_t workspace;
+    uint32_t reductions, alignment[4];
+};
+
+typedef struct emulated_layout layout;
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    const char *how = getenv("EMULATED_CUBLASLT");
+    *handle = new emulated_lt{how && !strcmp(how, "plain")};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    delete handle;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t status)
+{
+    return status == CUBLAS_STATUS_SUCCESS         ? "success"
+           : status == CUBLAS_STATUS_NOT_SUPPORTED ? "not supported"
+                                                   : "invalid value";
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out,
+                                          cudaDataType_t type, uint64_t rows,
+                                          uint64_t columns, int64_t ld)
+{
+    *out = new emulated_layout{type, (int64_t)rows, (int64_t)columns, ld};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t l)
+{
+    delete l;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc,
+                                        cublasComputeType_t compute,
+                                        cudaDataType_t)
+{
+    *desc = new emulated_desc{compute,
+                              CUBLAS_OP_N,
+                              CUBLAS_OP_N,
+                              CUBLASLT_EPILOGUE_DEFAULT,
+                              nullptr,
+                              nullptr,
+                              0};
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
+{
+    delete desc;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T>
+static cublasStatus_t put(T *to, const void *value, size_t bytes)
+{
+    if (bytes != sizeof *to)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    memcpy(to, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t
+cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
+                               cublasLtMatmulDescAttributes_t what,
+                               const void *value, size_t bytes)
+{
+    switch (what) {
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+        return put(&d->transa, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+        return put(&d->transb, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+        return put(&d->epilogue, value, bytes);
+    case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+        return put(&d->bias, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+        return put(&d->aux, value, bytes);
+    case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+        return put(&d->aux_ld, value, bytes);
+    }
+    return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t
+cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference)
+{
+    *preference = new emulated_preference();
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t
+cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
+{
+    delete preference;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t
+cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
+                                     cublasLtMatmulPreferenceAttributes_t what,
+                                     const void *value, size_t bytes)
+{
+    switch (what) {
+    case CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES:
+        return put(&p->workspace, value, bytes);
+    case CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK:
+        return put(&p->reductions, value, bytes);
+    default:
+        return put(
+            &p->alignment[what - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES],
+            value, bytes);
+    }
+}
+
+// ---- what the manual asks for
+
+static size_t size_of(cudaDataType_t type)
+{
+    return type == CUDA_R_32F ? 4 : 2;
+}
+
+static bool has_aux(const struct emulated_desc *d)
+{
+    return d->epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS ||
+           d->epilogue == CUBLASLT_EPILOGUE_DGELU;
+}
+
+static bool fits(const struct emulated_desc *d, const layout *a,
+                 const layout *b, const layout *out)
+{
+    bool ta = d->transa == CUBLAS_OP_T, tb = d->transb == CUBLAS_OP_T;
+    int64_t m = out->rows, n = out->columns, k = ta ? a->rows : a->columns;
+    const layout *all[] = {a, b, out};
+    for (const layout *l : all)
+        if (l->rows < 1 || l->columns < 1 || l->ld < l->rows)
+            return false;
+    if (has_aux(d) && (d->aux_ld % 8 || d->aux_ld < m))
+        return false;
+    return (ta ? a->columns : a->rows) == m &&
+           (tb ? b->rows : b->columns) == n &&
+           (tb ? b->columns : b->rows) == k && a->type == b->type;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
+    cublasLtHandle_t handle, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
+    cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+    cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t preference, int,
+    cublasLtMatmulHeuristicResult_t *result, int *found)
+{
+    *found = 0;
+    if (!fits(d, a, b, out) || c != out)
+        return CUBLAS_STATUS_INVALID_VALUE;
+    if (handle->plain && d->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
+    *result = {};
+    for (int i = 0; i < 4; i++)
+        result->algo.data[i] = preference->alignment[i];
+    *found = 1;
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+// ---- doing it
+
+static float load(const void *p, cudaDataType_t type, int64_t i)
+{
+    return type == CUDA_R_16F    ? f16_to_float(((const uint16_t *)p)[i])
+           : type == CUDA_R_16BF ? bf16_to_float(((const uint16_t *)p)[i])
+                                 : ((const float *)p)[i];
+}
+
+static void store(void *p, cudaDataType_t type, int64_t i, float x)
+{
+    if (type == CUDA_R_16F)
+        ((uint16_t *)p)[i] = f16_from_float(x);
+    else if (type == CUDA_R_16BF)
+        ((uint16_t *)p)[i] = bf16_from_float(x);
+    else
+        ((float *)p)[i] = x;
+}
+
+static void touch(const char *what, const void *p, const layout &l)
+{
+    const char *column = (const char *)p;
+    for (int64_t j = 0; j < l.columns;
+         j++, column += l.ld * (int64_t)size_of(l.type))
+        if (emulated::forbidden(column, (size_t)l.rows * size_of(l.type)))
+            emulated::stop(
+                "cuBLASLt: column %lld of %s (%lld, %lld) leaves its memory",
+                (long long)j, what, (long long)l.rows, (long long)l.columns);
+}
+
+// The matrix as fp32, columns behind each other.
+static std::vector<float> widen(const void *p, const layout &l, bool tf32)
+{
+    std::vector<float> wide((size_t)(l.rows * l.columns));
+    for (int64_t j = 0; j < l.columns; j++)
+        for (int64_t i = 0; i < l.rows; i++) {
+            float x = load(p, l.type, j * l.ld + i);
+            if (tf32 && isfinite(x))
+                x = bits_float((float_bits(x) + 0x1000) & 0xffffe000);
+            wide[(size_t)(j * l.rows + i)] = x;
+        }
+    return wide;
+}
+
+static double gelu(double x, double *slope)
+{
+    double root = sqrt(2 / M_PI);
+    double t = tanh(root * (x + 0.044715 * x * x * x));
+    *slope = 0.5 * (1 + t) +
+             0.5 * x * (1 - t * t) * root * (1 + 3 * 0.044715 * x * x);
+    return 0.5 * x * (1 + t);
+}
+
+// One number of D, on its way out.
+static float finish(const struct emulated_desc &d, cudaDataType_t type,
+                    int64_t i, int64_t j, float x)
+{
+    double slope;
+    if (d.epilogue & CUBLASLT_EPILOGUE_BIAS)
+        x += load(d.bias, type, i);
+    if (d.epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+        store(d.aux, type, j * d.aux_ld + i, x);
+        x = (float)gelu(x, &slope);
+    }
+    if (d.epilogue == CUBLASLT_EPILOGUE_DGELU) {
+        gelu(load(d.aux, type, j * d.aux_ld + i), &slope);
+        x *= (float)slope;
+    }
+    return x;
+}
+
+struct product {
+    struct emulated_desc desc;
+    layout la, lb, out;
+    const void *a, *b;
+    void *d;
+    float alpha, beta;
+};
+
+static void run(const product &p)
+{
+    bool ta = p.desc.transa == CUBLAS_OP_T, tb = p.desc.transb == CUBLAS_OP_T;
+    bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    int64_t m = p.out.rows, n = p.out.columns;
+    int64_t k = ta ? p.la.rows : p.la.columns;
+    touch("A", p.a, p.la);
+    touch("B", p.b, p.lb);
+    touch("D", p.d, p.out);
+    if (has_aux(&p.desc))
+        touch("aux", p.desc.aux, {p.out.type, m, n, p.desc.aux_ld});
+    std::vector<float> a = widen(p.a, p.la, tf32), b = widen(p.b, p.lb, tf32);
+    std::vector<float> sum((size_t)(m * n));
+    // By rows, as oneDNN thinks, D' (n, m) = B' A'.
+    dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', n, m, k, p.alpha, b.data(),
+               p.lb.rows, a.data(), p.la.rows, 0, sum.data(), m);
+    for (int64_t j = 0; j < n; j++)
+        for (int64_t i = 0; i < m; i++) {
+            float x = sum[(size_t)(j * m + i)];
+            int64_t at = j * p.out.ld + i;
+            if (p.beta != 0)
+                x += p.beta * load(p.d, p.out.type, at);
+            store(p.d, p.out.type, at, finish(p.desc, p.out.type, i, j, x));
+        }
+    if (p.desc.epilogue != CUBLASLT_EPILOGUE_BGRADA)
+        return;
+    for (int64_t i = 0; i < m; i++) {
+        float total = 0;
+        for (int64_t l = 0; l < k; l++)
+            total += a[(size_t)(ta ? i * p.la.rows + l : l * p.la.rows + i)];
+        store(p.desc.bias, p.out.type, i, total);
+    }
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                              const void *alpha, const void *a,
+                              cublasLtMatrixLayout_t la, const void *b,
+                              cublasLtMatrixLayout_t lb, const void *beta,
+                              const void *c, cublasLtMatrixLayout_t lc, void *d,
+                              cublasLtMatrixLayout_t out,
+                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
+                              cudaStream_t stream)
+{
+    const void *operands[] = {a, b, c, d};
+    for (int i = 0; i < 4; i++)
+        if ((uintptr_t)operands[i] % algo->data[i])
+            return CUBLAS_STATUS_INVALID_VALUE;
+    if (!fits(desc, la, lb, out) || lc != out || c != d ||
+        (has_aux(desc) && (!desc->aux || (uintptr_t)desc->aux % 16)))
+        return CUBLAS_STATUS_INVALID_VALUE;
+    product p = {*desc,
+                 *la,
+                 *lb,
+                 *out,
+                 a,
+                 b,
+                 d,
+                 *(const float *)alpha,
+                 *(const float *)beta};
+    emulated::enqueue(stream, [p] { run(p); });
+    return CUBLAS_STATUS_SUCCESS;
+}

@@ -1,0 +1,53 @@
+// fiber_x86_64.cpp - fibers by hand: where to go on, and the stack's pointer.
+//
+// A jump, not a return: all fibers go on at one place, which the processor then
+// foresees.
+
+#include "tests/emulated_cuda/fiber.h"
+#include "tests/emulated_cuda/stack.h"
+
+#include <stdint.h>
+
+namespace emulated
+{
+
+struct fiber {
+    void *sp;
+};
+
+static struct fiber outside;
+
+struct fiber *fiber_open(void (*entry)())
+{
+    uint64_t *sp = (uint64_t *)stack_open() - 2;
+    sp[1] = 0; // nobody to return to
+    sp[0] = (uint64_t)(uintptr_t)entry;
+    return new fiber{sp};
+}
+
+__attribute__((noinline)) void fiber_change(struct fiber *from,
+                                            struct fiber *to)
+{
+    void **left = from ? &from->sp : &outside.sp;
+    void *next = to ? to->sp : outside.sp;
+    // 128 bytes below the pointer are the compiler's.
+    asm volatile("lea -128(%%rsp), %%rsp\n\t"
+                 "push %%rbp\n\t"
+                 "lea 1f(%%rip), %%rax\n\t"
+                 "push %%rax\n\t"
+                 "mov %%rsp, (%0)\n\t"
+                 "mov %1, %%rsp\n\t"
+                 "pop %%rax\n\t"
+                 "jmp *%%rax\n"
+                 "1:\n\t"
+                 "pop %%rbp\n\t"
+                 "lea 128(%%rsp), %%rsp"
+                 : "+D"(left), "+S"(next)
+                 :
+                 : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12",
+                   "r13", "r14", "r15", "memory", "cc", "xmm0", "xmm1", "xmm2",
+                   "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9",
+                   "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15");
+}
+
+} // namespace emulated

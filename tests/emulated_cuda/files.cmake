@@ -1,0 +1,174 @@
+# The project's CUDA sources, unchanged, as C++ on the CPU, and the tests of
+# the GPU on them. Not under ThreadSanitizer, which does not know our fibers.
+include(CheckLanguage)
+check_language(CXX)
+find_package(Python3 COMPONENTS Interpreter)
+if(NOT CMAKE_CXX_COMPILER OR NOT Python3_FOUND OR NOT CMOCKA_FOUND
+   OR LOCKSTEP_SANITIZE MATCHES thread)
+  message(STATUS "Emulated CUDA: left out")
+  return()
+endif()
+enable_language(CXX)
+set(emulated tests/emulated_cuda)
+set(emulated_warnings -Wall -Wextra -Wshadow)
+if(LOCKSTEP_WERROR)
+  list(APPEND emulated_warnings -Werror)
+endif()
+
+# Translations lie where includes look for them first, under the same names.
+set(translated ${CMAKE_BINARY_DIR}/emulated_cuda)
+set(cuda_headers core/device/number.cuh model/cuda/attention.cuh
+                 model/cuda/mask.cuh model/cuda/reduce.cuh model/cuda/tensor.cuh)
+set(cuda_sources ${device_cuda_files} ${rule_cuda_files} ${model_cuda_files})
+set(cuda_host_files ${cuda_sources})
+list(FILTER cuda_sources INCLUDE REGEX "[.]cu$")
+list(FILTER cuda_host_files INCLUDE REGEX "[.]c$")
+foreach(file IN LISTS cuda_headers cuda_sources)
+  string(REGEX REPLACE "^core/" "" name ${file})
+  string(REGEX REPLACE "[.]cu$" ".cpp" name ${name})
+  add_custom_command(
+    OUTPUT ${translated}/${name}
+    COMMAND ${Python3_EXECUTABLE} ${emulated}/translate.py
+            ${CMAKE_SOURCE_DIR}/${file} ${translated}/${name}
+    DEPENDS ${file} ${emulated}/translate.py
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  if(file MATCHES "cuh$")
+    list(APPEND translated_headers ${translated}/${name})
+  elseif(file MATCHES "attention")
+    list(APPEND translated_attention ${translated}/${name})
+  else()
+    list(APPEND translated_sources ${translated}/${name})
+  endif()
+endforeach()
+add_custom_command(
+  OUTPUT ${translated}/faults.cpp
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${emulated}/translate.py
+          ${CMAKE_SOURCE_DIR}/${emulated}/faults.cu ${translated}/faults.cpp
+  DEPENDS ${emulated}/faults.cu ${emulated}/translate.py)
+add_custom_target(translated_headers DEPENDS ${translated_headers})
+
+# cuBLASLt, to be loaded by name as the real one is; it asks the runtime that
+# the program has for its streams.
+add_library(emulated_cublaslt MODULE ${emulated}/cublaslt.cpp)
+target_link_libraries(emulated_cublaslt PRIVATE dnnl)
+
+include(CheckCXXSourceRuns)
+set(CMAKE_REQUIRED_FLAGS -march=x86-64-v3)
+check_cxx_source_runs(
+  "int main() { return !__builtin_cpu_supports(\"avx2\"); }" EMULATED_V3)
+unset(CMAKE_REQUIRED_FLAGS)
+
+# NVIDIA's headers are those beside this file; a multiply and an add stay two
+# roundings, as the update is promised to have them on a GPU.
+function(emulated_options target)
+  target_include_directories(${target} BEFORE PRIVATE
+    ${translated} ${CMAKE_SOURCE_DIR}/${emulated}/include ${CMAKE_SOURCE_DIR}
+    ${CMAKE_SOURCE_DIR}/core)
+  target_compile_features(${target} PRIVATE cxx_std_17)
+  target_compile_definitions(${target} PRIVATE LOCKSTEP_CUDA
+    LOCKSTEP_CUBLASLT="$<TARGET_FILE:emulated_cublaslt>")
+  target_compile_options(${target} PRIVATE -ffp-contract=off
+    $<$<COMPILE_LANGUAGE:CXX>:-fno-strict-aliasing>
+    "$<$<COMPILE_LANGUAGE:CXX>:-D_Noreturn=[[noreturn]]>" # base.h is C
+    $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${EMULATED_V3}>>:-march=x86-64-v3>)
+  add_dependencies(${target} translated_headers)
+endfunction()
+emulated_options(emulated_cublaslt)
+target_compile_options(emulated_cublaslt PRIVATE ${emulated_warnings})
+
+# Translations: nvcc includes its header by itself, and has warned already.
+function(emulated_kernels target capability)
+  add_library(${target} OBJECT ${ARGN})
+  emulated_options(${target})
+  target_compile_definitions(${target} PRIVATE __CUDA_ARCH__=${capability})
+  target_compile_options(${target} PRIVATE -include cuda_runtime.h)
+endfunction()
+emulated_kernels(emulated_kernels 900 ${translated_sources})
+
+set(fiber ucontext)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+  set(fiber x86_64)
+endif()
+add_library(emulated_threads OBJECT
+  ${emulated}/block.cpp ${emulated}/fiber_${fiber}.cpp ${emulated}/ptx.cpp)
+emulated_options(emulated_threads)
+target_compile_options(emulated_threads PRIVATE ${emulated_warnings})
+
+# The host's side: what calls CUDA, and the tables that name it. Ahead of the
+# libraries, these take the place of the files of the same names in them.
+add_library(emulated_host OBJECT core/device/device.c core/optim/rule.c
+                                 model/model.c ${cuda_host_files})
+emulated_options(emulated_host)
+
+# A GPU of one generation: the way to tensor cores differs.
+foreach(capability 900 750 700)
+  emulated_kernels(emulated_attention_${capability} ${capability}
+                   ${translated_attention})
+  add_library(emulated_gpu_${capability} OBJECT ${emulated}/runtime.cpp)
+  emulated_options(emulated_gpu_${capability})
+  target_compile_definitions(emulated_gpu_${capability} PRIVATE
+                             EMULATED_CAPABILITY=${capability})
+  target_compile_options(emulated_gpu_${capability} PRIVATE
+                         ${emulated_warnings})
+endforeach()
+
+# emulated_program(TARGET CAPABILITY): put the emulation into a program.
+function(emulated_program target capability)
+  emulated_options(${target})
+  foreach(part kernels attention_${capability} threads host gpu_${capability})
+    target_sources(${target} PRIVATE $<TARGET_OBJECTS:emulated_${part}>)
+  endforeach()
+  # Whoever loads cuBLASLt lends it the runtime.
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON
+                                             LINKER_LANGUAGE CXX)
+  target_link_libraries(${target} PRIVATE model rule device optim base
+                        ${CMAKE_DL_LIBS})
+  add_dependencies(${target} emulated_cublaslt)
+endfunction()
+
+foreach(test cuda_device cuda_ops cuda_train)
+  add_executable(test_${test}_emulated tests/test_${test}.c)
+  emulated_program(test_${test}_emulated 900)
+endforeach()
+foreach(capability 750 700)
+  add_executable(test_cuda_ops_emulated_${capability} tests/test_cuda_ops.c)
+  emulated_program(test_cuda_ops_emulated_${capability} ${capability})
+endforeach()
+emulated_kernels(emulated_faults 900 ${translated}/faults.cpp)
+add_executable(test_emulated_cuda ${emulated}/test_emulated_cuda.c
+                                  $<TARGET_OBJECTS:emulated_faults>)
+emulated_program(test_emulated_cuda 900)
+
+# emulated_test(NAME PROGRAM WORDS... [ENV ...])
+function(emulated_test name program)
+  cmake_parse_arguments(A "" "" "WORDS;ENV" ${ARGN})
+  target_link_libraries(test_${program} PRIVATE PkgConfig::CMOCKA m)
+  add_test(NAME ${name} COMMAND test_${program} ${A_WORDS})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 600
+                       ENVIRONMENT "OMP_NUM_THREADS=1;${A_ENV}")
+  add_dependencies(lockstep_tests test_${program})
+endfunction()
+
+# Threads forwards, work as late as may be; threads backwards, work at once,
+# and a cuBLASLt that fuses nothing. Steps, layers and sequences are few: a
+# warp's lanes take turns at every number they exchange.
+set(train_words 4 1 2)
+if(LOCKSTEP_SANITIZE)
+  set(train_words 2 1 2)
+endif()
+set(backward EMULATED_CUDA_ORDER=backward EMULATED_CUDA_EAGER=1
+             EMULATED_CUBLASLT=plain)
+foreach(test cuda_device cuda_ops cuda_train)
+  set(words)
+  if(test STREQUAL cuda_train)
+    set(words ${train_words})
+  endif()
+  emulated_test(${test}_emulated ${test}_emulated WORDS ${words})
+  emulated_test(${test}_emulated_backward ${test}_emulated WORDS ${words}
+                ENV ${backward})
+endforeach()
+foreach(capability 750 700)
+  emulated_test(cuda_attention_emulated_${capability}
+                cuda_ops_emulated_${capability} WORDS attention)
+endforeach()
+emulated_test(emulated_cuda emulated_cuda)

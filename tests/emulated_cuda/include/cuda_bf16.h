@@ -1,0 +1,27 @@
+// cuda_bf16.h - bfloat16 numbers, by base/half.h; NaN is NVIDIA's one NaN.
+
+#ifndef EMULATED_CUDA_BF16_H
+#define EMULATED_CUDA_BF16_H
+
+#include "base/half.h"
+
+struct __nv_bfloat16 {
+    unsigned short bits;
+};
+
+inline float __bfloat162float(__nv_bfloat16 x)
+{
+    return bf16_to_float(x.bits);
+}
+
+inline __nv_bfloat16 __float2bfloat16_rn(float x)
+{
+    return {x == x ? bf16_from_float(x) : (unsigned short)0x7fff};
+}
+
+inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x)
+{
+    return x.bits;
+}
+
+#endif

@@ -1,0 +1,32 @@
+// cuda_fp16.h - half numbers, by base/half.h; NaN is NVIDIA's one NaN.
+
+#ifndef EMULATED_CUDA_FP16_H
+#define EMULATED_CUDA_FP16_H
+
+#include "base/half.h"
+
+struct __half {
+    unsigned short bits;
+};
+
+inline float __half2float(__half x)
+{
+    return f16_to_float(x.bits);
+}
+
+inline __half __float2half_rn(float x)
+{
+    return {x == x ? f16_from_float(x) : (unsigned short)0x7fff};
+}
+
+inline unsigned short __half_as_ushort(__half x)
+{
+    return x.bits;
+}
+
+inline __half __ushort_as_half(unsigned short bits)
+{
+    return {bits};
+}
+
+#endif

@@ -1,0 +1,92 @@
+// cuda_runtime.h - what a kernel sees of CUDA, for the host's C++ compiler.
+//
+// translate.py has turned launches into emulated::launch(), shared variables
+// into emulated::shared, and inline assembly into emulated::ptx.
+
+#ifndef EMULATED_CUDA_RUNTIME_H
+#define EMULATED_CUDA_RUNTIME_H
+
+#include <cuda_runtime_api.h>
+#include "tests/emulated_cuda/block.h"
+#include "tests/emulated_cuda/ptx.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define __global__
+#define __device__
+#define __launch_bounds__(threads)
+#define __expf expf
+
+struct alignas(8) float2 {
+    float x, y;
+};
+
+struct alignas(16) int4 {
+    int x, y, z, w;
+};
+
+inline float2 make_float2(float x, float y)
+{
+    return {x, y};
+}
+
+inline int4 make_int4(int x, int y, int z, int w)
+{
+    return {x, y, z, w};
+}
+
+inline float rsqrtf(float x)
+{
+    return 1 / sqrtf(x);
+}
+
+inline uint32_t __float_as_uint(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+[[noreturn]] inline void __trap()
+{
+    emulated::stop("__trap()");
+}
+
+inline void __syncthreads()
+{
+    emulated::meet_block();
+}
+
+// What lane `from` of the warp gave; all 32 take part.
+template <typename T>
+T emulated_shuffle(const char *what, unsigned mask, T x, int from)
+{
+    static_assert(sizeof(T) <= sizeof(uint64_t), "one register or two");
+    uint64_t *room = emulated::self.room->words;
+    memcpy(&room[emulated::self.lane], &x, sizeof x);
+    emulated::meet_warp(what, mask);
+    memcpy(&x, &room[from % 32], sizeof x);
+    return x;
+}
+
+template <typename T> T __shfl_sync(unsigned mask, T x, int from)
+{
+    return emulated_shuffle("__shfl_sync", mask, x, from);
+}
+
+template <typename T> T __shfl_xor_sync(unsigned mask, T x, int with)
+{
+    return emulated_shuffle("__shfl_xor_sync", mask, x,
+                            (int)emulated::self.lane ^ with);
+}
+
+// A pointer into shared memory as the 32-bit address that instructions take.
+inline size_t __cvta_generic_to_shared(const void *p)
+{
+    return emulated::shared_address(p);
+}
+
+#endif

@@ -1,0 +1,65 @@
+// ptx.h - the few PTX instructions that Lockstep writes itself, by their name
+// and operands, with the layouts of fragments that the PTX ISA draws.
+
+#ifndef EMULATED_CUDA_PTX_H
+#define EMULATED_CUDA_PTX_H
+
+#include <initializer_list>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+namespace emulated
+{
+
+// An operand: where an output goes, or a copy of what comes in.
+struct reg {
+    void *out;
+    uint32_t in;
+};
+
+template <typename T> reg output(T &x)
+{
+    static_assert(sizeof(T) == 4, "a register has 32 bits");
+    reg r = {&x, 0};
+    memcpy(&r.in, &x, sizeof x); // "+": read as well
+    return r;
+}
+
+template <typename T> reg input(const T &x)
+{
+    static_assert(sizeof(T) == 4, "a register has 32 bits");
+    reg r = {nullptr, 0};
+    memcpy(&r.in, &x, sizeof x);
+    return r;
+}
+
+// One `asm` of the source: its text, read once.
+class ptx
+{
+  public:
+    explicit ptx(const char *text);
+    void operator()(std::initializer_list<reg> operands) const;
+
+    static constexpr int GROUPS = 4, GROUP = 4;
+
+  private:
+    const char *text;
+    void (*run)(const ptx &, const reg *);
+    int shape_k;           // of mma
+    bool bf16, tf32;       // format of mma's factors
+    int matrices;          // of ldmatrix
+    bool trans;            // of ldmatrix
+    int groups;            // {..}, or single operands
+    int size[GROUPS];      // registers in one
+    int at[GROUPS][GROUP]; // %N
+
+    void read_operands(const char *s);
+    static void run_mma(const ptx &, const reg *);
+    static void run_ldmatrix(const ptx &, const reg *);
+    static void run_tf32(const ptx &, const reg *);
+};
+
+} // namespace emulated
+
+#endif

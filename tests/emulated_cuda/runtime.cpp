@@ -1,0 +1,400 @@
+// runtime.cpp - the CUDA runtime: memory, streams, events, one device.
+//
+// A stream is a list of things to do. They are done when somebody waits for
+// them and not before, so that a program that forgets to wait, or to tie two
+// streams, reads what is not there yet; with EMULATED_CUDA_EAGER=1 they are
+// done at once. Device memory cannot be touched in between: the host that does
+// so ends with a signal, or AddressSanitizer's report.
+
+#include "tests/emulated_cuda/runtime.h"
+
+#include "base/base.h"
+#include <cuda_runtime_api.h>
+#include "tests/emulated_cuda/address.h"
+#include "tests/emulated_cuda/block.h"
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+static std::recursive_mutex door;
+struct entered : std::lock_guard<std::recursive_mutex> {
+    entered() : lock_guard(door)
+    {
+    }
+};
+
+static thread_local cudaError_t last_error;
+
+static cudaError_t report(cudaError_t error)
+{
+    if (error != cudaSuccess && error != cudaErrorNotReady)
+        last_error = error;
+    return error;
+}
+
+const char *cudaGetErrorString(cudaError_t error)
+{
+    switch (error) {
+    case cudaSuccess:
+        return "no error";
+    case cudaErrorInvalidValue:
+        return "invalid argument";
+    case cudaErrorMemoryAllocation:
+        return "out of memory";
+    case cudaErrorInvalidConfiguration:
+        return "invalid configuration argument";
+    case cudaErrorNoDevice:
+        return "no CUDA-capable device is detected";
+    case cudaErrorInvalidDevice:
+        return "invalid device ordinal";
+    case cudaErrorNotReady:
+        return "device not ready";
+    }
+    return "unknown error";
+}
+
+cudaError_t cudaGetLastError(void)
+{
+    cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+// ---- memory
+
+// Whole pages with one behind them that nobody may touch; what is asked for
+// ends where they do, but for CUDA's alignment.
+struct pages {
+    char *base;
+    size_t bytes; // that can be opened and closed
+    void *p;      // what the caller got
+    size_t asked;
+};
+
+static constexpr size_t DEVICE_MEMORY = (size_t)8 << 30, ALIGN = 256;
+
+static std::map<void *, pages> device_memory;
+static size_t memory_used;
+static int working; // nested; device memory is open while > 0
+
+static size_t rounded(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+static void show(const pages &m, bool open)
+{
+    int prot = open ? PROT_READ | PROT_WRITE : PROT_NONE;
+    CHECK(mprotect(m.base, m.bytes, prot) == 0);
+}
+
+struct work {
+    work()
+    {
+        if (working++ == 0)
+            for (auto &m : device_memory)
+                show(m.second, true);
+    }
+    ~work()
+    {
+        if (--working == 0)
+            for (auto &m : device_memory)
+                show(m.second, false);
+    }
+};
+
+cudaError_t cudaMalloc(void **p, size_t bytes)
+{
+    entered here;
+    if (bytes > DEVICE_MEMORY - memory_used)
+        return report(cudaErrorMemoryAllocation);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    pages m = {nullptr, rounded(bytes, page), nullptr, bytes};
+    void *base = mmap(nullptr, m.bytes + page, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return report(cudaErrorMemoryAllocation);
+    m.base = (char *)base;
+    m.p = m.base + m.bytes - rounded(bytes, ALIGN);
+    show(m, true);
+    memset(m.p, 0xff, bytes); // it holds anything
+    emulated::poison(m.base, m.bytes);
+    emulated::unpoison(m.p, bytes);
+    show(m, working > 0);
+    device_memory[m.p] = m;
+    memory_used += m.bytes;
+    *p = m.p;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
+{
+    entered here;
+    *available = DEVICE_MEMORY - memory_used;
+    *total = DEVICE_MEMORY;
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
+{
+    *p = aligned_alloc(ALIGN, rounded(bytes, ALIGN));
+    return report(*p ? cudaSuccess : cudaErrorMemoryAllocation);
+}
+
+// ---- streams: what was asked, and how much of it is done
+
+struct CUstream_st {
+    std::deque<std::function<void()>> asked;
+    uint64_t count, done; // of all that were ever asked
+};
+
+static std::vector<cudaStream_t> streams;
+
+static void do_until(cudaStream_t s, uint64_t count)
+{
+    work opened;
+    while (s->done < count) {
+        std::function<void()> next = std::move(s->asked.front());
+        s->asked.pop_front();
+        s->done++;
+        next();
+    }
+}
+
+static void do_all()
+{
+    for (cudaStream_t s : streams)
+        do_until(s, s->count);
+}
+
+void emulated::enqueue(void *stream, std::function<void()> what)
+{
+    entered here;
+    cudaStream_t s = (cudaStream_t)stream;
+    const char *eager = getenv("EMULATED_CUDA_EAGER");
+    s->asked.push_back(std::move(what));
+    s->count++;
+    if (eager && *eager == '1')
+        do_until(s, s->count);
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *s, unsigned, int)
+{
+    entered here;
+    *s = new CUstream_st();
+    streams.push_back(*s);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t s)
+{
+    entered here;
+    do_until(s, s->count);
+    for (size_t i = 0; i < streams.size(); i++)
+        if (streams[i] == s)
+            streams.erase(streams.begin() + (long)i);
+    delete s;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t s)
+{
+    entered here;
+    do_until(s, s->count);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFree(void *p)
+{
+    entered here;
+    if (!p)
+        return cudaSuccess;
+    do_all();
+    auto found = device_memory.find(p);
+    if (found == device_memory.end())
+        return report(cudaErrorInvalidValue);
+    pages m = found->second;
+    device_memory.erase(found);
+    memory_used -= m.bytes;
+    emulated::unpoison(m.base, m.bytes);
+    munmap(m.base, m.bytes + (size_t)sysconf(_SC_PAGESIZE));
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *p)
+{
+    entered here;
+    do_all();
+    free(p);
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
+                            enum cudaMemcpyKind, cudaStream_t s)
+{
+    emulated::enqueue(s, [=] { memcpy(dst, src, bytes); });
+    return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t s)
+{
+    emulated::enqueue(s, [=] { memset(p, value, bytes); });
+    return cudaSuccess;
+}
+
+// ---- kernels
+
+void emulated::ask(const char *name, const struct shape &s,
+                   std::function<void()> thread)
+{
+    size_t threads = (size_t)s.block.x * s.block.y * s.block.z;
+    size_t blocks = (size_t)s.grid.x * s.grid.y * s.grid.z;
+    if (!threads || threads > 1024 || s.block.z > 64 || !blocks ||
+        s.grid.x > 0x7fffffff || s.grid.y > 65535 || s.grid.z > 65535) {
+        report(cudaErrorInvalidConfiguration);
+        return;
+    }
+    if (s.shared > 48 << 10) { // more is to be asked for
+        report(cudaErrorInvalidValue);
+        return;
+    }
+    enqueue(s.stream, [=] { run_grid(name, s, thread); });
+}
+
+// ---- events: the last record asked for, and the last that was reached
+
+struct mark {
+    uint64_t asked, reached;
+    uint64_t ns;
+    cudaStream_t stream; // of the last record, and how far it has to come
+    uint64_t count;
+};
+
+struct CUevent_st {
+    std::shared_ptr<struct mark> to; // outlives the event, for those that wait
+};
+
+static void reach(const mark &m, uint64_t asked)
+{
+    if (m.reached < asked)
+        do_until(m.stream, m.count);
+    CHECK(m.reached >= asked);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *e)
+{
+    *e = new CUevent_st{std::make_shared<mark>()};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t e)
+{
+    delete e;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s)
+{
+    entered here;
+    std::shared_ptr<mark> m = e->to;
+    uint64_t nth = ++m->asked;
+    m->stream = s;
+    m->count = s->count + 1;
+    emulated::enqueue(s, [m, nth] {
+        m->ns = now_ns();
+        m->reached = nth;
+    });
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
+{
+    entered here;
+    std::shared_ptr<mark> m = e->to;
+    mark then = *m; // a later record does not count
+    if (then.asked)
+        emulated::enqueue(s, [m, then] {
+            if (m->reached < then.asked)
+                do_until(then.stream, then.count);
+        });
+    return cudaSuccess;
+}
+
+// Whoever asks brings it about, a thing at a time.
+cudaError_t cudaEventQuery(cudaEvent_t e)
+{
+    entered here;
+    const mark &m = *e->to;
+    if (m.reached == m.asked)
+        return cudaSuccess;
+    do_until(m.stream, m.stream->done + 1);
+    return m.reached == m.asked ? cudaSuccess : cudaErrorNotReady;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t e)
+{
+    entered here;
+    reach(*e->to, e->to->asked);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
+{
+    entered here;
+    const mark &a = *from->to, &b = *to->to;
+    if (!a.asked || !b.asked)
+        return report(cudaErrorInvalidValue);
+    if (a.reached < a.asked || b.reached < b.asked)
+        return cudaErrorNotReady;
+    *ms = (float)((double)(int64_t)(b.ns - a.ns) / 1e6);
+    return cudaSuccess;
+}
+
+// ---- the device
+
+cudaError_t cudaGetDeviceCount(int *count)
+{
+    const char *devices = getenv("EMULATED_CUDA_DEVICES");
+    *count = devices ? atoi(devices) : 1;
+    return report(*count ? cudaSuccess : cudaErrorNoDevice);
+}
+
+cudaError_t cudaSetDevice(int device)
+{
+    int count = 0;
+    cudaGetDeviceCount(&count);
+    return report(device < count ? cudaSuccess : cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
+{
+    *prop = {};
+    prop->major = EMULATED_CAPABILITY / 100;
+    prop->minor = EMULATED_CAPABILITY / 10 % 10;
+    prop->multiProcessorCount = 4;
+    prop->uuid.bytes[0] = (char)(device + 1);
+    snprintf(prop->name, sizeof prop->name, "emulated GPU %d", device);
+    return cudaSuccess;
+}
+
+// Ten gigabytes a second.
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int)
+{
+    *value = attr == cudaDevAttrMemoryClockRate ? 1000 * 1000 : 40;
+    return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = 0;
+    *greatest = -5;
+    return cudaSuccess;
+}

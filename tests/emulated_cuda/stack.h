@@ -1,0 +1,35 @@
+// stack.h - memory for a fiber's stack, with a page below it that nobody may
+// touch. They are kept until the program ends.
+
+#ifndef EMULATED_CUDA_STACK_H
+#define EMULATED_CUDA_STACK_H
+
+#include "base/base.h"
+
+#include <sys/mman.h>
+
+namespace emulated
+{
+
+enum {
+    STACK_BYTES = 256 << 10,
+    STACK_GUARD = 64 << 10,
+    STACK_LEAST = STACK_BYTES - STACK_GUARD
+};
+
+// The end of a stack: it grows downwards. No two neighbours' are the same
+// distance from a page's, or they would share few lines of the cache.
+inline void *stack_open()
+{
+    static unsigned count;
+    size_t shift = count++ * 832 % STACK_GUARD;
+    char *p =
+        (char *)mmap(nullptr, STACK_GUARD + STACK_BYTES, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    CHECK(p != MAP_FAILED && mprotect(p, STACK_GUARD, PROT_NONE) == 0);
+    return p + STACK_GUARD + STACK_BYTES - shift;
+}
+
+} // namespace emulated
+
+#endif

@@ -17,6 +17,7 @@
 #include "bench/pair.h"
 #include "bench/peer.h"
 #include "bench/subject.h"
+#include "model/cpu/product.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -231,6 +232,9 @@ static int on_cpu(int nwords, char **words)
            "the cache); step = compute + update; ratio = step / floor; ms\n"
            "#   precision threads products  in_cache     adamw   compute    "
            "update      step  ratio  tokens/s  GFLOP/s\n");
+    if (plan.bf16 && product_widens(DTYPE_BF16))
+        printf("# bf16: this processor has no instructions for it; products "
+               "are in fp32, the floor's, too\n");
     for (int i = 0; i < CASES; i++)
         for (int f = 0; strchr(plan.names, *cases[i].name) && f < 2; f++)
             for (int threads = 1; threads <= most; threads++) {

@@ -14,7 +14,7 @@ if(NCCL_BUILT)
   # The linker takes the test's own functions before NCCL's.
   lockstep_test(nccl LINKS horovod_ring_nccl sync_cases LABELS threads)
   if(TARGET test_nccl)
-    target_sources(test_nccl PRIVATE tests/fake_nccl.c tests/queue_device.c)
+    target_sources(test_nccl PRIVATE tests/fake_nccl.c)
   endif()
 endif()
 lockstep_test(ring LINKS horovod_ring sync_cases)

@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "device/device.h"
 #include "device/vector.h"
 #include "telemetry/span.h"
 
@@ -364,7 +363,6 @@ int client_open(struct client *c, const struct ps_job *job,
     struct mail_config end = {.curve = curve ? curve : "",
                               .timeout_s = sync->cluster->timeout_s};
     c->job = *job;
-    c->dev = sync->dev;
     c->params = sync->params;
     c->grads = sync->grads;
     c->timeout_s = sync->cluster->timeout_s;

@@ -61,7 +61,6 @@ struct remote {
 
 struct client {
     struct ps_job job; // as every server is told, but for its index
-    struct device *dev;
     float *params, *grads;
     double timeout_s;
     struct mail *mail;

@@ -22,7 +22,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
-#include "device/device.h"
 #include "optim/optim.h"
 #include "ps_worker/client.h"
 #include "sync/update.h"
@@ -178,9 +177,6 @@ static int worker_open(struct sync *s)
     };
     const char *servers = "";
     const struct mail_ops *mail;
-    if (s->job.dev->ops != &device_cpu)
-        return fail("%s: parameters must lie in host memory; try: device=cpu",
-                    s->ops->name);
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->ops->name, j.world,
                     PS_MAX_WORLD);

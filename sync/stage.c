@@ -52,6 +52,11 @@ int stage_await(const struct stage *s, int b)
     return staging_await(s->grads, b);
 }
 
+float *stage_grads(const struct stage *s)
+{
+    return s->device.grads;
+}
+
 int stage_fetch_params(struct stage *s)
 {
     if (staging_down(s->params, 0, 0, s->device.n))

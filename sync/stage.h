@@ -30,6 +30,9 @@ void stage_close(struct stage **s);
 int stage_ready(struct stage *s, int b);
 int stage_await(const struct stage *s, int b);
 
+// The gradients on the device, from which buckets are brought down.
+float *stage_grads(const struct stage *s);
+
 // All parameters down, and wait; all up, before what the compute queue does
 // next.
 int stage_fetch_params(struct stage *s);

@@ -84,7 +84,8 @@ static int spoil(struct sync *s, const struct bucket *b)
     if ((!nan && s->fault.kind != FAULT_INF) || s->calls + 1 != s->fault.at)
         return 0;
     float bad = nan ? NAN : INFINITY;
-    return device_copy(s->job.dev, s->job.grads + b->off, &bad, sizeof bad);
+    float *grads = s->stage ? stage_grads(s->stage) : s->job.grads;
+    return device_copy(s->job.dev, grads + b->off, &bad, sizeof bad);
 }
 
 static int check_job(const struct sync_job *job)

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { PS_SERVERS_MAX = 8 };
+enum { PS_SERVERS_MAX = 16 };
 
 struct ps_servers {
     int n;

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "ps_worker/ps_worker.h"
 #include "tests/ps_servers.h"
+#include "tests/queue_device.h"
 #include "tests/sync_cases.h"
 
 #include "ps_wire/shard.h"
@@ -108,6 +109,25 @@ static const struct fixture dps_worker = {
     .stop = stop,
 };
 
+// Behind the stage, as on a GPU.
+static const struct fixture sps_staged = {
+    .ops = &sync_sps,
+    .opts = "slice_kb=1,update=server",
+    .device = queue_device_open,
+    .start = start_one,
+    .stop = stop,
+    .law = law_sps_update,
+};
+
+static const struct fixture dps_staged = {
+    .ops = &sync_dps,
+    .opts = "slice_kb=1",
+    .device = queue_device_open,
+    .start = start_beside,
+    .stop = stop,
+    .law = law_dps,
+};
+
 #define CASES(name)                                                            \
     static void name##_cases_integers(void **state)                            \
     {                                                                          \
@@ -135,6 +155,27 @@ static const struct fixture dps_worker = {
         case_disagree(&name);                                                  \
     }
 
+static void staged(const struct fixture *f)
+{
+    case_integers(f);
+    case_overflow(f);
+    case_bcast(f);
+    case_state(f);
+    case_bytes(f);
+}
+
+static void sps_cases_staged(void **state)
+{
+    (void)state;
+    staged(&sps_staged);
+}
+
+static void dps_cases_staged(void **state)
+{
+    (void)state;
+    staged(&dps_staged);
+}
+
 CASES(sps)
 CASES(sps_update)
 CASES(dps)
@@ -146,9 +187,11 @@ int main(int argc, char **argv)
         cmocka_unit_test(sps_cases_integers),
         cmocka_unit_test(sps_cases_rest),
         cmocka_unit_test(sps_cases_faults),
+        cmocka_unit_test(sps_cases_staged),
         cmocka_unit_test(dps_cases_integers),
         cmocka_unit_test(dps_cases_rest),
         cmocka_unit_test(dps_cases_faults),
+        cmocka_unit_test(dps_cases_staged),
         cmocka_unit_test(sps_update_cases_integers),
         cmocka_unit_test(sps_update_cases_rest),
         cmocka_unit_test(sps_update_cases_faults),

@@ -5,6 +5,7 @@
 #include "horovod_ring/plan.h"
 #include "horovod_ring/ring.h"
 #include "horovod_ring/tcp.h"
+#include "tests/queue_device.h"
 #include "tests/sync_cases.h"
 
 #include "base/base.h"
@@ -28,10 +29,42 @@ static const struct fixture ring = {
     .law = law,
 };
 
+// Behind the stage, as on a GPU that two workers share.
+static const struct fixture staged_ring = {
+    .ops = &sync_ring,
+    .opts = "slice_kb=1,fusion_mb=0.008",
+    .device = queue_device_open,
+    .law = law,
+};
+
 static void integers(void **state)
 {
     (void)state;
     case_integers(&ring);
+}
+
+static int is_skipped(struct worker *w)
+{
+    struct sync_out out;
+    if (worker_step(w, 1, &out))
+        return -1;
+    return out.skipped ? 0 : fail("nobody saw rank 0's NaN");
+}
+
+static void staged(void **state)
+{
+    (void)state;
+    struct setup nan = {.world = 2,
+                        .n = 1000,
+                        .first = 100,
+                        .bucket = 500,
+                        .opts = "inject=nan:1"};
+    case_integers(&staged_ring);
+    case_overflow(&staged_ring);
+    case_bcast(&staged_ring);
+    case_state(&staged_ring);
+    case_bytes(&staged_ring);
+    assert_int_equal(world_run(&staged_ring, &nan, is_skipped, NULL), 0);
 }
 
 static void many(void **state)
@@ -226,15 +259,15 @@ static void stranger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timetable), cmocka_unit_test(fusion),
-        cmocka_unit_test(addresses), cmocka_unit_test(deadlines),
-        cmocka_unit_test(integers),  cmocka_unit_test(many),
-        cmocka_unit_test(replicas),  cmocka_unit_test(reruns),
-        cmocka_unit_test(overflow),  cmocka_unit_test(divides_first),
-        cmocka_unit_test(bytes),     cmocka_unit_test(moves_state),
-        cmocka_unit_test(broadcast), cmocka_unit_test(missing),
-        cmocka_unit_test(killed),    cmocka_unit_test(disagree),
-        cmocka_unit_test(stranger),
+        cmocka_unit_test(timetable),     cmocka_unit_test(fusion),
+        cmocka_unit_test(addresses),     cmocka_unit_test(deadlines),
+        cmocka_unit_test(integers),      cmocka_unit_test(staged),
+        cmocka_unit_test(many),          cmocka_unit_test(replicas),
+        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
+        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
+        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
+        cmocka_unit_test(missing),       cmocka_unit_test(killed),
+        cmocka_unit_test(disagree),      cmocka_unit_test(stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

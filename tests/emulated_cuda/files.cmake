@@ -172,3 +172,29 @@ foreach(capability 750 700)
                 cuda_ops_emulated_${capability} WORDS attention)
 endforeach()
 emulated_test(emulated_cuda emulated_cuda)
+
+# Whole jobs: the trainer with an emulated GPU, in a folder with the programs
+# that start it. NCCL would not know this GPU.
+if(NCCL_BUILT)
+  return()
+endif()
+set(programs ${CMAKE_BINARY_DIR}/bin/emulated)
+add_executable(trainer_emulated train/main.c)
+emulated_program(trainer_emulated 900)
+target_link_libraries(trainer_emulated PRIVATE train)
+set_target_properties(trainer_emulated PROPERTIES
+                      OUTPUT_NAME trainer RUNTIME_OUTPUT_DIRECTORY ${programs})
+foreach(program lockstep ps_server)
+  add_custom_command(OUTPUT ${programs}/${program}
+    COMMAND ${CMAKE_COMMAND} -E copy $<TARGET_FILE:${program}> ${programs}
+    DEPENDS ${program})
+  list(APPEND copies ${programs}/${program})
+endforeach()
+add_custom_target(emulated_programs DEPENDS ${copies} trainer_emulated)
+add_executable(test_cuda_jobs_emulated ${emulated}/test_cuda_jobs.c tests/job.c)
+target_compile_definitions(test_cuda_jobs_emulated PRIVATE
+                           LOCKSTEP_BIN="${programs}")
+target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
+add_dependencies(test_cuda_jobs_emulated emulated_programs)
+emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
+set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)

@@ -1,0 +1,100 @@
+// test_cuda_jobs.c - whole jobs with device=cuda, on the emulated GPU: every
+// backend trains what device=cpu trains, through host memory.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <math.h>
+
+#include "tests/test.h"
+
+enum { MAX = 50, STEPS = 6 };
+
+static const char small[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=32 batch=2 "
+    "eval=0 log=0 warmup=0 lr=1e-3 timeout=60 threads=1 bucket_mb=0.05 "
+    "steps=6 trace=off";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void run(const char *device, const char *words)
+{
+    struct job j = {0};
+    job_run(&j, 200, "lockstep train %s device=%s %s out=%s", small, device,
+            words, device);
+    if (j.status)
+        print_message("%s\n", j.out);
+    assert_int_equal(j.status, 0);
+}
+
+// fp32 within 1e-3 of the CPU's losses, as the model's own test.
+static void same_losses(const char *words, int workers)
+{
+    double cpu[MAX], cuda[MAX];
+    run("cpu", words);
+    run("cuda", words);
+    for (int r = 0; r < workers; r++) {
+        assert_int_equal(job_column("cpu", "loss", r, cpu, MAX), STEPS);
+        assert_int_equal(job_column("cuda", "loss", r, cuda, MAX), STEPS);
+        for (int i = 0; i < STEPS; i++) {
+            if (!(fabs(cpu[i] - cuda[i]) <= 1e-3))
+                print_message("%s, rank %d, step %d: %g, on the CPU %g\n",
+                              words, r, i + 1, cuda[i], cpu[i]);
+            assert_true(fabs(cpu[i] - cuda[i]) <= 1e-3);
+        }
+    }
+    struct job j = {0};
+    job_run(&j, 20, "rm -r cpu cuda");
+}
+
+static void alone(void **state)
+{
+    (void)state;
+    same_losses("sync=local workers=1 accum=2", 1);
+}
+
+static void servers(void **state)
+{
+    (void)state;
+    same_losses("sync=sps workers=2", 2);
+    same_losses("sync=dps workers=2", 2);
+}
+
+static void collectives(void **state)
+{
+    (void)state;
+    same_losses("sync=allreduce workers=2", 2);
+    same_losses("sync=ring workers=2", 2);
+}
+
+static void no_gpu(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "EMULATED_CUDA_DEVICES=0 lockstep train %s device=cuda sync=local "
+            "workers=1 out=none",
+            small);
+    assert_int_not_equal(j.status, 0);
+    assert_non_null(strstr(j.out, "try: device=cpu"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alone),
+        cmocka_unit_test(servers),
+        cmocka_unit_test(collectives),
+        cmocka_unit_test(no_gpu),
+    };
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

@@ -1,6 +1,7 @@
 """Every file that a run leaves is read by somebody else's reader.
 
     readers.py TRAINER      trains for a few steps, into a temporary folder
+    readers.py TRAINER PS_SERVER    the same on device=cuda: what a GPU adds
 
 csv and json are Python's own; event files are read by tensorboard and traces by
 HTA itself where these are installed; what cannot be checked here is named.
@@ -19,6 +20,8 @@ import threading
 STEPS = 12
 METRICS = {"compute_share", "wait_share", "data_share", "cpu_share",
            "resident_bytes", "involuntary_switches_per_s"}
+GPU_SHARES = ["gpu_compute_share", "gpu_comm_share", "gpu_down_share",
+              "gpu_up_share"]
 KINDS = ["data", "forward", "backward", "exposed", "update", "wait",
          "checkpoint", "evaluate", "other"]
 
@@ -263,7 +266,50 @@ def clocks_apart(bin_dir, out):
     check_servers(events, 1, within_us=5000)  # of an hour
 
 
+def check_gpu(out, copies):
+    """A row a step of each queue, its sum beside the host's times, and MFU."""
+    steps = rows(out / "steps.csv")
+    util = rows(out / "util.csv")
+    for metric in GPU_SHARES:
+        shares = [float(r["value"]) for r in util if r["metric"] == metric]
+        assert len(shares) == STEPS, (metric, shares)
+        works = metric == "gpu_compute_share" or \
+            (copies and metric in ("gpu_down_share", "gpu_up_share"))
+        assert all((v > 0) == works and v < 1.0001 for v in shares), \
+            (metric, shares)
+    ends = [float(r["t_s"]) for r in util if r["metric"] == GPU_SHARES[0]]
+    assert ends == sorted(ends) and ends[-1] <= float(steps[-1]["time_s"]) + 1
+    read = rows(out / "breakdown.csv")
+    assert [r["kind"] for r in read] == \
+        KINDS + ["gpu_compute", "gpu_comm", "gpu_down", "gpu_up"]
+    by = {r["kind"]: float(r["seconds"]) for r in read}
+    assert 0 < by["gpu_compute"] < sum(by[k] for k in KINDS)
+    assert (by["gpu_down"] > 0) == (by["gpu_up"] > 0) == copies
+    summary = json.loads((out / "summary.json").read_text())
+    rate = summary["flop_per_token"] * 2 * 16 / summary["median_step_s"]
+    share = summary["mfu_measured_share"]
+    assert abs(share * summary["peak_measured_flop_per_s"] / rate - 1) < 1e-6
+
+
+def on_a_gpu(trainer, server, folder):
+    words = ["device=cuda", "layers=1", "channels=32", "heads=2"]
+    train([trainer], folder / "gpu", *words)
+    check_gpu(folder / "gpu", copies=False)
+    served = subprocess.Popen([server, "timeout=20"], stdout=subprocess.PIPE,
+                              text=True)
+    endpoint = served.stdout.readline().split()[1]
+    train([trainer], folder / "gpu-sps", *words, "sync=sps", "world=1",
+          f"servers={endpoint}")
+    assert served.wait(timeout=30) == 0
+    check_gpu(folder / "gpu-sps", copies=True)
+    print("ok", check_gpu.__name__)
+
+
 def main():
+    if len(sys.argv) > 2:
+        with tempfile.TemporaryDirectory(prefix="lockstep-gpu-") as folder:
+            on_a_gpu(sys.argv[1], sys.argv[2], pathlib.Path(folder))
+        return
     bin_dir = pathlib.Path(sys.argv[1]).resolve().parent
     trainer = [bin_dir / "trainer"]
     lockstep = [bin_dir / "lockstep", "train", "workers=2"]

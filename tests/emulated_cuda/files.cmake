@@ -172,6 +172,26 @@ foreach(capability 750 700)
                 cuda_ops_emulated_${capability} WORDS attention)
 endforeach()
 emulated_test(emulated_cuda emulated_cuda)
+add_executable(test_cuda_waits ${emulated}/test_cuda_waits.c)
+emulated_program(test_cuda_waits 900)
+emulated_test(cuda_waits_emulated cuda_waits)
+
+# The bench of a GPU: that it runs, and touches nothing that is not its own.
+add_executable(layer_perf_emulated
+  bench/layer_perf.c bench/floor.c bench/gpu_ops.c bench/layer_cuda.c
+  bench/op_time.c bench/pair.c bench/peer.c bench/subject.c)
+emulated_program(layer_perf_emulated 900)
+target_link_libraries(layer_perf_emulated PRIVATE sync optim cluster config dnnl
+                                                  OpenMP::OpenMP_C)
+target_link_options(layer_perf_emulated PRIVATE -Wl,--wrap=product_run
+                                                -Wl,--wrap=kernels_find)
+target_compile_definitions(layer_perf_emulated PRIVATE
+                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
+                           BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
+add_test(NAME layer_perf_emulated COMMAND layer_perf_emulated device=cuda fp16
+                                          model=nano batch=1 steps=1 peers=0)
+set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600
+                     PASS_REGULAR_EXPRESSION "norm and AdamW .* floor")
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
 # that start it. NCCL would not know this GPU.
@@ -198,3 +218,7 @@ target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
 add_dependencies(test_cuda_jobs_emulated emulated_programs)
 emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
 set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)
+add_test(NAME readers_emulated
+         COMMAND ${Python3_EXECUTABLE} tests/readers.py ${programs}/trainer
+                 ${programs}/ps_server WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+set_tests_properties(readers_emulated PROPERTIES TIMEOUT 600 LABELS jobs)

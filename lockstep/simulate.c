@@ -49,11 +49,10 @@ static int help(void)
         "  algorithm  ring        allreduce: ring or halving\n"
         "  bucket_mb  0           ring, allreduce: in pieces; 0: whole\n"
         "  slice_kb   0           0: ring: a message a chunk; sps, dps: "
-        "1024\n"
+        "256\n"
         "  network    ideal       ideal: links as the law has them; smpi: "
         "SimGrid's default\n"
-        "  payload    0           1: ring, allreduce: real sums, which are "
-        "looked at\n"
+        "  payload    0           1: real sums, which are looked at\n"
         "  timeout    600 s       of each simulation\n"
         "  out        runs/simulate\n\n"
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",

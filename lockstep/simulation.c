@@ -100,6 +100,8 @@ static int add_words(struct argv *a, const struct simulation *s,
     // One block of memory for all ranks' gradients; or one page for all parts
     // of messages that nobody looks at.
     bool one_block = !strcmp(s->sync, "allreduce");
+    // Servers and workers wait for all that they send (simulate/carry.c).
+    bool waited = strstr(s->sync, "ps");
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
                    argv_add(a, "-no-privatize") || argv_add(a, "-np") ||
                    argv_add(a, "%d", ranks_of(s)) || argv_add(a, "-platform") ||
@@ -107,6 +109,8 @@ static int add_words(struct argv *a, const struct simulation *s,
                    argv_add(a, "%s", hosts) ||
                    argv_add(a, "--cfg=smpi/simulate-computation:no") ||
                    argv_add(a, "--cfg=smpi/wtime:0") ||
+                   (waited &&
+                    argv_add(a, "--cfg=smpi/send-is-detached-thresh:0")) ||
                    argv_add(a, "--cfg=smpi/allreduce:%s",
                             s->halving ? "rab_rdb" : "lr") ||
                    argv_add(a, "--cfg=smpi/shared-malloc:%s",

@@ -10,19 +10,28 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
     simulate/main.c simulate/ring.c simulate/transport_mpi.c
-    simulate/allreduce.c simulate/servers.c simulate/mail.c
+    simulate/allreduce.c simulate/servers.c simulate/carry.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
-    horovod_ring/transport.c ps_wire/shard.c ps_wire/wire.c
+    horovod_ring/transport.c
+    ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
+    ps_worker/client.c ps_worker/task.c
+    ps_server/server.c ps_server/peers.c ps_server/bsp.c
+    ps_server/bsp_members.c ps_server/async.c ps_server/gather.c
+    ps_server/vectors.c ps_server/store.c
+    core/cluster/mail.c core/cluster/mail_mpi.c core/cluster/hub.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
     core/config/opts.c core/config/suggest.c core/config/value.c
-    core/telemetry/span.c ${vector_files})
+    core/telemetry/span.c core/telemetry/align.c core/optim/optim.c
+    ${vector_files})
   target_include_directories(simulate_job PRIVATE
     ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/core ${SIMGRID_INCLUDE}/smpi)
+  target_compile_options(simulate_job PRIVATE ${optim_flags})
   target_link_libraries(simulate_job PRIVATE ${SIMGRID_LIBRARY}
                                              PkgConfig::XXHASH m)
-  # ring.c says why.
-  target_link_options(simulate_job PRIVATE -Wl,--wrap=wire_landed -Wl,-z,defs)
+  # ring.c and carry.c say why.
+  target_link_options(simulate_job PRIVATE -Wl,--wrap=wire_landed -Wl,-z,defs
+    -Wl,--wrap=vector_cast)
   set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""
     LIBRARY_OUTPUT_DIRECTORY ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
 endif()

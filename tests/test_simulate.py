@@ -29,14 +29,16 @@ def rows(folder, *words):
 def test_law(folder):
     """Without contention every backend takes what the law says. Slices that
     servers may have under way share the link here and come in together, and
-    until credits are back it idles: 2 alpha for 8 slices, little for large
-    ones."""
+    until credits are back it idles."""
     words = "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50"
     seen = rows(folder, *words, "sync=ring,allreduce")
-    seen += rows(folder, *words, "sync=sps,dps", "slice_kb=1024")
-    assert len(seen) == 8, seen
+    assert len(seen) == 4, seen
     for row in seen:
         assert abs(float(row["ratio"]) - 1) < 0.01, row
+    seen = rows(folder, *words, "sync=sps,dps", "slice_kb=1024")
+    assert len(seen) == 4, seen
+    for row in seen:
+        assert 1 <= float(row["ratio"]) < 1.15, row
     for algorithm in "ring", "halving":
         for row in rows(folder, "workers=8", "sync=allreduce", "mb=8",
                         f"algorithm={algorithm}"):
@@ -57,6 +59,9 @@ def test_sums(folder):
     for more in [], ["slice_kb=1"], ["bucket_mb=0.002"]:
         assert len(rows(folder, "workers=2,4,8", "sync=ring,allreduce",
                         "mb=0.0501", "payload=1", *more)) == 6
+    for more in [], ["slice_kb=1"], ["slice_kb=1", "update=worker"]:
+        assert len(rows(folder, "workers=2,4,8", "sync=sps,dps", "mb=0.0501",
+                        "payload=1", *more)) == 6
 
 
 def test_wrong_words(folder):

@@ -22,7 +22,9 @@ enum {
     HEAD_AT = 16,  // behind the envelope
     DATA_AT = 128, // where both head and data are as numbers want them
     SLOTS = 8,     // letters that may come at once
-    COMING = 64    // data that are under way at once
+    COMING = 64,   // data that are received at once
+    EACH = 4       // that are sent at once to a rank, and received by a
+                   // worker from each server
 };
 enum { MOST = 65 << 20 }; // bytes of data: the largest slice and some room
 static const double leave_s = 1;
@@ -44,8 +46,15 @@ struct packet {
 struct sending {
     struct sending *next;
     MPI_Request requests[2]; // of the letter, of the data
+    int rank;
+    bool bulky; // its data do not fit into the letter
     struct mail_data data;
-    _Alignas(64) uint8_t letter[LETTER];
+    size_t bytes; // of the letter
+    uint8_t letter[];
+};
+
+struct outbox {
+    struct sending *first, *last;
 };
 
 struct queue {
@@ -53,8 +62,10 @@ struct queue {
 };
 
 struct correspondent {
-    struct queue coming; // messages of this rank, in order
-    int server;          // a worker's; -1: none
+    struct queue coming;   // messages of this rank, in order
+    struct outbox waiting; // messages to it, in order
+    int under_way;         // bulky ones that have set out to it
+    int server;            // a worker's; -1: none
 };
 
 struct office {
@@ -70,7 +81,7 @@ struct office {
     struct packet *behind, *behind_last;
     struct queue ready;
     struct parcel *spare;
-    struct sending *first, *last, *spare_sending;
+    struct outbox out; // what has set out, to whomever
     atomic_bool woken;
 };
 
@@ -158,6 +169,13 @@ static void hand_out(struct office *o, int rank)
         put(&o->ready, take(q));
 }
 
+// Each is a buffer, and so many share the link.
+static int most_coming(const struct office *o)
+{
+    int most = EACH * o->nservers;
+    return most && most < COMING ? most : COMING;
+}
+
 static void letter_came(struct mail *m, int rank)
 {
     struct office *o = m->state;
@@ -179,7 +197,7 @@ static void letter_came(struct mail *m, int rank)
     k->whole = e.bytes <= LETTER - DATA_AT;
     if (k->whole) {
         hand_out(o, rank);
-    } else if (o->ncoming < COMING && !o->behind) {
+    } else if (o->ncoming < most_coming(o) && !o->behind) {
         receive_data(o, k);
     } else {
         k->behind = NULL;
@@ -207,43 +225,58 @@ static void data_came(struct office *o, int i)
 
 // ---- sending
 
-static void forget_first(struct office *o)
+static void add(struct outbox *b, struct sending *s)
 {
-    struct sending *s = o->first;
-    o->first = s->next;
-    if (s->data.sent)
-        s->data.sent((void *)(uintptr_t)s->data.at, s->data.hint);
-    s->next = o->spare_sending;
-    o->spare_sending = s;
+    s->next = NULL;
+    if (b->first)
+        b->last->next = s;
+    else
+        b->first = s;
+    b->last = s;
 }
 
-// Give back what has left, from the oldest on.
-static void clear_sent(struct office *o)
+static void set_out(struct office *o, struct sending *s)
 {
-    int flag = 1;
-    while (o->first && flag) {
-        MPI(MPI_Testall(2, o->first->requests, &flag, MPI_STATUSES_IGNORE));
-        if (flag)
-            forget_first(o);
+    add(&o->out, s);
+    MPI(MPI_Isend(s->letter, (int)s->bytes, MPI_BYTE, s->rank, CARRY_LETTER,
+                  MPI_COMM_WORLD, &s->requests[0]));
+    s->requests[1] = MPI_REQUEST_NULL;
+    if (s->bulky)
+        carry_send(s->data.at, s->data.bytes, s->rank, &s->requests[1]);
+    o->from[s->rank].under_way += s->bulky;
+}
+
+static void set_out_some(struct office *o, int rank)
+{
+    struct correspondent *c = &o->from[rank];
+    while (c->waiting.first && c->under_way < EACH) {
+        struct sending *s = c->waiting.first;
+        c->waiting.first = s->next;
+        set_out(o, s);
     }
 }
 
-static struct sending *next_sending(struct office *o)
+static void forget_first(struct outbox *b)
 {
-    struct sending *s = o->spare_sending;
-    if (s)
-        o->spare_sending = s->next;
-    else
-        s = mem_alloc(1, sizeof *s);
-    if (!s)
-        return NULL;
-    s->next = NULL;
-    if (o->first)
-        o->last->next = s;
-    else
-        o->first = s;
-    o->last = s;
-    return s;
+    struct sending *s = b->first;
+    b->first = s->next;
+    if (s->data.sent)
+        s->data.sent((void *)(uintptr_t)s->data.at, s->data.hint);
+    mem_free(s);
+}
+
+// Give back what has arrived, from the oldest on, and let others follow.
+static void clear_sent(struct office *o)
+{
+    for (struct sending *s; (s = o->out.first);) {
+        int rank = s->rank;
+        if (s->requests[0] != MPI_REQUEST_NULL ||
+            s->requests[1] != MPI_REQUEST_NULL)
+            return;
+        o->from[rank].under_way -= s->bulky;
+        forget_first(&o->out);
+        set_out_some(o, rank);
+    }
 }
 
 static void free_copy(void *data, void *hint)
@@ -274,22 +307,24 @@ static int office_send(struct mail *m, const struct mail_peer *to,
     int peer = 0;
     memcpy(&peer, to->id, sizeof peer);
     int rank = o->nservers ? o->rank_of[peer] : peer;
-    struct sending *s = next_sending(o);
+    struct sending *s = mem_alloc(1, sizeof *s + bytes);
     CHECK(head_bytes <= DATA_AT - HEAD_AT && data->bytes <= MOST);
     if (!s)
         return -1;
     s->data = *data;
-    s->requests[0] = s->requests[1] = MPI_REQUEST_NULL;
-    if (!fits && !data->sent && copy(&s->data))
+    s->rank = rank;
+    s->bulky = !fits;
+    s->bytes = bytes;
+    if (!fits && !data->sent && copy(&s->data)) {
+        mem_free(s);
         return -1;
+    }
     memcpy(s->letter, &e, sizeof e);
     memcpy(s->letter + HEAD_AT, head, head_bytes);
     if (fits && data->bytes)
         memcpy(s->letter + DATA_AT, data->at, data->bytes);
-    MPI(MPI_Isend(s->letter, (int)bytes, MPI_BYTE, rank, CARRY_LETTER,
-                  MPI_COMM_WORLD, &s->requests[0]));
-    if (!fits)
-        carry_send(s->data.at, data->bytes, rank, &s->requests[1]);
+    add(&o->from[rank].waiting, s);
+    set_out_some(o, rank);
     return 0;
 }
 
@@ -301,18 +336,21 @@ static bool go_on(struct mail *m, uint64_t until_ns)
     struct office *o = m->state;
     MPI_Request all[COMING + 3];
     MPI_Status status;
+    struct sending *first = o->out.first;
     int n = o->ncoming;
     memcpy(all, o->data, sizeof o->data);
     all[n] = o->letters[o->slot];
-    all[n + 1] = o->first ? o->first->requests[0] : MPI_REQUEST_NULL;
-    all[n + 2] = o->first ? o->first->requests[1] : MPI_REQUEST_NULL;
+    all[n + 1] = first ? first->requests[0] : MPI_REQUEST_NULL;
+    all[n + 2] = first ? first->requests[1] : MPI_REQUEST_NULL;
     int i = carry_wait(all, n + 3, until_ns, &o->woken, &status);
-    if (i > n)
-        o->first->requests[i - n - 1] = MPI_REQUEST_NULL;
-    else if (i == n)
+    if (i > n) {
+        first->requests[i - n - 1] = MPI_REQUEST_NULL;
+        clear_sent(o);
+    } else if (i == n) {
         letter_came(m, status.MPI_SOURCE);
-    else if (i >= 0)
+    } else if (i >= 0) {
         data_came(o, i);
+    }
     return i >= 0;
 }
 
@@ -321,7 +359,6 @@ static struct parcel *office_receive(struct mail *m)
     struct office *o = m->state;
     while (!o->ready.first && go_on(m, 0))
         ;
-    clear_sent(o);
     return take(&o->ready);
 }
 
@@ -330,7 +367,7 @@ static void office_wait(struct mail *m, int ms)
     struct office *o = m->state;
     uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
     while (!o->ready.first && go_on(m, until))
-        clear_sent(o);
+        ;
     atomic_store(&o->woken, false);
 }
 
@@ -408,13 +445,12 @@ static void office_close(struct mail *m)
 {
     struct office *o = m->state;
     uint64_t until = now_ns() + (uint64_t)(leave_s * 1e9);
-    clear_sent(o);
-    while (o->first && go_on(m, until))
-        clear_sent(o);
-    while (o->first) {
-        give_up(&o->first->requests[0]);
-        give_up(&o->first->requests[1]);
-        forget_first(o);
+    while (o->out.first && go_on(m, until))
+        ;
+    while (o->out.first) {
+        give_up(&o->out.first->requests[0]);
+        give_up(&o->out.first->requests[1]);
+        forget_first(&o->out);
     }
     for (int i = 0; i < o->ncoming; i++)
         give_up(&o->data[i]);
@@ -426,16 +462,15 @@ static void office_close(struct mail *m)
     for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].coming.first)
             office_drop(take(&o->from[r].coming));
+    for (int r = 0; o->from && r < o->ranks; r++)
+        while (o->from[r].waiting.first)
+            forget_first(&o->from[r].waiting);
     while (o->ready.first)
         office_drop(take(&o->ready));
     for (struct parcel *p = o->spare, *next; p; p = next) {
         next = p->next;
         carry_free(((struct packet *)p)->room);
         mem_free(p);
-    }
-    for (struct sending *s = o->spare_sending, *next; s; s = next) {
-        next = s->next;
-        mem_free(s);
     }
     mem_free(o->rank_of);
     mem_free(o->from);

@@ -1,0 +1,75 @@
+// carry.c - what mail over MPI asks of MPI (cluster/carry.h), in a simulation.
+//
+// Simulated time passes only while all wait, so waiting blocks; messages always
+// come, and SimGrid itself ends a run in which everybody waits. Without payload
+// data have a size and no contents: they go from and to one block that all ranks
+// share, which SimGrid neither copies nor touches.
+
+#include "cluster/carry.h"
+
+#include "base/base.h"
+#include "cluster/mpi.h"
+#include "device/vector.h"
+#include "simulate/job.h"
+
+// All ranks live in one process and agree on it.
+static char *nothing;
+
+void contents_open(const struct exchange *e, size_t most)
+{
+    if (!e->payload && !nothing)
+        nothing = SMPI_SHARED_MALLOC(most);
+}
+
+void *carry_room(size_t bytes)
+{
+    return nothing ? nothing : mem_alloc(bytes, 1);
+}
+
+void carry_free(void *room)
+{
+    if (!nothing)
+        mem_free(room);
+}
+
+void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r)
+{
+    MPI_Isend(nothing ? nothing : data, (int)bytes, MPI_BYTE, rank, CARRY_DATA,
+              MPI_COMM_WORLD, r);
+}
+
+void carry_receive(void *room, size_t bytes, int rank, MPI_Request *r)
+{
+    MPI_Irecv(room, (int)bytes, MPI_BYTE, rank, CARRY_DATA, MPI_COMM_WORLD, r);
+}
+
+// SimGrid searches a list of all that a rank has under way, and forgets only
+// what was waited for; so nothing is looked at in between.
+int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
+               const atomic_bool *wake, MPI_Status *status)
+{
+    int which = MPI_UNDEFINED;
+    (void)wake; // there is one thread
+    if (until_ns)
+        MPI_Waitany(n, r, &which, status);
+    return which == MPI_UNDEFINED ? -1 : which;
+}
+
+// ---- in the place of core/device/vector.c, where the linker puts them
+
+void __real_vector_cast(void *dst, enum dtype to, const void *src,
+                        enum dtype from, size_t n);
+void __wrap_vector_cast(void *dst, enum dtype to, const void *src,
+                        enum dtype from, size_t n);
+void __wrap_vector_cast(void *dst, enum dtype to, const void *src,
+                        enum dtype from, size_t n)
+{
+    if (!nothing)
+        __real_vector_cast(dst, to, src, from, n);
+}
+
+void mpi_check(int code, const char *file, int line, const char *call)
+{
+    if (code != MPI_SUCCESS)
+        die("%s:%d: %s: error %d", file, line, call, code);
+}

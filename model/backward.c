@@ -82,7 +82,7 @@ static const void *branch_gradient(const struct back *b, int layer,
                                    enum site site)
 {
     struct cpu_model *m = b->m;
-    struct mask mask = state_mask(m, b->step, layer, site);
+    struct mask mask = layers_mask(&m->job, b->step, layer, site);
     if (mask.threshold > 0)
         m->k->mask_rows(m->dbranch, m->dres, b->rows, m->job.config.channels,
                         &mask);
@@ -126,7 +126,8 @@ static void attention_backward(const struct back *b, int i)
                           .T = m->job.tokens,
                           .C = C,
                           .NH = g->heads,
-                          .mask = state_mask(m, b->step, i, SITE_ATTENTION),
+                          .mask =
+                              layers_mask(&m->job, b->step, i, SITE_ATTENTION),
                           .scratch = m->scratch};
     m->k->attention_backward(m->dwide, m->branch, l->att, l->lse, l->qkv, &a);
     input_gradient(b, m->branch, m->dwide, layer_at(i, QKV_W), C, 3 * C);
@@ -143,15 +144,16 @@ void backward(struct cpu_model *m, const struct model_step *step)
                      .rows = (size_t)job->batch * job->tokens,
                      .add = step->accumulate && m->grads == job->grads};
     m->settled = m->nparams;
-    norm_gradient(&b, final_norm_at(m), m->last, m->mean, m->rstd, false);
-    report(&b, final_norm_at(m));
+    norm_gradient(&b, final_norm_at(&m->job.config), m->last, m->mean, m->rstd,
+                  false);
+    report(&b, final_norm_at(&m->job.config));
     for (int i = job->config.layers - 1; i >= 0; i--) {
         span_begin(step->lane, SPAN_BACKWARD, i);
         mlp_backward(&b, i);
         attention_backward(&b, i);
         span_end(step->lane);
     }
-    struct mask mask = state_mask(m, step, 0, SITE_EMBED);
+    struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
     size_t C = job->config.channels, used = m->off[1] + job->tokens * C;
     if (!b.add) // positions that this job never reaches
         memset(m->grads + used, 0, (m->off[2] - used) * sizeof *m->grads);

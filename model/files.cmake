@@ -44,7 +44,8 @@ if(model_tiles)
 endif()
 
 set(model_files
-    model/backward.c model/forward.c model/head.c model/memory.c
+    model/backward.c model/forward.c model/head.c model/layers.c
+    model/memory.c
     model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu

@@ -45,7 +45,7 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
     const struct model_config *g = &m->job.config;
     int C = g->channels, L = g->layers;
     size_t rows = (size_t)B * T;
-    struct mask mask = state_mask(m, step, 0, SITE_EMBED);
+    struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
     struct layer *l = m->layers;
     m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
     add_norm(m, NULL, l->in, NULL, 0, layer_at(0, LN1_W), l->mean1, l->rstd1,
@@ -57,14 +57,15 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
                               .T = T,
                               .C = C,
                               .NH = g->heads,
-                              .mask = state_mask(m, step, i, SITE_ATTENTION),
+                              .mask =
+                                  layers_mask(&m->job, step, i, SITE_ATTENTION),
                               .scratch = m->scratch};
         linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C, false);
         m->k->attention(l->att, l->lse, l->qkv, &a);
         linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C, true);
         add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
                  layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
-                 state_mask(m, step, i, SITE_PROJ));
+                 layers_mask(&m->job, step, i, SITE_PROJ));
 
         linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C, true);
         m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
@@ -73,9 +74,9 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
         bool last = i + 1 == L;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
                  layer_at(i, OUT_B),
-                 last ? final_norm_at(m) : layer_at(i + 1, LN1_W),
+                 last ? final_norm_at(&m->job.config) : layer_at(i + 1, LN1_W),
                  last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
-                 state_mask(m, step, i, SITE_OUT));
+                 layers_mask(&m->job, step, i, SITE_OUT));
         span_end(lane);
     }
 }

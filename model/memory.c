@@ -13,65 +13,10 @@
 #include "model/state.h"
 
 #include "base/base.h"
-#include "base/rng.h"
 
 #include <omp.h>
 
 enum { SLICE_BYTES = 64 << 20, SLICE_ROWS = 64 };
-
-struct cutter {
-    char *block; // NULL: only count
-    size_t used;
-};
-
-static void *cut(struct cutter *c, size_t n, size_t size)
-{
-    size_t at = c->used, bytes;
-    if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 4 ||
-        at > SIZE_MAX / 4) { // stays absurd, so that the allocation fails
-        c->used = SIZE_MAX / 4;
-        return NULL;
-    }
-    c->used = at + ((bytes + 63) & ~(size_t)63);
-    return c->block ? c->block + at : NULL;
-}
-
-static float *cut_floats(struct cutter *c, size_t n)
-{
-    return cut(c, n, sizeof(float));
-}
-
-static void lay_layer(struct cutter *c, struct layer *l, size_t rows, size_t C,
-                      size_t NH, size_t size)
-{
-    l->in = cut(c, rows * C, size);
-    l->qkv = cut(c, rows * C, 3 * size);
-    l->att = cut(c, rows * C, size);
-    l->mid = cut(c, rows * C, size);
-    l->pre = cut(c, rows * C, 4 * size);
-    l->lse = cut_floats(c, rows * NH);
-    l->mean1 = cut_floats(c, rows);
-    l->rstd1 = cut_floats(c, rows);
-    l->mean2 = cut_floats(c, rows);
-    l->rstd2 = cut_floats(c, rows);
-}
-
-static void lay_layers(struct cpu_model *m, struct cutter *c, size_t rows,
-                       size_t size)
-{
-    const struct model_config *g = &m->job.config;
-    struct layer l;
-    m->layers = cut(c, g->layers, sizeof *m->layers);
-    for (int i = 0; i < g->layers; i++) {
-        if (i == 0 || m->job.train)
-            lay_layer(c, &l, rows, g->channels, g->heads, size);
-        if (!m->job.train)
-            l.mid = l.in; // norm() adds in place
-        if (m->layers)
-            m->layers[i] = l;
-    }
-    m->last = m->job.train ? cut(c, rows * g->channels, size) : l.in;
-}
 
 // Scratch of products that widen: the largest a, b and out of a step.
 static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
@@ -137,7 +82,7 @@ static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
 size_t state_lay(struct cpu_model *m, char *block)
 {
     const struct model_job *job = &m->job;
-    struct cutter c = {.block = block};
+    struct cutter c = {.block = block, .line = 64};
     size_t rows = (size_t)job->batch * job->tokens;
     size_t size = dtype_bytes(job->precision);
     m->nparams = model_nparams(&job->config);
@@ -147,7 +92,8 @@ size_t state_lay(struct cpu_model *m, char *block)
     m->grads = job->train && job->precision == DTYPE_F16
                    ? cut_floats(&c, m->nparams)
                    : job->grads;
-    lay_layers(m, &c, rows, size);
+    m->layers = cut(&c, job->config.layers, sizeof *m->layers);
+    m->last = cut_layers(&c, job, m->layers);
     lay_scratch(m, &c, rows, size);
     return c.used;
 }
@@ -155,20 +101,6 @@ size_t state_lay(struct cpu_model *m, char *block)
 int state_threads(const struct model_job *job)
 {
     return job->threads > 0 ? job->threads : omp_get_num_procs();
-}
-
-struct mask state_mask(const struct cpu_model *m, const struct model_step *step,
-                       int layer, enum site site)
-{
-    float rate = m->job.config.dropout;
-    if (!step || rate <= 0)
-        return (struct mask){.keep = 1};
-    uint64_t key = rng_key(m->job.seed, (uint64_t)step->step);
-    key = rng_key(key, (uint64_t)step->micro);
-    key = rng_key(key, (uint64_t)layer * 4 + site);
-    return (struct mask){.key = key,
-                         .threshold = (uint32_t)((double)rate * 0x1p32),
-                         .keep = 1 / (1 - rate)};
 }
 
 // What no formula of ours knows, measured: code, libraries and generated

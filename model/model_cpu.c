@@ -11,18 +11,6 @@
 #include <omp.h>
 #include <string.h>
 
-static void find_offsets(struct cpu_model *m)
-{
-    const struct model_config *g = &m->job.config;
-    int n = model_ntensors(g);
-    for (int i = 0; i < n; i++) {
-        struct tensor t;
-        model_tensor(g, i, &t);
-        m->off[i] = t.off;
-    }
-    m->off[n] = m->nparams;
-}
-
 static int cpu_open(struct model *model)
 {
     const struct model_job *job = &model->job;
@@ -38,7 +26,7 @@ static int cpu_open(struct model *model)
         return -1;
     state_lay(m, m->block);
     model->copy.at = m->weights;
-    find_offsets(m);
+    layers_offsets(&job->config, m->off);
     return product_open(&m->product, k, &m->products);
 }
 

@@ -10,38 +10,7 @@
 
 #include "model/cpu/kernels.h"
 #include "model/cpu/product.h"
-#include "model/model.h"
-
-// Offsets of a layer's tensors from its first, in layout order.
-enum layer_tensor {
-    LN1_W,
-    LN1_B,
-    QKV_W,
-    QKV_B,
-    PROJ_W,
-    PROJ_B,
-    LN2_W,
-    LN2_B,
-    FC_W,
-    FC_B,
-    OUT_W,
-    OUT_B
-};
-
-// Where dropout strikes, of each layer; the embedding is SITE_EMBED of layer 0.
-enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
-
-// What backward needs of a layer's forward: 10 C numbers a token.
-struct layer {
-    void *in;             // (N, C) residual stream at the layer's entry
-    void *qkv;            // (N, 3C)
-    void *att;            // (N, C)
-    void *mid;            // (N, C) residual stream between the branches
-    void *pre;            // (N, 4C) before GELU, without a late bias
-    float *lse;           // (B, NH, T)
-    float *mean1, *rstd1; // (N)
-    float *mean2, *rstd2; // (N)
-};
+#include "model/layers.h"
 
 struct cpu_model {
     struct model_job job;
@@ -88,10 +57,6 @@ size_t state_memory(const struct model_job *job);
 // The number of threads that job asks for.
 int state_threads(const struct model_job *job);
 
-// Which dropout mask: none in evaluation, where `step` is NULL.
-struct mask state_mask(const struct cpu_model *m, const struct model_step *step,
-                       int layer, enum site site);
-
 // A tensor of the weights: wte is 0, wpe 1, then layers, then ln_f.
 static inline const void *weight_at(const struct cpu_model *m, int tensor)
 {
@@ -104,17 +69,6 @@ static inline const void *weight_at(const struct cpu_model *m, int tensor)
 static inline const void *late_bias(const struct cpu_model *m, int tensor)
 {
     return m->job.precision == DTYPE_F32 ? weight_at(m, tensor) : NULL;
-}
-
-// Index of a layer's tensor, and of ln_f's weight (its bias follows).
-static inline int layer_at(int layer, enum layer_tensor t)
-{
-    return 2 + layer * MODEL_PER_LAYER + (int)t;
-}
-
-static inline int final_norm_at(const struct cpu_model *m)
-{
-    return 2 + m->job.config.layers * MODEL_PER_LAYER;
 }
 
 // forward.c: the residual stream's end for B sequences of T tokens; m->norm

@@ -85,7 +85,7 @@ static const void *branch_gradient(const struct back *b, int layer,
                                    enum site site)
 {
     struct cuda_model *m = b->m;
-    struct mask mask = cuda_mask(m, b->step, layer, site);
+    struct mask mask = layers_mask(&m->job, b->step, layer, site);
     if (mask.threshold == 0)
         return m->dres;
     cuda_mask_rows(m->queue, m->job.precision, m->dbranch, m->dres, b->rows,
@@ -97,7 +97,7 @@ static const void *branch_gradient(const struct back *b, int layer,
 static void mlp_backward(const struct back *b, int i)
 {
     struct cuda_model *m = b->m;
-    const struct cuda_layer *l = &m->layers[i];
+    const struct layer *l = &m->layers[i];
     int C = m->job.config.channels;
     const void *d = branch_gradient(b, i, SITE_OUT);
     input_gradient(b, m->dwide, l->pre, d, layer_at(i, OUT_W), 4 * C, C);
@@ -115,7 +115,7 @@ static void mlp_backward(const struct back *b, int i)
 static void attention_backward(const struct back *b, int i)
 {
     struct cuda_model *m = b->m;
-    const struct cuda_layer *l = &m->layers[i];
+    const struct layer *l = &m->layers[i];
     int C = m->job.config.channels;
     const void *d = branch_gradient(b, i, SITE_PROJ);
     input_gradient(b, m->branch, NULL, d, layer_at(i, PROJ_W), C, C);
@@ -138,7 +138,7 @@ static void embed_backward(const struct back *b)
     const struct model_job *job = &m->job;
     size_t C = (size_t)job->config.channels;
     size_t used = m->off[1] + (size_t)job->tokens * C;
-    struct mask mask = cuda_mask(m, b->step, 0, SITE_EMBED);
+    struct mask mask = layers_mask(&m->job, b->step, 0, SITE_EMBED);
     if (!b->add && used < m->off[2]) // positions that this job never reaches
         CU(cudaMemsetAsync(m->grads + used, 0,
                            (m->off[2] - used) * sizeof *m->grads, m->queue));
@@ -155,8 +155,9 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
                      .rows = (size_t)job->batch * job->tokens,
                      .add = step->accumulate && m->grads == job->grads};
     m->settled = m->nparams;
-    norm_gradient(&b, final_norm_at(m), m->last, m->mean, m->rstd, false);
-    report(&b, final_norm_at(m));
+    norm_gradient(&b, final_norm_at(&m->job.config), m->last, m->mean, m->rstd,
+                  false);
+    report(&b, final_norm_at(&m->job.config));
     for (int i = job->config.layers - 1; i >= 0; i--) {
         mlp_backward(&b, i);
         attention_backward(&b, i);

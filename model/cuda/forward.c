@@ -5,22 +5,6 @@
 
 #include "model/cuda/forward.h"
 
-#include "base/rng.h"
-
-struct mask cuda_mask(const struct cuda_model *m, const struct model_step *step,
-                      int layer, enum site site)
-{
-    float rate = m->job.config.dropout;
-    if (!step || rate <= 0)
-        return (struct mask){.keep = 1};
-    uint64_t key = rng_key(m->job.seed, (uint64_t)step->step);
-    key = rng_key(key, (uint64_t)step->micro);
-    key = rng_key(key, (uint64_t)layer * 4 + site);
-    return (struct mask){.key = key,
-                         .threshold = (uint32_t)((double)rate * 0x1p32),
-                         .keep = 1 / (1 - rate)};
-}
-
 struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
                                         int T, const struct model_step *step,
                                         int layer)
@@ -32,7 +16,7 @@ struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
         .NH = m->job.config.heads,
         .format = m->job.precision,
         .tf32 = m->job.tf32,
-        .mask = cuda_mask(m, step, layer, SITE_ATTENTION),
+        .mask = layers_mask(&m->job, step, layer, SITE_ATTENTION),
     };
 }
 
@@ -70,8 +54,8 @@ void cuda_forward(struct cuda_model *m, int B, int T,
     const struct model_config *g = &m->job.config;
     int C = g->channels, L = g->layers;
     size_t rows = (size_t)B * T;
-    struct mask mask = cuda_mask(m, step, 0, SITE_EMBED);
-    struct cuda_layer *l = m->layers;
+    struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
+    struct layer *l = m->layers;
     cuda_embed(m->queue, m->job.precision, l->in, weight_at(m, 0),
                weight_at(m, 1), m->x, B, T, C, &mask);
     add_norm(m, NULL, l->in, NULL, layer_at(0, LN1_W), l->mean1, l->rstd1, rows,
@@ -82,14 +66,14 @@ void cuda_forward(struct cuda_model *m, int B, int T,
         cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
         linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
         add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
-                 l->rstd2, rows, cuda_mask(m, step, i, SITE_PROJ));
+                 l->rstd2, rows, layers_mask(&m->job, step, i, SITE_PROJ));
 
         linear(m, m->wide, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
         linear(m, m->branch, NULL, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
         bool last = i + 1 == L;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
-                 last ? final_norm_at(m) : layer_at(i + 1, LN1_W),
+                 last ? final_norm_at(&m->job.config) : layer_at(i + 1, LN1_W),
                  last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
-                 cuda_mask(m, step, i, SITE_OUT));
+                 layers_mask(&m->job, step, i, SITE_OUT));
     }
 }

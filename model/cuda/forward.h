@@ -5,44 +5,11 @@
 
 #include "model/cuda/state.h"
 
-// As in model/state.h, which is the CPU's.
-enum layer_tensor {
-    LN1_W,
-    LN1_B,
-    QKV_W,
-    QKV_B,
-    PROJ_W,
-    PROJ_B,
-    LN2_W,
-    LN2_B,
-    FC_W,
-    FC_B,
-    OUT_W,
-    OUT_B
-};
-
-// Where dropout strikes, as in model/state.h.
-enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
-
-static inline int layer_at(int layer, enum layer_tensor t)
-{
-    return 2 + layer * MODEL_PER_LAYER + (int)t;
-}
-
-static inline int final_norm_at(const struct cuda_model *m)
-{
-    return 2 + m->job.config.layers * MODEL_PER_LAYER;
-}
-
 static inline const void *weight_at(const struct cuda_model *m, int tensor)
 {
     return (const char *)m->weights +
            m->off[tensor] * dtype_bytes(m->job.precision);
 }
-
-// Which dropout mask: none in evaluation, where `step` is NULL.
-struct mask cuda_mask(const struct cuda_model *m, const struct model_step *step,
-                      int layer, enum site site);
 
 struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
                                         int T, const struct model_step *step,

@@ -9,59 +9,6 @@ static const size_t slice_bytes = (size_t)1 << 30;
 
 enum { SLICE_ROWS = 128, LINE = 64 };
 
-struct cutter {
-    char *block; // NULL: only count
-    size_t used;
-};
-
-static void *cut(struct cutter *c, size_t n, size_t size)
-{
-    size_t at = c->used, bytes;
-    if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 4 ||
-        at > SIZE_MAX / 4) { // stays absurd, so that the allocation fails
-        c->used = SIZE_MAX / 4;
-        return NULL;
-    }
-    c->used = at + ((bytes + 255) & ~(size_t)255);
-    return c->block ? c->block + at : NULL;
-}
-
-static float *cut_floats(struct cutter *c, size_t n)
-{
-    return cut(c, n, sizeof(float));
-}
-
-static void lay_layer(struct cutter *c, struct cuda_layer *l, size_t rows,
-                      size_t C, size_t NH, size_t size)
-{
-    l->in = cut(c, rows * C, size);
-    l->qkv = cut(c, rows * C, 3 * size);
-    l->att = cut(c, rows * C, size);
-    l->mid = cut(c, rows * C, size);
-    l->pre = cut(c, rows * C, 4 * size);
-    l->lse = cut_floats(c, rows * NH);
-    l->mean1 = cut_floats(c, rows);
-    l->rstd1 = cut_floats(c, rows);
-    l->mean2 = cut_floats(c, rows);
-    l->rstd2 = cut_floats(c, rows);
-}
-
-static void lay_layers(struct cuda_model *m, struct cutter *c, size_t rows,
-                       size_t size)
-{
-    const struct model_config *g = &m->job.config;
-    struct cuda_layer l;
-    for (int i = 0; i < g->layers; i++) {
-        if (i == 0 || m->job.train)
-            lay_layer(c, &l, rows, (size_t)g->channels, (size_t)g->heads, size);
-        if (!m->job.train)
-            l.mid = l.in; // norm() adds in place
-        if (c->block)
-            m->layers[i] = l;
-    }
-    m->last = m->job.train ? cut(c, rows * (size_t)g->channels, size) : l.in;
-}
-
 static int slice_rows(size_t rows, size_t stride)
 {
     size_t n = slice_bytes / sizeof(float) / stride / SLICE_ROWS * SLICE_ROWS;
@@ -101,7 +48,7 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
 size_t cuda_state_lay(struct cuda_model *m, char *block)
 {
     const struct model_job *job = &m->job;
-    struct cutter c = {.block = block};
+    struct cutter c = {.block = block, .line = 256};
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
     size_t size = dtype_bytes(job->precision);
     m->weights =
@@ -109,7 +56,7 @@ size_t cuda_state_lay(struct cuda_model *m, char *block)
     m->grads = job->train && job->precision == DTYPE_F16
                    ? cut_floats(&c, m->nparams)
                    : job->grads;
-    lay_layers(m, &c, rows, size);
+    m->last = cut_layers(&c, job, block ? m->layers : NULL);
     lay_scratch(m, &c, rows, size);
     return c.used;
 }

@@ -45,33 +45,20 @@ static int check_gpu(const struct model *model)
     return 0;
 }
 
-static int find_offsets(struct cuda_model *m)
-{
-    const struct model_config *g = &m->job.config;
-    int n = model_ntensors(g);
-    m->off = mem_alloc((size_t)n + 1, sizeof *m->off);
-    if (!m->off)
-        return -1;
-    for (int i = 0; i < n; i++) {
-        struct tensor t;
-        model_tensor(g, i, &t);
-        m->off[i] = t.off;
-    }
-    m->off[n] = m->nparams;
-    return 0;
-}
-
 static int open_host(struct cuda_model *m)
 {
     size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
     size_t layers = (size_t)m->job.config.layers;
+    m->off =
+        mem_alloc((size_t)model_ntensors(&m->job.config) + 1, sizeof *m->off);
     m->layers = mem_alloc(layers, sizeof *m->layers);
     m->host_ints =
         device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
     m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
     m->room = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->room);
-    if (!m->layers || !m->host_ints || !m->host_loss || !m->room)
+    if (!m->off || !m->layers || !m->host_ints || !m->host_loss || !m->room)
         return -1;
+    layers_offsets(&m->job.config, m->off);
     return device_event_open(m->dev, &m->loss_known);
 }
 
@@ -91,7 +78,7 @@ static int cuda_open(struct model *model)
         .nparams = model_nparams(&job->config),
     };
     m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
-    if (find_offsets(m) || open_host(m))
+    if (open_host(m))
         return -1;
     m->block = device_alloc(m->dev, cuda_state_lay(m, NULL), 1);
     if (!m->block)

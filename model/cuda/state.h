@@ -9,18 +9,8 @@
 
 #include "model/cuda/kernels.h"
 #include "model/cuda/product.h"
+#include "model/layers.h"
 #include "model/ops.h"
-
-struct cuda_layer {
-    void *in;             // (N, C) residual stream at the layer's entry
-    void *qkv;            // (N, 3C)
-    void *att;            // (N, C)
-    void *mid;            // (N, C) residual stream between the branches
-    void *pre;            // (N, 4C) before GELU
-    float *lse;           // (B, NH, T)
-    float *mean1, *rstd1; // (N)
-    float *mean2, *rstd2; // (N)
-};
 
 struct cuda_model {
     struct model_job job;
@@ -38,9 +28,9 @@ struct cuda_model {
     float *grads;
     size_t settled; // gradients from here on are in job.grads (fp16)
 
-    struct cuda_layer *layers; // L, on the host; without training all the same
-    void *last;                // (N, C) residual stream at the end
-    float *mean, *rstd;        // (N) of ln_f
+    struct layer *layers; // L, on the host; without training all the same
+    void *last;           // (N, C) residual stream at the end
+    float *mean, *rstd;   // (N) of ln_f
 
     void *norm;    // (N, C)  LayerNorm's output; branch and gradient products
     void *branch;  // (N, C)  a branch before it joins; gradients in backward

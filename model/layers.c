@@ -1,0 +1,81 @@
+// layers.c - what a model has on every device.
+
+#include "model/layers.h"
+
+#include "base/rng.h"
+
+void layers_offsets(const struct model_config *c, size_t *off)
+{
+    int n = model_ntensors(c);
+    for (int i = 0; i < n; i++) {
+        struct tensor t;
+        model_tensor(c, i, &t);
+        off[i] = t.off;
+    }
+    off[n] = model_nparams(c);
+}
+
+void *cut(struct cutter *c, size_t n, size_t size)
+{
+    size_t at = c->used, bytes;
+    if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 4 ||
+        at > SIZE_MAX / 4) {
+        c->used = SIZE_MAX / 4;
+        return NULL;
+    }
+    c->used = at + ((bytes + c->line - 1) & ~(c->line - 1));
+    return c->block ? c->block + at : NULL;
+}
+
+float *cut_floats(struct cutter *c, size_t n)
+{
+    return cut(c, n, sizeof(float));
+}
+
+static void cut_layer(struct cutter *c, struct layer *l, size_t rows, size_t C,
+                      size_t NH, size_t size)
+{
+    l->in = cut(c, rows * C, size);
+    l->qkv = cut(c, rows * C, 3 * size);
+    l->att = cut(c, rows * C, size);
+    l->mid = cut(c, rows * C, size);
+    l->pre = cut(c, rows * C, 4 * size);
+    l->lse = cut_floats(c, rows * NH);
+    l->mean1 = cut_floats(c, rows);
+    l->rstd1 = cut_floats(c, rows);
+    l->mean2 = cut_floats(c, rows);
+    l->rstd2 = cut_floats(c, rows);
+}
+
+void *cut_layers(struct cutter *c, const struct model_job *job,
+                 struct layer *layers)
+{
+    const struct model_config *g = &job->config;
+    size_t rows = (size_t)job->batch * (size_t)job->tokens;
+    size_t C = (size_t)g->channels, size = dtype_bytes(job->precision);
+    struct layer l;
+    for (int i = 0; i < g->layers; i++) {
+        if (i == 0 || job->train)
+            cut_layer(c, &l, rows, C, (size_t)g->heads, size);
+        if (!job->train)
+            l.mid = l.in; // norm() adds in place
+        if (layers)
+            layers[i] = l;
+    }
+    return job->train ? cut(c, rows * C, size) : l.in;
+}
+
+struct mask layers_mask(const struct model_job *job,
+                        const struct model_step *step, int layer,
+                        enum site site)
+{
+    float rate = job->config.dropout;
+    if (!step || rate <= 0)
+        return (struct mask){.keep = 1};
+    uint64_t key = rng_key(job->seed, (uint64_t)step->step);
+    key = rng_key(key, (uint64_t)step->micro);
+    key = rng_key(key, (uint64_t)layer * 4 + site);
+    return (struct mask){.key = key,
+                         .threshold = (uint32_t)((double)rate * 0x1p32),
+                         .keep = 1 / (1 - rate)};
+}

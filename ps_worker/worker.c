@@ -185,6 +185,7 @@ static int worker_open(struct sync *s)
         return -1;
     if (client_open(&w->client, &j, mail, servers, &s->job))
         return -1;
+    s->transport = mail->name;
     s->joined = w->client.late ? w->client.round - 1 : 0;
     return 0;
 }

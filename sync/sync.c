@@ -122,6 +122,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     if (!s)
         return NULL;
     s->ops = ops;
+    s->transport = ops->transport;
     s->job = *job;
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);

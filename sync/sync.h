@@ -88,6 +88,7 @@ struct sync {
     const struct sync_ops *ops;
     struct sync_job job;
     struct sync_stats stats;
+    const char *transport; // what carries the bytes: ops' unless open() says
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step

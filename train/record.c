@@ -131,7 +131,7 @@ static int write_run(const struct trainer *t, int argc, char *const *argv)
     manifest_text(m, "started", when);
     add_command(m, argc, argv);
     manifest_text(m, "backend", t->name);
-    const char *transport = t->sync->ops->transport;
+    const char *transport = t->sync->transport;
     manifest_text(m, "transport", transport ? transport : "none");
     manifest_number(m, "world", t->cluster->world);
     manifest_number(m, "threads", t->run.threads);

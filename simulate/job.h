@@ -31,7 +31,7 @@ int exchange_servers(const struct exchange *e, double *seconds);
 // ---- what they share
 
 // The gradient: n elements, small integers that differ by rank and element; or,
-// without payload, addresses that nobody may read. NULL after fail().
+// without payload, addresses that nobody may write to. NULL after fail().
 float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);

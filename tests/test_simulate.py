@@ -64,6 +64,11 @@ def test_sums(folder):
                         "payload=1", *more)) == 6
 
 
+def test_small_slices(folder):
+    """Those that travel in the letter itself, without contents."""
+    assert len(rows(folder, "workers=16", "sync=dps", "mb=0.008")) == 1
+
+
 def test_wrong_words(folder):
     for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "workers="),
                        ("sync=rings", "try: sync=ring"), ("link=fast", "25gbit"),

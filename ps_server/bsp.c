@@ -133,8 +133,10 @@ static void send_row(struct server *s, int row, enum ps_what what,
     h.row = (uint32_t)row;
     h.version = s->store->rows[row].version;
     span_begin(s->lane, SPAN_SEND, row);
+    // each server begins with another worker, or all fill one link at a time
     for (int t = 0; t < b->need; t++)
-        server_send_buffer(s, b->rank_of[t], h, data, bytes);
+        server_send_buffer(s, b->rank_of[(s->job.index + 1 + t) % b->need], h,
+                           data, bytes);
     span_end(s->lane);
 }
 

@@ -128,10 +128,11 @@ static int send_round(struct client *c, struct remote *r)
     return send_rows(c, r);
 }
 
+// Each worker begins with another server, or all fill one link at a time.
 int task_send(struct client *c)
 {
-    for (int i = 0; i < c->nremotes; i++) {
-        struct remote *r = &c->remotes[i];
+    for (int k = 0; k < c->nremotes; k++) {
+        struct remote *r = &c->remotes[(c->job.rank + k) % c->nremotes];
         int rc = 0;
         if (c->current == TASK_HELLO && !r->told)
             rc = send_hello(c, r);

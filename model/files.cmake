@@ -70,10 +70,11 @@ if(CUDA_BUILT)
   target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
 endif()
 
-foreach(test attention model_ops model_grad)
+foreach(test attention model_ops model_grad model_formats)
   lockstep_test(${test} LINKS model)
   if(TARGET test_${test})
-    target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c)
+    target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c
+                                        tests/tiny_model.c)
   endif()
 endforeach()
 # Tiles in plain C, on vectors of 4 and of 16 numbers: what no processor at hand

@@ -65,20 +65,10 @@ static void test_attention(void)
     check_attention(small, &some_mask, 13);
 }
 
-// Every table that this machine runs.
 static void test_tables(void **state)
 {
     (void)state;
-    static const double tolerances[] = {2e-6, 6e-4, 5e-3}; // as enum dtype
-    const char *const *isas = kernels_isas();
-    for (int i = 0; isas[i]; i++)
-        for (int format = 0; format < 3; format++) {
-            k = kernels_named(format, isas[i]);
-            if (!k)
-                continue;
-            tolerance = tolerances[format];
-            test_attention();
-        }
+    for_all_tables(test_attention);
 }
 
 // ---- attention on tiles, in plain C

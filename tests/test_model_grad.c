@@ -1,103 +1,17 @@
 // test_model_grad.c - the whole model: losses, logits and gradients against
-// double precision and its central differences; what formats, dropout,
-// accumulation and bad input do.
+// double precision and its central differences; what dropout, accumulation and bad
+// input do.
 
 #include "base/base.h"
 #include "base/rng.h"
 #include "device/vector.h"
 #include "tests/reference_gpt2.h"
 #include "tests/test.h"
+#include "tests/tiny_model.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { ROWS = 3, TOKENS = 11 };
-
-static const struct model_config tiny = {
-    .layers = 2, .heads = 3, .channels = 24, .context = 16, .vocab = 29};
-
-// A job with memory of its own, and tokens for it.
-struct bench {
-    struct model_job job;
-    struct model *m;
-    size_t n;
-    float *params, *grads;
-    int32_t *x, *y;
-    struct model_step step;
-};
-
-// Weights large enough that every gradient counts, biases and LayerNorm's
-// weights not at their first values.
-static void draw_weights(struct bench *b)
-{
-    model_init(&b->job.config, 5, b->params);
-    for (size_t i = 0; i < b->n; i++)
-        b->params[i] += 0.3f * (float)(rng_uniform(9, i) - 0.5);
-}
-
-static struct bench begin(struct model_config c, enum dtype precision, int B,
-                          int T)
-{
-    struct bench b = {.n = model_nparams(&c)};
-    size_t rows = (size_t)B * T;
-    b.params = mem_alloc(b.n, sizeof(float));
-    b.grads = mem_alloc(b.n, sizeof(float));
-    b.x = mem_alloc(rows, sizeof(int32_t));
-    b.y = mem_alloc(rows, sizeof(int32_t));
-    b.job = (struct model_job){.config = c,
-                               .precision = precision,
-                               .batch = B,
-                               .tokens = T,
-                               .threads = 2,
-                               .train = true,
-                               .params = b.params,
-                               .grads = b.grads,
-                               .seed = 3};
-    draw_weights(&b);
-    for (size_t i = 0; i < rows; i++) {
-        b.x[i] = (int32_t)rng_below(1, i, c.vocab);
-        b.y[i] = (int32_t)rng_below(2, i, c.vocab);
-    }
-    b.step = (struct model_step){.x = b.x, .y = b.y, .scale = 1};
-    assert_int_equal(model_open(&b.m, &b.job), 0);
-    return b;
-}
-
-static void end(struct bench *b)
-{
-    model_close(&b->m);
-    assert_null(b->m);
-    mem_free(b->params);
-    mem_free(b->grads);
-    mem_free(b->x);
-    mem_free(b->y);
-}
-
-static float train(struct bench *b)
-{
-    float loss;
-    assert_int_equal(model_train(b->m, &b->step, &loss), 0);
-    return loss;
-}
-
-static float *copy(const float *x, size_t n)
-{
-    float *out = mem_alloc(n, sizeof *out);
-    memcpy(out, x, n * sizeof *out);
-    return out;
-}
-
-// |got - want| / |want|
-static double distance(const float *got, const float *want, size_t n)
-{
-    double diff = 0, norm = 0;
-    for (size_t i = 0; i < n; i++) {
-        diff += pow((double)got[i] - want[i], 2);
-        norm += pow(want[i], 2);
-    }
-    return sqrt(diff / norm);
-}
 
 static double *widened(const float *x, size_t n)
 {
@@ -228,117 +142,6 @@ static void test_eval_and_logits(void **state)
     mem_free(params);
     model_close(&reader);
     end(&b);
-}
-
-// ---- formats
-
-// Relative distance of the gradients from fp32's.
-static double distance_from_fp32(enum dtype precision, float scale)
-{
-    struct bench exact = begin(tiny, DTYPE_F32, ROWS, TOKENS);
-    struct bench b = begin(tiny, precision, ROWS, TOKENS);
-    b.step.scale = scale;
-    float want = train(&exact), got = train(&b);
-    assert_true(fabsf(got - want) < 2e-2f * want);
-    for (size_t i = 0; i < b.n; i++)
-        b.grads[i] /= scale;
-    double d = distance(b.grads, exact.grads, b.n);
-    end(&exact);
-    end(&b);
-    return d;
-}
-
-static void test_formats(void **state)
-{
-    (void)state;
-    double bf16 = distance_from_fp32(DTYPE_BF16, 1);
-    double fp16 = distance_from_fp32(DTYPE_F16, 1024);
-    print_message("gradients off fp32's: bf16 %.2g, fp16 %.2g\n", bf16, fp16);
-    assert_true(bf16 > 1e-4 && bf16 < 3e-2);
-    assert_true(fp16 > 1e-5 && fp16 < 5e-3);
-}
-
-static int not_finite(const struct bench *b)
-{
-    int count = 0;
-    for (size_t i = 0; i < b->n; i++)
-        count += !isfinite(b->grads[i]);
-    return count;
-}
-
-// A loss scale beyond fp16's range shows in the gradients, not in the loss;
-// too small a scale loses gradients to underflow.
-static void test_fp16_range(void **state)
-{
-    (void)state;
-    struct bench b = begin(tiny, DTYPE_F16, ROWS, TOKENS);
-    float loss = train(&b);
-    assert_int_equal(not_finite(&b), 0);
-    for (size_t i = 0; i < b.n; i++) // every gradient is an fp16 number
-        assert_true(f16_to_float(f16_from_float(b.grads[i])) == b.grads[i]);
-    b.step.scale = 1e7f;
-    assert_true(train(&b) == loss);
-    assert_true(not_finite(&b) > 0);
-    b.step.scale = 1e-8f;
-    train(&b);
-    double sum = 0;
-    for (size_t i = 0; i < b.n; i++)
-        sum += fabs(b.grads[i]);
-    assert_true(sum == 0);
-    end(&b);
-}
-
-// A changed weight is seen after model_params_changed(), in every format.
-static void test_params_changed(void **state)
-{
-    (void)state;
-    for (int format = 0; format < 3; format++) {
-        struct bench b = begin(tiny, format, ROWS, TOKENS);
-        float before = train(&b);
-        for (size_t i = 0; i < b.n; i++)
-            b.params[i] *= 0.5f;
-        model_params_changed(b.m);
-        float after = train(&b);
-        assert_true(after != before);
-        struct model *again = NULL; // as a model that opens with them
-        assert_int_equal(model_open(&again, &b.job), 0);
-        float loss;
-        assert_int_equal(model_train(again, &b.step, &loss), 0);
-        assert_true(loss == after);
-        model_close(&again);
-        end(&b);
-    }
-}
-
-// A copy that was written beside the params is believed once, and is the one
-// that the model would have made.
-static void test_fresh_copy(void **state)
-{
-    (void)state;
-    for (int format = 0; format < 3; format++) {
-        struct bench b = begin(tiny, format, ROWS, TOKENS);
-        struct half_copy *copy = model_copy(b.m);
-        assert_true(!copy == (format == DTYPE_F32));
-        float before = train(&b);
-        for (size_t i = 0; i < b.n; i++)
-            b.params[i] *= 0.5f;
-        if (copy) {
-            copy->fresh = true; // though it is not
-            model_params_changed(b.m);
-            assert_true(train(&b) == before);
-        }
-        model_params_changed(b.m);
-        float after = train(&b);
-        assert_true(after != before);
-        if (copy) {
-            memset(copy->at, 0, b.n * sizeof(uint16_t));
-            vector_cast(copy->at, copy->format, b.params, DTYPE_F32, b.n);
-            copy->fresh = true;
-            model_params_changed(b.m);
-            assert_true(train(&b) == after);
-        }
-        end(&b);
-    }
 }
 
 // ---- accumulation, order, reruns
@@ -515,10 +318,6 @@ int main(void)
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_slices),
         cmocka_unit_test(test_eval_and_logits),
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_fp16_range),
-        cmocka_unit_test(test_params_changed),
-        cmocka_unit_test(test_fresh_copy),
         cmocka_unit_test(test_accumulate),
         cmocka_unit_test(test_watermark),
         cmocka_unit_test(test_reruns),

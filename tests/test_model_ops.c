@@ -327,30 +327,22 @@ static void test_turned_product(void **state)
 
 // ---- all of it, for every table
 
+static void test_operations(void)
+{
+    test_formats();
+    test_gelu();
+    test_gelu_late_bias();
+    test_norm();
+    test_residual();
+    test_loss();
+    test_embed();
+    test_vector();
+}
+
 static void test_all(void **state)
 {
     (void)state;
-    static const double tolerances[] = {2e-6, 6e-4, 5e-3}; // as enum dtype
-    const char *const *isas = kernels_isas();
-    for (int i = 0; isas[i]; i++)
-        for (int format = 0; format < 3; format++) {
-            k = kernels_named(format, isas[i]);
-            if (!k) {
-                print_message("no %s on this processor\n", isas[i]);
-                continue;
-            }
-            assert_string_equal(k->isa, isas[i]);
-            assert_int_equal(k->format, format);
-            tolerance = tolerances[format];
-            test_formats();
-            test_gelu();
-            test_gelu_late_bias();
-            test_norm();
-            test_residual();
-            test_loss();
-            test_embed();
-            test_vector();
-        }
+    for_all_tables(test_operations);
 }
 
 // A forced set is obeyed, and an unknown one is an error.

@@ -1,0 +1,35 @@
+// tiny_model.h - a GPT-2 of two layers, with weights, tokens and memory of its own.
+
+#ifndef TESTS_TINY_MODEL_H
+#define TESTS_TINY_MODEL_H
+
+#include "model/model.h"
+
+enum { ROWS = 3, TOKENS = 11 };
+
+extern const struct model_config tiny;
+
+// A job with memory of its own, and tokens for it.
+struct bench {
+    struct model_job job;
+    struct model *m;
+    size_t n;
+    float *params, *grads;
+    int32_t *x, *y;
+    struct model_step step;
+};
+
+// A training model of B rows of T tokens, and its end.
+struct bench begin(struct model_config c, enum dtype precision, int B, int T);
+void end(struct bench *b);
+
+// The loss of b->step; gradients are added to b->grads.
+float train(struct bench *b);
+
+// The caller frees.
+float *copy(const float *x, size_t n);
+
+// |got - want| / |want|
+double distance(const float *got, const float *want, size_t n);
+
+#endif

@@ -47,7 +47,7 @@ static int uses_mpi(const struct run *r)
         zmq = "servers= that others run";
     opts_close(&o);
     if (!rc && mpi && zmq)
-        rc = fail("%s needs transport=zmq", zmq);
+        rc = fail("%s does not go with transport=mpi; try: transport=zmq", zmq);
     return rc ? -1 : mpi;
 }
 

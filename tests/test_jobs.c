@@ -360,6 +360,26 @@ static void hosts_file(void **state)
     assert_false(job_has("none"));
 }
 
+// What needs ZeroMQ says so, and leaves nothing behind.
+static void only_zmq(void **state)
+{
+    (void)state;
+    static const char *const words[] = {"elastic=1", "hosts=hosts",
+                                        "curve=keys",
+                                        "servers=tcp://127.0.0.1:1"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        struct job j;
+        job_run(
+            &j, 20,
+            "lockstep train %s sync=sps workers=2 transport=mpi %s out=none",
+            same, words[i]);
+        assert_int_equal(j.status, 1);
+        assert_non_null(strstr(j.out, "does not go with transport=mpi; try: "
+                                      "transport=zmq"));
+        assert_false(job_has("none"));
+    }
+}
+
 // elastic=1: a worker dies, the others go on; one that comes back joins them.
 static void elastic(void **state)
 {
@@ -404,6 +424,7 @@ int main(void)
         cmocka_unit_test(signals),
         cmocka_unit_test(by_hand),
         cmocka_unit_test(hosts_file),
+        cmocka_unit_test(only_zmq),
         cmocka_unit_test(elastic),
     };
     return cmocka_run_group_tests(tests, write_text, job_cleanup);

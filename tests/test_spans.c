@@ -1,10 +1,12 @@
 // test_spans.c - lanes: nesting, totals, the ring, and a reader beside a
 // writer.
 
+#include "telemetry/shares.h"
 #include "telemetry/span.h"
 
 #include "base/base.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -164,6 +166,80 @@ static void lanes_run_out(void **state)
     spans_close(&s);
 }
 
+static void assert_shares(const double share[SPAN_KINDS])
+{
+    double all = 0;
+    for (int k = 0; k < SPAN_KINDS; k++) {
+        assert_true(share[k] >= 0 && share[k] <= 1);
+        all += share[k];
+    }
+    assert_true(fabs(all - 1) < 1e-9);
+}
+
+// A sample counts to `wait` what turns out to have been an update: the total of
+// `wait` falls. The update is not lost, and wait is not counted twice.
+static void totals_that_fall(void **state)
+{
+    (void)state;
+    struct shares s;
+    uint64_t t[SPAN_KINDS] = {0};
+    double share[SPAN_KINDS], waited = 0, updated = 0;
+    shares_begin(&s, t);
+    const struct {
+        uint64_t wait, update;
+        double wait_share, update_share;
+    } looks[] = {
+        {100, 0, 1, 0},     // all of it, as it seems
+        {20, 180, 0, 1},    // 80 of it were not; 180 wait for 100 to tell of
+        {120, 180, .2, .8}, // 20 of the 100; the 80 that were left
+        {150, 180, 1, 0},
+    };
+    uint64_t before = 0;
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++) {
+        t[SPAN_WAIT] = looks[i].wait;
+        t[SPAN_UPDATE] = looks[i].update;
+        shares_take(&s, t, share);
+        assert_shares(share);
+        assert_true(fabs(share[SPAN_WAIT] - looks[i].wait_share) < 1e-9);
+        assert_true(fabs(share[SPAN_UPDATE] - looks[i].update_share) < 1e-9);
+        waited += share[SPAN_WAIT] * (double)(sum(t) - before);
+        updated += share[SPAN_UPDATE] * (double)(sum(t) - before);
+        before = sum(t);
+    }
+    assert_true(fabs(waited - 150) < 1e-6 && fabs(updated - 180) < 1e-6);
+    shares_take(&s, t, share); // no time has passed
+    assert_true(share[SPAN_WAIT] == 0 && share[SPAN_UPDATE] == 0);
+}
+
+// The same of a lane: an update inside a wait, told when it is over.
+static void an_update_inside_a_wait(void **state)
+{
+    (void)state;
+    struct spans *spans;
+    struct shares s;
+    uint64_t t[SPAN_KINDS], later[SPAN_KINDS];
+    double share[SPAN_KINDS];
+    assert_int_equal(spans_open(&spans, 64), 0);
+    struct span_lane *l = spans_compute(spans);
+    span_begin(l, SPAN_WAIT, -1);
+    uint64_t from = now_ns(), hour = 3600000000000u;
+    span_totals(l, t);
+    shares_begin(&s, t);
+    nap(5000);
+    span_totals(l, t);
+    shares_take(&s, t, share);
+    assert_shares(share);
+    assert_true(share[SPAN_WAIT] == 1);
+    span_add(l, SPAN_UPDATE, -1, from, from + hour); // no wait until then
+    span_totals(l, later);
+    assert_true(later[SPAN_WAIT] < t[SPAN_WAIT]);
+    shares_take(&s, later, share);
+    assert_shares(share);
+    assert_true(share[SPAN_WAIT] == 0 && share[SPAN_UPDATE] == 1);
+    span_end(l);
+    spans_close(&spans);
+}
+
 struct writer {
     struct span_lane *lane;
     _Atomic bool stop;
@@ -183,7 +259,8 @@ static void *write_spans(void *arg)
     return NULL;
 }
 
-// Totals never go back, and never exceed the time that has passed.
+// The sum of totals never goes back, and never exceeds the time that has passed;
+// shares are shares whenever one looks.
 static void reader_beside_writer(void **state)
 {
     (void)state;
@@ -191,12 +268,17 @@ static void reader_beside_writer(void **state)
     assert_int_equal(spans_open(&s, 64), 0);
     struct writer w = {.lane = spans_lane(s, "communication")};
     uint64_t before = now_ns(), last[SPAN_KINDS] = {0}, t[SPAN_KINDS];
+    double share[SPAN_KINDS];
+    struct shares shares = {{0}};
     pthread_t thread;
     assert_int_equal(pthread_create(&thread, NULL, write_spans, &w), 0);
     for (int i = 0; i < 2000; i++) {
         span_totals(w.lane, t);
         assert_true(sum(t) <= now_ns() - before + 1000000);
         assert_true(sum(t) >= sum(last));
+        shares_take(&shares, t, share);
+        if (sum(t) > sum(last))
+            assert_shares(share);
         memcpy(last, t, sizeof t);
     }
     w.stop = true;
@@ -213,6 +295,8 @@ int main(void)
         cmocka_unit_test(too_deep_is_left_out),
         cmocka_unit_test(off),
         cmocka_unit_test(lanes_run_out),
+        cmocka_unit_test(totals_that_fall),
+        cmocka_unit_test(an_update_inside_a_wait),
         cmocka_unit_test(reader_beside_writer),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 lockstep_library(telemetry
   FILES core/telemetry/align.c core/telemetry/manifest.c core/telemetry/merge.c
         core/telemetry/nvml.c core/telemetry/parts.c core/telemetry/sampler.c
-        core/telemetry/span.c core/telemetry/steps.c core/telemetry/tfevents.c
-        core/telemetry/times.c core/telemetry/trace.c
+        core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c
+        core/telemetry/tfevents.c core/telemetry/times.c core/telemetry/trace.c
   LINKS base PkgConfig::CJSON Threads::Threads ${CMAKE_DL_LIBS} m)
 lockstep_test(telemetry LINKS telemetry)
 lockstep_test(spans LINKS telemetry)

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "telemetry/nvml.h"
+#include "telemetry/shares.h"
 #include "telemetry/span.h"
 
 #include <errno.h>
@@ -28,6 +29,7 @@ struct sampler {
     FILE *file;
     struct nvml *nvml; // NULL where there is none
     struct look last;
+    struct shares shares;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wake;
@@ -81,20 +83,10 @@ static void put_gpu(struct sampler *s, double t)
 }
 
 // Of the compute lane's own time, which its totals add up to.
-static void shares(const struct look *l, const struct look *last,
-                   double share[SPAN_KINDS])
-{
-    double all = 0;
-    for (int k = 0; k < SPAN_KINDS; k++)
-        all += (double)(l->spent[k] - last->spent[k]);
-    for (int k = 0; k < SPAN_KINDS; k++)
-        share[k] = all > 0 ? (double)(l->spent[k] - last->spent[k]) / all : 0;
-}
-
 static void put_shares(struct sampler *s, double t, const struct look *l)
 {
     double share[SPAN_KINDS];
-    shares(l, &s->last, share);
+    shares_take(&s->shares, l->spent, share);
     if (s->config.server) {
         put(s, t, "compute_share", share[SPAN_ADD] + share[SPAN_UPDATE]);
         put(s, t, "wait_share", share[SPAN_OTHER]);
@@ -119,6 +111,7 @@ static void take_sample(struct sampler *s)
         return;
     if (!s->config.zero_ns && !spans_zero(s->config.spans)) {
         *last = l;
+        shares_begin(&s->shares, l.spent);
         return;
     }
     if (s->config.spans)
@@ -193,6 +186,7 @@ int sampler_open(struct sampler **out, const struct sampler_config *config)
     if (config->gpu)
         s->nvml = nvml_open(config->gpu);
     look(s, &s->last);
+    shares_begin(&s->shares, s->last.spent);
     if (start_thread(s))
         goto close_file;
     *out = s;

@@ -90,6 +90,7 @@ const struct span_lane *spans_at(const struct spans *s, int lane);
 const char *span_lane_name(const struct span_lane *l);
 
 // Nanoseconds that the lane has spent in each kind until now; from any thread.
+// A kind's may fall from one call to the next (shares.h), their sum does not.
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS]);
 
 // The same of the lane "compute" since spans_set_zero(); for its caller's thread.

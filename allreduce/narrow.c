@@ -2,8 +2,8 @@
 
 #include "allreduce/narrow.h"
 
-#include "cluster/mpi.h"
 #include "device/vector.h"
+#include "message/mpi_call.h"
 
 enum { BLOCK = 4096 }; // elements: 16 KiB stay in the nearest cache
 

@@ -3,7 +3,7 @@
 #include "allreduce/rollcall.h"
 
 #include "base/base.h"
-#include "cluster/mpi.h"
+#include "message/mpi_call.h"
 
 #include <stdio.h>
 

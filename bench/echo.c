@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "base/half.h"
 #include "cluster/cluster.h"
-#include "cluster/link.h"
 #include "config/config.h"
+#include "message/connection.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -30,7 +30,7 @@ int echo_open(struct echo **out, const char *bind, double timeout_s,
     e->context = zmq_ctx_new();
     if (!e->context)
         return fail("echo: %s", zmq_strerror(zmq_errno()));
-    e->socket = link_listen(e->context, bind, "", timeout_s, endpoint);
+    e->socket = connection_listen(e->context, bind, "", timeout_s, endpoint);
     return e->socket ? 0 : -1;
 }
 
@@ -83,7 +83,7 @@ void echo_close(struct echo **echo)
 // ---- the worker
 
 struct far {
-    struct link link;
+    struct connection link;
     size_t sent, got, end; // bytes of its part of the gradients
     int credit;
 };
@@ -110,11 +110,11 @@ static int caller_open(struct sync *s)
     c->width = narrow ? sizeof(uint16_t) : sizeof(float);
     c->context = zmq_ctx_new();
     while (*at && c->servers < SERVERS) {
-        char one[MAIL_ENDPOINT];
+        char one[MESSAGE_ENDPOINT];
         size_t len = strcspn(at, ",");
         if (text_into(one, sizeof one, "%.*s", (int)len, at) ||
-            link_open(&c->far[c->servers++].link, c->context, one, "",
-                      cluster->timeout_s))
+            connection_open(&c->far[c->servers++].link, c->context, one, "",
+                            cluster->timeout_s))
             return -1;
         at += len + (at[len] == ',');
     }
@@ -125,7 +125,7 @@ static void caller_close(struct sync *s)
 {
     struct caller *c = s->state;
     for (int i = 0; i < c->servers; i++)
-        link_close(&c->far[i].link);
+        connection_close(&c->far[i].link);
     if (c->context)
         zmq_ctx_term(c->context);
 }
@@ -161,7 +161,7 @@ static int hear(struct far *f)
         f->credit++;
     }
     zmq_msg_close(&msg);
-    return link_check(&f->link);
+    return connection_check(&f->link);
 }
 
 static int caller_step(struct sync *s, const struct sync_in *in,

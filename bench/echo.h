@@ -11,7 +11,7 @@
 
 struct echo; // a server
 
-// Listen; stores where in endpoint[MAIL_ENDPOINT]. 0, or -1 after fail().
+// Listen; stores where in endpoint[MESSAGE_ENDPOINT]. 0, or -1 after fail().
 int echo_open(struct echo **e, const char *bind, double timeout_s,
               char *endpoint);
 

@@ -45,7 +45,7 @@ add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
                          bench/openmpi.c bench/memory.c)
 target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
                                         ps_server_lib cluster_mpi cluster_zmq
-                                        net sync)
+                                        netns sync)
 # Small sizes only: that it runs and that no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
@@ -68,4 +68,4 @@ endif()
 set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(link_perf bench/link_perf.c)
-target_link_libraries(link_perf PRIVATE law net)
+target_link_libraries(link_perf PRIVATE law netns)

@@ -12,7 +12,7 @@
 // bucket lets through at once.
 
 #include "base/base.h"
-#include "cluster/net.h"
+#include "netns/netns.h"
 #include "sync/link.h"
 
 #include <arpa/inet.h>
@@ -43,7 +43,7 @@ struct end {
 
 static void enter(const struct end *e)
 {
-    if (e->host && net_enter(e->host))
+    if (e->host && netns_enter(e->host))
         die("host %s: %s", e->host, strerror(errno));
 }
 
@@ -246,7 +246,7 @@ static int help(void)
 
 int main(int argc, char **argv)
 {
-    struct net *net = NULL;
+    struct netns *net = NULL;
     struct result result, other;
     struct end a = {NULL, "127.0.0.1"}, b = a;
     const char *rate = NULL, *out = "";
@@ -260,15 +260,15 @@ int main(int argc, char **argv)
         else
             die("%s: not net= or out=; try: link_perf --help", argv[i]);
     }
-    if (rate && net_open(&net, rate, 2))
+    if (rate && netns_open(&net, rate, 2))
         die("%s", fail_message());
-    if (net && net_hosts(net) < 2) {
-        net_close(&net);
+    if (net && netns_hosts(net) < 2) {
+        netns_close(&net);
         die("net=%s: want at least two hosts", rate);
     }
     if (net) {
-        a = (struct end){net_name(net, 0), net_address(net, 0)};
-        b = (struct end){net_name(net, 1), net_address(net, 1)};
+        a = (struct end){netns_name(net, 0), netns_address(net, 0)};
+        b = (struct end){netns_name(net, 1), netns_address(net, 1)};
     }
     signal(SIGPIPE, SIG_IGN);
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -278,7 +278,7 @@ int main(int argc, char **argv)
     const struct end one[1][2] = {{a, b}}, both[2][2] = {{a, b}, {b, a}};
     run(one, 1, "one way", &result);
     run(both, 2, "both ways", &other);
-    net_close(&net);
+    netns_close(&net);
     if (fit(&result, out))
         die("%s", fail_message());
     return 0;

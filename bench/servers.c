@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/net.h"
 #include "horovod_ring/tcp.h"
+#include "netns/netns.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -19,7 +19,7 @@
 struct servers {
     struct server *server; // one of the two
     struct echo *echo;
-    char endpoint[MAIL_ENDPOINT];
+    char endpoint[MESSAGE_ENDPOINT];
     pthread_t thread;
     bool running;
     char why[512]; // it failed; "" if not
@@ -57,7 +57,7 @@ static int listen_at(struct servers *s, const struct starter *t)
         return echo_open(&s->echo, c->bind, c->timeout_s, s->endpoint);
     if (server_open(&s->server, c))
         return -1;
-    memcpy(s->endpoint, s->server->mail->endpoint, sizeof s->endpoint);
+    memcpy(s->endpoint, s->server->endpoint->address, sizeof s->endpoint);
     return 0;
 }
 
@@ -73,7 +73,7 @@ static void *start(void *arg)
     memset(&all, 0xff, sizeof all);
     sched_setaffinity(0, sizeof all, &all);
     t->config.bind = bind;
-    int rc = *t->host && net_enter(t->host)
+    int rc = *t->host && netns_enter(t->host)
                  ? fail("server: host %s: %s", t->host, strerror(errno))
                  : bind_address(bind, sizeof bind, t->iface) || listen_at(s, t);
     int error = rc ? 0 : pthread_create(&s->thread, NULL, serve, s);
@@ -102,8 +102,8 @@ int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
                  int threads, const char *host, const char *iface, char *opts,
                  size_t size)
 {
-    char mine[MAIL_ENDPOINT] = "";
-    struct starter t = {.config = {.mail = &mail_zmq,
+    char mine[MESSAGE_ENDPOINT] = "";
+    struct starter t = {.config = {.transport = &message_zmq,
                                    .curve = "",
                                    .index = c->rank,
                                    .servers = count,
@@ -113,7 +113,7 @@ int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
                         .host = host,
                         .iface = iface,
                         .echo = echo};
-    char(*all)[MAIL_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
+    char(*all)[MESSAGE_ENDPOINT] = mem_alloc((size_t)c->world, sizeof *all);
     int rc = all ? 0 : -1;
     if (!rc && c->rank < count) {
         rc = start_one(&t);

@@ -4,11 +4,11 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
-#include "cluster/net.h"
 #include "lockstep/argv.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
 #include "lockstep/supervise.h"
+#include "netns/netns.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -46,26 +46,26 @@ static int help(void)
 }
 
 // Its words but net= and workers=, and where it is.
-static int add_words(struct argv *a, const struct run *r, const struct net *net,
-                     int nwords, char **words)
+static int add_words(struct argv *a, const struct run *r,
+                     const struct netns *net, int nwords, char **words)
 {
-    int own = r->workers < net_hosts(net) ? r->workers : 0;
+    int own = r->workers < netns_hosts(net) ? r->workers : 0;
     for (int i = 0; i < nwords; i++)
         if (strncmp(words[i], "net=", 4) && strncmp(words[i], "workers=", 8) &&
             argv_add(a, "%s", words[i]))
             return -1;
     for (int i = 0; i < 3; i++)
         if (argv_add(a, "%s.iface=%s",
-                     (const char *[]){"sps", "dps", "ring"}[i], net_subnet()))
+                     (const char *[]){"sps", "dps", "ring"}[i], netns_subnet()))
             return -1;
-    return argv_add(a, "server_host=%s", net_name(net, own));
+    return argv_add(a, "server_host=%s", netns_name(net, own));
 }
 
 // sync_perf under mpirun, a worker a host, and one more for sps's server.
 static int on_hosts(const char *rate, int nwords, char **words)
 {
     struct run r;
-    struct net *net = NULL;
+    struct netns *net = NULL;
     struct job *j = NULL;
     struct job_config config = {.children = 1, .log_path = "", .grace_s = 5};
     config_defaults(&r);
@@ -73,9 +73,9 @@ static int on_hosts(const char *rate, int nwords, char **words)
     for (int i = 0; i < nwords; i++)
         if (!strncmp(words[i], "workers=", 8))
             r.workers = atoi(words[i] + 8);
-    if (r.workers < 2 || r.workers > NET_HOSTS - 1)
-        return fail("workers=: want 2 .. %d with net=", NET_HOSTS - 1);
-    if (net_open(&net, rate, r.workers + 1))
+    if (r.workers < 2 || r.workers > NETNS_HOSTS - 1)
+        return fail("workers=: want 2 .. %d with net=", NETNS_HOSTS - 1);
+    if (netns_open(&net, rate, r.workers + 1))
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||
@@ -85,7 +85,7 @@ static int on_hosts(const char *rate, int nwords, char **words)
                  : job_run(j);
     job_close(&j);
     progress_close(&config.progress);
-    net_close(&net);
+    netns_close(&net);
     mem_free(a);
     return rc;
 }

@@ -3,7 +3,7 @@
 #include "lockstep/child.h"
 
 #include "base/base.h"
-#include "cluster/net.h"
+#include "netns/netns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,7 +23,7 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
         _exit(127);
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(127);
-    if (what->host && net_enter(what->host)) {
+    if (what->host && netns_enter(what->host)) {
         dprintf(2, "host %s: %s\n", what->host, strerror(errno));
         _exit(127);
     }

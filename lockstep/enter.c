@@ -4,7 +4,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
-#include "cluster/net.h"
+#include "netns/netns.h"
 
 #include <errno.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static int enter(int nwords, char **words)
     char line[1 << 15] = "";
     if (nwords < 2)
         return fail("enter: want HOST and a command");
-    if (net_enter(words[0]))
+    if (netns_enter(words[0]))
         return fail("enter %s: %s; try: net=RATE makes such hosts", words[0],
                     strerror(errno));
     for (int i = 1; i < nwords; i++) { // as ssh does: one line for a shell

@@ -3,7 +3,7 @@
 lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
         lockstep/launch.c lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
-  LINKS net config base PkgConfig::HWLOC)
+  LINKS netns config base PkgConfig::HWLOC)
 
 lockstep_library(forecast FILES lockstep/forecast.c LINKS law sync base m)
 lockstep_test(law LINKS forecast law)
@@ -12,11 +12,12 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/enter.c lockstep/keys.c lockstep/pin.c lockstep/predict.c
-  lockstep/sample.c lockstep/simulate.c lockstep/simulation.c lockstep/tend.c lockstep/train.c)
+  lockstep/doctor_net.c lockstep/enter.c lockstep/keypairs.c lockstep/pin.c
+  lockstep/predict.c lockstep/sample.c lockstep/simulate.c
+  lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast study supervise telemetry model data cluster_zmq config base dnnl PkgConfig::ZMQ
-  ${CMAKE_DL_LIBS})
+  forecast study supervise telemetry model data message_zmq config base dnnl
+  PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 add_test(NAME predict COMMAND lockstep predict model=gpt2 workers=64
                               link=25gbit compute_ms=900)

@@ -8,11 +8,11 @@
 #include "lockstep/launch.h"
 
 #include "base/base.h"
-#include "cluster/net.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
 #include "lockstep/hosts.h"
 #include "lockstep/supervise.h"
+#include "netns/netns.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -75,10 +75,10 @@ int launch_hosts(const struct run *r)
 }
 
 // Servers are beside workers, or on hosts of their own where there are more.
-static int server_host(const struct run *r, const struct net *net, int index)
+static int server_host(const struct run *r, const struct netns *net, int index)
 {
-    int own = net_hosts(net) - r->workers;
-    return own > 0 ? r->workers + index % own : index % net_hosts(net);
+    int own = netns_hosts(net) - r->workers;
+    return own > 0 ? r->workers + index % own : index % netns_hosts(net);
 }
 
 int launch_children(const struct run *r)
@@ -91,7 +91,7 @@ int launch_children(const struct run *r)
 
 // Where a job's processes run: emulated hosts, hosts=FILE, or neither.
 struct place {
-    const struct net *net;
+    const struct netns *net;
     const struct hosts *hosts;
 };
 
@@ -136,7 +136,7 @@ static int start_server(struct job *j, const struct run *r,
                         const struct place *p, int index, int servers,
                         char *endpoint, size_t size)
 {
-    const struct net *net = p->net;
+    const struct netns *net = p->net;
     int host = net ? server_host(r, net, index) : 0;
     struct seat seat = {0};
     if (p->hosts)
@@ -145,13 +145,13 @@ static int start_server(struct job *j, const struct run *r,
     int err = a ? add_server(a, r, servers) : -1;
     if (!err)
         err = argv_add(a, "bind=tcp://%s:0",
-                       net        ? net_address(net, host)
+                       net        ? netns_address(net, host)
                        : p->hosts ? seat.host->address
                                   : "127.0.0.1") ||
               argv_add(a, "index=%d", index) ||
               (r->curve[0] && argv_add(a, "curve=%s", r->curve));
     struct job_child child = {.kind = JOB_SERVER, .rank = index};
-    child.host = net ? net_name(net, host) : NULL;
+    child.host = net ? netns_name(net, host) : NULL;
     if (!err)
         err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
               job_start(j, &child) ||
@@ -190,7 +190,7 @@ static int start_worker(struct job *j, const struct run *r,
                         const struct place *p, int rank, const char *endpoints,
                         int nwords, char *const *words)
 {
-    const struct net *net = p->net;
+    const struct netns *net = p->net;
     struct seat seat = {0};
     cpu_set_t cores;
     bool oversubscribed;
@@ -214,7 +214,7 @@ static int start_worker(struct job *j, const struct run *r,
               argv_add(a, "hub=%.*s", (int)strcspn(endpoints, ","), endpoints);
     struct job_child child = {.kind = JOB_WORKER, .rank = rank};
     child.cores = p->hosts ? NULL : &cores;
-    child.host = net ? net_name(net, rank % net_hosts(net)) : NULL;
+    child.host = net ? netns_name(net, rank % netns_hosts(net)) : NULL;
     if (!err)
         err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
               job_start(j, &child);
@@ -224,21 +224,21 @@ static int start_worker(struct job *j, const struct run *r,
 
 // mpirun sits on the first emulated host and reaches the others through
 // `lockstep enter`, as it would through ssh.
-static int add_emulated(struct argv *a, const struct net *net)
+static int add_emulated(struct argv *a, const struct netns *net)
 {
-    char agent[CONFIG_PATH], list[NET_HOSTS * (NET_NAME + 1)] = "";
+    char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 1)] = "";
     struct argv *program = mem_alloc(1, sizeof *program);
     int err =
         program ? argv_add_program(program, "lockstep") ||
                       text_into(agent, sizeof agent, "%s enter", program->at[0])
                 : -1;
     mem_free(program);
-    for (int i = 0; !err && i < net_hosts(net); i++) {
+    for (int i = 0; !err && i < netns_hosts(net); i++) {
         size_t at = strlen(list);
         err = text_into(list + at, sizeof list - at, "%s%s", i ? "," : "",
-                        net_name(net, i));
+                        netns_name(net, i));
     }
-    const char *subnet = net_subnet();
+    const char *subnet = netns_subnet();
     const char *words[] = {"--host",   list,    "--map-by",
                            "node",     "--mca", "plm",
                            "rsh",      "--mca", "plm_rsh_agent",
@@ -266,7 +266,7 @@ static void wait_politely(bool oversubscribed)
         setenv("GOMP_SPINCOUNT", "1000", 0);
 }
 
-int launch_mpi(struct job *j, const struct run *r, const struct net *net,
+int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
                const char *program, const struct argv *words, int servers,
                const struct argv *server)
 {
@@ -304,7 +304,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct net *net,
     struct job_child child = {.kind = JOB_MPIRUN,
                               .rank = servers ? r->workers : 0};
     child.argv = a ? a->at : NULL;
-    child.host = net ? net_name(net, 0) : NULL;
+    child.host = net ? netns_name(net, 0) : NULL;
     if (!err)
         err = job_start(j, &child);
     mem_free(a);
@@ -330,7 +330,7 @@ static int add_ranks(struct argv *trainer, struct argv *server,
 }
 
 static int launch_trainers(struct job *j, const struct run *r,
-                           const struct net *net, int nwords,
+                           const struct netns *net, int nwords,
                            char *const *words)
 {
     struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
@@ -338,7 +338,7 @@ static int launch_trainers(struct job *j, const struct run *r,
     int err = !a || !b || (uses_servers(r) && count_servers(r, &servers)) ||
               add_common(a, r, nwords, words) ||
               (net && strcmp(r->sync, "ring") == 0 &&
-               argv_add(a, "iface=%s", net_subnet())) ||
+               argv_add(a, "iface=%s", netns_subnet())) ||
               add_ranks(a, b, r, servers) ||
               launch_mpi(j, r, net, "trainer", a, servers, b);
     mem_free(b);
@@ -362,7 +362,7 @@ static int launch_each(struct job *j, const struct run *r,
     return 0;
 }
 
-int launch(struct job *j, const struct run *r, const struct net *net,
+int launch(struct job *j, const struct run *r, const struct netns *net,
            int nwords, char *const *words)
 {
     int mpi = uses_mpi(r);

@@ -14,7 +14,7 @@
 
 struct argv;
 struct job;
-struct net;
+struct netns;
 
 // How many children launch() will start, at most; -1 after fail().
 int launch_children(const struct run *r);
@@ -26,14 +26,14 @@ int launch_hosts(const struct run *r);
 // Start every process of the job, on the hosts of `net` (NULL: on this one).
 // `words` are the user's, to be followed by ours. 0, or -1 after fail(); what
 // was started is job_close()'s to end.
-int launch(struct job *j, const struct run *r, const struct net *net,
+int launch(struct job *j, const struct run *r, const struct netns *net,
            int nwords, char *const *words);
 
 // Start workers of `program` (beside this one) under mpirun, by way of
 // `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. Behind
 // them `servers` ranks of another program, whose words come with its path; NULL
 // for none. 0, or -1 after fail().
-int launch_mpi(struct job *j, const struct run *r, const struct net *net,
+int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
                const char *program, const struct argv *words, int servers,
                const struct argv *server);
 

@@ -4,11 +4,11 @@
 
 #include "base/base.h"
 #include "base/file.h"
-#include "cluster/net.h"
 #include "config/config.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
 #include "lockstep/supervise.h"
+#include "netns/netns.h"
 #include "telemetry/parts.h"
 #include "telemetry/trace.h"
 
@@ -77,10 +77,10 @@ static void forget(const struct run *r, const char *log_path, bool made)
 
 // The emulated hosts that net= asks for. Without root the run goes on over
 // links as they are, and run.json says so.
-static struct net *emulate(struct run *r)
+static struct netns *emulate(struct run *r)
 {
-    struct net *net = NULL;
-    if (!*r->net || net_open(&net, r->net, launch_hosts(r)) == 0)
+    struct netns *net = NULL;
+    if (!*r->net || netns_open(&net, r->net, launch_hosts(r)) == 0)
         return net;
     log_line("%s; going on over unshaped links", fail_message());
     strcpy(r->net, "unshaped");
@@ -92,7 +92,7 @@ static int supervise(struct run *r, const char *log_path, int nwords,
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
-    struct net *net = emulate(r);
+    struct netns *net = emulate(r);
     struct job_config config = {
         .children = launch_children(r),
         .log_path = log_path,
@@ -100,7 +100,7 @@ static int supervise(struct run *r, const char *log_path, int nwords,
         .elastic = strstr(r->sync_opts, "elastic=1") != NULL,
     };
     if (config.children < 0 || progress_open(&progress)) {
-        net_close(&net);
+        netns_close(&net);
         return -1;
     }
     config.progress = progress;
@@ -109,7 +109,7 @@ static int supervise(struct run *r, const char *log_path, int nwords,
     if (status == 0)
         status = job_run(j);
     job_close(&j);
-    net_close(&net);
+    netns_close(&net);
     if (parts_merge_csv(r->out, "util", true) || // servers wrote theirs last
         trace_merge(r->out, true))
         log_line("%s", fail_message());

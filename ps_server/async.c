@@ -191,7 +191,7 @@ static int check_push(const struct server *s, int rank, const struct ps_head *h)
 }
 
 static int async_push(struct server *s, int rank, const struct ps_head *h,
-                      struct parcel **data)
+                      struct message **data)
 {
     struct async *a = s->state;
     struct peer *p = &s->peers[rank];

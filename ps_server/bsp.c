@@ -79,7 +79,7 @@ static int bsp_open(struct server *s)
     return rc;
 }
 
-// Before the mail closes: what is held goes back.
+// Before the endpoint closes: what is held goes back.
 static void bsp_close(struct server *s)
 {
     struct bsp *b = s->state;
@@ -244,7 +244,7 @@ static void row_complete(struct server *s, int row, struct buffer *sum)
     buffer_unref(sum);
 }
 
-static int take_slice(struct server *s, int row, int turn, struct parcel **p)
+static int take_slice(struct server *s, int row, int turn, struct message **p)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
@@ -316,7 +316,7 @@ bool bsp_outdated(const struct server *s, const struct ps_head *h)
 }
 
 static int bsp_push(struct server *s, int rank, const struct ps_head *h,
-                    struct parcel **p)
+                    struct message **p)
 {
     struct bsp *b = bsp_of(s);
     if (bsp_outdated(s, h))

@@ -4,8 +4,8 @@
 #include "ps_server/gather.h"
 
 #include "base/base.h"
-#include "cluster/mail.h"
 #include "device/vector.h"
+#include "message/message.h"
 #include "optim/optim.h"
 #include "ps_server/team.h"
 
@@ -26,7 +26,7 @@ void gather_clear(struct gather *g, int world)
 {
     for (int t = 0; t < world; t++) {
         if (g->here[t] == HELD)
-            mail_drop(g->held[t]);
+            message_drop(g->held[t]);
         g->here[t] = 0;
     }
     buffer_unref(g->sum);
@@ -42,7 +42,7 @@ void gather_close(struct gather *g, int world)
     mem_free(g->here);
 }
 
-void gather_take(struct gather *g, int turn, struct parcel *p)
+void gather_take(struct gather *g, int turn, struct message *p)
 {
     g->held[turn] = p;
     g->here[turn] = HELD;
@@ -93,7 +93,7 @@ static void add(struct gather *g, const struct gather_rule *rule,
     CHECK(parts <= MAX_PARTS);
     team_run(rule->team, add_part, a, parts);
     for (int t = a->from; t < a->to; t++) {
-        mail_drop(g->held[t]);
+        message_drop(g->held[t]);
         g->here[t] = ADDED;
     }
     g->squares = 0;

@@ -1,9 +1,9 @@
 // gather.h - the slices of one row in one round, added in turn.
 //
-// Slices are added in the order of turns, whatever the order of arrival, so that
-// reruns give the same bits; one that comes early is held as the message it came
-// in. The first stands for the sum until the second is there: a sum of two is
-// one pass over both, and no copy.
+// Slices are added in the order of turns, whatever the order of arrival, so
+// that reruns give the same bits; one that comes early is held as the message
+// it came in. The first stands for the sum until the second is there: a sum of
+// two is one pass over both, and no copy.
 
 #ifndef PS_SERVER_GATHER_H
 #define PS_SERVER_GATHER_H
@@ -15,15 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct parcel;
+struct message;
 struct team;
 
 struct gather {
-    struct buffer *sum;   // fp32; NULL while it is not needed
-    int added;            // turns taken so far
-    double squares;       // of the complete sum, where asked for
-    struct parcel **held; // by turn: early ones, and the first
-    uint8_t *here;        // by turn: 0: not yet
+    struct buffer *sum;    // fp32; NULL while it is not needed
+    int added;             // turns taken so far
+    double squares;        // of the complete sum, where asked for
+    struct message **held; // by turn: early ones, and the first
+    uint8_t *here;         // by turn: 0: not yet
 };
 
 // What is the same for all rows.
@@ -43,7 +43,7 @@ void gather_close(struct gather *g, int world);
 void gather_clear(struct gather *g, int world);
 
 // Take the slice of this turn: its data are n numbers.
-void gather_take(struct gather *g, int turn, struct parcel *p);
+void gather_take(struct gather *g, int turn, struct message *p);
 
 // Add what is due; `need` slices make the row complete. With the last one, *out
 // is the sum in the wire's format, of which the caller takes a reference, or

@@ -31,7 +31,7 @@ static const char help[] =
     "  shards=0                servers of the job; 0: what the workers say\n"
     "  index=-1                which of them this is; -1: what they say\n"
     "  out=                    folder for what it records\n"
-    "  samples=10              of its load, a second: util.sINDEX.csv; 0: none\n"
+    "  samples=10              of its load, per s: util.sINDEX.csv; 0: none\n"
     "  trace=1                 what it did when: trace.sINDEX.json; 0: not\n"
     "\n"
     "Without keys it should listen to this host only, as it does by default.\n";
@@ -56,7 +56,7 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
     for (int i = 0; i < n; i++)
         if (opts_open(&opts[i], words[i]))
             return -1;
-    *c = (struct server_config){.mail = &mail_zmq,
+    *c = (struct server_config){.transport = &message_zmq,
                                 .bind = "tcp://127.0.0.1:0",
                                 .curve = "",
                                 .index = -1,
@@ -84,7 +84,7 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
         c->servers = (int)servers;
         c->world = (int)world;
         c->threads = (int)threads;
-        c->mail = carrier ? &mail_mpi : &mail_zmq;
+        c->transport = carrier ? &message_mpi : &message_zmq;
     }
     return 0;
 }
@@ -93,7 +93,7 @@ static int parse(struct server_config *c, struct record *r, struct opts **opts,
 static int join_servers(struct cluster **servers, struct server_config *c)
 {
     struct cluster_config config = {.servers = true, .timeout_s = c->timeout_s};
-    if (c->mail != &mail_mpi)
+    if (c->transport != &message_mpi)
         return 0;
     if (cluster_open(servers, &cluster_mpi, &config))
         return -1;
@@ -140,7 +140,7 @@ static int record_end(struct record *r, int index)
 // Whoever reaches an open port without keys can read and stop the job.
 static void warn_if_open(const struct server_config *c)
 {
-    bool here = c->mail != &mail_zmq || strstr(c->bind, "//127.") ||
+    bool here = c->transport != &message_zmq || strstr(c->bind, "//127.") ||
                 strstr(c->bind, "//localhost") || strstr(c->bind, "//[::1]") ||
                 !strncmp(c->bind, "ipc:", 4);
     if (!here && !*c->curve)
@@ -166,7 +166,7 @@ int main(int argc, char **argv)
         die("%s%s", fail_message(),
             strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
     warn_if_open(&config);
-    printf("@endpoint %s\n", server->mail->endpoint);
+    printf("@endpoint %s\n", server->endpoint->address);
     fflush(stdout);
     int rc = server_run(server);
     char why[512];

@@ -47,12 +47,13 @@ uint64_t server_patience_ns(const struct server *s)
 }
 
 static bool speaks(const struct server *s, int rank,
-                   const struct mail_peer *from)
+                   const struct message_peer *from)
 {
-    return s->peers[rank].alive && mail_same(&s->peers[rank].id, from);
+    return s->peers[rank].alive && message_same_peer(&s->peers[rank].id, from);
 }
 
-int peers_find(const struct server *s, const struct mail_peer *from, int likely)
+int peers_find(const struct server *s, const struct message_peer *from,
+               int likely)
 {
     if (!s->described)
         return -1;
@@ -117,7 +118,7 @@ static void undescribe(struct server *s)
     s->described = false;
 }
 
-static void admit(struct server *s, const struct mail_peer *from, int rank)
+static void admit(struct server *s, const struct message_peer *from, int rank)
 {
     struct peer *p = &s->peers[rank];
     uint8_t *row_state = p->row_state;
@@ -141,7 +142,7 @@ static void admit(struct server *s, const struct mail_peer *from, int rank)
 
 // A worker introduces itself. A broken HELLO is its own problem; one that
 // describes another job is everybody's, unless the job already runs.
-int peers_hello(struct server *s, const struct mail_peer *from,
+int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes)
 {
     struct ps_job j;

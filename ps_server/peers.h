@@ -5,12 +5,13 @@
 
 #include "ps_server/server.h"
 
-// The rank that speaks from this address, probably `likely`; -1: nobody we know.
-int peers_find(const struct server *s, const struct mail_peer *from,
+// The rank that speaks from this address, probably `likely`; -1: nobody we
+// know.
+int peers_find(const struct server *s, const struct message_peer *from,
                int likely);
 
 // HELLO: admit a worker; the first one describes the job. -1 after fail().
-int peers_hello(struct server *s, const struct mail_peer *from,
+int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes);
 
 // BYE. The job is done when nobody is left.
@@ -23,7 +24,7 @@ void peers_tick(struct server *s);
 
 // False when the receiver's connection is known to be gone.
 bool server_ping(struct server *s, int rank);
-void server_error(struct server *s, const struct mail_peer *to,
+void server_error(struct server *s, const struct message_peer *to,
                   const char *text);
 
 #endif

@@ -18,60 +18,60 @@ enum { MAX_LINES = 20 }; // about strangers
 
 // ---- sending
 
-static int send_message(struct server *s, const struct mail_peer *to,
-                        struct ps_head head, const struct mail_data *data)
+static int send_message(struct server *s, const struct message_peer *to,
+                        struct ps_head head, const struct payload *data)
 {
     uint8_t raw[PS_HEAD];
     head.rank = s->described ? (uint32_t)s->job.index : 0;
     head.bytes = data->bytes;
     ps_head_put(raw, &head);
-    return mail_send(s->mail, to, raw, PS_HEAD, data);
+    return endpoint_send(s->endpoint, to, raw, PS_HEAD, data);
 }
 
 void server_send(struct server *s, int rank, struct ps_head head,
                  const void *data, size_t bytes)
 {
-    struct mail_data d = {.at = data, .bytes = bytes};
+    struct payload d = {.at = data, .bytes = bytes};
     (void)send_message(s, &s->peers[rank].id, head, &d);
 }
 
 void server_send_buffer(struct server *s, int rank, struct ps_head head,
                         struct buffer *b, size_t bytes)
 {
-    struct mail_data d = {b->data, bytes, buffer_sent, b};
+    struct payload d = {b->data, bytes, buffer_sent, b};
     buffer_ref(b);
     if (send_message(s, &s->peers[rank].id, head, &d) < 0)
         server_fail(s, fail_message());
 }
 
-void server_error(struct server *s, const struct mail_peer *to,
+void server_error(struct server *s, const struct message_peer *to,
                   const char *text)
 {
-    struct mail_data d = {.at = text, .bytes = strlen(text)};
+    struct payload d = {.at = text, .bytes = strlen(text)};
     (void)send_message(s, to, (struct ps_head){.kind = PS_ERROR}, &d);
 }
 
 bool server_ping(struct server *s, int rank)
 {
-    struct mail_data none = {0};
-    return !s->mail->ops->notices ||
+    struct payload none = {0};
+    return !s->endpoint->ops->notices ||
            send_message(s, &s->peers[rank].id,
                         (struct ps_head){.kind = PS_PING}, &none) != 1;
 }
 
-static void send_for_hub(void *ctx, const struct mail_peer *to,
+static void send_for_hub(void *ctx, const struct message_peer *to,
                          const uint8_t head[HUB_HEAD], const void *data,
                          size_t bytes)
 {
     const struct server *s = ctx;
-    struct mail_data d = {.at = data, .bytes = bytes};
-    (void)mail_send(s->mail, to, head, HUB_HEAD, &d);
+    struct payload d = {.at = data, .bytes = bytes};
+    (void)endpoint_send(s->endpoint, to, head, HUB_HEAD, &d);
 }
 
 // ---- messages
 
 static int step_message(struct server *s, int rank, const struct ps_head *h,
-                        const struct parcel *p)
+                        const struct message *p)
 {
     struct ps_step step;
     if (ps_step_get(&step, p->data, p->bytes))
@@ -98,7 +98,7 @@ static int not_here(const struct ps_head *h)
 
 // A message of a worker that is known. 0, or -1 after fail().
 static int message(struct server *s, int rank, const struct ps_head *h,
-                   struct parcel **data)
+                   struct message **data)
 {
     const struct policy *p = s->policy;
     if (h->rank != (uint32_t)rank)
@@ -134,7 +134,7 @@ static int message(struct server *s, int rank, const struct ps_head *h,
     }
 }
 
-static void refuse(struct server *s, const struct mail_peer *from, int rank,
+static void refuse(struct server *s, const struct message_peer *from, int rank,
                    const char *why)
 {
     server_error(s, from, why);
@@ -147,12 +147,12 @@ static void refuse(struct server *s, const struct mail_peer *from, int rank,
     }
 }
 
-static void dispatch(struct server *s, struct parcel **p)
+static void dispatch(struct server *s, struct message **p)
 {
     char why[512];
     struct ps_head h = {0};
-    const struct parcel *m = *p;
-    const struct mail_peer from = m->from;
+    const struct message *m = *p;
+    const struct message_peer from = m->from;
     int rank = -1, rc;
     if (m->head && hub_is_head(m->head, m->head_bytes)) {
         if (hub_receive(s->hub, &from, m->head, m->head_bytes, m->data,
@@ -184,23 +184,23 @@ static void dispatch(struct server *s, struct parcel **p)
 // One message, if there is one.
 static bool receive(struct server *s)
 {
-    struct parcel *p = mail_receive(s->mail);
+    struct message *p = endpoint_receive(s->endpoint);
     if (!p)
         return false;
     s->heard_ns = now_ns();
     span_begin(s->lane, SPAN_RECEIVE, -1);
     dispatch(s, &p);
     span_end(s->lane);
-    mail_drop(p);
+    message_drop(p);
     return true;
 }
 
 int server_open(struct server **out, const struct server_config *config)
 {
     struct server *s = mem_alloc(1, sizeof *s);
-    struct mail_config end = {.bind = config->bind,
-                              .curve = config->curve,
-                              .timeout_s = config->timeout_s};
+    struct endpoint_config end = {.bind = config->bind,
+                                  .curve = config->curve,
+                                  .timeout_s = config->timeout_s};
     if (!s)
         return -1;
     s->config = *config;
@@ -208,7 +208,7 @@ int server_open(struct server **out, const struct server_config *config)
     s->heard_ns = now_ns();
     if (team_open(&s->team, config->threads) ||
         hub_open(&s->hub, send_for_hub, s) ||
-        mail_open(&s->mail, config->mail, &end)) {
+        endpoint_open(&s->endpoint, config->transport, &end)) {
         server_close(&s);
         return -1;
     }
@@ -220,7 +220,7 @@ int server_run(struct server *s)
 {
     uint64_t ticked = 0;
     while (!s->failed && !s->done && !atomic_load(&s->stop)) {
-        mail_wait(s->mail, 20);
+        endpoint_wait(s->endpoint, 20);
         for (int i = 0; i < 64 && !s->failed && !s->done && receive(s); i++)
             ;
         if (now_ns() - ticked > 20000000u) {
@@ -244,7 +244,8 @@ void server_close(struct server **server)
         return;
     if (s->policy)
         s->policy->close(s); // messages that it holds
-    mail_close(&s->mail);    // those that it sends, with the store's buffers
+    endpoint_close(
+        &s->endpoint); // those that it sends, with the store's buffers
     store_close(&s->store);
     mem_free(s->peers);
     hub_close(&s->hub);

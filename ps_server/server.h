@@ -1,6 +1,6 @@
 // server.h - a parameter server: owns a shard, adds, updates, answers.
 //
-// It listens at one end of a mail (cluster/mail.h); workers have many pushes
+// It listens at an endpoint (message/message.h); workers have many pushes
 // under way before the first answer. One thread runs everything here; the
 // carrier moves the bytes meanwhile, and a team of threads adds and updates
 // (team.h).
@@ -9,7 +9,7 @@
 #define PS_SERVER_SERVER_H
 
 #include "cluster/hub.h"
-#include "cluster/mail.h"
+#include "message/message.h"
 #include "ps_server/store.h"
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"
@@ -22,7 +22,7 @@ struct spans;
 struct team;
 
 struct server_config {
-    const struct mail_ops *mail;
+    const struct message_ops *transport;
     const char *bind;   // ZeroMQ's: tcp://host:port, port 0 for any
     const char *curve;  // folder of keys; "" for none
     int index;          // which server; -1: the workers say
@@ -40,11 +40,11 @@ struct pull {
 };
 
 struct peer {
-    struct mail_peer id; // where replies go
-    bool known;          // has said HELLO
-    bool alive;          // known and neither lost nor gone
-    bool left;           // said BYE
-    uint64_t from;       // bsp: the first round it is counted in
+    struct message_peer id; // where replies go
+    bool known;             // has said HELLO
+    bool alive;             // known and neither lost nor gone
+    bool left;              // said BYE
+    uint64_t from;          // bsp: the first round it is counted in
     struct pull pull;
     struct ps_step step; // its last STEP
     bool stepped;        // bsp: STEP of this round is in
@@ -69,7 +69,7 @@ struct policy {
     uint64_t (*welcome)(struct server *s, int rank); // one more, later: the
                                                      // round under way
     int (*push)(struct server *s, int rank, const struct ps_head *h,
-                struct parcel **p); // may take it
+                struct message **p); // may take it
     int (*step)(struct server *s, int rank, const struct ps_head *h);
     int (*commit)(struct server *s, int rank, const struct ps_head *h);
     int (*claim)(struct server *s, int rank, const struct ps_head *h);
@@ -84,7 +84,7 @@ extern const struct policy policy_bsp, policy_async;
 
 struct server {
     struct server_config config;
-    struct mail *mail;
+    struct endpoint *endpoint;
     struct hub *hub;
     struct team *team;
     struct span_lane *lane;

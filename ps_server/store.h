@@ -39,7 +39,8 @@ void store_close(struct store **s);
 // one sets[what] grows. 0, or -1 after fail().
 int store_set(struct store *s, enum ps_what what, int row, const void *data);
 
-// The row as a buffer, of which the caller takes a reference. NULL after fail().
+// The row as a buffer, of which the caller takes a reference. NULL after
+// fail().
 struct buffer *store_get(struct store *s, enum ps_what what, int row);
 
 // One update of a row with gradient scale * grads. 0, or -1 after fail().

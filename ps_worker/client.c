@@ -14,14 +14,14 @@ enum { TURN_MS = 50 }; // between looks at the deadline
 // ---- sending
 
 static int send_message(struct client *c, struct remote *r, struct ps_head h,
-                        const struct mail_data *data)
+                        const struct payload *data)
 {
     uint8_t raw[PS_HEAD];
     char why[512];
     h.rank = (uint32_t)c->job.rank;
     h.bytes = data->bytes;
     ps_head_put(raw, &h);
-    int rc = mail_send(c->mail, &r->address, raw, PS_HEAD, data);
+    int rc = endpoint_send(c->endpoint, &r->address, raw, PS_HEAD, data);
     if (!rc)
         return 0;
     snprintf(why, sizeof why, "%s", rc > 0 ? "is gone" : fail_message());
@@ -31,7 +31,7 @@ static int send_message(struct client *c, struct remote *r, struct ps_head h,
 int client_send(struct client *c, struct remote *r, struct ps_head h,
                 const void *data, size_t bytes)
 {
-    struct mail_data d = {.at = data, .bytes = bytes};
+    struct payload d = {.at = data, .bytes = bytes};
     if (!r->beside)
         c->stats.head_out += PS_HEAD + bytes;
     return send_message(c, r, h, &d);
@@ -42,8 +42,8 @@ int client_send_row(struct client *c, struct remote *r, struct ps_head h,
 {
     struct slice at = shard_slice(&r->shard, (int)h.row);
     // from where it lies, until the answer comes
-    struct mail_data d = {from + at.off, at.n * dtype_bytes(wire), mail_lent,
-                          NULL};
+    struct payload d = {from + at.off, at.n * dtype_bytes(wire), message_lent,
+                        NULL};
     h.dtype = wire;
     if (wire != DTYPE_F32) {
         struct buffer *b = buffer_get(c->narrow);
@@ -64,7 +64,7 @@ int client_send_row(struct client *c, struct remote *r, struct ps_head h,
 
 // ---- receiving
 
-static int hear(struct client *c, struct remote *r, const struct parcel *p)
+static int hear(struct client *c, struct remote *r, const struct message *p)
 {
     struct ps_head h = {0};
     if (!p->head)
@@ -89,12 +89,13 @@ static int hear(struct client *c, struct remote *r, const struct parcel *p)
 
 static int receive_all(struct client *c)
 {
-    for (struct parcel *p; (p = mail_receive(c->mail)); mail_drop(p)) {
+    for (struct message *p; (p = endpoint_receive(c->endpoint));
+         message_drop(p)) {
         struct remote *r = &c->remotes[p->server];
         char why[512];
         if (!hear(c, r, p))
             continue;
-        mail_drop(p);
+        message_drop(p);
         snprintf(why, sizeof why, "%s", fail_message());
         return fail("server %s: %s", r->endpoint, why);
     }
@@ -107,7 +108,7 @@ static int take_in(struct client *c)
     char why[512];
     if (receive_all(c))
         return -1;
-    if (!mail_check(c->mail))
+    if (!endpoint_check(c->endpoint))
         return 0;
     snprintf(why, sizeof why, "%s", fail_message());
     return receive_all(c) ? -1 : fail("%s", why); // it may have said why
@@ -126,7 +127,8 @@ static int check_deadline(struct client *c)
             return fail("server %s: %s within %.3g s; try: is it running, and "
                         "are all workers?",
                         r->endpoint,
-                        mail_is_up(c->mail, i) ? "no welcome" : "no answer",
+                        endpoint_is_up(c->endpoint, i) ? "no welcome"
+                                                       : "no answer",
                         c->timeout_s);
         if (c->current != TASK_HELLO && (r->got < r->rows || !r->settled))
             return fail("server %s: no answer within %.3g s (step %llu, row %d "
@@ -184,7 +186,7 @@ static int turn(struct client *c)
     if (moving)
         span_begin(c->lane, SPAN_RECEIVE, (int)c->round);
     pthread_mutex_unlock(&c->lock);
-    mail_wait(c->mail, TURN_MS);
+    endpoint_wait(c->endpoint, TURN_MS);
     pthread_mutex_lock(&c->lock);
     int rc = take_in(c);
     if (moving)
@@ -226,7 +228,7 @@ static int run_task(struct client *c, enum task task)
     c->waiting = true;
     c->heard_ns = now_ns();
     if (c->inside)
-        mail_wake(c->mail);
+        endpoint_wake(c->endpoint);
     while (c->inside)
         pthread_cond_wait(&c->changed, &c->lock);
     if (c->failed)
@@ -245,8 +247,9 @@ static int start_thread(struct client *c)
     return c->running ? 0 : fail("client: no thread left");
 }
 
-// The trainer sends what is ready itself where it has the mail; where the thread
-// has it, it is told, unless the trainer comes anyway: after the last bucket.
+// The trainer sends what is ready itself if it has the endpoint. If the thread
+// has it, the thread is woken, unless the trainer comes anyway: after the last
+// bucket.
 int client_ready(struct client *c, size_t off)
 {
     pthread_mutex_lock(&c->lock);
@@ -254,7 +257,7 @@ int client_ready(struct client *c, size_t off)
     c->task = TASK_ROUND;
     int rc = c->failed ? fail("%s", c->why) : 0;
     if (!rc && c->inside && off > 0) {
-        mail_wake(c->mail);
+        endpoint_wake(c->endpoint);
     } else if (!rc && !c->inside) {
         begin_task(c);
         rc = send_some(c) || (off > 0 && start_thread(c)) ? note_failure(c) : 0;
@@ -330,11 +333,11 @@ static int open_remote(struct client *c, struct remote *r, int index,
         return -1;
     r->rows = shard_rows(&r->shard);
     r->version = mem_alloc((size_t)r->rows + 1, sizeof *r->version);
-    r->address = mail_server(index);
+    r->address = message_server(index);
     if (!r->version ||
         text_into(r->endpoint, sizeof r->endpoint, "%s", endpoint))
         return -1;
-    return mail_connect(c->mail, endpoint);
+    return endpoint_connect(c->endpoint, endpoint);
 }
 
 static int open_remotes(struct client *c, const char *endpoints)
@@ -343,7 +346,7 @@ static int open_remotes(struct client *c, const char *endpoints)
     if (!c->remotes)
         return -1;
     for (int i = 0; i < c->job.servers; i++) {
-        char one[MAIL_ENDPOINT];
+        char one[MESSAGE_ENDPOINT];
         size_t len = strcspn(endpoints, ",");
         if (text_into(one, sizeof one, "%.*s", (int)len, endpoints))
             return -1;
@@ -356,12 +359,12 @@ static int open_remotes(struct client *c, const char *endpoints)
 }
 
 int client_open(struct client *c, const struct ps_job *job,
-                const struct mail_ops *mail, const char *endpoints,
+                const struct message_ops *transport, const char *endpoints,
                 const struct sync_job *sync)
 {
     const char *curve = sync->cluster->curve;
-    struct mail_config end = {.curve = curve ? curve : "",
-                              .timeout_s = sync->cluster->timeout_s};
+    struct endpoint_config end = {.curve = curve ? curve : "",
+                                  .timeout_s = sync->cluster->timeout_s};
     c->job = *job;
     c->params = sync->params;
     c->grads = sync->grads;
@@ -370,7 +373,7 @@ int client_open(struct client *c, const struct ps_job *job,
     c->round = 1;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
-    if (mail_open(&c->mail, mail, &end) ||
+    if (endpoint_open(&c->endpoint, transport, &end) ||
         buffers_open(&c->narrow, job->slice * sizeof(uint16_t)) ||
         open_remotes(c, endpoints))
         return -1;
@@ -383,23 +386,23 @@ int client_open(struct client *c, const struct ps_job *job,
 
 void client_close(struct client *c)
 {
-    if (!c->mail)
+    if (!c->endpoint)
         return;
     if (c->running) {
         pthread_mutex_lock(&c->lock);
         c->stop = true;
         pthread_cond_signal(&c->changed);
         pthread_mutex_unlock(&c->lock);
-        mail_wake(c->mail);
+        endpoint_wake(c->endpoint);
         pthread_join(c->thread, NULL);
     }
     for (int i = 0; i < c->nremotes; i++) {
         struct remote *r = &c->remotes[i];
-        if (r->welcome && mail_is_up(c->mail, i))
+        if (r->welcome && endpoint_is_up(c->endpoint, i))
             (void)client_send(c, r, (struct ps_head){.kind = PS_BYE}, NULL, 0);
         mem_free(r->version);
     }
-    mail_close(&c->mail);
+    endpoint_close(&c->endpoint);
     buffers_close(&c->narrow);
     mem_free(c->remotes);
     pthread_cond_destroy(&c->changed);

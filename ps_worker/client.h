@@ -3,14 +3,15 @@
 // The trainer's thread asks for one task at a time and runs its turns itself
 // until it is done: send what is ready and what credits allow, wait, take in
 // what has come. A round begins earlier, while backward still runs, with the
-// first bucket; what can be sent is sent at once, and while the trainer computes
-// on, a thread runs the turns in its place. It starts with the first bucket that
-// is not the last. One of them at a time is `inside` a turn, and has the mail.
+// first bucket; what can be sent is sent at once, and while the trainer
+// computes on, a thread runs the turns in its place. It starts with the first
+// bucket that is not the last. One of them at a time is `inside` a turn, and
+// has the endpoint.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
 
-#include "cluster/mail.h"
+#include "message/message.h"
 #include "ps_wire/buffer.h"
 #include "ps_wire/job.h"
 #include "ps_wire/shard.h"
@@ -36,8 +37,8 @@ enum task {
 
 // One server, as seen from here.
 struct remote {
-    char endpoint[MAIL_ENDPOINT];
-    struct mail_peer address;
+    char endpoint[MESSAGE_ENDPOINT];
+    struct message_peer address;
     struct shard shard;
     int rows;
     bool beside;        // on this worker's host: bytes cross no link
@@ -63,7 +64,7 @@ struct client {
     struct ps_job job; // as every server is told, but for its index
     float *params, *grads;
     double timeout_s;
-    struct mail *mail;
+    struct endpoint *endpoint;
     struct buffers *narrow; // slices in a 16-bit wire
     int nremotes;
     struct remote *remotes;
@@ -101,7 +102,7 @@ struct client {
 // there. `endpoints`: comma-separated, in the servers' order. 0, or -1 after
 // fail(); client_close() follows either way.
 int client_open(struct client *c, const struct ps_job *job,
-                const struct mail_ops *mail, const char *endpoints,
+                const struct message_ops *transport, const char *endpoints,
                 const struct sync_job *sync);
 void client_close(struct client *c);
 

@@ -88,16 +88,17 @@ static int check_settings(const struct ps_job *j)
 
 // How messages travel. Where a job can lose or gain workers only ZeroMQ does.
 static int parse_transport(struct sync *s, const struct ps_job *j,
-                           const struct mail_ops **out)
+                           const struct message_ops **out)
 {
-    static const struct mail_ops *const carriers[] = {&mail_zmq, &mail_zmq,
-                                                      &mail_mpi};
+    static const struct message_ops *const carriers[] = {&message_zmq,
+                                                         &message_zmq,
+                                                         &message_mpi};
     int which;
     if (opts_word(s->job.opts, "transport", 0,
                   (const char *const[]){"auto", "zmq", "mpi", NULL}, &which))
         return -1;
     *out = carriers[which];
-    if (*out == &mail_mpi && j->elastic)
+    if (*out == &message_mpi && j->elastic)
         return fail("elastic=1: with transport=mpi a worker's death ends the "
                     "job; try: transport=zmq");
     return 0;
@@ -130,7 +131,7 @@ static int parse_servers(struct sync *s, struct ps_job *j, const char **out)
 }
 
 static int parse(struct sync *s, struct ps_job *j, const char **servers,
-                 const struct mail_ops **mail)
+                 const struct message_ops **transport)
 {
     static const enum dtype formats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
     struct opts *o = s->job.opts;
@@ -153,7 +154,7 @@ static int parse(struct sync *s, struct ps_job *j, const char **servers,
                   !j->elastic;
     if (opts_word(o, "update", narrow,
                   (const char *const[]){"server", "worker", NULL}, &update) ||
-        parse_transport(s, j, mail) || parse_servers(s, j, servers))
+        parse_transport(s, j, transport) || parse_servers(s, j, servers))
         return -1;
     j->worker_updates = update;
     size_t most = (j->n + (size_t)j->servers - 1) / (size_t)j->servers;
@@ -176,16 +177,16 @@ static int worker_open(struct sync *s)
                              (size_t)s->job.nbuckets * sizeof *s->job.buckets),
     };
     const char *servers = "";
-    const struct mail_ops *mail;
+    const struct message_ops *transport;
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->ops->name, j.world,
                     PS_MAX_WORLD);
-    if (parse(s, &j, &servers, &mail) ||
+    if (parse(s, &j, &servers, &transport) ||
         (j.worker_updates && update_open(&w->update, &s->job)))
         return -1;
-    if (client_open(&w->client, &j, mail, servers, &s->job))
+    if (client_open(&w->client, &j, transport, servers, &s->job))
         return -1;
-    s->transport = mail->name;
+    s->transport = transport->name;
     s->joined = w->client.late ? w->client.round - 1 : 0;
     return 0;
 }

@@ -1,15 +1,16 @@
-// carry.c - what mail over MPI asks of MPI (cluster/carry.h), in a simulation.
+// carry.c - what messages over MPI ask of MPI (message/carry.h), here in
+// a simulation.
 //
 // Simulated time passes only while all wait, so waiting blocks; messages always
 // come, and SimGrid itself ends a run in which everybody waits. Without payload
 // data have a size and no contents: they go from and to one block that all ranks
 // share, which SimGrid neither copies nor touches.
 
-#include "cluster/carry.h"
+#include "message/carry.h"
 
 #include "base/base.h"
-#include "cluster/mpi.h"
 #include "device/vector.h"
+#include "message/mpi_call.h"
 #include "simulate/job.h"
 
 // All ranks live in one process and agree on it.

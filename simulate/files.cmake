@@ -18,7 +18,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_server/server.c ps_server/peers.c ps_server/bsp.c
     ps_server/bsp_members.c ps_server/async.c ps_server/gather.c
     ps_server/vectors.c ps_server/store.c
-    core/cluster/mail.c core/cluster/mail_mpi.c core/cluster/hub.c
+    core/message/message.c core/message/message_mpi.c core/cluster/hub.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
     core/config/opts.c core/config/suggest.c core/config/value.c

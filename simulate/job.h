@@ -36,7 +36,7 @@ float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);
 
-// carry.c: what messages of mail hold, of at most so many bytes each.
+// carry.c: what a message holds, of at most so many bytes each.
 void contents_open(const struct exchange *e, size_t most);
 
 #endif

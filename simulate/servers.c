@@ -1,6 +1,6 @@
 // servers.c - a round of the product's servers and their clients.
 //
-// What runs is ps_server and the client of ps_worker, over mail_mpi.c: ranks
+// What runs is ps_server and the client of ps_worker, over message_mpi.c: ranks
 // 0..world-1 are workers, those behind them servers. What works on numbers has
 // others in its place, here and in carry.c, because without payload there are
 // none.
@@ -50,7 +50,7 @@ static int run(const struct exchange *e, struct client *c, float *vector,
                          .priority = true,
                          .timeout_s = no_deadline_s,
                          .optim = {.kind = OPTIM_SGD}};
-    if (client_open(c, &job, &mail_mpi, endpoints, &sync))
+    if (client_open(c, &job, &message_mpi, endpoints, &sync))
         return -1;
     MPI_Barrier(workers);
     double began = MPI_Wtime();
@@ -83,7 +83,7 @@ static int worker(const struct exchange *e, MPI_Comm workers, double *seconds)
 static int server(const struct exchange *e)
 {
     struct server *s;
-    struct server_config config = {.mail = &mail_mpi,
+    struct server_config config = {.transport = &message_mpi,
                                    .bind = "",
                                    .curve = "",
                                    .index = e->rank - e->world,

@@ -18,7 +18,8 @@ static _Noreturn void serve(const struct server_config *config, int fd)
     log_set_rank(100 + config->index);
     if (server_open(&server, config))
         die("%s", fail_message());
-    if (write(fd, server->mail->endpoint, MAIL_ENDPOINT) != MAIL_ENDPOINT)
+    if (write(fd, server->endpoint->address, MESSAGE_ENDPOINT) !=
+        MESSAGE_ENDPOINT)
         die("pipe");
     close(fd);
     int rc = server_run(server);
@@ -31,7 +32,7 @@ static _Noreturn void serve(const struct server_config *config, int fd)
 static int start_one(struct ps_servers *s, const struct server_config *config)
 {
     int fd[2];
-    char endpoint[MAIL_ENDPOINT];
+    char endpoint[MESSAGE_ENDPOINT];
     if (pipe(fd))
         return fail("no pipe");
     pid_t pid = fork();
@@ -42,13 +43,13 @@ static int start_one(struct ps_servers *s, const struct server_config *config)
     close(fd[1]);
     s->pids[s->n++] = pid;
     size_t got = 0;
-    for (ssize_t k; got < MAIL_ENDPOINT; got += (size_t)k) {
-        k = read(fd[0], endpoint + got, MAIL_ENDPOINT - got);
+    for (ssize_t k; got < MESSAGE_ENDPOINT; got += (size_t)k) {
+        k = read(fd[0], endpoint + got, MESSAGE_ENDPOINT - got);
         if (k <= 0)
             break;
     }
     close(fd[0]);
-    if (got != MAIL_ENDPOINT)
+    if (got != MESSAGE_ENDPOINT)
         return fail("a server did not start");
     size_t at = strlen(s->endpoints);
     return text_into(s->endpoints + at, sizeof s->endpoints - at, "%s%s",
@@ -61,7 +62,7 @@ int ps_servers_start(struct ps_servers *s, int n, int threads, double timeout_s,
     *s = (struct ps_servers){0};
     for (int i = 0; i < n; i++) {
         struct server_config config = {
-            .mail = &mail_zmq,
+            .transport = &message_zmq,
             .bind = "tcp://127.0.0.1:0",
             .curve = curve,
             .index = i,

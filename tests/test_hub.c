@@ -1,9 +1,9 @@
 // test_hub.c - the control plane without MPI: exchanges, absentees, keys.
 
 #include "base/base.h"
-#include "cluster/curve.h"
 #include "cluster/hub.h"
 #include "cluster/zmq.h"
+#include "message/curve.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -205,7 +205,7 @@ struct inbox {
     uint8_t data[256];
 };
 
-static void collect(void *ctx, const struct mail_peer *to,
+static void collect(void *ctx, const struct message_peer *to,
                     const uint8_t head[HUB_HEAD], const void *data,
                     size_t bytes)
 {
@@ -219,7 +219,7 @@ static int say(struct hub *h, uint8_t id, uint32_t kind, uint32_t rank,
                uint64_t k, uint8_t piece)
 {
     uint8_t head[HUB_HEAD];
-    struct mail_peer from = {.n = 1, .id = {id}};
+    struct message_peer from = {.n = 1, .id = {id}};
     struct hub_head m = {.kind = kind,
                          .rank = rank,
                          .world = 3,
@@ -263,7 +263,7 @@ static void nonsense_is_refused(void **state)
     (void)state;
     struct hub *h;
     struct inbox in[8] = {0};
-    struct mail_peer from = {.n = 1, .id = {1}};
+    struct message_peer from = {.n = 1, .id = {1}};
     uint8_t junk[HUB_HEAD + 1] = {1, 2, 3};
     assert_int_equal(hub_open(&h, collect, in), 0);
     for (size_t n = 0; n <= sizeof junk; n++)

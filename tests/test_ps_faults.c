@@ -3,7 +3,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
-#include "cluster/curve.h"
+#include "message/curve.h"
 #include "tests/ps_crew.h"
 #include "tests/ps_servers.h"
 

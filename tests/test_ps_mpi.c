@@ -39,8 +39,8 @@ static int start(int world, char opts[CASE_TEXT], void **state)
     return 0;
 }
 
-// Until the servers have put away their mail: they would take what is meant for
-// those of the next world.
+// Until the servers of this world have closed their endpoints: they would take
+// what is meant for those of the next.
 static void stop(void *state)
 {
     int rank, word;
@@ -101,7 +101,7 @@ static void bytes(void **state)
 
 static int serve(const struct cluster *c)
 {
-    const struct server_config config = {.mail = &mail_mpi,
+    const struct server_config config = {.transport = &message_mpi,
                                          .bind = "",
                                          .curve = "",
                                          .index = c->rank,

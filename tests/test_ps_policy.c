@@ -42,7 +42,7 @@ static void servers_open(struct servers *s, int n)
 {
     *s = (struct servers){.n = n};
     for (int i = 0; i < n; i++) {
-        struct server_config config = {.mail = &mail_zmq,
+        struct server_config config = {.transport = &message_zmq,
                                        .bind = "tcp://127.0.0.1:0",
                                        .curve = "",
                                        .index = i,
@@ -52,7 +52,7 @@ static void servers_open(struct servers *s, int n)
         assert_int_equal(server_open(&s->at[i], &config), 0);
         serving[i] = s->at[i];
         snprintf(s->endpoints + at, sizeof s->endpoints - at, "%s%s",
-                 i ? "," : "", s->at[i]->mail->endpoint);
+                 i ? "," : "", s->at[i]->endpoint->address);
         assert_int_equal(pthread_create(&s->thread[i], NULL, serve,
                                         (void *)(size_t)i),
                          0);

@@ -1,10 +1,11 @@
 lockstep_library(cluster
-  FILES core/cluster/cluster.c core/cluster/local.c core/cluster/mail.c
+  FILES core/cluster/cluster.c core/cluster/local.c
   LINKS base)
-# The transports are libraries of their own: link only what you use.
-foreach(transport mpi zmq)
-  if(EXISTS ${CMAKE_SOURCE_DIR}/core/cluster/${transport}.cmake)
-    include(core/cluster/${transport}.cmake)
-  endif()
-endforeach()
-include(core/cluster/net.cmake)
+# The control planes are libraries of their own: link only what you use.
+lockstep_library(cluster_mpi
+  FILES core/cluster/mpi.c
+  LINKS cluster message_mpi base MPI::MPI_C)
+lockstep_library(cluster_zmq
+  FILES core/cluster/hub.c core/cluster/hub_thread.c core/cluster/zmq.c
+  LINKS cluster message_zmq base PkgConfig::ZMQ Threads::Threads)
+lockstep_test(hub LINKS cluster_zmq)

@@ -14,7 +14,7 @@ enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
 enum { REMEMBERED = 32 << 20 };           // bytes of exchanges, for joiners
 
 struct member {
-    struct mail_peer peer;
+    struct message_peer peer;
     bool known; // has spoken
     bool lost;  // died; of an elastic job
     bool left;  // said goodbye
@@ -113,8 +113,9 @@ int hub_head_get(struct hub_head *h, const void *frame, size_t n)
     return 0;
 }
 
-static void reply(struct hub *h, const struct mail_peer *to, enum hub_kind kind,
-                  uint64_t exchange, const void *data, size_t bytes)
+static void reply(struct hub *h, const struct message_peer *to,
+                  enum hub_kind kind, uint64_t exchange, const void *data,
+                  size_t bytes)
 {
     uint8_t head[HUB_HEAD];
     struct hub_head m = {
@@ -128,7 +129,7 @@ static void reply(struct hub *h, const struct mail_peer *to, enum hub_kind kind,
     h->send(h->ctx, to, head, data, bytes);
 }
 
-static void reply_error(struct hub *h, const struct mail_peer *to,
+static void reply_error(struct hub *h, const struct message_peer *to,
                         const char *text)
 {
     reply(h, to, HUB_ERROR, h->exchange, text, strlen(text));
@@ -220,7 +221,7 @@ static int begin(struct hub *h, size_t bytes)
 }
 
 // Somebody who came back, or never heard: exchange k from memory.
-static int replay(struct hub *h, const struct mail_peer *to,
+static int replay(struct hub *h, const struct message_peer *to,
                   const struct hub_head *m)
 {
     const struct past *p = &h->past[m->exchange];
@@ -235,11 +236,11 @@ static int replay(struct hub *h, const struct mail_peer *to,
     return 0;
 }
 
-static int give(struct hub *h, const struct mail_peer *from,
+static int give(struct hub *h, const struct message_peer *from,
                 const struct hub_head *m, const void *data, size_t bytes)
 {
     struct member *who = &h->members[m->rank];
-    bool same = who->known && mail_same(&who->peer, from);
+    bool same = who->known && message_same_peer(&who->peer, from);
     if (who->known && !same && !h->elastic)
         return fail("hub: there are two workers of rank %u; try: a rank= of "
                     "its own for each",
@@ -266,8 +267,9 @@ static int give(struct hub *h, const struct mail_peer *from,
     return 0;
 }
 
-static int take(struct hub *h, const struct mail_peer *from, const void *head,
-                size_t head_bytes, const void *data, size_t bytes)
+static int take(struct hub *h, const struct message_peer *from,
+                const void *head, size_t head_bytes, const void *data,
+                size_t bytes)
 {
     struct hub_head m = {0};
     if (hub_head_get(&m, head, head_bytes))
@@ -295,8 +297,9 @@ static int take(struct hub *h, const struct mail_peer *from, const void *head,
     return 0;
 }
 
-int hub_receive(struct hub *h, const struct mail_peer *from, const void *head,
-                size_t head_bytes, const void *data, size_t bytes)
+int hub_receive(struct hub *h, const struct message_peer *from,
+                const void *head, size_t head_bytes, const void *data,
+                size_t bytes)
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;

@@ -11,7 +11,7 @@
 #ifndef CLUSTER_HUB_H
 #define CLUSTER_HUB_H
 
-#include "cluster/mail.h"
+#include "message/message.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -48,7 +48,7 @@ bool hub_is_head(const void *frame, size_t n);
 struct hub;
 
 // Send head and data to a peer; a peer that is gone is not an error.
-typedef void hub_send(void *ctx, const struct mail_peer *to,
+typedef void hub_send(void *ctx, const struct message_peer *to,
                       const uint8_t head[HUB_HEAD], const void *data,
                       size_t bytes);
 
@@ -58,8 +58,9 @@ void hub_set_elastic(struct hub *h, bool elastic);
 
 // A message from a peer. -1 after fail() when it makes no sense; the peer has
 // been told, the hub goes on.
-int hub_receive(struct hub *h, const struct mail_peer *from, const void *head,
-                size_t head_bytes, const void *data, size_t bytes);
+int hub_receive(struct hub *h, const struct message_peer *from,
+                const void *head, size_t head_bytes, const void *data,
+                size_t bytes);
 
 // Call about ten times a second: ends exchanges whose deadline has passed, and
 // says who is waited for.

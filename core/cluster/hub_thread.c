@@ -9,26 +9,27 @@
 #include <stdatomic.h>
 
 struct hub_server {
-    struct mail *mail;
+    struct endpoint *endpoint;
     struct hub *hub;
     pthread_t thread;
     bool running;
     atomic_bool stop;
 };
 
-static void send_to(void *ctx, const struct mail_peer *to,
+static void send_to(void *ctx, const struct message_peer *to,
                     const uint8_t head[HUB_HEAD], const void *data,
                     size_t bytes)
 {
     const struct hub_server *s = ctx;
-    struct mail_data d = {.at = data, .bytes = bytes};
-    (void)mail_send(s->mail, to, head, HUB_HEAD, &d);
+    struct payload d = {.at = data, .bytes = bytes};
+    (void)endpoint_send(s->endpoint, to, head, HUB_HEAD, &d);
     // who is gone has a deadline of its own
 }
 
 static void receive_all(struct hub_server *s)
 {
-    for (struct parcel *p; (p = mail_receive(s->mail)); mail_drop(p))
+    for (struct message *p; (p = endpoint_receive(s->endpoint));
+         message_drop(p))
         if (!p->head)
             log_line("hub: dropped a message of too few or too many frames");
         else if (hub_receive(s->hub, &p->from, p->head, p->head_bytes, p->data,
@@ -40,7 +41,7 @@ static void *serve(void *arg)
 {
     struct hub_server *s = arg;
     while (!atomic_load(&s->stop)) {
-        mail_wait(s->mail, 100);
+        endpoint_wait(s->endpoint, 100);
         receive_all(s);
         hub_tick(s->hub);
     }
@@ -50,11 +51,13 @@ static void *serve(void *arg)
 int hub_start(struct hub_server **out, const char *bind, const char *curve)
 {
     struct hub_server *s = mem_alloc(1, sizeof *s);
-    struct mail_config config = {.bind = bind, .curve = curve, .timeout_s = 10};
+    struct endpoint_config config = {.bind = bind,
+                                     .curve = curve,
+                                     .timeout_s = 10};
     if (!s)
         return -1;
     if (hub_open(&s->hub, send_to, s) ||
-        mail_open(&s->mail, &mail_zmq, &config))
+        endpoint_open(&s->endpoint, &message_zmq, &config))
         goto stop;
     s->running = pthread_create(&s->thread, NULL, serve, s) == 0;
     if (!s->running) {
@@ -70,7 +73,7 @@ stop:
 
 const char *hub_endpoint(const struct hub_server *s)
 {
-    return s->mail->endpoint;
+    return s->endpoint->address;
 }
 
 void hub_stop(struct hub_server **s)
@@ -80,7 +83,7 @@ void hub_stop(struct hub_server **s)
     atomic_store(&(*s)->stop, true);
     if ((*s)->running)
         pthread_join((*s)->thread, NULL);
-    mail_close(&(*s)->mail);
+    endpoint_close(&(*s)->endpoint);
     hub_close(&(*s)->hub);
     mem_free(*s);
     *s = NULL;

@@ -9,11 +9,9 @@
 #include "base/base.h"
 
 #include <limits.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum { TAG = 1, QUIET_S = 5 };
 
@@ -23,28 +21,6 @@ struct group {
     MPI_Request *requests; // world that receive, world that send
     bool *came;
 };
-
-void mpi_check(int code, const char *file, int line, const char *call)
-{
-    if (code == MPI_SUCCESS)
-        return;
-    char text[MPI_MAX_ERROR_STRING] = "";
-    int len;
-    MPI_Error_string(code, text, &len);
-    log_line("%s:%d: %s: %s", file, line, call, text);
-    MPI_Abort(MPI_COMM_WORLD, 1);
-}
-
-void mpi_nap(uint64_t since)
-{
-    uint64_t idle = now_ns() - since;
-    if (idle < 50000) { // a small message takes less than a sleep
-        sched_yield();
-        return;
-    }
-    struct timespec t = {.tv_nsec = idle < 2000000 ? 20000 : 200000};
-    nanosleep(&t, NULL);
-}
 
 static int mpi_open(struct cluster *c, const struct cluster_config *config)
 {
@@ -165,8 +141,8 @@ static bool all_leave(double seconds)
     return flag;
 }
 
-// MPI_Finalize waits for every rank, servers too. Where some will never come, because one
-// failed, the job is aborted instead: mpirun then ends the others, too.
+// MPI_Finalize waits for every rank, servers too. If one has failed, some will
+// never come: then the job is aborted, and mpirun ends the others.
 static void mpi_close(struct cluster *c)
 {
     struct group *g = c->state;

@@ -4,14 +4,14 @@
 
 #include "base/base.h"
 #include "cluster/hub.h"
-#include "cluster/link.h"
+#include "message/connection.h"
 
 #include <string.h>
 #include <zmq.h>
 
 struct meeting {
     void *context;
-    struct link link;
+    struct connection link;
     uint64_t exchange; // the next one
 };
 
@@ -30,8 +30,8 @@ static int meeting_open(struct cluster *c, const struct cluster_config *config)
     if (!m)
         return -1;
     m->context = zmq_ctx_new();
-    return link_open(&m->link, m->context, config->hub,
-                     config->curve ? config->curve : "", c->timeout_s);
+    return connection_open(&m->link, m->context, config->hub,
+                           config->curve ? config->curve : "", c->timeout_s);
 }
 
 static int give(struct cluster *c, enum hub_kind kind, const void *in,
@@ -72,7 +72,7 @@ static int wait_for_hub(struct cluster *c)
         zmq_poll(items, 2, (long)((end - now) / 1000000) + 1);
         if (items[0].revents)
             return 0;
-        if (link_check(&m->link))
+        if (connection_check(&m->link))
             return -1;
     }
 }
@@ -122,9 +122,9 @@ static void meeting_close(struct cluster *c)
     struct meeting *m = c->state;
     if (!m)
         return;
-    if (m->link.socket && link_is_up(&m->link))
+    if (m->link.socket && connection_is_up(&m->link))
         (void)give(c, HUB_BYE, "", 0);
-    link_close(&m->link);
+    connection_close(&m->link);
     zmq_ctx_term(m->context);
     mem_free(m);
     c->state = NULL;

@@ -1,9 +1,9 @@
 // carry.c - data and waiting over a real MPI.
 
-#include "cluster/carry.h"
+#include "message/carry.h"
 
 #include "base/base.h"
-#include "cluster/mpi.h"
+#include "message/mpi_call.h"
 
 #include <limits.h>
 

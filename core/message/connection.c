@@ -1,4 +1,4 @@
-// link.c - ZeroMQ sockets with the options that keep a job from hanging.
+// connection.c - ZeroMQ sockets with the options that keep a job from hanging.
 //
 // Heartbeats are ZeroMQ's own (ZMTP PING), run by its I/O threads: a worker
 // that computes for long is still alive, a host that lost power is not.
@@ -8,10 +8,10 @@
 // its monitor tells the descriptors of its connections, and of its listener,
 // whose connections take after it.
 
-#include "cluster/link.h"
+#include "message/connection.h"
 
 #include "base/base.h"
-#include "cluster/curve.h"
+#include "message/curve.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -60,7 +60,7 @@ static void *watch(void *context, void *socket, int events)
 {
     static atomic_uint count; // names must differ within a process
     char name[64];
-    if (text_into(name, sizeof name, "inproc://link-%u",
+    if (text_into(name, sizeof name, "inproc://connection-%u",
                   atomic_fetch_add(&count, 1)))
         return NULL;
     void *pair = zmq_socket(context, ZMQ_PAIR);
@@ -77,7 +77,7 @@ static void *watch(void *context, void *socket, int events)
 static int next_event(void *events, int *value)
 {
     uint8_t frame[6];
-    char peer[MAIL_ENDPOINT];
+    char peer[MESSAGE_ENDPOINT];
     uint16_t event;
     int32_t number;
     if (zmq_recv(events, frame, sizeof frame, ZMQ_DONTWAIT) < 0)
@@ -95,10 +95,10 @@ static void use_cubic(int fd)
     (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
 }
 
-int link_open(struct link *l, void *context, const char *endpoint,
-              const char *curve, double timeout_s)
+int connection_open(struct connection *l, void *context, const char *endpoint,
+                    const char *curve, double timeout_s)
 {
-    *l = (struct link){0};
+    *l = (struct connection){0};
     if (text_into(l->endpoint, sizeof l->endpoint, "%s", endpoint))
         return -1;
     l->socket = zmq_socket(context, ZMQ_DEALER);
@@ -121,7 +121,7 @@ int link_open(struct link *l, void *context, const char *endpoint,
 }
 
 // What has happened since: the event that ends the connection, or 0.
-static int next_bad_event(struct link *l)
+static int next_bad_event(struct connection *l)
 {
     for (;;) {
         int value, event = next_event(l->events, &value);
@@ -140,7 +140,7 @@ static int next_bad_event(struct link *l)
     }
 }
 
-int link_check(struct link *l)
+int connection_check(struct connection *l)
 {
     int event = next_bad_event(l);
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
@@ -156,17 +156,17 @@ int link_check(struct link *l)
     return 0;
 }
 
-bool link_is_up(struct link *l)
+bool connection_is_up(struct connection *l)
 {
     if (l->events && !l->lost)
         (void)next_bad_event(l);
     return l->connected && !l->lost;
 }
 
-void link_close(struct link *l)
+void connection_close(struct connection *l)
 {
     if (l->socket) {
-        if (!link_is_up(l)) // there is nobody to wait for
+        if (!connection_is_up(l)) // there is nobody to wait for
             (void)set_int(l->socket, ZMQ_LINGER, 0);
         zmq_socket_monitor(l->socket, NULL, 0);
         zmq_close(l->socket);
@@ -176,10 +176,10 @@ void link_close(struct link *l)
     l->socket = l->events = NULL;
 }
 
-void *link_listen(void *context, const char *endpoint, const char *curve,
-                  double timeout_s, char bound[MAIL_ENDPOINT])
+void *connection_listen(void *context, const char *endpoint, const char *curve,
+                        double timeout_s, char bound[MESSAGE_ENDPOINT])
 {
-    size_t size = MAIL_ENDPOINT;
+    size_t size = MESSAGE_ENDPOINT;
     int listener;
     void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
     if (!socket) {

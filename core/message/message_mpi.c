@@ -1,4 +1,5 @@
-// mail_mpi.c - mail over MPI point-to-point: bind and endpoints are mpi://RANK.
+// message_mpi.c - messages over MPI point-to-point: bind and endpoints
+// are mpi://RANK.
 //
 //     letter   envelope, head, and data where they are few: received into any
 //              of SLOTS rooms that are always open, in the order sent
@@ -9,11 +10,11 @@
 // the same sender wait, so that messages between two ends stay in order. Every
 // rank that dies takes the job with it, as mpirun has it.
 
-#include "cluster/mail.h"
+#include "message/message.h"
 
 #include "base/base.h"
-#include "cluster/carry.h"
-#include "cluster/mpi.h"
+#include "message/carry.h"
+#include "message/mpi_call.h"
 
 #include <string.h>
 
@@ -34,7 +35,7 @@ struct envelope {
 };
 
 struct packet {
-    struct parcel parcel; // first, so that it stands for the packet
+    struct message parcel; // first, so that it stands for the packet
     bool whole;
     int rank;
     void *room; // for data that do not fit into the letter
@@ -48,7 +49,7 @@ struct sending {
     MPI_Request requests[2]; // of the letter, of the data
     int rank;
     bool bulky; // its data do not fit into the letter
-    struct mail_data data;
+    struct payload data;
     size_t bytes; // of the letter
     uint8_t letter[];
 };
@@ -58,7 +59,7 @@ struct outbox {
 };
 
 struct queue {
-    struct parcel *first, *last;
+    struct message *first, *last;
 };
 
 struct correspondent {
@@ -80,7 +81,7 @@ struct office {
     int ncoming;
     struct packet *behind, *behind_last;
     struct queue ready;
-    struct parcel *spare;
+    struct message *spare;
     struct outbox out; // what has set out, to whomever
     atomic_bool woken;
 };
@@ -97,7 +98,7 @@ static int read_rank(const char *endpoint, int *rank)
 
 // ---- receiving
 
-static void put(struct queue *q, struct parcel *p)
+static void put(struct queue *q, struct message *p)
 {
     p->next = NULL;
     if (q->last)
@@ -107,9 +108,9 @@ static void put(struct queue *q, struct parcel *p)
     q->last = p;
 }
 
-static struct parcel *take(struct queue *q)
+static struct message *take(struct queue *q)
 {
-    struct parcel *p = q->first;
+    struct message *p = q->first;
     if (!p)
         return NULL;
     q->first = p->next;
@@ -118,7 +119,7 @@ static struct parcel *take(struct queue *q)
     return p;
 }
 
-static struct packet *take_spare(struct mail *m)
+static struct packet *take_spare(struct endpoint *m)
 {
     struct office *o = m->state;
     struct packet *k = (struct packet *)o->spare;
@@ -127,19 +128,19 @@ static struct packet *take_spare(struct mail *m)
     else
         k = mem_alloc(1, sizeof *k);
     CHECK(k != NULL); // little more than a kilobyte
-    k->parcel = (struct parcel){.mail = m, .server = -1};
+    k->parcel = (struct message){.endpoint = m, .server = -1};
     k->whole = false;
     return k;
 }
 
-static void office_drop(struct parcel *p)
+static void office_drop(struct message *p)
 {
-    struct office *o = p->mail->state;
+    struct office *o = p->endpoint->state;
     p->next = o->spare;
     o->spare = p;
 }
 
-static void open_slot(struct mail *m, int i)
+static void open_slot(struct endpoint *m, int i)
 {
     struct office *o = m->state;
     o->slots[i] = take_spare(m);
@@ -176,18 +177,18 @@ static int most_coming(const struct office *o)
     return most && most < COMING ? most : COMING;
 }
 
-static void letter_came(struct mail *m, int rank)
+static void letter_came(struct endpoint *m, int rank)
 {
     struct office *o = m->state;
     struct packet *k = o->slots[o->slot];
-    struct parcel *p = &k->parcel;
+    struct message *p = &k->parcel;
     struct envelope e;
     memcpy(&e, k->letter, sizeof e);
     CHECK(e.head_bytes <= DATA_AT - HEAD_AT && e.bytes <= MOST);
     open_slot(m, o->slot);
     o->slot = (o->slot + 1) % SLOTS;
     k->rank = rank;
-    p->from = mail_server(rank);
+    p->from = message_server(rank);
     p->server = o->from[rank].server;
     p->head = k->letter + HEAD_AT;
     p->head_bytes = e.head_bytes;
@@ -286,19 +287,19 @@ static void free_copy(void *data, void *hint)
 }
 
 // Much data that may change as soon as we return, as a long HELLO.
-static int copy(struct mail_data *d)
+static int copy(struct payload *d)
 {
     void *at = mem_alloc(d->bytes, 1);
     if (!at)
         return -1;
     memcpy(at, d->at, d->bytes);
-    *d = (struct mail_data){at, d->bytes, free_copy, NULL};
+    *d = (struct payload){at, d->bytes, free_copy, NULL};
     return 0;
 }
 
-static int office_send(struct mail *m, const struct mail_peer *to,
+static int office_send(struct endpoint *m, const struct message_peer *to,
                        const void *head, size_t head_bytes,
-                       const struct mail_data *data)
+                       const struct payload *data)
 {
     struct office *o = m->state;
     struct envelope e = {head_bytes, data->bytes};
@@ -330,8 +331,9 @@ static int office_send(struct mail *m, const struct mail_peer *to,
 
 // ---- waiting
 
-// Take one step: the next letter, data, or what has left. False: none until then.
-static bool go_on(struct mail *m, uint64_t until_ns)
+// Take one step: the next letter, data, or what has left. False: none until
+// then.
+static bool go_on(struct endpoint *m, uint64_t until_ns)
 {
     struct office *o = m->state;
     MPI_Request all[COMING + 3];
@@ -354,7 +356,7 @@ static bool go_on(struct mail *m, uint64_t until_ns)
     return i >= 0;
 }
 
-static struct parcel *office_receive(struct mail *m)
+static struct message *office_receive(struct endpoint *m)
 {
     struct office *o = m->state;
     while (!o->ready.first && go_on(m, 0))
@@ -362,7 +364,7 @@ static struct parcel *office_receive(struct mail *m)
     return take(&o->ready);
 }
 
-static void office_wait(struct mail *m, int ms)
+static void office_wait(struct endpoint *m, int ms)
 {
     struct office *o = m->state;
     uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
@@ -371,7 +373,7 @@ static void office_wait(struct mail *m, int ms)
     atomic_store(&o->woken, false);
 }
 
-static void office_wake(struct mail *m)
+static void office_wake(struct endpoint *m)
 {
     struct office *o = m->state;
     atomic_store(&o->woken, true);
@@ -379,7 +381,7 @@ static void office_wake(struct mail *m)
 
 // ---- open and close
 
-static int office_open(struct mail *m, const struct mail_config *c)
+static int office_open(struct endpoint *m, const struct endpoint_config *c)
 {
     struct office *o = m->state;
     int there = 0;
@@ -397,7 +399,7 @@ static int office_open(struct mail *m, const struct mail_config *c)
     o->from = mem_alloc((size_t)o->ranks, sizeof *o->from);
     o->rank_of = mem_alloc((size_t)o->ranks, sizeof *o->rank_of);
     if (!o->from || !o->rank_of ||
-        text_into(m->endpoint, sizeof m->endpoint, "mpi://%d", o->rank))
+        text_into(m->address, sizeof m->address, "mpi://%d", o->rank))
         return -1;
     for (int r = 0; r < o->ranks; r++)
         o->from[r].server = -1;
@@ -406,7 +408,7 @@ static int office_open(struct mail *m, const struct mail_config *c)
     return 0;
 }
 
-static int office_connect(struct mail *m, const char *endpoint)
+static int office_connect(struct endpoint *m, const char *endpoint)
 {
     struct office *o = m->state;
     int rank;
@@ -420,13 +422,13 @@ static int office_connect(struct mail *m, const char *endpoint)
     return 0;
 }
 
-static int office_check(struct mail *m)
+static int office_check(struct endpoint *m)
 {
     (void)m; // mpirun ends the job when a rank dies
     return 0;
 }
 
-static bool office_is_up(struct mail *m, int server)
+static bool office_is_up(struct endpoint *m, int server)
 {
     const struct office *o = m->state;
     return server < o->nservers;
@@ -441,7 +443,7 @@ static void give_up(MPI_Request *r)
 }
 
 // What was sent leaves first, within leave_s; nobody sends to us any more.
-static void office_close(struct mail *m)
+static void office_close(struct endpoint *m)
 {
     struct office *o = m->state;
     uint64_t until = now_ns() + (uint64_t)(leave_s * 1e9);
@@ -467,7 +469,7 @@ static void office_close(struct mail *m)
             forget_first(&o->from[r].waiting);
     while (o->ready.first)
         office_drop(take(&o->ready));
-    for (struct parcel *p = o->spare, *next; p; p = next) {
+    for (struct message *p = o->spare, *next; p; p = next) {
         next = p->next;
         carry_free(((struct packet *)p)->room);
         mem_free(p);
@@ -476,7 +478,7 @@ static void office_close(struct mail *m)
     mem_free(o->from);
 }
 
-const struct mail_ops mail_mpi = {
+const struct message_ops message_mpi = {
     .name = "mpi",
     .state_size = sizeof(struct office),
     .open = office_open,

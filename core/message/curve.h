@@ -6,8 +6,8 @@
 // One Z85 line of 40 characters a file, as ZeroMQ's own tools write them. Give
 // servers all but worker.secret, workers all but server.secret.
 
-#ifndef CLUSTER_CURVE_H
-#define CLUSTER_CURVE_H
+#ifndef MESSAGE_CURVE_H
+#define MESSAGE_CURVE_H
 
 #ifdef __cplusplus
 extern "C" {

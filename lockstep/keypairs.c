@@ -1,10 +1,10 @@
-// keys.c - `lockstep keys DIR`: key pairs for curve=DIR; cluster/curve.h says
-// what they are and who needs which.
+// keypairs.c - `lockstep keys DIR`: key pairs for curve=DIR; message/curve.h
+// says what they are and who needs which.
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
-#include "cluster/curve.h"
+#include "message/curve.h"
 
 #include <stdio.h>
 

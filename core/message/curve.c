@@ -1,6 +1,6 @@
 // curve.c - key files, and the doorkeeper (ZAP, rfc.zeromq.org/spec/27).
 
-#include "cluster/curve.h"
+#include "message/curve.h"
 
 #include "base/base.h"
 

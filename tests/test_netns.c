@@ -1,7 +1,7 @@
-// test_net.c - emulated hosts: made, reached, shaped, cleared away whatever
+// test_netns.c - emulated hosts: made, reached, shaped, cleared away whatever
 // happens. Needs root and tc; skipped elsewhere.
 
-#include "cluster/net.h"
+#include "netns/netns.h"
 
 #include "base/base.h"
 
@@ -31,7 +31,7 @@ static int count(int pid)
 static void bad_words(void **state)
 {
     (void)state;
-    struct net *n;
+    struct netns *n;
     const char *texts[] = {"",
                            "fast",
                            "1",
@@ -44,17 +44,17 @@ static void bad_words(void **state)
                            "1gbit,host",
                            "1gbit,hosts=9999"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        assert_int_equal(net_open(&n, texts[i], 2), -1);
+        assert_int_equal(netns_open(&n, texts[i], 2), -1);
         assert_non_null(strstr(fail_message(), "net="));
     }
     assert_int_equal(count(getpid()), 0);
 }
 
-static int in_host(const struct net *n, int host, const char *command)
+static int in_host(const struct netns *n, int host, const char *command)
 {
     pid_t pid = fork();
     if (pid == 0) {
-        if (net_enter(net_name(n, host)))
+        if (netns_enter(netns_name(n, host)))
             _exit(99);
         _exit(WEXITSTATUS(system(command)));
     }
@@ -66,12 +66,12 @@ static int in_host(const struct net *n, int host, const char *command)
 static void hosts_reach_each_other(void **state)
 {
     (void)state;
-    struct net *n;
+    struct netns *n;
     char text[256];
-    assert_int_equal(net_open(&n, "1gbit,hosts=3", 2), 0);
-    assert_int_equal(net_hosts(n), 3);
+    assert_int_equal(netns_open(&n, "1gbit,hosts=3", 2), 0);
+    assert_int_equal(netns_hosts(n), 3);
     assert_int_equal(count(getpid()), 4);
-    assert_string_equal(net_address(n, 2), "10.77.0.3");
+    assert_string_equal(netns_address(n, 2), "10.77.0.3");
     assert_int_equal(in_host(n, 0, "ip route show | grep -q 'congctl cubic'"),
                      0);
     assert_int_equal(
@@ -80,9 +80,9 @@ static void hosts_reach_each_other(void **state)
     snprintf(text, sizeof text,
              "timeout 5 bash -c 'exec 3<>/dev/tcp/%s/9' 2>&1 | "
              "grep -q refused",
-             net_address(n, 2));
+             netns_address(n, 2));
     assert_int_equal(in_host(n, 0, text), 0);
-    net_close(&n);
+    netns_close(&n);
     assert_null(n);
     assert_int_equal(count(getpid()), 0);
 }
@@ -90,35 +90,35 @@ static void hosts_reach_each_other(void **state)
 static void clears_what_a_kill_left(void **state)
 {
     (void)state;
-    struct net *n;
+    struct netns *n;
     int pipes[2];
     char ready;
     assert_int_equal(pipe(pipes), 0);
     pid_t pid = fork();
     if (pid == 0) {
-        if (net_open(&n, "1gbit", 2) || write(pipes[1], "x", 1) != 1)
+        if (netns_open(&n, "1gbit", 2) || write(pipes[1], "x", 1) != 1)
             _exit(1);
         pause();
     }
     assert_int_equal(read(pipes[0], &ready, 1), 1);
     assert_int_equal(count(pid), 3);
-    net_sweep(); // while it lives: not touched
+    netns_sweep(); // while it lives: not touched
     assert_int_equal(count(pid), 3);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
-    net_sweep();
+    netns_sweep();
     assert_int_equal(count(pid), 0);
 }
 
 int main(void)
 {
-    struct net *n = NULL;
-    if (geteuid() || net_open(&n, "1gbit", 1)) {
+    struct netns *n = NULL;
+    if (geteuid() || netns_open(&n, "1gbit", 1)) {
         printf("skipped: no network namespaces here: %s\n",
                geteuid() ? "not root" : fail_message());
         return TEST_SKIPPED;
     }
-    net_close(&n);
+    netns_close(&n);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_words),
         cmocka_unit_test(hosts_reach_each_other),

@@ -1,6 +1,6 @@
 // net.c - namespaces, cables, a bridge and token buckets, by ip and tc.
 
-#include "cluster/net.h"
+#include "netns/netns.h"
 
 #include "base/base.h"
 
@@ -16,12 +16,12 @@
 
 static const char folder[] = "/run/netns";
 
-struct net {
+struct netns {
     int hosts;
     char rate[32];
-    char sw[NET_NAME]; // the namespace of the bridge
-    char name[NET_HOSTS][NET_NAME];
-    char address[NET_HOSTS][32];
+    char sw[NETNS_NAME]; // the namespace of the bridge
+    char name[NETNS_HOSTS][NETNS_NAME];
+    char address[NETNS_HOSTS][32];
 };
 
 // Run a command; -1 after fail() with the first line of what it said.
@@ -51,27 +51,27 @@ static int command(const char *fmt, ...)
     return fail("net: %s: %s", line, *said ? said : "failed");
 }
 
-const char *net_subnet(void)
+const char *netns_subnet(void)
 {
     return "10.77.0.0/24";
 }
 
-int net_hosts(const struct net *n)
+int netns_hosts(const struct netns *n)
 {
     return n->hosts;
 }
 
-const char *net_name(const struct net *n, int host)
+const char *netns_name(const struct netns *n, int host)
 {
     return n->name[host];
 }
 
-const char *net_address(const struct net *n, int host)
+const char *netns_address(const struct netns *n, int host)
 {
     return n->address[host];
 }
 
-int net_enter(const char *name)
+int netns_enter(const char *name)
 {
     char path[64];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -97,7 +97,7 @@ static bool lives(int pid)
            strstr(exe, "test_net");
 }
 
-void net_sweep(void)
+void netns_sweep(void)
 {
     DIR *d = opendir(folder);
     if (!d)
@@ -116,7 +116,7 @@ void net_sweep(void)
 }
 
 // "1gbit", "1gbit,hosts=4", "100mbit": a rate that tc knows.
-static int parse(struct net *n, const char *text, int hosts)
+static int parse(struct netns *n, const char *text, int hosts)
 {
     char unit[8] = "";
     double rate;
@@ -132,13 +132,13 @@ static int parse(struct net *n, const char *text, int hosts)
         (sscanf(text + used, ",hosts=%d%n", &n->hosts, &more) != 1 ||
          text[used + more]))
         return fail("net=%s: want RATE[,hosts=N]", text);
-    if (n->hosts < 1 || n->hosts > NET_HOSTS)
+    if (n->hosts < 1 || n->hosts > NETNS_HOSTS)
         return fail("net=%s: %d hosts; want 1 .. %d", text, n->hosts,
-                    NET_HOSTS);
+                    NETNS_HOSTS);
     return 0;
 }
 
-static int add_switch(struct net *n)
+static int add_switch(struct netns *n)
 {
     if (snprintf(n->sw, sizeof n->sw, "ls%d-sw", (int)getpid()) < 0 ||
         command("ip netns add %s", n->sw) ||
@@ -148,10 +148,10 @@ static int add_switch(struct net *n)
 }
 
 // A host, its cable to the switch, its address and route, both ends shaped.
-static int add_host(struct net *n, int i)
+static int add_host(struct netns *n, int i)
 {
     const char *h = n->name[i], *a = n->address[i];
-    snprintf(n->name[i], NET_NAME, "ls%d-%d", (int)getpid(), i);
+    snprintf(n->name[i], NETNS_NAME, "ls%d-%d", (int)getpid(), i);
     snprintf(n->address[i], sizeof n->address[i], "10.77.0.%d", i + 1);
     if (command("ip netns add %s", h) ||
         command("ip -n %s link add eth0 type veth peer name port%d netns %s", h,
@@ -162,7 +162,7 @@ static int add_host(struct net *n, int i)
         command("ip -n %s link set eth0 up", h) ||
         command("ip -n %s route replace %s dev eth0 proto kernel scope link "
                 "src %s congctl cubic",
-                h, net_subnet(), a) ||
+                h, netns_subnet(), a) ||
         command("tc -n %s qdisc add dev eth0 root tbf rate %s burst 256kb "
                 "latency 50ms",
                 h, n->rate))
@@ -172,23 +172,23 @@ static int add_host(struct net *n, int i)
                    n->sw, i, n->rate);
 }
 
-int net_open(struct net **out, const char *text, int hosts)
+int netns_open(struct netns **out, const char *text, int hosts)
 {
-    struct net *n = mem_alloc(1, sizeof *n);
+    struct netns *n = mem_alloc(1, sizeof *n);
     if (!n || parse(n, text, hosts))
         goto free_net;
     if (geteuid()) {
         fail("net=%s: needs root, to make network namespaces", text);
         goto free_net;
     }
-    net_sweep();
+    netns_sweep();
     int rc = add_switch(n);
     for (int i = 0; !rc && i < n->hosts; i++)
         rc = add_host(n, i);
     if (rc) {
         char why[512];
         snprintf(why, sizeof why, "%s", fail_message());
-        net_close(&n);
+        netns_close(&n);
         return fail("%s", why);
     }
     *out = n;
@@ -198,7 +198,7 @@ free_net:
     return -1;
 }
 
-void net_close(struct net **n)
+void netns_close(struct netns **n)
 {
     if (!*n)
         return;

@@ -1,10 +1,11 @@
-// carry.h - the few things that mail over MPI asks of MPI.
+// carry.h - the few things that messages over MPI ask of MPI.
 //
-// They are apart so that a simulation (simulate/) can put others in their place:
-// ones that block instead of looking again, and messages without contents.
+// They are apart so that a simulation (simulate/) can put others in their
+// place: ones that block instead of looking again, and messages without
+// contents.
 
-#ifndef CLUSTER_CARRY_H
-#define CLUSTER_CARRY_H
+#ifndef MESSAGE_CARRY_H
+#define MESSAGE_CARRY_H
 
 #include <mpi.h>
 #include <stdatomic.h>

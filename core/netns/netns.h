@@ -8,35 +8,35 @@
 // net=RATE[,hosts=N]. Namespaces are called ls<pid>-<host>, so that the next
 // start can tell, and clear away, what a killed launcher left. Needs root.
 
-#ifndef CLUSTER_NET_H
-#define CLUSTER_NET_H
+#ifndef NETNS_NETNS_H
+#define NETNS_NETNS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct net;
+struct netns;
 
-enum { NET_NAME = 24, NET_HOSTS = 64 };
+enum { NETNS_NAME = 24, NETNS_HOSTS = 64 };
 
 // Make it: rate and number of hosts from `text`, or `hosts` where that says
 // nothing. 0, or -1 after fail() (not root, no ip or tc), then nothing is left.
-int net_open(struct net **n, const char *text, int hosts);
-void net_close(struct net **n);
+int netns_open(struct netns **n, const char *text, int hosts);
+void netns_close(struct netns **n);
 
-int net_hosts(const struct net *n);
+int netns_hosts(const struct netns *n);
 
 // The namespace of a host, which is also its host name; and its address.
-const char *net_name(const struct net *n, int host);
-const char *net_address(const struct net *n, int host);
+const char *netns_name(const struct netns *n, int host);
+const char *netns_address(const struct netns *n, int host);
 
 // All hosts' addresses, as "10.77.0.0/24".
-const char *net_subnet(void);
+const char *netns_subnet(void);
 
 // Remove the namespaces of launchers that are no longer there.
-void net_sweep(void);
+void netns_sweep(void);
 
 // Put the calling process on host `name`: its network, and its name. 0, or -1
 // with errno.
-int net_enter(const char *name);
+int netns_enter(const char *name);
 
 #endif

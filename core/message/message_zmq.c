@@ -1,19 +1,19 @@
-// mail_zmq.c - mail over ZeroMQ: a server's ROUTER, a worker's DEALERs.
+// message_zmq.c - messages over ZeroMQ: a server's ROUTER, a worker's DEALERs.
 //
 // A ROUTER, since it names the sender of each message and takes replies to each
 // apart, at any time and in any order; with ROUTER_MANDATORY, so that what
 // cannot be delivered is an error and not silence. Workers have a DEALER for
 // each server. A message is two frames, behind the sender's name at a ROUTER.
 //
-// Parcels are kept for the next message; each holds ZeroMQ's own, so that
+// Messages are kept for the next one; each holds ZeroMQ's own, so that
 // nothing is copied, but for what ZeroMQ cuts out of its receive buffer at an
 // address where no number may be read.
 
-#include "cluster/mail.h"
+#include "message/message.h"
 
 #include "base/base.h"
-#include "cluster/curve.h"
-#include "cluster/link.h"
+#include "message/connection.h"
+#include "message/curve.h"
 
 #include <errno.h>
 #include <string.h>
@@ -22,26 +22,26 @@
 #include <zmq.h>
 
 struct packet {
-    struct parcel parcel; // first, so that it stands for the packet
+    struct message parcel; // first, so that it stands for the packet
     zmq_msg_t head, data;
     void *copy; // of data that lay askew
 };
 
 struct office {
-    struct mail_config config;
+    struct endpoint_config config;
     void *context;
-    struct parcel *spare;
+    struct message *spare;
     // a server's
     void *router;
     struct curve_guard *guard;
     // a worker's
     int nlinks, at; // links; the one to be read next
-    struct link **links;
+    struct connection **links;
     zmq_pollitem_t *items; // socket and events of each; wake_fd
     int wake_fd;
 };
 
-static int office_open(struct mail *m, const struct mail_config *c)
+static int office_open(struct endpoint *m, const struct endpoint_config *c)
 {
     struct office *o = m->state;
     o->config = *c;
@@ -53,8 +53,8 @@ static int office_open(struct mail *m, const struct mail_config *c)
         return 0;
     if (*c->curve && curve_guard_open(&o->guard, o->context, c->curve))
         return -1;
-    o->router =
-        link_listen(o->context, c->bind, c->curve, c->timeout_s, m->endpoint);
+    o->router = connection_listen(o->context, c->bind, c->curve, c->timeout_s,
+                                  m->address);
     return o->router ? 0 : -1;
 }
 
@@ -62,9 +62,9 @@ static int office_open(struct mail *m, const struct mail_config *c)
 static int grow(struct office *o)
 {
     size_t n = (size_t)o->nlinks;
-    struct link **links = mem_alloc(n + 1, sizeof(struct link *));
+    struct connection **links = mem_alloc(n + 1, sizeof(struct connection *));
     zmq_pollitem_t *items = mem_alloc(2 * n + 3, sizeof *items);
-    struct link *l = mem_alloc(1, sizeof *l);
+    struct connection *l = mem_alloc(1, sizeof *l);
     if (!links || !items || !l) {
         mem_free(links);
         mem_free(items);
@@ -82,14 +82,15 @@ static int grow(struct office *o)
     return 0;
 }
 
-static int office_connect(struct mail *m, const char *endpoint)
+static int office_connect(struct endpoint *m, const char *endpoint)
 {
     struct office *o = m->state;
-    if (grow(o) || link_open(o->links[o->nlinks - 1], o->context, endpoint,
-                             o->config.curve, o->config.timeout_s))
+    if (grow(o) ||
+        connection_open(o->links[o->nlinks - 1], o->context, endpoint,
+                        o->config.curve, o->config.timeout_s))
         return -1;
     for (int i = 0; i < o->nlinks; i++) {
-        struct link *l = o->links[i];
+        struct connection *l = o->links[i];
         o->items[2 * i] = (zmq_pollitem_t){l->socket, 0, ZMQ_POLLIN, 0};
         o->items[2 * i + 1] = (zmq_pollitem_t){l->events, 0, ZMQ_POLLIN, 0};
     }
@@ -97,7 +98,8 @@ static int office_connect(struct mail *m, const char *endpoint)
     return 0;
 }
 
-static struct link *link_of(const struct office *o, const struct mail_peer *to)
+static struct connection *link_of(const struct office *o,
+                                  const struct message_peer *to)
 {
     int n = 0;
     memcpy(&n, to->id, sizeof n);
@@ -107,7 +109,7 @@ static struct link *link_of(const struct office *o, const struct mail_peer *to)
 
 // ---- sending
 
-static int make(zmq_msg_t *msg, const struct mail_data *d)
+static int make(zmq_msg_t *msg, const struct payload *d)
 {
     if (d->sent) {
         if (!zmq_msg_init_data(msg, (void *)(uintptr_t)d->at, d->bytes, d->sent,
@@ -122,9 +124,9 @@ static int make(zmq_msg_t *msg, const struct mail_data *d)
     return fail("zmq: no memory for a message of %zu bytes", d->bytes);
 }
 
-static int office_send(struct mail *m, const struct mail_peer *to,
+static int office_send(struct endpoint *m, const struct message_peer *to,
                        const void *head, size_t head_bytes,
-                       const struct mail_data *data)
+                       const struct payload *data)
 {
     const int more = ZMQ_SNDMORE | ZMQ_DONTWAIT;
     const struct office *o = m->state;
@@ -143,27 +145,27 @@ static int office_send(struct mail *m, const struct mail_peer *to,
 
 // ---- receiving
 
-static struct packet *take_spare(struct mail *m)
+static struct packet *take_spare(struct endpoint *m)
 {
     struct office *o = m->state;
-    struct parcel *p = o->spare;
+    struct message *p = o->spare;
     if (p)
         o->spare = p->next;
     else
         p = mem_alloc(1, sizeof(struct packet));
     CHECK(p != NULL); // less than a kilobyte
     struct packet *k = (struct packet *)p;
-    *p = (struct parcel){.mail = m, .server = -1};
+    *p = (struct message){.endpoint = m, .server = -1};
     zmq_msg_init(&k->head);
     zmq_msg_init(&k->data);
     k->copy = NULL;
     return k;
 }
 
-static void office_drop(struct parcel *p)
+static void office_drop(struct message *p)
 {
     struct packet *k = (struct packet *)p;
-    struct office *o = p->mail->state;
+    struct office *o = p->endpoint->state;
     zmq_msg_close(&k->head);
     zmq_msg_close(&k->data);
     mem_free(k->copy);
@@ -188,9 +190,9 @@ static enum frames read_frames(void *socket, struct packet *k)
     return found;
 }
 
-static struct parcel *finish(struct packet *k, enum frames found)
+static struct message *finish(struct packet *k, enum frames found)
 {
-    struct parcel *p = &k->parcel;
+    struct message *p = &k->parcel;
     if (found != TWO)
         return p;
     p->head = zmq_msg_data(&k->head);
@@ -206,24 +208,25 @@ static struct parcel *finish(struct packet *k, enum frames found)
     return p;
 }
 
-static struct parcel *from_router(struct mail *m)
+static struct message *from_router(struct endpoint *m)
 {
     const struct office *o = m->state;
     struct packet *k = take_spare(m);
-    struct parcel *p = &k->parcel;
+    struct message *p = &k->parcel;
     if (zmq_msg_recv(&k->head, o->router, ZMQ_DONTWAIT) < 0) {
         office_drop(p);
         return NULL;
     }
     size_t n = zmq_msg_size(&k->head);
     bool more = zmq_msg_more(&k->head);
-    if (n <= MAIL_ID) // ours have 5 bytes; others may call themselves anything
+    if (n <=
+        MESSAGE_ID) // ours have 5 bytes; others may call themselves anything
         memcpy(p->from.id, zmq_msg_data(&k->head), p->from.n = n);
     enum frames found = more ? read_frames(o->router, k) : BROKEN;
     return finish(k, p->from.n ? found : BROKEN);
 }
 
-static struct parcel *office_receive(struct mail *m)
+static struct message *office_receive(struct endpoint *m)
 {
     struct office *o = m->state;
     if (o->router)
@@ -234,7 +237,7 @@ static struct parcel *office_receive(struct mail *m)
         struct packet *k = take_spare(m);
         enum frames found = read_frames(o->links[o->at]->socket, k);
         k->parcel.server = o->at;
-        k->parcel.from = mail_server(o->at);
+        k->parcel.from = message_server(o->at);
         if (found != NONE)
             return finish(k, found);
         office_drop(&k->parcel);
@@ -242,7 +245,7 @@ static struct parcel *office_receive(struct mail *m)
     return NULL;
 }
 
-static void office_wait(struct mail *m, int ms)
+static void office_wait(struct endpoint *m, int ms)
 {
     struct office *o = m->state;
     uint64_t drained;
@@ -258,18 +261,18 @@ static void office_wait(struct mail *m, int ms)
               errno == EAGAIN);
 }
 
-static void office_wake(struct mail *m)
+static void office_wake(struct endpoint *m)
 {
     const struct office *o = m->state;
     uint64_t one = 1;
     CHECK(write(o->wake_fd, &one, sizeof one) == sizeof one);
 }
 
-static int office_check(struct mail *m)
+static int office_check(struct endpoint *m)
 {
     struct office *o = m->state;
     for (int i = 0; i < o->nlinks; i++)
-        if (o->items[2 * i + 1].revents && link_check(o->links[i])) {
+        if (o->items[2 * i + 1].revents && connection_check(o->links[i])) {
             o->items[2 * i].revents = ZMQ_POLLIN; // its last words
             o->at = i;
             return -1;
@@ -277,17 +280,17 @@ static int office_check(struct mail *m)
     return 0;
 }
 
-static bool office_is_up(struct mail *m, int server)
+static bool office_is_up(struct endpoint *m, int server)
 {
     const struct office *o = m->state;
-    return server < o->nlinks && link_is_up(o->links[server]);
+    return server < o->nlinks && connection_is_up(o->links[server]);
 }
 
-static void office_close(struct mail *m)
+static void office_close(struct endpoint *m)
 {
     struct office *o = m->state;
     for (int i = 0; i < o->nlinks; i++) {
-        link_close(o->links[i]);
+        connection_close(o->links[i]);
         mem_free(o->links[i]);
     }
     if (o->router)
@@ -297,7 +300,7 @@ static void office_close(struct mail *m)
         zmq_ctx_term(o->context); // sends what is left, for a second at most
     if (o->wake_fd > 0)
         close(o->wake_fd);
-    for (struct parcel *p = o->spare, *next; p; p = next) {
+    for (struct message *p = o->spare, *next; p; p = next) {
         next = p->next;
         mem_free(p);
     }
@@ -305,7 +308,7 @@ static void office_close(struct mail *m)
     mem_free(o->items);
 }
 
-const struct mail_ops mail_zmq = {
+const struct message_ops message_zmq = {
     .name = "zmq",
     .notices = true,
     .state_size = sizeof(struct office),

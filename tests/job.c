@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 #include <cjson/cJSON.h>
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <signal.h>
@@ -14,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OUTPUT = 1 << 20, PATH = 512 };
+enum { OUTPUT = 1 << 20, PATH = 512, ENVIRON = 1 << 17 };
 
 static char dir[64];
 
@@ -32,12 +33,77 @@ const char *job_dir(void)
     return dir;
 }
 
+// Whether a job of this test started the process: its environment names our
+// folder. A zombie has none.
+static bool is_ours(pid_t pid)
+{
+    static char text[ENVIRON];
+    char path[64], mark[128];
+    snprintf(path, sizeof path, "/proc/%d/environ", (int)pid);
+    size_t size = (size_t)snprintf(mark, sizeof mark, "LOCKSTEP_JOB=%s", dir);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    size_t n = fread(text, 1, sizeof text, f);
+    fclose(f);
+    return memmem(text, n, mark, size + 1) != NULL;
+}
+
+// Call fn(pid) for each process of our jobs; returns how many there are.
+static int for_each_process(void (*fn)(pid_t pid))
+{
+    int count = 0;
+    DIR *d = opendir("/proc");
+    CHECK(d);
+    for (struct dirent *e; (e = readdir(d));) {
+        pid_t pid = atoi(e->d_name);
+        if (pid <= 0 || !is_ours(pid))
+            continue;
+        fn(pid);
+        count++;
+    }
+    closedir(d);
+    return count;
+}
+
+static void kill_process(pid_t pid)
+{
+    kill(pid, SIGKILL);
+}
+
+static void name_process(pid_t pid)
+{
+    char path[64], line[256] = "";
+    snprintf(path, sizeof path, "/proc/%d/comm", (int)pid);
+    FILE *f = fopen(path, "re");
+    if (f && fgets(line, sizeof line, f))
+        log_line("process %d still runs: %s", (int)pid, line);
+    if (f)
+        fclose(f);
+}
+
+static void ignore_process(pid_t pid)
+{
+    (void)pid;
+}
+
+int job_processes(int deadline)
+{
+    uint64_t last = now_ns() + (uint64_t)deadline * 1000000000u;
+    while (for_each_process(ignore_process) > 0 && now_ns() < last)
+        usleep(5000);
+    return for_each_process(name_process);
+}
+
 int job_cleanup(void **state)
 {
     (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf %s", dir);
-    return *dir ? system(command) : 0;
+    if (!*dir)
+        return 0;
+    for_each_process(kill_process);
+    return system(command);
 }
 
 static pid_t start(const char *command, const char *log)
@@ -47,7 +113,7 @@ static pid_t start(const char *command, const char *log)
     if (pid)
         return pid;
     setpgid(0, 0);
-    setenv("LOCKSTEP_JOB", job_dir(), 1);        // by which strays are known
+    setenv("LOCKSTEP_JOB", job_dir(), 1);        // is_ours() looks for it
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1); // Open MPI leaks by design
     if (chdir(job_dir()) || !freopen(log, "w", stdout) ||
         dup2(STDOUT_FILENO, STDERR_FILENO) < 0)
@@ -63,7 +129,7 @@ static int wait_for(pid_t pid, int deadline)
     int status;
     while (waitpid(pid, &status, WNOHANG) == 0) {
         if (now_ns() > end) {
-            kill(-pid, SIGKILL);
+            for_each_process(kill_process);
             waitpid(pid, &status, 0);
             return 124;
         }

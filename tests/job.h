@@ -12,14 +12,20 @@ struct job {
     double seconds;
 };
 
-// A fresh folder for this test program, removed by job_cleanup().
+// A fresh folder for this test program. job_cleanup() removes it, and ends what
+// our jobs left running.
 const char *job_dir(void);
 int job_cleanup(void **state);
 
 // Run a shell command whose words may name programs of the build (they come
-// first in PATH), in job_dir(), for at most `deadline` seconds. Replaces *j.
+// first in PATH), in job_dir(), for at most `deadline` seconds; then all of its
+// processes are killed. Replaces *j.
 void job_run(struct job *j, int deadline, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+// How many processes of our jobs still run after `deadline` seconds, or none as
+// soon as all have ended; logs a line for each.
+int job_processes(int deadline);
 
 // The number `key` of DIR/summary.json; NaN if it is not there.
 double job_summary(const char *dir, const char *key);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "tests/closed_port.h"
 #include "tests/test.h"
 
 enum { WORLD = 4 };
@@ -139,15 +140,18 @@ static void server_dies(void **state)
 static void nobody_there(void **state)
 {
     (void)state;
+    char nobody[CLOSED_PORT_TEXT];
+    int port = closed_port(nobody);
     struct ps_crew j = {.board = board,
                         .world = 1,
                         .opts = "wire=fp32",
-                        .endpoints = "tcp://127.0.0.1:9",
+                        .endpoints = nobody,
                         .curve = "",
                         .timeout_s = 0.5};
     ps_crew_join(ps_crew_start(&j, 0));
-    assert_non_null(strstr(board->end[0].why, "tcp://127.0.0.1:9"));
+    assert_non_null(strstr(board->end[0].why, nobody));
     assert_non_null(strstr(board->end[0].why, "0.5 s"));
+    close(port);
 
     struct ps_servers s; // and one of two workers missing
     assert_int_equal(ps_servers_start(&s, 1, 1, 5, ""), 0);

@@ -1,0 +1,28 @@
+// closed_port.h - an endpoint where nobody listens, and nobody else can.
+
+#ifndef TESTS_CLOSED_PORT_H
+#define TESTS_CLOSED_PORT_H
+
+#include "base/base.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+enum { CLOSED_PORT_TEXT = 32 };
+
+// Take a port of 127.0.0.1 without listening on it; write it to `endpoint` as
+// "tcp://127.0.0.1:PORT". Returns the socket that holds it, to be closed.
+static int closed_port(char endpoint[CLOSED_PORT_TEXT])
+{
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof a;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    CHECK(fd >= 0 && !bind(fd, (struct sockaddr *)&a, sizeof a) &&
+          !getsockname(fd, (struct sockaddr *)&a, &size));
+    CHECK(!text_into(endpoint, CLOSED_PORT_TEXT, "tcp://127.0.0.1:%d",
+                     ntohs(a.sin_port)));
+    return fd;
+}
+
+#endif

@@ -194,21 +194,28 @@ static int hand_over(struct sync *s)
     return 0;
 }
 
+// Make a straggler's own time since the last step slowdown times as long.
+static void slow_down(const struct sync *s, struct sync_out *out)
+{
+    device_finish(s->job.dev); // the time it takes, not to ask for it
+    out->slowed_began_ns = now_ns();
+    double own = (double)(out->slowed_began_ns - s->left_ns);
+    sleep_ns((uint64_t)(own * (s->job.slowdown - 1)));
+    out->slowed_ended_ns = now_ns();
+}
+
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
 {
     CHECK(s->next_bucket == s->job.nbuckets);
     CHECK(in->step >= 1 && in->grad_scale > 0);
     s->next_bucket = 0;
     s->calls++;
-    if (s->job.slowdown > 1) {
-        device_finish(s->job.dev); // the time it takes, not to ask for it
-        double own = (double)(now_ns() - s->left_ns);
-        sleep_ns((uint64_t)(own * (s->job.slowdown - 1)));
-    }
+    *out = (struct sync_out){0};
+    if (s->job.slowdown > 1)
+        slow_down(s, out);
     if (inject(s))
         return -1;
     uint64_t start = now_ns();
-    *out = (struct sync_out){0};
     int rc = hand_over(s);
     if (!rc)
         rc = s->ops->step(s, in, out);

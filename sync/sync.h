@@ -60,6 +60,8 @@ struct sync_out {
     int lag;         // ssp, asp: updates by others between this worker's pull
                      // and its push; 0 elsewhere
     uint64_t update_began_ns, update_ended_ns; // where this worker updates
+    // The time by which slowdown lengthened this worker's own; 0, 0 without.
+    uint64_t slowed_began_ns, slowed_ended_ns;
 };
 
 struct sync_stats {               // totals since open

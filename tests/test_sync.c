@@ -234,6 +234,11 @@ static void stragglers(void **state)
     usleep(20000); // the worker computes
     assert_int_equal(worker_step(&w, 1, &out), 0);
     assert_true(now_ns() - start >= 60000000u);
+    assert_true(out.slowed_ended_ns - out.slowed_began_ns >= 40000000u);
+    assert_true(out.slowed_ended_ns <= out.update_began_ns);
+    w.sync->job.slowdown = 1;
+    assert_int_equal(worker_step(&w, 2, &out), 0);
+    assert_true(out.slowed_began_ns == 0 && out.slowed_ended_ns == 0);
     worker_close(&w);
 }
 

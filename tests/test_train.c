@@ -72,6 +72,40 @@ static void learns_and_reruns(void **state)
     assert_true(other[0] != loss[0]);
 }
 
+static double seconds_of(const char *dir, const char *kind)
+{
+    char path[256], line[256], name[32];
+    double v, found = NAN;
+    snprintf(path, sizeof path, "%s/%s/breakdown.csv", job_dir(), dir);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f))
+        if (sscanf(line, "0,%31[^,],%lf", name, &v) == 2 && !strcmp(name, kind))
+            found = v;
+    fclose(f);
+    return found;
+}
+
+// A straggler looks like a slow processor: what delays it is computing.
+static void slowness_is_computing(void **state)
+{
+    (void)state;
+    struct job j;
+    static double compute[MAX], data[MAX];
+    job_run(&j, 60, "trainer %s steps=5 eval=0 straggler=0:20 out=slow", tiny);
+    assert_ok(&j);
+    double own = seconds_of("slow", "data") + seconds_of("slow", "forward");
+    assert_true(seconds_of("slow", "backward") >= 19 * own);
+    assert_int_equal(job_column("slow", "t_compute_us", 0, compute, MAX), 5);
+    assert_int_equal(job_column("slow", "t_data_us", 0, data, MAX), 5);
+    double total = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_true(compute[i] + 1 >= 19 * data[i]);
+        total += compute[i] * 1e-6;
+    }
+    assert_true(total >= 19 * own);
+}
+
 static void resumes_to_the_bit(void **state)
 {
     (void)state;
@@ -283,6 +317,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(learns_and_reruns),
+        cmocka_unit_test(slowness_is_computing),
         cmocka_unit_test(resumes_to_the_bit),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(begins_from_a_file),

@@ -164,7 +164,8 @@ static bool due(int every, int step, int last)
     return every && (step % every == 0 || step == last);
 }
 
-// The update is part of the wait, where this worker does it.
+// The update is part of the wait, where this worker does it. A straggler's delay
+// stands for a slower processor, so it counts as backward.
 static int agree(struct trainer *t, const struct sync_in *in,
                  struct sync_out *out)
 {
@@ -172,6 +173,9 @@ static int agree(struct trainer *t, const struct sync_in *in,
     span_begin(lane, SPAN_WAIT, -1);
     if (sync_step(t->sync, in, out))
         return -1;
+    if (out->slowed_ended_ns)
+        span_add(lane, SPAN_BACKWARD, -1, out->slowed_began_ns,
+                 out->slowed_ended_ns);
     if (out->update_ended_ns)
         span_add(lane, SPAN_UPDATE, -1, out->update_began_ns,
                  out->update_ended_ns);
@@ -213,6 +217,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->lag = out.lag;
     row->ready_us = (after->ready_ns - before.ready_ns) / 1000;
     row->sync_us = (after->step_ns - before.step_ns) / 1000;
+    row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
     row->compute_us -= row->ready_us;
     row->bytes_out = after->bytes_out - before.bytes_out;
     row->bytes_in = after->bytes_in - before.bytes_in;

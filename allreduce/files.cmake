@@ -2,6 +2,7 @@ lockstep_library(allreduce
   FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/narrow.c allreduce/rollcall.c
   LINKS sync telemetry cluster_mpi cluster config device optim base MPI::MPI_C
         Threads::Threads)
+include(tests/says.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(allreduce_nccl
@@ -21,16 +22,13 @@ if(TARGET test_allreduce)
              COMMAND ${mpirun} -n ${n} $<TARGET_FILE:test_allreduce>)
   endforeach()
   # Rank 2 stays away: the others must end the job, and say who it was.
-  add_test(NAME allreduce_missing
-           COMMAND ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)
-  set_tests_properties(allreduce_missing PROPERTIES PASS_REGULAR_EXPRESSION
-                       "allreduce: .* waiting for rank 2 .step 2")
-  add_test(NAME cluster_mpi_missing
-           COMMAND ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> absent)
-  set_tests_properties(cluster_mpi_missing PROPERTIES PASS_REGULAR_EXPRESSION
-                       "cluster: rank 2 of 3 did not come within 1 s")
+  lockstep_says(allreduce_missing 1
+                "allreduce: .* waiting for rank 2 .step 2"
+                ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)
+  lockstep_says(cluster_mpi_missing 1
+                "cluster: rank 2 of 3 did not come within 1 s"
+                ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> absent)
   set_tests_properties(allreduce PROPERTIES
                        ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
-  set_tests_properties(allreduce_2 allreduce_3 allreduce_4 allreduce_missing
-                       cluster_mpi_missing PROPERTIES TIMEOUT 300)
+  set_tests_properties(allreduce_2 allreduce_3 allreduce_4 PROPERTIES TIMEOUT 300)
 endif()

@@ -21,9 +21,10 @@ if(CUDA_BUILT)
                        LABELS gpu SKIP_RETURN_CODE 77 TIMEOUT 300)
 endif()
 
-add_test(NAME layer_perf_device COMMAND layer_perf device=abacus)
-set_tests_properties(layer_perf_device PROPERTIES PASS_REGULAR_EXPRESSION
-                     "device=abacus: this build measures on device=cpu")
+include(tests/says.cmake)
+lockstep_says(layer_perf_device 1
+              "device=abacus: this build measures on device=cpu"
+              $<TARGET_FILE:layer_perf> device=abacus)
 
 add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/subject.c)
 target_link_libraries(pair_perf PRIVATE allreduce horovod_ring cluster_mpi
@@ -31,10 +32,8 @@ target_link_libraries(pair_perf PRIVATE allreduce horovod_ring cluster_mpi
                                         device OpenMP::OpenMP_C)
 add_dependencies(layer_perf pair_perf)
 if(mpirun)
-  add_test(NAME pair_perf COMMAND ${mpirun} -n 2 $<TARGET_FILE:pair_perf>
-                                  rounds=1 steps=2)
-  set_tests_properties(pair_perf PROPERTIES TIMEOUT 300 PASS_REGULAR_EXPRESSION
-                                            "ring .* of local's rate")
+  lockstep_says(pair_perf 0 "ring .* of local's rate"
+                ${mpirun} -n 2 $<TARGET_FILE:pair_perf> rounds=1 steps=2)
 endif()
 
 add_executable(span_perf bench/span_perf.c)
@@ -49,16 +48,13 @@ target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
 # Small sizes only: that it runs and that no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
-add_test(NAME sync_perf_word COMMAND sync_perf sizes=4)
-set_tests_properties(sync_perf_word PROPERTIES PASS_REGULAR_EXPRESSION
-                     "unknown key sizes; nearest: .* sync_perf --help")
+lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
+              $<TARGET_FILE:sync_perf> sizes=4)
 # A step that the first worker's NaN made all skip must be seen.
 foreach(backend sps dps ring ring-shm)
-  add_test(NAME sync_perf_wrong_${backend}
-           COMMAND sync_perf workers=2 sync=${backend} min_bytes=64
-                   max_mb=0.0001 rounds=1 inject=nan:5)
-  set_tests_properties(sync_perf_wrong_${backend} PROPERTIES TIMEOUT 300
-                       PASS_REGULAR_EXPRESSION "[0-9]+ results are wrong")
+  lockstep_says(sync_perf_wrong_${backend} 1 "[0-9]+ results are wrong"
+                $<TARGET_FILE:sync_perf> workers=2 sync=${backend} min_bytes=64
+                max_mb=0.0001 rounds=1 inject=nan:5)
 endforeach()
 if(mpirun)
   add_test(NAME sync_perf_mpi COMMAND ${mpirun} -n 2 $<TARGET_FILE:sync_perf>

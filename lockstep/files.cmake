@@ -19,10 +19,10 @@ target_link_libraries(lockstep PRIVATE
   forecast study supervise telemetry model data message_zmq config base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
-add_test(NAME predict COMMAND lockstep predict model=gpt2 workers=64
-                              link=25gbit compute_ms=900)
-set_tests_properties(predict PROPERTIES PASS_REGULAR_EXPRESSION
-                     "ring +980 MB +331 ms.*dps is fastest; sps takes")
+include(tests/says.cmake)
+lockstep_says(predict 0 "ring +980 MB +331 ms.*allreduce is fastest; sps takes"
+              $<TARGET_FILE:lockstep> predict model=gpt2 workers=64 link=25gbit
+              compute_ms=900)
 lockstep_test(supervise LINKS supervise)
 lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_lockstep)

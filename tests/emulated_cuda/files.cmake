@@ -188,10 +188,11 @@ target_link_options(layer_perf_emulated PRIVATE -Wl,--wrap=product_run
 target_compile_definitions(layer_perf_emulated PRIVATE
                            BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
                            BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
-add_test(NAME layer_perf_emulated COMMAND layer_perf_emulated device=cuda fp16
-                                          model=nano batch=1 steps=1 peers=0)
-set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600
-                     PASS_REGULAR_EXPRESSION "norm and AdamW .* floor")
+include(tests/says.cmake)
+lockstep_says(layer_perf_emulated 0 "norm and AdamW .* floor"
+              $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano
+              batch=1 steps=1 peers=0)
+set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
 # that start it. NCCL would not know this GPU.

@@ -1,9 +1,9 @@
 lockstep_library(horovod_ring
-  FILES horovod_ring/ring.c horovod_ring/flow.c horovod_ring/plan.c
+  FILES horovod_ring/ring.c horovod_ring/ring_tcp.c horovod_ring/flow.c horovod_ring/plan.c
         horovod_ring/fusion.c horovod_ring/wire.c horovod_ring/transport.c
         horovod_ring/tcp.c horovod_ring/socket.c horovod_ring/shared.c
         horovod_ring/board.c
-  LINKS sync telemetry cluster config device optim base Threads::Threads
+  LINKS sync group telemetry cluster config device optim base Threads::Threads
         OpenMP::OpenMP_C)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)

@@ -16,11 +16,14 @@ enum head_kind {
 
 void flow_open(struct flow *f, const struct flow_config *config)
 {
+    const struct transport *t = config->transport;
     *f = (struct flow){
+        .name = config->name,
         .transport = config->transport,
+        .plan = {.rank = t->rank, .world = t->world, .grain = config->grain},
         .wire = config->wire,
-        .tasks = config->tasks,
-        .most = config->most,
+        .ops = config->ops,
+        .depth = config->depth,
         .slice_bytes = config->slice_bytes,
         .timeout_s = config->timeout_s,
         .in = {.lane = config->in},
@@ -31,46 +34,44 @@ void flow_open(struct flow *f, const struct flow_config *config)
     };
 }
 
-static const struct task *task_of(const struct flow *f, uint64_t k)
+static const struct group_op *op_of(const struct flow *f, uint64_t k)
 {
-    return &f->tasks[k % f->most];
+    return &f->ops[k % f->depth];
 }
 
 static int messages(const struct flow *f, enum direction d, uint64_t k)
 {
-    return plan_messages(task_of(f, k), f->transport->rank, f->transport->world,
-                         d);
+    return plan_messages(&f->plan, op_of(f, k), d);
 }
 
 // The slice at a cursor, as elements of the vector.
-static struct span slice_at(const struct flow *f, const struct cursor *c,
-                            enum direction d)
+static struct group_chunk slice_at(const struct flow *f, const struct cursor *c,
+                                   enum direction d)
 {
-    const struct task *t = task_of(f, c->task);
-    struct span s =
-        plan_span(t, f->transport->rank, f->transport->world, d, c->message);
-    size_t most = f->slice_bytes / dtype_bytes(wire_type(f->wire, t));
+    const struct group_op *op = op_of(f, c->op);
+    struct group_chunk s = plan_span(&f->plan, op, d, c->message);
+    size_t most = f->slice_bytes / dtype_bytes(op->vector.wire);
     size_t left = s.n - c->off;
-    return (struct span){s.off + c->off, left < most ? left : most};
+    return (struct group_chunk){s.off + c->off, left < most ? left : most};
 }
 
-// Move on to the next slice that is not empty, or to the first of a task that
+// Move on to the next slice that is not empty, or to the first of a verb that
 // is not posted yet.
 static void settle(struct flow *f, struct cursor *c, enum direction d)
 {
-    for (; c->task < f->posted; c->task++, c->message = 0) {
-        for (; c->message < messages(f, d, c->task); c->message++, c->off = 0)
+    for (; c->op < f->posted; c->op++, c->message = 0) {
+        for (; c->message < messages(f, d, c->op); c->message++, c->off = 0)
             if (slice_at(f, c, d).n > 0)
                 return;
     }
 }
 
-void flow_post(struct flow *f, const struct task *t)
+void flow_post(struct flow *f, const struct group_op *op)
 {
-    CHECK(f->posted - flow_done(f) < f->most);
+    CHECK(f->posted - flow_done(f) < f->depth);
     if (flow_done(f) == f->posted)
         f->moved_ns = now_ns();
-    f->tasks[f->posted % f->most] = *t;
+    f->ops[f->posted % f->depth] = *op;
     f->posted++;
     settle(f, &f->out, OUT);
     settle(f, &f->in, IN);
@@ -78,20 +79,19 @@ void flow_post(struct flow *f, const struct task *t)
 
 uint64_t flow_done(const struct flow *f)
 {
-    return f->out.task < f->in.task ? f->out.task : f->in.task;
+    return f->out.op < f->in.op ? f->out.op : f->in.op;
 }
 
 // Whether the next slice may leave: it is our own, or came in already.
 static bool may_leave(const struct flow *f)
 {
     const struct cursor *out = &f->out, *in = &f->in;
-    if (out->task == f->posted || out->task >= in->task + WIRE_TASKS)
+    if (out->op == f->posted || out->op >= in->op + WIRE_OPS)
         return false;
-    const struct task *t = task_of(f, out->task);
-    int from = out->message - plan_lag(t, f->transport->rank);
-    if (from < 0 || in->task > out->task)
+    int from = out->message - plan_lag(&f->plan, op_of(f, out->op));
+    if (from < 0 || in->op > out->op)
         return true;
-    if (in->task < out->task || in->message < from)
+    if (in->op < out->op || in->message < from)
         return false;
     size_t n = slice_at(f, out, OUT).n;
     return in->message > from || in->off >= out->off + n;
@@ -99,25 +99,26 @@ static bool may_leave(const struct flow *f)
 
 static bool may_land(const struct flow *f)
 {
-    return f->in.task < f->posted && f->in.task < f->out.task + WIRE_TASKS;
+    return f->in.op < f->posted && f->in.op < f->out.op + WIRE_OPS;
 }
 
 static void begin_out(struct flow *f)
 {
     struct cursor *c = &f->out;
-    const struct task *t = task_of(f, c->task);
-    struct span s = slice_at(f, c, OUT);
-    bool first = !t->bcast && c->message == 0;
-    const void *from = wire_leave(f->wire, t, c->task, s, first);
+    const struct group_op *op = op_of(f, c->op);
+    struct group_chunk s = slice_at(f, c, OUT);
+    bool own = plan_is_own(&f->plan, op, c->message);
+    bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
+    const void *from = wire_leave(f->wire, &op->vector, c->op, s, own, result);
     c->busy = true;
     c->done = 0;
     c->begun_ns = now_ns();
     c->payload = (char *)from; // only read from
     c->head = (struct head){
         .kind = HEAD_SLICE,
-        .task = (uint32_t)c->task,
+        .op = (uint32_t)c->op,
         .message = (uint32_t)c->message,
-        .bytes = (uint32_t)(s.n * dtype_bytes(wire_type(f->wire, t))),
+        .bytes = (uint32_t)(s.n * dtype_bytes(op->vector.wire)),
     };
 }
 
@@ -162,7 +163,7 @@ static int push(struct flow *f)
     f->heads[OUT] += sizeof c->head;
     f->bytes[OUT] += c->head.bytes;
     if (c->head.kind == HEAD_SLICE) {
-        span_add(c->lane, SPAN_SEND, (int)c->task, c->begun_ns, now_ns());
+        span_add(c->lane, SPAN_SEND, (int)c->op, c->begun_ns, now_ns());
         c->off += slice_at(f, c, OUT).n;
         settle(f, c, OUT);
     }
@@ -172,7 +173,7 @@ static int push(struct flow *f)
 static int given_up(struct flow *f, const struct head *h, enum side by)
 {
     f->culprit = (int)h->message;
-    return fail("ring: rank %d failed, says rank %d", f->culprit,
+    return fail("%s: rank %d failed, says rank %d", f->name, f->culprit,
                 f->transport->peer[by]);
 }
 
@@ -189,19 +190,19 @@ static int check_head(struct flow *f)
         c->busy = false;
         return 0;
     }
-    const struct task *t = task_of(f, c->task);
-    struct span s = slice_at(f, c, IN);
-    size_t bytes = s.n * dtype_bytes(wire_type(f->wire, t));
-    if (h->kind != HEAD_SLICE || h->task != (uint32_t)c->task ||
+    const struct group_op *op = op_of(f, c->op);
+    struct group_chunk s = slice_at(f, c, IN);
+    size_t bytes = s.n * dtype_bytes(op->vector.wire);
+    if (h->kind != HEAD_SLICE || h->op != (uint32_t)c->op ||
         h->message != (uint32_t)c->message || h->bytes != bytes) {
         f->culprit = left;
-        return fail("ring: rank %d sent task %u, message %u, %u bytes; task "
-                    "%u, message %d, %zu bytes were due",
-                    left, h->task, h->message, h->bytes, (uint32_t)c->task,
+        return fail("%s: rank %d sent exchange %u, message %u, %u bytes; "
+                    "exchange %u, message %d, %zu bytes were due",
+                    f->name, left, h->op, h->message, h->bytes, (uint32_t)c->op,
                     c->message, bytes);
     }
-    bool partial = !t->bcast && c->message < f->transport->world - 1;
-    c->payload = wire_land(f->wire, t, c->task, s, partial);
+    bool adds = plan_adds(&f->plan, op, c->message);
+    c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);
     moved(f);
     return 0;
 }
@@ -209,14 +210,14 @@ static int check_head(struct flow *f)
 static void landed(struct flow *f)
 {
     struct cursor *c = &f->in;
-    const struct task *t = task_of(f, c->task);
-    struct span s = slice_at(f, c, IN);
-    int half = f->transport->world - 1; // of the messages: still partial sums
+    const struct group_op *op = op_of(f, c->op);
+    struct group_chunk s = slice_at(f, c, IN);
     uint64_t came_ns = now_ns();
-    span_add(c->lane, SPAN_RECEIVE, (int)c->task, c->begun_ns, came_ns);
-    wire_landed(f->wire, t, c->task, s, !t->bcast && c->message < half,
-                !t->bcast && c->message >= half - 1);
-    span_add(c->lane, SPAN_ADD, (int)c->task, came_ns, now_ns());
+    span_add(c->lane, SPAN_RECEIVE, (int)c->op, c->begun_ns, came_ns);
+    wire_landed(f->wire, &op->vector, c->op, s,
+                plan_adds(&f->plan, op, c->message),
+                plan_completes(&f->plan, op, c->message));
+    span_add(c->lane, SPAN_ADD, (int)c->op, came_ns, now_ns());
     f->bytes[IN] += c->head.bytes;
     f->blame = -1;
     c->busy = false;
@@ -239,9 +240,9 @@ static int pull(struct flow *f)
         f->transport->ops->recv(f->transport, LEFT, to + at, due - at);
     if (got < 0) {
         f->culprit = f->transport->peer[LEFT];
-        return fail("%s, %zu of %zu bytes into message %d of task %llu",
+        return fail("%s, %zu of %zu bytes into message %d of exchange %llu",
                     fail_message(), at, due, c->message,
-                    (unsigned long long)c->task);
+                    (unsigned long long)c->op);
     }
     if (got == 0)
         return 0;
@@ -275,7 +276,7 @@ static int hear_right(struct flow *f)
     if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
         return given_up(f, &f->back, RIGHT);
     f->culprit = t->peer[RIGHT];
-    return fail("ring: rank %d sent nonsense", f->culprit);
+    return fail("%s: rank %d sent nonsense", f->name, f->culprit);
 }
 
 // One side is lost: what the right said before that explains it better.
@@ -303,7 +304,7 @@ int flow_advance(struct flow *f)
         if (out < 0 || in < 0)
             return explain(f);
     }
-    return f->out.task < f->posted ? hear_right(f) : 0;
+    return f->out.op < f->posted ? hear_right(f) : 0;
 }
 
 // Whom we wait for: the left, or whom the left waits for; or the right.
@@ -328,9 +329,10 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     int whom = waiting_for(f);
     if (idle >= limit) {
         f->culprit = whom;
-        return fail("ring: nothing from rank %d for %g s, in task %llu; try: "
-                    "look at its log, or a longer timeout=",
-                    whom, f->timeout_s, (unsigned long long)flow_done(f));
+        return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
+                    "try: look at its log, or a longer timeout=",
+                    f->name, whom, f->timeout_s,
+                    (unsigned long long)flow_done(f));
     }
     // Half-way to the deadline we tell the right, lest it blames us.
     if (idle >= limit / 2 && !f->out.busy && f->told != whom) {
@@ -340,7 +342,7 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
             return -1;
     }
     unsigned wants = may_land(f) ? WANT_RECV_LEFT : 0;
-    if (f->out.task < f->posted)
+    if (f->out.op < f->posted)
         wants |= WANT_RECV_RIGHT;
     if (f->out.busy)
         wants |= WANT_SEND_RIGHT;

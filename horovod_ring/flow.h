@@ -1,7 +1,7 @@
 // flow.h - vectors on their way round the ring, piece by piece.
 //
-// Tasks are worked through in order by two cursors, one for what goes out and
-// one for what comes in. Each message is cut into slices; a slice may leave as
+// Verbs (group.h) are worked through in order by two cursors, one for what goes
+// out and one for what comes in. Each message is cut into slices; a slice may leave as
 // soon as the one that it is made of has come in, so all links are busy at once
 // and adding overlaps receiving:
 //
@@ -23,14 +23,14 @@
 struct span_lane;
 
 struct head {
-    uint32_t kind; // enum head_kind in flow.c
-    uint32_t task;
+    uint32_t kind;    // enum head_kind in flow.c
+    uint32_t op;      // number of the verb
     uint32_t message; // or the rank that is to blame
     uint32_t bytes;   // of payload that follow
 };
 
 struct cursor {
-    uint64_t task;
+    uint64_t op;
     int message;
     size_t off; // elements of the message's span: where the slice begins
     // The slice being moved:
@@ -43,14 +43,16 @@ struct cursor {
 };
 
 struct flow {
+    const char *name;
     struct transport *transport;
+    struct plan plan;
     struct wire *wire;
     size_t slice_bytes;
     double timeout_s;
 
-    struct task *tasks; // task k at k % most
-    size_t most;
-    uint64_t posted; // tasks so far
+    struct group_op *ops; // verb k at k % depth
+    size_t depth;
+    uint64_t posted; // verbs so far
 
     struct cursor out, in;
     struct head back; // what comes from the right
@@ -64,20 +66,22 @@ struct flow {
 
 // What a flow is made of: all borrowed.
 struct flow_config {
+    const char *name; // begins errors
     struct transport *transport;
     struct wire *wire;
-    struct task *tasks; // `most` places
-    size_t most, slice_bytes;
+    struct group_op *ops; // `depth` places
+    size_t depth, slice_bytes;
+    size_t grain; // of chunks
     double timeout_s;
     struct span_lane *in, *out; // NULL: nothing is recorded
 };
 
 void flow_open(struct flow *f, const struct flow_config *config);
 
-// One more task; fewer than `most` may be under way.
-void flow_post(struct flow *f, const struct task *t);
+// One more verb; fewer than `depth` may be under way.
+void flow_post(struct flow *f, const struct group_op *op);
 
-// How many tasks are complete on this worker.
+// How many verbs are complete on this worker.
 uint64_t flow_done(const struct flow *f);
 
 // Move all that can be moved now. 0, or -1 after fail().

@@ -111,17 +111,25 @@ static int exchange(struct ring *r, const void *out, size_t nout, void *in,
     return nccl_asked(n, began ? last : first, "exchange");
 }
 
+static struct plan plan_of(const struct nccl *n)
+{
+    return (struct plan){.rank = n->cluster->rank,
+                         .world = n->cluster->world,
+                         .grain = 1};
+}
+
 // fp32: chunks leave from the vector; what comes in is added to it, or is it.
-static int round_wide(struct ring *r, const struct task *t)
+static int round_wide(struct ring *r, const struct group_op *t)
 {
     struct nccl *n = &r->nccl;
-    int rank = n->cluster->rank, world = n->cluster->world;
-    for (int m = 0; m < plan_messages(t, rank, world, OUT); m++) {
-        struct span out = plan_span(t, rank, world, OUT, m);
-        struct span in = plan_span(t, rank, world, IN, m);
-        float *to = t->data + in.off, *landing = (float *)r->pieces[0];
-        bool partial = m < world - 1;
-        if (exchange(r, t->data + out.off, out.n, partial ? landing : to, in.n,
+    const struct plan p = plan_of(n);
+    float *data = t->vector.data;
+    for (int m = 0; m < plan_messages(&p, t, OUT); m++) {
+        struct group_chunk out = plan_span(&p, t, OUT, m);
+        struct group_chunk in = plan_span(&p, t, IN, m);
+        float *to = data + in.off, *landing = (float *)r->pieces[0];
+        bool partial = plan_adds(&p, t, m);
+        if (exchange(r, data + out.off, out.n, partial ? landing : to, in.n,
                      DTYPE_F32) ||
             (partial &&
              device_add_on(n->dev, DEVICE_COMM, to, landing, DTYPE_F32, in.n)))
@@ -132,28 +140,30 @@ static int round_wide(struct ring *r, const struct task *t)
 
 // 16 bits: our share is divided where it lies; the chunk that came in, with our
 // share added, is the one that leaves next.
-static int round_narrow(struct ring *r, const struct task *t)
+static int round_narrow(struct ring *r, const struct group_op *t)
 {
     struct nccl *n = &r->nccl;
     struct device *d = n->dev;
     enum dtype wire = (enum dtype)r->wire;
-    int rank = n->cluster->rank, world = n->cluster->world;
-    struct span own = plan_span(t, rank, world, OUT, 0);
-    if (device_cast_on(d, DEVICE_COMM, t->data, DTYPE_F32, t->data, DTYPE_F32,
-                       1 / r->divisor, t->n) ||
-        device_cast_on(d, DEVICE_COMM, r->pieces[0], wire, t->data + own.off,
+    const struct plan p = plan_of(n);
+    float *data = t->vector.data;
+    struct group_chunk own = plan_span(&p, t, OUT, 0);
+    if (device_cast_on(d, DEVICE_COMM, data, DTYPE_F32, data, DTYPE_F32,
+                       1 / r->divisor, t->vector.n) ||
+        device_cast_on(d, DEVICE_COMM, r->pieces[0], wire, data + own.off,
                        DTYPE_F32, 1, own.n))
         return -1;
-    for (int m = 0; m < plan_messages(t, rank, world, OUT); m++) {
-        struct span out = plan_span(t, rank, world, OUT, m);
-        struct span in = plan_span(t, rank, world, IN, m);
+    for (int m = 0; m < plan_messages(&p, t, OUT); m++) {
+        struct group_chunk out = plan_span(&p, t, OUT, m);
+        struct group_chunk in = plan_span(&p, t, IN, m);
         const char *leaves = r->pieces[m % 2];
         char *lands = r->pieces[1 - m % 2];
         if (exchange(r, leaves, out.n, lands, in.n, wire) ||
-            (m < world - 1 && device_add_into_wire(d, DEVICE_COMM, lands, wire,
-                                                   t->data + in.off, in.n)) ||
-            (m >= world - 2 && // complete
-             device_cast_on(d, DEVICE_COMM, t->data + in.off, DTYPE_F32, lands,
+            (plan_adds(&p, t, m) &&
+             device_add_into_wire(d, DEVICE_COMM, lands, wire, data + in.off,
+                                  in.n)) ||
+            (plan_completes(&p, t, m) &&
+             device_cast_on(d, DEVICE_COMM, data + in.off, DTYPE_F32, lands,
                             wire, 1, in.n)))
             return -1;
     }
@@ -165,13 +175,13 @@ static int ring_ready(struct sync *s, int b)
     struct ring *r = s->state;
     const struct bucket *k = &s->job.buckets[b];
     struct device *d = s->job.dev;
-    int rank = s->job.cluster->rank, world = s->job.cluster->world;
-    if (world == 1)
+    if (s->job.cluster->world == 1)
         return 0;
-    struct task t = {.data = s->job.grads + k->off, .n = k->n};
+    const struct plan p = plan_of(&r->nccl);
+    struct group_op t = {.vector = group_floats(s->job.grads + k->off, k->n)};
     size_t size = dtype_bytes((enum dtype)r->wire);
-    s->stats.bytes_out += plan_elements(k->n, rank, world, OUT) * size;
-    s->stats.bytes_in += plan_elements(k->n, rank, world, IN) * size;
+    s->stats.bytes_out += plan_elements(&p, &t, OUT) * size;
+    s->stats.bytes_in += plan_elements(&p, &t, IN) * size;
     if (device_record(d, &r->filled, DEVICE_COMPUTE) ||
         device_follow(d, DEVICE_COMM, &r->filled) ||
         busy_begin(d, DEVICE_COMM) ||

@@ -2,47 +2,82 @@
 
 #include "horovod_ring/plan.h"
 
-static size_t chunk_len(size_t n, size_t world, size_t c)
+static bool is_chain(const struct group_op *op)
 {
-    return n / world + (c < n % world);
+    return op->verb == GROUP_BROADCAST || op->verb == GROUP_REDUCE;
 }
 
-struct span plan_chunk(size_t n, int world, int which)
+// How many hops a worker is away from the root, to the right.
+static int hops(const struct plan *p, const struct group_op *op)
 {
-    size_t w = (size_t)world, c = (size_t)which;
-    size_t even = n / w, more = n % w;
-    return (struct span){.off = c * even + (c < more ? c : more),
-                         .n = chunk_len(n, w, c)};
+    return (p->rank - op->peer + p->world) % p->world;
 }
 
-int plan_messages(const struct task *t, int rank, int world, enum direction d)
+int plan_messages(const struct plan *p, const struct group_op *op,
+                  enum direction d)
 {
-    if (!t->bcast)
-        return 2 * (world - 1);
-    bool first = rank == 0, last = rank == world - 1;
-    return d == IN ? !first : !last;
+    int h = hops(p, op), last = p->world - 1;
+    if (op->verb == GROUP_BROADCAST)
+        return d == IN ? h > 0 : h < last;
+    if (op->verb == GROUP_REDUCE)
+        return d == IN ? h != 1 : h > 0;
+    return op->verb == GROUP_ALL_REDUCE ? 2 * last : last;
 }
 
-struct span plan_span(const struct task *t, int rank, int world,
-                      enum direction d, int message)
+struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
+                             enum direction d, int message)
 {
-    if (t->bcast)
-        return (struct span){0, t->n};
-    int back = message + (d == OUT ? 1 : 2);
-    int c = (rank - back + 2 * world) % world;
-    return plan_chunk(t->n, world, c);
+    size_t n = op->vector.n;
+    if (is_chain(op))
+        return (struct group_chunk){0, n};
+    // The gathering half begins with what the first half would end with.
+    int back = message + (op->verb == GROUP_ALL_GATHER ? p->world - 1 : 0) +
+               (d == OUT ? 1 : 2);
+    int c = (p->rank - back + 3 * p->world) % p->world;
+    return group_chunk(n, p->grain, p->world, c);
 }
 
-int plan_lag(const struct task *t, int rank)
+int plan_lag(const struct plan *p, const struct group_op *op)
 {
-    return t->bcast && rank > 0 ? 0 : 1;
+    int first = op->verb == GROUP_REDUCE ? 1 : 0; // in the chain
+    return is_chain(op) && hops(p, op) != first ? 0 : 1;
 }
 
-size_t plan_elements(size_t n, int rank, int world, enum direction d)
+bool plan_is_own(const struct plan *p, const struct group_op *op, int message)
 {
-    if (world == 1)
+    return message < plan_lag(p, op);
+}
+
+bool plan_adds(const struct plan *p, const struct group_op *op, int message)
+{
+    return op->verb == GROUP_REDUCE || op->verb == GROUP_REDUCE_SCATTER ||
+           (op->verb == GROUP_ALL_REDUCE && message < p->world - 1);
+}
+
+bool plan_completes(const struct plan *p, const struct group_op *op,
+                    int message)
+{
+    if (op->verb == GROUP_REDUCE)
+        return p->rank == op->peer;
+    return !plan_adds(p, op, message) || message == p->world - 2;
+}
+
+static size_t chunk_len(const struct plan *p, size_t n, int c)
+{
+    return group_chunk(n, p->grain, p->world, (c + p->world) % p->world).n;
+}
+
+size_t plan_elements(const struct plan *p, const struct group_op *op,
+                     enum direction d)
+{
+    size_t n = op->vector.n;
+    int r = p->rank;
+    if (p->world == 1)
         return 0;
-    size_t w = (size_t)world, r = (size_t)rank;
-    size_t beside = (d == OUT ? r + 1 : r + w - 1) % w;
-    return 2 * n - chunk_len(n, w, r) - chunk_len(n, w, beside);
+    if (is_chain(op))
+        return plan_messages(p, op, d) ? n : 0;
+    size_t first = n - chunk_len(p, n, d == OUT ? r : r - 1);
+    size_t second = n - chunk_len(p, n, d == OUT ? r + 1 : r);
+    return (op->verb == GROUP_ALL_GATHER ? 0 : first) +
+           (op->verb == GROUP_REDUCE_SCATTER ? 0 : second);
 }

@@ -1,8 +1,8 @@
 // plan.h - which part of a vector travels when: the ring's timetable.
 //
-// A vector of n elements is cut into `world` chunks, chunk c of worker c. In
-// message m (of 2(world-1)) worker r sends chunk r-1-m to its right and
-// receives chunk r-2-m from its left, modulo world:
+// A vector of n elements is cut into `world` chunks, chunk c of worker c
+// (group_chunk()). In message m of an all-reduce (of 2(world-1)) worker r sends
+// chunk r-1-m to its right and receives chunk r-2-m from its left, modulo world:
 //
 //     world 3, reduce-scatter     all-gather
 //     message     0       1       2       3
@@ -12,49 +12,55 @@
 //
 // What it sends is what it received the message before: with its own share
 // added in the first half (chunk c is complete when it reaches worker c), as it
-// came in the second. Patarasuk and Yuan, "Bandwidth optimal all-reduce
-// algorithms", 2009.
+// came in the second. The halves alone are the verbs reduce_scatter and
+// all_gather. Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms",
+// 2009. A broadcast and a reduce are one message of the whole vector along the
+// chain that begins, or ends, at the root.
 //
-// Payload out of worker r, exactly: every chunk but its own in the first half,
-// every chunk but its right neighbour's in the second,
+// Payload out of and into worker r, exactly, in elements; len(c) is the length
+// of chunk c:
 //
-//     2n - len(r) - len(r+1),   len(c) = floor(n/world) + (c < n mod world)
+//     verb              out                        in
+//     reduce_scatter    n - len(r)                 n - len(r-1)
+//     all_gather        n - len(r+1)               n - len(r)
+//     all_reduce        both                       both
+//     broadcast         n, 0 left of the root      n, 0 at the root
+//     reduce            n, 0 at the root           n, 0 right of the root
 //
-// elements, and 2n - len(r-1) - len(r) in: 2(world-1)/world n where world
-// divides n. (In the table: worker 0 sends 2, 1, then 0, 2: all but 0 and 1.)
+// An all-reduce is 2(world-1)/world n where world divides n.
 
 #ifndef HOROVOD_RING_PLAN_H
 #define HOROVOD_RING_PLAN_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "group/group.h"
 
 enum direction { IN, OUT };
 
-struct span {
-    size_t off, n; // elements
+// Where a worker stands in its ring, and how vectors are cut.
+struct plan {
+    int rank, world;
+    size_t grain; // of chunks
 };
 
-// A vector on its way round: summed, or copied from worker 0 to all.
-struct task {
-    bool bcast;
-    float *data;
-    size_t n;
-};
-
-// Chunk c of a vector of n elements.
-struct span plan_chunk(size_t n, int world, int c);
-
-int plan_messages(const struct task *t, int rank, int world, enum direction d);
-struct span plan_span(const struct task *t, int rank, int world,
-                      enum direction d, int message);
+// How many messages a verb has in one direction, and the elements of one.
+int plan_messages(const struct plan *p, const struct group_op *op,
+                  enum direction d);
+struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
+                             enum direction d, int message);
 
 // A sent message holds what came in so many messages before; the first ones
-// are this worker's own.
-int plan_lag(const struct task *t, int rank);
+// (plan_is_own()) are this worker's own numbers.
+int plan_lag(const struct plan *p, const struct group_op *op);
+bool plan_is_own(const struct plan *p, const struct group_op *op, int message);
 
-// Elements that one sum of n elements moves into or out of a worker: the law.
-size_t plan_elements(size_t n, int rank, int world, enum direction d);
+// Of a message that comes in: whether this worker's share is added to it, and
+// whether its numbers are then the result.
+bool plan_adds(const struct plan *p, const struct group_op *op, int message);
+bool plan_completes(const struct plan *p, const struct group_op *op,
+                    int message);
+
+// Elements that a verb moves into or out of a worker: the law above.
+size_t plan_elements(const struct plan *p, const struct group_op *op,
+                     enum direction d);
 
 #endif

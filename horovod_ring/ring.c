@@ -1,37 +1,24 @@
 // ring.c - our own ring all-reduce: what Horovod does.
 //
-// Nobody is special: every worker passes slices on to its right, adds its own
-// share on the first way round, copies on the second, and then updates its own
-// parameters with the same sum (plan.h: which part when). Buckets that are
-// ready go to a communication thread, which moves them while backward goes on;
-// step() waits for the last one.
-//
-//     time     2(world-1) alpha + 2(world-1)/world S / bandwidth
-//     payload  2(world-1)/world S out of and into each worker
+// Buckets that are ready are joined into groups and posted to the ring, which
+// moves them while backward goes on; step() awaits the last, and every worker
+// updates its own parameters with the same sum.
 //
 //     trainer  ready ready ready ........ step |wait| update
-//     thread        [group 0][group 1]..[group 2]
-//
-// The last group is ready when the trainer is about to wait: if the thread is
-// idle then, the trainer moves it itself, which saves waking two threads, and
-// spins for SPIN_NS after the last slice before it sleeps.
+//     ring          [group 0][group 1]..[group 2]
 
 #include "horovod_ring/ring.h"
 
-#include "horovod_ring/flow.h"
+#include "horovod_ring/carriers.h"
 #include "horovod_ring/fusion.h"
+#include "horovod_ring/plan.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/config.h"
 #include "sync/update.h"
-#include "telemetry/span.h"
 
-#include <pthread.h>
-#include <stdio.h>
 #include <string.h>
-
-enum { SPIN_NS = 20000 };
 
 struct settings {
     int wire; // enum dtype
@@ -45,134 +32,32 @@ struct ring {
     struct bucket *groups; // buckets, fused
     int ngroups;
     int next; // the group that fills up next
-
-    struct transport *transport; // the thread's while it runs, as is flow
-    struct flow flow;
-    struct wire wire;
-    struct task *tasks;
-
-    bool running, locks;
-    pthread_t thread;
-    pthread_mutex_t lock; // of what follows
-    pthread_cond_t change;
-    struct task *queue; // not taken by who drives yet
-    int nqueue;
-    bool driven;                 // somebody moves the flow
-    uint64_t asked, done;        // tasks, since open
-    uint64_t bytes[2], heads[2]; // flow's, as of `done`
-    bool stop, failed;
-    char why[512];
+    struct group *members;
+    float scale;     // of gradients in the wire
+    uint64_t ticket; // the newest
 };
 
-// ---- moving: by the communication thread, or by a trainer that waits anyhow
-
-// Say what is done, take what is asked for. False: there is nothing to move.
-static bool exchange(struct ring *r, bool *more)
+static void count(struct sync *s)
 {
-    pthread_mutex_lock(&r->lock);
-    *more = r->nqueue > 0;
-    for (int i = 0; i < r->nqueue; i++)
-        flow_post(&r->flow, &r->queue[i]);
-    r->nqueue = 0;
-    if (r->done != flow_done(&r->flow)) {
-        r->done = flow_done(&r->flow);
-        memcpy(r->bytes, r->flow.bytes, sizeof r->bytes);
-        memcpy(r->heads, r->flow.heads, sizeof r->heads);
-    }
-    r->driven = !r->stop && r->done < r->asked;
-    if (!r->driven)
-        pthread_cond_broadcast(&r->change);
-    bool go = r->driven;
-    pthread_mutex_unlock(&r->lock);
-    return go;
-}
-
-// Until all that is asked for is done, or it fails. Entered with `driven` set.
-static void drive(struct ring *r, uint64_t spin_ns)
-{
-    bool more = true;
-    while (exchange(r, &more)) {
-        if ((more || !flow_wait(&r->flow, spin_ns)) && !flow_advance(&r->flow))
-            continue;
-        pthread_mutex_lock(&r->lock);
-        r->failed = true;
-        snprintf(r->why, sizeof r->why, "%s", fail_message());
-        pthread_cond_broadcast(&r->change);
-        pthread_mutex_unlock(&r->lock);
-        flow_abort(&r->flow); // and `driven` stays: nobody moves it any more
-        return;
-    }
-}
-
-static void *communicate(void *arg)
-{
-    struct ring *r = arg;
-    pthread_mutex_lock(&r->lock);
-    while (!r->stop && !r->failed) {
-        if (r->driven || r->done == r->asked) {
-            pthread_cond_wait(&r->change, &r->lock);
-            continue;
-        }
-        r->driven = true;
-        pthread_mutex_unlock(&r->lock);
-        drive(r, 0);
-        pthread_mutex_lock(&r->lock);
-    }
-    bool left = !r->failed && r->done < r->asked;
-    pthread_mutex_unlock(&r->lock);
-    if (left)
-        flow_abort(&r->flow);
-    return NULL;
-}
-
-// ---- the trainer's side
-
-// `now`: the trainer goes on computing, so the thread must see to it.
-static void ask(struct ring *r, struct task t, bool now)
-{
-    pthread_mutex_lock(&r->lock);
-    r->queue[r->nqueue++] = t;
-    r->asked++;
-    bool driven = r->driven;
-    if (now && !driven)
-        pthread_cond_broadcast(&r->change);
-    pthread_mutex_unlock(&r->lock);
-    if (driven)
-        r->transport->ops->wake(r->transport);
-}
-
-// Until all that was asked for is done. Whoever drives keeps the deadline: it
-// ends every task or fails.
-static int await(struct sync *s)
-{
-    struct ring *r = s->state;
-    pthread_mutex_lock(&r->lock);
-    while (r->done < r->asked && !r->failed) {
-        if (r->driven) {
-            pthread_cond_wait(&r->change, &r->lock);
-            continue;
-        }
-        r->driven = true;
-        pthread_mutex_unlock(&r->lock);
-        drive(r, SPIN_NS);
-        pthread_mutex_lock(&r->lock);
-    }
-    bool done = r->done == r->asked;
-    s->stats.bytes_out = r->bytes[OUT];
-    s->stats.bytes_in = r->bytes[IN];
-    s->stats.head_out = r->heads[OUT];
-    s->stats.head_in = r->heads[IN];
-    pthread_mutex_unlock(&r->lock);
-    return done ? 0 : fail("%s", r->why);
+    const struct ring *r = s->state;
+    const struct group_stats *g = &r->members->stats;
+    s->stats.bytes_out = g->bytes_out;
+    s->stats.bytes_in = g->bytes_in;
+    s->stats.head_out = g->head_out;
+    s->stats.head_in = g->head_in;
 }
 
 static int spread(struct sync *s, float *data)
 {
-    if (s->job.cluster->world == 1)
-        return 0;
-    ask(s->state, (struct task){.bcast = true, .data = data, .n = s->job.n},
-        false);
-    return await(s);
+    struct ring *r = s->state;
+    struct group_vector v = group_floats(data, s->job.n);
+    uint64_t ticket;
+    v.awaited = true;
+    if (group_broadcast(r->members, &v, 0, &ticket) ||
+        group_await(r->members, ticket))
+        return -1;
+    count(s);
+    return 0;
 }
 
 void ring_law(const struct sync_job *job, int rank, int world, double fusion_mb,
@@ -183,8 +68,10 @@ void ring_law(const struct sync_job *job, int rank, int world, double fusion_mb,
     for (int b = 0; b < job->nbuckets;) {
         struct bucket g;
         b += fusion_next(&g, job->buckets + b, job->nbuckets - b, fusion);
-        *out += plan_elements(g.n, rank, world, OUT) * wire_bytes;
-        *in += plan_elements(g.n, rank, world, IN) * wire_bytes;
+        const struct group_op sum = {.vector.n = g.n};
+        const struct plan p = {.rank = rank, .world = world, .grain = 1};
+        *out += plan_elements(&p, &sum, OUT) * wire_bytes;
+        *in += plan_elements(&p, &sum, IN) * wire_bytes;
     }
 }
 
@@ -220,27 +107,6 @@ static int agree(const struct sync_job *job, const struct settings *set)
     return cluster_agree(job->cluster, text);
 }
 
-static int open_wire(struct ring *r, int world)
-{
-    size_t most = 0, slice = (size_t)r->set.slice_kb * 1024;
-    for (int g = 0; g < r->ngroups; g++)
-        most = r->groups[g].n > most ? r->groups[g].n : most;
-    return wire_open(&r->wire, (enum dtype)r->set.wire, world, most,
-                     slice / sizeof(float));
-}
-
-static int start(struct ring *r)
-{
-    pthread_mutex_init(&r->lock, NULL);
-    pthread_cond_init(&r->change, NULL);
-    r->locks = true;
-    int error = pthread_create(&r->thread, NULL, communicate, r);
-    if (error)
-        return fail("ring: thread: %s", strerror(error));
-    r->running = true;
-    return 0;
-}
-
 static int ring_open(struct sync *s)
 {
     struct ring *r = s->state;
@@ -251,26 +117,23 @@ static int ring_open(struct sync *s)
     r->ngroups = fusion_cut(&r->groups, job, r->set.fusion_mb);
     if (r->ngroups < 0)
         return -1;
-    if (job->cluster->world == 1)
-        return 0;
-    size_t most = (size_t)r->ngroups;
-    r->tasks = mem_alloc(most, sizeof *r->tasks);
-    r->queue = mem_alloc(most, sizeof *r->queue);
-    if (!r->tasks || !r->queue || open_wire(r, job->cluster->world) ||
-        transport_open(&r->transport, &transport_tcp, job->cluster, job->opts))
-        return -1;
-    struct flow_config config = {
-        .transport = r->transport,
-        .wire = &r->wire,
-        .tasks = r->tasks,
-        .most = most,
+    size_t largest = 0;
+    for (int g = 0; g < r->ngroups; g++)
+        largest = r->groups[g].n > largest ? r->groups[g].n : largest;
+    struct group_job members = {
+        .name = s->ops->name,
+        .cluster = job->cluster,
+        .dev = job->dev,
+        .spans = job->spans,
+        .largest = r->set.wire == DTYPE_F32 ? 0 : largest,
+        .depth = (size_t)r->ngroups,
+        .thread = true,
         .slice_bytes = (size_t)r->set.slice_kb * 1024,
-        .timeout_s = job->cluster->timeout_s,
-        .in = spans_lane(job->spans, "ring in"),
-        .out = spans_lane(job->spans, "ring out"),
+        .iface = opts_text(job->opts, "iface", ""),
     };
-    flow_open(&r->flow, &config);
-    return start(r);
+    r->scale = group_scale((enum dtype)r->set.wire, job->cluster->world);
+    r->members = group_open(&ring_tcp, &members);
+    return r->members ? 0 : -1;
 }
 
 static int ring_bcast(struct sync *s)
@@ -282,23 +145,24 @@ static int ring_ready(struct sync *s, int b)
 {
     struct ring *r = s->state;
     const struct bucket *g = &r->groups[r->next];
-    if (s->job.cluster->world == 1 || s->job.buckets[b].off > g->off)
+    if (s->job.buckets[b].off > g->off)
         return 0;
     r->next = (r->next + 1) % r->ngroups;
-    ask(r, (struct task){.data = s->job.grads + g->off, .n = g->n},
-        r->next > 0);
-    return 0;
+    struct group_vector v = group_floats(s->job.grads + g->off, g->n);
+    v.wire = (enum dtype)r->set.wire;
+    v.scale = r->scale;
+    v.awaited = r->next == 0;
+    return group_all_reduce(r->members, &v, &r->ticket);
 }
 
 static int ring_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
     struct ring *r = s->state;
-    bool alone = s->job.cluster->world == 1;
-    if (!alone && await(s))
+    if (group_await(r->members, r->ticket))
         return fail("%s (step %d)", fail_message(), in->step);
-    return update_step(&r->update, &s->job, in, alone ? 1 : r->wire.divisor,
-                       out);
+    count(s);
+    return update_step(&r->update, &s->job, in, 1 / r->scale, out);
 }
 
 static int ring_get_state(struct sync *s, float *const *slots)
@@ -322,22 +186,7 @@ static int ring_set_state(struct sync *s, const float *const *slots)
 static void ring_close(struct sync *s)
 {
     struct ring *r = s->state;
-    if (r->running) {
-        pthread_mutex_lock(&r->lock);
-        r->stop = true;
-        pthread_cond_broadcast(&r->change);
-        pthread_mutex_unlock(&r->lock);
-        r->transport->ops->wake(r->transport);
-        pthread_join(r->thread, NULL);
-    }
-    if (r->locks) {
-        pthread_cond_destroy(&r->change);
-        pthread_mutex_destroy(&r->lock);
-    }
-    transport_close(&r->transport);
-    wire_close(&r->wire);
-    mem_free(r->queue);
-    mem_free(r->tasks);
+    group_close(&r->members);
     mem_free(r->groups);
     update_close(&r->update, &s->job);
 }

@@ -30,7 +30,6 @@
 
 #include "horovod_ring/board.h"
 #include "horovod_ring/fusion.h"
-#include "horovod_ring/plan.h"
 
 #include "base/base.h"
 #include "base/half.h"
@@ -38,6 +37,7 @@
 #include "config/config.h"
 #include "device/device.h"
 #include "device/vector.h"
+#include "group/group.h"
 #include "sync/update.h"
 #include "telemetry/span.h"
 
@@ -124,7 +124,8 @@ static void sum_block(const struct ring *r, int c, size_t off, float *only,
 // This worker's chunk of a group, for all.
 static void sum_chunk(const struct ring *r, const struct bucket *g)
 {
-    struct span own = plan_chunk(g->n, r->board.world, r->board.rank);
+    struct group_chunk own =
+        group_chunk(g->n, 1, r->board.world, r->board.rank);
     size_t off = g->off + own.off;
 #pragma omp parallel for if (own.n > 2 * PIECE) schedule(static)
     for (size_t i = 0; i < own.n; i += BLOCK)
@@ -139,7 +140,7 @@ static void sum_alone(const struct sync *s, const struct bucket *g)
     const struct ring *r = s->state;
     size_t from = place(s, r->summed);
     for (int c = 0; c < r->board.world; c++) {
-        struct span chunk = plan_chunk(g->n, r->board.world, c);
+        struct group_chunk chunk = group_chunk(g->n, 1, r->board.world, c);
         size_t off = g->off + chunk.off;
         sum_block(r, c, from + off, s->job.grads + off, chunk.n);
     }
@@ -162,7 +163,7 @@ static void copy_floats(float *to, const float *from, size_t n)
 static size_t elements(const struct sync_job *job, size_t n, int rank,
                        int world)
 {
-    size_t others = (size_t)(world - 1), own = plan_chunk(n, world, rank).n;
+    size_t others = (size_t)(world - 1), own = group_chunk(n, 1, world, rank).n;
     return in_one_step(job) ? others * n : others * own + n - own;
 }
 

@@ -10,7 +10,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -49,28 +48,28 @@ static struct hello hello_make(uint64_t token, int rank)
     return h;
 }
 
-static int place_make(struct place *mine, int listener,
-                      const struct sockaddr_in *address)
+static int place_make(const struct transport *t, struct place *mine,
+                      int listener, const struct sockaddr_in *address)
 {
     socklen_t len = sizeof mine->address;
     *mine = (struct place){.address = *address};
     if (getsockname(listener, (struct sockaddr *)&mine->address, &len))
-        return fail("ring: getsockname: %s", strerror(errno));
+        return fail("%s: getsockname: %s", t->name, strerror(errno));
     if (getrandom(&mine->token, sizeof mine->token, 0) != sizeof mine->token)
-        return fail("ring: getrandom: %s", strerror(errno));
+        return fail("%s: getrandom: %s", t->name, strerror(errno));
     gethostname(mine->host, sizeof mine->host - 1);
     return 0;
 }
 
 // Loopback serves one host only.
-static int check_hosts(const struct place *all, int world)
+static int check_hosts(const struct transport *t, const struct place *all)
 {
-    for (int r = 1; r < world; r++)
+    for (int r = 1; r < t->world; r++)
         if (strcmp(all[r].host, all[0].host) &&
             ntohl(all[r].address.sin_addr.s_addr) == INADDR_LOOPBACK)
-            return fail("ring: workers run on %s and %s but meet on loopback; "
+            return fail("%s: workers run on %s and %s but meet on loopback; "
                         "try: iface=NAME or iface=10.0.0.0/24",
-                        all[0].host, all[r].host);
+                        t->name, all[0].host, all[r].host);
     return 0;
 }
 
@@ -82,13 +81,13 @@ static int meet_left(struct transport *t, int listener, uint64_t token,
     for (;;) {
         int fd = tcp_accept(listener, deadline);
         if (fd < 0)
-            return fail("ring: rank %d did not connect: %s", t->peer[LEFT],
-                        fail_message());
+            return fail("%s: rank %d did not connect: %s", t->name,
+                        t->peer[LEFT], fail_message());
         uint64_t soon = now_ns() + (deadline - now_ns()) / 4;
         if (!tcp_read(fd, &got, sizeof got, soon) &&
             !memcmp(&got, &want, sizeof want))
             return fd;
-        log_line("ring: turned a stranger away");
+        log_line("%s: turned a stranger away", t->name);
         close(fd);
     }
 }
@@ -98,13 +97,13 @@ static int meet_right(struct transport *t, const struct place *right,
 {
     int fd = tcp_connect(&right->address, deadline);
     if (fd < 0)
-        return fail("ring: rank %d on %s: %s", t->peer[RIGHT], right->host,
-                    fail_message());
+        return fail("%s: rank %d on %s: %s", t->name, t->peer[RIGHT],
+                    right->host, fail_message());
     struct hello h = hello_make(right->token, t->rank);
     if (send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h)
         return fd;
     close(fd);
-    return fail("ring: rank %d on %s closed at once", t->peer[RIGHT],
+    return fail("%s: rank %d on %s closed at once", t->name, t->peer[RIGHT],
                 right->host);
 }
 
@@ -113,9 +112,8 @@ static int meet(struct transport *t, struct cluster *c, int listener,
 {
     struct tcp *p = t->state;
     struct place mine;
-    if (place_make(&mine, listener, address) ||
-        cluster_allgather(c, &mine, all, sizeof mine) ||
-        check_hosts(all, t->world))
+    if (place_make(t, &mine, listener, address) ||
+        cluster_allgather(c, &mine, all, sizeof mine) || check_hosts(t, all))
         return -1;
     uint64_t deadline = now_ns() + (uint64_t)(c->timeout_s * 1e9);
     p->fd[RIGHT] = meet_right(t, &all[t->peer[RIGHT]], deadline);
@@ -125,17 +123,18 @@ static int meet(struct transport *t, struct cluster *c, int listener,
     return p->fd[LEFT] < 0 ? -1 : 0;
 }
 
-static int tcp_open(struct transport *t, struct cluster *c, struct opts *opts)
+static int tcp_open(struct transport *t, struct cluster *c,
+                    const struct transport_config *config)
 {
     struct tcp *p = t->state;
     *p = (struct tcp){.open = true, .fd = {-1, -1}, .event = -1};
     p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (p->event < 0)
-        return fail("ring: eventfd: %s", strerror(errno));
+        return fail("%s: eventfd: %s", t->name, strerror(errno));
     struct sockaddr_in address;
     struct place *all = mem_alloc((size_t)t->world, sizeof *all);
     int rc = -1, listener = -1;
-    if (!all || tcp_address(&address, opts_text(opts, "iface", "")))
+    if (!all || tcp_address(&address, config->iface))
         goto free_all;
     listener = tcp_listen(&address);
     if (listener < 0)
@@ -151,8 +150,8 @@ static ssize_t lost(const struct transport *t, enum side side, ssize_t n)
 {
     if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
         return 0;
-    return fail("ring: rank %d closed%s%s", t->peer[side], n < 0 ? ": " : "",
-                n < 0 ? strerror(errno) : "");
+    return fail("%s: rank %d closed%s%s", t->name, t->peer[side],
+                n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
 }
 
 static ssize_t tcp_send(struct transport *t, enum side to,
@@ -183,11 +182,11 @@ static int tcp_wait(struct transport *t, unsigned wants, int timeout_ms)
                            {.fd = left ? p->fd[LEFT] : -1, .events = left},
                            {.fd = right ? p->fd[RIGHT] : -1, .events = right}};
     if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
-        return fail("ring: poll: %s", strerror(errno));
+        return fail("%s: poll: %s", t->name, strerror(errno));
     uint64_t count;
     if (fds[0].revents && read(p->event, &count, sizeof count) < 0 &&
         errno != EAGAIN)
-        return fail("ring: eventfd: %s", strerror(errno));
+        return fail("%s: eventfd: %s", t->name, strerror(errno));
     return 0;
 }
 

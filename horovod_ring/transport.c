@@ -6,7 +6,7 @@
 #include "cluster/cluster.h"
 
 int transport_open(struct transport **out, const struct transport_ops *ops,
-                   struct cluster *c, struct opts *opts)
+                   struct cluster *c, const struct transport_config *config)
 {
     int left = (c->rank + c->world - 1) % c->world;
     int right = (c->rank + 1) % c->world;
@@ -15,12 +15,13 @@ int transport_open(struct transport **out, const struct transport_ops *ops,
     if (!t)
         return -1;
     t->ops = ops;
+    t->name = config->name;
     t->rank = c->rank;
     t->world = c->world;
     t->peer[LEFT] = left;
     t->peer[RIGHT] = right;
     t->state = mem_alloc(1, ops->state_size);
-    if (!t->state || ops->open(t, c, opts)) {
+    if (!t->state || ops->open(t, c, config)) {
         transport_close(&t);
         return -1;
     }

@@ -3,28 +3,37 @@
 //     left  --> this worker -->  right        gradients flow to the right
 //     left  <-- this worker <--  right        only word of a failure goes back
 //
-// A transport is two streams of bytes to each side, none of which blocks. TCP
-// is one; shared memory and MPI point-to-point fit the same table. Whoever
-// calls cuts its data into pieces at the same places on both ends, and repeats
-// a call with the rest of a piece until all of it has moved.
+// A transport is two streams of bytes to each side, none of which blocks: TCP,
+// or simulated messages. The caller cuts its data into pieces at the same places
+// on both ends, and repeats a call with the rest of a piece until all of it has
+// moved.
 
 #ifndef HOROVOD_RING_TRANSPORT_H
 #define HOROVOD_RING_TRANSPORT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
 struct cluster;
-struct opts;
 
 enum side { LEFT, RIGHT };
 
 enum { WANT_RECV_LEFT = 1, WANT_RECV_RIGHT = 2, WANT_SEND_RIGHT = 4 };
 
+// What a transport is opened with: borrowed.
+struct transport_config {
+    const char *name;  // begins errors
+    const char *iface; // tcp: interface to listen on; "" for loopback
+    size_t message;    // simulated: bytes of the largest message
+    bool payload;      // simulated: messages hold real numbers
+};
+
 struct transport {
     const struct transport_ops *ops;
+    const char *name;
     int rank, world;
     int peer[2]; // the ranks on the LEFT and the RIGHT
     void *state;
@@ -35,7 +44,8 @@ struct transport_ops {
     const char *help;
     size_t state_size;
     // Meet both neighbours, within the cluster's deadline.
-    int (*open)(struct transport *t, struct cluster *c, struct opts *opts);
+    int (*open)(struct transport *t, struct cluster *c,
+                const struct transport_config *config);
     // Move what can be moved now. How many bytes; 0 if none; -1 after fail(),
     // that side is lost then.
     ssize_t (*send)(struct transport *t, enum side to, const struct iovec *v,
@@ -52,7 +62,7 @@ extern const struct transport_ops transport_tcp;
 
 // 0, or -1 after fail(). World 2 or more.
 int transport_open(struct transport **t, const struct transport_ops *ops,
-                   struct cluster *c, struct opts *opts);
+                   struct cluster *c, const struct transport_config *config);
 void transport_close(struct transport **t);
 
 #endif

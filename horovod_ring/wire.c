@@ -7,20 +7,17 @@
 
 enum { BLOCK = 4096 }; // elements: 16 KiB stay in the nearest cache
 
-int wire_open(struct wire *w, enum dtype type, int world, size_t most,
-              size_t piece)
+int wire_open(struct wire *w, size_t largest, size_t piece)
 {
-    *w = (struct wire){.type = type, .divisor = 1};
-    if (type == DTYPE_F32) {
-        w->landing = mem_alloc(piece, sizeof *w->landing);
-        return w->landing ? 0 : -1;
-    }
-    while (w->divisor < (float)world)
-        w->divisor *= 2;
+    *w = (struct wire){.landing = mem_alloc(piece, 1)};
+    if (!w->landing)
+        return -1;
+    if (largest == 0)
+        return 0;
     w->scaled = mem_alloc(BLOCK, sizeof *w->scaled);
-    for (int i = 0; i < WIRE_TASKS; i++) {
-        w->own[i] = mem_alloc(most, dtype_bytes(type));
-        if (!w->own[i] || !w->scaled)
+    for (int i = 0; i < WIRE_OPS; i++) {
+        w->narrow[i] = mem_alloc(largest, sizeof *w->narrow[i]);
+        if (!w->narrow[i] || !w->scaled)
             return -1;
     }
     return 0;
@@ -30,69 +27,73 @@ void wire_close(struct wire *w)
 {
     mem_free(w->landing);
     mem_free(w->scaled);
-    for (int i = 0; i < WIRE_TASKS; i++)
-        mem_free(w->own[i]);
+    for (int i = 0; i < WIRE_OPS; i++)
+        mem_free(w->narrow[i]);
     *w = (struct wire){0};
 }
 
-enum dtype wire_type(const struct wire *w, const struct task *t)
+static bool narrows(const struct group_vector *v)
 {
-    return t->bcast ? DTYPE_F32 : w->type;
+    return v->wire != v->type;
 }
 
-static bool narrow(const struct wire *w, const struct task *t)
+static uint16_t *narrow_at(const struct wire *w, uint64_t k, size_t off)
 {
-    return wire_type(w, t) != DTYPE_F32;
+    return w->narrow[k % WIRE_OPS] + off;
 }
 
-static uint16_t *own_at(const struct wire *w, uint64_t k, size_t off)
+static void *at(const struct group_vector *v, size_t off)
 {
-    return (uint16_t *)w->own[k % WIRE_TASKS] + off;
+    return (char *)v->data + off * dtype_bytes(v->type);
 }
 
-const void *wire_leave(struct wire *w, const struct task *t, uint64_t k,
-                       struct span piece, bool first)
+const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
+                       struct group_chunk piece, bool own, bool result)
 {
-    if (!narrow(w, t))
-        return t->data + piece.off;
-    uint16_t *own = own_at(w, k, piece.off);
-    if (first)
-        vector_cast_scaled(own, w->type, t->data + piece.off, 1 / w->divisor,
-                           piece.n);
-    return own;
+    float *data = at(v, piece.off);
+    if (!narrows(v))
+        return data;
+    uint16_t *narrow = narrow_at(w, k, piece.off);
+    if (own)
+        vector_cast_scaled(narrow, v->wire, data, v->scale, piece.n);
+    if (own && result)
+        vector_cast(data, DTYPE_F32, narrow, v->wire, piece.n);
+    return narrow;
 }
 
-void *wire_land(struct wire *w, const struct task *t, uint64_t k,
-                struct span piece, bool partial)
+void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
+                struct group_chunk piece, bool adds)
 {
-    if (narrow(w, t))
-        return own_at(w, k, piece.off);
-    return partial ? w->landing : t->data + piece.off;
+    if (narrows(v))
+        return narrow_at(w, k, piece.off);
+    return adds ? w->landing : at(v, piece.off);
 }
 
 // A block at a time, so that what one pass wrote the next finds in cache.
-static void landed_narrow(struct wire *w, float *data, uint16_t *own, size_t n,
-                          bool partial, bool complete)
+static void landed_narrow(struct wire *w, const struct group_vector *v,
+                          float *data, uint16_t *narrow, size_t n, bool adds,
+                          bool completes)
 {
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t len = n - i < BLOCK ? n - i : BLOCK;
-        if (partial) {
-            vector_cast_scaled(w->scaled, DTYPE_F32, data + i, 1 / w->divisor,
-                               len);
-            vector_add_into_wire(own + i, w->type, w->scaled, len);
+        if (adds) {
+            vector_cast_scaled(w->scaled, DTYPE_F32, data + i, v->scale, len);
+            vector_add_into_wire(narrow + i, v->wire, w->scaled, len);
         }
-        if (complete)
-            vector_cast(data + i, DTYPE_F32, own + i, w->type, len);
+        if (completes)
+            vector_cast(data + i, DTYPE_F32, narrow + i, v->wire, len);
     }
 }
 
-void wire_landed(struct wire *w, const struct task *t, uint64_t k,
-                 struct span piece, bool partial, bool complete)
+void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
+                 struct group_chunk piece, bool adds, bool completes)
 {
-    float *data = t->data + piece.off;
-    if (narrow(w, t))
-        landed_narrow(w, data, own_at(w, k, piece.off), piece.n, partial,
-                      complete);
-    else if (partial)
+    void *data = at(v, piece.off);
+    if (narrows(v))
+        landed_narrow(w, v, data, narrow_at(w, k, piece.off), piece.n, adds,
+                      completes);
+    else if (adds && v->type == DTYPE_F64)
+        vector_add_doubles(data, w->landing, piece.n);
+    else if (adds)
         vector_add(data, w->landing, DTYPE_F32, piece.n);
 }

@@ -9,7 +9,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "horovod_ring/flow.h"
 #include "sync/bucket.h"
 
@@ -20,16 +19,19 @@ enum { MOST_MESSAGE = 1 << 30 }; // bytes, which MPI counts in an int
 // The flow measures real time; whoever starts the simulation keeps a deadline.
 static const double no_deadline_s = 1e6;
 
-void __real_wire_landed(struct wire *w, const struct task *t, uint64_t k,
-                        struct span piece, bool partial, bool complete);
-void __wrap_wire_landed(struct wire *w, const struct task *t, uint64_t k,
-                        struct span piece, bool partial, bool complete);
+void __real_wire_landed(struct wire *w, const struct group_vector *v,
+                        uint64_t k, struct group_chunk piece, bool adds,
+                        bool completes);
+void __wrap_wire_landed(struct wire *w, const struct group_vector *v,
+                        uint64_t k, struct group_chunk piece, bool adds,
+                        bool completes);
 
-void __wrap_wire_landed(struct wire *w, const struct task *t, uint64_t k,
-                        struct span piece, bool partial, bool complete)
+void __wrap_wire_landed(struct wire *w, const struct group_vector *v,
+                        uint64_t k, struct group_chunk piece, bool adds,
+                        bool completes)
 {
     if (w->landing)
-        __real_wire_landed(w, t, k, piece, partial, complete);
+        __real_wire_landed(w, v, k, piece, adds, completes);
 }
 
 struct ring {
@@ -38,7 +40,7 @@ struct ring {
     struct bucket *buckets;
     int nbuckets;
     size_t slice_bytes;
-    struct task *tasks;
+    struct group_op *ops;
     struct transport *transport;
     struct wire wire;
 };
@@ -49,15 +51,19 @@ static int run(struct ring *r)
     struct flow_config config = {
         .transport = r->transport,
         .wire = &r->wire,
-        .tasks = r->tasks,
-        .most = (size_t)r->nbuckets,
+        .name = "ring",
+        .ops = r->ops,
+        .depth = (size_t)r->nbuckets,
+        .grain = 1,
         .slice_bytes = r->slice_bytes,
         .timeout_s = no_deadline_s,
     };
     flow_open(&flow, &config);
     for (int b = 0; b < r->nbuckets; b++)
-        flow_post(&flow, &(struct task){.data = r->vector + r->buckets[b].off,
-                                        .n = r->buckets[b].n});
+        flow_post(&flow, &(struct group_op){.verb = GROUP_ALL_REDUCE,
+                                            .vector = group_floats(
+                                                r->vector + r->buckets[b].off,
+                                                r->buckets[b].n)});
     int rc = flow_advance(&flow);
     while (!rc && flow_done(&flow) < flow.posted)
         rc = flow_wait(&flow, 0) || flow_advance(&flow) ? -1 : 0;
@@ -71,12 +77,12 @@ static int cut(struct ring *r)
     size_t most = (size_t)(e->bucket_mb * 1024 * 1024 / sizeof(float));
     most = most ? most : e->n;
     int count = (int)((e->n + most - 1) / most);
-    size_t chunk = plan_chunk(most, e->world, 0).n * sizeof(float);
+    size_t chunk = group_chunk(most, 1, e->world, 0).n * sizeof(float);
     chunk = chunk < MOST_MESSAGE ? chunk : MOST_MESSAGE;
     r->slice_bytes = e->slice_kb ? (size_t)e->slice_kb * 1024 : chunk;
     r->buckets = mem_alloc((size_t)count, sizeof *r->buckets);
-    r->tasks = mem_alloc((size_t)count, sizeof *r->tasks);
-    if (!r->buckets || !r->tasks)
+    r->ops = mem_alloc((size_t)count, sizeof *r->ops);
+    if (!r->buckets || !r->ops)
         return -1;
     r->nbuckets = bucket_cut(r->buckets, count, e->n, most, most);
     return r->nbuckets < 0 ? -1 : 0;
@@ -84,28 +90,22 @@ static int cut(struct ring *r)
 
 static int connect(struct ring *r)
 {
-    char text[64];
     struct cluster c = {.rank = r->e->rank, .world = r->e->world};
-    struct opts *opts = NULL;
-    size_t message = r->slice_bytes + sizeof(struct head);
-    int rc = text_into(text, sizeof text, "payload=%d,message=%zu",
-                       r->e->payload, message) ||
-                     opts_open(&opts, text) ||
-                     transport_open(&r->transport, &transport_mpi, &c, opts)
-                 ? -1
-                 : 0;
-    opts_close(&opts);
-    return rc;
+    struct transport_config config = {
+        .name = "ring",
+        .message = r->slice_bytes + sizeof(struct head),
+        .payload = r->e->payload,
+    };
+    return transport_open(&r->transport, &transport_mpi, &c, &config);
 }
 
 int exchange_ring(const struct exchange *e, double *seconds)
 {
-    struct ring r = {.e = e, .wire = {.type = DTYPE_F32, .divisor = 1}};
+    struct ring r = {.e = e};
     int rc = -1;
     r.vector = gradient_open(e);
     if (!r.vector || cut(&r) || connect(&r) ||
-        (e->payload && wire_open(&r.wire, DTYPE_F32, e->world, e->n,
-                                 r.slice_bytes / sizeof(float))))
+        (e->payload && wire_open(&r.wire, 0, r.slice_bytes)))
         goto close_ring;
     MPI_Barrier(MPI_COMM_WORLD);
     double began = MPI_Wtime();
@@ -116,7 +116,7 @@ int exchange_ring(const struct exchange *e, double *seconds)
 close_ring:
     transport_close(&r.transport);
     wire_close(&r.wire);
-    mem_free(r.tasks);
+    mem_free(r.ops);
     mem_free(r.buckets);
     gradient_close(e, r.vector);
     return rc;

@@ -9,10 +9,8 @@
 #include "simulate/transport_mpi.h"
 
 #include "base/base.h"
-#include "config/config.h"
 #include "horovod_ring/flow.h"
 
-#include <limits.h>
 #include <mpi.h>
 #include <string.h>
 
@@ -55,20 +53,17 @@ static void post(struct transport *t, int i)
               MPI_COMM_WORLD, &l->receiving[i]);
 }
 
-static int lane_open(struct transport *t, struct cluster *c, struct opts *opts)
+static int lane_open(struct transport *t, struct cluster *c,
+                     const struct transport_config *config)
 {
     struct lane *l = t->state;
-    long payload, message;
     (void)c;
     for (int i = 0; i < OUT_SLOTS; i++)
         l->sending[i] = MPI_REQUEST_NULL;
     for (int i = 0; i < IN_SLOTS; i++)
         l->receiving[i] = MPI_REQUEST_NULL;
-    if (opts_int(opts, "payload", 0, 0, 1, &payload) ||
-        opts_int(opts, "message", 1, 1, INT_MAX, &message))
-        return -1;
-    l->payload = payload;
-    l->most = (size_t)message;
+    l->payload = config->payload;
+    l->most = config->message;
     for (int i = 0; i < OUT_SLOTS; i++)
         if (!(l->out[i].data = slot_alloc(l)))
             return -1;

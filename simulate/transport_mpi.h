@@ -5,7 +5,6 @@
 
 #include "horovod_ring/transport.h"
 
-// Settings: message= (bytes, of the largest), payload=0|1.
 extern const struct transport_ops transport_mpi;
 
 #endif

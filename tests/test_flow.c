@@ -8,7 +8,7 @@
 
 #include "tests/test.h"
 
-enum { MOST = 7, PIPE = 37, TASKS = 5 };
+enum { MOST = 7, PIPE = 37, OPS = 7 };
 
 struct net;
 
@@ -16,15 +16,16 @@ struct node { // one worker
     struct net *net;
     struct transport transport;
     struct wire wire;
-    struct task tasks[TASKS];
+    struct group_op ops[OPS];
     struct flow flow;
-    float *data[TASKS];
+    float *data[OPS];
     int posted;
     bool dead;
 };
 
 struct net {
     int world;
+    enum dtype type; // of the wire
     uint64_t key, draws;
     struct node nodes[MOST];
     struct {
@@ -90,7 +91,7 @@ static const struct transport_ops pipes = {.name = "pipes",
 static void net_open(struct net *net, int world, size_t most, size_t slice,
                      enum dtype type, double timeout_s)
 {
-    *net = (struct net){.world = world, .key = 1};
+    *net = (struct net){.world = world, .type = type, .key = 1};
     for (int r = 0; r < world; r++) {
         struct node *k = &net->nodes[r];
         k->net = net;
@@ -100,15 +101,17 @@ static void net_open(struct net *net, int world, size_t most, size_t slice,
                                           .peer = {(r + world - 1) % world,
                                                    (r + 1) % world},
                                           .state = k};
-        assert_int_equal(wire_open(&k->wire, type, world, most, slice), 0);
-        struct flow_config config = {.transport = &k->transport,
+        assert_int_equal(wire_open(&k->wire, most, slice), 0);
+        struct flow_config config = {.name = "ring",
+                                     .transport = &k->transport,
                                      .wire = &k->wire,
-                                     .tasks = k->tasks,
-                                     .most = TASKS,
+                                     .ops = k->ops,
+                                     .depth = OPS,
+                                     .grain = 1,
                                      .slice_bytes = slice,
                                      .timeout_s = timeout_s};
         flow_open(&k->flow, &config);
-        for (int i = 0; i < TASKS; i++)
+        for (int i = 0; i < OPS; i++)
             k->data[i] = mem_alloc(most, sizeof(float));
     }
 }
@@ -117,17 +120,26 @@ static void net_close(struct net *net)
 {
     for (int r = 0; r < net->world; r++) {
         wire_close(&net->nodes[r].wire);
-        for (int i = 0; i < TASKS; i++)
+        for (int i = 0; i < OPS; i++)
             mem_free(net->nodes[r].data[i]);
     }
 }
 
-// Task i is a vector of n + i elements; the last one is spread, not summed.
-static struct task task_make(struct node *k, int i, size_t n)
+// Exchange i is of n + i elements: a verb each, some twice.
+static const enum group_verb verbs[OPS] = {
+    GROUP_ALL_REDUCE, GROUP_ALL_REDUCE,     GROUP_REDUCE,    GROUP_BROADCAST,
+    GROUP_ALL_REDUCE, GROUP_REDUCE_SCATTER, GROUP_ALL_GATHER};
+
+static struct group_op op_make(const struct net *net, float *data, int i,
+                               size_t n)
 {
-    return (struct task){.bcast = i == TASKS - 1,
-                         .data = k->data[i],
-                         .n = n + (size_t)i};
+    bool sum = verbs[i] != GROUP_BROADCAST && verbs[i] != GROUP_ALL_GATHER;
+    struct group_op op = {.verb = verbs[i],
+                          .vector = group_floats(data, n + (size_t)i),
+                          .peer = i % net->world};
+    op.vector.wire = net->type;
+    op.vector.scale = sum ? group_scale(net->type, net->world) : 1;
+    return op;
 }
 
 static float value(int rank, int i, size_t e)
@@ -135,18 +147,34 @@ static float value(int rank, int i, size_t e)
     return (float)((rank + 1) * (i + 3) + (int)(e * 5 % 17));
 }
 
+static float sum_of_all(const struct net *net, int i, size_t e)
+{
+    float sum = 0;
+    for (int q = 0; q < net->world; q++)
+        sum += value(q, i, e);
+    return sum * group_scale(net->type, net->world);
+}
+
 static void check(const struct net *net, size_t n)
 {
     for (int r = 0; r < net->world; r++) {
-        const struct node *k = &net->nodes[r];
-        for (int i = 0; i < TASKS; i++) {
-            bool bcast = i == TASKS - 1;
-            for (size_t e = 0; e < n + (size_t)i; e++) {
-                float sum = 0;
-                for (int q = 0; q < (bcast ? 1 : net->world); q++)
-                    sum += value(q, i, e);
-                assert_true(k->data[i][e] ==
-                            (bcast ? sum : sum / k->wire.divisor));
+        for (int i = 0; i < OPS; i++) {
+            const float *data = net->nodes[r].data[i];
+            int root = i % net->world;
+            for (int c = 0; c < net->world; c++) {
+                struct group_chunk k =
+                    group_chunk(n + (size_t)i, 1, net->world, c);
+                for (size_t e = k.off; e < k.off + k.n; e++) {
+                    float sum = sum_of_all(net, i, e);
+                    if (verbs[i] == GROUP_ALL_REDUCE ||
+                        (verbs[i] == GROUP_REDUCE && r == root) ||
+                        (verbs[i] == GROUP_REDUCE_SCATTER && r == c))
+                        assert_true(data[e] == sum);
+                    else if (verbs[i] == GROUP_BROADCAST)
+                        assert_true(data[e] == value(root, i, e));
+                    else if (verbs[i] == GROUP_ALL_GATHER)
+                        assert_true(data[e] == value(c, i, e));
+                }
             }
         }
     }
@@ -158,15 +186,15 @@ static void run(struct net *net, size_t n)
         int r = (int)draw(net, (uint64_t)net->world);
         struct node *k = &net->nodes[r];
         uint64_t before = flow_done(&k->flow);
-        if (k->posted < TASKS && draw(net, 3) == 0) {
-            struct task t = task_make(k, k->posted, n);
-            for (size_t e = 0; e < t.n; e++)
-                t.data[e] = value(r, k->posted, e);
-            flow_post(&k->flow, &t);
+        if (k->posted < OPS && draw(net, 3) == 0) {
+            struct group_op op = op_make(net, k->data[k->posted], k->posted, n);
+            for (size_t e = 0; e < op.vector.n; e++)
+                k->data[k->posted][e] = value(r, k->posted, e);
+            flow_post(&k->flow, &op);
             k->posted++;
         }
         assert_int_equal(flow_advance(&k->flow), 0);
-        done += before < TASKS && flow_done(&k->flow) == TASKS;
+        done += before < OPS && flow_done(&k->flow) == OPS;
     }
 }
 
@@ -183,17 +211,19 @@ static void sums_come_out(void **state)
                 // bf16 holds integers up to 256 exactly, halves of them too
                 if (types[t] == DTYPE_BF16 && world > 3)
                     continue;
-                net_open(net, world, n + TASKS, 8 * (size_t)(i + 1), types[t],
+                net_open(net, world, n + OPS, 8 * (size_t)(i + 1), types[t],
                          60);
                 run(net, n);
                 check(net, n);
                 for (int r = 0; r < world; r++) {
                     uint64_t law = 0;
-                    for (size_t k = 0; k < TASKS - 1; k++)
-                        law += plan_elements(n + k, r, world, OUT) *
+                    const struct flow *f = &net->nodes[r].flow;
+                    for (int k = 0; k < OPS; k++) {
+                        struct group_op op = op_make(net, NULL, k, n);
+                        law += plan_elements(&f->plan, &op, OUT) *
                                dtype_bytes(types[t]);
-                    law += r < world - 1 ? (n + TASKS - 1) * 4 : 0;
-                    assert_int_equal(net->nodes[r].flow.bytes[OUT], law);
+                    }
+                    assert_int_equal(f->bytes[OUT], law);
                 }
                 net_close(net);
             }
@@ -206,9 +236,9 @@ static void sums_come_out(void **state)
 static void turn_until_failure(struct net *net, int away, int watched)
 {
     for (int r = 0; r < net->world; r++) {
-        struct task t = task_make(&net->nodes[r], 0, 50);
+        struct group_op op = op_make(net, net->nodes[r].data[0], 0, 50);
         if (r != away)
-            flow_post(&net->nodes[r].flow, &t);
+            flow_post(&net->nodes[r].flow, &op);
     }
     bool gone[MOST] = {0};
     while (!gone[watched]) {
@@ -233,7 +263,7 @@ static void blame(void **state)
     struct net *net = mem_alloc(1, sizeof *net);
     for (int dead = 0; dead < 2; dead++) {
         for (int watched = 1; watched < 5; watched++) {
-            net_open(net, 5, 50 + TASKS, 16, DTYPE_F32, 0.3);
+            net_open(net, 5, 50 + OPS, 16, DTYPE_F32, 0.3);
             net->nodes[0].dead = dead;
             turn_until_failure(net, 0, watched);
             assert_non_null(strstr(fail_message(), "rank 0"));
@@ -250,16 +280,17 @@ static void nonsense(void **state)
     (void)state;
     struct net *net = mem_alloc(1, sizeof *net);
     const struct head bad[] = {
-        {0x12345678, 0, 0, 0},          {0x52494e47, 1, 0, 8}, // another task
+        {0x12345678, 0, 0, 0},
+        {0x52494e47, 1, 0, 8},          // another exchange
         {0x52494e47, 0, 1, 8},          // another message
         {0x52494e47, 0, 0, 0xfffffff0}, // far too long
         {0x52494e48, 0, 77, 0},         // blames nobody that there is
     };
     for (int i = 0; i < 5; i++) {
-        net_open(net, 2, 50 + TASKS, 8, DTYPE_F32, 60);
+        net_open(net, 2, 50 + OPS, 8, DTYPE_F32, 60);
         struct flow *f = &net->nodes[1].flow;
-        struct task t = task_make(&net->nodes[1], 0, 50);
-        flow_post(f, &t);
+        struct group_op op = op_make(net, net->nodes[1].data[0], 0, 50);
+        flow_post(f, &op);
         memcpy(net->pipes[1][LEFT].bytes, &bad[i], sizeof bad[i]);
         net->pipes[1][LEFT].n = sizeof bad[i];
         int rc = 0;

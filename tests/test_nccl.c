@@ -34,9 +34,10 @@ static void ring_plan(const struct sync_job *job, int rank, int world,
 {
     *out = *in = 0;
     for (int b = 0; world > 1 && b < job->nbuckets; b++) {
-        size_t n = job->buckets[b].n, size = dtype_bytes(wire);
-        *out += plan_elements(n, rank, world, OUT) * size;
-        *in += plan_elements(n, rank, world, IN) * size;
+        const struct plan p = {.rank = rank, .world = world, .grain = 1};
+        const struct group_op sum = {.vector.n = job->buckets[b].n};
+        *out += plan_elements(&p, &sum, OUT) * dtype_bytes(wire);
+        *in += plan_elements(&p, &sum, IN) * dtype_bytes(wire);
     }
 }
 

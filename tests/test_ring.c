@@ -133,36 +133,62 @@ static void disagree(void **state)
     case_disagree(&ring);
 }
 
-// In every message a worker receives what its left sends, sends what it
-// received before, and has sent and received the law's elements in the end.
+// A verb's messages: in each a worker receives what its left sends, sends what
+// it received before, and has moved the law's elements in the end.
+static void check_verb(const struct group_op *op, int world, size_t grain)
+{
+    for (int r = 0; r < world; r++) {
+        const struct plan p = {.rank = r, .world = world, .grain = grain};
+        const struct plan left = {.rank = (r + world - 1) % world,
+                                  .world = world,
+                                  .grain = grain};
+        size_t went = 0, came = 0;
+        int outs = plan_messages(&p, op, OUT), ins = plan_messages(&p, op, IN);
+        assert_int_equal(ins, plan_messages(&left, op, OUT));
+        for (int m = 0; m < ins; m++) {
+            struct group_chunk in = plan_span(&p, op, IN, m);
+            struct group_chunk from = plan_span(&left, op, OUT, m);
+            assert_memory_equal(&in, &from, sizeof in);
+            assert_true(in.off + in.n <= op->vector.n);
+            came += in.n;
+        }
+        for (int m = 0; m < outs; m++) {
+            struct group_chunk out = plan_span(&p, op, OUT, m);
+            if (!plan_is_own(&p, op, m)) {
+                struct group_chunk before =
+                    plan_span(&p, op, IN, m - plan_lag(&p, op));
+                assert_memory_equal(&out, &before, sizeof out);
+            }
+            went += out.n;
+        }
+        assert_int_equal(went, plan_elements(&p, op, OUT));
+        assert_int_equal(came, plan_elements(&p, op, IN));
+    }
+}
+
 static void timetable(void **state)
 {
     (void)state;
     for (int world = 2; world <= 9; world++) {
-        for (size_t n = 1; n < 40; n += 6) {
-            const struct task t = {.n = n};
-            for (int r = 0; r < world; r++) {
-                int left = (r + world - 1) % world;
-                size_t went = 0, came = 0;
-                for (int m = 0; m < 2 * (world - 1); m++) {
-                    struct span in = plan_span(&t, r, world, IN, m);
-                    struct span out = plan_span(&t, r, world, OUT, m);
-                    struct span from = plan_span(&t, left, world, OUT, m);
-                    assert_memory_equal(&in, &from, sizeof in);
-                    struct span before = plan_span(&t, r, world, IN, m - 1);
-                    if (m > 0)
-                        assert_memory_equal(&out, &before, sizeof out);
-                    assert_true(in.off + in.n <= n);
-                    went += out.n;
-                    came += in.n;
-                }
-                assert_int_equal(went, plan_elements(n, r, world, OUT));
-                assert_int_equal(came, plan_elements(n, r, world, IN));
-            }
-        }
-        // Where world divides n: 2(world-1)/world n.
+        for (size_t n = 1; n < 40; n += 6)
+            for (int verb = 0; verb < GROUP_SEND; verb++)
+                for (int root = 0; root < world; root++)
+                    for (size_t grain = 1; grain < 8; grain += 3) {
+                        const struct group_op op = {.verb =
+                                                        (enum group_verb)verb,
+                                                    .vector.n = n,
+                                                    .peer = root};
+                        check_verb(&op, world, grain);
+                    }
+        // Where world divides n: 2(world-1)/world n, each half of it a half.
         size_t n = 12 * (size_t)world;
-        assert_int_equal(plan_elements(n, 1, world, OUT), 2 * (n - 12));
+        const struct plan p = {.rank = 1, .world = world, .grain = 1};
+        struct group_op op = {.verb = GROUP_ALL_REDUCE, .vector.n = n};
+        assert_int_equal(plan_elements(&p, &op, OUT), 2 * (n - 12));
+        op.verb = GROUP_REDUCE_SCATTER;
+        assert_int_equal(plan_elements(&p, &op, OUT), n - 12);
+        op.verb = GROUP_ALL_GATHER;
+        assert_int_equal(plan_elements(&p, &op, OUT), n - 12);
     }
 }
 

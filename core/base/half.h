@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16 };
+enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64 };
 
 // A copy of a vector of floats in a narrower format. `fresh`: whoever changed
 // the vector last has written the copy in the same pass.
@@ -23,12 +23,13 @@ struct half_copy {
 
 static inline size_t dtype_bytes(enum dtype t)
 {
-    return t == DTYPE_F32 ? 4 : 2;
+    return t == DTYPE_F64 ? 8 : t == DTYPE_F32 ? 4 : 2;
 }
 
 static inline const char *dtype_name(enum dtype t)
 {
-    return t == DTYPE_F32 ? "fp32" : t == DTYPE_F16 ? "fp16" : "bf16";
+    static const char *const names[] = {"fp32", "fp16", "bf16", "fp64"};
+    return names[t];
 }
 
 static inline uint32_t float_bits(float x)

@@ -89,6 +89,12 @@ void vector_add(float *dst, const void *src, enum dtype from, size_t n)
     ops()->add(dst, src, from, n);
 }
 
+void vector_add_doubles(double *dst, const double *src, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        dst[i] += src[i];
+}
+
 void vector_sum(float *const *dst, int d, const float *const *src, int k,
                 size_t n)
 {

@@ -1,0 +1,3 @@
+lockstep_library(group
+  FILES core/group/group.c
+  LINKS cluster base Threads::Threads)

@@ -1,0 +1,428 @@
+// group.c - the verbs, and whoever moves the data behind them.
+//
+// A carrier is a state machine that somebody must drive. Whoever awaits a ticket
+// drives; while nobody does, a communication thread drives, so that data move
+// while the caller computes:
+//
+//     caller   post post post ....compute.... await |drives| update
+//     thread        |drives.........................|
+//
+// The thread gives way at its next poll once the caller awaits. A verb that the
+// caller is about to await does not wake the thread at all. Without a thread
+// (job.thread=false, or a carrier that wants none) data move inside the verbs
+// and in group_await().
+
+#include "group/group.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+// How long an awaiting caller spins after the last move before it sleeps.
+enum { SPIN_NS = 20000 };
+
+struct progress {
+    bool running; // the thread
+    pthread_t thread;
+    pthread_mutex_t lock; // of what follows
+    pthread_cond_t change;
+    struct group_op *queue[2]; // posted, not begun: one fills, one is begun
+    int filling;
+    size_t nqueue;
+    uint64_t posted, done; // tickets
+    bool driven;           // somebody drives
+    bool awaiting;         // the caller waits: the thread must not drive
+    bool stop, failed;
+    char why[512];
+};
+
+static void lock(struct progress *p)
+{
+    pthread_mutex_lock(&p->lock);
+}
+
+static void unlock(struct progress *p)
+{
+    pthread_mutex_unlock(&p->lock);
+}
+
+// ---- driving
+
+struct driver {
+    bool thread;    // else the caller
+    uint64_t until; // the ticket to stop at
+    uint64_t spin_ns;
+    uint64_t done;              // tickets, as the carrier says
+    const struct group_op *ops; // taken from the queue, to be begun
+    size_t nops;
+};
+
+// Tell what is done, take what is posted. False: this driver has to stop.
+static bool exchange(struct group *g, struct driver *d)
+{
+    struct progress *p = g->progress;
+    lock(p);
+    if (p->done != d->done) {
+        p->done = d->done;
+        g->stats = g->moved;
+    }
+    bool yields = d->thread && (p->awaiting || p->stop);
+    p->driven = !yields && p->done < p->posted && p->done < d->until;
+    if (p->driven) {
+        d->ops = p->queue[p->filling];
+        d->nops = p->nqueue;
+        p->filling = 1 - p->filling;
+        p->nqueue = 0;
+    } else {
+        pthread_cond_broadcast(&p->change);
+    }
+    bool go = p->driven;
+    unlock(p);
+    return go;
+}
+
+// One poll step: begin what was taken, else sleep first; then move data.
+static int poll_step(struct group *g, struct driver *d)
+{
+    for (size_t i = 0; i < d->nops; i++)
+        if (g->ops->begin(g, &d->ops[i]))
+            return -1;
+    if (!d->nops && g->ops->wait(g, d->spin_ns))
+        return -1;
+    return g->ops->advance(g, &d->done);
+}
+
+// Entered with `driven` set. After a failure it stays: nobody drives any more.
+static void drive(struct group *g, struct driver *d)
+{
+    struct progress *p = g->progress;
+    d->done = p->done; // only a driver changes it
+    while (exchange(g, d)) {
+        if (!poll_step(g, d))
+            continue;
+        lock(p);
+        p->failed = true;
+        snprintf(p->why, sizeof p->why, "%s", fail_message());
+        pthread_cond_broadcast(&p->change);
+        unlock(p);
+        if (g->ops->abort)
+            g->ops->abort(g);
+        return;
+    }
+}
+
+static void *communicate(void *arg)
+{
+    struct group *g = arg;
+    struct progress *p = g->progress;
+    lock(p);
+    while (!p->stop && !p->failed) {
+        if (p->driven || p->awaiting || p->done == p->posted) {
+            pthread_cond_wait(&p->change, &p->lock);
+            continue;
+        }
+        p->driven = true;
+        unlock(p);
+        drive(g, &(struct driver){.thread = true, .until = UINT64_MAX});
+        lock(p);
+    }
+    unlock(p);
+    return NULL;
+}
+
+// ---- verbs
+
+// Without a thread a verb moves what it can itself, once.
+static int post_alone(struct group *g, const struct group_op *op)
+{
+    struct progress *p = g->progress;
+    uint64_t done = p->done;
+    if (g->ops->begin(g, op) || g->ops->advance(g, &done)) {
+        p->failed = true;
+        snprintf(p->why, sizeof p->why, "%s", fail_message());
+        if (g->ops->abort)
+            g->ops->abort(g);
+        return -1;
+    }
+    p->done = done;
+    g->stats = g->moved;
+    return 0;
+}
+
+static void post_threaded(struct group *g, const struct group_op *op)
+{
+    struct progress *p = g->progress;
+    lock(p);
+    p->queue[p->filling][p->nqueue++] = *op;
+    p->posted++;
+    bool driven = p->driven;
+    if (!driven && !op->vector.awaited)
+        pthread_cond_broadcast(&p->change);
+    unlock(p);
+    if (driven && g->ops->wake)
+        g->ops->wake(g);
+}
+
+static bool is_sum(enum group_verb v)
+{
+    return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
+           v == GROUP_REDUCE;
+}
+
+static void check_vector(const struct group *g, const struct group_op *op)
+{
+    const struct group_vector *v = &op->vector;
+    bool narrows = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
+    CHECK(v->wire == v->type || narrows);
+    CHECK(!narrows || v->n <= g->job.largest);
+    CHECK(!is_sum(op->verb) || dtype_bytes(v->type) >= 4);
+    CHECK(v->scale == 1 || (is_sum(op->verb) && narrows));
+    CHECK(op->peer >= 0 && op->peer < g->size);
+}
+
+static int post(struct group *g, enum group_verb verb,
+                const struct group_vector *v, int peer, uint64_t *ticket)
+{
+    struct progress *p = g->progress;
+    struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
+    check_vector(g, &op);
+    CHECK(verb < GROUP_SEND || (g->job.pairs && peer != g->rank));
+    lock(p);
+    bool failed = p->failed;
+    CHECK(failed || p->posted - p->done < g->job.depth);
+    unlock(p);
+    if (failed)
+        return fail("%s", p->why);
+    int rc = 0;
+    if (p->running) {
+        post_threaded(g, &op);
+    } else {
+        p->posted++;
+        if (g->size == 1)
+            p->done = p->posted; // a vector is its own sum
+        else
+            rc = post_alone(g, &op);
+    }
+    if (!rc && ticket)
+        *ticket = p->posted;
+    return rc;
+}
+
+int group_all_reduce(struct group *g, const struct group_vector *v,
+                     uint64_t *ticket)
+{
+    return post(g, GROUP_ALL_REDUCE, v, 0, ticket);
+}
+
+int group_reduce_scatter(struct group *g, const struct group_vector *v,
+                         uint64_t *ticket)
+{
+    return post(g, GROUP_REDUCE_SCATTER, v, 0, ticket);
+}
+
+int group_all_gather(struct group *g, const struct group_vector *v,
+                     uint64_t *ticket)
+{
+    return post(g, GROUP_ALL_GATHER, v, 0, ticket);
+}
+
+int group_broadcast(struct group *g, const struct group_vector *v, int root,
+                    uint64_t *ticket)
+{
+    return post(g, GROUP_BROADCAST, v, root, ticket);
+}
+
+int group_reduce(struct group *g, const struct group_vector *v, int root,
+                 uint64_t *ticket)
+{
+    return post(g, GROUP_REDUCE, v, root, ticket);
+}
+
+int group_send(struct group *g, const struct group_vector *v, int to,
+               uint64_t *ticket)
+{
+    return post(g, GROUP_SEND, v, to, ticket);
+}
+
+int group_recv(struct group *g, const struct group_vector *v, int from,
+               uint64_t *ticket)
+{
+    return post(g, GROUP_RECV, v, from, ticket);
+}
+
+int group_await(struct group *g, uint64_t ticket)
+{
+    struct progress *p = g->progress;
+    lock(p);
+    CHECK(ticket <= p->posted);
+    while (p->done < ticket && !p->failed) {
+        if (p->driven) {
+            bool told = p->awaiting;
+            p->awaiting = true;
+            if (!told && g->ops->wake)
+                g->ops->wake(g);
+            pthread_cond_wait(&p->change, &p->lock);
+            continue;
+        }
+        p->driven = p->awaiting = true;
+        unlock(p);
+        drive(g, &(struct driver){.until = ticket, .spin_ns = SPIN_NS});
+        lock(p);
+    }
+    if (p->awaiting && p->done < p->posted)
+        pthread_cond_broadcast(&p->change); // the thread goes on
+    p->awaiting = false;
+    int rc = p->done < ticket ? fail("%s", p->why) : 0;
+    unlock(p);
+    return rc;
+}
+
+int group_follow(struct group *g, uint64_t ticket)
+{
+    if (g->size == 1 || !g->ops->on_device)
+        return group_await(g, ticket);
+    return g->ops->follow(g);
+}
+
+// ---- open and close
+
+int group_choose(const struct group_ops *const *carriers,
+                 const struct group_job *job, const struct group_ops **out,
+                 char why[128])
+{
+    *why = '\0';
+    for (*out = NULL; !*out && *carriers; carriers++) {
+        int can = 1;
+        if ((*carriers)->is_supported)
+            can = (*carriers)->is_supported(job, why);
+        if (can < 0)
+            return -1;
+        if (can)
+            *out = *carriers;
+    }
+    return 0;
+}
+
+static int open_progress(struct group *g)
+{
+    struct progress *p = g->progress = mem_alloc(1, sizeof *p);
+    if (!p)
+        return -1;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->change, NULL);
+    for (int i = 0; i < 2; i++) {
+        p->queue[i] = mem_alloc(g->job.depth, sizeof *p->queue[i]);
+        if (!p->queue[i])
+            return -1;
+    }
+    return 0;
+}
+
+static int start_thread(struct group *g)
+{
+    int error = pthread_create(&g->progress->thread, NULL, communicate, g);
+    if (error)
+        return fail("%s: thread: %s", g->name, strerror(error));
+    g->progress->running = true;
+    return 0;
+}
+
+struct group *group_open(const struct group_ops *ops,
+                         const struct group_job *job)
+{
+    struct group *g = mem_alloc(1, sizeof *g);
+    if (!g)
+        return NULL;
+    CHECK(job->depth > 0);
+    g->ops = ops;
+    g->job = *job;
+    g->job.grain = job->grain ? job->grain : 1;
+    g->job.slice_bytes = job->slice_bytes ? job->slice_bytes : 256 * 1024;
+    g->job.iface = job->iface ? job->iface : "";
+    g->name = job->name;
+    g->rank = job->cluster->rank;
+    g->size = job->cluster->world;
+    g->state = mem_alloc(1, ops->state_size);
+    if (!g->state || open_progress(g) || (g->size > 1 && ops->open(g)) ||
+        (g->size > 1 && job->thread && ops->threaded && start_thread(g)))
+        group_close(&g);
+    return g;
+}
+
+static void close_progress(struct group *g)
+{
+    struct progress *p = g->progress;
+    if (!p)
+        return;
+    if (p->running) {
+        lock(p);
+        p->stop = true;
+        pthread_cond_broadcast(&p->change);
+        unlock(p);
+        if (g->ops->wake)
+            g->ops->wake(g);
+        pthread_join(p->thread, NULL);
+    }
+    if (!p->failed && p->done < p->posted && g->ops->abort)
+        g->ops->abort(g);
+    pthread_cond_destroy(&p->change);
+    pthread_mutex_destroy(&p->lock);
+    for (int i = 0; i < 2; i++)
+        mem_free(p->queue[i]);
+    mem_free(p);
+}
+
+void group_close(struct group **g)
+{
+    if (!*g)
+        return;
+    close_progress(*g);
+    if ((*g)->state && (*g)->size > 1)
+        (*g)->ops->close(*g);
+    mem_free((*g)->state);
+    mem_free(*g);
+    *g = NULL;
+}
+
+int group_share(struct group *g, void *data, size_t bytes)
+{
+    return g->size > 1 && g->ops->share ? g->ops->share(g, data, bytes) : 0;
+}
+
+// ---- vectors
+
+struct group_vector group_floats(float *data, size_t n)
+{
+    return (struct group_vector){
+        .data = data, .n = n, .type = DTYPE_F32, .wire = DTYPE_F32, .scale = 1};
+}
+
+struct group_chunk group_chunk(size_t n, size_t grain, int size, int c)
+{
+    size_t grains = (n + grain - 1) / grain, w = (size_t)size, k = (size_t)c;
+    size_t even = grains / w, more = grains % w;
+    size_t from = (k * even + (k < more ? k : more)) * grain;
+    size_t to = from + (even + (k < more)) * grain;
+    from = from < n ? from : n;
+    to = to < n ? to : n;
+    return (struct group_chunk){.off = from, .n = to - from};
+}
+
+float group_scale(enum dtype wire, int size)
+{
+    float divisor = 1;
+    while (dtype_bytes(wire) == 2 && divisor < (float)size)
+        divisor *= 2;
+    return 1 / divisor;
+}
+
+const char *group_verb_name(enum group_verb v)
+{
+    static const char *const names[GROUP_VERBS] = {
+        "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+        "reduce",     "send",           "recv"};
+    return names[v];
+}

@@ -289,22 +289,12 @@ static int check_turn(struct server *s, int rank, const struct ps_head *h)
 static int check_round(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
-    bool strict = !s->job.elastic && !s->job.backup;
     if (h->round != s->round)
         return fail("%s for step %llu, the present one is %llu",
                     ps_kind_name(h->kind), (unsigned long long)h->round,
                     (unsigned long long)s->round);
-    // without spare workers all go on to the same step
-    for (int r = 0; strict && r < s->job.world; r++) {
-        char why[128];
-        if (!s->peers[r].left)
-            continue;
-        snprintf(why, sizeof why,
-                 "worker rank %d left before step %llu, which rank %d began", r,
-                 (unsigned long long)s->round, rank);
-        server_fail(s, why);
-    }
     b->active = true;
+    bsp_check_left(s);
     b->heard_ns = now_ns();
     return check_turn(s, rank, h);
 }
@@ -312,7 +302,7 @@ static int check_round(struct server *s, int rank, const struct ps_head *h)
 bool bsp_outdated(const struct server *s, const struct ps_head *h)
 {
     const struct bsp *b = bsp_of(s);
-    return b->closing || (s->job.elastic && h->epoch != b->epoch);
+    return s->job.elastic && h->epoch != b->epoch;
 }
 
 static int bsp_push(struct server *s, int rank, const struct ps_head *h,

@@ -16,7 +16,6 @@ struct bsp {
     int stepped;  // workers
     bool active;  // somebody has sent something
     bool waiting; // for COMMIT
-    bool closing; // backup: too few are left for another round
     uint32_t epoch;
     uint64_t heard_ns; // the last message of this round
 };
@@ -39,6 +38,9 @@ bool bsp_gave_all(const struct server *s, int rank);
 bool bsp_outdated(const struct server *s, const struct ps_head *h);
 
 // ---- bsp_members.c: who is in a round
+
+// The job is over if more workers have left than a round can do without.
+void bsp_check_left(struct server *s);
 
 int bsp_claim(struct server *s, int rank, const struct ps_head *h);
 void bsp_lost(struct server *s, int rank);

@@ -22,7 +22,7 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
         (h->round == s->round && b->turn_of[rank] >= 0))
         return fail("CLAIM of step %llu, the present one is %llu",
                     (unsigned long long)h->round, (unsigned long long)s->round);
-    if (h->round < s->round || b->closing) {
+    if (h->round < s->round) {
         reply.version = s->round - 1;
         s->dropped++;
     } else if (b->claims == b->need) {
@@ -35,9 +35,29 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
         b->heard_ns = now_ns();
         b->rank_of[b->claims] = rank;
         b->turn_of[rank] = b->claims++;
+        bsp_check_left(s);
     }
     server_send(s, rank, reply, NULL, 0);
     return 0;
+}
+
+// All workers go on to the same step, but for those who are late (backup): they
+// go on from the step that the others have reached.
+void bsp_check_left(struct server *s)
+{
+    char why[128];
+    int left = 0, last = 0;
+    for (int r = 0; r < s->job.world; r++)
+        if (s->peers[r].left) {
+            left++;
+            last = r;
+        }
+    if (s->job.elastic || !bsp_of(s)->active || left <= s->job.backup)
+        return;
+    snprintf(why, sizeof why,
+             "worker rank %d left before step %llu, which others began", last,
+             (unsigned long long)s->round);
+    server_fail(s, why);
 }
 
 // ---- elastic
@@ -62,32 +82,12 @@ void bsp_lost(struct server *s, int rank)
         restart(s);
 }
 
-// With spare workers some are done before others. When too few are left for a
-// round, those who still come are late, and so is who was let in already.
-static void close_if_few(struct server *s)
-{
-    struct bsp *b = bsp_of(s);
-    int left = 0;
-    for (int r = 0; r < s->job.world; r++)
-        left += s->peers[r].left;
-    if (b->closing || left <= s->job.backup)
-        return;
-    b->closing = true;
-    for (int t = 0; s->job.index == 0 && t < b->claims; t++) {
-        struct ps_head late = bsp_answer(s, PS_LATE);
-        late.version = s->round - 1;
-        s->dropped++;
-        server_send(s, b->rank_of[t], late, NULL, 0);
-    }
-    b->active = false;
-}
-
 void bsp_left(struct server *s, int rank)
 {
     if (s->job.elastic)
         bsp_lost(s, rank);
-    else if (s->job.backup)
-        close_if_few(s);
+    else
+        bsp_check_left(s);
 }
 
 int bsp_drop(struct server *s, int rank, const struct ps_head *h)

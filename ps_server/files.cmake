@@ -12,6 +12,7 @@ if(TARGET sync_cases)
     LINKS ps_server_lib ps_worker sync_cases)
   lockstep_test(ps LINKS ps_tests)
   lockstep_test(ps_policy LINKS ps_tests)
+  lockstep_test(ps_backup LINKS ps_tests)
   lockstep_test(ps_faults LINKS ps_tests)
   lockstep_test(ps_liars LINKS ps_tests)
   lockstep_test(ps_memory LINKS ps_tests)
@@ -22,8 +23,8 @@ if(TARGET sync_cases)
   foreach(cases sps_update dps dps_worker)
     add_test(NAME ps_${cases} COMMAND test_ps ${cases}_cases*)
   endforeach()
-  set(ps_all ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_faults
-             ps_liars ps_memory ${ps_mpi})
+  set(ps_all ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_backup
+             ps_faults ps_liars ps_memory ${ps_mpi})
   # Over MPI: workers, then ranks in all; the last ones are servers.
   add_executable(test_ps_mpi tests/test_ps_mpi.c)
   target_link_libraries(test_ps_mpi PRIVATE ps_tests cluster_mpi)

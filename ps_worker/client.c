@@ -273,7 +273,9 @@ int client_round(struct client *c, const struct ps_step *step)
     c->ready = 0;
     c->step = *step;
     c->stepping = true;
+    uint64_t began = c->round;
     int rc = run_task(c, TASK_ROUND);
+    c->missed = c->round - began;
     c->round++;
     c->stepping = false;
     c->ready = SIZE_MAX;

@@ -90,6 +90,7 @@ struct client {
     struct sync_stats stats;
     struct ps_result result; // of the last round
     bool dropped;            // the last round did without us
+    uint64_t missed;         // and so did so many rounds after it
 
     uint64_t heard_ns;
     struct span_lane *lane; // what the turns do; NULL: not recorded

@@ -289,6 +289,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
         return -1;
     count(s);
     out->dropped = c->dropped;
+    out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
     if (c->job.worker_updates) {
         return update_step(&w->update, &s->job, in,

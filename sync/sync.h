@@ -57,6 +57,8 @@ struct sync_out {
     float grad_norm; // of the mean gradient, before clipping
     bool skipped;    // not finite, so nobody updated
     bool dropped;    // came too late (backup workers): it was not used
+    int missed;      // further steps that the others made meanwhile: params
+                     // are those after step + missed
     int lag;         // ssp, asp: updates by others between this worker's pull
                      // and its push; 0 elsewhere
     uint64_t update_began_ns, update_ended_ns; // where this worker updates

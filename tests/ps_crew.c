@@ -89,16 +89,33 @@ static int check(const struct worker *w, int step)
     return 0;
 }
 
+// Wait until all workers from rank `first` on have done `step`.
+static int await_others(const struct ps_crew *j, int first, int step)
+{
+    for (int r = first; r < j->world; r++)
+        for (int ms = 0; atomic_load(&j->board->step[r]) < step; ms++) {
+            if (ms == 20000)
+                return fail("rank %d did not come to step %d", r, step);
+            usleep(1000);
+        }
+    return 0;
+}
+
 // Steps in which every gradient is 1, so that each update takes 1 off every
 // parameter, however many workers were in it.
 static int train(struct worker *w)
 {
     const struct ps_crew *j = w->job;
+    int step = 0;
     if (worker_open(w))
         return -1;
     j->board->end[w->rank].joined = w->sync->joined;
-    for (int step = (int)w->sync->joined + 1; step <= j->steps; step++) {
+    for (int done = (int)w->sync->joined; done < j->steps; done = step) {
         struct sync_out out;
+        if (j->late && w->rank == 0 &&
+            await_others(j, 1, done - done % j->meet + j->meet))
+            return -1;
+        step = done + 1;
         struct sync_in in = {.step = step,
                              .lr = 1,
                              .grad_scale = 1.0f / (float)j->world};
@@ -108,10 +125,18 @@ static int train(struct worker *w)
         for (int b = 0; b < w->sync_job.nbuckets; b++)
             if (sync_ready(w->sync, b))
                 return -1;
-        if (sync_step(w->sync, &in, &out) ||
-            (!strstr(j->opts, "consistency") && check(w, step)))
+        if (sync_step(w->sync, &in, &out))
+            return -1;
+        step += out.missed;
+        // what was pulled late may be newer
+        if (!strstr(j->opts, "consistency") && (!out.dropped || j->late) &&
+            check(w, step))
             return -1;
         atomic_store(&j->board->step[w->rank], step);
+        j->board->end[w->rank].taken++;
+        j->board->end[w->rank].dropped += out.dropped;
+        if (j->meet && step % j->meet == 0 && await_others(j, 0, step))
+            return -1;
     }
     return 0;
 }

@@ -5,6 +5,7 @@
 #define TESTS_PS_CREW_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,6 +17,7 @@ struct ps_board {
     struct {
         int rc;
         uint64_t joined, hash;
+        int taken, dropped; // steps; of them, those that came too late
         char why[512];
     } end[PS_CREW_MOST];
 };
@@ -27,6 +29,8 @@ struct ps_crew {
     double timeout_s;
     int steps, pause_us;
     int slow_us;  // a longer pause of rank 0
+    int meet;     // all wait for all after each so many steps; 0: never
+    bool late;    // rank 0 begins a step once all others wait for it
     size_t n;     // parameters; 0: PS_CREW_N
     int slice_kb; // 0: 1
 };

@@ -410,6 +410,25 @@ static void elastic(void **state)
     assert_no_process();
 }
 
+// backup=1: who was late goes on from the step that the others have reached, so
+// that all meet: to compare parameters, and at the end.
+static void backup(void **state)
+{
+    (void)state;
+    struct job j;
+    double step[MAX];
+    job_run(&j, 90,
+            "lockstep train %s steps=40 sync=sps workers=3 backup=1 timeout=20 "
+            "inject=delay:5:1000 inject_rank=2 verify=20 out=backup",
+            same);
+    assert_ok(&j);
+    for (int r = 0; r < 3; r++) {
+        int n = job_column("backup", "step", r, step, MAX);
+        assert_true(n > 0 && step[n - 1] == 40);
+    }
+    assert_no_process();
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -424,6 +443,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(hosts_file),
         cmocka_unit_test(only_zmq),
         cmocka_unit_test(elastic),
+        cmocka_unit_test(backup),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

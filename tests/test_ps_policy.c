@@ -1,5 +1,5 @@
-// test_ps_policy.c - ssp, asp, backup workers and elastic jobs: what each
-// promises, with workers as threads of this process and delays on purpose.
+// test_ps_policy.c - ssp and asp: what each promises, with workers as threads
+// of this process and delays on purpose.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -97,7 +97,6 @@ struct worker {
     int (*body)(struct worker *w);
     int rc;
     char why[512];
-    int dropped;
     double lag;
 };
 
@@ -367,64 +366,12 @@ static void ssp_overflow(void **state)
     servers_close(&s);
 }
 
-// ---- backup workers: the first N gradients are used, the late are dropped
-
-static int backup_body(struct worker *w)
-{
-    for (int step = 1; step <= 60; step++) {
-        struct sync_out out;
-        for (size_t i = 0; i < w->job->n; i++)
-            w->sync_job.grads[i] = 1;
-        usleep(w->rank == 3 ? 9000 : 1500); // rank 3 is always late
-        if (worker_step(w, step, &out))
-            return -1;
-        w->dropped += out.dropped;
-        // Every update is the mean of equal gradients: whoever was in it, each
-        // parameter falls by one.
-        float p = w->sync_job.params[0];
-        if (p != roundf(p))
-            return fail("step %d: parameter %g", step, (double)p);
-    }
-    return 0;
-}
-
-static void backup_drops(void **state)
-{
-    (void)state;
-    for (int servers = 1; servers <= 2; servers++) {
-        struct job j = {.world = WORLD,
-                        .n = 3000,
-                        .opts = "backup=1",
-                        .timeout_s = 20};
-        struct worker w[WORLD];
-        struct servers s;
-        int dropped = 0;
-        servers_open(&s, servers);
-        j.servers = &s;
-        for (int r = 0; r < WORLD; r++)
-            worker_start(&w[r], &j, r, backup_body);
-        // Once the fast ones have left, the slow one is always late.
-        for (int r = 0; r < WORLD; r++) {
-            worker_join(&w[r]);
-            assert_int_equal(w[r].rc, 0);
-            dropped += w[r].dropped;
-        }
-        servers_join(&s);
-        print_message("backup=1, %d servers: %d of 240 dropped, %d of rank 3\n",
-                      servers, dropped, w[3].dropped);
-        assert_int_equal(s.at[0]->dropped, dropped);
-        assert_true(w[3].dropped > 5);
-        servers_close(&s);
-    }
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ssp_bound),
         cmocka_unit_test(asp_lag),
         cmocka_unit_test(ssp_overflow),
-        cmocka_unit_test(backup_drops),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

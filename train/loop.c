@@ -228,12 +228,14 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     loss_scale_update(&t->scale, out.skipped);
     if (!out.skipped) {
         *skips = 0;
-        t->updates++;
+        t->updates += 1 + out.missed;
         if (new_weights(t))
             return -1;
     }
-    t->step++;
-    t->position++;
+    t->step += 1 + out.missed;
+    t->position += 1 + (uint64_t)out.missed;
+    if (out.missed && data_seek(t->data, t->position))
+        return -1;
     span_end(t->observe.lane);
     row->step_us = (now_ns() - start) / 1000;
     return busy_step_end(t->dev);

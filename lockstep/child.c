@@ -30,6 +30,7 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
     if (what->cores)
         sched_setaffinity(0, sizeof *what->cores, what->cores);
     sigprocmask(SIG_UNBLOCK, blocked, NULL);
+    signal(SIGXFSZ, SIG_DFL); // Open MPI hangs where it is ignored
     execvp(what->argv[0], what->argv);
     dprintf(2, "%s: %s\n", what->argv[0], strerror(errno));
     _exit(127);
@@ -185,11 +186,34 @@ void child_close(struct child *c, child_line *fn, void *ctx)
     c->input = -1;
 }
 
-void child_status_text(int status, char out[64])
+void child_status_text(int status, char out[CHILD_STATUS])
 {
-    if (WIFSIGNALED(status))
-        snprintf(out, 64, "killed by signal %d (%s)", WTERMSIG(status),
-                 strsignal(WTERMSIG(status)));
+    int sig = WTERMSIG(status);
+    const char *name = WIFSIGNALED(status) ? sigabbrev_np(sig) : NULL;
+    if (name)
+        snprintf(out, CHILD_STATUS, "killed by signal %d (SIG%s, %s)", sig,
+                 name, strsignal(sig));
+    else if (WIFSIGNALED(status))
+        snprintf(out, CHILD_STATUS, "killed by signal %d", sig);
     else
-        snprintf(out, 64, "exit code %d", WEXITSTATUS(status));
+        snprintf(out, CHILD_STATUS, "exit code %d", WEXITSTATUS(status));
+}
+
+const char *child_error(const char *text)
+{
+    size_t n = strlen(LOG_ERROR_MARK);
+    return strncmp(text, LOG_ERROR_MARK, n) == 0 ? text + n : NULL;
+}
+
+void child_keep_last(char last[CHILD_LAST], const char *text)
+{
+    if (text[0] && !child_error(last))
+        snprintf(last, CHILD_LAST, "%.*s", CHILD_LAST - 1, text);
+}
+
+char *child_without_rank(char *text, int rank)
+{
+    char tag[16];
+    int n = snprintf(tag, sizeof tag, "[%d] ", rank);
+    return strncmp(text, tag, (size_t)n) == 0 ? text + n : text;
 }

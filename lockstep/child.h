@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { CHILD_LINE = 4096, CHILD_LAST = 256 };
+enum { CHILD_LINE = 4096, CHILD_LAST = 512, CHILD_STATUS = 80 };
 
 struct stream {
     int fd; // -1 when closed
@@ -26,7 +26,7 @@ struct child {
     int status;               // of waitpid(), once not alive
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
-    char last[CHILD_LAST];    // its last line that was not progress
+    char last[CHILD_LAST];    // see child_keep_last()
 };
 
 // Called with every line, without its newline; stream 0 is stdout.
@@ -46,7 +46,17 @@ void child_signal(const struct child *c, int sig);
 // Give up its streams; a line without a newline counts.
 void child_close(struct child *c, child_line *fn, void *ctx);
 
-// "exit code 3", "killed by signal 9 (Killed)".
-void child_status_text(int status, char out[64]);
+// "exit code 3", "killed by signal 9 (SIGKILL, Killed)".
+void child_status_text(int status, char out[CHILD_STATUS]);
+
+// Keep `text` as the last line of a process. The line in which a process said
+// why it ends (LOG_ERROR_MARK) stays, whatever follows.
+void child_keep_last(char last[CHILD_LAST], const char *text);
+
+// `text` behind LOG_ERROR_MARK; NULL if the mark is not there.
+const char *child_error(const char *text);
+
+// log_line() of a worker begins with "[rank] ": the text behind that.
+char *child_without_rank(char *text, int rank);
 
 #endif

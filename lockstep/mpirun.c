@@ -3,6 +3,14 @@
 //       Process name: [[28543,1],1]            mpirun noticed that process rank
 //       Exit code:    3                        1 with PID 0 on node x exited on
 //                                              signal 9 (Killed).
+//
+// or, where it could not start the job, a paragraph between two rules:
+//
+//     -----------------------------------------
+//     Open RTE was unable to open the hostfile:
+//         hosts.txt
+//     Check to make sure the path and filename are correct.
+//     -----------------------------------------
 
 #include "lockstep/mpirun.h"
 
@@ -27,6 +35,19 @@ static void note_failure(struct mpirun_report *m, const char *text)
     }
 }
 
+// Rules and empty lines end the paragraph.
+static void note_words(struct mpirun_report *m, const char *text)
+{
+    size_t at = strlen(m->said);
+    text += strspn(text, " \t");
+    bool blank = text[strspn(text, "-")] == '\0';
+    if (blank)
+        m->said_all = at > 0;
+    else if (!m->said_all)
+        snprintf(m->said + at, sizeof m->said - at, "%s%s", at ? " " : "",
+                 text);
+}
+
 bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
 {
     int job, r, used = 0;
@@ -34,15 +55,16 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     if (sscanf(*text, "[%d,%d]<%7[a-z]>:%n", &job, &r, which, &used) != 3 ||
         used == 0 || r < 0 || r >= MPIRUN_RANKS) {
         note_failure(m, *text);
+        note_words(m, *text);
         return false;
     }
-    *text += used;
+    *text = child_without_rank(*text + used, r);
     *rank = r;
     *stream = strcmp(which, "stderr") == 0;
     if (!m->last)
         m->last = mem_alloc(MPIRUN_RANKS, sizeof *m->last);
-    if (m->last && **text && **text != '@')
-        snprintf(m->last[r], CHILD_LAST, "%.*s", CHILD_LAST - 1, *text);
+    if (m->last && (**text != '@' || child_error(*text)))
+        child_keep_last(m->last[r], *text);
     return true;
 }
 
@@ -54,12 +76,14 @@ void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME])
 }
 
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],
-                  char how[64], const char **last)
+                  int *status, const char **last)
 {
-    if (!m->failed)
+    if (!m->failed) {
+        *last = m->said;
         return;
+    }
     mpirun_name(m, m->failed - 1, name);
-    child_status_text(m->signal ? m->signal : m->code << 8, how);
+    *status = m->signal ? m->signal : m->code << 8;
     if (m->last && m->failed <= MPIRUN_RANKS)
         *last = m->last[m->failed - 1];
 }

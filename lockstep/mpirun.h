@@ -12,18 +12,23 @@ struct mpirun_report {
     int failed;  // rank + 1 that mpirun named; 0: none
     int code, signal;
     char (*last)[CHILD_LAST]; // last line of each rank; allocated when needed
+    char said[CHILD_LAST];    // its own first paragraph, in one line
+    bool said_all;            // that paragraph has ended
 };
 
 // If *text is a line of a rank ("[1,3]<stdout>:text", mpirun --tag-output),
-// move *text behind the tag, store whose and which stream it is, and return
-// true. Else it is mpirun's own; what it says about failures is kept.
+// move *text behind the tag (and log_line()'s), store whose and which stream it
+// is, and return true. Else it is mpirun's own; what it says about failures is
+// kept.
 bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream);
 
 // "rank 1", or "server 0" for the first rank behind the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);
 
-// Replace name, how and last by the failed rank's where mpirun named one.
+// Whose failure ended the job, in place of mpirun's own name, status (as
+// waitpid() has it) and last line: the rank's that mpirun named, or nobody's,
+// then *last is what mpirun itself said.
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],
-                  char how[64], const char **last);
+                  int *status, const char **last);
 
 #endif

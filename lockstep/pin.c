@@ -42,6 +42,7 @@ static int pin(int nwords, char **words)
     cpu_set_t cores;
     bool oversubscribed;
     struct argv *a = mem_alloc(1, sizeof *a);
+    log_for_launcher();
     if (!a)
         return -1;
     if (nwords < 1)

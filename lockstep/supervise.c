@@ -44,9 +44,7 @@ struct job {
     const char *mark; // job_answer() waits for it
     char *answer;
     size_t answer_size;
-    char held[CHILD_LINE]; // the last line for the terminal, if still to show
-    struct child *held_of;
-    FILE *held_to;
+    bool crashed;
 };
 
 int job_open(struct job **job, const struct job_config *c)
@@ -74,22 +72,9 @@ int job_open(struct job **job, const struct job_config *c)
     return 0;
 }
 
-static void show_held(struct job *j)
-{
-    if (!j->held_of)
-        return;
-    j->held_of = NULL;
-    progress_hide(j->config.progress);
-    fprintf(j->held_to, "%s\n", j->held);
-    fflush(j->held_to);
-    progress_show(j->config.progress);
-}
-
-// A line for the log and, unless `to` is NULL, for the terminal. There it is
-// held back for a moment: if it turns out to be the last before a failure, the
-// failure's own line will quote it.
-static void write_out(struct job *j, struct child *c, const char *who,
-                      const char *text, FILE *to)
+// A line for the log and, unless `to` is NULL, for the terminal.
+static void write_out(struct job *j, const char *who, const char *text,
+                      FILE *to)
 {
     if (j->log) {
         fprintf(j->log, "[%s] %s\n", who, text);
@@ -97,18 +82,10 @@ static void write_out(struct job *j, struct child *c, const char *who,
     }
     if (!to)
         return;
-    show_held(j);
-    snprintf(j->held, sizeof j->held, "%s", text);
-    j->held_of = c;
-    j->held_to = to;
-}
-
-// log_line() of a worker begins with "[rank] ", which the log has already.
-static const char *without_rank(const char *text, int rank)
-{
-    char tag[16];
-    int n = snprintf(tag, sizeof tag, "[%d] ", rank);
-    return strncmp(text, tag, (size_t)n) == 0 ? text + n : text;
+    progress_hide(j->config.progress);
+    fprintf(to, "%s\n", text);
+    fflush(to);
+    progress_show(j->config.progress);
 }
 
 static void take_line(void *ctx, struct child *c, int stream, char *text)
@@ -129,18 +106,24 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
         snprintf(j->answer, j->answer_size, "%s", text + strlen(j->mark));
         j->mark = NULL;
     }
-    if (text[0] && !(c->kind == JOB_MPIRUN && !worker))
-        snprintf(c->last, sizeof c->last, "%.*s", CHILD_LAST - 1,
-                 without_rank(text, rank));
+    if (c->kind == JOB_WORKER)
+        text = child_without_rank(text, rank);
+    if (c->kind != JOB_MPIRUN)
+        child_keep_last(c->last, text);
     if (worker && j->mpi.workers && rank >= j->mpi.workers)
         mpirun_name(&j->mpi, rank, who);
     else if (worker)
         snprintf(who, sizeof who, "%d", rank);
     else
         snprintf(who, sizeof who, "%s", c->name);
+    if (child_error(text)) { // for the terminal in the job's last line
+        char line[CHILD_LINE + 8];
+        snprintf(line, sizeof line, "error: %s", child_error(text));
+        write_out(j, who, line, NULL);
+        return;
+    }
     bool show = worker ? rank == 0 : c->kind == JOB_SERVER && stream == 1;
-    write_out(j, c, who, worker ? without_rank(text, rank) : text,
-              show ? stream == 0 ? stdout : stderr : NULL);
+    write_out(j, who, text, show ? stream == 0 ? stdout : stderr : NULL);
 }
 
 int job_start(struct job *j, const struct job_child *what)
@@ -191,15 +174,32 @@ static int guilt(const struct child *c)
     return 2 * WIFSIGNALED(c->status) + works(c);
 }
 
+// How a process of the job ended, as fail(): by the error that it printed, else
+// by its status and whatever it printed last.
+static int fail_with(struct job *j, const char *name, int status,
+                     const char *last, const char *when)
+{
+    const char *error = child_error(last);
+    char how[CHILD_STATUS];
+    child_status_text(status, how);
+    if (error && WIFEXITED(status))
+        return fail("%s%s: %s", name, when, error);
+    if (error)
+        return fail("%s: %s%s: %s", name, how, when, error);
+    j->crashed = true;
+    bool full = WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ;
+    return fail("%s: %s%s%s%s%s", name, how, when, *last ? "; last line: " : "",
+                last, full ? "; try: ulimit -f unlimited" : "");
+}
+
 // A child ended badly. Those that do within a moment belong together.
 static void note_failure(struct job *j, struct child *c)
 {
-    char how[64];
-    child_status_text(c->status, how);
     if (j->config.elastic && c->kind == JOB_WORKER) {
-        char text[512];
-        snprintf(text, sizeof text, "%s: %s; the others go on", c->name, how);
-        write_out(j, c, "lockstep", text, stderr);
+        char text[CHILD_LINE];
+        fail_with(j, c->name, c->status, c->last, "");
+        snprintf(text, sizeof text, "%s; the others go on", fail_message());
+        write_out(j, "lockstep", text, stderr);
         return;
     }
     if (!j->failed || guilt(c) > guilt(j->failed))
@@ -263,9 +263,7 @@ static void listen_once(struct job *j, int ms)
                 (struct pollfd){.fd = j->children[i].streams[s].fd,
                                 .events = POLLIN};
     }
-    if (poll(j->polls, (nfds_t)(1 + 2 * j->n), ms) == 0) {
-        show_held(j);
-    } else {
+    if (poll(j->polls, (nfds_t)(1 + 2 * j->n), ms) > 0) {
         for (int k = 0; k < 2 * j->n; k++) {
             if (j->polls[1 + k].revents)
                 child_read(&j->children[k / 2], k % 2, take_line, j);
@@ -289,28 +287,27 @@ int job_answer(struct job *j, const char *mark, double seconds, char *out,
     if (!j->mark)
         return 0;
     j->mark = NULL;
-    char how[64] = "silent";
     if (!c->alive)
-        child_status_text(c->status, how);
-    return fail("%s: %s within %g s of its start; last line: %s", c->name, how,
-                seconds, c->last[0] ? c->last : "(none)");
+        return fail_with(j, c->name, c->status, c->last, "");
+    j->crashed = true;
+    return fail("%s: silent within %g s of its start%s%s", c->name, seconds,
+                *c->last ? "; last line: " : "", c->last);
 }
 
 // The first failure in words, as fail().
 static int fail_with_cause(struct job *j)
 {
     struct child *c = j->failed;
-    char how[64], name[JOB_NAME], when[32] = "";
+    char name[JOB_NAME], when[32] = "";
     const char *last = c->last;
+    int status = c->status;
     long step = progress_step(j->config.progress);
-    child_status_text(c->status, how);
     snprintf(name, sizeof name, "%s", c->name);
     if (c->kind == JOB_MPIRUN)
-        mpirun_cause(&j->mpi, name, how, &last);
+        mpirun_cause(&j->mpi, name, &status, &last);
     if (step > 0)
         snprintf(when, sizeof when, " after step %ld", step);
-    return fail("%s: %s%s; last line: %s", name, how, when,
-                last[0] ? last : "(none)");
+    return fail_with(j, name, status, last, when);
 }
 
 int job_run(struct job *j)
@@ -318,8 +315,6 @@ int job_run(struct job *j)
     reap(j);
     while (count_alive(j, false) > 0)
         listen_once(j, 100);
-    if (j->held_of != j->failed || j->stopped_by)
-        show_held(j);
     if (j->stopped_by)
         return 128 + j->stopped_by;
     if (j->failed)
@@ -328,7 +323,13 @@ int job_run(struct job *j)
         if (works(&j->children[i]) && j->children[i].status == 0)
             return 0;
     }
+    j->crashed = true;
     return fail("no worker came to the end of the run");
+}
+
+bool job_crashed(const struct job *j)
+{
+    return j->crashed;
 }
 
 // Children that children left behind are ours now (subreaper): kill them.

@@ -59,9 +59,13 @@ int job_answer(struct job *j, const char *mark, double seconds, char *out,
                size_t size);
 
 // Until every worker is done. Returns 0; 128 + the signal when we were told to
-// stop; -1 after fail() that names the first failure, its exit code or signal
-// and its last line.
+// stop; -1 after fail() that names the first failure: by the error that the
+// process printed (log_error()), else by its exit code or signal and last line.
 int job_run(struct job *j);
+
+// Whether a process ended, or stayed silent, without an error of its own, so
+// that the log may tell more than the message.
+bool job_crashed(const struct job *j);
 
 // Ends what still runs.
 void job_close(struct job **j);

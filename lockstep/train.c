@@ -12,6 +12,7 @@
 #include "telemetry/parts.h"
 #include "telemetry/trace.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -61,18 +62,12 @@ static int choose_out(struct run *r, bool *made)
     return fail("out=: runs/%s and 98 more of that name are taken", stamp);
 }
 
-// A run that failed before it began leaves nothing behind, if nobody said
-// anything, or what its one worker had to say stood on the terminal.
-static void forget(const struct run *r, const char *log_path, bool made)
+// Whether the job took its first step: run.json is written just before.
+static bool began(const struct run *r)
 {
     char path[CONFIG_PATH + 16];
-    struct stat log;
     snprintf(path, sizeof path, "%s/run.json", r->out);
-    bool silent = stat(log_path, &log) == 0 && log.st_size == 0;
-    if ((r->workers > 1 && !silent) || !made || access(path, F_OK) == 0)
-        return;
-    unlink(log_path);
-    rmdir(r->out);
+    return access(path, F_OK) == 0;
 }
 
 // The emulated hosts that net= asks for. Without root the run goes on over
@@ -87,8 +82,20 @@ static struct netns *emulate(struct run *r)
     return NULL;
 }
 
+// Add what servers recorded last. The message of a run that failed stays.
+static int merge(const struct run *r, int status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if ((parts_merge_csv(r->out, "util", true) || trace_merge(r->out, true)) &&
+        !strstr(why, fail_message()))
+        log_line("%s", fail_message());
+    return status < 0 ? fail("%s", why) : status;
+}
+
+// What job_run() returns. *crashed: the log may tell more than the message.
 static int supervise(struct run *r, const char *log_path, int nwords,
-                     char **words)
+                     char **words, bool *crashed)
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
@@ -108,19 +115,27 @@ static int supervise(struct run *r, const char *log_path, int nwords,
         job_open(&j, &config) || launch(j, r, net, nwords, words) ? -1 : 0;
     if (status == 0)
         status = job_run(j);
+    *crashed = j && job_crashed(j);
     job_close(&j);
     netns_close(&net);
-    if (parts_merge_csv(r->out, "util", true) || // servers wrote theirs last
-        trace_merge(r->out, true))
-        log_line("%s", fail_message());
     progress_close(&progress);
-    return status;
+    return began(r) ? merge(r, status) : status;
+}
+
+// A run that was refused leaves nothing behind. -1, the message as it was.
+static int forget(const struct run *r)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (file_remove_folder(r->out))
+        log_line("%s", fail_message());
+    return fail("%s", why);
 }
 
 static int train(int nwords, char **words)
 {
     struct run r;
-    bool made = false;
+    bool made = false, crashed = false;
     char log_path[CONFIG_PATH];
     if (nwords > 0 &&
         (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0))
@@ -129,20 +144,18 @@ static int train(int nwords, char **words)
     if (config_parse(&r, nwords, words) || choose_out(&r, &made))
         return -1;
     if (config_check(&r) ||
-        text_into(log_path, sizeof log_path, "%s/log.txt", r.out)) {
-        if (made)
-            rmdir(r.out);
+        text_into(log_path, sizeof log_path, "%s/log.txt", r.out))
+        return made ? forget(&r) : -1;
+    signal(SIGXFSZ, SIG_IGN); // as train/main.c
+    uint64_t start = now_ns();
+    int status = supervise(&r, log_path, nwords, words, &crashed);
+    double seconds = (double)(now_ns() - start) * 1e-9;
+    if (status < 0 && made && !crashed && !began(&r))
+        return forget(&r);
+    if (status < 0 && access(log_path, F_OK))
         return -1;
-    }
-    uint64_t began = now_ns();
-    int status = supervise(&r, log_path, nwords, words);
-    double seconds = (double)(now_ns() - began) * 1e-9;
-    if (status < 0) {
-        forget(&r, log_path, made);
-        if (access(log_path, F_OK) == 0)
-            return fail("%s; all lines: %s", fail_message(), log_path);
-        return -1;
-    }
+    if (status < 0)
+        return fail("%s; all lines: %s", fail_message(), log_path);
     if (status > 0)
         fprintf(stderr, "lockstep: stopped by signal %d (%s); log: %s\n",
                 status - 128, strsignal(status - 128), log_path);

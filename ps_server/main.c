@@ -17,6 +17,7 @@
 #include "telemetry/span.h"
 #include "telemetry/trace.h"
 
+#include <signal.h>
 #include <string.h>
 
 static const char help[] =
@@ -155,6 +156,8 @@ int main(int argc, char **argv)
     struct cluster *servers = NULL;
     struct server *server;
     struct record record;
+    log_for_launcher();
+    signal(SIGXFSZ, SIG_IGN); // as train/main.c
     if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
         fputs(help, stdout);
         return 0;

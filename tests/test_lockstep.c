@@ -128,6 +128,11 @@ static void wrong_words(void **state)
         {"wire=fp16", "local has no such setting"},
         {"min_lr=1", "min_lr=1"},
         {"/no/such.ini", "/no/such.ini"},
+        {"sync=ring workers=2 init=/no/such", "/no/such: No such file"},
+        {"sync=dps workers=2 init=/no/such", "/no/such: No such file"},
+        {"sync=dps workers=2 servers=0", "servers=0"},
+        {"sync=dps workers=2 servers=9999", "1 .. 4096"},
+        {"sync=dps workers=2 curve=/no/such", "lockstep keys /no/such"},
     };
     struct job j = {0};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -146,6 +151,33 @@ static void wrong_words(void **state)
     job_run(&j, 20, "lockstep sample text.txt tokens=x");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "tokens=x");
+}
+
+// What mpirun could not do stands in the error's line, all of it in the log.
+static void mpirun_is_heard(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=3 sync=ring workers=2 hosts=/no/such "
+            "out=unheard",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "unable to open the hostfile: /no/such");
+    assert_int_equal(count_lines(j.out), 1);
+    assert_true(job_has("unheard/log.txt"));
+}
+
+// A limit on files stops the run in a line that names the file.
+static void a_file_may_not_grow(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "ulimit -f 300; lockstep train %s steps=9 save=3 out=limited",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "/optimizer.safetensors: File too large");
 }
 
 static void stops_when_told(void **state)
@@ -206,6 +238,8 @@ int main(void)
         cmocka_unit_test(trains_and_samples),
         cmocka_unit_test(a_folder_of_its_own_by_default),
         cmocka_unit_test(wrong_words),
+        cmocka_unit_test(mpirun_is_heard),
+        cmocka_unit_test(a_file_may_not_grow),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
         cmocka_unit_test(looks_at_the_machine),

@@ -130,6 +130,37 @@ static void first_failure_is_named(void **state)
     close_job(&f);
 }
 
+// However long the process takes to end after its last words.
+static void its_own_error_is_quoted(void **state)
+{
+    (void)state;
+    struct fixture f;
+    char log[1024];
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0, "sleep 100");
+    script(&f, JOB_WORKER, 1,
+           "echo '@error no data; try: data=x' >&2; sleep 0.3; echo more; "
+           "exit 3");
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(), "rank 1: no data; try: data=x");
+    assert_false(job_crashed(f.job));
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "[1] error: no data; try: data=x\n"));
+    close_job(&f);
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0, "echo '@error a bug' >&2; kill -ABRT $$");
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(),
+                        "rank 0: killed by signal 6 (SIGABRT, Aborted): a bug");
+    close_job(&f);
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0, "exit 2");
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(), "rank 0: exit code 2");
+    assert_true(job_crashed(f.job));
+    close_job(&f);
+}
+
 static void a_killed_worker_ends_the_job(void **state)
 {
     (void)state;
@@ -139,7 +170,7 @@ static void a_killed_worker_ends_the_job(void **state)
     script(&f, JOB_WORKER, 0, "trap '' TERM; while :; do sleep 0.1; done");
     script(&f, JOB_WORKER, 1, "echo alive; sleep 0.2; kill -9 $$");
     assert_int_equal(job_run(f.job), -1);
-    assert_says("rank 1: killed by signal 9 (Killed)");
+    assert_says("rank 1: killed by signal 9 (SIGKILL, Killed)");
     assert_says("last line: alive");
     close_job(&f);
 }
@@ -336,33 +367,51 @@ static void words_of_mpirun(void **state)
     (void)state;
     struct mpirun_report m = {0};
     char tagged[] = "[1,3]<stderr>:[3] boom", *text = tagged;
-    char name[JOB_NAME] = "mpirun", how[64];
+    char name[JOB_NAME] = "mpirun";
     const char *last = "";
-    int rank = -1, stream = 0;
+    int rank = -1, stream = 0, status = 0;
     assert_true(mpirun_line(&m, &text, &rank, &stream));
     assert_int_equal(rank, 3);
     assert_int_equal(stream, 1);
-    assert_string_equal(text, "[3] boom");
+    assert_string_equal(text, "boom");
     char said[] = "  Process name: [[28543,1],3]", *p = said;
     assert_false(mpirun_line(&m, &p, &rank, &stream));
     char code[] = "  Exit code:    5";
     p = code;
     assert_false(mpirun_line(&m, &p, &rank, &stream));
-    mpirun_cause(&m, name, how, &last);
+    mpirun_cause(&m, name, &status, &last);
     assert_string_equal(name, "rank 3");
-    assert_string_equal(how, "exit code 5");
-    assert_string_equal(last, "[3] boom");
+    assert_int_equal(WEXITSTATUS(status), 5);
+    assert_string_equal(last, "boom");
     char noticed[] = "mpirun noticed that process rank 1 with PID 0 on node x "
                      "exited on signal 9 (Killed).";
     p = noticed;
     assert_false(mpirun_line(&m, &p, &rank, &stream));
-    mpirun_cause(&m, name, how, &last);
+    mpirun_cause(&m, name, &status, &last);
     assert_string_equal(name, "rank 1");
-    assert_string_equal(how, "killed by signal 9 (Killed)");
+    assert_int_equal(WTERMSIG(status), SIGKILL);
     char wild[] = "[1,99999999]<stdout>:x";
     p = wild;
     assert_false(mpirun_line(&m, &p, &rank, &stream));
     mem_free(m.last);
+}
+
+// Where mpirun names no rank, its first paragraph is the cause.
+static void mpirun_could_not_begin(void **state)
+{
+    (void)state;
+    struct fixture f;
+    open_job(&f, false);
+    script(&f, JOB_MPIRUN, 0,
+           "printf '%s\\n' ------- 'Open RTE was unable to open the hostfile:' "
+           "'    hosts.txt' 'Check to make sure.' ------- ------- "
+           "'An internal error' -------; exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(),
+                        "mpirun: exit code 1; last line: Open RTE was unable "
+                        "to open the hostfile: hosts.txt Check to make sure.");
+    assert_true(job_crashed(f.job));
+    close_job(&f);
 }
 
 int main(void)
@@ -370,6 +419,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_all_go_to_the_log),
         cmocka_unit_test(first_failure_is_named),
+        cmocka_unit_test(its_own_error_is_quoted),
         cmocka_unit_test(a_killed_worker_ends_the_job),
         cmocka_unit_test(a_dead_server_ends_the_job),
         cmocka_unit_test(a_program_that_is_not_there),
@@ -382,6 +432,7 @@ int main(void)
         cmocka_unit_test(workers_die_with_the_launcher),
         cmocka_unit_test(cores_are_shared_out),
         cmocka_unit_test(words_of_mpirun),
+        cmocka_unit_test(mpirun_could_not_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

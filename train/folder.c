@@ -25,21 +25,9 @@ static int sync_folder(const char *path)
     return rc;
 }
 
-int folder_remove(const char *path)
-{
-    DIR *d = opendir(path);
-    if (!d)
-        return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
-    for (struct dirent *e; (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            unlinkat(dirfd(d), e->d_name, 0);
-    closedir(d);
-    return rmdir(path) ? fail("%s: %s", path, strerror(errno)) : 0;
-}
-
 int folder_make(const char *path)
 {
-    if (folder_remove(path))
+    if (file_remove_folder(path))
         return -1;
     return mkdir(path, 0777) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
@@ -55,7 +43,7 @@ int folder_replace(const char *next, const char *path)
     if (!access(path, F_OK)) { // swap, so that one of the two always stands
         if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
             return fail("%s: %s", path, strerror(errno));
-        return sync_folder(parent) || folder_remove(next) ? -1 : 0;
+        return sync_folder(parent) || file_remove_folder(next) ? -1 : 0;
     }
     if (rename(next, path))
         return fail("%s: %s", path, strerror(errno));
@@ -123,11 +111,12 @@ static int remove_checkpoint(const char *out, int n)
 {
     char path[PATH], old[PATH];
     if (text_into(path, sizeof path, "%s/checkpoint-%d", out, n) ||
-        text_into(old, sizeof old, "%s/.old-%d", out, n) || folder_remove(old))
+        text_into(old, sizeof old, "%s/.old-%d", out, n) ||
+        file_remove_folder(old))
         return -1;
     if (rename(path, old))
         return fail("%s: %s", path, strerror(errno));
-    return folder_remove(old);
+    return file_remove_folder(old);
 }
 
 static int descending(const void *a, const void *b)
@@ -150,7 +139,7 @@ int folder_prune(const char *out, int keep)
         char path[PATH];
         if (!strncmp(e->d_name, ".next-", 6) || !strncmp(e->d_name, ".old-", 5))
             rc = text_into(path, sizeof path, "%s/%s", out, e->d_name) ||
-                 folder_remove(path);
+                 file_remove_folder(path);
     }
     closedir(d);
     qsort(numbers, (size_t)count, sizeof *numbers, descending);

@@ -8,9 +8,6 @@
 // Make an empty folder, removing what an earlier attempt left under its name.
 int folder_make(const char *path);
 
-// Remove a folder and the files in it (no folders deeper).
-int folder_remove(const char *path);
-
 // Give the finished folder `next` the name `path`, replacing what has it, in
 // one step that is on disk when this returns.
 int folder_replace(const char *next, const char *path);

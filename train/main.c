@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "train/trainer.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -30,11 +31,14 @@ static void wait_politely(char **argv)
 int main(int argc, char **argv)
 {
     wait_politely(argv);
+    log_for_launcher();
     static struct trainer t;
-    if (trainer_open(&t, argc - 1, argv + 1) || trainer_run(&t, argc, argv)) {
+    int rc = trainer_open(&t, argc - 1, argv + 1);
+    signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
+    if (rc || trainer_run(&t, argc, argv)) {
         // At once, not through trainer_close(): whoever watches must see this
         // end before those that it causes.
-        log_line("trainer: %s", fail_message());
+        log_error("%s", fail_message());
         fflush(NULL);
         _exit(1);
     }

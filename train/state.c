@@ -8,6 +8,7 @@
 #include "train/state.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/device.h"
@@ -132,7 +133,7 @@ static int save_folder(const struct trainer *t, const float *const *slots)
         text_into(path, sizeof path, "%s/%s", out, name) || folder_make(next))
         return -1;
     if (write_all(t, next, slots) || folder_replace(next, path)) {
-        folder_remove(next);
+        file_remove_folder(next);
         return -1;
     }
     return folder_write(out, "latest", name) || folder_prune(out, t->run.keep)

@@ -23,9 +23,18 @@ int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 // fail() of this thread.
 const char *fail_message(void);
 
-// Print "program: message" to stderr and exit with status 1.
+// Write "program: message\n" to stderr in one write: the reason for which a
+// program is about to end. die() exits as well, with status 1.
+void log_error(const char *fmt, ...)
+    __attribute__((format(printf, 1, 2), cold));
 _Noreturn void die(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), cold));
+
+// For a program that a launcher may have started (LOCKSTEP_PROGRESS is set
+// then): errors begin with LOG_ERROR_MARK instead of the program's name. The
+// launcher prints them once, in a line of its own.
+#define LOG_ERROR_MARK "@error "
+void log_for_launcher(void);
 
 // Stop with file and line. Stays on in release builds; never for bad input.
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(__FILE__, __LINE__, #cond))

@@ -1,8 +1,8 @@
 // error.c - fail(), die(), CHECK() and the log.
 //
 // The message is thread-local so that a communication thread's failure does not
-// overwrite the trainer's. It is the only mutable global of the house, with the
-// rank that log lines begin with.
+// overwrite the trainer's. It is the only mutable global of the house, with what
+// lines of the log begin with.
 
 #include "base/base.h"
 
@@ -14,6 +14,7 @@
 
 static _Thread_local char message[1024];
 static int log_rank = -1;
+static bool for_launcher;
 
 int fail(const char *fmt, ...)
 {
@@ -60,24 +61,44 @@ void log_line(const char *fmt, ...)
     va_end(ap);
 }
 
-void die(const char *fmt, ...)
+void log_for_launcher(void)
+{
+    for_launcher = getenv("LOCKSTEP_PROGRESS") != NULL;
+}
+
+static void write_error(const char *fmt, va_list ap)
 {
     char head[160];
-    if (log_rank >= 0)
+    if (for_launcher)
+        snprintf(head, sizeof head, LOG_ERROR_MARK);
+    else if (log_rank >= 0)
         snprintf(head, sizeof head, "%s[%d]: ", program_invocation_short_name,
                  log_rank);
     else
         snprintf(head, sizeof head, "%s: ", program_invocation_short_name);
+    write_line(head, fmt, ap);
+}
+
+void log_error(const char *fmt, ...)
+{
     va_list ap;
     va_start(ap, fmt);
-    write_line(head, fmt, ap);
+    write_error(fmt, ap);
+    va_end(ap);
+}
+
+void die(const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    write_error(fmt, ap);
     va_end(ap);
     exit(1);
 }
 
 void check_failed(const char *file, int line, const char *cond)
 {
-    log_line("%s:%d: CHECK(%s) failed: a bug in lockstep", file, line, cond);
+    log_error("%s:%d: CHECK(%s) failed: a bug in lockstep", file, line, cond);
     abort();
 }
 

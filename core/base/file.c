@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -113,4 +114,16 @@ int file_make_folder(const char *path)
     if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
     return fail("folder %s: %s", path, strerror(errno));
+}
+
+int file_remove_folder(const char *path)
+{
+    DIR *d = opendir(path);
+    if (!d)
+        return errno == ENOENT ? 0 : fail("%s: %s", path, strerror(errno));
+    for (struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    return rmdir(path) ? fail("%s: %s", path, strerror(errno)) : 0;
 }

@@ -18,4 +18,8 @@ int file_replace_text(const char *path, const char *text);
 // was there, -1 after fail().
 int file_make_folder(const char *path);
 
+// Remove the folder `path` and the files in it; one that is not there is no
+// error, a folder in it is. 0, or -1 after fail().
+int file_remove_folder(const char *path);
+
 #endif

@@ -37,12 +37,11 @@ static const struct {
 
 enum { BENCHES = sizeof benches / sizeof *benches };
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf("lockstep bench WHAT [words ...]\n\n");
+    fprintf(f, "lockstep bench WHAT [words ...]\n\n");
     for (int i = 0; i < BENCHES; i++)
-        printf("  %-6s%s\n", benches[i].what, benches[i].help);
-    return 0;
+        fprintf(f, "  %-6s%s\n", benches[i].what, benches[i].help);
 }
 
 // Its words but net= and workers=, and where it is.
@@ -92,8 +91,6 @@ static int on_hosts(const char *rate, int nwords, char **words)
 
 static int bench(int nwords, char **words)
 {
-    if (nwords < 1 || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
-        return help();
     int i = 0;
     while (i < BENCHES && strcmp(words[0], benches[i].what) != 0)
         i++;
@@ -118,5 +115,8 @@ const struct command command_bench = {
     .name = "bench",
     .words = "cpu|gpu|sync|link [words] ..",
     .help = "measure this machine beside the floor, peers and laws",
+    .explain = explain,
+    .least = 1,
+    .hands_on = true,
     .run = bench,
 };

@@ -3,12 +3,18 @@
 #ifndef LOCKSTEP_COMMANDS_H
 #define LOCKSTEP_COMMANDS_H
 
+#include <stdbool.h>
+#include <stdio.h>
+
 // One command: `lockstep NAME words...`. run() gets the words after the name
 // and returns the exit status; -1 after fail().
 struct command {
     const char *name;
-    const char *words; // what follows the name, for --help
-    const char *help;  // one line; NULL: not for people, not listed
+    const char *words;        // what follows the name, for --help
+    const char *help;         // one line; NULL: not for people, not listed
+    void (*explain)(FILE *f); // for `NAME --help`, and where words are missing
+    int least;                // words that it needs
+    bool hands_on;            // words behind the first are another program's
     int (*run)(int nwords, char **words);
 };
 

@@ -157,16 +157,19 @@ int study_compare(const struct study *s, char *text, size_t size)
     return v.differences;
 }
 
+static void explain(FILE *f)
+{
+    fprintf(f, "lockstep compare DIR\n\nWhether all runs of an experiment "
+               "trained the same thing: the same data, the same\nglobal batch, "
+               "losses within rounding. Exit status 1 if not.\n");
+}
+
 static int compare(int nwords, char **words)
 {
     char text[1 << 15];
     struct study *s;
-    if (nwords != 1 || words[0][0] == '-') {
-        printf("lockstep compare DIR\n\nWhether all runs of an experiment "
-               "trained the same thing: the same data, the same\nglobal batch, "
-               "losses within rounding. Exit status 1 if not.\n");
-        return nwords == 1 ? 0 : 2;
-    }
+    if (nwords > 1)
+        return fail("compare: one folder, not also %s", words[1]);
     if (study_open(&s, words[0]))
         return -1;
     int differences = study_compare(s, text, sizeof text);
@@ -179,5 +182,7 @@ const struct command command_compare = {
     .name = "compare",
     .words = "DIR",
     .help = "whether an experiment's runs trained the same thing",
+    .explain = explain,
+    .least = 1,
     .run = compare,
 };

@@ -153,14 +153,17 @@ static void look_for_programs(struct doctor *d)
                      "apt-get install libsimgrid-dev, and build again");
 }
 
+static void explain(FILE *f)
+{
+    fprintf(f, "lockstep doctor\n\nSays what this machine has and lacks, and "
+               "what to do about it.\n");
+}
+
 static int doctor(int nwords, char **words)
 {
     struct doctor d = {{0}};
-    if (nwords > 0) {
-        printf("lockstep doctor\n\nSays what this machine has and lacks, and "
-               "what to do about it.\n");
-        return words[0][0] == '-' ? 0 : 2;
-    }
+    if (nwords > 0)
+        return fail("doctor: takes no words, not %s", words[0]);
     look_at_cores(&d);
     look_at_memory(&d);
     look_at_disk(&d);
@@ -180,5 +183,6 @@ const struct command command_doctor = {
     .name = "doctor",
     .words = "",
     .help = "what this machine has and lacks, and what to do",
+    .explain = explain,
     .run = doctor,
 };

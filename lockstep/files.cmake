@@ -16,7 +16,7 @@ add_executable(lockstep
   lockstep/predict.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast study supervise telemetry model data message_zmq config base dnnl
+  forecast study supervise telemetry model data message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 include(tests/says.cmake)
@@ -28,6 +28,7 @@ lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_lockstep)
   target_sources(test_lockstep PRIVATE tests/job.c)
   target_compile_definitions(test_lockstep PRIVATE
-                             LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  add_dependencies(test_lockstep lockstep trainer)
+                             LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                             LOCKSTEP_VERSION="${PROJECT_VERSION}")
+  add_dependencies(test_lockstep lockstep trainer ps_server)
 endif()

@@ -8,14 +8,17 @@
 
 #include <stdio.h>
 
-static int keys(int nwords, char **words)
+static void explain(FILE *f)
 {
-    if (nwords != 1 || words[0][0] == '-') {
-        printf("lockstep keys DIR\n\n"
+    fprintf(f, "lockstep keys DIR\n\n"
                "Writes key pairs of servers and workers into DIR, for "
                "curve=DIR.\n");
-        return nwords == 1 ? 0 : 2;
-    }
+}
+
+static int keys(int nwords, char **words)
+{
+    if (nwords > 1)
+        return fail("keys: one folder, not also %s", words[1]);
     if (curve_make(words[0]))
         return -1;
     printf("keys for servers and workers: %s (use: curve=%s)\n", words[0],
@@ -27,5 +30,7 @@ const struct command command_keys = {
     .name = "keys",
     .words = "DIR",
     .help = "make CURVE keys, for jobs that encrypt and authenticate",
+    .explain = explain,
+    .least = 1,
     .run = keys,
 };

@@ -1,6 +1,7 @@
 // main.c - `lockstep`, the front door: finds the command and runs it.
 
 #include "base/base.h"
+#include "base/version.h"
 #include "config/suggest.h"
 #include "lockstep/commands.h"
 
@@ -30,6 +31,31 @@ static int help(FILE *f)
     return 0;
 }
 
+static bool is_help(const char *word)
+{
+    return !strcmp(word, "--help") || !strcmp(word, "-h");
+}
+
+static int call(const struct command *c, int nwords, char **words)
+{
+    for (int i = 0; i < nwords && c->explain; i++) {
+        if (is_help(words[i])) {
+            c->explain(stdout);
+            return 0;
+        }
+        if (c->hands_on)
+            break;
+        if (words[i][0] == '-')
+            return fail("%s %.60s: no such option; try: lockstep %s --help",
+                        c->name, words[i], c->name);
+    }
+    if (nwords < c->least) {
+        c->explain(stderr);
+        return 2;
+    }
+    return c->run(nwords, words);
+}
+
 static const struct command *find(const char *name)
 {
     const char *names[NCOMMANDS];
@@ -49,11 +75,12 @@ int main(int argc, char **argv)
         help(stderr);
         return 2;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0)
+    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
         return help(stdout);
+    if (strcmp(argv[1], "--version") == 0)
+        return version_print("lockstep");
     const struct command *c = find(argv[1]);
-    int status = c ? c->run(argc - 2, argv + 2) : -1;
+    int status = c ? call(c, argc - 2, argv + 2) : -1;
     if (status < 0)
         die("%s", fail_message());
     return status;

@@ -32,9 +32,10 @@ struct question {
     double alpha_us, compute_ms;
 };
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf(
+    fprintf(
+        f,
         "lockstep predict workers=N link=LINK [key=value] ...\n\n"
         "The time of an exchange and of a step under each backend, by the laws "
         "and the\nlink, beside what the fit of the link leaves open.\n\n"
@@ -52,7 +53,6 @@ static int help(void)
         "algorithm, bucket_mb,\nfirst_bucket_mb.\n"
         "  lockstep predict model=gpt2 workers=64 link=25gbit compute_ms=900\n",
         STEPS);
-    return 0;
 }
 
 // ---- computing, measured
@@ -305,8 +305,6 @@ static int answer(const struct question *q)
 
 static int predict(int nwords, char **words)
 {
-    if (nwords < 1 || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
-        return help();
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = q ? ask(q, nwords, words) : -1;
     if (!rc) {
@@ -326,5 +324,7 @@ const struct command command_predict = {
     .name = "predict",
     .words = "workers=N link=25gbit|FILE",
     .help = "which way of agreeing will win on a cluster, and by how much",
+    .explain = explain,
+    .least = 1,
     .run = predict,
 };

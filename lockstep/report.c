@@ -251,14 +251,17 @@ int study_report(const struct study *s)
     return 0;
 }
 
+static void explain(FILE *f)
+{
+    fprintf(f, "lockstep report DIR\n\nTables, figures and DIR/report.html of "
+               "an experiment (finished or not) or of one run.\n");
+}
+
 static int report(int nwords, char **words)
 {
     struct study *s;
-    if (nwords != 1 || words[0][0] == '-') {
-        printf("lockstep report DIR\n\nTables, figures and DIR/report.html of "
-               "an experiment (finished or not) or of one run.\n");
-        return nwords == 1 ? 0 : 2;
-    }
+    if (nwords > 1)
+        return fail("report: one folder, not also %s", words[1]);
     if (study_open(&s, words[0]))
         return -1;
     int rc = study_finish(s);
@@ -270,5 +273,7 @@ const struct command command_report = {
     .name = "report",
     .words = "DIR",
     .help = "tables, figures and report.html of an experiment or a run",
+    .explain = explain,
+    .least = 1,
     .run = report,
 };

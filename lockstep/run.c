@@ -29,17 +29,17 @@ static void stop(int sig)
     stopped_by = sig;
 }
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf("lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
-           "Runs every cell of the experiment repeat= times, then writes "
-           "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
-           "those of [base] and lists of [matrix].\nInterrupted, the same "
-           "command goes on where it was.\n"
-           "  lockstep run experiments/paper.ini\n"
-           "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
-           "out=runs/p4\n");
-    return 0;
+    fprintf(f,
+            "lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
+            "Runs every cell of the experiment repeat= times, then writes "
+            "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
+            "those of [base] and lists of [matrix].\nInterrupted, the same "
+            "command goes on where it was.\n"
+            "  lockstep run experiments/paper.ini\n"
+            "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
+            "out=runs/p4\n");
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag,
@@ -235,8 +235,6 @@ static int run(int nwords, char **words)
     char *kept[EXP_WORDS];
     int n = 0;
     struct study *s = NULL;
-    if (nwords < 1 || !strcmp(words[0], "--help") || !strcmp(words[0], "-h"))
-        return help();
     for (int i = 1; i < nwords; i++) {
         if (!strncmp(words[i], "out=", 4))
             snprintf(out, sizeof out, "%s", words[i] + 4);
@@ -272,5 +270,7 @@ const struct command command_run = {
     .name = "run",
     .words = "FILE.ini [key=value] ..",
     .help = "run an experiment: tables, figures and a report",
+    .explain = explain,
+    .least = 1,
     .run = run,
 };

@@ -37,9 +37,10 @@ struct sampler {
     int n;           // of them
 };
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf(
+    fprintf(
+        f,
         "lockstep sample DIR [key=value] ...\n\n"
         "Writes text from DIR, a run's folder or one of its checkpoints.\n\n"
         "  prompt       a newline  text to go on from\n"
@@ -48,7 +49,6 @@ static int help(void)
         "  top_k        40         0..1048576 likeliest to choose from (0: all)\n"
         "  seed         1          0..9007199254740991\n"
         "  threads      0          0..4096 (0: one, or all for a large model)\n");
-    return 0;
 }
 
 static int set_whole(const char *key, const char *value, int64_t max,
@@ -290,8 +290,6 @@ static int sample(int nwords, char **words)
     const char *dir = NULL;
     for (int i = 0; i < nwords; i++) {
         char *equals = strchr(words[i], '=');
-        if (words[i][0] == '-')
-            return help();
         if (equals) {
             *equals = '\0';
             if (set(&s.set, words[i], equals + 1))
@@ -314,5 +312,7 @@ const struct command command_sample = {
     .name = "sample",
     .words = "DIR [key=value] ..",
     .help = "write text from a checkpoint",
+    .explain = explain,
+    .least = 1,
     .run = sample,
 };

@@ -31,9 +31,10 @@ struct question {
     const char *out;
 };
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf(
+    fprintf(
+        f,
         "lockstep simulate [key=value] ...\n\n"
         "Simulated seconds of one exchange of all gradients, beside the law, "
         "on clusters of\nany size: every host on a link of its own to one "
@@ -57,7 +58,6 @@ static int help(void)
         "  out        runs/simulate\n\n"
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
         MAX_WORKERS);
-    return 0;
 }
 
 // ---- the question
@@ -291,8 +291,6 @@ static int answer(const struct question *q)
 static int simulate(int nwords, char **words)
 {
     struct words w = {nwords, words};
-    if (nwords > 0 && (!strcmp(words[0], "--help") || !strcmp(words[0], "-h")))
-        return help();
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = q ? 0 : -1;
     if (!rc)
@@ -305,5 +303,6 @@ const struct command command_simulate = {
     .name = "simulate",
     .words = "workers=2,64,1024",
     .help = "an exchange on a thousand workers, in simulated time",
+    .explain = explain,
     .run = simulate,
 };

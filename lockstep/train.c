@@ -20,9 +20,10 @@
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
 
-static int help(void)
+static void explain(FILE *f)
 {
-    printf(
+    fprintf(
+        f,
         "lockstep train [FILE.ini] [key=value] ...\n\n"
         "Trains GPT-2: one worker by itself, or workers=N that agree by "
         "sync=NAME.\n"
@@ -30,8 +31,7 @@ static int help(void)
         "one worker\n"
         "  lockstep train run.ini steps=200   a file, and one key changed\n"
         "  lockstep train sync=ring workers=2 two workers, ring all-reduce\n\n");
-    config_help(stdout);
-    return 0;
+    config_help(f);
 }
 
 // out= as it is, or a folder of this moment below runs/. *made is true if the
@@ -137,9 +137,6 @@ static int train(int nwords, char **words)
     struct run r;
     bool made = false, crashed = false;
     char log_path[CONFIG_PATH];
-    if (nwords > 0 &&
-        (strcmp(words[0], "--help") == 0 || strcmp(words[0], "-h") == 0))
-        return help();
     config_defaults(&r);
     if (config_parse(&r, nwords, words) || choose_out(&r, &made))
         return -1;
@@ -168,5 +165,6 @@ const struct command command_train = {
     .name = "train",
     .words = "[FILE.ini] [key=value] ..",
     .help = "train a model; --help lists every key",
+    .explain = explain,
     .run = train,
 };

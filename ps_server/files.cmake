@@ -4,7 +4,7 @@ lockstep_library(ps_server_lib
         ps_server/vectors.c ps_server/store.c ps_server/team.c
   LINKS ps_wire cluster_zmq device optim telemetry base Threads::Threads m)
 add_executable(ps_server ps_server/main.c)
-target_link_libraries(ps_server PRIVATE ps_server_lib cluster_mpi telemetry config)
+target_link_libraries(ps_server PRIVATE ps_server_lib cluster_mpi telemetry config version)
 include(tests/sync_cases.cmake)
 if(TARGET sync_cases)
   lockstep_library(ps_tests

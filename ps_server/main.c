@@ -9,6 +9,7 @@
 // shapes and its update rule, the workers tell it.
 
 #include "base/base.h"
+#include "base/version.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
 #include "config/config.h"
@@ -158,9 +159,11 @@ int main(int argc, char **argv)
     struct record record;
     log_for_launcher();
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
-    if (argc == 2 && (!strcmp(argv[1], "--help") || !strcmp(argv[1], "-h"))) {
-        fputs(help, stdout);
-        return 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return fputs(help, stdout) < 0;
+        if (!strcmp(argv[i], "--version"))
+            return version_print("ps_server");
     }
     struct opts **opts = mem_alloc((size_t)argc, sizeof *opts);
     if (!opts || parse(&config, &record, opts, argc - 1, argv + 1) ||

@@ -61,6 +61,66 @@ static void helps(void **state)
     job_run(&j, 20, "lockstep trian");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "nearest: train");
+    job_run(&j, 20, "lockstep sample runs/x --hlep");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "no such option; try: lockstep sample --help");
+}
+
+// Every command by --help, wherever it stands; usage where words are missing.
+static void every_command_explains_itself(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool needs_words;
+    } commands[] = {{"train", false},   {"run", true},    {"report", true},
+                    {"compare", true},  {"sample", true}, {"doctor", false},
+                    {"keys", true},     {"bench", true},  {"predict", true},
+                    {"simulate", false}};
+    struct job j = {0};
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        char usage[64];
+        const char *name = commands[i].name;
+        snprintf(usage, sizeof usage, "lockstep %s", name);
+        job_run(&j, 20, "lockstep %s --help 2>/dev/null", name);
+        assert_int_equal(j.status, 0);
+        assert_int_equal(strncmp(j.out, usage, strlen(usage)), 0);
+        if (strcmp(name, "bench")) {
+            job_run(&j, 20, "lockstep %s x=1 -h 2>/dev/null", name);
+            assert_int_equal(j.status, 0);
+            assert_prints(&j, usage);
+        }
+        if (commands[i].needs_words) {
+            job_run(&j, 20, "lockstep %s 2>&1 >/dev/null", name);
+            assert_int_equal(j.status, 2);
+            assert_prints(&j, usage);
+        }
+    }
+}
+
+// Programs that mpirun or a person starts: never into a job by accident.
+static void programs_explain_themselves(void **state)
+{
+    (void)state;
+    static const char *const programs[] = {"lockstep", "trainer", "ps_server"};
+    struct job j = {0};
+    for (int i = 0; i < 3; i++) {
+        char version[64];
+        snprintf(version, sizeof version, "%s " LOCKSTEP_VERSION, programs[i]);
+        job_run(&j, 20, "%s --version", programs[i]);
+        assert_int_equal(j.status, 0);
+        assert_int_equal(strncmp(j.out, version, strlen(version)), 0);
+        assert_int_equal(count_lines(j.out), 1);
+        job_run(&j, 20, "%s --help", programs[i]);
+        assert_int_equal(j.status, 0);
+    }
+    job_run(&j, 20, "trainer sync=ring --help");
+    assert_int_equal(j.status, 0);
+    assert_prints(&j, "mpirun -n 4 trainer sync=ring");
+    assert_prints(&j, "val_fraction  ");
+    job_run(&j, 20, "trainer");
+    assert_int_equal(j.status, 2);
+    assert_prints(&j, "trainer --help lists every setting");
 }
 
 static void trains_and_samples(void **state)
@@ -235,6 +295,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(helps),
+        cmocka_unit_test(every_command_explains_itself),
+        cmocka_unit_test(programs_explain_themselves),
         cmocka_unit_test(trains_and_samples),
         cmocka_unit_test(a_folder_of_its_own_by_default),
         cmocka_unit_test(wrong_words),

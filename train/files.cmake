@@ -1,17 +1,9 @@
-execute_process(COMMAND git describe --always --dirty
-                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
-                OUTPUT_VARIABLE LOCKSTEP_REVISION ERROR_QUIET
-                OUTPUT_STRIP_TRAILING_WHITESPACE)
-
 lockstep_library(train
   FILES train/backends.c train/folder.c train/loop.c train/observe.c
         train/place.c train/progress.c
         train/record.c train/setup.c train/state.c
   LINKS ps_worker allreduce horovod_ring sync model data telemetry optim
-        cluster_mpi cluster_zmq device cluster config base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C dnnl m)
-target_compile_definitions(train PRIVATE
-  LOCKSTEP_VERSION="${PROJECT_VERSION}"
-  LOCKSTEP_REVISION="${LOCKSTEP_REVISION}")
+        cluster_mpi cluster_zmq device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C dnnl m)
 
 if(NCCL_BUILT)
   target_compile_definitions(train PRIVATE LOCKSTEP_NCCL)

@@ -7,10 +7,13 @@
 // `lockstep train` starts as many as workers= says and watches them.
 
 #include "base/base.h"
+#include "base/version.h"
+#include "cluster/cluster.h"
 #include "train/trainer.h"
 
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 // By default OpenMP's threads spin for milliseconds before they sleep, and on a
@@ -28,8 +31,45 @@ static void wait_politely(char **argv)
     execv(path, argv); // and if that fails, no worse than before
 }
 
+static const char usage[] =
+    "trainer [FILE.ini] key=value ... - one worker of a job\n"
+    "\n"
+    "  trainer steps=200                          one worker, alone\n"
+    "  mpirun -n 4 trainer sync=ring              four, which MPI starts\n"
+    "  trainer sync=dps servers=.. world=4 rank=2 one of four, by hand\n"
+    "\n"
+    "lockstep train starts all of them, and servers. trainer --help lists "
+    "every setting.\n";
+
+// Whether the words ask for help or the version; *status is the exit status.
+// A bare `trainer` would take a thousand steps: rather not by accident.
+static bool explains(int argc, char **argv, int *status)
+{
+    int rank, world;
+    *status = 0;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+            printf("%s\n", usage);
+            config_help(stdout);
+            return true;
+        }
+        if (!strcmp(argv[i], "--version")) {
+            *status = version_print("trainer");
+            return true;
+        }
+    }
+    if (argc > 1 || cluster_launched(&rank, &world))
+        return false;
+    fputs(usage, stderr);
+    *status = 2;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
+    int status;
+    if (explains(argc, argv, &status))
+        return status;
     wait_politely(argv);
     log_for_launcher();
     static struct trainer t;

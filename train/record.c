@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/version.h"
 #include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/device.h"
@@ -119,15 +120,16 @@ static void add_versions(struct manifest *m)
 
 static int write_run(const struct trainer *t, int argc, char *const *argv)
 {
-    char path[PATH], when[32];
+    char path[PATH], when[32], program[64];
     time_t now = time(NULL);
     struct tm tm;
     struct manifest *m = manifest_open();
     if (!m || text_into(path, sizeof path, "%s/run.json", t->run.out))
         return -1;
     strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    manifest_text(m, "program", "lockstep " LOCKSTEP_VERSION);
-    manifest_text(m, "revision", LOCKSTEP_REVISION);
+    snprintf(program, sizeof program, "lockstep %s", version_number);
+    manifest_text(m, "program", program);
+    manifest_text(m, "revision", version_revision);
     manifest_text(m, "started", when);
     add_command(m, argc, argv);
     manifest_text(m, "backend", t->name);

@@ -1,3 +1,12 @@
+execute_process(COMMAND git describe --always --dirty
+                WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}
+                OUTPUT_VARIABLE LOCKSTEP_REVISION ERROR_QUIET
+                OUTPUT_STRIP_TRAILING_WHITESPACE)
+lockstep_library(version FILES core/base/version.c)
+target_compile_definitions(version PRIVATE
+                           LOCKSTEP_VERSION="${PROJECT_VERSION}"
+                           LOCKSTEP_REVISION="${LOCKSTEP_REVISION}")
+
 lockstep_library(base
   FILES core/base/clock.c core/base/error.c core/base/file.c
         core/base/hash.c core/base/mem.c

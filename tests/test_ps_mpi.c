@@ -95,8 +95,9 @@ static void rest(void **state)
 static void bytes(void **state)
 {
     (void)state;
-    if (servers == 1)
-        case_bytes(&over_mpi);
+    if (servers != 1)
+        skip(); // the law of dps wants a server a worker
+    case_bytes(&over_mpi);
 }
 
 static int serve(const struct cluster *c)

@@ -6,8 +6,8 @@ include(tests/says.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(allreduce_nccl
-    FILES sync/nccl.c allreduce/nccl.c
-    LINKS sync cluster config device optim base nccl)
+    FILES allreduce/nccl.c
+    LINKS sync group_nccl cluster config device optim base nccl)
 endif()
 lockstep_test(allreduce LINKS allreduce sync_cases)
 if(TARGET test_allreduce)

@@ -15,7 +15,7 @@
 #include "cluster/cluster.h"
 #include "config/config.h"
 #include "device/busy.h"
-#include "sync/nccl.h"
+#include "group/nccl.h"
 #include "sync/update.h"
 
 struct allreduce {
@@ -29,7 +29,11 @@ struct allreduce {
 
 static int nccl_backend_suits(const struct sync_job *job)
 {
-    return nccl_suits(job, "allreduce");
+    char why[128];
+    int can = nccl_is_supported(job->cluster, job->dev, why);
+    if (can == 0 && !device_is_host(job->dev) && job->cluster->rank == 0)
+        log_line("allreduce: %s: gradients go through host memory", why);
+    return can;
 }
 
 static int open_memory(struct allreduce *a, const struct sync_job *job)
@@ -70,8 +74,10 @@ static int nccl_backend_open(struct sync *s)
         return -1;
     if (job->cluster->world == 1)
         return 0;
-    return open_memory(a, job) || nccl_open(&a->nccl, job, "allreduce") ? -1
-                                                                        : 0;
+    return open_memory(a, job) ||
+                   nccl_open(&a->nccl, job->cluster, job->dev, "allreduce")
+               ? -1
+               : 0;
 }
 
 static int spread(void *ctx, int i, float *vector)

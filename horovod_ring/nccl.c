@@ -16,7 +16,7 @@
 #include "cluster/cluster.h"
 #include "config/config.h"
 #include "device/busy.h"
-#include "sync/nccl.h"
+#include "group/nccl.h"
 #include "sync/update.h"
 
 struct ring {
@@ -30,7 +30,11 @@ struct ring {
 
 static int ring_suits(const struct sync_job *job)
 {
-    return nccl_suits(job, "ring");
+    char why[128];
+    int can = nccl_is_supported(job->cluster, job->dev, why);
+    if (can == 0 && !device_is_host(job->dev) && job->cluster->rank == 0)
+        log_line("ring: %s: gradients go through host memory", why);
+    return can;
 }
 
 static int open_memory(struct ring *r, const struct sync_job *job)
@@ -88,7 +92,10 @@ static int ring_open(struct sync *s)
         return -1;
     if (job->cluster->world == 1)
         return 0;
-    return open_memory(r, job) || nccl_open(&r->nccl, job, "ring") ? -1 : 0;
+    return open_memory(r, job) ||
+                   nccl_open(&r->nccl, job->cluster, job->dev, "ring")
+               ? -1
+               : 0;
 }
 
 // ---- one bucket round the ring

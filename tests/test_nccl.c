@@ -7,9 +7,9 @@
 
 #include "allreduce/allreduce.h"
 #include "device/busy.h"
+#include "group/nccl.h"
 #include "horovod_ring/plan.h"
 #include "horovod_ring/ring.h"
-#include "sync/nccl.h"
 #include "tests/fake_nccl.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
@@ -133,7 +133,8 @@ static int lost_peer(struct worker *w)
 {
     struct device_event e;
     struct nccl n;
-    if (nccl_open(&n, &w->job, "test") || cluster_barrier(w->cluster))
+    if (nccl_open(&n, w->cluster, w->dev, "test") ||
+        cluster_barrier(w->cluster))
         return -1;
     fake_nccl_fault(FAKE_LOST_PEER);
     if (cluster_barrier(w->cluster) ||
@@ -191,17 +192,19 @@ static int shares(struct worker *w)
 {
     static struct device_ops ops;
     struct device twin = *w->dev;
-    struct sync_job job = w->job;
-    if (nccl_suits(&job, "test") != 1)
-        return fail("devices of their own do not suit");
+    char why[128] = "";
+    if (nccl_is_supported(w->cluster, w->dev, why) != 1)
+        return fail("devices of their own do not suit: %s", why);
     ops = *w->dev->ops;
     ops.identity = same;
     twin.ops = &ops;
-    job.dev = &twin;
-    if (nccl_suits(&job, "test") != 0)
+    if (nccl_is_supported(w->cluster, &twin, why) != 0)
         return fail("one device for two ranks suits");
+    if (strcmp(why, "ranks 0 and 1 share a GPU, which NCCL refuses"))
+        return fail("the reason is: %s", why);
     ops.host = true;
-    return nccl_suits(&job, "test") ? fail("host memory suits") : 0;
+    return nccl_is_supported(w->cluster, &twin, why) ? fail("host memory suits")
+                                                     : 0;
 }
 
 static void one_gpu_for_two(void **state)

@@ -1,10 +1,11 @@
 // nccl.c - a communicator of GPUs that does not wait for ever.
 
-#include "sync/nccl.h"
+#include "group/nccl.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -32,26 +33,28 @@ static bool find_shared(const unsigned char (*ids)[DEVICE_ID], int world,
     return false;
 }
 
-int nccl_suits(const struct sync_job *job, const char *who)
+int nccl_is_supported(struct cluster *cluster, struct device *dev,
+                      char why[128])
 {
     unsigned char id[DEVICE_ID], (*ids)[DEVICE_ID];
-    int world = job->cluster->world, a, b;
-    if (device_is_host(job->dev))
+    int world = cluster->world, a, b;
+    if (device_is_host(dev)) {
+        snprintf(why, 128, "NCCL joins GPUs, not host memory");
         return 0;
+    }
     ids = mem_alloc((size_t)world, sizeof *ids);
     if (!ids)
         return -1;
-    device_identity(job->dev, id);
-    int rc = cluster_allgather(job->cluster, id, ids, sizeof id);
+    device_identity(dev, id);
+    int rc = cluster_allgather(cluster, id, ids, sizeof id);
     bool shared = !rc && find_shared((const unsigned char(*)[DEVICE_ID])ids,
                                      world, &a, &b);
     mem_free(ids);
     if (rc)
         return -1;
-    if (shared && job->cluster->rank == 0)
-        log_line("%s: ranks %d and %d share a GPU, which NCCL refuses: "
-                 "gradients go through host memory",
-                 who, a, b);
+    if (shared)
+        snprintf(why, 128, "ranks %d and %d share a GPU, which NCCL refuses", a,
+                 b);
     return shared ? 0 : 1;
 }
 
@@ -59,6 +62,7 @@ ncclDataType_t nccl_type(enum dtype t)
 {
     return t == DTYPE_F16    ? ncclFloat16
            : t == DTYPE_BF16 ? ncclBfloat16
+           : t == DTYPE_F64  ? ncclFloat64
                              : ncclFloat32;
 }
 
@@ -82,10 +86,10 @@ static int blame(struct nccl *n, const char *what)
     if (cluster_barrier(n->cluster)) {
         char missing[512];
         snprintf(missing, sizeof missing, "%s", fail_message());
-        return fail("%s: %s: %s", n->who, why, missing);
+        return fail("%s: %s: %s", n->name, why, missing);
     }
     return fail("%s: %s, though every rank answers; try: NCCL_DEBUG=WARN",
-                n->who, why);
+                n->name, why);
 }
 
 // A non-blocking communicator is busy with the last call for a while.
@@ -127,7 +131,7 @@ int nccl_await(struct nccl *n, const struct device_event *e)
 {
     uint64_t start = now_ns();
     if (n->lost)
-        return fail("%s: the communicator was aborted", n->who);
+        return fail("%s: the communicator was aborted", n->name);
     for (;;) {
         ncclResult_t state = ncclSuccess;
         char what[256];
@@ -152,25 +156,26 @@ int nccl_await(struct nccl *n, const struct device_event *e)
 
 // ---- open and close
 
-int nccl_open(struct nccl *n, const struct sync_job *job, const char *who)
+int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
+              const char *name)
 {
     ncclUniqueId id;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    *n = (struct nccl){.who = who,
-                       .cluster = job->cluster,
-                       .dev = job->dev,
-                       .stream = device_handle(job->dev, DEVICE_COMM)};
+    *n = (struct nccl){.name = name,
+                       .cluster = cluster,
+                       .dev = dev,
+                       .stream = device_handle(dev, DEVICE_COMM)};
     memset(&id, 0, sizeof id);
-    if (job->cluster->rank == 0) {
+    if (cluster->rank == 0) {
         ncclResult_t r = ncclGetUniqueId(&id);
         if (r != ncclSuccess) // the others see it as an id of zeros
-            log_line("%s: NCCL: %s", who, ncclGetErrorString(r));
+            log_line("%s: NCCL: %s", name, ncclGetErrorString(r));
     }
-    if (cluster_bcast(job->cluster, &id, sizeof id))
+    if (cluster_bcast(cluster, &id, sizeof id))
         return -1;
     config.blocking = 0;
-    ncclResult_t r = ncclCommInitRankConfig(&n->comm, job->cluster->world, id,
-                                            job->cluster->rank, &config);
+    ncclResult_t r = ncclCommInitRankConfig(&n->comm, cluster->world, id,
+                                            cluster->rank, &config);
     return nccl_asked(n, r, "joining the ranks");
 }
 

@@ -5,11 +5,10 @@
 // the communicator is aborted, which frees the GPU of kernels that wait, and
 // the message says who did not come.
 
-#ifndef SYNC_NCCL_H
-#define SYNC_NCCL_H
+#ifndef GROUP_NCCL_H
+#define GROUP_NCCL_H
 
 #include "device/device.h"
-#include "sync/sync.h"
 
 #include <nccl.h>
 
@@ -17,8 +16,10 @@
 extern "C" {
 #endif
 
+struct cluster;
+
 struct nccl {
-    const char *who; // "allreduce": begins messages
+    const char *name; // begins messages
     struct cluster *cluster;
     struct device *dev;
     ncclComm_t comm;
@@ -26,12 +27,15 @@ struct nccl {
     bool lost;           // aborted: nothing may be asked of it
 };
 
-// Can NCCL join these workers' GPUs? 1; 0 where the memory is the host's, or
-// where two ranks share a GPU, which rank 0 logs; -1 after fail().
-int nccl_suits(const struct sync_job *job, const char *who);
+// Can NCCL join these members' GPUs? 1; 0 with the reason in `why` where the
+// memory is the host's, or where two ranks share a GPU; -1 after fail(). A call
+// of all members.
+int nccl_is_supported(struct cluster *cluster, struct device *dev,
+                      char why[128]);
 
-// All ranks together. 0, or -1 after fail().
-int nccl_open(struct nccl *n, const struct sync_job *job, const char *who);
+// All ranks together; `name` is borrowed. 0, or -1 after fail().
+int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
+              const char *name);
 void nccl_close(struct nccl *n); // takes a zeroed one
 
 // What a call returned: 0, or -1 after fail(), the communicator aborted.

@@ -248,16 +248,18 @@ static void read_breakdown(struct result *r, const char *dir)
     char path[CONFIG_PATH];
     struct csv c;
     double s[RESULT_WORKERS][RESULT_KINDS] = {{0}}, gpu[RESULT_WORKERS] = {0};
+    double of_steps[RESULT_WORKERS] = {0};
     if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
         return; // trace=off: not measured
     int rank = csv_column(&c, "rank"), kind = csv_column(&c, "kind");
-    int seconds = csv_column(&c, "seconds");
+    int seconds = csv_column(&c, "seconds"), steps = csv_column(&c, "steps");
     for (int i = 0; i < c.nrows; i++) {
         int w = atoi(csv_text(&c, i, rank));
         int k = find_kind(csv_text(&c, i, kind));
         const char *who = csv_text(&c, i, rank);
         if (*who < '0' || *who > '9' || w >= r->world)
             continue;
+        of_steps[w] = steps < 0 ? r->steps : csv_number(&c, i, steps);
         if (k >= 0)
             s[w][k] += csv_number(&c, i, seconds);
         else if (!strcmp(csv_text(&c, i, kind), "gpu_compute"))
@@ -275,8 +277,8 @@ static void read_breakdown(struct result *r, const char *dir)
         double busy = gpu[w] > 0 ? gpu[w] : s[w][1] + s[w][2] + s[w][4];
         r->util[w] = all > 0 ? busy / all : NAN;
         total += r->util[w];
-        exposed += s[w][3] / r->steps / r->world;
-        wait += s[w][5] / r->steps / r->world;
+        exposed += s[w][3] / of_steps[w] / r->world;
+        wait += s[w][5] / of_steps[w] / r->world;
     }
     r->value[METRIC_UTIL_TOTAL] = total;
     r->value[METRIC_UTIL_MEAN] = total / r->world;

@@ -204,7 +204,7 @@ def a_gpu_is_what_counts(single, folder):
                      for r in csv.DictReader(text.splitlines())
                      if r["kind"] not in ("checkpoint", "evaluate"))
     (copy / "breakdown.csv").write_text(
-        f"{text}0,gpu_compute,{busy:.9f},0\n0,gpu_up,0.000001,0\n")
+        f"{text}0,gpu_compute,{busy:.9f},0,8\n0,gpu_up,0.000001,0,8\n")
     done = lockstep("report", copy)
     assert done.returncode == 0, done.stderr
     with open(copy / "table.csv", newline="") as f:

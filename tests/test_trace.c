@@ -228,11 +228,13 @@ static void times(void **state)
     assert_int_equal(times_of(s, &t), 0);
     assert_true(t.comm_s >= 0.012 && t.exposed_s >= 0.006);
     assert_true(t.exposed_s <= t.comm_s - 0.006 && t.comm_s <= t.kept_s);
-    assert_int_equal(times_write(&t, dir, "0"), 0);
-    assert_int_equal(times_write(&t, dir, "1"), 0);
-    assert_int_equal(parts_merge_csv(dir, "breakdown", false), 0);
+    t.steps = 3;
+    assert_int_equal(times_write(&t, dir, "0", false), 0);
+    assert_int_equal(times_write(&t, dir, "1", false), 0);
+    assert_int_equal(parts_renew_csv(dir, "breakdown"), 0);
     const char *csv = read_all("breakdown.csv");
-    assert_int_equal(strncmp(csv, "rank,kind,seconds,share\n0,data", 30), 0);
+    static const char head[] = "rank,kind,seconds,share,steps\n0,data";
+    assert_int_equal(strncmp(csv, head, strlen(head)), 0);
     assert_null(strstr(csv + 1, "rank,kind"));
     double exposed = share_of(csv, "exposed"), wait = share_of(csv, "wait");
     assert_true(exposed > 0.1 && wait > 0.1);
@@ -248,7 +250,7 @@ static void times(void **state)
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t.seconds[k];
     t.gpu = (struct times_gpu){.compute = all / 2, .up = all / 4};
-    assert_int_equal(times_write(&t, dir, "0"), 0);
+    assert_int_equal(times_write(&t, dir, "0", false), 0);
     csv = read_all("breakdown.0.csv");
     assert_true(fabs(share_of(csv, "gpu_compute") - 0.5) < 1e-4);
     assert_true(share_of(csv, "gpu_comm") == 0);
@@ -256,6 +258,87 @@ static void times(void **state)
     assert_true(share_of(csv, "wait") > 0.1);
     spans_close(&s);
     assert_int_equal(times_of(NULL, &t), 0);
+}
+
+static void put_file(const char *name, const char *text)
+{
+    FILE *f = fopen(under(name), "w");
+    assert_non_null(f);
+    fputs(text, f);
+    assert_int_equal(fclose(f), 0);
+}
+
+// A run that goes on counts from where its first part began, which may be
+// before this machine was started: times count modulo 2^64.
+static void goes_on(void **state)
+{
+    (void)state;
+    const double before_s = 1e9;
+    struct spans *s;
+    struct trace_head head = {.pid = 0, .name = "rank 0"};
+    assert_int_equal(spans_open(&s, 256), 0);
+    struct span_lane *comm = spans_lane(s, "communication");
+    record_step(s, comm, 0); // setting up
+    spans_set_zero(s, now_ns() - (uint64_t)(before_s * 1e9));
+    record_step(s, comm, 1);
+    assert_int_equal(trace_write(s, under("trace.0.json"), &head), 0);
+    assert_int_equal(trace_merge(dir, false), 0);
+    cJSON *j = cJSON_Parse(read_all("trace.json"));
+    const cJSON *e, *events = cJSON_GetObjectItem(j, "traceEvents");
+    assert_int_equal(check_thread(events, 0, 0), 4);
+    cJSON_ArrayForEach(e, events)
+    {
+        if (!strcmp(text(e, "ph"), "X"))
+            assert_true(number(e, "ts") >= before_s * 1e6);
+    }
+    int all = cJSON_GetArraySize(events);
+    cJSON_Delete(j);
+
+    struct times t; // only of what came after setting up
+    assert_int_equal(times_of(s, &t), 0);
+    assert_true(t.comm_s >= 0.004 && t.comm_s <= t.kept_s);
+    spans_close(&s);
+
+    assert_int_equal(trace_cut(dir, before_s - 1), 0); // names are left
+    j = cJSON_Parse(read_all("trace.json"));
+    events = cJSON_GetObjectItem(j, "traceEvents");
+    assert_int_equal(cJSON_GetArraySize(events), all - 4 - 1 - 1);
+    cJSON_Delete(j);
+
+    put_file("util.csv", "t_s,rank,metric,value\n0.5,0,cpu_share,1\n"
+                         "2.5,0,cpu_share,1\n0.7,s0,cpu_share,1\n");
+    put_file("util.1.csv", "t_s,rank,metric,value\n1.000,1,cpu_share,1\n"
+                           "1.001,1,cpu_share,1\n");
+    assert_int_equal(parts_cut_csv(dir, "util", 1), 0);
+    assert_null(read_all("util.1.csv"));
+    assert_string_equal(read_all("util.csv"),
+                        "t_s,rank,metric,value\n0.5,0,cpu_share,1\n"
+                        "0.7,s0,cpu_share,1\n1.000,1,cpu_share,1\n");
+    assert_int_equal(parts_cut_csv(dir, "none", 1), 0);
+    assert_null(read_all("none.csv"));
+}
+
+static void parts_add_up(void **state)
+{
+    (void)state;
+    struct times t = {.seconds[SPAN_FORWARD] = 3,
+                      .seconds[SPAN_EVALUATE] = 1,
+                      .gpu.compute = 2,
+                      .steps = 10};
+    assert_int_equal(times_write(&t, dir, "0", false), 0);
+    assert_int_equal(times_write(&t, dir, "1", false), 0);
+    assert_int_equal(parts_renew_csv(dir, "breakdown"), 0);
+    t = (struct times){.seconds[SPAN_FORWARD] = 5, .steps = 4};
+    assert_int_equal(times_write(&t, dir, "0", true), 0);
+    assert_int_equal(times_write(&t, dir, "2", true), 0); // was not there
+    assert_int_equal(parts_renew_csv(dir, "breakdown"), 0);
+    const char *csv = read_all("breakdown.csv");
+    assert_non_null(strstr(csv, "\n0,forward,8.000000,0.888889,14\n"));
+    assert_non_null(strstr(csv, "\n0,evaluate,1.000000,0.111111,14\n"));
+    assert_non_null(strstr(csv, "\n0,gpu_compute,2.000000,0.222222,14\n"));
+    assert_non_null(strstr(csv, "\n2,forward,5.000000,1.000000,4\n"));
+    assert_null(strstr(csv, "\n1,")); // has left
+    assert_null(strstr(strstr(csv, "0,forward") + 1, "0,forward"));
 }
 
 static void samples(void **state)
@@ -361,6 +444,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(nests, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(for_hta, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(times, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(goes_on, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(parts_add_up, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(samples, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(events, make_dir, remove_dir),
         cmocka_unit_test(clocks),

@@ -106,6 +106,46 @@ static void slowness_is_computing(void **state)
     assert_true(total >= 19 * own);
 }
 
+// Samples and traces of all parts of a run lie on one axis, whose seconds are
+// those of steps.csv: none goes back, none stands twice.
+static void assert_one_axis(const char *dir, int steps)
+{
+    char path[256], line[1024];
+    static double time_s[MAX];
+    assert_int_equal(job_column(dir, "time_s", 0, time_s, MAX), steps);
+    snprintf(path, sizeof path, "%s/%s/util.csv", job_dir(), dir);
+    FILE *f = fopen(path, "r");
+    double t, last = 0;
+    int n = 0;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%lf,0,cpu_share", &t) != 1 || !strstr(line, "cpu"))
+            continue;
+        assert_true(t > last);
+        last = t;
+        n++;
+    }
+    fclose(f);
+    assert_true(n > 0);
+    snprintf(path, sizeof path, "%s/%s/trace.json", job_dir(), dir);
+    f = fopen(path, "r");
+    assert_non_null(f);
+    bool seen[MAX] = {false};
+    for (int step; fgets(line, sizeof line, f);) {
+        const char *at = strstr(line, "\"ts\": ");
+        const char *of = strstr(line, "{\"step\": ");
+        if (!strstr(line, "\"name\": \"step\"") || !at ||
+            sscanf(at, "\"ts\": %lf", &t) != 1 || !of ||
+            sscanf(of, "{\"step\": %d", &step) != 1)
+            continue;
+        assert_true(step >= 1 && step <= steps && !seen[step - 1]);
+        seen[step - 1] = true;
+        assert_true(step == 1 || t * 1e-6 >= time_s[step - 2]);
+    }
+    fclose(f);
+    assert_true(seen[steps - 1]);
+}
+
 static void resumes_to_the_bit(void **state)
 {
     (void)state;
@@ -119,6 +159,12 @@ static void resumes_to_the_bit(void **state)
     assert_ok(&j);
     assert_non_null(strstr(j.out, "step 35"));
     assert_same_losses("whole", "parts");
+    assert_one_axis("parts", 60);
+    double forward = seconds_of("parts", "forward");
+    job_run(&j, 60, "trainer %s steps=70 resume=auto out=parts", tiny);
+    assert_ok(&j);
+    assert_one_axis("parts", 70);
+    assert_true(seconds_of("parts", "forward") > forward);
     assert_true(job_has("parts/checkpoint-60/model.safetensors"));
     assert_false(job_has("parts/checkpoint-50")); // keep=2
     assert_true(job_has("parts/latest"));

@@ -36,14 +36,17 @@ int observe_open(struct trainer *t)
 // What each worker says to find how far the clocks are apart.
 struct meeting {
     uint64_t host; // its processes share a clock
-    uint64_t zero_ns;
+    uint64_t began_ns;
+    double before_s; // taken by earlier parts of the run
     struct align_round rounds[ROUNDS];
 };
 
 static int find_zero(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    struct meeting mine = {.host = align_host(), .zero_ns = now_ns()};
+    struct meeting mine = {.host = align_host(),
+                           .began_ns = now_ns(),
+                           .before_s = t->time_before};
     struct meeting *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
     int rc = all ? 0 : -1;
     for (int i = 0; !rc && i < ROUNDS; i++) {
@@ -57,7 +60,9 @@ static int find_zero(struct trainer *t)
     if (!rc && (!mine.host || mine.host != all[0].host))
         rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
     if (!rc) {
-        o->zero_ns = all[0].zero_ns + (uint64_t)a.offset_ns;
+        t->time_before = all[0].before_s;
+        o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
+                     (uint64_t)(t->time_before * 1e9);
         spans_set_zero(o->spans, o->zero_ns);
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",
@@ -115,11 +120,24 @@ static int put_busy(struct trainer *t)
     return rc;
 }
 
+// What an earlier part recorded of steps that are done again now is dropped.
+static int cut_earlier(const struct trainer *t)
+{
+    if (!t->step || t->cluster->rank)
+        return 0;
+    return trace_cut(t->run.out, t->time_before) ||
+                   parts_cut_csv(t->run.out, "util", t->time_before)
+               ? -1
+               : 0;
+}
+
 int observe_begin(struct trainer *t)
 {
     if (!device_is_host(t->dev) && busy_open(t->dev))
         return -1;
-    if (find_zero(t) || sync_clock(t->sync, t->observe.zero_ns) ||
+    t->observe.first_step = t->step;
+    if (cut_earlier(t) || find_zero(t) ||
+        sync_clock(t->sync, t->observe.zero_ns) ||
         (t->run.samples > 0 && start_sampler(t)))
         return -1;
     if (t->run.tensorboard && t->cluster->rank == 0)
@@ -176,7 +194,8 @@ static int write_times(struct trainer *t)
     if (times_of(t->observe.spans, &times))
         return -1;
     times.gpu = t->observe.gpu;
-    return times_write(&times, t->run.out, who);
+    times.steps = t->step - t->observe.first_step;
+    return times_write(&times, t->run.out, who, t->observe.first_step > 0);
 }
 
 int observe_end(struct trainer *t)
@@ -195,7 +214,7 @@ int observe_end(struct trainer *t)
 int observe_merge(const char *out)
 {
     return trace_merge(out, false) || parts_merge_csv(out, "util", false) ||
-                   parts_merge_csv(out, "breakdown", false)
+                   parts_renew_csv(out, "breakdown")
                ? -1
                : 0;
 }

@@ -21,13 +21,15 @@ struct observe {
     struct sampler *sampler;
     struct tfevents *events;
     struct times_gpu gpu; // where there is one
-    uint64_t zero_ns; // of this clock: when worker 0 began to train; 0: before
+    uint64_t zero_ns; // of this clock: where times count from; 0: before
+    int first_step;   // steps that earlier parts of the run have done
 };
 
 // Allocate; before the backend is opened, which records into the same spans.
 int observe_open(struct trainer *t);
 
-// Find the common zero, start sampling. Every worker calls it, OUT exists.
+// Find the common zero, start sampling. Of a run that goes on, times go on from
+// worker 0's t->time_before, everywhere. Every worker calls it, OUT exists.
 int observe_begin(struct trainer *t);
 
 int observe_step(struct trainer *t, const struct step_row *row);

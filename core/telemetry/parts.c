@@ -45,7 +45,7 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
     if (!p->to)
         return fail("%s: %s", next, strerror(errno));
     fputs(p->before, p->to);
-    int rc = copy_file(p, whole);
+    int rc = p->anew ? 0 : copy_file(p, whole);
     for (int i = 0; !rc && i < n; i++) {
         if (is_part(p, files[i]->d_name))
             rc = text_into(path, sizeof path, "%s/%s", out, files[i]->d_name) ||
@@ -71,7 +71,7 @@ int parts_merge(struct parts *p, const char *out)
         return fail("%s: %s", out, strerror(errno));
     for (int i = 0; i < n; i++)
         found += is_part(p, files[i]->d_name);
-    if (found)
+    if (found || (p->cut && access(whole, F_OK) == 0))
         rc = write_whole(p, out, whole, files, n);
     for (int i = 0; i < n; i++) {
         if (found && !rc && is_part(p, files[i]->d_name) &&
@@ -86,17 +86,32 @@ int parts_merge(struct parts *p, const char *out)
 static void copy_row(struct parts *p, char *line)
 {
     bool header = line[0] >= 'a' && line[0] <= 'z' && strstr(line, "rank");
-    if (p->lines++ == 0 || !header)
+    bool late = p->cut && !header && strtod(line, NULL) > p->until_s;
+    if ((p->lines++ == 0 || !header) && !late)
         fputs(line, p->to);
+}
+
+static int merge_csv(struct parts p, const char *out, const char *name)
+{
+    p.name = name;
+    p.suffix = "csv";
+    p.before = p.after = "";
+    p.copy = copy_row;
+    return parts_merge(&p, out);
 }
 
 int parts_merge_csv(const char *out, const char *name, bool servers)
 {
-    struct parts p = {.name = name,
-                      .suffix = "csv",
-                      .before = "",
-                      .after = "",
-                      .servers = servers,
-                      .copy = copy_row};
-    return parts_merge(&p, out);
+    return merge_csv((struct parts){.servers = servers}, out, name);
+}
+
+int parts_cut_csv(const char *out, const char *name, double until_s)
+{
+    return merge_csv((struct parts){.cut = true, .until_s = until_s}, out,
+                     name);
+}
+
+int parts_renew_csv(const char *out, const char *name)
+{
+    return merge_csv((struct parts){.anew = true}, out, name);
 }

@@ -17,6 +17,9 @@ struct parts {
     const char *name, *suffix;  // "trace", "json"
     const char *before, *after; // of all lines
     bool servers; // also parts of servers (NAME.s0.csv), which have ended
+    bool anew;    // what the whole file holds is dropped
+    bool cut; // copy() drops what came after until_s, of the whole file, too
+    double until_s;
     // Copy a line of a part to `to`, as it is or not at all; `lines` is the
     // callback's to count.
     void (*copy)(struct parts *p, char *line);
@@ -25,11 +28,19 @@ struct parts {
 };
 
 // Join all parts, behind what the whole file holds already, and remove them.
-// Nothing is done where there is no part. 0, or -1 after fail().
+// Nothing is done where there is no part, or nothing to cut. 0, or -1 after
+// fail().
 int parts_merge(struct parts *p, const char *out);
 
 // Of CSV: the first line is a header, kept once.
 int parts_merge_csv(const char *out, const char *name, bool servers);
+
+// For a run that goes on from its second until_s: the same for what workers left
+// behind, without the rows after it, by their first column.
+int parts_cut_csv(const char *out, const char *name, double until_s);
+
+// The parts replace what the whole file held.
+int parts_renew_csv(const char *out, const char *name);
 
 #ifdef __cplusplus
 }

@@ -36,8 +36,8 @@ struct span_lane {
 struct spans {
     size_t records;
     _Atomic int nlanes;
-    _Atomic uint64_t zero_ns;
-    uint64_t before_zero[SPAN_KINDS]; // of the first lane
+    _Atomic uint64_t zero_ns, began_ns;
+    uint64_t before[SPAN_KINDS]; // began_ns, of the first lane
     struct span_lane lanes[SPAN_LANES];
 };
 
@@ -241,8 +241,9 @@ void spans_set_zero(struct spans *s, uint64_t zero_ns)
 {
     if (!s)
         return;
+    span_totals(&s->lanes[0], s->before);
+    atomic_store(&s->began_ns, now_ns());
     atomic_store(&s->zero_ns, zero_ns);
-    span_totals(&s->lanes[0], s->before_zero);
 }
 
 uint64_t spans_zero(const struct spans *s)
@@ -250,9 +251,14 @@ uint64_t spans_zero(const struct spans *s)
     return s ? atomic_load(&s->zero_ns) : 0;
 }
 
-void spans_since_zero(const struct spans *s, uint64_t out[SPAN_KINDS])
+uint64_t spans_began(const struct spans *s)
+{
+    return s ? atomic_load(&s->began_ns) : 0;
+}
+
+void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS])
 {
     span_totals(&s->lanes[0], out);
     for (int k = 0; k < SPAN_KINDS; k++)
-        out[k] -= s->before_zero[k];
+        out[k] -= s->before[k];
 }

@@ -75,10 +75,13 @@ void span_add(struct span_lane *l, enum span_kind kind, int index,
 
 void span_count(struct span_lane *l, enum span_counter counter, double value);
 
-// The moment that traces of this process count from, told when it has come; 0
-// until then. Reading: from any thread. Both accept NULL.
+// Training begins now, and traces of this process count from zero_ns of its
+// clock, modulo 2^64. The two are one moment, but for a run that goes on: its
+// zero lies as far back as its earlier parts took. Reading: from any thread, 0
+// until it is set. All accept NULL.
 void spans_set_zero(struct spans *s, uint64_t zero_ns);
 uint64_t spans_zero(const struct spans *s);
+uint64_t spans_began(const struct spans *s);
 
 // ---- reading
 
@@ -94,7 +97,7 @@ const char *span_lane_name(const struct span_lane *l);
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS]);
 
 // The same of the lane "compute" since spans_set_zero(); for its caller's thread.
-void spans_since_zero(const struct spans *s, uint64_t out[SPAN_KINDS]);
+void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 
 // Visit the records that are kept, oldest first; returns how many were
 // overwritten. From any thread: the oldest few may be left out.

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { PATH = 1200 };
+
 struct edge {
     uint64_t at_ns;
     int comm, compute; // +1 or -1
@@ -84,11 +86,12 @@ static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
 int times_of(const struct spans *s, struct times *out)
 {
     struct edges e = {0};
-    uint64_t totals[SPAN_KINDS], from_ns = spans_zero(s), first_ns = UINT64_MAX;
+    uint64_t totals[SPAN_KINDS], from_ns = spans_began(s),
+                                 first_ns = UINT64_MAX;
     *out = (struct times){0};
     if (!s)
         return 0;
-    spans_since_zero(s, totals);
+    spans_since_began(s, totals);
     for (int k = 0; k < SPAN_KINDS; k++)
         out->seconds[k] = (double)totals[k] * 1e-9;
     for (int i = 0; i < spans_nlanes(s); i++)
@@ -123,22 +126,23 @@ static double exposed_share(const struct times *t, double held, double all)
     return share < 1 ? share : 1;
 }
 
-int times_write(const struct times *t, const char *out, const char *who)
+struct row {
+    const char *kind;
+    double seconds;
+};
+
+enum { HOST_ROWS = 9, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
+
+static void fill_rows(struct row rows[ROWS], const struct times *t)
 {
-    char path[1200];
     double all = 0;
-    if (text_into(path, sizeof path, "%s/breakdown.%s.csv", out, who))
-        return -1;
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t->seconds[k];
     const double *s = t->seconds;
     double held = s[SPAN_READY] + s[SPAN_WAIT] + s[SPAN_SEND] +
                   s[SPAN_RECEIVE] + s[SPAN_ADD];
     double exposed = held * exposed_share(t, held, all);
-    const struct {
-        const char *name;
-        double seconds;
-    } rows[] = {
+    const struct row filled[ROWS] = {
         {"data", s[SPAN_DATA]},
         {"forward", s[SPAN_FORWARD]},
         {"backward", s[SPAN_BACKWARD]},
@@ -153,14 +157,52 @@ int times_write(const struct times *t, const char *out, const char *who)
         {"gpu_down", t->gpu.down},
         {"gpu_up", t->gpu.up},
     };
-    size_t n = sizeof rows / sizeof *rows - (t->gpu.compute > 0 ? 0 : 4);
+    memcpy(rows, filled, sizeof filled);
+}
+
+// What the run's earlier parts came to; how many steps they were.
+static int add_earlier(struct row rows[ROWS], const char *out, const char *who)
+{
+    char path[PATH], line[256], rank[16], kind[16];
+    double seconds;
+    int n, steps = 0;
+    if (text_into(path, sizeof path, "%s/breakdown.csv", out))
+        return 0;
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f)) {
+        if (sscanf(line, "%15[^,],%15[^,],%lf,%*f,%d", rank, kind, &seconds,
+                   &n) != 4 ||
+            strcmp(rank, who))
+            continue;
+        steps = n;
+        for (int i = 0; i < ROWS; i++)
+            rows[i].seconds += strcmp(rows[i].kind, kind) ? 0 : seconds;
+    }
+    if (f)
+        fclose(f);
+    return steps;
+}
+
+int times_write(const struct times *t, const char *out, const char *who,
+                bool goes_on)
+{
+    char path[PATH];
+    struct row rows[ROWS];
+    double all = 0;
+    if (text_into(path, sizeof path, "%s/breakdown.%s.csv", out, who))
+        return -1;
+    fill_rows(rows, t);
+    int steps = t->steps + (goes_on ? add_earlier(rows, out, who) : 0);
+    for (int i = 0; i < HOST_ROWS; i++)
+        all += rows[i].seconds;
+    int n = rows[HOST_ROWS].seconds > 0 ? ROWS : HOST_ROWS;
     FILE *f = fopen(path, "we");
     if (!f)
         return fail("%s: %s", path, strerror(errno));
-    fputs("rank,kind,seconds,share\n", f);
-    for (size_t i = 0; i < n; i++)
-        fprintf(f, "%s,%s,%.6f,%.6f\n", who, rows[i].name, rows[i].seconds,
-                all > 0 ? rows[i].seconds / all : 0);
+    fputs("rank,kind,seconds,share,steps\n", f);
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s,%s,%.6f,%.6f,%d\n", who, rows[i].kind, rows[i].seconds,
+                all > 0 ? rows[i].seconds / all : 0, steps);
     bool bad = ferror(f);
     if (fclose(f) || bad)
         return fail("%s: %s", path, strerror(errno));

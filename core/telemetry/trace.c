@@ -2,8 +2,8 @@
 //
 // Readers want events of a thread to nest and parents to come first: a lane is
 // sorted by begin, longest first. Nanoseconds are kept as three decimals, so
-// nothing that nests in the records stops nesting in the file. Perfetto drops
-// events of negative time, so what began before zero is left out.
+// nothing that nests in the records stops nesting in the file. What began before
+// training did is left out; Perfetto would drop events of negative time.
 
 #include "telemetry/trace.h"
 
@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char event_mark[] = "{\"ph\": ";
+static const char event_mark[] = "{\"ph\": ", event_time[] = "\"ts\": ";
 
-struct sheet { // the events of one lane from zero on
-    uint64_t zero_ns;
+struct sheet { // the events of one lane since training began
+    uint64_t began_ns;
     struct span_record *at;
     size_t n, room;
 };
@@ -27,7 +27,7 @@ struct sheet { // the events of one lane from zero on
 static void take(void *ctx, const struct span_record *r)
 {
     struct sheet *sheet = ctx;
-    if (sheet->n < sheet->room && r->begin_ns >= sheet->zero_ns)
+    if (sheet->n < sheet->room && r->begin_ns >= sheet->began_ns)
         sheet->at[sheet->n++] = *r;
 }
 
@@ -48,9 +48,9 @@ static int by_begin(const void *a, const void *b)
 }
 
 static int sheet_open(struct sheet *sheet, const struct span_lane *l,
-                      uint64_t zero_ns)
+                      uint64_t began_ns)
 {
-    *sheet = (struct sheet){.zero_ns = zero_ns};
+    *sheet = (struct sheet){.began_ns = began_ns};
     span_each(l, count, &sheet->room);
     if (!sheet->room)
         return 0;
@@ -228,7 +228,7 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
     for (int i = 0; i < spans_nlanes(s); i++) {
         struct sheet sheet;
         const struct span_lane *l = spans_at(s, i);
-        if (sheet_open(&sheet, l, o->zero_ns))
+        if (sheet_open(&sheet, l, spans_began(s)))
             return -1;
         if (hta)
             put_stream(o, i, &sheet);
@@ -284,14 +284,17 @@ int trace_write_hta(const struct spans *s, const char *path,
 static void copy_events(struct parts *p, char *line)
 {
     size_t n = strcspn(line, "\n");
-    if (strncmp(line, event_mark, sizeof event_mark - 1))
+    const char *ts = strstr(line, event_time);
+    if (strncmp(line, event_mark, sizeof event_mark - 1) ||
+        (p->cut && ts &&
+         strtod(ts + strlen(event_time), NULL) > p->until_s * 1e6))
         return;
     if (line[n - 1] == ',')
         n--;
     fprintf(p->to, "%s%.*s", p->lines++ ? ",\n" : "\n", (int)n, line);
 }
 
-int trace_merge(const char *out, bool servers)
+static int merge(const char *out, bool servers, bool cut, double until_s)
 {
     struct parts p = {
         .name = "trace",
@@ -299,7 +302,19 @@ int trace_merge(const char *out, bool servers)
         .before = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [",
         .after = "\n]}\n",
         .servers = servers,
+        .cut = cut,
+        .until_s = until_s,
         .copy = copy_events,
     };
     return parts_merge(&p, out);
+}
+
+int trace_merge(const char *out, bool servers)
+{
+    return merge(out, servers, false, 0);
+}
+
+int trace_cut(const char *out, double until_s)
+{
+    return merge(out, false, true, until_s);
 }

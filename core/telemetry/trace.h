@@ -5,7 +5,7 @@
 //     hta/rank-R.json   the same for Meta's HTA, on demand
 //
 // One process a rank, one thread a lane; times in microseconds on rank 0's
-// clock since training began.
+// clock since training began; of a run that went on, in all of its parts.
 
 #ifndef TELEMETRY_TRACE_H
 #define TELEMETRY_TRACE_H
@@ -40,6 +40,10 @@ int trace_write_hta(const struct spans *s, const char *path,
 // OUT/trace.json, and remove the parts; those of servers, if they have ended.
 // 0, or -1 after fail().
 int trace_merge(const char *out, bool servers);
+
+// For a run that goes on from its second until_s: the same for what workers left
+// behind, without the events after it.
+int trace_cut(const char *out, double until_s);
 
 #ifdef __cplusplus
 }

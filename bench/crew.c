@@ -49,7 +49,7 @@ static int work_in(const struct cluster_ops *ops,
         rc = work(c, arg);
     }
     if (rc)
-        log_line("%s", fail_message());
+        log_error("%s", fail_message());
     cluster_close(&c);
     return rc;
 }

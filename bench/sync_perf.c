@@ -1,7 +1,8 @@
 // sync_perf.c - how fast each backend is, by size, beside the law.
 //
-//     sync_perf workers=4                       starts its own workers
-//     mpirun -n 4 sync_perf sync=ring,allreduce interleaved, in the same run
+//     lockstep bench sync workers=4             all rows, under mpirun
+//     mpirun -n 4 sync_perf sync=ring,allreduce the same by hand
+//     sync_perf workers=4                       rows without MPI
 //     sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128
 //
 // ring is the ring over TCP, ring-shm the one in shared memory; under mpirun the
@@ -328,9 +329,13 @@ static int work(struct cluster *cluster, void *arg)
     omp_set_num_threads(p->threads);
     if (leave_out(p, cluster))
         return -1;
-    for (int i = 0; i < p->nsizes; i++)
+    for (int i = 0; i < p->nsizes; i++) {
+        if (cluster->rank == 0)
+            log_line("size %d of %d: %zu bytes", i + 1, p->nsizes,
+                     p->counts[i] * sizeof(float));
         if (measure(p, cluster, p->counts[i], cells[i]))
             return -1;
+    }
     double wrong = 0;
     for (int i = 0; i < PLAN_ROWS; i++)
         for (int k = 0; p->use[i] && k < p->nsizes; k++)
@@ -345,12 +350,17 @@ int main(int argc, char **argv)
 {
     static struct plan p;
     int rank, world;
+    log_for_launcher();
+    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
     bool launched = cluster_launched(&rank, &world);
     int rc = plan_parse(&p, launched, argc - 1, argv + 1);
     if (rc < 0)
         die("%s", fail_message());
     if (rc > 0)
         return 0;
+    if (!launched && p.all)
+        printf("# allreduce and mpi.. are left out without mpirun; try: "
+               "lockstep bench sync\n");
     for (int i = 0; i < PLAN_ROWS; i++)
         if (p.use[i] && plan_rows[i].ops == &sync_openmpi)
             openmpi_prepare(); // for allreduce, too, where both are measured

@@ -44,8 +44,8 @@ static const struct setting {
     double usual, min, max;
 } settings[] = {
 #define AT(member) offsetof(struct plan, member)
-    {"workers", "processes to start; under mpirun, its own", AT(workers), true,
-     2, 2, CREW_MOST},
+    {"workers", "processes to start; mpirun's -n says it there", AT(workers),
+     true, 2, 2, CREW_MOST},
     {"rounds", "in which all rows take turns; times are medians", AT(rounds),
      true, 5, 1, PLAN_ROUNDS},
     {"threads", "of a worker, and of a server", AT(threads), true, 1, 1, 1024},
@@ -87,6 +87,7 @@ static void print_help(void)
     printf("\nA backend's keys (lockstep train --help) go to all rows of ours, "
            "or to one:\n  sync_perf workers=2 max_mb=25 wire=fp16 "
            "ring.slice_kb=128\n  mpirun -n 4 sync_perf sync=ring,allreduce\n"
+           "  lockstep bench sync workers=4               the same, all rows\n"
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
 }
 
@@ -96,6 +97,7 @@ static int choose(struct plan *p, const char *names)
     if (text_into(text, sizeof text, ",%s,", names))
         return -1;
     int found = 0, asked = 1;
+    p->all = false;
     for (const char *c = names; *c; c++)
         asked += *c == ',';
     for (int i = 0; i < PLAN_ROWS; i++) {
@@ -203,7 +205,7 @@ static void cut_sizes(struct plan *p)
 
 int plan_parse(struct plan *p, bool launched, int nwords, char **words)
 {
-    *p = (struct plan){.out = "", .server_host = ""};
+    *p = (struct plan){.out = "", .server_host = "", .all = true};
     for (int i = 0; i < SETTINGS; i++)
         set(p, &settings[i], settings[i].usual);
     for (int i = 0; i < PLAN_ROWS; i++) {

@@ -26,6 +26,7 @@ struct plan {
     struct links links;      // link=: the law's; n 0: fit
     const char *out;         // file for the fits; "" for none
     const char *server_host; // emulated host of sps's server; "" for none
+    bool all; // without sync=: every row that can be
     bool use[PLAN_ROWS];
     char opts[PLAN_ROWS][PLAN_TEXT];
     size_t counts[PLAN_SIZES]; // of gradients

@@ -1,9 +1,10 @@
 // bench.c - `lockstep bench WHAT words...`: become the program that measures, or
-// start it on emulated hosts.
+// start it under mpirun, here or on emulated hosts.
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "lockstep/argv.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
@@ -27,15 +28,18 @@ static const struct {
      "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ...] [steps=N] [peers=0]",
      "device=cuda"},
     {"sync", "sync_perf",
-     "every backend by message size: workers=N, or under mpirun; with "
-     "net=RATE[,hosts=N] on emulated hosts",
+     "every backend by message size: [workers=N], on emulated hosts with "
+     "net=RATE[,hosts=N]",
      NULL},
     {"link", "link_perf",
      "rate, round trip and their law of a link: [net=RATE] [out=FILE.json]",
      NULL},
 };
 
-enum { BENCHES = sizeof benches / sizeof *benches };
+enum {
+    BENCHES = sizeof benches / sizeof *benches,
+    BENCH_WORKERS = 64, // bench/crew.h
+};
 
 static void explain(FILE *f)
 {
@@ -44,37 +48,69 @@ static void explain(FILE *f)
         fprintf(f, "  %-6s%s\n", benches[i].what, benches[i].help);
 }
 
-// Its words but net= and workers=, and where it is.
-static int add_words(struct argv *a, const struct run *r,
-                     const struct netns *net, int nwords, char **words)
+static bool is(const char *word, const char *key)
 {
+    size_t n = strlen(key);
+    return !strncmp(word, key, n) && word[n] == '=';
+}
+
+// Where servers and the ring listen on emulated hosts, and sps's server is.
+static int add_hosts(struct argv *a, const struct run *r,
+                     const struct netns *net)
+{
+    static const char *const rows[] = {"sps", "dps", "ring"};
     int own = r->workers < netns_hosts(net) ? r->workers : 0;
-    for (int i = 0; i < nwords; i++)
-        if (strncmp(words[i], "net=", 4) && strncmp(words[i], "workers=", 8) &&
-            argv_add(a, "%s", words[i]))
-            return -1;
     for (int i = 0; i < 3; i++)
-        if (argv_add(a, "%s.iface=%s",
-                     (const char *[]){"sps", "dps", "ring"}[i], netns_subnet()))
+        if (argv_add(a, "%s.iface=%s", rows[i], netns_subnet()))
             return -1;
     return argv_add(a, "server_host=%s", netns_name(net, own));
 }
 
-// sync_perf under mpirun, a worker a host, and one more for sps's server.
-static int on_hosts(const char *rate, int nwords, char **words)
+// Its words but net= and workers=. One thread a worker unless they say
+// otherwise: `lockstep pin` would give it all of the worker's cores.
+static int add_words(struct argv *a, const struct run *r,
+                     const struct netns *net, int nwords, char **words)
+{
+    if (argv_add(a, "threads=1"))
+        return -1;
+    for (int i = 0; i < nwords; i++)
+        if (!is(words[i], "net") && !is(words[i], "workers") &&
+            argv_add(a, "%s", words[i]))
+            return -1;
+    return net ? add_hosts(a, r, net) : 0;
+}
+
+// workers= and net= of the words; the last one wins.
+static int read_words(struct run *r, const char **rate, int nwords,
+                      char **words)
+{
+    r->workers = 2;
+    *rate = NULL;
+    for (int i = 0; i < nwords; i++) {
+        if (is(words[i], "workers") && config_parse(r, 1, &words[i]))
+            return -1;
+        if (is(words[i], "net"))
+            *rate = words[i] + 4;
+    }
+    int most = *rate ? NETNS_HOSTS - 1 : BENCH_WORKERS;
+    if (r->workers < 2 || r->workers > most)
+        return fail("workers=%d: want 2 .. %d%s", r->workers, most,
+                    *rate ? " with net=" : "");
+    return 0;
+}
+
+// sync_perf under mpirun, since its rows of MPI want that. With net= a worker a
+// host, and one more host for sps's server.
+static int sync_bench(int nwords, char **words)
 {
     struct run r;
+    const char *rate;
     struct netns *net = NULL;
     struct job *j = NULL;
     struct job_config config = {.children = 1, .log_path = "", .grace_s = 5};
     config_defaults(&r);
-    r.workers = 2;
-    for (int i = 0; i < nwords; i++)
-        if (!strncmp(words[i], "workers=", 8))
-            r.workers = atoi(words[i] + 8);
-    if (r.workers < 2 || r.workers > NETNS_HOSTS - 1)
-        return fail("workers=: want 2 .. %d with net=", NETNS_HOSTS - 1);
-    if (netns_open(&net, rate, r.workers + 1))
+    if (read_words(&r, &rate, nwords, words) ||
+        (rate && netns_open(&net, rate, r.workers + 1)))
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||
@@ -89,6 +125,14 @@ static int on_hosts(const char *rate, int nwords, char **words)
     return rc;
 }
 
+static bool asks_for_help(int nwords, char **words)
+{
+    for (int i = 0; i < nwords; i++)
+        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h"))
+            return true;
+    return false;
+}
+
 static int bench(int nwords, char **words)
 {
     int i = 0;
@@ -98,9 +142,10 @@ static int bench(int nwords, char **words)
         return fail("bench %s: not one that there is; all: lockstep bench "
                     "--help",
                     words[0]);
-    for (int k = 1; k < nwords; k++)
-        if (!strcmp(benches[i].what, "sync") && !strncmp(words[k], "net=", 4))
-            return on_hosts(words[k] + 4, nwords - 1, words + 1);
+    int rank, world;
+    if (!strcmp(benches[i].what, "sync") && !asks_for_help(nwords, words) &&
+        !cluster_launched(&rank, &world))
+        return sync_bench(nwords - 1, words + 1);
     struct argv *a = mem_alloc(1, sizeof *a);
     if (!a || argv_add_program(a, benches[i].program) ||
         (benches[i].word && argv_add(a, "%s", benches[i].word)) ||

@@ -30,5 +30,5 @@ if(TARGET test_lockstep)
   target_compile_definitions(test_lockstep PRIVATE
                              LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
                              LOCKSTEP_VERSION="${PROJECT_VERSION}")
-  add_dependencies(test_lockstep lockstep trainer ps_server)
+  add_dependencies(test_lockstep lockstep trainer ps_server sync_perf)
 endif()

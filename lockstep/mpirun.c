@@ -48,6 +48,14 @@ static void note_words(struct mpirun_report *m, const char *text)
                  text);
 }
 
+// mpirun reads in pieces of its own length, and puts its tag (the first `n`
+// bytes of the line) before each, also where one begins amid a line.
+static void remove_tags(char *text, const char *tag, size_t n)
+{
+    for (char *p = text; (p = memmem(p, strlen(p), tag, n));)
+        memmove(p, p + n, strlen(p + n) + 1);
+}
+
 bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
 {
     int job, r, used = 0;
@@ -58,6 +66,7 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
         note_words(m, *text);
         return false;
     }
+    remove_tags(*text + used, *text, (size_t)used);
     *text = child_without_rank(*text + used, r);
     *rank = r;
     *stream = strcmp(which, "stderr") == 0;

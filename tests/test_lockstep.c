@@ -275,6 +275,28 @@ static void makes_keys_for_their_owner_only(void **state)
     assert_prints(&j, "File exists");
 }
 
+// The rows of MPI, too: the words of its own mpirun are the user's.
+static void measures_every_backend(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"sps",      "dps",       "ring",
+                                       "ring-shm", "allreduce", "mpi-halving"};
+    struct job j = {0};
+    job_run(&j, 120,
+            "lockstep bench sync workers=3 min_bytes=64 max_mb=0.0001 "
+            "rounds=1");
+    assert_int_equal(j.status, 0);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char head[64];
+        snprintf(head, sizeof head, "# %s, 3 workers:", rows[i]);
+        assert_prints(&j, head);
+    }
+    job_run(&j, 60, "lockstep bench sync workers=2 sizes=4");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "unknown key sizes");
+    assert_int_equal(count_lines(j.out), 1);
+}
+
 static void looks_at_the_machine(void **state)
 {
     (void)state;
@@ -304,6 +326,7 @@ int main(void)
         cmocka_unit_test(a_file_may_not_grow),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
+        cmocka_unit_test(measures_every_backend),
         cmocka_unit_test(looks_at_the_machine),
     };
     return cmocka_run_group_tests(tests, write_text, job_cleanup);

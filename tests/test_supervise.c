@@ -390,6 +390,10 @@ static void words_of_mpirun(void **state)
     mpirun_cause(&m, name, &status, &last);
     assert_string_equal(name, "rank 1");
     assert_int_equal(WTERMSIG(status), SIGKILL);
+    char pieces[] = "[1,0]<stdout>:a [1,0]<stdout>:row of[1,0]<stdout>: one";
+    p = pieces;
+    assert_true(mpirun_line(&m, &p, &rank, &stream));
+    assert_string_equal(p, "a row of one");
     char wild[] = "[1,99999999]<stdout>:x";
     p = wild;
     assert_false(mpirun_line(&m, &p, &rank, &stream));

@@ -6,6 +6,7 @@ lockstep_library(horovod_ring
   LINKS sync group telemetry cluster config device optim base Threads::Threads
         OpenMP::OpenMP_C)
 include(tests/sync_cases.cmake)
+include(tests/group_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(horovod_ring_nccl
     FILES horovod_ring/nccl.c
@@ -20,3 +21,4 @@ endif()
 lockstep_test(ring LINKS horovod_ring sync_cases)
 lockstep_test(ring_shared LINKS horovod_ring sync_cases)
 lockstep_test(flow LINKS horovod_ring)
+lockstep_test(group LINKS horovod_ring group_cases)

@@ -4,21 +4,15 @@
 
 #include "sync/bucket.h"
 #include "sync/local.h"
-#include "tests/shm_cluster.h"
+#include "tests/forked.h"
 
 #include "base/base.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "device/device.h"
 
-#include <omp.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
-
-enum { LONGEST_S = 120 }; // of any world, sanitizers and busy machines included
 
 static int worker_open(struct worker *w, const char *opts)
 {
@@ -76,111 +70,33 @@ int worker_begin(struct worker *w)
     return w->sync ? 0 : -1;
 }
 
-// One worker from start to end, on a cluster that is open.
-static int worker_run(struct worker *w, const char *opts,
-                      int (*body)(struct worker *w))
-{
-    int rc = worker_open(w, opts);
-    if (!rc && !w->setup->closed)
-        rc = worker_begin(w) || sync_bcast(w->sync) ? -1 : 0;
-    if (!rc)
-        rc = body(w);
-    if (rc)
-        log_line("rank %d of %d: %s", w->rank, w->world, fail_message());
-    worker_close(w);
-    return rc;
-}
+// What the workers of one world run.
+struct worker_task {
+    const struct fixture *fixture;
+    const struct setup *setup;
+    const char *opts;
+    int (*body)(struct worker *w);
+};
 
-// In a child: its status is the result.
-static _Noreturn void child(const struct fixture *f, const struct setup *s,
-                            struct shm_board *board, int rank, const char *opts,
-                            int (*body)(struct worker *w), uint64_t *result)
+// One worker from start to end.
+static int worker_run(struct cluster *c, const void *arg, uint64_t *result)
 {
-    struct worker w = {.fixture = f,
-                       .setup = s,
-                       .rank = rank,
-                       .world = s->world};
-    omp_set_num_threads(1); // more than the cores would only wait in turns
-    double timeout = s->timeout_s > 0 ? s->timeout_s : LONGEST_S / 2;
-    int rc = shm_cluster_open(&w.cluster, board, rank, s->world, timeout) ||
-             worker_run(&w, opts, body);
-    cluster_close(&w.cluster);
-    *result = w.result;
-    _exit(rc ? 1 : 0);
-}
-
-// Wait for all children; kill what is left after LONGEST_S. How many did not
-// exit with 0.
-static int reap(const pid_t *pids, int n)
-{
-    int bad = 0, left = n;
-    bool done[CASE_MANY] = {0};
-    uint64_t start = now_ns();
-    while (left > 0) {
-        bool late = now_ns() - start > LONGEST_S * 1000000000ull;
-        for (int r = 0; r < n; r++) {
-            int status;
-            if (done[r])
-                continue;
-            if (late) {
-                log_line("rank %d: did not end within %d s", r, LONGEST_S);
-                kill(pids[r], SIGKILL);
-            }
-            if (waitpid(pids[r], &status, late ? 0 : WNOHANG) == 0)
-                continue;
-            done[r] = true;
-            left--;
-            bad += !(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-        }
-        usleep(500);
-    }
-    return bad;
-}
-
-static int forked_run(const struct fixture *f, const struct setup *s,
-                      const char *opts, int (*body)(struct worker *w),
-                      uint64_t *results)
-{
-    size_t bytes = sizeof(uint64_t) * CASE_MANY;
-    uint64_t *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct shm_board *board = shm_board_open();
-    CHECK(shared != MAP_FAILED && board && s->world <= CASE_MANY);
-    pid_t pids[CASE_MANY];
-    fflush(NULL);
-    for (int r = 0; r < s->world; r++) {
-        pids[r] = fork();
-        CHECK(pids[r] >= 0);
-        if (pids[r] == 0)
-            child(f, s, board, r, opts, body, &shared[r]);
-    }
-    int bad = reap(pids, s->world);
-    if (results)
-        memcpy(results, shared, sizeof *results * (size_t)s->world);
-    shm_board_close(&board);
-    munmap(shared, bytes);
-    return bad;
-}
-
-// This process is a rank already.
-static int launched_run(const struct fixture *f, const struct setup *s,
-                        const char *opts, int (*body)(struct worker *w),
-                        uint64_t *results)
-{
-    struct cluster *c = f->cluster;
-    struct worker w = {.fixture = f,
-                       .setup = s,
+    const struct worker_task *r = arg;
+    struct worker w = {.fixture = r->fixture,
+                       .setup = r->setup,
                        .rank = c->rank,
                        .world = c->world,
                        .cluster = c};
-    CHECK(s->world == c->world);
-    double bad = worker_run(&w, opts, body) ? 1 : 0;
-    uint64_t all[CASE_MANY];
-    CHECK(!cluster_sum(c, &bad, 1));
-    CHECK(!cluster_allgather(c, &w.result, all, sizeof w.result));
-    if (results)
-        memcpy(results, all, sizeof *results * (size_t)s->world);
-    return (int)bad;
+    int rc = worker_open(&w, r->opts);
+    if (!rc && !w.setup->closed)
+        rc = worker_begin(&w) || sync_bcast(w.sync) ? -1 : 0;
+    if (!rc)
+        rc = r->body(&w);
+    if (rc)
+        log_line("rank %d of %d: %s", w.rank, w.world, fail_message());
+    worker_close(&w);
+    *result = w.result;
+    return rc;
 }
 
 bool world_here(const struct fixture *f, int world)
@@ -199,8 +115,12 @@ int world_run(const struct fixture *f, const struct setup *s,
         log_line("servers: %s", fail_message());
         return s->world;
     }
-    int bad =
-        (f->cluster ? launched_run : forked_run)(f, s, opts, body, results);
+    struct worker_task task = {.fixture = f,
+                               .setup = s,
+                               .opts = opts,
+                               .body = body};
+    int bad = forked_run(f->cluster, s->world, s->timeout_s, worker_run, &task,
+                         results);
     if (f->stop)
         f->stop(state);
     return bad;

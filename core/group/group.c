@@ -95,22 +95,30 @@ static int poll_step(struct group *g, struct driver *d)
     return g->ops->advance(g, &d->done);
 }
 
+// After a failure of the carrier: nobody moves data any more.
+static void give_up(struct group *g)
+{
+    struct progress *p = g->progress;
+    lock(p);
+    p->failed = true;
+    snprintf(p->why, sizeof p->why, "%s", fail_message());
+    pthread_cond_broadcast(&p->change);
+    unlock(p);
+    if (g->ops->abort)
+        g->ops->abort(g);
+    fail("%s", p->why); // abort() may have failed, too
+}
+
 // Entered with `driven` set. After a failure it stays: nobody drives any more.
 static void drive(struct group *g, struct driver *d)
 {
     struct progress *p = g->progress;
     d->done = p->done; // only a driver changes it
     while (exchange(g, d)) {
-        if (!poll_step(g, d))
-            continue;
-        lock(p);
-        p->failed = true;
-        snprintf(p->why, sizeof p->why, "%s", fail_message());
-        pthread_cond_broadcast(&p->change);
-        unlock(p);
-        if (g->ops->abort)
-            g->ops->abort(g);
-        return;
+        if (poll_step(g, d)) {
+            give_up(g);
+            return;
+        }
     }
 }
 
@@ -141,10 +149,7 @@ static int post_alone(struct group *g, const struct group_op *op)
     struct progress *p = g->progress;
     uint64_t done = p->done;
     if (g->ops->begin(g, op) || g->ops->advance(g, &done)) {
-        p->failed = true;
-        snprintf(p->why, sizeof p->why, "%s", fail_message());
-        if (g->ops->abort)
-            g->ops->abort(g);
+        give_up(g);
         return -1;
     }
     p->done = done;

@@ -1,0 +1,7 @@
+# Worlds of forked test workers.
+include_guard(GLOBAL)
+if(CMOCKA_FOUND)
+  lockstep_library(forked
+    FILES tests/forked.c tests/shm_cluster.c
+    LINKS cluster base OpenMP::OpenMP_C)
+endif()

@@ -1,0 +1,269 @@
+// group_world.c - worlds of members for the cases every carrier must pass.
+
+#include "tests/group_cases.h"
+
+#include "tests/forked.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <string.h>
+
+enum { GUARD = 64, PATTERN = 0xa5 };
+
+struct group *member_open(const struct member *m, const char *name)
+{
+    struct group_job job = {
+        .name = name,
+        .cluster = m->cluster,
+        .dev = m->dev,
+        .grain = m->setup->grain,
+        .largest = CARRY_BYTES / sizeof(float),
+        .depth = CARRY_DEPTH,
+        .thread = m->setup->thread,
+        .pairs = m->setup->pairs,
+        .slice_bytes = m->setup->slice_bytes,
+        .algorithm = m->carried->algorithm,
+    };
+    struct group *g = group_open(m->carried->ops, &job);
+    if (g && m->carried->memory != CARRY_OWN &&
+        group_share(g, m->arena, CARRY_BYTES))
+        group_close(&g);
+    return g;
+}
+
+static int open_memory(struct member *m)
+{
+    bool shared = m->carried->memory == CARRY_SHARED;
+    if (m->carried->device ? m->carried->device(&m->dev)
+                           : device_open(&m->dev, "cpu"))
+        return -1;
+    m->arena = (shared ? device_alloc_shared
+                       : device_alloc)(m->dev, CARRY_BYTES, sizeof *m->arena);
+    m->host = mem_alloc(CARRY_BYTES, sizeof *m->host);
+    return m->arena && m->host ? 0 : -1;
+}
+
+static void member_close(struct member *m)
+{
+    group_close(&m->group);
+    mem_free(m->host);
+    if (m->dev) {
+        device_free(m->dev, m->arena);
+        device_close(&m->dev);
+    }
+}
+
+// What the members of one world run.
+struct member_task {
+    const struct carried *carried;
+    const struct carry_setup *setup;
+    int (*body)(struct member *m);
+};
+
+static int member_run(struct cluster *c, const void *arg, uint64_t *result)
+{
+    const struct member_task *r = arg;
+    struct member m = {.carried = r->carried,
+                       .setup = r->setup,
+                       .cluster = c,
+                       .rank = c->rank,
+                       .world = c->world};
+    int rc = open_memory(&m);
+    if (!rc)
+        rc = (m.group = member_open(&m, "dp")) ? 0 : -1;
+    if (!rc)
+        rc = r->body(&m);
+    if (rc)
+        log_line("rank %d of %d: %s", m.rank, m.world, fail_message());
+    member_close(&m);
+    *result = m.result;
+    return rc;
+}
+
+int carry_run(const struct carried *c, const struct carry_setup *s,
+              int (*body)(struct member *m), uint64_t *results)
+{
+    const struct member_task task = {.carried = c, .setup = s, .body = body};
+    return forked_run(c->cluster, s->world, s->timeout_s, member_run, &task,
+                      results);
+}
+
+bool carry_here(const struct carried *c, int world)
+{
+    return !c->cluster || c->cluster->world == world;
+}
+
+// ---- small integers
+
+static bool is_sum(enum group_verb v)
+{
+    return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
+           v == GROUP_REDUCE;
+}
+
+struct group_op trial_op(const struct member *m, enum group_verb verb, size_t n,
+                         enum dtype type, enum dtype wire, int peer)
+{
+    float scale =
+        is_sum(verb) && wire != type ? group_scale(wire, m->world) : 1;
+    return (struct group_op){
+        .verb = verb,
+        .vector = {.n = n, .type = type, .wire = wire, .scale = scale},
+        .peer = peer};
+}
+
+size_t trial_bytes(const struct trial *t)
+{
+    size_t bytes = t->op.vector.n * dtype_bytes(t->op.vector.type);
+    return 2 * GUARD + (bytes + 7) / 8 * 8;
+}
+
+// Within what all members' sum may be for the wire to hold it exactly.
+static double value(const struct trial *t, int world, int rank, size_t i)
+{
+    int sum = t->op.vector.wire == DTYPE_BF16 ? 240 : 2000;
+    size_t most = (size_t)sum / (world > 4 ? (size_t)world : 4);
+    size_t r = (size_t)rank, salt = (size_t)t->salt;
+    size_t at = i * 7 + r * 31 + salt * 13 + i * r % 5;
+    return (double)(at % (2 * most + 1)) - (double)most;
+}
+
+static void store(char *at, enum dtype type, size_t i, double x)
+{
+    float f = (float)x;
+    uint16_t h = type == DTYPE_F16 ? f16_from_float(f) : bf16_from_float(f);
+    const void *from = type == DTYPE_F64   ? (const void *)&x
+                       : type == DTYPE_F32 ? (const void *)&f
+                                           : (const void *)&h;
+    memcpy(at + i * dtype_bytes(type), from, dtype_bytes(type));
+}
+
+int trial_fill(struct member *m, const struct trial *t)
+{
+    size_t bytes = trial_bytes(t);
+    CHECK(t->off + bytes <= CARRY_BYTES);
+    memset(m->host, PATTERN, bytes);
+    for (size_t i = 0; i < t->op.vector.n; i++)
+        store(m->host + GUARD, t->op.vector.type, i,
+              value(t, m->world, m->rank, i));
+    return device_copy(m->dev, m->arena + t->off, m->host, bytes);
+}
+
+int trial_post(struct member *m, struct group *g, struct trial *t)
+{
+    struct group_vector *v = &t->op.vector;
+    int peer = t->op.peer;
+    uint64_t out = 0, in = 0;
+    v->data = m->arena + t->off + GUARD;
+    if (m->carried->law && m->world > 1)
+        m->carried->law(g, &t->op, &out, &in);
+    m->out += out;
+    m->in += in;
+    switch (t->op.verb) {
+    case GROUP_ALL_REDUCE:
+        return group_all_reduce(g, v, &t->ticket);
+    case GROUP_REDUCE_SCATTER:
+        return group_reduce_scatter(g, v, &t->ticket);
+    case GROUP_ALL_GATHER:
+        return group_all_gather(g, v, &t->ticket);
+    case GROUP_BROADCAST:
+        return group_broadcast(g, v, peer, &t->ticket);
+    case GROUP_REDUCE:
+        return group_reduce(g, v, peer, &t->ticket);
+    case GROUP_SEND:
+        return group_send(g, v, peer, &t->ticket);
+    default:
+        return group_recv(g, v, peer, &t->ticket);
+    }
+}
+
+// The elements that a verb promises this member.
+static struct group_chunk promised(const struct member *m,
+                                   const struct trial *t)
+{
+    const struct group_op *op = &t->op;
+    struct group_chunk all = {0, op->vector.n};
+    if (op->verb == GROUP_REDUCE_SCATTER)
+        return group_chunk(all.n, m->group->job.grain, m->world, m->rank);
+    if (op->verb == GROUP_REDUCE && op->peer != m->rank)
+        all.n = 0;
+    return all;
+}
+
+// Whose numbers a moving verb brings.
+static int source(const struct member *m, const struct trial *t, size_t i)
+{
+    size_t n = t->op.vector.n;
+    if (t->op.verb == GROUP_SEND)
+        return m->rank;
+    if (t->op.verb != GROUP_ALL_GATHER)
+        return t->op.peer;
+    for (int c = 0;; c++) {
+        struct group_chunk own =
+            group_chunk(n, m->group->job.grain, m->world, c);
+        if (i < own.off + own.n)
+            return c;
+    }
+}
+
+static double expected(const struct member *m, const struct trial *t, size_t i)
+{
+    double sum = 0;
+    if (!is_sum(t->op.verb))
+        return value(t, m->world, source(m, t, i), i);
+    for (int r = 0; r < m->world; r++)
+        sum += value(t, m->world, r, i);
+    return m->world > 1 ? sum * (double)t->op.vector.scale : sum;
+}
+
+static int wrong(const struct member *m, const struct trial *t,
+                 const char *what, size_t i)
+{
+    const struct group_vector *v = &t->op.vector;
+    return fail("%s of %zu %s in %s, root or peer %d, grain %zu, world %d: %s "
+                "%zu is not right",
+                group_verb_name(t->op.verb), v->n, dtype_name(v->type),
+                dtype_name(v->wire), t->op.peer, m->group->job.grain, m->world,
+                what, i);
+}
+
+int trial_check(struct member *m, const struct trial *t)
+{
+    const struct group_vector *v = &t->op.vector;
+    size_t size = dtype_bytes(v->type), bytes = trial_bytes(t);
+    const char *at = m->host + GUARD;
+    struct group_chunk range = promised(m, t);
+    char want[8];
+    if (device_copy(m->dev, m->host, m->arena + t->off, bytes))
+        return -1;
+    for (size_t i = 0; i < bytes; i++)
+        if ((i < GUARD || i >= GUARD + v->n * size) &&
+            (unsigned char)m->host[i] != PATTERN)
+            return wrong(m, t, "guarding byte", i);
+    for (size_t i = range.off; i < range.off + range.n; i++) {
+        store(want, v->type, 0, expected(m, t, i));
+        if (memcmp(want, at + i * size, size))
+            return wrong(m, t, "element", i);
+    }
+    return 0;
+}
+
+// ---- normal deviates
+
+int member_normals(struct member *m, size_t off, size_t n)
+{
+    float *v = (float *)m->host;
+    uint64_t key = rng_key(off, (uint64_t)m->rank);
+    for (size_t i = 0; i < n; i++)
+        v[i] = (float)rng_normal(key, i);
+    return device_copy(m->dev, m->arena + off, v, n * sizeof *v);
+}
+
+int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash)
+{
+    if (device_copy(m->dev, m->host, m->arena + off, n * sizeof(float)))
+        return -1;
+    *hash = hash_bytes(m->host, n * sizeof(float));
+    return 0;
+}

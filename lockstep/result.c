@@ -32,6 +32,16 @@ const char *const metric_names[METRICS] = {
     "peak_memory_bytes",
 };
 
+enum {
+    KIND_FORWARD = 1,
+    KIND_BACKWARD,
+    KIND_EXPOSED,
+    KIND_UPDATE,
+    KIND_WAIT,
+    KIND_CHECKPOINT,
+    KIND_EVALUATE
+};
+
 const char *const kind_names[RESULT_KINDS] = {
     "data", "forward",    "backward", "exposed", "update",
     "wait", "checkpoint", "evaluate", "other",
@@ -188,8 +198,11 @@ static int read_run(struct result *r, const cJSON *j)
     text(j, "settings", "update", update, sizeof update);
     r->held = !strcmp(update, "server") ||
               (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));
-    if (r->world < 1 || r->world > RESULT_WORKERS || !(tokens > 0))
-        return fail("run.json: world %d, context %g", r->world, tokens);
+    if (r->world < 1 || r->world > RESULT_WORKERS)
+        return fail("run.json: %d workers, a report takes 1 .. %d", r->world,
+                    RESULT_WORKERS);
+    if (!(tokens > 0))
+        return fail("run.json: context %g", tokens);
     double parameters = number(j, "model", "parameters");
     r->value[METRIC_BYTES_LAW] = law_bytes(r, parameters);
     r->value[METRIC_LINK_LAW] = law_exchange(r, parameters);
@@ -197,26 +210,47 @@ static int read_run(struct result *r, const cJSON *j)
     return 0;
 }
 
+// The harmonic mean of the workers' median steps: `of` says how many rows each
+// worker has, `v` holds their t_step_us, worker by worker.
+static double mean_pace(double *v, const int *of, int world)
+{
+    double rate = 0;
+    for (int w = 0; w < world; v += of[w++])
+        rate += 1 / spread_of(v, of[w]).median;
+    return world / rate;
+}
+
 // Where workers go at paces of their own (ssp, asp), the step that gives the
-// job's rate: the harmonic mean of the workers' median steps, in seconds.
+// job's rate, in seconds.
 static double paced_step(const char *dir, int world)
 {
     char path[CONFIG_PATH];
     struct csv c;
-    double rate = 0;
     if (join(path, dir, "steps.csv") || csv_open(&c, path))
         return NAN;
     int rank = csv_column(&c, "rank"), step = csv_column(&c, "t_step_us");
-    for (int w = 0; w < world; w++) {
-        double v[1024];
-        int n = 0;
-        for (int i = 0; step >= 0 && i < c.nrows && n < 1024; i++)
-            if (atoi(csv_text(&c, i, rank)) == w)
-                v[n++] = csv_number(&c, i, step) * 1e-6;
-        rate += 1 / spread_of(v, n).median;
+    double *v = mem_alloc((size_t)c.nrows + 1, sizeof *v), pace = NAN;
+    int *of = mem_alloc((size_t)world, sizeof *of);
+    int *at = mem_alloc((size_t)world + 1, sizeof *at);
+    if (v && of && at) {
+        for (int i = 0; i < c.nrows; i++) {
+            int w = atoi(csv_text(&c, i, rank));
+            of[w] += w >= 0 && w < world;
+        }
+        for (int w = 0; w < world; w++)
+            at[w + 1] = at[w] + of[w];
+        for (int i = 0; i < c.nrows; i++) {
+            int w = atoi(csv_text(&c, i, rank));
+            if (w >= 0 && w < world)
+                v[at[w]++] = csv_number(&c, i, step) * 1e-6;
+        }
+        pace = mean_pace(v, of, world);
     }
+    mem_free(at);
+    mem_free(of);
+    mem_free(v);
     csv_close(&c);
-    return world / rate;
+    return pace;
 }
 
 static void read_summary(struct result *r, const cJSON *j, const char *dir)
@@ -241,49 +275,71 @@ static int find_kind(const char *name)
     return -1;
 }
 
+struct spent { // one worker's breakdown
+    double s[RESULT_KINDS], gpu_s, steps;
+};
+
+static void read_spent(struct spent *spent, const struct result *r,
+                       const struct csv *c)
+{
+    int rank = csv_column(c, "rank"), kind = csv_column(c, "kind");
+    int seconds = csv_column(c, "seconds"), steps = csv_column(c, "steps");
+    for (int i = 0; i < c->nrows; i++) {
+        const char *who = csv_text(c, i, rank), *what = csv_text(c, i, kind);
+        int w = atoi(who), k = find_kind(what);
+        if (!isdigit((unsigned char)*who) || w >= r->world)
+            continue;
+        spent[w].steps = steps < 0 ? r->steps : csv_number(c, i, steps);
+        if (k >= 0)
+            spent[w].s[k] += csv_number(c, i, seconds);
+        else if (!strcmp(what, "gpu_compute"))
+            spent[w].gpu_s = csv_number(c, i, seconds);
+    }
+}
+
 // Shares of the time that is neither evaluation nor a checkpoint; a worker with
 // a GPU is busy when that is.
-static void read_breakdown(struct result *r, const char *dir)
+static void add_spent(struct result *r, const struct spent *spent)
 {
-    char path[CONFIG_PATH];
-    struct csv c;
-    double s[RESULT_WORKERS][RESULT_KINDS] = {{0}}, gpu[RESULT_WORKERS] = {0};
-    double of_steps[RESULT_WORKERS] = {0};
-    if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
-        return; // trace=off: not measured
-    int rank = csv_column(&c, "rank"), kind = csv_column(&c, "kind");
-    int seconds = csv_column(&c, "seconds"), steps = csv_column(&c, "steps");
-    for (int i = 0; i < c.nrows; i++) {
-        int w = atoi(csv_text(&c, i, rank));
-        int k = find_kind(csv_text(&c, i, kind));
-        const char *who = csv_text(&c, i, rank);
-        if (*who < '0' || *who > '9' || w >= r->world)
-            continue;
-        of_steps[w] = steps < 0 ? r->steps : csv_number(&c, i, steps);
-        if (k >= 0)
-            s[w][k] += csv_number(&c, i, seconds);
-        else if (!strcmp(csv_text(&c, i, kind), "gpu_compute"))
-            gpu[w] = csv_number(&c, i, seconds);
-    }
-    csv_close(&c);
     double total = 0, exposed = 0, wait = 0;
     for (int w = 0; w < r->world; w++) {
+        const double *s = spent[w].s;
         double all = 0;
-        s[w][6] = s[w][7] = 0; // checkpoint, evaluate
         for (int k = 0; k < RESULT_KINDS; k++)
-            all += s[w][k];
+            all += k == KIND_CHECKPOINT || k == KIND_EVALUATE ? 0 : s[k];
         for (int k = 0; k < RESULT_KINDS && all > 0; k++)
-            r->share[k] += s[w][k] / all / r->world;
-        double busy = gpu[w] > 0 ? gpu[w] : s[w][1] + s[w][2] + s[w][4];
+            if (k != KIND_CHECKPOINT && k != KIND_EVALUATE)
+                r->share[k] += s[k] / all / r->world;
+        double busy = spent[w].gpu_s > 0
+                          ? spent[w].gpu_s
+                          : s[KIND_FORWARD] + s[KIND_BACKWARD] + s[KIND_UPDATE];
         r->util[w] = all > 0 ? busy / all : NAN;
         total += r->util[w];
-        exposed += s[w][3] / of_steps[w] / r->world;
-        wait += s[w][5] / of_steps[w] / r->world;
+        exposed += s[KIND_EXPOSED] / spent[w].steps / r->world;
+        wait += s[KIND_WAIT] / spent[w].steps / r->world;
     }
     r->value[METRIC_UTIL_TOTAL] = total;
     r->value[METRIC_UTIL_MEAN] = total / r->world;
     r->value[METRIC_EXPOSED_S] = exposed;
     r->value[METRIC_WAIT_S] = wait;
+}
+
+static int read_breakdown(struct result *r, const char *dir)
+{
+    char path[CONFIG_PATH];
+    struct csv c;
+    if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
+        return 0; // trace=off: not measured
+    struct spent *spent = mem_alloc((size_t)r->world, sizeof *spent);
+    r->util = mem_alloc((size_t)r->world, sizeof *r->util);
+    int rc = spent && r->util ? 0 : -1;
+    if (!rc) {
+        read_spent(spent, r, &c);
+        add_spent(r, spent);
+    }
+    mem_free(spent);
+    csv_close(&c);
+    return rc;
 }
 
 // The mean of `value` over rows, where `metric` (if any) is `name`.
@@ -318,7 +374,7 @@ int result_read(struct result *r, const char *dir)
     int rc = summary ? read_run(r, run) : -1;
     if (!rc) {
         read_summary(r, summary, dir);
-        read_breakdown(r, dir);
+        rc = read_breakdown(r, dir);
         r->value[METRIC_CPU_MEAN] =
             column_mean(dir, "util.csv", "value", "cpu_share");
         r->value[METRIC_LAG] = column_mean(dir, "steps.csv", "lag", NULL);
@@ -328,23 +384,27 @@ int result_read(struct result *r, const char *dir)
     return rc;
 }
 
+void result_free(struct result *r)
+{
+    mem_free(r->util);
+    r->util = NULL;
+}
+
 static int ascending(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-struct spread spread_of(const double *v, int n)
+struct spread spread_of(double *v, int n)
 {
-    double sorted[1024];
     int k = 0;
-    for (int i = 0; i < n && k < 1024; i++)
+    for (int i = 0; i < n; i++)
         if (!isnan(v[i]))
-            sorted[k++] = v[i];
+            v[k++] = v[i];
     if (!k)
         return (struct spread){NAN, NAN, NAN};
-    qsort(sorted, (size_t)k, sizeof *sorted, ascending);
-    double middle =
-        k % 2 ? sorted[k / 2] : (sorted[k / 2 - 1] + sorted[k / 2]) / 2;
-    return (struct spread){middle, sorted[0], sorted[k - 1]};
+    qsort(v, (size_t)k, sizeof *v, ascending);
+    double middle = k % 2 ? v[k / 2] : (v[k / 2 - 1] + v[k / 2]) / 2;
+    return (struct spread){middle, v[0], v[k - 1]};
 }

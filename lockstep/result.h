@@ -25,7 +25,7 @@ enum metric {
     METRICS
 };
 
-enum { RESULT_WORKERS = 64, RESULT_KINDS = 9 };
+enum { RESULT_WORKERS = 4096, RESULT_KINDS = 9 }; // as many as workers= takes
 
 extern const char *const metric_names[METRICS]; // units in the names
 extern const char *const kind_names[RESULT_KINDS];
@@ -37,19 +37,21 @@ struct result {
     char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
     bool oversubscribed;
-    bool held;                   // servers update, and answer once all has come
-    double value[METRICS];       // NaN: not measured
-    double util[RESULT_WORKERS]; // compute share of each worker
-    double share[RESULT_KINDS];  // of the step, mean of workers
+    bool held;                  // servers update, and answer once all has come
+    double value[METRICS];      // NaN: not measured
+    double *util;               // compute share of each worker; NULL: as NaN
+    double share[RESULT_KINDS]; // of the step, mean of workers
 };
 
-// Read DIR. 0, or -1 after fail().
+// Read DIR into a zeroed *r. 0, or -1 after fail(). Free it either way.
 int result_read(struct result *r, const char *dir);
+void result_free(struct result *r);
 
 // Median, least and most of n numbers (NaN left out; all NaN if none is left).
+// Sorts them in place.
 struct spread {
     double median, least, most;
 };
-struct spread spread_of(const double *v, int n);
+struct spread spread_of(double *v, int n);
 
 #endif

@@ -138,13 +138,21 @@ int study_open(struct study **out, const char *dir)
     return rc;
 }
 
+static void forget_results(struct study *s)
+{
+    for (int i = 0; i < s->nruns; i++)
+        result_free(&s->runs[i]);
+    mem_free(s->runs);
+    mem_free(s->cell_of);
+    s->nruns = 0;
+}
+
 void study_close(struct study **s)
 {
     if (!*s)
         return;
     experiment_close(&(*s)->exp);
-    mem_free((*s)->runs);
-    mem_free((*s)->cell_of);
+    forget_results(*s);
     mem_free(*s);
     *s = NULL;
 }
@@ -175,9 +183,7 @@ int study_results(struct study *s)
 {
     int most = s->exp->ncells * s->exp->repeat;
     char folder[CONFIG_PATH];
-    mem_free(s->runs);
-    mem_free(s->cell_of);
-    s->nruns = 0;
+    forget_results(s);
     s->runs = mem_alloc((size_t)most, sizeof *s->runs);
     s->cell_of = mem_alloc((size_t)most, sizeof *s->cell_of);
     if (!s->runs || !s->cell_of)
@@ -187,11 +193,11 @@ int study_results(struct study *s)
             struct result *r = &s->runs[s->nruns];
             if (!study_done(s, c, k))
                 continue;
+            s->cell_of[s->nruns++] = c;
             if (study_folder(s, c, k, folder) || result_read(r, folder))
                 return -1;
             snprintf(r->cell, sizeof r->cell, "%s", s->exp->cells[c].name);
             r->repeat = k;
-            s->cell_of[s->nruns++] = c;
         }
     }
     return 0;

@@ -104,14 +104,25 @@ static int write_table(const struct study *s)
     return end(s, f, "table.csv");
 }
 
-// The median over a cell's repeats of a number that each run has.
-static double median_of(const struct study *s, int cell, size_t off)
+static double share_at(const struct result *r, int kind)
+{
+    return r->share[kind];
+}
+
+static double util_at(const struct result *r, int worker)
+{
+    return r->util && worker < r->world ? r->util[worker] : NAN;
+}
+
+// The median over a cell's repeats of the k-th number of each run.
+static double median_of(const struct study *s, int cell,
+                        double (*at)(const struct result *r, int k), int k)
 {
     double v[1024];
     int n = 0;
     for (int i = 0; i < s->nruns && n < 1024; i++)
         if (s->cell_of[i] == cell)
-            memcpy(&v[n++], (const char *)&s->runs[i] + off, sizeof v[0]);
+            v[n++] = at(&s->runs[i], k);
     return spread_of(v, n).median;
 }
 
@@ -133,9 +144,7 @@ static int write_shares(const struct study *s)
         fprintf(f, ",%s,%d,%d", r->backend, r->world, r->oversubscribed);
         put_number(f, study_spread(s, c, METRIC_STEP_S, &n).median);
         for (int k = 0; k < RESULT_KINDS; k++)
-            put_number(f, median_of(s, c,
-                                    offsetof(struct result, share[0]) +
-                                        (size_t)k * sizeof(double)));
+            put_number(f, median_of(s, c, share_at, k));
         fputs("\n", f);
     }
     return end(s, f, "shares.csv");
@@ -152,9 +161,7 @@ static int write_workers(const struct study *s)
         for (int w = 0; r && w < r->world; w++) {
             fputs(r->cell, f);
             fprintf(f, ",%s,%d,%d", r->backend, r->world, w);
-            put_number(f, median_of(s, c,
-                                    offsetof(struct result, util[0]) +
-                                        (size_t)w * sizeof(double)));
+            put_number(f, median_of(s, c, util_at, w));
             fprintf(f, ",%d\n", r->oversubscribed);
         }
     }
@@ -230,9 +237,7 @@ static void put_row(FILE *f, const struct study *s, int c, int width)
     struct spread rate = study_spread(s, c, METRIC_TOKENS_PER_S, &n);
     fprintf(f, "%-*s %7d %7d  ", width, r->cell, r->world, r->servers);
     for (int w = 0; w < most_workers(s); w++) {
-        size_t off =
-            offsetof(struct result, util[0]) + (size_t)w * sizeof(double);
-        double u = w < r->world ? median_of(s, c, off) : NAN;
+        double u = median_of(s, c, util_at, w);
         fprintf(f, isnan(u) ? "    -" : " %3.0f%%", 100 * u);
     }
     fprintf(f, "  %5.2f  %9.0f (%.0f .. %.0f)  %8.1f  %7.4f%s%s%s\n",

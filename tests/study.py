@@ -168,7 +168,8 @@ def knows_laws(single, folder):
 
 
 def adds_paces(single, folder):
-    """Under asp each worker has its own pace; the job's rate is their sum."""
+    """Under asp each worker has its own pace, by all its steps; the job's rate
+    is their sum."""
     copy = folder / "paces"
     shutil.copytree(single, copy)
     run = json.loads((copy / "run.json").read_text())
@@ -178,11 +179,13 @@ def adds_paces(single, folder):
     head, *lines = (copy / "steps.csv").read_text().splitlines()
     names = head.split(",")
     both = []
-    for line in lines:
-        for rank, us in ("0", "20000"), ("1", "60000"):
-            cells = line.split(",")
+    for step in range(1, 2501):
+        for rank, us in ("0", 20000), ("1", 60000):
+            cells = lines[0].split(",")
             cells[names.index("rank")] = rank
-            cells[names.index("t_step_us")] = us
+            cells[names.index("step")] = str(step)
+            # slower at first: the median is the later steps'
+            cells[names.index("t_step_us")] = str(us * (2 if step < 1200 else 1))
             both.append(",".join(cells))
     (copy / "steps.csv").write_text("\n".join([head, *both]) + "\n")
     done = lockstep("report", copy)
@@ -195,6 +198,27 @@ def adds_paces(single, folder):
     assert abs(float(row["tokens_per_s"]) / want - 1) < 1e-3, row
 
 
+def many_workers(single, folder):
+    """As many as a job may have are reported, more are refused with the limit."""
+    copy = folder / "many"
+    shutil.copytree(single, copy)
+    run = json.loads((copy / "run.json").read_text())
+    head, *lines = (copy / "breakdown.csv").read_text().splitlines()
+    (copy / "breakdown.csv").write_text("\n".join(
+        [head] + [f"{w},{line.split(',', 1)[1]}"
+                  for w in range(100) for line in lines]) + "\n")
+    for world, status in (100, 0), (4097, 1):
+        run["world"] = world
+        (copy / "run.json").write_text(json.dumps(run))
+        done = lockstep("report", copy)
+        assert done.returncode == status, done.stderr
+    assert "4097 workers, a report takes 1 .. 4096" in done.stderr, done.stderr
+    with open(copy / "workers.csv", newline="") as f:
+        utils = [row["utilisation"] for row in csv.DictReader(f)]
+    assert len(utils) == 100 and float(utils[0]) > 0
+    assert utils == 100 * utils[:1], utils
+
+
 def a_gpu_is_what_counts(single, folder):
     """Utilisation of a worker with a GPU: what that was at work."""
     copy = folder / "gpu"
@@ -204,7 +228,7 @@ def a_gpu_is_what_counts(single, folder):
                      for r in csv.DictReader(text.splitlines())
                      if r["kind"] not in ("checkpoint", "evaluate"))
     (copy / "breakdown.csv").write_text(
-        f"{text}0,gpu_compute,{busy:.9f},0,8\n0,gpu_up,0.000001,0,8\n")
+        f"{text}0,gpu_compute,{busy:.9f},0,6\n0,gpu_up,0.000001,0,6\n")
     done = lockstep("report", copy)
     assert done.returncode == 0, done.stderr
     with open(copy / "table.csv", newline="") as f:
@@ -258,6 +282,7 @@ def main():
         reports(out)
         knows_laws(out / "cells" / "plain_batch=2" / "r1", folder)
         adds_paces(out / "cells" / "plain_batch=2" / "r1", folder)
+        many_workers(out / "cells" / "plain_batch=2" / "r1", folder)
         a_gpu_is_what_counts(out / "cells" / "plain_batch=2" / "r1", folder)
         compares(out)
         is_stopped(ini, folder / "stopped")

@@ -15,7 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_TEXT = 1 << 16 };
+// GPT-2's <|endoftext|>, the last word of its own vocabulary: what transformers
+// takes for eos and bos where config.json is silent.
+enum { MAX_TEXT = 1 << 16, END_OF_TEXT = 50256 };
 
 // The text's length, with a NUL behind it; 0 if there is no such file.
 static ssize_t read_text(const char *path, char *text)
@@ -73,6 +75,7 @@ int config_json_heads(const char *path, int *heads)
 int checkpoint_write_config(const char *path, const struct model_config *c)
 {
     char text[1024];
+    const char *end = c->vocab == END_OF_TEXT + 1 ? "50256" : "null";
     if (text_into(text, sizeof text,
                   "{\n"
                   "  \"architectures\": [\"GPT2LMHeadModel\"],\n"
@@ -89,10 +92,12 @@ int checkpoint_write_config(const char *path, const struct model_config *c)
                   "  \"n_positions\": %d,\n"
                   "  \"n_ctx\": %d,\n"
                   "  \"vocab_size\": %d,\n"
+                  "  \"bos_token_id\": %s,\n"
+                  "  \"eos_token_id\": %s,\n"
                   "  \"tie_word_embeddings\": true\n"
                   "}\n",
                   c->dropout, c->dropout, c->dropout, c->layers, c->heads,
-                  c->channels, c->context, c->context, c->vocab))
+                  c->channels, c->context, c->context, c->vocab, end, end))
         return -1;
     struct iovec piece = {text, strlen(text)};
     return file_replace(path, &piece, 1);

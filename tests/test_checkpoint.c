@@ -171,6 +171,33 @@ static void heads_stand_in_config_json(void **state)
     unlink(beside);
 }
 
+// A token that ends a text must be one of the vocabulary.
+static void no_end_of_text_but_gpt2s_own(void **state)
+{
+    (void)state;
+    static const struct {
+        int vocab;
+        const char *line;
+    } cases[] = {{256, "\"eos_token_id\": null,"},
+                 {256, "\"bos_token_id\": null,"},
+                 {50257, "\"eos_token_id\": 50256,"},
+                 {65536, "\"eos_token_id\": null,"}};
+    char beside[160], text[1024];
+    assert_int_equal(text_into(beside, sizeof beside, "%s/config.json", folder),
+                     0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct model_config c = tiny;
+        c.vocab = cases[i].vocab;
+        assert_int_equal(checkpoint_write_config(beside, &c), 0);
+        FILE *f = fopen(beside, "r");
+        assert_non_null(f);
+        text[fread(text, 1, sizeof text - 1, f)] = '\0';
+        fclose(f);
+        assert_non_null(strstr(text, cases[i].line));
+    }
+    unlink(beside);
+}
+
 static void llmc_models_are_read(void **state)
 {
     (void)state;
@@ -313,6 +340,7 @@ int main(void)
         cmocka_unit_test(other_dtypes_are_converted),
         cmocka_unit_test(language_model_files_are_read),
         cmocka_unit_test(heads_stand_in_config_json),
+        cmocka_unit_test(no_end_of_text_but_gpt2s_own),
         cmocka_unit_test(llmc_models_are_read),
         cmocka_unit_test(folders_that_cannot_hold_it),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),

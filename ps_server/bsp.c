@@ -7,8 +7,8 @@
 // With the worker updating, a row's sum is answered as soon as its last slice
 // is in. With the server updating it cannot be: clipping and the overflow test
 // need the norm of the whole gradient, which is known after the last row, and
-// with several servers after their partial sums have met at the workers (NORM
-// out, COMMIT back). One server alone decides at once.
+// with several servers after a worker has added their partial sums (NORM out,
+// COMMIT back). One server alone decides at once.
 //
 // backup=B: only the first N of N+B gradients are used, the same on all
 // servers: a worker asks server 0 (CLAIM) before it pushes.
@@ -198,6 +198,13 @@ static size_t member_bits(const struct server *s, uint8_t *bits)
     return bytes;
 }
 
+// Whether a worker adds the partial sums: the first one does. In an elastic job
+// all do, since one that dies may have answered some servers and not others.
+static bool adds_norms(const struct server *s, int turn)
+{
+    return turn == 0 || (turn > 0 && s->job.elastic);
+}
+
 static void finish_if_complete(struct server *s)
 {
     struct bsp *b = bsp_of(s);
@@ -221,7 +228,7 @@ static void finish_if_complete(struct server *s)
     struct ps_head h = bsp_answer(s, PS_NORM);
     h.value = squares;
     b->waiting = true;
-    for (int t = 0; t < b->need; t++)
+    for (int t = 0; t < b->need && adds_norms(s, t); t++)
         server_send(s, b->rank_of[t], h, bits, bytes);
 }
 
@@ -364,9 +371,9 @@ static int bsp_step(struct server *s, int rank, const struct ps_head *h)
 static int bsp_commit(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
-    if (h->round < s->round || bsp_outdated(s, h))
+    if (s->job.elastic && (h->round < s->round || bsp_outdated(s, h)))
         return 0; // another worker's copy of it was first
-    if (h->round > s->round || !b->waiting || b->turn_of[rank] < 0)
+    if (h->round != s->round || !b->waiting || !adds_norms(s, b->turn_of[rank]))
         return fail("COMMIT of step %llu, the present one is %llu",
                     (unsigned long long)h->round, (unsigned long long)s->round);
     finish_round(s, h->value);

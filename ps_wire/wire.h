@@ -8,7 +8,7 @@
 //                            <-      CREDIT row 0 ..     room for another
 //     STEP lr, clip, ..      ->
 //                            <-      NORM                 (several servers:
-//     COMMIT sum of norms    ->                            the norm is global)
+//     COMMIT sum of norms    ->                            worker 0 adds them)
 //                            <-      RESULT norm, skipped
 //                            <-      SLICE row ..         new parameters
 //

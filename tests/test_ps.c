@@ -8,6 +8,7 @@
 #include "tests/sync_cases.h"
 
 #include "ps_wire/shard.h"
+#include "ps_wire/wire.h"
 
 #include <stdlib.h>
 
@@ -102,6 +103,13 @@ static const struct fixture dps = {
     .law = law_dps,
 };
 
+static const struct fixture dps_three = {
+    .ops = &sync_dps,
+    .opts = "slice_kb=1",
+    .start = start_three,
+    .stop = stop,
+};
+
 static const struct fixture dps_worker = {
     .ops = &sync_dps,
     .opts = "slice_kb=1,update=worker,priority=0",
@@ -155,6 +163,68 @@ static const struct fixture dps_staged = {
         case_disagree(&name);                                                  \
     }
 
+// The heads that a step sends where servers update: one of each row, and STEP
+// with its numbers for each server; worker 0 adds the norms of several servers
+// (COMMIT). What comes in holds PINGs, too, which go by the clock.
+static size_t heads_sent(const struct worker *w, int servers)
+{
+    size_t heads = 0, most = (w->job.n + (size_t)servers - 1) / (size_t)servers;
+    for (int i = 0; i < servers; i++) {
+        struct shard s;
+        if (w->fixture->ops == &sync_dps && servers == w->world && i == w->rank)
+            continue; // beside this worker
+        assert_int_equal(shard_make(&s, w->job.n, most < 256 ? most : 256,
+                                    servers, i),
+                         0);
+        heads += (size_t)shard_rows(&s) * PS_HEAD + PS_HEAD + PS_STEP_BYTES;
+        if (w->rank == 0 && servers > 1)
+            heads += PS_HEAD;
+    }
+    return heads;
+}
+
+static int heads_body(struct worker *w)
+{
+    int servers = 0;
+    for (const char *p = w->text; (p = strstr(p, "://")); p++)
+        servers++;
+    for (int step = 1; step <= 3; step++) {
+        struct sync_out out;
+        uint64_t before = w->sync->stats.head_out;
+        worker_normals(w, step);
+        if (worker_step(w, step, &out))
+            return -1;
+        uint64_t sent = w->sync->stats.head_out - before;
+        if (sent != heads_sent(w, servers))
+            return fail("rank %d of %d, %d servers: %llu bytes of heads, "
+                        "want %zu",
+                        w->rank, w->world, servers, (unsigned long long)sent,
+                        heads_sent(w, servers));
+    }
+    return 0;
+}
+
+static void heads(const struct fixture *f)
+{
+    for (int world = 1; world <= CASE_WORLDS; world++) {
+        struct setup s = {.world = world, .n = 5003, .bucket = 1500};
+        assert_int_equal(world_run(f, &s, heads_body, NULL), 0);
+    }
+}
+
+static void sps_cases_heads(void **state)
+{
+    (void)state;
+    heads(&sps_update);
+}
+
+static void dps_cases_heads(void **state)
+{
+    (void)state;
+    heads(&dps);
+    heads(&dps_three);
+}
+
 static void staged(const struct fixture *f)
 {
     case_integers(f);
@@ -187,10 +257,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(sps_cases_integers),
         cmocka_unit_test(sps_cases_rest),
         cmocka_unit_test(sps_cases_faults),
+        cmocka_unit_test(sps_cases_heads),
         cmocka_unit_test(sps_cases_staged),
         cmocka_unit_test(dps_cases_integers),
         cmocka_unit_test(dps_cases_rest),
         cmocka_unit_test(dps_cases_faults),
+        cmocka_unit_test(dps_cases_heads),
         cmocka_unit_test(dps_cases_staged),
         cmocka_unit_test(sps_update_cases_integers),
         cmocka_unit_test(sps_update_cases_rest),

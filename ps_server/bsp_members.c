@@ -86,7 +86,7 @@ void bsp_left(struct server *s, int rank)
 {
     if (s->job.elastic)
         bsp_lost(s, rank);
-    else
+    else if (s->job.backup)
         bsp_check_left(s);
 }
 

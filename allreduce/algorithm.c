@@ -3,20 +3,8 @@
 #include "allreduce/algorithm.h"
 
 #include "base/base.h"
-#include "config/config.h"
 
 #include <mpi.h>
-
-int algorithm_read(struct opts *opts, enum algorithm *out)
-{
-    static const char *const words[] = {"ring", "halving", "doubling",
-                                        "tree", "library", NULL};
-    int a;
-    if (opts_word(opts, "algorithm", ALGORITHM_RING, words, &a))
-        return -1;
-    *out = (enum algorithm)a;
-    return 0;
-}
 
 static int write_variable(const char *name, int value)
 {
@@ -40,14 +28,14 @@ int algorithm_variable(const char *name, int value)
     return rc;
 }
 
-int algorithm_use(enum algorithm a, bool asked)
+int algorithm_use(enum algorithm a)
 {
     static const int libnbc[] = {
-        [ALGORITHM_RING] = 1, [ALGORITHM_HALVING] = 3, [ALGORITHM_DOUBLING] = 4,
-        [ALGORITHM_TREE] = 2, [ALGORITHM_LIBRARY] = 0,
+        [ALGORITHM_AUTO] = 1,     [ALGORITHM_RING] = 1, [ALGORITHM_HALVING] = 3,
+        [ALGORITHM_DOUBLING] = 4, [ALGORITHM_TREE] = 2, [ALGORITHM_LIBRARY] = 0,
     };
     int rc = algorithm_variable("coll_libnbc_iallreduce_algorithm", libnbc[a]);
-    if (rc && asked && a != ALGORITHM_LIBRARY)
+    if (rc && a != ALGORITHM_AUTO && a != ALGORITHM_LIBRARY)
         return fail("allreduce: %s; try: algorithm=library", fail_message());
     return 0;
 }

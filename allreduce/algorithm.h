@@ -17,24 +17,12 @@
 #ifndef ALLREDUCE_ALGORITHM_H
 #define ALLREDUCE_ALGORITHM_H
 
-#include <stdbool.h>
+#include "config/settings.h"
 
-struct opts;
-
-enum algorithm {
-    ALGORITHM_RING,
-    ALGORITHM_HALVING,
-    ALGORITHM_DOUBLING,
-    ALGORITHM_TREE,
-    ALGORITHM_LIBRARY, // whatever the library takes
-};
-
-// The setting algorithm=, the ring where there is none. 0, or -1 after fail().
-int algorithm_read(struct opts *opts, enum algorithm *out);
-
-// From the next all-reduce of this process on; MPI is up. Another MPI than Open
-// MPI keeps its own choice: `asked` makes that an error. 0, or -1 after fail().
-int algorithm_use(enum algorithm a, bool asked);
+// From the next all-reduce of this process on; MPI is up. `auto` is the ring, if
+// this MPI can be told; `library` is whatever it takes itself. 0, or -1 after
+// fail() where another MPI than Open MPI cannot be told.
+int algorithm_use(enum algorithm a);
 
 // Set one of Open MPI's integer variables (ompi_info --all) through MPI's tool
 // interface. 0, or -1 after fail() where there is none of that name.

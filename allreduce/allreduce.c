@@ -19,7 +19,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
-#include "config/config.h"
 #include "device/vector.h"
 #include "sync/update.h"
 #include "telemetry/span.h"
@@ -37,9 +36,8 @@ struct item { // a bucket to sum, or a vector to spread
 };
 
 struct allreduce {
-    int wire;      // enum dtype
+    enum dtype wire;
     float divisor; // of the sum; a power of two, 1 for fp32
-    enum algorithm algorithm;
     struct update update;
     uint16_t *narrow; // all gradients in a 16-bit wire
     MPI_Comm comm;
@@ -269,20 +267,6 @@ static int open_memory(struct allreduce *a, const struct sync_job *job)
     return a->items && a->requests && a->ended && narrow ? 0 : -1;
 }
 
-static int agree(const struct allreduce *a, const struct sync_job *job)
-{
-    char text[256];
-    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (text_into(text, sizeof text,
-                  "sync=allreduce\nparameters=%zu\nbuckets=%d, hash %llx\n"
-                  "wire=%s\nalgorithm=%d\n",
-                  job->n, job->nbuckets,
-                  (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)a->wire), (int)a->algorithm))
-        return -1;
-    return cluster_agree(job->cluster, text);
-}
-
 static int start(struct sync *s)
 {
     struct allreduce *a = s->state;
@@ -303,14 +287,12 @@ static int start(struct sync *s)
 
 static int allreduce_open(struct sync *s)
 {
-    static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
     struct allreduce *a = s->state;
     const struct sync_job *job = &s->job;
     int up;
     a->timeout_s = job->cluster->timeout_s;
-    if (opts_word(job->opts, "wire", DTYPE_F32, types, &a->wire) ||
-        algorithm_read(job->opts, &a->algorithm) ||
-        update_open(&a->update, job) || agree(a, job))
+    a->wire = job->settings->wire;
+    if (update_open(&a->update, job))
         return -1;
     if (job->cluster->world == 1)
         return 0;
@@ -319,7 +301,7 @@ static int allreduce_open(struct sync *s)
         return fail(up ? "allreduce: more than 2^31 parameters"
                        : "allreduce: MPI is not up; try: mpirun -n 2 trainer "
                          "sync=allreduce, or cluster=mpi");
-    if (algorithm_use(a->algorithm, *opts_text(job->opts, "algorithm", "")))
+    if (algorithm_use(job->settings->algorithm))
         return -1;
     a->lane = spans_lane(job->spans, "allreduce");
     return open_memory(a, job) || open_comm(a, job) || start(s) ? -1 : 0;

@@ -13,13 +13,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/busy.h"
 #include "group/nccl.h"
 #include "sync/update.h"
 
 struct allreduce {
-    int wire;      // enum dtype
+    enum dtype wire;
     float divisor; // of the sum; a power of two, 1 for fp32
     struct update update;
     void *narrow; // all gradients in a 16-bit wire, on the device
@@ -50,27 +49,14 @@ static int open_memory(struct allreduce *a, const struct sync_job *job)
     return a->narrow ? 0 : -1;
 }
 
-static int agree(const struct allreduce *a, const struct sync_job *job)
-{
-    char text[256];
-    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (text_into(text, sizeof text,
-                  "sync=allreduce by NCCL\nparameters=%zu\nbuckets=%d, hash "
-                  "%llx\nwire=%s\n",
-                  job->n, job->nbuckets,
-                  (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)a->wire)))
-        return -1;
-    return cluster_agree(job->cluster, text);
-}
-
 static int nccl_backend_open(struct sync *s)
 {
-    static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
     struct allreduce *a = s->state;
     const struct sync_job *job = &s->job;
-    if (opts_word(job->opts, "wire", DTYPE_F32, types, &a->wire) ||
-        update_open(&a->update, job) || agree(a, job))
+    a->wire = job->settings->wire;
+    if (job->settings->algorithm != ALGORITHM_AUTO)
+        return fail("algorithm=: NCCL takes its own; try: leave it out");
+    if (update_open(&a->update, job))
         return -1;
     if (job->cluster->world == 1)
         return 0;

@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "base/half.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "message/connection.h"
 
 #include <stdatomic.h>
@@ -98,16 +97,11 @@ struct caller {
 static int caller_open(struct sync *s)
 {
     struct caller *c = s->state;
-    const char *at = opts_text(s->job.opts, "servers", "");
+    const struct sync_settings *set = s->job.settings;
+    const char *at = set->servers.endpoints;
     const struct cluster *cluster = s->job.cluster;
-    long slice_kb;
-    int narrow;
-    if (opts_int(s->job.opts, "slice_kb", 256, 1, 1 << 16, &slice_kb) ||
-        opts_word(s->job.opts, "wire", 0,
-                  (const char *const[]){"fp32", "fp16", "bf16", NULL}, &narrow))
-        return -1;
-    c->slice = (size_t)slice_kb * 1024;
-    c->width = narrow ? sizeof(uint16_t) : sizeof(float);
+    c->slice = (size_t)set->slice_kb * 1024;
+    c->width = dtype_bytes(set->wire);
     c->context = zmq_ctx_new();
     while (*at && c->servers < SERVERS) {
         char one[MESSAGE_ENDPOINT];

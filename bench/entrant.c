@@ -6,9 +6,9 @@
 #include "bench/echo.h"
 #include "bench/servers.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/device.h"
 #include "sync/bucket.h"
+#include "sync/derive.h"
 
 #include <string.h>
 
@@ -41,26 +41,20 @@ static int start_servers(struct entrant *e, int servers, bool echo)
 {
     struct cluster *c = e->arena->cluster;
     const char *host = e->arena->server_host;
-    struct opts *given;
     if (servers == 0)
         return 0;
-    if (opts_open(&given, e->text))
-        return -1;
-    int rc =
-        servers_open(&e->servers, c, servers < 0 ? c->world : servers, echo,
-                     e->arena->threads, servers == 1 ? host : "",
-                     opts_text(given, "iface", ""), e->text, sizeof e->text);
-    opts_close(&given);
-    return rc;
+    return servers_open(&e->servers, c, servers < 0 ? c->world : servers, echo,
+                        e->arena->threads, servers == 1 ? host : "",
+                        e->settings.iface, &e->settings.servers);
 }
 
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const char *opts, int servers)
+                 const struct backend *row, const struct sync_settings *asked,
+                 int servers)
 {
-    *e = (struct entrant){.arena = a};
-    if (text_into(e->text, sizeof e->text, "%s", opts) ||
-        start_servers(e, servers, ops == &sync_echo) ||
-        opts_open(&e->opts, e->text))
+    *e = (struct entrant){.arena = a, .settings = *asked};
+    sync_derive(&e->settings, row, a->cluster->world, a->n);
+    if (start_servers(e, servers, ops == &sync_echo))
         return -1;
     struct sync_job job = {.cluster = a->cluster,
                            .dev = a->dev,
@@ -70,7 +64,7 @@ int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
                            .buckets = a->buckets,
                            .nbuckets = a->nbuckets,
                            .optim = &a->optim,
-                           .opts = e->opts};
+                           .settings = &e->settings};
     memset(a->params, 0, a->n * sizeof(float));
     e->sync = sync_open(ops, &job);
     return e->sync ? sync_bcast(e->sync) : -1;
@@ -79,7 +73,6 @@ int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
 int entrant_close(struct entrant *e, bool failed)
 {
     sync_close(&e->sync);
-    opts_close(&e->opts);
     return servers_close(&e->servers, failed);
 }
 

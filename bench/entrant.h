@@ -12,8 +12,9 @@
 #include "optim/optim.h"
 #include "sync/sync.h"
 
-enum { ENTRANT_TEXT = 4096, ENTRANT_BUCKETS = 4096 };
+enum { ENTRANT_BUCKETS = 4096 };
 
+struct backend;
 struct servers;
 
 // What all entrants at one size share.
@@ -33,8 +34,7 @@ struct arena {
 struct entrant {
     struct arena *arena;
     struct servers *servers; // those of this worker
-    struct opts *opts;
-    char text[ENTRANT_TEXT]; // of opts
+    struct sync_settings settings;
     struct sync *sync;
     int steps;
     size_t wrong; // results on this worker
@@ -53,10 +53,12 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
                int threads, const char *server_host);
 void arena_close(struct arena *a);
 
-// A backend with its settings, and servers beside the first so many workers;
-// -1: beside all. 0, or -1 after fail(); entrant_close() follows either way.
+// A backend with what was asked of it, and servers beside the first so many
+// workers; -1: beside all. 0, or -1 after fail(); entrant_close() follows either
+// way.
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const char *opts, int servers);
+                 const struct backend *row, const struct sync_settings *asked,
+                 int servers);
 int entrant_close(struct entrant *e, bool failed);
 
 // `count` steps, even, from parameters of zero to parameters of zero.

@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "sync/update.h"
 
 #include <limits.h>
@@ -44,20 +43,33 @@ static int choose(int algorithm, int segment)
                : 0;
 }
 
-static int openmpi_open(struct sync *s)
+// coll_tuned's numbers: ompi_info --param coll tuned --level 9.
+enum { SEGMENTED_RING = 5 };
+static const int tuned[] = {
+    [ALGORITHM_AUTO] = 0,     [ALGORITHM_LIBRARY] = 0, [ALGORITHM_TREE] = 2,
+    [ALGORITHM_DOUBLING] = 3, [ALGORITHM_RING] = 4,    [ALGORITHM_HALVING] = 6,
+};
+
+static int open_by(struct sync *s, int algorithm, int segment)
 {
     struct openmpi *m = s->state;
-    long algorithm, segment_kb;
-    if (opts_int(s->job.opts, "algorithm", 0, 0, 64, &algorithm) ||
-        opts_int(s->job.opts, "segment_kb", 0, 0, 1 << 20, &segment_kb) ||
-        update_open(&m->update, &s->job) ||
-        choose((int)algorithm, (int)segment_kb * 1024))
+    if (update_open(&m->update, &s->job) || choose(algorithm, segment))
         return -1;
     if (s->job.n > INT_MAX)
         return fail("openmpi: %zu elements are more than %d", s->job.n,
                     INT_MAX);
     m->open = !MPI_Comm_dup(MPI_COMM_WORLD, &m->comm);
     return m->open ? choose(0, 0) : fail("openmpi: no communicator left");
+}
+
+static int openmpi_open(struct sync *s)
+{
+    return open_by(s, tuned[s->job.settings->algorithm], 0);
+}
+
+static int segments_open(struct sync *s)
+{
+    return open_by(s, SEGMENTED_RING, s->job.settings->slice_kb * 1024);
 }
 
 static int openmpi_bcast(struct sync *s)
@@ -94,6 +106,16 @@ const struct sync_ops sync_openmpi = {
     .help = "MPI_Allreduce, blocking, of the whole vector",
     .state_size = sizeof(struct openmpi),
     .open = openmpi_open,
+    .bcast = openmpi_bcast,
+    .step = openmpi_step,
+    .close = openmpi_close,
+};
+
+const struct sync_ops sync_openmpi_segments = {
+    .name = "openmpi",
+    .help = "the same by a ring in segments of slice_kb",
+    .state_size = sizeof(struct openmpi),
+    .open = segments_open,
     .bcast = openmpi_bcast,
     .step = openmpi_step,
     .close = openmpi_close,

@@ -99,8 +99,8 @@ static int start_one(struct starter *t)
 }
 
 int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
-                 int threads, const char *host, const char *iface, char *opts,
-                 size_t size)
+                 int threads, const char *host, const char *iface,
+                 struct sync_servers *where)
 {
     char mine[MESSAGE_ENDPOINT] = "";
     struct starter t = {.config = {.transport = &message_zmq,
@@ -123,10 +123,11 @@ int servers_open(struct servers **out, struct cluster *c, int count, bool echo,
     *out = t.s;
     if (!rc)
         rc = cluster_allgather(c, mine, all, sizeof mine);
+    *where = (struct sync_servers){.count = count};
     for (int i = 0; !rc && i < count; i++) {
-        size_t at = strlen(opts);
-        const char *before = i ? "," : at ? ",servers=" : "servers=";
-        rc = text_into(opts + at, size - at, "%s%s", before, all[i]);
+        size_t at = strlen(where->endpoints);
+        rc = text_into(where->endpoints + at, sizeof where->endpoints - at,
+                       "%s%s", i ? "," : "", all[i]);
     }
     mem_free(all);
     return rc;

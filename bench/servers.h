@@ -3,8 +3,9 @@
 #ifndef BENCH_SERVERS_H
 #define BENCH_SERVERS_H
 
+#include "config/settings.h"
+
 #include <stdbool.h>
-#include <stddef.h>
 
 struct cluster;
 struct servers;
@@ -12,11 +13,11 @@ struct servers;
 // Start a server in a thread of each of the first `count` workers, on the
 // address of iface= ("" for loopback), with `threads` that add, or one that
 // only echoes, on the emulated host `host` ("" for the worker's own). All
-// workers call it; *s is NULL on those without one. Appends "servers=.." to the
-// settings in opts[size]. 0, or -1 after fail(); servers_close() follows.
+// workers call it; *s is NULL on those without one. *where: all of them. 0, or
+// -1 after fail(); servers_close() follows.
 int servers_open(struct servers **s, struct cluster *c, int count, bool echo,
-                 int threads, const char *host, const char *iface, char *opts,
-                 size_t size);
+                 int threads, const char *host, const char *iface,
+                 struct sync_servers *where);
 
 // Wait until the server has ended, as it does when all workers have left; an
 // echo, which does not notice, is stopped, and so is any if the job has failed.

@@ -5,9 +5,10 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
+#include "config/backends.h"
 #include "device/device.h"
 #include "sync/bucket.h"
+#include "sync/derive.h"
 #include "sync/local.h"
 
 #include <omp.h>
@@ -89,6 +90,11 @@ static int cut_buckets(struct subject *s)
 struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
                           struct cluster *cluster)
 {
+    const struct backend *row = backend_row(ops->name);
+    if (!row)
+        return NULL;
+    settings_defaults(&s->settings);
+    sync_derive(&s->settings, row, cluster->world, s->n);
     struct sync_job job = {.cluster = cluster,
                            .dev = s->dev,
                            .params = s->params,
@@ -98,7 +104,7 @@ struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
                            .buckets = s->buckets,
                            .nbuckets = s->nbuckets,
                            .optim = s->optim,
-                           .opts = s->opts};
+                           .settings = &s->settings};
     struct sync *sync = sync_open(ops, &job);
     if (sync && sync_bcast(sync))
         sync_close(&sync);
@@ -109,8 +115,7 @@ static int open_local(struct subject *s)
 {
     struct cluster_config alone = {.world = 1, .timeout_s = 60};
     if (set_rule(s) || cut_buckets(s) ||
-        cluster_open(&s->cluster, &cluster_local, &alone) ||
-        opts_open(&s->opts, ""))
+        cluster_open(&s->cluster, &cluster_local, &alone))
         return -1;
     s->sync = s->local = subject_sync(s, &sync_local, s->cluster);
     return s->local ? 0 : -1;
@@ -132,7 +137,6 @@ int subject_open(struct subject *s, const struct subject_case *c)
 void subject_close(struct subject *s)
 {
     sync_close(&s->local);
-    opts_close(&s->opts);
     cluster_close(&s->cluster);
     model_close(&s->model);
     if (s->dev) {

@@ -30,8 +30,8 @@ struct subject {
     struct bucket *buckets;
     int nbuckets, filled; // of this step's buckets
     struct device *dev;
-    struct cluster *cluster; // of one
-    struct opts *opts;       // none
+    struct cluster *cluster;       // of one
+    struct sync_settings settings; // the defaults
     struct model *model;
     struct sync *local;
     struct sync *sync; // of the steps to come: `local`, or another's

@@ -37,7 +37,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 
 #include <omp.h>
 #include <stdlib.h>
@@ -68,9 +67,10 @@ static int open_all(const struct plan *p, struct arena *a, struct entrant *e)
 {
     struct cost warm = {0};
     for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && (entrant_open(&e[i], a, plan_rows[i].ops, p->opts[i],
-                                       plan_rows[i].servers) ||
-                          entrant_run(&e[i], 2, &warm)))
+        if (p->use[i] &&
+            (entrant_open(&e[i], a, plan_rows[i].ops, plan_backend(i),
+                          &p->asked[i], plan_rows[i].servers) ||
+             entrant_run(&e[i], 2, &warm)))
             return -1;
     return 0;
 }
@@ -175,13 +175,14 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
 static int print_row(const struct plan *p, int row, int world,
                      const struct cell (*cells)[CELLS], struct links *fits)
 {
-    const char *name = plan_rows[row].name, *wire = plan_wire(p, row);
+    const char *name = plan_rows[row].name;
+    const char *wire = dtype_name(p->asked[row].wire);
     struct law law;
     const struct link_fit *given = NULL;
     struct link link = {0};
     double bytes[PLAN_SIZES], seconds[PLAN_SIZES];
-    if (plan_law(p, row, world, &law) ||
-        (p->links.n && !(given = links_find(&p->links, name))))
+    law = plan_law(p, row, world);
+    if (p->links.n && !(given = links_find(&p->links, name)))
         return -1;
     for (int i = 0; i < p->nsizes; i++) {
         bytes[i] = (strcmp(wire, "fp32") ? 2 : 4) * (double)p->counts[i];
@@ -226,13 +227,10 @@ static int print_row(const struct plan *p, int row, int world,
 static int leave_out(struct plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < PLAN_ROWS; i++) {
-        struct sync_job job = {.cluster = cluster};
+        struct sync_job job = {.cluster = cluster, .settings = &p->asked[i]};
         if (!p->use[i] || !plan_rows[i].ops->suits)
             continue;
-        if (opts_open(&job.opts, p->opts[i]))
-            return -1;
         int suits = plan_rows[i].ops->suits(&job);
-        opts_close(&job.opts);
         if (suits < 0)
             return -1;
         if (!suits && cluster->rank == 0)
@@ -248,7 +246,7 @@ static int fastest_peer(const struct plan *p, int servers,
 {
     int best = -1;
     for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && plan_rows[i].peer && plan_rows[i].servers == servers &&
+        if (p->use[i] && plan_peer(i) && plan_rows[i].servers == servers &&
             (best < 0 || cells[i].cost.seconds < cells[best].cost.seconds))
             best = i;
     return best;
@@ -261,18 +259,18 @@ static void print_ratios(const struct plan *p,
 {
     bool peers = false;
     for (int i = 0; i < PLAN_ROWS; i++)
-        peers |= p->use[i] && plan_rows[i].peer;
+        peers |= p->use[i] && plan_peer(i);
     if (!peers)
         return;
     printf("\n# times faster than the fastest peer\n#%11s", "size(B)");
     for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && !plan_rows[i].peer)
+        if (p->use[i] && !plan_peer(i))
             printf("  %s", plan_rows[i].name);
     for (int k = 0; k < p->nsizes; k++) {
         printf("\n %11zu", p->counts[k] * sizeof(float));
         for (int i = 0; i < PLAN_ROWS; i++) {
             int best = fastest_peer(p, plan_rows[i].servers, cells[k]);
-            if (!p->use[i] || plan_rows[i].peer)
+            if (!p->use[i] || plan_peer(i))
                 continue;
             if (best < 0)
                 printf("  -");

@@ -10,29 +10,56 @@
 #include "ps_worker/ps_worker.h"
 
 #include "base/base.h"
-#include "base/half.h"
-#include "config/config.h"
 #include "config/keys.h"
 #include "config/suggest.h"
+#include "sync/derive.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-const struct row plan_rows[PLAN_ROWS] = {
-    {"sps", &sync_sps, NULL, false, false, 1, ""},
-    {"dps", &sync_dps, law_shards, false, false, -1, ""},
-    {"zmq-echo", &sync_echo, NULL, false, true, 1, ""},
-    {"zmq-echos", &sync_echo, law_shards, false, true, -1, ""},
-    {"ring", &sync_ring, law_ring, false, false, 0, "transport=tcp"},
-    {"ring-shm", &sync_ring_shared, law_ring, false, false, 0, ""},
-    {"allreduce", &sync_allreduce, NULL, true, false, 0, ""},
-    {"mpi", &sync_openmpi, law_ring, true, true, 0, ""},
-    {"mpi-doubling", &sync_openmpi, law_doubling, true, true, 0, "algorithm=3"},
-    {"mpi-ring", &sync_openmpi, law_ring, true, true, 0, "algorithm=4"},
-    {"mpi-segments", &sync_openmpi, law_ring, true, true, 0,
-     "algorithm=5,segment_kb=1024"},
-    {"mpi-halving", &sync_openmpi, law_halving, true, true, 0, "algorithm=6"},
+static const struct backend echo = {
+    .name = "zmq-echo",
+    .keys = (const char *const[]){"wire", "slice_kb", NULL},
+    .servers = true,
 };
+static const struct backend openmpi = {
+    .name = "openmpi",
+    .keys = (const char *const[]){"algorithm", NULL},
+};
+static const struct backend segments = {
+    .name = "openmpi",
+    .keys = (const char *const[]){"slice_kb", NULL},
+};
+
+const struct row plan_rows[PLAN_ROWS] = {
+    {"sps", &sync_sps, NULL, false, 1, .key = NULL},
+    {"dps", &sync_dps, law_shards, false, -1, .key = NULL},
+    {"zmq-echo", &sync_echo, NULL, false, 1, .peer_row = &echo},
+    {"zmq-echos", &sync_echo, law_shards, false, -1, .peer_row = &echo},
+    {"ring", &sync_ring, law_ring, false, 0, "transport", "tcp", NULL},
+    {"ring-shm", &sync_ring_shared, law_ring, false, 0, .key = NULL},
+    {"allreduce", &sync_allreduce, NULL, true, 0, .key = NULL},
+    {"mpi", &sync_openmpi, law_ring, true, 0, .peer_row = &openmpi},
+    {"mpi-doubling", &sync_openmpi, law_doubling, true, 0, "algorithm",
+     "doubling", &openmpi},
+    {"mpi-ring", &sync_openmpi, law_ring, true, 0, "algorithm", "ring",
+     &openmpi},
+    {"mpi-segments", &sync_openmpi_segments, law_ring, true, 0, "slice_kb",
+     "1024", &segments},
+    {"mpi-halving", &sync_openmpi, law_halving, true, 0, "algorithm", "halving",
+     &openmpi},
+};
+
+bool plan_peer(int row)
+{
+    return plan_rows[row].peer_row;
+}
+
+const struct backend *plan_backend(int row)
+{
+    const struct row *r = &plan_rows[row];
+    return r->peer_row ? r->peer_row : backend_row(r->ops->name);
+}
 
 // ---- words
 
@@ -93,7 +120,7 @@ static void print_help(void)
 
 static int choose(struct plan *p, const char *names)
 {
-    char text[PLAN_TEXT], known[PLAN_TEXT] = "";
+    char text[512], known[512] = "";
     if (text_into(text, sizeof text, ",%s,", names))
         return -1;
     int found = 0, asked = 1;
@@ -112,47 +139,42 @@ static int choose(struct plan *p, const char *names)
                : fail("sync=%s: not all are known; try: %s", names, known);
 }
 
-// Whether a backend may know the key: its table names it, or it is a peer's.
-static int check_key(const char *key, size_t len)
+static int fail_unknown(const char *key)
 {
-    const char *names[SETTINGS + 8 + 256];
-    char word[64];
-    int n = 0;
-    snprintf(word, sizeof word, "%.*s", (int)len, key);
-    const struct key *k = key_find(word);
-    if ((k && k->off == KEY_IN_OPTS) || !strcmp(word, "segment_kb"))
-        return 0;
+    const char *names[SETTINGS + 8 + CONFIG_KEYS] = {"sync", "link", "out"};
+    int n = 3;
     for (int i = 0; i < SETTINGS; i++)
         names[n++] = settings[i].name;
-    names[n++] = "sync";
-    names[n++] = "link";
-    names[n++] = "out";
-    for (int i = 0; i < key_count && i < 256; i++)
-        if (key_table[i].off == KEY_IN_OPTS)
-            names[n++] = key_table[i].name;
-    return fail("unknown key %s; nearest: %s; all: sync_perf --help", word,
-                suggest_nearest(word, names, n));
+    for (int i = 0; i < run_keys.n; i++)
+        if (run_keys.rows[i].backend)
+            names[n++] = run_keys.rows[i].name;
+    return fail("unknown key %s; nearest: %s; all: sync_perf --help", key,
+                suggest_nearest(key, names, n));
 }
 
-// "key=value" for every backend, "ring.key=value" for one.
+// "key=value" for every backend of ours, "ring.key=value" for one row.
 static int hand_on(struct plan *p, const char *word)
 {
+    const char *value = strchr(word, '=') + 1;
     size_t len = strcspn(word, "=");
-    const char *dot = memchr(word, '.', len), *key = dot ? dot + 1 : word;
+    const char *dot = memchr(word, '.', len), *at = dot ? dot + 1 : word;
+    char key[CONFIG_WORD];
     bool given = false;
-    if (check_key(key, (size_t)(word + len - key)))
-        return -1;
+    snprintf(key, sizeof key, "%.*s", (int)(word + len - at), at);
+    const struct key *k = key_find(&run_keys, key);
+    if (!k || !k->backend)
+        return fail_unknown(key);
     for (int i = 0; i < PLAN_ROWS; i++) {
         const char *name = plan_rows[i].name;
         bool own = dot && strlen(name) == (size_t)(dot - word) &&
                    !strncmp(word, name, strlen(name));
-        if (!own && (dot || plan_rows[i].peer))
+        if (!own && (dot || plan_peer(i)))
             continue;
         given = true;
-        size_t used = strlen(p->opts[i]);
-        if (text_into(p->opts[i] + used, PLAN_TEXT - used, "%s%s",
-                      used ? "," : "", key))
+        if (settings_set(&p->asked[i], key, value))
             return -1;
+        if (!backend_reads(plan_backend(i), key))
+            p->unread[i] = word;
     }
     return given ? 0
                  : fail("%s: no row of that name; all: sync_perf --help", word);
@@ -210,7 +232,10 @@ int plan_parse(struct plan *p, bool launched, int nwords, char **words)
         set(p, &settings[i], settings[i].usual);
     for (int i = 0; i < PLAN_ROWS; i++) {
         p->use[i] = launched || !plan_rows[i].mpi;
-        snprintf(p->opts[i], PLAN_TEXT, "%s", plan_rows[i].opts);
+        settings_defaults(&p->asked[i]);
+        if (plan_rows[i].key &&
+            settings_set(&p->asked[i], plan_rows[i].key, plan_rows[i].value))
+            return -1;
     }
     for (int i = 0; i < nwords; i++) {
         if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
@@ -224,38 +249,25 @@ int plan_parse(struct plan *p, bool launched, int nwords, char **words)
         if (p->use[i] && plan_rows[i].mpi && !launched)
             return fail("sync=%s: try: mpirun -n %d sync_perf ...",
                         plan_rows[i].name, p->workers);
+    for (int i = 0; i < PLAN_ROWS; i++)
+        if (p->use[i] && p->unread[i])
+            return fail("%s: %s has no such setting; try: leave it out",
+                        p->unread[i], plan_rows[i].name);
     cut_sizes(p);
     return 0;
 }
 
 // ---- rows
 
-const char *plan_wire(const struct plan *p, int row)
+struct law plan_law(const struct plan *p, int row, int world)
 {
-    const char *at = strstr(p->opts[row], "wire=");
-    for (enum dtype t = DTYPE_F16; at && t <= DTYPE_BF16; t++)
-        if (!strncmp(at + 5, dtype_name(t), 4))
-            return dtype_name(t);
-    return dtype_name(DTYPE_F32);
-}
-
-int plan_law(const struct plan *p, int row, int world, struct law *out)
-{
-    struct opts *opts;
-    if (plan_rows[row].law) {
-        *out = plan_rows[row].law(world);
-        return 0;
-    }
-    if (opts_open(&opts, p->opts[row]))
-        return -1;
-    const char *usual = strcmp(plan_wire(p, row), "fp32") ? "worker" : "server";
-    bool held = !plan_rows[row].peer &&
-                !strcmp(opts_text(opts, "update", usual), "server");
-    int rc = 0;
-    if (plan_rows[row].servers)
-        *out = law_servers(world, plan_rows[row].servers, held);
-    else
-        rc = law_allreduce(opts_text(opts, "algorithm", "ring"), world, out);
-    opts_close(&opts);
-    return rc;
+    const struct row *r = &plan_rows[row];
+    struct sync_settings set = p->asked[row];
+    sync_derive(&set, plan_backend(row), world, 0);
+    if (r->law)
+        return r->law(world);
+    if (r->servers)
+        return law_servers(world, r->servers,
+                           !plan_peer(row) && set.update == UPDATER_SERVER);
+    return law_allreduce(set.algorithm, world);
 }

@@ -3,19 +3,20 @@
 #ifndef BENCH_SYNC_PLAN_H
 #define BENCH_SYNC_PLAN_H
 
+#include "config/backends.h"
 #include "sync/link.h"
 #include "sync/sync.h"
 
-enum { PLAN_ROWS = 12, PLAN_SIZES = 64, PLAN_ROUNDS = 101, PLAN_TEXT = 512 };
+enum { PLAN_ROWS = 12, PLAN_SIZES = 64, PLAN_ROUNDS = 101 };
 
 struct row {
     const char *name;
     const struct sync_ops *ops;
-    struct law (*law)(int world); // NULL: by update=, algorithm=
-    bool mpi;                     // only under mpirun
-    bool peer;                    // not ours: given no settings but its own
-    int servers;                  // -1: one beside each worker
-    const char *opts;             // always
+    struct law (*law)(int world);   // NULL: by update=, algorithm=
+    bool mpi;                       // only under mpirun
+    int servers;                    // -1: one beside each worker
+    const char *key, *value;        // a setting it always has; NULL for none
+    const struct backend *peer_row; // a peer's; ours are in backends.c
 };
 
 extern const struct row plan_rows[PLAN_ROWS];
@@ -28,8 +29,9 @@ struct plan {
     const char *server_host; // emulated host of sps's server; "" for none
     bool all; // without sync=: every row that can be
     bool use[PLAN_ROWS];
-    char opts[PLAN_ROWS][PLAN_TEXT];
-    size_t counts[PLAN_SIZES]; // of gradients
+    struct sync_settings asked[PLAN_ROWS];
+    const char *unread[PLAN_ROWS]; // a word for a row that does not read it
+    size_t counts[PLAN_SIZES];     // of gradients
     int nsizes;
 };
 
@@ -37,8 +39,13 @@ struct plan {
 // fail(). `launched`: under mpirun.
 int plan_parse(struct plan *p, bool launched, int nwords, char **words);
 
-// The number format of a row's wire, and its law: 0, or -1 after fail().
-const char *plan_wire(const struct plan *p, int row);
-int plan_law(const struct plan *p, int row, int world, struct law *out);
+// Whether a row is not ours: it is given no settings but its own.
+bool plan_peer(int row);
+
+// A row of the table of backends, or of the peers.
+const struct backend *plan_backend(int row);
+
+// The law of a row.
+struct law plan_law(const struct plan *p, int row, int world);
 
 #endif

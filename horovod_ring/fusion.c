@@ -10,14 +10,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
-
-int fusion_read(const struct sync_job *job, double *mb)
-{
-    double usual = 0.25 * job->cluster->world;
-    return opts_number(job->opts, "fusion_mb", usual > 1 ? usual : 1, 0.001,
-                       4096, mb);
-}
 
 int fusion_next(struct bucket *g, const struct bucket *buckets, int n,
                 size_t most)

@@ -5,11 +5,6 @@
 
 #include "sync/sync.h"
 
-// Read fusion_mb= of a job. By default a quarter MiB a worker, and at least 1:
-// a group costs 2(world-1) latencies, so it must grow with the world. 0, or -1
-// after fail().
-int fusion_read(const struct sync_job *job, double *mb);
-
 // Join the first of n > 0 buckets with those after it while they are at most
 // `most` elements together. How many buckets went into *g.
 int fusion_next(struct bucket *g, const struct bucket *buckets, int n,

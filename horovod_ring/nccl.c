@@ -14,13 +14,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/busy.h"
 #include "group/nccl.h"
 #include "sync/update.h"
 
 struct ring {
-    int wire;      // enum dtype
+    enum dtype wire;
     float divisor; // of the sum; a power of two, 1 for fp32
     struct update update;
     struct nccl nccl;
@@ -58,37 +57,12 @@ static int open_memory(struct ring *r, const struct sync_job *job)
                : 0;
 }
 
-static int agree(const struct ring *r, const struct sync_job *job)
-{
-    char text[256];
-    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (text_into(text, sizeof text,
-                  "sync=ring by NCCL\nparameters=%zu\nbuckets=%d, hash "
-                  "%llx\nwire=%s\n",
-                  job->n, job->nbuckets,
-                  (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)r->wire)))
-        return -1;
-    return cluster_agree(job->cluster, text);
-}
-
-// What only sockets can use is read, so that the same words fit both rings.
-static void skip_sockets_settings(struct opts *o)
-{
-    static const char *const names[] = {"iface", "transport", "fusion_mb",
-                                        "slice_kb"};
-    for (int i = 0; i < 4; i++)
-        opts_text(o, names[i], "");
-}
-
 static int ring_open(struct sync *s)
 {
-    static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
     struct ring *r = s->state;
     const struct sync_job *job = &s->job;
-    skip_sockets_settings(job->opts);
-    if (opts_word(job->opts, "wire", DTYPE_F32, types, &r->wire) ||
-        update_open(&r->update, job) || agree(r, job))
+    r->wire = job->settings->wire;
+    if (update_open(&r->update, job))
         return -1;
     if (job->cluster->world == 1)
         return 0;

@@ -15,19 +15,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "sync/update.h"
 
 #include <string.h>
 
-struct settings {
-    int wire; // enum dtype
-    double fusion_mb;
-    long slice_kb;
-};
-
 struct ring {
-    struct settings set;
+    enum dtype wire;
     struct update update;
     struct bucket *groups; // buckets, fused
     int ngroups;
@@ -75,46 +68,15 @@ void ring_law(const struct sync_job *job, int rank, int world, double fusion_mb,
     }
 }
 
-static int read_settings(struct settings *set, const struct sync_job *job)
-{
-    struct opts *o = job->opts;
-    static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
-    static const char *const transports[] = {"auto", "tcp", "shm", NULL};
-    int transport;
-    // Whoever opens the transport reads it; a world of one has none.
-    (void)opts_text(o, "iface", "");
-    if (opts_word(o, "wire", DTYPE_F32, types, &set->wire) ||
-        opts_word(o, "transport", 0, transports, &transport) ||
-        fusion_read(job, &set->fusion_mb) ||
-        opts_int(o, "slice_kb", 256, 1, 1 << 20, &set->slice_kb))
-        return -1;
-    return 0;
-}
-
-// All workers must cut alike, or they would wait for what never comes.
-static int agree(const struct sync_job *job, const struct settings *set)
-{
-    char text[256];
-    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (text_into(text, sizeof text,
-                  "sync=ring\nparameters=%zu\nbuckets=%d, hash %llx\nwire=%s\n"
-                  "fusion_mb=%.9g\nslice_kb=%ld\n",
-                  job->n, job->nbuckets,
-                  (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)set->wire), set->fusion_mb,
-                  set->slice_kb))
-        return -1;
-    return cluster_agree(job->cluster, text);
-}
-
 static int ring_open(struct sync *s)
 {
     struct ring *r = s->state;
     const struct sync_job *job = &s->job;
-    if (read_settings(&r->set, job) || update_open(&r->update, job) ||
-        agree(job, &r->set))
+    const struct sync_settings *set = job->settings;
+    r->wire = set->wire;
+    if (update_open(&r->update, job))
         return -1;
-    r->ngroups = fusion_cut(&r->groups, job, r->set.fusion_mb);
+    r->ngroups = fusion_cut(&r->groups, job, set->fusion_mb);
     if (r->ngroups < 0)
         return -1;
     size_t largest = 0;
@@ -125,13 +87,13 @@ static int ring_open(struct sync *s)
         .cluster = job->cluster,
         .dev = job->dev,
         .spans = job->spans,
-        .largest = r->set.wire == DTYPE_F32 ? 0 : largest,
+        .largest = set->wire == DTYPE_F32 ? 0 : largest,
         .depth = (size_t)r->ngroups,
         .thread = true,
-        .slice_bytes = (size_t)r->set.slice_kb * 1024,
-        .iface = opts_text(job->opts, "iface", ""),
+        .slice_bytes = (size_t)set->slice_kb * 1024,
+        .iface = set->iface,
     };
-    r->scale = group_scale((enum dtype)r->set.wire, job->cluster->world);
+    r->scale = group_scale(r->wire, job->cluster->world);
     r->members = group_open(&ring_tcp, &members);
     return r->members ? 0 : -1;
 }
@@ -149,7 +111,7 @@ static int ring_ready(struct sync *s, int b)
         return 0;
     r->next = (r->next + 1) % r->ngroups;
     struct group_vector v = group_floats(s->job.grads + g->off, g->n);
-    v.wire = (enum dtype)r->set.wire;
+    v.wire = r->wire;
     v.scale = r->scale;
     v.awaited = r->next == 0;
     return group_all_reduce(r->members, &v, &r->ticket);

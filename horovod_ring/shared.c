@@ -34,7 +34,6 @@
 #include "base/base.h"
 #include "base/half.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/device.h"
 #include "device/vector.h"
 #include "group/group.h"
@@ -51,7 +50,7 @@ enum {
 };
 
 struct ring {
-    int wire;      // enum dtype
+    enum dtype wire;
     float divisor; // of the sum; a power of two, 1 for fp32
     struct update update;
     struct bucket *groups; // buckets, fused
@@ -265,63 +264,24 @@ static int spread(struct sync *s, float *data)
 
 // ---- the backend
 
-static int read_transport(struct opts *o, int *transport)
-{
-    static const char *const words[] = {"auto", "tcp", "shm", NULL};
-    return opts_word(o, "transport", 0, words, transport);
-}
-
 static int shared_suits(const struct sync_job *job)
 {
-    enum { AUTO, TCP, SHM };
-    int transport;
+    enum transport_kind transport = job->settings->transport;
     char text[64], why[128] = "";
-    if (read_transport(job->opts, &transport))
-        return -1;
     if (job->cluster->world == 1)
         return 0;
-    if (text_into(text, sizeof text, "transport=%d", transport) ||
+    if (text_into(text, sizeof text, "transport=%d", (int)transport) ||
         cluster_agree(job->cluster, text))
         return -1;
-    if (transport == TCP)
+    if (transport == TRANSPORT_TCP)
         return 0;
     int possible = job->cluster->world <= WORLD_MOST
                        ? board_possible(job->cluster, why)
                        : 0;
-    if (possible == 0 && transport == SHM)
+    if (possible == 0 && transport == TRANSPORT_SHM)
         return fail("ring: transport=shm: %s; try: transport=auto",
                     *why ? why : "too many workers");
     return possible;
-}
-
-static int agree(const struct ring *r, const struct sync_job *job,
-                 double fusion_mb)
-{
-    char text[256];
-    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (text_into(text, sizeof text,
-                  "sync=ring in shared memory\nparameters=%zu\nbuckets=%d, "
-                  "hash %llx\nwire=%s\nfusion_mb=%.9g\n",
-                  job->n, job->nbuckets,
-                  (unsigned long long)hash_bytes(job->buckets, bytes),
-                  dtype_name((enum dtype)r->wire), fusion_mb))
-        return -1;
-    return cluster_agree(job->cluster, text);
-}
-
-static int read_settings(struct ring *r, const struct sync_job *job,
-                         double *fusion_mb)
-{
-    struct opts *o = job->opts;
-    static const char *const types[] = {"fp32", "fp16", "bf16", NULL};
-    int transport;
-    // What only messages need is read, so that the same words fit both.
-    (void)opts_text(o, "iface", "");
-    (void)opts_text(o, "slice_kb", "");
-    return opts_word(o, "wire", DTYPE_F32, types, &r->wire) ||
-                   read_transport(o, &transport) || fusion_read(job, fusion_mb)
-               ? -1
-               : 0;
 }
 
 // The gradients, if others can map them and shall write into them, or a copy.
@@ -345,16 +305,15 @@ static int shared_open(struct sync *s)
 {
     struct ring *r = s->state;
     const struct sync_job *job = &s->job;
-    double fusion_mb;
-    if (read_settings(r, job, &fusion_mb) || update_open(&r->update, job) ||
-        agree(r, job, fusion_mb))
+    r->wire = job->settings->wire;
+    if (update_open(&r->update, job))
         return -1;
     CHECK(job->cluster->world > 1 && job->cluster->world <= WORLD_MOST);
     r->divisor = 1;
     while (r->wire != DTYPE_F32 && r->divisor < (float)job->cluster->world)
         r->divisor *= 2;
     r->lane = spans_lane(job->spans, "ring");
-    r->ngroups = fusion_cut(&r->groups, job, fusion_mb);
+    r->ngroups = fusion_cut(&r->groups, job, job->settings->fusion_mb);
     if (r->ngroups < 0 || share_vector(r, job))
         return -1;
     return board_open(&r->board, job->cluster, r->host, r->vector);

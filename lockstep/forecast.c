@@ -18,7 +18,7 @@ static int law_of(const struct forecast_job *j, const char *sync,
     else if (!strcmp(sync, "ring"))
         *out = law_ring(n);
     else if (!strcmp(sync, "allreduce"))
-        return law_allreduce(j->algorithm, n, out);
+        *out = law_allreduce(j->algorithm, n);
     else
         return fail("sync=%s: no law of it; try: sps, dps, allreduce, ring",
                     sync);

@@ -16,9 +16,9 @@
 #include "sync/link.h"
 
 struct forecast_job {
-    int workers, servers;  // servers: 0: beside the workers, with sync=dps
-    bool held;             // servers answer when all has come: update=server
-    const char *algorithm; // of allreduce
+    int workers, servers;     // servers: 0: beside the workers, with sync=dps
+    bool held;                // servers answer when all has come: update=server
+    enum algorithm algorithm; // of allreduce
     double params, bytes_each;    // gradients, and bytes of one on the wire
     double first_bucket, bucket;  // most gradients in the first and the others
     double embeddings;            // gradients that are complete last

@@ -8,11 +8,13 @@
 #include "lockstep/launch.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
 #include "lockstep/hosts.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
+#include "sync/derive.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,46 +29,39 @@ static bool uses_servers(const struct run *r)
 // Whether mpirun starts the job: -1 after fail() where it cannot be.
 static int uses_mpi(const struct run *r)
 {
-    struct opts *o;
+    const struct sync_settings *set = &r->settings;
     const char *zmq = NULL;
-    long elastic = 0;
     if (!uses_servers(r))
         return strcmp(r->sync, "allreduce") == 0 ||
                strcmp(r->sync, "ring") == 0;
-    if (opts_open(&o, r->sync_opts))
-        return -1;
-    bool mpi = strcmp(opts_text(o, "transport", ""), "mpi") == 0;
-    int rc = opts_int(o, "elastic", 0, 0, 1, &elastic);
-    if (elastic)
+    if (set->elastic)
         zmq = "elastic=1";
     else if (r->hosts[0])
         zmq = "hosts=";
     else if (r->curve[0])
         zmq = "curve=";
-    else if (strstr(opts_text(o, "servers", ""), "://"))
+    else if (set->servers.endpoints[0])
         zmq = "servers= that others run";
-    opts_close(&o);
-    if (!rc && mpi && zmq)
-        rc = fail("%s does not go with transport=mpi; try: transport=zmq", zmq);
-    return rc ? -1 : mpi;
+    bool mpi = set->transport == TRANSPORT_MPI;
+    if (mpi && zmq)
+        return fail("%s does not go with transport=mpi; try: transport=zmq",
+                    zmq);
+    return mpi;
 }
 
 // How many servers to start; 0 where servers= names endpoints that others run.
 static int count_servers(const struct run *r, int *out)
 {
-    struct opts *o;
-    bool single = strcmp(r->sync, "sps") == 0;
-    if (opts_open(&o, r->sync_opts))
+    const struct backend *b = backend_row(r->sync);
+    struct sync_settings set = r->settings;
+    if (!b)
         return -1;
-    int err = 0;
-    long n = 0;
-    if (!strstr(opts_text(o, "servers", ""), "://"))
-        err = opts_int(o, "servers", single ? 1 : r->workers, 1, 4096, &n);
-    if (!err && single && n > 1)
-        err = fail("servers=%ld: sync=sps has one; try: sync=dps", n);
-    *out = (int)n;
-    opts_close(&o);
-    return err;
+    sync_derive(&set, b, r->workers, 0);
+    if (b->one_server && set.servers.count > 1)
+        return fail("servers=%d: sync=%s has one; try: sync=dps",
+                    set.servers.count, r->sync);
+    *out = set.servers.endpoints[0] ? 0 : set.servers.count;
+    return 0;
 }
 
 int launch_hosts(const struct run *r)
@@ -117,19 +112,16 @@ static int place_child(struct job_child *child, struct argv **a,
 // The program and the words that all servers share.
 static int add_server(struct argv *a, const struct run *r, int servers)
 {
-    struct opts *o;
-    if (opts_open(&o, r->sync_opts))
-        return -1;
-    int err = argv_add_program(a, "ps_server") ||
-              argv_add(a, "servers=%d", servers) ||
-              argv_add(a, "world=%d", r->workers) ||
-              argv_add(a, "threads=%s", opts_text(o, "server_threads", "1")) ||
-              argv_add(a, "timeout=%.17g", r->timeout) ||
-              argv_add(a, "out=%s", r->out) ||
-              argv_add(a, "samples=%.17g", r->samples) ||
-              argv_add(a, "trace=%d", r->trace != TRACE_OFF);
-    opts_close(&o);
-    return err ? -1 : 0;
+    return argv_add_program(a, "ps_server") ||
+                   argv_add(a, "servers=%d", servers) ||
+                   argv_add(a, "world=%d", r->workers) ||
+                   argv_add(a, "threads=%d", r->settings.server_threads) ||
+                   argv_add(a, "timeout=%.17g", r->timeout) ||
+                   argv_add(a, "out=%s", r->out) ||
+                   argv_add(a, "samples=%.17g", r->samples) ||
+                   argv_add(a, "trace=%d", r->trace != TRACE_OFF)
+               ? -1
+               : 0;
 }
 
 static int start_server(struct job *j, const struct run *r,

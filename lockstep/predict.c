@@ -4,12 +4,12 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
-#include "config/config.h"
+#include "config/backends.h"
 #include "lockstep/argv.h"
 #include "lockstep/forecast.h"
 #include "lockstep/result.h"
 #include "model/model.h"
-#include "sync/bucket.h"
+#include "sync/derive.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,6 @@ struct question {
     struct model_config model;
     struct forecast_job job;
     const char *link;
-    char algorithm[32];
     double alpha_us, compute_ms;
 };
 
@@ -157,35 +156,28 @@ static int read_model(struct question *q)
     return 0;
 }
 
-// The backends' keys that a forecast needs.
-static int read_opts(struct question *q)
+// The keys of backends that a forecast needs.
+static const struct backend asker = {
+    .name = "predict",
+    .keys = (const char *const[]){"wire", "update", "servers", "bucket_mb",
+                                  "first_bucket_mb", "algorithm", NULL},
+};
+
+static int read_settings(struct question *q)
 {
-    static const char *const wires[] = {"fp32", "fp16", "bf16", NULL};
-    static const char *const updates[] = {"server", "worker", NULL};
     struct forecast_job *j = &q->job;
-    struct opts *o;
-    int wire = 0, update = 0;
-    long servers = 0;
-    double bucket_mb = 0, first_mb = 0;
-    if (opts_open(&o, q->run.sync_opts))
+    const struct backend *servers = backend_row("dps");
+    struct sync_settings set = q->run.settings;
+    if (backend_check(&asker, &q->run))
         return -1;
-    int rc = opts_word(o, "wire", 0, wires, &wire) ||
-             opts_word(o, "update", wire != 0, updates, &update) ||
-             opts_int(o, "servers", 0, 1, 4096, &servers) ||
-             opts_number(o, "bucket_mb", 0, 0, 4096, &bucket_mb) ||
-             opts_number(o, "first_bucket_mb", 1, 0.001, 4096, &first_mb) ||
-             text_into(q->algorithm, sizeof q->algorithm, "%s",
-                       opts_text(o, "algorithm", "ring")) ||
-             opts_unread(o, "predict");
-    opts_close(&o);
-    j->bytes_each = wire ? 2 : 4;
-    j->held = update == 0;
-    j->servers = (int)servers;
-    j->bucket = bucket_mb > 0 ? bucket_mb * 1048576 / sizeof(float)
-                              : (double)bucket_usual((size_t)j->params);
-    j->first_bucket = first_mb * 1048576 / sizeof(float);
-    j->algorithm = q->algorithm;
-    return rc ? -1 : 0;
+    sync_derive(&set, servers, q->run.workers, (size_t)j->params);
+    j->bytes_each = (double)dtype_bytes(set.wire);
+    j->held = set.update == UPDATER_SERVER;
+    j->servers = q->run.settings.servers.count;
+    j->bucket = set.bucket_mb * 1048576 / sizeof(float);
+    j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
+    j->algorithm = set.algorithm;
+    return 0;
 }
 
 static int read_number(const char *word, const char *key, double *out)
@@ -231,7 +223,7 @@ static int ask(struct question *q, int nwords, char **words)
         return fail("predict: want %s; try: lockstep predict --help",
                     q->link ? "workers=2 or more" : "link=");
     return links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
-                   read_model(q) || read_opts(q)
+                   read_model(q) || read_settings(q)
                ? -1
                : 0;
 }

@@ -134,8 +134,10 @@ static double law_exchange(const struct result *r, double parameters)
 {
     static const double latency_s = 100e-6; // of a message, about
     struct links links = {0};
+    struct sync_settings set;
     struct law law;
     char rate[64];
+    settings_defaults(&set);
     snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
     if (r->world < 2 || !isdigit((unsigned char)*rate) || r->consistency[0] ||
         links_read(&links, rate, latency_s))
@@ -146,8 +148,10 @@ static double law_exchange(const struct result *r, double parameters)
         law = law_servers(r->world, r->servers, r->held);
     else if (!strcmp(r->backend, "ring"))
         law = law_ring(r->world);
-    else if (r->servers || law_allreduce(r->algorithm, r->world, &law))
+    else if (r->servers || settings_set(&set, "algorithm", r->algorithm))
         return NAN; // shards beside some workers: no law is stated
+    else
+        law = law_allreduce(set.algorithm, r->world);
     return law_seconds(&law, &links.fits[0].link,
                        gradient_bytes(r, parameters));
 }

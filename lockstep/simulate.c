@@ -27,7 +27,6 @@ struct question {
     int workers[MOST_LIST], sync[MOST_LIST]; // indices of backends
     int nworkers, nsync;
     struct simulation sim; // all but workers and sync
-    const char *algorithm; // of allreduce
     const char *out;
 };
 
@@ -216,7 +215,6 @@ static int ask(struct question *q, const struct words *w)
     s->default_network = network;
     s->halving = algorithm;
     s->payload = payload;
-    q->algorithm = algorithms[algorithm];
     q->out = s->folder = text(w, "out", "runs/simulate");
     for (int i = 0; i < q->nworkers; i++)
         if (s->n < (size_t)q->workers[i])
@@ -227,8 +225,7 @@ static int ask(struct question *q, const struct words *w)
 
 // ---- the answer
 
-static int law_of(const struct question *q, const char *sync, int workers,
-                  double *seconds)
+static double law_of(const struct question *q, const char *sync, int workers)
 {
     struct law law;
     if (!strcmp(sync, "sps"))
@@ -237,21 +234,20 @@ static int law_of(const struct question *q, const char *sync, int workers,
         law = law_shards(workers);
     else if (!strcmp(sync, "ring"))
         law = law_ring(workers);
-    else if (law_allreduce(q->algorithm, workers, &law))
-        return -1;
-    *seconds =
-        law_seconds(&law, &q->sim.link, (double)q->sim.n * sizeof(float));
-    return 0;
+    else
+        law = q->sim.halving ? law_halving(workers) : law_ring(workers);
+    return law_seconds(&law, &q->sim.link, (double)q->sim.n * sizeof(float));
 }
 
 static int row(const struct question *q, int workers, const char *sync, FILE *f)
 {
     struct simulation s = q->sim;
     struct simulated r;
-    double law, mb = (double)s.n * sizeof(float) * 1e-6;
+    double law = law_of(q, sync, workers);
+    double mb = (double)s.n * sizeof(float) * 1e-6;
     s.workers = workers;
     s.sync = sync;
-    if (law_of(q, sync, workers, &law) || simulation_run(&s, &r))
+    if (simulation_run(&s, &r))
         return -1;
     printf("%7d  %-10s %12.6g %12.6g %8.4f %9.1f %8.0f\n", workers, sync,
            r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);

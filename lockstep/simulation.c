@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "config/config.h"
 #include "lockstep/argv.h"
 
 #include <errno.h>
@@ -94,6 +95,15 @@ static int add_network(struct argv *a, const struct simulation *s)
     return 0;
 }
 
+// KiB of a slice; the ring may have none, and then sends a chunk a message.
+static long slice_kb(const struct simulation *s)
+{
+    struct sync_settings usual;
+    settings_defaults(&usual);
+    bool none = s->slice_kb == 0 && strstr(s->sync, "ps");
+    return none ? usual.slice_kb : s->slice_kb;
+}
+
 static int add_words(struct argv *a, const struct simulation *s,
                      const char *platform, const char *hosts)
 {
@@ -117,11 +127,13 @@ static int add_words(struct argv *a, const struct simulation *s,
                             one_block ? "local" : "global") ||
                    argv_add(a, "--log=root.thres:error") || add_network(a, s) ||
                    argv_add_program(a, "simulate_job") ||
-                   argv_add(a,
-                            "sync=%s,workers=%d,n=%zu,slice_kb=%ld,"
-                            "bucket_mb=%.9g,payload=%d,worker_updates=%d",
-                            s->sync, s->workers, s->n, s->slice_kb,
-                            s->bucket_mb, s->payload, s->worker_updates)
+                   argv_add(a, "sync=%s", s->sync) ||
+                   argv_add(a, "workers=%d", s->workers) ||
+                   argv_add(a, "n=%zu", s->n) ||
+                   argv_add(a, "slice_kb=%ld", slice_kb(s)) ||
+                   argv_add(a, "bucket_mb=%.9g", s->bucket_mb) ||
+                   argv_add(a, "payload=%d", s->payload) ||
+                   argv_add(a, "worker_updates=%d", s->worker_updates)
                ? -1
                : 0;
 }

@@ -104,7 +104,7 @@ static int supervise(struct run *r, const char *log_path, int nwords,
         .children = launch_children(r),
         .log_path = log_path,
         .grace_s = grace_s,
-        .elastic = strstr(r->sync_opts, "elastic=1") != NULL,
+        .elastic = r->settings.elastic,
     };
     if (config.children < 0 || progress_open(&progress)) {
         netns_close(&net);

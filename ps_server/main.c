@@ -12,31 +12,15 @@
 #include "base/version.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
-#include "config/config.h"
+#include "config/keys.h"
 #include "ps_server/server.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
 #include "telemetry/trace.h"
 
 #include <signal.h>
+#include <stddef.h>
 #include <string.h>
-
-static const char help[] =
-    "ps_server key=value ... - one parameter server of one job\n"
-    "\n"
-    "  transport=zmq           or mpi: a rank of its workers' mpirun\n"
-    "  bind=tcp://127.0.0.1:0  where to listen; port 0: any, which it prints\n"
-    "  timeout=60              longest wait for anybody, s\n"
-    "  threads=1               that add and update\n"
-    "  curve=                  folder of CURVE keys (lockstep keys)\n"
-    "  world=0                 workers it insists on; 0: what they say\n"
-    "  shards=0                servers of the job; 0: what the workers say\n"
-    "  index=-1                which of them this is; -1: what they say\n"
-    "  out=                    folder for what it records\n"
-    "  samples=10              of its load, per s: util.sINDEX.csv; 0: none\n"
-    "  trace=1                 what it did when: trace.sINDEX.json; 0: not\n"
-    "\n"
-    "Without keys it should listen to this host only, as it does by default.\n";
 
 enum { RECORDS = 1 << 15, PATH = 1024 };
 
@@ -44,50 +28,77 @@ enum { RECORDS = 1 << 15, PATH = 1024 };
 struct record {
     const char *out; // "": nothing
     double per_s;
-    long trace;
+    bool trace;
     struct spans *spans;
     struct sampler *sampler;
 };
 
-static int parse(struct server_config *c, struct record *r, struct opts **opts,
+// What its words say.
+struct words {
+    int transport; // an index into its row's words
+    char bind[CONFIG_PATH], curve[CONFIG_PATH], out[CONFIG_PATH];
+    int index, servers, world, threads, trace;
+    double timeout, samples;
+};
+
+#define AT(member) offsetof(struct words, member), false
+
+static const struct key rows[] = {
+    {"ps_server", "transport", "zmq", KEY_CHOICE, AT(transport),
+     .words = (const char *const[]){"zmq", "mpi", NULL},
+     .help = "mpi: a rank of its workers' mpirun"},
+    {"ps_server", "bind", "tcp://127.0.0.1:0", KEY_TEXT, AT(bind),
+     .help = "where to listen; port 0: any, which it prints"},
+    {"ps_server", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
+     .unit = "s", .help = "longest wait for anybody"},
+    {"ps_server", "threads", "1", KEY_INT, AT(threads), 1, 1024,
+     .help = "that add and update"},
+    {"ps_server", "curve", "", KEY_TEXT, AT(curve), .unit = "path",
+     .help = "folder of CURVE keys (lockstep keys)"},
+    {"ps_server", "world", "0", KEY_INT, AT(world), 1, PS_MAX_WORLD,
+     "what they say", .help = "workers it insists on"},
+    {"ps_server", "shards", "0", KEY_INT, AT(servers), 1, PS_MAX_WORLD,
+     "what they say", .help = "servers of the job"},
+    {"ps_server", "servers", "0", KEY_INT, AT(servers), 1, PS_MAX_WORLD,
+     "what they say", .help = "the same"},
+    {"ps_server", "index", "-1", KEY_INT, AT(index), -1, PS_MAX_WORLD - 1,
+     .help = "which of them this is; -1: what they say"},
+    {"ps_server", "out", "", KEY_TEXT, AT(out), .unit = "path",
+     .help = "folder for what it records"},
+    {"ps_server", "samples", "10", KEY_NUMBER, AT(samples), 0.1, 1000, "never",
+     .unit = "per second", .help = "of its load: util.sINDEX.csv"},
+    {"ps_server", "trace", "1", KEY_INT, AT(trace), 0, 1,
+     .help = "1: record what it did when, trace.sINDEX.json"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "ps_server --help"};
+
+static int parse(struct words *w, struct server_config *c, struct record *r,
                  int n, char **words)
 {
-    static const char *const carriers[] = {"zmq", "mpi", NULL};
-    long index, servers, world, threads;
-    int carrier = 0;
-    for (int i = 0; i < n; i++)
-        if (opts_open(&opts[i], words[i]))
-            return -1;
-    *c = (struct server_config){.transport = &message_zmq,
-                                .bind = "tcp://127.0.0.1:0",
-                                .curve = "",
-                                .index = -1,
-                                .threads = 1,
-                                .timeout_s = 60};
-    *r = (struct record){.out = "", .per_s = 10, .trace = 1};
-    for (int i = 0; i < n; i++) { // the last word wins
-        struct opts *o = opts[i];
-        c->bind = opts_text(o, "bind", c->bind);
-        c->curve = opts_text(o, "curve", c->curve);
-        r->out = opts_text(o, "out", r->out);
-        if (opts_word(o, "transport", carrier, carriers, &carrier) ||
-            opts_int(o, "index", c->index, -1, PS_MAX_WORLD - 1, &index) ||
-            opts_int(o, "servers", c->servers, 0, PS_MAX_WORLD, &servers) ||
-            opts_int(o, "shards", servers, 0, PS_MAX_WORLD, &servers) ||
-            opts_int(o, "world", c->world, 0, PS_MAX_WORLD, &world) ||
-            opts_int(o, "threads", c->threads, 1, 1024, &threads) ||
-            opts_number(o, "timeout", c->timeout_s, 0.05, 86400,
-                        &c->timeout_s) ||
-            opts_number(o, "samples", r->per_s, 0, 1000, &r->per_s) ||
-            opts_int(o, "trace", r->trace, 0, 1, &r->trace) ||
-            opts_unread(o, "ps_server"))
-            return -1;
-        c->index = (int)index;
-        c->servers = (int)servers;
-        c->world = (int)world;
-        c->threads = (int)threads;
-        c->transport = carrier ? &message_mpi : &message_zmq;
-    }
+    key_defaults(&keys, w);
+    if (key_words(&keys, w, n, words))
+        return -1;
+    *c = (struct server_config){.transport =
+                                    w->transport ? &message_mpi : &message_zmq,
+                                .bind = w->bind,
+                                .curve = w->curve,
+                                .index = w->index,
+                                .servers = w->servers,
+                                .world = w->world,
+                                .threads = w->threads,
+                                .timeout_s = w->timeout};
+    *r = (struct record){.out = w->out, .per_s = w->samples, .trace = w->trace};
+    return 0;
+}
+
+static int help(void)
+{
+    printf("ps_server key=value ... - one parameter server of one job. Without "
+           "keys it should\nlisten to this host only, as it does by "
+           "default.\n");
+    key_help(stdout, &keys);
     return 0;
 }
 
@@ -161,12 +172,12 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
-            return fputs(help, stdout) < 0;
+            return help();
         if (!strcmp(argv[i], "--version"))
             return version_print("ps_server");
     }
-    struct opts **opts = mem_alloc((size_t)argc, sizeof *opts);
-    if (!opts || parse(&config, &record, opts, argc - 1, argv + 1) ||
+    struct words words;
+    if (parse(&words, &config, &record, argc - 1, argv + 1) ||
         join_servers(&servers, &config) || record_begin(&record, &config) ||
         server_open(&server, &config))
         die("%s%s", fail_message(),
@@ -180,9 +191,6 @@ int main(int argc, char **argv)
     server_close(&server);
     if (record_end(&record, config.index))
         log_line("%s", fail_message());
-    for (int i = 0; i < argc - 1; i++)
-        opts_close(&opts[i]);
-    mem_free(opts);
     if (rc)
         die("%s", why);
     cluster_close(&servers);

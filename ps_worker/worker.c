@@ -21,19 +21,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "optim/optim.h"
 #include "ps_worker/client.h"
 #include "sync/update.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-// Small, because the first answer leaves a server when each worker's first slice
-// is in, and the last when each worker's last is: on a slow link both ends of a
-// round idle for so long. Much smaller ones cost more messages than they save.
-enum { SLICE_KB = 256 };
 
 struct worker {
     struct client client;
@@ -42,32 +35,6 @@ struct worker {
 };
 
 // ---- settings
-
-static int parse_consistency(struct ps_job *j, const char *text)
-{
-    int used = 0;
-    if (!strcmp(text, "bsp")) {
-        j->consistency = PS_BSP;
-    } else if (!strcmp(text, "asp")) {
-        j->consistency = PS_ASP;
-    } else {
-        j->consistency = PS_SSP;
-        if (sscanf(text, "ssp:%d%n", &j->bound, &used) != 1 || text[used] ||
-            j->bound < 0)
-            return fail("consistency=%s: want bsp, asp or ssp:K, as in ssp:3",
-                        text);
-    }
-    return 0;
-}
-
-static int parse_flag(struct opts *o, const char *key, int otherwise, bool *out)
-{
-    long value;
-    if (opts_int(o, key, otherwise, 0, 1, &value))
-        return -1;
-    *out = value;
-    return 0;
-}
 
 static int check_settings(const struct ps_job *j)
 {
@@ -87,80 +54,63 @@ static int check_settings(const struct ps_job *j)
 }
 
 // How messages travel. Where a job can lose or gain workers only ZeroMQ does.
-static int parse_transport(struct sync *s, const struct ps_job *j,
-                           const struct message_ops **out)
+static int choose_transport(const struct sync_settings *set,
+                       const struct message_ops **out)
 {
-    static const struct message_ops *const carriers[] = {&message_zmq,
-                                                         &message_zmq,
-                                                         &message_mpi};
-    int which;
-    if (opts_word(s->job.opts, "transport", 0,
-                  (const char *const[]){"auto", "zmq", "mpi", NULL}, &which))
-        return -1;
-    *out = carriers[which];
-    if (*out == &message_mpi && j->elastic)
+    *out = set->transport == TRANSPORT_MPI ? &message_mpi : &message_zmq;
+    if (*out == &message_mpi && set->elastic)
         return fail("elastic=1: with transport=mpi a worker's death ends the "
                     "job; try: transport=zmq");
     return 0;
 }
 
-static int count_servers(const char *endpoints)
+static int choose_servers(const struct sync *s, struct ps_job *j)
 {
-    int count = 1;
-    for (const char *p = endpoints; *p; p++)
-        count += *p == ',';
-    return count;
-}
-
-static int parse_servers(struct sync *s, struct ps_job *j, const char **out)
-{
-    const char *text = opts_text(s->job.opts, "servers", "");
-    if (!strstr(text, "://"))
+    const struct sync_servers *servers = &s->job.settings->servers;
+    if (!*servers->endpoints)
         return fail("%s: no server named; try: servers=tcp://host:port,.. of "
                     "each ps_server, or lockstep train, which starts them",
                     s->ops->name);
-    j->servers = count_servers(text);
+    j->servers = servers->count;
     if (s->ops == &sync_sps && j->servers != 1)
         return fail("sps: has one server, servers= names %d; try: sync=dps",
                     j->servers);
     if (j->servers > PS_MAX_WORLD)
         return fail("servers=: %d are more than %d", j->servers, PS_MAX_WORLD);
     j->beside = s->ops == &sync_dps && j->servers == j->world;
-    *out = text;
     return 0;
 }
 
-static int parse(struct sync *s, struct ps_job *j, const char **servers,
-                 const struct message_ops **transport)
+static int choose_slice(struct ps_job *j, int slice_kb)
 {
-    static const enum dtype formats[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
-    struct opts *o = s->job.opts;
-    int wire, update;
-    long slice_kb, backup;
-    // of the launcher, which starts the servers
-    (void)opts_text(o, "server_threads", "");
-    (void)opts_text(o, "iface", "");
-    if (opts_word(o, "wire", 0,
-                  (const char *const[]){"fp32", "fp16", "bf16", NULL}, &wire) ||
-        opts_int(o, "slice_kb", SLICE_KB, 1, PS_MAX_SLICE / 1024, &slice_kb) ||
-        opts_int(o, "backup", 0, 0, PS_MAX_WORLD - 1, &backup) ||
-        parse_flag(o, "elastic", 0, &j->elastic) ||
-        parse_flag(o, "priority", 1, &j->priority) ||
-        parse_consistency(j, opts_text(o, "consistency", "bsp")))
-        return -1;
-    j->backup = (int)backup;
-    j->wire = formats[wire];
-    bool narrow = j->wire != DTYPE_F32 && j->consistency == PS_BSP && !backup &&
-                  !j->elastic;
-    if (opts_word(o, "update", narrow,
-                  (const char *const[]){"server", "worker", NULL}, &update) ||
-        parse_transport(s, j, transport) || parse_servers(s, j, servers))
-        return -1;
-    j->worker_updates = update;
     size_t most = (j->n + (size_t)j->servers - 1) / (size_t)j->servers;
-    size_t slice = (size_t)slice_kb * 1024 / sizeof(float);
+    size_t slice = (size_t)slice_kb * 1024;
+    if (slice > PS_MAX_SLICE)
+        return fail("slice_kb=%d: a server takes at most %d", slice_kb,
+                    PS_MAX_SLICE / 1024);
+    slice /= sizeof(float);
     j->slice = slice < most ? slice : most;
-    return check_settings(j);
+    return 0;
+}
+
+static int choose(const struct sync *s, struct ps_job *j,
+                  const struct message_ops **transport)
+{
+    static const enum ps_consistency kinds[] = {[CONSISTENCY_BSP] = PS_BSP,
+                                                [CONSISTENCY_SSP] = PS_SSP,
+                                                [CONSISTENCY_ASP] = PS_ASP};
+    const struct sync_settings *set = s->job.settings;
+    j->wire = set->wire;
+    j->consistency = kinds[set->consistency.kind];
+    j->bound = set->consistency.bound;
+    j->backup = set->backup;
+    j->elastic = set->elastic;
+    j->priority = set->priority;
+    j->worker_updates = set->update == UPDATER_WORKER;
+    return choose_transport(set, transport) || choose_servers(s, j) ||
+                   choose_slice(j, set->slice_kb) || check_settings(j)
+               ? -1
+               : 0;
 }
 
 static int worker_open(struct sync *s)
@@ -176,15 +126,15 @@ static int worker_open(struct sync *s)
         .layout = hash_bytes(s->job.buckets,
                              (size_t)s->job.nbuckets * sizeof *s->job.buckets),
     };
-    const char *servers = "";
     const struct message_ops *transport;
     if (j.world > PS_MAX_WORLD)
         return fail("%s: %d workers are more than %d", s->ops->name, j.world,
                     PS_MAX_WORLD);
-    if (parse(s, &j, &servers, &transport) ||
+    if (choose(s, &j, &transport) ||
         (j.worker_updates && update_open(&w->update, &s->job)))
         return -1;
-    if (client_open(&w->client, &j, transport, servers, &s->job))
+    if (client_open(&w->client, &j, transport, s->job.settings->servers.endpoints,
+                    &s->job))
         return -1;
     s->transport = transport->name;
     s->joined = w->client.late ? w->client.round - 1 : 0;

@@ -13,13 +13,14 @@
 #include <stddef.h>
 
 struct exchange {
-    int rank, world;     // workers; servers have ranks of their own behind them
-    size_t n;            // elements of the gradient, fp32
-    int servers;         // ranks behind the workers'; 0: none
-    bool payload;        // real numbers travel, and the sums are looked at
-    long slice_kb;       // 0: ring: a message a chunk; servers: the product's
-    double bucket_mb;    // ring, allreduce: one after another; 0: all at once
-    bool worker_updates; // servers: send sums back, not parameters
+    int sync;           // an index into main.c's words
+    int rank, world;    // workers; servers have ranks of their own behind them
+    size_t n;           // elements of the gradient, fp32
+    int servers;        // ranks behind the workers'; 0: none
+    int payload;        // bool: real numbers travel, and the sums are looked at
+    int slice_kb;       // of a message; 0: ring: a chunk
+    double bucket_mb;   // ring, allreduce: one after another; 0: all at once
+    int worker_updates; // bool: servers send sums back, not parameters
 };
 
 // Run one exchange on this rank. *seconds: simulated, from the common start to

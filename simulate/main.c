@@ -1,6 +1,6 @@
 // main.c - `simulate_job`: one exchange on all simulated ranks.
 //
-//     smpirun .. simulate_job sync=ring,n=124475904,slice_kb=256
+//     smpirun .. simulate_job sync=ring n=124475904 slice_kb=256
 //
 // Prints one line "@seconds=S": simulated, from a common start until the last
 // worker has what it waits for. Started by lockstep simulate.
@@ -8,7 +8,7 @@
 #include "simulate/job.h"
 
 #include "base/base.h"
-#include "config/config.h"
+#include "config/keys.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -61,32 +61,39 @@ void gradient_close(const struct exchange *e, float *vector)
         munmap(vector, e->n * sizeof(float));
 }
 
-static int run(struct opts *opts, double *seconds)
+// The order of the words of sync=.
+enum { RING, ALLREDUCE, SPS, DPS };
+
+#define AT(member) offsetof(struct exchange, member), false
+
+static const struct key rows[] = {
+    {NULL, "sync", "ring", KEY_CHOICE, AT(sync),
+     .words = (const char *const[]){"ring", "allreduce", "sps", "dps", NULL}},
+    {NULL, "workers", "2", KEY_INT, AT(world), .min = 2, .max = 1 << 16},
+    {NULL, "n", "1", KEY_INT64, AT(n), .min = 1, .max = INT_MAX},
+    {NULL, "slice_kb", "0", KEY_INT, AT(slice_kb), .min = 0, .max = 1 << 20},
+    {NULL, "payload", "0", KEY_INT, AT(payload), .min = 0, .max = 1},
+    {NULL, "worker_updates", "0", KEY_INT, AT(worker_updates), .min = 0,
+     .max = 1},
+    {NULL, "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0, .max = 1e6},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "simulate/main.c"};
+
+static int run(int nwords, char **words, double *seconds)
 {
-    static const char *const names[] = {"ring", "allreduce", "sps", "dps",
-                                        NULL};
     struct exchange e = {0};
-    long n, payload, updates, workers;
-    int sync, ranks;
-    if (opts_word(opts, "sync", 0, names, &sync) ||
-        opts_int(opts, "workers", 2, 2, 1 << 16, &workers) ||
-        opts_int(opts, "n", 1, 1, INT_MAX, &n) ||
-        opts_int(opts, "slice_kb", 0, 0, 1 << 20, &e.slice_kb) ||
-        opts_int(opts, "payload", 0, 0, 1, &payload) ||
-        opts_int(opts, "worker_updates", 0, 0, 1, &updates) ||
-        opts_number(opts, "bucket_mb", 0, 0, 1e6, &e.bucket_mb) ||
-        opts_unread(opts, "simulate_job"))
+    int ranks;
+    key_defaults(&keys, &e);
+    if (key_words(&keys, &e, nwords, words))
         return -1;
-    e.world = (int)workers;
-    e.n = (size_t)n;
-    e.payload = payload;
-    e.worker_updates = updates;
     MPI_Comm_rank(MPI_COMM_WORLD, &e.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     e.servers = ranks - e.world;
-    if (sync == 0)
+    if (e.sync == RING)
         return exchange_ring(&e, seconds);
-    if (sync == 1)
+    if (e.sync == ALLREDUCE)
         return exchange_allreduce(&e, seconds);
     return exchange_servers(&e, seconds);
 }
@@ -95,12 +102,10 @@ int main(int argc, char **argv)
 {
     double mine = 0, last;
     int rank;
-    struct opts *opts = NULL;
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    if (opts_open(&opts, argc > 1 ? argv[1] : "") || run(opts, &mine))
+    if (run(argc - 1, argv + 1, &mine))
         die("%s", fail_message());
-    opts_close(&opts);
     MPI_Reduce(&mine, &last, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (rank == 0)
         printf("@seconds=%.9g\n", last);

@@ -15,7 +15,7 @@
 
 #include <mpi.h>
 
-enum { SLICE_KB = 256, NAME = 16 }; // of ps_worker/worker.c; "mpi://1023,"
+enum { NAME = 16 }; // "mpi://1023,"
 
 // Deadlines are in real time; whoever starts the simulation keeps one.
 static const double no_deadline_s = 9e5;
@@ -23,7 +23,7 @@ static const double no_deadline_s = 9e5;
 static size_t slice_of(const struct exchange *e)
 {
     size_t servers = (size_t)e->servers, most = (e->n + servers - 1) / servers;
-    size_t slice = (size_t)(e->slice_kb ? e->slice_kb : SLICE_KB) * 1024 / 4;
+    size_t slice = (size_t)e->slice_kb * 1024 / sizeof(float);
     return slice < most ? slice : most;
 }
 
@@ -101,8 +101,9 @@ static int server(const struct exchange *e)
 int exchange_servers(const struct exchange *e, double *seconds)
 {
     MPI_Comm workers;
-    if (e->servers < 1 || e->n < (size_t)e->servers)
-        return fail("%zu elements for %d servers", e->n, e->servers);
+    if (e->servers < 1 || e->slice_kb < 1 || e->n < (size_t)e->servers)
+        return fail("%zu elements in slices of %d KiB for %d servers", e->n,
+                    e->slice_kb, e->servers);
     contents_open(e, slice_of(e) * sizeof(float));
     MPI_Comm_split(MPI_COMM_WORLD, e->rank >= e->world, e->rank, &workers);
     int rc = e->rank < e->world ? worker(e, workers, seconds) : server(e);

@@ -1,5 +1,5 @@
 lockstep_library(sync
-  FILES sync/sync.c sync/bucket.c sync/update.c sync/stage.c
+  FILES sync/sync.c sync/bucket.c sync/derive.c sync/update.c sync/stage.c
         sync/local.c
   LINKS rule optim device cluster config base)
 lockstep_test(sync LINKS sync)

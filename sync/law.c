@@ -2,10 +2,7 @@
 
 #include "sync/law.h"
 
-#include "base/base.h"
-
 #include <math.h>
-#include <string.h>
 
 struct law law_ring(int n)
 {
@@ -60,19 +57,21 @@ struct law law_tree(int n)
     return (struct law){.hops = 2 * deep, .share = 2 * deep};
 }
 
-int law_allreduce(const char *algorithm, int n, struct law *out)
+struct law law_allreduce(enum algorithm a, int n)
 {
-    if (!strcmp(algorithm, "ring"))
-        *out = law_ring(n);
-    else if (!strcmp(algorithm, "halving"))
-        *out = law_halving(n);
-    else if (!strcmp(algorithm, "doubling"))
-        *out = law_doubling(n);
-    else if (!strcmp(algorithm, "tree") || !strcmp(algorithm, "library"))
-        *out = law_tree(n); // what Open MPI takes in place
-    else
-        return fail("algorithm=%s: no law of it", algorithm);
-    return 0;
+    switch (a) {
+    case ALGORITHM_HALVING:
+        return law_halving(n);
+    case ALGORITHM_DOUBLING:
+        return law_doubling(n);
+    case ALGORITHM_TREE:
+    case ALGORITHM_LIBRARY: // what Open MPI takes in place
+        return law_tree(n);
+    case ALGORITHM_AUTO:
+    case ALGORITHM_RING:
+        break;
+    }
+    return law_ring(n);
 }
 
 double law_seconds(const struct law *law, const struct link *link, double bytes)

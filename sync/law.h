@@ -8,6 +8,8 @@
 #ifndef SYNC_LAW_H
 #define SYNC_LAW_H
 
+#include "config/settings.h"
+
 #include <stdbool.h>
 
 struct link {
@@ -34,8 +36,8 @@ struct law law_halving(int n);
 struct law law_doubling(int n);
 struct law law_tree(int n);
 
-// By the setting algorithm= of the backend allreduce. 0, or -1 after fail().
-int law_allreduce(const char *algorithm, int n, struct law *out);
+// By the setting algorithm= of the backend allreduce.
+struct law law_allreduce(enum algorithm a, int n);
 
 double law_seconds(const struct law *law, const struct link *link,
                    double bytes);

@@ -27,42 +27,6 @@ static void sleep_ns(uint64_t ns)
         ;
 }
 
-// "delay:K:MS", "fail:K", "kill:K", "nan:K", "inf:K"; "" for none. Only rank 0
-// of a job, or the rank of inject_rank, is hit.
-static int parse_fault(struct sync_fault *f, struct opts *opts, int rank)
-{
-    const char *text = opts_text(opts, "inject", "");
-    long victim;
-    if (opts_int(opts, "inject_rank", 0, 0, 1 << 20, &victim))
-        return -1;
-    if (!*text || victim != rank)
-        return 0;
-    char kind[16] = "";
-    unsigned long long at = 0;
-    int ms = 0, used = 0;
-    int got =
-        sscanf(text, "%15[a-z]:%llu%n:%d%n", kind, &at, &used, &ms, &used);
-    bool delay = !strcmp(kind, "delay");
-    if (got != (delay ? 3 : 2) || text[used] || at == 0 || ms < 0)
-        return fail("inject=%s: not delay:STEP:MS, or KIND:STEP", text);
-    f->at = at;
-    f->ms = ms;
-    if (delay)
-        f->kind = FAULT_DELAY;
-    else if (!strcmp(kind, "fail"))
-        f->kind = FAULT_FAIL;
-    else if (!strcmp(kind, "kill"))
-        f->kind = FAULT_KILL;
-    else if (!strcmp(kind, "nan"))
-        f->kind = FAULT_NAN;
-    else if (!strcmp(kind, "inf"))
-        f->kind = FAULT_INF;
-    else
-        return fail(
-            "inject=%s: no such fault; try: delay, fail, kill, nan, inf", text);
-    return 0;
-}
-
 static int inject(const struct sync *s)
 {
     if (s->fault.kind == FAULT_NONE || s->calls != s->fault.at)
@@ -90,7 +54,7 @@ static int spoil(struct sync *s, const struct bucket *b)
 
 static int check_job(const struct sync_job *job)
 {
-    CHECK(job->cluster && job->dev && job->optim && job->opts);
+    CHECK(job->cluster && job->dev && job->optim && job->settings);
     CHECK(job->params && job->grads && job->n > 0 && job->nbuckets > 0);
     size_t end = job->n;
     for (int b = 0; b < job->nbuckets; b++) {
@@ -106,13 +70,50 @@ static int check_job(const struct sync_job *job)
 // or where staging=always asks for them.
 static int open_stage(struct sync *s)
 {
-    int always = 0;
-    if (opts_word(s->job.opts, "staging", 0,
-                  (const char *const[]){"auto", "always", NULL}, &always))
-        return -1;
+    bool always = s->job.settings->staging == STAGING_ALWAYS;
     if (s->ops->on_device || (!always && device_is_host(s->job.dev)))
         return 0;
     return stage_open(&s->stage, &s->job, always);
+}
+
+struct text {
+    char *at;
+    size_t room;
+    bool full;
+};
+
+static void add_setting(void *ctx, const char *key, const char *value,
+                        bool is_number, bool shared)
+{
+    struct text *text = ctx;
+    (void)is_number;
+    (void)shared;
+    int n = snprintf(text->at, text->room, "%s=%s\n", key, value);
+    text->full |= n < 0 || (size_t)n >= text->room;
+    if (!text->full) {
+        text->at += n;
+        text->room -= (size_t)n;
+    }
+}
+
+// All workers must cut and send alike, or they would wait for what never comes.
+static int check_same(const struct sync *s)
+{
+    const struct sync_job *job = &s->job;
+    char all[2048], value[64];
+    struct text text = {all, sizeof all, false};
+    size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
+    if (job->cluster->world == 1 || !s->ops->transport)
+        return 0;
+    add_setting(&text, "sync", s->ops->name, false, true);
+    snprintf(value, sizeof value, "%zu", job->n);
+    add_setting(&text, "parameters", value, true, true);
+    settings_each(job->settings, add_setting, &text);
+    snprintf(value, sizeof value, "%d, hash %llx", job->nbuckets,
+             (unsigned long long)hash_bytes(job->buckets, bytes));
+    add_setting(&text, "buckets", value, false, true);
+    CHECK(!text.full);
+    return cluster_agree(job->cluster, all);
 }
 
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
@@ -126,14 +127,11 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->job = *job;
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);
-    int overlap = 1;
-    if (!s->state || parse_fault(&s->fault, job->opts, job->cluster->rank) ||
-        opts_word(job->opts, "overlap", 1,
-                  (const char *const[]){"0", "1", NULL}, &overlap) ||
-        open_stage(s) || ops->open(s) || opts_unread(job->opts, ops->name))
+    s->overlap = job->settings->overlap;
+    if (job->settings->inject_rank == job->cluster->rank)
+        s->fault = job->settings->inject;
+    if (!s->state || check_same(s) || open_stage(s) || ops->open(s))
         sync_close(&s);
-    else
-        s->overlap = overlap;
     return s;
 }
 

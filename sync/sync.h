@@ -12,6 +12,8 @@
 #ifndef SYNC_SYNC_H
 #define SYNC_SYNC_H
 
+#include "config/settings.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,7 +24,6 @@ struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: where a backend records what it does
 struct half_copy;    // the 16-bit weights that a model multiplies by
 struct stage;        // host copies of a GPU's vectors, for most backends
-struct opts;         // "wire=fp16,chunk_kb=256" parsed; unread keys are errors
 
 struct bucket {
     size_t off, n; // a range of params and grads, in elements
@@ -38,8 +39,8 @@ struct sync_job {
                             // write it, too; or NULL
     const struct bucket *buckets; // tile [0,n) in the order backward fills them
     int nbuckets;
-    const struct optim_config *optim; // the rule; run it wherever you like
-    struct opts *opts;                // this backend's own settings
+    const struct optim_config *optim;     // the rule; run it wherever you like
+    const struct sync_settings *settings; // nothing in them is left to derive
     struct spans *spans; // for what the backend's threads do; may be NULL
     double slowdown; // > 1: this worker is a straggler, so many times slower
     struct stage
@@ -70,22 +71,6 @@ struct sync_stats {               // totals since open
     uint64_t bytes_out, bytes_in; // payload; the backend counts these
     uint64_t head_out, head_in;   // headers and control; the backend, too
     uint64_t ready_ns, step_ns;   // trainer held up; sync.c measures these
-};
-
-// inject=KIND:K[:MS]: what goes wrong on purpose at the K-th step (from 1): a
-// delay of MS, an error, SIGKILL, or an element of the first bucket's gradient
-// that becomes NaN or infinite.
-struct sync_fault {
-    enum {
-        FAULT_NONE,
-        FAULT_DELAY,
-        FAULT_FAIL,
-        FAULT_KILL,
-        FAULT_NAN,
-        FAULT_INF
-    } kind;
-    uint64_t at;
-    int ms; // of delay
 };
 
 struct sync {

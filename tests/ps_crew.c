@@ -4,7 +4,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/device.h"
 #include "optim/optim.h"
 #include "ps_worker/ps_worker.h"
@@ -16,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/settings.h"
 #include "tests/test.h"
 
 enum { BUCKETS = 16 };
@@ -30,8 +30,8 @@ struct worker {
 
 static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
 {
-    memset(out, 0, bytes * (size_t)c->world);
-    memcpy(out, in, bytes);
+    for (int r = 0; r < c->world; r++)
+        memcpy((char *)out + (size_t)r * bytes, in, bytes);
     return 0;
 }
 
@@ -47,10 +47,12 @@ static int worker_open(struct worker *w)
 {
     static struct optim_config optim = {.kind = OPTIM_SGD};
     static struct bucket buckets[BUCKETS];
+    static struct sync_settings settings;
     const struct ps_crew *j = w->job;
+    const struct sync_ops *ops =
+        strchr(j->endpoints, ',') ? &sync_dps : &sync_sps;
     char text[1024];
     struct device *dev;
-    struct opts *opts;
     size_t n = size_of(j);
     int nb = bucket_cut(buckets, BUCKETS, n, n / 5 + 1, n / 3 + 1);
     w->cluster = (struct cluster){.ops = &nobody,
@@ -60,7 +62,8 @@ static int worker_open(struct worker *w)
                                   .curve = j->curve};
     if (text_into(text, sizeof text, "slice_kb=%d,%s,servers=%s",
                   j->slice_kb ? j->slice_kb : 1, j->opts, j->endpoints) ||
-        opts_open(&opts, text) || device_open(&dev, "cpu"))
+        settings_text(&settings, text, ops->name, j->world, n) ||
+        device_open(&dev, "cpu"))
         return -1;
     w->sync_job = (struct sync_job){
         .cluster = &w->cluster,
@@ -71,12 +74,11 @@ static int worker_open(struct worker *w)
         .buckets = buckets,
         .nbuckets = nb,
         .optim = &optim,
-        .opts = opts,
+        .settings = &settings,
     };
     for (size_t i = 0; i < n; i++)
         w->sync_job.params[i] = (float)i;
-    w->sync = sync_open(strchr(j->endpoints, ',') ? &sync_dps : &sync_sps,
-                        &w->sync_job);
+    w->sync = sync_open(ops, &w->sync_job);
     return w->sync && !sync_bcast(w->sync) ? 0 : -1;
 }
 

@@ -3,7 +3,6 @@
 #include "tests/sync_cases.h"
 
 #include "base/base.h"
-#include "config/config.h"
 
 #include <math.h>
 #include <signal.h>
@@ -13,6 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/settings.h"
 #include "tests/test.h"
 
 static const enum dtype wires[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
@@ -443,11 +443,10 @@ static int disagree_body(struct worker *w)
 {
     if (w->rank == 0) {
         char text[CASE_TEXT];
-        opts_close(&w->opts);
         if (text_into(text, sizeof text, "%s,wire=bf16", w->text) ||
-            opts_open(&w->opts, text))
+            settings_text(&w->settings, text, w->fixture->ops->name, w->world,
+                          w->setup->n))
             return -1;
-        w->job.opts = w->opts;
     }
     if (!worker_begin(w))
         return fail("opened although wires differ");

@@ -58,8 +58,8 @@ struct worker {
     int rank, world;
     struct cluster *cluster;
     struct device *dev;
-    const char *text; // of opts
-    struct opts *opts;
+    const char *text; // of settings
+    struct sync_settings settings;
     struct optim_config optim;
     struct bucket buckets[CASE_BUCKETS];
     struct sync_job job;

@@ -5,10 +5,10 @@
 #include "sync/bucket.h"
 #include "sync/local.h"
 #include "tests/forked.h"
+#include "tests/settings.h"
 
 #include "base/base.h"
 #include "base/rng.h"
-#include "config/config.h"
 #include "device/device.h"
 
 #include <string.h>
@@ -35,7 +35,9 @@ static int worker_open(struct worker *w, const char *opts)
                    s->bucket ? s->bucket : s->n);
     int rc = w->fixture->device ? w->fixture->device(&w->dev)
                                 : device_open(&w->dev, "cpu");
-    if (count < 0 || rc || opts_open(&w->opts, opts))
+    if (count < 0 || rc ||
+        settings_text(&w->settings, opts, w->fixture->ops->name, w->world,
+                      s->n))
         return -1;
     w->job = (struct sync_job){
         .cluster = w->cluster,
@@ -48,7 +50,7 @@ static int worker_open(struct worker *w, const char *opts)
         .buckets = w->buckets,
         .nbuckets = count,
         .optim = &w->optim,
-        .opts = w->opts,
+        .settings = &w->settings,
     };
     return w->job.params && w->job.grads ? 0 : -1;
 }
@@ -61,7 +63,6 @@ static void worker_close(struct worker *w)
         device_free(w->dev, w->job.grads);
         device_close(&w->dev);
     }
-    opts_close(&w->opts);
 }
 
 int worker_begin(struct worker *w)

@@ -48,9 +48,10 @@ static void defaults_pass_their_own_checks(void **state)
     struct run r = fresh();
     assert_int_equal(config_check(&r), 0);
     assert_string_equal(r.sync, "local");
-    assert_string_equal(r.sync_opts, "");
-    for (int i = 0; i < key_count; i++) {
-        const struct key *k = &key_table[i];
+    for (int i = 0; i < CONFIG_KEYS; i++)
+        assert_false(r.asked[i]);
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
         bool empty = k->value[0] == '\0';
         if ((!empty || !k->check) && set(k->name, k->value))
             wrong("%s: its own default: %s", k->name, fail_message());
@@ -58,12 +59,13 @@ static void defaults_pass_their_own_checks(void **state)
     }
 }
 
-static void every_name_is_unique_and_fits_opts(void **state)
+static void every_name_is_unique(void **state)
 {
     (void)state;
-    for (int i = 0; i < key_count; i++) {
-        assert_ptr_equal(key_find(key_table[i].name), &key_table[i]);
-        assert_true(strlen(key_table[i].name) < CONFIG_WORD);
+    for (int i = 0; i < run_keys.n; i++) {
+        assert_ptr_equal(key_find(&run_keys, run_keys.rows[i].name),
+                         &run_keys.rows[i]);
+        assert_true(strlen(run_keys.rows[i].name) < CONFIG_WORD);
     }
 }
 
@@ -78,8 +80,8 @@ static void numbers_out_of_range(void **state)
         "1 ",  "one",  "1,5",     "--1",
         "1e",  ".",    "1e99999", "-99999999999999999999999999999999",
     };
-    for (int i = 0; i < key_count; i++) {
-        const struct key *k = &key_table[i];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
         if (k->type > KEY_NUMBER)
             continue;
         for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
@@ -183,24 +185,92 @@ static void text_is_checked(void **state)
     assert_int_equal(set("consistency", "12"), -1);
 }
 
-static void backend_keys_become_options(void **state)
+static bool asked(const struct run *r, const char *key)
+{
+    return r->asked[key_find(&run_keys, key) - run_keys.rows];
+}
+
+static void backend_keys_become_settings(void **state)
 {
     (void)state;
     struct run r = fresh();
-    const char *words[] = {"wire=bf16", "servers=tcp://a:1,tcp://b:2",
-                           "bucket_mb=25", "wire=fp16"};
-    assert_int_equal(parse(&r, 4, words), 0);
-    assert_string_equal(r.sync_opts,
-                        "servers=tcp://a:1,tcp://b:2,bucket_mb=25,wire=fp16");
+    const struct sync_settings *set = &r.settings;
+    const char *words[] = {"wire=bf16",          "servers=tcp://a:1,tcp://b:2",
+                           "bucket_mb=25",       "wire=fp16",
+                           "consistency=ssp:3",  "update=worker",
+                           "algorithm=tree",     "transport=mpi",
+                           "inject=delay:5:100", "staging=always"};
+    assert_int_equal(parse(&r, 10, words), 0);
+    assert_int_equal(set->wire, DTYPE_F16);
+    assert_int_equal(set->servers.count, 2);
+    assert_string_equal(set->servers.endpoints, "tcp://a:1,tcp://b:2");
+    assert_true(set->bucket_mb == 25);
+    assert_int_equal(set->consistency.kind, CONSISTENCY_SSP);
+    assert_int_equal(set->consistency.bound, 3);
+    assert_int_equal(set->update, UPDATER_WORKER);
+    assert_int_equal(set->algorithm, ALGORITHM_TREE);
+    assert_int_equal(set->transport, TRANSPORT_MPI);
+    assert_int_equal(set->inject.kind, FAULT_DELAY);
+    assert_int_equal(set->inject.at, 5);
+    assert_int_equal(set->inject.ms, 100);
+    assert_int_equal(set->staging, STAGING_ALWAYS);
+    assert_int_equal(set->slice_kb, 256);
+    assert_true(asked(&r, "wire") && asked(&r, "servers"));
+    assert_false(asked(&r, "slice_kb"));
+    struct run before = r;
     assert_int_equal(config_set(&r, "bucket_mb", "-1"), -1);
     assert_int_equal(config_set(&r, "wire", "int8"), -1);
-    assert_int_equal(config_set(&r, "servers", "a,wire=fp32"), -1);
-    char full[CONFIG_PATH];
+    assert_int_equal(config_set(&r, "servers", "a,b"), -1);
+    assert_int_equal(config_set(&r, "servers", "0"), -1);
+    assert_int_equal(config_set(&r, "servers", "9999"), -1);
+    assert_int_equal(config_set(&r, "inject", "bang:1"), -1);
+    assert_says("bang");
+    assert_int_equal(config_set(&r, "inject", "delay:1"), -1);
+    char full[CONFIG_PATH + 8];
     memset(full, 's', sizeof full);
-    full[CONFIG_PATH - 2] = '\0';
+    memcpy(full, "tcp://", 6);
+    full[CONFIG_PATH] = '\0';
     assert_int_equal(config_set(&r, "servers", full), -1);
-    assert_string_equal(r.sync_opts,
-                        "servers=tcp://a:1,tcp://b:2,bucket_mb=25,wire=fp16");
+    assert_memory_equal(&before, &r, sizeof r);
+    assert_int_equal(config_set(&r, "servers", "3"), 0);
+    assert_int_equal(set->servers.count, 3);
+    assert_string_equal(set->servers.endpoints, "");
+}
+
+// A key that the chosen backend does not read, or a value that it cannot take.
+static void backends_read_their_keys(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *sync, *word, *says;
+    } bad[] = {
+        {"sync=local", "slice_kb=7", "slice_kb=7: local has no such setting"},
+        {"sync=local", "wire=fp32", "wire=fp32: local has no such setting"},
+        {"sync=ring", "algorithm=ring", "ring has no such setting"},
+        {"sync=ring", "servers=1", "ring has no such setting"},
+        {"sync=allreduce", "slice_kb=256", "allreduce has no such setting"},
+        {"sync=dps", "fusion_mb=2", "dps has no such setting"},
+        {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
+        {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
+    };
+    static const char *const good[][2] = {
+        {"sync=local", "overlap=0"},     {"sync=ring", "transport=shm"},
+        {"sync=ring", "iface=lo"},       {"sync=sps", "transport=mpi"},
+        {"sync=allreduce", "wire=fp16"}, {"sync=dps", "elastic=1"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct run r = fresh();
+        const char *words[] = {bad[i].sync, bad[i].word};
+        assert_int_equal(parse(&r, 2, words), 0);
+        assert_int_equal(config_check(&r), -1);
+        assert_says(bad[i].says);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        struct run r = fresh();
+        const char *words[] = {good[i][0], good[i][1]};
+        assert_int_equal(parse(&r, 2, words), 0);
+        assert_int_equal(config_check(&r), 0);
+    }
 }
 
 static int ini(struct run *r, const char *text)
@@ -218,7 +288,7 @@ static void ini_files(void **state)
                      0);
     assert_int_equal(r.steps, 8);
     assert_int_equal(r.batch, 3);
-    assert_string_equal(r.sync_opts, "wire=fp16");
+    assert_int_equal(r.settings.wire, DTYPE_F16);
     assert_int_equal(ini(&r, ""), 0);
     assert_int_equal(ini(&r, "steps=7\r\n"), 0);
     assert_int_equal(r.steps, 7);
@@ -288,6 +358,7 @@ static void each_round_trips(void **state)
     config_each(&r, collect, &w);
     assert_true(w.shared > 20 && w.shared < w.n);
     assert_int_equal(config_parse(&back, w.n, w.at), 0);
+    memcpy(back.asked, r.asked, sizeof r.asked);
     assert_memory_equal(&r, &back, sizeof r);
     for (int i = 0; i < w.n; i++)
         free(w.at[i]);
@@ -297,9 +368,9 @@ static void checks_across_keys(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"min_lr=0.1", "lr=0.01"},     {"heads=3", "channels=128"},
-        {"resume=auto", "save=0"},     {"save=10", "keep=1"},
-        {"rank=2", "world=2"},         {"rank=2", "batch=2"},
+        {"min_lr=0.1", "lr=0.01"},   {"heads=3", "channels=128"},
+        {"resume=auto", "save=0"},   {"save=10", "keep=1"},
+        {"rank=2", "world=2"},       {"rank=2", "batch=2"},
         {"sync=local", "workers=2"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -320,8 +391,8 @@ static void help_lists_every_key(void **state)
     assert_non_null(f);
     config_help(f);
     fclose(f);
-    for (int i = 0; i < key_count; i++) {
-        const struct key *k = &key_table[i];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
         char name[CONFIG_WORD + 8];
         snprintf(name, sizeof name, "\n  %s ", k->name);
         const char *row = strstr(text, name);
@@ -333,42 +404,6 @@ static void help_lists_every_key(void **state)
             assert_true(unit && unit < end);
     }
     free(text);
-}
-
-static void options_of_a_backend(void **state)
-{
-    (void)state;
-    static const char *const wires[] = {"fp32", "fp16", NULL};
-    struct opts *o;
-    assert_int_equal(opts_open(&o, "wire=fp16,servers=tcp://a:1,tcp://b:2,"
-                                   "overlap=0,fusion_mb=2.5,overlap=1"),
-                     0);
-    long whole;
-    double number;
-    int word;
-    assert_int_equal(opts_word(o, "wire", 0, wires, &word), 0);
-    assert_int_equal(word, 1);
-    assert_int_equal(opts_int(o, "overlap", 7, 0, 1, &whole), 0);
-    assert_int_equal(whole, 1);
-    assert_int_equal(opts_int(o, "absent", 7, 0, 1, &whole), 0);
-    assert_int_equal(whole, 7);
-    assert_int_equal(opts_unread(o, "ring"), -1);
-    assert_says("ring has no such setting");
-    assert_string_equal(opts_text(o, "servers", ""), "tcp://a:1,tcp://b:2");
-    assert_int_equal(opts_number(o, "fusion_mb", 1, 0, 2, &number), -1);
-    assert_says("fusion_mb=2.5: want a number, 0 .. 2");
-    assert_int_equal(opts_number(o, "fusion_mb", 1, 0, 4, &number), 0);
-    assert_true(number == 2.5);
-    assert_int_equal(opts_unread(o, "ring"), 0);
-    opts_close(&o);
-    opts_close(&o);
-
-    assert_int_equal(opts_open(&o, ""), 0);
-    assert_int_equal(opts_unread(o, "local"), 0);
-    opts_close(&o);
-    assert_int_equal(opts_open(&o, "wire"), -1);
-    assert_int_equal(opts_open(&o, ",wire=fp16"), -1);
-    assert_int_equal(opts_open(&o, "=5"), -1);
 }
 
 static void shortest_text_of_a_number(void **state)
@@ -385,19 +420,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_pass_their_own_checks),
-        cmocka_unit_test(every_name_is_unique_and_fits_opts),
+        cmocka_unit_test(every_name_is_unique),
         cmocka_unit_test(numbers_out_of_range),
         cmocka_unit_test(zero_only_where_it_means_something),
         cmocka_unit_test(values_land_where_they_belong),
         cmocka_unit_test(unknown_names_find_their_neighbour),
         cmocka_unit_test(text_is_checked),
-        cmocka_unit_test(backend_keys_become_options),
+        cmocka_unit_test(backend_keys_become_settings),
+        cmocka_unit_test(backends_read_their_keys),
         cmocka_unit_test(ini_files),
         cmocka_unit_test(last_word_wins_over_file),
         cmocka_unit_test(each_round_trips),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(help_lists_every_key),
-        cmocka_unit_test(options_of_a_backend),
         cmocka_unit_test(shortest_text_of_a_number),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,6 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/device.h"
 #include "optim/optim.h"
 #include "ps_server/server.h"
@@ -16,6 +15,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "tests/settings.h"
 #include "tests/test.h"
 
 enum { WORLD = 4, SERVERS = 3, BUCKETS = 16 };
@@ -88,7 +88,7 @@ struct worker {
     const struct job *job;
     int rank;
     struct cluster cluster;
-    struct opts *opts;
+    struct sync_settings settings;
     struct optim_config optim;
     struct bucket buckets[BUCKETS];
     struct sync_job sync_job;
@@ -102,8 +102,8 @@ struct worker {
 
 static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
 {
-    memset(out, 0, bytes * (size_t)c->world);
-    memcpy(out, in, bytes);
+    for (int r = 0; r < c->world; r++)
+        memcpy((char *)out + (size_t)r * bytes, in, bytes);
     return 0;
 }
 
@@ -113,6 +113,7 @@ static const struct cluster_ops nobody = {.name = "test",
 static int worker_open(struct worker *w, struct device *dev)
 {
     const struct job *j = w->job;
+    const struct sync_ops *ops = j->servers->n > 1 ? &sync_dps : &sync_sps;
     char text[1024];
     w->cluster = (struct cluster){.ops = &nobody,
                                   .rank = w->rank,
@@ -133,11 +134,10 @@ static int worker_open(struct worker *w, struct device *dev)
     };
     if (text_into(text, sizeof text, "slice_kb=1,%s,servers=%s", j->opts,
                   j->servers->endpoints) ||
-        opts_open(&w->opts, text))
+        settings_text(&w->settings, text, ops->name, j->world, j->n))
         return -1;
-    w->sync_job.opts = w->opts;
-    w->sync =
-        sync_open(j->servers->n > 1 ? &sync_dps : &sync_sps, &w->sync_job);
+    w->sync_job.settings = &w->settings;
+    w->sync = sync_open(ops, &w->sync_job);
     return w->sync && !sync_bcast(w->sync) ? 0 : -1;
 }
 
@@ -161,7 +161,6 @@ static void *work(void *arg)
     if (w->rc)
         snprintf(w->why, sizeof w->why, "%s", fail_message());
     sync_close(&w->sync);
-    opts_close(&w->opts);
     mem_free(w->sync_job.params);
     mem_free(w->sync_job.grads);
     device_close(&dev);

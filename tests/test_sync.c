@@ -6,7 +6,6 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
 #include "device/device.h"
 #include "optim/optim.h"
 
@@ -15,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tests/settings.h"
 #include "tests/test.h"
 
 enum { MAX_BUCKETS = 64 };
@@ -23,14 +23,14 @@ enum { MAX_BUCKETS = 64 };
 struct worker {
     struct cluster *cluster;
     struct device *dev;
-    struct opts *opts;
+    struct sync_settings settings;
     struct optim_config optim;
     struct bucket buckets[MAX_BUCKETS];
     struct sync_job job;
     struct sync *sync;
 };
 
-static int worker_open(struct worker *w, size_t n, const char *opts)
+static int worker_open(struct worker *w, size_t n, const char *text)
 {
     *w = (struct worker){
         .optim = {.kind = OPTIM_ADAMW,
@@ -44,7 +44,6 @@ static int worker_open(struct worker *w, size_t n, const char *opts)
     struct cluster_config cc = {.world = 1, .timeout_s = 5};
     assert_int_equal(cluster_open(&w->cluster, &cluster_local, &cc), 0);
     assert_int_equal(device_open(&w->dev, "cpu"), 0);
-    assert_int_equal(opts_open(&w->opts, opts), 0);
     int nb = bucket_cut(w->buckets, MAX_BUCKETS, n, n / 8 + 1, n / 4 + 1);
     assert_true(nb > 0);
     w->job = (struct sync_job){
@@ -56,8 +55,10 @@ static int worker_open(struct worker *w, size_t n, const char *opts)
         .buckets = w->buckets,
         .nbuckets = nb,
         .optim = &w->optim,
-        .opts = w->opts,
+        .settings = &w->settings,
     };
+    if (settings_text(&w->settings, text, "local", 1, n))
+        return -1;
     w->sync = sync_open(&sync_local, &w->job);
     return w->sync ? 0 : -1;
 }
@@ -67,7 +68,6 @@ static void worker_close(struct worker *w)
     sync_close(&w->sync);
     device_free(w->dev, w->job.params);
     device_free(w->dev, w->job.grads);
-    opts_close(&w->opts);
     device_close(&w->dev);
     cluster_close(&w->cluster);
 }
@@ -206,9 +206,6 @@ static void faults(void **state)
     assert_non_null(strstr(fail_message(), "explode"));
     worker_close(&w);
     assert_int_equal(worker_open(&w, 100, "inject=delay:1"), -1);
-    worker_close(&w);
-    assert_int_equal(worker_open(&w, 100, "slice_kb=7"), -1);
-    assert_non_null(strstr(fail_message(), "slice_kb"));
     worker_close(&w);
 
     pid_t child = fork();

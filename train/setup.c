@@ -7,10 +7,12 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "model/checkpoint.h"
 #include "sync/bucket.h"
+#include "sync/derive.h"
 #include "train/backends.h"
 #include "train/place.h"
 
@@ -23,18 +25,11 @@
 // Where servers are named and no hub is, server 0 is the hub, too.
 static int default_hub(struct run *r)
 {
-    struct opts *o;
-    if (*r->hub)
+    const char *servers = r->settings.servers.endpoints;
+    if (*r->hub || !*servers)
         return 0;
-    if (opts_open(&o, r->sync_opts))
-        return -1;
-    const char *servers = opts_text(o, "servers", "");
-    int rc = 0;
-    if (strstr(servers, "://"))
-        rc = text_into(r->hub, sizeof r->hub, "%.*s",
-                       (int)strcspn(servers, ","), servers);
-    opts_close(&o);
-    return rc;
+    return text_into(r->hub, sizeof r->hub, "%.*s", (int)strcspn(servers, ","),
+                     servers);
 }
 
 static int meet(struct trainer *t)
@@ -237,31 +232,27 @@ static int open_model(struct trainer *t)
 // How much this worker is slowed down on purpose: straggler=RANK:FACTOR.
 static double slowdown(const struct trainer *t)
 {
-    int rank;
-    double factor;
-    if (sscanf(t->run.straggler, "%d:%lf", &rank, &factor) == 2 &&
-        rank == t->cluster->rank)
-        return factor;
-    return 1;
+    const struct straggler *s = &t->run.straggler;
+    return s->factor > 0 && s->rank == t->cluster->rank ? s->factor : 1;
 }
 
 static int open_sync(struct trainer *t)
 {
     const struct sync_ops *ops = backend_find(t->run.sync);
-    double bucket_mb, first_mb;
-    if (!ops || opts_open(&t->opts, t->run.sync_opts) ||
-        opts_number(t->opts, "bucket_mb", 0, 0, 4096, &bucket_mb) ||
-        opts_number(t->opts, "first_bucket_mb", 1, 0.001, 4096, &first_mb))
+    const struct backend *row = backend_row(t->run.sync);
+    struct sync_settings *set = &t->settings;
+    if (!ops || !row)
         return -1;
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);
+    *set = t->run.settings;
+    sync_derive(set, row, t->cluster->world, n);
     t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
     if (!t->buckets)
         return -1;
     int count = bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, n,
-                           (size_t)ceil(first_mb * elements),
-                           bucket_mb > 0 ? (size_t)ceil(bucket_mb * elements)
-                                         : bucket_usual(n));
+                           (size_t)ceil(set->first_bucket_mb * elements),
+                           (size_t)ceil(set->bucket_mb * elements));
     if (count < 0)
         return -1;
     struct sync_job job = {
@@ -274,7 +265,7 @@ static int open_sync(struct trainer *t)
         .buckets = t->buckets,
         .nbuckets = count,
         .optim = &t->optim,
-        .opts = t->opts,
+        .settings = set,
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
     };
@@ -347,7 +338,6 @@ void trainer_close(struct trainer *t)
 {
     observe_close(t);
     sync_close(&t->sync);
-    opts_close(&t->opts);
     mem_free(t->buckets);
     model_close(&t->model);
     mem_free(t->x);

@@ -28,7 +28,7 @@ struct trainer {
     struct cluster *cluster;
     struct device *dev;
     struct data *data;
-    struct opts *opts;
+    struct sync_settings settings; // of the backend, nothing left to derive
     struct model *model;
     struct sync *sync;
     struct bucket *buckets;

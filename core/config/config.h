@@ -7,6 +7,8 @@
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
+#include "config/settings.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,10 +18,17 @@
 extern "C" {
 #endif
 
-enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
+enum { CONFIG_KEYS = 128 }; // at most so many
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
+
+// straggler=RANK:FACTOR: this worker takes so many times as long. A factor of 0:
+// nobody does.
+struct straggler {
+    int rank;
+    double factor;
+};
 
 // Numbers left at 0 (layers, heads, channels, context, vocab_size) come from
 // the preset or the data.
@@ -52,21 +61,21 @@ struct run {
     char out[CONFIG_PATH];
     char resume[CONFIG_PATH]; // "", "auto", or a checkpoint folder
     int log, eval, eval_batches, save, keep, verify; // steps; 0: never
-    int trace;                               // enum trace
-    double samples;                          // of utilisation, a second
-    int tensorboard;                         // bool
+    int trace;                                       // enum trace
+    double samples;                                  // of utilisation, a second
+    int tensorboard;                                 // bool
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
     int workers;     // lockstep starts so many
     int rank, world; // a worker started by hand; -1, 0: from the launcher
     char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
-    char straggler[CONFIG_WORD]; // RANK:FACTOR, "" for none
-    char net[CONFIG_WORD];       // RATE[,hosts=N]: emulated links; "" for none
-    double timeout;              // s, of every wait
+    struct straggler straggler;
+    char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
+    double timeout;        // s, of every wait
 
-    // keys of the backends, handed on as struct opts: text by key
-    char sync_opts[CONFIG_PATH]; // "wire=fp16,bucket_mb=25": only those set
+    struct sync_settings settings; // of the backend, as they were asked for
+    bool asked[CONFIG_KEYS];       // by row of keys.c: somebody set it
 };
 
 // Every key at its default.
@@ -80,40 +89,26 @@ int config_set(struct run *r, const char *key, const char *value);
 // '='). 0, or -1 after fail().
 int config_parse(struct run *r, int nwords, char *const *words);
 
-// What only makes sense together (warmup <= steps, min_lr <= lr, ...).
+// What only makes sense together (min_lr <= lr, keys that the backend reads, ..).
 int config_check(const struct run *r);
 
 // Every key with unit, default, allowed values and one line of help.
 void config_help(FILE *f);
 
-// Call fn with every key and its value as text, in table order.
-// `shared` is true for keys that all workers must agree on.
+// Call fn with every key and its value as text, in table order; of a backend's
+// keys only with those that were asked for. `shared` is true for keys that all
+// workers must agree on.
 typedef void config_visit(void *ctx, const char *key, const char *value,
                           bool is_number, bool shared);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
 
-// ---- opts: the settings of one backend
+// A backend's keys alone, at their defaults; and one of them from text. 0, or
+// -1 after fail().
+void settings_defaults(struct sync_settings *s);
+int settings_set(struct sync_settings *s, const char *key, const char *value);
 
-struct opts;
-
-// Parse "key=value,key=value". 0, or -1 after fail().
-int opts_open(struct opts **o, const char *text);
-void opts_close(struct opts **o);
-
-// The key's value, or `otherwise` where it was not given. -1 after fail() when
-// it is given and not a number in [min, max], or not one of the words (a
-// NULL-terminated list; *out is the index).
-int opts_int(struct opts *o, const char *key, long otherwise, long min,
-             long max, long *out);
-int opts_number(struct opts *o, const char *key, double otherwise, double min,
-                double max, double *out);
-int opts_word(struct opts *o, const char *key, int otherwise,
-              const char *const *words, int *out);
-const char *opts_text(struct opts *o, const char *key, const char *otherwise);
-
-// -1 after fail() that names a key which was given but that nobody read:
-// `who` does not have it.
-int opts_unread(const struct opts *o, const char *who);
+// Call fn with every key that all workers must agree on.
+void settings_each(const struct sync_settings *s, config_visit *fn, void *ctx);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 lockstep_library(config
-  FILES core/config/config.c core/config/help.c core/config/ini.c
-        core/config/keys.c core/config/opts.c core/config/suggest.c
-        core/config/value.c
+  FILES core/config/backends.c core/config/config.c core/config/help.c
+        core/config/ini.c core/config/key.c core/config/keys.c
+        core/config/parts.c core/config/suggest.c core/config/value.c
   LINKS base PkgConfig::INIH)
 lockstep_test(config LINKS config)
 if(COMMAND lockstep_fuzz)

@@ -32,13 +32,11 @@ static void usual(const struct key *k, char out[64])
     snprintf(out, 64, "%s", zero ? k->zero : k->value[0] ? k->value : "-");
 }
 
-void config_help(FILE *f)
+void key_help(FILE *f, const struct key_table *t)
 {
     const char *group = "";
-    fprintf(f, "Settings are key=value words, or lines of an INI file; the "
-               "last word wins.\n");
-    for (int i = 0; i < key_count; i++) {
-        const struct key *k = &key_table[i];
+    for (int i = 0; i < t->n; i++) {
+        const struct key *k = &t->rows[i];
         char values[96], value[64];
         allowed(k, values);
         usual(k, value);
@@ -55,4 +53,11 @@ void config_help(FILE *f)
             fprintf(f, " (0: %s)", k->zero);
         fprintf(f, "\n");
     }
+}
+
+void config_help(FILE *f)
+{
+    fprintf(f, "Settings are key=value words, or lines of an INI file; the "
+               "last word wins.\n");
+    key_help(f, &run_keys);
 }

@@ -1,47 +1,22 @@
 // keys.c - the table of every key, in the order of --help and run.json.
 //
 // An empty default means none. The order of a choice's words is that of the
-// enum named beside it. Keys of the backends are rows too: typed and checked
-// here, read by their backend.
+// enum named beside it. What a row of [backend] sets is a member of struct
+// sync_settings; which backend reads it says its row in backends.c.
 
 #include "config/keys.h"
 
 #include "base/base.h"
+#include "config/parts.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
-#define AT(member)   offsetof(struct run, member)
+#define AT(member)   offsetof(struct run, member), false
+#define SET(member)  offsetof(struct sync_settings, member), true
+#define PARTS(name)  .read = name##_read, .show = name##_show
 #define WORDS(...)   ((const char *const[]){__VA_ARGS__, NULL})
 #define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
 #define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
-
-// RANK:FACTOR, two numbers, the factor at least 1.
-static int check_straggler(const char *key, const char *value)
-{
-    if (value[0] == '\0')
-        return 0;
-    char *end;
-    long rank = strtol(value, &end, 10);
-    double factor = *end == ':' ? strtod(end + 1, &end) : 0;
-    if (*end != '\0' || rank < 0 || rank >= 4096 || !(factor >= 1) ||
-        factor > 1000)
-        return fail("%s=%s: want RANK:FACTOR, the factor 1 .. 1000, as in 1:2",
-                    key, value);
-    return 0;
-}
-
-// bsp, asp, or ssp:K with a whole K >= 0.
-static int check_consistency(const char *key, const char *value)
-{
-    if (strcmp(value, "bsp") == 0 || strcmp(value, "asp") == 0)
-        return 0;
-    bool ssp = strncmp(value, "ssp:", 4) == 0;
-    size_t digits = ssp ? strspn(value + 4, "0123456789") : 0;
-    if (digits == 0 || digits > 6 || value[4 + digits] != '\0')
-        return fail("%s=%s: want bsp, asp or ssp:K, as in ssp:3", key, value);
-    return 0;
-}
 
 // "random" or a name; what a file holds is its reader's business.
 static int check_not_empty(const char *key, const char *value)
@@ -50,7 +25,7 @@ static int check_not_empty(const char *key, const char *value)
 }
 
 // clang-format off
-const struct key key_table[] = {
+static const struct key rows[] = {
 {"model", "model", "micro", KEY_WORD, AT(model), .check = check_not_empty,
  .help = "preset: nano micro baby gpt2 gpt2-medium gpt2-large gpt2-xl slides"},
 {"model", "layers", "0", KEY_INT, AT(layers), 1, 1024, "preset",
@@ -169,67 +144,67 @@ const struct key key_table[] = {
  .help = "folder of CURVE keys (lockstep keys): encrypt and authenticate"},
 {"cluster", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
  .local = true, .unit = "s", .help = "longest wait for anybody"},
-{"cluster", "straggler", "", KEY_WORD, AT(straggler), .local = true,
- .check = check_straggler, .help = "RANK:FACTOR slows one worker on purpose"},
+{"cluster", "straggler", "", KEY_PARTS, AT(straggler), .local = true,
+ PARTS(straggler), .help = "RANK:FACTOR slows one worker on purpose"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root"},
 
-{"backend", "wire", "fp32", KEY_WORD, KEY_IN_OPTS, .words = WIRE_FORMATS,
+{"backend", "wire", "fp32", KEY_CHOICE, SET(wire), .words = WIRE_FORMATS,
  .help = "number format of gradients on their way"},
-{"backend", "overlap", "1", KEY_INT, KEY_IN_OPTS, 0, 1,
+{"backend", "overlap", "1", KEY_INT, SET(overlap), 0, 1,
  .help = "send a bucket while backward still runs; 0: all at its end"},
-{"backend", "staging", "auto", KEY_WORD, KEY_IN_OPTS,
+{"backend", "staging", "auto", KEY_CHOICE, SET(staging),
  .words = WORDS("auto", "always"),
  .help = "host copies of a GPU's vectors; always: on the CPU, too, for tests"},
-{"backend", "bucket_mb", "0", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+{"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
  "a fortieth of all, 1..25",
  .unit = "MiB", .help = "gradients that travel together"},
-{"backend", "first_bucket_mb", "1", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+{"backend", "first_bucket_mb", "1", KEY_NUMBER, SET(first_bucket_mb), 0.001, 4096,
  .unit = "MiB", .help = "of the bucket that backward fills first"},
-{"backend", "fusion_mb", "0", KEY_NUMBER, KEY_IN_OPTS, 0.001, 4096,
+{"backend", "fusion_mb", "0", KEY_NUMBER, SET(fusion_mb), 0.001, 4096,
  "a quarter a worker, at least 1",
  .unit = "MiB", .help = "ring: buckets joined up to this size"},
-{"backend", "slice_kb", "256", KEY_INT, KEY_IN_OPTS, 1, 1 << 20,
+// Small, since a server's first answer leaves when each worker's first slice is
+// in, and the last when each worker's last is: on a slow link both ends of a
+// round idle for so long. Much smaller ones cost more messages than they save.
+{"backend", "slice_kb", "256", KEY_INT, SET(slice_kb), 1, 1 << 20,
  .unit = "KiB", .help = "pieces that are pipelined"},
-{"backend", "servers", "", KEY_TEXT, KEY_IN_OPTS, .local = true,
+{"backend", "servers", "", KEY_PARTS, SET(servers), .local = true,
+ PARTS(servers),
  .help = "sps, dps: how many to start, or their endpoints, tcp://a:p,.."},
-{"backend", "server_threads", "1", KEY_INT, KEY_IN_OPTS, 1, 1024,
+{"backend", "server_threads", "1", KEY_INT, SET(server_threads), 1, 1024,
  .local = true, .unit = "threads", .help = "sps, dps: that add and update"},
-{"backend", "consistency", "bsp", KEY_WORD, KEY_IN_OPTS,
- .check = check_consistency, .help = "sps, dps: bsp, ssp:K or asp"},
-{"backend", "backup", "0", KEY_INT, KEY_IN_OPTS, 0, 4095,
+{"backend", "consistency", "bsp", KEY_PARTS, SET(consistency),
+ PARTS(consistency), .help = "sps, dps: bsp, ssp:K or asp"},
+{"backend", "backup", "0", KEY_INT, SET(backup), 0, 4095,
  .unit = "workers", .help = "sps, dps: a step leaves out so many late ones"},
-{"backend", "update", "server", KEY_WORD, KEY_IN_OPTS,
-  .words = WORDS("server", "worker"),
- .help = "sps, dps: who runs the rule; a 16-bit wire: worker by default"},
-{"backend", "elastic", "0", KEY_INT, KEY_IN_OPTS, 0, 1,
+{"backend", "update", "auto", KEY_CHOICE, SET(update), // enum updater
+ .words = WORDS("auto", "server", "worker"),
+ .help = "sps, dps: who runs the rule; auto: worker with a 16-bit wire"},
+{"backend", "elastic", "0", KEY_INT, SET(elastic), 0, 1,
  .help = "sps, dps: go on without a worker that died"},
-{"backend", "priority", "1", KEY_INT, KEY_IN_OPTS, 0, 1,
+{"backend", "priority", "1", KEY_INT, SET(priority), 0, 1,
  .help = "sps, dps: what the next forward needs first goes first"},
-{"backend", "algorithm", "ring", KEY_WORD, KEY_IN_OPTS,
- .words = WORDS("ring", "halving", "doubling", "tree", "library"),
- .help = "allreduce: which of Open MPI's; library: its own choice"},
-{"backend", "transport", "auto", KEY_WORD, KEY_IN_OPTS,
+{"backend", "algorithm", "auto", KEY_CHOICE, SET(algorithm),
+ .words = WORDS("auto", "ring", "halving", "doubling", "tree", "library"),
+ .help = "allreduce: which of Open MPI's; auto: ring; library: its own choice"},
+{"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
  .help = "ring: tcp or shm, auto: memory on one host; sps, dps: zmq or mpi, "
          "auto: zmq"},
-{"backend", "iface", "", KEY_WORD, KEY_IN_OPTS, .local = true,
+{"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; none: loopback"},
-{"backend", "inject", "", KEY_TEXT, KEY_IN_OPTS, .local = true,
+{"backend", "inject", "", KEY_PARTS, SET(inject), .local = true,
+ .read = fault_read, .show = fault_show,
  .help = "for tests: delay:STEP:MS, or fail, kill, nan, inf:STEP"},
-{"backend", "inject_rank", "0", KEY_INT, KEY_IN_OPTS, 0, 4095, .local = true,
+{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095, .local = true,
  .help = "the rank that inject hits"},
 };
 // clang-format on
 
-const int key_count = sizeof key_table / sizeof *key_table;
-
-const struct key *key_find(const char *name)
-{
-    for (int i = 0; i < key_count; i++) {
-        if (strcmp(key_table[i].name, name) == 0)
-            return &key_table[i];
-    }
-    return NULL;
-}
+const struct key_table run_keys = {
+    .rows = rows,
+    .n = sizeof rows / sizeof *rows,
+    .all = "lockstep train --help",
+};

@@ -1,4 +1,7 @@
-// keys.h - one row a key: what config.c, opts.c and --help are loops over.
+// keys.h - one row a key: what parsing, showing and --help are loops over.
+//
+// A table of rows says where in a plain struct each key's value lies. The keys
+// of a run are one table (keys.c); a program with words of its own has another.
 
 #ifndef CONFIG_KEYS_H
 #define CONFIG_KEYS_H
@@ -7,51 +10,69 @@
 
 enum key_type {
     KEY_INT,    // int
-    KEY_INT64,  // int64_t
+    KEY_INT64,  // int64_t or size_t
     KEY_NUMBER, // double
-    KEY_CHOICE, // int, an index into words
+    KEY_CHOICE, // int or an enum: an index into words
     KEY_WORD,   // char[CONFIG_WORD], one of words where there are any
     KEY_TEXT,   // char[CONFIG_PATH]: a path, an endpoint
+    KEY_PARTS,  // a struct of several parts: the row's own read and show
 };
-
-// Where a backend's key lies: not in struct run but in its sync_opts.
-#define KEY_IN_OPTS ((size_t)-1)
 
 struct key {
     const char *group;        // of --help
-    const char *name, *value; // value: the default; of KEY_IN_OPTS for help
+    const char *name, *value; // value: the default
     enum key_type type;
-    size_t off; // in struct run
+    size_t off;   // in the struct that the table is about
+    bool backend; // of a run: in its `settings` instead
     double min, max;
     const char *zero; // what 0 means, where 0 is allowed beside [min, max]
     const char *const *words; // NULL-terminated, or NULL
     bool local;               // workers may differ in it
     const char *unit, *help;
     int (*check)(const char *key, const char *value); // of text; may be NULL
+    // KEY_PARTS: text into *at and back. read: 0, or -1 after fail().
+    int (*read)(void *at, const char *key, const char *value);
+    void (*show)(const void *at, char text[CONFIG_PATH]);
 };
 
-extern const struct key key_table[];
-extern const int key_count;
+struct key_table {
+    const struct key *rows;
+    int n;
+    const char *all; // the command that lists them: for errors
+};
 
-// NULL if there is none.
-const struct key *key_find(const char *name);
+extern const struct key_table run_keys; // of struct run: keys.c
 
-// The member of struct run that a key names.
-static inline void *key_member(const struct run *r, const struct key *k)
+// NULL if there is none; key_must_find() then says which is nearest by fail().
+const struct key *key_find(const struct key_table *t, const char *name);
+const struct key *key_must_find(const struct key_table *t, const char *name);
+
+// The value from text into *base, the struct that holds the row's member. 0, or
+// -1 after fail() that names key, value and what is allowed.
+int key_set(const struct key *k, void *base, const char *value);
+
+// The value as text: buf, or the member itself.
+const char *key_show(const struct key *k, const void *base,
+                     char buf[CONFIG_PATH]);
+
+// Every row at its default; then words "key=value", of which the last wins. 0,
+// or -1 after fail().
+void key_defaults(const struct key_table *t, void *base);
+int key_words(const struct key_table *t, void *base, int n, char *const *words);
+
+// Every row with its default, allowed values, unit and help.
+void key_help(FILE *f, const struct key_table *t);
+
+static inline bool key_is_number(const struct key *k)
 {
-    return (char *)(uintptr_t)r + k->off;
+    return k->type <= KEY_NUMBER;
 }
 
-// ---- opts as text: "key=value,key=value". A comma separates only where a key
-// and '=' follow, so that a value may be a list: "servers=tcp://a:1,tcp://b:2".
-
-struct opts_item {
-    const char *key, *value; // into the text
-    size_t key_len, value_len;
-};
-
-// The item at `text` into *out; returns where the next begins, NULL if there
-// is no item (the end, or text that does not begin with key=).
-const char *opts_item(const char *text, struct opts_item *out);
+// The struct of a run that holds the key's member.
+static inline void *key_base(const struct key *k, const struct run *r)
+{
+    const void *base = k->backend ? (const void *)&r->settings : r;
+    return (void *)(uintptr_t)base;
+}
 
 #endif

@@ -61,6 +61,15 @@ int value_word(const char *key, const char *text, const char *const *words)
                 suggest_nearest(text, words, n));
 }
 
+bool value_known(const char *text, const char *const *words)
+{
+    for (int i = 0; words[i]; i++) {
+        if (strcmp(words[i], text) == 0)
+            return true;
+    }
+    return false;
+}
+
 char *value_text(char buf[32], double x)
 {
     char text[32] = "";

@@ -4,6 +4,7 @@
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 // 0, or -1 (without fail(): the caller knows the range to name). A whole
@@ -14,6 +15,9 @@ int value_real(const char *text, double *out);
 // Index of `text` in the NULL-terminated words, or -1 after fail() that names
 // them and the nearest.
 int value_word(const char *key, const char *text, const char *const *words);
+
+// Whether `text` is one of them.
+bool value_known(const char *text, const char *const *words);
 
 // The shortest decimal that reads back as x. Writes into buf, returns buf.
 char *value_text(char buf[32], double x);

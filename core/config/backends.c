@@ -1,0 +1,90 @@
+// backends.c - the table of the ways of agreeing.
+
+#include "config/backends.h"
+
+#include "base/base.h"
+#include "config/keys.h"
+#include "config/value.h"
+
+#include <string.h>
+
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+// What the trainer and the door of all backends read (train/, sync/sync.c).
+#define OF_ALL                                                                 \
+    "overlap", "staging", "bucket_mb", "first_bucket_mb", "inject",            \
+        "inject_rank"
+
+#define OF_SERVERS                                                             \
+    OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
+        "backup", "update", "elastic", "priority", "transport", "iface"
+
+enum {
+    TCP = 1 << TRANSPORT_TCP,
+    SHM = 1 << TRANSPORT_SHM,
+    ZMQ = 1 << TRANSPORT_ZMQ,
+    MPI = 1 << TRANSPORT_MPI,
+};
+
+static const struct backend rows[] = {
+    {.name = "local", .keys = KEYS(OF_ALL)},
+    {.name = "sps",
+     .keys = KEYS(OF_SERVERS),
+     .transports = ZMQ | MPI,
+     .servers = true,
+     .one_server = true},
+    {.name = "dps",
+     .keys = KEYS(OF_SERVERS),
+     .transports = ZMQ | MPI,
+     .servers = true},
+    {.name = "allreduce", .keys = KEYS(OF_ALL, "wire", "algorithm")},
+    {.name = "ring",
+     .keys =
+         KEYS(OF_ALL, "wire", "fusion_mb", "slice_kb", "transport", "iface"),
+     .transports = TCP | SHM},
+};
+
+enum { ROWS = sizeof rows / sizeof *rows };
+
+const struct backend *backend_row(const char *name)
+{
+    char names[256] = "";
+    for (int i = 0; i < ROWS; i++) {
+        if (strcmp(rows[i].name, name) == 0)
+            return &rows[i];
+        strcat(strcat(names, " "), rows[i].name);
+    }
+    fail("sync=%s: no such backend; try:%s", name, names);
+    return NULL;
+}
+
+bool backend_reads(const struct backend *b, const char *key)
+{
+    return value_known(key, b->keys);
+}
+
+static int check_transport(const struct backend *b, const struct run *r)
+{
+    const struct key *k = key_find(&run_keys, "transport");
+    enum transport_kind asked = r->settings.transport;
+    char list[64] = "auto";
+    if (asked == TRANSPORT_AUTO || b->transports & 1u << asked)
+        return 0;
+    for (int i = 1; k->words[i]; i++)
+        if (b->transports & 1u << i)
+            strcat(strcat(list, ", "), k->words[i]);
+    return fail("transport=%s: not one of %s; try: transport=auto",
+                k->words[asked], list);
+}
+
+int backend_check(const struct backend *b, const struct run *r)
+{
+    char buf[CONFIG_PATH];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        if (k->backend && r->asked[i] && !backend_reads(b, k->name))
+            return fail("%s=%s: %s has no such setting; try: leave it out",
+                        k->name, key_show(k, &r->settings, buf), b->name);
+    }
+    return check_transport(b, r);
+}

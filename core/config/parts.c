@@ -1,0 +1,145 @@
+// parts.c - values of several parts out of text, and back.
+
+#include "config/parts.h"
+
+#include "base/base.h"
+#include "config/config.h"
+#include "config/value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// ---- straggler=RANK:FACTOR
+
+int straggler_read(void *at, const char *key, const char *value)
+{
+    struct straggler *s = at;
+    if (value[0] == '\0') {
+        *s = (struct straggler){0};
+        return 0;
+    }
+    char *end;
+    long rank = strtol(value, &end, 10);
+    double factor = *end == ':' ? strtod(end + 1, &end) : 0;
+    if (*end != '\0' || rank < 0 || rank >= 4096 || !(factor >= 1) ||
+        factor > 1000)
+        return fail("%s=%s: want RANK:FACTOR, the factor 1 .. 1000, as in 1:2",
+                    key, value);
+    *s = (struct straggler){(int)rank, factor};
+    return 0;
+}
+
+void straggler_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct straggler *s = at;
+    char factor[32];
+    text[0] = '\0';
+    if (s->factor > 0)
+        snprintf(text, CONFIG_PATH, "%d:%s", s->rank,
+                 value_text(factor, s->factor));
+}
+
+// ---- consistency=bsp, asp or ssp:K
+
+int consistency_read(void *at, const char *key, const char *value)
+{
+    struct sync_consistency *c = at;
+    bool ssp = strncmp(value, "ssp:", 4) == 0;
+    size_t digits = ssp ? strspn(value + 4, "0123456789") : 0;
+    if (digits > 0 && digits <= 6 && value[4 + digits] == '\0')
+        *c = (struct sync_consistency){CONSISTENCY_SSP, atoi(value + 4)};
+    else if (strcmp(value, "bsp") == 0)
+        *c = (struct sync_consistency){.kind = CONSISTENCY_BSP};
+    else if (strcmp(value, "asp") == 0)
+        *c = (struct sync_consistency){.kind = CONSISTENCY_ASP};
+    else
+        return fail("%s=%s: want bsp, asp or ssp:K, as in ssp:3", key, value);
+    return 0;
+}
+
+void consistency_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct sync_consistency *c = at;
+    if (c->kind == CONSISTENCY_SSP)
+        snprintf(text, CONFIG_PATH, "ssp:%d", c->bound);
+    else
+        strcpy(text, c->kind == CONSISTENCY_BSP ? "bsp" : "asp");
+}
+
+// ---- servers=COUNT or ENDPOINT,ENDPOINT..
+
+static int count_endpoints(const char *list)
+{
+    int count = 1;
+    for (const char *p = list; *p; p++)
+        count += *p == ',';
+    return count;
+}
+
+int servers_read(void *at, const char *key, const char *value)
+{
+    struct sync_servers *s = at;
+    int64_t count = 0;
+    if (strstr(value, "://")) {
+        s->count = count_endpoints(value);
+        memcpy(s->endpoints, value, strlen(value) + 1);
+        return 0;
+    }
+    if (value[0] && (value_whole(value, &count) || count < 1 || count > 4096))
+        return fail("%s=%s: want 1 .. 4096 servers, or their endpoints, as in "
+                    "tcp://host:port,tcp://host:port",
+                    key, value);
+    *s = (struct sync_servers){.count = (int)count};
+    return 0;
+}
+
+void servers_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct sync_servers *s = at;
+    text[0] = '\0';
+    if (s->endpoints[0])
+        strcpy(text, s->endpoints);
+    else if (s->count)
+        snprintf(text, CONFIG_PATH, "%d", s->count);
+}
+
+// ---- inject=KIND:STEP[:MS]
+
+static const char *const faults[] = {
+    [FAULT_NONE] = "",     [FAULT_DELAY] = "delay", [FAULT_FAIL] = "fail",
+    [FAULT_KILL] = "kill", [FAULT_NAN] = "nan",     [FAULT_INF] = "inf",
+};
+
+int fault_read(void *at, const char *key, const char *value)
+{
+    char kind[16] = "";
+    unsigned long long step = 0;
+    int ms = 0, used = 0, i = FAULT_NONE;
+    if (value[0] == '\0') {
+        *(struct sync_fault *)at = (struct sync_fault){0};
+        return 0;
+    }
+    int got =
+        sscanf(value, "%15[a-z]:%llu%n:%d%n", kind, &step, &used, &ms, &used);
+    while (i <= FAULT_INF && strcmp(faults[i], kind) != 0)
+        i++;
+    if (i > FAULT_INF)
+        return fail("%s=%s: no such fault; try: delay, fail, kill, nan, inf",
+                    key, value);
+    if (got != (i == FAULT_DELAY ? 3 : 2) || value[used] || step == 0 || ms < 0)
+        return fail("%s=%s: not delay:STEP:MS, or KIND:STEP", key, value);
+    *(struct sync_fault *)at =
+        (struct sync_fault){.kind = (unsigned)i, .at = step, .ms = ms};
+    return 0;
+}
+
+void fault_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct sync_fault *f = at;
+    unsigned long long step = f->at;
+    text[0] = '\0';
+    if (f->kind == FAULT_DELAY)
+        snprintf(text, CONFIG_PATH, "delay:%llu:%d", step, f->ms);
+    else if (f->kind != FAULT_NONE)
+        snprintf(text, CONFIG_PATH, "%s:%llu", faults[f->kind], step);
+}

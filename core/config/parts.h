@@ -1,0 +1,19 @@
+// parts.h - values of several parts: "ssp:3", "1:2.5", "delay:5:100".
+
+#ifndef CONFIG_PARTS_H
+#define CONFIG_PARTS_H
+
+#include "config/settings.h"
+
+// Text into the struct that the key is about, and back. read: 0, or -1 after
+// fail() that says what is wanted.
+int straggler_read(void *at, const char *key, const char *value);
+void straggler_show(const void *at, char text[CONFIG_PATH]);
+int consistency_read(void *at, const char *key, const char *value);
+void consistency_show(const void *at, char text[CONFIG_PATH]);
+int servers_read(void *at, const char *key, const char *value);
+void servers_show(const void *at, char text[CONFIG_PATH]);
+int fault_read(void *at, const char *key, const char *value);
+void fault_show(const void *at, char text[CONFIG_PATH]);
+
+#endif

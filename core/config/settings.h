@@ -1,0 +1,83 @@
+// settings.h - the settings of a backend: plain data, one member a key.
+//
+// The [backend] rows of keys.c fill it. What is 0 or "auto" nobody has asked
+// for: sync_derive() (sync/derive.h) decides it, once, and a backend is given
+// the outcome.
+
+#ifndef CONFIG_SETTINGS_H
+#define CONFIG_SETTINGS_H
+
+#include "base/half.h"
+
+#include <stdint.h>
+
+enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
+
+// The order of each is that of its key's words.
+enum staging_kind { STAGING_AUTO, STAGING_ALWAYS };
+enum consistency { CONSISTENCY_BSP, CONSISTENCY_SSP, CONSISTENCY_ASP };
+enum updater { UPDATER_AUTO, UPDATER_SERVER, UPDATER_WORKER };
+enum algorithm { // allreduce/algorithm.h
+    ALGORITHM_AUTO,
+    ALGORITHM_RING,
+    ALGORITHM_HALVING,
+    ALGORITHM_DOUBLING,
+    ALGORITHM_TREE,
+    ALGORITHM_LIBRARY,
+};
+enum transport_kind {
+    TRANSPORT_AUTO,
+    TRANSPORT_TCP,
+    TRANSPORT_SHM,
+    TRANSPORT_ZMQ,
+    TRANSPORT_MPI,
+};
+
+// servers=COUNT, or ENDPOINT,ENDPOINT..: how many there are, and where, if they
+// are known already. A count of 0: nobody said.
+struct sync_servers {
+    int count;
+    char endpoints[CONFIG_PATH];
+};
+
+struct sync_consistency {
+    enum consistency kind;
+    int bound; // of ssp: steps between the fastest worker and the slowest
+};
+
+// inject=KIND:STEP[:MS]: what goes wrong on purpose at that step (from 1): a
+// delay of MS, an error, SIGKILL, or an element of the first bucket's gradient
+// that becomes NaN or infinite.
+struct sync_fault {
+    enum {
+        FAULT_NONE,
+        FAULT_DELAY,
+        FAULT_FAIL,
+        FAULT_KILL,
+        FAULT_NAN,
+        FAULT_INF
+    } kind;
+    uint64_t at; // the step
+    int ms;      // of delay
+};
+
+struct sync_settings {
+    enum dtype wire;
+    int overlap; // bool
+    enum staging_kind staging;
+    double bucket_mb, first_bucket_mb, fusion_mb; // MiB
+    int slice_kb;                                 // KiB
+    struct sync_servers servers;
+    int server_threads;
+    struct sync_consistency consistency;
+    int backup; // workers
+    enum updater update;
+    int elastic, priority; // bool
+    enum algorithm algorithm;
+    enum transport_kind transport;
+    char iface[CONFIG_WORD];
+    struct sync_fault inject;
+    int inject_rank;
+};
+
+#endif

@@ -1,0 +1,46 @@
+// settings.h - the settings of a backend out of "key=value,key=value", for tests.
+
+#ifndef TESTS_SETTINGS_H
+#define TESTS_SETTINGS_H
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "sync/derive.h"
+
+#include <string.h>
+
+// The length of the key at `text`, which "=" follows; 0 if there is none.
+static inline size_t settings_key(const char *text)
+{
+    size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return n > 0 && text[n] == '=' ? n : 0;
+}
+
+// All at their defaults but those in `text`, where the last of a key wins, and
+// nothing left to derive. A comma separates only where a key follows, so a value
+// may be a list. 0, or -1 after fail().
+static inline int settings_text(struct sync_settings *s, const char *text,
+                                const char *sync, int world, size_t n)
+{
+    const struct backend *row = backend_row(sync);
+    settings_defaults(s);
+    while (*text) {
+        char key[CONFIG_WORD], value[CONFIG_PATH];
+        size_t len = settings_key(text);
+        const char *at = text + len + 1, *end = at;
+        if (len == 0)
+            return fail("settings: no key=value at '%s'", text);
+        while (*end && !(*end == ',' && settings_key(end + 1)))
+            end++;
+        snprintf(key, sizeof key, "%.*s", (int)len, text);
+        snprintf(value, sizeof value, "%.*s", (int)(end - at), at);
+        if (settings_set(s, key, value))
+            return -1;
+        text = *end ? end + 1 : end;
+    }
+    if (row)
+        sync_derive(s, row, world, n);
+    return row ? 0 : -1;
+}
+
+#endif

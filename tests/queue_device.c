@@ -171,7 +171,7 @@ static int queue_cast(struct device *d, enum device_queue q, void *dst,
     return ask(d, q, (struct job){CAST, d, dst, src, to, from, scale, n});
 }
 
-static int queue_add(struct device *d, enum device_queue q, float *dst,
+static int queue_add(struct device *d, enum device_queue q, void *dst,
                      const void *src, enum dtype from, size_t n)
 {
     return ask(d, q,

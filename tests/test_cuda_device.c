@@ -99,6 +99,28 @@ static void cast_and_add_to_the_bit(void **state)
     }
 }
 
+static void adds_doubles(void **state)
+{
+    (void)state;
+    static double x[N], y[N], sum[N];
+    double *dx = device_alloc(gpu, N, sizeof *dx);
+    double *dy = device_alloc(gpu, N, sizeof *dy);
+    assert_true(dx && dy);
+    for (int i = 0; i < N; i++) {
+        x[i] = 1.0 / (i + 1);
+        y[i] = i;
+    }
+    assert_int_equal(device_copy(gpu, dx, x, sizeof x), 0);
+    assert_int_equal(device_copy(gpu, dy, y, sizeof y), 0);
+    assert_int_equal(device_add_on(gpu, DEVICE_COMPUTE, dy, dx, DTYPE_F64, N),
+                     0);
+    assert_int_equal(device_copy(gpu, sum, dy, sizeof sum), 0);
+    for (int i = 0; i < N; i++)
+        assert_true(sum[i] == y[i] + x[i]);
+    device_free(gpu, dx);
+    device_free(gpu, dy);
+}
+
 static void events_order_queues(void **state)
 {
     (void)state;
@@ -160,6 +182,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_is_zeroed_and_copied),
         cmocka_unit_test(cast_and_add_to_the_bit),
+        cmocka_unit_test(adds_doubles),
         cmocka_unit_test(events_order_queues),
         cmocka_unit_test(staging_brings_down_and_up),
     };

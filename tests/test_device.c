@@ -241,6 +241,10 @@ static void device_by_name(void **state)
     assert_int_equal(device_add(d, x, y, DTYPE_F32, 100), 0);
     assert_int_equal(device_finish(d), 0);
     assert_true(x[99] == 198);
+    double sum[] = {1, 2}, more[] = {0x1p-40, 3};
+    assert_int_equal(device_add_on(d, DEVICE_COMPUTE, sum, more, DTYPE_F64, 2),
+                     0);
+    assert_true(sum[0] == 1 + 0x1p-40 && sum[1] == 5);
     device_free(d, x);
     device_close(&d);
     assert_null(d);

@@ -101,11 +101,14 @@ static int cpu_cast(struct device *d, enum device_queue q, void *dst,
     return 0;
 }
 
-static int cpu_add(struct device *d, enum device_queue q, float *dst,
+static int cpu_add(struct device *d, enum device_queue q, void *dst,
                    const void *src, enum dtype from, size_t n)
 {
     (void)d, (void)q;
-    vector_add(dst, src, from, n);
+    if (from == DTYPE_F64)
+        vector_add_doubles(dst, src, n);
+    else
+        vector_add(dst, src, from, n);
     return 0;
 }
 

@@ -174,7 +174,7 @@ static int cuda_cast_on(struct device *d, enum device_queue q, void *dst,
     return 0;
 }
 
-static int cuda_add_on(struct device *d, enum device_queue q, float *dst,
+static int cuda_add_on(struct device *d, enum device_queue q, void *dst,
                        const void *src, enum dtype from, size_t n)
 {
     cuda_add(stream_of(d, q), dst, src, from, n);

@@ -31,7 +31,7 @@ double cuda_bandwidth(const struct device *d);
 // cuda_kernels.cu
 void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
                enum dtype from, float scale, size_t n);
-void cuda_add(void *queue, float *dst, const void *src, enum dtype from,
+void cuda_add(void *queue, void *dst, const void *src, enum dtype from,
               size_t n);
 void cuda_add_into_wire(void *queue, void *wire, enum dtype type,
                         const float *acc, size_t n);

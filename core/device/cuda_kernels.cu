@@ -1,7 +1,7 @@
 // cuda_kernels.cu - conversion and addition of vectors in device memory.
 //
-// The same bits as vector.c: one rounding, sums in fp32. A thread takes one
-// element; neighbours are adjacent, so that memory is read in whole lines.
+// The same bits as vector.c: one rounding, sums in fp32 (of doubles in doubles).
+// A thread takes one element; neighbours are adjacent, so that memory is read in whole lines.
 
 #include "device/cuda.h"
 
@@ -18,8 +18,8 @@ __global__ void cast_kernel(To *dst, const From *src, float scale, size_t n)
         dst[i] = store<To>(load(src[i]) * scale);
 }
 
-template <typename T>
-__global__ void add_kernel(float *dst, const T *src, size_t n)
+template <typename Sum, typename T>
+__global__ void add_kernel(Sum *dst, const T *src, size_t n)
 {
     for (size_t i = thread_first(); i < n; i += thread_stride())
         dst[i] += load(src[i]);
@@ -49,16 +49,20 @@ void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
     CU(cudaGetLastError());
 }
 
-void cuda_add(void *queue, float *dst, const void *src, enum dtype from,
+void cuda_add(void *queue, void *dst, const void *src, enum dtype from,
               size_t n)
 {
     cudaStream_t s = (cudaStream_t)queue;
     if (n == 0)
         return;
-    by_format(from, [=](auto f) {
+    if (from == DTYPE_F64)
         add_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
-            dst, (const decltype(f) *)src, n);
-    });
+            (double *)dst, (const double *)src, n);
+    else
+        by_format(from, [=](auto f) {
+            add_kernel<<<blocks_for(n, THREADS), THREADS, 0, s>>>(
+                (float *)dst, (const decltype(f) *)src, n);
+        });
     CU(cudaGetLastError());
 }
 

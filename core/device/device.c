@@ -107,7 +107,7 @@ int device_cast_on(struct device *d, enum device_queue q, void *dst,
     return d->ops->cast(d, q, dst, to, src, from, scale, n);
 }
 
-int device_add_on(struct device *d, enum device_queue q, float *dst,
+int device_add_on(struct device *d, enum device_queue q, void *dst,
                   const void *src, enum dtype from, size_t n)
 {
     return d->ops->add(d, q, dst, src, from, n);

@@ -61,7 +61,7 @@ struct device_ops {
                 const void *src, size_t bytes);
     int (*cast)(struct device *d, enum device_queue q, void *dst, enum dtype to,
                 const void *src, enum dtype from, float scale, size_t n);
-    int (*add)(struct device *d, enum device_queue q, float *dst,
+    int (*add)(struct device *d, enum device_queue q, void *dst,
                const void *src, enum dtype from, size_t n);
     int (*add_into_wire)(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);
@@ -122,12 +122,13 @@ int device_copy_on(struct device *d, enum device_queue q, void *dst,
                    const void *src, size_t bytes);
 
 // dst[0..n) = src[0..n) * scale, each in its number format, rounded once to
-// nearest even; dst[0..n) += src[0..n), the sum in fp32; and one hop of a ring:
-// wire = round(acc + wire). A scale other than 1 only from fp32.
+// nearest even; dst[0..n) += src[0..n), where dst is of fp32, or of doubles if
+// src is; and one hop of a ring: wire = round(acc + wire), the sum in fp32. A
+// scale other than 1 only from fp32; no casts of doubles.
 int device_cast_on(struct device *d, enum device_queue q, void *dst,
                    enum dtype to, const void *src, enum dtype from, float scale,
                    size_t n);
-int device_add_on(struct device *d, enum device_queue q, float *dst,
+int device_add_on(struct device *d, enum device_queue q, void *dst,
                   const void *src, enum dtype from, size_t n);
 int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);

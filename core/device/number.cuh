@@ -17,6 +17,11 @@ __device__ inline float load(float x)
     return x;
 }
 
+__device__ inline double load(double x)
+{
+    return x;
+}
+
 __device__ inline float load(__half x)
 {
     return __half2float(x);

@@ -1,6 +1,7 @@
 lockstep_library(allreduce
-  FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/narrow.c allreduce/rollcall.c
-  LINKS sync telemetry cluster_mpi cluster config device optim base MPI::MPI_C
+  FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/library_mpi.c
+        allreduce/narrow.c allreduce/operands.c allreduce/rollcall.c
+  LINKS sync group telemetry cluster_mpi cluster config device optim base MPI::MPI_C
         Threads::Threads)
 include(tests/says.cmake)
 include(tests/sync_cases.cmake)

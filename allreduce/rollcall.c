@@ -52,7 +52,7 @@ void rollcall_close(struct rollcall *c)
     *c = (struct rollcall){0};
 }
 
-void rollcall_say(struct rollcall *c, int64_t step)
+void rollcall_say(struct rollcall *c, int64_t number)
 {
     for (int r = 0; r < c->world; r++) {
         int idle = 0;
@@ -62,13 +62,14 @@ void rollcall_say(struct rollcall *c, int64_t step)
         MPI(MPI_Test(&c->saying[r], &idle, MPI_STATUS_IGNORE));
         if (!idle)
             continue;
-        c->said[r] = step;
+        c->said[r] = number;
         MPI(MPI_Isend(&c->said[r], 1, MPI_INT64_T, r, TAG, c->comm,
                       &c->saying[r]));
     }
 }
 
-char *rollcall_missing(struct rollcall *c, int64_t step, char *out, size_t size)
+char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
+                       size_t size)
 {
     int used = 0;
     *out = '\0';
@@ -77,7 +78,7 @@ char *rollcall_missing(struct rollcall *c, int64_t step, char *out, size_t size)
         int flag = !here;
         while (flag && !here) { // old words may be queued before the new one
             MPI(MPI_Test(&c->hearing[r], &flag, MPI_STATUS_IGNORE));
-            here = flag && c->heard[r] == step;
+            here = flag && c->heard[r] >= number;
             if (flag)
                 listen_to(c, r);
         }

@@ -1,8 +1,9 @@
 // rollcall.h - who is waiting too?
 //
 // A collective that does not end does not say because of whom. Half-way to the
-// deadline every worker that waits tells all others which step it waits in;
-// whoever has said nothing when the deadline passes is the one that is missing.
+// deadline every member that waits tells all others how far it has come, by a
+// number that grows. When the deadline passes, those are missing that have not
+// said the number that is waited for, or a later one.
 
 #ifndef ALLREDUCE_ROLLCALL_H
 #define ALLREDUCE_ROLLCALL_H
@@ -14,17 +15,18 @@
 struct rollcall {
     MPI_Comm comm; // borrowed
     int rank, world;
-    int64_t *heard, *said;         // the latest step of each rank, in and out
+    int64_t *heard, *said;         // each rank's latest number, in and out
     MPI_Request *hearing, *saying; // one each a rank
 };
 
 int rollcall_open(struct rollcall *c, MPI_Comm comm);
 void rollcall_close(struct rollcall *c);
 
-void rollcall_say(struct rollcall *c, int64_t step);
+void rollcall_say(struct rollcall *c, int64_t number);
 
-// The ranks that did not say `step`, as text: "rank 2, 3"; "" for none.
-char *rollcall_missing(struct rollcall *c, int64_t step, char *out,
+// The ranks that did not say `number` or more, as text: "rank 2, 3"; "" for
+// none.
+char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
                        size_t size);
 
 #endif

@@ -352,7 +352,7 @@ struct group *group_open(const struct group_ops *ops,
     g->size = job->cluster->world;
     g->state = mem_alloc(1, ops->state_size);
     if (!g->state || open_progress(g) || (g->size > 1 && ops->open(g)) ||
-        (g->size > 1 && job->thread && ops->threaded && start_thread(g)))
+        (g->size > 1 && g->job.thread && ops->threaded && start_thread(g)))
         group_close(&g);
     return g;
 }

@@ -84,7 +84,7 @@ struct group_job {
     // Settings of the carriers.
     size_t slice_bytes; // pieces that are pipelined; 0: 256 KiB
     const char *iface;  // network interface to listen on; "" for loopback
-    int algorithm;      // of the library (allreduce/algorithm.h)
+    int algorithm;      // enum algorithm: of the library (config/settings.h)
 };
 
 struct group;
@@ -99,6 +99,7 @@ struct group_ops {
     // Can it join these members? 1, 0 with the reason in `why`, or -1 after
     // fail(). All members call it and get the same answer. NULL: always.
     int (*is_supported)(const struct group_job *job, char why[128]);
+    // May clear g->job.thread, where a thread cannot be used here.
     int (*open)(struct group *g);
     // Optional: all members will exchange parts of this vector of theirs.
     int (*share)(struct group *g, void *data, size_t bytes);

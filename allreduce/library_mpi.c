@@ -1,0 +1,363 @@
+// library_mpi.c - the verbs of group.h by Open MPI's non-blocking collectives:
+// what DDP does.
+//
+// A verb becomes one request, and whoever drives the group tests all requests
+// now and then, since Open MPI moves data only inside its calls. Where it was
+// built without MPI_THREAD_MULTIPLE there is no thread (group.c), and the calls
+// of the verbs and of group_await() are all the progress there is.
+//
+// Which algorithm an all_reduce takes is allreduce/algorithm.h's. A
+// reduce_scatter has one: libnbc sums the whole vector on member 0, which then
+// sends every member its chunk. So member 0's link is a bottleneck: log2(size) S
+// into it, where a ring moves (size-1)/size S into each. What is counted is
+// allreduce/operands.h's.
+
+#include "allreduce/carriers.h"
+
+#include "allreduce/algorithm.h"
+#include "allreduce/narrow.h"
+#include "allreduce/operands.h"
+#include "allreduce/rollcall.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/vector.h"
+#include "message/mpi_call.h"
+#include "telemetry/span.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TAG_PAIR = 1, TAG_CREATE = 3 };
+
+struct verb { // under way
+    struct group_op op;
+    uint64_t number;
+    uint16_t *narrow; // fp32 in a 16-bit wire: the vector as it travels
+    uint64_t begun_ns;
+    bool ended;
+};
+
+// A number format of two bytes, of which MPI knows nothing.
+struct format {
+    MPI_Datatype type;
+    MPI_Op sum;
+};
+
+struct library {
+    MPI_Comm comm;
+    struct format fp16, bf16;
+    struct rollcall roll;
+    bool has_comm, has_formats;
+
+    struct verb *verbs;     // ticket k at k % depth
+    MPI_Request *requests;  // likewise
+    int *lengths, *offsets; // likewise, size each: the members' chunks
+    int *ended;             // indices, from MPI_Testsome
+    uint16_t **unused;      // vectors of job.largest elements, at hand
+    size_t nunused;
+    uint64_t begun, done; // verbs; done: and all before it
+
+    uint64_t moved_ns;
+    bool called; // the roll, since then
+    struct span_lane *lane;
+    uint64_t recorded_ns; // end of the lane's last span
+};
+
+// ---- one verb
+
+static bool narrows(const struct group_vector *v)
+{
+    return v->wire != v->type;
+}
+
+static void *at(const struct group_vector *v, size_t off)
+{
+    return (char *)v->data + off * dtype_bytes(v->type);
+}
+
+// A vector to travel in: one that is unused, or one more.
+static uint16_t *take_narrow(struct group *g)
+{
+    struct library *l = g->state;
+    if (l->nunused)
+        return l->unused[--l->nunused];
+    return mem_alloc(g->job.largest, sizeof(uint16_t));
+}
+
+// Cast this member's share down. What all members end with is rounded.
+static int cast_down(struct group *g, struct verb *v)
+{
+    const struct group_vector *x = &v->op.vector;
+    struct group_chunk own = operand_given(g, &v->op);
+    bool result =
+        v->op.verb == GROUP_ALL_GATHER || v->op.verb == GROUP_BROADCAST;
+    v->narrow = take_narrow(g);
+    if (!v->narrow)
+        return -1;
+    vector_cast_scaled(v->narrow + own.off, x->wire, at(x, own.off), x->scale,
+                       own.n);
+    if (result)
+        vector_cast(at(x, own.off), DTYPE_F32, v->narrow + own.off, x->wire,
+                    own.n);
+    return 0;
+}
+
+static struct format format_of(const struct library *l, enum dtype t)
+{
+    return t == DTYPE_F32   ? (struct format){MPI_FLOAT, MPI_SUM}
+           : t == DTYPE_F64 ? (struct format){MPI_DOUBLE, MPI_SUM}
+           : t == DTYPE_F16 ? l->fp16
+                            : l->bf16;
+}
+
+// The chunks of a verb's vector, which MPI reads until the verb has ended.
+static void set_chunks(const struct group *g, const struct verb *v,
+                       int **lengths, int **offsets)
+{
+    const struct library *l = g->state;
+    size_t first = (size_t)(v->number % g->job.depth) * (size_t)g->size;
+    *lengths = l->lengths + first;
+    *offsets = l->offsets + first;
+    for (int c = 0; c < g->size; c++) {
+        struct group_chunk chunk =
+            group_chunk(v->op.vector.n, g->job.grain, g->size, c);
+        (*lengths)[c] = (int)chunk.n;
+        (*offsets)[c] = (int)chunk.off;
+    }
+}
+
+static void ask(struct group *g, const struct verb *v, MPI_Request *r)
+{
+    const struct library *l = g->state;
+    const struct group_op *op = &v->op;
+    struct format f = format_of(l, op->vector.wire);
+    void *data = v->narrow ? (void *)v->narrow : op->vector.data;
+    bool root = g->rank == op->peer;
+    int n = (int)op->vector.n, *lengths, *offsets;
+    set_chunks(g, v, &lengths, &offsets);
+    switch (op->verb) {
+    case GROUP_ALL_REDUCE:
+        MPI(MPI_Iallreduce(MPI_IN_PLACE, data, n, f.type, f.sum, l->comm, r));
+        break;
+    case GROUP_REDUCE_SCATTER:
+        MPI(MPI_Ireduce_scatter(MPI_IN_PLACE, data, lengths, f.type, f.sum,
+                                l->comm, r));
+        break;
+    case GROUP_ALL_GATHER:
+        MPI(MPI_Iallgatherv(MPI_IN_PLACE, 0, f.type, data, lengths, offsets,
+                            f.type, l->comm, r));
+        break;
+    case GROUP_BROADCAST:
+        MPI(MPI_Ibcast(data, n, f.type, op->peer, l->comm, r));
+        break;
+    case GROUP_REDUCE:
+        MPI(MPI_Ireduce(root ? MPI_IN_PLACE : data, root ? data : NULL, n,
+                        f.type, f.sum, op->peer, l->comm, r));
+        break;
+    case GROUP_SEND:
+        MPI(MPI_Isend(data, n, f.type, op->peer, TAG_PAIR, l->comm, r));
+        break;
+    default:
+        MPI(MPI_Irecv(data, n, f.type, op->peer, TAG_PAIR, l->comm, r));
+    }
+}
+
+// Bring home what came. MPI_IN_PLACE puts a reduce_scatter's chunk at the
+// vector's start, where it spoils what the verb may spoil.
+static void take(struct group *g, struct verb *v)
+{
+    struct library *l = g->state;
+    const struct group_vector *x = &v->op.vector;
+    struct group_chunk own = operand_taken(g, &v->op);
+    size_t from = v->op.verb == GROUP_REDUCE_SCATTER ? 0 : own.off;
+    if (v->narrow) {
+        vector_cast(at(x, own.off), DTYPE_F32, v->narrow + from, x->wire,
+                    own.n);
+        l->unused[l->nunused++] = v->narrow;
+    } else if (from != own.off) {
+        memmove(at(x, own.off), at(x, from), own.n * dtype_bytes(x->type));
+    }
+}
+
+static void end(struct group *g, struct verb *v)
+{
+    struct library *l = g->state;
+    uint64_t from = v->begun_ns, now = now_ns();
+    if (from < l->recorded_ns)
+        from = l->recorded_ns; // verbs overlap; spans of a lane must not
+    span_add(l->lane, SPAN_RECEIVE, (int)v->number, from, now);
+    l->recorded_ns = now;
+    take(g, v);
+    v->ended = true;
+}
+
+// ---- a group's functions
+
+static int library_begin(struct group *g, const struct group_op *op)
+{
+    struct library *l = g->state;
+    size_t slot = (size_t)(l->begun % g->job.depth);
+    struct verb *v = &l->verbs[slot];
+    if (op->vector.n > INT_MAX)
+        return fail("%s: %zu elements in one %s, MPI counts to %d; try: "
+                    "smaller buckets",
+                    g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
+    *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
+    if (narrows(&op->vector) && cast_down(g, v))
+        return -1;
+    operands_count(g, op);
+    ask(g, v, &l->requests[slot]);
+    l->begun++;
+    l->moved_ns = now_ns();
+    l->called = false;
+    return 0;
+}
+
+static int library_advance(struct group *g, uint64_t *done)
+{
+    struct library *l = g->state;
+    int n;
+    MPI(MPI_Testsome((int)g->job.depth, l->requests, &n, l->ended,
+                     MPI_STATUSES_IGNORE));
+    if (n == MPI_UNDEFINED)
+        n = 0;
+    for (int i = 0; i < n; i++)
+        end(g, &l->verbs[l->ended[i]]);
+    while (l->done < l->begun && l->verbs[l->done % g->job.depth].ended)
+        l->done++;
+    if (n > 0) {
+        l->moved_ns = now_ns();
+        l->called = false;
+    }
+    *done = l->done;
+    return 0;
+}
+
+// mpi_nap() gives the core away, and sleeps at most 200 us: nobody need wake it.
+static int library_wait(struct group *g, uint64_t spin_ns)
+{
+    struct library *l = g->state;
+    double idle = (double)(now_ns() - l->moved_ns) * 1e-9;
+    double limit = g->job.cluster->timeout_s;
+    char who[256];
+    (void)spin_ns;
+    if (idle > limit / 2 && !l->called) {
+        rollcall_say(&l->roll, (int64_t)l->begun);
+        l->called = true;
+    }
+    if (idle < limit) {
+        mpi_nap(l->moved_ns);
+        return 0;
+    }
+    rollcall_missing(&l->roll, (int64_t)l->done + 1, who, sizeof who);
+    return fail("%s: %llu of %llu exchanges done after %g s, waiting for %s",
+                g->name, (unsigned long long)l->done,
+                (unsigned long long)l->begun, limit,
+                *who ? who : "the network: all ranks have come so far");
+}
+
+// ---- open and close
+
+static int open_memory(struct group *g)
+{
+    struct library *l = g->state;
+    size_t depth = g->job.depth, chunks = depth * (size_t)g->size;
+    l->verbs = mem_alloc(depth, sizeof *l->verbs);
+    l->requests = mem_alloc(depth, sizeof(MPI_Request));
+    l->lengths = mem_alloc(chunks, sizeof *l->lengths);
+    l->offsets = mem_alloc(chunks, sizeof *l->offsets);
+    l->ended = mem_alloc(depth, sizeof *l->ended);
+    l->unused = mem_alloc(depth, sizeof *l->unused);
+    if (!l->verbs || !l->requests || !l->lengths || !l->offsets || !l->ended ||
+        !l->unused)
+        return -1;
+    for (size_t i = 0; i < depth; i++)
+        l->requests[i] = MPI_REQUEST_NULL;
+    return 0;
+}
+
+// A communicator of the cluster's members, in their order. Making it has no
+// deadline, so all members come first, which has one.
+static int open_comm(struct group *g)
+{
+    struct library *l = g->state;
+    MPI_Group all, members;
+    int rank, *ranks = mem_alloc((size_t)g->size, sizeof *ranks);
+    if (!ranks)
+        return -1;
+    MPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
+    int rc = cluster_allgather(g->job.cluster, &rank, ranks, sizeof rank);
+    if (!rc) {
+        MPI(MPI_Comm_group(MPI_COMM_WORLD, &all));
+        MPI(MPI_Group_incl(all, g->size, ranks, &members));
+        MPI(MPI_Comm_create_group(MPI_COMM_WORLD, members, TAG_CREATE,
+                                  &l->comm));
+        MPI(MPI_Group_free(&members));
+        MPI(MPI_Group_free(&all));
+        l->has_comm = true;
+    }
+    mem_free(ranks);
+    return rc;
+}
+
+static int library_open(struct group *g)
+{
+    struct library *l = g->state;
+    int up, level;
+    MPI(MPI_Initialized(&up));
+    if (!up)
+        return fail("%s: MPI is not up; try: mpirun -n 2 trainer "
+                    "sync=allreduce, or cluster=mpi",
+                    g->name);
+    MPI(MPI_Query_thread(&level));
+    if (level != MPI_THREAD_MULTIPLE)
+        g->job.thread = false;
+    l->lane = spans_lane(g->job.spans, g->name);
+    if (algorithm_use((enum algorithm)g->job.algorithm) || open_memory(g) ||
+        open_comm(g))
+        return -1;
+    narrow_open(&l->fp16.type, &l->fp16.sum, DTYPE_F16);
+    narrow_open(&l->bf16.type, &l->bf16.sum, DTYPE_BF16);
+    l->has_formats = true;
+    return rollcall_open(&l->roll, l->comm);
+}
+
+static void library_close(struct group *g)
+{
+    struct library *l = g->state;
+    // A collective that was begun cannot be taken back, and writes into memory
+    // that is about to be freed: end the job here, which has failed anyway.
+    if (l->done < l->begun) {
+        log_line("%s", *fail_message() ? fail_message()
+                                       : "closed before an exchange was done");
+        MPI_Abort(MPI_COMM_WORLD, 1);
+    }
+    rollcall_close(&l->roll);
+    if (l->has_formats) {
+        narrow_close(&l->fp16.type, &l->fp16.sum);
+        narrow_close(&l->bf16.type, &l->bf16.sum);
+    }
+    if (l->has_comm)
+        MPI(MPI_Comm_free(&l->comm));
+    while (l->nunused)
+        mem_free(l->unused[--l->nunused]);
+    mem_free(l->unused);
+    mem_free(l->ended);
+    mem_free(l->offsets);
+    mem_free(l->lengths);
+    mem_free(l->requests);
+    mem_free(l->verbs);
+}
+
+const struct group_ops library_mpi = {
+    .name = "mpi",
+    .threaded = true,
+    .state_size = sizeof(struct library),
+    .open = library_open,
+    .begin = library_begin,
+    .advance = library_advance,
+    .wait = library_wait,
+    .close = library_close,
+};

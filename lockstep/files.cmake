@@ -12,7 +12,8 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/enter.c lockstep/keypairs.c lockstep/pin.c
+  lockstep/doctor_net.c lockstep/enter.c lockstep/keypairs.c lockstep/list.c
+  lockstep/pin.c
   lockstep/predict.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
@@ -20,9 +21,17 @@ target_link_libraries(lockstep PRIVATE
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 include(tests/says.cmake)
-lockstep_says(predict 0 "ring +980 MB +331 ms.*allreduce is fastest; sps takes"
+lockstep_says(predict 0 "ring +980 MB +331 ms.*64 workers: allreduce and ring \
+are fastest, too close to tell apart; sps takes 21.4 times as long; dps takes"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=64 link=25gbit
               compute_ms=900)
+lockstep_says(predict_lists 0 "4 workers: ring is fastest; dps takes.*16 workers"
+              $<TARGET_FILE:lockstep> predict model=gpt2 workers=4,16
+              sync=dps,ring link=25gbit compute_ms=900)
+lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
+              $<TARGET_FILE:lockstep> predict model=nano layers=1 context=16
+              workers=2 sync=ring link=1gbit threads=1
+              data=${CMAKE_SOURCE_DIR}/README.md)
 lockstep_test(supervise LINKS supervise)
 lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_lockstep)

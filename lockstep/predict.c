@@ -7,6 +7,7 @@
 #include "config/backends.h"
 #include "lockstep/argv.h"
 #include "lockstep/forecast.h"
+#include "lockstep/list.h"
 #include "lockstep/result.h"
 #include "model/model.h"
 #include "sync/derive.h"
@@ -18,12 +19,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static const char *const backends[] = {"sps", "dps", "allreduce", "ring"};
-
-enum { BACKENDS = sizeof backends / sizeof *backends, STEPS = 3 };
+enum { STEPS = 3 };
 
 struct question {
     struct run run;
+    struct list workers, sync;
     struct links links;
     struct model_config model;
     struct forecast_job job;
@@ -35,22 +35,26 @@ static void explain(FILE *f)
 {
     fprintf(
         f,
-        "lockstep predict workers=N link=LINK [key=value] ...\n\n"
-        "The time of an exchange and of a step under each backend, by the laws "
-        "and the\nlink, beside what the fit of the link leaves open.\n\n"
-        "  link        a rate, as 25gbit, of links that nobody has measured; "
-        "or a file:\n"
-        "                lockstep bench link out=FILE         the link\n"
-        "                lockstep bench sync workers=2 out=FILE   each backend "
-        "on it\n"
+        "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
+        "The time of an exchange and of a step with each way of agreeing, from "
+        "its law and\nthe network's figures, and how uncertain that is.\n\n"
+        "  workers     numbers of workers, as 4,16,64\n"
+        "  sync        sps,dps,allreduce,ring\n"
+        "  link        a rate, as 25gbit, of a network that nobody has "
+        "measured; or a file:\n"
+        "                lockstep bench link out=FILE         the network\n"
+        "                lockstep bench sync workers=2 out=FILE   each way on "
+        "it\n"
         "  alpha_us    25 us latency of a message, with link=RATE\n"
         "  compute_ms  of forward, backward and update of one worker's step; "
         "without it,\n"
-        "              measured here: %d steps of one worker on this machine\n\n"
-        "Of train's keys: model and its sizes, batch, accum, precision, sync "
-        "(one backend\nonly), wire, servers (dps: on hosts of their own), "
-        "algorithm, bucket_mb,\nfirst_bucket_mb.\n"
-        "  lockstep predict model=gpt2 workers=64 link=25gbit compute_ms=900\n",
+        "              measured here: %d steps of one worker, minutes for a "
+        "large model\n\n"
+        "Of train's keys: model and its sizes, batch, accum, precision, wire, "
+        "servers (dps:\non hosts of their own), algorithm, bucket_mb, "
+        "first_bucket_mb.\n"
+        "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
+        "compute_ms=900\n",
         STEPS);
 }
 
@@ -115,7 +119,9 @@ static int measure(struct question *q)
     struct result r = {0};
     if (!mkdtemp(folder))
         return fail("%s: %s", folder, strerror(errno));
-    log_line("computing %d steps of one worker here", STEPS);
+    log_line("measuring how long one worker computes here: %d steps of %s; "
+             "compute_ms=MS would skip this",
+             STEPS, q->run.model);
     int rc = train(q, folder) || result_read(&r, folder) ? -1 : 0;
     if (!rc) {
         const double *s = r.share; // of kind_names: begin and end are "other"
@@ -197,9 +203,24 @@ static bool is(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
+// Lists among the words, or what an INI file says: one number, one backend.
+static int read_lists(struct question *q, const char *workers, const char *sync)
+{
+    char number[16];
+    const struct run *r = &q->run;
+    snprintf(number, sizeof number, "%d", r->workers);
+    if (!sync)
+        sync = strcmp(r->sync, "local") ? r->sync : "sps,dps,allreduce,ring";
+    return list_workers(&q->workers, workers ? workers : number) ||
+                   list_backends(&q->sync, sync)
+               ? -1
+               : 0;
+}
+
 static int ask(struct question *q, int nwords, char **words)
 {
     char **rest = mem_alloc((size_t)nwords, sizeof *rest);
+    const char *workers = NULL, *sync = NULL;
     int n = 0, rc = rest ? 0 : -1;
     config_defaults(&q->run);
     q->run.workers = 4;
@@ -207,6 +228,10 @@ static int ask(struct question *q, int nwords, char **words)
     for (int i = 0; !rc && i < nwords; i++) {
         if (is(words[i], "link"))
             q->link = words[i] + 5;
+        else if (is(words[i], "workers"))
+            workers = words[i] + 8;
+        else if (is(words[i], "sync"))
+            sync = words[i] + 5;
         else if (is(words[i], "alpha_us"))
             rc = read_number(words[i], "alpha_us", &q->alpha_us);
         else if (is(words[i], "compute_ms"))
@@ -219,10 +244,10 @@ static int ask(struct question *q, int nwords, char **words)
     mem_free(rest);
     if (rc)
         return -1;
-    if (!q->link || q->run.workers < 2)
-        return fail("predict: want %s; try: lockstep predict --help",
-                    q->link ? "workers=2 or more" : "link=");
-    return links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
+    if (!q->link)
+        return fail("predict: want link=; try: lockstep predict --help");
+    return read_lists(q, workers, sync) ||
+                   links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
                    read_model(q) || read_settings(q)
                ? -1
                : 0;
@@ -230,68 +255,129 @@ static int ask(struct question *q, int nwords, char **words)
 
 // ---- the answer
 
+// With four digits, in units that need no exponent.
+static const char *time_text(char buf[32], double s)
+{
+    double us = s * 1e6;
+    snprintf(buf, 32, "%.4g %s",
+             us < 1e3   ? us
+             : us < 1e6 ? us * 1e-3
+                        : s,
+             us < 1e3   ? "us"
+             : us < 1e6 ? "ms"
+                        : "s");
+    return buf;
+}
+
+static const char *bytes_text(char buf[32], double bytes)
+{
+    bool many = bytes >= 1e9;
+    snprintf(buf, 32, "%.4g %s", bytes * (many ? 1e-9 : 1e-6),
+             many ? "GB" : "MB");
+    return buf;
+}
+
 static void print_question(const struct question *q)
 {
     const struct forecast_job *j = &q->job;
     const struct link_fit *tcp = &q->links.fits[0];
-    printf("%s: %.4g M gradients of %g bytes, %.4g MB; %d workers of %g tokens "
-           "a step\n",
-           q->run.model, j->params * 1e-6, j->bytes_each,
-           j->params * j->bytes_each * 1e-6, j->workers, j->tokens);
+    char size[32], step[32], backward[32];
+    printf("model:     %s, %.4g M gradients of %g bytes: %s\n", q->run.model,
+           j->params * 1e-6, j->bytes_each,
+           bytes_text(size, j->params * j->bytes_each));
     if (tcp->n)
-        printf("link: fitted to %d workers, %s\n", q->links.workers, q->link);
+        printf("network:   as measured by %d workers, %s\n", q->links.workers,
+               q->link);
     else
-        printf("link: %s, not measured: %.4g Gbit/s of payload and %g us "
-               "assumed\n",
+        printf("network:   %s, not measured: %.4g Gbit/s of payload, %g us a "
+               "message assumed\n",
                q->link, tcp->link.bytes_per_s * 8e-9, tcp->link.alpha_s * 1e6);
-    printf("computing: %.4g ms a step, %.4g of them backward (%s)\n\n",
-           j->compute_s * 1e3, j->backward_s * 1e3,
-           q->compute_ms > 0 ? "compute_ms=; backward two thirds"
+    printf("computing: %s a step of %g tokens on one worker, %s of it backward "
+           "(%s)\n",
+           time_text(step, j->compute_s), j->tokens,
+           time_text(backward, j->backward_s),
+           q->compute_ms > 0 ? "compute_ms=; two thirds assumed"
                              : "measured here");
-    printf("%-10s %12s %12s %12s %12s %9s %11s %10s\n", "", "link", "exchange",
-           "step apart", "overlapped", "+-", "tokens/s", "efficiency");
+}
+
+static void print_head(int workers)
+{
+    char head[32];
+    snprintf(head, sizeof head, "%d workers", workers);
+    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s\n", head, "traffic",
+           "exchange", "no overlap", "overlap", "error", "tokens/s",
+           "efficiency");
 }
 
 static void print_row(const char *name, const struct forecast *f)
 {
-    printf("%-10s %9.4g MB %9.4g ms %9.4g ms %9.4g ms %8.1f%% %11.4g %9.1f%%\n",
-           name, f->link_bytes * 1e-6, f->exchange_s * 1e3, f->apart_s * 1e3,
-           f->overlapped_s * 1e3,
+    char traffic[32], exchange[32], apart[32], overlapped[32];
+    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%\n", name,
+           bytes_text(traffic, f->link_bytes),
+           time_text(exchange, f->exchange_s), time_text(apart, f->apart_s),
+           time_text(overlapped, f->overlapped_s),
            50 * (f->most_s - f->least_s) / f->overlapped_s, f->tokens_per_s,
            f->efficiency * 100);
 }
 
-// Names the fastest, and what the others take beside it.
-static void print_winner(const struct forecast *f, const bool *has)
+static void print_legend(void)
 {
-    int best = -1;
-    for (int i = 0; i < BACKENDS; i++)
-        if (has[i] && (best < 0 || f[i].overlapped_s < f[best].overlapped_s))
+    printf("\ntraffic     bytes a step over the busiest link, in one "
+           "direction\n"
+           "exchange    time for all gradients, with nothing beside it\n"
+           "no overlap  a step that computes first, then exchanges\n"
+           "overlap     a step that exchanges while backward still runs\n"
+           "error       of that, up or down: what the network's figures leave "
+           "open\n"
+           "tokens/s    of all workers, with overlap\n"
+           "efficiency  of a step with overlap, the share that computes\n");
+}
+
+// The fastest, those that the error does not tell from it, then the others.
+static void print_winner(const struct question *q, int workers,
+                         const struct forecast *f)
+{
+    int best = 0, n = q->sync.n, equal = 0, named = 0;
+    for (int i = 1; i < n; i++)
+        if (f[i].overlapped_s < f[best].overlapped_s)
             best = i;
-    printf("\n%s is fastest", backends[best]);
-    for (int i = 0; i < BACKENDS; i++)
-        if (has[i] && i != best)
-            printf("; %s takes %.1f%% longer%s", backends[i],
-                   100 * (f[i].overlapped_s / f[best].overlapped_s - 1),
-                   f[i].least_s <= f[best].most_s ? " (too close to call)"
-                                                  : "");
+    for (int i = 0; i < n; i++)
+        equal += f[i].least_s <= f[best].most_s;
+    printf("%d workers: ", workers);
+    for (int i = 0; i < n; i++)
+        if (f[i].least_s <= f[best].most_s)
+            printf("%s%s",
+                   !named++         ? ""
+                   : named == equal ? " and "
+                                    : ", ",
+                   list_backend_names[q->sync.at[i]]);
+    printf(equal > 1 ? " are fastest, too close to tell apart" : " is fastest");
+    for (int i = 0; i < n; i++)
+        if (f[i].least_s > f[best].most_s)
+            printf("; %s takes %.3g times as long",
+                   list_backend_names[q->sync.at[i]],
+                   f[i].overlapped_s / f[best].overlapped_s);
     printf("\n");
 }
 
-static int answer(const struct question *q)
+static int answer(struct question *q)
 {
-    struct forecast f[BACKENDS];
-    bool has[BACKENDS], one = strcmp(q->run.sync, "local") != 0;
+    struct forecast f[LIST_MOST][LIST_MOST];
     print_question(q);
-    for (int i = 0; i < BACKENDS; i++) {
-        has[i] = !one || !strcmp(q->run.sync, backends[i]);
-        if (has[i] && forecast(&q->job, backends[i], &q->links, &f[i]))
-            return -1;
-        if (has[i])
-            print_row(backends[i], &f[i]);
+    for (int w = 0; w < q->workers.n; w++) {
+        q->job.workers = q->workers.at[w];
+        print_head(q->job.workers);
+        for (int i = 0; i < q->sync.n; i++) {
+            const char *sync = list_backend_names[q->sync.at[i]];
+            if (forecast(&q->job, sync, &q->links, &f[w][i]))
+                return -1;
+            print_row(sync, &f[w][i]);
+        }
     }
-    if (!one)
-        print_winner(f, has);
+    print_legend();
+    printf("\n");
+    for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
+        print_winner(q, q->workers.at[w], f[w]);
     return 0;
 }
 
@@ -302,7 +388,6 @@ static int predict(int nwords, char **words)
     if (!rc) {
         const struct run *r = &q->run;
         struct forecast_job *j = &q->job;
-        j->workers = r->workers;
         j->tokens = (double)r->batch * r->accum * q->model.context;
         j->compute_s = q->compute_ms * 1e-3;
         j->backward_s = j->compute_s * 2 / 3 / r->accum;
@@ -314,7 +399,7 @@ static int predict(int nwords, char **words)
 
 const struct command command_predict = {
     .name = "predict",
-    .words = "workers=N link=25gbit|FILE",
+    .words = "workers=N,.. link=25gbit",
     .help = "which way of agreeing will win on a cluster, and by how much",
     .explain = explain,
     .least = 1,

@@ -5,6 +5,7 @@
 // the simulated time beside the law. docs/scale.md has what came out.
 
 #include "lockstep/commands.h"
+#include "lockstep/list.h"
 #include "lockstep/simulation.h"
 
 #include "base/base.h"
@@ -19,13 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_LIST = 32, MIN_WORKERS = 2, MAX_WORKERS = 4096, MAX_MB = 8000 };
-
-static const char *const backends[] = {"sps", "dps", "allreduce", "ring", NULL};
+enum { MAX_MB = 8000 };
 
 struct question {
-    int workers[MOST_LIST], sync[MOST_LIST]; // indices of backends
-    int nworkers, nsync;
+    struct list workers, sync;
     struct simulation sim; // all but workers and sync
     const char *out;
 };
@@ -55,8 +53,11 @@ static void explain(FILE *f)
         "  payload    0           1: real sums, which are looked at\n"
         "  timeout    600 s       of each simulation\n"
         "  out        runs/simulate\n\n"
+        "The law is the textbook's time of the exchange, without contention; "
+        "ratio is\nsimulated / law. took and memory are those of the "
+        "simulation itself.\n"
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
-        MAX_WORKERS);
+        LIST_WORKERS);
 }
 
 // ---- the question
@@ -114,41 +115,6 @@ static int number(const struct words *w, const char *key, double otherwise,
     return 0;
 }
 
-// A comma-separated list, item by item through `read`.
-static int list(const char *key, const char *value,
-                int (*read)(const char *item, int *out), int *out, int *n)
-{
-    char item[CONFIG_WORD];
-    *n = 0;
-    for (const char *p = value;; p++) {
-        size_t len = strcspn(p, ",");
-        snprintf(item, sizeof item, "%.*s", (int)len, p);
-        if (*n == MOST_LIST)
-            return fail("simulate: %s=%s: more than %d", key, value, MOST_LIST);
-        if (read(item, &out[(*n)++]))
-            return -1;
-        p += len;
-        if (!*p)
-            return 0;
-    }
-}
-
-static int read_workers(const char *item, int *out)
-{
-    int64_t n;
-    if (value_whole(item, &n) || n < MIN_WORKERS || n > MAX_WORKERS)
-        return fail("simulate: workers=%s: want whole numbers, %d .. %d", item,
-                    MIN_WORKERS, MAX_WORKERS);
-    *out = (int)n;
-    return 0;
-}
-
-static int read_backend(const char *item, int *out)
-{
-    *out = value_word("sync", item, backends);
-    return *out < 0 ? -1 : 0;
-}
-
 static int read_word(const struct words *w, const char *key,
                      const char *const *choices, int *out)
 {
@@ -197,10 +163,8 @@ static int ask(struct question *q, const struct words *w)
     int update, network, algorithm, payload;
     double slice_kb;
     if (check_keys(w) ||
-        list("workers", text(w, "workers", "2,4,8,16"), read_workers,
-             q->workers, &q->nworkers) ||
-        list("sync", text(w, "sync", "sps,dps,allreduce,ring"), read_backend,
-             q->sync, &q->nsync) ||
+        list_workers(&q->workers, text(w, "workers", "2,4,8,16")) ||
+        list_backends(&q->sync, text(w, "sync", "sps,dps,allreduce,ring")) ||
         read_size(w, s) || read_link(w, s) ||
         read_word(w, "update", updates, &update) ||
         read_word(w, "network", networks, &network) ||
@@ -216,10 +180,10 @@ static int ask(struct question *q, const struct words *w)
     s->halving = algorithm;
     s->payload = payload;
     q->out = s->folder = text(w, "out", "runs/simulate");
-    for (int i = 0; i < q->nworkers; i++)
-        if (s->n < (size_t)q->workers[i])
+    for (int i = 0; i < q->workers.n; i++)
+        if (s->n < (size_t)q->workers.at[i])
             return fail("simulate: %zu gradients for %d workers; try: mb=1",
-                        s->n, q->workers[i]);
+                        s->n, q->workers.at[i]);
     return 0;
 }
 
@@ -249,12 +213,20 @@ static int row(const struct question *q, int workers, const char *sync, FILE *f)
     s.sync = sync;
     if (simulation_run(&s, &r))
         return -1;
-    printf("%7d  %-10s %12.6g %12.6g %8.4f %9.1f %8.0f\n", workers, sync,
+    printf("%7d  %-10s %13.6g %12.6g %8.4f %9.1f %12.0f\n", workers, sync,
            r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
     fflush(stdout);
     fprintf(f, "%d,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, sync, mb,
             r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
     return fflush(f) ? fail("%s: %s", q->out, strerror(errno)) : 0;
+}
+
+// What is being simulated, on standard error: some take minutes.
+static void say_turn(const struct question *q, int turn, int workers,
+                     const char *sync)
+{
+    log_line("simulation %d of %d: %s, %d workers", turn,
+             q->workers.n * q->sync.n, sync, workers);
 }
 
 static int answer(const struct question *q)
@@ -270,13 +242,16 @@ static int answer(const struct question *q)
     int rc = 0;
     fprintf(f, "workers,backend,mb,simulated_s,law_s,ratio,wall_s,memory_mb\n");
     printf("%.4g MB of gradients; links of %.4g Gbit/s of payload, %g us\n\n"
-           "%7s  %-10s %12s %12s %8s %9s %8s\n",
+           "%7s  %-10s %13s %12s %8s %9s %12s\n",
            (double)s->n * sizeof(float) * 1e-6, s->link.bytes_per_s * 8e-9,
-           s->link.alpha_s * 1e6, "workers", "sync", "simulated s", "law s",
-           "ratio", "run in s", "of MB");
-    for (int i = 0; !rc && i < q->nworkers; i++)
-        for (int k = 0; !rc && k < q->nsync; k++)
-            rc = row(q, q->workers[i], backends[q->sync[k]], f);
+           s->link.alpha_s * 1e6, "workers", "sync", "simulated (s)", "law (s)",
+           "ratio", "took (s)", "memory (MB)");
+    for (int i = 0; !rc && i < q->workers.n; i++)
+        for (int k = 0; !rc && k < q->sync.n; k++) {
+            const char *sync = list_backend_names[q->sync.at[k]];
+            say_turn(q, i * q->sync.n + k + 1, q->workers.at[i], sync);
+            rc = row(q, q->workers.at[i], sync, f);
+        }
     if (fclose(f) && !rc)
         rc = fail("%s: %s", path, strerror(errno));
     if (!rc)

@@ -1,0 +1,57 @@
+// list.c - comma-separated words, item by item.
+
+#include "lockstep/list.h"
+
+#include "base/base.h"
+#include "config/config.h"
+#include "config/value.h"
+
+#include <string.h>
+
+const char *const list_backend_names[LIST_BACKENDS + 1] = {"sps", "dps",
+                                                           "allreduce", "ring",
+                                                           NULL};
+
+static int read_workers(const char *item, int *out)
+{
+    int64_t n;
+    if (value_whole(item, &n) || n < 2 || n > LIST_WORKERS)
+        return fail("workers=%s: want whole numbers, 2 .. %d", item,
+                    LIST_WORKERS);
+    *out = (int)n;
+    return 0;
+}
+
+static int read_backend(const char *item, int *out)
+{
+    *out = value_word("sync", item, list_backend_names);
+    return *out < 0 ? -1 : 0;
+}
+
+static int read_items(struct list *l, const char *key, const char *text,
+                      int (*read)(const char *item, int *out))
+{
+    char item[CONFIG_WORD];
+    l->n = 0;
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ",");
+        snprintf(item, sizeof item, "%.*s", (int)len, p);
+        if (l->n == LIST_MOST)
+            return fail("%s=%s: more than %d", key, text, LIST_MOST);
+        if (read(item, &l->at[l->n++]))
+            return -1;
+        p += len;
+        if (!*p)
+            return 0;
+    }
+}
+
+int list_workers(struct list *l, const char *text)
+{
+    return read_items(l, "workers", text, read_workers);
+}
+
+int list_backends(struct list *l, const char *text)
+{
+    return read_items(l, "sync", text, read_backend);
+}

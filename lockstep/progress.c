@@ -9,14 +9,20 @@
 #include <string.h>
 #include <unistd.h>
 
-static const uint64_t PLAIN_EVERY_NS = 5000000000u; // where nothing redraws
+enum { RANKS = 4096 }; // whose rates are added up
+
+struct report {
+    int rank, world;
+    long step, steps, line;
+    double loss, val_loss, tokens_per_s, eta_s; // val_loss: NaN: not evaluated
+};
 
 struct progress {
     bool terminal, drawn;
-    uint64_t last_ns; // when a plain line was last printed
-    long step, steps;
-    double loss, val_loss; // val_loss: NaN before the first
-    double tokens_per_s, eta_s;
+    struct report last;         // of worker 0
+    long val_step;              // of the last evaluation
+    double val_loss;            // NaN before the first
+    double tokens_per_s[RANKS]; // each worker's; 0: not heard
 };
 
 int progress_open(struct progress **p)
@@ -29,19 +35,34 @@ int progress_open(struct progress **p)
     return 0;
 }
 
+// The job's; workers that have not been heard count as those that have.
+static double job_rate(const struct progress *p)
+{
+    double sum = 0;
+    int heard = 0;
+    for (int r = 0; r < RANKS; r++) {
+        sum += p->tokens_per_s[r];
+        heard += p->tokens_per_s[r] > 0;
+    }
+    return heard ? sum / heard * p->last.world : 0;
+}
+
 static void draw(struct progress *p)
 {
-    char val[32] = "";
-    long s = (long)(p->eta_s + 0.5);
-    if (!isnan(p->val_loss))
+    char val[48] = "";
+    const struct report *r = &p->last;
+    long s = (long)(r->eta_s + 0.5);
+    if (!isnan(p->val_loss) && r->step == p->val_step)
         snprintf(val, sizeof val, "  val %.4f", p->val_loss);
+    else if (!isnan(p->val_loss) && p->terminal)
+        snprintf(val, sizeof val, "  val %.4f at %ld", p->val_loss,
+                 p->val_step);
     fprintf(stderr,
             "%sstep %ld/%ld  loss %.4f%s  %.0f tokens/s  %ld:%02ld left%s",
-            p->terminal ? "\r\033[K" : "", p->step, p->steps, p->loss, val,
-            p->tokens_per_s, s / 60, s % 60, p->terminal ? "" : "\n");
+            p->terminal ? "\r\033[K" : "", r->step, r->steps, r->loss, val,
+            job_rate(p), s / 60, s % 60, p->terminal ? "" : "\n");
     fflush(stderr);
     p->drawn = true;
-    p->last_ns = now_ns();
 }
 
 void progress_hide(struct progress *p)
@@ -56,27 +77,34 @@ void progress_show(struct progress *p)
         draw(p);
 }
 
-static void take_pair(struct progress *p, const char *key, double value)
+static void take_pair(struct report *r, const char *key, const char *value)
 {
-    if (strcmp(key, "loss") == 0)
-        p->loss = value;
-    else if (strcmp(key, "step") == 0)
-        p->step = (long)value;
-    else if (strcmp(key, "steps") == 0)
-        p->steps = (long)value;
-    else if (strcmp(key, "tokens_per_s") == 0)
-        p->tokens_per_s = value;
-    else if (strcmp(key, "eta_s") == 0)
-        p->eta_s = value;
-    else if (strcmp(key, "val_loss") == 0 && !isnan(value))
-        p->val_loss = value;
+    const struct {
+        const char *key;
+        long *whole;
+        double *number;
+    } pairs[] = {
+        {"step", &r->step, NULL},
+        {"steps", &r->steps, NULL},
+        {"line", &r->line, NULL},
+        {"loss", NULL, &r->loss},
+        {"val_loss", NULL, &r->val_loss},
+        {"tokens_per_s", NULL, &r->tokens_per_s},
+        {"eta_s", NULL, &r->eta_s},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        if (strcmp(pairs[i].key, key))
+            continue;
+        if (pairs[i].whole)
+            *pairs[i].whole = strtol(value, NULL, 10);
+        else
+            *pairs[i].number = strtod(value, NULL);
+    }
 }
 
-void progress_take(struct progress *p, const char *pairs)
+static void take_pairs(struct report *r, const char *pairs)
 {
     char copy[512], *save = NULL;
-    if (!strstr(pairs, "rank=0 "))
-        return;
     snprintf(copy, sizeof copy, "%s", pairs);
     for (char *word = strtok_r(copy, " ", &save); word;
          word = strtok_r(NULL, " ", &save)) {
@@ -84,16 +112,32 @@ void progress_take(struct progress *p, const char *pairs)
         if (!equals)
             continue;
         *equals = '\0';
-        take_pair(p, word, strtod(equals + 1, NULL));
+        take_pair(r, word, equals + 1);
     }
-    if (p->terminal || !p->drawn || now_ns() - p->last_ns > PLAIN_EVERY_NS ||
-        p->step == p->steps)
+}
+
+void progress_take(struct progress *p, const char *pairs)
+{
+    struct report r = {.world = 1, .val_loss = NAN};
+    sscanf(pairs, "rank=%d world=%d", &r.rank, &r.world);
+    take_pairs(&r, pairs);
+    if (r.rank < 0 || r.rank >= RANKS)
+        return;
+    p->tokens_per_s[r.rank] = r.tokens_per_s;
+    if (r.rank)
+        return;
+    p->last = r;
+    if (!isnan(r.val_loss)) {
+        p->val_loss = r.val_loss;
+        p->val_step = r.step;
+    }
+    if (p->terminal || r.line)
         draw(p);
 }
 
 long progress_step(const struct progress *p)
 {
-    return p->step;
+    return p->last.step;
 }
 
 void progress_close(struct progress **p)

@@ -2,11 +2,12 @@
 //
 // Every worker prints lines that begin with "@progress ", then key=value pairs:
 //
-//     @progress rank=0 step=120 steps=500 loss=2.31 tokens_per_s=18000 eta_s=40
+//     @progress rank=0 world=2 step=120 steps=500 loss=2.31 tokens_per_s=18000
+//     eta_s=40 line=1
 //
-// What is shown is worker 0's word: its loss, and the job's tokens_per_s. On a
-// terminal the line is redrawn in place; elsewhere a new one appears every few
-// seconds.
+// (one line each). What is shown is worker 0's loss and the rates of all added
+// up. On a terminal the line is redrawn in place; elsewhere each of worker 0's
+// with line=1 is a line.
 
 #ifndef LOCKSTEP_PROGRESS_H
 #define LOCKSTEP_PROGRESS_H

@@ -12,18 +12,33 @@
 #include <string.h>
 #include <unistd.h>
 
+static bool is_share(enum metric m)
+{
+    return m == METRIC_UTIL_TOTAL || m == METRIC_UTIL_MEAN ||
+           m == METRIC_CPU_MEAN;
+}
+
+// Shares are printed as percentages, here as everywhere.
+static void put_value(FILE *f, enum metric m, double v, int digits)
+{
+    if (is_share(m) && !isnan(v))
+        fprintf(f, "%.0f%%", 100 * v);
+    else
+        html_number(f, v, digits);
+}
+
 static void put_median(FILE *f, const struct study *s, int c, enum metric m,
                        double scale)
 {
     int n;
     struct spread v = study_spread(s, c, m, &n);
     fputs("<td>", f);
-    html_number(f, v.median * scale, 4);
+    put_value(f, m, v.median * scale, 4);
     if (n > 1 && v.least < v.most) {
         fputs("<br><span class=\"soft\">", f);
-        html_number(f, v.least * scale, 3);
+        put_value(f, m, v.least * scale, 3);
         fputs("&ndash;", f);
-        html_number(f, v.most * scale, 3);
+        put_value(f, m, v.most * scale, 3);
         fputs("</span>", f);
     }
     fputs("</td>", f);

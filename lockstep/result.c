@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "lockstep/csv.h"
 #include "sync/link.h"
+#include "telemetry/steps.h"
 
 #include <cjson/cJSON.h>
 #include <ctype.h>
@@ -214,61 +215,22 @@ static int read_run(struct result *r, const cJSON *j)
     return 0;
 }
 
-// The harmonic mean of the workers' median steps: `of` says how many rows each
-// worker has, `v` holds their t_step_us, worker by worker.
-static double mean_pace(double *v, const int *of, int world)
+// Times are computed from steps.csv, so that they mean the same whatever build
+// wrote the summary.
+static int read_summary(struct result *r, const cJSON *j, const char *dir)
 {
-    double rate = 0;
-    for (int w = 0; w < world; v += of[w++])
-        rate += 1 / spread_of(v, of[w]).median;
-    return world / rate;
-}
-
-// Where workers go at paces of their own (ssp, asp), the step that gives the
-// job's rate, in seconds.
-static double paced_step(const char *dir, int world)
-{
-    char path[CONFIG_PATH];
-    struct csv c;
-    if (join(path, dir, "steps.csv") || csv_open(&c, path))
-        return NAN;
-    int rank = csv_column(&c, "rank"), step = csv_column(&c, "t_step_us");
-    double *v = mem_alloc((size_t)c.nrows + 1, sizeof *v), pace = NAN;
-    int *of = mem_alloc((size_t)world, sizeof *of);
-    int *at = mem_alloc((size_t)world + 1, sizeof *at);
-    if (v && of && at) {
-        for (int i = 0; i < c.nrows; i++) {
-            int w = atoi(csv_text(&c, i, rank));
-            of[w] += w >= 0 && w < world;
-        }
-        for (int w = 0; w < world; w++)
-            at[w + 1] = at[w] + of[w];
-        for (int i = 0; i < c.nrows; i++) {
-            int w = atoi(csv_text(&c, i, rank));
-            if (w >= 0 && w < world)
-                v[at[w]++] = csv_number(&c, i, step) * 1e-6;
-        }
-        pace = mean_pace(v, of, world);
-    }
-    mem_free(at);
-    mem_free(of);
-    mem_free(v);
-    csv_close(&c);
-    return pace;
-}
-
-static void read_summary(struct result *r, const cJSON *j, const char *dir)
-{
-    double step_s = r->consistency[0] ? paced_step(dir, r->world)
-                                      : number(j, NULL, "median_step_s");
-    r->value[METRIC_STEP_S] = step_s;
-    r->value[METRIC_TOKENS_PER_S] /= step_s;
-    r->value[METRIC_SECONDS] = number(j, NULL, "seconds");
+    struct steps_summary s;
+    if (steps_summarise(dir, &s))
+        return -1;
+    r->value[METRIC_STEP_S] = s.median_step_s;
+    r->value[METRIC_TOKENS_PER_S] /= s.median_step_s;
+    r->value[METRIC_SECONDS] = s.seconds;
     r->value[METRIC_TRAIN_LOSS] = number(j, NULL, "final_train_loss");
     r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
     r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");
     r->value[METRIC_BYTES_TX] =
         number(j, NULL, "bytes_tx") / number(j, NULL, "steps") / r->world;
+    return 0;
 }
 
 static int find_kind(const char *name)
@@ -377,8 +339,7 @@ int result_read(struct result *r, const char *dir)
     cJSON *summary = run ? read_json(dir, "summary.json") : NULL;
     int rc = summary ? read_run(r, run) : -1;
     if (!rc) {
-        read_summary(r, summary, dir);
-        rc = read_breakdown(r, dir);
+        rc = read_summary(r, summary, dir) || read_breakdown(r, dir) ? -1 : 0;
         r->value[METRIC_CPU_MEAN] =
             column_mean(dir, "util.csv", "value", "cpu_share");
         r->value[METRIC_LAG] = column_mean(dir, "steps.csv", "lag", NULL);

@@ -3,7 +3,7 @@ lockstep_library(study
   FILES lockstep/compare.c lockstep/csv.c lockstep/experiment.c
         lockstep/figure.c lockstep/html.c lockstep/report.c lockstep/result.c
         lockstep/run.c lockstep/study.c lockstep/table.c
-  LINKS supervise law config base PkgConfig::CJSON PkgConfig::INIH m)
+  LINKS supervise telemetry law config base PkgConfig::CJSON PkgConfig::INIH m)
 target_compile_definitions(study PRIVATE
                            LOCKSTEP_PLOTS="${CMAKE_SOURCE_DIR}/plots")
 find_package(Python3 COMPONENTS Interpreter)

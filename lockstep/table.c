@@ -226,6 +226,14 @@ static int most_workers(const struct study *s)
     return most < SHOWN ? most : SHOWN;
 }
 
+static void put_percent(FILE *f, double share, int width)
+{
+    if (isnan(share))
+        fprintf(f, " %*s", width + 1, "-");
+    else
+        fprintf(f, " %*.0f%%", width, 100 * share);
+}
+
 static void put_row(FILE *f, const struct study *s, int c, int width)
 {
     const struct result *r = study_first(s, c);
@@ -238,10 +246,10 @@ static void put_row(FILE *f, const struct study *s, int c, int width)
     fprintf(f, "%-*s %7d %7d  ", width, r->cell, r->world, r->servers);
     for (int w = 0; w < most_workers(s); w++) {
         double u = median_of(s, c, util_at, w);
-        fprintf(f, isnan(u) ? "    -" : " %3.0f%%", 100 * u);
+        put_percent(f, u, 3);
     }
-    fprintf(f, "  %5.2f  %9.0f (%.0f .. %.0f)  %8.1f  %7.4f%s%s%s\n",
-            study_spread(s, c, METRIC_UTIL_TOTAL, &n).median, rate.median,
+    put_percent(f, study_spread(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
+    fprintf(f, "  %9.0f (%.0f .. %.0f)  %8.1f  %7.4f%s%s%s\n", rate.median,
             rate.least, rate.most,
             1000 * study_spread(s, c, METRIC_STEP_S, &n).median,
             study_spread(s, c, METRIC_TRAIN_LOSS, &n).median,
@@ -262,12 +270,13 @@ static int write_text(const struct study *s)
     fprintf(f, "%-*s %7s %7s  ", width, "cell", "workers", "servers");
     for (int w = 0; w < most_workers(s); w++)
         fprintf(f, "   u%d", w);
-    fprintf(f, "  %5s  %-24s  %8s  %7s\n", "total", "tokens/s (least .. most)",
+    fprintf(f, " %6s  %-24s  %8s  %7s\n", "total", "tokens/s (least .. most)",
             "step ms", "loss");
     for (int c = 0; c < s->exp->ncells; c++)
         put_row(f, s, c, width);
-    fputs("Medians. u0: utilisation of worker 0, the share of its time in "
-          "forward, backward and update.\n",
+    fputs("Medians; tokens/s is that of the median step. u0: utilisation of "
+          "worker 0, the share of its time\nin forward, backward and update; "
+          "total: of all workers, added up.\n",
           f);
     return end(s, f, "table.txt");
 }

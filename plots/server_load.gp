@@ -13,4 +13,4 @@ set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set ytics noenhanced
 unset key
 plot rows using ($2 / 2):0:($2 / 2):(0.36):ytic(stringcolumn(1)) with boxxyerror lc rgb "#9a3412", \
-     rows using 2:0:(sprintf("  %.0f %%", $2)) with labels left font ",11"
+     rows using 2:0:(sprintf("  %.0f%%", $2)) with labels left font ",11"

@@ -87,7 +87,7 @@ def runs_all(ini, out):
     head, *lines = (out / "table.txt").read_text().splitlines()
     assert head.split()[3:5] == ["u0", "total"], head
     for line in lines[:4]:  # CELL WORKERS SERVERS, a column a worker, total ..
-        assert re.search(r"\d +\d +\d+% +\d+\.\d\d +", line), line
+        assert re.search(r"\d +\d +\d+% +\d+% +", line), line
 
 
 def goes_on(ini, out):

@@ -4,6 +4,7 @@
 #include "base/base.h"
 #include "tests/job.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -156,6 +157,38 @@ static void trains_and_samples(void **state)
             "lockstep sample a/b/checkpoint-20 tokens=50 "
             "temperature=0 seed=3");
     assert_string_equal(j.out, first);
+}
+
+// log= and eval= say which steps have a line, however fast they go by.
+static void says_how_it_goes(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "lockstep train %s steps=11 log=4 eval=6 out=said", tiny);
+    assert_int_equal(j.status, 0);
+    static const int expected[] = {4, 6, 8, 11};
+    int n = 0, step;
+    double rate = 0;
+    for (char *save, *line = strtok_r(j.out, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save)) {
+        if (sscanf(line, "step %d/11", &step) != 1)
+            continue;
+        assert_true(n < 4 && step == expected[n++]);
+        assert_true(!strstr(line, "val ") == (step == 4 || step == 8));
+        const char *at = strstr(line, " tokens/s");
+        assert_non_null(at);
+        while (at > line && at[-1] != ' ')
+            at--;
+        rate = strtod(at, NULL);
+    }
+    assert_int_equal(n, 4);
+    // the last line says what the summary says: 11 steps in both
+    assert_true(fabs(job_summary("said", "tokens_per_s") / rate - 1) < 1e-2);
+    // the command without the words that others overrule
+    job_run(&j, 20,
+            "! grep eval=0 said/run.json && grep 'eval=6 ' "
+            "said/run.json");
+    assert_int_equal(j.status, 0);
 }
 
 static void a_folder_of_its_own_by_default(void **state)
@@ -320,6 +353,7 @@ int main(void)
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(programs_explain_themselves),
         cmocka_unit_test(trains_and_samples),
+        cmocka_unit_test(says_how_it_goes),
         cmocka_unit_test(a_folder_of_its_own_by_default),
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(mpirun_is_heard),

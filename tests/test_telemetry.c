@@ -97,6 +97,34 @@ static void one_rank(void **state)
     assert_true(sum.bytes_out == 600 && sum.bytes_in == 300);
 }
 
+// Each worker goes at its own pace; time out of steps does not count.
+static void paces_add_up(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    struct steps *s;
+    double time_s;
+    for (int rank = 0; rank < 2; rank++) {
+        assert_int_equal(steps_open(&s, dir, "sps", rank, 2, 0, &time_s), 0);
+        for (int step = 1; step <= 5; step++) {
+            struct step_row row = {.step = step,
+                                   .tokens = (uint64_t)step * 1000,
+                                   .time_s = 100 * step, // it evaluates
+                                   .step_us = rank ? 2000000 : 500000,
+                                   .val_loss = NAN};
+            if (step == 3)
+                row.step_us = 90000000;
+            assert_int_equal(steps_write(s, &row), 0);
+        }
+        assert_int_equal(steps_close(&s), 0);
+    }
+    assert_int_equal(steps_merge(dir, 2), 0);
+    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_true(sum.seconds == 500);
+    assert_true(fabs(sum.tokens_per_s - (500 / 0.5 + 500 / 2.)) < 1e-9);
+    assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
+}
+
 static void resumed(void **state)
 {
     (void)state;
@@ -192,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(paces_add_up, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,

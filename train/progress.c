@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t say_every_ns = 200000000;
 
@@ -36,6 +37,25 @@ static void say_memory(const struct trainer *t)
                  mem_text(predicted, t->memory));
 }
 
+static int ascending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// This worker's tokens a second in its median step.
+static double token_rate(const struct progress *p, const struct trainer *t,
+                         const struct step_row *row)
+{
+    uint64_t v[PROGRESS_STEPS];
+    int done = row->step - p->first_step;
+    size_t n = (size_t)(done < PROGRESS_STEPS ? done : PROGRESS_STEPS);
+    memcpy(v, p->step_us, n * sizeof *v);
+    qsort(v, n, sizeof *v, ascending);
+    double tokens = (double)row->tokens / row->step / t->cluster->world;
+    return v[n / 2] ? tokens * 1e6 / (double)v[n / 2] : 0;
+}
+
 static void say_line(const struct trainer *t, const struct step_row *row,
                      double tokens, double left)
 {
@@ -43,7 +63,7 @@ static void say_line(const struct trainer *t, const struct step_row *row,
     if (!isnan(row->val_loss))
         snprintf(val, sizeof val, "  val %.4f", row->val_loss);
     printf("step %d/%d  loss %.4f%s  %.0f tokens/s  %.0f s left\n", row->step,
-           t->run.steps, row->loss, val, tokens, left);
+           t->run.steps, row->loss, val, tokens * t->cluster->world, left);
     fflush(stdout);
 }
 
@@ -52,20 +72,23 @@ void progress_step(struct progress *p, const struct trainer *t,
 {
     uint64_t now = now_ns();
     bool last = row->step == t->run.steps;
-    bool due = t->run.log && (row->step % t->run.log == 0 || last);
+    bool due = !isnan(row->val_loss) ||
+               (t->run.log && (row->step % t->run.log == 0 || last));
     double seconds = (double)(now - p->began) * 1e-9;
-    double rate = (row->step - p->first_step) / seconds; // steps/s
-    double tokens = rate * (double)row->tokens / row->step;
-    double left = (t->run.steps - row->step) / rate;
+    double left =
+        (t->run.steps - row->step) * seconds / (row->step - p->first_step);
+    p->step_us[(row->step - p->first_step - 1) % PROGRESS_STEPS] = row->step_us;
     if (!p->supervised) {
-        if (t->cluster->rank == 0 && (due || !isnan(row->val_loss)))
-            say_line(t, row, tokens, left);
-    } else if (now - p->said >= say_every_ns || last || !isnan(row->val_loss)) {
+        if (t->cluster->rank == 0 && due)
+            say_line(t, row, token_rate(p, t, row), left);
+    } else if (due || last || now - p->said >= say_every_ns) {
         p->said = now;
-        printf("@progress rank=%d step=%d steps=%d loss=%.6f val_loss=%.6f "
-               "tokens_per_s=%.0f eta_s=%.0f memory_bytes=%zu\n",
-               t->cluster->rank, row->step, t->run.steps, row->loss,
-               row->val_loss, tokens, left, mem_peak());
+        printf("@progress rank=%d world=%d step=%d steps=%d loss=%.6f "
+               "val_loss=%.6f tokens_per_s=%.6g eta_s=%.0f memory_bytes=%zu "
+               "line=%d\n",
+               t->cluster->rank, t->cluster->world, row->step, t->run.steps,
+               row->loss, row->val_loss, token_rate(p, t, row), left,
+               mem_peak(), due);
         fflush(stdout);
     }
     if (last)

@@ -57,13 +57,27 @@ static void add_setting(void *ctx, const char *key, const char *value,
         manifest_text(m, key, value);
 }
 
+// Whether a later word sets the same key: the last one wins.
+static bool is_overruled(int argc, char *const *argv, int i)
+{
+    const char *equals = strchr(argv[i], '=');
+    if (!i || !equals)
+        return false;
+    size_t key = (size_t)(equals - argv[i]) + 1;
+    while (++i < argc)
+        if (!strncmp(argv[i], equals + 1 - key, key))
+            return true;
+    return false;
+}
+
 static void add_command(struct manifest *m, int argc, char *const *argv)
 {
     char line[4096] = "";
     size_t at = 0;
     for (int i = 0; i < argc && at < sizeof line; i++)
-        at += (size_t)snprintf(line + at, sizeof line - at, "%s%s",
-                               i ? " " : "", argv[i]);
+        if (!is_overruled(argc, argv, i))
+            at += (size_t)snprintf(line + at, sizeof line - at, "%s%s",
+                                   i ? " " : "", argv[i]);
     manifest_text(m, "command", line);
 }
 

@@ -107,13 +107,18 @@ close_to:
     return 0;
 }
 
+struct timed { // a step of a rank
+    int rank;
+    double s;
+};
+
 // Sums over the ranks of one step, then over steps.
 struct reader {
     struct steps_summary *sum;
     int step, ranks, val_ranks; // of the step being read
     double loss, val;
-    double *step_s; // of rank 0's steps, for the median
-    int nstep_s, room;
+    struct timed *timed;
+    size_t ntimed, room;
 };
 
 static void finish_step(struct reader *r)
@@ -138,17 +143,17 @@ static void finish_step(struct reader *r)
     r->loss = r->val = 0;
 }
 
-static int add_step_time(struct reader *r, double s)
+static int add_step_time(struct reader *r, int rank, double s)
 {
-    if (r->nstep_s == r->room) {
-        int room = r->room ? 2 * r->room : 1024;
-        double *more = realloc(r->step_s, (size_t)room * sizeof *more);
+    if (r->ntimed == r->room) {
+        size_t room = r->room ? 2 * r->room : 1024;
+        struct timed *more = realloc(r->timed, room * sizeof *more);
         if (!more)
-            return fail("memory: none left for %d step times", room);
-        r->step_s = more;
+            return fail("memory: none left for %zu step times", room);
+        r->timed = more;
         r->room = room;
     }
-    r->step_s[r->nstep_s++] = s;
+    r->timed[r->ntimed++] = (struct timed){rank, s};
     return 0;
 }
 
@@ -180,13 +185,30 @@ static int read_row(struct reader *r, const char *line)
     s->seconds = time_s > s->seconds ? time_s : s->seconds;
     s->bytes_out += tx;
     s->bytes_in += rx;
-    return rank == 0 ? add_step_time(r, (double)step_us * 1e-6) : 0;
+    return add_step_time(r, rank, (double)step_us * 1e-6);
 }
 
-static int ascending(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
+    const struct timed *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->s > y->s) - (x->s < y->s);
+}
+
+// The step that gives the job's rate: that of each worker is its median step's,
+// and all of them add up. Under bsp all steps take equally long.
+static double pace(struct timed *t, size_t n)
+{
+    double rate = 0;
+    int ranks = 0;
+    qsort(t, n, sizeof *t, by_rank);
+    for (size_t i = 0, end; i < n; i = end, ranks++) {
+        for (end = i; end < n && t[end].rank == t[i].rank; end++)
+            ;
+        rate += 1 / t[i + (end - i) / 2].s;
+    }
+    return ranks / rate;
 }
 
 int steps_summarise(const char *out, struct steps_summary *sum)
@@ -208,12 +230,11 @@ int steps_summarise(const char *out, struct steps_summary *sum)
         rc = read_row(&r, line);
     fclose(f);
     finish_step(&r);
-    if (r.nstep_s) {
-        qsort(r.step_s, (size_t)r.nstep_s, sizeof *r.step_s, ascending);
-        sum->median_step_s = r.step_s[r.nstep_s / 2];
+    if (r.ntimed) {
+        sum->median_step_s = pace(r.timed, r.ntimed);
+        sum->tokens_per_s =
+            (double)sum->tokens / sum->steps / sum->median_step_s;
     }
-    free(r.step_s);
-    if (sum->seconds > 0)
-        sum->tokens_per_s = (double)sum->tokens / sum->seconds;
+    free(r.timed);
     return rc;
 }

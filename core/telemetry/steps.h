@@ -49,7 +49,9 @@ struct steps_summary {
     double final_loss, best_loss; // mean over ranks, per step
     double final_val_loss, best_val_loss;
     int best_val_step;
-    double seconds, tokens_per_s, median_step_s;
+    double seconds;       // all of it, evaluation and checkpoints included
+    double median_step_s; // harmonic mean of the ranks' median steps
+    double tokens_per_s;  // of the whole job: those of a step / median_step_s
     uint64_t tokens, bytes_out, bytes_in;
 };
 

@@ -3,6 +3,8 @@ lockstep_library(horovod_ring
         horovod_ring/fusion.c horovod_ring/wire.c horovod_ring/transport.c
         horovod_ring/tcp.c horovod_ring/socket.c horovod_ring/shared.c
         horovod_ring/board.c
+        horovod_ring/ring_shm.c horovod_ring/counters.c horovod_ring/regions.c
+        horovod_ring/pass.c
   LINKS sync group telemetry cluster config device optim base Threads::Threads
         OpenMP::OpenMP_C)
 include(tests/sync_cases.cmake)

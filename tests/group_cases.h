@@ -109,6 +109,8 @@ void carry_many(const struct carried *c);    // the same for a world of 16
 void carry_large(const struct carried *c);   // vectors of many pieces
 void carry_halves(const struct carried *c);  // two halves are an all_reduce
 void carry_threads(const struct carried *c); // with one or without: same bits
+// Both give the same sums of normal deviates.
+void carry_same_bits(const struct carried *a, const struct carried *b);
 void carry_groups(const struct carried *c);  // two, interleaved
 void carry_missing(const struct carried *c); // forked: one never posts
 void carry_killed(const struct carried *c);  // forked: one dies by SIGKILL

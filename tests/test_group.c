@@ -17,58 +17,80 @@ static void tcp_law(const struct group *g, const struct group_op *op,
     *in = plan_elements(&p, op, IN) * size;
 }
 
-static const struct carried tcp = {
-    .ops = &ring_tcp,
-    .halves_bytes = true,
-    .law = tcp_law,
+static void shm_law(const struct group *g, const struct group_op *op,
+                    uint64_t *out, uint64_t *in)
+{
+    size_t size = dtype_bytes(op->vector.type);
+    *out = ring_shm_elements(op, g->job.grain, g->rank, g->size, OUT) * size;
+    *in = ring_shm_elements(op, g->job.grain, g->rank, g->size, IN) * size;
+}
+
+static const struct carried carriers[] = {
+    {.ops = &ring_tcp, .halves_bytes = true, .law = tcp_law},
+    {.ops = &ring_shm, .memory = CARRY_SHARED, .law = shm_law},
+    {.ops = &ring_shm, .memory = CARRY_COPIED, .law = shm_law},
+    {.ops = &ring_shm, .memory = CARRY_OWN, .law = shm_law},
 };
+
+static void on_all(void (*check)(const struct carried *c))
+{
+    for (size_t i = 0; i < sizeof carriers / sizeof *carriers; i++)
+        check(&carriers[i]);
+}
 
 static void verbs(void **state)
 {
     (void)state;
-    carry_verbs(&tcp);
+    on_all(carry_verbs);
 }
 
 static void many(void **state)
 {
     (void)state;
-    carry_many(&tcp);
+    on_all(carry_many);
 }
 
 static void large(void **state)
 {
     (void)state;
-    carry_large(&tcp);
+    on_all(carry_large);
 }
 
 static void halves(void **state)
 {
     (void)state;
-    carry_halves(&tcp);
+    on_all(carry_halves);
 }
 
 static void threads(void **state)
 {
     (void)state;
-    carry_threads(&tcp);
+    on_all(carry_threads);
+}
+
+static void same_bits(void **state)
+{
+    (void)state;
+    carry_same_bits(&carriers[0], &carriers[1]);
+    carry_same_bits(&carriers[0], &carriers[3]);
 }
 
 static void groups(void **state)
 {
     (void)state;
-    carry_groups(&tcp);
+    on_all(carry_groups);
 }
 
 static void missing(void **state)
 {
     (void)state;
-    carry_missing(&tcp);
+    on_all(carry_missing);
 }
 
 static void killed(void **state)
 {
     (void)state;
-    carry_killed(&tcp);
+    on_all(carry_killed);
 }
 
 int main(void)
@@ -76,8 +98,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verbs),   cmocka_unit_test(many),
         cmocka_unit_test(large),   cmocka_unit_test(halves),
-        cmocka_unit_test(threads), cmocka_unit_test(groups),
-        cmocka_unit_test(missing), cmocka_unit_test(killed),
+        cmocka_unit_test(threads), cmocka_unit_test(same_bits),
+        cmocka_unit_test(groups),  cmocka_unit_test(missing),
+        cmocka_unit_test(killed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -146,9 +146,9 @@ struct group *group_open(const struct group_ops *ops,
 void group_close(struct group **g);
 
 // All members will exchange parts of their own vectors `data` of `bytes` bytes,
-// which outlive the group. Makes exchanges of these parts faster where members
-// can map each other's memory; never needed. A call of all members. 0, or -1
-// after fail().
+// which outlive the group; a part is at the same place in all of them. Makes
+// exchanges of these parts faster where members can map each other's memory;
+// never needed. A call of all members. 0, or -1 after fail().
 int group_share(struct group *g, void *data, size_t bytes);
 
 // The verbs. Each returns at once: 0, and the ticket in *ticket (may be NULL),

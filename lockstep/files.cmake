@@ -12,9 +12,9 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/enter.c lockstep/keypairs.c lockstep/list.c
-  lockstep/pin.c
-  lockstep/predict.c lockstep/sample.c lockstep/simulate.c
+  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
+  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
+  lockstep/sample.c lockstep/simulate.c
   lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
   forecast study supervise telemetry model data message_zmq config version base dnnl

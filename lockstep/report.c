@@ -1,10 +1,9 @@
-// report.c - `lockstep report`: one HTML file that holds everything.
+// report.c - DIR/report.html: one file that holds everything.
 
-#include "lockstep/commands.h"
+#include "lockstep/study.h"
 
 #include "base/base.h"
 #include "lockstep/html.h"
-#include "lockstep/study.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -265,30 +264,3 @@ int study_report(const struct study *s)
         return fail("%s: %s", path, strerror(errno));
     return 0;
 }
-
-static void explain(FILE *f)
-{
-    fprintf(f, "lockstep report DIR\n\nTables, figures and DIR/report.html of "
-               "an experiment (finished or not) or of one run.\n");
-}
-
-static int report(int nwords, char **words)
-{
-    struct study *s;
-    if (nwords > 1)
-        return fail("report: one folder, not also %s", words[1]);
-    if (study_open(&s, words[0]))
-        return -1;
-    int rc = study_finish(s);
-    study_close(&s);
-    return rc;
-}
-
-const struct command command_report = {
-    .name = "report",
-    .words = "DIR",
-    .help = "tables, figures and report.html of an experiment or a run",
-    .explain = explain,
-    .least = 1,
-    .run = report,
-};

@@ -175,36 +175,6 @@ static int run_all(const struct study *s)
     return failed;
 }
 
-static void show_file(const char *out, const char *name)
-{
-    char path[CONFIG_PATH], line[1024];
-    if (text_into(path, sizeof path, "%s/%s", out, name))
-        return;
-    FILE *f = fopen(path, "re");
-    while (f && fgets(line, sizeof line, f))
-        fputs(line, stdout);
-    if (f)
-        fclose(f);
-}
-
-int study_finish(struct study *s)
-{
-    char verdict[4096];
-    if (study_results(s))
-        return -1;
-    if (!s->nruns)
-        return fail("%s: no run is finished", s->out);
-    if (study_tables(s) || study_figures(s) < 0)
-        return -1;
-    study_compare(s, verdict, sizeof verdict);
-    if (study_report(s))
-        return -1;
-    printf("\n%s: %s\n\n", s->exp->name, s->exp->title);
-    show_file(s->out, "table.txt");
-    printf("\n%s\nreport: %s/report.html\n", verdict, s->out);
-    return 0;
-}
-
 // One run at a time in a folder: two would measure each other.
 static int take_lock(const char *out)
 {

@@ -1,8 +1,9 @@
 # Experiments: run, tables, figures, report, compare.
 lockstep_library(study
   FILES lockstep/compare.c lockstep/csv.c lockstep/experiment.c
-        lockstep/figure.c lockstep/html.c lockstep/report.c lockstep/result.c
-        lockstep/run.c lockstep/study.c lockstep/table.c
+        lockstep/figure.c lockstep/finish.c lockstep/html.c
+        lockstep/report.c lockstep/result.c lockstep/run.c lockstep/study.c
+        lockstep/table.c
   LINKS supervise telemetry law config base PkgConfig::CJSON PkgConfig::INIH m)
 target_compile_definitions(study PRIVATE
                            LOCKSTEP_PLOTS="${CMAKE_SOURCE_DIR}/plots")

@@ -57,7 +57,8 @@ const struct result *study_first(const struct study *s, int cell);
 // said and left out. Returns how many were drawn, -1 after fail().
 int study_figures(const struct study *s);
 
-// ---- run.c: results, tables, figures and report, and the table on the terminal.
+// ---- finish.c: results, tables, figures and report, and the table on the
+// terminal. 0, or -1 after fail().
 int study_finish(struct study *s);
 
 // ---- compare.c: whether all runs trained the same thing. The verdict in words

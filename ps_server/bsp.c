@@ -28,42 +28,6 @@ static size_t row_bytes(const struct server *s, int row)
     return s->store->rows[row].at.n * dtype_bytes(s->job.wire);
 }
 
-// ---- a round begins
-
-// Who is in the present round, and in which turn. Without backup: all members,
-// by rank.
-static void choose_members(struct server *s)
-{
-    struct bsp *b = bsp_of(s);
-    b->need = 0;
-    for (int r = 0; r < s->job.world; r++) {
-        const struct peer *p = &s->peers[r];
-        bool member = (p->alive || !s->job.elastic) && p->from <= s->round;
-        b->turn_of[r] = -1;
-        b->rank_of[r] = -1;
-        if (!member)
-            continue;
-        if (!s->job.backup) {
-            b->turn_of[r] = b->need;
-            b->rank_of[b->need] = r;
-        }
-        b->need++;
-    }
-    b->need -= s->job.backup;
-}
-
-void bsp_begin(struct server *s)
-{
-    struct bsp *b = bsp_of(s);
-    for (int r = 0; r < s->store->nrows; r++)
-        gather_clear(&b->rows[r], s->job.world);
-    for (int r = 0; r < s->job.world; r++)
-        s->peers[r].stepped = false;
-    b->claims = b->complete = b->stepped = 0;
-    b->active = b->waiting = false;
-    choose_members(s);
-}
-
 static int bsp_open(struct server *s)
 {
     struct bsp *b = s->state = mem_alloc(1, sizeof *b);
@@ -95,15 +59,6 @@ static void bsp_close(struct server *s)
 }
 
 // ---- a round ends
-
-struct ps_head bsp_answer(const struct server *s, enum ps_kind kind)
-{
-    return (struct ps_head){
-        .kind = kind,
-        .round = s->round,
-        .epoch = bsp_of(s)->epoch,
-    };
-}
 
 static void send_result(struct server *s, double norm, bool skipped)
 {
@@ -306,12 +261,6 @@ static int check_round(struct server *s, int rank, const struct ps_head *h)
     return check_turn(s, rank, h);
 }
 
-bool bsp_outdated(const struct server *s, const struct ps_head *h)
-{
-    const struct bsp *b = bsp_of(s);
-    return s->job.elastic && h->epoch != b->epoch;
-}
-
 static int bsp_push(struct server *s, int rank, const struct ps_head *h,
                     struct message **p)
 {
@@ -378,17 +327,6 @@ static int bsp_commit(struct server *s, int rank, const struct ps_head *h)
                     (unsigned long long)h->round, (unsigned long long)s->round);
     finish_round(s, h->value);
     return 0;
-}
-
-bool bsp_gave_all(const struct server *s, int rank)
-{
-    const struct bsp *b = bsp_of(s);
-    if (!s->peers[rank].stepped)
-        return false;
-    for (int r = 0; r < s->store->nrows; r++)
-        if (!b->rows[r].here[b->turn_of[rank]])
-            return false;
-    return true;
 }
 
 const struct policy policy_bsp = {

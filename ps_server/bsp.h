@@ -1,4 +1,4 @@
-// bsp.h - the round under way: what bsp.c and bsp_members.c share.
+// bsp.h - the round under way, which three files share.
 
 #ifndef PS_SERVER_BSP_H
 #define PS_SERVER_BSP_H
@@ -25,6 +25,8 @@ static inline struct bsp *bsp_of(const struct server *s)
     return s->state;
 }
 
+// ---- bsp_round.c: the round itself
+
 // The head of a message about the present round.
 struct ps_head bsp_answer(const struct server *s, enum ps_kind kind);
 
@@ -34,7 +36,7 @@ void bsp_begin(struct server *s);
 // Whether this worker's whole gradient of the round is here.
 bool bsp_gave_all(const struct server *s, int rank);
 
-// Whether a message is of a round that was begun again since, or given up.
+// Whether a message is of a round that was begun again since.
 bool bsp_outdated(const struct server *s, const struct ps_head *h);
 
 // ---- bsp_members.c: who is in a round

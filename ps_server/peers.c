@@ -4,48 +4,6 @@
 
 #include "base/base.h"
 
-#include <string.h>
-
-void server_fail(struct server *s, const char *why)
-{
-    if (s->failed)
-        return;
-    s->failed = true;
-    snprintf(s->why, sizeof s->why, "%s", why);
-    for (int r = 0; s->described && r < s->job.world; r++)
-        if (s->peers[r].alive)
-            server_error(s, &s->peers[r].id, s->why);
-    hub_abort(s->hub, s->why);
-}
-
-void server_lost(struct server *s, int rank, const char *why)
-{
-    struct peer *p = &s->peers[rank];
-    char text[256];
-    if (!p->alive)
-        return;
-    p->alive = p->pull.waiting = false;
-    if (!s->job.elastic || !s->running) {
-        snprintf(text, sizeof text, "worker rank %d is gone: %s", rank, why);
-        server_fail(s, text);
-        return;
-    }
-    log_line("server %d: worker rank %d is gone (%s); going on without it",
-             s->job.index, rank, why);
-    hub_lost(s->hub, rank);
-    s->policy->lost(s, rank);
-}
-
-bool server_beside(const struct server *s, int rank)
-{
-    return s->job.beside && rank == s->job.index;
-}
-
-uint64_t server_patience_ns(const struct server *s)
-{
-    return (uint64_t)(s->job.timeout_s * 0.9e9);
-}
-
 static bool speaks(const struct server *s, int rank,
                    const struct message_peer *from)
 {

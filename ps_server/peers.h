@@ -20,11 +20,4 @@ void peers_goodbye(struct server *s, int rank);
 // Call often: notices who is gone, and ends waits that take too long.
 void peers_tick(struct server *s);
 
-// ---- server.c
-
-// False when the receiver's connection is known to be gone.
-bool server_ping(struct server *s, int rank);
-void server_error(struct server *s, const struct message_peer *to,
-                  const char *text);
-
 #endif

@@ -12,52 +12,7 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-#include <string.h>
-
 enum { MAX_LINES = 20 }; // about strangers
-
-// ---- sending
-
-static int send_message(struct server *s, const struct message_peer *to,
-                        struct ps_head head, const struct payload *data)
-{
-    uint8_t raw[PS_HEAD];
-    head.rank = s->described ? (uint32_t)s->job.index : 0;
-    head.bytes = data->bytes;
-    ps_head_put(raw, &head);
-    return endpoint_send(s->endpoint, to, raw, PS_HEAD, data);
-}
-
-void server_send(struct server *s, int rank, struct ps_head head,
-                 const void *data, size_t bytes)
-{
-    struct payload d = {.at = data, .bytes = bytes};
-    (void)send_message(s, &s->peers[rank].id, head, &d);
-}
-
-void server_send_buffer(struct server *s, int rank, struct ps_head head,
-                        struct buffer *b, size_t bytes)
-{
-    struct payload d = {b->data, bytes, buffer_sent, b};
-    buffer_ref(b);
-    if (send_message(s, &s->peers[rank].id, head, &d) < 0)
-        server_fail(s, fail_message());
-}
-
-void server_error(struct server *s, const struct message_peer *to,
-                  const char *text)
-{
-    struct payload d = {.at = text, .bytes = strlen(text)};
-    (void)send_message(s, to, (struct ps_head){.kind = PS_ERROR}, &d);
-}
-
-bool server_ping(struct server *s, int rank)
-{
-    struct payload none = {0};
-    return !s->endpoint->ops->notices ||
-           send_message(s, &s->peers[rank].id,
-                        (struct ps_head){.kind = PS_PING}, &none) != 1;
-}
 
 static void send_for_hub(void *ctx, const struct message_peer *to,
                          const uint8_t head[HUB_HEAD], const void *data,

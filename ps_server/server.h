@@ -122,7 +122,7 @@ int server_run(struct server *s);
 void server_stop(struct server *s);
 void server_close(struct server **s);
 
-// ---- for the policies
+// ---- server_send.c
 
 // To one worker; a worker that is gone is noticed elsewhere. Rank and bytes of
 // the head are filled in here.
@@ -132,6 +132,11 @@ void server_send(struct server *s, int rank, struct ps_head head,
 // The same with the first `bytes` of a buffer, which the message shares.
 void server_send_buffer(struct server *s, int rank, struct ps_head head,
                         struct buffer *b, size_t bytes);
+
+// False when the receiver's connection is known to be gone.
+bool server_ping(struct server *s, int rank);
+void server_error(struct server *s, const struct message_peer *to,
+                  const char *text);
 
 // The job is over for everybody, because of message why.
 void server_fail(struct server *s, const char *why);

@@ -124,7 +124,7 @@ int client_clock(struct client *c, uint64_t zero_ns);
 // Totals so far.
 void client_stats(struct client *c, struct sync_stats *stats);
 
-// ---- between the files of this folder
+// ---- client_send.c
 
 // Send; rank, index and bytes are filled in. Row payload is counted apart from
 // heads. 0, or -1 after fail().
@@ -135,8 +135,9 @@ int client_send(struct client *c, struct remote *r, struct ps_head h,
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire);
 
-// round.c: begin the current task, send what can be sent, take one message in.
-// *done is set when the task is complete.
+// ---- task.c: begin the current task, send what can be sent, take one message
+// in; whether the task is complete.
+
 void task_begin(struct client *c);
 int task_send(struct client *c);
 int task_receive(struct client *c, struct remote *r, const struct ps_head *h,

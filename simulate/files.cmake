@@ -9,15 +9,16 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   set(vector_files ${device_files})
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
-    simulate/main.c simulate/ring.c simulate/transport_mpi.c
+    simulate/main.c simulate/gradient.c simulate/ring.c
+    simulate/transport_mpi.c
     simulate/allreduce.c simulate/servers.c simulate/carry.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
     horovod_ring/transport.c core/group/group.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
-    ps_worker/client.c ps_worker/task.c
-    ps_server/server.c ps_server/peers.c ps_server/bsp.c
-    ps_server/bsp_members.c ps_server/async.c ps_server/gather.c
-    ps_server/vectors.c ps_server/store.c
+    ps_worker/client.c ps_worker/client_send.c ps_worker/task.c
+    ps_server/server.c ps_server/server_send.c ps_server/peers.c
+    ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
+    ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
     core/message/message.c core/message/message_mpi.c core/cluster/hub.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c

@@ -29,7 +29,7 @@ int exchange_ring(const struct exchange *e, double *seconds);
 int exchange_allreduce(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
 
-// ---- what they share
+// ---- gradient.c: what they share
 
 // The gradient: n elements, small integers that differ by rank and element; or,
 // without payload, addresses that nobody may write to. NULL after fail().

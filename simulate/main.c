@@ -10,56 +10,8 @@
 #include "base/base.h"
 #include "config/keys.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <mpi.h>
-#include <string.h>
-#include <sys/mman.h>
-
-// Sums of at most 4096 workers stay exact in fp32.
-enum { VALUES = 7 };
-
-static float value(int rank, size_t i)
-{
-    return (float)((i * 5 + (size_t)rank * 3) % VALUES);
-}
-
-float *gradient_open(const struct exchange *e)
-{
-    if (!e->payload) {
-        void *p = mmap(NULL, e->n * sizeof(float), PROT_READ,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p != MAP_FAILED)
-            return p;
-        fail("mmap of %zu elements: %s", e->n, strerror(errno));
-        return NULL;
-    }
-    float *v = mem_alloc(e->n, sizeof *v);
-    for (size_t i = 0; v && i < e->n; i++)
-        v[i] = value(e->rank, i);
-    return v;
-}
-
-int gradient_check(const struct exchange *e, const float *sums)
-{
-    for (size_t i = 0; e->payload && i < e->n; i++) {
-        float want = 0;
-        for (int r = 0; r < e->world; r++)
-            want += value(r, i);
-        if (sums[i] != want)
-            return fail("rank %d: element %zu is %g, the sum is %g", e->rank, i,
-                        (double)sums[i], (double)want);
-    }
-    return 0;
-}
-
-void gradient_close(const struct exchange *e, float *vector)
-{
-    if (e->payload)
-        mem_free(vector);
-    else if (vector)
-        munmap(vector, e->n * sizeof(float));
-}
 
 // The order of the words of sync=.
 enum { RING, ALLREDUCE, SPS, DPS };

@@ -1,11 +1,13 @@
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  add_test(NAME floors
-           COMMAND ${Python3_EXECUTABLE} tests/floors.py ${CMAKE_SOURCE_DIR}
-           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  add_test(NAME floors_finds_mistakes
-           COMMAND ${Python3_EXECUTABLE} tests/floors.py --self-test
-           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  foreach(rule floors circles)
+    add_test(NAME ${rule}
+             COMMAND ${Python3_EXECUTABLE} tests/${rule}.py ${CMAKE_SOURCE_DIR}
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    add_test(NAME ${rule}_finds_mistakes
+             COMMAND ${Python3_EXECUTABLE} tests/${rule}.py --self-test
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endforeach()
 endif()
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)

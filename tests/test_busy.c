@@ -164,7 +164,8 @@ static void copies_are_measured(void **state)
     assert_int_equal(s.at[DEVICE_UP], 1);
     assert_int_equal(s.at[DEVICE_COMM], 0);
     staging_close(&staging);
-    device_close(&d); // and its meters
+    busy_close(d);
+    device_close(&d);
     assert_null(d);
 }
 
@@ -190,6 +191,7 @@ static void on_the_cpu_every_step_is_over(void **state)
         assert_int_equal(busy_take(d, &s), 1);
         assert_true(s.at[DEVICE_COMPUTE] <= s.ns);
     }
+    busy_close(d);
     device_close(&d);
 }
 

@@ -224,6 +224,7 @@ static int measured(struct worker *w)
         worker_step(w, 1, &out) || busy_step_end(w->dev) ||
         device_finish(w->dev) || busy_take(w->dev, &s) != 1)
         return fail("no step was measured: %s", fail_message());
+    busy_close(w->dev);
     w->result = s.at[DEVICE_COMM];
     return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copies") : 0;
 }

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "device/busy.h"
 #include "device/device.h"
 
 #include <string.h>
@@ -58,6 +59,7 @@ void place_close(struct trainer *t)
         mem_free(t->host);
     device_free(t->dev, t->params);
     device_free(t->dev, t->grads);
+    busy_close(t->dev);
     device_close(&t->dev);
 }
 

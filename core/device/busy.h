@@ -33,8 +33,8 @@ struct busy_step {
     uint64_t at[DEVICE_QUEUES]; // of it, at work
 };
 
-// Measure this device from now on. 0, or -1 after fail(). busy_close() takes one
-// that is not measured; device_close() calls it.
+// Measure this device from now on. 0, or -1 after fail(). busy_close() comes
+// before device_close(), and takes a device that is not measured.
 int busy_open(struct device *d);
 void busy_close(struct device *d);
 

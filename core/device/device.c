@@ -2,7 +2,6 @@
 
 #include "device/device.h"
 
-#include "device/busy.h"
 #include "device/cuda.h"
 
 #include "base/base.h"
@@ -49,7 +48,7 @@ void device_close(struct device **d)
 {
     if (!*d)
         return;
-    busy_close(*d);
+    CHECK(!(*d)->busy);
     if ((*d)->ops->close)
         (*d)->ops->close(*d);
     mem_free(*d);

@@ -1,0 +1,91 @@
+// server_send.c - from a server to its workers: messages, and the news that the
+// job, or one of them, is over.
+
+#include "ps_server/server.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+static int send_message(struct server *s, const struct message_peer *to,
+                        struct ps_head head, const struct payload *data)
+{
+    uint8_t raw[PS_HEAD];
+    head.rank = s->described ? (uint32_t)s->job.index : 0;
+    head.bytes = data->bytes;
+    ps_head_put(raw, &head);
+    return endpoint_send(s->endpoint, to, raw, PS_HEAD, data);
+}
+
+void server_send(struct server *s, int rank, struct ps_head head,
+                 const void *data, size_t bytes)
+{
+    struct payload d = {.at = data, .bytes = bytes};
+    (void)send_message(s, &s->peers[rank].id, head, &d);
+}
+
+void server_send_buffer(struct server *s, int rank, struct ps_head head,
+                        struct buffer *b, size_t bytes)
+{
+    struct payload d = {b->data, bytes, buffer_sent, b};
+    buffer_ref(b);
+    if (send_message(s, &s->peers[rank].id, head, &d) < 0)
+        server_fail(s, fail_message());
+}
+
+void server_error(struct server *s, const struct message_peer *to,
+                  const char *text)
+{
+    struct payload d = {.at = text, .bytes = strlen(text)};
+    (void)send_message(s, to, (struct ps_head){.kind = PS_ERROR}, &d);
+}
+
+bool server_ping(struct server *s, int rank)
+{
+    struct payload none = {0};
+    return !s->endpoint->ops->notices ||
+           send_message(s, &s->peers[rank].id,
+                        (struct ps_head){.kind = PS_PING}, &none) != 1;
+}
+
+// ---- who is gone, and how long to wait
+
+void server_fail(struct server *s, const char *why)
+{
+    if (s->failed)
+        return;
+    s->failed = true;
+    snprintf(s->why, sizeof s->why, "%s", why);
+    for (int r = 0; s->described && r < s->job.world; r++)
+        if (s->peers[r].alive)
+            server_error(s, &s->peers[r].id, s->why);
+    hub_abort(s->hub, s->why);
+}
+
+void server_lost(struct server *s, int rank, const char *why)
+{
+    struct peer *p = &s->peers[rank];
+    char text[256];
+    if (!p->alive)
+        return;
+    p->alive = p->pull.waiting = false;
+    if (!s->job.elastic || !s->running) {
+        snprintf(text, sizeof text, "worker rank %d is gone: %s", rank, why);
+        server_fail(s, text);
+        return;
+    }
+    log_line("server %d: worker rank %d is gone (%s); going on without it",
+             s->job.index, rank, why);
+    hub_lost(s->hub, rank);
+    s->policy->lost(s, rank);
+}
+
+bool server_beside(const struct server *s, int rank)
+{
+    return s->job.beside && rank == s->job.index;
+}
+
+uint64_t server_patience_ns(const struct server *s)
+{
+    return (uint64_t)(s->job.timeout_s * 0.9e9);
+}

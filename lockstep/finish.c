@@ -19,14 +19,15 @@ static void show_file(const char *out, const char *name)
 
 int study_finish(struct study *s)
 {
-    char verdict[4096];
+    char verdict[4096] = "";
     if (study_results(s))
         return -1;
     if (!s->nruns)
         return fail("%s: no run is finished", s->out);
     if (study_tables(s) || study_figures(s) < 0)
         return -1;
-    study_compare(s, verdict, sizeof verdict);
+    if (s->nruns > 1) // else there is nothing to compare
+        study_compare(s, verdict, sizeof verdict);
     if (study_report(s))
         return -1;
     printf("\n%s: %s\n\n", s->exp->name, s->exp->title);

@@ -85,12 +85,15 @@ static void results_table(FILE *f, const struct study *s)
         put_median(f, s, c, METRIC_VAL_LOSS, 1);
         fputs("</tr>\n", f);
     }
-    fputs("</tbody></table></div>\n<p class=\"soft\">Medians, with least and "
-          "most of the repeats. Utilisation: share of a worker's time in "
-          "forward, backward and update, added up over workers (evaluation "
-          "and checkpoints left out). Exposed: bytes move and nothing is "
-          "computed.",
-          f);
+    fprintf(f,
+            "</tbody></table></div>\n<p class=\"soft\">%sTokens/s: those of "
+            "a step over the median step, evaluation and checkpoints left "
+            "out. Utilisation: share of a worker's time in forward, backward "
+            "and update, added up over workers (evaluation and checkpoints "
+            "left out). Exposed: bytes move and nothing is computed. Losses: "
+            "means over the workers, each of its own batch.",
+            study_repeats(s) ? "Medians, with least and most of the repeats. "
+                             : "");
     for (int i = 0; i < s->nruns; i++) {
         if (!s->runs[i].oversubscribed)
             continue;
@@ -102,8 +105,17 @@ static void results_table(FILE *f, const struct study *s)
     fputs("</p>\n", f);
 }
 
+static bool has_law(const struct study *s)
+{
+    for (int i = 0; i < s->nruns; i++)
+        if (s->runs[i].value[METRIC_BYTES_LAW] > 0)
+            return true;
+    return false;
+}
+
 static void law_table(FILE *f, const struct study *s)
 {
+    html_element(f, "h2", "Beside the law");
     fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>bytes sent "
           "by a worker<br>in a step</th><th>law</th><th>measured<br>/ law"
           "</th><th>over</th><th>held up,<br>ms a step</th><th>exchange,<br>"
@@ -238,11 +250,13 @@ static void body(FILE *f, const struct study *s)
     html_element(f, "h2", "Results");
     results_table(f, s);
     figures(f, s);
-    html_element(f, "h2", "Beside the law");
-    law_table(f, s);
-    html_element(f, "h2", "Was it the same training?");
-    study_compare(s, verdict, sizeof verdict);
-    html_element(f, "pre", verdict);
+    if (has_law(s))
+        law_table(f, s);
+    if (s->nruns > 1) {
+        html_element(f, "h2", "Was it the same training?");
+        study_compare(s, verdict, sizeof verdict);
+        html_element(f, "pre", verdict);
+    }
     html_element(f, "h2", "Again");
     rerun(f, s);
     html_element(f, "h2", "Where and how");

@@ -211,6 +211,14 @@ const struct result *study_first(const struct study *s, int cell)
     return NULL;
 }
 
+bool study_repeats(const struct study *s)
+{
+    for (int i = 1; i < s->nruns; i++) // by cell
+        if (s->cell_of[i] == s->cell_of[i - 1])
+            return true;
+    return false;
+}
+
 struct spread study_spread(const struct study *s, int cell, enum metric m,
                            int *n)
 {

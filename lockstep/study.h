@@ -50,6 +50,9 @@ int study_tables(const struct study *s);
 struct spread study_spread(const struct study *s, int cell, enum metric m,
                            int *n);
 
+// Whether some cell has finished more than once.
+bool study_repeats(const struct study *s);
+
 // The first finished run of a cell; NULL if there is none.
 const struct result *study_first(const struct study *s, int cell);
 

@@ -249,8 +249,12 @@ static void put_row(FILE *f, const struct study *s, int c, int width)
         put_percent(f, u, 3);
     }
     put_percent(f, study_spread(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
-    fprintf(f, "  %9.0f (%.0f .. %.0f)  %8.1f  %7.4f%s%s%s\n", rate.median,
-            rate.least, rate.most,
+    fprintf(f, "  %9.0f", rate.median);
+    if (n > 1)
+        fprintf(f, "  %8.0f .. %-8.0f", rate.least, rate.most);
+    else if (study_repeats(s))
+        fprintf(f, "  %20s", "");
+    fprintf(f, "  %8.1f  %7.4f%s%s%s\n",
             1000 * study_spread(s, c, METRIC_STEP_S, &n).median,
             study_spread(s, c, METRIC_TRAIN_LOSS, &n).median,
             *r->net ? "  net=" : "", r->net,
@@ -270,8 +274,9 @@ static int write_text(const struct study *s)
     fprintf(f, "%-*s %7s %7s  ", width, "cell", "workers", "servers");
     for (int w = 0; w < most_workers(s); w++)
         fprintf(f, "   u%d", w);
-    fprintf(f, " %6s  %-24s  %8s  %7s\n", "total", "tokens/s (least .. most)",
-            "step ms", "loss");
+    fprintf(f, " %6s  %9s%s  %8s  %7s\n", "total", "tokens/s",
+            study_repeats(s) ? "     least .. most    " : "", "step ms",
+            "loss");
     for (int c = 0; c < s->exp->ncells; c++)
         put_row(f, s, c, width);
     fputs("Medians; tokens/s is that of the median step. u0: utilisation of "

@@ -20,12 +20,16 @@ void progress_begin(struct progress *p, const struct trainer *t)
         .began = now_ns(),
         .first_step = t->step,
     };
-    if (t->cluster->rank == 0)
-        log_line("%s, %d worker%s, %d thread%s each; %zu parameters; predicted "
-                 "peak memory %s a worker",
-                 t->name, t->cluster->world, t->cluster->world > 1 ? "s" : "",
-                 t->run.threads, t->run.threads > 1 ? "s" : "",
-                 model_nparams(&t->config), mem_text(need, t->memory));
+    if (t->cluster->rank)
+        return;
+    log_line("%s, %d worker%s, %d thread%s each; %zu parameters; a worker "
+             "needs %s for process, model and optimiser",
+             t->name, t->cluster->world, t->cluster->world > 1 ? "s" : "",
+             t->run.threads, t->run.threads > 1 ? "s" : "",
+             model_nparams(&t->config), mem_text(need, t->memory));
+    if (t->cluster->world > 1)
+        log_line("loss and val below are worker 0's, of its own batches; "
+                 "summary.json has the means of all");
 }
 
 // Prediction and fact, once, when the last step is done.
@@ -33,8 +37,9 @@ static void say_memory(const struct trainer *t)
 {
     char peak[32], predicted[32];
     if (t->cluster->rank == 0)
-        log_line("peak memory %s, predicted %s", mem_text(peak, mem_peak()),
-                 mem_text(predicted, t->memory));
+        log_line("peak memory %s, predicted %s for process, model and "
+                 "optimiser; the rest: communication, text, records",
+                 mem_text(peak, mem_peak()), mem_text(predicted, t->memory));
 }
 
 static int ascending(const void *a, const void *b)

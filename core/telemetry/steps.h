@@ -4,7 +4,9 @@
 //     steps.R.csv        rank R of several, while they run
 //
 // Comma-separated, one header row, units in the names; a value that a step does
-// not have (val_loss, mostly) is empty.
+// not have (val_loss, mostly) is empty. A rank's loss is that of its own batch,
+// and its val_loss of its own share of the validation batches: those of the job
+// are the means over the ranks, as summary.json has them.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H

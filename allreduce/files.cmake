@@ -1,9 +1,11 @@
+lockstep_library(operands FILES allreduce/operands.c LINKS group)
 lockstep_library(allreduce
   FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/library_mpi.c
-        allreduce/narrow.c allreduce/operands.c allreduce/rollcall.c
-  LINKS sync group telemetry cluster_mpi cluster config device optim base MPI::MPI_C
+        allreduce/narrow.c allreduce/rollcall.c
+  LINKS operands sync group telemetry cluster_mpi cluster config device optim base MPI::MPI_C
         Threads::Threads)
 include(tests/says.cmake)
+include(tests/group_cases.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(allreduce_nccl
@@ -11,6 +13,7 @@ if(NCCL_BUILT)
     LINKS sync group_nccl cluster config device optim base nccl)
 endif()
 lockstep_test(allreduce LINKS allreduce sync_cases)
+lockstep_test(library_mpi LINKS allreduce group_cases)
 if(TARGET test_allreduce)
   # As root, as in a container, Open MPI asks for two words more; and it leaves
   # memory behind that a leak checker would put down to us.
@@ -21,15 +24,24 @@ if(TARGET test_allreduce)
   foreach(n 2 3 4)
     add_test(NAME allreduce_${n}
              COMMAND ${mpirun} -n ${n} $<TARGET_FILE:test_allreduce>)
+    add_test(NAME library_mpi_${n}
+             COMMAND ${mpirun} -n ${n} $<TARGET_FILE:test_library_mpi>)
   endforeach()
+  # Two groups beside each other, neither of them all of MPI_COMM_WORLD.
+  add_test(NAME library_mpi_halves
+           COMMAND ${mpirun} -n 4 $<TARGET_FILE:test_library_mpi> halves)
   # Rank 2 stays away: the others must end the job, and say who it was.
+  lockstep_says(library_mpi_missing 1 "dp: .* waiting for rank 2"
+                ${mpirun} -n 3 $<TARGET_FILE:test_library_mpi> missing)
   lockstep_says(allreduce_missing 1
                 "allreduce: .* waiting for rank 2 .step 2"
                 ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)
   lockstep_says(cluster_mpi_missing 1
                 "cluster: rank 2 of 3 did not come within 1 s"
                 ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> absent)
-  set_tests_properties(allreduce PROPERTIES
+  set_tests_properties(allreduce library_mpi PROPERTIES
                        ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)
-  set_tests_properties(allreduce_2 allreduce_3 allreduce_4 PROPERTIES TIMEOUT 300)
+  set_tests_properties(allreduce_2 allreduce_3 allreduce_4 library_mpi_2
+                       library_mpi_3 library_mpi_4 library_mpi_halves
+                       PROPERTIES TIMEOUT 300)
 endif()

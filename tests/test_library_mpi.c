@@ -1,0 +1,118 @@
+// test_library_mpi.c - the verbs by Open MPI's collectives against what every
+// carrier must pass.
+//
+//     mpirun -n 3 test_library_mpi            all cases of a world of three
+//     mpirun -n 3 test_library_mpi missing    the last rank posts less
+//     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
+
+#include "allreduce/algorithm.h"
+#include "allreduce/carriers.h"
+#include "cluster/mpi.h"
+#include "tests/group_cases.h"
+
+#include "base/base.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// What is handed to the library and taken from it, worked out anew.
+static void law(const struct group *g, const struct group_op *op, uint64_t *out,
+                uint64_t *in)
+{
+    size_t n = op->vector.n, size = dtype_bytes(op->vector.wire);
+    size_t own = group_chunk(n, g->job.grain, g->size, g->rank).n;
+    bool root = g->rank == op->peer;
+    const size_t given[] = {n, n, own, root ? n : 0, n, n, 0};
+    const size_t taken[] = {n, own, n, root ? 0 : n, root ? n : 0, 0, n};
+    *out = given[op->verb] * size;
+    *in = taken[op->verb] * size;
+}
+
+static struct carried mpi = {.ops = &library_mpi, .law = law};
+
+static void verbs(void **state)
+{
+    (void)state;
+    carry_verbs(&mpi);
+}
+
+// Whatever algorithm MPI uses, the sum is the sum.
+static void algorithms(void **state)
+{
+    (void)state;
+    struct carried c = mpi;
+    for (c.algorithm = ALGORITHM_HALVING; c.algorithm <= ALGORITHM_LIBRARY;
+         c.algorithm++)
+        carry_verbs(&c);
+}
+
+static void large(void **state)
+{
+    (void)state;
+    carry_large(&mpi);
+}
+
+static void threads(void **state)
+{
+    (void)state;
+    carry_threads(&mpi);
+}
+
+static void groups(void **state)
+{
+    (void)state;
+    carry_groups(&mpi);
+}
+
+// ---- programs of their own
+
+// The last rank posts one verb, the others three and more: they must end the job,
+// and say who it was, and not whoever awaits a later ticket than they do.
+static int stay_away(struct member *m)
+{
+    struct trial t = {
+        .op = trial_op(m, GROUP_ALL_REDUCE, 5000, DTYPE_F32, DTYPE_F32, 0)};
+    if (trial_fill(m, &t) || trial_post(m, m->group, &t) ||
+        group_await(m->group, t.ticket))
+        return -1;
+    if (m->rank == m->world - 1)
+        sleep(60); // mpirun ends it
+    for (int i = 0; i < 2 + m->rank; i++) {
+        t.off += trial_bytes(&t);
+        if (trial_post(m, m->group, &t))
+            return -1;
+    }
+    return group_await(m->group, t.ticket);
+}
+
+static int run(int (*body)(struct member *m))
+{
+    struct carry_setup s = {.world = mpi.cluster->world, .thread = true};
+    return carry_run(&mpi, &s, body, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verbs),  cmocka_unit_test(algorithms),
+        cmocka_unit_test(large),  cmocka_unit_test(threads),
+        cmocka_unit_test(groups),
+    };
+    const char *part = argc > 1 ? argv[1] : "";
+    bool missing = !strcmp(part, "missing");
+    int rank = 0, world = 1;
+    cluster_launched(&rank, &world);
+    const struct cluster_config config = {.servers = !strcmp(part, "halves") &&
+                                                     rank >= world / 2,
+                                          .timeout_s = missing ? 1 : 60};
+    if (cluster_open(&mpi.cluster, &cluster_mpi, &config))
+        die("%s", fail_message());
+    if (missing)
+        return run(stay_away) ? 1 : 0;
+    int bad = cmocka_run_group_tests(tests, NULL, NULL);
+    fail("%s", bad ? "a test failed" : "");
+    cluster_close(&mpi.cluster);
+    return bad;
+}

@@ -9,8 +9,8 @@ include(tests/group_cases.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(allreduce_nccl
-    FILES allreduce/nccl.c
-    LINKS sync group_nccl cluster config device optim base nccl)
+    FILES allreduce/nccl.c allreduce/library_nccl.c
+    LINKS operands sync group_nccl cluster config device optim base nccl)
 endif()
 lockstep_test(allreduce LINKS allreduce sync_cases)
 lockstep_test(library_mpi LINKS allreduce group_cases)

@@ -29,4 +29,8 @@ extern const struct group_ops ring_shm;
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
 
+// Over NCCL's messages, between GPUs; where that was built. Its law is
+// ring_tcp's.
+extern const struct group_ops ring_nccl;
+
 #endif

@@ -11,13 +11,17 @@ include(tests/sync_cases.cmake)
 include(tests/group_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(horovod_ring_nccl
-    FILES horovod_ring/nccl.c
-    LINKS horovod_ring allreduce_nccl sync cluster config device optim base
+    FILES horovod_ring/nccl.c horovod_ring/ring_nccl.c
+    LINKS horovod_ring allreduce_nccl group_nccl sync cluster config device optim base
           nccl)
   # The linker takes the test's own functions before NCCL's.
   lockstep_test(nccl LINKS horovod_ring_nccl sync_cases LABELS threads)
+  lockstep_test(nccl_carriers LINKS horovod_ring_nccl allreduce_nccl group_cases
+                LABELS threads)
   if(TARGET test_nccl)
     target_sources(test_nccl PRIVATE tests/fake_nccl.c)
+    target_sources(test_nccl_carriers PRIVATE tests/fake_nccl.c
+                                              tests/queue_device.c)
   endif()
 endif()
 lockstep_test(ring LINKS horovod_ring sync_cases)

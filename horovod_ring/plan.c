@@ -2,7 +2,7 @@
 
 #include "horovod_ring/plan.h"
 
-static bool is_chain(const struct group_op *op)
+bool plan_is_chain(const struct group_op *op)
 {
     return op->verb == GROUP_BROADCAST || op->verb == GROUP_REDUCE;
 }
@@ -28,7 +28,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
                              enum direction d, int message)
 {
     size_t n = op->vector.n;
-    if (is_chain(op))
+    if (plan_is_chain(op))
         return (struct group_chunk){0, n};
     // The gathering half begins with what the first half would end with.
     int back = message + (op->verb == GROUP_ALL_GATHER ? p->world - 1 : 0) +
@@ -40,7 +40,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
 int plan_lag(const struct plan *p, const struct group_op *op)
 {
     int first = op->verb == GROUP_REDUCE ? 1 : 0; // in the chain
-    return is_chain(op) && hops(p, op) != first ? 0 : 1;
+    return plan_is_chain(op) && hops(p, op) != first ? 0 : 1;
 }
 
 bool plan_is_own(const struct plan *p, const struct group_op *op, int message)
@@ -74,7 +74,7 @@ size_t plan_elements(const struct plan *p, const struct group_op *op,
     int r = p->rank;
     if (p->world == 1)
         return 0;
-    if (is_chain(op))
+    if (plan_is_chain(op))
         return plan_messages(p, op, d) ? n : 0;
     size_t first = n - chunk_len(p, n, d == OUT ? r : r - 1);
     size_t second = n - chunk_len(p, n, d == OUT ? r + 1 : r);

@@ -42,6 +42,9 @@ struct plan {
     size_t grain; // of chunks
 };
 
+// Whether a verb is one message of the whole vector along a chain.
+bool plan_is_chain(const struct group_op *op);
+
 // How many messages a verb has in one direction, and the elements of one.
 int plan_messages(const struct plan *p, const struct group_op *op,
                   enum direction d);

@@ -16,10 +16,11 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { RANKS = 4, MAIL_BYTES = 1 << 22 };
+enum { RANKS = 4, WORLDS = 4, MAIL_BYTES = 1 << 22 };
 
-// A letter from one rank to another; one at a time. It holds one while `full`
-// is the number of this world: what an earlier one left is nothing.
+// A message from one rank to another; one at a time. It holds one while `full`
+// is the number of this world: what an earlier one left is nothing. So many
+// worlds may be open at once as there are sets of mailboxes.
 struct mailbox {
     atomic_uint full;
     size_t bytes;
@@ -29,7 +30,7 @@ struct mailbox {
 struct shared {
     atomic_uint worlds;
     atomic_int fault;
-    struct mailbox mail[RANKS][RANKS]; // [from][to]
+    struct mailbox mail[WORLDS][RANKS][RANKS]; // [world][from][to]
 };
 
 static struct shared *shared;
@@ -42,12 +43,12 @@ struct ncclComm {
 
 struct order {
     struct ncclComm *comm;
-    enum { SEND, RECV, REDUCE, SPREAD } kind;
+    enum { SEND, RECV, ALL_REDUCE, REDUCE, SCATTER, GATHER, BROADCAST } kind;
     const void *out;
     void *in;
     size_t n;
     ncclDataType_t type;
-    int peer;
+    int peer; // or the root
 };
 
 enum { GROUP = 8 };
@@ -73,19 +74,20 @@ int fake_nccl_aborted(void)
     return aborted;
 }
 
-static size_t bytes_of(ncclDataType_t t)
-{
-    return t == ncclFloat32 ? 4 : 2;
-}
-
 static enum dtype dtype_of(ncclDataType_t t)
 {
     return t == ncclFloat32   ? DTYPE_F32
+           : t == ncclFloat64 ? DTYPE_F64
            : t == ncclFloat16 ? DTYPE_F16
                               : DTYPE_BF16;
 }
 
-// ---- letters
+static size_t bytes_of(ncclDataType_t t)
+{
+    return dtype_bytes(dtype_of(t));
+}
+
+// ---- messages
 
 static bool gone(const struct ncclComm *c)
 {
@@ -107,7 +109,7 @@ static void change(atomic_uint *word, unsigned to)
 
 static void post(struct ncclComm *c, int to, const char *data, size_t bytes)
 {
-    struct mailbox *m = &shared->mail[c->rank][to];
+    struct mailbox *m = &shared->mail[c->id % WORLDS][c->rank][to];
     for (size_t at = 0; at < bytes; at += MAIL_BYTES) {
         size_t some = bytes - at < MAIL_BYTES ? bytes - at : MAIL_BYTES;
         while (m->full == c->id && !gone(c))
@@ -122,7 +124,7 @@ static void post(struct ncclComm *c, int to, const char *data, size_t bytes)
 
 static void fetch(struct ncclComm *c, int from, char *data, size_t bytes)
 {
-    struct mailbox *m = &shared->mail[from][c->rank];
+    struct mailbox *m = &shared->mail[c->id % WORLDS][from][c->rank];
     for (size_t at = 0; at < bytes; at += MAIL_BYTES) {
         size_t some = bytes - at < MAIL_BYTES ? bytes - at : MAIL_BYTES;
         unsigned full;
@@ -136,51 +138,92 @@ static void fetch(struct ncclComm *c, int from, char *data, size_t bytes)
     }
 }
 
-// ---- collectives, in rank order through rank 0
+// ---- collectives, in rank order at the root
 
-static void spread_from_0(const struct order *o)
+// n elements at `at` on every rank := the root's.
+static void broadcast(const struct order *o, char *at, int root)
 {
     size_t bytes = o->n * bytes_of(o->type);
-    if (o->comm->rank == 0)
-        for (int r = 1; r < o->comm->world; r++)
-            post(o->comm, r, o->in, bytes);
-    else
-        fetch(o->comm, 0, o->in, bytes);
+    for (int r = 0; r < o->comm->world; r++)
+        if (o->comm->rank == root && r != root)
+            post(o->comm, r, at, bytes);
+    if (o->comm->rank != root)
+        fetch(o->comm, root, at, bytes);
 }
 
-static void reduce_at_0(const struct order *o)
+static void add(void *sum, const void *theirs, const struct order *o)
+{
+    enum dtype t = dtype_of(o->type);
+    if (t == DTYPE_F64)
+        vector_add_doubles(sum, theirs, o->n);
+    else
+        vector_add(sum, theirs, t, o->n);
+}
+
+// n elements of `out` on all ranks are summed, in fp32 or doubles, into `in` on
+// the root.
+static void reduce(const struct order *o, const char *out, char *in, int root)
 {
     size_t bytes = o->n * bytes_of(o->type);
     enum dtype t = dtype_of(o->type);
-    if (o->comm->rank) {
-        post(o->comm, 0, o->out, bytes);
-    } else {
-        float *sum = malloc(o->n * sizeof *sum + 1);
-        char *theirs = malloc(bytes + 1);
-        CHECK(sum && theirs);
-        vector_cast(sum, DTYPE_F32, o->out, t, o->n);
-        for (int r = 1; r < o->comm->world && !gone(o->comm); r++) {
-            fetch(o->comm, r, theirs, bytes);
-            vector_add(sum, theirs, t, o->n);
-        }
-        vector_cast(o->in, t, sum, DTYPE_F32, o->n);
-        free(sum);
-        free(theirs);
+    if (o->comm->rank != root) {
+        post(o->comm, root, out, bytes);
+        return;
     }
-    spread_from_0(o);
+    enum dtype wide = t == DTYPE_F64 ? t : DTYPE_F32;
+    char *sum = malloc(o->n * dtype_bytes(wide) + 1);
+    char *theirs = malloc(bytes + 1);
+    CHECK(sum && theirs);
+    if (t == DTYPE_F64)
+        memcpy(sum, out, bytes);
+    else
+        vector_cast(sum, DTYPE_F32, out, t, o->n);
+    for (int r = 0; r < o->comm->world && !gone(o->comm); r++) {
+        if (r == root)
+            continue;
+        fetch(o->comm, r, theirs, bytes);
+        add(sum, theirs, o);
+    }
+    if (t == DTYPE_F64)
+        memcpy(in, sum, bytes);
+    else
+        vector_cast(in, t, sum, DTYPE_F32, o->n);
+    free(sum);
+    free(theirs);
 }
 
 static void obey(const struct order *o)
 {
     size_t bytes = o->n * bytes_of(o->type);
-    if (o->kind == SEND)
-        post(o->comm, o->peer, o->out, bytes);
-    else if (o->kind == RECV)
-        fetch(o->comm, o->peer, o->in, bytes);
-    else if (o->kind == REDUCE)
-        reduce_at_0(o);
-    else
-        spread_from_0(o);
+    const char *out = o->out;
+    char *in = o->in;
+    int world = o->comm->world, rank = o->comm->rank;
+    switch (o->kind) {
+    case SEND:
+        post(o->comm, o->peer, out, bytes);
+        break;
+    case RECV:
+        fetch(o->comm, o->peer, in, bytes);
+        break;
+    case ALL_REDUCE:
+        reduce(o, out, in, 0);
+        broadcast(o, in, 0);
+        break;
+    case REDUCE:
+        reduce(o, out, in, o->peer);
+        break;
+    case SCATTER: // n elements to each
+        for (int r = 0; r < world; r++)
+            reduce(o, out + (size_t)r * bytes, in, r);
+        break;
+    case GATHER: // n elements from each
+        memmove(in + (size_t)rank * bytes, out, bytes);
+        for (int r = 0; r < world; r++)
+            broadcast(o, in + (size_t)r * bytes, r);
+        break;
+    case BROADCAST:
+        broadcast(o, in, o->peer);
+    }
 }
 
 struct batch {
@@ -211,10 +254,10 @@ static void ask(void *stream)
     queue_device_ask(stream, run, b);
 }
 
-static ncclResult_t add(struct order o, void *stream)
+static ncclResult_t take(struct order o, void *stream)
 {
     CHECK(grouped < GROUP);
-    if (shared->fault == FAKE_BAD_CALL && o.kind == REDUCE)
+    if (shared->fault == FAKE_BAD_CALL && o.kind == ALL_REDUCE)
         return ncclInvalidArgument;
     group[grouped++] = o;
     group_stream = stream;
@@ -300,25 +343,25 @@ ncclResult_t ncclGroupEnd(void)
 ncclResult_t ncclSend(const void *out, size_t n, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    return add((struct order){.comm = comm,
-                              .kind = SEND,
-                              .out = out,
-                              .n = n,
-                              .type = type,
-                              .peer = peer},
-               stream);
+    return take((struct order){.comm = comm,
+                               .kind = SEND,
+                               .out = out,
+                               .n = n,
+                               .type = type,
+                               .peer = peer},
+                stream);
 }
 
 ncclResult_t ncclRecv(void *in, size_t n, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream)
 {
-    return add((struct order){.comm = comm,
-                              .kind = RECV,
-                              .in = in,
-                              .n = n,
-                              .type = type,
-                              .peer = peer},
-               stream);
+    return take((struct order){.comm = comm,
+                               .kind = RECV,
+                               .in = in,
+                               .n = n,
+                               .type = type,
+                               .peer = peer},
+                stream);
 }
 
 ncclResult_t ncclAllReduce(const void *out, void *in, size_t n,
@@ -326,24 +369,67 @@ ncclResult_t ncclAllReduce(const void *out, void *in, size_t n,
                            cudaStream_t stream)
 {
     CHECK(op == ncclSum);
-    return add((struct order){.comm = comm,
-                              .kind = REDUCE,
-                              .out = out,
-                              .in = in,
-                              .n = n,
-                              .type = type},
-               stream);
+    return take((struct order){.comm = comm,
+                               .kind = ALL_REDUCE,
+                               .out = out,
+                               .in = in,
+                               .n = n,
+                               .type = type},
+                stream);
 }
 
 ncclResult_t ncclBroadcast(const void *out, void *in, size_t n,
                            ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream)
 {
-    CHECK(root == 0 && out == in);
-    return add((struct order){.comm = comm,
-                              .kind = SPREAD,
-                              .in = in,
-                              .n = n,
-                              .type = type},
-               stream);
+    CHECK(out == in);
+    return take((struct order){.comm = comm,
+                               .kind = BROADCAST,
+                               .in = in,
+                               .n = n,
+                               .type = type,
+                               .peer = root},
+                stream);
+}
+
+ncclResult_t ncclReduce(const void *out, void *in, size_t n,
+                        ncclDataType_t type, ncclRedOp_t op, int root,
+                        ncclComm_t comm, cudaStream_t stream)
+{
+    CHECK(op == ncclSum);
+    return take((struct order){.comm = comm,
+                               .kind = REDUCE,
+                               .out = out,
+                               .in = in,
+                               .n = n,
+                               .type = type,
+                               .peer = root},
+                stream);
+}
+
+ncclResult_t ncclReduceScatter(const void *out, void *in, size_t n,
+                               ncclDataType_t type, ncclRedOp_t op,
+                               ncclComm_t comm, cudaStream_t stream)
+{
+    CHECK(op == ncclSum);
+    return take((struct order){.comm = comm,
+                               .kind = SCATTER,
+                               .out = out,
+                               .in = in,
+                               .n = n,
+                               .type = type},
+                stream);
+}
+
+ncclResult_t ncclAllGather(const void *out, void *in, size_t n,
+                           ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream)
+{
+    return take((struct order){.comm = comm,
+                               .kind = GATHER,
+                               .out = out,
+                               .in = in,
+                               .n = n,
+                               .type = type},
+                stream);
 }

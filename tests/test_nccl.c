@@ -180,39 +180,6 @@ static void errors(void **state)
     run(FAKE_FINE, lost_peer, true);
 }
 
-// ---- one GPU for two ranks
-
-static void same(const struct device *d, unsigned char id[DEVICE_ID])
-{
-    (void)d;
-    memset(id, 7, DEVICE_ID);
-}
-
-static int shares(struct worker *w)
-{
-    static struct device_ops ops;
-    struct device twin = *w->dev;
-    char why[128] = "";
-    if (nccl_is_supported(w->cluster, w->dev, why) != 1)
-        return fail("devices of their own do not suit: %s", why);
-    ops = *w->dev->ops;
-    ops.identity = same;
-    twin.ops = &ops;
-    if (nccl_is_supported(w->cluster, &twin, why) != 0)
-        return fail("one device for two ranks suits");
-    if (strcmp(why, "ranks 0 and 1 share a GPU, which NCCL refuses"))
-        return fail("the reason is: %s", why);
-    ops.host = true;
-    return nccl_is_supported(w->cluster, &twin, why) ? fail("host memory suits")
-                                                     : 0;
-}
-
-static void one_gpu_for_two(void **state)
-{
-    (void)state;
-    run(FAKE_FINE, shares, true);
-}
-
 // ---- meters
 
 // Device time is commands here: what was asked of the queue for the buckets.
@@ -249,7 +216,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(vectors),
         cmocka_unit_test(faults),
         cmocka_unit_test(errors),
-        cmocka_unit_test(one_gpu_for_two),
         cmocka_unit_test(buckets_are_measured),
     };
     if (argc > 1)

@@ -3,6 +3,6 @@ lockstep_library(group
   LINKS cluster base Threads::Threads)
 if(NCCL_BUILT)
   lockstep_library(group_nccl
-    FILES core/group/nccl.c
+    FILES core/group/nccl.c core/group/nccl_queue.c
     LINKS group cluster device base nccl)
 endif()

@@ -69,7 +69,7 @@ ncclDataType_t nccl_type(enum dtype t)
 // ---- errors
 
 // Kernels that wait for a peer end with this, and nothing else ends them.
-static void abandon(struct nccl *n)
+void nccl_abort(struct nccl *n)
 {
     if (n->comm && !n->lost)
         ncclCommAbort(n->comm);
@@ -81,7 +81,7 @@ static void abandon(struct nccl *n)
 static int blame(struct nccl *n, const char *what)
 {
     char why[256];
-    abandon(n);
+    nccl_abort(n);
     snprintf(why, sizeof why, "%s", what);
     if (cluster_barrier(n->cluster)) {
         char missing[512];
@@ -127,31 +127,44 @@ int nccl_asked(struct nccl *n, ncclResult_t r, const char *call)
     return blame(n, what);
 }
 
+int nccl_grouped(struct nccl *n, ncclResult_t first, const char *call)
+{
+    ncclResult_t last = ncclGroupEnd();
+    bool began = first == ncclSuccess || first == ncclInProgress;
+    return nccl_asked(n, began ? last : first, call);
+}
+
+int nccl_rest(struct nccl *n, uint64_t since)
+{
+    ncclResult_t state = ncclSuccess;
+    char what[256];
+    if (n->lost)
+        return fail("%s: the communicator was aborted", n->name);
+    ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
+    if (r != ncclSuccess || (state != ncclSuccess && state != ncclInProgress)) {
+        snprintf(what, sizeof what, "a peer is lost (%s)",
+                 ncclGetErrorString(r != ncclSuccess ? r : state));
+        return blame(n, what);
+    }
+    if (late(n, since)) {
+        snprintf(what, sizeof what, "waited %g s for the other ranks",
+                 n->cluster->timeout_s);
+        return blame(n, what);
+    }
+    nap();
+    return 0;
+}
+
 int nccl_await(struct nccl *n, const struct device_event *e)
 {
     uint64_t start = now_ns();
+    int reached;
     if (n->lost)
         return fail("%s: the communicator was aborted", n->name);
-    for (;;) {
-        ncclResult_t state = ncclSuccess;
-        char what[256];
-        int reached = device_reached(n->dev, e);
-        if (reached)
-            return reached > 0 ? 0 : -1;
-        ncclResult_t r = ncclCommGetAsyncError(n->comm, &state);
-        if (r != ncclSuccess ||
-            (state != ncclSuccess && state != ncclInProgress)) {
-            snprintf(what, sizeof what, "a peer is lost (%s)",
-                     ncclGetErrorString(r != ncclSuccess ? r : state));
-            return blame(n, what);
-        }
-        if (late(n, start)) {
-            snprintf(what, sizeof what, "waited %g s for the other ranks",
-                     n->cluster->timeout_s);
-            return blame(n, what);
-        }
-        nap();
-    }
+    while ((reached = device_reached(n->dev, e)) == 0)
+        if (nccl_rest(n, start))
+            return -1;
+    return reached > 0 ? 0 : -1;
 }
 
 // ---- open and close

@@ -41,9 +41,20 @@ void nccl_close(struct nccl *n); // takes a zeroed one
 // What a call returned: 0, or -1 after fail(), the communicator aborted.
 int nccl_asked(struct nccl *n, ncclResult_t r, const char *call);
 
+// End the calls since ncclGroupStart(); `first` is the first result of them that
+// is neither ncclSuccess nor ncclInProgress, if there is one. As nccl_asked().
+int nccl_grouped(struct nccl *n, ncclResult_t first, const char *call);
+
 // The calling thread waits for what was asked for before `e`. 0, or -1 after
 // fail() that names the ranks that did not come.
 int nccl_await(struct nccl *n, const struct device_event *e);
+
+// A rest of a wait that began at `since` (now_ns()). 0, or -1 after fail() when
+// a peer is lost or the deadline has passed, the communicator aborted.
+int nccl_rest(struct nccl *n, uint64_t since);
+
+// Free the GPU of whatever waits for a peer; nothing may be asked for any more.
+void nccl_abort(struct nccl *n);
 
 // `count` floats on the device := rank 0's, once what was asked of the device
 // before is done. 0, or -1 after fail().

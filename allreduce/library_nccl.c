@@ -1,0 +1,173 @@
+// library_nccl.c - the verbs of group.h by NCCL's collectives, beside backward.
+//
+//     compute  ... backward of bucket 0 *--- backward of bucket 1 *---
+//     comm                              *--- sum bucket 0 ---  *- sum bucket 1
+//
+// A verb ties the communication queue to what compute has been asked for, and
+// asks for its collective there; nobody waits. fp32 in 16 bits is cast on that
+// queue, too, into one vector that the verbs use in turn.
+//
+// NCCL scatters and gathers chunks of one size. Where chunks differ, each goes
+// by a collective of its own, all in one launch.
+
+#include "allreduce/carriers.h"
+
+#include "allreduce/operands.h"
+
+#include "base/base.h"
+#include "group/nccl_queue.h"
+
+struct library {
+    struct nccl_queue queue; // must be first
+    void *narrow;            // job.largest elements of two bytes
+};
+
+static void *at(void *data, enum dtype type, size_t off)
+{
+    return (char *)data + off * dtype_bytes(type);
+}
+
+static struct group_chunk chunk_of(const struct group *g, size_t n, int c)
+{
+    return group_chunk(n, g->job.grain, g->size, c);
+}
+
+// Chunks that differ, one collective each: the sum of chunk c to member c, or
+// its numbers from there.
+static int move_each(struct nccl *n, const struct group *g,
+                     const struct group_op *op, void *data)
+{
+    enum dtype wire = op->vector.wire;
+    ncclDataType_t type = nccl_type(wire);
+    ncclResult_t r = ncclGroupStart();
+    for (int c = 0; c < g->size; c++) {
+        struct group_chunk k = chunk_of(g, op->vector.n, c);
+        void *part = at(data, wire, k.off);
+        if (k.n == 0 || (r != ncclSuccess && r != ncclInProgress))
+            continue;
+        if (op->verb == GROUP_REDUCE_SCATTER)
+            r = ncclReduce(part, part, k.n, type, ncclSum, c, n->comm,
+                           n->stream);
+        else
+            r = ncclBroadcast(part, part, k.n, type, c, n->comm, n->stream);
+    }
+    return nccl_grouped(n, r, group_verb_name(op->verb));
+}
+
+static int move_chunks(struct nccl *n, const struct group *g,
+                       const struct group_op *op, void *data)
+{
+    enum dtype wire = op->vector.wire;
+    size_t count = op->vector.n;
+    struct group_chunk own = chunk_of(g, count, g->rank);
+    void *part = at(data, wire, own.off);
+    if (chunk_of(g, count, 0).n != chunk_of(g, count, g->size - 1).n)
+        return move_each(n, g, op, data);
+    if (op->verb == GROUP_REDUCE_SCATTER)
+        return nccl_asked(n,
+                          ncclReduceScatter(data, part, own.n, nccl_type(wire),
+                                            ncclSum, n->comm, n->stream),
+                          "reduce_scatter");
+    return nccl_asked(n,
+                      ncclAllGather(part, data, own.n, nccl_type(wire), n->comm,
+                                    n->stream),
+                      "all_gather");
+}
+
+static int move(struct nccl *n, const struct group *g,
+                const struct group_op *op, void *data)
+{
+    size_t count = op->vector.n;
+    ncclDataType_t type = nccl_type(op->vector.wire);
+    ncclResult_t r;
+    switch (op->verb) {
+    case GROUP_ALL_REDUCE:
+        r = ncclAllReduce(data, data, count, type, ncclSum, n->comm, n->stream);
+        break;
+    case GROUP_BROADCAST:
+        r = ncclBroadcast(data, data, count, type, op->peer, n->comm,
+                          n->stream);
+        break;
+    case GROUP_REDUCE:
+        r = ncclReduce(data, data, count, type, ncclSum, op->peer, n->comm,
+                       n->stream);
+        break;
+    case GROUP_SEND:
+        r = ncclSend(data, count, type, op->peer, n->comm, n->stream);
+        break;
+    case GROUP_RECV:
+        r = ncclRecv(data, count, type, op->peer, n->comm, n->stream);
+        break;
+    default:
+        return move_chunks(n, g, op, data);
+    }
+    return nccl_asked(n, r, group_verb_name(op->verb));
+}
+
+static int cast(struct nccl *n, void *dst, enum dtype to, void *src,
+                enum dtype from, float scale, struct group_chunk part)
+{
+    return device_cast_on(n->dev, DEVICE_COMM, at(dst, to, part.off), to,
+                          at(src, from, part.off), from, scale, part.n);
+}
+
+// fp32 in 16 bits. What all members end with is rounded, so the sender of such
+// numbers takes its own back, too.
+static int move_narrow(struct library *l, const struct group *g,
+                       const struct group_op *op)
+{
+    struct nccl *n = &l->queue.nccl;
+    const struct group_vector *v = &op->vector;
+    struct group_chunk given = operand_given(g, op);
+    bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
+    if (cast(n, l->narrow, v->wire, v->data, DTYPE_F32, v->scale, given) ||
+        (result && cast(n, v->data, DTYPE_F32, l->narrow, v->wire, 1, given)) ||
+        move(n, g, op, l->narrow))
+        return -1;
+    return cast(n, v->data, DTYPE_F32, l->narrow, v->wire, 1,
+                operand_taken(g, op));
+}
+
+static int library_begin(struct group *g, const struct group_op *op)
+{
+    struct library *l = g->state;
+    bool narrows = op->vector.wire != op->vector.type;
+    operands_count(g, op);
+    if (nccl_queue_begin(&l->queue) ||
+        (narrows ? move_narrow(l, g, op)
+                 : move(&l->queue.nccl, g, op, op->vector.data)))
+        return -1;
+    return nccl_queue_end(&l->queue);
+}
+
+static int library_open(struct group *g)
+{
+    struct library *l = g->state;
+    if (g->job.largest) {
+        l->narrow = device_alloc(g->job.dev, g->job.largest, sizeof(uint16_t));
+        if (!l->narrow)
+            return -1;
+    }
+    return nccl_queue_open(g);
+}
+
+static void library_close(struct group *g)
+{
+    struct library *l = g->state;
+    nccl_queue_close(g);
+    device_free(g->job.dev, l->narrow);
+}
+
+const struct group_ops library_nccl = {
+    .name = "nccl",
+    .on_device = true,
+    .state_size = sizeof(struct library),
+    .is_supported = nccl_queue_is_supported,
+    .open = library_open,
+    .begin = library_begin,
+    .advance = nccl_queue_advance,
+    .wait = nccl_queue_wait,
+    .follow = nccl_queue_follow,
+    .abort = nccl_queue_abort,
+    .close = library_close,
+};

@@ -1,0 +1,277 @@
+// ring_nccl.c - the verbs of group.h by our ring between GPUs: NCCL's messages
+// from member to member, with our own additions between them.
+//
+// The timetable is plan.h's, as over sockets. What a member sends is what it
+// received the message before, with its own share added where the plan says so.
+// A verb's messages are asked for at once, and the GPU works them off beside
+// backward. Chains (broadcast, reduce) travel in slices, so that all their links
+// are busy.
+//
+// The arithmetic is wire.h's: numbers as wide as the vector are added in it; a
+// 16-bit wire multiplies by the scale first, adds in fp32 and rounds once a hop,
+// and what goes round at the end is the same bits everywhere.
+
+#include "horovod_ring/carriers.h"
+
+#include "horovod_ring/plan.h"
+
+#include "base/base.h"
+#include "group/nccl_queue.h"
+
+struct ring {
+    struct nccl_queue queue; // must be first
+    char *rooms[2];          // on the device: where messages come in
+    size_t bytes[2];
+};
+
+// A message each way, either of which may be empty.
+struct message {
+    struct group_chunk out, in;
+    bool own, adds, completes; // as of plan.h
+};
+
+static bool narrows(const struct group_vector *v)
+{
+    return v->wire != v->type;
+}
+
+static void *at(const struct group_vector *v, size_t off)
+{
+    return (char *)v->data + off * dtype_bytes(v->type);
+}
+
+static struct plan plan_of(const struct group *g)
+{
+    return (
+        struct plan){.rank = g->rank, .world = g->size, .grain = g->job.grain};
+}
+
+// ---- which message is when
+
+static size_t slice_elements(const struct group *g, const struct group_op *op)
+{
+    return g->job.slice_bytes / dtype_bytes(op->vector.wire);
+}
+
+// The first of a chain sends a slice while it comes in at the second, which
+// sends it on a message later; the last sends nothing.
+static int chain_messages(const struct group *g, const struct plan *p,
+                          const struct group_op *op)
+{
+    size_t slice = slice_elements(g, op);
+    int slices = (int)((op->vector.n + slice - 1) / slice);
+    return slices + (plan_messages(p, op, OUT) && !plan_is_own(p, op, 0));
+}
+
+static struct group_chunk slice_at(const struct group *g,
+                                   const struct group_op *op, int k)
+{
+    size_t n = op->vector.n, slice = slice_elements(g, op);
+    size_t off = (size_t)k * slice;
+    if (k < 0 || off >= n)
+        return (struct group_chunk){0, 0};
+    return (struct group_chunk){off, n - off < slice ? n - off : slice};
+}
+
+static struct message message_at(const struct group *g, const struct plan *p,
+                                 const struct group_op *op, int m)
+{
+    bool chain = plan_is_chain(op);
+    int k = chain ? 0 : m;
+    struct message x = {.own = plan_is_own(p, op, k),
+                        .adds = plan_adds(p, op, k),
+                        .completes = plan_completes(p, op, k)};
+    if (!chain || plan_messages(p, op, IN))
+        x.in = chain ? slice_at(g, op, m) : plan_span(p, op, IN, m);
+    if (!chain || plan_messages(p, op, OUT))
+        x.out = chain ? slice_at(g, op, x.own ? m : m - 1)
+                      : plan_span(p, op, OUT, m);
+    return x;
+}
+
+// ---- one verb
+
+// A room has `bytes` bytes. It grows at the first verbs that need it, once
+// nothing that is under way uses it.
+static int fit(struct group *g, int i, size_t bytes)
+{
+    struct ring *r = g->state;
+    const struct device_event *newest = nccl_queue_newest(&r->queue);
+    if (bytes <= r->bytes[i])
+        return 0;
+    if (newest && nccl_await(&r->queue.nccl, newest))
+        return -1;
+    device_free(g->job.dev, r->rooms[i]);
+    r->bytes[i] = 0;
+    r->rooms[i] = device_alloc(g->job.dev, bytes, 1);
+    if (!r->rooms[i])
+        return -1;
+    r->bytes[i] = bytes;
+    return 0;
+}
+
+static int fit_rooms(struct group *g, const struct plan *p,
+                     const struct group_op *op)
+{
+    size_t n = op->vector.n, most = group_chunk(n, p->grain, p->world, 0).n;
+    bool narrow = narrows(&op->vector);
+    if (plan_is_chain(op))
+        most = slice_elements(g, op);
+    if (op->verb == GROUP_SEND || op->verb == GROUP_RECV)
+        most = n;
+    size_t bytes = most * dtype_bytes(op->vector.wire);
+    if (!narrow && !plan_adds(p, op, 0))
+        return 0;
+    return fit(g, 0, bytes) || (narrow && fit(g, 1, bytes)) ? -1 : 0;
+}
+
+// One message each way at once.
+static int exchange(struct group *g, const void *out, size_t nout, void *in,
+                    size_t nin, enum dtype type)
+{
+    struct ring *r = g->state;
+    struct nccl *n = &r->queue.nccl;
+    int right = (g->rank + 1) % g->size;
+    int left = (g->rank + g->size - 1) % g->size;
+    ncclDataType_t t = nccl_type(type);
+    ncclResult_t first = ncclGroupStart();
+    if (nout && first == ncclSuccess)
+        first = ncclSend(out, nout, t, right, n->comm, n->stream);
+    if (nin && (first == ncclSuccess || first == ncclInProgress))
+        first = ncclRecv(in, nin, t, left, n->comm, n->stream);
+    return nccl_grouped(n, first, "exchange");
+}
+
+static int cast(struct group *g, void *dst, enum dtype to, const void *src,
+                enum dtype from, float scale, size_t n)
+{
+    return device_cast_on(g->job.dev, DEVICE_COMM, dst, to, src, from, scale,
+                          n);
+}
+
+// As wide as the vector: chunks leave from it; what comes in is added to it, or
+// lands in it.
+static int pass_wide(struct group *g, const struct group_op *op,
+                     const struct message *m)
+{
+    struct ring *r = g->state;
+    const struct group_vector *v = &op->vector;
+    void *to = at(v, m->in.off), *landing = m->adds ? r->rooms[0] : to;
+    if (exchange(g, at(v, m->out.off), m->out.n, landing, m->in.n, v->wire))
+        return -1;
+    return m->adds && m->in.n ? device_add_on(g->job.dev, DEVICE_COMM, to,
+                                              landing, v->type, m->in.n)
+                              : 0;
+}
+
+// fp32 in 16 bits: what came in, with our share added, is what leaves next.
+// The result of a verb that does not sum is rounded where it begins, too.
+static int pass_narrow(struct group *g, const struct group_op *op,
+                       const struct message *m, int k)
+{
+    struct ring *r = g->state;
+    const struct group_vector *v = &op->vector;
+    char *leaves = r->rooms[k % 2], *lands = r->rooms[1 - k % 2];
+    float *from = at(v, m->out.off), *to = at(v, m->in.off);
+    bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
+    if (m->own &&
+        (cast(g, leaves, v->wire, from, DTYPE_F32, 1, m->out.n) ||
+         (result && cast(g, from, DTYPE_F32, leaves, v->wire, 1, m->out.n))))
+        return -1;
+    if (exchange(g, leaves, m->out.n, lands, m->in.n, v->wire) ||
+        (m->adds && device_add_into_wire(g->job.dev, DEVICE_COMM, lands,
+                                         v->wire, to, m->in.n)))
+        return -1;
+    return m->completes ? cast(g, to, DTYPE_F32, lands, v->wire, 1, m->in.n)
+                        : 0;
+}
+
+static int pass_all(struct group *g, const struct plan *p,
+                    const struct group_op *op)
+{
+    const struct group_vector *v = &op->vector;
+    bool narrow = narrows(v);
+    int count = plan_is_chain(op) ? chain_messages(g, p, op)
+                                  : plan_messages(p, op, OUT);
+    if (v->scale != 1 &&
+        cast(g, v->data, DTYPE_F32, v->data, DTYPE_F32, v->scale, v->n))
+        return -1;
+    for (int k = 0; k < count; k++) {
+        struct message m = message_at(g, p, op, k);
+        if (narrow ? pass_narrow(g, op, &m, k) : pass_wide(g, op, &m))
+            return -1;
+    }
+    return 0;
+}
+
+// To or from one member, whoever its neighbours are. A sender keeps its own
+// numbers.
+static int pass_pair(struct group *g, const struct group_op *op)
+{
+    struct ring *r = g->state;
+    struct nccl *n = &r->queue.nccl;
+    const struct group_vector *v = &op->vector;
+    ncclDataType_t type = nccl_type(v->wire);
+    bool narrow = narrows(v), sends = op->verb == GROUP_SEND;
+    void *data = narrow ? r->rooms[0] : v->data;
+    if (narrow && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
+        return -1;
+    ncclResult_t result =
+        sends ? ncclSend(data, v->n, type, op->peer, n->comm, n->stream)
+              : ncclRecv(data, v->n, type, op->peer, n->comm, n->stream);
+    if (nccl_asked(n, result, group_verb_name(op->verb)))
+        return -1;
+    return narrow && !sends ? cast(g, v->data, v->type, data, v->wire, 1, v->n)
+                            : 0;
+}
+
+// ---- a group's functions
+
+static void count(struct group *g, const struct plan *p,
+                  const struct group_op *op)
+{
+    size_t size = dtype_bytes(op->vector.wire);
+    bool sends = op->verb == GROUP_SEND, recvs = op->verb == GROUP_RECV;
+    size_t all = op->vector.n * size;
+    if (sends || recvs) {
+        g->moved.bytes_out += sends ? all : 0;
+        g->moved.bytes_in += recvs ? all : 0;
+        return;
+    }
+    g->moved.bytes_out += plan_elements(p, op, OUT) * size;
+    g->moved.bytes_in += plan_elements(p, op, IN) * size;
+}
+
+static int ring_begin(struct group *g, const struct group_op *op)
+{
+    struct ring *r = g->state;
+    const struct plan p = plan_of(g);
+    bool pair = op->verb == GROUP_SEND || op->verb == GROUP_RECV;
+    count(g, &p, op);
+    if (fit_rooms(g, &p, op) || nccl_queue_begin(&r->queue) ||
+        (pair ? pass_pair(g, op) : pass_all(g, &p, op)))
+        return -1;
+    return nccl_queue_end(&r->queue);
+}
+
+static void ring_close(struct group *g)
+{
+    struct ring *r = g->state;
+    nccl_queue_close(g);
+    for (int i = 0; i < 2; i++)
+        device_free(g->job.dev, r->rooms[i]);
+}
+
+const struct group_ops ring_nccl = {
+    .name = "nccl",
+    .on_device = true,
+    .state_size = sizeof(struct ring),
+    .is_supported = nccl_queue_is_supported,
+    .open = nccl_queue_open,
+    .begin = ring_begin,
+    .advance = nccl_queue_advance,
+    .wait = nccl_queue_wait,
+    .follow = nccl_queue_follow,
+    .abort = nccl_queue_abort,
+    .close = ring_close,
+};

@@ -1,0 +1,323 @@
+// test_nccl_carriers.c - both carriers over NCCL against what every carrier must
+// pass, with no GPU: the queues are threads, and NCCL is our own over shared
+// memory (fake_nccl.h).
+//
+// What is tested is ours: which queue waits for which event, what is in a room
+// when it is used again, the timetable, deadlines, and what is done when a
+// member is missing, dies, or NCCL reports an error.
+
+#include "allreduce/carriers.h"
+#include "device/busy.h"
+#include "group/nccl.h"
+#include "horovod_ring/carriers.h"
+#include "horovod_ring/plan.h"
+#include "tests/fake_nccl.h"
+#include "tests/group_cases.h"
+#include "tests/queue_device.h"
+
+#include "base/base.h"
+
+#include <signal.h>
+#include <string.h>
+
+#include "tests/test.h"
+
+// ---- both
+
+static void handed_over(const struct group *g, const struct group_op *op,
+                        uint64_t *out, uint64_t *in)
+{
+    size_t n = op->vector.n, size = dtype_bytes(op->vector.wire);
+    size_t own = group_chunk(n, g->job.grain, g->size, g->rank).n;
+    bool root = g->rank == op->peer;
+    const size_t given[] = {n, n, own, root ? n : 0, n, n, 0};
+    const size_t taken[] = {n, own, n, root ? 0 : n, root ? n : 0, 0, n};
+    *out = given[op->verb] * size;
+    *in = taken[op->verb] * size;
+}
+
+static void ring_plan(const struct group *g, const struct group_op *op,
+                      uint64_t *out, uint64_t *in)
+{
+    const struct plan p = {.rank = g->rank,
+                           .world = g->size,
+                           .grain = g->job.grain};
+    size_t size = dtype_bytes(op->vector.wire);
+    *out = plan_elements(&p, op, OUT) * size;
+    *in = plan_elements(&p, op, IN) * size;
+}
+
+static const struct carried library = {
+    .ops = &library_nccl,
+    .device = queue_device_open,
+    .law = handed_over,
+};
+
+static const struct carried ring = {
+    .ops = &ring_nccl,
+    .device = queue_device_open,
+    .halves_bytes = true,
+    .law = ring_plan,
+};
+
+static const struct carried *const both[] = {&library, &ring};
+
+static void verbs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_verbs(both[i]);
+}
+
+static void large(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_large(both[i]);
+}
+
+// NCCL's own halves may add in another order.
+static void halves(void **state)
+{
+    (void)state;
+    carry_halves(&ring);
+}
+
+static void threads(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_threads(both[i]);
+}
+
+static void groups(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_groups(both[i]);
+}
+
+static void missing(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        carry_missing(both[i]);
+}
+
+// ---- bodies of our own
+
+static int run(const struct carried *c, enum fake_fault fault, double timeout_s,
+               int (*body)(struct member *m), uint64_t *results)
+{
+    struct carry_setup s = {.world = 2,
+                            .grain = 1,
+                            .pairs = true,
+                            .timeout_s = timeout_s};
+    fake_nccl_fault(fault);
+    int bad = carry_run(c, &s, body, results);
+    fake_nccl_fault(FAKE_FINE);
+    return bad;
+}
+
+static int post_sum(struct member *m, struct trial *t)
+{
+    *t = (struct trial){
+        .op = trial_op(m, GROUP_ALL_REDUCE, 1000, DTYPE_F32, DTYPE_F32, 0)};
+    return trial_fill(m, t) || trial_post(m, m->group, t) ? -1 : 0;
+}
+
+// ---- from one member to another
+
+static int pairs_of(struct member *m, size_t n, enum dtype type,
+                    enum dtype wire)
+{
+    struct trial there = {.op = trial_op(m, m->rank ? GROUP_RECV : GROUP_SEND,
+                                         n, type, wire, 1 - m->rank)};
+    struct trial back = {.op = trial_op(m, m->rank ? GROUP_SEND : GROUP_RECV, n,
+                                        type, wire, 1 - m->rank),
+                         .off = trial_bytes(&there)};
+    if (trial_fill(m, &there) || trial_fill(m, &back) ||
+        trial_post(m, m->group, &there) || trial_post(m, m->group, &back) ||
+        group_await(m->group, back.ticket) || trial_check(m, &there) ||
+        trial_check(m, &back))
+        return -1;
+    const struct group_stats *s = &m->group->stats;
+    return s->bytes_out == s->bytes_in ? 0 : fail("bytes differ");
+}
+
+static int pairs_body(struct member *m)
+{
+    return pairs_of(m, 1000, DTYPE_F32, DTYPE_F32) ||
+                   pairs_of(m, 3001, DTYPE_F32, DTYPE_F16) ||
+                   pairs_of(m, 501, DTYPE_F64, DTYPE_F64) ||
+                   pairs_of(m, 77, DTYPE_BF16, DTYPE_BF16)
+               ? -1
+               : 0;
+}
+
+static void pairs(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run(both[i], FAKE_FINE, 0, pairs_body, NULL), 0);
+}
+
+// ---- a member dies
+
+static int killed_body(struct member *m)
+{
+    struct trial t;
+    if (post_sum(m, &t) || group_await(m->group, t.ticket))
+        return -1;
+    if (m->rank == 1)
+        raise(SIGKILL);
+    if (!post_sum(m, &t) && !group_await(m->group, t.ticket))
+        return fail("works without rank 1");
+    return strstr(fail_message(), "dp: waited 1.5 s for the other ranks: "
+                                  "cluster: rank 1")
+               ? 0
+               : fail("does not name rank 1: %.200s", fail_message());
+}
+
+static void killed(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(run(both[i], FAKE_FINE, 1.5, killed_body, NULL), 1);
+}
+
+// ---- what NCCL reports
+
+static int says(const char *what)
+{
+    if (!strstr(fail_message(), what))
+        return fail("does not say \"%s\": %.200s", what, fail_message());
+    if (fake_nccl_aborted() != 1)
+        return fail("aborted %d times", fake_nccl_aborted());
+    return 0;
+}
+
+static int never_joins(struct member *m)
+{
+    if (cluster_barrier(m->cluster))
+        return -1;
+    fake_nccl_fault(FAKE_NEVER_JOINS);
+    struct group *g = member_open(m, "tp");
+    if (g) {
+        group_close(&g);
+        return fail("opened, though nobody joined");
+    }
+    return says("tp: joining the ranks: not done within 1.5 s");
+}
+
+static int bad_call(struct member *m)
+{
+    struct trial t;
+    if (!post_sum(m, &t))
+        return fail("worked");
+    return says("dp: all_reduce: invalid argument");
+}
+
+static int lost_peer(struct member *m)
+{
+    struct trial t;
+    if (cluster_barrier(m->cluster)) // both are open
+        return -1;
+    if (m->rank == 1)
+        return cluster_barrier(m->cluster); // rank 0 asks around
+    fake_nccl_fault(FAKE_LOST_PEER);
+    if (post_sum(m, &t))
+        return -1;
+    if (!group_await(m->group, t.ticket))
+        return fail("came, though its peer is lost");
+    return says("dp: a peer is lost (remote process exited)");
+}
+
+static void errors(void **state)
+{
+    (void)state;
+    assert_int_equal(run(&ring, FAKE_FINE, 1.5, never_joins, NULL), 0);
+    assert_int_equal(run(&library, FAKE_BAD_CALL, 5, bad_call, NULL), 0);
+    assert_int_equal(run(&library, FAKE_FINE, 5, lost_peer, NULL), 0);
+}
+
+// ---- one GPU for two members
+
+static void same(const struct device *d, unsigned char id[DEVICE_ID])
+{
+    (void)d;
+    memset(id, 7, DEVICE_ID);
+}
+
+static int shares(struct member *m)
+{
+    static struct device_ops ops;
+    struct device twin = *m->dev;
+    struct group_job job = {.cluster = m->cluster, .dev = m->dev};
+    char why[128] = "";
+    if (ring_nccl.is_supported(&job, why) != 1)
+        return fail("devices of their own do not suit: %s", why);
+    ops = *m->dev->ops;
+    ops.identity = same;
+    twin.ops = &ops;
+    job.dev = &twin;
+    if (library_nccl.is_supported(&job, why) != 0)
+        return fail("one device for two ranks suits");
+    if (strcmp(why, "ranks 0 and 1 share a GPU, which NCCL refuses"))
+        return fail("the reason is: %s", why);
+    ops.host = true;
+    return ring_nccl.is_supported(&job, why) ? fail("host memory suits") : 0;
+}
+
+static void one_gpu_for_two(void **state)
+{
+    (void)state;
+    assert_int_equal(run(&ring, FAKE_FINE, 0, shares, NULL), 0);
+}
+
+// ---- meters
+
+// Device time is commands here: what was asked of the queue for the verb.
+static int measured(struct member *m)
+{
+    struct trial t;
+    struct busy_step s;
+    if (busy_open(m->dev) || busy_step_begin(m->dev) || post_sum(m, &t) ||
+        group_await(m->group, t.ticket) || busy_step_end(m->dev) ||
+        device_finish(m->dev) || busy_take(m->dev, &s) != 1)
+        return fail("no step was measured: %s", fail_message());
+    m->result = s.at[DEVICE_COMM];
+    busy_close(m->dev);
+    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copies") : 0;
+}
+
+static void verbs_are_measured(void **state)
+{
+    (void)state;
+    uint64_t busy[CARRY_MANY];
+    assert_int_equal(run(&library, FAKE_FINE, 0, measured, busy), 0);
+    assert_true(busy[0] == 1 && busy[1] == 1);
+    assert_int_equal(run(&ring, FAKE_FINE, 0, measured, busy), 0);
+    assert_true(busy[0] == 3 && busy[1] == 3); // two messages and an addition
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verbs),
+        cmocka_unit_test(large),
+        cmocka_unit_test(halves),
+        cmocka_unit_test(threads),
+        cmocka_unit_test(groups),
+        cmocka_unit_test(missing),
+        cmocka_unit_test(pairs),
+        cmocka_unit_test(killed),
+        cmocka_unit_test(errors),
+        cmocka_unit_test(one_gpu_for_two),
+        cmocka_unit_test(verbs_are_measured),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    fake_nccl_setup();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

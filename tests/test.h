@@ -6,8 +6,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -21,5 +23,11 @@ enum { TEST_SKIPPED = 77 }; // exit status of a test that could not run
 #else
 #define TEST_SANITIZED 0
 #endif
+
+// Whether this is a long run (tests/long.cmake): as many rounds as there are.
+static inline bool test_long(void)
+{
+    return getenv("LOCKSTEP_LONG") != NULL;
+}
 
 #endif

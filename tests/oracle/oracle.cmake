@@ -12,3 +12,11 @@ if(LOCKSTEP_TORCH_PYTHON)
   set_tests_properties(oracle_pytorch PROPERTIES SKIP_RETURN_CODE 77
                                                  TIMEOUT 300)
 endif()
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND)
+  set(bpe "${Python3_EXECUTABLE} tests/oracle/gpt2_bpe.py")
+  add_test(NAME oracle_bpe
+           COMMAND bash -o pipefail -c "${bpe} golden tests/golden/small.bpe | \
+cmp - tests/golden/small_bpe.txt"
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endif()

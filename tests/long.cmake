@@ -1,0 +1,11 @@
+# lockstep_long(NAME PROGRAM WORDS...): a test of many rounds, which neither
+# ctest nor ./check runs unless asked: ctest -C long, ./check --long. The
+# program finds LOCKSTEP_LONG=1 in its environment; tests in C ask test_long().
+include_guard(GLOBAL)
+function(lockstep_long name)
+  add_test(NAME ${name}_long COMMAND ${ARGN} CONFIGURATIONS long
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(${name}_long PROPERTIES LABELS long TIMEOUT 3600
+                       ENVIRONMENT "LOCKSTEP_LONG=1;OMP_NUM_THREADS=1"
+                       SKIP_RETURN_CODE 77)
+endfunction()

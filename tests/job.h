@@ -9,7 +9,6 @@
 struct job {
     int status; // exit status; 128 + signal; 124 when the deadline passed
     char *out;  // everything printed to both outputs
-    double seconds;
 };
 
 // A fresh folder for this test program. job_cleanup() removes it, and ends what

@@ -14,6 +14,7 @@ enum { PS_CREW_MOST = 16, PS_CREW_N = 3000 };
 
 struct ps_board {
     atomic_int step[PS_CREW_MOST]; // done by each worker
+    atomic_int last;               // where ps_crew.steps is 0; 0: not yet known
     struct {
         int rc;
         uint64_t joined, hash;
@@ -27,7 +28,8 @@ struct ps_crew {
     int world;
     const char *opts, *endpoints, *curve;
     double timeout_s;
-    int steps, pause_us;
+    int steps; // 0: until ps_crew_finish()
+    int pause_us;
     int slow_us;  // a longer pause of rank 0
     int meet;     // all wait for all after each so many steps; 0: never
     bool late;    // rank 0 begins a step once all others wait for it
@@ -40,6 +42,10 @@ struct ps_board *ps_board_make(void);
 
 // Fork worker `rank`. Its end is on the board once it has been joined.
 pid_t ps_crew_start(const struct ps_crew *j, int rank);
+
+// Where steps is 0: the workers take 50 steps more than rank 0 has taken, and
+// end; they must not be further than that from each other.
+void ps_crew_finish(const struct ps_crew *j);
 
 // Wait until the worker has done `step`; until its process has ended. Fail the
 // test where that takes too long.

@@ -81,9 +81,9 @@ int ps_servers_stop(struct ps_servers *s)
     int good = 0;
     for (int i = 0; i < s->n; i++) {
         int status = -1, waited = 0;
-        while (waitpid(s->pids[i], &status, WNOHANG) == 0 && waited++ < 3000)
+        while (waitpid(s->pids[i], &status, WNOHANG) == 0 && waited++ < 30000)
             usleep(1000);
-        if (waited > 3000) {
+        if (waited > 30000) {
             kill(s->pids[i], SIGKILL);
             waitpid(s->pids[i], &status, 0);
         }

@@ -105,9 +105,11 @@ def goes_on(ini, out):
 def is_stopped(ini, out):
     """A signal ends the present run, leaves what is done, and says so."""
     child = subprocess.Popen(
-        [LOCKSTEP, "run", ini, "repeat=2", f"out={out}", "steps=5000"],
+        [LOCKSTEP, "run", ini, "repeat=2", f"out={out}", "steps=100000"],
         stderr=subprocess.PIPE, text=True)
-    time.sleep(1.5)
+    while not any(out.glob("**/steps*.csv")):  # the first run has begun
+        assert child.poll() is None, child.communicate()[1]
+        time.sleep(0.02)
     again = lockstep("run", ini, "repeat=2", f"out={out}")
     assert again.returncode == 1 and "another lockstep run" in again.stderr
     child.send_signal(signal.SIGINT)

@@ -389,7 +389,7 @@ static void elastic(void **state)
             "until grep -q @endpoint e.txt; do sleep 0.05; done; "
             "s=$(sed -n 's/@endpoint //p' e.txt); "
             "w='%s steps=150 batch=4 sync=sps world=3 elastic=1 out=e "
-            "straggler=0:2 slice_kb=16'; "
+            "straggler=0:10 slice_kb=16'; "
             "trainer $w rank=0 servers=$s & a=$!; "
             "trainer $w rank=1 servers=$s & b=$!; "
             "trainer $w rank=2 servers=$s inject=kill:10 inject_rank=2; "

@@ -9,6 +9,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/closed_port.h"
@@ -30,9 +31,8 @@ static void dies_and_joins(const char *opts, int servers)
                         .opts = opts,
                         .endpoints = s.endpoints,
                         .curve = "",
-                        .timeout_s = 15,
-                        .steps = 150,
-                        .pause_us = 3000};
+                        .timeout_s = 15};
+    atomic_store(&board->last, 0);
     for (int r = 0; r < 3; r++)
         pids[r] = ps_crew_start(&j, r);
     ps_crew_await(&j, 1, 20);
@@ -41,6 +41,8 @@ static void dies_and_joins(const char *opts, int servers)
     int at = atomic_load(&board->step[0]);
     ps_crew_await(&j, 0, at + 20); // they go on
     pids[1] = ps_crew_start(&j, 1);
+    ps_crew_await(&j, 1, 1); // it has joined
+    ps_crew_finish(&j);
     for (int r = 0; r < 3; r++)
         ps_crew_join(pids[r]);
     for (int r = 0; r < 3; r++) {
@@ -51,7 +53,6 @@ static void dies_and_joins(const char *opts, int servers)
     print_message("rank 1 joined after %llu updates\n",
                   (unsigned long long)board->end[1].joined);
     assert_true(board->end[1].joined >= 20);
-    assert_true(board->end[1].joined < 150);
     if (!strstr(opts, "consistency")) // the replicas are equal again
         assert_true(board->end[0].hash == board->end[1].hash &&
                     board->end[0].hash == board->end[2].hash);
@@ -77,7 +78,7 @@ static void elastic_async(void **state)
 static void elastic_at_any_moment(void **state)
 {
     (void)state;
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < (test_long() ? 200 : 9); round++) {
         struct ps_servers s;
         pid_t pids[WORLD];
         assert_int_equal(ps_servers_start(&s, 1 + round % 3, 1, 20, ""), 0);
@@ -121,8 +122,7 @@ static void server_dies(void **state)
                             .endpoints = s.endpoints,
                             .curve = "",
                             .timeout_s = 5,
-                            .steps = 100000,
-                            .pause_us = 1000};
+                            .steps = 1 << 24};
         for (int r = 0; r < 2; r++)
             pids[r] = ps_crew_start(&j, r);
         ps_crew_await(&j, 1, 5);
@@ -164,26 +164,37 @@ static void nobody_there(void **state)
     assert_int_equal(ps_servers_stop(&s), 0);
 }
 
+// Wait until one of two processes has ended; returns the other.
+static pid_t outlives(const pid_t pids[2])
+{
+    for (int i = 0;; i = !i) {
+        if (waitpid(pids[i], NULL, WNOHANG))
+            return pids[!i];
+        usleep(1000);
+    }
+}
+
+// Whoever of them comes second is refused.
 static void same_rank_twice(void **state)
 {
     (void)state;
     struct ps_servers s;
     pid_t pids[2];
-    assert_int_equal(ps_servers_start(&s, 1, 1, 5, ""), 0);
+    assert_int_equal(ps_servers_start(&s, 1, 1, 20, ""), 0);
     struct ps_crew j = {.board = board,
                         .world = 2,
                         .opts = "wire=fp32",
                         .endpoints = s.endpoints,
                         .curve = "",
-                        .timeout_s = 2,
+                        .timeout_s = 20,
                         .steps = 1};
     pids[0] = ps_crew_start(&j, 0);
-    usleep(300000);
     pids[1] = ps_crew_start(&j, 0);
-    ps_crew_join(pids[1]);
+    pid_t first = outlives(pids);
+    assert_int_equal(board->end[0].rc, -1);
     assert_non_null(strstr(board->end[0].why, "rank 0 already"));
     pids[1] = ps_crew_start(&j, 1);
-    ps_crew_join(pids[0]);
+    ps_crew_join(first);
     ps_crew_join(pids[1]);
     assert_int_equal(board->end[0].rc, 0);
     ps_servers_stop(&s);

@@ -90,8 +90,8 @@ static int step(struct entrant *e, struct cost *cost)
     float sign = e->steps % 2 ? 1 : -1;
     for (size_t i = 0; i < a->n; i++)
         a->grads[i] = sign * share(a->cluster->rank, i);
-    // The smallest steps follow each other so closely that they line workers up;
-    // already to fill 16 KiB takes longer than to sum them.
+    // The smallest steps follow each other so closely that they line workers
+    // up; already to fill 16 KiB takes longer than to sum them.
     if (a->n > 1 << 12 && cluster_barrier(a->cluster))
         return -1;
     uint64_t bytes = e->sync->stats.bytes_out;

@@ -3,8 +3,8 @@
 // Gradients are small integers that differ by rank and element, of one sign in
 // odd steps and of the other in even ones, and the update subtracts their sum:
 // whoever updates, parameters are minus the sum after an odd step and zero
-// again after an even one, exactly. So entrants can take turns on the same vectors, an even number of steps
-// at a time.
+// again after an even one, exactly. So entrants can take turns on the same
+// vectors, an even number of steps at a time.
 
 #ifndef BENCH_ENTRANT_H
 #define BENCH_ENTRANT_H
@@ -54,8 +54,8 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
 void arena_close(struct arena *a);
 
 // A backend with what was asked of it, and servers beside the first so many
-// workers; -1: beside all. 0, or -1 after fail(); entrant_close() follows either
-// way.
+// workers; -1: beside all. 0, or -1 after fail(); entrant_close() follows
+// either way.
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
                  const struct backend *row, const struct sync_settings *asked,
                  int servers);

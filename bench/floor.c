@@ -5,11 +5,11 @@
 //
 // Every product is tried as dnnl_sgemm (fp32; a batch call by call) and as a
 // matmul primitive, whose factors lie as they come or as the primitive would
-// have them; packing them, or turning a transposed one, is not counted. What is fastest at the start stays.
-// A product's factors come from wherever the products before it left them, as
-// they do in a step; beside that stands the time when it is run again at once.
-// Attention's products are whole squares of which `share` counts: the bench
-// knows no library call for a triangle.
+// have them; packing them, or turning a transposed one, is not counted. What is
+// fastest at the start stays. A product's factors come from wherever the
+// products before it left them, as they do in a step; beside that stands the
+// time when it is run again at once. Attention's products are whole squares of
+// which `share` counts: the bench knows no library call for a triangle.
 
 #include "bench/floor.h"
 

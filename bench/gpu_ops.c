@@ -1,4 +1,4 @@
-// gpu_ops.c - the operations of a step on a GPU, one by one, beside their floor.
+// gpu_ops.c - the operations of a step on a GPU, each beside its lower bound.
 //
 // Numbers are drawn, as a model's would be: with zeros a GPU draws less power
 // and clocks higher. Letters as in model/; S rows of logits are a slice.

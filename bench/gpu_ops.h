@@ -1,4 +1,4 @@
-// gpu_ops.h - the operations of a step on a GPU, one by one, beside their floor.
+// gpu_ops.h - the operations of a step on a GPU, each beside its lower bound.
 
 #ifndef BENCH_GPU_OPS_H
 #define BENCH_GPU_OPS_H

@@ -5,9 +5,9 @@
 //
 // A row a format: tokens/s, and the model's arithmetic over the step's time as
 // a share of two peaks: a matrix product measured in the same run, and the data
-// sheet's (model/cuda/peak.c). A step's time is from the event at the end of the
-// one before to its own, so that what the GPU stands still for the host is in
-// it; medians. Then single operations beside their floor (gpu_ops.c), and
+// sheet's (model/cuda/peak.c). A step's time is from the event at the end of
+// the one before to its own, so that what the GPU stands still for the host is
+// in it; medians. Then single operations beside their floor (gpu_ops.c), and
 // PyTorch on the same card (tests/oracle/gpt2_torch_gpu.py).
 
 #include "bench/layer_cuda.h"

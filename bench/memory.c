@@ -1,4 +1,4 @@
-// memory.c - what this machine's memory does at best in an all-reduce's pattern.
+// memory.c - this machine's memory at its best, in an all-reduce's pattern.
 
 #include "bench/memory.h"
 

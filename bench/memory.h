@@ -1,4 +1,4 @@
-// memory.h - what this machine's memory does at best in an all-reduce's pattern.
+// memory.h - this machine's memory at its best, in an all-reduce's pattern.
 //
 // An all-reduce of S bytes in one pass reads and writes every worker's vector
 // once: S bytes of each kind a worker. Here every worker moves as much by the

@@ -1,8 +1,8 @@
 // op_time.c - a clock around every operation, put there by the linker.
 //
-// `-Wl,--wrap=f` sends every call of f to __wrap_f, which calls __real_f. So the
-// model is measured as it is: this file stands between forward.c, backward.c
-// and the kernels of their table.
+// `-Wl,--wrap=f` sends every call of f to __wrap_f, which calls __real_f. So
+// the model is measured as it is: this file stands between forward.c,
+// backward.c and the kernels of their table.
 
 #include "bench/op_time.h"
 

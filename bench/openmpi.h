@@ -15,8 +15,8 @@ extern const struct sync_ops sync_openmpi;
 extern const struct sync_ops sync_openmpi_segments;
 
 // Before MPI starts: let algorithms be chosen, and leave out the thread for TCP
-// that core/cluster/mpi.c asks for, with which a blocking call takes up to three
-// times as long.
+// that core/cluster/mpi.c asks for, with which a blocking call takes up to
+// three times as long.
 void openmpi_prepare(void);
 
 #endif

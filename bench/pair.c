@@ -27,10 +27,10 @@ void pair_print(int rounds)
     *slash = '\0';
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
-    if (text_into(
-            command, sizeof command,
-            "mpirun -n 2 --oversubscribe --bind-to none '%s/pair_perf' rounds=%d",
-            here, rounds))
+    if (text_into(command, sizeof command,
+                  "mpirun -n 2 --oversubscribe --bind-to none '%s/pair_perf' "
+                  "rounds=%d",
+                  here, rounds))
         die("%s", fail_message());
     fflush(stdout);
     if (system(command) != 0)

@@ -62,8 +62,8 @@ static int listen_at(struct servers *s, const struct starter *t)
 }
 
 // In a thread of its own, since what it changes of itself the server's threads
-// inherit: they may use all cores, whichever the worker is bound to, and live on
-// another host.
+// inherit: they may use all cores, whichever the worker is bound to, and live
+// on another host.
 static void *start(void *arg)
 {
     struct starter *t = arg;

@@ -1,4 +1,4 @@
-// subject.c - a model, the backend `local` and one batch, as a trainer has them.
+// subject.c - a model, the backend `local` and a batch, as a trainer has them.
 
 #include "bench/subject.h"
 

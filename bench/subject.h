@@ -1,5 +1,5 @@
-// subject.h - one worker that trains a GPT-2 on random tokens: what is measured.
-// Its vectors, buckets and rule are a trainer's.
+// subject.h - one worker that trains a GPT-2 on random tokens: what is
+// measured. Its vectors, buckets and rule are a trainer's.
 
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
@@ -47,8 +47,8 @@ void subject_close(struct subject *s);
 struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
                           struct cluster *cluster);
 
-// One whole step, or death with a message; `compute` is the time of forward and backward, `update` of
-// clipping, AdamW and, in bf16, the copy of the weights.
+// One whole step, or death with a message; `compute` is the time of forward and
+// backward, `update` of clipping, AdamW and, in bf16, the copy of the weights.
 void subject_step(struct subject *s, double *compute, double *update);
 
 // Seconds: of this thread's processor time where it works alone, so that a busy

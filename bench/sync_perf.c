@@ -5,27 +5,27 @@
 //     sync_perf workers=4                       rows without MPI
 //     sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128
 //
-// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun the
-// rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms, over
-// whatever mpirun's settings make it use, and a last table sets ours beside the
-// fastest of them at each size. Servers are threads of the workers' processes:
-// sps has its one in worker 0's, dps one in each. zmq-echo and zmq-echos are
-// their peers, raw ZeroMQ that sends the same slices there and back and adds
-// nothing. A row is one backend; at each size they take turns, round by round,
-// on the same vectors.
+// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun
+// the rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms,
+// over whatever mpirun's settings make it use, and a last table sets ours
+// beside the fastest of them at each size. Servers are threads of the workers'
+// processes: sps has its one in worker 0's, dps one in each. zmq-echo and
+// zmq-echos are their peers, raw ZeroMQ that sends the same slices there and
+// back and adds nothing. A row is one backend; at each size they take turns,
+// round by round, on the same vectors.
 //
 // The columns are nccl-tests': size in bytes and count of gradients, the number
 // format on the wire, the time from the first bucket handed over to the sum
 // complete on this worker (mean over workers, median over rounds; where a
 // server updates, to the new parameters), algbw = size/time, busbw = algbw *
 // 2(n-1)/n, and how many results are wrong. Beside them the law's time, for the
-// link of link= or, without, for the link fitted to the backend's own times, and
-// how far off it the measured time is; and the processor seconds of the whole
-// step, update included, per GB of payload that left.
+// link of link= or, without, for the link fitted to the backend's own times,
+// and how far off it the measured time is; and the processor seconds of the
+// whole step, update included, per GB of payload that left.
 //
-// With ring-shm a table says what share it reaches of the memory's bandwidth, as
-// plain loops of the same run have it (memory.h). Gloo's time, for which there
-// is no Debian library but PyTorch's: tests/oracle/gloo_allreduce.py.
+// With ring-shm a table says what share it reaches of the memory's bandwidth,
+// as plain loops of the same run have it (memory.h). Gloo's time, for which
+// there is no Debian library but PyTorch's: tests/oracle/gloo_allreduce.py.
 
 #include "bench/crew.h"
 #include "bench/entrant.h"
@@ -240,7 +240,8 @@ static int leave_out(struct plan *p, struct cluster *cluster)
     return 0;
 }
 
-// The fastest peer at one size of those with as many servers; -1: there is none.
+// The fastest peer at one size of those with as many servers; -1: there is
+// none.
 static int fastest_peer(const struct plan *p, int servers,
                         const struct cell cells[CELLS])
 {

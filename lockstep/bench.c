@@ -1,5 +1,5 @@
-// bench.c - `lockstep bench WHAT words...`: become the program that measures, or
-// start it under mpirun, here or on emulated hosts.
+// bench.c - `lockstep bench WHAT words...`: become the program that measures,
+// or start it under mpirun, here or on emulated hosts.
 
 #include "lockstep/commands.h"
 

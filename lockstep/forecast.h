@@ -6,9 +6,9 @@
 //                exposed = max(T - backward, T of the late buckets)
 //
 // Backward completes the embeddings, at the start of the vector, last of all:
-// buckets that hold some of them always show. Where servers update, all of their
-// answers, half of T, come after it as well. The update counts as computing,
-// wherever it happens.
+// buckets that hold some of them always show. Where servers update, all of
+// their answers, half of T, come after it as well. The update counts as
+// computing, wherever it happens.
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H

@@ -17,7 +17,8 @@ static const char style[] =
     "padding:1rem 1rem 4rem}\n"
     "h1{line-height:1.2;margin:1.5rem 0 .5rem}h2{margin:2.2rem 0 .6rem;"
     "border-bottom:1px solid var(--line)}\n"
-    "p{max-width:46rem}p.question{font-size:1.15rem}.soft{color:var(--soft);font-size:.9rem}td .soft{font-size:.75rem}\n"
+    "p{max-width:46rem}p.question{font-size:1.15rem}"
+    ".soft{color:var(--soft);font-size:.9rem}td .soft{font-size:.75rem}\n"
     ".warn{color:var(--warn);font-weight:600}\n"
     "figure{margin:1rem 0;background:#fff;border:1px solid var(--line);"
     "border-radius:6px;padding:.3rem;break-inside:avoid}\n"
@@ -27,13 +28,17 @@ static const char style[] =
     "font-variant-numeric:tabular-nums}\n"
     "th,td{padding:.3rem .5rem;text-align:right;border-bottom:1px solid "
     "var(--line);white-space:nowrap}th:first-child,td:first-child"
-    "{text-align:left;position:sticky;left:0;background:var(--paper)}thead th{vertical-align:bottom}\n"
-    "pre{background:var(--card);padding:.8rem;white-space:pre-wrap;overflow-wrap:anywhere;font-size:.85rem;"
-    "border-radius:6px}code{font-size:.92em}\n"
-    "@media print{figure svg{min-width:0}body{max-width:none;font-size:10pt;color:#000;"
-    "background:#fff}.wide{overflow:visible}"
-    "h2,h3{break-after:avoid}tr{break-inside:avoid}thead{display:table-header-group}th:first-child,td:first-child{position:static}table{font-size:7.5pt}th,td{padding:.15rem .3rem}}"
-    "\n";
+    "{text-align:left;position:sticky;left:0;background:var(--paper)}"
+    "thead th{vertical-align:bottom}\n"
+    "pre{background:var(--card);padding:.8rem;white-space:pre-wrap;"
+    "overflow-wrap:anywhere;font-size:.85rem;border-radius:6px}"
+    "code{font-size:.92em}\n"
+    "@media print{figure svg{min-width:0}body{max-width:none;font-size:10pt;"
+    "color:#000;background:#fff}.wide{overflow:visible}"
+    "h2,h3{break-after:avoid}tr{break-inside:avoid}"
+    "thead{display:table-header-group}"
+    "th:first-child,td:first-child{position:static}"
+    "table{font-size:7.5pt}th,td{padding:.15rem .3rem}}\n";
 
 void html_begin(FILE *f, const char *title)
 {

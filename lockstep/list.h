@@ -12,8 +12,8 @@ struct list {
 // The backends that have a law, NULL-terminated.
 extern const char *const list_backend_names[LIST_BACKENDS + 1];
 
-// Numbers of workers, 2 .. LIST_WORKERS each; backends, as indices of the names.
-// 0, or -1 after fail().
+// Numbers of workers, 2 .. LIST_WORKERS each; backends, as indices of the
+// names. 0, or -1 after fail().
 int list_workers(struct list *l, const char *text);
 int list_backends(struct list *l, const char *text);
 

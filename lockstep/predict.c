@@ -1,5 +1,5 @@
-// predict.c - `lockstep predict model=gpt2 workers=64 link=25gbit`: which way of
-// agreeing will win for a model on links that are known, and by how much.
+// predict.c - `lockstep predict model=gpt2 workers=64 link=25gbit`: which way
+// of agreeing will win for a model on links that are known, and by how much.
 
 #include "lockstep/commands.h"
 

@@ -46,9 +46,9 @@ static void explain(FILE *f)
         "  prompt       a newline  text to go on from\n"
         "  tokens       400        0..1000000 to write\n"
         "  temperature  0.8        0..100; 0: always the likeliest\n"
-        "  top_k        40         0..1048576 likeliest to choose from (0: all)\n"
+        "  top_k        40         0..1048576 likeliest tokens (0: all)\n"
         "  seed         1          0..9007199254740991\n"
-        "  threads      0          0..4096 (0: one, or all for a large model)\n");
+        "  threads      0          0..4096 (0: one; all for a large model)\n");
 }
 
 static int set_whole(const char *key, const char *value, int64_t max,

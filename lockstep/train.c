@@ -30,7 +30,7 @@ static void explain(FILE *f)
         "  lockstep train                     the C headers of this machine, "
         "one worker\n"
         "  lockstep train run.ini steps=200   a file, and one key changed\n"
-        "  lockstep train sync=ring workers=2 two workers, ring all-reduce\n\n");
+        "  lockstep train sync=ring workers=2 two workers, a ring\n\n");
     config_help(f);
 }
 

@@ -1,4 +1,4 @@
-// checkpoint_write.c - write a model's weights as Hugging Face's tools read them.
+// checkpoint_write.c - write a model's weights for Hugging Face's tools.
 //
 // The flat vector's order is the file's order, so a vector is written as it
 // lies: one header, then one piece for the parameters and one a slot.

@@ -1,5 +1,6 @@
-// layers.h - what a model has on every device: the tensors of a layer by number,
-// what is kept of its forward, one block of memory, and dropout's masks.
+// layers.h - what a model has on every device: the tensors of a layer by
+// number, what is kept of its forward, one block of memory, and dropout's
+// masks.
 
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
@@ -56,7 +57,8 @@ struct layer {
 };
 
 // A block that is cut into pieces from its start, each at a multiple of `line`
-// bytes. Where it would overflow, `used` stays absurd, so that allocating fails.
+// bytes. Where it would overflow, `used` stays absurd, so that allocating
+// fails.
 struct cutter {
     char *block; // NULL: only count
     size_t line, used;

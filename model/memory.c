@@ -31,7 +31,7 @@ static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
     m->products.wide_out = cut_floats(c, 4 * rows * C);
 }
 
-// Scratch of products that turn a factor round, whose rows have up to 4C numbers.
+// Scratch of products that turn a factor round: rows of up to 4C numbers.
 static void lay_turned(struct cpu_model *m, struct cutter *c)
 {
     struct product_scratch *s = &m->products;

@@ -90,8 +90,8 @@ struct model_job {
 size_t model_memory(const struct model_job *job);
 
 // FLOP/s that products in the job's format can reach on its device: the best
-// that a large one does now, and what the maker's data sheet says, dense; 0: not
-// known. 0, or -1 after fail(). On the CPU neither is.
+// that a large one does now, and what the maker's data sheet says, dense; 0:
+// not known. 0, or -1 after fail(). On the CPU neither is.
 struct model_peak {
     const char *device; // the maker's name for it; lives as long as the device
     double measured, sheet;
@@ -111,8 +111,8 @@ void model_params_changed(struct model *m);
 // the same pass; NULL in fp32. The model's, until it is closed.
 struct half_copy *model_copy(struct model *m);
 
-// Backward reports progress: grads[off, n) are complete; on a device with queues,
-// for whoever follows its compute queue. Falls to 0.
+// Backward reports progress: grads[off, n) are complete; on a device with
+// queues, for whoever follows its compute queue. Falls to 0.
 typedef void model_watermark(void *ctx, size_t off);
 
 struct span_lane; // telemetry

@@ -1,4 +1,4 @@
-// fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests where there is none.
+// fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one.
 //
 // The functions that telemetry/nvml.c looks for, by NVML's names and types. The
 // environment variable FAKE_NVML names what does not work: init, power.

@@ -19,8 +19,8 @@ extern double tolerance;        // relative, of the format
 extern struct tensor3 in, in2, weight, bias, out, dout, extra;
 extern const struct mask no_mask, some_mask; // rates 0, 3/8
 
-// Run `test` with k and tolerance set to each table that this processor runs; it
-// prints those that it does not.
+// Run `test` with k and tolerance set to each table that this processor runs;
+// it prints those that it does not.
 void for_all_tables(void (*test)(void));
 
 // Random numbers in (-size, size), rounded to the format.

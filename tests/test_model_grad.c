@@ -1,6 +1,6 @@
 // test_model_grad.c - the whole model: losses, logits and gradients against
-// double precision and its central differences; what dropout, accumulation and bad
-// input do.
+// double precision and its central differences; what dropout, accumulation and
+// bad input do.
 
 #include "base/base.h"
 #include "base/rng.h"

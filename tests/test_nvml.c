@@ -1,5 +1,5 @@
-// test_nvml.c - NVML as the sampler uses it, against a library of that name that
-// CTest puts first in the path (fake_nvml.c).
+// test_nvml.c - NVML as the sampler uses it, against a library of that name
+// that CTest puts first in the path (fake_nvml.c).
 
 #include "telemetry/nvml.h"
 

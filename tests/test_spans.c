@@ -259,8 +259,8 @@ static void *write_spans(void *arg)
     return NULL;
 }
 
-// The sum of totals never goes back, and never exceeds the time that has passed;
-// shares are shares whenever one looks.
+// The sum of totals never goes back, and never exceeds the time that has
+// passed; shares are shares whenever one looks.
 static void reader_beside_writer(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_staging.c - staging's bookkeeping, through the CPU device and through one
-// that does its copies as late as it may.
+// test_staging.c - staging's bookkeeping, through the CPU device and through
+// one that does its copies as late as it may.
 
 #include "device/staging.h"
 

@@ -1,4 +1,4 @@
-// tiny_model.c - a GPT-2 of two layers, with weights, tokens and memory of its own.
+// tiny_model.c - a GPT-2 of two layers, its weights, tokens and memory.
 
 #include "tests/tiny_model.h"
 

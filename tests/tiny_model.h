@@ -1,4 +1,4 @@
-// tiny_model.h - a GPT-2 of two layers, with weights, tokens and memory of its own.
+// tiny_model.h - a GPT-2 of two layers, its weights, tokens and memory.
 
 #ifndef TESTS_TINY_MODEL_H
 #define TESTS_TINY_MODEL_H

@@ -164,8 +164,8 @@ static bool due(int every, int step, int last)
     return every && (step % every == 0 || step == last);
 }
 
-// The update is part of the wait, where this worker does it. A straggler's delay
-// stands for a slower processor, so it counts as backward.
+// The update is part of the wait, where this worker does it. A straggler's
+// delay stands for a slower processor, so it counts as backward.
 static int agree(struct trainer *t, const struct sync_in *in,
                  struct sync_out *out)
 {

@@ -56,8 +56,8 @@ uint64_t cpu_thread_ns(void);
 void *mem_alloc(size_t n, size_t size) __attribute__((malloc));
 void mem_free(void *p);
 
-// From now on the process keeps freed blocks of up to 32 MiB for itself. For who
-// is given every message in a block of its own: returning them costs a page
+// From now on the process keeps freed blocks of up to 32 MiB for itself. For
+// who is given every message in a block of its own: returning them costs a page
 // fault for each 4 KiB of the next.
 void mem_keep(void);
 

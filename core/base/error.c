@@ -1,8 +1,8 @@
 // error.c - fail(), die(), CHECK() and the log.
 //
 // The message is thread-local so that a communication thread's failure does not
-// overwrite the trainer's. It is the only mutable global of the house, with what
-// lines of the log begin with.
+// overwrite the trainer's. It is the only mutable global of the house, with
+// what lines of the log begin with.
 
 #include "base/base.h"
 

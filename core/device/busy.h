@@ -6,10 +6,10 @@
 //     a step    |------------------------------------------|
 //
 // Who asks a queue for work puts two events around it: a stretch. Nothing waits
-// for them: a step's stretches are added up when the device has passed them all,
-// mostly a step later. A stretch begins when its queue gets there, so what the
-// queue waits for before it does not count; what a collective waits for inside
-// does, and so do gaps where the host asks too slowly.
+// for them: a step's stretches are added up when the device has passed them
+// all, mostly a step later. A stretch begins when its queue gets there, so what
+// the queue waits for before it does not count; what a collective waits for
+// inside does, and so do gaps where the host asks too slowly.
 //
 // A device that nobody measures has no meters: then marking costs nothing.
 

@@ -31,8 +31,8 @@ void vector_add(float *dst, const void *src, enum dtype from, size_t n);
 // dst += src, in doubles.
 void vector_add_doubles(double *dst, const double *src, size_t n);
 
-// Each of d vectors dst = ((src[0] + src[1]) + ...) + src[k-1], in that order; k
-// of 1 or more. A dst may be a source.
+// Each of d vectors dst = ((src[0] + src[1]) + ...) + src[k-1], in that order;
+// k of 1 or more. A dst may be a source.
 void vector_sum(float *const *dst, int d, const float *const *src, int k,
                 size_t n);
 

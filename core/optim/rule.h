@@ -3,9 +3,10 @@
 //     norm = |grads| * scale;  not finite: skip;  clip;  optim_update()
 //
 // The same bits on every device: sums of squares have one order, 16 partial
-// sums for each block of 65536, and no multiplication is fused with an addition.
-// Where the params have a copy in 16 bits, the pass that updates them writes it,
-// too: 30 bytes an element instead of 28 and 6 more in a pass of its own.
+// sums for each block of 65536, and no multiplication is fused with an
+// addition. Where the params have a copy in 16 bits, the pass that updates them
+// writes it, too: 30 bytes an element instead of 28 and 6 more in a pass of its
+// own.
 
 #ifndef OPTIM_RULE_H
 #define OPTIM_RULE_H

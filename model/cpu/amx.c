@@ -1,7 +1,7 @@
 // amx.c - may attention use this processor's tiles? CPUID, the kernel, a trial.
 //
-// Tiles are 8 KiB of state a thread, so Linux keeps them from a process until it
-// has asked. The trial has small whole numbers, whose products and sums are
+// Tiles are 8 KiB of state a thread, so Linux keeps them from a process until
+// it has asked. The trial has small whole numbers, whose products and sums are
 // exact in any order: it finds tiles laid out other than tiles.h says.
 
 #include "model/cpu/amx.h"

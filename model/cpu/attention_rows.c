@@ -1,6 +1,6 @@
 // attention_rows.c - what attention does besides its products: a row of scores
-// becomes probabilities, gradients of those become gradients of scores, heads are
-// stored, and rows are asked for before they are needed.
+// becomes probabilities, gradients of those become gradients of scores, heads
+// are stored, and rows are asked for before they are needed.
 //
 // A head's rows lie further apart than the processor's own prefetching reaches,
 // so the code asks for them: for what a strip writes before its products, for
@@ -8,8 +8,8 @@
 
 enum { STEP = ATTENTION_STEP };
 
-// The D numbers at p will be read or written soon. Inlined by force: a call that
-// only prefetches has no effect in the compiler's eyes, and is dropped.
+// The D numbers at p will be read or written soon. Inlined by force: a call
+// that only prefetches has no effect in the compiler's eyes, and is dropped.
 static inline __attribute__((always_inline)) void ask(const real *p, int D)
 {
     for (int d = 0; d < D; d += 64 / (int)sizeof *p)

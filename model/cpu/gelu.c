@@ -3,10 +3,10 @@
 // Since 1 + tanh u = 2 / (1 + e^-2u), it is x s(2u) with the logistic function
 // s, and needs one exponential and one reciprocal. Backward computes the output
 // again, which dW's product needs: cheaper than storing it. In both a thread
-// walks from the end of its share to the start: the product before wrote upwards,
-// so its last rows are still in the cache, and the product behind begins with
-// the rows done last. What goes in is in + bias where the product has left the
-// bias to this pass. Part of kernels.c.
+// walks from the end of its share to the start: the product before wrote
+// upwards, so its last rows are still in the cache, and the product behind
+// begins with the rows done last. What goes in is in + bias where the product
+// has left the bias to this pass. Part of kernels.c.
 
 #define GELU_2ROOT 1.59576912f // 2 sqrt(2/pi)
 #define GELU_CUBE  0.044715f

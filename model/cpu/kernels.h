@@ -35,10 +35,10 @@ struct attention {
 enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16, ATTENTION_DEPTH = 32 };
 
 // Floats of scratch that a thread of attention needs: six padded heads, three
-// strips of queries, two of scores (attention.c, head_at). On tiles, whose heads
-// are padded to ATTENTION_DEPTH: two heads, a strip of queries and two of scores,
-// and in bf16 four heads, four strips of queries and two of scores, which is
-// less (attention_tiles.c).
+// strips of queries, two of scores (attention.c, head_at). On tiles, whose
+// heads are padded to ATTENTION_DEPTH: two heads, a strip of queries and two of
+// scores, and in bf16 four heads, four strips of queries and two of scores,
+// which is less (attention_tiles.c).
 static inline size_t attention_scratch(int T, int C, int NH)
 {
     size_t Tp = ((size_t)T + ATTENTION_STEP - 1) / ATTENTION_STEP;
@@ -68,9 +68,10 @@ struct kernels {
                            const struct mask *mask);
 
     // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
-    // branch may be NULL: then sum is not written; branch_bias, too. Backward computes out again, beside dres
-    // (added to, or replaced) and the gradients of weight and bias; partial is
-    // threads * 2 * partial_width(C) floats of scratch.
+    // branch may be NULL: then sum is not written; branch_bias, too. Backward
+    // computes out again, beside dres (added to, or replaced) and the gradients
+    // of weight and bias; partial is threads * 2 * partial_width(C) floats of
+    // scratch.
     void (*norm)(void *sum, void *out, float *mean, float *rstd,
                  const void *res, const void *branch, const void *branch_bias,
                  const void *weight, const void *bias, size_t rows, int C,
@@ -118,7 +119,8 @@ struct kernels {
 };
 
 // The table for `format` and the best instruction set of this processor;
-// MODEL_ISA=baseline|v3|v4|v4bf|amx in the environment forces one. NULL after fail().
+// MODEL_ISA=baseline|v3|v4|v4bf|amx in the environment forces one. NULL after
+// fail().
 const struct kernels *kernels_find(enum dtype format);
 
 // The same by name: NULL if this processor or build has no such set.

@@ -5,11 +5,12 @@
 // Else, and in fp16, operands are widened to fp32 in scratch, multiplied there
 // and rounded once: the accumulation is fp32 in every case.
 //
-// sgemm is slow where `a` is transposed (dW). In fp32 `a` is turned round first,
-// PRODUCT_DEPTH rows at a time, which sgemm would cut anyway, so that the piece
-// is used while it lies in the cache. Its rows are PRODUCT_APART apart: at a
-// power of two they would all fall into the same few lines of the cache. In
-// bf16, and for fewer rows, the library's own way is as fast (docs/cpu.md).
+// sgemm is slow where `a` is transposed (dW). In fp32 `a` is turned round
+// first, PRODUCT_DEPTH rows at a time, which sgemm would cut anyway, so that
+// the piece is used while it lies in the cache. Its rows are PRODUCT_APART
+// apart: at a power of two they would all fall into the same few lines of the
+// cache. In bf16, and for fewer rows, the library's own way is as fast
+// (docs/cpu.md).
 
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H

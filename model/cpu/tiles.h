@@ -1,9 +1,9 @@
 // tiles.h - matrix products on AMX's tiles, or on what plain C makes of them.
 //
 // A tile is a register of up to 16 rows of up to 64 bytes; there are eight.
-// Three of them make a product: c (16, 16) of floats, a (16, 32) of bf16, and b,
-// (32, 16) of bf16, stored by pairs of rows, so that a row of the tile holds 16
-// pairs (VNNI):
+// Three of them make a product: c (16, 16) of floats, a (16, 32) of bf16, and
+// b, (32, 16) of bf16, stored by pairs of rows, so that a row of the tile holds
+// 16 pairs (VNNI):
 //
 //     b's tile, row r:   B[2r][0] B[2r+1][0]   B[2r][1] B[2r+1][1]   ...
 //
@@ -43,8 +43,8 @@ _Static_assert(sizeof(struct tile_shapes) == 64, "LDTILECFG reads 64 bytes");
 #include "model/cpu/tiles_amx.h"
 #endif
 
-// A block of c is four tiles, 0 to 3; 4 and 5 hold rows of a, 6 and 7 columns of
-// b. All of them whole.
+// A block of c is four tiles, 0 to 3; 4 and 5 hold rows of a, 6 and 7 columns
+// of b. All of them whole.
 enum { TILE_BLOCK = 2 * TILE_ROWS };
 
 static inline void tiles_begin(struct tiles *x)

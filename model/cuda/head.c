@@ -1,8 +1,8 @@
 // head.c - the tied head and the loss on a GPU, a slice of rows at a time.
 //
-// A slice of logits is made in fp32, turned into its loss and its gradient where
-// it lies, and used up at once (model/head.c says why). Rows are padded to whole
-// lines of memory, for a vocabulary of 50257 would align nothing.
+// A slice of logits is made in fp32, turned into its loss and its gradient
+// where it lies, and used up at once (model/head.c says why). Rows are padded
+// to whole lines of memory, for a vocabulary of 50257 would align nothing.
 
 #include "model/cuda/forward.h"
 

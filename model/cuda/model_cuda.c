@@ -4,8 +4,8 @@
 //     GPU      ......... forward ......... head * ....... backward ........
 //                                               loss to the host
 //
-// The wait is for the loss alone, which is known before backward has begun, with
-// all of backward queued behind it: the GPU does not stand still for it.
+// The wait is for the loss alone, which is known before backward has begun,
+// with all of backward queued behind it: the GPU does not stand still for it.
 
 #include "model/cuda/forward.h"
 

@@ -18,11 +18,11 @@ static const double long_s = 1e-3; // a product of this length shows the rate
 
 enum { FP32, TF32, BF16, FP16, FORMATS };
 
-// Dense TFLOP/s with sums in fp32; sheets that give tensor cores "with sparsity"
-// are halved. From NVIDIA's data sheets "H200 Tensor Core GPU", "H100 Tensor Core
-// GPU" (SXM, NVL, PCIe), "A100 Tensor Core GPU", "L40S", "L4 Tensor Core GPU",
-// "A10 Tensor Core GPU", "T4 70W Tensor Core GPU" and "V100 Tensor Core GPU".
-// The first row whose words are in the device's name counts.
+// Dense TFLOP/s with sums in fp32; sheets that give tensor cores "with
+// sparsity" are halved. From NVIDIA's data sheets "H200 Tensor Core GPU", "H100
+// Tensor Core GPU" (SXM, NVL, PCIe), "A100 Tensor Core GPU", "L40S", "L4 Tensor
+// Core GPU", "A10 Tensor Core GPU", "T4 70W Tensor Core GPU" and "V100 Tensor
+// Core GPU". The first row whose words are in the device's name counts.
 static const struct sheet {
     const char *name;
     double tflops[FORMATS];

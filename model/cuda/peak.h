@@ -9,10 +9,11 @@
 extern "C" {
 #endif
 
-// By the maker's data sheet, dense; 0: this device or format is not in the table.
+// By the maker's data sheet, dense; 0: device or format is not in the table.
 double cuda_sheet(const char *device, enum dtype format, bool tf32);
 
-// n normal deviates of that format at `to`, on the device. 0, or -1 after fail().
+// n normal deviates of that format at `to`, on the device. 0, or -1 after
+// fail().
 int cuda_draw(struct device *d, enum dtype format, void *to, size_t n);
 
 // As model_peak() promises.

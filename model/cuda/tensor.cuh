@@ -1,4 +1,4 @@
-// tensor.cuh - products of small tiles on tensor cores: C (16x8) += A (16x16) B.
+// tensor.cuh - products of small tiles on tensor cores: C(16x8) += A(16x16) B.
 //
 // The layouts are those of mma.m16n8k16 (PTX ISA, "Matrix fragments"): with
 // g = lane / 4 and t = lane % 4 a lane holds, two neighbours at a time,
@@ -87,7 +87,8 @@ __device__ inline frag_a<T> load_a(const T *tile, int ld, int row0, int col0)
     return a;
 }
 
-// B's columns are the tile's rows from row0: a product with the tile transposed.
+// B's columns are the tile's rows from row0: a product with the tile
+// transposed.
 template <typename T>
 __device__ inline frag_b<T> load_b(const T *tile, int ld, int row0, int col0)
 {
@@ -146,8 +147,9 @@ __device__ inline frag_a<T> a_from_c(const frag_c &left, const frag_c &right)
 
 // ---- products
 
-// Without tensor cores: lane (g, t) needs rows g and g + 8 of A, which the lanes
-// (g, 0..3) hold, and columns 2t and 2t + 1 of B, held by (2t, ..), (2t+1, ..).
+// Without tensor cores: lane (g, t) needs rows g and g + 8 of A, which the
+// lanes (g, 0..3) hold, and columns 2t and 2t + 1 of B, held by (2t, ..),
+// (2t+1, ..).
 __device__ inline float from_lane(float x, int lane)
 {
     return __shfl_sync(0xffffffff, x, lane);

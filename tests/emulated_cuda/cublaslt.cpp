@@ -1,6 +1,6 @@
 // cublaslt.cpp - cuBLASLt as its manual has it: D (m, n) = A B, by columns.
 //
-//     BIAS            D = A B + bias                   bias: m numbers of D's type
+//     BIAS            D = A B + bias                  bias: m numbers of D's type
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
 //     BGRADA          bias = sum over k of A           m numbers of D's type

@@ -3,7 +3,7 @@
 // With g = lane / 4 and t = lane % 4 (PTX ISA, "Warp-level matrix fragment"):
 //
 //     C, D            c0, c1: row g;  c2, c3: row g + 8;  columns 2t, 2t + 1
-//     A, 16 bits      a pair a register: (g, 2t) (g+8, 2t) (g, 2t+8) (g+8, 2t+8)
+//     A, 16 bits      a pair a register: (g, 2t) (g+8, 2t) (g, 2t+8) (g+8,2t+8)
 //     B, 16 bits      (2t, g) (2t+8, g), pairs down the column
 //     A, tf32         (g, t) (g+8, t) (g, t+4) (g+8, t+4)
 //     B, tf32         (t, g) (t+4, g)

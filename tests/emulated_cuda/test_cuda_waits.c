@@ -1,9 +1,10 @@
-// test_cuda_waits.c - the host waits for two numbers of a step, with the rest of
-// the work queued behind them.
+// test_cuda_waits.c - the host waits for two numbers of a step, with the rest
+// of the work queued behind them.
 //
 // The emulated GPU does nothing before somebody waits, and then no more than
-// what lies before the event waited for: what is left tells how far the host has
-// let it come. (A GPU goes on by itself; there nothing of this can be seen.)
+// what lies before the event waited for: what is left tells how far the host
+// has let it come. (A GPU goes on by itself; there nothing of this can be
+// seen.)
 
 #include "base/base.h"
 #include "device/device.h"

@@ -110,6 +110,24 @@ static void clears_what_a_kill_left(void **state)
     assert_int_equal(count(pid), 0);
 }
 
+// A namespace whose launcher is gone, and whose number another process has: this
+// one. What this process has made itself stays.
+static void a_number_is_used_again(void **state)
+{
+    (void)state;
+    struct netns *n;
+    char text[128];
+    assert_int_equal(netns_open(&n, "1gbit", 1), 0);
+    snprintf(text, sizeof text, "ip netns add ls%d-1-0", (int)getpid());
+    assert_int_equal(system(text), 0);
+    assert_int_equal(count(getpid()), 3);
+    netns_sweep();
+    assert_int_equal(count(getpid()), 2);
+    assert_int_equal(in_host(n, 0, "true"), 0);
+    netns_close(&n);
+    assert_int_equal(count(getpid()), 0);
+}
+
 int main(void)
 {
     struct netns *n = NULL;
@@ -123,6 +141,7 @@ int main(void)
         cmocka_unit_test(bad_words),
         cmocka_unit_test(hosts_reach_each_other),
         cmocka_unit_test(clears_what_a_kill_left),
+        cmocka_unit_test(a_number_is_used_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

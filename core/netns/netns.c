@@ -19,7 +19,8 @@ static const char folder[] = "/run/netns";
 struct netns {
     int hosts;
     char rate[32];
-    char sw[NETNS_NAME]; // the namespace of the bridge
+    char owner[NETNS_NAME - 4]; // what all names begin with
+    char sw[NETNS_NAME];        // the namespace of the bridge
     char name[NETNS_HOSTS][NETNS_NAME];
     char address[NETNS_HOSTS][32];
 };
@@ -84,17 +85,26 @@ int netns_enter(const char *name)
                                                                           : 0;
 }
 
-// Whether the launcher `pid` still runs; another program may have its number.
-static bool lives(int pid)
+// When process `pid` started, in ticks since the machine did; 0: there is none.
+static unsigned started(int pid)
 {
-    char path[64], exe[256];
-    snprintf(path, sizeof path, "/proc/%d/exe", pid);
-    ssize_t n = readlink(path, exe, sizeof exe - 1);
-    if (n < 0)
-        return false;
-    exe[n] = '\0';
-    return strstr(exe, "lockstep") || strstr(exe, "link_perf") ||
-           strstr(exe, "test_net");
+    char path[64], line[512] = "";
+    unsigned long long ticks = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0;
+    bool read = fgets(line, sizeof line, f);
+    fclose(f);
+    // the 22nd field; the second, a name, may hold anything and ends with ')'
+    const char *fields = strrchr(line, ')');
+    if (!read || !fields ||
+        sscanf(fields,
+               ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d "
+               "%*d %*d %*d %*d %llu",
+               &ticks) != 1)
+        return 0;
+    return (unsigned)ticks;
 }
 
 void netns_sweep(void)
@@ -104,10 +114,12 @@ void netns_sweep(void)
         return;
     for (struct dirent *e; (e = readdir(d));) {
         int pid, used = 0;
-        if (sscanf(e->d_name, "ls%d-%n", &pid, &used) != 1 || !used ||
+        unsigned start;
+        if (sscanf(e->d_name, "ls%d-%x-%n", &pid, &start, &used) != 2 ||
+            !used ||
             strspn(e->d_name + used, "0123456789sw") !=
                 strlen(e->d_name + used) ||
-            lives(pid))
+            started(pid) == start)
             continue;
         if (command("ip netns del %s", e->d_name))
             log_line("%s", fail_message());
@@ -140,7 +152,7 @@ static int parse(struct netns *n, const char *text, int hosts)
 
 static int add_switch(struct netns *n)
 {
-    if (snprintf(n->sw, sizeof n->sw, "ls%d-sw", (int)getpid()) < 0 ||
+    if (text_into(n->sw, sizeof n->sw, "%s-sw", n->owner) ||
         command("ip netns add %s", n->sw) ||
         command("ip -n %s link add br0 type bridge", n->sw))
         return -1;
@@ -151,7 +163,8 @@ static int add_switch(struct netns *n)
 static int add_host(struct netns *n, int i)
 {
     const char *h = n->name[i], *a = n->address[i];
-    snprintf(n->name[i], NETNS_NAME, "ls%d-%d", (int)getpid(), i);
+    if (text_into(n->name[i], NETNS_NAME, "%s-%d", n->owner, i))
+        return -1;
     snprintf(n->address[i], sizeof n->address[i], "10.77.0.%d", i + 1);
     if (command("ip netns add %s", h) ||
         command("ip -n %s link add eth0 type veth peer name port%d netns %s", h,
@@ -182,7 +195,9 @@ int netns_open(struct netns **out, const char *text, int hosts)
         goto free_net;
     }
     netns_sweep();
-    int rc = add_switch(n);
+    int rc = text_into(n->owner, sizeof n->owner, "ls%d-%x", (int)getpid(),
+                       started(getpid())) ||
+             add_switch(n);
     for (int i = 0; !rc && i < n->hosts; i++)
         rc = add_host(n, i);
     if (rc) {

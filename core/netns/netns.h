@@ -5,8 +5,9 @@
 //     host 1 --veth--+- bridge     routes say "congctl cubic"
 //     host 2 --veth--+             in a namespace of its own: the switch
 //
-// net=RATE[,hosts=N]. Namespaces are called ls<pid>-<host>, so that the next
-// start can tell, and clear away, what a killed launcher left. Needs root.
+// net=RATE[,hosts=N]. Namespaces are called ls<pid>-<start>-<host>, by the
+// number of the launcher and the time when it started, so that the next start
+// can tell, and clear away, what a killed launcher left. Needs root.
 
 #ifndef NETNS_NETNS_H
 #define NETNS_NETNS_H

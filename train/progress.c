@@ -23,13 +23,11 @@ void progress_begin(struct progress *p, const struct trainer *t)
     if (t->cluster->rank)
         return;
     log_line("%s, %d worker%s, %d thread%s each; %zu parameters; a worker "
-             "needs %s for process, model and optimiser",
+             "needs %s for process, model and optimiser%s",
              t->name, t->cluster->world, t->cluster->world > 1 ? "s" : "",
              t->run.threads, t->run.threads > 1 ? "s" : "",
-             model_nparams(&t->config), mem_text(need, t->memory));
-    if (t->cluster->world > 1)
-        log_line("loss and val below are worker 0's, of its own batches; "
-                 "summary.json has the means of all");
+             model_nparams(&t->config), mem_text(need, t->memory),
+             t->cluster->world > 1 ? "; losses here are worker 0's" : "");
 }
 
 // Prediction and fact, once, when the last step is done.

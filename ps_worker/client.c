@@ -35,15 +35,23 @@ static int hear(struct client *c, struct remote *r, const struct message *p)
     return task_receive(c, r, &h, p->data);
 }
 
+// Whether the trainer has what it waits for. What comes behind it, and be it the
+// end of the job, belongs to the next task.
+static bool is_over(const struct client *c)
+{
+    return c->waiting && task_done(c);
+}
+
 static int receive_all(struct client *c)
 {
-    for (struct message *p; (p = endpoint_receive(c->endpoint));
-         message_drop(p)) {
+    struct message *p;
+    while (!is_over(c) && (p = endpoint_receive(c->endpoint))) {
         struct remote *r = &c->remotes[p->server];
         char why[512];
-        if (!hear(c, r, p))
-            continue;
+        int rc = hear(c, r, p);
         message_drop(p);
+        if (!rc)
+            continue;
         snprintf(why, sizeof why, "%s", fail_message());
         return fail("server %s: %s", r->endpoint, why);
     }
@@ -56,7 +64,7 @@ static int take_in(struct client *c)
     char why[512];
     if (receive_all(c))
         return -1;
-    if (!endpoint_check(c->endpoint))
+    if (is_over(c) || !endpoint_check(c->endpoint))
         return 0;
     snprintf(why, sizeof why, "%s", fail_message());
     return receive_all(c) ? -1 : fail("%s", why); // it may have said why
@@ -124,7 +132,7 @@ static int turn(struct client *c)
     if (send_some(c))
         return -1;
     // a round is over only for a trainer that has come to its end
-    if (c->waiting && task_done(c)) {
+    if (is_over(c)) {
         c->task = c->current = TASK_NONE;
         c->waiting = false;
         return 0;

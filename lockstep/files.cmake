@@ -32,6 +32,14 @@ lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
               $<TARGET_FILE:lockstep> predict model=nano layers=1 context=16
               workers=2 sync=ring link=1gbit threads=1
               data=${CMAKE_SOURCE_DIR}/README.md)
+lockstep_test(again LINKS base PkgConfig::CJSON LABELS jobs)
+if(TARGET test_again)
+  target_sources(test_again PRIVATE tests/job.c)
+  target_compile_definitions(test_again PRIVATE
+                             LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                             LOCKSTEP_OLD_RUN="${CMAKE_SOURCE_DIR}/tests/old_run")
+  add_dependencies(test_again lockstep trainer ps_server)
+endif()
 lockstep_test(supervise LINKS supervise)
 lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_lockstep)

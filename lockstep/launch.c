@@ -1,9 +1,9 @@
 // launch.c - from sync= and workers= to processes.
 //
 // Parameter-server jobs are started without MPI unless transport=mpi asks for
-// it, so that the death of one worker does not take the others with it. A worker's words are the user's
-// own with ours after them, since the last word wins; but threads= goes before
-// them, since there the user's word counts.
+// it, so that the death of one worker does not take the others with it. A worker
+// is given what the run was asked for and, behind "--", what we decided: run.json
+// tells them apart.
 
 #include "lockstep/launch.h"
 
@@ -170,17 +170,32 @@ static int start_servers(struct job *j, const struct run *r,
     return 0;
 }
 
-static int add_common(struct argv *a, const struct run *r, int nwords,
-                      char *const *words)
+struct words {
+    struct argv *a;
+    bool full;
+};
+
+static void add_setting(void *ctx, const char *key, const char *value,
+                        bool is_number, bool shared)
 {
-    return argv_add_all(a, nwords, words) || argv_add(a, "out=%s", r->out) ||
+    struct words *w = ctx;
+    (void)is_number;
+    (void)shared;
+    w->full = w->full || argv_add(w->a, "%s=%s", key, value);
+}
+
+// The user's words and, behind "--", those that all workers are given.
+static int add_common(struct argv *a, const struct run *r)
+{
+    struct words w = {.a = a};
+    config_each_asked(r, false, add_setting, &w);
+    return w.full || argv_add(a, "--") || argv_add(a, "out=%s", r->out) ||
            (r->net[0] && argv_add(a, "net=%s", r->net));
 }
 
 // One trainer on its share of the cores; on another host `pin` finds the share.
 static int start_worker(struct job *j, const struct run *r,
-                        const struct place *p, int rank, const char *endpoints,
-                        int nwords, char *const *words)
+                        const struct place *p, int rank, const char *endpoints)
 {
     const struct netns *net = p->net;
     struct seat seat = {0};
@@ -195,9 +210,9 @@ static int start_worker(struct job *j, const struct run *r,
     if (!err && p->hosts)
         err = argv_add_program(a, "lockstep") || argv_add(a, "pin");
     if (!err)
-        err = argv_add_program(a, "trainer") ||
-              (!p->hosts && argv_add(a, "threads=%d", CPU_COUNT(&cores))) ||
-              add_common(a, r, nwords, words);
+        err = argv_add_program(a, "trainer") || add_common(a, r) ||
+              (!p->hosts && !config_asked(r, "threads") &&
+               argv_add(a, "threads=%d", CPU_COUNT(&cores)));
     if (!err && r->workers > 1)
         err =
             argv_add(a, "rank=%d", rank) || argv_add(a, "world=%d", r->workers);
@@ -322,13 +337,12 @@ static int add_ranks(struct argv *trainer, struct argv *server,
 }
 
 static int launch_trainers(struct job *j, const struct run *r,
-                           const struct netns *net, int nwords,
-                           char *const *words)
+                           const struct netns *net)
 {
     struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
     int servers = 0;
     int err = !a || !b || (uses_servers(r) && count_servers(r, &servers)) ||
-              add_common(a, r, nwords, words) ||
+              add_common(a, r) ||
               (net && strcmp(r->sync, "ring") == 0 &&
                argv_add(a, "iface=%s", netns_subnet())) ||
               add_ranks(a, b, r, servers) ||
@@ -340,7 +354,7 @@ static int launch_trainers(struct job *j, const struct run *r,
 
 // Servers if there are any, then trainers, none of them under mpirun.
 static int launch_each(struct job *j, const struct run *r,
-                       const struct place *p, int nwords, char *const *words)
+                       const struct place *p)
 {
     char endpoints[ENDPOINTS] = "";
     setenv("LOCKSTEP_PROGRESS", "1", 1);
@@ -348,23 +362,22 @@ static int launch_each(struct job *j, const struct run *r,
     if (uses_servers(r) && start_servers(j, r, p, endpoints))
         return -1;
     for (int rank = 0; rank < r->workers; rank++) {
-        if (start_worker(j, r, p, rank, endpoints, nwords, words))
+        if (start_worker(j, r, p, rank, endpoints))
             return -1;
     }
     return 0;
 }
 
-int launch(struct job *j, const struct run *r, const struct netns *net,
-           int nwords, char *const *words)
+int launch(struct job *j, const struct run *r, const struct netns *net)
 {
     int mpi = uses_mpi(r);
     if (mpi)
-        return mpi < 0 ? -1 : launch_trainers(j, r, net, nwords, words);
+        return mpi < 0 ? -1 : launch_trainers(j, r, net);
     struct hosts *hosts = r->hosts[0] ? mem_alloc(1, sizeof *hosts) : NULL;
     struct place p = {net, hosts};
     int err = r->hosts[0] && (!hosts || hosts_read(hosts, r->hosts));
     if (!err)
-        err = launch_each(j, r, &p, nwords, words);
+        err = launch_each(j, r, &p);
     mem_free(hosts);
     return err ? -1 : 0;
 }

@@ -24,10 +24,9 @@ int launch_children(const struct run *r);
 int launch_hosts(const struct run *r);
 
 // Start every process of the job, on the hosts of `net` (NULL: on this one).
-// `words` are the user's, to be followed by ours. 0, or -1 after fail(); what
-// was started is job_close()'s to end.
-int launch(struct job *j, const struct run *r, const struct netns *net,
-           int nwords, char *const *words);
+// Workers are given what *r was asked for, then what we decided. 0, or -1 after
+// fail(); what was started is job_close()'s to end.
+int launch(struct job *j, const struct run *r, const struct netns *net);
 
 // Start workers of `program` (beside this one) under mpirun, by way of
 // `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. Behind

@@ -36,6 +36,14 @@ static void local_place(int *index, int *count)
         *index = 0, *count = 1;
 }
 
+static bool has_threads(int nwords, char **words)
+{
+    for (int i = 1; i < nwords; i++)
+        if (!strncmp(words[i], "threads=", strlen("threads=")))
+            return true;
+    return false;
+}
+
 static int pin(int nwords, char **words)
 {
     int index, count;
@@ -49,9 +57,9 @@ static int pin(int nwords, char **words)
         return fail("pin: want a program to run");
     local_place(&index, &count);
     if (cores_share(index, count, &cores, &oversubscribed) ||
-        argv_add(a, "%s", words[0]) ||
-        argv_add(a, "threads=%d", CPU_COUNT(&cores)) ||
-        argv_add_all(a, nwords - 1, words + 1))
+        argv_add_all(a, nwords, words) ||
+        (!has_threads(nwords, words) &&
+         argv_add(a, "threads=%d", CPU_COUNT(&cores))))
         return -1;
     if (oversubscribed)
         setenv("OMP_WAIT_POLICY", "passive", 0); // as launch.c does

@@ -214,7 +214,7 @@ static void machine(FILE *f, const struct study *s)
     fputs("<details open><summary>settings of the first run (", f);
     html_text(f, s->runs[0].cell);
     fputs(")</summary><pre>", f);
-    put_object(f, cJSON_GetObjectItemCaseSensitive(run, "settings"));
+    put_object(f, result_settings(run));
     fputs("</pre></details>\n", f);
     cJSON_Delete(run);
 }

@@ -157,10 +157,16 @@ static double law_exchange(const struct result *r, double parameters)
                        gradient_bytes(r, parameters));
 }
 
+const cJSON *result_settings(const cJSON *run)
+{
+    const cJSON *set = cJSON_GetObjectItemCaseSensitive(run, "effective");
+    return set ? set : cJSON_GetObjectItemCaseSensitive(run, "settings");
+}
+
 // servers= of a run is their endpoints, a number where nobody started any.
 static int count_servers(const cJSON *j, int otherwise)
 {
-    const cJSON *settings = cJSON_GetObjectItemCaseSensitive(j, "settings");
+    const cJSON *settings = result_settings(j);
     const cJSON *e = cJSON_GetObjectItemCaseSensitive(settings, "servers");
     if (!cJSON_IsString(e))
         return cJSON_IsNumber(e) ? e->valueint : otherwise;
@@ -173,25 +179,26 @@ static int count_servers(const cJSON *j, int otherwise)
 static int read_run(struct result *r, const cJSON *j)
 {
     char update[16];
+    const cJSON *set = result_settings(j);
     double tokens = number(j, "model", "context");
     text(j, NULL, "backend", r->backend, sizeof r->backend);
     text(j, "data", "hash_xxh3", r->hash, sizeof r->hash);
-    text(j, "settings", "precision", r->precision, sizeof r->precision);
-    text(j, "settings", "wire", r->wire, sizeof r->wire);
-    text(j, "settings", "net", r->net, sizeof r->net);
+    text(set, NULL, "precision", r->precision, sizeof r->precision);
+    text(set, NULL, "wire", r->wire, sizeof r->wire);
+    text(set, NULL, "net", r->net, sizeof r->net);
     for (char *p = r->net; *p; p++)
         *p = *p == ',' ? ' ' : *p; // a column of CSV
-    text(j, "settings", "consistency", r->consistency, sizeof r->consistency);
+    text(set, NULL, "consistency", r->consistency, sizeof r->consistency);
     if (!strcmp(r->consistency, "bsp"))
         r->consistency[0] = '\0';
     text(j, NULL, "transport", r->transport, sizeof r->transport);
-    text(j, "settings", "algorithm", r->algorithm, sizeof r->algorithm);
+    text(set, NULL, "algorithm", r->algorithm, sizeof r->algorithm);
     if (!*r->algorithm || !strcmp(r->algorithm, "auto"))
         strcpy(r->algorithm, "ring"); // the same bytes as halving's
     r->world = (int)number(j, NULL, "world");
-    r->steps = (int)number(j, "settings", "steps");
-    r->global_batch = (int)(number(j, "settings", "batch") *
-                            number(j, "settings", "accum") * r->world);
+    r->steps = (int)number(set, NULL, "steps");
+    r->global_batch = (int)(number(set, NULL, "batch") *
+                            number(set, NULL, "accum") * r->world);
     r->oversubscribed =
         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "oversubscribed"));
     if (!*r->wire)
@@ -200,7 +207,7 @@ static int read_run(struct result *r, const cJSON *j)
         r->servers = 1;
     else if (!strcmp(r->backend, "dps"))
         r->servers = count_servers(j, r->world);
-    text(j, "settings", "update", update, sizeof update);
+    text(set, NULL, "update", update, sizeof update);
     r->held = !strcmp(update, "server") ||
               (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));
     if (r->world < 1 || r->world > RESULT_WORKERS)

@@ -47,6 +47,11 @@ struct result {
 int result_read(struct result *r, const char *dir);
 void result_free(struct result *r);
 
+// The settings that a run.json holds: all, with those that were derived; of
+// runs from before that was told apart, those that had been written.
+struct cJSON;
+const struct cJSON *result_settings(const struct cJSON *run);
+
 // Median, least and most of n numbers (NaN left out; all NaN if none is left).
 // Sorts them in place.
 struct spread {

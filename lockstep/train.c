@@ -30,7 +30,11 @@ static void explain(FILE *f)
         "  lockstep train                     the C headers of this machine, "
         "one worker\n"
         "  lockstep train run.ini steps=200   a file, and one key changed\n"
-        "  lockstep train sync=ring workers=2 two workers, a ring\n\n");
+        "  lockstep train sync=ring workers=2 two workers, a ring\n"
+        "  lockstep train RUN/run.json        what an earlier run was asked "
+        "for, once more\n"
+        "  lockstep train resume=RUN steps=99 on from its newest checkpoint, "
+        "with its settings\n\n");
     config_help(f);
 }
 
@@ -94,8 +98,7 @@ static int merge(const struct run *r, int status)
 }
 
 // What job_run() returns. *crashed: the log may tell more than the message.
-static int supervise(struct run *r, const char *log_path, int nwords,
-                     char **words, bool *crashed)
+static int supervise(struct run *r, const char *log_path, bool *crashed)
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
@@ -111,8 +114,7 @@ static int supervise(struct run *r, const char *log_path, int nwords,
         return -1;
     }
     config.progress = progress;
-    int status =
-        job_open(&j, &config) || launch(j, r, net, nwords, words) ? -1 : 0;
+    int status = job_open(&j, &config) || launch(j, r, net) ? -1 : 0;
     if (status == 0)
         status = job_run(j);
     *crashed = j && job_crashed(j);
@@ -138,14 +140,15 @@ static int train(int nwords, char **words)
     bool made = false, crashed = false;
     char log_path[CONFIG_PATH];
     config_defaults(&r);
-    if (config_parse(&r, nwords, words) || choose_out(&r, &made))
+    if (config_read(&r, nwords, words) || config_say_changes(&r) ||
+        choose_out(&r, &made))
         return -1;
     if (config_check(&r) ||
         text_into(log_path, sizeof log_path, "%s/log.txt", r.out))
         return made ? forget(&r) : -1;
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
     uint64_t start = now_ns();
-    int status = supervise(&r, log_path, nwords, words, &crashed);
+    int status = supervise(&r, log_path, &crashed);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !crashed && !began(&r))
         return forget(&r);

@@ -69,7 +69,7 @@ def check_breakdown(out):
 def check_json(out):
     run = json.loads((out / "run.json").read_text())
     summary = json.loads((out / "summary.json").read_text())
-    assert run["settings"]["steps"] == STEPS and run["world"] == 1
+    assert run["effective"]["steps"] == STEPS and run["world"] == 1
     assert summary["steps"] == STEPS and run["transport"] == "none"
     assert all(run["versions"][k] for k in ("compiler", "libc", "libzmq",
                                             "onednn", "mpi")), run["versions"]

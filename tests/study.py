@@ -161,7 +161,7 @@ def knows_laws(single, folder):
         run["world"] = 4
         run["backend"] = words["backend"]
         run["transport"] = words.get("transport", "tcp")
-        run["settings"].update(words)
+        run["effective"].update(words)
         (copy / "run.json").write_text(json.dumps(run))
         done = lockstep("report", copy)
         assert done.returncode == 0, done.stderr
@@ -182,7 +182,7 @@ def adds_paces(single, folder):
     shutil.copytree(single, copy)
     run = json.loads((copy / "run.json").read_text())
     run["world"] = 2
-    run["settings"]["consistency"] = "asp"
+    run["effective"]["consistency"] = "asp"
     (copy / "run.json").write_text(json.dumps(run))
     head, *lines = (copy / "steps.csv").read_text().splitlines()
     names = head.split(",")
@@ -201,7 +201,7 @@ def adds_paces(single, folder):
     with open(copy / "table.csv", newline="") as f:
         row, = csv.DictReader(f)
     assert abs(float(row["step_s"]) - 0.03) < 1e-6, row["step_s"]
-    tokens = run["model"]["context"] * run["settings"]["batch"]
+    tokens = run["model"]["context"] * run["effective"]["batch"]
     want = tokens / 0.02 + tokens / 0.06
     assert abs(float(row["tokens_per_s"]) / want - 1) < 1e-3, row
 

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "config/ini.h"
+#include "config/json.h"
 #include "config/keys.h"
 #include "config/suggest.h"
 #include "config/value.h"
@@ -350,18 +351,60 @@ static void each_round_trips(void **state)
                            "model=nano",
                            "eps=1e-8",
                            "wire=fp16",
+                           "sync=ring",
                            "straggler=1:2.5",
                            "beta2=0.999",
                            "seed=9007199254740991"};
-    assert_int_equal(parse(&r, 7, given), 0);
+    assert_int_equal(parse(&r, 8, given), 0);
     struct words w = {0};
     config_each(&r, collect, &w);
     assert_true(w.shared > 20 && w.shared < w.n);
     assert_int_equal(config_parse(&back, w.n, w.at), 0);
     memcpy(back.asked, r.asked, sizeof r.asked);
+    memcpy(back.inherited, r.inherited, sizeof r.inherited);
     assert_memory_equal(&r, &back, sizeof r);
     for (int i = 0; i < w.n; i++)
         free(w.at[i]);
+}
+
+static int json(struct run *r, const char *text)
+{
+    *r = fresh();
+    return config_json(r, "run.json", text, strlen(text));
+}
+
+static void json_of_a_run(void **state)
+{
+    (void)state;
+    struct run r;
+    assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "
+                              "\"lr\": 0.01, \"sync\": \"dps\", "
+                              "\"wire\": \"fp16\", \"out\": \"o\", "
+                              "\"rank\": 1, \"servers\": \"tcp://a:1\"}, "
+                              "\"effective\": {\"steps\": 9}}"),
+                     0);
+    assert_int_equal(r.steps, 7);
+    assert_true(r.lr == 0.01);
+    assert_int_equal(r.settings.wire, DTYPE_F16);
+    assert_true(asked(&r, "steps") && !asked(&r, "batch"));
+    // of one start of the run alone
+    assert_string_equal(r.out, "");
+    assert_int_equal(r.rank, -1);
+    assert_int_equal(r.settings.servers.count, 0);
+    assert_int_equal(json(&r, "{\"settings\": {\"steps\": 5}}"), 0);
+    assert_int_equal(r.steps, 5);
+    static const char *const bad[] = {
+        "{",
+        "{}",
+        "{\"asked\": 3}",
+        "{\"asked\": {\"steps\": []}}",
+        "{\"asked\": {\"stpes\": 3}}",
+        "{\"asked\": {\"steps\": 0.5}}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(json(&r, bad[i]), -1);
+        assert_says("run.json: ");
+    }
 }
 
 static void checks_across_keys(void **state)
@@ -431,6 +474,7 @@ int main(void)
         cmocka_unit_test(ini_files),
         cmocka_unit_test(last_word_wins_over_file),
         cmocka_unit_test(each_round_trips),
+        cmocka_unit_test(json_of_a_run),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(help_lists_every_key),
         cmocka_unit_test(shortest_text_of_a_number),

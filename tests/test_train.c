@@ -165,8 +165,8 @@ static void resumes_to_the_bit(void **state)
     assert_ok(&j);
     assert_one_axis("parts", 70);
     assert_true(seconds_of("parts", "forward") > forward);
-    assert_true(job_has("parts/checkpoint-60/model.safetensors"));
-    assert_false(job_has("parts/checkpoint-50")); // keep=2
+    assert_true(job_has("parts/checkpoint-70/model.safetensors")); // save=5
+    assert_false(job_has("parts/checkpoint-60"));                  // keep=2
     assert_true(job_has("parts/latest"));
 
     job_run(&j, 60, "trainer %s steps=60 out=whole", tiny);

@@ -6,6 +6,8 @@
 #include "base/file.h"
 #include "base/version.h"
 #include "cluster/cluster.h"
+#include "config/keys.h"
+#include "config/value.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "telemetry/manifest.h"
@@ -68,6 +70,23 @@ static bool is_overruled(int argc, char *const *argv, int i)
         if (!strncmp(argv[i], equals + 1 - key, key))
             return true;
     return false;
+}
+
+// What was asked for repeats the run; what it is once all is derived.
+static void add_settings(struct manifest *m, const struct trainer *t)
+{
+    struct run effective = t->run;
+    const struct key *k = key_find(&run_keys, "transport");
+    const char *transport = t->sync->transport;
+    effective.settings = t->settings;
+    if (transport && value_known(transport, k->words))
+        CHECK(key_set(k, &effective.settings, transport) == 0);
+    manifest_begin(m, "asked");
+    config_each_asked(&t->asked, true, add_setting, m);
+    manifest_end(m);
+    manifest_begin(m, "effective");
+    config_each(&effective, add_setting, m);
+    manifest_end(m);
 }
 
 static void add_command(struct manifest *m, int argc, char *const *argv)
@@ -157,9 +176,7 @@ static int write_run(const struct trainer *t, int argc, char *const *argv)
     manifest_number(m, "resumed_from_step", t->step);
     add_model(m, t);
     add_data(m, t);
-    manifest_begin(m, "settings");
-    config_each(&t->run, add_setting, m);
-    manifest_end(m);
+    add_settings(m, t);
     manifest_machine(m);
     add_versions(m);
     return manifest_close(&m, path);

@@ -311,11 +311,26 @@ static int agree(struct trainer *t)
     return cluster_agree(t->cluster, settings);
 }
 
+// The user's words, with the settings of a run that is resumed. The launcher has
+// seen to those, and its own words are behind "--".
+static int read_words(struct trainer *t, int nwords, char *const *words)
+{
+    int n = 0;
+    while (n < nwords && strcmp(words[n], "--"))
+        n++;
+    bool launched = n < nwords;
+    config_defaults(&t->asked);
+    if ((launched ? config_parse : config_read)(&t->asked, n, words))
+        return -1;
+    t->run = t->asked;
+    return launched ? config_parse(&t->run, nwords - n - 1, words + n + 1)
+                    : config_say_changes(&t->asked);
+}
+
 int trainer_open(struct trainer *t, int nwords, char *const *words)
 {
     struct run *r = &t->run;
-    config_defaults(r);
-    if (config_parse(r, nwords, words) || config_check(r) || choose_model(t) ||
+    if (read_words(t, nwords, words) || config_check(r) || choose_model(t) ||
         meet(t) || open_data(t, t->config.context) || settle_vocab(t))
         return -1;
     if (r->epochs > 0) {

@@ -176,12 +176,18 @@ int state_find(const struct run *run, char *folder, size_t size)
     folder[0] = '\0';
     if (!*run->resume)
         return 0;
-    if (strcmp(run->resume, "auto"))
-        return text_into(folder, size, "%s", run->resume);
-    int step = folder_newest(run->out);
-    return step < 0
-               ? 0
-               : text_into(folder, size, "%s/checkpoint-%d", run->out, step);
+    bool newest = !strcmp(run->resume, "auto");
+    const char *of = newest ? run->out : run->resume;
+    int step = folder_newest(of); // of a run; a checkpoint has none
+    if (step >= 0)
+        return text_into(folder, size, "%s/checkpoint-%d", of, step);
+    if (newest)
+        return 0;
+    if (access(of, F_OK))
+        return fail("resume=%s: %s; try: the folder of a run or of a "
+                    "checkpoint, or resume=auto",
+                    of, strerror(errno));
+    return text_into(folder, size, "%s", of);
 }
 
 // A whole number of state.json in [0, 2^53).

@@ -19,6 +19,7 @@ enum { TRAIN_MAX_BUCKETS = 4096 };
 
 struct trainer {
     struct run run;
+    struct run asked; // by the user, without what the launcher added
     struct model_config config;
     struct optim_config optim;
     struct schedule schedule;
@@ -46,7 +47,8 @@ struct trainer {
     size_t memory;          // predicted peak of this process, bytes
 };
 
-// Read the settings, the data and the model's size; find the other workers;
+// Words of the user; then, behind "--", those that the launcher added for this
+// worker. Read the settings, the data and the model's size; find the other workers;
 // say what is wrong before anything is written. 0, or -1 after fail().
 int trainer_open(struct trainer *t, int nwords, char *const *words);
 

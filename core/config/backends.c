@@ -63,18 +63,31 @@ bool backend_reads(const struct backend *b, const char *key)
     return value_known(key, b->keys);
 }
 
+static bool takes_transport(const struct backend *b,
+                            const struct sync_settings *s)
+{
+    return s->transport == TRANSPORT_AUTO ||
+           b->transports & 1u << (unsigned)s->transport;
+}
+
+bool backend_takes(const struct backend *b, const char *key,
+                   const struct sync_settings *s)
+{
+    return backend_reads(b, key) &&
+           (strcmp(key, "transport") || takes_transport(b, s));
+}
+
 static int check_transport(const struct backend *b, const struct run *r)
 {
     const struct key *k = key_find(&run_keys, "transport");
-    enum transport_kind asked = r->settings.transport;
     char list[64] = "auto";
-    if (asked == TRANSPORT_AUTO || b->transports & 1u << asked)
+    if (takes_transport(b, &r->settings))
         return 0;
     for (int i = 1; k->words[i]; i++)
         if (b->transports & 1u << i)
             strcat(strcat(list, ", "), k->words[i]);
     return fail("transport=%s: not one of %s; try: transport=auto",
-                k->words[asked], list);
+                k->words[r->settings.transport], list);
 }
 
 int backend_check(const struct backend *b, const struct run *r)

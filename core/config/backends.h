@@ -19,6 +19,10 @@ const struct backend *backend_row(const char *name);
 // Whether it reads a key of the group [backend].
 bool backend_reads(const struct backend *b, const char *key);
 
+// Whether it can use the value that such a key has in *s.
+bool backend_takes(const struct backend *b, const char *key,
+                   const struct sync_settings *s);
+
 // -1 after fail() that names a key of [backend] which somebody asked for and
 // which `b` does not read, or a value that it cannot take.
 int backend_check(const struct backend *b, const struct run *r);

@@ -16,6 +16,7 @@ int config_set(struct run *r, const char *key, const char *value)
     if (!k || key_set(k, key_base(k, r), value))
         return -1;
     r->asked[k - run_keys.rows] = true;
+    r->inherited[k - run_keys.rows] = false;
     return 0;
 }
 
@@ -31,13 +32,32 @@ void config_defaults(struct run *r)
 
 void config_each(const struct run *r, config_visit *fn, void *ctx)
 {
+    const struct backend *b = backend_row(r->sync);
     char buf[CONFIG_PATH];
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        if (!k->backend || r->asked[i])
+        if (!k->backend || (b && backend_reads(b, k->name)))
             fn(ctx, k->name, key_show(k, key_base(k, r), buf), key_is_number(k),
                !k->local);
     }
+}
+
+void config_each_asked(const struct run *r, bool again, config_visit *fn,
+                       void *ctx)
+{
+    char buf[CONFIG_PATH];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        const char *value = key_show(k, key_base(k, r), buf);
+        if (r->asked[i] && (!again || key_repeats(k, value)))
+            fn(ctx, k->name, value, key_is_number(k), !k->local);
+    }
+}
+
+bool config_asked(const struct run *r, const char *key)
+{
+    const struct key *k = key_find(&run_keys, key);
+    return k && r->asked[k - run_keys.rows];
 }
 
 // ---- a backend's keys alone

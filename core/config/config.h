@@ -75,7 +75,8 @@ struct run {
     double timeout;        // s, of every wait
 
     struct sync_settings settings; // of the backend, as they were asked for
-    bool asked[CONFIG_KEYS];       // by row of keys.c: somebody set it
+    // By row of keys.c: somebody set it; by way of an earlier run's run.json.
+    bool asked[CONFIG_KEYS], inherited[CONFIG_KEYS];
 };
 
 // Every key at its default.
@@ -85,9 +86,18 @@ void config_defaults(struct run *r);
 // known one), not a number, out of range (names the range).
 int config_set(struct run *r, const char *key, const char *value);
 
-// Apply words in order: "key=value", or the path of an INI file (a word without
-// '='). 0, or -1 after fail().
+// Apply words in order: "key=value", or the path of an INI file or of a run.json
+// (a word without '='). 0, or -1 after fail().
 int config_parse(struct run *r, int nwords, char *const *words);
+
+// The same, where resume= names a run or a checkpoint of one: that run's
+// settings first, words after them. What an earlier run asked of its backend,
+// and this one's cannot use, is dropped. 0, or -1 after fail().
+int config_read(struct run *r, int nwords, char *const *words);
+
+// Log every key that the run which is resumed had otherwise. 0, or -1 after
+// fail().
+int config_say_changes(const struct run *r);
 
 // What only makes sense together (min_lr <= lr, keys that the backend reads, ..).
 int config_check(const struct run *r);
@@ -96,11 +106,19 @@ int config_check(const struct run *r);
 void config_help(FILE *f);
 
 // Call fn with every key and its value as text, in table order; of a backend's
-// keys only with those that were asked for. `shared` is true for keys that all
+// keys only with those that this one reads. `shared` is true for keys that all
 // workers must agree on.
 typedef void config_visit(void *ctx, const char *key, const char *value,
                           bool is_number, bool shared);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
+
+// Only with keys that were asked for; with `again` only with those that repeat
+// the run: not its rank, folder, endpoints or keys.
+void config_each_asked(const struct run *r, bool again, config_visit *fn,
+                       void *ctx);
+
+// Whether a key was asked for.
+bool config_asked(const struct run *r, const char *key);
 
 // A backend's keys alone, at their defaults; and one of them from text. 0, or
 // -1 after fail().

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "config/ini.h"
+#include "config/json.h"
 
 #include <errno.h>
 #include <ini.h>
@@ -80,8 +81,9 @@ static int read_file(struct run *r, const char *path)
 {
     FILE *f = fopen(path, "rb");
     if (!f)
-        return fail("%s: %s; want key=value or the path of an INI file", path,
-                    strerror(errno));
+        return fail("%s: %s; want key=value or the path of an INI file "
+                    "or run.json",
+                    path, strerror(errno));
     int err = -1;
     char *text = mem_alloc(INI_LARGEST, 1);
     if (text) {
@@ -89,9 +91,9 @@ static int read_file(struct run *r, const char *path)
         if (ferror(f))
             fail("%s: %s", path, strerror(errno));
         else if (n == INI_LARGEST)
-            fail("%s: larger than 1 MiB; not an INI file of settings", path);
+            fail("%s: larger than 1 MiB; not a file of settings", path);
         else
-            err = config_ini(r, path, text, n);
+            err = (*text == '{' ? config_json : config_ini)(r, path, text, n);
     }
     mem_free(text);
     fclose(f);

@@ -143,6 +143,11 @@ const char *key_show(const struct key *k, const void *base,
     return buf;
 }
 
+bool key_repeats(const struct key *k, const char *value)
+{
+    return !k->once && !strstr(value, "://");
+}
+
 // ---- a whole table
 
 void key_defaults(const struct key_table *t, void *base)

@@ -28,6 +28,7 @@ struct key {
     const char *zero; // what 0 means, where 0 is allowed beside [min, max]
     const char *const *words; // NULL-terminated, or NULL
     bool local;               // workers may differ in it
+    bool once; // of one start of a run: not repeated with the run
     const char *unit, *help;
     int (*check)(const char *key, const char *value); // of text; may be NULL
     // KEY_PARTS: text into *at and back. read: 0, or -1 after fail().
@@ -59,6 +60,10 @@ const char *key_show(const struct key *k, const void *base,
 // or -1 after fail().
 void key_defaults(const struct key_table *t, void *base);
 int key_words(const struct key_table *t, void *base, int n, char *const *words);
+
+// Whether a key with this value belongs to a run however often it is started:
+// not its folder, or an endpoint.
+bool key_repeats(const struct key *k, const char *value);
 
 // Every row with its default, allowed values, unit and help.
 void key_help(FILE *f, const struct key_table *t);

@@ -1,0 +1,49 @@
+// json.c - the settings of a run out of its run.json.
+
+#include "config/json.h"
+
+#include "base/base.h"
+#include "config/keys.h"
+#include "config/value.h"
+
+#include <cjson/cJSON.h>
+
+static int take(struct run *r, const cJSON *item)
+{
+    char number[32];
+    const char *value = cJSON_GetStringValue(item);
+    const struct key *k = key_must_find(&run_keys, item->string);
+    if (!k)
+        return -1;
+    if (cJSON_IsNumber(item))
+        value = value_text(number, item->valuedouble);
+    if (!value)
+        return fail("%s: neither text nor a number", item->string);
+    if (!key_repeats(k, value))
+        return 0;
+    if (config_set(r, k->name, value))
+        return -1;
+    r->inherited[k - run_keys.rows] = true;
+    return 0;
+}
+
+int config_json(struct run *r, const char *name, const char *text, size_t n)
+{
+    cJSON *json = cJSON_ParseWithLength(text, n);
+    const cJSON *asked = cJSON_GetObjectItemCaseSensitive(json, "asked");
+    const cJSON *item;
+    int rc = 0;
+    if (!asked)
+        asked = cJSON_GetObjectItemCaseSensitive(json, "settings");
+    if (!cJSON_IsObject(asked))
+        rc = fail("%s: not the run.json of a run", name);
+    for (item = rc ? NULL : asked->child; item && !rc; item = item->next) {
+        char why[512];
+        if (!take(r, item))
+            continue;
+        snprintf(why, sizeof why, "%s", fail_message());
+        rc = fail("%s: %s", name, why);
+    }
+    cJSON_Delete(json);
+    return rc;
+}

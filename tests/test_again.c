@@ -1,0 +1,164 @@
+// test_again.c - a run once more: out of its run.json, or from where it stopped.
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/job.h"
+#include "tests/test.h"
+
+static const char tiny[] =
+    "model=nano layers=1 heads=1 channels=8 context=8 batch=2 warmup=2 eval=0 "
+    "threads=1 trace=off samples=0";
+
+static void assert_ok(const struct job *j)
+{
+    if (j->status)
+        print_error("%s\n", j->out);
+    assert_int_equal(j->status, 0);
+}
+
+static void assert_prints(const struct job *j, const char *part)
+{
+    if (!strstr(j->out, part))
+        print_error("'%s' is not in: %s\n", part, j->out);
+    assert_non_null(strstr(j->out, part));
+}
+
+// What run.json of `run` has in an object, as one line of text, into j->out.
+static void print_object(struct job *j, const char *run, const char *object)
+{
+    job_run(j, 20, "tr -d '\\n\\t' <%s/run.json | grep -o '\"%s\":{[^}]*}'",
+            run, object);
+    assert_ok(j);
+}
+
+static void assert_same_loss(const char *a, const char *b)
+{
+    assert_true(job_summary(a, "steps") == job_summary(b, "steps"));
+    assert_true(job_summary(a, "final_train_loss") ==
+                job_summary(b, "final_train_loss"));
+}
+
+// Only what was asked for is repeated: no folder, rank or endpoint; and all that
+// was derived is recorded.
+static void repeats_what_was_asked(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=4 sync=dps workers=2 servers=2 wire=fp16 "
+            "seed=5 out=one",
+            tiny);
+    assert_ok(&j);
+    print_object(&j, "one", "asked");
+    assert_prints(&j, "\"seed\":5,");
+    assert_prints(&j, "\"servers\":\"2\"");
+    static const char *const never[] = {"\"out\"", "\"rank\"", "\"world\"",
+                                        "\"hub\"", "://",      "\"lr\""};
+    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
+        assert_null(strstr(j.out, never[i]));
+    print_object(&j, "one", "effective");
+    static const char *const derived[] = {
+        "\"update\":\"worker\"",   "\"transport\":\"zmq\"",
+        "\"bucket_mb\":1,",        "\"servers\":\"tcp://127.0.0.1:",
+        "\"consistency\":\"bsp\"", "\"lr\":0.002,",
+    };
+    for (size_t i = 0; i < sizeof derived / sizeof *derived; i++)
+        assert_prints(&j, derived[i]);
+
+    job_run(&j, 60, "lockstep train one/run.json out=two");
+    assert_ok(&j);
+    assert_same_loss("one", "two");
+    // another backend has no servers, and asking it for some is a mistake
+    job_run(&j, 60, "lockstep train one/run.json sync=ring out=three");
+    assert_ok(&j);
+    print_object(&j, "three", "asked");
+    assert_prints(&j, "\"wire\":\"fp16\"");
+    assert_null(strstr(j.out, "servers"));
+    job_run(&j, 60, "lockstep train one/run.json sync=ring servers=2 out=bad");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "ring has no such setting");
+    // another number of workers derives anew
+    job_run(&j, 60,
+            "lockstep train %s steps=4 sync=ring workers=2 out=four && "
+            "lockstep train four/run.json workers=6 steps=2 out=six",
+            tiny);
+    assert_ok(&j);
+    print_object(&j, "four", "effective");
+    assert_prints(&j, "\"fusion_mb\":1,");
+    print_object(&j, "six", "effective");
+    assert_prints(&j, "\"fusion_mb\":1.5,");
+}
+
+// The settings of the run that is resumed hold; words override, and what they
+// change is said.
+static void resumes_without_a_key_twice(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60,
+            "lockstep train %s steps=8 seed=5 schedule=constant sync=ring "
+            "workers=2 fusion_mb=2 out=whole",
+            tiny);
+    assert_ok(&j);
+    job_run(&j, 60,
+            "lockstep train whole/run.json steps=4 save=2 out=half && "
+            "lockstep train resume=half steps=8 out=rest");
+    assert_ok(&j);
+    assert_prints(&j, "resume=half: steps=8, it was 4");
+    assert_prints(&j, "resuming from half/checkpoint-4, step 4");
+    assert_null(strstr(j.out, "seed=5, it was"));
+    assert_true(job_summary("whole", "final_train_loss") ==
+                job_summary("rest", "final_train_loss"));
+    job_run(&j, 60,
+            "lockstep train resume=half/checkpoint-4 steps=8 lr=0.003 "
+            "sync=allreduce out=other");
+    assert_ok(&j); // which does not read fusion_mb
+    assert_prints(&j, "lr=0.003, it was 0.002");
+    assert_prints(&j, "sync=allreduce, it was ring");
+    assert_prints(&j, "fusion_mb=0, it was 2");
+    assert_true(job_summary("whole", "final_train_loss") !=
+                job_summary("other", "final_train_loss"));
+    job_run(&j, 60, "lockstep train resume=auto steps=8 out=half");
+    assert_ok(&j);
+    assert_true(job_summary("whole", "final_train_loss") ==
+                job_summary("half", "final_train_loss"));
+    job_run(&j, 60, "trainer resume=whole out=nothing");
+    assert_int_equal(j.status, 1);
+    job_run(&j, 60, "lockstep train resume=/no/such out=nothing");
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "try: the folder of a run");
+}
+
+// A run that version 0.1.0 left behind, before run.json told apart what was
+// asked for.
+static void reads_old_runs(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 20, "cp -r %s old && cp old/text.txt .", LOCKSTEP_OLD_RUN);
+    assert_ok(&j);
+    job_run(&j, 60, "lockstep train old/run.json out=anew");
+    assert_ok(&j);
+    double was = job_summary("old", "final_train_loss");
+    assert_true(fabs(job_summary("anew", "final_train_loss") - was) < 1e-3);
+    job_run(&j, 60, "lockstep train resume=old steps=9 out=longer");
+    assert_ok(&j);
+    assert_prints(&j, "resuming from old/checkpoint-6, step 6");
+    assert_prints(&j, "steps=9, it was 6");
+    job_run(&j, 60, "lockstep report old && lockstep sample old tokens=5");
+    assert_ok(&j);
+    job_run(&j, 60, "lockstep compare old old");
+    assert_prints(&j, "old");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(repeats_what_was_asked),
+        cmocka_unit_test(resumes_without_a_key_twice),
+        cmocka_unit_test(reads_old_runs),
+    };
+    setenv("PATH", LOCKSTEP_BIN ":/usr/bin:/bin", 1);
+    return cmocka_run_group_tests(tests, NULL, job_cleanup);
+}

@@ -17,23 +17,21 @@
 #include <unistd.h>
 
 static const struct {
-    const char *what, *program, *help, *word; // word: always the first
+    const char *what, *program, *help, *words;
+    const char *word; // always the first
 } benches[] = {
-    {"cpu", "layer_perf",
-     "a training step beside the least it could take: [a|b|c|d|m|w ...] "
-     "[fp32|bf16] [threads=N] [rounds=N] [detail=0] [peers=0]",
+    {"cpu", "layer_perf", "a training step beside the least it could take",
+     "[a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] [detail=0] "
+     "[peers=0]",
      NULL},
     {"gpu", "layer_perf",
-     "the same on a GPU, beside its peaks and each operation's floor: "
-     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ...] [steps=N] [peers=0]",
+     "the same on a GPU, each operation beside its lower bound",
+     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [peers=0]",
      "device=cuda"},
-    {"sync", "sync_perf",
-     "every backend by message size: [workers=N], on emulated hosts with "
-     "net=RATE[,hosts=N]",
-     NULL},
-    {"link", "link_perf",
-     "rate, round trip and their law of a link: [net=RATE] [out=FILE.json]",
-     NULL},
+    {"sync", "sync_perf", "every way of agreeing, by size of the gradients",
+     "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL},
+    {"link", "link_perf", "rate and round trip of a network, and their law",
+     "[net=RATE] [out=FILE.json]", NULL},
 };
 
 enum {
@@ -45,7 +43,9 @@ static void explain(FILE *f)
 {
     fprintf(f, "lockstep bench WHAT [words ...]\n\n");
     for (int i = 0; i < BENCHES; i++)
-        fprintf(f, "  %-6s%s\n", benches[i].what, benches[i].help);
+        fprintf(f, "  %-6s%s\n          %s\n", benches[i].what, benches[i].help,
+                benches[i].words);
+    fprintf(f, "\nlockstep bench sync --help lists every word.\n");
 }
 
 static bool is(const char *word, const char *key)
@@ -158,8 +158,8 @@ static int bench(int nwords, char **words)
 
 const struct command command_bench = {
     .name = "bench",
-    .words = "cpu|gpu|sync|link [words] ..",
-    .help = "measure this machine beside the floor, peers and laws",
+    .words = "cpu|gpu|sync|link ..",
+    .help = "measure this machine, beside lower bounds and other libraries",
     .explain = explain,
     .least = 1,
     .hands_on = true,

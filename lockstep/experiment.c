@@ -107,6 +107,7 @@ static int take(void *ctx, const char *section, const char *key,
 {
     struct experiment *e = ctx;
     int rc;
+    e->keys++;
     if (!strcmp(section, "experiment"))
         rc = about(e, key, value);
     else if (!strcmp(section, "base"))
@@ -239,6 +240,8 @@ static int read_ini(struct experiment *e, const char *path)
         snprintf(why, sizeof why, "%s", fail_message());
         return fail("%s:%d: %s", path, line, why);
     }
+    if (!e->keys)
+        return fail("%s: no key=value line; not an experiment", path);
     return 0;
 }
 

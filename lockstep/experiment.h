@@ -55,7 +55,7 @@ struct experiment {
     char name[64]; // of the file, without .ini
     char title[EXP_TEXT], question[EXP_TEXT], expect[EXP_TEXT];
     char figures[EXP_TEXT];
-    int repeat;
+    int repeat, keys; // keys: lines of the file
     struct word_list base;
     int naxes, nnamed, ncells;
     struct axis axes[EXP_AXES];

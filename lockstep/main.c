@@ -23,7 +23,7 @@ static int help(FILE *f)
     for (int i = 0; i < NCOMMANDS; i++) {
         const struct command *c = commands[i];
         if (c->help)
-            fprintf(f, "  lockstep %-8s %-25s %s\n", c->name, c->words,
+            fprintf(f, "  lockstep %-8s %-26s %s\n", c->name, c->words,
                     c->help);
     }
     fprintf(f, "\n  lockstep COMMAND --help says more. To begin: lockstep "
@@ -75,11 +75,16 @@ int main(int argc, char **argv)
         help(stderr);
         return 2;
     }
-    if (is_help(argv[1]) || strcmp(argv[1], "help") == 0)
+    bool asks = strcmp(argv[1], "help") == 0;
+    if (is_help(argv[1]) || (asks && argc == 2))
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0)
         return version_print("lockstep");
-    const struct command *c = find(argv[1]);
+    const struct command *c = find(argv[asks ? 2 : 1]);
+    if (c && asks && c->explain) {
+        c->explain(stdout);
+        return 0;
+    }
     int status = c ? call(c, argc - 2, argv + 2) : -1;
     if (status < 0)
         die("%s", fail_message());

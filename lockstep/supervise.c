@@ -175,13 +175,16 @@ static int guilt(const struct child *c)
 }
 
 // How a process of the job ended, as fail(): by the error that it printed, else
-// by its status and whatever it printed last.
+// by its status and whatever it printed last. A process that is the only one
+// needs no name.
 static int fail_with(struct job *j, const char *name, int status,
                      const char *last, const char *when)
 {
     const char *error = child_error(last);
     char how[CHILD_STATUS];
     child_status_text(status, how);
+    if (error && WIFEXITED(status) && j->n == 1 && !*when)
+        return fail("%s", error);
     if (error && WIFEXITED(status))
         return fail("%s%s: %s", name, when, error);
     if (error)

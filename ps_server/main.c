@@ -181,7 +181,9 @@ int main(int argc, char **argv)
         join_servers(&servers, &config) || record_begin(&record, &config) ||
         server_open(&server, &config))
         die("%s%s", fail_message(),
-            strstr(fail_message(), "try:") ? "" : "; try: ps_server --help");
+            strstr(fail_message(), "try:") || strstr(fail_message(), "--help")
+                ? ""
+                : "; try: ps_server --help");
     warn_if_open(&config);
     printf("@endpoint %s\n", server->endpoint->address);
     fflush(stdout);

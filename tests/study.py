@@ -274,7 +274,9 @@ def bad_input(folder):
         assert done.returncode == 1 and expect in done.stderr, \
             (text, done.stderr)
         assert not (folder / "bad").exists()
+    (folder / "empty.ini").write_text("[base]\n")
     for words in (["run", folder / "absent.ini"], ["report", folder],
+                  ["run", folder], ["run", folder / "empty.ini"],
                   ["compare", folder / "absent"]):
         done = lockstep(*words, cwd=folder)
         assert done.returncode == 1 and done.stderr.count("\n") == 1, done

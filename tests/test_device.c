@@ -230,7 +230,7 @@ static void device_by_name(void **state)
     (void)state;
     struct device *d = NULL;
     assert_int_equal(device_open(&d, "gpu"), -1);
-    assert_non_null(strstr(fail_message(), "\"gpu\""));
+    assert_non_null(strstr(fail_message(), "device=gpu: this build has only"));
     assert_null(d);
     assert_int_equal(device_open(&d, "cpu"), 0);
     float *x = device_alloc(d, 100, sizeof *x), y[100];

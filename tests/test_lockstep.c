@@ -83,9 +83,12 @@ static void every_command_explains_itself(void **state)
         char usage[64];
         const char *name = commands[i].name;
         snprintf(usage, sizeof usage, "lockstep %s", name);
-        job_run(&j, 20, "lockstep %s --help 2>/dev/null", name);
-        assert_int_equal(j.status, 0);
-        assert_int_equal(strncmp(j.out, usage, strlen(usage)), 0);
+        for (int how = 0; how < 2; how++) {
+            job_run(&j, 20, how ? "lockstep help %s" : "lockstep %s --help",
+                    name);
+            assert_int_equal(j.status, 0);
+            assert_int_equal(strncmp(j.out, usage, strlen(usage)), 0);
+        }
         if (strcmp(name, "bench")) {
             job_run(&j, 20, "lockstep %s x=1 -h 2>/dev/null", name);
             assert_int_equal(j.status, 0);
@@ -119,6 +122,12 @@ static void programs_explain_themselves(void **state)
     assert_int_equal(j.status, 0);
     assert_prints(&j, "mpirun -n 4 trainer sync=ring");
     assert_prints(&j, "val_fraction  ");
+    job_run(&j, 20, "trainer %s sync=ring workers=2 steps=1", tiny);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "mpirun -n 2 trainer");
+    job_run(&j, 20, "ps_server port=3");
+    assert_int_equal(j.status, 1);
+    assert_null(strstr(j.out, "try: ps_server"));
     job_run(&j, 20, "trainer");
     assert_int_equal(j.status, 2);
     assert_prints(&j, "trainer --help lists every setting");

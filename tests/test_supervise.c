@@ -201,6 +201,11 @@ static void its_own_error_is_quoted(void **state)
                         "rank 0: killed by signal 6 (SIGABRT, Aborted): a bug");
     close_job(&f);
     open_job(&f, false);
+    script(&f, JOB_WORKER, 0, "echo '@error no model' >&2; exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(), "no model");
+    close_job(&f);
+    open_job(&f, false);
     script(&f, JOB_WORKER, 0, "exit 2");
     assert_int_equal(job_run(f.job), -1);
     assert_string_equal(fail_message(), "rank 0: exit code 2");

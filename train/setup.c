@@ -48,6 +48,10 @@ static int meet(struct trainer *t)
         meeting_find(r->cluster, r->sync, config.world);
     if (!ops || cluster_open(&t->cluster, ops, &config))
         return -1;
+    if (r->workers > 1 && !r->world && t->cluster->world == 1)
+        return fail("workers=%d, but this trainer was started alone; try: "
+                    "lockstep train, or mpirun -n %d trainer",
+                    r->workers, r->workers);
     if (t->cluster->world > 1)
         log_set_rank(t->cluster->rank);
     return 0;

@@ -36,7 +36,8 @@ int device_open_nth(struct device **out, const char *name, int nth)
         *out = d;
         return 0;
     }
-    return fail("device: this build has no \"%s\"; try one of:%s", name, names);
+    return fail("device=%s: this build has only%s%s", name, names,
+                DEVICES == 1 ? "; try: cmake --preset cuda, and build" : "");
 }
 
 int device_open(struct device **out, const char *name)

@@ -303,35 +303,45 @@ static void sleep_for_a_change(const struct counters *c)
 // True when a counter has changed since the last such call.
 static bool has_changed(struct counters *c)
 {
-    uint64_t at = sum_of_all(c);
-    if (at == c->seen)
-        return false;
-    c->seen = at;
-    c->waited_ns = 0;
-    return true;
+    uint64_t before = c->seen;
+    c->seen = sum_of_all(c);
+    return c->seen != before;
 }
 
-int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a)
+static bool has_come(const struct counters *c, const struct awaited *a)
 {
-    uint64_t start = now_ns() - c->waited_ns;
-    do {
-        if (has_changed(c))
-            return 0;
-        relax(c);
-    } while (now_ns() - start < spin_ns);
-    sleep_for_a_change(c);
-    c->waited_ns = now_ns() - start;
-    if (has_changed(c))
-        return 0;
-    if (look_around(c, a))
-        return -1;
-    if ((double)c->waited_ns < c->timeout_s * 1e9)
-        return 0;
+    return (a->rank < 0 ? counters_least(c, a->k)
+                        : counters_read(c, a->rank, a->k)) >= a->goal;
+}
+
+static int late(struct counters *c, const struct awaited *a)
+{
     int whom = whom_we_await(c, a);
     fail("%s: nothing from rank %d for %g s; try: look at its log, or a longer "
          "timeout=",
          c->name, whom, c->timeout_s);
     return give_up(c, whom);
+}
+
+int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a,
+                  int n)
+{
+    uint64_t moved = 0, limit = (uint64_t)(c->timeout_s * 1e9);
+    while (!has_come(c, &a[0]) && (n < 2 || !has_come(c, &a[1]))) {
+        uint64_t now = now_ns();
+        if (has_changed(c) || moved == 0)
+            moved = now;
+        if (now - moved <= spin_ns) {
+            relax(c);
+        } else if (now - moved < limit) {
+            sleep_for_a_change(c);
+            if (look_around(c, a))
+                return -1;
+        } else {
+            return late(c, a);
+        }
+    }
+    return 0;
 }
 
 void counters_abort(struct counters *c)

@@ -36,9 +36,8 @@ struct counters {
     double timeout_s;
     bool crowded; // more members than processors
     struct peer *peers;
-    uint64_t seen;      // all counters' sum, at the last wait
-    uint64_t waited_ns; // since then
-    int culprit;        // after a failure: whose fault, or -1
+    uint64_t seen; // all counters' sum, at the last look
+    int culprit;   // after a failure: whose fault, or -1
 };
 
 // Whether all members are on one host and may map each other's memory: 1 or 0,
@@ -67,11 +66,11 @@ struct awaited {
     int rank;
 };
 
-// Return when any counter has changed since the last call, or after a while:
-// spin for spin_ns after a change, then sleep. 0, or -1 after fail() that names
-// the member that is gone, or late by the deadline.
-int counters_wait(struct counters *c, uint64_t spin_ns,
-                  const struct awaited *a);
+// Return when one of n has come: spin for spin_ns after any counter has changed,
+// then sleep. 0, or -1 after fail() that names the member that is gone, or late
+// by the deadline, without which the first of them cannot come.
+int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a,
+                  int n);
 
 // Tell all members whose fault a failure was.
 void counters_abort(struct counters *c);

@@ -394,41 +394,40 @@ static int shm_advance(struct group *g, uint64_t *done)
     struct shm *s = g->state;
     for (bool moved = true; moved;) {
         moved = false;
-        if (s->done.step < s->summed.step && may_end(g)) {
-            step_end(g);
-            moved = true;
-        }
-        if (s->ready.op < s->posted && may_show(g)) {
+        while (s->ready.op < s->posted && may_show(g))
             step_show(g);
-            moved = true;
-        }
-        if (s->summed.step < s->ready.step && may_sum(g)) {
+        for (; s->summed.step < s->ready.step && may_sum(g); moved = true)
             step_sum(g);
-            moved = true;
-        }
+        for (; s->done.step < s->summed.step && may_end(g); moved = true)
+            step_end(g);
     }
     *done = s->done.op;
     return 0;
 }
 
-// What keeps the first step that is not complete.
-static struct awaited awaited(const struct group *g)
+// What the steps wait for that are not complete, the first of them first.
+static int awaited(const struct group *g, struct awaited a[2])
 {
     const struct shm *s = g->state;
+    int n = 0;
     if (s->done.step < s->summed.step)
-        return (struct awaited){SUMMED, s->done.step + 1, -1};
-    if (s->summed.step == s->ready.step)
-        return (struct awaited){READY, s->placed, -1};
-    const struct group_op *op = &task_of(g, &s->summed)->op;
-    return (struct awaited){READY, s->summed.step + 1,
-                            op->verb == GROUP_BROADCAST ? op->peer : -1};
+        a[n++] = (struct awaited){SUMMED, s->done.step + 1, -1};
+    if (s->summed.step < s->ready.step) {
+        const struct group_op *op = &task_of(g, &s->summed)->op;
+        int whom = op->verb == GROUP_BROADCAST ? op->peer : -1;
+        a[n++] = (struct awaited){READY, s->summed.step + 1, whom};
+    }
+    if (n == 0)
+        a[n++] = (struct awaited){READY, s->placed, -1};
+    return n;
 }
 
 static int shm_wait(struct group *g, uint64_t spin_ns)
 {
     struct shm *s = g->state;
-    struct awaited a = awaited(g);
-    return counters_wait(&s->counters, spin_ns, &a);
+    struct awaited a[2];
+    int n = awaited(g, a);
+    return counters_wait(&s->counters, spin_ns, a, n);
 }
 
 static void shm_abort(struct group *g)

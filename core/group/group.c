@@ -25,7 +25,7 @@
 enum { SPIN_NS = 20000 };
 
 struct progress {
-    bool running; // the thread
+    bool running; // the thread; without it there is nobody to lock out
     pthread_t thread;
     pthread_mutex_t lock; // of what follows
     pthread_cond_t change;
@@ -41,12 +41,14 @@ struct progress {
 
 static void lock(struct progress *p)
 {
-    pthread_mutex_lock(&p->lock);
+    if (p->running)
+        pthread_mutex_lock(&p->lock);
 }
 
 static void unlock(struct progress *p)
 {
-    pthread_mutex_unlock(&p->lock);
+    if (p->running)
+        pthread_mutex_unlock(&p->lock);
 }
 
 // ---- driving
@@ -328,11 +330,12 @@ static int open_progress(struct group *g)
 
 static int start_thread(struct group *g)
 {
-    int error = pthread_create(&g->progress->thread, NULL, communicate, g);
+    struct progress *p = g->progress;
+    p->running = true; // as the thread sees it
+    int error = pthread_create(&p->thread, NULL, communicate, g);
     if (error)
-        return fail("%s: thread: %s", g->name, strerror(error));
-    g->progress->running = true;
-    return 0;
+        p->running = false;
+    return error ? fail("%s: thread: %s", g->name, strerror(error)) : 0;
 }
 
 struct group *group_open(const struct group_ops *ops,

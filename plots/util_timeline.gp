@@ -1,5 +1,6 @@
-# util_timeline.gp - compute share of each worker ten times a second: reads
-# util.csv of a run, or of the first repeat of every k-th cell, seven at most.
+# util_timeline.gp - compute share of each worker ten times a second, of its GPU
+# in each step where it has one: reads util.csv of a run, or of the first repeat
+# of every k-th cell, seven at most.
 
 DIR = ARG1; OUT = ARG2
 # in the order of table.csv, where there is one
@@ -10,7 +11,8 @@ file(i) = DIR . "/" . word(all, 1 + (i - 1) * every)
 HIGH = n > 1 ? 90 + 150 * n : 420
 load "style.gp"
 name_of(f) = system("dirname '" . f . "' | sed 's,/r1$,,; s,.*/,,; s,_, ,g'")
-samples(f, r) = "< awk -F, '$2==\"" . r . "\"&&$3==\"compute_share\"' '" . f . "'"
+of_gpu(f, r) = system("awk -F, '$2==\"" . r . "\"&&$3==\"gpu_compute_share\"{n=1;exit} END{print n+0}' '" . f . "'") + 0
+samples(f, r) = "< awk -F, '$2==\"" . r . "\"&&$3==\"" . (of_gpu(f, r) ? "gpu_" : "") . "compute_share\"' '" . f . "'"
 set multiplot layout n, 1 title "Utilisation of each worker, by seconds since training began" font ",15" noenhanced
 set yrange [0:105]
 set ytics 0, 50, 100

@@ -46,6 +46,21 @@ def draw(plots, name, data, folder):
         check(out)
 
 
+def draws_the_gpu(plots, folder):
+    """A worker with a GPU is drawn by that, not by the host that waits for it."""
+    drawn = []
+    for name, rows in (("host", "{t},0,compute_share,{v}\n"),
+                       ("gpu", "{t},0,compute_share,0.05\n"
+                               "{t},0,gpu_compute_share,{v}\n")):
+        data = folder / name / "run"
+        data.mkdir(parents=True)
+        (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
+            rows.format(t=t / 10, v=.9 + .01 * (t % 3)) for t in range(1, 30)))
+        draw(plots, "util_timeline", data, folder)
+        drawn.append((folder / "util_timeline.svg").read_text())
+    assert drawn[0] == drawn[1]
+
+
 def main():
     plots = pathlib.Path(sys.argv[1]).resolve()
     if not shutil.which("gnuplot"):
@@ -62,6 +77,7 @@ def main():
         for name, data in sorted(sample.items()):
             draw(plots, name, data, pathlib.Path(folder))
             print("drawn", name)
+        draws_the_gpu(plots, pathlib.Path(folder))
 
 
 main()

@@ -31,6 +31,8 @@ struct fixture {
     bool shared;             // gradients in memory that other processes can map
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
+    bool few;           // case_integers: fewer formats of each size
+    bool silent_deaths; // only a deadline tells that a worker was killed
     // Start what the workers of one world need; add its settings ("servers=..")
     // to `opts`. *state is for stop(). NULL where there are no servers.
     int (*start)(int world, char opts[CASE_TEXT], void **state);

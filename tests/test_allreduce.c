@@ -43,6 +43,7 @@ static void algorithms(void **state)
                                        "algorithm=doubling", "algorithm=tree",
                                        "algorithm=library"};
     struct fixture f = mpi;
+    f.few = true;
     for (size_t i = 0; i < sizeof opts / sizeof *opts; i++) {
         f.opts = opts[i];
         case_integers(&f);

@@ -45,6 +45,7 @@ static const struct fixture allreduce = {
     .ops = &sync_allreduce_nccl,
     .opts = "",
     .device = queue_device_open,
+    .silent_deaths = true,
     .law = allreduce_law,
 };
 
@@ -52,6 +53,7 @@ static const struct fixture ring = {
     .ops = &sync_ring_nccl,
     .opts = "",
     .device = queue_device_open,
+    .silent_deaths = true,
     .law = ring_plan,
 };
 

@@ -78,6 +78,7 @@ static void large_slices(void **state)
     (void)state;
     struct fixture f = over_mpi;
     f.opts = "slice_kb=16,transport=mpi,update=worker";
+    f.few = true;
     case_integers(&f);
 }
 

@@ -34,6 +34,7 @@ static const struct fixture staged_ring = {
     .ops = &sync_ring,
     .opts = "slice_kb=1,fusion_mb=0.008",
     .device = queue_device_open,
+    .few = true,
     .law = law,
 };
 

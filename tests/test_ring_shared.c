@@ -41,7 +41,10 @@ static const struct fixture fixtures[] = {
      .opts = "slice_kb=1,fusion_mb=0.008",
      .law = law,
      .shared = true},
-    {.ops = &either, .opts = "slice_kb=1,fusion_mb=0.008", .law = law},
+    {.ops = &either,
+     .opts = "slice_kb=1,fusion_mb=0.008",
+     .few = true,
+     .law = law},
 };
 
 static int prepare(void **state)

@@ -9,6 +9,7 @@ if(NOT CMAKE_CXX_COMPILER OR NOT Python3_FOUND OR NOT CMOCKA_FOUND
   return()
 endif()
 enable_language(CXX)
+include(tests/long.cmake)
 set(emulated tests/emulated_cuda)
 set(emulated_warnings -Wall -Wextra -Wshadow)
 if(LOCKSTEP_WERROR)
@@ -152,10 +153,7 @@ endfunction()
 # Threads forwards, work as late as may be; threads backwards, work at once,
 # and a cuBLASLt that fuses nothing. Steps, layers and sequences are few: a
 # warp's lanes take turns at every number they exchange.
-set(train_words 4 1 2)
-if(LOCKSTEP_SANITIZE)
-  set(train_words 2 1 2)
-endif()
+set(train_words 2 1 2)
 set(backward EMULATED_CUDA_ORDER=backward EMULATED_CUDA_EAGER=1
              EMULATED_CUBLASLT=plain)
 foreach(test cuda_device cuda_ops cuda_train)
@@ -167,6 +165,9 @@ foreach(test cuda_device cuda_ops cuda_train)
   emulated_test(${test}_emulated_backward ${test}_emulated WORDS ${words}
                 ENV ${backward})
 endforeach()
+lockstep_long(cuda_train_emulated $<TARGET_FILE:test_cuda_train_emulated> 4 1 2)
+lockstep_long(cuda_train_emulated_backward ${CMAKE_COMMAND} -E env ${backward}
+              $<TARGET_FILE:test_cuda_train_emulated> 4 1 2)
 foreach(capability 750 700)
   emulated_test(cuda_attention_emulated_${capability}
                 cuda_ops_emulated_${capability} WORDS attention)

@@ -9,6 +9,7 @@
 # A library must stand before the fuzzers that link it.
 include_guard(GLOBAL)
 
+include(tests/long.cmake)
 set(LOCKSTEP_FUZZ_SECONDS 4 CACHE STRING "How long CTest runs each fuzzer")
 find_program(LOCKSTEP_CLANG NAMES clang clang-19 clang-18 clang-17 clang-16
                                   clang-15 clang-14)
@@ -107,11 +108,13 @@ function(lockstep_fuzz name)
     # What fuzzing finds goes to the first folder; the corpus stays as it is.
     set(found ${CMAKE_BINARY_DIR}/fuzz/${name})
     file(MAKE_DIRECTORY ${found})
+    set(words -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1
+              -artifact_prefix=${found}/ ${found} ${corpus})
     add_test(NAME fuzz_${name}
              COMMAND ${CMAKE_BINARY_DIR}/bin/fuzz_${name}
-                     -max_total_time=${LOCKSTEP_FUZZ_SECONDS} -timeout=20
-                     -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1
-                     -artifact_prefix=${found}/ ${found} ${corpus})
+                     -max_total_time=${LOCKSTEP_FUZZ_SECONDS} ${words})
+    lockstep_long(fuzz_${name} ${CMAKE_BINARY_DIR}/bin/fuzz_${name}
+                  -max_total_time=300 ${words})
   else()
     add_executable(fuzz_${name} tests/fuzz/fuzz_${name}.c tests/fuzz/replay.c)
     target_link_libraries(fuzz_${name} PRIVATE ${A_LINKS})

@@ -409,6 +409,9 @@ static void elastic(void **state)
     assert_true(n > 20 && n < 150 && step[n - 1] == 150);
     for (int i = 1; i < 9; i++)
         assert_true(step[i] == i + 1); // before it died
+    assert_int_equal(job_column("e", "time_s", 2, step, MAX), n);
+    for (int i = 1; i < n; i++) // goes on when it comes back
+        assert_true(step[i] > step[i - 1]);
     assert_no_process();
 }
 

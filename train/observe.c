@@ -60,9 +60,10 @@ static int find_zero(struct trainer *t)
     if (!rc && (!mine.host || mine.host != all[0].host))
         rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
     if (!rc) {
-        t->time_before = all[0].before_s;
+        if (!t->sync->joined) // else what it was told is as old as the job
+            t->time_before = all[0].before_s;
         o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
-                     (uint64_t)(t->time_before * 1e9);
+                     (uint64_t)(all[0].before_s * 1e9);
         spans_set_zero(o->spans, o->zero_ns);
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",
@@ -120,10 +121,11 @@ static int put_busy(struct trainer *t)
     return rc;
 }
 
-// What an earlier part recorded of steps that are done again now is dropped.
+// What an earlier part recorded of steps that are done again now is dropped. In
+// a job that is running already, the others are writing theirs.
 static int cut_earlier(const struct trainer *t)
 {
-    if (!t->step || t->cluster->rank)
+    if (!t->step || t->sync->joined || t->cluster->rank)
         return 0;
     return trace_cut(t->run.out, t->time_before) ||
                    parts_cut_csv(t->run.out, "util", t->time_before)

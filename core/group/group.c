@@ -78,7 +78,7 @@ static bool exchange(struct group *g, struct driver *d)
         d->nops = p->nqueue;
         p->filling = 1 - p->filling;
         p->nqueue = 0;
-    } else {
+    } else if (d->thread) { // the caller may wait; it wakes the thread itself
         pthread_cond_broadcast(&p->change);
     }
     bool go = p->driven;

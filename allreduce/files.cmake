@@ -1,17 +1,17 @@
 lockstep_library(operands FILES allreduce/operands.c LINKS group)
 lockstep_library(allreduce
-  FILES allreduce/algorithm.c allreduce/allreduce.c allreduce/library_mpi.c
-        allreduce/narrow.c allreduce/rollcall.c
-  LINKS operands sync group telemetry cluster_mpi cluster config device optim base MPI::MPI_C
-        Threads::Threads)
+  FILES allreduce/algorithm.c allreduce/library_mpi.c allreduce/narrow.c
+        allreduce/rollcall.c
+  LINKS operands group telemetry cluster_mpi cluster config device base
+        MPI::MPI_C Threads::Threads)
 include(tests/long.cmake)
 include(tests/says.cmake)
 include(tests/group_cases.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(allreduce_nccl
-    FILES allreduce/nccl.c allreduce/library_nccl.c
-    LINKS operands sync group_nccl cluster config device optim base nccl)
+    FILES allreduce/library_nccl.c
+    LINKS operands group_nccl cluster device base nccl)
 endif()
 lockstep_test(allreduce LINKS allreduce sync_cases)
 lockstep_test(library_mpi LINKS allreduce group_cases)

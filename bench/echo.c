@@ -100,6 +100,7 @@ static int caller_open(struct sync *s)
     const struct sync_settings *set = s->job.settings;
     const char *at = set->servers.endpoints;
     const struct cluster *cluster = s->job.cluster;
+    s->remote_update = true; // there is none
     c->slice = (size_t)set->slice_kb * 1024;
     c->width = dtype_bytes(set->wire);
     c->context = zmq_ctx_new();
@@ -124,9 +125,11 @@ static void caller_close(struct sync *s)
         zmq_ctx_term(c->context);
 }
 
-static int caller_bcast(struct sync *s)
+static int caller_broadcast(struct sync *s, int slot, float *v)
 {
     (void)s;
+    (void)slot;
+    (void)v;
     return 0;
 }
 
@@ -190,11 +193,9 @@ static int caller_step(struct sync *s, const struct sync_in *in,
 }
 
 const struct sync_ops sync_echo = {
-    .name = "zmq-echo",
-    .help = "raw ZeroMQ: slices there and back",
     .state_size = sizeof(struct caller),
     .open = caller_open,
-    .bcast = caller_bcast,
+    .broadcast = caller_broadcast,
     .step = caller_step,
     .close = caller_close,
 };

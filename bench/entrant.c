@@ -49,14 +49,17 @@ static int start_servers(struct entrant *e, int servers, bool echo)
 }
 
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const struct backend *row, const struct sync_settings *asked,
-                 int servers)
+                 const struct group_ops *carrier, const struct backend *row,
+                 const struct sync_settings *asked, int servers)
 {
     *e = (struct entrant){.arena = a, .settings = *asked};
     sync_derive(&e->settings, row, a->cluster->world, a->n);
     if (start_servers(e, servers, ops == &sync_echo))
         return -1;
-    struct sync_job job = {.cluster = a->cluster,
+    const struct group_ops *carriers[] = {carrier, NULL};
+    struct sync_job job = {.backend = row,
+                           .carriers = carrier ? carriers : NULL,
+                           .cluster = a->cluster,
                            .dev = a->dev,
                            .params = a->params,
                            .grads = a->grads,

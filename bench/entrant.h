@@ -15,6 +15,7 @@
 enum { ENTRANT_BUCKETS = 4096 };
 
 struct backend;
+struct group_ops;
 struct servers;
 
 // What all entrants at one size share.
@@ -53,12 +54,12 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
                int threads, const char *server_host);
 void arena_close(struct arena *a);
 
-// A backend with what was asked of it, and servers beside the first so many
-// workers; -1: beside all. 0, or -1 after fail(); entrant_close() follows
-// either way.
+// A strategy and its carrier (NULL: none), with what was asked of it, and
+// servers beside the first so many workers; -1: beside all. 0, or -1 after
+// fail(); entrant_close() follows either way.
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const struct backend *row, const struct sync_settings *asked,
-                 int servers);
+                 const struct group_ops *carrier, const struct backend *row,
+                 const struct sync_settings *asked, int servers);
 int entrant_close(struct entrant *e, bool failed);
 
 // `count` steps, even, from parameters of zero to parameters of zero.

@@ -40,7 +40,7 @@ add_executable(span_perf bench/span_perf.c)
 target_link_libraries(span_perf PRIVATE model telemetry)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
-                         bench/entrant.c bench/servers.c bench/echo.c
+                         bench/entrant.c bench/servers.c bench/echo.c bench/loop.c
                          bench/openmpi.c bench/memory.c)
 target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
                                         ps_server_lib cluster_mpi cluster_zmq

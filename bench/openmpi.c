@@ -6,7 +6,6 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "sync/update.h"
 
 #include <limits.h>
 #include <mpi.h>
@@ -15,7 +14,6 @@
 struct openmpi {
     MPI_Comm comm; // an algorithm is chosen when a communicator is made
     bool open;
-    struct update update;
 };
 
 void openmpi_prepare(void)
@@ -53,7 +51,7 @@ static const int tuned[] = {
 static int open_by(struct sync *s, int algorithm, int segment)
 {
     struct openmpi *m = s->state;
-    if (update_open(&m->update, &s->job) || choose(algorithm, segment))
+    if (choose(algorithm, segment))
         return -1;
     if (s->job.n > INT_MAX)
         return fail("openmpi: %zu elements are more than %d", s->job.n,
@@ -72,10 +70,11 @@ static int segments_open(struct sync *s)
     return open_by(s, SEGMENTED_RING, s->job.settings->slice_kb * 1024);
 }
 
-static int openmpi_bcast(struct sync *s)
+static int openmpi_broadcast(struct sync *s, int slot, float *v)
 {
     const struct openmpi *m = s->state;
-    if (MPI_Bcast(s->job.params, (int)s->job.n, MPI_FLOAT, 0, m->comm))
+    (void)slot;
+    if (MPI_Bcast(v, (int)s->job.n, MPI_FLOAT, 0, m->comm))
         return fail("openmpi: broadcast failed");
     return 0;
 }
@@ -86,11 +85,13 @@ static int openmpi_step(struct sync *s, const struct sync_in *in,
     struct openmpi *m = s->state;
     uint64_t bytes = s->job.n * sizeof(float);
     uint64_t world = (uint64_t)s->job.cluster->world;
+    (void)in;
+    (void)out;
     if (MPI_Allreduce(MPI_IN_PLACE, s->job.grads, (int)s->job.n, MPI_FLOAT,
                       MPI_SUM, m->comm))
         return fail("openmpi: all-reduce failed");
     s->stats.bytes_out += bytes * 2 * (world - 1) / world; // a ring's
-    return update_step(&m->update, &s->job, in, 1, out);
+    return 0;
 }
 
 static void openmpi_close(struct sync *s)
@@ -98,25 +99,20 @@ static void openmpi_close(struct sync *s)
     struct openmpi *m = s->state;
     if (m->open)
         MPI_Comm_free(&m->comm);
-    update_close(&m->update, &s->job);
 }
 
 const struct sync_ops sync_openmpi = {
-    .name = "openmpi",
-    .help = "MPI_Allreduce, blocking, of the whole vector",
     .state_size = sizeof(struct openmpi),
     .open = openmpi_open,
-    .bcast = openmpi_bcast,
+    .broadcast = openmpi_broadcast,
     .step = openmpi_step,
     .close = openmpi_close,
 };
 
 const struct sync_ops sync_openmpi_segments = {
-    .name = "openmpi",
-    .help = "the same by a ring in segments of slice_kb",
     .state_size = sizeof(struct openmpi),
     .open = segments_open,
-    .bcast = openmpi_bcast,
+    .broadcast = openmpi_broadcast,
     .step = openmpi_step,
     .close = openmpi_close,
 };

@@ -8,12 +8,13 @@
 // buckets sent while backward goes on. Medians of rounds, and the share of the
 // silent workers' rate that the talking ones reach.
 
-#include "allreduce/allreduce.h"
+#include "allreduce/carriers.h"
 #include "base/base.h"
 #include "bench/crew.h"
 #include "bench/subject.h"
 #include "cluster/cluster.h"
-#include "horovod_ring/ring.h"
+#include "horovod_ring/carriers.h"
+#include "sync/replicas.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -23,17 +24,17 @@ enum { ROUNDS = 64, WORKERS = 2, BYTES = 256 };
 
 static const double goal = 0.97;
 
-struct plan {
+struct pair_plan {
     int rounds, steps;
 };
 
 static const struct {
     const char *name;
-    const struct sync_ops *ops; // NULL: the subject's own `local`
+    const struct group_ops *carrier; // NULL: the subject's own `local`
 } ways[] = {
     {"local", NULL},
-    {"allreduce", &sync_allreduce},
-    {"ring", &sync_ring_shared},
+    {"allreduce", &library_mpi},
+    {"ring", &ring_shm},
 };
 
 enum { WAYS = sizeof ways / sizeof *ways };
@@ -51,14 +52,17 @@ static int run(struct subject *s, struct cluster *c, int steps, double *seconds)
     return 0;
 }
 
-static int run_rounds(const struct plan *p, struct subject *s,
+static int run_rounds(const struct pair_plan *p, struct subject *s,
                       struct cluster *c, double times[WAYS][ROUNDS])
 {
     struct sync *syncs[WAYS];
     double warm;
     int rc = 0;
     for (int w = 0; w < WAYS; w++) {
-        syncs[w] = ways[w].ops ? subject_sync(s, ways[w].ops, c) : s->local;
+        syncs[w] = ways[w].carrier
+                       ? subject_sync(s, ways[w].name, &sync_replicas,
+                                      ways[w].carrier, c)
+                       : s->local;
         rc |= syncs[w] ? 0 : -1;
     }
     for (int round = -1; !rc && round < p->rounds; round++)
@@ -68,12 +72,12 @@ static int run_rounds(const struct plan *p, struct subject *s,
                      round < 0 ? &warm : &times[w][round]);
         }
     for (int w = 0; w < WAYS; w++)
-        if (ways[w].ops)
+        if (ways[w].carrier)
             sync_close(&syncs[w]);
     return rc;
 }
 
-static void print(const struct plan *p, double times[WAYS][ROUNDS])
+static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
 {
     double least[WAYS], most[WAYS], middle[WAYS];
     for (int w = 0; w < WAYS; w++) {
@@ -89,7 +93,7 @@ static void print(const struct plan *p, double times[WAYS][ROUNDS])
     for (int w = 0; w < WAYS; w++) {
         printf("w   fp32        1  two workers, %-9s %9.2f ms a step",
                ways[w].name, middle[w] * 1e3);
-        if (ways[w].ops)
+        if (ways[w].carrier)
             printf(", %.3f of local's rate (goal %.2f; rounds %.3f to %.3f)",
                    middle[0] / middle[w], goal, least[w], most[w]);
         printf("\n");
@@ -98,7 +102,7 @@ static void print(const struct plan *p, double times[WAYS][ROUNDS])
 
 static int work(struct cluster *c, void *arg)
 {
-    const struct plan *p = arg;
+    const struct pair_plan *p = arg;
     struct subject_case is = {.name = "w",
                               .batch = 8,
                               .precision = DTYPE_F32,
@@ -120,7 +124,7 @@ static int work(struct cluster *c, void *arg)
 
 int main(int argc, char **argv)
 {
-    struct plan p = {.rounds = 7, .steps = 10};
+    struct pair_plan p = {.rounds = 7, .steps = 10};
     int rank = 0, world = 0;
     for (int i = 1; i < argc; i++)
         if (!strncmp(argv[i], "rounds=", 7))

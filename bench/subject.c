@@ -87,15 +87,20 @@ static int cut_buckets(struct subject *s)
     return s->nbuckets < 0 ? -1 : 0;
 }
 
-struct sync *subject_sync(struct subject *s, const struct sync_ops *ops,
+struct sync *subject_sync(struct subject *s, const char *name,
+                          const struct sync_ops *ops,
+                          const struct group_ops *carrier,
                           struct cluster *cluster)
 {
-    const struct backend *row = backend_row(ops->name);
+    const struct group_ops *carriers[] = {carrier, NULL};
+    const struct backend *row = backend_row(name);
     if (!row)
         return NULL;
     settings_defaults(&s->settings);
     sync_derive(&s->settings, row, cluster->world, s->n);
-    struct sync_job job = {.cluster = cluster,
+    struct sync_job job = {.backend = row,
+                           .carriers = carrier ? carriers : NULL,
+                           .cluster = cluster,
                            .dev = s->dev,
                            .params = s->params,
                            .grads = s->grads,
@@ -117,7 +122,8 @@ static int open_local(struct subject *s)
     if (set_rule(s) || cut_buckets(s) ||
         cluster_open(&s->cluster, &cluster_local, &alone))
         return -1;
-    s->sync = s->local = subject_sync(s, &sync_local, s->cluster);
+    s->sync = s->local =
+        subject_sync(s, "local", &sync_local, NULL, s->cluster);
     return s->local ? 0 : -1;
 }
 

@@ -5,14 +5,15 @@
 //     sync_perf workers=4                       rows without MPI
 //     sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128
 //
-// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun
-// the rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms,
-// over whatever mpirun's settings make it use, and a last table sets ours
-// beside the fastest of them at each size. Servers are threads of the workers'
-// processes: sps has its one in worker 0's, dps one in each. zmq-echo and
-// zmq-echos are their peers, raw ZeroMQ that sends the same slices there and
-// back and adds nothing. A row is one backend; at each size they take turns,
-// round by round, on the same vectors.
+// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun the
+// rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms, over
+// whatever mpirun's settings make it use, and a last table sets ours beside the
+// fastest of them at each size. Servers are threads of the workers' processes:
+// sps has its one in worker 0's, dps one in each. zmq-echo and zmq-echos are
+// their peers, raw ZeroMQ that sends the same slices there and back and adds
+// nothing. loop is the lower bound of a ring over TCP, a bare poll loop
+// (loop.h). A row is one backend; at each size they take turns, round by round,
+// on the same vectors.
 //
 // The columns are nccl-tests': size in bytes and count of gradients, the number
 // format on the wire, the time from the first bucket handed over to the sum
@@ -32,7 +33,8 @@
 #include "bench/memory.h"
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
-#include "horovod_ring/ring.h"
+#include "group/group.h"
+#include "horovod_ring/carriers.h"
 #include "sync/bucket.h"
 
 #include "base/base.h"
@@ -57,21 +59,24 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static size_t bucket_elements(const struct plan *p, size_t n)
+static size_t bucket_elements(const struct sync_plan *p, size_t n)
 {
     size_t asked = (size_t)(p->bucket_mb * 1048576 / sizeof(float));
     return asked ? asked : bucket_usual(n);
 }
 
-static int open_all(const struct plan *p, struct arena *a, struct entrant *e)
+static int open_all(const struct sync_plan *p, struct arena *a,
+                    struct entrant *e)
 {
     struct cost warm = {0};
-    for (int i = 0; i < PLAN_ROWS; i++)
+    for (int i = 0; i < PLAN_ROWS; i++) {
+        const struct row *r = &plan_rows[i];
         if (p->use[i] &&
-            (entrant_open(&e[i], a, plan_rows[i].ops, plan_backend(i),
-                          &p->asked[i], plan_rows[i].servers) ||
+            (entrant_open(&e[i], a, r->ops, r->carrier, plan_backend(i),
+                          &p->asked[i], r->servers) ||
              entrant_run(&e[i], 2, &warm)))
             return -1;
+    }
     return 0;
 }
 
@@ -93,8 +98,9 @@ static int run_memory(struct memory *m, struct cluster *cluster, int count,
 }
 
 // The backends take turns, since a machine's speed drifts.
-static int run_rounds(const struct plan *p, struct entrant *e, struct memory *m,
-                      struct cell *cells, double (*times)[PLAN_ROUNDS])
+static int run_rounds(const struct sync_plan *p, struct entrant *e,
+                      struct memory *m, struct cell *cells,
+                      double (*times)[PLAN_ROUNDS])
 {
     size_t n = e->arena->n;
     int each = n <= 1 << 14 ? 50 : n <= 1 << 20 ? 6 : 2;
@@ -122,7 +128,7 @@ static int middle(struct cluster *c, double *times, int rounds, double *seconds)
     return 0;
 }
 
-static int gather(const struct plan *p, struct entrant *e, struct cell *c,
+static int gather(const struct sync_plan *p, struct entrant *e, struct cell *c,
                   double *times)
 {
     struct cluster *cluster = e->arena->cluster;
@@ -139,7 +145,7 @@ static int gather(const struct plan *p, struct entrant *e, struct cell *c,
     return 0;
 }
 
-static int measure(const struct plan *p, struct cluster *cluster, size_t n,
+static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
                    struct cell *cells)
 {
     static struct arena arena;
@@ -172,7 +178,7 @@ static int measure(const struct plan *p, struct cluster *cluster, size_t n,
 // ---- the table
 
 // The row's fit goes to *fits.
-static int print_row(const struct plan *p, int row, int world,
+static int print_row(const struct sync_plan *p, int row, int world,
                      const struct cell (*cells)[CELLS], struct links *fits)
 {
     const char *name = plan_rows[row].name;
@@ -224,25 +230,26 @@ static int print_row(const struct plan *p, int row, int world,
 }
 
 // A row that cannot run on these hosts is left out.
-static int leave_out(struct plan *p, struct cluster *cluster)
+static int leave_out(struct sync_plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < PLAN_ROWS; i++) {
-        struct sync_job job = {.cluster = cluster, .settings = &p->asked[i]};
-        if (!p->use[i] || !plan_rows[i].ops->suits)
+        const struct group_ops *carriers[] = {plan_rows[i].carrier, NULL}, *can;
+        struct group_job members = {.name = plan_rows[i].name,
+                                    .cluster = cluster};
+        char why[128];
+        if (!p->use[i] || !carriers[0] || cluster->world == 1)
             continue;
-        int suits = plan_rows[i].ops->suits(&job);
-        if (suits < 0)
+        if (group_choose(carriers, &members, &can, why))
             return -1;
-        if (!suits && cluster->rank == 0)
-            printf("# %s: not on these hosts\n", plan_rows[i].name);
-        p->use[i] = suits;
+        if (!can && cluster->rank == 0)
+            printf("# %s: %s\n", plan_rows[i].name, why);
+        p->use[i] = can;
     }
     return 0;
 }
 
-// The fastest peer at one size of those with as many servers; -1: there is
-// none.
-static int fastest_peer(const struct plan *p, int servers,
+// The fastest peer at one size of those with as many servers; -1: there is none.
+static int fastest_peer(const struct sync_plan *p, int servers,
                         const struct cell cells[CELLS])
 {
     int best = -1;
@@ -255,7 +262,7 @@ static int fastest_peer(const struct plan *p, int servers,
 
 // Every backend of ours beside its fastest peer at each size: how many times
 // faster it is.
-static void print_ratios(const struct plan *p,
+static void print_ratios(const struct sync_plan *p,
                          const struct cell (*cells)[CELLS])
 {
     bool peers = false;
@@ -285,11 +292,11 @@ static void print_ratios(const struct plan *p,
 }
 
 // What an all-reduce in one pass moves, beside what plain loops move of it.
-static void print_memory(const struct plan *p, int world,
+static void print_memory(const struct sync_plan *p, int world,
                          const struct cell (*cells)[CELLS])
 {
     for (int i = 0; i < PLAN_ROWS; i++) {
-        if (!p->use[i] || plan_rows[i].ops != &sync_ring_shared)
+        if (!p->use[i] || plan_rows[i].carrier != &ring_shm)
             continue;
         printf("\n# %s: bytes read and written by all workers\n#%11s %8s %8s "
                "%9s\n",
@@ -307,7 +314,7 @@ static void print_memory(const struct plan *p, int world,
     }
 }
 
-static int print(const struct plan *p, int world,
+static int print(const struct sync_plan *p, int world,
                  const struct cell (*cells)[CELLS])
 {
     static struct links fits;
@@ -323,7 +330,7 @@ static int print(const struct plan *p, int world,
 
 static int work(struct cluster *cluster, void *arg)
 {
-    struct plan *p = arg;
+    struct sync_plan *p = arg;
     static struct cell cells[PLAN_SIZES][CELLS];
     omp_set_num_threads(p->threads);
     if (leave_out(p, cluster))
@@ -347,7 +354,7 @@ static int work(struct cluster *cluster, void *arg)
 
 int main(int argc, char **argv)
 {
-    static struct plan p;
+    static struct sync_plan p;
     int rank, world;
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
@@ -361,7 +368,7 @@ int main(int argc, char **argv)
         printf("# allreduce and mpi.. are left out without mpirun; try: "
                "lockstep bench sync\n");
     for (int i = 0; i < PLAN_ROWS; i++)
-        if (p.use[i] && plan_rows[i].ops == &sync_openmpi)
+        if (p.use[i] && plan_peer(i) && plan_rows[i].mpi)
             openmpi_prepare(); // for allreduce, too, where both are measured
     return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

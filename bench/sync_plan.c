@@ -2,17 +2,19 @@
 
 #include "bench/sync_plan.h"
 
-#include "allreduce/allreduce.h"
+#include "allreduce/carriers.h"
 #include "bench/crew.h"
 #include "bench/echo.h"
+#include "bench/loop.h"
 #include "bench/openmpi.h"
-#include "horovod_ring/ring.h"
+#include "horovod_ring/carriers.h"
 #include "ps_worker/ps_worker.h"
 
 #include "base/base.h"
 #include "config/keys.h"
 #include "config/suggest.h"
 #include "sync/derive.h"
+#include "sync/replicas.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,10 @@ static const struct backend echo = {
     .name = "zmq-echo",
     .keys = (const char *const[]){"wire", "slice_kb", NULL},
     .servers = true,
+};
+static const struct backend loop = {
+    .name = "loop",
+    .keys = (const char *const[]){"iface", NULL},
 };
 static const struct backend openmpi = {
     .name = "openmpi",
@@ -32,22 +38,61 @@ static const struct backend segments = {
 };
 
 const struct row plan_rows[PLAN_ROWS] = {
-    {"sps", &sync_sps, NULL, false, 1, .key = NULL},
-    {"dps", &sync_dps, law_shards, false, -1, .key = NULL},
-    {"zmq-echo", &sync_echo, NULL, false, 1, .peer_row = &echo},
-    {"zmq-echos", &sync_echo, law_shards, false, -1, .peer_row = &echo},
-    {"ring", &sync_ring, law_ring, false, 0, "transport", "tcp", NULL},
-    {"ring-shm", &sync_ring_shared, law_ring, false, 0, .key = NULL},
-    {"allreduce", &sync_allreduce, NULL, true, 0, .key = NULL},
-    {"mpi", &sync_openmpi, law_ring, true, 0, .peer_row = &openmpi},
-    {"mpi-doubling", &sync_openmpi, law_doubling, true, 0, "algorithm",
-     "doubling", &openmpi},
-    {"mpi-ring", &sync_openmpi, law_ring, true, 0, "algorithm", "ring",
-     &openmpi},
-    {"mpi-segments", &sync_openmpi_segments, law_ring, true, 0, "slice_kb",
-     "1024", &segments},
-    {"mpi-halving", &sync_openmpi, law_halving, true, 0, "algorithm", "halving",
-     &openmpi},
+    {.name = "sps", .ops = &sync_servers, .servers = 1},
+    {.name = "dps", .ops = &sync_servers, .law = law_shards, .servers = -1},
+    {.name = "zmq-echo", .ops = &sync_echo, .servers = 1, .peer_row = &echo},
+    {.name = "zmq-echos",
+     .ops = &sync_echo,
+     .law = law_shards,
+     .servers = -1,
+     .peer_row = &echo},
+    {.name = "ring",
+     .ops = &sync_replicas,
+     .carrier = &ring_tcp,
+     .law = law_ring},
+    {.name = "ring-shm",
+     .of = "ring",
+     .ops = &sync_replicas,
+     .carrier = &ring_shm,
+     .law = law_ring},
+    {.name = "loop", .ops = &sync_loop, .law = law_ring, .peer_row = &loop},
+    {.name = "allreduce",
+     .ops = &sync_replicas,
+     .carrier = &library_mpi,
+     .mpi = true},
+    {.name = "mpi",
+     .ops = &sync_openmpi,
+     .law = law_ring,
+     .mpi = true,
+     .peer_row = &openmpi},
+    {.name = "mpi-doubling",
+     .ops = &sync_openmpi,
+     .law = law_doubling,
+     .mpi = true,
+     .key = "algorithm",
+     .value = "doubling",
+     .peer_row = &openmpi},
+    {.name = "mpi-ring",
+     .ops = &sync_openmpi,
+     .law = law_ring,
+     .mpi = true,
+     .key = "algorithm",
+     .value = "ring",
+     .peer_row = &openmpi},
+    {.name = "mpi-segments",
+     .ops = &sync_openmpi_segments,
+     .law = law_ring,
+     .mpi = true,
+     .key = "slice_kb",
+     .value = "1024",
+     .peer_row = &segments},
+    {.name = "mpi-halving",
+     .ops = &sync_openmpi,
+     .law = law_halving,
+     .mpi = true,
+     .key = "algorithm",
+     .value = "halving",
+     .peer_row = &openmpi},
 };
 
 bool plan_peer(int row)
@@ -58,7 +103,7 @@ bool plan_peer(int row)
 const struct backend *plan_backend(int row)
 {
     const struct row *r = &plan_rows[row];
-    return r->peer_row ? r->peer_row : backend_row(r->ops->name);
+    return r->peer_row ? r->peer_row : backend_row(r->of ? r->of : r->name);
 }
 
 // ---- words
@@ -70,7 +115,7 @@ static const struct setting {
     bool whole;
     double usual, min, max;
 } settings[] = {
-#define AT(member) offsetof(struct plan, member)
+#define AT(member) offsetof(struct sync_plan, member)
     {"workers", "processes to start; mpirun's -n says it there", AT(workers),
      true, 2, 2, CREW_MOST},
     {"rounds", "in which all rows take turns; times are medians", AT(rounds),
@@ -88,7 +133,7 @@ static const struct setting {
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-static void set(struct plan *p, const struct setting *s, double v)
+static void set(struct sync_plan *p, const struct setting *s, double v)
 {
     void *at = (char *)p + s->off;
     if (s->whole)
@@ -118,7 +163,7 @@ static void print_help(void)
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
 }
 
-static int choose(struct plan *p, const char *names)
+static int choose(struct sync_plan *p, const char *names)
 {
     char text[512], known[512] = "";
     if (text_into(text, sizeof text, ",%s,", names))
@@ -153,7 +198,7 @@ static int fail_unknown(const char *key)
 }
 
 // "key=value" for every backend of ours, "ring.key=value" for one row.
-static int hand_on(struct plan *p, const char *word)
+static int hand_on(struct sync_plan *p, const char *word)
 {
     const char *value = strchr(word, '=') + 1;
     size_t len = strcspn(word, "=");
@@ -180,7 +225,7 @@ static int hand_on(struct plan *p, const char *word)
                  : fail("%s: no row of that name; all: sync_perf --help", word);
 }
 
-static int take(struct plan *p, const char *word)
+static int take(struct sync_plan *p, const char *word)
 {
     const char *value = strchr(word, '=');
     if (!value)
@@ -212,7 +257,7 @@ static int take(struct plan *p, const char *word)
     return 0;
 }
 
-static void cut_sizes(struct plan *p)
+static void cut_sizes(struct sync_plan *p)
 {
     double most = p->max_mb * 1048576;
     for (double b = p->min_bytes; p->nsizes < PLAN_SIZES; b *= p->factor) {
@@ -225,9 +270,9 @@ static void cut_sizes(struct plan *p)
     }
 }
 
-int plan_parse(struct plan *p, bool launched, int nwords, char **words)
+int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
 {
-    *p = (struct plan){.out = "", .server_host = "", .all = true};
+    *p = (struct sync_plan){.out = "", .server_host = "", .all = true};
     for (int i = 0; i < SETTINGS; i++)
         set(p, &settings[i], settings[i].usual);
     for (int i = 0; i < PLAN_ROWS; i++) {
@@ -259,7 +304,7 @@ int plan_parse(struct plan *p, bool launched, int nwords, char **words)
 
 // ---- rows
 
-struct law plan_law(const struct plan *p, int row, int world)
+struct law plan_law(const struct sync_plan *p, int row, int world)
 {
     const struct row *r = &plan_rows[row];
     struct sync_settings set = p->asked[row];

@@ -7,27 +7,29 @@
 #include "sync/link.h"
 #include "sync/sync.h"
 
-enum { PLAN_ROWS = 12, PLAN_SIZES = 64, PLAN_ROUNDS = 101 };
+enum { PLAN_ROWS = 13, PLAN_SIZES = 64, PLAN_ROUNDS = 101 };
 
 struct row {
     const char *name;
+    const char *of; // the backend, where the name is not its own
     const struct sync_ops *ops;
-    struct law (*law)(int world);   // NULL: by update=, algorithm=
-    bool mpi;                       // only under mpirun
-    int servers;                    // -1: one beside each worker
-    const char *key, *value;        // a setting it always has; NULL for none
-    const struct backend *peer_row; // a peer's; ours are in backends.c
+    const struct group_ops *carrier; // NULL: it needs none
+    struct law (*law)(int world);    // NULL: by update=, algorithm=
+    bool mpi;                        // only under mpirun
+    int servers;                     // -1: one beside each worker
+    const char *key, *value;         // a setting it always has; NULL for none
+    const struct backend *peer_row;  // a peer's; ours are in backends.c
 };
 
 extern const struct row plan_rows[PLAN_ROWS];
 
-struct plan {
+struct sync_plan {
     int workers, rounds, threads;
     double min_bytes, max_mb, factor, bucket_mb, timeout_s;
     struct links links;      // link=: the law's; n 0: fit
     const char *out;         // file for the fits; "" for none
     const char *server_host; // emulated host of sps's server; "" for none
-    bool all; // without sync=: every row that can be
+    bool all;                // without sync=: every row that can be
     bool use[PLAN_ROWS];
     struct sync_settings asked[PLAN_ROWS];
     const char *unread[PLAN_ROWS]; // a word for a row that does not read it
@@ -37,7 +39,7 @@ struct plan {
 
 // Defaults, then words key=value. 0; 1 after --help was printed; -1 after
 // fail(). `launched`: under mpirun.
-int plan_parse(struct plan *p, bool launched, int nwords, char **words);
+int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words);
 
 // Whether a row is not ours: it is given no settings but its own.
 bool plan_peer(int row);
@@ -46,6 +48,6 @@ bool plan_peer(int row);
 const struct backend *plan_backend(int row);
 
 // The law of a row.
-struct law plan_law(const struct plan *p, int row, int world);
+struct law plan_law(const struct sync_plan *p, int row, int world);
 
 #endif

@@ -1,21 +1,19 @@
 lockstep_library(horovod_ring
-  FILES horovod_ring/ring.c horovod_ring/ring_tcp.c horovod_ring/flow.c horovod_ring/plan.c
-        horovod_ring/fusion.c horovod_ring/wire.c horovod_ring/transport.c
-        horovod_ring/tcp.c horovod_ring/socket.c horovod_ring/shared.c
-        horovod_ring/board.c
-        horovod_ring/ring_shm.c horovod_ring/counters.c horovod_ring/regions.c
-        horovod_ring/pass.c
-  LINKS sync group telemetry cluster config device optim base Threads::Threads
+  FILES horovod_ring/ring_tcp.c horovod_ring/flow.c horovod_ring/plan.c
+        horovod_ring/wire.c horovod_ring/transport.c
+        horovod_ring/tcp.c horovod_ring/socket.c horovod_ring/ring_shm.c
+        horovod_ring/counters.c horovod_ring/regions.c horovod_ring/pass.c
+  LINKS group telemetry cluster device base Threads::Threads
         OpenMP::OpenMP_C)
 include(tests/sync_cases.cmake)
 include(tests/group_cases.cmake)
 if(NCCL_BUILT)
   lockstep_library(horovod_ring_nccl
-    FILES horovod_ring/nccl.c horovod_ring/ring_nccl.c
-    LINKS horovod_ring allreduce_nccl group_nccl sync cluster config device optim base
-          nccl)
+    FILES horovod_ring/ring_nccl.c
+    LINKS horovod_ring group_nccl cluster device base nccl)
   # The linker takes the test's own functions before NCCL's.
-  lockstep_test(nccl LINKS horovod_ring_nccl sync_cases LABELS threads)
+  lockstep_test(nccl LINKS horovod_ring_nccl allreduce_nccl sync_cases
+                LABELS threads)
   lockstep_test(nccl_carriers LINKS horovod_ring_nccl allreduce_nccl group_cases
                 LABELS threads)
   if(TARGET test_nccl)

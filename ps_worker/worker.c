@@ -1,4 +1,4 @@
-// worker.c - the backends `sps` and `dps`: settings, and the five verbs.
+// worker.c - the strategy of parameter servers: settings, and the verbs.
 //
 //     sps   2S over the server's link, for each worker and step
 //     dps   the same, spread over several links; with a server beside each
@@ -21,16 +21,15 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "optim/optim.h"
 #include "ps_worker/client.h"
-#include "sync/update.h"
 
 #include <math.h>
 #include <string.h>
 
 struct worker {
     struct client client;
-    struct update update; // update=worker
     uint64_t sets[PS_WHATS];
 };
 
@@ -55,7 +54,7 @@ static int check_settings(const struct ps_job *j)
 
 // How messages travel. Where a job can lose or gain workers only ZeroMQ does.
 static int choose_transport(const struct sync_settings *set,
-                       const struct message_ops **out)
+                            const struct message_ops **out)
 {
     *out = set->transport == TRANSPORT_MPI ? &message_mpi : &message_zmq;
     if (*out == &message_mpi && set->elastic)
@@ -70,14 +69,14 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
     if (!*servers->endpoints)
         return fail("%s: no server named; try: servers=tcp://host:port,.. of "
                     "each ps_server, or lockstep train, which starts them",
-                    s->ops->name);
+                    s->job.backend->name);
     j->servers = servers->count;
-    if (s->ops == &sync_sps && j->servers != 1)
+    if (s->job.backend->one_server && j->servers != 1)
         return fail("sps: has one server, servers= names %d; try: sync=dps",
                     j->servers);
     if (j->servers > PS_MAX_WORLD)
         return fail("servers=: %d are more than %d", j->servers, PS_MAX_WORLD);
-    j->beside = s->ops == &sync_dps && j->servers == j->world;
+    j->beside = !s->job.backend->one_server && j->servers == j->world;
     return 0;
 }
 
@@ -128,15 +127,16 @@ static int worker_open(struct sync *s)
     };
     const struct message_ops *transport;
     if (j.world > PS_MAX_WORLD)
-        return fail("%s: %d workers are more than %d", s->ops->name, j.world,
-                    PS_MAX_WORLD);
+        return fail("%s: %d workers are more than %d", s->job.backend->name,
+                    j.world, PS_MAX_WORLD);
     if (choose(s, &j, &transport) ||
-        (j.worker_updates && update_open(&w->update, &s->job)))
-        return -1;
-    if (client_open(&w->client, &j, transport, s->job.settings->servers.endpoints,
-                    &s->job))
+        client_open(&w->client, &j, transport,
+                    s->job.settings->servers.endpoints, &s->job))
         return -1;
     s->transport = transport->name;
+    s->remote_update = !j.worker_updates;
+    if (j.worker_updates)
+        s->scale = 1 / ps_divisor(j.world, j.wire);
     s->joined = w->client.late ? w->client.round - 1 : 0;
     return 0;
 }
@@ -145,7 +145,6 @@ static void worker_close(struct sync *s)
 {
     struct worker *w = s->state;
     client_close(&w->client);
-    update_close(&w->update, &s->job);
 }
 
 // ---- verbs
@@ -156,21 +155,22 @@ static void count(struct sync *s)
     client_stats(&w->client, &s->stats);
 }
 
-// Worker 0's vector to all others, by way of the servers.
-static int spread(struct worker *w, enum ps_what what, float *vector)
+static enum ps_what what_of(int slot)
 {
-    struct client *c = &w->client;
-    w->sets[what]++;
-    return c->job.rank == 0 ? client_set(c, what, vector)
-                            : client_pull(c, what, vector, w->sets[what], 0);
+    return slot < 0 ? PS_PARAMS : PS_SLOT0 + (enum ps_what)slot;
 }
 
-static int worker_bcast(struct sync *s)
+// Worker 0's vector to all others, by way of the servers. A late worker takes
+// the parameters that the others have reached.
+static int worker_broadcast(struct sync *s, int slot, float *v)
 {
     struct worker *w = s->state;
     struct client *c = &w->client;
-    int rc = c->late ? client_pull(c, PS_PARAMS, s->job.params, 0, c->round - 1)
-                     : spread(w, PS_PARAMS, s->job.params);
+    enum ps_what what = what_of(slot);
+    w->sets[what]++;
+    int rc = c->late            ? client_pull(c, what, v, 0, c->round - 1)
+             : c->job.rank == 0 ? client_set(c, what, v)
+                                : client_pull(c, what, v, w->sets[what], 0);
     count(s);
     return rc;
 }
@@ -241,79 +241,70 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->dropped = c->dropped;
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
-    if (c->job.worker_updates) {
-        return update_step(&w->update, &s->job, in,
-                           ps_divisor(c->job.world, c->job.wire), out);
-    } else if (!own && !c->dropped) {
+    if (s->remote_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
         out->skipped = c->result.skipped;
     }
     return 0;
 }
 
-static int worker_get_state(struct sync *s, float *const *slots)
+// The servers' state, by way of worker 0: a slot at a time.
+static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
+    int rc = 0;
     if (s->job.cluster->rank != 0)
         return 0;
-    if (w->client.job.worker_updates)
-        return update_get(&w->update, &s->job, slots);
-    for (int i = 0; i < optim_slots(s->job.optim); i++)
-        if (client_pull(&w->client, PS_SLOT0 + (enum ps_what)i, slots[i], 0, 0))
-            return -1;
+    float *v = mem_alloc(s->job.n, sizeof *v);
+    if (!v)
+        return -1;
+    for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
+        rc = client_pull(&w->client, what_of(i), v, 0, 0) ||
+                     visit(ctx, i, 0, v, s->job.n)
+                 ? -1
+                 : 0;
+    mem_free(v);
     count(s);
-    return 0;
+    return rc;
 }
 
-static int spread_slot(void *ctx, int i, float *vector)
+static int set_slots(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return spread(ctx, PS_SLOT0 + (enum ps_what)i, vector);
+    struct worker *w = s->state;
+    int rc = 0;
+    float *v = mem_alloc(s->job.n, sizeof *v);
+    if (!v)
+        return -1;
+    for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
+        rc = visit(ctx, i, 0, v, s->job.n) ||
+                     client_set(&w->client, what_of(i), v)
+                 ? -1
+                 : 0;
+    mem_free(v);
+    return rc;
 }
 
-static int worker_set_state(struct sync *s, const float *const *slots)
+static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
     struct client *c = &w->client;
-    bool zero = s->job.cluster->rank == 0;
     if (c->late)
         return 0; // the group's state is newer
-    bool own = c->job.worker_updates;
-    if (own && update_set(&w->update, &s->job, slots, spread_slot, w))
+    if (s->job.cluster->rank == 0 && set_slots(s, visit, ctx))
         return -1;
-    for (int i = 0; zero && !own && i < optim_slots(s->job.optim); i++)
-        if (client_set(c, PS_SLOT0 + (enum ps_what)i, slots[i]))
-            return -1;
     count(s);
     // nobody pushes before the state is there; a bsp round waits for worker 0
     return c->job.consistency == PS_BSP ? 0 : cluster_barrier(s->job.cluster);
 }
 
-const struct sync_ops sync_sps = {
-    .name = "sps",
-    .transport = "zmq",
-    .help = "one parameter server owns parameters and optimiser",
+const struct sync_ops sync_servers = {
     .state_size = sizeof(struct worker),
     .open = worker_open,
     .clock = worker_clock,
-    .bcast = worker_bcast,
+    .broadcast = worker_broadcast,
     .ready = worker_ready,
     .step = worker_step,
-    .get_state = worker_get_state,
-    .set_state = worker_set_state,
-    .close = worker_close,
-};
-
-const struct sync_ops sync_dps = {
-    .name = "dps",
-    .transport = "zmq",
-    .help = "parameters and optimiser sharded over several servers",
-    .state_size = sizeof(struct worker),
-    .open = worker_open,
-    .clock = worker_clock,
-    .bcast = worker_bcast,
-    .ready = worker_ready,
-    .step = worker_step,
-    .get_state = worker_get_state,
-    .set_state = worker_set_state,
+    .save = worker_save,
+    .load = worker_load,
     .close = worker_close,
 };

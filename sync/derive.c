@@ -22,7 +22,9 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
     double fusion_mb = 0.25 * world;
     if (s->bucket_mb == 0 && n > 0)
         s->bucket_mb = (double)(bucket_usual(n) * sizeof(float)) / mib;
-    if (s->fusion_mb == 0)
+    if (!backend_reads(b, "fusion_mb"))
+        s->fusion_mb = 0;
+    else if (s->fusion_mb == 0)
         s->fusion_mb = fusion_mb > 1 ? fusion_mb : 1;
     if (!b->servers) {
         s->update = UPDATER_WORKER;

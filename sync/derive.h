@@ -18,7 +18,8 @@ extern "C" {
 //
 //     bucket_mb   a fortieth of all, within 1 .. 25 MiB (bucket_usual())
 //     fusion_mb   a quarter MiB a worker, and at least 1: a group of buckets
-//                 costs 2(world-1) latencies, so it must grow with the world
+//                 costs 2(world-1) latencies, so it must grow with the world; 0
+//                 where the backend does not fuse
 //     servers     one (sps), one beside each worker (dps)
 //     update      where there are servers: worker, if the wire is of 16 bits and
 //                 a step adds whole rounds; else server. Without servers: worker

@@ -8,7 +8,6 @@
 struct stage {
     struct sync_job device; // as it was, pointing at the device's vectors
     struct staging *params, *grads;
-    bool updated;
 };
 
 int stage_open(struct stage **out, struct sync_job *job, bool always)
@@ -26,7 +25,6 @@ int stage_open(struct stage **out, struct sync_job *job, bool always)
     }
     job->params = staging_host(s->params);
     job->grads = staging_host(s->grads);
-    job->stage = s;
     *out = s;
     return 0;
 }
@@ -75,15 +73,7 @@ int stage_send_grads(struct stage *s, float **params, float **grads)
 {
     if (staging_up(s->grads, 0, s->device.n) || staging_settle(s->grads))
         return -1;
-    s->updated = true;
     *params = s->device.params;
     *grads = s->device.grads;
     return 0;
-}
-
-bool stage_was_updated(struct stage *s)
-{
-    bool was = s->updated;
-    s->updated = false;
-    return was;
 }

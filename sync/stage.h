@@ -2,9 +2,9 @@
 //
 //     sync_ready(b)   begin to copy bucket b down                (the door)
 //     sync_step()     for each bucket: wait for its copy, then let the backend
-//                     send it; meanwhile the GPU goes on with backward
-//     update_step()   the reduced gradient goes up, the GPU updates; or
-//     after step      the parameters that servers sent go up     (the door)
+//                     send it; meanwhile the GPU goes on with backward; then
+//                     the reduced gradient goes up and the GPU updates, or the
+//                     parameters that servers sent go up
 //
 // The backend's job points at host vectors and it cannot tell. On the CPU there
 // is no stage, unless staging=always asks for copies, for tests.
@@ -41,9 +41,6 @@ int stage_send_params(struct stage *s);
 // The whole gradient up. Returns the vectors on the device, which the caller
 // is about to update there: then the host's parameters are of no use.
 int stage_send_grads(struct stage *s, float **params, float **grads);
-
-// Whether that was called since the last time this was.
-bool stage_was_updated(struct stage *s);
 
 #ifdef __cplusplus
 }

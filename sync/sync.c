@@ -1,16 +1,21 @@
 // sync.c - the one door to every backend.
 //
-// It checks the order of calls, measures how long the trainer is held up, holds
-// buckets back for overlap=0, slows a straggler down and injects faults on
-// purpose, so that backends do none of that themselves and a comparison of them
-// is measured in one place.
+// It compares the workers' settings, chooses the carrier, copies a GPU's vectors
+// for backends that know host memory, checks the order of calls, measures how
+// long the trainer is held up, holds buckets back for overlap=0, slows a
+// straggler down, injects faults on purpose, and runs the update where workers
+// update: always reduce, test for overflow, unscale, clip, update. So backends
+// do none of that themselves, and a comparison of them is measured in one place.
 
 #include "sync/sync.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "config/config.h"
+#include "config/backends.h"
+#include "device/busy.h"
 #include "device/device.h"
+#include "group/group.h"
+#include "sync/slots.h"
 #include "sync/stage.h"
 
 #include <errno.h>
@@ -54,7 +59,8 @@ static int spoil(struct sync *s, const struct bucket *b)
 
 static int check_job(const struct sync_job *job)
 {
-    CHECK(job->cluster && job->dev && job->optim && job->settings);
+    CHECK(job->backend && job->cluster && job->dev);
+    CHECK(job->optim && job->settings);
     CHECK(job->params && job->grads && job->n > 0 && job->nbuckets > 0);
     size_t end = job->n;
     for (int b = 0; b < job->nbuckets; b++) {
@@ -64,16 +70,6 @@ static int check_job(const struct sync_job *job)
     }
     CHECK(end == 0);
     return 0;
-}
-
-// A backend for host memory gets host copies where the vectors are not there,
-// or where staging=always asks for them.
-static int open_stage(struct sync *s)
-{
-    bool always = s->job.settings->staging == STAGING_ALWAYS;
-    if (s->ops->on_device || (!always && device_is_host(s->job.dev)))
-        return 0;
-    return stage_open(&s->stage, &s->job, always);
 }
 
 struct text {
@@ -103,9 +99,9 @@ static int check_same(const struct sync *s)
     char all[2048], value[64];
     struct text text = {all, sizeof all, false};
     size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
-    if (job->cluster->world == 1 || !s->ops->transport)
+    if (job->cluster->world == 1)
         return 0;
-    add_setting(&text, "sync", s->ops->name, false, true);
+    add_setting(&text, "sync", job->backend->name, false, true);
     snprintf(value, sizeof value, "%zu", job->n);
     add_setting(&text, "parameters", value, true, true);
     settings_each(job->settings, add_setting, &text);
@@ -116,6 +112,55 @@ static int check_same(const struct sync *s)
     return cluster_agree(job->cluster, all);
 }
 
+static bool is_forced_away(const struct sync_job *job,
+                           const struct group_ops *carrier)
+{
+    enum transport_kind t = job->settings->transport;
+    return (t == TRANSPORT_TCP && strcmp(carrier->name, "tcp")) ||
+           (t == TRANSPORT_SHM && strcmp(carrier->name, "shm"));
+}
+
+// The first of the job's carriers that transport= allows and all workers can
+// use. A worker alone uses none: any will do.
+static int choose_carrier(struct sync *s)
+{
+    const struct group_ops *allowed[SYNC_CARRIERS + 1] = {NULL};
+    const struct sync_job *job = &s->job;
+    struct group_job members = {.name = job->backend->name,
+                                .cluster = job->cluster,
+                                .dev = job->dev};
+    char why[128];
+    int n = 0;
+    if (!job->carriers)
+        return 0;
+    for (const struct group_ops *const *c = job->carriers; *c; c++) {
+        CHECK(n < SYNC_CARRIERS);
+        if (!is_forced_away(job, *c))
+            allowed[n++] = *c;
+    }
+    CHECK(n > 0); // the table of backends has checked transport=
+    if (job->cluster->world == 1)
+        s->carrier = allowed[n - 1];
+    else if (group_choose(allowed, &members, &s->carrier, why))
+        return -1;
+    if (!s->carrier)
+        return fail("%s: transport=%s: %s; try: transport=auto",
+                    job->backend->name, allowed[n - 1]->name, why);
+    s->transport = s->carrier->name;
+    return 0;
+}
+
+// A backend for host memory gets host copies where the vectors are not there,
+// or where staging=always asks for them.
+static int open_stage(struct sync *s)
+{
+    bool always = s->job.settings->staging == STAGING_ALWAYS;
+    bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
+    if (on_device || (!always && device_is_host(s->job.dev)))
+        return 0;
+    return stage_open(&s->stage, &s->job, always);
+}
+
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
 {
     check_job(job);
@@ -123,14 +168,17 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     if (!s)
         return NULL;
     s->ops = ops;
-    s->transport = ops->transport;
     s->job = *job;
+    s->scale = 1;
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);
     s->overlap = job->settings->overlap;
     if (job->settings->inject_rank == job->cluster->rank)
         s->fault = job->settings->inject;
-    if (!s->state || check_same(s) || open_stage(s) || ops->open(s))
+    if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
+        ops->open(s) ||
+        (!s->remote_update &&
+         rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
 }
@@ -148,7 +196,7 @@ int sync_bcast(struct sync *s)
 {
     int rc = s->stage ? stage_fetch_params(s->stage) : 0;
     if (!rc)
-        rc = s->ops->bcast(s);
+        rc = s->ops->broadcast(s, -1, s->job.params);
     if (!rc && s->stage)
         rc = stage_send_params(s->stage);
     s->left_ns = now_ns();
@@ -192,6 +240,41 @@ static int hand_over(struct sync *s)
     return 0;
 }
 
+// The update by this worker, where its parameters live.
+static int update(struct sync *s, const struct sync_in *in,
+                  struct sync_out *out)
+{
+    const struct sync_job *job = &s->job;
+    float *params = job->params, *grads = job->grads;
+    struct rule_in rule = {
+        .step = in->step,
+        .lr = in->lr,
+        .scale = in->grad_scale / s->scale,
+        .clip = in->clip,
+        .copy = job->copy,
+    };
+    out->update_began_ns = now_ns();
+    if ((s->stage && stage_send_grads(s->stage, &params, &grads)) ||
+        busy_begin(job->dev, DEVICE_COMPUTE) ||
+        rule_step(&s->rule, params, grads, &rule, &out->grad_norm) ||
+        busy_end(job->dev, DEVICE_COMPUTE))
+        return -1;
+    out->skipped = !isfinite(out->grad_norm);
+    out->update_ended_ns = now_ns();
+    return 0;
+}
+
+// The next parameters, by whoever updates.
+static int take_step(struct sync *s, const struct sync_in *in,
+                     struct sync_out *out)
+{
+    if (hand_over(s) || s->ops->step(s, in, out))
+        return fail("%s (step %d)", fail_message(), in->step);
+    if (!s->remote_update)
+        return update(s, in, out);
+    return s->stage ? stage_send_params(s->stage) : 0;
+}
+
 // Make a straggler's own time since the last step slowdown times as long.
 static void slow_down(const struct sync *s, struct sync_out *out)
 {
@@ -214,26 +297,22 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
     if (inject(s))
         return -1;
     uint64_t start = now_ns();
-    int rc = hand_over(s);
-    if (!rc)
-        rc = s->ops->step(s, in, out);
-    if (!rc && s->stage && !stage_was_updated(s->stage))
-        rc = stage_send_params(s->stage);
+    int rc = take_step(s, in, out);
     s->left_ns = now_ns();
     s->stats.step_ns += s->left_ns - start;
     return after_peers(rc);
 }
 
-int sync_get_state(struct sync *s, float *const *slots)
+int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = s->ops->get_state(s, slots);
+    int rc = (s->remote_update ? s->ops->save : slots_save)(s, visit, ctx);
     s->left_ns = now_ns();
     return after_peers(rc);
 }
 
-int sync_set_state(struct sync *s, const float *const *slots)
+int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = s->ops->set_state(s, slots);
+    int rc = (s->remote_update ? s->ops->load : slots_load)(s, visit, ctx);
     s->left_ns = now_ns();
     return after_peers(rc);
 }
@@ -244,6 +323,7 @@ void sync_close(struct sync **s)
         return;
     if ((*s)->state && (*s)->ops->close)
         (*s)->ops->close(*s);
+    rule_close(&(*s)->rule);
     stage_close(&(*s)->stage);
     mem_free((*s)->state);
     mem_free(*s);

@@ -6,24 +6,30 @@
 //     sync_step(s, &in, &out)                  when backward is done
 //
 // When sync_step() returns 0, params on this worker are the next parameters.
-// Who averages, who runs the optimiser and what travels on the wire is the
-// backend's business. Nothing above this file may ask.
+// A backend is a strategy (who holds what, who updates: this contract) and, for
+// most, a carrier (how vectors travel: group/group.h). Nothing above this file
+// may ask which.
 
 #ifndef SYNC_SYNC_H
 #define SYNC_SYNC_H
 
 #include "config/settings.h"
+#include "optim/rule.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+struct backend;      // a way of agreeing, as plain data (config/backends.h)
 struct cluster;      // who is rank 0..world-1; control-plane barrier and sum
 struct device;       // allocate, copy, add, events: CPU or CUDA
+struct group_ops;    // a carrier
 struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: where a backend records what it does
 struct half_copy;    // the 16-bit weights that a model multiplies by
-struct stage;        // host copies of a GPU's vectors, for most backends
+struct stage;        // host copies of a GPU's vectors
+
+enum { SYNC_CARRIERS = 8 }; // at most, of one backend
 
 struct bucket {
     size_t off, n; // a range of params and grads, in elements
@@ -31,6 +37,9 @@ struct bucket {
 
 // What every backend is given. Borrowed: the caller outlives the backend.
 struct sync_job {
+    const struct backend *backend;           // its row of the table
+    const struct group_ops *const *carriers; // it may use, the best first, then
+                                             // NULL; NULL: it needs none
     struct cluster *cluster;
     struct device *dev;    // where params and grads live
     float *params, *grads; // flat, same layout, n elements each
@@ -43,8 +52,6 @@ struct sync_job {
     const struct sync_settings *settings; // nothing in them is left to derive
     struct spans *spans; // for what the backend's threads do; may be NULL
     double slowdown; // > 1: this worker is a straggler, so many times slower
-    struct stage
-        *stage; // the door's: params and grads are host copies; or NULL
 };
 
 struct sync_in {
@@ -75,44 +82,49 @@ struct sync_stats {               // totals since open
 
 struct sync {
     const struct sync_ops *ops;
-    struct sync_job job;
+    const struct group_ops *carrier; // of the job's; NULL where it has none
+    struct sync_job job; // behind a stage: its vectors are the host's copies
     struct sync_stats stats;
-    const char *transport; // what carries the bytes: ops' unless open() says
-    int next_bucket;  // sync.c checks the order of calls
-    bool overlap;     // false: buckets wait for the whole backward pass
-    uint64_t calls;   // of sync_step
-    uint64_t left_ns; // when the last step returned
-    uint64_t joined;  // updates that the group had made before this worker
-                      // came, of a job that takes in workers as it runs
+    const char *transport; // what carries the bytes; NULL: none travel
+    float scale;           // of the sum that step() leaves in grads
+    bool remote_update; // open() says so: others update, step() brings params
+    int next_bucket;    // sync.c checks the order of calls
+    bool overlap;       // false: buckets wait for the whole backward pass
+    uint64_t calls;     // of sync_step
+    uint64_t left_ns;   // when the last step returned
+    uint64_t joined;    // updates that the group had made before this worker
+                        // came, of a job that takes in workers as it runs
     struct sync_fault fault;
     struct stage *stage;
-    void *state; // ops->state_size zeroed bytes; sync.c frees it
+    struct rule rule; // the update, unless it is remote
+    void *state;      // ops->state_size zeroed bytes; sync.c frees it
 };
 
-// A backend is one constant of this type. Every function returns 0, or -1
+// A range of the optimiser's state: elements [off, off + n) of slot `slot`, in
+// parameter order, at v, in host memory.
+typedef int sync_visit(void *ctx, int slot, size_t off, float *v, size_t n);
+
+// A strategy is one constant of this type. Every function returns 0, or -1
 // after fail("what went wrong"). open() may fail half-way; close() follows.
 struct sync_ops {
-    const char *name;      // --sync=NAME
-    const char *help;      // one line for --help
-    const char *transport; // what carries the bytes; NULL: none travel
-    bool on_device; // reads and writes the device's memory itself; others are
-                    // given host copies of a GPU's (sync/stage.h)
+    bool on_device; // without a carrier: works on the device's memory itself;
+                    // other strategies are given host copies of a GPU's
     size_t state_size;
-    // Optional: of several backends of one name, is this the one for the job? 1,
-    // 0, or -1 after fail(). All workers call it, and get the same answer.
-    int (*suits)(const struct sync_job *job);
     int (*open)(struct sync *s);
     // Optional: training began at zero_ns of this process's clock, for processes
     // of the backend's own, which record too.
     int (*clock)(struct sync *s, uint64_t zero_ns);
-    int (*bcast)(struct sync *s);        // every worker's params := worker 0's
+    // v (n elements) on every worker := worker 0's. slot: of the optimiser's
+    // state, or -1 for the parameters.
+    int (*broadcast)(struct sync *s, int slot, float *v);
     int (*ready)(struct sync *s, int b); // optional; must not block
+    // grads := s->scale times the sum over all workers; the door updates. With
+    // remote_update: params := the next parameters, and *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
-    // The optimiser's state as whole vectors of n elements in parameter order,
-    // on worker 0 (NULL elsewhere): a checkpoint made under one backend and
-    // world resumes under any other.
-    int (*get_state)(struct sync *s, float *const *slots);
-    int (*set_state)(struct sync *s, const float *const *slots);
+    // With remote_update: visit the optimiser's state, as sync_save() and
+    // sync_load() promise.
+    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
+    int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
 
@@ -120,7 +132,8 @@ struct sync_ops {
 extern "C" {
 #endif
 
-// NULL after fail(). Copies *job; what it points to outlives the backend.
+// NULL after fail(). Copies *job; what it points to outlives the backend. A call
+// of all workers, which compare their settings and choose one carrier.
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 
 // Each returns 0, or -1 after fail().
@@ -128,9 +141,18 @@ int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
 int sync_ready(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
-int sync_get_state(struct sync *s, float *const *slots);
-int sync_set_state(struct sync *s, const float *const *slots);
 void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
+
+// The optimiser's state as ranges: a checkpoint made under one backend and world
+// resumes under any other. All workers call it. save: visit() is called on some
+// workers with ranges that together are the whole state once. load: the same,
+// and visit() fills them; then every worker, or server, has the state.
+int sync_save(struct sync *s, sync_visit *visit, void *ctx);
+int sync_load(struct sync *s, sync_visit *visit, void *ctx);
+
+// Visits that copy a range out to, or in from, whole vectors of n elements;
+// ctx: float *slots[], one a slot.
+sync_visit sync_copy_out, sync_copy_in;
 
 #ifdef __cplusplus
 }

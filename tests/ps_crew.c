@@ -49,8 +49,7 @@ static int worker_open(struct worker *w)
     static struct bucket buckets[BUCKETS];
     static struct sync_settings settings;
     const struct ps_crew *j = w->job;
-    const struct sync_ops *ops =
-        strchr(j->endpoints, ',') ? &sync_dps : &sync_sps;
+    const char *name = strchr(j->endpoints, ',') ? "dps" : "sps";
     char text[1024];
     struct device *dev;
     size_t n = size_of(j);
@@ -62,10 +61,11 @@ static int worker_open(struct worker *w)
                                   .curve = j->curve};
     if (text_into(text, sizeof text, "slice_kb=%d,%s,servers=%s",
                   j->slice_kb ? j->slice_kb : 1, j->opts, j->endpoints) ||
-        settings_text(&settings, text, ops->name, j->world, n) ||
+        settings_text(&settings, text, name, j->world, n) ||
         device_open(&dev, "cpu"))
         return -1;
     w->sync_job = (struct sync_job){
+        .backend = backend_row(name),
         .cluster = &w->cluster,
         .dev = dev,
         .params = mem_alloc(n, sizeof(float)),
@@ -78,7 +78,7 @@ static int worker_open(struct worker *w)
     };
     for (size_t i = 0; i < n; i++)
         w->sync_job.params[i] = (float)i;
-    w->sync = sync_open(ops, &w->sync_job);
+    w->sync = sync_open(&sync_servers, &w->sync_job);
     return w->sync && !sync_bcast(w->sync) ? 0 : -1;
 }
 

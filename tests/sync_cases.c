@@ -295,20 +295,20 @@ static int save_body(struct worker *w)
     }
     if (w->rank == 0)
         memcpy(carried[0], w->job.params, sizeof *carried);
-    return sync_get_state(w->sync, w->rank == 0 ? slots : NULL);
+    return sync_save(w->sync, sync_copy_out, slots);
 }
 
 static int resume_body(struct worker *w)
 {
-    const float *slots[OPTIM_MAX_SLOTS] = {carried[1], carried[2]};
+    float *slots[OPTIM_MAX_SLOTS] = {carried[1], carried[2]};
     struct worker local;
     struct sync_out out;
     if (w->rank == 0)
         memcpy(w->job.params, carried[0], sizeof *carried);
     if (worker_begin(w) || sync_bcast(w->sync) ||
-        sync_set_state(w->sync, w->rank == 0 ? slots : NULL))
+        sync_load(w->sync, sync_copy_in, slots))
         return -1;
-    int rc = oracle_open(&local, w) || sync_set_state(local.sync, slots);
+    int rc = oracle_open(&local, w) || sync_load(local.sync, sync_copy_in, slots);
     for (int step = 3; !rc && step <= STEPS; step++) {
         worker_integers(w, step, 60);
         worker_summed(&local, step, 60);
@@ -462,7 +462,7 @@ static int disagree_body(struct worker *w)
     if (w->rank == 0) {
         char text[CASE_TEXT];
         if (text_into(text, sizeof text, "%s,wire=bf16", w->text) ||
-            settings_text(&w->settings, text, w->fixture->ops->name, w->world,
+            settings_text(&w->settings, text, w->fixture->sync, w->world,
                           w->setup->n))
             return -1;
     }

@@ -2,7 +2,7 @@
 //
 // A test program describes its backend once and calls the cases as its tests:
 //
-//     static const struct fixture ring = {.ops = &sync_ring, .opts = "..."};
+//     static const struct fixture ring = {.sync = "ring", .ops = .., ..};
 //     static void integers(void **state) { case_integers(&ring); }
 //
 // Workers are forked by default and meet through a piece of shared memory, so
@@ -26,7 +26,9 @@
 enum { CASE_WORLDS = 4, CASE_MANY = 16, CASE_BUCKETS = 64, CASE_TEXT = 512 };
 
 struct fixture {
+    const char *sync; // the backend's name
     const struct sync_ops *ops;
+    const struct group_ops *const *carriers; // NULL: it needs none
     const char *opts;        // given in every case; "" for none
     bool shared;             // gradients in memory that other processes can map
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers

@@ -36,10 +36,12 @@ static int worker_open(struct worker *w, const char *opts)
     int rc = w->fixture->device ? w->fixture->device(&w->dev)
                                 : device_open(&w->dev, "cpu");
     if (count < 0 || rc ||
-        settings_text(&w->settings, opts, w->fixture->ops->name, w->world,
+        settings_text(&w->settings, opts, w->fixture->sync, w->world,
                       s->n))
         return -1;
     w->job = (struct sync_job){
+        .backend = backend_row(w->fixture->sync),
+        .carriers = w->fixture->carriers,
         .cluster = w->cluster,
         .dev = w->dev,
         .params = device_alloc(w->dev, s->n, sizeof(float)),
@@ -194,7 +196,9 @@ int worker_equals(const struct worker *w, const struct worker *local)
 
 int oracle_open(struct worker *local, const struct worker *w)
 {
-    static const struct fixture alone = {.ops = &sync_local, .opts = ""};
+    static const struct fixture alone = {.sync = "local",
+                                         .ops = &sync_local,
+                                         .opts = ""};
     struct cluster_config config = {.world = 1, .timeout_s = 5};
     *local = (struct worker){.fixture = &alone,
                              .setup = w->setup,

@@ -5,8 +5,9 @@
 //     mpirun -n 3 test_allreduce missing    the last rank never steps
 //     mpirun -n 3 test_allreduce absent     the last rank never meets
 
-#include "allreduce/allreduce.h"
+#include "allreduce/carriers.h"
 #include "cluster/mpi.h"
+#include "sync/replicas.h"
 #include "tests/sync_cases.h"
 
 #include "base/base.h"
@@ -23,8 +24,12 @@ static void law(const struct sync_job *job, int rank, int world,
     *out = *in = world > 1 ? job->n * dtype_bytes(wire) : 0;
 }
 
+static const struct group_ops *const library[] = {&library_mpi, NULL};
+
 static struct fixture mpi = {
-    .ops = &sync_allreduce,
+    .sync = "allreduce",
+    .ops = &sync_replicas,
+    .carriers = library,
     .opts = "",
     .law = law,
 };

@@ -5,11 +5,11 @@
 // buffer when it is used again, the ring's timetable, deadlines, and what is
 // done when a rank is missing, dies, or NCCL reports an error.
 
-#include "allreduce/allreduce.h"
+#include "allreduce/carriers.h"
 #include "device/busy.h"
 #include "group/nccl.h"
-#include "horovod_ring/plan.h"
-#include "horovod_ring/ring.h"
+#include "horovod_ring/carriers.h"
+#include "sync/replicas.h"
 #include "tests/fake_nccl.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
@@ -41,8 +41,13 @@ static void ring_plan(const struct sync_job *job, int rank, int world,
     }
 }
 
+static const struct group_ops *const library[] = {&library_nccl, NULL};
+static const struct group_ops *const own[] = {&ring_nccl, NULL};
+
 static const struct fixture allreduce = {
-    .ops = &sync_allreduce_nccl,
+    .sync = "allreduce",
+    .ops = &sync_replicas,
+    .carriers = library,
     .opts = "",
     .device = queue_device_open,
     .silent_deaths = true,
@@ -50,7 +55,9 @@ static const struct fixture allreduce = {
 };
 
 static const struct fixture ring = {
-    .ops = &sync_ring_nccl,
+    .sync = "ring",
+    .ops = &sync_replicas,
+    .carriers = own,
     .opts = "",
     .device = queue_device_open,
     .silent_deaths = true,
@@ -128,7 +135,7 @@ static int bad_call(struct worker *w)
     struct sync_out out;
     if (!worker_step(w, 1, &out))
         return fail("worked");
-    return says("all-reduce: invalid argument");
+    return says("all_reduce: invalid argument");
 }
 
 static int lost_peer(struct worker *w)

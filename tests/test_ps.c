@@ -80,7 +80,8 @@ static void law_dps(const struct sync_job *job, int rank, int world,
 }
 
 static const struct fixture sps = {
-    .ops = &sync_sps,
+    .sync = "sps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1",
     .start = start_one,
     .stop = stop,
@@ -88,7 +89,8 @@ static const struct fixture sps = {
 };
 
 static const struct fixture sps_update = {
-    .ops = &sync_sps,
+    .sync = "sps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1,update=server",
     .start = start_one,
     .stop = stop,
@@ -96,7 +98,8 @@ static const struct fixture sps_update = {
 };
 
 static const struct fixture dps = {
-    .ops = &sync_dps,
+    .sync = "dps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1",
     .start = start_beside,
     .stop = stop,
@@ -104,14 +107,16 @@ static const struct fixture dps = {
 };
 
 static const struct fixture dps_three = {
-    .ops = &sync_dps,
+    .sync = "dps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1",
     .start = start_three,
     .stop = stop,
 };
 
 static const struct fixture dps_worker = {
-    .ops = &sync_dps,
+    .sync = "dps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1,update=worker,priority=0",
     .start = start_three,
     .stop = stop,
@@ -119,7 +124,8 @@ static const struct fixture dps_worker = {
 
 // Behind the stage, as on a GPU.
 static const struct fixture sps_staged = {
-    .ops = &sync_sps,
+    .sync = "sps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1,update=server",
     .device = queue_device_open,
     .few = true,
@@ -129,7 +135,8 @@ static const struct fixture sps_staged = {
 };
 
 static const struct fixture dps_staged = {
-    .ops = &sync_dps,
+    .sync = "dps",
+    .ops = &sync_servers,
     .opts = "slice_kb=1",
     .device = queue_device_open,
     .few = true,
@@ -173,7 +180,8 @@ static size_t heads_sent(const struct worker *w, int servers)
     size_t heads = 0, most = (w->job.n + (size_t)servers - 1) / (size_t)servers;
     for (int i = 0; i < servers; i++) {
         struct shard s;
-        if (w->fixture->ops == &sync_dps && servers == w->world && i == w->rank)
+        if (!strcmp(w->fixture->sync, "dps") && servers == w->world &&
+            i == w->rank)
             continue; // beside this worker
         assert_int_equal(shard_make(&s, w->job.n, most < 256 ? most : 256,
                                     servers, i),

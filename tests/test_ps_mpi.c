@@ -149,7 +149,7 @@ int main(int argc, char **argv)
     if (cluster_open(&cluster, &cluster_mpi, &config))
         die("%s", fail_message());
     servers = atoi(getenv("OMPI_COMM_WORLD_SIZE")) - workers;
-    over_mpi.ops = servers == 1 ? &sync_sps : &sync_dps;
+    over_mpi.sync = servers == 1 ? "sps" : "dps";
     over_mpi.cluster = cluster;
     int bad = config.servers ? serve(cluster) : work();
     fail("%s", bad ? "a test failed" : "");

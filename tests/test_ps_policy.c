@@ -113,7 +113,7 @@ static const struct cluster_ops nobody = {.name = "test",
 static int worker_open(struct worker *w, struct device *dev)
 {
     const struct job *j = w->job;
-    const struct sync_ops *ops = j->servers->n > 1 ? &sync_dps : &sync_sps;
+    const char *name = j->servers->n > 1 ? "dps" : "sps";
     char text[1024];
     w->cluster = (struct cluster){.ops = &nobody,
                                   .rank = w->rank,
@@ -123,6 +123,7 @@ static int worker_open(struct worker *w, struct device *dev)
     w->optim = (struct optim_config){.kind = OPTIM_SGD};
     int nb = bucket_cut(w->buckets, BUCKETS, j->n, j->n / 5 + 1, j->n / 3 + 1);
     w->sync_job = (struct sync_job){
+        .backend = backend_row(name),
         .cluster = &w->cluster,
         .dev = dev,
         .params = mem_alloc(j->n, sizeof(float)),
@@ -134,10 +135,10 @@ static int worker_open(struct worker *w, struct device *dev)
     };
     if (text_into(text, sizeof text, "slice_kb=1,%s,servers=%s", j->opts,
                   j->servers->endpoints) ||
-        settings_text(&w->settings, text, ops->name, j->world, j->n))
+        settings_text(&w->settings, text, name, j->world, j->n))
         return -1;
     w->sync_job.settings = &w->settings;
-    w->sync = sync_open(ops, &w->sync_job);
+    w->sync = sync_open(&sync_servers, &w->sync_job);
     return w->sync && !sync_bcast(w->sync) ? 0 : -1;
 }
 

@@ -1,10 +1,11 @@
 // test_ring.c - the ring against what every backend must pass, its timetable,
 // and its sockets.
 
-#include "horovod_ring/fusion.h"
+#include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"
-#include "horovod_ring/ring.h"
 #include "horovod_ring/tcp.h"
+#include "sync/fusion.h"
+#include "sync/replicas.h"
 #include "tests/queue_device.h"
 #include "tests/sync_cases.h"
 
@@ -16,22 +17,39 @@
 
 #include "tests/test.h"
 
-// Small slices and groups, so that small vectors are many of them.
+static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
+
+// The timetable's formula for each of the fused buckets.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
-    ring_law(job, rank, world, 0.008, dtype_bytes(wire), out, in);
+    const struct plan p = {.rank = rank, .world = world, .grain = 1};
+    struct bucket *fused;
+    int n = fusion_cut(&fused, job->buckets, job->nbuckets,
+                       job->settings->fusion_mb);
+    *out = *in = 0;
+    for (int i = 0; i < n; i++) {
+        const struct group_op sum = {.vector.n = fused[i].n};
+        *out += plan_elements(&p, &sum, OUT) * dtype_bytes(wire);
+        *in += plan_elements(&p, &sum, IN) * dtype_bytes(wire);
+    }
+    mem_free(fused);
 }
 
+// Small slices and groups, so that small vectors are many of them.
 static const struct fixture ring = {
-    .ops = &sync_ring,
+    .sync = "ring",
+    .ops = &sync_replicas,
+    .carriers = tcp,
     .opts = "slice_kb=1,fusion_mb=0.008",
     .law = law,
 };
 
 // Behind the stage, as on a GPU that two workers share.
 static const struct fixture staged_ring = {
-    .ops = &sync_ring,
+    .sync = "ring",
+    .ops = &sync_replicas,
+    .carriers = tcp,
     .opts = "slice_kb=1,fusion_mb=0.008",
     .device = queue_device_open,
     .few = true,

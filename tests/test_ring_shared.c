@@ -2,59 +2,60 @@
 // with gradients that others can map and with copies of them; the bits of the
 // ring over sockets; and when it is chosen.
 
-#include "horovod_ring/ring.h"
+#include "horovod_ring/carriers.h"
+#include "sync/fusion.h"
+#include "sync/replicas.h"
 #include "tests/sync_cases.h"
 
 #include "base/base.h"
-#include "config/config.h"
+#include "group/group.h"
 
 #include <sched.h>
 #include <unistd.h>
 
 #include "tests/test.h"
 
+// Read from the others, and written by them: (world-1) times the own chunk and
+// all other chunks of each fused bucket, in fp32 whatever the wire; all of it
+// from each of the others where one round is enough.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
-    (void)wire; // memory is read in fp32
-    ring_shared_law(job, rank, world, 0.008, out, in);
+    enum { ONE_ROUND = 2048 };
+    size_t others = (size_t)(world - 1);
+    struct bucket *fused;
+    int n = fusion_cut(&fused, job->buckets, job->nbuckets,
+                       job->settings->fusion_mb);
+    (void)wire;
+    *out = 0;
+    for (int i = 0; world > 1 && i < n; i++) {
+        size_t all = fused[i].n, own = group_chunk(all, 1, world, rank).n;
+        *out += (all <= ONE_ROUND ? others * all : others * own + all - own) *
+                sizeof(float);
+    }
+    *in = *out;
+    mem_free(fused);
 }
 
-// A world of one has nobody to share with, and is the other ring's.
-static int (*open_shared)(struct sync *s);
-
-static int open_either(struct sync *s)
-{
-    if (s->job.cluster->world > 1)
-        return open_shared(s);
-    s->ops = &sync_ring;
-    mem_free(s->state);
-    s->state = mem_alloc(1, sync_ring.state_size);
-    return s->state ? sync_ring.open(s) : -1;
-}
-
-static struct sync_ops either;
+static const struct group_ops *const shm[] = {&ring_shm, NULL};
+static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
+static const struct group_ops *const all[] = {&ring_shm, &ring_tcp, NULL};
 
 // First in place, then by way of copies.
 static const struct fixture fixtures[] = {
-    {.ops = &either,
+    {.sync = "ring",
+     .ops = &sync_replicas,
+     .carriers = shm,
      .opts = "slice_kb=1,fusion_mb=0.008",
      .law = law,
      .shared = true},
-    {.ops = &either,
+    {.sync = "ring",
+     .ops = &sync_replicas,
+     .carriers = shm,
      .opts = "slice_kb=1,fusion_mb=0.008",
      .few = true,
      .law = law},
 };
-
-static int prepare(void **state)
-{
-    (void)state;
-    either = sync_ring_shared;
-    open_shared = either.open;
-    either.open = open_either;
-    return 0;
-}
 
 static void on_both(void (*check)(const struct fixture *f))
 {
@@ -150,7 +151,9 @@ static int steps_body(struct worker *w)
 static void bits_of_sockets(void **state)
 {
     (void)state;
-    static const struct fixture sockets = {.ops = &sync_ring,
+    static const struct fixture sockets = {.sync = "ring",
+                                           .ops = &sync_replicas,
+                                           .carriers = tcp,
                                            .opts = "fusion_mb=0.008"};
     static const char *const wires[] = {"wire=fp32", "wire=fp16", "wire=bf16"};
     for (int world = 2; world <= CASE_WORLDS; world++) {
@@ -191,21 +194,36 @@ static void long_broadcast(void **state)
 
 // ---- whether it is chosen
 
-static int suits_here(struct worker *w)
+enum { FAILS, TCP, SHM };
+
+static int choose_here(struct worker *w)
 {
-    int suits = sync_ring_shared.suits(&w->job);
-    w->result = (uint64_t)(suits + 1);
-    if (suits < 0 && !strstr(fail_message(), "rank 1 is on another host"))
-        return -1;
+    if (worker_begin(w))
+        return strstr(fail_message(), "rank 1 is on another host") ? 0 : -1;
+    w->result = strcmp(w->sync->transport, "shm") ? TCP : SHM;
     return 0;
 }
 
 // Rank 1 goes into a network of its own, as an emulated host does.
-static int suits_apart(struct worker *w)
+static int refused_apart(struct worker *w)
 {
     if (w->rank == 1 && unshare(CLONE_NEWNET))
         return -1;
-    return suits_here(w);
+    return choose_here(w);
+}
+
+// The same, without meeting over what was chosen.
+static int choose_apart(struct worker *w)
+{
+    const struct group_ops *out;
+    struct group_job job = {.name = "ring", .cluster = w->cluster};
+    char why[128];
+    if (w->rank == 1 && unshare(CLONE_NEWNET))
+        return -1;
+    if (group_choose(all, &job, &out, why))
+        return -1;
+    w->result = out == &ring_shm ? SHM : TCP;
+    return 0;
 }
 
 static uint64_t chosen(int world, const char *opts,
@@ -215,26 +233,26 @@ static uint64_t chosen(int world, const char *opts,
     uint64_t results[CASE_WORLDS];
     struct fixture f = fixtures[0];
     f.opts = opts;
+    f.carriers = all;
     assert_int_equal(world_run(&f, &s, body, results), 0);
     for (int r = 1; r < world; r++)
         assert_true(results[r] == results[0]);
     return results[0];
 }
 
-static void suits(void **state)
+static void carrier(void **state)
 {
     (void)state;
-    enum { FAILS, NO, YES };
-    assert_int_equal(chosen(1, "", suits_here), NO);
-    assert_int_equal(chosen(3, "", suits_here), YES);
-    assert_int_equal(chosen(3, "transport=shm", suits_here), YES);
-    assert_int_equal(chosen(3, "transport=tcp", suits_here), NO);
+    assert_int_equal(chosen(1, "", choose_here), TCP);
+    assert_int_equal(chosen(3, "", choose_here), SHM);
+    assert_int_equal(chosen(3, "transport=shm", choose_here), SHM);
+    assert_int_equal(chosen(3, "transport=tcp", choose_here), TCP);
     if (geteuid() != 0) {
         print_message("not root: no other namespace to try\n");
         return;
     }
-    assert_int_equal(chosen(3, "", suits_apart), NO);
-    assert_int_equal(chosen(3, "transport=shm", suits_apart), FAILS);
+    assert_int_equal(chosen(3, "", choose_apart), TCP);
+    assert_int_equal(chosen(3, "transport=shm", refused_apart), FAILS);
 }
 
 int main(void)
@@ -247,7 +265,7 @@ int main(void)
         cmocka_unit_test(broadcast),       cmocka_unit_test(missing),
         cmocka_unit_test(killed),          cmocka_unit_test(disagree),
         cmocka_unit_test(bits_of_sockets), cmocka_unit_test(long_broadcast),
-        cmocka_unit_test(suits),
+        cmocka_unit_test(carrier),
     };
-    return cmocka_run_group_tests(tests, prepare, NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,24 +4,40 @@
 
 #include "train/backends.h"
 
-#include "allreduce/allreduce.h"
+#include "allreduce/carriers.h"
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
 #include "cluster/zmq.h"
-#include "horovod_ring/ring.h"
+#include "horovod_ring/carriers.h"
 #include "ps_worker/ps_worker.h"
 #include "sync/local.h"
+#include "sync/replicas.h"
 
 #include <string.h>
 
-// Of several of one name the first that suits a job takes it.
-static const struct sync_ops *const backends[] = {
-    &sync_local,          &sync_sps,       &sync_dps,
+// The best first: on the GPUs, in memory, over sockets.
+static const struct group_ops *const library[] = {
 #if defined(LOCKSTEP_NCCL)
-    &sync_allreduce_nccl, &sync_ring_nccl,
+    &library_nccl,
 #endif
-    &sync_allreduce,      &sync_ring_shared, &sync_ring,
+    &library_mpi,
+    NULL,
+};
+
+static const struct group_ops *const ring[] = {
+#if defined(LOCKSTEP_NCCL)
+    &ring_nccl,
+#endif
+    &ring_shm,
+    &ring_tcp,
+    NULL,
+};
+
+static const struct way ways[] = {
+    {"local", &sync_local, NULL},        {"sps", &sync_servers, NULL},
+    {"dps", &sync_servers, NULL},        {"allreduce", &sync_replicas, library},
+    {"ring", &sync_replicas, ring},
 };
 
 static const struct cluster_ops *const meetings[] = {&cluster_local,
@@ -29,32 +45,17 @@ static const struct cluster_ops *const meetings[] = {&cluster_local,
                                                      &cluster_zmq};
 
 enum {
-    BACKENDS = sizeof backends / sizeof *backends,
+    WAYS = sizeof ways / sizeof *ways,
     MEETINGS = sizeof meetings / sizeof *meetings,
 };
 
-const struct sync_ops *backend_find(const char *name)
+const struct way *way_find(const char *name)
 {
-    char names[256] = "";
-    for (int i = 0; i < BACKENDS; i++) {
-        if (!strcmp(backends[i]->name, name))
-            return backends[i];
-        strcat(strcat(names, " "), backends[i]->name);
-    }
-    fail("sync=%s: this build has no such backend; try:%s", name, names);
+    for (int i = 0; i < WAYS; i++)
+        if (!strcmp(ways[i].name, name))
+            return &ways[i];
+    fail("sync=%s: this build has no such backend", name);
     return NULL;
-}
-
-const struct sync_ops *backend_for(const char *name, const struct sync_job *job)
-{
-    for (int i = 0; i < BACKENDS; i++) {
-        if (strcmp(backends[i]->name, name))
-            continue;
-        int suits = backends[i]->suits ? backends[i]->suits(job) : 1;
-        if (suits)
-            return suits > 0 ? backends[i] : NULL;
-    }
-    return backend_find(name);
 }
 
 const struct cluster_ops *meeting_find(const char *name, const char *sync,

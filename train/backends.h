@@ -4,16 +4,19 @@
 #define TRAIN_BACKENDS_H
 
 struct cluster_ops;
-struct sync_job;
+struct group_ops;
 struct sync_ops;
 
-// The backend called `name`; NULL after fail() that lists what there is.
-const struct sync_ops *backend_find(const char *name);
+// A way of agreeing: the strategy, and the carriers that it may use, the best
+// first, NULL-terminated; NULL where it needs none.
+struct way {
+    const char *name;
+    const struct sync_ops *strategy;
+    const struct group_ops *const *carriers;
+};
 
-// The one of that name that suits the job. All workers together; NULL after
-// fail().
-const struct sync_ops *backend_for(const char *name,
-                                   const struct sync_job *job);
+// The way called `name`; NULL after fail().
+const struct way *way_find(const char *name);
 
 // The control plane: `name` as the key cluster= gives it; "auto" picks what
 // the launcher and the backend `sync` need. NULL after fail().

@@ -242,10 +242,10 @@ static double slowdown(const struct trainer *t)
 
 static int open_sync(struct trainer *t)
 {
-    const struct sync_ops *ops = backend_find(t->run.sync);
+    const struct way *way = way_find(t->run.sync);
     const struct backend *row = backend_row(t->run.sync);
     struct sync_settings *set = &t->settings;
-    if (!ops || !row)
+    if (!way || !row)
         return -1;
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);
@@ -260,6 +260,8 @@ static int open_sync(struct trainer *t)
     if (count < 0)
         return -1;
     struct sync_job job = {
+        .backend = row,
+        .carriers = way->carriers,
         .cluster = t->cluster,
         .dev = t->dev,
         .params = t->params,
@@ -273,8 +275,7 @@ static int open_sync(struct trainer *t)
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
     };
-    ops = backend_for(t->run.sync, &job);
-    t->sync = ops ? sync_open(ops, &job) : NULL;
+    t->sync = sync_open(way->strategy, &job);
     return t->sync ? 0 : -1;
 }
 

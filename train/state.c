@@ -164,7 +164,7 @@ int state_save(struct trainer *t)
     float *slots[OPTIM_MAX_SLOTS] = {NULL};
     int rc = writer ? alloc_slots(t, slots) : 0;
     if (!rc)
-        rc = sync_get_state(t->sync, writer ? slots : NULL);
+        rc = sync_save(t->sync, sync_copy_out, slots);
     if (!rc && writer)
         rc = save_folder(t, (const float *const *)slots);
     free_slots(slots);
@@ -300,8 +300,7 @@ int state_load_slots(struct trainer *t, const char *folder)
                  ? -1
                  : 0;
     if (!rc)
-        rc = sync_set_state(t->sync,
-                            reader ? (const float *const *)slots : NULL);
+        rc = sync_load(t->sync, sync_copy_in, slots);
     free_slots(slots);
     return rc;
 }

@@ -203,30 +203,3 @@ void nccl_close(struct nccl *n)
     }
     *n = (struct nccl){0};
 }
-
-int nccl_bcast(struct nccl *n, float *data, size_t count)
-{
-    struct device_event done;
-    if (device_finish(n->dev) || device_event_open(n->dev, &done))
-        return -1;
-    int rc = nccl_asked(n,
-                        ncclBroadcast(data, data, count, ncclFloat32, 0,
-                                      n->comm, n->stream),
-                        "broadcast") ||
-                     device_record(n->dev, &done, DEVICE_COMM) ||
-                     nccl_await(n, &done)
-                 ? -1
-                 : 0;
-    device_event_close(n->dev, &done);
-    return rc;
-}
-
-int nccl_spread(struct nccl *n, float *vector, float *room, size_t count)
-{
-    size_t bytes = count * sizeof *vector;
-    return device_copy(n->dev, room, vector, bytes) ||
-                   nccl_bcast(n, room, count) ||
-                   device_copy(n->dev, vector, room, bytes)
-               ? -1
-               : 0;
-}

@@ -56,14 +56,6 @@ int nccl_rest(struct nccl *n, uint64_t since);
 // Free the GPU of whatever waits for a peer; nothing may be asked for any more.
 void nccl_abort(struct nccl *n);
 
-// `count` floats on the device := rank 0's, once what was asked of the device
-// before is done. 0, or -1 after fail().
-int nccl_bcast(struct nccl *n, float *data, size_t count);
-
-// A host vector of n floats := rank 0's, by way of `room`, n floats on the
-// device.
-int nccl_spread(struct nccl *n, float *vector, float *room, size_t count);
-
 ncclDataType_t nccl_type(enum dtype t);
 
 #ifdef __cplusplus

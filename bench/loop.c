@@ -1,0 +1,118 @@
+// loop.c - the lower bound of a ring over TCP: a bare poll loop.
+
+#include "bench/loop.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/vector.h"
+#include "horovod_ring/plan.h"
+#include "horovod_ring/transport.h"
+
+enum { PIECE = 1 << 16 }; // elements that are received at a time: 256 KiB
+
+struct loop {
+    struct transport *transport;
+    float *landing; // a piece that came in, to be added
+};
+
+static int loop_open(struct sync *s)
+{
+    struct loop *l = s->state;
+    struct transport_config tcp = {.name = "loop",
+                                   .iface = s->job.settings->iface};
+    s->transport = "tcp";
+    l->landing = mem_alloc(PIECE, sizeof *l->landing);
+    if (!l->landing)
+        return -1;
+    if (s->job.cluster->world == 1)
+        return 0;
+    return transport_open(&l->transport, &transport_tcp, s->job.cluster, &tcp);
+}
+
+// Receive up to a piece of `to`, from byte `got` on; add the whole numbers.
+static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
+                       bool adds)
+{
+    const size_t piece = PIECE * sizeof *to;
+    size_t at = got % piece, left = bytes - got;
+    size_t most = left < piece - at ? left : piece - at;
+    char *room = adds ? (char *)l->landing + at : (char *)to + got;
+    ssize_t n = l->transport->ops->recv(l->transport, LEFT, room, most);
+    if (n > 0 && adds) {
+        size_t from = got / sizeof *to, end = (got + (size_t)n) / sizeof *to;
+        vector_add(to + from, l->landing + from % PIECE, DTYPE_F32, end - from);
+    }
+    return n;
+}
+
+// One message each way: chunk `out` leaves, chunk `in` comes.
+static int exchange(struct loop *l, double timeout_s, float *v,
+                    struct group_chunk out, struct group_chunk in, bool adds)
+{
+    struct transport *t = l->transport;
+    size_t sent = 0, got = 0;
+    size_t nout = out.n * sizeof *v, nin = in.n * sizeof *v;
+    uint64_t moved_ns = now_ns();
+    while (sent < nout || got < nin) {
+        struct iovec iov = {(char *)(v + out.off) + sent, nout - sent};
+        ssize_t went = sent < nout ? t->ops->send(t, RIGHT, &iov, 1) : 0;
+        ssize_t came = got < nin ? receive(l, v + in.off, got, nin, adds) : 0;
+        if (went < 0 || came < 0)
+            return -1;
+        sent += (size_t)went;
+        got += (size_t)came;
+        if (went || came) {
+            moved_ns = now_ns();
+            continue;
+        }
+        if ((double)(now_ns() - moved_ns) > timeout_s * 1e9)
+            return fail("loop: nothing moved for %g s", timeout_s);
+        unsigned wants = (sent < nout ? WANT_SEND_RIGHT : 0) |
+                         (got < nin ? WANT_RECV_LEFT : 0);
+        if (t->ops->wait(t, wants, (int)(timeout_s * 1000) + 1))
+            return -1;
+    }
+    return 0;
+}
+
+static int loop_step(struct sync *s, const struct sync_in *in,
+                     struct sync_out *out)
+{
+    struct loop *l = s->state;
+    const struct cluster *c = s->job.cluster;
+    const struct plan p = {.rank = c->rank, .world = c->world, .grain = 1};
+    const struct group_op op = {.verb = GROUP_ALL_REDUCE,
+                                .vector = group_floats(s->job.grads, s->job.n)};
+    (void)in;
+    (void)out;
+    for (int m = 0; c->world > 1 && m < plan_messages(&p, &op, OUT); m++)
+        if (exchange(l, c->timeout_s, s->job.grads, plan_span(&p, &op, OUT, m),
+                     plan_span(&p, &op, IN, m), plan_adds(&p, &op, m)))
+            return -1;
+    s->stats.bytes_out += plan_elements(&p, &op, OUT) * sizeof(float);
+    return 0;
+}
+
+// Benches begin with the same parameters on every worker.
+static int loop_broadcast(struct sync *s, int slot, float *v)
+{
+    (void)s;
+    (void)slot;
+    (void)v;
+    return 0;
+}
+
+static void loop_close(struct sync *s)
+{
+    struct loop *l = s->state;
+    transport_close(&l->transport);
+    mem_free(l->landing);
+}
+
+const struct sync_ops sync_loop = {
+    .state_size = sizeof(struct loop),
+    .open = loop_open,
+    .broadcast = loop_broadcast,
+    .step = loop_step,
+    .close = loop_close,
+};

@@ -1,0 +1,127 @@
+// replicas.c - every worker holds all parameters; the gradients are all-reduced.
+//
+// Buckets are joined into fused buckets (fusion.h) and all-reduced as backward
+// fills them; step() awaits the last. The door then updates on every worker,
+// with the same sum, so that replicas stay the same to the bit.
+//
+//     trainer  ready ready ready ........ step |await| update
+//     group         [bucket 0][bucket 1]..[bucket 2]
+
+#include "sync/replicas.h"
+
+#include "sync/fusion.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/backends.h"
+#include "group/group.h"
+
+struct replicas {
+    struct group *group;
+    struct bucket *fused;
+    int nfused;
+    int next;        // the fused bucket that fills up next
+    uint64_t ticket; // of the newest exchange
+};
+
+static size_t largest(const struct replicas *r)
+{
+    size_t n = 0;
+    for (int i = 0; i < r->nfused; i++)
+        n = r->fused[i].n > n ? r->fused[i].n : n;
+    return n;
+}
+
+static int replicas_open(struct sync *s)
+{
+    struct replicas *r = s->state;
+    const struct sync_job *job = &s->job;
+    const struct sync_settings *set = job->settings;
+    r->nfused = fusion_cut(&r->fused, job->buckets, job->nbuckets,
+                           s->carrier->on_device ? 0 : set->fusion_mb);
+    if (r->nfused < 0)
+        return -1;
+    s->scale = group_scale(set->wire, job->cluster->world);
+    struct group_job members = {
+        .name = job->backend->name,
+        .cluster = job->cluster,
+        .dev = job->dev,
+        .spans = job->spans,
+        .largest = set->wire == DTYPE_F32 ? 0 : largest(r),
+        .depth = (size_t)r->nfused,
+        .thread = true,
+        .slice_bytes = (size_t)set->slice_kb * 1024,
+        .iface = set->iface,
+        .algorithm = (int)set->algorithm,
+    };
+    r->group = group_open(s->carrier, &members);
+    if (!r->group)
+        return -1;
+    return group_share(r->group, job->grads, job->n * sizeof *job->grads);
+}
+
+static void count(struct sync *s)
+{
+    const struct replicas *r = s->state;
+    const struct group_stats *g = &r->group->stats;
+    s->stats.bytes_out = g->bytes_out;
+    s->stats.bytes_in = g->bytes_in;
+    s->stats.head_out = g->head_out;
+    s->stats.head_in = g->head_in;
+}
+
+static int replicas_broadcast(struct sync *s, int slot, float *v)
+{
+    struct replicas *r = s->state;
+    struct group_vector all = group_floats(v, s->job.n);
+    uint64_t ticket;
+    (void)slot;
+    all.awaited = true;
+    if (group_broadcast(r->group, &all, 0, &ticket) ||
+        group_await(r->group, ticket))
+        return -1;
+    count(s);
+    return 0;
+}
+
+static int replicas_ready(struct sync *s, int b)
+{
+    struct replicas *r = s->state;
+    const struct bucket *f = &r->fused[r->next];
+    if (s->job.buckets[b].off > f->off)
+        return 0; // it is not full yet
+    r->next = (r->next + 1) % r->nfused;
+    struct group_vector v = group_floats(s->job.grads + f->off, f->n);
+    v.wire = s->job.settings->wire;
+    v.scale = s->scale;
+    v.awaited = r->next == 0;
+    return group_all_reduce(r->group, &v, &r->ticket);
+}
+
+static int replicas_step(struct sync *s, const struct sync_in *in,
+                         struct sync_out *out)
+{
+    struct replicas *r = s->state;
+    (void)in;
+    (void)out;
+    if (group_await(r->group, r->ticket))
+        return -1;
+    count(s);
+    return 0;
+}
+
+static void replicas_close(struct sync *s)
+{
+    struct replicas *r = s->state;
+    group_close(&r->group);
+    mem_free(r->fused);
+}
+
+const struct sync_ops sync_replicas = {
+    .state_size = sizeof(struct replicas),
+    .open = replicas_open,
+    .broadcast = replicas_broadcast,
+    .ready = replicas_ready,
+    .step = replicas_step,
+    .close = replicas_close,
+};

@@ -1,0 +1,13 @@
+// replicas.h - the strategy of data-parallel replicas: every worker holds all
+// parameters, the gradients are all-reduced, every worker updates.
+
+#ifndef SYNC_REPLICAS_H
+#define SYNC_REPLICAS_H
+
+#include "sync/sync.h"
+
+// Over whichever carrier the job has (DDP over a library's all-reduce, Horovod
+// over our ring).
+extern const struct sync_ops sync_replicas;
+
+#endif

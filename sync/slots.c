@@ -1,0 +1,103 @@
+// slots.c - the optimiser's state of workers that update themselves, as ranges.
+
+#include "sync/slots.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+#include "group/group.h"
+
+#include <string.h>
+
+enum { PIECE = 1 << 20 }; // elements that are brought to the host at a time
+
+int sync_copy_out(void *ctx, int slot, size_t off, float *v, size_t n)
+{
+    float **slots = ctx;
+    memcpy(slots[slot] + off, v, n * sizeof *v);
+    return 0;
+}
+
+int sync_copy_in(void *ctx, int slot, size_t off, float *v, size_t n)
+{
+    float **slots = ctx;
+    memcpy(v, slots[slot] + off, n * sizeof *v);
+    return 0;
+}
+
+static size_t piece_at(const struct sync *s, size_t off)
+{
+    return s->job.n - off < PIECE ? s->job.n - off : PIECE;
+}
+
+int slots_save(struct sync *s, sync_visit *visit, void *ctx)
+{
+    int rc = 0, slots = optim_slots(s->job.optim);
+    if (s->job.cluster->rank)
+        return 0;
+    float *piece = mem_alloc(PIECE, sizeof *piece);
+    if (!piece)
+        return -1;
+    for (int i = 0; !rc && i < slots; i++) {
+        for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
+            size_t n = piece_at(s, off);
+            rc = device_copy(s->job.dev, piece, s->rule.slots[i] + off,
+                             n * sizeof *piece) ||
+                         visit(ctx, i, off, piece, n)
+                     ? -1
+                     : 0;
+        }
+    }
+    mem_free(piece);
+    return rc;
+}
+
+// Worker 0: fill a vector on the device.
+static int fill(struct sync *s, int slot, float *v, sync_visit *visit,
+                void *ctx)
+{
+    int rc = 0;
+    float *piece = mem_alloc(PIECE, sizeof *piece);
+    if (!piece)
+        return -1;
+    for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
+        size_t n = piece_at(s, off);
+        rc = visit(ctx, slot, off, piece, n) ||
+                     device_copy(s->job.dev, v + off, piece, n * sizeof *piece)
+                 ? -1
+                 : 0;
+    }
+    mem_free(piece);
+    return rc;
+}
+
+// By way of a host vector, where the carrier knows host memory alone.
+static int broadcast(struct sync *s, int slot, float *v)
+{
+    bool direct = device_is_host(s->job.dev) || s->ops->on_device ||
+                  (s->carrier && s->carrier->on_device);
+    if (direct)
+        return s->ops->broadcast(s, slot, v);
+    size_t bytes = s->job.n * sizeof *v;
+    float *host = mem_alloc(s->job.n, sizeof *host);
+    if (!host)
+        return -1;
+    int rc = device_copy(s->job.dev, host, v, bytes) ||
+                     s->ops->broadcast(s, slot, host) ||
+                     device_copy(s->job.dev, v, host, bytes)
+                 ? -1
+                 : 0;
+    mem_free(host);
+    return rc;
+}
+
+int slots_load(struct sync *s, sync_visit *visit, void *ctx)
+{
+    for (int i = 0; i < optim_slots(s->job.optim); i++) {
+        float *v = s->rule.slots[i];
+        if ((s->job.cluster->rank == 0 && fill(s, i, v, visit, ctx)) ||
+            broadcast(s, i, v))
+            return -1;
+    }
+    return 0;
+}

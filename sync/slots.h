@@ -1,0 +1,13 @@
+// slots.h - the optimiser's state of workers that update themselves, as ranges.
+
+#ifndef SYNC_SLOTS_H
+#define SYNC_SLOTS_H
+
+#include "sync/sync.h"
+
+// sync_save() and sync_load() where s->rule is the update. Worker 0 visits all.
+// 0, or -1 after fail().
+int slots_save(struct sync *s, sync_visit *visit, void *ctx);
+int slots_load(struct sync *s, sync_visit *visit, void *ctx);
+
+#endif

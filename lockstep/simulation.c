@@ -27,11 +27,13 @@ int simulation_check(void)
         return -1;
     int rc = argv_add_program(a, "simulate_job");
     mem_free(a);
-    if (rc || system("command -v smpirun >/dev/null"))
-        return fail("simulate: SimGrid is not here, or was not when lockstep "
-                    "was built; try: apt-get install libsimgrid-dev, and build "
-                    "again");
-    return 0;
+    if (system("command -v smpirun >/dev/null"))
+        return fail("simulate: SimGrid is not here; try: apt-get install "
+                    "libsimgrid-dev, then cmake --preset release and build");
+    return rc ? fail("simulate: this build has no simulate_job; try: cmake "
+                     "--preset release, then cmake --build --preset release "
+                     "(not with sanitizers)")
+              : 0;
 }
 
 // ---- its files

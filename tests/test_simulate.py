@@ -79,6 +79,16 @@ def test_wrong_words(folder):
         assert done.stderr.count("\n") == 1, done.stderr
 
 
+def test_not_built(folder):
+    """SimGrid is here, but simulate_job is not beside lockstep."""
+    alone = folder / "lockstep"
+    shutil.copy2(BIN / "lockstep", alone)
+    done = subprocess.run([alone, "simulate", "workers=2"], cwd=folder,
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "cmake --build --preset release" in done.stderr, done.stderr
+
+
 def test_deadline(folder):
     done = simulate(folder, "workers=1024", "sync=ring", "timeout=1")
     assert done.returncode == 1 and "try: timeout=4" in done.stderr, done.stderr
@@ -87,7 +97,8 @@ def test_deadline(folder):
 def main():
     if not shutil.which("smpirun") or not (BIN / "simulate_job").exists():
         done = simulate(pathlib.Path("/nowhere"), "workers=2")
-        assert "libsimgrid-dev" in done.stderr, done.stderr
+        lacks = "simulate_job" if shutil.which("smpirun") else "libsimgrid-dev"
+        assert done.returncode == 1 and lacks in done.stderr, done.stderr
         print("skipped: no SimGrid, or a build with sanitizers")
         sys.exit(77)
     for name, test in list(globals().items()):

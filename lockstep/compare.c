@@ -105,16 +105,19 @@ static void compare_losses(const struct study *s, struct verdict *v)
         bool same = far <= same_within;
         if (*s->runs[i].consistency) {
             say(v,
-                "  %s: %s does not promise the same losses (%.1e apart "
-                "from %s)\n",
-                s->runs[i].cell, s->runs[i].consistency, far,
-                s->runs[reference].cell);
+                "  %s: %s does not promise the losses of %s (they differ by "
+                "at most %.1e of their value)\n",
+                s->runs[i].cell, s->runs[i].consistency,
+                s->runs[reference].cell, far);
             continue;
         }
         v->differences += !same;
-        say(v, "  %s %s %s: losses of the first %d steps within %.1e\n",
-            s->runs[i].cell, same ? "=" : "DIFFERS FROM",
-            s->runs[reference].cell, steps, far);
+        say(v, "  %s %s %s: the losses of the first %d steps ", s->runs[i].cell,
+            same ? "=" : "DIFFERS FROM", s->runs[reference].cell, steps);
+        if (far > 0)
+            say(v, "differ by at most %.1e of their value\n", far);
+        else
+            say(v, "are the same in every digit\n");
     }
 }
 

@@ -248,6 +248,9 @@ def compares(out):
     done = lockstep("compare", out)
     assert done.returncode == 0, done.stdout
     assert "trained the same thing" in done.stdout
+    assert re.search(r"plain batch=4: the losses of the first 6 steps (are the "
+                     r"same in every digit|differ by at most \S+ of their)",
+                     done.stdout), done.stdout
     path = out / "cells" / "twice_batch=2" / "r1" / "steps.csv"
     lines = path.read_text().splitlines()
     cells = lines[3].split(",")

@@ -202,7 +202,7 @@ static int library_begin(struct group *g, const struct group_op *op)
     struct verb *v = &l->verbs[slot];
     if (op->vector.n > INT_MAX)
         return fail("%s: %zu elements in one %s, MPI counts to %d; try: "
-                    "smaller buckets",
+                    "sync=ring",
                     g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
     *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
     if (narrows(&op->vector) && cast_down(g, v))

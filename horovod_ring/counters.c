@@ -241,7 +241,8 @@ static int give_up(struct counters *c, int culprit)
 
 static bool is_behind(const struct counters *c, int r, const struct awaited *a)
 {
-    return (a->rank < 0 || a->rank == r) && counters_read(c, r, a->k) < a->goal;
+    return (a->rank < 0 || a->rank == r) &&
+           (a->k == MOVED || counters_read(c, r, a->k) < a->goal);
 }
 
 // A member is ready for a step before anybody does its part in it: the one that
@@ -254,8 +255,10 @@ static int whom_we_await(const struct counters *c, const struct awaited *a)
     return counters_read(c, last, READY) < a->goal ? last : last_of(c, a->k);
 }
 
-// Is somebody gone without whom it cannot go on?
-static int look_around(struct counters *c, const struct awaited *a)
+// Is somebody gone without whom it cannot go on? What has come before they went
+// is still good.
+static int look_around(struct counters *c, const struct awaited *a,
+                       bool (*come)(const void *arg), const void *arg)
 {
     for (int r = 0; r < c->world; r++) {
         const struct peer *p = &c->peers[r];
@@ -269,7 +272,7 @@ static int look_around(struct counters *c, const struct awaited *a)
             fail("%s: rank %d failed, says rank %d", c->name, failed - 1, r);
             return give_up(c, failed - 1);
         }
-        if ((left || dead) && is_behind(c, r, a)) {
+        if ((left || dead) && is_behind(c, r, a) && !come(arg)) {
             fail("%s: rank %d %s", c->name, r, left ? "closed" : "is gone");
             return give_up(c, r);
         }
@@ -308,7 +311,7 @@ static bool has_changed(struct counters *c)
     return c->seen != before;
 }
 
-static bool has_come(const struct counters *c, const struct awaited *a)
+bool counters_has_come(const struct counters *c, const struct awaited *a)
 {
     return (a->rank < 0 ? counters_least(c, a->k)
                         : counters_read(c, a->rank, a->k)) >= a->goal;
@@ -323,11 +326,12 @@ static int late(struct counters *c, const struct awaited *a)
     return give_up(c, whom);
 }
 
-int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a,
-                  int n)
+int counters_wait(struct counters *c, uint64_t spin_ns,
+                  const struct awaited *first, bool (*come)(const void *arg),
+                  const void *arg)
 {
     uint64_t moved = 0, limit = (uint64_t)(c->timeout_s * 1e9);
-    while (!has_come(c, &a[0]) && (n < 2 || !has_come(c, &a[1]))) {
+    while (!come(arg)) {
         uint64_t now = now_ns();
         if (has_changed(c) || moved == 0)
             moved = now;
@@ -335,10 +339,10 @@ int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a,
             relax(c);
         } else if (now - moved < limit) {
             sleep_for_a_change(c);
-            if (look_around(c, a))
+            if (look_around(c, first, come, arg))
                 return -1;
         } else {
-            return late(c, a);
+            return late(c, first);
         }
     }
     return 0;

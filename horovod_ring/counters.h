@@ -1,10 +1,11 @@
 // counters.h - what members on one host tell each other through shared memory.
 //
-// Every member has a slot: two counters that only go up and that all others
-// read, one cache line each, and two places for numbers that others read:
+// Every member has a slot: counters that only go up and that all others read,
+// one cache line each, and two places for numbers that others read:
 //
 //     READY    steps for which this member's numbers may be read and written
 //     SUMMED   steps in which this member has done its part
+//     MOVED    changes to what this member sends to one other, or receives
 //
 // A waiter spins for a while after the last change, which is longer than a
 // cache line takes and shorter than a sleep, and then sleeps on a futex. A
@@ -23,7 +24,7 @@
 struct cluster;
 struct slot; // one member's, in its shared memory
 
-enum counter { READY, SUMMED, COUNTERS };
+enum counter { READY, SUMMED, MOVED, COUNTERS };
 
 enum {
     COUNTERS_WORLD = 256,    // members at most
@@ -59,18 +60,21 @@ uint64_t counters_least(const struct counters *c, enum counter k);
 // One of the two places of member `rank`, COUNTERS_PLACE bytes.
 char *counters_place(const struct counters *c, int rank, uint64_t turn);
 
-// What a member waits for: that counter k is `goal` on `rank` (-1: on all).
+// What a member waits for: that counter k is `goal` on `rank` (-1: on all); of
+// MOVED any change.
 struct awaited {
     enum counter k;
     uint64_t goal;
     int rank;
 };
+bool counters_has_come(const struct counters *c, const struct awaited *a);
 
-// Return when one of n has come: spin for spin_ns after any counter has changed,
+// Return when come(arg) is true: spin for spin_ns after any counter has changed,
 // then sleep. 0, or -1 after fail() that names the member that is gone, or late
-// by the deadline, without which the first of them cannot come.
-int counters_wait(struct counters *c, uint64_t spin_ns, const struct awaited *a,
-                  int n);
+// by the deadline, without which `first` cannot come.
+int counters_wait(struct counters *c, uint64_t spin_ns,
+                  const struct awaited *first, bool (*come)(const void *arg),
+                  const void *arg);
 
 // Tell all members whose fault a failure was.
 void counters_abort(struct counters *c);

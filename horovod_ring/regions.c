@@ -23,7 +23,7 @@ static int region_show(struct region *r, struct device *dev,
                        struct shared_name *name)
 {
     r->at[r->rank] = r->data;
-    if (device_shared(dev, r->data, name) && name->bytes >= r->bytes)
+    if (dev && device_shared(dev, r->data, name) && name->bytes >= r->bytes)
         return 0;
     r->at[r->rank] = shared_alloc(r->bytes, name);
     r->mirrored = r->at[r->rank] != NULL;

@@ -25,8 +25,8 @@ struct region {
     struct region *next;
 };
 
-// One more region in the list: a call of all members. `name` begins errors. 0,
-// or -1 after fail().
+// One more region in the list: a call of all members. Without a device the
+// region is the mirror alone. `name` begins errors. 0, or -1 after fail().
 int regions_add(struct region **list, struct cluster *c, struct device *dev,
                 const char *name, void *data, size_t bytes);
 void regions_close(struct region **list);

@@ -10,11 +10,13 @@
 #include "horovod_ring/carriers.h"
 
 #include "horovod_ring/flow.h"
+#include "horovod_ring/tickets.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "telemetry/span.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 struct ring {
@@ -22,6 +24,8 @@ struct ring {
     struct flow flow;
     struct wire wire;
     struct group_op *ops;
+    struct pairs pairs;     // where the job has them
+    struct tickets tickets; // the same
 };
 
 // "ring in", "ring out": a lane holds one direction of one group.
@@ -54,33 +58,80 @@ static int ring_open(struct group *g)
         .out = lane(g, "out"),
     };
     flow_open(&r->flow, &config);
-    return 0;
+    if (!job->pairs)
+        return 0;
+    return tickets_open(&r->tickets, job->depth) ||
+                   pairs_open(&r->pairs, &pairs_tcp, g->name, job->cluster,
+                              job->iface, job->depth, job->largest > 0)
+               ? -1
+               : 0;
 }
 
 static int ring_begin(struct group *g, const struct group_op *op)
 {
     struct ring *r = g->state;
-    flow_post(&r->flow, op);
+    if (!g->job.pairs || !tickets_post(&r->tickets, &r->pairs, op))
+        flow_post(&r->flow, op);
     return 0;
+}
+
+static int move_pairs(struct ring *r)
+{
+    int rc = pairs_advance(&r->pairs);
+    r->flow.culprit = r->pairs.culprit;
+    return rc;
 }
 
 static int ring_advance(struct group *g, uint64_t *done)
 {
     struct ring *r = g->state;
-    struct flow *f = &r->flow;
-    if (flow_advance(f))
+    const struct flow *f = &r->flow;
+    const struct pairs *p = &r->pairs;
+    if (flow_advance(&r->flow) || (g->job.pairs && move_pairs(r)))
         return -1;
-    g->moved = (struct group_stats){.bytes_out = f->bytes[OUT],
-                                    .bytes_in = f->bytes[IN],
-                                    .head_out = f->heads[OUT],
-                                    .head_in = f->heads[IN]};
-    *done = flow_done(f);
+    g->moved = (struct group_stats){.bytes_out = f->bytes[OUT] + p->bytes[OUT],
+                                    .bytes_in = f->bytes[IN] + p->bytes[IN],
+                                    .head_out = f->heads[OUT] + p->heads[OUT],
+                                    .head_in = f->heads[IN] + p->heads[IN]};
+    *done = g->job.pairs ? tickets_done(&r->tickets, p, flow_done(f))
+                         : flow_done(f);
     return 0;
+}
+
+// For pairs, and the flow if it has something to do.
+static int wait_for_pairs(struct group *g, uint64_t spin_ns)
+{
+    struct ring *r = g->state;
+    struct transport *t = r->transport;
+    double timeout_s = g->job.cluster->timeout_s;
+    const struct group_op *first = tickets_first(&r->tickets);
+    uint64_t limit = (uint64_t)(timeout_s * 1e9);
+    uint64_t idle = now_ns() - r->pairs.moved_ns;
+    if (idle < spin_ns) {
+        sched_yield(); // whom we wait for may need this very core
+        return 0;
+    }
+    if (idle >= limit && ticket_is_pair(first)) {
+        r->flow.culprit = first->peer;
+        return fail("%s: nothing from rank %d for %g s, in %s; try: look at "
+                    "its log, or a longer timeout=",
+                    g->name, first->peer, timeout_s,
+                    group_verb_name(first->verb));
+    }
+    t->also = pairs_tcp_watch(&r->pairs);
+    if (t->also < 0)
+        return -1;
+    if (flow_done(&r->flow) < r->flow.posted)
+        return flow_wait(&r->flow, spin_ns);
+    return t->ops->wait(t, 0, (int)((limit - idle) / 1000000) + 1);
 }
 
 static int ring_wait(struct group *g, uint64_t spin_ns)
 {
     struct ring *r = g->state;
+    if (r->pairs.pending > 0)
+        return wait_for_pairs(g, spin_ns);
+    r->transport->also = -1;
     return flow_wait(&r->flow, spin_ns);
 }
 
@@ -94,6 +145,9 @@ static void ring_abort(struct group *g)
 {
     struct ring *r = g->state;
     flow_abort(&r->flow);
+    r->pairs.culprit = r->flow.culprit;
+    if (g->job.pairs)
+        pairs_abort(&r->pairs);
 }
 
 static void ring_close(struct group *g)
@@ -101,6 +155,8 @@ static void ring_close(struct group *g)
     struct ring *r = g->state;
     transport_close(&r->transport);
     wire_close(&r->wire);
+    pairs_close(&r->pairs);
+    tickets_close(&r->tickets);
     mem_free(r->ops);
 }
 

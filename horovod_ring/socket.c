@@ -78,7 +78,7 @@ int tcp_listen(const struct sockaddr_in *address)
     if (fd < 0)
         return fail("ring: socket: %s", strerror(errno));
     if (!bind(fd, (const struct sockaddr *)address, sizeof *address) &&
-        !listen(fd, 16))
+        !listen(fd, SOMAXCONN))
         return fd;
     int error = errno;
     close(fd);

@@ -1,22 +1,17 @@
 // tcp.c - the neighbours of a ring over TCP.
 //
-// Every worker listens on a port that the system picks, tells all others where
-// through the cluster, connects to its right and accepts its left. Who connects
-// must know the token of the one it meets, which only travels through the
-// cluster: a stranger is turned away.
+// Every worker connects to its right and accepts its left (meet.h).
 
-#include "horovod_ring/tcp.h"
+#include "horovod_ring/meet.h"
 #include "horovod_ring/transport.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
 
 #include <errno.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,101 +21,9 @@ struct tcp {
     int event; // wake() writes to it
 };
 
-struct hello {
-    char magic[8]; // "lockring"
-    uint64_t token;
-    uint32_t version;
-    int32_t rank;
-};
-
-enum { VERSION = 1 };
-
-struct place { // where a worker listens; published
-    struct sockaddr_in address;
-    uint64_t token;
-    char host[64];
-};
-
-static struct hello hello_make(uint64_t token, int rank)
+static bool calls_right(int from, int to, int world)
 {
-    struct hello h = {.token = token, .version = VERSION, .rank = rank};
-    memcpy(h.magic, "lockring", sizeof h.magic);
-    return h;
-}
-
-static int place_make(const struct transport *t, struct place *mine,
-                      int listener, const struct sockaddr_in *address)
-{
-    socklen_t len = sizeof mine->address;
-    *mine = (struct place){.address = *address};
-    if (getsockname(listener, (struct sockaddr *)&mine->address, &len))
-        return fail("%s: getsockname: %s", t->name, strerror(errno));
-    if (getrandom(&mine->token, sizeof mine->token, 0) != sizeof mine->token)
-        return fail("%s: getrandom: %s", t->name, strerror(errno));
-    gethostname(mine->host, sizeof mine->host - 1);
-    return 0;
-}
-
-// Loopback serves one host only.
-static int check_hosts(const struct transport *t, const struct place *all)
-{
-    for (int r = 1; r < t->world; r++)
-        if (strcmp(all[r].host, all[0].host) &&
-            ntohl(all[r].address.sin_addr.s_addr) == INADDR_LOOPBACK)
-            return fail("%s: workers run on %s and %s but meet on loopback; "
-                        "try: iface=NAME or iface=10.0.0.0/24",
-                        t->name, all[0].host, all[r].host);
-    return 0;
-}
-
-// Accept until somebody shows our token and is the left neighbour.
-static int meet_left(struct transport *t, int listener, uint64_t token,
-                     uint64_t deadline)
-{
-    struct hello want = hello_make(token, t->peer[LEFT]), got;
-    for (;;) {
-        int fd = tcp_accept(listener, deadline);
-        if (fd < 0)
-            return fail("%s: rank %d did not connect: %s", t->name,
-                        t->peer[LEFT], fail_message());
-        uint64_t soon = now_ns() + (deadline - now_ns()) / 4;
-        if (!tcp_read(fd, &got, sizeof got, soon) &&
-            !memcmp(&got, &want, sizeof want))
-            return fd;
-        log_line("%s: turned a stranger away", t->name);
-        close(fd);
-    }
-}
-
-static int meet_right(struct transport *t, const struct place *right,
-                      uint64_t deadline)
-{
-    int fd = tcp_connect(&right->address, deadline);
-    if (fd < 0)
-        return fail("%s: rank %d on %s: %s", t->name, t->peer[RIGHT],
-                    right->host, fail_message());
-    struct hello h = hello_make(right->token, t->rank);
-    if (send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h)
-        return fd;
-    close(fd);
-    return fail("%s: rank %d on %s closed at once", t->name, t->peer[RIGHT],
-                right->host);
-}
-
-static int meet(struct transport *t, struct cluster *c, int listener,
-                const struct sockaddr_in *address, struct place *all)
-{
-    struct tcp *p = t->state;
-    struct place mine;
-    if (place_make(t, &mine, listener, address) ||
-        cluster_allgather(c, &mine, all, sizeof mine) || check_hosts(t, all))
-        return -1;
-    uint64_t deadline = now_ns() + (uint64_t)(c->timeout_s * 1e9);
-    p->fd[RIGHT] = meet_right(t, &all[t->peer[RIGHT]], deadline);
-    if (p->fd[RIGHT] < 0)
-        return -1;
-    p->fd[LEFT] = meet_left(t, listener, mine.token, deadline);
-    return p->fd[LEFT] < 0 ? -1 : 0;
+    return to == (from + 1) % world;
 }
 
 static int tcp_open(struct transport *t, struct cluster *c,
@@ -131,18 +34,14 @@ static int tcp_open(struct transport *t, struct cluster *c,
     p->event = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (p->event < 0)
         return fail("%s: eventfd: %s", t->name, strerror(errno));
-    struct sockaddr_in address;
-    struct place *all = mem_alloc((size_t)t->world, sizeof *all);
-    int rc = -1, listener = -1;
-    if (!all || tcp_address(&address, config->iface))
-        goto free_all;
-    listener = tcp_listen(&address);
-    if (listener < 0)
-        goto free_all;
-    rc = meet(t, c, listener, &address, all);
-    close(listener);
-free_all:
-    mem_free(all);
+    int *fds = mem_alloc(2 * (size_t)t->world, sizeof *fds);
+    if (!fds)
+        return -1;
+    int *called = fds, *accepted = fds + t->world;
+    int rc = meet(c, t->name, config->iface, calls_right, called, accepted);
+    p->fd[RIGHT] = called[t->peer[RIGHT]];
+    p->fd[LEFT] = accepted[t->peer[LEFT]];
+    mem_free(fds);
     return rc;
 }
 
@@ -180,8 +79,9 @@ static int tcp_wait(struct transport *t, unsigned wants, int timeout_ms)
     // A side of which nothing is wanted may have closed: do not look at it.
     struct pollfd fds[] = {{.fd = p->event, .events = POLLIN},
                            {.fd = left ? p->fd[LEFT] : -1, .events = left},
-                           {.fd = right ? p->fd[RIGHT] : -1, .events = right}};
-    if (poll(fds, 3, timeout_ms) < 0 && errno != EINTR)
+                           {.fd = right ? p->fd[RIGHT] : -1, .events = right},
+                           {.fd = t->also, .events = POLLIN}};
+    if (poll(fds, 4, timeout_ms) < 0 && errno != EINTR)
         return fail("%s: poll: %s", t->name, strerror(errno));
     uint64_t count;
     if (fds[0].revents && read(p->event, &count, sizeof count) < 0 &&

@@ -20,6 +20,7 @@ int transport_open(struct transport **out, const struct transport_ops *ops,
     t->world = c->world;
     t->peer[LEFT] = left;
     t->peer[RIGHT] = right;
+    t->also = -1;
     t->state = mem_alloc(1, ops->state_size);
     if (!t->state || ops->open(t, c, config)) {
         transport_close(&t);

@@ -36,6 +36,7 @@ struct transport {
     const char *name;
     int rank, world;
     int peer[2]; // the ranks on the LEFT and the RIGHT
+    int also; // tcp: a descriptor that ends wait() once it is readable, or -1
     void *state;
 };
 

@@ -23,15 +23,14 @@ static const struct format formats[] = {
 
 enum { FORMATS = 6, FLOATS = 3, SUMS = 4 }; // of floats; that can be summed
 
-// A job that mpirun started has one world: skip a case for other worlds only.
-static void skip_other_worlds(const struct carried *c, int first, int last)
+void skip_other_worlds(const struct carried *c, int first, int last)
 {
     if (c->cluster && (c->cluster->world < first || c->cluster->world > last))
         skip();
 }
 
-static void run_all(const struct carried *c, const struct carry_setup *s,
-                    int (*body)(struct member *m))
+void run_all(const struct carried *c, const struct carry_setup *s,
+             int (*body)(struct member *m))
 {
     if (carry_here(c, s->world))
         assert_int_equal(carry_run(c, s, body, NULL), 0);
@@ -104,7 +103,7 @@ static int all_verbs(struct member *m, struct batch *b, size_t n, int format)
     return 0;
 }
 
-static int check_bytes(const struct member *m)
+int member_bytes(const struct member *m)
 {
     const struct group_stats *s = &m->group->stats;
     if (!m->carried->law || (s->bytes_out == m->out && s->bytes_in == m->in))
@@ -122,7 +121,7 @@ static int verbs_of(struct member *m, const size_t *sizes, int count)
         for (int format = 0; format < FORMATS; format++)
             if (all_verbs(m, &b, sizes[k], format))
                 return -1;
-    return batch_end(m, &b) || check_bytes(m) ? -1 : 0;
+    return batch_end(m, &b) || member_bytes(m) ? -1 : 0;
 }
 
 static int verbs_body(struct member *m)
@@ -369,7 +368,7 @@ void carry_groups(const struct carried *c)
 
 // ---- faults: nobody hangs, and the right member is named
 
-static int named(const struct member *m)
+int member_names_last(const struct member *m)
 {
     char rank[32];
     snprintf(rank, sizeof rank, "rank %d", m->world - 1);
@@ -400,11 +399,11 @@ static int blame_body(struct member *m, int own,
     if (!trial_post(m, m->group, &t) && !trial_post(m, m->group, &all) &&
         !group_await(m->group, all.ticket))
         return fail("works without rank %d", m->world - 1);
-    if (named(m))
+    if (member_names_last(m))
         return -1;
     if (!trial_post(m, m->group, &t))
         return fail("goes on after a failure");
-    return named(m);
+    return member_names_last(m);
 }
 
 // How many members have given up on the last one; shared by all of a world.

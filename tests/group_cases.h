@@ -39,8 +39,9 @@ struct carried {
     int (*device)(struct device **d); // opens a member's; NULL: the CPU
     bool
         halves_bytes; // reduce_scatter and all_gather move what all_reduce does
+    bool in_order; // a message moves only once all tickets before are complete
     // Payload in bytes that a verb moves out of and into this member; NULL:
-    // not checked.
+    // not checked. (Of send and recv: the vector in its wire.)
     void (*law)(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in);
 };
@@ -75,6 +76,7 @@ struct member {
 struct trial {
     struct group_op op;
     int salt;
+    int origin; // send, recv: the member whose numbers travel
     size_t off;
     uint64_t ticket;
 };
@@ -102,6 +104,18 @@ int trial_check(struct member *m, const struct trial *t);
 int member_normals(struct member *m, size_t off, size_t n);
 int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash);
 
+// fail() unless the bytes counted are the law's; unless the last failure names
+// the group and its last member.
+int member_bytes(const struct member *m);
+int member_names_last(const struct member *m);
+
+// A job that mpirun started has one world: skip a case for other worlds only.
+void skip_other_worlds(const struct carried *c, int first, int last);
+
+// Assert that body() works on all members, if the world can run here.
+void run_all(const struct carried *c, const struct carry_setup *s,
+             int (*body)(struct member *m));
+
 // ---- the cases; each runs its worlds itself
 
 void carry_verbs(const struct carried *c);   // integers, to the bit; bytes
@@ -114,5 +128,7 @@ void carry_same_bits(const struct carried *a, const struct carried *b);
 void carry_groups(const struct carried *c);  // two, interleaved
 void carry_missing(const struct carried *c); // forked: one never posts
 void carry_killed(const struct carried *c);  // forked: one dies by SIGKILL
+void carry_pairs(const struct carried *c);   // send and recv
+void carry_orphans(const struct carried *c); // forked: a sender dies
 
 #endif

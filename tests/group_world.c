@@ -156,7 +156,11 @@ int trial_post(struct member *m, struct group *g, struct trial *t)
     int peer = t->op.peer;
     uint64_t out = 0, in = 0;
     v->data = m->arena + t->off + GUARD;
-    if (m->carried->law && m->world > 1)
+    if (t->op.verb == GROUP_SEND)
+        out = v->n * dtype_bytes(v->wire);
+    else if (t->op.verb == GROUP_RECV)
+        in = v->n * dtype_bytes(v->wire);
+    else if (m->carried->law && m->world > 1)
         m->carried->law(g, &t->op, &out, &in);
     m->out += out;
     m->in += in;
@@ -195,8 +199,8 @@ static struct group_chunk promised(const struct member *m,
 static int source(const struct member *m, const struct trial *t, size_t i)
 {
     size_t n = t->op.vector.n;
-    if (t->op.verb == GROUP_SEND)
-        return m->rank;
+    if (t->op.verb == GROUP_SEND || t->op.verb == GROUP_RECV)
+        return t->origin;
     if (t->op.verb != GROUP_ALL_GATHER)
         return t->op.peer;
     for (int c = 0;; c++) {

@@ -93,6 +93,20 @@ static void killed(void **state)
     on_all(carry_killed);
 }
 
+static void pairs(void **state)
+{
+    (void)state;
+    carry_pairs(&carriers[0]);
+    carry_pairs(&carriers[1]);
+}
+
+static void orphans(void **state)
+{
+    (void)state;
+    carry_orphans(&carriers[0]);
+    carry_orphans(&carriers[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,7 +114,8 @@ int main(void)
         cmocka_unit_test(large),   cmocka_unit_test(halves),
         cmocka_unit_test(threads), cmocka_unit_test(same_bits),
         cmocka_unit_test(groups),  cmocka_unit_test(missing),
-        cmocka_unit_test(killed),
+        cmocka_unit_test(killed),  cmocka_unit_test(pairs),
+        cmocka_unit_test(orphans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

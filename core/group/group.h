@@ -48,7 +48,8 @@ enum group_verb {
 
 // A vector, and the number format in which it travels. Sums take fp32, with
 // fp32 or 16 bits on the wire, or doubles. Other verbs take any type; fp32 may
-// travel in 16 bits, and then all members end with the rounded numbers.
+// travel in 16 bits, and then all members end with the rounded numbers (but the
+// sender of a send, which keeps its own).
 struct group_vector {
     void *data; // where the carrier works: host memory, or the device's
     size_t n;   // elements

@@ -1,0 +1,291 @@
+// pairs.c - messages from one member to another: send and recv.
+
+#include "horovod_ring/pairs.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/vector.h"
+
+enum { ROOM = 1 << 16 }; // bytes
+
+enum pair_kind {
+    PAIR_MESSAGE = 0x50414952, // "PAIR"
+    PAIR_ABORT                 // given up because of rank `number`
+};
+
+static int open_line(struct pair_line *l, size_t depth, bool narrow)
+{
+    l->queue = mem_alloc(depth, sizeof *l->queue);
+    l->room = narrow ? mem_alloc(ROOM, 1) : NULL;
+    return l->queue && (l->room || !narrow) ? 0 : -1;
+}
+
+int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
+               struct cluster *c, const char *iface, size_t depth, bool narrow)
+{
+    *p = (struct pairs){.ops = ops,
+                        .name = name,
+                        .rank = c->rank,
+                        .world = c->world,
+                        .depth = depth,
+                        .culprit = -1};
+    for (int d = 0; d < 2; d++) {
+        p->lines[d] = mem_alloc((size_t)c->world, sizeof *p->lines[d]);
+        if (!p->lines[d])
+            return -1;
+        for (int r = 0; r < c->world; r++)
+            if (r != c->rank && open_line(&p->lines[d][r], depth, narrow))
+                return -1;
+    }
+    p->state = mem_alloc(1, ops->state_size);
+    return p->state ? ops->open(p, c, iface) : -1;
+}
+
+void pairs_close(struct pairs *p)
+{
+    if (p->state)
+        p->ops->close(p);
+    for (int d = 0; d < 2; d++) {
+        for (int r = 0; p->lines[d] && r < p->world; r++) {
+            mem_free(p->lines[d][r].queue);
+            mem_free(p->lines[d][r].room);
+        }
+        mem_free(p->lines[d]);
+    }
+    mem_free(p->state);
+    *p = (struct pairs){0};
+}
+
+// ---- lines
+
+static struct group_vector *vector_of(const struct pairs *p,
+                                      const struct pair_line *l, uint64_t k)
+{
+    return &l->queue[k % p->depth];
+}
+
+static enum direction direction_of(const struct group_op *op)
+{
+    return op->verb == GROUP_SEND ? OUT : IN;
+}
+
+uint64_t pairs_post(struct pairs *p, const struct group_op *op)
+{
+    struct pair_line *l = &p->lines[direction_of(op)][op->peer];
+    if (p->pending++ == 0)
+        p->moved_ns = now_ns();
+    *vector_of(p, l, l->posted) = op->vector;
+    return l->posted++;
+}
+
+bool pairs_is_complete(const struct pairs *p, const struct group_op *op,
+                       uint64_t number)
+{
+    return p->lines[direction_of(op)][op->peer].done > number;
+}
+
+bool pairs_wants(const struct pairs *p, enum direction d, int rank)
+{
+    const struct pair_line *l = &p->lines[d][rank];
+    bool pends = l->done < l->posted;
+    return d == OUT ? pends
+                    : !l->closed && (pends || l->moved < sizeof l->head);
+}
+
+static bool narrows(const struct group_vector *v)
+{
+    return v->wire != v->type;
+}
+
+static uint64_t payload(const struct group_vector *v)
+{
+    return v->n * dtype_bytes(v->wire);
+}
+
+// Where byte `at` of a message's payload is, and how many are side by side.
+static char *payload_at(const struct pair_line *l, const struct group_vector *v,
+                        size_t at, size_t *bytes)
+{
+    size_t left = payload(v) - at, skip = at % ROOM;
+    if (!narrows(v)) {
+        *bytes = left;
+        return (char *)v->data + at;
+    }
+    *bytes = left < ROOM - skip ? left : ROOM - skip;
+    return l->room + skip;
+}
+
+// The piece in the room that begins at byte `at`, from or to the vector.
+static void cast(const struct pair_line *l, const struct group_vector *v,
+                 size_t at, enum direction d)
+{
+    size_t left = payload(v) - at, n = (left < ROOM ? left : ROOM) / 2;
+    float *data = (float *)v->data + at / 2;
+    if (d == OUT)
+        vector_cast(l->room, v->wire, data, v->type, n);
+    else
+        vector_cast(data, v->type, l->room, v->wire, n);
+}
+
+static void complete(struct pairs *p, enum direction d, struct pair_line *l)
+{
+    p->bytes[d] += l->head.bytes;
+    p->heads[d] += sizeof l->head;
+    l->moved = l->cast = 0;
+    l->done++;
+    p->pending--;
+}
+
+// Send some of the message at hand. 1 if bytes moved, 0 if not, -1 if lost.
+static int push(struct pairs *p, int to)
+{
+    struct pair_line *l = &p->lines[OUT][to];
+    const struct group_vector *v = vector_of(p, l, l->done);
+    struct iovec parts[2];
+    int n = 0;
+    size_t head = sizeof l->head;
+    if (l->done == l->posted)
+        return 0;
+    if (l->moved == 0)
+        l->head = (struct pair_head){.kind = PAIR_MESSAGE,
+                                     .number = (uint32_t)l->done,
+                                     .bytes = payload(v)};
+    if (l->moved < head)
+        parts[n++] =
+            (struct iovec){(char *)&l->head + l->moved, head - l->moved};
+    size_t at = l->moved < head ? 0 : l->moved - head, bytes;
+    if (narrows(v) && at == l->cast && at < l->head.bytes) {
+        cast(l, v, at, OUT);
+        l->cast += l->head.bytes - at < ROOM ? l->head.bytes - at : ROOM;
+    }
+    char *from = payload_at(l, v, at, &bytes);
+    if (bytes > 0)
+        parts[n++] = (struct iovec){from, bytes};
+    ssize_t sent = p->ops->send(p, to, parts, n);
+    if (sent < 0)
+        p->culprit = to;
+    if (sent <= 0)
+        return (int)sent;
+    l->moved += (size_t)sent;
+    if (l->moved == head + l->head.bytes)
+        complete(p, OUT, l);
+    return 1;
+}
+
+static int lost(struct pairs *p, int from, size_t got)
+{
+    p->culprit = from;
+    return fail("%s, %zu bytes into message %llu from there", fail_message(),
+                got, (unsigned long long)p->lines[IN][from].done);
+}
+
+// Receive some of a head. 1 if bytes moved, 0 if not, -1 if lost.
+static int pull_head(struct pairs *p, int from)
+{
+    struct pair_line *l = &p->lines[IN][from];
+    ssize_t got = p->ops->recv(p, from, (char *)&l->head + l->moved,
+                               sizeof l->head - l->moved);
+    if (got < 0 && l->done == l->posted && l->moved == 0) {
+        l->closed = true; // nobody expects anything
+        return 0;
+    }
+    if (got < 0)
+        return lost(p, from, l->moved);
+    l->moved += (size_t)got;
+    if (l->moved < sizeof l->head)
+        return got > 0;
+    if (l->head.kind == PAIR_ABORT && l->head.number < (uint32_t)p->world) {
+        p->culprit = (int)l->head.number;
+        return fail("%s: rank %d failed, says rank %d", p->name, p->culprit,
+                    from);
+    }
+    if (l->head.kind == PAIR_MESSAGE)
+        return 1;
+    p->culprit = from;
+    return fail("%s: rank %d sent nonsense", p->name, from);
+}
+
+static int check_head(struct pairs *p, int from)
+{
+    const struct pair_line *l = &p->lines[IN][from];
+    uint64_t due = payload(vector_of(p, l, l->done));
+    if (l->head.number == (uint32_t)l->done && l->head.bytes == due)
+        return 0;
+    p->culprit = from;
+    return fail("%s: rank %d sent message %u of %llu bytes where number %llu "
+                "of %llu is due",
+                p->name, from, l->head.number,
+                (unsigned long long)l->head.bytes, (unsigned long long)l->done,
+                (unsigned long long)due);
+}
+
+// Receive some of the message at hand, its head included.
+static int pull(struct pairs *p, int from)
+{
+    struct pair_line *l = &p->lines[IN][from];
+    size_t head = sizeof l->head;
+    if (l->closed && l->done < l->posted) {
+        p->culprit = from;
+        return fail("%s: rank %d closed", p->name, from);
+    }
+    if (l->closed)
+        return 0;
+    if (l->moved < head)
+        return pull_head(p, from);
+    if (l->done == l->posted)
+        return 0;
+    const struct group_vector *v = vector_of(p, l, l->done);
+    size_t at = l->moved - head, bytes;
+    if (at == 0 && check_head(p, from))
+        return -1;
+    char *to = payload_at(l, v, at, &bytes);
+    ssize_t got = bytes > 0 ? p->ops->recv(p, from, to, bytes) : 0;
+    if (got < 0)
+        return lost(p, from, at);
+    l->moved += (size_t)got;
+    if (narrows(v) && got > 0 && (size_t)got == bytes) {
+        cast(l, v, l->cast, IN);
+        l->cast = at + bytes;
+    }
+    if (l->moved == head + l->head.bytes) {
+        complete(p, IN, l);
+        return 1;
+    }
+    return got > 0;
+}
+
+int pairs_advance(struct pairs *p)
+{
+    bool listens = p->listens;
+    p->listens = false;
+    for (bool moved = p->pending > 0; moved;) {
+        moved = false;
+        for (int r = 0; r < p->world; r++) {
+            const struct pair_line *in = &p->lines[IN][r];
+            if (r == p->rank)
+                continue;
+            int out = push(p, r);
+            int came =
+                out >= 0 && (listens || in->done < in->posted) ? pull(p, r) : 0;
+            if (out < 0 || came < 0)
+                return -1;
+            moved |= out || came;
+        }
+        p->moves += moved;
+        if (moved)
+            p->moved_ns = now_ns();
+    }
+    return 0;
+}
+
+void pairs_abort(struct pairs *p)
+{
+    int culprit = p->culprit < 0 ? p->rank : p->culprit;
+    struct pair_head h = {.kind = PAIR_ABORT, .number = (uint32_t)culprit};
+    struct iovec v = {&h, sizeof h};
+    // Best effort from here on: there is nobody left to report to. Whoever is
+    // in the middle of a message only sees that this member closes.
+    for (int r = 0; r < p->world; r++)
+        if (r != p->rank && r != culprit && p->lines[OUT][r].moved == 0)
+            (void)p->ops->send(p, r, &v, 1);
+}

@@ -1,0 +1,99 @@
+// pairs.h - messages from one member to another: send and recv.
+//
+// Each member has two lines to each other member, one out and one in. A line is
+// a queue of messages, each a head of 16 bytes and the vector from where it is:
+//
+//     out   [head|vector 0][head|vector 1]..      to member 2
+//     in    [head|vector 0]..                     from member 2
+//
+// All lines move at once, so no order of sends and receives on two members can
+// stop both. A message waits in the stream until it is received. An fp32 vector
+// in a 16-bit wire travels in pieces that are cast on the way; the sender keeps
+// its own numbers.
+//
+// Payload: n elements of the wire out of the sender, and into the receiver.
+
+#ifndef HOROVOD_RING_PAIRS_H
+#define HOROVOD_RING_PAIRS_H
+
+#include "horovod_ring/plan.h"
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+struct cluster;
+struct pairs;
+
+struct pair_head {
+    uint32_t kind;   // enum pair_kind in pairs.c
+    uint32_t number; // of the message in its line; or the rank that is to blame
+    uint64_t bytes;  // of payload that follow
+};
+
+struct pair_line {
+    struct group_vector *queue; // message k at k % depth
+    uint64_t posted, done;
+    // Message number `done`:
+    struct pair_head head;
+    size_t moved; // bytes of head and payload
+    size_t cast;  // bytes of payload that are or were in `room`
+    char *room;   // a piece of a vector in 16 bits
+    bool closed;  // the other member has left
+};
+
+// Streams of bytes to all other members. None blocks.
+struct pairs_ops {
+    size_t state_size;
+    int (*open)(struct pairs *p, struct cluster *c, const char *iface);
+    // Move what can be moved now. How many bytes; 0 if none; -1 after fail():
+    // the other member is gone.
+    ssize_t (*send)(struct pairs *p, int to, const struct iovec *v, int n);
+    ssize_t (*recv)(struct pairs *p, int from, void *at, size_t bytes);
+    void (*close)(struct pairs *p); // must accept zeroed state
+};
+
+struct pairs {
+    const struct pairs_ops *ops;
+    const char *name;
+    int rank, world;
+    size_t depth;
+    struct pair_line *lines[2]; // by enum direction, then by rank
+    uint64_t pending;           // messages posted and not complete
+    bool listens; // also to members of whom nothing is expected: for failures
+    uint64_t moved_ns;           // when bytes last moved, or work arrived
+    uint64_t moves;              // how often bytes have moved
+    uint64_t bytes[2], heads[2]; // payload and heads by enum direction
+    int culprit;                 // after a failure: whose fault, or -1
+    void *state;
+};
+
+// At most `depth` messages under way; `narrow`: fp32 will travel in 16 bits. 0,
+// or -1 after fail(); pairs_close() follows either way.
+int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
+               struct cluster *c, const char *iface, size_t depth, bool narrow);
+void pairs_close(struct pairs *p);
+
+// One more send or recv; its number in its line.
+uint64_t pairs_post(struct pairs *p, const struct group_op *op);
+bool pairs_is_complete(const struct pairs *p, const struct group_op *op,
+                       uint64_t number);
+
+// Move all that can be moved now. 0, or -1 after fail().
+int pairs_advance(struct pairs *p);
+
+// Whether bytes are wanted on a line.
+bool pairs_wants(const struct pairs *p, enum direction d, int rank);
+
+// After a failure: tell all others, as far as they listen.
+void pairs_abort(struct pairs *p);
+
+// Over TCP, all pairs connected; and through shared memory.
+extern const struct pairs_ops pairs_tcp, pairs_shm;
+
+// pairs_tcp: a descriptor that is readable once bytes can move; -1 after fail().
+int pairs_tcp_watch(struct pairs *p);
+
+// pairs_shm: whether bytes can move now.
+bool pairs_shm_can_move(const struct pairs *p);
+
+#endif

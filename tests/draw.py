@@ -47,7 +47,7 @@ def draw(plots, name, data, folder):
 
 
 def draws_the_gpu(plots, folder):
-    """A worker with a GPU is drawn by that, not by the host that waits for it."""
+    """A worker with a GPU is drawn by that, not by the host, which waits."""
     drawn = []
     for name, rows in (("host", "{t},0,compute_share,{v}\n"),
                        ("gpu", "{t},0,compute_share,0.05\n"

@@ -193,7 +193,8 @@ def adds_paces(single, folder):
             cells[names.index("rank")] = rank
             cells[names.index("step")] = str(step)
             # slower at first: the median is the later steps'
-            cells[names.index("t_step_us")] = str(us * (2 if step < 1200 else 1))
+            now = us * 2 if step < 1200 else us
+            cells[names.index("t_step_us")] = str(now)
             both.append(",".join(cells))
     (copy / "steps.csv").write_text("\n".join([head, *both]) + "\n")
     done = lockstep("report", copy)
@@ -207,7 +208,7 @@ def adds_paces(single, folder):
 
 
 def many_workers(single, folder):
-    """As many as a job may have are reported, more are refused with the limit."""
+    """As many as a job may have are reported; the limit refuses more."""
     copy = folder / "many"
     shutil.copytree(single, copy)
     run = json.loads((copy / "run.json").read_text())

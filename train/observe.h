@@ -21,8 +21,8 @@ struct observe {
     struct sampler *sampler;
     struct tfevents *events;
     struct times_gpu gpu; // where there is one
-    uint64_t zero_ns; // of this clock: where times count from; 0: before
-    int first_step;   // steps that earlier parts of the run have done
+    uint64_t zero_ns;     // of this clock: where times count from; 0: before
+    int first_step;       // steps that earlier parts of the run have done
 };
 
 // Allocate; before the backend is opened, which records into the same spans.

@@ -35,8 +35,8 @@ int parts_merge(struct parts *p, const char *out);
 // Of CSV: the first line is a header, kept once.
 int parts_merge_csv(const char *out, const char *name, bool servers);
 
-// For a run that goes on from its second until_s: the same for what workers left
-// behind, without the rows after it, by their first column.
+// For a run that goes on from its second until_s: the same for what workers
+// left behind, without the rows after it, by their first column.
 int parts_cut_csv(const char *out, const char *name, double until_s);
 
 // The parts replace what the whole file held.

@@ -96,7 +96,8 @@ const char *span_lane_name(const struct span_lane *l);
 // A kind's may fall from one call to the next (shares.h), their sum does not.
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS]);
 
-// The same of the lane "compute" since spans_set_zero(); for its caller's thread.
+// The same of the lane "compute" since spans_set_zero(); for its caller's
+// thread.
 void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 
 // Visit the records that are kept, oldest first; returns how many were

@@ -2,8 +2,8 @@
 //
 // Readers want events of a thread to nest and parents to come first: a lane is
 // sorted by begin, longest first. Nanoseconds are kept as three decimals, so
-// nothing that nests in the records stops nesting in the file. What began before
-// training did is left out; Perfetto would drop events of negative time.
+// nothing that nests in the records stops nesting in the file. What began
+// before training did is left out; Perfetto would drop events of negative time.
 
 #include "telemetry/trace.h"
 

@@ -41,8 +41,8 @@ int trace_write_hta(const struct spans *s, const char *path,
 // 0, or -1 after fail().
 int trace_merge(const char *out, bool servers);
 
-// For a run that goes on from its second until_s: the same for what workers left
-// behind, without the events after it.
+// For a run that goes on from its second until_s: the same for what workers
+// left behind, without the events after it.
 int trace_cut(const char *out, double until_s);
 
 #ifdef __cplusplus

@@ -66,6 +66,12 @@ static void groups(void **state)
     carry_groups(&mpi);
 }
 
+static void pairs(void **state)
+{
+    (void)state;
+    carry_pairs(&mpi);
+}
+
 // ---- programs of their own
 
 // The last rank posts one verb, the others three and more: they must end the job,
@@ -98,7 +104,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(verbs),  cmocka_unit_test(algorithms),
         cmocka_unit_test(large),  cmocka_unit_test(threads),
-        cmocka_unit_test(groups),
+        cmocka_unit_test(groups), cmocka_unit_test(pairs),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool missing = !strcmp(part, "missing");

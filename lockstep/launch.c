@@ -34,9 +34,7 @@ static int uses_mpi(const struct run *r)
     if (!uses_servers(r))
         return strcmp(r->sync, "allreduce") == 0 ||
                strcmp(r->sync, "ring") == 0;
-    if (set->elastic)
-        zmq = "elastic=1";
-    else if (r->hosts[0])
+    if (r->hosts[0])
         zmq = "hosts=";
     else if (r->curve[0])
         zmq = "curve=";
@@ -137,9 +135,10 @@ static int start_server(struct job *j, const struct run *r,
     int err = a ? add_server(a, r, servers) : -1;
     if (!err)
         err = argv_add(a, "bind=tcp://%s:0",
-                       net        ? netns_address(net, host)
-                       : p->hosts ? seat.host->address
-                                  : "127.0.0.1") ||
+                       net                  ? netns_address(net, host)
+                       : p->hosts           ? seat.host->address
+                       : *r->settings.iface ? r->settings.iface
+                                            : "127.0.0.1") ||
               argv_add(a, "index=%d", index) ||
               (r->curve[0] && argv_add(a, "curve=%s", r->curve));
     struct job_child child = {.kind = JOB_SERVER, .rank = index};

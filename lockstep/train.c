@@ -74,16 +74,29 @@ static bool began(const struct run *r)
     return access(path, F_OK) == 0;
 }
 
+#define UNSHAPED "unshaped" // net= of a run that had to do without
+
 // The emulated hosts that net= asks for. Without root the run goes on over
 // links as they are, and run.json says so.
 static struct netns *emulate(struct run *r)
 {
     struct netns *net = NULL;
-    if (!*r->net || netns_open(&net, r->net, launch_hosts(r)) == 0)
+    bool none = !*r->net || !strcmp(r->net, UNSHAPED);
+    if (none || netns_open(&net, r->net, launch_hosts(r)) == 0)
         return net;
     log_line("%s; going on over unshaped links", fail_message());
-    strcpy(r->net, "unshaped");
+    strcpy(r->net, UNSHAPED);
     return NULL;
+}
+
+// What the launcher can say before it starts anything.
+static int check(const struct run *r)
+{
+    if (config_check(r) || config_check_world(r, r->workers))
+        return -1;
+    if (!*r->net || !strcmp(r->net, UNSHAPED))
+        return 0;
+    return netns_check(r->net, launch_hosts(r));
 }
 
 // Add what servers recorded last. The message of a run that failed stays.
@@ -143,8 +156,7 @@ static int train(int nwords, char **words)
     if (config_read(&r, nwords, words) || config_say_changes(&r) ||
         choose_out(&r, &made))
         return -1;
-    if (config_check(&r) ||
-        text_into(log_path, sizeof log_path, "%s/log.txt", r.out))
+    if (check(&r) || text_into(log_path, sizeof log_path, "%s/log.txt", r.out))
         return made ? forget(&r) : -1;
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
     uint64_t start = now_ns();

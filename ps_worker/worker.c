@@ -35,34 +35,6 @@ struct worker {
 
 // ---- settings
 
-static int check_settings(const struct ps_job *j)
-{
-    if (j->worker_updates && j->consistency != PS_BSP)
-        return fail("update=worker adds whole rounds; try: update=server, or "
-                    "consistency=bsp");
-    if (j->worker_updates && (j->backup || j->elastic))
-        return fail("update=worker: only servers keep the state that backup= "
-                    "and elastic= need; try: update=server");
-    if (j->backup && (j->elastic || j->consistency != PS_BSP))
-        return fail("backup=%d: goes with consistency=bsp and elastic=0",
-                    j->backup);
-    if (j->backup >= j->world)
-        return fail("backup=%d of %d workers leaves none; try: fewer",
-                    j->backup, j->world);
-    return 0;
-}
-
-// How messages travel. Where a job can lose or gain workers only ZeroMQ does.
-static int choose_transport(const struct sync_settings *set,
-                            const struct message_ops **out)
-{
-    *out = set->transport == TRANSPORT_MPI ? &message_mpi : &message_zmq;
-    if (*out == &message_mpi && set->elastic)
-        return fail("elastic=1: with transport=mpi a worker's death ends the "
-                    "job; try: transport=zmq");
-    return 0;
-}
-
 static int choose_servers(const struct sync *s, struct ps_job *j)
 {
     const struct sync_servers *servers = &s->job.settings->servers;
@@ -106,8 +78,9 @@ static int choose(const struct sync *s, struct ps_job *j,
     j->elastic = set->elastic;
     j->priority = set->priority;
     j->worker_updates = set->update == UPDATER_WORKER;
-    return choose_transport(set, transport) || choose_servers(s, j) ||
-                   choose_slice(j, set->slice_kb) || check_settings(j)
+    *transport = set->transport == TRANSPORT_MPI ? &message_mpi : &message_zmq;
+    return settings_check(set) || choose_servers(s, j) ||
+                   choose_slice(j, set->slice_kb)
                ? -1
                : 0;
 }

@@ -159,6 +159,8 @@ static void unknown_names_find_their_neighbour(void **state)
     assert_int_equal(set("sync", "rign"), -1);
     assert_says("try: sync=ring");
     assert_int_equal(suggest_distance("warmup", "warmpu"), 1);
+    assert_int_equal(set("STEPS", "5"), -1);
+    assert_says("nearest: steps;");
     assert_int_equal(suggest_distance("", "abc"), 3);
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);
 }
@@ -253,6 +255,11 @@ static void backends_read_their_keys(void **state)
         {"sync=dps", "fusion_mb=2", "dps has no such setting"},
         {"sync=ring", "transport=zmq", "transport=zmq: not one of auto, tcp"},
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
+        {"sync=sps", "backup=1 elastic=1", "backup=1 requires consistency=bsp"},
+        {"sync=dps", "backup=1 consistency=asp", "backup=1 requires"},
+        {"sync=dps", "update=worker consistency=ssp:3", "update=worker adds"},
+        {"sync=dps", "update=worker elastic=1", "update=worker: only"},
+        {"sync=dps", "transport=mpi elastic=1", "try: transport=zmq"},
     };
     static const char *const good[][2] = {
         {"sync=local", "overlap=0"},     {"sync=ring", "transport=shm"},
@@ -261,8 +268,12 @@ static void backends_read_their_keys(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct run r = fresh();
-        const char *words[] = {bad[i].sync, bad[i].word};
-        assert_int_equal(parse(&r, 2, words), 0);
+        char first[64];
+        const char *second = strchr(bad[i].word, ' ');
+        snprintf(first, sizeof first, "%.*s", (int)strcspn(bad[i].word, " "),
+                 bad[i].word);
+        const char *words[] = {bad[i].sync, first, second ? second + 1 : ""};
+        assert_int_equal(parse(&r, second ? 3 : 2, words), 0);
         assert_int_equal(config_check(&r), -1);
         assert_says(bad[i].says);
     }
@@ -347,14 +358,10 @@ static void each_round_trips(void **state)
 {
     (void)state;
     struct run r = fresh(), back = fresh();
-    const char *given[] = {"lr=0.000123456789",
-                           "model=nano",
-                           "eps=1e-8",
-                           "wire=fp16",
-                           "sync=ring",
-                           "straggler=1:2.5",
-                           "beta2=0.999",
-                           "seed=9007199254740991"};
+    const char *given[] = {"lr=0.000123456789", "model=nano",
+                           "eps=1e-8",          "wire=fp16",
+                           "sync=ring",         "straggler=1:2.5",
+                           "beta2=0.999",       "seed=9007199254740991"};
     assert_int_equal(parse(&r, 8, given), 0);
     struct words w = {0};
     config_each(&r, collect, &w);
@@ -425,6 +432,29 @@ static void checks_across_keys(void **state)
     }
 }
 
+// What only the number of workers decides.
+static void checks_of_a_world(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[2];
+        int world, rc;
+    } cases[] = {
+        {{"straggler=1:2", "batch=2"}, 2, 0},
+        {{"straggler=2:2", "batch=2"}, 2, -1},
+        {{"inject=fail:1", "inject_rank=1"}, 2, 0},
+        {{"inject=fail:1", "inject_rank=2"}, 2, -1},
+        {{"inject_rank=2", "batch=2"}, 2, 0}, // of nothing
+        {{"backup=1", "batch=2"}, 2, 0},
+        {{"backup=2", "batch=2"}, 2, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct run r = fresh();
+        assert_int_equal(parse(&r, 2, cases[i].words), 0);
+        assert_int_equal(config_check_world(&r, cases[i].world), cases[i].rc);
+    }
+}
+
 static void help_lists_every_key(void **state)
 {
     (void)state;
@@ -446,6 +476,9 @@ static void help_lists_every_key(void **state)
         if (k->unit && k->type <= KEY_NUMBER)
             assert_true(unit && unit < end);
     }
+    assert_non_null(strstr(text, "0|1 "));
+    assert_null(strstr(text, "0..1 "));
+    assert_non_null(strstr(text, "1..1e9 steps"));
     free(text);
 }
 
@@ -456,6 +489,10 @@ static void shortest_text_of_a_number(void **state)
     assert_string_equal(value_text(buf, 0.1), "0.1");
     assert_string_equal(value_text(buf, 0), "0");
     assert_string_equal(value_text(buf, 65536), "65536");
+    assert_string_equal(value_text(buf, 1e9), "1e9");
+    assert_string_equal(value_text(buf, 1e-8), "1e-8");
+    assert_string_equal(value_text(buf, -1.5e30), "-1.5e30");
+    assert_string_equal(value_text(buf, 1e10), "1e10");
     assert_true(strtod(value_text(buf, 1.0 / 3), NULL) == 1.0 / 3);
 }
 
@@ -476,6 +513,7 @@ int main(void)
         cmocka_unit_test(each_round_trips),
         cmocka_unit_test(json_of_a_run),
         cmocka_unit_test(checks_across_keys),
+        cmocka_unit_test(checks_of_a_world),
         cmocka_unit_test(help_lists_every_key),
         cmocka_unit_test(shortest_text_of_a_number),
     };

@@ -179,6 +179,19 @@ static void resumes_to_the_bit(void **state)
 }
 
 // SIGKILL at any moment after the first new checkpoint, also of the writing:
+// A loss scale need not be a whole number.
+static void resumes_a_fractional_loss_scale(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "trainer %s steps=4 loss_scale=1.5 save=2 out=scaled",
+            tiny);
+    assert_ok(&j);
+    job_run(&j, 60, "trainer resume=auto steps=6 out=scaled");
+    assert_ok(&j);
+    assert_non_null(strstr(j.out, "step 4"));
+}
+
 // always a state to go on from.
 static void survives_kill(void **state)
 {
@@ -374,6 +387,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(learns_and_reruns),
         cmocka_unit_test(slowness_is_computing),
         cmocka_unit_test(resumes_to_the_bit),
+        cmocka_unit_test(resumes_a_fractional_loss_scale),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(begins_from_a_file),
         cmocka_unit_test(accumulation_is_a_larger_batch),

@@ -10,17 +10,21 @@
 #include "config/backends.h"
 #include "data/data.h"
 #include "device/device.h"
+#include "horovod_ring/tcp.h"
 #include "model/checkpoint.h"
 #include "sync/bucket.h"
 #include "sync/derive.h"
 #include "train/backends.h"
 #include "train/place.h"
 
+#include <errno.h>
 #include <math.h>
+#include <netinet/in.h>
 #include <omp.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // Where servers are named and no hub is, server 0 is the hub, too.
 static int default_hub(struct run *r)
@@ -54,7 +58,7 @@ static int meet(struct trainer *t)
                     r->workers, r->workers);
     if (t->cluster->world > 1)
         log_set_rank(t->cluster->rank);
-    return 0;
+    return config_check_world(r, t->cluster->world);
 }
 
 static int open_data(struct trainer *t, int tokens)
@@ -93,6 +97,10 @@ static int choose_model(struct trainer *t)
     const struct run *r = &t->run;
     struct model_config *c = &t->config;
     bool fixed = strcmp(r->init, "random") != 0;
+    if (fixed && access(r->init, R_OK))
+        return fail("init=%s: %s; try: init=random, or a safetensors or llm.c "
+                    "checkpoint",
+                    r->init, strerror(errno));
     if (fixed ? checkpoint_config(r->init, c) : model_preset(r->model, c))
         return -1;
     if (override_number(&c->layers, r->layers, fixed, "layers") ||
@@ -245,7 +253,9 @@ static int open_sync(struct trainer *t)
     const struct way *way = way_find(t->run.sync);
     const struct backend *row = backend_row(t->run.sync);
     struct sync_settings *set = &t->settings;
-    if (!way || !row)
+    struct sockaddr_in address;
+    const char *iface = t->run.settings.iface;
+    if (!way || !row || (*iface && tcp_address(&address, iface)))
         return -1;
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);

@@ -190,16 +190,28 @@ int state_find(const struct run *run, char *folder, size_t size)
     return text_into(folder, size, "%s", of);
 }
 
-// A whole number of state.json in [0, 2^53).
+// A number of state.json in [0, 2^53).
+static int get_real(const cJSON *j, const char *folder, const char *key,
+                    double *out)
+{
+    const cJSON *n = cJSON_GetObjectItemCaseSensitive(j, key);
+    if (!cJSON_IsNumber(n) || !(n->valuedouble >= 0) ||
+        n->valuedouble >= 0x1p53)
+        return fail("%s/state.json: \"%s\" is missing or not a number", folder,
+                    key);
+    *out = n->valuedouble;
+    return 0;
+}
+
 static int get_number(const cJSON *j, const char *folder, const char *key,
                       double *out)
 {
-    const cJSON *n = cJSON_GetObjectItemCaseSensitive(j, key);
-    if (!cJSON_IsNumber(n) || n->valuedouble < 0 || n->valuedouble >= 0x1p53 ||
-        n->valuedouble != floor(n->valuedouble))
-        return fail("%s/state.json: \"%s\" is missing or not a whole number",
-                    folder, key);
-    *out = n->valuedouble;
+    double x = 0;
+    if (get_real(j, folder, key, &x))
+        return -1;
+    if (x != floor(x))
+        return fail("%s/state.json: \"%s\" is not a whole number", folder, key);
+    *out = x;
     return 0;
 }
 
@@ -235,7 +247,7 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
         get_number(j, folder, "updates", &updates) ||
         get_number(j, folder, "epoch", &epoch) ||
         get_number(j, folder, "windows_of_epoch", &window) ||
-        get_number(j, folder, "loss_scale", &scale) ||
+        get_real(j, folder, "loss_scale", &scale) ||
         get_number(j, folder, "steps_since_loss_scale_changed", &good) ||
         same_model(t, j, folder))
         return -1;

@@ -90,6 +90,27 @@ static int check_transport(const struct backend *b, const struct run *r)
                 k->words[r->settings.transport], list);
 }
 
+// Rules of the servers: ps_server/.
+int settings_check(const struct sync_settings *s)
+{
+    bool bsp = s->consistency.kind == CONSISTENCY_BSP;
+    bool worker = s->update == UPDATER_WORKER;
+    if (worker && !bsp)
+        return fail("update=worker adds whole rounds; try: update=server, or "
+                    "consistency=bsp");
+    if (worker && (s->backup || s->elastic))
+        return fail("update=worker: only servers keep the state that backup= "
+                    "and elastic= need; try: update=server");
+    if (s->backup && (s->elastic || !bsp))
+        return fail("backup=%d requires consistency=bsp and elastic=0; try: "
+                    "leave one of them out",
+                    s->backup);
+    if (s->elastic && s->transport == TRANSPORT_MPI) // a death ends the job
+        return fail("elastic=1 does not go with transport=mpi; try: "
+                    "transport=zmq");
+    return 0;
+}
+
 int backend_check(const struct backend *b, const struct run *r)
 {
     char buf[CONFIG_PATH];
@@ -99,5 +120,7 @@ int backend_check(const struct backend *b, const struct run *r)
             return fail("%s=%s: %s has no such setting; try: leave it out",
                         k->name, key_show(k, &r->settings, buf), b->name);
     }
-    return check_transport(b, r);
+    if (check_transport(b, r))
+        return -1;
+    return b->servers ? settings_check(&r->settings) : 0;
 }

@@ -23,6 +23,9 @@ bool backend_reads(const struct backend *b, const char *key);
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s);
 
+// -1 after fail() where the settings of servers do not go together.
+int settings_check(const struct sync_settings *s);
+
 // -1 after fail() that names a key of [backend] which somebody asked for and
 // which `b` does not read, or a value that it cannot take.
 int backend_check(const struct backend *b, const struct run *r);

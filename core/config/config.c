@@ -93,13 +93,37 @@ void settings_each(const struct sync_settings *s, config_visit *fn, void *ctx)
 
 // ---- what goes together
 
+int config_check_world(const struct run *r, int world)
+{
+    const struct sync_settings *set = &r->settings;
+    const struct {
+        const char *key;
+        bool given;
+        int rank;
+    } ranks[] = {
+        {"straggler", r->straggler.factor > 0, r->straggler.rank},
+        {"inject_rank", set->inject.kind != FAULT_NONE, set->inject_rank},
+    };
+    for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {
+        if (ranks[i].given && ranks[i].rank >= world)
+            return fail("%s=: there is no rank %d of %d workers; try: 0 .. %d",
+                        ranks[i].key, ranks[i].rank, world, world - 1);
+    }
+    if (set->backup >= world && set->backup > 0)
+        return fail("backup=%d of %d workers leaves none; try: fewer",
+                    set->backup, world);
+    return 0;
+}
+
 int config_check(const struct run *r)
 {
     if (r->min_lr > r->lr)
-        return fail("min_lr=%g is above lr=%g", r->min_lr, r->lr);
+        return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
+                    r->lr, r->lr / 20);
     if (r->heads > 0 && r->channels > 0 && r->channels % r->heads != 0)
-        return fail("heads=%d does not divide channels=%d", r->heads,
-                    r->channels);
+        return fail("heads=%d does not divide channels=%d; try: channels=%d",
+                    r->heads, r->channels,
+                    (r->channels / r->heads + 1) * r->heads);
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')

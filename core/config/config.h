@@ -102,6 +102,9 @@ int config_say_changes(const struct run *r);
 // What only makes sense together (min_lr <= lr, keys that the backend reads, ..).
 int config_check(const struct run *r);
 
+// What only makes sense with so many workers. 0, or -1 after fail().
+int config_check_world(const struct run *r, int world);
+
 // Every key with unit, default, allowed values and one line of help.
 void config_help(FILE *f);
 

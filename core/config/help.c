@@ -13,7 +13,9 @@ static void allowed(const struct key *k, char out[96])
     char min[32], max[32];
     size_t at = 0;
     out[0] = '\0';
-    if (k->type <= KEY_NUMBER) {
+    if (k->type == KEY_INT && k->min == 0 && k->max == 1) {
+        snprintf(out, 96, "0|1");
+    } else if (k->type <= KEY_NUMBER) {
         snprintf(out, 96, "%s..%s", value_text(min, k->min),
                  value_text(max, k->max));
     } else if (k->words) {

@@ -10,6 +10,7 @@
 #include "config/parts.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #define AT(member)   offsetof(struct run, member), false
 #define SET(member)  offsetof(struct sync_settings, member), true
@@ -22,6 +23,14 @@
 static int check_not_empty(const char *key, const char *value)
 {
     return value[0] ? 0 : fail("%s=: empty", key);
+}
+
+static int check_endpoint(const char *key, const char *value)
+{
+    return !*value || strstr(value, "://")
+               ? 0
+               : fail("%s=%s: not an endpoint; try: %s=tcp://host:port", key,
+                      value, key);
 }
 
 // clang-format off
@@ -136,7 +145,8 @@ static const struct key rows[] = {
  .help = "of a worker started by hand; -1: from the launcher"},
 {"cluster", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
  .local = true, .once = true, .unit = "workers", .help = "for a worker started by hand"},
-{"cluster", "hub", "", KEY_TEXT, AT(hub), .local = true, .once = true, .unit = "endpoint",
+{"cluster", "hub", "", KEY_TEXT, AT(hub), .check = check_endpoint,
+ .local = true, .once = true, .unit = "endpoint",
  .help = "cluster=zmq: where the workers meet, tcp://host:port"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over these "

@@ -3,6 +3,7 @@
 
 #include "config/suggest.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,6 +16,11 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
+static bool same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
+
 int suggest_distance(const char *a, const char *b)
 {
     int na = (int)strnlen(a, LONGEST), nb = (int)strnlen(b, LONGEST);
@@ -25,10 +31,11 @@ int suggest_distance(const char *a, const char *b)
         cost[0][j] = j;
     for (int i = 1; i <= na; i++) {
         for (int j = 1; j <= nb; j++) {
-            int best = cost[i - 1][j - 1] + (a[i - 1] != b[j - 1]);
+            int best = cost[i - 1][j - 1] + !same(a[i - 1], b[j - 1]);
             best = least(best, cost[i - 1][j] + 1);
             best = least(best, cost[i][j - 1] + 1);
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+            if (i > 1 && j > 1 && same(a[i - 1], b[j - 2]) &&
+                same(a[i - 2], b[j - 1]))
                 best = least(best, cost[i - 2][j - 2] + 1);
             cost[i][j] = best;
         }
@@ -38,7 +45,7 @@ int suggest_distance(const char *a, const char *b)
 
 static bool holds(const char *outer, const char *inner)
 {
-    return strlen(inner) >= 3 && strstr(outer, inner);
+    return strlen(inner) >= 3 && strcasestr(outer, inner);
 }
 
 const char *suggest_nearest(const char *word, const char *const *words, int n)

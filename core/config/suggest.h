@@ -4,7 +4,8 @@
 #define CONFIG_SUGGEST_H
 
 // The least number of insertions, deletions, substitutions and swaps of
-// neighbours that turn a into b (of the first 63 bytes of each).
+// neighbours that turn a into b (of the first 63 bytes of each); capitals are
+// their small letters.
 int suggest_distance(const char *a, const char *b);
 
 // The nearest of words[0..n), the first of equals; NULL if n is 0. A word that

@@ -78,5 +78,13 @@ char *value_text(char buf[32], double x)
         if (strtod(text, NULL) == x)
             break;
     }
+    // 1e9, as people write it, for 1e+09
+    char *e = strchr(text, 'e');
+    if (e) {
+        char *digits = e + 1 + strspn(e + 1, "+-");
+        digits += strspn(digits, "0");
+        int sign = e[1] == '-';
+        memmove(e + 1 + sign, digits, strlen(digits) + 1);
+    }
     return memcpy(buf, text, sizeof text);
 }

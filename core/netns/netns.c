@@ -150,6 +150,12 @@ static int parse(struct netns *n, const char *text, int hosts)
     return 0;
 }
 
+int netns_check(const char *text, int hosts)
+{
+    struct netns n;
+    return parse(&n, text, hosts);
+}
+
 static int add_switch(struct netns *n)
 {
     if (text_into(n->sw, sizeof n->sw, "%s-sw", n->owner) ||

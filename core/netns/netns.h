@@ -19,6 +19,9 @@ struct netns;
 
 enum { NETNS_NAME = 24, NETNS_HOSTS = 64 };
 
+// Whether `text` is what netns_open() takes. 0, or -1 after fail().
+int netns_check(const char *text, int hosts);
+
 // Make it: rate and number of hosts from `text`, or `hosts` where that says
 // nothing. 0, or -1 after fail() (not root, no ip or tc), then nothing is left.
 int netns_open(struct netns **n, const char *text, int hosts);

@@ -61,7 +61,8 @@ static void law(const struct sync_job *job, int rank, int world,
     *out = *in = n * dtype_bytes(wire);
 }
 
-static struct fixture over_mpi = {.opts = "slice_kb=1,transport=mpi",
+static struct fixture over_mpi = {.ops = &sync_servers,
+                                  .opts = "slice_kb=1,transport=mpi",
                                   .start = start,
                                   .stop = stop,
                                   .law = law};

@@ -45,7 +45,7 @@ if(TARGET test_allreduce)
                 "allreduce: .* waiting for rank 2 .step 2"
                 ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)
   lockstep_says(cluster_mpi_missing 1
-                "cluster: rank 2 of 3 did not come within 1 s"
+                "cluster: rank 2 of 3 did not come within 2 s"
                 ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> absent)
   set_tests_properties(allreduce library_mpi PROPERTIES
                        ENVIRONMENT ASAN_OPTIONS=detect_leaks=0)

@@ -160,7 +160,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
         cmocka_unit_test(disagree),
     };
-    const struct cluster_config config = {.timeout_s = argc > 1 ? 1 : 60};
+    const struct cluster_config config = {.timeout_s = argc > 1 ? 2 : 60};
     if (cluster_open(&mpi.cluster, &cluster_mpi, &config))
         die("%s", fail_message());
     if (argc > 1)

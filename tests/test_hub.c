@@ -114,8 +114,8 @@ static void missing_worker_is_named(void **state)
     struct hub_server *h;
     struct worker w[2];
     assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
-    start(&w[0], hub_endpoint(h), "", 0, 4, 0.6, exchange);
-    start(&w[1], hub_endpoint(h), "", 2, 4, 0.6, exchange);
+    start(&w[0], hub_endpoint(h), "", 0, 4, 2, exchange);
+    start(&w[1], hub_endpoint(h), "", 2, 4, 2, exchange);
     for (int i = 0; i < 2; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].rc, -1);

@@ -266,8 +266,30 @@ static const struct {
 
 enum { DEVICES = sizeof devices / sizeof *devices };
 
+static const char help[] =
+    "layer_perf [a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] ..\n"
+    "layer_perf device=cuda [model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] "
+    "[steps=N] ..\n"
+    "\n"
+    "A training step beside the least it could take: its matrix products and "
+    "its\nupdate alone, and PyTorch where it is installed.\n"
+    "\n"
+    "  a, b, c, d  models of 0.8, 3.3, 10.8 and 124 M parameters\n"
+    "  m           memory of a step of 124 M parameters\n"
+    "  w           two workers that talk beside two that do not\n"
+    "              any of them in one word, as ab; none: all\n"
+    "  threads     1 and 2 threads\n"
+    "  rounds      7, of steps and bound in turns; times are medians\n"
+    "  detail=0    without each operation's time\n"
+    "  peers=0     without PyTorch\n"
+    "\n"
+    "  model, batch, steps   gpt2, 32, 20: on a GPU\n";
+
 int main(int argc, char **argv)
 {
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
+            return fputs(help, stdout) < 0;
     if (argc < 2 || strncmp(argv[1], "device=", 7) != 0)
         return on_cpu(argc - 1, argv + 1);
     for (int i = 0; i < DEVICES; i++)

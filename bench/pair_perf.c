@@ -132,7 +132,8 @@ int main(int argc, char **argv)
         else if (!strncmp(argv[i], "steps=", 6))
             p.steps = atoi(argv[i] + 6);
         else
-            die("%s: want rounds=N, steps=N", argv[i]);
+            die("%s: want rounds=N, steps=N; try: mpirun -n %d pair_perf",
+                argv[i], WORKERS);
     if (p.rounds < 1 || p.rounds > ROUNDS || p.steps < 1)
         die("rounds=%d, steps=%d; try: 1 to %d rounds", p.rounds, p.steps,
             ROUNDS);

@@ -77,6 +77,11 @@ static double step_ms(struct model *m, const int32_t *x, struct span_lane *lane)
 int main(int argc, char **argv)
 {
     const char *preset = argc > 1 ? argv[1] : "micro";
+    if (!strcmp(preset, "--help") || !strcmp(preset, "-h")) {
+        printf("span_perf [MODEL [BATCH [ROUNDS]]] - what recording costs: "
+               "micro 4 101\n");
+        return 0;
+    }
     int batch = argc > 2 ? atoi(argv[2]) : 4;
     int rounds = argc > 3 ? atoi(argv[3]) : 101;
     struct model_job job;

@@ -129,6 +129,7 @@ static int measure(struct question *q)
         q->job.compute_s = r.value[METRIC_STEP_S];
         q->job.backward_s = s[2] / step * q->job.compute_s / q->run.accum;
     }
+    result_free(&r);
     return remove_folder(folder) || rc ? -1 : 0;
 }
 

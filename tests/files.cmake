@@ -14,7 +14,8 @@ include(tests/emulated_cuda/files.cmake)
 
 # The threaded parts: check runs them once more under ThreadSanitizer, which
 # needs to be told what libraries do (tsan.supp).
-foreach(test data flow group ring ring_shared hub ps_policy spans trace)
+foreach(test data flow group ring ring_shared hub ps_policy spans trace
+             virtual)
   if(TEST ${test})
     set_property(TEST ${test} APPEND PROPERTY LABELS threads)
     set_property(TEST ${test} PROPERTY ENVIRONMENT OMP_NUM_THREADS=1

@@ -1,0 +1,252 @@
+// calls.c - what a rank calls. Each call begins with enter(), where a rank may
+// die, and passes its turn on only where it must wait.
+
+#include "virtual/turns.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int virtual_id(const struct virtual_rank *r)
+{
+    return r->id;
+}
+
+double virtual_now(const struct virtual_rank *r)
+{
+    return r->now;
+}
+
+static struct virtual_rank_result *result_of(const struct virtual_rank *r)
+{
+    return &r->cluster->result->rank[r->id];
+}
+
+// Remember a rank's first error.
+static int failed(struct virtual_rank *r)
+{
+    struct virtual_rank_result *result = result_of(r);
+    if (!result->error[0])
+        snprintf(result->error, sizeof result->error, "%.250s", fail_message());
+    return -1;
+}
+
+static size_t drop(struct virtual_rank *r, struct request *q, bool done)
+{
+    struct request **at = &r->requests;
+    while (*at != q)
+        at = &(*at)->next;
+    *at = q->next;
+    size_t bytes = network_bytes(&q->op);
+    network_drop(r->cluster->network, &q->op, done);
+    free(q);
+    return bytes;
+}
+
+// Every call begins here. The one that a rank is to die in ends here, too.
+static void enter(struct virtual_rank *r)
+{
+    const struct virtual_kill *kill = &r->cluster->setup->kill;
+    if (++result_of(r)->calls != kill->call || r->id != kill->rank)
+        return;
+    if (kill->closed)
+        network_shut(r->cluster->network, r->id, r->now);
+    turns_leave(r, VIRTUAL_KILLED);
+}
+
+static struct request *post(struct virtual_rank *r, struct network_op op)
+{
+    struct request *q = calloc(1, sizeof *q);
+    if (!q) {
+        fail("virtual: no memory for a request");
+        return NULL;
+    }
+    q->op = op;
+    q->op.rank = r->id;
+    q->op.ready_s = r->now;
+    if (network_post(r->cluster->network, &q->op)) {
+        free(q);
+        return NULL;
+    }
+    q->next = r->requests;
+    r->requests = q;
+    return q;
+}
+
+static int is_peer(const struct virtual_rank *r, const char *what, int peer)
+{
+    int ranks = r->cluster->setup->ranks;
+    if (peer < 0 || peer >= ranks)
+        return fail("rank %d %s %d: the ranks are 0 to %d", r->id, what, peer,
+                    ranks - 1);
+    if (peer == r->id)
+        return fail("rank %d %s itself: that would never end", r->id, what);
+    return 0;
+}
+
+int virtual_isend(struct virtual_rank *r, int to, const void *p, size_t bytes,
+                  struct virtual_req *req)
+{
+    enter(r);
+    req->op = NULL;
+    if (is_peer(r, "sends to", to))
+        return failed(r);
+    req->op = post(r, (struct network_op){.peer = to,
+                                          .sends = true,
+                                          .from = p,
+                                          .bytes = bytes});
+    return req->op ? 0 : failed(r);
+}
+
+int virtual_irecv(struct virtual_rank *r, int from, void *p, size_t bytes,
+                  struct virtual_req *req)
+{
+    enter(r);
+    req->op = NULL;
+    if (is_peer(r, "receives from", from))
+        return failed(r);
+    if (bytes)
+        memset(p, 0xff, bytes);
+    req->op =
+        post(r, (struct network_op){.peer = from, .to = p, .bytes = bytes});
+    return req->op ? 0 : failed(r);
+}
+
+static void await(struct virtual_rank *r)
+{
+    double deadline_s = r->cluster->setup->deadline_s;
+    r->until = deadline_s > 0 ? r->now + deadline_s : INFINITY;
+    r->waits = true;
+    turns_take(r);
+    r->waits = false;
+}
+
+// The end of one request that was awaited: 0, or -1 after fail().
+static int settle(struct virtual_rank *r, struct request *q)
+{
+    const struct network_op op = q->op;
+    const char *what = op.sends ? "sends to" : "receives from";
+    bool done = op.done_s <= r->now && !op.closed;
+    size_t bytes = drop(r, q, done);
+    if (op.peer == NETWORK_ANYBODY)
+        return fail("rank %d receives from anybody: nothing within %g s", r->id,
+                    r->cluster->setup->deadline_s);
+    if (op.closed)
+        return fail("rank %d %s %d (message %ld): its links are closed", r->id,
+                    what, op.peer, op.number);
+    if (!done)
+        return fail("rank %d %s %d (message %ld): not done within %g s", r->id,
+                    what, op.peer, op.number, r->cluster->setup->deadline_s);
+    if (op.any ? bytes > op.bytes : !op.sends && bytes != op.bytes)
+        return fail("rank %d receives %zu bytes from %d (message %ld), which "
+                    "sent %zu",
+                    r->id, op.bytes, op.peer, op.number, bytes);
+    return 0;
+}
+
+static struct request *find(struct virtual_rank *r, const void *op)
+{
+    struct request *q = r->requests;
+    while (q && q != op)
+        q = q->next;
+    return q;
+}
+
+int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n)
+{
+    int err = 0;
+    enter(r);
+    for (int i = 0; i < n; i++) {
+        struct request *q = find(r, req[i].op);
+        if (q)
+            q->awaited = true;
+        else if (req[i].op)
+            err = fail("rank %d waits for request %d of %d, which is not under "
+                       "way",
+                       r->id, i, n);
+    }
+    if (!err)
+        await(r);
+    else
+        failed(r);
+    for (int i = 0; i < n; i++) {
+        struct request *q = find(r, req[i].op);
+        if (q && err) {
+            drop(r, q, false);
+            req[i].err = -1;
+        } else {
+            req[i].err = q && settle(r, q) ? failed(r) : 0;
+        }
+        req[i].op = NULL;
+    }
+    for (int i = 0; i < n; i++)
+        err = err || req[i].err ? -1 : 0;
+    return err;
+}
+
+int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
+                     size_t most)
+{
+    enter(r);
+    if (most)
+        memset(p, 0xff, most);
+    struct request *q = post(r, (struct network_op){.peer = NETWORK_ANYBODY,
+                                                    .any = true,
+                                                    .to = p,
+                                                    .bytes = most});
+    if (!q)
+        return failed(r);
+    q->awaited = true;
+    await(r);
+    *from = q->op.peer;
+    *bytes = network_bytes(&q->op);
+    return settle(r, q) ? failed(r) : 0;
+}
+
+void virtual_compute(struct virtual_rank *r, double seconds)
+{
+    const double *slow = r->cluster->setup->slow;
+    if (!(seconds > 0))
+        return;
+    r->now += seconds * (slow ? slow[r->id] : 1);
+    turns_take(r);
+}
+
+void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size)
+{
+    struct virtual_rank_result *result = result_of(r);
+    if (size && n > SIZE_MAX / 2 / size) {
+        fail("rank %d: %zu objects of %zu bytes are too many", r->id, n, size);
+        failed(r);
+        return NULL;
+    }
+    size_t bytes = n * size;
+    struct block *b = malloc(sizeof *b);
+    void *p = malloc(bytes ? bytes : 1);
+    if (!b || !p) {
+        free(p);
+        free(b);
+        fail("rank %d: no memory for %zu bytes", r->id, bytes);
+        failed(r);
+        return NULL;
+    }
+    memset(p, 0xff, bytes);
+    *b = (struct block){r->blocks, bytes, p};
+    r->blocks = b;
+    r->alloc += bytes;
+    if (r->alloc > result->alloc_peak)
+        result->alloc_peak = r->alloc;
+    return p;
+}
+
+void virtual_release(struct virtual_rank *r)
+{
+    while (r->blocks) {
+        struct block *b = r->blocks;
+        r->blocks = b->next;
+        free(b->p);
+        free(b);
+    }
+    r->alloc = 0;
+}

@@ -1,0 +1,344 @@
+// network.c - messages on their way: matching, links, and the two kinds of
+// event.
+
+#include "virtual/network.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct network_message {
+    int from, to;
+    size_t bytes;
+    double ready_s, begin_s, arrived_s; // begin_s < 0: it does not move yet
+    bool waits_for_receiver;
+    void *copy;                     // of its bytes, once it moves
+    struct network_op *send, *recv; // NULL: not yet, or no more
+    struct network_message *next;
+};
+
+struct network {
+    const struct virtual_setup *setup;
+    struct virtual_result *result;
+    struct network_message *messages; // nobody has received them, oldest first
+    struct network_op *ops;           // posted, oldest first
+    double *out_free, *in_free;       // by rank: when its links are free
+    bool *closed;                     // by rank: it is dead, and one sees it
+    long *posted;                     // by (sends, rank, peer)
+    size_t *stored;                   // by rank: eager bytes in its memory
+    size_t room;                      // of the result's messages
+    uint64_t events;
+};
+
+// An event that may be next, and what it is compared by: time, then who was
+// ready first, then the seed, then the order of posting.
+struct event {
+    double at, ready;
+    uint64_t tie;
+    struct network_message *message; // that begins to move, or is taken
+    struct network_op *any;          // by this receive
+};
+
+struct network *network_open(const struct virtual_setup *setup,
+                             struct virtual_result *result)
+{
+    struct network *n = calloc(1, sizeof *n);
+    size_t ranks = (size_t)setup->ranks;
+    if (!n) {
+        fail("virtual: no memory for the network");
+        return NULL;
+    }
+    n->setup = setup;
+    n->result = result;
+    n->out_free = calloc(ranks, sizeof *n->out_free);
+    n->in_free = calloc(ranks, sizeof *n->in_free);
+    n->closed = calloc(ranks, sizeof *n->closed);
+    n->posted = calloc(2 * ranks * (ranks + 1), sizeof *n->posted);
+    n->stored = calloc(ranks, sizeof *n->stored);
+    if (!n->out_free || !n->in_free || !n->closed || !n->posted || !n->stored) {
+        fail("virtual: no memory for the network of %d ranks", setup->ranks);
+        network_close(&n);
+    }
+    return n;
+}
+
+static void message_free(struct network_message *m)
+{
+    free(m->copy);
+    free(m);
+}
+
+void network_close(struct network **np)
+{
+    struct network *n = *np;
+    *np = NULL;
+    if (!n)
+        return;
+    while (n->messages) {
+        struct network_message *m = n->messages;
+        n->messages = m->next;
+        message_free(m);
+    }
+    free(n->out_free);
+    free(n->in_free);
+    free(n->closed);
+    free(n->posted);
+    free(n->stored);
+    free(n);
+}
+
+static void unlink_message(struct network *n, struct network_message *m)
+{
+    struct network_message **at = &n->messages;
+    while (*at != m)
+        at = &(*at)->next;
+    *at = m->next;
+    message_free(m);
+}
+
+static void match(struct network *n, struct network_message *m,
+                  struct network_op *recv)
+{
+    m->recv = recv;
+    recv->message = m;
+    recv->peer = m->from;
+    if (m->begin_s < 0)
+        return;
+    n->stored[m->to] -= m->bytes;
+    recv->done_s = fmax(m->arrived_s, recv->ready_s);
+}
+
+// The oldest message from `from` to `to` that no receive has yet; NULL: none.
+static struct network_message *unmatched(const struct network *n, int from,
+                                         int to)
+{
+    struct network_message *m = n->messages;
+    while (m && (m->from != from || m->to != to || m->recv))
+        m = m->next;
+    return m;
+}
+
+static int post_send(struct network *n, struct network_op *op)
+{
+    struct network_message *m = calloc(1, sizeof *m);
+    if (!m)
+        return fail("virtual: no memory for a message");
+    *m = (struct network_message){.from = op->rank,
+                                  .to = op->peer,
+                                  .bytes = op->bytes,
+                                  .ready_s = op->ready_s,
+                                  .begin_s = -1,
+                                  .waits_for_receiver =
+                                      op->bytes > n->setup->eager,
+                                  .send = op};
+    op->message = m;
+    struct network_message **last = &n->messages;
+    while (*last)
+        last = &(*last)->next;
+    *last = m;
+    for (struct network_op *o = n->ops; o; o = o->next)
+        if (!o->sends && o->rank == m->to && o->peer == m->from &&
+            !o->message && !o->closed) {
+            match(n, m, o);
+            break;
+        }
+    return 0;
+}
+
+int network_post(struct network *n, struct network_op *op)
+{
+    size_t ranks = (size_t)n->setup->ranks;
+    size_t peer = (size_t)(op->peer + 1), me = (size_t)op->rank;
+    op->number = ++n->posted[(op->sends * ranks + me) * (ranks + 1) + peer];
+    op->done_s = INFINITY;
+    op->message = NULL;
+    op->closed = op->peer >= 0 && n->closed[op->peer];
+    if (op->closed)
+        op->done_s = op->ready_s;
+    else if (op->sends && post_send(n, op))
+        return -1;
+    if (!op->sends && !op->any) {
+        struct network_message *m = unmatched(n, op->peer, op->rank);
+        if (m) {
+            op->closed = false; // it was on its way before the links closed
+            match(n, m, op);
+        }
+    }
+    struct network_op **last = &n->ops;
+    while (*last)
+        last = &(*last)->next;
+    *last = op;
+    op->next = NULL;
+    return 0;
+}
+
+static bool before(const struct event *a, const struct event *b)
+{
+    if (a->at != b->at)
+        return a->at < b->at;
+    if ((a->any != NULL) != (b->any != NULL))
+        return a->any != NULL;
+    if (a->ready != b->ready)
+        return a->ready < b->ready;
+    return a->tie < b->tie;
+}
+
+// Among the messages of one sender the older one goes first: they tie, and it
+// was looked at first.
+static uint64_t tie(const struct network *n, int from)
+{
+    return rng_u64(rng_key(n->setup->seed, n->events), (uint64_t)from);
+}
+
+// When a message that does not move yet can begin to.
+static struct event beginning(const struct network *n,
+                              struct network_message *m)
+{
+    struct event e = {.at = INFINITY, .message = m, .ready = m->ready_s};
+    if (m->waits_for_receiver && !m->recv)
+        return e;
+    if (m->waits_for_receiver)
+        e.ready = fmax(e.ready, m->recv->ready_s);
+    e.at = fmax(e.ready, fmax(n->out_free[m->from], n->in_free[m->to]));
+    e.tie = tie(n, m->from);
+    return e;
+}
+
+// When a receive from anybody can take a message: once it is in memory, or, of
+// one that waits for the receiver, once its sender is ready.
+static struct event taking(const struct network *n, struct network_op *any,
+                           struct network_message *m)
+{
+    struct event e = {.at = INFINITY, .message = m, .any = any};
+    if (m->to != any->rank || m != unmatched(n, m->from, m->to))
+        return e;
+    if (m->begin_s < 0 && !m->waits_for_receiver)
+        return e;
+    e.ready = m->begin_s < 0 ? m->ready_s : m->arrived_s;
+    e.at = fmax(any->ready_s, e.ready);
+    e.tie = tie(n, m->from);
+    return e;
+}
+
+static struct event next_event(const struct network *n)
+{
+    struct event best = {.at = INFINITY};
+    for (struct network_message *m = n->messages; m; m = m->next) {
+        struct event e = {.at = INFINITY};
+        if (m->begin_s < 0)
+            e = beginning(n, m);
+        if (before(&e, &best))
+            best = e;
+    }
+    for (struct network_op *o = n->ops; o; o = o->next)
+        for (struct network_message *m = n->messages;
+             m && o->any && !o->message; m = m->next) {
+            struct event e = taking(n, o, m);
+            if (e.at < INFINITY && before(&e, &best))
+                best = e;
+        }
+    return best;
+}
+
+double network_next(struct network *n)
+{
+    return next_event(n).at;
+}
+
+static int log_message(struct network *n, const struct network_message *m,
+                       double end_s)
+{
+    struct virtual_result *v = n->result;
+    if (v->n_messages == n->room) {
+        size_t room = n->room ? 2 * n->room : 256;
+        void *more = realloc(v->messages, room * sizeof *v->messages);
+        if (!more)
+            return fail("virtual: no memory for %zu messages", room);
+        v->messages = more;
+        n->room = room;
+    }
+    v->messages[v->n_messages++] =
+        (struct virtual_message){m->from,    m->to, m->bytes,
+                                 m->begin_s, end_s, m->arrived_s};
+    v->rank[m->from].bytes_out += m->bytes;
+    v->rank[m->from].messages_out++;
+    v->rank[m->to].bytes_in += m->bytes;
+    v->rank[m->to].messages_in++;
+    return 0;
+}
+
+static int begin(struct network *n, struct network_message *m, double at)
+{
+    double end = at + (double)m->bytes / n->setup->bytes_per_s;
+    m->copy = malloc(m->bytes ? m->bytes : 1);
+    if (!m->copy)
+        return fail("virtual: no memory for a message of %zu bytes", m->bytes);
+    if (m->bytes)
+        memcpy(m->copy, m->send->from, m->bytes);
+    m->begin_s = at;
+    m->arrived_s = end + n->setup->alpha_s;
+    n->out_free[m->from] = n->in_free[m->to] = end;
+    m->send->done_s = end;
+    if (m->recv) {
+        m->recv->done_s = fmax(m->arrived_s, m->recv->ready_s);
+    } else {
+        size_t *peak = &n->result->rank[m->to].eager_peak;
+        n->stored[m->to] += m->bytes;
+        *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
+    }
+    return log_message(n, m, end);
+}
+
+int network_step(struct network *n)
+{
+    struct event e = next_event(n);
+    n->events++;
+    if (e.any) {
+        match(n, e.message, e.any);
+        return 0;
+    }
+    return begin(n, e.message, e.at);
+}
+
+size_t network_bytes(const struct network_op *op)
+{
+    return op->message ? op->message->bytes : 0;
+}
+
+void network_drop(struct network *n, struct network_op *op, bool take)
+{
+    struct network_message *m = op->message;
+    struct network_op **at = &n->ops;
+    while (*at != op)
+        at = &(*at)->next;
+    *at = op->next;
+    if (!m)
+        return;
+    if (op->sends && m->begin_s >= 0) {
+        m->send = NULL;
+    } else if (op->sends) {
+        if (m->recv)
+            m->recv->message = NULL; // it waits for the next one
+        unlink_message(n, m);
+    } else if (m->begin_s >= 0) {
+        if (take && m->bytes && m->bytes <= op->bytes)
+            memcpy(op->to, m->copy, m->bytes);
+        if (m->send)
+            m->send->message = NULL;
+        unlink_message(n, m);
+    } else {
+        m->recv = NULL;
+    }
+}
+
+void network_shut(struct network *n, int rank, double now)
+{
+    n->closed[rank] = true;
+    for (struct network_op *o = n->ops; o; o = o->next)
+        if (o->peer == rank && o->done_s == INFINITY) {
+            o->closed = true;
+            o->done_s = now;
+        }
+}

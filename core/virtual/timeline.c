@@ -1,0 +1,50 @@
+// timeline.c - the messages of a run as Trace Event JSON, which Perfetto and
+// chrome://tracing draw: the same format as the trace.json of a real run.
+
+#include "virtual/virtual.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <string.h>
+
+static void name_row(FILE *f, int rank, int row, const char *name)
+{
+    fprintf(f,
+            "{\"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"name\": "
+            "\"thread_name\", \"args\": {\"name\": \"%s\"}},\n",
+            rank, row, name);
+}
+
+// One bar, from when the message holds the link until it has passed: out of the
+// sender, or, alpha later, into the receiver.
+static void bar(FILE *f, const struct virtual_message *m, bool out)
+{
+    double length_s = m->end_s - m->begin_s;
+    double begin_s = out ? m->begin_s : m->arrived_s - length_s;
+    fprintf(f,
+            "{\"ph\": \"X\", \"pid\": %d, \"tid\": %d, \"ts\": %.3f, \"dur\": "
+            "%.3f, \"name\": \"%s %d\", \"args\": {\"bytes\": %zu}},\n",
+            out ? m->from : m->to, out ? 0 : 1, begin_s * 1e6, length_s * 1e6,
+            out ? "to" : "from", out ? m->to : m->from, m->bytes);
+}
+
+int virtual_trace(const struct virtual_result *v, FILE *f)
+{
+    fprintf(f, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n");
+    for (int r = 0; r < v->ranks; r++) {
+        fprintf(f,
+                "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", "
+                "\"args\": {\"name\": \"rank %d\"}},\n",
+                r, r);
+        name_row(f, r, 0, "out");
+        name_row(f, r, 1, "in");
+    }
+    for (size_t i = 0; i < v->n_messages; i++) {
+        bar(f, &v->messages[i], true);
+        bar(f, &v->messages[i], false);
+    }
+    fprintf(f, "{\"ph\": \"M\", \"pid\": 0, \"name\": \"process_sort_index\", "
+               "\"args\": {\"sort_index\": 0}}\n]}\n");
+    return fflush(f) ? fail("trace: %s", strerror(errno)) : 0;
+}

@@ -1,0 +1,99 @@
+// schedule.h - broadcast, reduce, scatter and gather as textbooks teach them:
+// who sends what to whom in which round.
+//
+// For the bench and the simulation, which run the same schedule; training uses
+// the verbs of group.h. The root is member 0. In a round a member sends at most
+// one message and receives at most one. A broadcast among 8 members:
+//
+//     linear   0 sends all n elements to 1, then to 2, .. then to 7
+//     tree     round 0: 0 to 4;  1: 0 to 2, 4 to 6;  2: 0 to 1, 2 to 3, 4 to 5,
+//              6 to 7: in every round all who have the vector pass it on
+//              (a binomial tree)
+//     chain    0 to 1 to 2 .. to 7, in pieces: while piece j+1 comes in, piece
+//              j goes out
+//
+// A scatter sends each member its chunk (group_chunk()) alone, linear; down the
+// tree a message holds the chunks of all members below. A reduce is the
+// broadcast backwards in time: what was sent is received and added. A gather is
+// the scatter backwards.
+//
+// With n members, S bytes, a link's latency alpha and its B bytes/s each way,
+// in pieces of c bytes:
+//
+//     op, algorithm                      time
+//     broadcast, reduce  linear          (n-1) (alpha + S/B)
+//                        tree            ceil(log2 n) (alpha + S/B)
+//                        chain           (n-2 + S/c) (alpha + c/B)
+//     scatter, gather    linear          (n-1) alpha + (n-1)/n S/B
+//                        tree            ceil(log2 n) alpha + (n-1)/n S/B
+//
+// Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
+// Operations in MPICH", 2005, sections 3 and 4, have the trees and the model.
+
+#ifndef TEXTBOOK_SCHEDULE_H
+#define TEXTBOOK_SCHEDULE_H
+
+#include "group/group.h"
+#include "sync/law.h"
+
+enum schedule_op {
+    SCHEDULE_BROADCAST,
+    SCHEDULE_REDUCE,
+    SCHEDULE_SCATTER,
+    SCHEDULE_GATHER,
+    SCHEDULE_OPS
+};
+
+enum schedule_algorithm {
+    SCHEDULE_LINEAR,
+    SCHEDULE_TREE,
+    SCHEDULE_CHAIN,
+    SCHEDULE_ALGORITHMS
+};
+
+// NULL-terminated, in the order of the enums.
+extern const char *const schedule_op_names[];
+extern const char *const schedule_algorithm_names[];
+
+struct schedule {
+    enum schedule_op op;
+    enum schedule_algorithm algorithm;
+    int world;    // members, 2 or more
+    size_t n;     // elements, one for each member or more
+    size_t piece; // chain: elements of a message
+};
+
+struct move {
+    int round; // from 0
+    int peer;
+    bool sends, adds;        // adds: what comes in is added to what is there
+    struct group_chunk span; // of the vector
+};
+
+// Whether there is such an algorithm: scatter and gather have no chain.
+bool schedule_exists(enum schedule_op op, enum schedule_algorithm a);
+
+// Move number k of a member, in the order of rounds; where it receives and
+// sends in one round, the receive comes first. False: it has no more.
+bool schedule_move(const struct schedule *s, int rank, int k, struct move *out);
+
+// The moves from number k on that share a round: one; or two, of which the first
+// receives; or none, where there are no more. How many.
+int schedule_next(const struct schedule *s, int rank, int k,
+                  struct move out[2]);
+
+// What a member has at the end: the root's numbers after a broadcast or a
+// scatter, sums after a reduce, each member's own chunk after a gather.
+struct group_chunk schedule_result(const struct schedule *s, int rank);
+
+// Rounds of all members together.
+int schedule_rounds(const struct schedule *s);
+
+// Elements that a member sends in all.
+size_t schedule_sends(const struct schedule *s, int rank);
+
+// The time of the table above: messages one after the other on the longest way,
+// and how often the vector's bytes are in them. For any n.
+struct law schedule_law(const struct schedule *s);
+
+#endif

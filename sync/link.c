@@ -67,18 +67,22 @@ double links_error(const struct link_fit *f, double bytes)
     return f->n ? fmax(below, above) : unmeasured;
 }
 
-// "25gbit": 1, and its bytes/s of payload; else 0.
+// "25gbit", or "3MB/s" of payload: 1, and its bytes/s of payload; else 0.
 static int read_rate(const char *text, double *bytes_per_s)
 {
+    static const double scales[] = {1e3, 1e6, 1e9};
     char unit;
     double rate;
     int used = 0;
-    if (sscanf(text, "%lf%c%n", &rate, &unit, &used) != 2 ||
-        strcmp(text + used, "bit") || !(rate > 0 && rate <= 1e6))
+    if (sscanf(text, "%lf%c%n", &rate, &unit, &used) != 2 || !unit ||
+        !(rate > 0 && rate <= 1e6))
         return 0;
-    double scale = unit == 'k' ? 1e3 : unit == 'm' ? 1e6 : 1e9;
-    *bytes_per_s = rate * scale / 8 * LINK_PAYLOAD;
-    return unit == 'k' || unit == 'm' || unit == 'g';
+    bool bits = !strcmp(text + used, "bit");
+    const char *units = bits ? "kmg" : "kMG", *at = strchr(units, unit);
+    if (!at || (!bits && strcmp(text + used, "B/s")))
+        return 0;
+    *bytes_per_s = rate * scales[at - units] * (bits ? LINK_PAYLOAD / 8 : 1);
+    return 1;
 }
 
 static double positive(const cJSON *j, const char *key)
@@ -142,8 +146,8 @@ int links_read(struct links *l, const char *text, double alpha_s)
     }
     FILE *f = fopen(text, "re");
     if (!f)
-        return fail("link=%s: %s; want a rate, as 25gbit, or a file of "
-                    "lockstep bench link|sync out=FILE",
+        return fail("link=%s: %s; want a rate, as 25gbit or 3MB/s, or a "
+                    "file of lockstep bench link|sync out=FILE",
                     text, strerror(errno));
     char *all = mem_alloc(FILE_MOST, 1);
     size_t got = all ? fread(all, 1, FILE_MOST - 1, f) : 0;

@@ -43,8 +43,8 @@ double links_error(const struct link_fit *f, double bytes);
 #define LINK_PAYLOAD (1448.0 / 1514)
 
 // `text` is a rate, as 25gbit or 100mbit, for a link of that rate that nobody
-// has measured, of latency `alpha_s`; or the path of a file. 0, or -1 after
-// fail().
+// has measured, of latency `alpha_s`; or, as 3MB/s, the rate of its payload; or
+// the path of a file. 0, or -1 after fail().
 int links_read(struct links *l, const char *text, double alpha_s);
 int links_write(const struct links *l, const char *path);
 

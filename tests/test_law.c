@@ -128,6 +128,11 @@ static void file(void **state)
     assert_int_equal(links_read(&in, "25gbit", 1e-5), 0);
     assert_true(fabs(in.fits[0].link.bytes_per_s - 25e9 / 8 * LINK_PAYLOAD) <
                 1);
+    assert_int_equal(links_read(&in, "1MB/s", 1e-5), 0);
+    assert_true(fabs(in.fits[0].link.bytes_per_s - 1e6) < 1e-6);
+    assert_int_equal(links_read(&in, "1mB/s", 1e-5), -1);
+    assert_int_equal(links_read(&in, "1Mbit", 1e-5), -1);
+    assert_int_equal(links_read(&in, "1MB", 1e-5), -1);
     assert_true(links_error(links_find(&in, "sps"), 1e6) == 0.15);
 }
 

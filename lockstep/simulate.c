@@ -6,6 +6,7 @@
 
 #include "lockstep/commands.h"
 #include "lockstep/list.h"
+#include "lockstep/simulate_op.h"
 #include "lockstep/simulation.h"
 
 #include "base/base.h"
@@ -58,6 +59,7 @@ static void explain(FILE *f)
         "simulation itself.\n"
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
         LIST_WORKERS);
+    simulate_op_explain(f);
 }
 
 // ---- the question
@@ -261,6 +263,8 @@ static int answer(const struct question *q)
 
 static int simulate(int nwords, char **words)
 {
+    if (simulate_op_is_asked(nwords, words))
+        return simulate_op(nwords, words);
     struct words w = {nwords, words};
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = q ? 0 : -1;

@@ -106,14 +106,23 @@ static long slice_kb(const struct simulation *s)
     return none ? usual.slice_kb : s->slice_kb;
 }
 
+static int add_exchange(struct argv *a, const struct simulation *s)
+{
+    const struct schedule *t = s->schedule;
+    return t ? argv_add(a, "op=%d", t->op) ||
+                   argv_add(a, "algorithm=%d", t->algorithm) ||
+                   argv_add(a, "piece=%zu", t->piece)
+             : argv_add(a, "sync=%s", s->sync);
+}
+
 static int add_words(struct argv *a, const struct simulation *s,
                      const char *platform, const char *hosts)
 {
     // One block of memory for all ranks' gradients; or one page for all parts
     // of messages that nobody looks at.
     bool one_block = !strcmp(s->sync, "allreduce");
-    // Servers and workers wait for all that they send (simulate/carry.c).
-    bool waited = strstr(s->sync, "ps");
+    // They wait for all that they send (simulate/carry.c, textbook.c).
+    bool waited = s->schedule || strstr(s->sync, "ps");
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
                    argv_add(a, "-no-privatize") || argv_add(a, "-np") ||
                    argv_add(a, "%d", ranks_of(s)) || argv_add(a, "-platform") ||
@@ -128,8 +137,7 @@ static int add_words(struct argv *a, const struct simulation *s,
                    argv_add(a, "--cfg=smpi/shared-malloc:%s",
                             one_block ? "local" : "global") ||
                    argv_add(a, "--log=root.thres:error") || add_network(a, s) ||
-                   argv_add_program(a, "simulate_job") ||
-                   argv_add(a, "sync=%s", s->sync) ||
+                   argv_add_program(a, "simulate_job") || add_exchange(a, s) ||
                    argv_add(a, "workers=%d", s->workers) ||
                    argv_add(a, "n=%zu", s->n) ||
                    argv_add(a, "slice_kb=%ld", slice_kb(s)) ||

@@ -4,12 +4,15 @@
 #define LOCKSTEP_SIMULATION_H
 
 #include "sync/law.h"
+#include "textbook/schedule.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
 struct simulation {
-    const char *sync, *folder; // platform, hosts and log are left there
+    const char *sync, *folder;       // platform, hosts and log are left there
+    const struct schedule *schedule; // instead of an exchange of `sync`, which
+                                     // then names it in errors; NULL: none
     int workers;
     size_t n; // elements of the gradient, fp32
     struct link link;

@@ -10,7 +10,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
     simulate/main.c simulate/gradient.c simulate/ring.c
-    simulate/transport_mpi.c
+    simulate/transport_mpi.c simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/servers.c simulate/carry.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
     horovod_ring/transport.c core/group/group.c

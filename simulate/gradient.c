@@ -11,7 +11,7 @@
 // Sums of at most 4096 workers stay exact in fp32.
 enum { VALUES = 7 };
 
-static float value(int rank, size_t i)
+float gradient_value(int rank, size_t i)
 {
     return (float)((i * 5 + (size_t)rank * 3) % VALUES);
 }
@@ -28,7 +28,7 @@ float *gradient_open(const struct exchange *e)
     }
     float *v = mem_alloc(e->n, sizeof *v);
     for (size_t i = 0; v && i < e->n; i++)
-        v[i] = value(e->rank, i);
+        v[i] = gradient_value(e->rank, i);
     return v;
 }
 
@@ -37,7 +37,7 @@ int gradient_check(const struct exchange *e, const float *sums)
     for (size_t i = 0; e->payload && i < e->n; i++) {
         float want = 0;
         for (int r = 0; r < e->world; r++)
-            want += value(r, i);
+            want += gradient_value(r, i);
         if (sums[i] != want)
             return fail("rank %d: element %zu is %g, the sum is %g", e->rank, i,
                         (double)sums[i], (double)want);

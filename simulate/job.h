@@ -21,6 +21,10 @@ struct exchange {
     int slice_kb;       // of a message; 0: ring: a chunk
     double bucket_mb;   // ring, allreduce: one after another; 0: all at once
     int worker_updates; // bool: servers send sums back, not parameters
+    // Instead of sync: a collective of textbook/schedule.h.
+    int op;        // enum schedule_op; -1: none
+    int algorithm; // enum schedule_algorithm
+    size_t piece;  // elements
 };
 
 // Run one exchange on this rank. *seconds: simulated, from the common start to
@@ -28,8 +32,12 @@ struct exchange {
 int exchange_ring(const struct exchange *e, double *seconds);
 int exchange_allreduce(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
+int exchange_textbook(const struct exchange *e, double *seconds);
 
 // ---- gradient.c: what they share
+
+// Element i of a rank's gradient, where there is payload.
+float gradient_value(int rank, size_t i);
 
 // The gradient: n elements, small integers that differ by rank and element; or,
 // without payload, addresses that nobody may write to. NULL after fail().

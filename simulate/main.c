@@ -1,11 +1,13 @@
 // main.c - `simulate_job`: one exchange on all simulated ranks.
 //
 //     smpirun .. simulate_job sync=ring n=124475904 slice_kb=256
+//     smpirun .. simulate_job op=0 algorithm=1 n=1250000   textbook/schedule.h
 //
 // Prints one line "@seconds=S": simulated, from a common start until the last
 // worker has what it waits for. Started by lockstep simulate.
 
 #include "simulate/job.h"
+#include "textbook/schedule.h"
 
 #include "base/base.h"
 #include "config/keys.h"
@@ -27,6 +29,10 @@ static const struct key rows[] = {
     {NULL, "payload", "0", KEY_INT, AT(payload), .min = 0, .max = 1},
     {NULL, "worker_updates", "0", KEY_INT, AT(worker_updates), .min = 0,
      .max = 1},
+    {NULL, "op", "-1", KEY_INT, AT(op), .min = -1, .max = SCHEDULE_OPS - 1},
+    {NULL, "algorithm", "0", KEY_INT, AT(algorithm), .min = 0,
+     .max = SCHEDULE_ALGORITHMS - 1},
+    {NULL, "piece", "1", KEY_INT64, AT(piece), .min = 1, .max = INT_MAX},
     {NULL, "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0, .max = 1e6},
 };
 
@@ -43,6 +49,8 @@ static int run(int nwords, char **words, double *seconds)
     MPI_Comm_rank(MPI_COMM_WORLD, &e.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
     e.servers = ranks - e.world;
+    if (e.op >= 0)
+        return exchange_textbook(&e, seconds);
     if (e.sync == RING)
         return exchange_ring(&e, seconds);
     if (e.sync == ALLREDUCE)

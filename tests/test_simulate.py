@@ -19,11 +19,17 @@ def simulate(folder, *words):
                           capture_output=True, text=True, timeout=250)
 
 
-def rows(folder, *words):
+def rows(folder, *words, file="simulate.csv"):
     done = simulate(folder, *words)
     assert done.returncode == 0, done.stderr
-    with open(folder / "simulate.csv", newline="", encoding="utf-8") as f:
+    with open(folder / file, newline="", encoding="utf-8") as f:
         return list(csv.DictReader(f))
+
+
+def collectives(folder, *words):
+    """Simulated seconds and their ratio to the law, by algorithm."""
+    return {row["algorithm"]: (float(row["simulated_s"]), float(row["ratio"]))
+            for row in rows(folder, *words, file="collectives.csv")}
 
 
 def test_law(folder):
@@ -69,12 +75,50 @@ def test_small_slices(folder):
     assert len(rows(folder, "workers=16", "sync=dps", "mb=0.008")) == 1
 
 
+def test_friends(folder):
+    """One has a file of 5 MB, 7 friends want it, a copy takes 5 s. SimGrid's
+    MPI adds 16 bytes to a message."""
+    link = "workers=8", "mb=5", "link=1MB/s", "alpha_us=0"
+    for op in "broadcast", "reduce":
+        seen = collectives(folder, f"op={op}", *link, "slice_kb=100")
+        assert abs(seen["linear"][0] - 35) < 1e-3, seen
+        assert abs(seen["tree"][0] - 15) < 1e-3, seen
+        chain = 5 + 6 * 0.1024  # the vector, and six pieces on their way
+        assert abs(seen["chain"][0] - chain) < 1e-3, seen
+    for op in "scatter", "gather":
+        seen = collectives(folder, f"op={op}", *link)
+        assert sorted(seen) == ["linear", "tree"], seen
+        for seconds, _ in seen.values():  # seven eighths cross the root's link
+            assert abs(seconds - 7 / 8 * 5) < 1e-3, seen
+
+
+def test_collectives_law(folder):
+    """With latencies, and for worlds that are no power of two."""
+    for op in "broadcast", "reduce", "scatter", "gather":
+        for workers in 2, 5, 16:
+            seen = collectives(folder, f"op={op}", f"workers={workers}",
+                               "link=1MB/s", "alpha_us=1000", "slice_kb=64")
+            for algorithm, (_, ratio) in seen.items():
+                assert abs(ratio - 1) < 0.01, (op, workers, algorithm, ratio)
+
+
+def test_collectives_numbers(folder):
+    """Real numbers: simulate_job looks at every one on every rank."""
+    for op in "broadcast", "reduce", "scatter", "gather":
+        count = len(rows(folder, f"op={op}", "workers=2,3,8,13", "mb=0.0501",
+                         "payload=1", "slice_kb=4", file="collectives.csv"))
+        assert count == (12 if op in ("broadcast", "reduce") else 8)
+
+
 def test_wrong_words(folder):
     for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "workers="),
                        ("sync=rings", "try: sync=ring"), ("link=fast", "25gbit"),
                        ("mb=0.00001", "try: mb=1"), ("mb=x", "want a number"),
-                       ("payload=2", "payload=2")):
-        done = simulate(folder, "workers=4", word)
+                       ("payload=2", "payload=2"), ("op=send", "broadcast"),
+                       ("op=gather algorithm=chain", "try: algorithm=linear"),
+                       ("op=reduce mb=1e-5", "try: mb=1"),
+                       ("op=reduce sync=ring", "unknown key sync")):
+        done = simulate(folder, "workers=4", *word.split())
         assert done.returncode == 1 and said in done.stderr, done.stderr
         assert done.stderr.count("\n") == 1, done.stderr
 

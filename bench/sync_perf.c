@@ -22,7 +22,8 @@
 // 2(n-1)/n, and how many results are wrong. Beside them the law's time, for the
 // link of link= or, without, for the link fitted to the backend's own times,
 // and how far off it the measured time is; and the processor seconds of the
-// whole step, update included, per GB of payload that left.
+// whole step, update included, per GB of payload that left; and the spread of
+// the rounds: their middle half, in percent of the median.
 //
 // With ring-shm a table says what share it reaches of the memory's bandwidth,
 // as plain loops of the same run have it (memory.h). Gloo's time, for which
@@ -46,6 +47,7 @@
 
 struct cell {         // one backend at one size, all workers together
     struct cost cost; // seconds: of a step; the rest of all rounds
+    double spread;    // of the rounds' seconds: their middle half
     double wrong;
 };
 
@@ -118,13 +120,16 @@ static int run_rounds(const struct sync_plan *p, struct entrant *e,
     return 0;
 }
 
-// The mean over workers of each round, then the median of rounds.
-static int middle(struct cluster *c, double *times, int rounds, double *seconds)
+// The mean over workers of each round, then the median and the middle half of
+// rounds.
+static int middle(struct cluster *c, double *times, int rounds, double *seconds,
+                  double *spread)
 {
     if (cluster_sum(c, times, rounds))
         return -1;
     qsort(times, (size_t)rounds, sizeof(double), by_value);
     *seconds = times[rounds / 2] / c->world;
+    *spread = (times[rounds - 1 - rounds / 4] - times[rounds / 4]) / c->world;
     return 0;
 }
 
@@ -132,8 +137,9 @@ static int gather(const struct sync_plan *p, struct entrant *e, struct cell *c,
                   double *times)
 {
     struct cluster *cluster = e->arena->cluster;
-    double seconds;
-    if (entrant_check(e) || middle(cluster, times, p->rounds, &seconds))
+    double seconds, spread;
+    if (entrant_check(e) ||
+        middle(cluster, times, p->rounds, &seconds, &spread))
         return -1;
     double sums[] = {c->cost.cpu_s, c->cost.bytes_out, (double)e->wrong};
     if (cluster_sum(cluster, sums, 3))
@@ -141,6 +147,7 @@ static int gather(const struct sync_plan *p, struct entrant *e, struct cell *c,
     *c = (struct cell){.cost = {.seconds = seconds,
                                 .cpu_s = sums[0],
                                 .bytes_out = sums[1]},
+                       .spread = spread,
                        .wrong = sums[2]};
     return 0;
 }
@@ -161,7 +168,7 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
                      memory_open(&memory, n) || open_all(p, &arena, entrants) ||
                      run_rounds(p, entrants, &memory, cells, times) ||
                      middle(cluster, times[MEMORY], p->rounds,
-                            &cells[MEMORY].cost.seconds)
+                            &cells[MEMORY].cost.seconds, &cells[MEMORY].spread)
                  ? -1
                  : 0;
     for (int i = 0; !rc && i < PLAN_ROWS; i++)
@@ -207,9 +214,9 @@ static int print_row(const struct sync_plan *p, int row, int world,
                given ? "given" : "fitted", law.hops, law.share);
     else
         printf("no link explains the times\n");
-    printf("#%11s %11s %5s %11s %8s %8s %7s %11s %7s %9s\n", "size(B)", "count",
-           "type", "time(us)", "algbw", "busbw", "#wrong", "law(us)", "off(%)",
-           "cpu_s/GB");
+    printf("#%11s %11s %5s %11s %8s %8s %7s %11s %7s %9s %9s\n", "size(B)",
+           "count", "type", "time(us)", "algbw", "busbw", "#wrong", "law(us)",
+           "off(%)", "cpu_s/GB", "spread(%)");
     for (int i = 0; i < p->nsizes; i++) {
         const struct cell *c = &cells[i][row];
         double size = sizeof(float) * (double)p->counts[i];
@@ -222,9 +229,11 @@ static int print_row(const struct sync_plan *p, int row, int world,
             printf(" %11.1f %7.1f", t * 1e6, 100 * (seconds[i] / t - 1));
         else
             printf(" %11s %7s", "-", "-");
-        printf(" %9.3f\n", c->cost.bytes_out > 0
-                               ? c->cost.cpu_s / (c->cost.bytes_out * 1e-9)
-                               : 0);
+        printf(" %9.3f %9.1f\n",
+               c->cost.bytes_out > 0
+                   ? c->cost.cpu_s / (c->cost.bytes_out * 1e-9)
+                   : 0,
+               100 * c->spread / c->cost.seconds);
     }
     return 0;
 }

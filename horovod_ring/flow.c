@@ -304,7 +304,7 @@ int flow_advance(struct flow *f)
         if (out < 0 || in < 0)
             return explain(f);
     }
-    return f->out.op < f->posted ? hear_right(f) : 0;
+    return 0;
 }
 
 // Whom we wait for: the left, or whom the left waits for; or the right.
@@ -347,7 +347,9 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     if (f->out.busy)
         wants |= WANT_SEND_RIGHT;
     uint64_t next = idle < limit / 2 ? limit / 2 : limit;
-    return t->ops->wait(t, wants, (int)((next - idle) / 1000000) + 1);
+    if (t->ops->wait(t, wants, (int)((next - idle) / 1000000) + 1))
+        return -1;
+    return wants & WANT_RECV_RIGHT ? hear_right(f) : 0;
 }
 
 void flow_abort(struct flow *f)

@@ -48,7 +48,7 @@ def measure(bin_dir, row, workers, args):
     times = {}
     for line in done.stdout.splitlines():
         cells = line.split()
-        if len(cells) == 10 and cells[0].isdigit():  # other tables have fewer
+        if len(cells) >= 10 and cells[0].isdigit():  # other tables have fewer
             times[int(cells[0])] = float(cells[3])
     if not times:
         print(f"FAILED {' '.join(command)}: printed no table")

@@ -69,5 +69,35 @@ if(mpirun)
 endif()
 set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
+add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
+                            bench/collective.c bench/mpi_calls.c bench/series.c
+                            bench/start.c
+                            bench/crew.c bench/openmpi.c)
+target_link_libraries(collect_perf PRIVATE textbook allreduce horovod_ring sync
+                                           cluster_mpi cluster_zmq telemetry
+                                           config device)
+# Small sizes only: that results and bytes are right, of all rows.
+lockstep_says(collect_perf 0 "# scatter, 3 workers.* 0 +[0-9]+ +ok  tree-shm"
+              $<TARGET_FILE:collect_perf> workers=3 max_mb=0.1 rounds=1
+              slice_kb=8)
+foreach(verb all_reduce reduce_scatter all_gather broadcast reduce scatter
+             gather sendrecv)
+  lockstep_says(collect_perf_wrong_${verb} 1 "[0-9]+ results or counts .* wrong"
+                $<TARGET_FILE:collect_perf> workers=2 op=${verb} min_bytes=64
+                max_mb=0.0001 rounds=1 spoil=1)
+endforeach()
+lockstep_says(collect_perf_op 1 "op=bcast: no bcast; nearest: broadcast"
+              $<TARGET_FILE:collect_perf> op=bcast)
+lockstep_says(collect_perf_without_mpi 1 "openmpi wants MPI; try: lockstep bench"
+              $<TARGET_FILE:collect_perf> rows=ring-tcp,openmpi)
+if(mpirun)
+  foreach(n 2 4)
+    lockstep_says(collect_perf_mpi_${n} 0
+                  "gather, ${n} workers.*openmpi.*chain-mpi.*tree-mpi"
+                  ${mpirun} -n ${n} $<TARGET_FILE:collect_perf> max_mb=0.1
+                  factor=128 rounds=1)
+  endforeach()
+endif()
+
 add_executable(link_perf bench/link_perf.c)
 target_link_libraries(link_perf PRIVATE law netns)

@@ -19,19 +19,25 @@
 static const struct {
     const char *what, *program, *help, *words;
     const char *word; // always the first
+    bool mpi;         // under mpirun, since rows of MPI want that
 } benches[] = {
     {"cpu", "layer_perf", "a training step beside the least it could take",
      "[a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] [detail=0] "
      "[peers=0]",
-     NULL},
+     NULL, false},
     {"gpu", "layer_perf",
      "the same on a GPU, each operation beside its lower bound",
      "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [peers=0]",
-     "device=cuda"},
+     "device=cuda", false},
     {"sync", "sync_perf", "every way of agreeing, by size of the gradients",
-     "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL},
+     "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL,
+     true},
+    {"collect", "collect_perf",
+     "broadcast, reduce, all_gather ..: each verb by carrier and size",
+     "[workers=N] [op=VERB,..] [rows=ROW,..] [max_mb=N] [net=RATE] ..", NULL,
+     true},
     {"link", "link_perf", "rate and round trip of a network, and their law",
-     "[net=RATE] [out=FILE.json]", NULL},
+     "[net=RATE] [out=FILE.json]", NULL, false},
 };
 
 enum {
@@ -43,9 +49,10 @@ static void explain(FILE *f)
 {
     fprintf(f, "lockstep bench WHAT [words ...]\n\n");
     for (int i = 0; i < BENCHES; i++)
-        fprintf(f, "  %-6s%s\n          %s\n", benches[i].what, benches[i].help,
-                benches[i].words);
-    fprintf(f, "\nlockstep bench sync --help lists every word.\n");
+        fprintf(f, "  %-9s%s\n             %s\n", benches[i].what,
+                benches[i].help, benches[i].words);
+    fprintf(f, "\nlockstep bench sync --help, and collect --help, list every "
+               "word.\n");
 }
 
 static bool is(const char *word, const char *key)
@@ -56,9 +63,11 @@ static bool is(const char *word, const char *key)
 
 // Where servers and the ring listen on emulated hosts, and sps's server is.
 static int add_hosts(struct argv *a, const struct run *r,
-                     const struct netns *net)
+                     const struct netns *net, const char *program)
 {
     static const char *const rows[] = {"sps", "dps", "ring"};
+    if (strcmp(program, "sync_perf") != 0)
+        return argv_add(a, "iface=%s", netns_subnet());
     int own = r->workers < netns_hosts(net) ? r->workers : 0;
     for (int i = 0; i < 3; i++)
         if (argv_add(a, "%s.iface=%s", rows[i], netns_subnet()))
@@ -69,7 +78,8 @@ static int add_hosts(struct argv *a, const struct run *r,
 // Its words but net= and workers=. One thread a worker unless they say
 // otherwise: `lockstep pin` would give it all of the worker's cores.
 static int add_words(struct argv *a, const struct run *r,
-                     const struct netns *net, int nwords, char **words)
+                     const struct netns *net, const char *program, int nwords,
+                     char **words)
 {
     if (argv_add(a, "threads=1"))
         return -1;
@@ -77,7 +87,7 @@ static int add_words(struct argv *a, const struct run *r,
         if (!is(words[i], "net") && !is(words[i], "workers") &&
             argv_add(a, "%s", words[i]))
             return -1;
-    return net ? add_hosts(a, r, net) : 0;
+    return net ? add_hosts(a, r, net, program) : 0;
 }
 
 // workers= and net= of the words; the last one wins.
@@ -99,9 +109,9 @@ static int read_words(struct run *r, const char **rate, int nwords,
     return 0;
 }
 
-// sync_perf under mpirun, since its rows of MPI want that. With net= a worker a
-// host, and one more host for sps's server.
-static int sync_bench(int nwords, char **words)
+// A program under mpirun. With net= a worker a host, and one more host for
+// sps's server.
+static int mpi_bench(const char *program, int nwords, char **words)
 {
     struct run r;
     const char *rate;
@@ -114,8 +124,8 @@ static int sync_bench(int nwords, char **words)
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||
-                     add_words(a, &r, net, nwords, words) ||
-                     launch_mpi(j, &r, net, "sync_perf", a, 0, NULL)
+                     add_words(a, &r, net, program, nwords, words) ||
+                     launch_mpi(j, &r, net, program, a, 0, NULL)
                  ? -1
                  : job_run(j);
     job_close(&j);
@@ -143,9 +153,9 @@ static int bench(int nwords, char **words)
                     "--help",
                     words[0]);
     int rank, world;
-    if (!strcmp(benches[i].what, "sync") && !asks_for_help(nwords, words) &&
+    if (benches[i].mpi && !asks_for_help(nwords, words) &&
         !cluster_launched(&rank, &world))
-        return sync_bench(nwords - 1, words + 1);
+        return mpi_bench(benches[i].program, nwords - 1, words + 1);
     struct argv *a = mem_alloc(1, sizeof *a);
     if (!a || argv_add_program(a, benches[i].program) ||
         (benches[i].word && argv_add(a, "%s", benches[i].word)) ||
@@ -158,7 +168,7 @@ static int bench(int nwords, char **words)
 
 const struct command command_bench = {
     .name = "bench",
-    .words = "cpu|gpu|sync|link ..",
+    .words = "cpu|gpu|sync|collect|link",
     .help = "measure this machine, beside lower bounds and other libraries",
     .explain = explain,
     .least = 1,

@@ -1,5 +1,5 @@
-// simulate_op.c - `lockstep simulate op=..`: the textbooks' collectives, linear,
-// by a tree and in a chain (textbook/schedule.h), in simulated time.
+// simulate_op.c - `lockstep simulate op=..`: the textbooks' collectives in
+// simulated time, linear, by a tree and in a chain (textbook/schedule.h).
 //
 // "One has a file, 7 friends want it", at 5 s a copy, is
 //

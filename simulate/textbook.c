@@ -1,8 +1,8 @@
 // textbook.c - the textbooks' collectives on simulated ranks.
 //
-// A rank works through its moves (textbook/schedule.h) round by round. Sends are
-// over when their receivers have everything, so that a rank sends one message at
-// a time and receives one at a time: the model behind the textbooks' laws.
+// A rank works through its moves (textbook/schedule.h) round by round. A send
+// is over when the receiver has everything. So a rank sends one message at a
+// time and receives one at a time: the model behind the textbooks' laws.
 
 #include "simulate/job.h"
 #include "textbook/schedule.h"

@@ -77,8 +77,8 @@ bool schedule_exists(enum schedule_op op, enum schedule_algorithm a);
 // sends in one round, the receive comes first. False: it has no more.
 bool schedule_move(const struct schedule *s, int rank, int k, struct move *out);
 
-// The moves from number k on that share a round: one; or two, of which the first
-// receives; or none, where there are no more. How many.
+// The moves from number k on that share a round, and how many they are: one; or
+// two, of which the first receives; or none, where there are no more.
 int schedule_next(const struct schedule *s, int rank, int k,
                   struct move out[2]);
 

@@ -1,0 +1,231 @@
+// collect_perf.c - each verb of a group, by carrier and size, beside Open MPI's
+// own call.
+//
+//     lockstep bench collect workers=4             all rows, under mpirun
+//     mpirun -n 4 collect_perf op=broadcast        the same by hand
+//     collect_perf workers=4 rows=ring-tcp         rows without MPI
+//
+// Rows are the verbs of group.h over our ring (ring-tcp, ring-shm) and over the
+// library's non-blocking collectives (library); openmpi is MPI's own blocking
+// call, by the algorithm that Open MPI takes itself. linear, tree and chain are
+// the textbooks' (textbook/schedule.h), made of a carrier's sends and receives.
+// NCCL's carriers work on GPUs and are left out.
+//
+// A table a verb, with nccl-tests' columns: size of the vector in bytes, count
+// of its elements (or of a member's part, where the vector is one part a
+// member), time, algbw = size/time, busbw = algbw times the factor in the
+// table's head, and how many results are wrong. Beside them the bytes that the
+// busiest member sent, and whether every member sent what the law says: ok, or
+// the difference of the member that is off most. Libraries do not tell what
+// they send.
+//
+// The time is that of the last member to be done, from a moment at which all
+// begin (start.h); the median of all calls. At each size the rows take turns,
+// round by round, on the same vectors.
+
+#include "bench/collect_plan.h"
+#include "bench/collective.h"
+#include "bench/crew.h"
+#include "bench/openmpi.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+enum { CALLS = 20 }; // most in a round
+
+struct cell { // one row at one size, all members together
+    double seconds;
+    double wrong, sent, off; // off: sent - law, of the member that is off most
+    bool told;               // sent and off are known
+};
+
+// ---- one verb at one size
+
+static int calls_of(size_t n)
+{
+    return n <= 1 << 14 ? CALLS : n <= 1 << 20 ? 5 : 2;
+}
+
+// A round of one row: the time of each call, of the last member to be done.
+static int run_round(struct collective *c, int row, enum collect_verb verb,
+                     size_t n, double *times)
+{
+    int calls = calls_of(n), world = c->cluster->world;
+    double mine[CALLS], all[CREW_MOST * CALLS];
+    for (int k = 0; k < calls; k++)
+        if (collective_time(c, row, verb, n, &mine[k]))
+            return -1;
+    size_t bytes = (size_t)calls * sizeof *mine;
+    if (cluster_allgather(c->cluster, mine, all, bytes))
+        return -1;
+    for (int k = 0; k < calls; k++) {
+        times[k] = 0;
+        for (int r = 0; r < world; r++)
+            times[k] = fmax(times[k], all[r * calls + k]);
+    }
+    return 0;
+}
+
+static int gather(struct collective *c, int row, enum collect_verb verb,
+                  size_t n, struct cell *cell)
+{
+    struct collect_check mine, all[CREW_MOST];
+    if (collective_check(c, row, verb, n, &mine) ||
+        cluster_allgather(c->cluster, &mine, all, sizeof mine))
+        return -1;
+    cell->told = mine.law >= 0;
+    for (int r = 0; r < c->cluster->world; r++) {
+        double off = all[r].sent - all[r].law;
+        cell->wrong += all[r].wrong;
+        cell->sent = fmax(cell->sent, all[r].sent);
+        if (fabs(off) > fabs(cell->off))
+            cell->off = off;
+    }
+    return 0;
+}
+
+static int measure(struct collective *c, enum collect_verb verb, size_t n,
+                   struct cell cells[COLLECT_ROWS])
+{
+    static double times[COLLECT_ROWS][COLLECT_ROUNDS * CALLS];
+    const struct collect_plan *p = c->plan;
+    int calls = calls_of(n);
+    double warm[CALLS];
+    for (int round = -1; round < p->rounds; round++)
+        for (int i = 0; i < COLLECT_ROWS; i++) {
+            double *to = round < 0 ? warm : &times[i][round * calls];
+            if (p->use[i] && collect_has(i, verb) &&
+                run_round(c, i, verb, n, to))
+                return -1;
+        }
+    for (int i = 0; i < COLLECT_ROWS; i++) {
+        cells[i] = (struct cell){0};
+        if (!p->use[i] || !collect_has(i, verb))
+            continue;
+        if (gather(c, i, verb, n, &cells[i]))
+            return -1;
+        cells[i].seconds = series_median(times[i], p->rounds * calls);
+    }
+    return 0;
+}
+
+// ---- the table
+
+static void print_head(enum collect_verb verb, int world)
+{
+    printf("\n# %s, %d workers: busbw = %s\n#%11s %11s %11s %8s %8s %7s %11s "
+           "%9s  %s\n",
+           collect_verb_names[verb], world, collect_formula(verb), "size(B)",
+           "count", "time(us)", "algbw", "busbw", "#wrong", "sent(B)", "law",
+           "row");
+}
+
+static void print_row(const struct cell *c, enum collect_verb verb, size_t n,
+                      int world, const char *name)
+{
+    double size = sizeof(float) * (double)n;
+    double algbw = size / c->seconds * 1e-9;
+    char sent[32] = "-", law[32] = "-";
+    if (c->told) {
+        snprintf(sent, sizeof sent, "%.0f", c->sent);
+        snprintf(law, sizeof law, c->off != 0 ? "%+.0f" : "ok", c->off);
+    }
+    printf(" %11.0f %11zu %11.1f %8.3f %8.3f %7.0f %11s %9s  %s\n", size,
+           collect_count(verb, n, world), c->seconds * 1e6, algbw,
+           algbw * collect_factor(verb, world), c->wrong, sent, law, name);
+}
+
+// One verb at all sizes. What is wrong is added to *bad: results, and rows that
+// did not send what the law says.
+static int table(struct collective *c, enum collect_verb verb, double *bad)
+{
+    const struct collect_plan *p = c->plan;
+    int world = c->cluster->world;
+    bool prints = c->cluster->rank == 0;
+    if (prints)
+        print_head(verb, world);
+    for (int k = 0; k < p->nsizes; k++) {
+        struct cell cells[COLLECT_ROWS];
+        size_t n = collect_elements(verb, p->counts[k], world);
+        if (measure(c, verb, n, cells))
+            return -1;
+        for (int i = 0; i < COLLECT_ROWS; i++) {
+            if (!p->use[i] || !collect_has(i, verb))
+                continue;
+            *bad += cells[i].wrong + (cells[i].off != 0);
+            if (prints)
+                print_row(&cells[i], verb, n, world, collect_rows[i].name);
+        }
+    }
+    return 0;
+}
+
+// ---- the workers
+
+// A carrier that cannot run on these hosts is left out.
+static int leave_out(struct collect_plan *p, struct cluster *cluster)
+{
+    for (int i = 0; i < COLLECT_ROWS; i++) {
+        const struct group_ops *carriers[] = {collect_rows[i].carrier, NULL};
+        const struct group_ops *can;
+        struct group_job members = {.name = collect_rows[i].name,
+                                    .cluster = cluster};
+        char why[128];
+        if (!p->use[i] || !carriers[0])
+            continue;
+        if (group_choose(carriers, &members, &can, why))
+            return -1;
+        if (!can && cluster->rank == 0)
+            printf("# %s: %s\n", collect_rows[i].name, why);
+        p->use[i] = can;
+    }
+    return 0;
+}
+
+static int work(struct cluster *cluster, void *arg)
+{
+    struct collect_plan *p = arg;
+    struct collective c;
+    double bad = 0;
+    size_t most = collect_elements(COLLECT_ALL_REDUCE, p->counts[p->nsizes - 1],
+                                   cluster->world);
+    omp_set_num_threads(p->threads);
+    if (cluster->world < 2 || cluster->world > CREW_MOST)
+        return fail("collect_perf: workers=%d: want 2 .. %d", cluster->world,
+                    CREW_MOST);
+    if (leave_out(p, cluster))
+        return -1;
+    int rc = collective_open(&c, p, cluster, most);
+    for (int v = 0; !rc && v < COLLECT_VERBS; v++)
+        if (p->verbs[v])
+            rc = table(&c, (enum collect_verb)v, &bad);
+    collective_close(&c);
+    if (!rc && bad > 0)
+        rc = fail("%.0f results or counts of bytes are wrong", bad);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct collect_plan p;
+    int rank, world;
+    log_for_launcher();
+    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
+    bool launched = cluster_launched(&rank, &world);
+    int rc = collect_parse(&p, launched, argc - 1, argv + 1);
+    if (rc < 0)
+        die("%s", fail_message());
+    if (rc > 0)
+        return 0;
+    if (!launched && !strcmp(p.rows_text, "all"))
+        printf("# library, openmpi and ..-mpi are left out without mpirun; "
+               "try: lockstep bench collect\n");
+    if (!launched || rank == 0)
+        printf("# NCCL's carriers are left out: they move GPUs' memory\n");
+    openmpi_prepare();
+    return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
+}

@@ -1,0 +1,221 @@
+// collect_plan.c - the verbs and rows of collect_perf's tables, and its words.
+//
+// What size, count and busbw mean is nccl-tests' (doc/PERFORMANCE.md): size is
+// that of the whole vector; where it consists of one part a member, count is a
+// part's; busbw is algbw times what share of the vector must cross a link.
+
+#include "bench/collect_plan.h"
+
+#include "allreduce/carriers.h"
+#include "bench/crew.h"
+#include "horovod_ring/carriers.h"
+
+#include "base/base.h"
+#include "config/keys.h"
+#include "config/suggest.h"
+
+#include <string.h>
+
+const char *const collect_verb_names[] = {"all_reduce", "reduce_scatter",
+                                          "all_gather", "broadcast",
+                                          "reduce",     "scatter",
+                                          "gather",     "sendrecv",
+                                          NULL};
+
+const struct collect_row collect_rows[COLLECT_ROWS] = {
+    {"ring-tcp", &ring_tcp, NO_SCHEDULE, false},
+    {"ring-shm", &ring_shm, NO_SCHEDULE, false},
+    {"library", &library_mpi, NO_SCHEDULE, true},
+    {"openmpi", NULL, NO_SCHEDULE, true},
+    {"linear-tcp", &ring_tcp, SCHEDULE_LINEAR, false},
+    {"tree-tcp", &ring_tcp, SCHEDULE_TREE, false},
+    {"chain-tcp", &ring_tcp, SCHEDULE_CHAIN, false},
+    {"linear-shm", &ring_shm, SCHEDULE_LINEAR, false},
+    {"tree-shm", &ring_shm, SCHEDULE_TREE, false},
+    {"chain-shm", &ring_shm, SCHEDULE_CHAIN, false},
+    {"linear-mpi", &library_mpi, SCHEDULE_LINEAR, true},
+    {"tree-mpi", &library_mpi, SCHEDULE_TREE, true},
+    {"chain-mpi", &library_mpi, SCHEDULE_CHAIN, true},
+};
+
+static const struct {
+    enum group_verb verb; // GROUP_VERBS: none
+    int op;
+    bool parts;         // the vector is one part a member
+    double share, once; // busbw / algbw: share (n-1)/n + once
+} verbs[COLLECT_VERBS] = {
+    [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, false, 2, 0},
+    [COLLECT_REDUCE_SCATTER] = {GROUP_REDUCE_SCATTER, NO_SCHEDULE, true, 1, 0},
+    [COLLECT_ALL_GATHER] = {GROUP_ALL_GATHER, NO_SCHEDULE, true, 1, 0},
+    [COLLECT_BROADCAST] = {GROUP_BROADCAST, SCHEDULE_BROADCAST, false, 0, 1},
+    [COLLECT_REDUCE] = {GROUP_REDUCE, SCHEDULE_REDUCE, false, 0, 1},
+    [COLLECT_SCATTER] = {GROUP_VERBS, SCHEDULE_SCATTER, true, 1, 0},
+    [COLLECT_GATHER] = {GROUP_VERBS, SCHEDULE_GATHER, true, 1, 0},
+    [COLLECT_SENDRECV] = {GROUP_SEND, NO_SCHEDULE, false, 0, 1},
+};
+
+int collect_op(enum collect_verb v)
+{
+    return verbs[v].op;
+}
+
+enum group_verb collect_group_verb(enum collect_verb v)
+{
+    return verbs[v].verb;
+}
+
+bool collect_has(int row, enum collect_verb v)
+{
+    const struct collect_row *r = &collect_rows[row];
+    if (r->algorithm != NO_SCHEDULE)
+        return verbs[v].op != NO_SCHEDULE &&
+               schedule_exists((enum schedule_op)verbs[v].op,
+                               (enum schedule_algorithm)r->algorithm);
+    return !r->carrier || verbs[v].verb != GROUP_VERBS;
+}
+
+size_t collect_elements(enum collect_verb v, size_t n, int world)
+{
+    size_t w = (size_t)world;
+    n = n < w ? w : n;
+    return verbs[v].parts ? n / w * w : n;
+}
+
+size_t collect_count(enum collect_verb v, size_t n, int world)
+{
+    return verbs[v].parts ? n / (size_t)world : n;
+}
+
+double collect_factor(enum collect_verb v, int world)
+{
+    return verbs[v].share * (world - 1) / world + verbs[v].once;
+}
+
+const char *collect_formula(enum collect_verb v)
+{
+    return verbs[v].once > 0    ? "algbw"
+           : verbs[v].share > 1 ? "algbw x 2(n-1)/n"
+                                : "algbw x (n-1)/n";
+}
+
+// ---- words
+
+#define AT(member) offsetof(struct collect_plan, member), false
+
+static const struct key rows[] = {
+    {"collect", "op", "all", KEY_TEXT, AT(op_text), .unit = "VERB,..",
+     .help = "verbs to measure"},
+    {"collect", "rows", "all", KEY_TEXT, AT(rows_text), .unit = "ROW,..",
+     .help = "ways of doing them"},
+    {"collect", "workers", "2", KEY_INT, AT(workers), .min = 2,
+     .max = CREW_MOST, .help = "processes; mpirun's -n says it there"},
+    {"collect", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
+     .max = COLLECT_ROUNDS, .help = "in which rows take turns"},
+    {"collect", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
+     .help = "of a worker"},
+    {"collect", "min_bytes", "64", KEY_NUMBER, AT(min_bytes), .min = 4,
+     .max = 4e9, .unit = "B", .help = "of the smallest vector"},
+    {"collect", "max_mb", "64", KEY_NUMBER, AT(max_mb), .min = 4e-6,
+     .max = 4096, .unit = "MiB", .help = "of the largest"},
+    {"collect", "factor", "16", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
+     .help = "from size to size"},
+    {"collect", "slice_kb", "256", KEY_INT, AT(slice_kb), .min = 1,
+     .max = 65536, .unit = "KiB", .help = "ring, chain: a piece"},
+    {"collect", "iface", "", KEY_TEXT, AT(iface), .unit = "NAME|SUBNET",
+     .help = "network of the ring; loopback without"},
+    {"collect", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
+     .max = 86400, .unit = "s", .help = "longest wait for anybody"},
+    {"collect", "spoil", "0", KEY_INT, AT(spoil), .min = 0, .max = 1,
+     .help = "worker 0 spoils a number of every result: #wrong must see it"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "collect_perf --help"};
+
+static void print_names(const char *key, const char *const *names, int n)
+{
+    printf("\n%s=", key);
+    for (int i = 0; i < n; i++)
+        printf("%s%s", i ? "," : "", names[i]);
+}
+
+static void row_names(const char *names[COLLECT_ROWS])
+{
+    for (int i = 0; i < COLLECT_ROWS; i++)
+        names[i] = collect_rows[i].name;
+}
+
+static void print_help(void)
+{
+    const char *names[COLLECT_ROWS];
+    row_names(names);
+    printf("collect_perf [key=value] ...\n\nEach verb of a group, by carrier "
+           "and size, beside Open MPI's own call\n(docs/collectives.md).\n");
+    key_help(stdout, &keys);
+    print_names("op", collect_verb_names, COLLECT_VERBS);
+    print_names("rows", names, COLLECT_ROWS);
+    printf(
+        "\n\n  lockstep bench collect workers=4      all rows, under mpirun\n"
+        "  collect_perf workers=4 op=broadcast   rows without MPI\n");
+}
+
+// "a,b" or "all": which of n names. 0, or -1 after fail().
+static int choose(const char *key, const char *text, const char *const *names,
+                  int n, bool *use)
+{
+    char item[CONFIG_WORD];
+    bool all = !strcmp(text, "all");
+    for (int i = 0; i < n; i++)
+        use[i] = all;
+    for (const char *p = text; !all; p++) {
+        size_t len = strcspn(p, ",");
+        int i = 0;
+        snprintf(item, sizeof item, "%.*s", (int)len, p);
+        while (i < n && strcmp(item, names[i]) != 0)
+            i++;
+        if (i == n)
+            return fail("%s=%s: no %s; nearest: %s; all: collect_perf --help",
+                        key, text, item, suggest_nearest(item, names, n));
+        use[i] = true;
+        p += len;
+        if (!*p)
+            break;
+    }
+    return 0;
+}
+
+// Rows of MPI that somebody asked for want mpirun; of all they are left out.
+static int choose_mpi(struct collect_plan *p, bool launched)
+{
+    bool all = !strcmp(p->rows_text, "all");
+    for (int i = 0; i < COLLECT_ROWS && !launched; i++) {
+        if (!collect_rows[i].mpi || !p->use[i])
+            continue;
+        if (!all)
+            return fail("rows=%s: %s wants MPI; try: lockstep bench collect "
+                        "rows=%s",
+                        p->rows_text, collect_rows[i].name, p->rows_text);
+        p->use[i] = false;
+    }
+    return 0;
+}
+
+int collect_parse(struct collect_plan *p, bool launched, int nwords,
+                  char **words)
+{
+    const char *names[COLLECT_ROWS];
+    row_names(names);
+    key_defaults(&keys, p);
+    for (int i = 0; i < nwords; i++)
+        if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
+            print_help();
+            return 1;
+        }
+    if (key_words(&keys, p, nwords, words) ||
+        choose("op", p->op_text, collect_verb_names, COLLECT_VERBS, p->verbs) ||
+        choose("rows", p->rows_text, names, COLLECT_ROWS, p->use) ||
+        choose_mpi(p, launched))
+        return -1;
+    p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
+    return 0;
+}

@@ -1,0 +1,295 @@
+// collective.c - one verb, by one row of collect_perf: done, timed, its numbers
+// and its bytes checked.
+
+#include "bench/collective.h"
+
+#include "bench/mpi_calls.h"
+
+#include "allreduce/carriers.h"
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/device.h"
+#include "device/vector.h"
+#include "horovod_ring/carriers.h"
+
+enum { ROOT = 0, DEPTH = 4, GRAIN = 1, UNTOUCHED = -1000 };
+
+// ---- open and close
+
+// The first row with the carrier of this one, which owns their group.
+static int owner(int row)
+{
+    int first = 0;
+    while (collect_rows[first].carrier != collect_rows[row].carrier)
+        first++;
+    return first;
+}
+
+static int open_group(struct collective *c, int row)
+{
+    struct group_job job = {.name = collect_rows[owner(row)].name,
+                            .cluster = c->cluster,
+                            .dev = c->dev,
+                            .grain = GRAIN,
+                            .largest = c->most,
+                            .depth = DEPTH,
+                            .pairs = true,
+                            .slice_bytes = (size_t)c->plan->slice_kb * 1024,
+                            .iface = c->plan->iface};
+    struct group **g = &c->groups[owner(row)];
+    if (!*g) {
+        *g = group_open(collect_rows[row].carrier, &job);
+        if (!*g || group_share(*g, c->own, 2 * c->most * sizeof *c->own))
+            return -1;
+    }
+    c->groups[row] = *g;
+    return 0;
+}
+
+int collective_open(struct collective *c, const struct collect_plan *plan,
+                    struct cluster *cluster, size_t most)
+{
+    *c = (struct collective){.plan = plan, .cluster = cluster, .most = most};
+    if (start_open(&c->start, cluster) || device_open(&c->dev, "cpu"))
+        return -1;
+    c->own = device_alloc_shared(c->dev, 2 * most, sizeof *c->own);
+    if (!c->own)
+        return -1;
+    c->landing = c->own + most;
+    for (int i = 0; i < COLLECT_ROWS; i++)
+        if (plan->use[i] && collect_rows[i].carrier && open_group(c, i))
+            return -1;
+    return 0;
+}
+
+void collective_close(struct collective *c)
+{
+    for (int i = 0; i < COLLECT_ROWS; i++)
+        if (owner(i) == i)
+            group_close(&c->groups[i]);
+    if (!c->dev)
+        return;
+    device_free(c->dev, c->own);
+    device_close(&c->dev);
+}
+
+// ---- doing it
+
+static struct schedule schedule_of(const struct collective *c, int row,
+                                   enum collect_verb verb, size_t n)
+{
+    return (struct schedule){
+        .op = (enum schedule_op)collect_op(verb),
+        .algorithm = (enum schedule_algorithm)collect_rows[row].algorithm,
+        .world = c->cluster->world,
+        .n = n,
+        .piece = (size_t)c->plan->slice_kb * 1024 / sizeof(float)};
+}
+
+static struct group_vector floats(float *at, struct group_chunk span)
+{
+    struct group_vector v = group_floats(at + span.off, span.n);
+    v.awaited = true;
+    return v;
+}
+
+static int post_move(struct collective *c, struct group *g,
+                     const struct move *m, uint64_t *ticket)
+{
+    struct group_vector v = floats(m->adds ? c->landing : c->own, m->span);
+    return m->sends ? group_send(g, &v, m->peer, ticket)
+                    : group_recv(g, &v, m->peer, ticket);
+}
+
+// Round by round: what a round moves has moved before the next one begins.
+static int run_schedule(struct collective *c, struct group *g,
+                        const struct schedule *s)
+{
+    struct move m[2];
+    uint64_t ticket;
+    for (int k = 0, n; (n = schedule_next(s, g->rank, k, m)) > 0; k += n) {
+        for (int i = 0; i < n; i++)
+            if (post_move(c, g, &m[i], &ticket))
+                return -1;
+        if (group_await(g, ticket))
+            return -1;
+        if (m[0].adds)
+            vector_add(c->own + m[0].span.off, c->landing + m[0].span.off,
+                       DTYPE_F32, m[0].span.n);
+    }
+    return 0;
+}
+
+static int run_verb(struct collective *c, struct group *g,
+                    enum collect_verb verb, size_t n)
+{
+    struct group_vector v = floats(c->own, (struct group_chunk){.n = n});
+    struct group_vector in = floats(c->landing, (struct group_chunk){.n = n});
+    int right = (g->rank + 1) % g->size;
+    int left = (g->rank + g->size - 1) % g->size;
+    uint64_t ticket;
+    int rc;
+    switch (verb) {
+    case COLLECT_ALL_REDUCE:
+        rc = group_all_reduce(g, &v, &ticket);
+        break;
+    case COLLECT_REDUCE_SCATTER:
+        rc = group_reduce_scatter(g, &v, &ticket);
+        break;
+    case COLLECT_ALL_GATHER:
+        rc = group_all_gather(g, &v, &ticket);
+        break;
+    case COLLECT_BROADCAST:
+        rc = group_broadcast(g, &v, ROOT, &ticket);
+        break;
+    case COLLECT_REDUCE:
+        rc = group_reduce(g, &v, ROOT, &ticket);
+        break;
+    default:
+        CHECK(verb == COLLECT_SENDRECV);
+        rc = group_send(g, &v, right, NULL) || group_recv(g, &in, left, &ticket)
+                 ? -1
+                 : 0;
+    }
+    return rc ? -1 : group_await(g, ticket);
+}
+
+static int run(struct collective *c, int row, enum collect_verb verb, size_t n)
+{
+    struct group *g = c->groups[row];
+    if (!g) {
+        mpi_call(verb, c->own, c->landing, n, c->cluster->rank,
+                 c->cluster->world);
+        return 0;
+    }
+    if (collect_rows[row].algorithm == NO_SCHEDULE)
+        return run_verb(c, g, verb, n);
+    struct schedule s = schedule_of(c, row, verb, n);
+    return run_schedule(c, g, &s);
+}
+
+// ---- the numbers
+
+static float value(int rank, size_t i)
+{
+    return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
+}
+
+static void fill(struct collective *c, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        c->own[i] = value(c->cluster->rank, i);
+        c->landing[i] = UNTOUCHED;
+    }
+}
+
+// What the verb promises this member.
+static struct group_chunk result(const struct collective *c,
+                                 enum collect_verb verb, size_t n)
+{
+    const struct cluster *m = c->cluster;
+    bool parts = verb == COLLECT_REDUCE_SCATTER || verb == COLLECT_SCATTER;
+    bool rooted = verb == COLLECT_REDUCE || verb == COLLECT_GATHER;
+    if (parts)
+        return group_chunk(n, GRAIN, m->world, m->rank);
+    return (struct group_chunk){.n = rooted && m->rank != ROOT ? 0 : n};
+}
+
+static bool lands(int row, enum collect_verb verb)
+{
+    bool own_call = !collect_rows[row].carrier;
+    return verb == COLLECT_SENDRECV ||
+           (own_call && verb == COLLECT_REDUCE_SCATTER);
+}
+
+static float expected(const struct collective *c, enum collect_verb verb,
+                      size_t n, size_t i)
+{
+    int world = c->cluster->world, rank = c->cluster->rank;
+    float sum = 0;
+    switch (verb) {
+    case COLLECT_BROADCAST:
+    case COLLECT_SCATTER:
+        return value(ROOT, i);
+    case COLLECT_ALL_GATHER:
+    case COLLECT_GATHER:
+        return value((int)(i / (n / (size_t)world)), i);
+    case COLLECT_SENDRECV:
+        return value((rank + world - 1) % world, i);
+    default:
+        for (int r = 0; r < world; r++)
+            sum += value(r, i);
+        return sum;
+    }
+}
+
+static double count_wrong(const struct collective *c, int row,
+                          enum collect_verb verb, size_t n)
+{
+    struct group_chunk span = result(c, verb, n);
+    float *at = lands(row, verb) ? c->landing : c->own;
+    double wrong = 0;
+    if (c->plan->spoil && c->cluster->rank == 0)
+        at[span.off] += 1;
+    for (size_t i = span.off; i < span.off + span.n; i++)
+        wrong += at[i] != expected(c, verb, n, i);
+    return wrong;
+}
+
+// ---- the bytes
+
+static double law(const struct collective *c, int row, enum collect_verb verb,
+                  size_t n)
+{
+    const struct collect_row *r = &collect_rows[row];
+    const struct group_op op = {.verb = collect_group_verb(verb),
+                                .vector = group_floats(c->own, n),
+                                .peer = ROOT};
+    const struct plan ring = {.rank = c->cluster->rank,
+                              .world = c->cluster->world,
+                              .grain = GRAIN};
+    struct schedule s = schedule_of(c, row, verb, n);
+    size_t elements;
+    if (r->algorithm != NO_SCHEDULE)
+        elements = schedule_sends(&s, ring.rank);
+    else if (!r->carrier)
+        return -1;
+    else if (verb == COLLECT_SENDRECV)
+        elements = n;
+    else if (r->carrier == &ring_tcp)
+        elements = plan_elements(&ring, &op, OUT);
+    else if (r->carrier == &ring_shm)
+        elements = ring_shm_elements(&op, GRAIN, ring.rank, ring.world, OUT);
+    else
+        return -1;
+    return (double)(elements * sizeof(float));
+}
+
+// ---- both
+
+int collective_time(struct collective *c, int row, enum collect_verb verb,
+                    size_t n, double *seconds)
+{
+    fill(c, n);
+    if (start_wait(&c->start))
+        return -1;
+    int rc = run(c, row, verb, n);
+    *seconds = start_seconds(&c->start);
+    return rc;
+}
+
+int collective_check(struct collective *c, int row, enum collect_verb verb,
+                     size_t n, struct collect_check *out)
+{
+    struct group *g = c->groups[row];
+    uint64_t before = g ? g->stats.bytes_out : 0;
+    double seconds;
+    if (collective_time(c, row, verb, n, &seconds))
+        return -1;
+    *out = (struct collect_check){.wrong = count_wrong(c, row, verb, n),
+                                  .sent = -1,
+                                  .law = law(c, row, verb, n)};
+    if (out->law >= 0)
+        out->sent = (double)(g->stats.bytes_out - before);
+    return 0;
+}

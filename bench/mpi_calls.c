@@ -1,0 +1,57 @@
+// mpi_calls.c - the peers of the verbs: MPI's own blocking calls.
+
+#include "bench/mpi_calls.h"
+
+#include "base/base.h"
+#include "message/mpi_call.h"
+
+#include <limits.h>
+
+enum { ROOT = 0, TAG = 1 };
+
+static void sendrecv(float *own, float *landing, int n, int rank, int world)
+{
+    int right = (rank + 1) % world, left = (rank + world - 1) % world;
+    MPI(MPI_Sendrecv(own, n, MPI_FLOAT, right, TAG, landing, n, MPI_FLOAT, left,
+                     TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+}
+
+void mpi_call(enum collect_verb verb, float *own, float *landing, size_t n,
+              int rank, int world)
+{
+    const MPI_Comm all = MPI_COMM_WORLD;
+    int count = (int)n, part = count / world;
+    float *mine = own + (size_t)rank * (size_t)part;
+    float *sum = landing + (size_t)rank * (size_t)part;
+    bool root = rank == ROOT;
+    CHECK(n <= INT_MAX);
+    switch (verb) {
+    case COLLECT_ALL_REDUCE:
+        MPI(MPI_Allreduce(MPI_IN_PLACE, own, count, MPI_FLOAT, MPI_SUM, all));
+        break;
+    case COLLECT_REDUCE_SCATTER:
+        MPI(MPI_Reduce_scatter_block(own, sum, part, MPI_FLOAT, MPI_SUM, all));
+        break;
+    case COLLECT_ALL_GATHER:
+        MPI(MPI_Allgather(MPI_IN_PLACE, 0, MPI_FLOAT, own, part, MPI_FLOAT,
+                          all));
+        break;
+    case COLLECT_BROADCAST:
+        MPI(MPI_Bcast(own, count, MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_REDUCE:
+        MPI(MPI_Reduce(root ? MPI_IN_PLACE : own, root ? own : NULL, count,
+                       MPI_FLOAT, MPI_SUM, ROOT, all));
+        break;
+    case COLLECT_SCATTER:
+        MPI(MPI_Scatter(own, part, MPI_FLOAT, root ? MPI_IN_PLACE : mine, part,
+                        MPI_FLOAT, ROOT, all));
+        break;
+    case COLLECT_GATHER:
+        MPI(MPI_Gather(root ? MPI_IN_PLACE : mine, part, MPI_FLOAT, own, part,
+                       MPI_FLOAT, ROOT, all));
+        break;
+    default:
+        sendrecv(own, landing, count, rank, world);
+    }
+}

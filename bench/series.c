@@ -1,0 +1,34 @@
+// series.c - the sizes of a table, and the middle of many measurements.
+
+#include "bench/series.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+int series_sizes(double min_bytes, double max_mb, double factor,
+                 size_t counts[SERIES_SIZES])
+{
+    double most = max_mb * 1048576;
+    int n = 0;
+    for (double b = min_bytes; n < SERIES_SIZES; b *= factor) {
+        bool last = b * factor > most * 1.001 && b < most * 0.999;
+        counts[n++] = (size_t)(b / sizeof(float));
+        if (last && n < SERIES_SIZES)
+            counts[n++] = (size_t)(most / sizeof(float));
+        if (b * factor > most * 1.001)
+            break;
+    }
+    return n;
+}
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double series_median(double *v, int n)
+{
+    qsort(v, (size_t)n, sizeof *v, ascending);
+    return v[n / 2];
+}

@@ -1,0 +1,319 @@
+// grade.c - lab 4: what a ring must do.
+//
+// What is expected is worked out here, by the table of the handout: in message
+// m of 2(w-1) a worker sends chunk r-1-m and receives chunk r-2-m. Lengths are
+// counted one element at a time, so nothing here is the formula that is asked
+// for.
+
+#include "labs/04-ring/ring.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include "base/rng.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORKERS = 16, MOST = 20011 };
+
+static const int worlds[] = {1, 2, 3, 4, 5, 6, 7, 8, 16};
+
+enum { WORLDS = sizeof worlds / sizeof *worlds };
+
+// The sizes to try with w workers.
+static int sizes(int w, size_t n[8])
+{
+    const size_t all[] = {0, 1, 7, (size_t)w - 1, (size_t)w, 1000, MOST};
+    memcpy(n, all, sizeof all);
+    return sizeof all / sizeof *all;
+}
+
+// Elements dealt out to w chunks like cards; a few of the chunks get one more.
+static void deal(size_t n, int w, size_t len[MOST_WORKERS])
+{
+    for (int c = 0; c < w; c++)
+        len[c] = 0;
+    while (n >= (size_t)w) {
+        for (int c = 0; c < w; c++)
+            len[c]++;
+        n -= (size_t)w;
+    }
+    for (int c = 0; n > 0; c++, n--)
+        len[LAB_LONG_LAST ? w - 1 - c : c]++;
+}
+
+// Bytes of 2(w-1) messages out of a worker: message by message, by the table.
+static size_t out_bytes(size_t n, int w, int r)
+{
+    size_t len[MOST_WORKERS], sum = 0;
+    deal(n, w, len);
+    for (int m = 0, c = r; m < 2 * (w - 1); m++) {
+        c = (c - LAB_RING_STEP + w) % w;
+        sum += len[c];
+    }
+    return 4 * sum;
+}
+
+static size_t in_bytes(size_t n, int w, int r)
+{
+    return out_bytes(n, w, (r - LAB_RING_STEP + w) % w);
+}
+
+struct job {
+    size_t n;
+    bool normal; // numbers whose sum depends on the order
+    float *v[MOST_WORKERS];
+};
+
+static float number(const struct job *j, int rank, size_t i)
+{
+    if (j->normal)
+        return (float)rng_normal(rng_key(4, (uint64_t)rank), i);
+    return (float)((rank + 1) * 10 + (int)(i % 97));
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    for (size_t i = 0; i < j->n; i++)
+        j->v[l->rank][i] = number(j, l->rank, i);
+    return lab_exchange(l, j->v[l->rank], j->n);
+}
+
+static bool job_open(struct lab_case *k, struct job *j, size_t n, int w)
+{
+    *j = (struct job){.n = n};
+    bool whole = true;
+    for (int r = 0; r < w; r++)
+        whole = (j->v[r] = malloc((n ? n : 1) * sizeof(float))) && whole;
+    return lab_want(k, whole, "no memory for %d vectors of %zu", w, n);
+}
+
+static void job_close(struct job *j)
+{
+    for (int r = 0; r < MOST_WORKERS; r++)
+        free(j->v[r]);
+}
+
+// The sums, where every order of adding gives the same.
+static void want_sums(struct lab_case *k, const struct job *j, int w)
+{
+    for (int r = 0; r < w && !lab_failed(k); r++)
+        for (size_t i = 0; i < j->n; i++) {
+            double sum = 0;
+            for (int o = 0; o < w; o++)
+                sum += (double)number(j, o, i);
+            if (!lab_want(k, (double)j->v[r][i] == sum,
+                          "%d workers, n = %zu: v[%zu] of worker %d is %g, the "
+                          "sum is %g",
+                          w, j->n, i, r, (double)j->v[r][i], sum))
+                break;
+        }
+}
+
+static void sums(struct lab_case *k)
+{
+    for (int a = 0; a < WORLDS; a++) {
+        size_t n[8];
+        int count = sizes(worlds[a], n);
+        for (int b = 0; b < count && !lab_failed(k); b++) {
+            struct lab_world world = {.workers = worlds[a], .eager = SIZE_MAX};
+            struct job j;
+            if (job_open(k, &j, n[b], worlds[a]) &&
+                lab_clean(k, lab_virtual(k, &world, body, &j)))
+                want_sums(k, &j, worlds[a]);
+            job_close(&j);
+        }
+    }
+}
+
+// Chunk c is begun by the worker after c and completed by c itself.
+static float in_order(const struct job *j, int w, size_t i)
+{
+    int c = (int)(i / (j->n / (size_t)w));
+    float sum = 0;
+    for (int m = 1; m <= w; m++) {
+        int rank = (c + m * LAB_RING_STEP + m * w) % w;
+        sum = m == 1 ? number(j, rank, i) : sum + number(j, rank, i);
+    }
+    return sum;
+}
+
+static void order(struct lab_case *k)
+{
+    for (int a = 1; a < WORLDS && !lab_failed(k); a++) {
+        int w = worlds[a];
+        struct lab_world world = {.workers = w, .eager = SIZE_MAX};
+        struct job j;
+        if (job_open(k, &j, 60 * (size_t)w, w)) {
+            j.normal = true;
+            bool clean = lab_clean(k, lab_virtual(k, &world, body, &j));
+            for (size_t i = 0; clean && i < j.n * (size_t)w; i++) {
+                int r = (int)(i / j.n);
+                size_t at = i % j.n;
+                lab_want(k, j.v[r][at] == in_order(&j, w, at),
+                         "%d workers: v[%zu] of worker %d is not added in the "
+                         "ring's order: worker %d's number first, worker %d's "
+                         "last",
+                         w, at, r, ((int)(at / 60) + LAB_RING_STEP + w) % w,
+                         (int)(at / 60));
+            }
+        }
+        job_close(&j);
+    }
+}
+
+static void bytes(struct lab_case *k)
+{
+    for (int a = 0; a < WORLDS; a++) {
+        size_t n[8];
+        int w = worlds[a], count = sizes(w, n);
+        for (int b = 0; b < count && !lab_failed(k); b++) {
+            struct lab_world world = {.workers = w, .eager = SIZE_MAX};
+            struct job j;
+            const struct lab_run *run = job_open(k, &j, n[b], w)
+                                            ? lab_virtual(k, &world, body, &j)
+                                            : NULL;
+            bool clean = lab_clean(k, run);
+            for (int r = 0; clean && r < w; r++) {
+                size_t out = (size_t)run->v->rank[r].bytes_out;
+                size_t in = (size_t)run->v->rank[r].bytes_in;
+                lab_record(k, w, n[b], "bytes_out", (double)out);
+                lab_record(k, w, n[b], "bytes_in", (double)in);
+                lab_want(k, out == out_bytes(n[b], w, r),
+                         "rank %d of %d, n = %zu: sent %zu bytes, the law says "
+                         "%zu",
+                         r, w, n[b], out, out_bytes(n[b], w, r));
+                lab_want(k, in == in_bytes(n[b], w, r),
+                         "rank %d of %d, n = %zu: received %zu bytes, the law "
+                         "says %zu",
+                         r, w, n[b], in, in_bytes(n[b], w, r));
+            }
+            job_close(&j);
+        }
+    }
+}
+
+static void law(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (size_t n = 0; n < 40; n++)
+            for (int r = 0; r < w; r++) {
+                size_t out = ring_bytes(n, r, w, LAB_OUT);
+                size_t in = ring_bytes(n, r, w, LAB_IN);
+                lab_want(k, out == out_bytes(n, w, r),
+                         "ring_bytes(%zu, %d, %d, LAB_OUT) is %zu, counted are "
+                         "%zu",
+                         n, r, w, out, out_bytes(n, w, r));
+                lab_want(k, in == in_bytes(n, w, r),
+                         "ring_bytes(%zu, %d, %d, LAB_IN) is %zu, counted are "
+                         "%zu",
+                         n, r, w, in, in_bytes(n, w, r));
+            }
+}
+
+static void deadlock(struct lab_case *k)
+{
+    for (int a = 1; a < WORLDS && !lab_failed(k); a++) {
+        struct lab_world world = {.workers = worlds[a]};
+        struct job j;
+        if (job_open(k, &j, 1000, worlds[a]) &&
+            lab_clean(k, lab_virtual(k, &world, body, &j)))
+            want_sums(k, &j, worlds[a]);
+        job_close(&j);
+    }
+}
+
+static void in_time(struct lab_case *k)
+{
+    for (int a = 1; a < WORLDS && !lab_failed(k); a++) {
+        int w = worlds[a];
+        struct lab_world world = {.workers = w,
+                                  .alpha_s = 20e-6,
+                                  .bytes_per_s = 1.25e8};
+        struct job j;
+        const struct lab_run *run = job_open(k, &j, 1200 * (size_t)w, w)
+                                        ? lab_virtual(k, &world, body, &j)
+                                        : NULL;
+        if (lab_clean(k, run)) {
+            double is = run->v->seconds;
+            double ought = 2 * (w - 1) * (20e-6 + 1200 * 4 / 1.25e8);
+            lab_record(k, w, j.n, "seconds", is);
+            lab_want(k, is <= ought * (1 + 1e-9),
+                     "%d workers, n = %zu: took %.1f us, 2(w-1)(a + S/wB) is "
+                     "%.1f us",
+                     w, j.n, is * 1e6, ought * 1e6);
+        }
+        job_close(&j);
+    }
+}
+
+// Worker 1 falls silent in one of its first calls.
+static void want_named(struct lab_case *k, int w, long call)
+{
+    struct lab_world world = {.workers = w,
+                              .deadline_s = 5,
+                              .kill = {.rank = 1, .call = call}};
+    struct job j;
+    const struct lab_run *run = job_open(k, &j, 10 * (size_t)w, w)
+                                    ? lab_virtual(k, &world, body, &j)
+                                    : NULL;
+    for (int r = 0; run && r < w; r++) {
+        const struct virtual_rank_result *is = &run->v->rank[r];
+        bool beside = r == 0 || r == 2 % w;
+        if (r == 1)
+            continue;
+        lab_want(k, is->value == -1,
+                 "worker 1 of %d is silent: worker %d returned %d, not -1", w,
+                 r, is->value);
+        lab_want(k, !beside || run->missing[r] == 1,
+                 "worker 1 of %d is silent: its neighbour %d names %d in "
+                 "lab_missing()",
+                 w, r, run->missing[r]);
+        lab_want(k, is->ended_s < 10,
+                 "worker 1 of %d is silent: worker %d gave up after %g s, the "
+                 "deadline is 5 s",
+                 w, r, is->ended_s);
+    }
+    job_close(&j);
+}
+
+static void dies(struct lab_case *k)
+{
+    for (int w = 2; w <= 5; w++)
+        for (long call = 1; call <= 4; call++)
+            want_named(k, w, w == 2 && call > 2 ? 2 : call);
+}
+
+static const struct lab_test tests[] = {
+    {"sums", 15, sums, NULL,
+     "Let worker r write down, for each message, which chunk it sends and which "
+     "one it receives. -1 % 3 is -1 in C."},
+    {"order", 10, order, "sums",
+     "In the first half chunk c must come to rest at worker c: who begins it?"},
+    {"bytes", 15, bytes, "sums",
+     "n = 7, w = 3: 7 = 3 + 2 + 2. Who has the long chunk, and is anything sent "
+     "that is not needed?"},
+    {"law", 5, law, NULL,
+     "Count which chunks a worker does NOT send in the first half, and which in "
+     "the second."},
+    {"deadlock", 10, deadlock, "sums",
+     "No message leaves before its receiver has called. If all send first, who "
+     "receives?"},
+    {"time", 10, in_time, "deadlock",
+     "Links carry both ways at once. Does a worker send and receive at the same "
+     "time?"},
+    {"dies", 5, dies, "deadlock",
+     "After lab_wait() the err of each request says which of the two failed."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 4,
+    .name = "ring",
+    .file = "ring.c",
+    .functions = "lab_exchange ring_bytes",
+    .floor = 15,
+    .tests = tests,
+};

@@ -1,0 +1,220 @@
+// check.c - one test of a lab, in a process of its own: `program TEST`.
+//
+// labs/grade starts it and passes a descriptor, on which the result goes back
+// as one line of JSON: what the student's code prints cannot be taken for it.
+// The program is built from grade.c, the student's file and the virtual
+// cluster. `program --list` prints the tests.
+
+#include "labs/check.h"
+
+#include "base/base.h"
+#include "labs/machine.h"
+#include "labs/sandbox.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct lab_case {
+    const struct lab_test *test;
+    bool failed;
+    char said[512];
+    FILE *trace, *csv; // NULL: not asked for
+    struct virtual_result *v;
+    struct lab_run run;
+    int *missing;
+};
+
+static void close_run(struct lab_case *k)
+{
+    virtual_close(&k->v);
+    free(k->missing);
+    k->missing = NULL;
+}
+
+struct start { // what every rank begins with
+    const struct lab_world *world;
+    lab_body *body;
+    void *arg;
+    int *missing;
+};
+
+static int run_rank(struct virtual_rank *r, void *arg)
+{
+    const struct start *s = arg;
+    int id = virtual_id(r);
+    struct lab_machine machine = {r, &s->missing[id]};
+    struct lab l = {.rank = id,
+                    .workers = s->world->workers,
+                    .servers = s->world->servers,
+                    .alpha_s = s->world->alpha_s,
+                    .bytes_per_s = s->world->bytes_per_s,
+                    .ops = &lab_machine_ops,
+                    .state = &machine};
+    return s->body(&l, s->arg);
+}
+
+const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
+                                  lab_body *body, void *arg)
+{
+    struct lab_world world = *w;
+    if (!(world.bytes_per_s > 0)) {
+        world.alpha_s = 20e-6;
+        world.bytes_per_s = 1.25e8;
+    }
+    struct virtual_setup setup = {.ranks = world.workers + world.servers,
+                                  .alpha_s = world.alpha_s,
+                                  .bytes_per_s = world.bytes_per_s,
+                                  .eager = world.eager,
+                                  .deadline_s = world.deadline_s,
+                                  .seed = world.seed,
+                                  .kill = world.kill,
+                                  .slow = world.slow};
+    close_run(k);
+    k->missing = malloc((size_t)setup.ranks * sizeof *k->missing);
+    if (!lab_want(k, k->missing, "no memory for %d ranks", setup.ranks))
+        return NULL;
+    for (int i = 0; i < setup.ranks; i++)
+        k->missing[i] = -1;
+    struct start start = {&world, body, arg, k->missing};
+    k->v = virtual_run(&setup, run_rank, &start);
+    if (!lab_want(k, k->v, "%s", fail_message()))
+        return NULL;
+    k->run = (struct lab_run){k->v, k->missing};
+    return &k->run;
+}
+
+void lab_release(struct lab *l)
+{
+    const struct lab_machine *m = l->state;
+    virtual_release(m->rank);
+}
+
+bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
+{
+    if (ok || k->failed)
+        return ok;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(k->said, sizeof k->said, fmt, ap);
+    va_end(ap);
+    k->failed = true;
+    if (k->trace && k->v && virtual_trace(k->v, k->trace))
+        log_line("%s", fail_message());
+    return ok;
+}
+
+bool lab_failed(const struct lab_case *k)
+{
+    return k->failed;
+}
+
+bool lab_clean(struct lab_case *k, const struct lab_run *run)
+{
+    if (!run)
+        return false;
+    const struct virtual_result *v = run->v;
+    bool clean = lab_want(k, !v->deadlock[0], "%s", v->deadlock);
+    for (int r = 0; r < v->ranks && clean; r++)
+        clean =
+            lab_want(k, v->rank[r].value == 0, "rank %d of %d returned %d%s%s",
+                     r, v->ranks, v->rank[r].value,
+                     v->rank[r].error[0] ? ": " : "", v->rank[r].error);
+    return clean;
+}
+
+void lab_record(struct lab_case *k, int workers, size_t n, const char *what,
+                double value)
+{
+    if (k->csv)
+        fprintf(k->csv, "%s,%d,%zu,%s,%.9g\n", k->test->name, workers, n, what,
+                value);
+}
+
+// A JSON string.
+static void put_text(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (const char *p = text; *p; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20)
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}
+
+static void put_member(FILE *f, const char *name, const char *text)
+{
+    fprintf(f, ", \"%s\": ", name);
+    put_text(f, text ? text : "");
+}
+
+static int list(void)
+{
+    printf("{\"number\": %d, \"floor\": %d", lab_about.number, lab_about.floor);
+    put_member(stdout, "name", lab_about.name);
+    put_member(stdout, "file", lab_about.file);
+    put_member(stdout, "functions", lab_about.functions);
+    printf(", \"tests\": [");
+    for (const struct lab_test *t = lab_about.tests; t->name; t++) {
+        printf("%s{\"points\": %d", t == lab_about.tests ? "" : ", ",
+               t->points);
+        put_member(stdout, "name", t->name);
+        put_member(stdout, "needs", t->needs);
+        put_member(stdout, "hint", t->hint);
+        printf("}");
+    }
+    printf("]}\n");
+    return 0;
+}
+
+// The descriptor that an option's value names, as a stream; NULL for 0.
+static FILE *stream(const char *number)
+{
+    int fd = atoi(number);
+    FILE *f = fd > 0 ? fdopen(fd, "w") : NULL;
+    if (fd > 0 && !f)
+        die("descriptor %d cannot be written; try: labs/grade", fd);
+    return f;
+}
+
+static int run_test(const char *name, char *const descriptors[])
+{
+    struct lab_case k = {.test = lab_about.tests};
+    while (k.test->name && strcmp(k.test->name, name) != 0)
+        k.test++;
+    if (!k.test->name)
+        die("lab %d has no test %s; try: --list", lab_about.number, name);
+    FILE *result = stream(descriptors[0]);
+    if (!result)
+        die("the result goes to a descriptor; try: labs/grade");
+    k.trace = stream(descriptors[1]);
+    k.csv = stream(descriptors[2]);
+    if (sandbox_enter())
+        die("%s", fail_message());
+    k.test->run(&k);
+    close_run(&k);
+    fprintf(result, "{\"ok\": %s", k.failed ? "false" : "true");
+    put_member(result, "said", k.said);
+    fprintf(result, "}\n");
+    bool written = fclose(result) == 0;
+    if (k.csv)
+        written = fclose(k.csv) == 0 && written;
+    if (k.trace)
+        written = fclose(k.trace) == 0 && written;
+    return written ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--list") == 0)
+        return list();
+    if (argc == 5) // TEST RESULT TRACE CSV: descriptors, 0 for none
+        return run_test(argv[1], argv + 2);
+    die("try: labs/grade");
+}

@@ -1,0 +1,37 @@
+# The labs as the graders build them, with every warning an error; labs/grade itself
+# needs nothing of this.
+lockstep_library(labs
+  FILES labs/lab.c labs/machine.c labs/sandbox.c
+  LINKS virtual base)
+lockstep_test(sandbox LINKS labs)
+
+file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)
+foreach(folder ${lab_folders})
+  get_filename_component(lab ${folder} NAME)
+  foreach(solution reference skeleton)
+    add_executable(lab_${lab}_${solution}
+      ${folder}/grade.c ${folder}/${solution}.c labs/check.c)
+    target_link_libraries(lab_${lab}_${solution} PRIVATE labs m)
+    set_target_properties(lab_${lab}_${solution} PROPERTIES
+      RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/labs)
+  endforeach()
+endforeach()
+
+# Graders bring their own sanitizers: once is enough.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
+  set(lab_tests cheats)
+  foreach(folder ${lab_folders})
+    get_filename_component(lab ${folder} NAME)
+    string(REGEX MATCH "^[0-9]+" number ${lab})
+    list(APPEND lab_tests ${number})
+  endforeach()
+  foreach(what ${lab_tests})
+    add_test(NAME lab_${what}
+             COMMAND ${Python3_EXECUTABLE} tests/labs.py ${what}
+                     ${CMAKE_BINARY_DIR}/labs
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(lab_${what} PROPERTIES TIMEOUT 600
+      ENVIRONMENT "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+endif()

@@ -1,0 +1,177 @@
+"""build.py - from a student's file to a program that runs one test.
+
+Only that one file is taken. It is refused where it includes, defines or calls
+what a lab's file may not: the list of allowed functions is short, and what is not
+on it cannot be linked. Python's standard library and a C compiler are enough.
+"""
+
+import fnmatch
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+HARNESS = ["core/base/error.c", "core/virtual/*.c", "labs/*.c"]
+HEADERS = ["core/base/*.h", "core/virtual/*.h", "labs/*.h"]
+FLAGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE",
+         f"-I{TOP}", f"-I{TOP / 'core'}"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
+            "-fno-omit-frame-pointer"]
+LIBRARIES = ["-lpthread", "-lm"]
+MOST = 1 << 20  # bytes of a file that is handed in
+
+# What a lab's file may call. The harness's own functions are not among them.
+ALLOWED = """
+    lab_send lab_recv lab_recv_any lab_isend lab_irecv lab_wait lab_now
+    lab_compute lab_alloc lab_missing
+    memcpy memmove memset memcmp memchr strlen strcmp strncmp strchr strcpy
+    abs labs qsort bsearch
+    printf fprintf puts putchar fputs fputc snprintf vprintf vfprintf
+    vsnprintf stdout stderr
+    fabs fabsf sqrt sqrtf floor floorf ceil ceilf fmin fminf fmax fmaxf exp expf
+    log logf log2 log2f pow powf round roundf lround lroundf rint rintf lrint
+    lrintf ldexp ldexpf frexp frexpf scalbn scalbnf nearbyint nearbyintf
+    trunc truncf fmod fmodf isnan copysign copysignf
+    __assert_fail __stack_chk_fail __*_chk _GLOBAL_OFFSET_TABLE_
+    __isnan __isnanf __isinf __isinff __finite __finitef
+""".split()
+SECTIONS = """.text* .data* .bss* .rodata* .eh_frame* .comment* .note* .debug*
+    .group* .llvm* .tdata* .tbss*""".split()
+
+
+class Refused(Exception):
+    """The file cannot be graded; the text says why."""
+
+
+def compiler():
+    return os.environ.get("CC", "cc").split()
+
+
+def run(words, **more):
+    return subprocess.run(words, capture_output=True, text=True, errors="replace",
+                          check=False, **more)
+
+
+def fits(name, patterns):
+    return any(fnmatch.fnmatchcase(name, p) for p in patterns)
+
+
+def sources(patterns):
+    return [p for pattern in patterns for p in sorted(TOP.glob(pattern))]
+
+
+class Builder:
+    """Compiles for one lab; keeps the harness's objects in `out`. `ours`: a
+    reference, or a change of one, which may ask for the term's variant."""
+
+    def __init__(self, lab, out, ours=False):
+        self.lab, self.out, self.ours = lab, pathlib.Path(out), ours
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.sanitize = SANITIZE if self.can_sanitize() else []
+        grade = lab.folder / "grade.c"
+        files = sources(HARNESS) + [grade]
+        seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
+        for path in files + sources(HEADERS) + sorted(lab.folder.glob("*.h")):
+            seen.update(path.read_bytes())
+        self.harness = self.out / f"harness-{lab.number:02}-{seen.hexdigest()[:16]}"
+        if not self.harness.is_dir():
+            self.build_harness(files)
+
+    def can_sanitize(self):
+        """Whether the compiler has the sanitizers' libraries."""
+        known = self.out / "sanitizers"
+        if not known.exists():
+            probe = self.out / f"probe-{os.getpid()}"
+            probe.with_suffix(".c").write_text("int main(void) { return 0; }\n")
+            done = run(compiler() + SANITIZE +
+                       [f"{probe}.c", "-o", str(probe)])
+            known.write_text("" if done.returncode else "yes")
+            for path in (probe, probe.with_suffix(".c")):
+                path.unlink(missing_ok=True)
+        return known.read_text() == "yes"
+
+    def build_harness(self, files):
+        fresh = self.out / f"{self.harness.name}.{os.getpid()}"
+        fresh.mkdir()
+        done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
+                   [str(f) for f in files], cwd=fresh)
+        if done.returncode:
+            raise Refused(f"the harness does not compile:\n{done.stderr}")
+        try:
+            fresh.rename(self.harness)
+        except OSError:  # another run was first
+            shutil.rmtree(fresh)
+
+    def build(self, path, folder, werror=False):
+        """(program, warnings) from a student's file, in a folder of its own."""
+        folder = pathlib.Path(folder)
+        path = pathlib.Path(path)
+        if path.is_symlink() or not path.is_file():
+            raise Refused(f"{path} is no file")
+        if path.stat().st_size > MOST:
+            raise Refused(f"{path} is longer than {MOST} bytes")
+        (folder / self.lab.file).write_bytes(path.read_bytes())
+        flags = FLAGS + (["-Werror"] if werror else [])
+        name, words = self.lab.file, folder / "plain.s"
+        self.judge_includes(folder, name)
+        done = run(compiler() + flags + ["-S", name, "-o", str(words)], cwd=folder)
+        if done.returncode:
+            raise Refused(f"{name} does not compile:\n{done.stderr.rstrip()}")
+        # Compilers mark what was written as assembler in their output.
+        if re.search(r"^\s*(#|//|@)+ ?(APP|InlineAsm Start)", words.read_text(),
+                     re.M):
+            raise Refused(f"{name} uses inline assembler")
+        self.judge_object(folder, words, name)
+        program = folder / "program"
+        linked = run(compiler() + flags + self.sanitize + [name] +
+                     [str(o) for o in sorted(self.harness.glob("*.o"))] +
+                     ["-o", str(program)] + LIBRARIES, cwd=folder)
+        if linked.returncode:
+            raise Refused(f"{name} does not link:\n{linked.stderr.rstrip()}")
+        return program, done.stderr
+
+    def judge_includes(self, folder, name):
+        """What the file includes: looked at before an error could show it."""
+        own = [str(p) for p in
+               [TOP / "labs/lab.h"] + sorted(self.lab.folder.glob("*.h"))]
+        if self.ours:
+            own.append(str(TOP / "labs/term.h"))
+        text = run(compiler() + FLAGS + ["-E", name], cwd=folder).stdout
+        for path in sorted(set(re.findall(r'^# \d+ "([^<].*?)"', text, re.M))):
+            real = os.path.realpath(folder / path)
+            system = real.startswith(("/usr/", "/nix/", "/opt/")) and \
+                real.endswith(".h")
+            if not (system or real in own or path == name or
+                    os.path.isdir(real)):
+                raise Refused(f"{name} includes {path}; try: labs/lab.h, the "
+                              "lab's own header and the C library's")
+
+    def judge_object(self, folder, words, name):
+        """What the compiled file calls, defines, and asks of the loader."""
+        path = folder / "plain.o"
+        run(compiler() + ["-c", str(words), "-o", str(path)])
+        listed = run(["nm", str(path)])
+        if listed.returncode:
+            raise Refused(f"nm: {listed.stderr.strip()}; try: install binutils")
+        wanted, found = self.lab.functions, []
+        for line in listed.stdout.splitlines():
+            kind, symbol = line.split()[-2:]
+            if kind in "Uwv" and not fits(symbol, ALLOWED):
+                raise Refused(f"{name} uses {symbol}, which a lab's file may not; "
+                              "try: lab_*, mem*, str*, printf, <math.h>")
+            if kind in "iu":
+                raise Refused(f"{name} defines {symbol} for the loader")
+            if kind.isupper() and kind != "U" and symbol not in wanted:
+                raise Refused(f"{name} defines {symbol}; try: make it static")
+            if kind == "T":
+                found.append(symbol)
+        for symbol in wanted:
+            if symbol not in found:
+                raise Refused(f"{name} does not define {symbol}()")
+        headers = run(["objdump", "-h", "-w", str(path)]).stdout
+        for section in re.findall(r"^ *\d+ (\S+) ", headers, re.M):
+            if not fits(section, SECTIONS):
+                raise Refused(f"{name} has code that runs before main ({section})")

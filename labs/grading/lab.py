@@ -1,0 +1,46 @@
+"""lab.py - one lab: its folder, and what grade.c says about itself."""
+
+import json
+import pathlib
+import re
+import subprocess
+import tempfile
+
+from grading import build
+
+FOLDER = re.compile(r"(\d\d)-(\w+)$")
+
+
+class Lab:
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.number = int(FOLDER.search(self.folder.name)[1])
+        text = (self.folder / "grade.c").read_text()
+        self.file = re.search(r'\.file = "(.*?)"', text)[1]
+        self.functions = re.search(r'\.functions = "(.*?)"', text)[1].split()
+
+    def __str__(self):
+        return f"lab {self.number}"
+
+    def about(self, builder):
+        """What `program --list` says: the tests with points, needs and hints."""
+        with tempfile.TemporaryDirectory() as folder:
+            program, _ = builder.build(self.folder / "skeleton.c", folder)
+            done = subprocess.run([program, "--list"], capture_output=True,
+                                  check=True)
+        return json.loads(done.stdout)
+
+
+def every():
+    """All labs of this tree, by number."""
+    folders = sorted((build.TOP / "labs").iterdir())
+    return [Lab(f) for f in folders
+            if FOLDER.match(f.name) and (f / "grade.c").exists()]
+
+
+def find(number):
+    for lab in every():
+        if str(lab.number) == number.lstrip("0"):
+            return lab
+    there = ", ".join(str(lab.number) for lab in every())
+    raise build.Refused(f"there is no lab {number}; try: {there}")

@@ -1,0 +1,110 @@
+"""run.py - run one test in a process of its own, and read its result.
+
+The result comes over a pipe that only the harness writes to. What the student's
+code prints goes to a file, and is shown, never read.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+
+WALL_S = 120  # a safety net: the harness itself ends after 5 s of processor time
+MOST = 65536  # bytes of a result, and of what is shown of the output
+OPTIONS = {
+    "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:allocator_may_return_null=1:"
+                    "hard_rss_limit_mb=2048:disable_coredump=1",
+    "UBSAN_OPTIONS": "print_stacktrace=0:exitcode=99",
+    "PATH": "/usr/bin:/bin",
+}
+
+
+class Result:
+    """passed, the sentence that was said, seconds, and what was printed."""
+
+    def __init__(self, passed, said, seconds, printed):
+        self.passed, self.said = passed, said
+        self.seconds, self.printed = seconds, printed
+
+
+def read_all(fd):
+    """What is in a pipe whose writers are gone."""
+    os.set_blocking(fd, False)
+    text = b""
+    while len(text) < MOST:
+        try:
+            more = os.read(fd, MOST)
+        except BlockingIOError:
+            break
+        if not more:
+            break
+        text += more
+    return text.decode(errors="replace")
+
+
+def why_it_ended(status, printed, folder):
+    """A sentence for a process that gave no result. `folder` holds the student's
+    file, whose line is named where there is one."""
+    found = re.search(r"^.*runtime error: .*$", printed, re.M)
+    if found:
+        return found[0]
+    found = re.search(r"ERROR: AddressSanitizer: (\S+)", printed)
+    if found:
+        where = re.search(rf" in (\w+) {re.escape(str(folder))}/(\S+?:\d+)",
+                          printed)
+        return f"crashed: {found[1]}" + (f" in {where[1]}(), {where[2]}" if where
+                                         else "")
+    if status is None:
+        return f"did not end within {WALL_S} s"
+    if status in (-signal.SIGXCPU, -signal.SIGKILL):
+        return "used more than 5 s of processor time: an endless loop?"
+    if status < 0:
+        return f"crashed: {signal.Signals(-status).name}"
+    last = [line for line in printed.strip().splitlines() if line][-1:]
+    return f"ended early with status {status}" + (f": {last[0]}" if last else "")
+
+
+def run_test(program, test, trace=None, csv=None):
+    """One Result. `trace` and `csv`: paths, written by the harness alone."""
+    folder = pathlib.Path(program).parent
+    result, its = os.pipe()
+    files = [open(path, mode) if path else None
+             for path, mode in ((trace, "wb"), (csv, "ab"))]
+    fds = [its] + [f.fileno() if f else 0 for f in files]
+    began = time.monotonic()
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(
+            [program, test] + [str(fd) for fd in fds], stdin=subprocess.DEVNULL,
+            stdout=out, stderr=out, env=OPTIONS, start_new_session=True,
+            cwd=folder,
+            pass_fds=[fd for fd in fds if fd])
+        os.close(its)
+        try:
+            status = process.wait(timeout=WALL_S)
+        except subprocess.TimeoutExpired:
+            status = None
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.wait()
+        out.seek(0)
+        printed = out.read(MOST).decode(errors="replace")
+    for f in files:
+        if f:
+            f.close()
+    text = read_all(result)
+    os.close(result)
+    seconds = time.monotonic() - began
+    try:
+        answer = json.loads(text)
+        passed, said = answer["ok"] is True, str(answer["said"])
+    except (ValueError, KeyError, TypeError):
+        return Result(False, why_it_ended(status, printed, folder), seconds, printed)
+    if status != 0:
+        passed, said = False, why_it_ended(status, printed, folder)
+    return Result(passed, said, seconds, printed)

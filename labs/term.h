@@ -1,0 +1,12 @@
+// term.h - what this term's variant of the labs asks for. The handouts say the
+// same in words. labs/export writes one for each term, so that last term's file
+// fails.
+
+#ifndef LABS_TERM_H
+#define LABS_TERM_H
+
+#define LAB_TERM      "open"
+#define LAB_RING_STEP 1 // lab 4: 1: rank r sends to r+1; -1: to r-1
+#define LAB_LONG_LAST 0 // lab 4: 1: the longer chunks are the last ones
+
+#endif

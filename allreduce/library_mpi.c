@@ -8,8 +8,8 @@
 //
 // Which algorithm an all_reduce takes is allreduce/algorithm.h's. A
 // reduce_scatter has one: libnbc sums the whole vector on member 0, which then
-// sends every member its chunk. So member 0's link is a bottleneck: log2(size) S
-// into it, where a ring moves (size-1)/size S into each. What is counted is
+// sends every member its chunk. So member 0's link is a bottleneck: log2(size)
+// S into it, where a ring moves (size-1)/size S into each. What is counted is
 // allreduce/operands.h's.
 
 #include "allreduce/carriers.h"
@@ -67,16 +67,6 @@ struct library {
 
 // ---- one verb
 
-static bool narrows(const struct group_vector *v)
-{
-    return v->wire != v->type;
-}
-
-static void *at(const struct group_vector *v, size_t off)
-{
-    return (char *)v->data + off * dtype_bytes(v->type);
-}
-
 // A vector to travel in: one that is unused, or one more.
 static uint16_t *take_narrow(struct group *g)
 {
@@ -96,11 +86,11 @@ static int cast_down(struct group *g, struct verb *v)
     v->narrow = take_narrow(g);
     if (!v->narrow)
         return -1;
-    vector_cast_scaled(v->narrow + own.off, x->wire, at(x, own.off), x->scale,
-                       own.n);
+    vector_cast_scaled(v->narrow + own.off, x->wire, group_at(x, own.off),
+                       x->scale, own.n);
     if (result)
-        vector_cast(at(x, own.off), DTYPE_F32, v->narrow + own.off, x->wire,
-                    own.n);
+        vector_cast(group_at(x, own.off), DTYPE_F32, v->narrow + own.off,
+                    x->wire, own.n);
     return 0;
 }
 
@@ -173,11 +163,12 @@ static void take(struct group *g, struct verb *v)
     struct group_chunk own = operand_taken(g, &v->op);
     size_t from = v->op.verb == GROUP_REDUCE_SCATTER ? 0 : own.off;
     if (v->narrow) {
-        vector_cast(at(x, own.off), DTYPE_F32, v->narrow + from, x->wire,
+        vector_cast(group_at(x, own.off), DTYPE_F32, v->narrow + from, x->wire,
                     own.n);
         l->unused[l->nunused++] = v->narrow;
     } else if (from != own.off) {
-        memmove(at(x, own.off), at(x, from), own.n * dtype_bytes(x->type));
+        memmove(group_at(x, own.off), group_at(x, from),
+                own.n * dtype_bytes(x->type));
     }
 }
 
@@ -205,7 +196,7 @@ static int library_begin(struct group *g, const struct group_op *op)
                     "sync=ring",
                     g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
     *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
-    if (narrows(&op->vector) && cast_down(g, v))
+    if (group_narrows(&op->vector) && cast_down(g, v))
         return -1;
     operands_count(g, op);
     ask(g, v, &l->requests[slot]);
@@ -235,7 +226,7 @@ static int library_advance(struct group *g, uint64_t *done)
     return 0;
 }
 
-// mpi_nap() gives the core away, and sleeps at most 200 us: nobody need wake it.
+// mpi_nap() gives the core away and sleeps at most 200 us: nobody need wake it.
 static int library_wait(struct group *g, uint64_t spin_ns)
 {
     struct library *l = g->state;

@@ -131,7 +131,7 @@ static int move_narrow(struct library *l, const struct group *g,
 static int library_begin(struct group *g, const struct group_op *op)
 {
     struct library *l = g->state;
-    bool narrows = op->vector.wire != op->vector.type;
+    bool narrows = group_narrows(&op->vector);
     operands_count(g, op);
     if (nccl_queue_begin(&l->queue) ||
         (narrows ? move_narrow(l, g, op)

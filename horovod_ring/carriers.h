@@ -17,15 +17,15 @@ extern const struct group_ops ring_shm;
 // it) or go out of it (they read, or it writes), for vectors of n elements;
 // own = length of the member's chunk:
 //
-//     verb              in                            out
-//     all_reduce        (world-1) own + n - own       the same
-//       n <= 2048       (world-1) n                   the same
-//     reduce_scatter    (world-1) own                 n - own
-//     all_gather        n - own                       (world-1) own
-//     broadcast         n, 0 at the root              0, (world-1) n at the root
-//     reduce            (world-1) own, and            n, n - own at the root
-//                       n - own more at the root
-//       n <= 2048       0, (world-1) n at the root    n, 0 at the root
+//     verb             in                           out
+//     all_reduce       (world-1) own + n - own      the same
+//       n <= 2048      (world-1) n                  the same
+//     reduce_scatter   (world-1) own                n - own
+//     all_gather       n - own                      (world-1) own
+//     broadcast        n, 0 at the root             0, (world-1) n at the root
+//     reduce           (world-1) own, and           n, n - own at the root
+//                      n - own more at the root
+//       n <= 2048      0, (world-1) n at the root   n, 0 at the root
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
 

@@ -9,8 +9,8 @@
 //
 // A waiter spins for a while after the last change, which is longer than a
 // cache line takes and shorter than a sleep, and then sleeps on a futex. A
-// member that updates a counter wakes the sleepers. Now and then a sleeper looks
-// whether the others' processes still run (a pidfd each).
+// member that updates a counter wakes the sleepers. Now and then a sleeper
+// looks whether the others' processes still run (a pidfd each).
 
 #ifndef HOROVOD_RING_COUNTERS_H
 #define HOROVOD_RING_COUNTERS_H
@@ -69,9 +69,9 @@ struct awaited {
 };
 bool counters_has_come(const struct counters *c, const struct awaited *a);
 
-// Return when come(arg) is true: spin for spin_ns after any counter has changed,
-// then sleep. 0, or -1 after fail() that names the member that is gone, or late
-// by the deadline, without which `first` cannot come.
+// Return when come(arg) is true: spin for spin_ns after any counter has
+// changed, then sleep. 0, or -1 after fail() that names the member that is
+// gone, or late by the deadline, without which `first` cannot come.
 int counters_wait(struct counters *c, uint64_t spin_ns,
                   const struct awaited *first, bool (*come)(const void *arg),
                   const void *arg);

@@ -92,11 +92,6 @@ bool pairs_wants(const struct pairs *p, enum direction d, int rank)
                     : !l->closed && (pends || l->moved < sizeof l->head);
 }
 
-static bool narrows(const struct group_vector *v)
-{
-    return v->wire != v->type;
-}
-
 static uint64_t payload(const struct group_vector *v)
 {
     return v->n * dtype_bytes(v->wire);
@@ -107,7 +102,7 @@ static char *payload_at(const struct pair_line *l, const struct group_vector *v,
                         size_t at, size_t *bytes)
 {
     size_t left = payload(v) - at, skip = at % ROOM;
-    if (!narrows(v)) {
+    if (!group_narrows(v)) {
         *bytes = left;
         return (char *)v->data + at;
     }
@@ -154,7 +149,7 @@ static int push(struct pairs *p, int to)
         parts[n++] =
             (struct iovec){(char *)&l->head + l->moved, head - l->moved};
     size_t at = l->moved < head ? 0 : l->moved - head, bytes;
-    if (narrows(v) && at == l->cast && at < l->head.bytes) {
+    if (group_narrows(v) && at == l->cast && at < l->head.bytes) {
         cast(l, v, at, OUT);
         l->cast += l->head.bytes - at < ROOM ? l->head.bytes - at : ROOM;
     }
@@ -243,7 +238,7 @@ static int pull(struct pairs *p, int from)
     if (got < 0)
         return lost(p, from, at);
     l->moved += (size_t)got;
-    if (narrows(v) && got > 0 && (size_t)got == bytes) {
+    if (group_narrows(v) && got > 0 && (size_t)got == bytes) {
         cast(l, v, l->cast, IN);
         l->cast = at + bytes;
     }

@@ -90,7 +90,7 @@ void pairs_abort(struct pairs *p);
 // Over TCP, all pairs connected; and through shared memory.
 extern const struct pairs_ops pairs_tcp, pairs_shm;
 
-// pairs_tcp: a descriptor that is readable once bytes can move; -1 after fail().
+// pairs_tcp: a descriptor, readable once bytes can move; or -1 after fail().
 int pairs_tcp_watch(struct pairs *p);
 
 // pairs_shm: whether bytes can move now.

@@ -5,6 +5,7 @@
 #include "horovod_ring/pairs.h"
 
 #include "horovod_ring/meet.h"
+#include "horovod_ring/tcp.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct streams {
@@ -58,28 +58,17 @@ static int streams_open(struct pairs *p, struct cluster *c, const char *iface)
     return rc || watch_all(p) ? -1 : 0;
 }
 
-static ssize_t lost(const struct pairs *p, int rank, ssize_t n)
-{
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return 0;
-    return fail("%s: rank %d closed%s%s", p->name, rank, n < 0 ? ": " : "",
-                n < 0 ? strerror(errno) : "");
-}
-
 static ssize_t streams_send(struct pairs *p, int to, const struct iovec *v,
                             int n)
 {
     const struct streams *s = p->state;
-    struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(s->fd[to], &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent > 0 ? sent : lost(p, to, sent);
+    return tcp_send_some(s->fd[to], v, n, p->name, to);
 }
 
 static ssize_t streams_recv(struct pairs *p, int from, void *at, size_t bytes)
 {
     const struct streams *s = p->state;
-    ssize_t got = recv(s->fd[from], at, bytes, MSG_DONTWAIT);
-    return got > 0 ? got : lost(p, from, got);
+    return tcp_recv_some(s->fd[from], at, bytes, p->name, from);
 }
 
 int pairs_tcp_watch(struct pairs *p)

@@ -42,7 +42,7 @@ static void sum_doubles(char *const *dst, int d, const char *const *src, int k,
 void pass_sum_block(const struct group_vector *v, char *const *dst, int d,
                     const char *const *src, int k, size_t n)
 {
-    if (v->wire != v->type)
+    if (group_narrows(v))
         sum_narrow(v, dst, d, src, k, n);
     else if (v->type == DTYPE_F64)
         sum_doubles(dst, d, src, k, n);
@@ -89,7 +89,7 @@ void pass_copy(const struct group_vector *v, char *dst, const char *src,
 
 void pass_round(const struct group_vector *v, char *at, size_t n)
 {
-    if (v->wire == v->type)
+    if (!group_narrows(v))
         return;
 #pragma omp parallel for if (n > 2 * PIECE) schedule(static)
     for (size_t i = 0; i < n; i += PASS_BLOCK) {

@@ -2,7 +2,7 @@
 //
 // A vector of n elements is cut into `world` chunks, chunk c of worker c
 // (group_chunk()). In message m of an all-reduce (of 2(world-1)) worker r sends
-// chunk r-1-m to its right and receives chunk r-2-m from its left, modulo world:
+// chunk r-1-m to its right and receives chunk r-2-m from its left, mod world:
 //
 //     world 3, reduce-scatter     all-gather
 //     message     0       1       2       3

@@ -4,12 +4,12 @@
 // The timetable is plan.h's, as over sockets. What a member sends is what it
 // received the message before, with its own share added where the plan says so.
 // A verb's messages are asked for at once, and the GPU works them off beside
-// backward. Chains (broadcast, reduce) travel in slices, so that all their links
-// are busy.
+// backward. Chains (broadcast, reduce) travel in slices, so that all their
+// links are busy.
 //
 // The arithmetic is wire.h's: numbers as wide as the vector are added in it; a
-// 16-bit wire multiplies by the scale first, adds in fp32 and rounds once a hop,
-// and what goes round at the end is the same bits everywhere.
+// 16-bit wire multiplies by the scale first, adds in fp32 and rounds once a
+// hop, and what goes round at the end is the same bits everywhere.
 
 #include "horovod_ring/carriers.h"
 
@@ -29,16 +29,6 @@ struct message {
     struct group_chunk out, in;
     bool own, adds, completes; // as of plan.h
 };
-
-static bool narrows(const struct group_vector *v)
-{
-    return v->wire != v->type;
-}
-
-static void *at(const struct group_vector *v, size_t off)
-{
-    return (char *)v->data + off * dtype_bytes(v->type);
-}
 
 static struct plan plan_of(const struct group *g)
 {
@@ -114,7 +104,7 @@ static int fit_rooms(struct group *g, const struct plan *p,
                      const struct group_op *op)
 {
     size_t n = op->vector.n, most = group_chunk(n, p->grain, p->world, 0).n;
-    bool narrow = narrows(&op->vector);
+    bool narrow = group_narrows(&op->vector);
     if (plan_is_chain(op))
         most = slice_elements(g, op);
     if (op->verb == GROUP_SEND || op->verb == GROUP_RECV)
@@ -156,8 +146,9 @@ static int pass_wide(struct group *g, const struct group_op *op,
 {
     struct ring *r = g->state;
     const struct group_vector *v = &op->vector;
-    void *to = at(v, m->in.off), *landing = m->adds ? r->rooms[0] : to;
-    if (exchange(g, at(v, m->out.off), m->out.n, landing, m->in.n, v->wire))
+    void *to = group_at(v, m->in.off), *landing = m->adds ? r->rooms[0] : to;
+    if (exchange(g, group_at(v, m->out.off), m->out.n, landing, m->in.n,
+                 v->wire))
         return -1;
     return m->adds && m->in.n ? device_add_on(g->job.dev, DEVICE_COMM, to,
                                               landing, v->type, m->in.n)
@@ -172,7 +163,7 @@ static int pass_narrow(struct group *g, const struct group_op *op,
     struct ring *r = g->state;
     const struct group_vector *v = &op->vector;
     char *leaves = r->rooms[k % 2], *lands = r->rooms[1 - k % 2];
-    float *from = at(v, m->out.off), *to = at(v, m->in.off);
+    float *from = group_at(v, m->out.off), *to = group_at(v, m->in.off);
     bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
     if (m->own &&
         (cast(g, leaves, v->wire, from, DTYPE_F32, 1, m->out.n) ||
@@ -190,7 +181,7 @@ static int pass_all(struct group *g, const struct plan *p,
                     const struct group_op *op)
 {
     const struct group_vector *v = &op->vector;
-    bool narrow = narrows(v);
+    bool narrow = group_narrows(v);
     int count = plan_is_chain(op) ? chain_messages(g, p, op)
                                   : plan_messages(p, op, OUT);
     if (v->scale != 1 &&
@@ -212,7 +203,7 @@ static int pass_pair(struct group *g, const struct group_op *op)
     struct nccl *n = &r->queue.nccl;
     const struct group_vector *v = &op->vector;
     ncclDataType_t type = nccl_type(v->wire);
-    bool narrow = narrows(v), sends = op->verb == GROUP_SEND;
+    bool narrow = group_narrows(v), sends = op->verb == GROUP_SEND;
     void *data = narrow ? r->rooms[0] : v->data;
     if (narrow && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
         return -1;

@@ -47,8 +47,7 @@ struct shm {
     uint64_t placed;          // steps of all: the newest that uses a place, + 1
     uint64_t known[COUNTERS]; // what all members' counters are at least
     uint64_t bytes[2];        // of vectors of all, by enum direction
-    struct pairs pairs;       // where the job has them
-    struct tickets tickets;   // the same
+    struct tickets tickets;   // with the pairs
     struct span_lane *lane;
 };
 
@@ -166,13 +165,7 @@ static int shm_open(struct group *g)
     s->tasks = mem_alloc(job->depth, sizeof *s->tasks);
     if (!s->tasks || counters_open(&s->counters, job->cluster, g->name))
         return -1;
-    if (!job->pairs)
-        return 0;
-    return tickets_open(&s->tickets, job->depth) ||
-                   pairs_open(&s->pairs, &pairs_shm, g->name, job->cluster, "",
-                              job->depth, job->largest > 0)
-               ? -1
-               : 0;
+    return tickets_open(&s->tickets, &pairs_shm, g);
 }
 
 static int shm_share(struct group *g, void *data, size_t bytes)
@@ -185,10 +178,9 @@ static int shm_share(struct group *g, void *data, size_t bytes)
 static int shm_begin(struct group *g, const struct group_op *op)
 {
     struct shm *s = g->state;
-    if (g->job.pairs && tickets_post(&s->tickets, &s->pairs, op))
-        return 0;
-    steps_plan(&s->tasks[s->posted++ % g->job.depth], &s->members, op,
-               s->regions);
+    if (!tickets_post(&s->tickets, op))
+        steps_plan(&s->tasks[s->posted++ % g->job.depth], &s->members, op,
+                   s->regions);
     return 0;
 }
 
@@ -206,31 +198,20 @@ static void take_steps(struct group *g)
     }
 }
 
-static int move_pairs(struct group *g)
-{
-    struct shm *s = g->state;
-    uint64_t moves = s->pairs.moves;
-    int rc = pairs_advance(&s->pairs);
-    if (s->pairs.moves > moves)
-        counters_set(&s->counters, MOVED, s->pairs.moves);
-    s->counters.culprit = s->pairs.culprit;
-    return rc;
-}
-
 static int shm_advance(struct group *g, uint64_t *done)
 {
     struct shm *s = g->state;
-    const struct pairs *p = &s->pairs;
+    const struct pairs *p = &s->tickets.pairs;
+    uint64_t moves = p->moves;
     take_steps(g);
-    if (g->job.pairs && move_pairs(g))
-        return -1;
+    int rc = tickets_advance(&s->tickets, s->done.op, done);
+    if (p->moves > moves)
+        counters_set(&s->counters, MOVED, p->moves);
     g->moved = (struct group_stats){.bytes_out = s->bytes[OUT] + p->bytes[OUT],
                                     .bytes_in = s->bytes[IN] + p->bytes[IN],
                                     .head_out = p->heads[OUT],
                                     .head_in = p->heads[IN]};
-    *done =
-        g->job.pairs ? tickets_done(&s->tickets, p, s->done.op) : s->done.op;
-    return 0;
+    return rc;
 }
 
 // What can come: for the steps that are not complete, the first of them first.
@@ -263,17 +244,17 @@ static bool has_come(const void *arg)
     for (int i = 0; i < h->n; i++)
         if (counters_has_come(&s->counters, &h->a[i]))
             return true;
-    return s->pairs.pending > 0 && pairs_shm_can_move(&s->pairs);
+    const struct pairs *p = &s->tickets.pairs;
+    return p->pending > 0 && pairs_shm_can_move(p);
 }
 
 static int shm_wait(struct group *g, uint64_t spin_ns)
 {
     struct shm *s = g->state;
     struct hope h = hope_of(g);
-    const struct group_op *op =
-        g->job.pairs ? tickets_first(&s->tickets) : NULL;
+    const struct group_op *op = tickets_first_pair(&s->tickets);
     struct awaited first = h.a[0];
-    if (op && ticket_is_pair(op))
+    if (op)
         first = (struct awaited){.k = MOVED, .rank = op->peer};
     return counters_wait(&s->counters, spin_ns, &first, has_come, &h);
 }
@@ -281,6 +262,8 @@ static int shm_wait(struct group *g, uint64_t spin_ns)
 static void shm_abort(struct group *g)
 {
     struct shm *s = g->state;
+    if (s->counters.culprit < 0)
+        s->counters.culprit = s->tickets.pairs.culprit;
     counters_abort(&s->counters);
 }
 
@@ -289,7 +272,6 @@ static void shm_close(struct group *g)
     struct shm *s = g->state;
     counters_close(&s->counters);
     regions_close(&s->regions);
-    pairs_close(&s->pairs);
     tickets_close(&s->tickets);
     mem_free(s->tasks);
 }

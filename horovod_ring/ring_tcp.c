@@ -24,8 +24,7 @@ struct ring {
     struct flow flow;
     struct wire wire;
     struct group_op *ops;
-    struct pairs pairs;     // where the job has them
-    struct tickets tickets; // the same
+    struct tickets tickets; // with the pairs
 };
 
 // "ring in", "ring out": a lane holds one direction of one group.
@@ -58,70 +57,56 @@ static int ring_open(struct group *g)
         .out = lane(g, "out"),
     };
     flow_open(&r->flow, &config);
-    if (!job->pairs)
-        return 0;
-    return tickets_open(&r->tickets, job->depth) ||
-                   pairs_open(&r->pairs, &pairs_tcp, g->name, job->cluster,
-                              job->iface, job->depth, job->largest > 0)
-               ? -1
-               : 0;
+    return tickets_open(&r->tickets, &pairs_tcp, g);
 }
 
 static int ring_begin(struct group *g, const struct group_op *op)
 {
     struct ring *r = g->state;
-    if (!g->job.pairs || !tickets_post(&r->tickets, &r->pairs, op))
+    if (!tickets_post(&r->tickets, op))
         flow_post(&r->flow, op);
     return 0;
-}
-
-static int move_pairs(struct ring *r)
-{
-    int rc = pairs_advance(&r->pairs);
-    r->flow.culprit = r->pairs.culprit;
-    return rc;
 }
 
 static int ring_advance(struct group *g, uint64_t *done)
 {
     struct ring *r = g->state;
     const struct flow *f = &r->flow;
-    const struct pairs *p = &r->pairs;
-    if (flow_advance(&r->flow) || (g->job.pairs && move_pairs(r)))
+    const struct pairs *p = &r->tickets.pairs;
+    if (flow_advance(&r->flow) ||
+        tickets_advance(&r->tickets, flow_done(f), done))
         return -1;
     g->moved = (struct group_stats){.bytes_out = f->bytes[OUT] + p->bytes[OUT],
                                     .bytes_in = f->bytes[IN] + p->bytes[IN],
                                     .head_out = f->heads[OUT] + p->heads[OUT],
                                     .head_in = f->heads[IN] + p->heads[IN]};
-    *done = g->job.pairs ? tickets_done(&r->tickets, p, flow_done(f))
-                         : flow_done(f);
     return 0;
 }
 
 // For pairs, and the flow if it has something to do.
-static int wait_for_pairs(struct group *g, uint64_t spin_ns)
+static int wait_for_pairs(struct ring *r, uint64_t spin_ns)
 {
-    struct ring *r = g->state;
+    const struct flow *f = &r->flow;
+    const struct group_op *first = tickets_first_pair(&r->tickets);
+    struct pairs *p = &r->tickets.pairs;
     struct transport *t = r->transport;
-    double timeout_s = g->job.cluster->timeout_s;
-    const struct group_op *first = tickets_first(&r->tickets);
-    uint64_t limit = (uint64_t)(timeout_s * 1e9);
-    uint64_t idle = now_ns() - r->pairs.moved_ns;
+    uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
+    uint64_t idle = now_ns() - p->moved_ns;
     if (idle < spin_ns) {
         sched_yield(); // whom we wait for may need this very core
         return 0;
     }
-    if (idle >= limit && ticket_is_pair(first)) {
-        r->flow.culprit = first->peer;
+    if (idle >= limit && first) {
+        p->culprit = first->peer;
         return fail("%s: nothing from rank %d for %g s, in %s; try: look at "
                     "its log, or a longer timeout=",
-                    g->name, first->peer, timeout_s,
+                    f->name, first->peer, f->timeout_s,
                     group_verb_name(first->verb));
     }
-    t->also = pairs_tcp_watch(&r->pairs);
+    t->also = pairs_tcp_watch(p);
     if (t->also < 0)
         return -1;
-    if (flow_done(&r->flow) < r->flow.posted)
+    if (flow_done(f) < f->posted)
         return flow_wait(&r->flow, spin_ns);
     return t->ops->wait(t, 0, (int)((limit - idle) / 1000000) + 1);
 }
@@ -129,8 +114,8 @@ static int wait_for_pairs(struct group *g, uint64_t spin_ns)
 static int ring_wait(struct group *g, uint64_t spin_ns)
 {
     struct ring *r = g->state;
-    if (r->pairs.pending > 0)
-        return wait_for_pairs(g, spin_ns);
+    if (r->tickets.pairs.pending > 0)
+        return wait_for_pairs(r, spin_ns);
     r->transport->also = -1;
     return flow_wait(&r->flow, spin_ns);
 }
@@ -144,10 +129,11 @@ static void ring_wake(struct group *g)
 static void ring_abort(struct group *g)
 {
     struct ring *r = g->state;
+    struct pairs *p = &r->tickets.pairs;
+    int culprit = r->flow.culprit < 0 ? p->culprit : r->flow.culprit;
+    r->flow.culprit = p->culprit = culprit;
     flow_abort(&r->flow);
-    r->pairs.culprit = r->flow.culprit;
-    if (g->job.pairs)
-        pairs_abort(&r->pairs);
+    pairs_abort(p);
 }
 
 static void ring_close(struct group *g)
@@ -155,7 +141,6 @@ static void ring_close(struct group *g)
     struct ring *r = g->state;
     transport_close(&r->transport);
     wire_close(&r->wire);
-    pairs_close(&r->pairs);
     tickets_close(&r->tickets);
     mem_free(r->ops);
 }

@@ -178,3 +178,25 @@ int tcp_read(int fd, void *p, size_t bytes, uint64_t deadline)
     }
     return 0;
 }
+
+static ssize_t moved(ssize_t n, const char *name, int peer)
+{
+    if (n > 0)
+        return n;
+    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
+        return 0;
+    return fail("%s: rank %d closed%s%s", name, peer, n < 0 ? ": " : "",
+                n < 0 ? strerror(errno) : "");
+}
+
+ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
+                      int peer)
+{
+    struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
+    return moved(sendmsg(fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT), name, peer);
+}
+
+ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name, int peer)
+{
+    return moved(recv(fd, p, bytes, MSG_DONTWAIT), name, peer);
+}

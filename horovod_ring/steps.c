@@ -40,18 +40,14 @@ static struct group_chunk slice(const struct members *m, const struct task *t,
                                 .n = left < t->most ? left : t->most};
 }
 
-static char *own_at(const struct task *t, size_t off)
-{
-    return (char *)t->op.vector.data + off * dtype_bytes(t->op.vector.type);
-}
-
 // Where member `rank` shows its slice of a chunk, which begins at `off`.
 static char *shown_at(const struct members *m, const struct task *t,
                       const struct cursor *c, int rank, int chunk, size_t off)
 {
     size_t size = dtype_bytes(t->op.vector.type);
     if (t->way == MAPPED)
-        return t->region->at[rank] + (own_at(t, off) - t->region->data);
+        return t->region->at[rank] +
+               ((char *)group_at(&t->op.vector, off) - t->region->data);
     size_t at = t->way == WHOLE ? off : (size_t)chunk * t->most;
     return counters_place(m->counters, rank, c->places) + at * size;
 }
@@ -93,7 +89,7 @@ void steps_show(const struct members *m, const struct task *t,
         if (gathers && k != m->rank)
             continue;
         struct group_chunk at = piece(m, t, c, k);
-        char *own = own_at(t, at.off);
+        char *own = group_at(&t->op.vector, at.off);
         if (!is_sum(t))
             pass_round(&t->op.vector, own, at.n);
         if (is_copied(t))
@@ -119,7 +115,7 @@ static void sum_chunk(const struct members *m, const struct task *t,
     for (int j = 0; j < m->size; j++)
         v[j] = shown_at(m, t, c, (first + j) % m->size, chunk, at.off);
     only = into == ROOT ? shown_at(m, t, c, root, chunk, at.off)
-                        : own_at(t, at.off);
+                        : group_at(&t->op.vector, at.off);
     (t->way == WHOLE ? pass_sum_block
                      : pass_sum)(&t->op.vector, d > 1 ? v : &only, d,
                                  (const char *const *)v, m->size, at.n);
@@ -146,7 +142,7 @@ static void fetch(const struct members *m, const struct task *t,
         int from = gathers ? k : t->op.peer;
         struct group_chunk at = piece(m, t, c, k);
         if (from != m->rank)
-            pass_copy(&t->op.vector, own_at(t, at.off),
+            pass_copy(&t->op.vector, group_at(&t->op.vector, at.off),
                       shown_at(m, t, c, from, k, at.off), at.n);
     }
 }
@@ -169,7 +165,7 @@ void steps_take_back(const struct members *m, const struct task *t,
         return;
     for (int k = 0; k < pieces(m, t); k++) {
         struct group_chunk at = piece(m, t, c, k);
-        pass_copy(&t->op.vector, own_at(t, at.off),
+        pass_copy(&t->op.vector, group_at(&t->op.vector, at.off),
                   shown_at(m, t, c, m->rank, k, at.off), at.n);
     }
 }

@@ -2,6 +2,7 @@
 //
 // Every worker connects to its right and accepts its left (meet.h).
 
+#include "horovod_ring/tcp.h"
 #include "horovod_ring/meet.h"
 #include "horovod_ring/transport.h"
 
@@ -12,7 +13,6 @@
 #include <poll.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 struct tcp {
@@ -45,29 +45,18 @@ static int tcp_open(struct transport *t, struct cluster *c,
     return rc;
 }
 
-static ssize_t lost(const struct transport *t, enum side side, ssize_t n)
-{
-    if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR))
-        return 0;
-    return fail("%s: rank %d closed%s%s", t->name, t->peer[side],
-                n < 0 ? ": " : "", n < 0 ? strerror(errno) : "");
-}
-
 static ssize_t tcp_send(struct transport *t, enum side to,
                         const struct iovec *v, int n)
 {
     const struct tcp *p = t->state;
-    struct msghdr m = {.msg_iov = (struct iovec *)v, .msg_iovlen = (size_t)n};
-    ssize_t sent = sendmsg(p->fd[to], &m, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent > 0 ? sent : lost(t, to, sent);
+    return tcp_send_some(p->fd[to], v, n, t->name, t->peer[to]);
 }
 
 static ssize_t tcp_recv(struct transport *t, enum side from, void *buf,
                         size_t bytes)
 {
     const struct tcp *p = t->state;
-    ssize_t got = recv(p->fd[from], buf, bytes, MSG_DONTWAIT);
-    return got > 0 ? got : lost(t, from, got);
+    return tcp_recv_some(p->fd[from], buf, bytes, t->name, t->peer[from]);
 }
 
 static int tcp_wait(struct transport *t, unsigned wants, int timeout_ms)

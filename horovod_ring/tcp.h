@@ -6,6 +6,8 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
 
 // Our own address for iface=TEXT: "" is loopback, else an interface's name or
 // a subnet ("10.0.0.0/24") that one of ours is in. Port 0.
@@ -19,5 +21,12 @@ int tcp_accept(int listener, uint64_t deadline);
 
 // Exactly `bytes`; 0, or -1 after fail().
 int tcp_read(int fd, void *p, size_t bytes, uint64_t deadline);
+
+// Send or receive what can be moved now, to or from rank `peer`. How many
+// bytes; 0 if none; -1 after fail(), which `name` begins: the peer is gone.
+ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
+                      int peer);
+ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name,
+                      int peer);
 
 #endif

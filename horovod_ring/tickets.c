@@ -4,46 +4,61 @@
 
 #include "base/base.h"
 
-int tickets_open(struct tickets *t, size_t depth)
+int tickets_open(struct tickets *t, const struct pairs_ops *ops,
+                 const struct group *g)
 {
-    *t = (struct tickets){.all = mem_alloc(depth, sizeof *t->all),
-                          .depth = depth};
-    return t->all ? 0 : -1;
+    const struct group_job *job = &g->job;
+    t->pairs.culprit = -1;
+    if (!job->pairs)
+        return 0;
+    t->depth = job->depth;
+    t->all = mem_alloc(job->depth, sizeof *t->all);
+    return t->all ? pairs_open(&t->pairs, ops, g->name, job->cluster,
+                               job->iface, job->depth, job->largest > 0)
+                  : -1;
 }
 
 void tickets_close(struct tickets *t)
 {
+    pairs_close(&t->pairs);
     mem_free(t->all);
     *t = (struct tickets){0};
 }
 
-bool ticket_is_pair(const struct group_op *op)
+static bool is_pair(const struct group_op *op)
 {
     return op->verb == GROUP_SEND || op->verb == GROUP_RECV;
 }
 
-bool tickets_post(struct tickets *t, struct pairs *p, const struct group_op *op)
+bool tickets_post(struct tickets *t, const struct group_op *op)
 {
-    bool pair = ticket_is_pair(op);
-    t->all[t->posted++ % t->depth] =
-        (struct ticket){.op = *op,
-                        .number = pair ? pairs_post(p, op) : t->vectors++};
+    bool pair = is_pair(op);
+    if (t->all)
+        t->all[t->posted++ % t->depth] =
+            (struct ticket){.op = *op,
+                            .number = pair ? pairs_post(&t->pairs, op)
+                                           : t->vectors++};
     return pair;
 }
 
-uint64_t tickets_done(struct tickets *t, const struct pairs *p,
-                      uint64_t vectors)
+int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done)
 {
+    if (t->all && pairs_advance(&t->pairs))
+        return -1;
     for (; t->done < t->posted; t->done++) {
         const struct ticket *k = &t->all[t->done % t->depth];
-        if (ticket_is_pair(&k->op) ? !pairs_is_complete(p, &k->op, k->number)
-                                   : k->number >= vectors)
+        if (is_pair(&k->op) ? !pairs_is_complete(&t->pairs, &k->op, k->number)
+                            : k->number >= vectors)
             break;
     }
-    return t->done;
+    *done = t->all ? t->done : vectors;
+    return 0;
 }
 
-const struct group_op *tickets_first(const struct tickets *t)
+const struct group_op *tickets_first_pair(const struct tickets *t)
 {
-    return t->done < t->posted ? &t->all[t->done % t->depth].op : NULL;
+    if (t->done == t->posted)
+        return NULL;
+    const struct group_op *first = &t->all[t->done % t->depth].op;
+    return is_pair(first) ? first : NULL;
 }

@@ -14,27 +14,27 @@ struct ticket {
 };
 
 struct tickets {
-    struct ticket *all; // verb k at k % depth
+    struct pairs pairs;
+    struct ticket *all; // verb k at k % depth; NULL: the job has no pairs
     size_t depth;
     uint64_t posted, done;
     uint64_t vectors; // of all members, posted so far
 };
 
-// 0, or -1 after fail(); close takes zeroed tickets.
-int tickets_open(struct tickets *t, size_t depth);
+// For the pairs of a group over `ops`, where its job has them. 0, or -1 after
+// fail(); close takes zeroed tickets.
+int tickets_open(struct tickets *t, const struct pairs_ops *ops,
+                 const struct group *g);
 void tickets_close(struct tickets *t);
 
 // One more verb. A pair is posted to `pairs`; whether it was one.
-bool tickets_post(struct tickets *t, struct pairs *p,
-                  const struct group_op *op);
+bool tickets_post(struct tickets *t, const struct group_op *op);
 
-// How many are complete, where `vectors` of all members are.
-uint64_t tickets_done(struct tickets *t, const struct pairs *p,
-                      uint64_t vectors);
+// Move the messages of pairs. *done: how many verbs are complete, where
+// `vectors` of all members are. 0, or -1 after fail().
+int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done);
 
-// The first that is not complete; NULL where all are.
-const struct group_op *tickets_first(const struct tickets *t);
-
-bool ticket_is_pair(const struct group_op *op);
+// The first verb that is not complete, if it is a pair; else NULL.
+const struct group_op *tickets_first_pair(const struct tickets *t);
 
 #endif

@@ -4,9 +4,9 @@
 //     left  <-- this worker <--  right        only word of a failure goes back
 //
 // A transport is two streams of bytes to each side, none of which blocks: TCP,
-// or simulated messages. The caller cuts its data into pieces at the same places
-// on both ends, and repeats a call with the rest of a piece until all of it has
-// moved.
+// or simulated messages. The caller cuts its data into pieces at the same
+// places on both ends, and repeats a call with the rest of a piece until all of
+// it has moved.
 
 #ifndef HOROVOD_RING_TRANSPORT_H
 #define HOROVOD_RING_TRANSPORT_H

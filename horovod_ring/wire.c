@@ -32,26 +32,16 @@ void wire_close(struct wire *w)
     *w = (struct wire){0};
 }
 
-static bool narrows(const struct group_vector *v)
-{
-    return v->wire != v->type;
-}
-
 static uint16_t *narrow_at(const struct wire *w, uint64_t k, size_t off)
 {
     return w->narrow[k % WIRE_OPS] + off;
 }
 
-static void *at(const struct group_vector *v, size_t off)
-{
-    return (char *)v->data + off * dtype_bytes(v->type);
-}
-
 const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
                        struct group_chunk piece, bool own, bool result)
 {
-    float *data = at(v, piece.off);
-    if (!narrows(v))
+    float *data = group_at(v, piece.off);
+    if (!group_narrows(v))
         return data;
     uint16_t *narrow = narrow_at(w, k, piece.off);
     if (own)
@@ -64,9 +54,9 @@ const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
 void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
                 struct group_chunk piece, bool adds)
 {
-    if (narrows(v))
+    if (group_narrows(v))
         return narrow_at(w, k, piece.off);
-    return adds ? w->landing : at(v, piece.off);
+    return adds ? w->landing : group_at(v, piece.off);
 }
 
 // A block at a time, so that what one pass wrote the next finds in cache.
@@ -88,8 +78,8 @@ static void landed_narrow(struct wire *w, const struct group_vector *v,
 void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
                  struct group_chunk piece, bool adds, bool completes)
 {
-    void *data = at(v, piece.off);
-    if (narrows(v))
+    void *data = group_at(v, piece.off);
+    if (group_narrows(v))
         landed_narrow(w, v, data, narrow_at(w, k, piece.off), piece.n, adds,
                       completes);
     else if (adds && v->type == DTYPE_F64)

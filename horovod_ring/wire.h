@@ -1,8 +1,8 @@
 // wire.h - what is done to a piece of a vector before it leaves and after it
 // came in, by number format.
 //
-// Wire as wide as the vector: pieces leave from the vector itself; what comes in
-// is added to it, or lands in it. fp32 in a 16-bit wire: a worker's share is
+// Wire as wide as the vector: pieces leave from the vector itself; what comes
+// in is added to it, or lands in it. fp32 in a 16-bit wire: a worker's share is
 // multiplied by the vector's scale and rounded; every hop adds in fp32 and
 // rounds once; the complete sum goes round as it was rounded, so that every
 // worker, the owner too, ends up with the same bits.

@@ -9,10 +9,6 @@
 
 struct backend;
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Decide what is 0 or "auto" in *s for a backend, `world` workers and n
 // parameters:
 //
@@ -21,17 +17,13 @@ extern "C" {
 //                 costs 2(world-1) latencies, so it must grow with the world; 0
 //                 where the backend does not fuse
 //     servers     one (sps), one beside each worker (dps)
-//     update      where there are servers: worker, if the wire is of 16 bits and
-//                 a step adds whole rounds; else server. Without servers: worker
+//     update      where there are servers: worker, if the wire is of 16 bits
+//                 and a step adds whole rounds; else server. Without: worker
 //     transport   where there are servers: zmq. The ring's is found out when it
 //                 is opened: memory, if all workers share a host
 //
 // Every other "auto" is its reader's. n of 0: not known yet, bucket_mb stays.
 void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,4 +1,4 @@
-// law.h - what an exchange should take by the law: t = hops alpha + share S / B.
+// law.h - what an exchange should take: t = hops alpha + share S / B.
 //
 // S is the gradient's bytes as they travel, `share` how often they cross the
 // busiest link in the direction that carries more, `hops` how many messages go

@@ -1,4 +1,4 @@
-// replicas.c - every worker holds all parameters; the gradients are all-reduced.
+// replicas.c - every worker holds all parameters; gradients are all-reduced.
 //
 // Buckets are joined into fused buckets (fusion.h) and all-reduced as backward
 // fills them; step() awaits the last. The door then updates on every worker,

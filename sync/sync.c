@@ -1,11 +1,12 @@
 // sync.c - the one door to every backend.
 //
-// It compares the workers' settings, chooses the carrier, copies a GPU's vectors
-// for backends that know host memory, checks the order of calls, measures how
-// long the trainer is held up, holds buckets back for overlap=0, slows a
-// straggler down, injects faults on purpose, and runs the update where workers
-// update: always reduce, test for overflow, unscale, clip, update. So backends
-// do none of that themselves, and a comparison of them is measured in one place.
+// It compares the workers' settings, chooses the carrier, copies a GPU's
+// vectors for backends that know host memory, checks the order of calls,
+// measures how long the trainer is held up, holds buckets back for overlap=0,
+// slows a straggler down, injects faults on purpose, and runs the update where
+// workers update: always reduce, test for overflow, unscale, clip, update. So
+// backends do none of that themselves, and a comparison of them is measured in
+// one place.
 
 #include "sync/sync.h"
 
@@ -18,19 +19,9 @@
 #include "sync/slots.h"
 #include "sync/stage.h"
 
-#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
-
-static void sleep_ns(uint64_t ns)
-{
-    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u),
-                         .tv_nsec = (long)(ns % 1000000000u)};
-    while (nanosleep(&t, &t) < 0 && errno == EINTR)
-        ;
-}
 
 static int inject(const struct sync *s)
 {
@@ -57,7 +48,7 @@ static int spoil(struct sync *s, const struct bucket *b)
     return device_copy(s->job.dev, grads + b->off, &bad, sizeof bad);
 }
 
-static int check_job(const struct sync_job *job)
+static void check_job(const struct sync_job *job)
 {
     CHECK(job->backend && job->cluster && job->dev);
     CHECK(job->optim && job->settings);
@@ -69,83 +60,56 @@ static int check_job(const struct sync_job *job)
         end = k->off;
     }
     CHECK(end == 0);
-    return 0;
-}
-
-struct text {
-    char *at;
-    size_t room;
-    bool full;
-};
-
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
-{
-    struct text *text = ctx;
-    (void)is_number;
-    (void)shared;
-    int n = snprintf(text->at, text->room, "%s=%s\n", key, value);
-    text->full |= n < 0 || (size_t)n >= text->room;
-    if (!text->full) {
-        text->at += n;
-        text->room -= (size_t)n;
-    }
 }
 
 // All workers must cut and send alike, or they would wait for what never comes.
 static int check_same(const struct sync *s)
 {
     const struct sync_job *job = &s->job;
-    char all[2048], value[64];
-    struct text text = {all, sizeof all, false};
+    struct config_lines all = {.n = 0};
     size_t bytes = (size_t)job->nbuckets * sizeof *job->buckets;
     if (job->cluster->world == 1)
         return 0;
-    add_setting(&text, "sync", job->backend->name, false, true);
-    snprintf(value, sizeof value, "%zu", job->n);
-    add_setting(&text, "parameters", value, true, true);
-    settings_each(job->settings, add_setting, &text);
-    snprintf(value, sizeof value, "%d, hash %llx", job->nbuckets,
-             (unsigned long long)hash_bytes(job->buckets, bytes));
-    add_setting(&text, "buckets", value, false, true);
-    CHECK(!text.full);
-    return cluster_agree(job->cluster, all);
-}
-
-static bool is_forced_away(const struct sync_job *job,
-                           const struct group_ops *carrier)
-{
-    enum transport_kind t = job->settings->transport;
-    return (t == TRANSPORT_TCP && strcmp(carrier->name, "tcp")) ||
-           (t == TRANSPORT_SHM && strcmp(carrier->name, "shm"));
+    config_line(&all, "sync=%s", job->backend->name);
+    config_line(&all, "parameters=%zu", job->n);
+    config_add_settings(&all, job->settings);
+    config_line(&all, "buckets=%d, hash %llx", job->nbuckets,
+                (unsigned long long)hash_bytes(job->buckets, bytes));
+    return cluster_agree(job->cluster, all.text);
 }
 
 // The first of the job's carriers that transport= allows and all workers can
 // use. A worker alone uses none: any will do.
 static int choose_carrier(struct sync *s)
 {
-    const struct group_ops *allowed[SYNC_CARRIERS + 1] = {NULL};
+    static const char *const names[TRANSPORT_MPI + 1] = {
+        [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
     const struct sync_job *job = &s->job;
+    const char *only = names[job->settings->transport];
+    const struct group_ops *one[2] = {NULL}, *const *from = job->carriers;
     struct group_job members = {.name = job->backend->name,
                                 .cluster = job->cluster,
                                 .dev = job->dev};
-    char why[128];
-    int n = 0;
-    if (!job->carriers)
+    char why[128] = "";
+    if (!from)
         return 0;
-    for (const struct group_ops *const *c = job->carriers; *c; c++) {
-        CHECK(n < SYNC_CARRIERS);
-        if (!is_forced_away(job, *c))
-            allowed[n++] = *c;
+    for (; only && !one[0]; from++) {
+        CHECK(*from); // the table of backends has checked transport=
+        one[0] = strcmp((*from)->name, only) ? NULL : *from;
     }
-    CHECK(n > 0); // the table of backends has checked transport=
+    from = only ? one : from;
     if (job->cluster->world == 1)
-        s->carrier = allowed[n - 1];
-    else if (group_choose(allowed, &members, &s->carrier, why))
+        while (*from)
+            s->carrier = *from++;
+    else if (group_choose(from, &members, &s->carrier, why))
         return -1;
     if (!s->carrier)
         return fail("%s: transport=%s: %s; try: transport=auto",
-                    job->backend->name, allowed[n - 1]->name, why);
+                    job->backend->name, only ? only : "auto", why);
+    if (job->cluster->rank == 0 && *why && !s->carrier->on_device &&
+        !device_is_host(job->dev))
+        log_line("%s: %s: gradients go through host memory", job->backend->name,
+                 why);
     s->transport = s->carrier->name;
     return 0;
 }
@@ -183,10 +147,11 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     return s;
 }
 
-// A backend fails because a peer is gone, mostly: whoever watches must see the
-// peer's end, the cause, before ours.
-static int after_peers(int rc)
+// Back to the trainer. A backend fails because a peer is gone, mostly: whoever
+// watches must see the peer's end, the cause, before ours.
+static int leave(struct sync *s, int rc)
 {
+    s->left_ns = now_ns();
     if (rc)
         sleep_ns(300000000);
     return rc;
@@ -199,15 +164,12 @@ int sync_bcast(struct sync *s)
         rc = s->ops->broadcast(s, -1, s->job.params);
     if (!rc && s->stage)
         rc = stage_send_params(s->stage);
-    s->left_ns = now_ns();
-    return after_peers(rc);
+    return leave(s, rc);
 }
 
 int sync_clock(struct sync *s, uint64_t zero_ns)
 {
-    int rc = s->ops->clock ? s->ops->clock(s, zero_ns) : 0;
-    s->left_ns = now_ns();
-    return after_peers(rc);
+    return leave(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
 }
 
 int sync_ready(struct sync *s, int b)
@@ -223,7 +185,7 @@ int sync_ready(struct sync *s, int b)
     uint64_t start = now_ns();
     int rc = s->ops->ready(s, b);
     s->stats.ready_ns += now_ns() - start;
-    return after_peers(rc);
+    return rc ? leave(s, rc) : 0;
 }
 
 // Hand the backend the buckets that it has not had: all of them with overlap=0;
@@ -298,23 +260,20 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
-    s->left_ns = now_ns();
-    s->stats.step_ns += s->left_ns - start;
-    return after_peers(rc);
+    s->stats.step_ns += now_ns() - start;
+    return leave(s, rc);
 }
 
 int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = (s->remote_update ? s->ops->save : slots_save)(s, visit, ctx);
-    s->left_ns = now_ns();
-    return after_peers(rc);
+    return leave(s,
+                 (s->remote_update ? s->ops->save : slots_save)(s, visit, ctx));
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    int rc = (s->remote_update ? s->ops->load : slots_load)(s, visit, ctx);
-    s->left_ns = now_ns();
-    return after_peers(rc);
+    return leave(s,
+                 (s->remote_update ? s->ops->load : slots_load)(s, visit, ctx));
 }
 
 void sync_close(struct sync **s)

@@ -29,8 +29,6 @@ struct spans;        // telemetry: where a backend records what it does
 struct half_copy;    // the 16-bit weights that a model multiplies by
 struct stage;        // host copies of a GPU's vectors
 
-enum { SYNC_CARRIERS = 8 }; // at most, of one backend
-
 struct bucket {
     size_t off, n; // a range of params and grads, in elements
 };
@@ -111,8 +109,8 @@ struct sync_ops {
                     // other strategies are given host copies of a GPU's
     size_t state_size;
     int (*open)(struct sync *s);
-    // Optional: training began at zero_ns of this process's clock, for processes
-    // of the backend's own, which record too.
+    // Optional: training began at zero_ns of this process's clock, for
+    // processes of the backend's own, which record too.
     int (*clock)(struct sync *s, uint64_t zero_ns);
     // v (n elements) on every worker := worker 0's. slot: of the optimiser's
     // state, or -1 for the parameters.
@@ -128,12 +126,8 @@ struct sync_ops {
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
-// NULL after fail(). Copies *job; what it points to outlives the backend. A call
-// of all workers, which compare their settings and choose one carrier.
+// NULL after fail(). Copies *job; what it points to outlives the backend. A
+// call of all workers, which compare their settings and choose one carrier.
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 
 // Each returns 0, or -1 after fail().
@@ -143,19 +137,15 @@ int sync_ready(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
 void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 
-// The optimiser's state as ranges: a checkpoint made under one backend and world
-// resumes under any other. All workers call it. save: visit() is called on some
-// workers with ranges that together are the whole state once. load: the same,
-// and visit() fills them; then every worker, or server, has the state.
+// The optimiser's state as ranges: a checkpoint made under one backend and
+// world resumes under any other. All workers call it. save: visit() is called
+// on some workers with ranges that together are the whole state once. load: the
+// same, and visit() fills them; then every worker, or server, has the state.
 int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
 // Visits that copy a range out to, or in from, whole vectors of n elements;
 // ctx: float *slots[], one a slot.
 sync_visit sync_copy_out, sync_copy_in;
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -26,22 +26,16 @@
 
 enum { MAX_SKIPS = 20 }; // in a row: scaling the loss does not help
 
-// What the watermark needs to hand complete buckets over.
-struct filling {
-    struct trainer *t;
-    int next; // bucket
-    int failed;
-};
-
+// Backward has filled all gradients from `off` on: hand complete buckets over.
 static void on_watermark(void *ctx, size_t off)
 {
-    struct filling *f = ctx;
-    const struct sync_job *job = &f->t->sync->job;
-    struct span_lane *lane = f->t->observe.lane;
-    while (!f->failed && f->next < job->nbuckets &&
-           job->buckets[f->next].off >= off) {
-        span_begin(lane, SPAN_READY, f->next);
-        f->failed = sync_ready(f->t->sync, f->next++);
+    struct trainer *t = ctx;
+    const struct sync *s = t->sync;
+    struct span_lane *lane = t->observe.lane;
+    while (!t->ready_failed && s->next_bucket < s->job.nbuckets &&
+           s->job.buckets[s->next_bucket].off >= off) {
+        span_begin(lane, SPAN_READY, s->next_bucket);
+        t->ready_failed = sync_ready(t->sync, s->next_bucket) != 0;
         span_end(lane);
     }
 }
@@ -49,7 +43,6 @@ static void on_watermark(void *ctx, size_t off)
 // Forward and backward over all micro-batches; buckets go out during the last.
 static int compute(struct trainer *t, struct step_row *row)
 {
-    struct filling filling = {.t = t};
     int accum = t->run.accum;
     for (int micro = 0; micro < accum; micro++) {
         uint64_t start = now_ns();
@@ -67,12 +60,12 @@ static int compute(struct trainer *t, struct step_row *row)
             .scale = t->scale.scale,
             .accumulate = micro > 0,
             .watermark = last ? on_watermark : NULL,
-            .ctx = &filling,
+            .ctx = t,
             .lane = t->observe.lane,
         };
         float loss;
         if (busy_begin(t->dev, DEVICE_COMPUTE) ||
-            model_train(t->model, &s, &loss) || filling.failed ||
+            model_train(t->model, &s, &loss) || t->ready_failed ||
             busy_end(t->dev, DEVICE_COMPUTE))
             return -1;
         row->loss += (double)loss / accum;

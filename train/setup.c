@@ -289,45 +289,20 @@ static int open_sync(struct trainer *t)
     return t->sync ? 0 : -1;
 }
 
-struct text {
-    char *at;
-    size_t room;
-    bool full;
-};
-
-static void add_setting(void *ctx, const char *key, const char *value,
-                        bool is_number, bool shared)
-{
-    struct text *text = ctx;
-    (void)is_number;
-    if (!shared)
-        return;
-    int n = snprintf(text->at, text->room, "%s=%s\n", key, value);
-    if (n < 0 || (size_t)n >= text->room) {
-        text->full = true;
-        return;
-    }
-    text->at += n;
-    text->room -= (size_t)n;
-}
-
 // All workers must mean the same run: settings, data and model.
 static int agree(struct trainer *t)
 {
-    static char settings[1 << 14];
-    struct text text = {settings, sizeof settings, false};
+    struct config_lines all = {.n = 0};
     struct data_info info;
-    char hash[32];
     data_info(t->data, &info);
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)info.hash);
-    config_each(&t->run, add_setting, &text);
-    add_setting(&text, "hash of the data", hash, false, true);
-    CHECK(!text.full);
-    return cluster_agree(t->cluster, settings);
+    config_add_run(&all, &t->run);
+    config_line(&all, "hash of the data=%016llx",
+                (unsigned long long)info.hash);
+    return cluster_agree(t->cluster, all.text);
 }
 
-// The user's words, with the settings of a run that is resumed. The launcher has
-// seen to those, and its own words are behind "--".
+// The user's words, with the settings of a run that is resumed. The launcher
+// has seen to those, and its own words are behind "--".
 static int read_words(struct trainer *t, int nwords, char *const *words)
 {
     int n = 0;

@@ -36,6 +36,7 @@ struct trainer {
     float *params, *grads; // on the device
     float *host;           // params as files are read into: itself on the CPU
     int32_t *x, *y;        // one micro-batch: (B, T) each
+    bool ready_failed;     // sync_ready(), in the middle of backward
 
     struct steps *rows;
     struct observe observe;
@@ -48,8 +49,8 @@ struct trainer {
 };
 
 // Words of the user; then, behind "--", those that the launcher added for this
-// worker. Read the settings, the data and the model's size; find the other workers;
-// say what is wrong before anything is written. 0, or -1 after fail().
+// worker. Read the settings, the data and the model's size; find the other
+// workers; say what is wrong before anything is written. 0, or -1 after fail().
 int trainer_open(struct trainer *t, int nwords, char *const *words);
 
 // What its model is asked to be; its vectors may not be there yet.

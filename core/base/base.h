@@ -45,10 +45,12 @@ _Noreturn void check_failed(const char *file, int line, const char *cond);
 void log_line(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void log_set_rank(int rank);
 
-// Nanoseconds: monotonic wall clock; CPU time of this process; of this thread.
+// Nanoseconds: monotonic wall clock; CPU time of this process.
 uint64_t now_ns(void);
 uint64_t cpu_process_ns(void);
-uint64_t cpu_thread_ns(void);
+
+// The calling thread sleeps so long, whatever signals come.
+void sleep_ns(uint64_t ns);
 
 // Zeroed memory for n objects of `size` bytes, aligned to 64 bytes and, from
 // 4 MiB, to huge pages. NULL after fail() when there is none or n*size

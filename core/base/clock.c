@@ -2,6 +2,7 @@
 
 #include "base/base.h"
 
+#include <errno.h>
 #include <time.h>
 
 static uint64_t read_clock(clockid_t id)
@@ -21,7 +22,10 @@ uint64_t cpu_process_ns(void)
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-uint64_t cpu_thread_ns(void)
+void sleep_ns(uint64_t ns)
 {
-    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+    struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u),
+                         .tv_nsec = (long)(ns % 1000000000u)};
+    while (nanosleep(&t, &t) < 0 && errno == EINTR)
+        ;
 }

@@ -1,7 +1,7 @@
 // half.h - the number formats of weights, activations and the wire.
 //
 // Single numbers here, inline, round to nearest even; whole vectors go through
-// device/ (device_cast, device_add), which picks vector code at run time.
+// device/ (device_cast, device_add_on), which picks vector code at run time.
 
 #ifndef BASE_HALF_H
 #define BASE_HALF_H

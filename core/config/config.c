@@ -8,6 +8,7 @@
 #include "config/backends.h"
 #include "config/keys.h"
 
+#include <stdarg.h>
 #include <string.h>
 
 int config_set(struct run *r, const char *key, const char *value)
@@ -81,13 +82,41 @@ int settings_set(struct sync_settings *s, const char *key, const char *value)
     return key_set(k, s, value);
 }
 
-void settings_each(const struct sync_settings *s, config_visit *fn, void *ctx)
+// ---- what all workers must agree on
+
+void config_line(struct config_lines *l, const char *fmt, ...)
+{
+    size_t room = sizeof l->text - l->n;
+    va_list args;
+    va_start(args, fmt);
+    int n = vsnprintf(l->text + l->n, room, fmt, args);
+    va_end(args);
+    CHECK(n >= 0 && (size_t)n + 1 < room);
+    l->n += (size_t)n;
+    l->text[l->n++] = '\n';
+    l->text[l->n] = '\0';
+}
+
+static void add_shared(void *ctx, const char *key, const char *value,
+                       bool is_number, bool shared)
+{
+    (void)is_number;
+    if (shared)
+        config_line(ctx, "%s=%s", key, value);
+}
+
+void config_add_run(struct config_lines *l, const struct run *r)
+{
+    config_each(r, add_shared, l);
+}
+
+void config_add_settings(struct config_lines *l, const struct sync_settings *s)
 {
     char buf[CONFIG_PATH];
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        if (k->backend && !k->local)
-            fn(ctx, k->name, key_show(k, s, buf), key_is_number(k), true);
+        if (k->backend)
+            add_shared(l, k->name, key_show(k, s, buf), false, !k->local);
     }
 }
 

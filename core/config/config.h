@@ -14,17 +14,13 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CONFIG_KEYS = 128 }; // at most so many
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
 
-// straggler=RANK:FACTOR: this worker takes so many times as long. A factor of 0:
-// nobody does.
+// straggler=RANK:FACTOR: this worker takes so many times as long. A factor of
+// 0: nobody does.
 struct straggler {
     int rank;
     double factor;
@@ -86,8 +82,8 @@ void config_defaults(struct run *r);
 // known one), not a number, out of range (names the range).
 int config_set(struct run *r, const char *key, const char *value);
 
-// Apply words in order: "key=value", or the path of an INI file or of a run.json
-// (a word without '='). 0, or -1 after fail().
+// Apply words in order: "key=value", or the path of an INI file or of a
+// run.json (a word without '='). 0, or -1 after fail().
 int config_parse(struct run *r, int nwords, char *const *words);
 
 // The same, where resume= names a run or a checkpoint of one: that run's
@@ -99,7 +95,8 @@ int config_read(struct run *r, int nwords, char *const *words);
 // fail().
 int config_say_changes(const struct run *r);
 
-// What only makes sense together (min_lr <= lr, keys that the backend reads, ..).
+// What only makes sense together (min_lr <= lr, keys that the backend reads,
+// ..).
 int config_check(const struct run *r);
 
 // What only makes sense with so many workers. 0, or -1 after fail().
@@ -128,11 +125,15 @@ bool config_asked(const struct run *r, const char *key);
 void settings_defaults(struct sync_settings *s);
 int settings_set(struct sync_settings *s, const char *key, const char *value);
 
-// Call fn with every key that all workers must agree on.
-void settings_each(const struct sync_settings *s, config_visit *fn, void *ctx);
-
-#ifdef __cplusplus
-}
-#endif
+// Lines "key=value" that all workers must agree on, for cluster_agree(): any
+// one, by a format as of printf(); all of a run; all of a backend's settings.
+struct config_lines {
+    char text[1 << 14];
+    size_t n; // bytes used
+};
+void config_line(struct config_lines *l, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+void config_add_run(struct config_lines *l, const struct run *r);
+void config_add_settings(struct config_lines *l, const struct sync_settings *s);
 
 #endif

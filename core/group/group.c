@@ -1,8 +1,8 @@
 // group.c - the verbs, and whoever moves the data behind them.
 //
-// A carrier is a state machine that somebody must drive. Whoever awaits a ticket
-// drives; while nobody does, a communication thread drives, so that data move
-// while the caller computes:
+// A carrier is a state machine that somebody must drive. Whoever awaits a
+// ticket drives; while nobody does, a communication thread drives, so that data
+// move while the caller computes:
 //
 //     caller   post post post ....compute.... await |drives| update
 //     thread        |drives.........................|
@@ -31,14 +31,13 @@ struct progress {
     pthread_t thread;
     pthread_mutex_t lock; // of what follows
     pthread_cond_t change;
-    struct group_op *queue[2]; // posted, not begun: one fills, one is begun
-    int filling;
-    size_t nqueue;
-    uint64_t posted, done; // tickets
-    bool driven;           // somebody drives
-    bool awaiting;         // the caller waits: the thread must not drive
+    struct group_op *queue; // verb k at k % depth, until it is done
+    uint64_t posted, done;  // tickets
+    bool driven;            // somebody drives
+    bool awaiting;          // the caller waits: the thread must not drive
     bool stop, failed;
     char why[512];
+    uint64_t begun; // tickets that the carrier has: only the driver's
 };
 
 static void lock(struct progress *p)
@@ -57,14 +56,12 @@ static void unlock(struct progress *p)
 
 struct driver {
     bool thread;    // else the caller
-    uint64_t until; // the ticket to stop at
+    uint64_t until; // the ticket to stop at; 0: after one poll step
     uint64_t spin_ns;
-    uint64_t done;              // tickets, as the carrier says
-    const struct group_op *ops; // taken from the queue, to be begun
-    size_t nops;
+    uint64_t posted, done; // tickets, when it looked last
 };
 
-// Tell what is done, take what is posted. False: this driver has to stop.
+// Tell what is done, see what is posted. False: this driver has to stop.
 static bool exchange(struct group *g, struct driver *d)
 {
     struct progress *p = g->progress;
@@ -74,27 +71,24 @@ static bool exchange(struct group *g, struct driver *d)
         g->stats = g->moved;
     }
     bool yields = d->thread && (p->awaiting || p->stop);
-    p->driven = !yields && p->done < p->posted && p->done < d->until;
-    if (p->driven) {
-        d->ops = p->queue[p->filling];
-        d->nops = p->nqueue;
-        p->filling = 1 - p->filling;
-        p->nqueue = 0;
-    } else if (d->thread) { // the caller may wait; it wakes the thread itself
+    bool go = !yields && p->done < p->posted && p->done < d->until;
+    d->posted = p->posted;
+    p->driven = go;
+    if (!go && d->thread) // the caller may wait; it wakes the thread itself
         pthread_cond_broadcast(&p->change);
-    }
-    bool go = p->driven;
     unlock(p);
     return go;
 }
 
-// One poll step: begin what was taken, else sleep first; then move data.
+// One poll step: begin what is new, else sleep first; then move data.
 static int poll_step(struct group *g, struct driver *d)
 {
-    for (size_t i = 0; i < d->nops; i++)
-        if (g->ops->begin(g, &d->ops[i]))
+    struct progress *p = g->progress;
+    bool waits = p->begun == d->posted;
+    for (; p->begun < d->posted; p->begun++)
+        if (g->ops->begin(g, &p->queue[p->begun % g->job.depth]))
             return -1;
-    if (!d->nops && g->ops->wait(g, d->spin_ns))
+    if (waits && g->ops->wait(g, d->spin_ns))
         return -1;
     return g->ops->advance(g, &d->done);
 }
@@ -113,17 +107,23 @@ static void give_up(struct group *g)
     fail("%s", p->why); // abort() may have failed, too
 }
 
-// Entered with `driven` set. After a failure it stays: nobody drives any more.
-static void drive(struct group *g, struct driver *d)
+// Called with the lock held, which is open while data move. After a failure
+// `driven` stays set: nobody drives any more.
+static int drive(struct group *g, struct driver d)
 {
     struct progress *p = g->progress;
-    d->done = p->done; // only a driver changes it
-    while (exchange(g, d)) {
-        if (poll_step(g, d)) {
-            give_up(g);
-            return;
-        }
-    }
+    int rc;
+    d.posted = p->posted;
+    d.done = p->done;
+    p->driven = true;
+    unlock(p);
+    do
+        rc = poll_step(g, &d);
+    while (!rc && exchange(g, &d));
+    if (rc)
+        give_up(g);
+    lock(p);
+    return rc;
 }
 
 static void *communicate(void *arg)
@@ -132,14 +132,10 @@ static void *communicate(void *arg)
     struct progress *p = g->progress;
     lock(p);
     while (!p->stop && !p->failed) {
-        if (p->driven || p->awaiting || p->done == p->posted) {
+        if (p->driven || p->awaiting || p->done == p->posted)
             pthread_cond_wait(&p->change, &p->lock);
-            continue;
-        }
-        p->driven = true;
-        unlock(p);
-        drive(g, &(struct driver){.thread = true, .until = UINT64_MAX});
-        lock(p);
+        else
+            drive(g, (struct driver){.thread = true, .until = UINT64_MAX});
     }
     unlock(p);
     return NULL;
@@ -147,41 +143,13 @@ static void *communicate(void *arg)
 
 // ---- verbs
 
-// Without a thread a verb moves what it can itself, once.
-static int post_alone(struct group *g, const struct group_op *op)
-{
-    struct progress *p = g->progress;
-    uint64_t done = p->done;
-    if (g->ops->begin(g, op) || g->ops->advance(g, &done)) {
-        give_up(g);
-        return -1;
-    }
-    p->done = done;
-    g->stats = g->moved;
-    return 0;
-}
-
-static void post_threaded(struct group *g, const struct group_op *op)
-{
-    struct progress *p = g->progress;
-    lock(p);
-    p->queue[p->filling][p->nqueue++] = *op;
-    p->posted++;
-    bool driven = p->driven;
-    if (!driven && !op->vector.awaited)
-        pthread_cond_broadcast(&p->change);
-    unlock(p);
-    if (driven && g->ops->wake)
-        g->ops->wake(g);
-}
-
 static bool is_sum(enum group_verb v)
 {
     return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
            v == GROUP_REDUCE;
 }
 
-static void check_vector(const struct group *g, const struct group_op *op)
+static void check_op(const struct group *g, const struct group_op *op)
 {
     const struct group_vector *v = &op->vector;
     bool narrows = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
@@ -190,6 +158,7 @@ static void check_vector(const struct group *g, const struct group_op *op)
     CHECK(!is_sum(op->verb) || dtype_bytes(v->type) >= 4);
     CHECK(v->scale == 1 || (is_sum(op->verb) && narrows));
     CHECK(op->peer >= 0 && op->peer < g->size);
+    CHECK(op->verb < GROUP_SEND || (g->job.pairs && op->peer != g->rank));
 }
 
 static int post(struct group *g, enum group_verb verb,
@@ -197,24 +166,25 @@ static int post(struct group *g, enum group_verb verb,
 {
     struct progress *p = g->progress;
     struct group_op op = {.verb = verb, .vector = *v, .peer = peer};
-    check_vector(g, &op);
-    CHECK(verb < GROUP_SEND || (g->job.pairs && peer != g->rank));
+    int rc = 0;
+    check_op(g, &op);
     lock(p);
-    bool failed = p->failed;
-    CHECK(failed || p->posted - p->done < g->job.depth);
+    CHECK(p->failed || p->posted - p->done < g->job.depth);
+    bool failed = p->failed, wakes = p->running && p->driven;
+    if (!failed) {
+        p->queue[p->posted++ % g->job.depth] = op;
+        if (g->size == 1)
+            p->done = p->posted; // a vector is its own sum
+        else if (!p->running)
+            rc = drive(g, (struct driver){.until = 0}); // what can move now
+        else if (!wakes && !v->awaited)
+            pthread_cond_broadcast(&p->change);
+    }
     unlock(p);
     if (failed)
         return fail("%s", p->why);
-    int rc = 0;
-    if (p->running) {
-        post_threaded(g, &op);
-    } else {
-        p->posted++;
-        if (g->size == 1)
-            p->done = p->posted; // a vector is its own sum
-        else
-            rc = post_alone(g, &op);
-    }
+    if (wakes && g->ops->wake)
+        g->ops->wake(g);
     if (!rc && ticket)
         *ticket = p->posted;
     return rc;
@@ -268,18 +238,15 @@ int group_await(struct group *g, uint64_t ticket)
     lock(p);
     CHECK(ticket <= p->posted);
     while (p->done < ticket && !p->failed) {
-        if (p->driven) {
-            bool told = p->awaiting;
-            p->awaiting = true;
-            if (!told && g->ops->wake)
-                g->ops->wake(g);
-            pthread_cond_wait(&p->change, &p->lock);
+        bool told = p->awaiting;
+        p->awaiting = true;
+        if (!p->driven) {
+            drive(g, (struct driver){.until = ticket, .spin_ns = SPIN_NS});
             continue;
         }
-        p->driven = p->awaiting = true;
-        unlock(p);
-        drive(g, &(struct driver){.until = ticket, .spin_ns = SPIN_NS});
-        lock(p);
+        if (!told && g->ops->wake)
+            g->ops->wake(g);
+        pthread_cond_wait(&p->change, &p->lock);
     }
     if (p->awaiting && p->done < p->posted)
         pthread_cond_broadcast(&p->change); // the thread goes on
@@ -302,11 +269,12 @@ int group_choose(const struct group_ops *const *carriers,
                  const struct group_job *job, const struct group_ops **out,
                  char why[128])
 {
+    char rest[128];
     *why = '\0';
     for (*out = NULL; !*out && *carriers; carriers++) {
         int can = 1;
         if ((*carriers)->is_supported)
-            can = (*carriers)->is_supported(job, why);
+            can = (*carriers)->is_supported(job, *why ? rest : why);
         if (can < 0)
             return -1;
         if (can)
@@ -322,12 +290,8 @@ static int open_progress(struct group *g)
         return -1;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->change, NULL);
-    for (int i = 0; i < 2; i++) {
-        p->queue[i] = mem_alloc(g->job.depth, sizeof *p->queue[i]);
-        if (!p->queue[i])
-            return -1;
-    }
-    return 0;
+    p->queue = mem_alloc(g->job.depth, sizeof *p->queue);
+    return p->queue ? 0 : -1;
 }
 
 static int start_thread(struct group *g)
@@ -380,8 +344,7 @@ static void close_progress(struct group *g)
         g->ops->abort(g);
     pthread_cond_destroy(&p->change);
     pthread_mutex_destroy(&p->lock);
-    for (int i = 0; i < 2; i++)
-        mem_free(p->queue[i]);
+    mem_free(p->queue);
     mem_free(p);
 }
 

@@ -15,6 +15,12 @@
 // in one order. Tickets of one group complete in order; groups do not wait for
 // each other.
 //
+// Over TCP, shared memory and MPI all posted sends and receives move at once,
+// in any order. Over NCCL the verbs of all groups share one queue of the
+// device: a send holds up what is posted after it until the other member
+// receives. There members that all send before they receive wait for each other
+// until the deadline; of two members one must receive first.
+//
 // How bytes travel is the business of a carrier, one `const struct group_ops`:
 // our own ring (horovod_ring/) or a library (allreduce/).
 
@@ -26,10 +32,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct cluster;
 struct device;
@@ -91,7 +93,8 @@ struct group_job {
 struct group;
 
 // A carrier is one constant of this type. Functions return 0, or -1 after
-// fail(). Of begin, advance, wait and abort only one thread at a time is inside.
+// fail(). Of begin, advance, wait and abort only one thread at a time is
+// inside.
 struct group_ops {
     const char *name; // "tcp", "shm", "mpi", "nccl"
     bool on_device;   // works on the device's memory and its queues
@@ -134,8 +137,8 @@ struct group {
 };
 
 // The first carrier of a NULL-terminated list that supports the job, into *out;
-// NULL where none does, with the reason of the last in `why`. A call of all
-// members. 0, or -1 after fail().
+// NULL where none does. `why`: the reason of the first that does not, or "". A
+// call of all members. 0, or -1 after fail().
 int group_choose(const struct group_ops *const *carriers,
                  const struct group_job *job, const struct group_ops **out,
                  char why[128]);
@@ -175,11 +178,23 @@ int group_recv(struct group *g, const struct group_vector *v, int from,
 int group_await(struct group *g, uint64_t ticket);
 
 // The device's compute queue waits for a ticket; the call returns at once. With
-// a carrier that works on host memory the host waits.
+// a carrier that works on host memory the host waits. Over NCCL the host may
+// run ahead of the device: a caller that only follows and never awaits can come
+// to have `depth` tickets open, and the next verb is stopped by a CHECK.
 int group_follow(struct group *g, uint64_t ticket);
 
 // fp32 numbers that travel as they are.
 struct group_vector group_floats(float *data, size_t n);
+
+// Whether fp32 travels in 16 bits; where element `off` is.
+static inline bool group_narrows(const struct group_vector *v)
+{
+    return v->wire != v->type;
+}
+static inline void *group_at(const struct group_vector *v, size_t off)
+{
+    return (char *)v->data + off * dtype_bytes(v->type);
+}
 
 // Chunk c of a vector of n elements: whole grains, as even as possible, the
 // larger ones first. May be empty.
@@ -195,9 +210,5 @@ struct group_chunk group_chunk(size_t n, size_t grain, int size, int c);
 float group_scale(enum dtype wire, int size);
 
 const char *group_verb_name(enum group_verb v); // "all_reduce"
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

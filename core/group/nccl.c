@@ -7,15 +7,8 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 enum { NAP_NS = 20000 };
-
-static void nap(void)
-{
-    struct timespec t = {.tv_nsec = NAP_NS};
-    nanosleep(&t, NULL);
-}
 
 static bool late(const struct nccl *n, uint64_t start)
 {
@@ -112,7 +105,7 @@ static int settle(struct nccl *n, const char *call)
                      n->cluster->timeout_s);
             return blame(n, what);
         }
-        nap();
+        sleep_ns(NAP_NS);
     }
 }
 
@@ -151,7 +144,7 @@ int nccl_rest(struct nccl *n, uint64_t since)
                  n->cluster->timeout_s);
         return blame(n, what);
     }
-    nap();
+    sleep_ns(NAP_NS);
     return 0;
 }
 

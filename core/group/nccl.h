@@ -12,10 +12,6 @@
 
 #include <nccl.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct cluster;
 
 struct nccl {
@@ -41,8 +37,9 @@ void nccl_close(struct nccl *n); // takes a zeroed one
 // What a call returned: 0, or -1 after fail(), the communicator aborted.
 int nccl_asked(struct nccl *n, ncclResult_t r, const char *call);
 
-// End the calls since ncclGroupStart(); `first` is the first result of them that
-// is neither ncclSuccess nor ncclInProgress, if there is one. As nccl_asked().
+// End the calls since ncclGroupStart(); `first` is the first result of them
+// that is neither ncclSuccess nor ncclInProgress, if there is one. As
+// nccl_asked().
 int nccl_grouped(struct nccl *n, ncclResult_t first, const char *call);
 
 // The calling thread waits for what was asked for before `e`. 0, or -1 after
@@ -57,9 +54,5 @@ int nccl_rest(struct nccl *n, uint64_t since);
 void nccl_abort(struct nccl *n);
 
 ncclDataType_t nccl_type(enum dtype t);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

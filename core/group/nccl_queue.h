@@ -17,10 +17,6 @@
 #include "group/group.h"
 #include "group/nccl.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct nccl_queue {
     struct nccl nccl;
     struct device_event filled; // what compute was asked for
@@ -48,9 +44,5 @@ int nccl_queue_advance(struct group *g, uint64_t *done);
 int nccl_queue_wait(struct group *g, uint64_t spin_ns);
 int nccl_queue_follow(struct group *g);
 void nccl_queue_abort(struct group *g);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

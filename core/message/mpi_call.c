@@ -5,7 +5,6 @@
 #include "base/base.h"
 
 #include <sched.h>
-#include <time.h>
 
 void mpi_check(int code, const char *file, int line, const char *call)
 {
@@ -21,10 +20,8 @@ void mpi_check(int code, const char *file, int line, const char *call)
 void mpi_nap(uint64_t since)
 {
     uint64_t idle = now_ns() - since;
-    if (idle < 50000) { // a small message takes less than a sleep
+    if (idle < 50000) // a small message takes less than a sleep
         sched_yield();
-        return;
-    }
-    struct timespec t = {.tv_nsec = idle < 2000000 ? 20000 : 200000};
-    nanosleep(&t, NULL);
+    else
+        sleep_ns(idle < 2000000 ? 20000 : 200000);
 }

@@ -1,5 +1,5 @@
-// forked.h - a world of test workers: forked processes that meet through a piece
-// of shared memory, or the ranks of a job that mpirun started.
+// forked.h - a world of test workers: forked processes that meet through a
+// piece of shared memory, or the ranks of a job that mpirun started.
 
 #ifndef TESTS_FORKED_H
 #define TESTS_FORKED_H

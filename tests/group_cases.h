@@ -99,8 +99,8 @@ int trial_post(struct member *m, struct group *g, struct trial *t);
 // After it was awaited or followed: fail() unless the numbers are right.
 int trial_check(struct member *m, const struct trial *t);
 
-// Arena [off, off + n floats) := normal deviates, other for each rank; a hash of
-// n floats there.
+// Arena [off, off + n floats) := normal deviates, other for each rank; a hash
+// of n floats there.
 int member_normals(struct member *m, size_t off, size_t n);
 int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash);
 

@@ -1,4 +1,4 @@
-// settings.h - the settings of a backend out of "key=value,key=value", for tests.
+// settings.h - the settings of a backend out of "key=value,key=value".
 
 #ifndef TESTS_SETTINGS_H
 #define TESTS_SETTINGS_H
@@ -17,8 +17,8 @@ static inline size_t settings_key(const char *text)
 }
 
 // All at their defaults but those in `text`, where the last of a key wins, and
-// nothing left to derive. A comma separates only where a key follows, so a value
-// may be a list. 0, or -1 after fail().
+// nothing left to derive. A comma separates only where a key follows, so a
+// value may be a list. 0, or -1 after fail().
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {

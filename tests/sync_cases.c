@@ -308,7 +308,8 @@ static int resume_body(struct worker *w)
     if (worker_begin(w) || sync_bcast(w->sync) ||
         sync_load(w->sync, sync_copy_in, slots))
         return -1;
-    int rc = oracle_open(&local, w) || sync_load(local.sync, sync_copy_in, slots);
+    int rc =
+        oracle_open(&local, w) || sync_load(local.sync, sync_copy_in, slots);
     for (int step = 3; !rc && step <= STEPS; step++) {
         worker_integers(w, step, 60);
         worker_summed(&local, step, 60);

@@ -1,4 +1,4 @@
-// test_again.c - a run once more: out of its run.json, or from where it stopped.
+// test_again.c - a run once more: by its run.json, or from where it stopped.
 
 #include <math.h>
 #include <stdlib.h>
@@ -39,8 +39,8 @@ static void assert_same_loss(const char *a, const char *b)
                 job_summary(b, "final_train_loss"));
 }
 
-// Only what was asked for is repeated: no folder, rank or endpoint; and all that
-// was derived is recorded.
+// Only what was asked for is repeated: no folder, rank or endpoint; and all
+// that was derived is recorded.
 static void repeats_what_was_asked(void **state)
 {
     (void)state;

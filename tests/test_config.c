@@ -1,46 +1,21 @@
-// test_config.c - keys, ranges, INI files, suggestions and backends' options.
+// test_config.c - keys, ranges, suggestions and backends' options.
 
 #include "config/config.h"
 
 #include "base/base.h"
-#include "config/ini.h"
-#include "config/json.h"
 #include "config/keys.h"
 #include "config/suggest.h"
 #include "config/value.h"
 
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
-#include "tests/test.h"
-
-// As cmocka's fail_msg(), whose fail() is not ours.
-#define wrong(...)                                                             \
-    (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
-
-static struct run fresh(void)
-{
-    struct run r;
-    config_defaults(&r);
-    return r;
-}
+#include "tests/fresh_run.h"
 
 static int set(const char *key, const char *value)
 {
     struct run r = fresh();
     return config_set(&r, key, value);
-}
-
-static int parse(struct run *r, int n, const char *const *words)
-{
-    return config_parse(r, n, (char *const *)words);
-}
-
-static void assert_says(const char *part)
-{
-    if (!strstr(fail_message(), part))
-        wrong("'%s' does not name '%s'", fail_message(), part);
 }
 
 static void defaults_pass_their_own_checks(void **state)
@@ -188,11 +163,6 @@ static void text_is_checked(void **state)
     assert_int_equal(set("consistency", "12"), -1);
 }
 
-static bool asked(const struct run *r, const char *key)
-{
-    return r->asked[key_find(&run_keys, key) - run_keys.rows];
-}
-
 static void backend_keys_become_settings(void **state)
 {
     (void)state;
@@ -218,8 +188,8 @@ static void backend_keys_become_settings(void **state)
     assert_int_equal(set->inject.ms, 100);
     assert_int_equal(set->staging, STAGING_ALWAYS);
     assert_int_equal(set->slice_kb, 256);
-    assert_true(asked(&r, "wire") && asked(&r, "servers"));
-    assert_false(asked(&r, "slice_kb"));
+    assert_true(config_asked(&r, "wire") && config_asked(&r, "servers"));
+    assert_false(config_asked(&r, "slice_kb"));
     struct run before = r;
     assert_int_equal(config_set(&r, "bucket_mb", "-1"), -1);
     assert_int_equal(config_set(&r, "wire", "int8"), -1);
@@ -282,135 +252,6 @@ static void backends_read_their_keys(void **state)
         const char *words[] = {good[i][0], good[i][1]};
         assert_int_equal(parse(&r, 2, words), 0);
         assert_int_equal(config_check(&r), 0);
-    }
-}
-
-static int ini(struct run *r, const char *text)
-{
-    *r = fresh();
-    return config_ini(r, "x.ini", text, strlen(text));
-}
-
-static void ini_files(void **state)
-{
-    (void)state;
-    struct run r;
-    assert_int_equal(ini(&r, "# a comment\n[training]\nsteps = 7 ; seven\n\n"
-                             "  batch=3\nwire=fp16\nsteps=8"),
-                     0);
-    assert_int_equal(r.steps, 8);
-    assert_int_equal(r.batch, 3);
-    assert_int_equal(r.settings.wire, DTYPE_F16);
-    assert_int_equal(ini(&r, ""), 0);
-    assert_int_equal(ini(&r, "steps=7\r\n"), 0);
-    assert_int_equal(r.steps, 7);
-    assert_int_equal(ini(&r, "steps=7\nstep=9\nbatch=0\n"), -1);
-    assert_says("x.ini:2: unknown key step; nearest: steps");
-    assert_int_equal(ini(&r, "\n\nhello\n"), -1);
-    assert_says("x.ini:3: want key=value");
-    assert_int_equal(ini(&r, "[open\n"), -1);
-    assert_int_equal(config_ini(&r, "x.ini", "a\0b", 3), -1);
-    char lines[600];
-    memset(lines, 'x', sizeof lines);
-    memcpy(lines, "out=", 4);
-    assert_int_equal(config_ini(&r, "x.ini", lines, sizeof lines), -1);
-    assert_says("x.ini:1: a line of 600 characters");
-    assert_int_equal(config_ini(&r, "x.ini", lines, 150), 0);
-    assert_int_equal(strlen(r.out), 146);
-}
-
-static void last_word_wins_over_file(void **state)
-{
-    (void)state;
-    char path[] = "/tmp/lockstep_config_XXXXXX";
-    int fd = mkstemp(path);
-    assert_true(fd >= 0);
-    assert_int_equal(write(fd, "steps=70\nbatch=5\n", 17), 17);
-    close(fd);
-    struct run r = fresh();
-    const char *words[] = {"batch=4", path, "steps=200"};
-    assert_int_equal(parse(&r, 3, words), 0);
-    assert_int_equal(r.steps, 200);
-    assert_int_equal(r.batch, 5);
-    unlink(path);
-    assert_int_equal(parse(&r, 3, words), -1);
-    assert_says(path);
-    const char *directory[] = {"/tmp"};
-    assert_int_equal(parse(&r, 1, directory), -1);
-}
-
-struct words {
-    char *at[256];
-    int n, shared;
-};
-
-static void collect(void *ctx, const char *key, const char *value, bool number,
-                    bool shared)
-{
-    struct words *w = ctx;
-    (void)number;
-    assert_true(asprintf(&w->at[w->n++], "%s=%s", key, value) > 0);
-    w->shared += shared;
-}
-
-// What config_each() shows, parsed again, is the same run.
-static void each_round_trips(void **state)
-{
-    (void)state;
-    struct run r = fresh(), back = fresh();
-    const char *given[] = {"lr=0.000123456789", "model=nano",
-                           "eps=1e-8",          "wire=fp16",
-                           "sync=ring",         "straggler=1:2.5",
-                           "beta2=0.999",       "seed=9007199254740991"};
-    assert_int_equal(parse(&r, 8, given), 0);
-    struct words w = {0};
-    config_each(&r, collect, &w);
-    assert_true(w.shared > 20 && w.shared < w.n);
-    assert_int_equal(config_parse(&back, w.n, w.at), 0);
-    memcpy(back.asked, r.asked, sizeof r.asked);
-    memcpy(back.inherited, r.inherited, sizeof r.inherited);
-    assert_memory_equal(&r, &back, sizeof r);
-    for (int i = 0; i < w.n; i++)
-        free(w.at[i]);
-}
-
-static int json(struct run *r, const char *text)
-{
-    *r = fresh();
-    return config_json(r, "run.json", text, strlen(text));
-}
-
-static void json_of_a_run(void **state)
-{
-    (void)state;
-    struct run r;
-    assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "
-                              "\"lr\": 0.01, \"sync\": \"dps\", "
-                              "\"wire\": \"fp16\", \"out\": \"o\", "
-                              "\"rank\": 1, \"servers\": \"tcp://a:1\"}, "
-                              "\"effective\": {\"steps\": 9}}"),
-                     0);
-    assert_int_equal(r.steps, 7);
-    assert_true(r.lr == 0.01);
-    assert_int_equal(r.settings.wire, DTYPE_F16);
-    assert_true(asked(&r, "steps") && !asked(&r, "batch"));
-    // of one start of the run alone
-    assert_string_equal(r.out, "");
-    assert_int_equal(r.rank, -1);
-    assert_int_equal(r.settings.servers.count, 0);
-    assert_int_equal(json(&r, "{\"settings\": {\"steps\": 5}}"), 0);
-    assert_int_equal(r.steps, 5);
-    static const char *const bad[] = {
-        "{",
-        "{}",
-        "{\"asked\": 3}",
-        "{\"asked\": {\"steps\": []}}",
-        "{\"asked\": {\"stpes\": 3}}",
-        "{\"asked\": {\"steps\": 0.5}}",
-    };
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        assert_int_equal(json(&r, bad[i]), -1);
-        assert_says("run.json: ");
     }
 }
 
@@ -508,10 +349,6 @@ int main(void)
         cmocka_unit_test(text_is_checked),
         cmocka_unit_test(backend_keys_become_settings),
         cmocka_unit_test(backends_read_their_keys),
-        cmocka_unit_test(ini_files),
-        cmocka_unit_test(last_word_wins_over_file),
-        cmocka_unit_test(each_round_trips),
-        cmocka_unit_test(json_of_a_run),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(checks_of_a_world),
         cmocka_unit_test(help_lists_every_key),

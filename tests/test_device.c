@@ -238,7 +238,7 @@ static void device_by_name(void **state)
     for (int i = 0; i < 100; i++)
         y[i] = (float)i;
     assert_int_equal(device_copy(d, x, y, sizeof y), 0);
-    assert_int_equal(device_add(d, x, y, DTYPE_F32, 100), 0);
+    assert_int_equal(device_add_on(d, DEVICE_COMPUTE, x, y, DTYPE_F32, 100), 0);
     assert_int_equal(device_finish(d), 0);
     assert_true(x[99] == 198);
     double sum[] = {1, 2}, more[] = {0x1p-40, 3};

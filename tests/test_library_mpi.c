@@ -74,8 +74,8 @@ static void pairs(void **state)
 
 // ---- programs of their own
 
-// The last rank posts one verb, the others three and more: they must end the job,
-// and say who it was, and not whoever awaits a later ticket than they do.
+// The last rank posts one verb, the others three and more: they must end the
+// job, and say who it was, and not whoever awaits a later ticket than they do.
 static int stay_away(struct member *m)
 {
     struct trial t = {

@@ -1,6 +1,6 @@
-// test_nccl_carriers.c - both carriers over NCCL against what every carrier must
-// pass, with no GPU: the queues are threads, and NCCL is our own over shared
-// memory (fake_nccl.h).
+// test_nccl_carriers.c - both carriers over NCCL against what every carrier
+// must pass, with no GPU: the queues are threads, and NCCL is our own over
+// shared memory (fake_nccl.h).
 //
 // What is tested is ours: which queue waits for which event, what is in a room
 // when it is used again, the timetable, deadlines, and what is done when a

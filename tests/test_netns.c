@@ -110,8 +110,8 @@ static void clears_what_a_kill_left(void **state)
     assert_int_equal(count(pid), 0);
 }
 
-// A namespace whose launcher is gone, and whose number another process has: this
-// one. What this process has made itself stays.
+// A namespace whose launcher is gone, and whose number another process has:
+// this one. What this process has made itself stays.
 static void a_number_is_used_again(void **state)
 {
     (void)state;

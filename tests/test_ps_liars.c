@@ -1,5 +1,5 @@
-// test_ps_liars.c - peers that break the rules or speak nonsense: the server
-// names what was wrong, drops them, and serves the others.
+// test_ps_liars.c - peers that break the rules, speak nonsense or come alone:
+// the server names what was wrong, drops them, and serves the others.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -183,12 +183,37 @@ static void member_breaks_rules(void **state)
     }
 }
 
+// One that keeps the rules, of a world of two, with all the time it takes: the
+// server names who is missing.
+static void the_other_worker_is_missing(void **state)
+{
+    (void)state;
+    struct ps_servers s;
+    struct liar l;
+    uint8_t raw[PS_JOB_BYTES];
+    struct ps_job job = {.world = 2,
+                         .servers = 1,
+                         .n = PS_CREW_N,
+                         .slice = 256,
+                         .timeout_s = 0.5};
+    assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
+    liar_open(&l, s.endpoints);
+    size_t bytes = ps_job_put(raw, &job);
+    say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
+             bytes);
+    hear_error(&l, "1 of 2 workers did not come within 0.5 s: rank 1");
+    liar_close(&l);
+    ps_crew_join(s.pids[0]);
+    assert_int_equal(ps_servers_stop(&s), 0);
+}
+
 int main(int argc, char **argv)
 {
     board = ps_board_make();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_do_not_matter),
         cmocka_unit_test(member_breaks_rules),
+        cmocka_unit_test(the_other_worker_is_missing),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -5,6 +5,7 @@ lockstep_library(config
         core/config/suggest.c core/config/value.c
   LINKS base PkgConfig::CJSON PkgConfig::INIH)
 lockstep_test(config LINKS config)
+lockstep_test(config_files LINKS config)
 if(COMMAND lockstep_fuzz)
   lockstep_fuzz(ini LINKS config)
 endif()

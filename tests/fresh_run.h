@@ -1,0 +1,34 @@
+// fresh_run.h - a run at its defaults, words for it, and what an error says. To
+// be included in the place of test.h.
+
+#ifndef TESTS_FRESH_RUN_H
+#define TESTS_FRESH_RUN_H
+
+#include "base/base.h"
+#include "config/config.h"
+
+#include "tests/test.h"
+
+// As cmocka's fail_msg(), whose fail() is not ours.
+#define wrong(...)                                                             \
+    (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
+
+static inline struct run fresh(void)
+{
+    struct run r;
+    config_defaults(&r);
+    return r;
+}
+
+static inline int parse(struct run *r, int n, const char *const *words)
+{
+    return config_parse(r, n, (char *const *)words);
+}
+
+static inline void assert_says(const char *part)
+{
+    if (!strstr(fail_message(), part))
+        wrong("'%s' does not name '%s'", fail_message(), part);
+}
+
+#endif

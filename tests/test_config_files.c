@@ -1,0 +1,150 @@
+// test_config_files.c - settings out of INI files and run.json, and back.
+
+#include "config/ini.h"
+#include "config/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/fresh_run.h"
+
+static int ini(struct run *r, const char *text)
+{
+    *r = fresh();
+    return config_ini(r, "x.ini", text, strlen(text));
+}
+
+static void ini_files(void **state)
+{
+    (void)state;
+    struct run r;
+    assert_int_equal(ini(&r, "# a comment\n[training]\nsteps = 7 ; seven\n\n"
+                             "  batch=3\nwire=fp16\nsteps=8"),
+                     0);
+    assert_int_equal(r.steps, 8);
+    assert_int_equal(r.batch, 3);
+    assert_int_equal(r.settings.wire, DTYPE_F16);
+    assert_int_equal(ini(&r, ""), 0);
+    assert_int_equal(ini(&r, "steps=7\r\n"), 0);
+    assert_int_equal(r.steps, 7);
+    assert_int_equal(ini(&r, "steps=7\nstep=9\nbatch=0\n"), -1);
+    assert_says("x.ini:2: unknown key step; nearest: steps");
+    assert_int_equal(ini(&r, "\n\nhello\n"), -1);
+    assert_says("x.ini:3: want key=value");
+    assert_int_equal(ini(&r, "[open\n"), -1);
+    assert_int_equal(config_ini(&r, "x.ini", "a\0b", 3), -1);
+    char lines[600];
+    memset(lines, 'x', sizeof lines);
+    memcpy(lines, "out=", 4);
+    assert_int_equal(config_ini(&r, "x.ini", lines, sizeof lines), -1);
+    assert_says("x.ini:1: a line of 600 characters");
+    assert_int_equal(config_ini(&r, "x.ini", lines, 150), 0);
+    assert_int_equal(strlen(r.out), 146);
+}
+
+static void last_word_wins_over_file(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/lockstep_config_XXXXXX";
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "steps=70\nbatch=5\n", 17), 17);
+    close(fd);
+    struct run r = fresh();
+    const char *words[] = {"batch=4", path, "steps=200"};
+    assert_int_equal(parse(&r, 3, words), 0);
+    assert_int_equal(r.steps, 200);
+    assert_int_equal(r.batch, 5);
+    unlink(path);
+    assert_int_equal(parse(&r, 3, words), -1);
+    assert_says(path);
+    const char *directory[] = {"/tmp"};
+    assert_int_equal(parse(&r, 1, directory), -1);
+}
+
+struct words {
+    char *at[256];
+    int n, shared;
+};
+
+static void collect(void *ctx, const char *key, const char *value, bool number,
+                    bool shared)
+{
+    struct words *w = ctx;
+    (void)number;
+    assert_true(asprintf(&w->at[w->n++], "%s=%s", key, value) > 0);
+    w->shared += shared;
+}
+
+// What config_each() shows, parsed again, is the same run.
+static void each_round_trips(void **state)
+{
+    (void)state;
+    struct run r = fresh(), back = fresh();
+    const char *given[] = {"lr=0.000123456789", "model=nano",
+                           "eps=1e-8",          "wire=fp16",
+                           "sync=ring",         "straggler=1:2.5",
+                           "beta2=0.999",       "seed=9007199254740991"};
+    assert_int_equal(parse(&r, 8, given), 0);
+    struct words w = {0};
+    config_each(&r, collect, &w);
+    assert_true(w.shared > 20 && w.shared < w.n);
+    assert_int_equal(config_parse(&back, w.n, w.at), 0);
+    memcpy(back.asked, r.asked, sizeof r.asked);
+    memcpy(back.inherited, r.inherited, sizeof r.inherited);
+    assert_memory_equal(&r, &back, sizeof r);
+    for (int i = 0; i < w.n; i++)
+        free(w.at[i]);
+}
+
+static int json(struct run *r, const char *text)
+{
+    *r = fresh();
+    return config_json(r, "run.json", text, strlen(text));
+}
+
+static void json_of_a_run(void **state)
+{
+    (void)state;
+    struct run r;
+    assert_int_equal(json(&r, "{\"world\": 2, \"asked\": {\"steps\": 7, "
+                              "\"lr\": 0.01, \"sync\": \"dps\", "
+                              "\"wire\": \"fp16\", \"out\": \"o\", "
+                              "\"rank\": 1, \"servers\": \"tcp://a:1\"}, "
+                              "\"effective\": {\"steps\": 9}}"),
+                     0);
+    assert_int_equal(r.steps, 7);
+    assert_true(r.lr == 0.01);
+    assert_int_equal(r.settings.wire, DTYPE_F16);
+    assert_true(config_asked(&r, "steps") && !config_asked(&r, "batch"));
+    // of one start of the run alone
+    assert_string_equal(r.out, "");
+    assert_int_equal(r.rank, -1);
+    assert_int_equal(r.settings.servers.count, 0);
+    assert_int_equal(json(&r, "{\"settings\": {\"steps\": 5}}"), 0);
+    assert_int_equal(r.steps, 5);
+    static const char *const bad[] = {
+        "{",
+        "{}",
+        "{\"asked\": 3}",
+        "{\"asked\": {\"steps\": []}}",
+        "{\"asked\": {\"stpes\": 3}}",
+        "{\"asked\": {\"steps\": 0.5}}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(json(&r, bad[i]), -1);
+        assert_says("run.json: ");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ini_files),
+        cmocka_unit_test(last_word_wins_over_file),
+        cmocka_unit_test(each_round_trips),
+        cmocka_unit_test(json_of_a_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

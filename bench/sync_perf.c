@@ -5,15 +5,15 @@
 //     sync_perf workers=4                       rows without MPI
 //     sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128
 //
-// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun the
-// rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms, over
-// whatever mpirun's settings make it use, and a last table sets ours beside the
-// fastest of them at each size. Servers are threads of the workers' processes:
-// sps has its one in worker 0's, dps one in each. zmq-echo and zmq-echos are
-// their peers, raw ZeroMQ that sends the same slices there and back and adds
-// nothing. loop is the lower bound of a ring over TCP, a bare poll loop
-// (loop.h). A row is one backend; at each size they take turns, round by round,
-// on the same vectors.
+// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun
+// the rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms,
+// over whatever mpirun's settings make it use, and a last table sets ours
+// beside the fastest of them at each size. Servers are threads of the workers'
+// processes: sps has its one in worker 0's, dps one in each. zmq-echo and
+// zmq-echos are their peers, raw ZeroMQ that sends the same slices there and
+// back and adds nothing. loop is the lower bound of a ring over TCP, a bare
+// poll loop (loop.h). A row is one backend; at each size they take turns, round
+// by round, on the same vectors.
 //
 // The columns are nccl-tests': size in bytes and count of gradients, the number
 // format on the wire, the time from the first bucket handed over to the sum
@@ -257,7 +257,7 @@ static int leave_out(struct sync_plan *p, struct cluster *cluster)
     return 0;
 }
 
-// The fastest peer at one size of those with as many servers; -1: there is none.
+// The fastest peer at one size of those with as many servers; -1: none.
 static int fastest_peer(const struct sync_plan *p, int servers,
                         const struct cell cells[CELLS])
 {

@@ -12,10 +12,6 @@
 
 #include "model/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { CHECKPOINT_MAX_SLOTS = 8 };
 
 // A string in __metadata__. Keys "format", "heads" and "slots" are written
@@ -54,9 +50,5 @@ int checkpoint_read(const char *path, const struct model_config *c,
 // Metadata string `key` into buf: 1 found, 0 absent, -1 after fail().
 int checkpoint_metadata(const char *path, const char *key, char *buf,
                         size_t size);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

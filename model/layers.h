@@ -8,10 +8,6 @@
 #include "model/cpu/kernels.h"
 #include "model/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Offsets of a layer's tensors from its first, in layout order.
 enum layer_tensor {
     LN1_W,
@@ -79,9 +75,5 @@ enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
 struct mask layers_mask(const struct model_job *job,
                         const struct model_step *step, int layer,
                         enum site site);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

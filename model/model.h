@@ -17,10 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct model_config {
     int layers, heads, channels, context, vocab;
     float dropout; // rate in [0, 1); 0: none
@@ -137,9 +133,5 @@ int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
 
 // Logits (V) after the last of n tokens, 1 <= n <= T of the job, batch row 0.
 int model_logits(struct model *m, const int32_t *x, int n, float *logits);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -5,10 +5,6 @@
 
 #include "model/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct model {
     const struct model_ops *ops;
     struct model_job job;
@@ -33,9 +29,5 @@ struct model_ops {
 };
 
 extern const struct model_ops model_cpu, model_cuda;
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

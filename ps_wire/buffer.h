@@ -11,10 +11,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct buffers; // a pool of equal buffers
 
 struct buffer {
@@ -42,9 +38,5 @@ int buffers_made(struct buffers *pool);
 // For zmq_msg_init_data(): hint is the buffer, of which the message took a
 // reference.
 void buffer_sent(void *data, void *hint);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum ps_consistency { PS_BSP, PS_SSP, PS_ASP };
 
 struct ps_job {
@@ -46,9 +42,5 @@ int ps_job_get(struct ps_job *j, const void *data, size_t n);
 // 0 if both describe the same job, whoever speaks; -1 after fail() that names
 // the first setting that differs, with both values.
 int ps_job_same(const struct ps_job *first, const struct ps_job *other);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

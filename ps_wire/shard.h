@@ -13,10 +13,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct shard {
     size_t n;     // elements of the whole vector
     size_t slice; // elements of one server's part of a whole row
@@ -41,9 +37,5 @@ int shard_rows(const struct shard *s);
 
 // Elements of the shard.
 size_t shard_elements(const struct shard *s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -23,10 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { PS_VERSION = 1, PS_HEAD = 64, PS_MAX_WORLD = 4096 };
 
 // The largest slice, and the largest frame of anything else.
@@ -119,9 +115,5 @@ int ps_window(int world);
 // over `world` stays in range: the least power of two that is not below world,
 // which is exact; 1 for a wide wire.
 float ps_divisor(int world, enum dtype wire);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

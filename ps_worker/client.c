@@ -35,8 +35,8 @@ static int hear(struct client *c, struct remote *r, const struct message *p)
     return task_receive(c, r, &h, p->data);
 }
 
-// Whether the trainer has what it waits for. What comes behind it, and be it the
-// end of the job, belongs to the next task.
+// Whether the trainer has what it waits for. What comes behind it, and be it
+// the end of the job, belongs to the next task.
 static bool is_over(const struct client *c)
 {
     return c->waiting && task_done(c);

@@ -1,4 +1,4 @@
-// ps_worker.h - the strategy of parameter servers, for the backends sps and dps.
+// ps_worker.h - the strategy of parameter servers.
 //
 // One client: sps has one server that owns everything, dps shards over several.
 

@@ -5,10 +5,6 @@
 
 #include "sync/sync.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Fill out[] with ranges that tile [0, n) from the end: the first of at most
 // `first` elements (so that communication begins early), the others of at most
 // `size`. Returns how many, or -1 after fail() if more than `max` are needed.
@@ -16,12 +12,8 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
 // How many elements the others should hold where nobody says: a fortieth of n,
-// so that little is left to send when backward ends, within 1 .. 25 MiB, so that
-// a bucket is worth its latency.
+// so that little is left to send when backward ends, within 1 .. 25 MiB, so
+// that a bucket is worth its latency.
 size_t bucket_usual(size_t n);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -11,10 +11,6 @@
 
 #include "sync/sync.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Join the first of n > 0 buckets with those after it while they are at most
 // `most` elements together, into *out. Returns how many buckets it joined.
 int fusion_next(struct bucket *out, const struct bucket *buckets, int n,
@@ -24,9 +20,5 @@ int fusion_next(struct bucket *out, const struct bucket *buckets, int n,
 // *fused with mem_free(). Returns how many there are, or -1 after fail().
 int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,
                double mb);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

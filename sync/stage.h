@@ -14,10 +14,6 @@
 
 #include "sync/sync.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct stage;
 
 // Take job's vectors on the device, and put host vectors in their place. 0, or
@@ -41,9 +37,5 @@ int stage_send_params(struct stage *s);
 // The whole gradient up. Returns the vectors on the device, which the caller
 // is about to update there: then the host's parameters are of no use.
 int stage_send_grads(struct stage *s, float **params, float **grads);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

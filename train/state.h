@@ -19,8 +19,8 @@
 // remove all but the newest run.keep. Every worker calls it.
 int state_save(struct trainer *t);
 
-// The checkpoint that resume= names: of a run's folder its newest, for "auto" the
-// newest in OUT, "" if none.
+// The checkpoint that resume= names: of a run's folder its newest, for "auto"
+// the newest in OUT, "" if none.
 // 0, or -1 after fail().
 int state_find(const struct run *run, char *folder, size_t size);
 

@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct cluster;
 
 struct cluster_config {
@@ -71,9 +67,5 @@ int cluster_bcast(struct cluster *c, void *buf, size_t bytes);
 // All workers give a text of settings; -1 after fail() that names the first
 // line that differs and on which ranks, on every worker alike.
 int cluster_agree(struct cluster *c, const char *settings);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

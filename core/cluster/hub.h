@@ -17,10 +17,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // ---- messages: a head of HUB_HEAD bytes, little-endian, and a frame of data
 
 enum { HUB_HEAD = 40, HUB_MAX_WORLD = 4096, HUB_MAX_BYTES = 1 << 24 };
@@ -81,9 +77,5 @@ struct hub_server;
 int hub_start(struct hub_server **s, const char *bind, const char *curve);
 const char *hub_endpoint(const struct hub_server *s);
 void hub_stop(struct hub_server **s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -105,7 +105,8 @@ static const struct key rows[] = {
 {"optimizer", "loss_scale", "0", KEY_NUMBER, AT(loss_scale), 1, 1 << 24,
  "dynamic", .unit = "factor", .help = "of fp16 gradients on their way back"},
 
-{"output", "out", "", KEY_TEXT, AT(out), .local = true, .once = true, .unit = "path",
+{"output", "out", "", KEY_TEXT, AT(out), .local = true, .once = true,
+ .unit = "path",
  .help = "folder for run.json, steps.csv, summary.json and checkpoints"},
 {"output", "log", "10", KEY_INT, AT(log), 1, 1e9, "never", .local = true,
  .unit = "steps", .help = "between lines of the log"},
@@ -120,9 +121,10 @@ static const struct key rows[] = {
 {"output", "verify", "0", KEY_INT, AT(verify), 1, 1e9, "never",
  .unit = "steps", .help = "between looks whether all workers' parameters are "
                           "the same to the bit"},
-{"output", "resume", "", KEY_TEXT, AT(resume), .local = true, .once = true, .unit = "path",
- .help = "auto: the newest checkpoint in out, if any; or the folder of a run or "
-         "of a checkpoint. Takes that run's settings; other words override"},
+{"output", "resume", "", KEY_TEXT, AT(resume), .local = true, .once = true,
+ .unit = "path",
+ .help = "auto: the newest checkpoint in out, if any; or the folder of a run "
+         "or of a checkpoint. Takes that run's settings; other words override"},
 {"output", "trace", "on", KEY_CHOICE, AT(trace), // enum trace
  .words = WORDS("off", "on", "hta"), .local = true,
  .help = "record who did what when: trace.json; hta: also for that tool"},
@@ -141,17 +143,20 @@ static const struct key rows[] = {
 {"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,
  .words = WORDS("auto", "local", "mpi", "zmq"),
  .help = "control plane; auto: as sync and the launcher need"},
-{"cluster", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true, .once = true,
+{"cluster", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true,
+ .once = true,
  .help = "of a worker started by hand; -1: from the launcher"},
 {"cluster", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
- .local = true, .once = true, .unit = "workers", .help = "for a worker started by hand"},
+ .local = true, .once = true, .unit = "workers",
+ .help = "for a worker started by hand"},
 {"cluster", "hub", "", KEY_TEXT, AT(hub), .check = check_endpoint,
  .local = true, .once = true, .unit = "endpoint",
  .help = "cluster=zmq: where the workers meet, tcp://host:port"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over these "
          "hosts, through ssh or LOCKSTEP_RSH"},
-{"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .once = true, .unit = "path",
+{"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .once = true,
+ .unit = "path",
  .help = "folder of CURVE keys (lockstep keys): encrypt and authenticate"},
 {"cluster", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
  .local = true, .unit = "s", .help = "longest wait for anybody"},
@@ -171,8 +176,8 @@ static const struct key rows[] = {
 {"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
  "a fortieth of all, 1..25",
  .unit = "MiB", .help = "gradients that travel together"},
-{"backend", "first_bucket_mb", "1", KEY_NUMBER, SET(first_bucket_mb), 0.001, 4096,
- .unit = "MiB", .help = "of the bucket that backward fills first"},
+{"backend", "first_bucket_mb", "1", KEY_NUMBER, SET(first_bucket_mb), 0.001,
+ 4096, .unit = "MiB", .help = "of the bucket that backward fills first"},
 {"backend", "fusion_mb", "0", KEY_NUMBER, SET(fusion_mb), 0.001, 4096,
  "a quarter a worker, at least 1",
  .unit = "MiB", .help = "ring: buckets joined up to this size"},
@@ -209,8 +214,8 @@ static const struct key rows[] = {
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
  .help = "for tests: delay:STEP:MS, or fail, kill, nan, inf:STEP"},
-{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095, .local = true,
- .help = "the rank that inject hits"},
+{"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
+ .local = true, .help = "the rank that inject hits"},
 };
 // clang-format on
 

@@ -19,10 +19,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum data_symbols { DATA_BYTES, DATA_CHARS };
 
 struct data_config {
@@ -80,9 +76,5 @@ size_t data_decode(const struct data *d, int32_t token, char out[256]);
 // needs no training data. Caller frees with free(); NULL after fail().
 char *data_symbols_save(const struct data *d);
 int data_symbols_load(struct data **d, const char *saved);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -18,10 +18,6 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum {
     BUSY_STRETCHES = 256, // of a queue, under way at once; the last one grows
     BUSY_STEPS = 4        // likewise
@@ -50,9 +46,5 @@ int busy_step_end(struct device *d);
 // The oldest step that has not been taken: 1, or 0 if it is not over yet or
 // there is none.
 int busy_take(struct device *d, struct busy_step *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

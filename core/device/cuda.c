@@ -260,12 +260,6 @@ static void *cuda_handle(struct device *d, enum device_queue q)
     return stream_of(d, q);
 }
 
-int cuda_multiprocessors(const struct device *d)
-{
-    const struct cuda *c = d->state;
-    return c->prop.multiProcessorCount;
-}
-
 int cuda_capability(const struct device *d)
 {
     const struct cuda *c = d->state;

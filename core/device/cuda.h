@@ -19,8 +19,7 @@ extern const struct device_ops device_cuda;
 #define CU(call) cuda_check((int)(call), __FILE__, __LINE__, #call)
 void cuda_check(int status, const char *file, int line, const char *call);
 
-// What a kernel's grid is sized by, and what it may use: major * 10 + minor.
-int cuda_multiprocessors(const struct device *d);
+// What a kernel may use: major * 10 + minor.
 int cuda_capability(const struct device *d);
 
 // The device's name as its maker gives it, and its largest memory rate as the

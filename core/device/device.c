@@ -132,12 +132,6 @@ int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
     return d->ops->cast(d, DEVICE_COMPUTE, dst, to, src, from, 1, n);
 }
 
-int device_add(struct device *d, float *dst, const void *src, enum dtype from,
-               size_t n)
-{
-    return d->ops->add(d, DEVICE_COMPUTE, dst, src, from, n);
-}
-
 int device_event_open(struct device *d, struct device_event *e)
 {
     return d->ops->event_open(d, e);

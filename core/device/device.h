@@ -137,8 +137,6 @@ int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
 int device_copy(struct device *d, void *dst, const void *src, size_t bytes);
 int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
                 enum dtype from, size_t n);
-int device_add(struct device *d, float *dst, const void *src, enum dtype from,
-               size_t n);
 
 // An event is opened once and recorded often. record: it happens when the
 // queue has done all it was asked so far. follow: what is asked of q from now

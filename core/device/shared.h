@@ -11,10 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Where it is: plain data, to be sent to whoever shall map it.
 struct shared_name {
     int32_t pid, fd;
@@ -29,9 +25,5 @@ void shared_free(void *p, const struct shared_name *name);
 // Another process's memory, to read or also to write. NULL after fail().
 void *shared_map(const struct shared_name *name, bool write);
 void shared_unmap(void *p, const struct shared_name *name); // takes NULL
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -15,10 +15,6 @@
 
 #include "device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct staging;
 
 // For `vector`, n floats on the device (borrowed), in at most `pieces` pieces
@@ -45,9 +41,5 @@ int staging_up(struct staging *s, size_t off, size_t n);
 
 // What the compute queue is asked for from now on waits for all copies up.
 int staging_settle(struct staging *s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

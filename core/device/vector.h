@@ -13,10 +13,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // dst = src, round to nearest even where it narrows.
 void vector_cast(void *dst, enum dtype to, const void *src, enum dtype from,
                  size_t n);
@@ -43,9 +39,5 @@ void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
 
 // The name of the instruction set in use: "scalar", "avx2" or "avx512".
 const char *vector_isa(void);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -10,10 +10,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct connection {
     void *socket; // ZMQ_DEALER
     void *events; // of its connection: poll it, then connection_check()
@@ -41,9 +37,5 @@ void connection_close(struct connection *l);
 // is gone. NULL after fail() that names address, reason and remedy.
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT]);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

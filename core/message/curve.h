@@ -9,10 +9,6 @@
 #ifndef MESSAGE_CURVE_H
 #define MESSAGE_CURVE_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Make both pairs in dir, which is created; files readable by their owner only.
 // 0, or -1 after fail(); keys that are there already are not replaced.
 int curve_make(const char *dir);
@@ -29,9 +25,5 @@ struct curve_guard;
 int curve_guard_open(struct curve_guard **g, void *zmq_context,
                      const char *dir);
 void curve_guard_close(struct curve_guard **g);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

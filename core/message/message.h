@@ -14,10 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { MESSAGE_ID = 64, MESSAGE_ENDPOINT = 256 };
 
 struct message_peer { // an address, as the transport has it
@@ -113,9 +109,5 @@ void endpoint_wake(struct endpoint *m);
 // A worker's: -1 after fail() that names a server which is gone or refused us.
 int endpoint_check(struct endpoint *m);
 bool endpoint_is_up(struct endpoint *m, int server); // has been, and still is
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -57,19 +57,3 @@ int rule_step(struct rule *r, float *params, const float *grads,
         in->copy->fresh = true;
     return 0;
 }
-
-int rule_get(const struct rule *r, float *const *slots)
-{
-    for (int i = 0; i < optim_slots(r->config); i++)
-        if (device_copy(r->dev, slots[i], r->slots[i], r->n * sizeof(float)))
-            return -1;
-    return 0;
-}
-
-int rule_set(struct rule *r, const float *const *slots)
-{
-    for (int i = 0; i < optim_slots(r->config); i++)
-        if (device_copy(r->dev, r->slots[i], slots[i], r->n * sizeof(float)))
-            return -1;
-    return 0;
-}

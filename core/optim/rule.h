@@ -63,10 +63,6 @@ void rule_close(struct rule *r);
 int rule_step(struct rule *r, float *params, const float *grads,
               const struct rule_in *in, float *norm);
 
-// Copy the state out to, or in from, host vectors of n elements.
-int rule_get(const struct rule *r, float *const *slots);
-int rule_set(struct rule *r, const float *const *slots);
-
 #ifdef __cplusplus
 }
 #endif

@@ -5,10 +5,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR };
 
 struct schedule {
@@ -31,9 +27,5 @@ struct loss_scale {
 
 // Account for one step; `overflow` is sync_out's `skipped`. Stays in [1, 2^24].
 void loss_scale_update(struct loss_scale *s, bool overflow);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -14,10 +14,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct align_round {
     uint64_t entered_ns, left_ns;
 };
@@ -33,9 +29,5 @@ uint64_t align_host(void);
 // -1 after fail() when the rounds contradict each other: a clock was set.
 int align_clocks(const struct align_round *mine, const struct align_round *zero,
                  int rounds, struct align *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -6,10 +6,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct manifest; // a JSON object being filled
 
 struct manifest *manifest_open(void); // NULL after fail()
@@ -28,9 +24,5 @@ void manifest_machine(struct manifest *m);
 // Write to `path` by temporary file and rename; the manifest is closed either
 // way. 0, or -1 after fail(). NULL path: only close.
 int manifest_close(struct manifest **m, const char *path);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -4,10 +4,6 @@
 #ifndef TELEMETRY_NVML_H
 #define TELEMETRY_NVML_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct nvml;
 
 struct nvml_sample {     // NaN: this GPU does not tell
@@ -24,9 +20,5 @@ enum { NVML_UUID = 16 }; // bytes
 struct nvml *nvml_open(const unsigned char uuid[NVML_UUID]);
 void nvml_read(struct nvml *n, struct nvml_sample *out);
 void nvml_close(struct nvml **n);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,15 +1,11 @@
-// parts.h - one file of several: OUT/NAME.0.csv, OUT/NAME.1.csv, OUT/NAME.s0.csv
-// become OUT/NAME.csv when the job is over.
+// parts.h - one file of several: OUT/NAME.0.csv, OUT/NAME.1.csv and
+// OUT/NAME.s0.csv become OUT/NAME.csv when the job is over.
 
 #ifndef TELEMETRY_PARTS_H
 #define TELEMETRY_PARTS_H
 
 #include <stdbool.h>
 #include <stdio.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 enum { PARTS_PATH = 1200, PARTS_LINE = 1024 };
 
@@ -41,9 +37,5 @@ int parts_cut_csv(const char *out, const char *name, double until_s);
 
 // The parts replace what the whole file held.
 int parts_renew_csv(const char *out, const char *name);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -17,7 +17,7 @@
 // once a step, at the time when the step ended, by events (device/busy.h):
 //
 //     gpu_compute_share   of the step, at work on forward, backward and update
-//     gpu_comm_share      in collectives, waiting for the other workers included
+//     gpu_comm_share      in collectives, waiting for other workers included
 //     gpu_down_share, gpu_up_share     copying to and from the host
 
 #ifndef TELEMETRY_SAMPLER_H
@@ -25,10 +25,6 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 struct spans;
 struct sampler;
@@ -54,9 +50,5 @@ void sampler_put(struct sampler *s, uint64_t at_ns, const char *metric,
 
 // Takes a last sample, ends the thread. -1 after fail() when the disk is full.
 int sampler_close(struct sampler **s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

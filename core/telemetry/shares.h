@@ -16,10 +16,6 @@
 
 #include "telemetry/span.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct shares {
     double reported_ns[SPAN_KINDS];
 };
@@ -31,9 +27,5 @@ void shares_begin(struct shares *s, const uint64_t totals[SPAN_KINDS]);
 // time has passed.
 void shares_take(struct shares *s, const uint64_t totals[SPAN_KINDS],
                  double share[SPAN_KINDS]);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

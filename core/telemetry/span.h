@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum span_kind {
     SPAN_OTHER, // of a lane that has no span open
     SPAN_STEP,
@@ -104,9 +100,5 @@ void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 // overwritten. From any thread: the oldest few may be left out.
 typedef void span_visit(void *ctx, const struct span_record *r);
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -15,10 +15,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct step_row {
     int step;        // from 1
     uint64_t tokens; // of the whole job, up to and with this step
@@ -59,9 +55,5 @@ struct steps_summary {
 
 // Read OUT/steps.csv. 0, or -1 after fail().
 int steps_summarise(const char *out, struct steps_summary *sum);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -5,10 +5,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct tfevents;
 
 // 0, or -1 after fail().
@@ -16,9 +12,5 @@ int tfevents_open(struct tfevents **t, const char *out);
 int tfevents_scalar(struct tfevents *t, const char *tag, int64_t step,
                     double value);
 int tfevents_close(struct tfevents **t); // -1 after fail(): the disk is full
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -17,10 +17,6 @@
 
 #include "telemetry/span.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct times_gpu { // seconds; all 0: no GPU was measured
     double compute, comm, down, up;
 };
@@ -42,9 +38,5 @@ int times_of(const struct spans *s, struct times *out);
 // OUT/breakdown.csv says of WHO added. 0, or -1 after fail().
 int times_write(const struct times *t, const char *out, const char *who,
                 bool goes_on);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

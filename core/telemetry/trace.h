@@ -12,10 +12,6 @@
 
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct spans;
 
 enum { TRACE_SERVER = 10000 }; // pid of server 0; of rank 0 it is 0
@@ -44,9 +40,5 @@ int trace_merge(const char *out, bool servers);
 // For a run that goes on from its second until_s: the same for what workers
 // left behind, without the events after it.
 int trace_cut(const char *out, double until_s);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

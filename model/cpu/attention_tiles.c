@@ -9,7 +9,7 @@
 //     S = Q K'    K' by pairs: pairs of K's columns, turned as 32-bit numbers
 //     dP = dO V'  V' likewise
 //     O = P V     V by pairs of its rows;  dQ = dS K likewise
-//     dK += dS' Q, dV += P' dO   the strip's Q, dO by pairs; dS', P' turned round
+//     dK += dS' Q, dV += P' dO   the strip's Q, dO by pairs; dS', P' turned
 //
 // All is padded with zeros: D to a multiple of 32, T to one of STEP, which is
 // as deep as a tile. Part of kernels.c.

@@ -8,10 +8,6 @@
 
 #include <cublasLt.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define LT_FUNCTIONS(F)                                                        \
     F(Create)                                                                  \
     F(Destroy)                                                                 \
@@ -38,9 +34,5 @@ struct lt {
 // 0, or -1 after fail().
 int lt_open(struct lt *lt);
 void lt_close(struct lt *lt);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

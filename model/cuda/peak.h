@@ -5,10 +5,6 @@
 
 #include "model/model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // By the maker's data sheet, dense; 0: device or format is not in the table.
 double cuda_sheet(const char *device, enum dtype format, bool tf32);
 
@@ -18,9 +14,5 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n);
 
 // As model_peak() promises.
 int cuda_peak(const struct model_job *job, struct model_peak *out);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -13,10 +13,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct cuda_product;
 
 enum epilogue {
@@ -50,9 +46,5 @@ void cuda_product_close(struct cuda_product **p);
 
 // Ask the compute queue for a product.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j);
-
-#ifdef __cplusplus
-}
-#endif
 
 #endif

@@ -1,5 +1,5 @@
 lockstep_library(operands FILES allreduce/operands.c LINKS group)
-lockstep_library(allreduce
+lockstep_backend(allreduce
   FILES allreduce/algorithm.c allreduce/library_mpi.c allreduce/narrow.c
         allreduce/rollcall.c
   LINKS operands group telemetry cluster_mpi cluster config device base
@@ -9,7 +9,7 @@ include(tests/says.cmake)
 include(tests/group_cases.cmake)
 include(tests/sync_cases.cmake)
 if(NCCL_BUILT)
-  lockstep_library(allreduce_nccl
+  lockstep_backend(allreduce_nccl
     FILES allreduce/library_nccl.c
     LINKS operands group_nccl cluster device base nccl)
 endif()

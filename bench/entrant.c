@@ -6,6 +6,7 @@
 #include "bench/echo.h"
 #include "bench/servers.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "device/device.h"
 #include "sync/bucket.h"
 #include "sync/derive.h"
@@ -50,11 +51,11 @@ static int start_servers(struct entrant *e, int servers, bool echo)
 
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
                  const struct group_ops *carrier, const struct backend *row,
-                 const struct sync_settings *asked, int servers)
+                 const struct sync_settings *asked)
 {
     *e = (struct entrant){.arena = a, .settings = *asked};
     sync_derive(&e->settings, row, a->cluster->world, a->n);
-    if (start_servers(e, servers, ops == &sync_echo))
+    if (start_servers(e, row->servers, ops == &sync_echo))
         return -1;
     const struct group_ops *carriers[] = {carrier, NULL};
     struct sync_job job = {.backend = row,

@@ -55,11 +55,11 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
 void arena_close(struct arena *a);
 
 // A strategy and its carrier (NULL: none), with what was asked of it, and
-// servers beside the first so many workers; -1: beside all. 0, or -1 after
+// servers beside the first workers, as many as its row says. 0, or -1 after
 // fail(); entrant_close() follows either way.
 int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
                  const struct group_ops *carrier, const struct backend *row,
-                 const struct sync_settings *asked, int servers);
+                 const struct sync_settings *asked);
 int entrant_close(struct entrant *e, bool failed);
 
 // `count` steps, even, from parameters of zero to parameters of zero.

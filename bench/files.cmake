@@ -29,9 +29,9 @@ lockstep_says(layer_perf_device 1
               $<TARGET_FILE:layer_perf> device=abacus)
 
 add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/subject.c)
-target_link_libraries(pair_perf PRIVATE allreduce horovod_ring cluster_mpi
-                                        cluster_zmq model sync optim config
-                                        device OpenMP::OpenMP_C)
+target_link_libraries(pair_perf PRIVATE backends cluster_mpi cluster_zmq model
+                                        sync optim config device
+                                        OpenMP::OpenMP_C)
 add_dependencies(layer_perf pair_perf)
 if(mpirun)
   lockstep_says(pair_perf 0 "ring .* of local's rate"
@@ -44,16 +44,15 @@ target_link_libraries(span_perf PRIVATE model telemetry)
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
                          bench/entrant.c bench/servers.c bench/echo.c bench/loop.c
                          bench/openmpi.c bench/memory.c)
-target_link_libraries(sync_perf PRIVATE law allreduce horovod_ring ps_worker
-                                        ps_server_lib cluster_mpi cluster_zmq
-                                        netns sync)
+target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
+                                        cluster_zmq netns sync)
 # Small sizes only: that it runs and that no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
 lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
               $<TARGET_FILE:sync_perf> sizes=4)
 # Rows of MPI want mpirun: without it a line says so.
-lockstep_says(sync_perf_without_mpi 0 "allreduce and mpi.. are left out"
+lockstep_says(sync_perf_without_mpi 0 "allreduce, mpi.. are left out"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1)
 # A step that the first worker's NaN made all skip must be seen.

@@ -3,41 +3,31 @@
 //     mpirun -n 2 pair_perf [rounds=N] [steps=N]
 //
 // Steps of model=micro at batch 8 in fp32, each worker on its own core. Rounds
-// of three ways take turns on the same vectors: `local`, both at once and
-// without a word to each other; `allreduce`; and `ring` in shared memory, with
-// buckets sent while backward goes on. Medians of rounds, and the share of the
+// of the backends take turns on the same vectors: that of one worker, both at
+// once and without a word to each other; and those without servers, on the best
+// of their carriers, with buckets sent while backward goes on. Medians of rounds, and the share of the
 // silent workers' rate that the talking ones reach.
 
-#include "allreduce/carriers.h"
 #include "base/base.h"
 #include "bench/crew.h"
 #include "bench/subject.h"
 #include "cluster/cluster.h"
-#include "horovod_ring/carriers.h"
-#include "sync/replicas.h"
+#include "config/backends.h"
+#include "train/backends.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 64, WORKERS = 2, BYTES = 256 };
+enum { ROUNDS = 64, WAYS = 16, WORKERS = 2, BYTES = 256 };
 
 static const double goal = 0.97;
 
 struct pair_plan {
     int rounds, steps;
+    const struct backend *ways[WAYS]; // the first: of one worker
+    int n;
 };
-
-static const struct {
-    const char *name;
-    const struct group_ops *carrier; // NULL: the subject's own `local`
-} ways[] = {
-    {"local", NULL},
-    {"allreduce", &library_mpi},
-    {"ring", &ring_shm},
-};
-
-enum { WAYS = sizeof ways / sizeof *ways };
 
 // Seconds of a step, from the moment that both workers are there.
 static int run(struct subject *s, struct cluster *c, int steps, double *seconds)
@@ -58,29 +48,28 @@ static int run_rounds(const struct pair_plan *p, struct subject *s,
     struct sync *syncs[WAYS];
     double warm;
     int rc = 0;
-    for (int w = 0; w < WAYS; w++) {
-        syncs[w] = ways[w].carrier
-                       ? subject_sync(s, ways[w].name, &sync_replicas,
-                                      ways[w].carrier, c)
-                       : s->local;
+    for (int w = 0; w < p->n; w++) {
+        const struct way *way = way_find(p->ways[w]);
+        syncs[w] =
+            w ? subject_sync(s, p->ways[w], way->strategy, way->carriers, c)
+              : s->local;
         rc |= syncs[w] ? 0 : -1;
     }
     for (int round = -1; !rc && round < p->rounds; round++)
-        for (int w = 0; !rc && w < WAYS; w++) {
+        for (int w = 0; !rc && w < p->n; w++) {
             s->sync = syncs[w];
             rc = run(s, c, round < 0 ? 1 : p->steps,
                      round < 0 ? &warm : &times[w][round]);
         }
-    for (int w = 0; w < WAYS; w++)
-        if (ways[w].carrier)
-            sync_close(&syncs[w]);
+    for (int w = 1; w < p->n; w++)
+        sync_close(&syncs[w]);
     return rc;
 }
 
 static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
 {
     double least[WAYS], most[WAYS], middle[WAYS];
-    for (int w = 0; w < WAYS; w++) {
+    for (int w = 0; w < p->n; w++) {
         least[w] = INFINITY, most[w] = 0;
         for (int r = 0; r < p->rounds; r++) {
             double share = times[0][r] / times[w][r];
@@ -88,14 +77,15 @@ static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
             most[w] = fmax(most[w], share);
         }
     }
-    for (int w = 0; w < WAYS; w++)
+    for (int w = 0; w < p->n; w++)
         middle[w] = subject_median(times[w], p->rounds) / WORKERS;
-    for (int w = 0; w < WAYS; w++) {
+    for (int w = 0; w < p->n; w++) {
         printf("w   fp32        1  two workers, %-9s %9.2f ms a step",
-               ways[w].name, middle[w] * 1e3);
-        if (ways[w].carrier)
-            printf(", %.3f of local's rate (goal %.2f; rounds %.3f to %.3f)",
-                   middle[0] / middle[w], goal, least[w], most[w]);
+               p->ways[w]->name, middle[w] * 1e3);
+        if (w)
+            printf(", %.3f of %s's rate (goal %.2f; rounds %.3f to %.3f)",
+                   middle[0] / middle[w], p->ways[0]->name, goal, least[w],
+                   most[w]);
         printf("\n");
     }
 }
@@ -114,7 +104,7 @@ static int work(struct cluster *c, void *arg)
     is.config.vocab = BYTES;
     is.tokens = is.config.context;
     int rc = subject_open(&s, &is) || run_rounds(p, &s, c, times) ? -1 : 0;
-    for (int w = 0; !rc && w < WAYS; w++)
+    for (int w = 0; !rc && w < p->n; w++)
         rc = cluster_sum(c, times[w], p->rounds);
     if (!rc && c->rank == 0)
         print(p, times);
@@ -140,6 +130,10 @@ int main(int argc, char **argv)
     if (!cluster_launched(&rank, &world) || world != WORKERS)
         die("pair_perf: %d workers; try: mpirun -n %d pair_perf", world,
             WORKERS);
+    const struct backend *b;
+    for (int i = 0; (b = backend_at(i)) && p.n < WAYS; i++)
+        if (!b->servers)
+            p.ways[p.n++] = b;
     crew_pin(rank, world);
     return crew_run(true, world, 60, work, &p) ? 1 : 0;
 }

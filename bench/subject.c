@@ -6,6 +6,7 @@
 #include "base/rng.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "device/device.h"
 #include "sync/bucket.h"
 #include "sync/derive.h"
@@ -87,19 +88,15 @@ static int cut_buckets(struct subject *s)
     return s->nbuckets < 0 ? -1 : 0;
 }
 
-struct sync *subject_sync(struct subject *s, const char *name,
+struct sync *subject_sync(struct subject *s, const struct backend *row,
                           const struct sync_ops *ops,
-                          const struct group_ops *carrier,
+                          const struct group_ops *const *carriers,
                           struct cluster *cluster)
 {
-    const struct group_ops *carriers[] = {carrier, NULL};
-    const struct backend *row = backend_row(name);
-    if (!row)
-        return NULL;
     settings_defaults(&s->settings);
     sync_derive(&s->settings, row, cluster->world, s->n);
     struct sync_job job = {.backend = row,
-                           .carriers = carrier ? carriers : NULL,
+                           .carriers = carriers,
                            .cluster = cluster,
                            .dev = s->dev,
                            .params = s->params,
@@ -123,7 +120,7 @@ static int open_local(struct subject *s)
         cluster_open(&s->cluster, &cluster_local, &alone))
         return -1;
     s->sync = s->local =
-        subject_sync(s, "local", &sync_local, NULL, s->cluster);
+        subject_sync(s, backend_at(0), &sync_local, NULL, s->cluster);
     return s->local ? 0 : -1;
 }
 

@@ -42,12 +42,12 @@ struct subject {
 int subject_open(struct subject *s, const struct subject_case *c);
 void subject_close(struct subject *s);
 
-// The backend `name`, a strategy over a carrier (NULL: none), for the subject's
-// vectors, with its default settings; params become
-// worker 0's. The caller closes it. NULL after fail().
-struct sync *subject_sync(struct subject *s, const char *name,
+// A backend, a strategy over one of its carriers (NULL: none), for the
+// subject's vectors, with its default settings; params become worker 0's. The
+// caller closes it. NULL after fail().
+struct sync *subject_sync(struct subject *s, const struct backend *row,
                           const struct sync_ops *ops,
-                          const struct group_ops *carrier,
+                          const struct group_ops *const *carriers,
                           struct cluster *cluster);
 
 // One whole step, or death with a message; `compute` is the time of forward and

@@ -71,12 +71,11 @@ static int open_all(const struct sync_plan *p, struct arena *a,
                     struct entrant *e)
 {
     struct cost warm = {0};
-    for (int i = 0; i < PLAN_ROWS; i++) {
-        const struct row *r = &plan_rows[i];
-        if (p->use[i] &&
-            (entrant_open(&e[i], a, r->ops, r->carrier, plan_backend(i),
-                          &p->asked[i], r->servers) ||
-             entrant_run(&e[i], 2, &warm)))
+    for (int i = 0; i < p->nrows; i++) {
+        const struct row *r = &p->rows[i];
+        if (p->use[i] && (entrant_open(&e[i], a, r->ops, r->carrier, r->backend,
+                                       &p->asked[i]) ||
+                          entrant_run(&e[i], 2, &warm)))
             return -1;
     }
     return 0;
@@ -107,7 +106,7 @@ static int run_rounds(const struct sync_plan *p, struct entrant *e,
     size_t n = e->arena->n;
     int each = n <= 1 << 14 ? 50 : n <= 1 << 20 ? 6 : 2;
     for (int round = 0; round < p->rounds; round++) {
-        for (int i = 0; i < PLAN_ROWS; i++) {
+        for (int i = 0; i < p->nrows; i++) {
             struct cost *c = &cells[i].cost;
             double before = c->seconds;
             if (p->use[i] && entrant_run(&e[i], each, c))
@@ -161,7 +160,7 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
     double times[CELLS][PLAN_ROUNDS];
     memset(cells, 0, CELLS * sizeof *cells);
     memset(entrants, 0, sizeof entrants);
-    for (int i = 0; i < PLAN_ROWS; i++)
+    for (int i = 0; i < p->nrows; i++)
         entrants[i].arena = &arena;
     int rc = arena_open(&arena, cluster, n, bucket_elements(p, n), p->threads,
                         p->server_host) ||
@@ -171,10 +170,10 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
                             &cells[MEMORY].cost.seconds, &cells[MEMORY].spread)
                  ? -1
                  : 0;
-    for (int i = 0; !rc && i < PLAN_ROWS; i++)
+    for (int i = 0; !rc && i < p->nrows; i++)
         if (p->use[i])
             rc = gather(p, &entrants[i], &cells[i], times[i]);
-    for (int i = 0; i < PLAN_ROWS; i++)
+    for (int i = 0; i < p->nrows; i++)
         if (entrant_close(&entrants[i], rc))
             rc = -1;
     memory_close(&memory);
@@ -188,7 +187,7 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
 static int print_row(const struct sync_plan *p, int row, int world,
                      const struct cell (*cells)[CELLS], struct links *fits)
 {
-    const char *name = plan_rows[row].name;
+    const char *name = p->rows[row].name;
     const char *wire = dtype_name(p->asked[row].wire);
     struct law law;
     const struct link_fit *given = NULL;
@@ -241,9 +240,9 @@ static int print_row(const struct sync_plan *p, int row, int world,
 // A row that cannot run on these hosts is left out.
 static int leave_out(struct sync_plan *p, struct cluster *cluster)
 {
-    for (int i = 0; i < PLAN_ROWS; i++) {
-        const struct group_ops *carriers[] = {plan_rows[i].carrier, NULL}, *can;
-        struct group_job members = {.name = plan_rows[i].name,
+    for (int i = 0; i < p->nrows; i++) {
+        const struct group_ops *carriers[] = {p->rows[i].carrier, NULL}, *can;
+        struct group_job members = {.name = p->rows[i].name,
                                     .cluster = cluster};
         char why[128];
         if (!p->use[i] || !carriers[0] || cluster->world == 1)
@@ -251,7 +250,7 @@ static int leave_out(struct sync_plan *p, struct cluster *cluster)
         if (group_choose(carriers, &members, &can, why))
             return -1;
         if (!can && cluster->rank == 0)
-            printf("# %s: %s\n", plan_rows[i].name, why);
+            printf("# %s: %s\n", p->rows[i].name, why);
         p->use[i] = can;
     }
     return 0;
@@ -262,8 +261,9 @@ static int fastest_peer(const struct sync_plan *p, int servers,
                         const struct cell cells[CELLS])
 {
     int best = -1;
-    for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && plan_peer(i) && plan_rows[i].servers == servers &&
+    for (int i = 0; i < p->nrows; i++)
+        if (p->use[i] && p->rows[i].peer &&
+            p->rows[i].backend->servers == servers &&
             (best < 0 || cells[i].cost.seconds < cells[best].cost.seconds))
             best = i;
     return best;
@@ -275,26 +275,26 @@ static void print_ratios(const struct sync_plan *p,
                          const struct cell (*cells)[CELLS])
 {
     bool peers = false;
-    for (int i = 0; i < PLAN_ROWS; i++)
-        peers |= p->use[i] && plan_peer(i);
+    for (int i = 0; i < p->nrows; i++)
+        peers |= p->use[i] && p->rows[i].peer;
     if (!peers)
         return;
     printf("\n# times faster than the fastest peer\n#%11s", "size(B)");
-    for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && !plan_peer(i))
-            printf("  %s", plan_rows[i].name);
+    for (int i = 0; i < p->nrows; i++)
+        if (p->use[i] && !p->rows[i].peer)
+            printf("  %s", p->rows[i].name);
     for (int k = 0; k < p->nsizes; k++) {
         printf("\n %11zu", p->counts[k] * sizeof(float));
-        for (int i = 0; i < PLAN_ROWS; i++) {
-            int best = fastest_peer(p, plan_rows[i].servers, cells[k]);
-            if (!p->use[i] || plan_peer(i))
+        for (int i = 0; i < p->nrows; i++) {
+            int best = fastest_peer(p, p->rows[i].backend->servers, cells[k]);
+            if (!p->use[i] || p->rows[i].peer)
                 continue;
             if (best < 0)
                 printf("  -");
             else
                 printf("  %.2f of %s",
                        cells[k][best].cost.seconds / cells[k][i].cost.seconds,
-                       plan_rows[best].name);
+                       p->rows[best].name);
         }
     }
     printf("\n");
@@ -304,12 +304,12 @@ static void print_ratios(const struct sync_plan *p,
 static void print_memory(const struct sync_plan *p, int world,
                          const struct cell (*cells)[CELLS])
 {
-    for (int i = 0; i < PLAN_ROWS; i++) {
-        if (!p->use[i] || plan_rows[i].carrier != &ring_shm)
+    for (int i = 0; i < p->nrows; i++) {
+        if (!p->use[i] || p->rows[i].carrier != &ring_shm)
             continue;
         printf("\n# %s: bytes read and written by all workers\n#%11s %8s %8s "
                "%9s\n",
-               plan_rows[i].name, "size(B)", "GB/s", "limit", "share(%)");
+               p->rows[i].name, "size(B)", "GB/s", "limit", "share(%)");
         for (int k = 0; k < p->nsizes; k++) {
             double size = sizeof(float) * (double)p->counts[k];
             if (size < 1 << 20)
@@ -328,7 +328,7 @@ static int print(const struct sync_plan *p, int world,
 {
     static struct links fits;
     fits.workers = world;
-    for (int i = 0; i < PLAN_ROWS; i++)
+    for (int i = 0; i < p->nrows; i++)
         if (p->use[i] && print_row(p, i, world, cells, &fits))
             return -1;
     print_ratios(p, cells);
@@ -352,13 +352,22 @@ static int work(struct cluster *cluster, void *arg)
             return -1;
     }
     double wrong = 0;
-    for (int i = 0; i < PLAN_ROWS; i++)
+    for (int i = 0; i < p->nrows; i++)
         for (int k = 0; p->use[i] && k < p->nsizes; k++)
             wrong += cells[k][i].wrong;
     if (cluster->rank == 0 &&
         print(p, cluster->world, (const struct cell(*)[CELLS])cells))
         return -1;
     return wrong > 0 ? fail("%.0f results are wrong", wrong) : 0;
+}
+
+static void print_left_out(const struct sync_plan *p)
+{
+    printf("# ");
+    for (int i = 0; i < p->nrows; i++)
+        if (p->rows[i].mpi && !p->rows[i].peer)
+            printf("%s, ", p->rows[i].name);
+    printf("mpi.. are left out without mpirun; try: lockstep bench sync\n");
 }
 
 int main(int argc, char **argv)
@@ -374,10 +383,9 @@ int main(int argc, char **argv)
     if (rc > 0)
         return 0;
     if (!launched && p.all)
-        printf("# allreduce and mpi.. are left out without mpirun; try: "
-               "lockstep bench sync\n");
-    for (int i = 0; i < PLAN_ROWS; i++)
-        if (p.use[i] && plan_peer(i) && plan_rows[i].mpi)
-            openmpi_prepare(); // for allreduce, too, where both are measured
+        print_left_out(&p);
+    for (int i = 0; i < p.nrows; i++)
+        if (p.use[i] && p.rows[i].peer && p.rows[i].mpi)
+            openmpi_prepare(); // for ours, too, where both are measured
     return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

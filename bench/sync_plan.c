@@ -2,108 +2,112 @@
 
 #include "bench/sync_plan.h"
 
-#include "allreduce/carriers.h"
 #include "bench/crew.h"
 #include "bench/echo.h"
 #include "bench/loop.h"
 #include "bench/openmpi.h"
-#include "horovod_ring/carriers.h"
-#include "ps_worker/ps_worker.h"
 
 #include "base/base.h"
 #include "config/keys.h"
 #include "config/suggest.h"
+#include "group/group.h"
 #include "sync/derive.h"
-#include "sync/replicas.h"
+#include "train/backends.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-static const struct backend echo = {
-    .name = "zmq-echo",
-    .keys = (const char *const[]){"wire", "slice_kb", NULL},
-    .servers = true,
-};
-static const struct backend loop = {
-    .name = "loop",
-    .keys = (const char *const[]){"iface", NULL},
-};
-static const struct backend openmpi = {
-    .name = "openmpi",
-    .keys = (const char *const[]){"algorithm", NULL},
-};
-static const struct backend segments = {
-    .name = "openmpi",
-    .keys = (const char *const[]){"slice_kb", NULL},
-};
+#define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-const struct row plan_rows[PLAN_ROWS] = {
-    {.name = "sps", .ops = &sync_servers, .servers = 1},
-    {.name = "dps", .ops = &sync_servers, .law = law_shards, .servers = -1},
-    {.name = "zmq-echo", .ops = &sync_echo, .servers = 1, .peer_row = &echo},
-    {.name = "zmq-echos",
-     .ops = &sync_echo,
-     .law = law_shards,
-     .servers = -1,
-     .peer_row = &echo},
-    {.name = "ring",
-     .ops = &sync_replicas,
-     .carrier = &ring_tcp,
-     .law = law_ring},
-    {.name = "ring-shm",
-     .of = "ring",
-     .ops = &sync_replicas,
-     .carrier = &ring_shm,
-     .law = law_ring},
-    {.name = "loop", .ops = &sync_loop, .law = law_ring, .peer_row = &loop},
-    {.name = "allreduce",
-     .ops = &sync_replicas,
-     .carrier = &library_mpi,
-     .mpi = true},
-    {.name = "mpi",
-     .ops = &sync_openmpi,
-     .law = law_ring,
-     .mpi = true,
-     .peer_row = &openmpi},
+static const struct backend echo = {.name = "zmq-echo",
+                                    .keys = KEYS("wire", "slice_kb"),
+                                    .servers = 1,
+                                    .traffic = TRAFFIC_SERVERS};
+static const struct backend echos = {.name = "zmq-echo",
+                                     .keys = KEYS("wire", "slice_kb"),
+                                     .servers = -1,
+                                     .traffic = TRAFFIC_SERVERS};
+static const struct backend loop = {.name = "loop",
+                                    .keys = KEYS("iface"),
+                                    .traffic = TRAFFIC_RING};
+static const struct backend openmpi = {.name = "openmpi",
+                                       .keys = KEYS("algorithm"),
+                                       .traffic = TRAFFIC_LIBRARY};
+static const struct backend segments = {.name = "openmpi",
+                                        .keys = KEYS("slice_kb"),
+                                        .traffic = TRAFFIC_RING};
+
+static const struct row peers[] = {
+    {.name = "zmq-echo", .backend = &echo, .ops = &sync_echo},
+    {.name = "zmq-echos", .backend = &echos, .ops = &sync_echo},
+    {.name = "loop", .backend = &loop, .ops = &sync_loop},
+    {.name = "mpi", .backend = &openmpi, .ops = &sync_openmpi, .mpi = true},
     {.name = "mpi-doubling",
+     .backend = &openmpi,
      .ops = &sync_openmpi,
-     .law = law_doubling,
      .mpi = true,
-     .key = "algorithm",
-     .value = "doubling",
-     .peer_row = &openmpi},
+     .algorithm = ALGORITHM_DOUBLING},
     {.name = "mpi-ring",
+     .backend = &openmpi,
      .ops = &sync_openmpi,
-     .law = law_ring,
      .mpi = true,
-     .key = "algorithm",
-     .value = "ring",
-     .peer_row = &openmpi},
+     .algorithm = ALGORITHM_RING},
     {.name = "mpi-segments",
+     .backend = &segments,
      .ops = &sync_openmpi_segments,
-     .law = law_ring,
      .mpi = true,
-     .key = "slice_kb",
-     .value = "1024",
-     .peer_row = &segments},
+     .slice_kb = 1024},
     {.name = "mpi-halving",
+     .backend = &openmpi,
      .ops = &sync_openmpi,
-     .law = law_halving,
      .mpi = true,
-     .key = "algorithm",
-     .value = "halving",
-     .peer_row = &openmpi},
+     .algorithm = ALGORITHM_HALVING},
 };
 
-bool plan_peer(int row)
+enum { PEERS = sizeof peers / sizeof *peers };
+
+static struct row *add_row(struct sync_plan *p, const struct row *r)
 {
-    return plan_rows[row].peer_row;
+    CHECK(p->nrows < PLAN_ROWS);
+    p->rows[p->nrows] = *r;
+    return &p->rows[p->nrows++];
 }
 
-const struct backend *plan_backend(int row)
+// A backend's carriers of host memory, the last of which has its name alone.
+static void add_carriers(struct sync_plan *p, struct row r,
+                         const struct group_ops *const *carriers)
 {
-    const struct row *r = &plan_rows[row];
-    return r->peer_row ? r->peer_row : backend_row(r->of ? r->of : r->name);
+    int n = 0;
+    while (carriers[n])
+        n++;
+    for (int i = n - 1; i >= 0; i--) {
+        r.carrier = carriers[i];
+        r.mpi = !strcmp(r.carrier->name, "mpi");
+        if (i < n - 1)
+            snprintf(r.name, sizeof r.name, "%s-%s", r.backend->name,
+                     r.carrier->name);
+        if (!r.carrier->on_device)
+            add_row(p, &r);
+    }
+}
+
+// Ours in the order of the table of backends, then the peers.
+static void add_rows(struct sync_plan *p)
+{
+    const struct backend *b;
+    for (int i = 0; (b = backend_at(i)); i++) {
+        const struct way *way = way_find(b);
+        struct row r = {.backend = b, .ops = way->strategy};
+        snprintf(r.name, sizeof r.name, "%s", b->name);
+        if (b->launch == LAUNCH_ALONE)
+            continue;
+        if (*way->carriers)
+            add_carriers(p, r, way->carriers);
+        else
+            add_row(p, &r);
+    }
+    for (int i = 0; i < PEERS; i++)
+        add_row(p, &peers[i])->peer = true;
 }
 
 // ---- words
@@ -142,7 +146,7 @@ static void set(struct sync_plan *p, const struct setting *s, double v)
         *(double *)at = v;
 }
 
-static void print_help(void)
+static void print_help(const struct sync_plan *p)
 {
     printf("sync_perf [key=value] ...\n\nHow fast each backend is, by size, "
            "beside the law.\n\n");
@@ -150,8 +154,8 @@ static void print_help(void)
         printf("  %-12s %-9g %s\n", settings[i].name, settings[i].usual,
                settings[i].help);
     printf("  %-12s %-9s rows to measure, of ", "sync", "all");
-    for (int i = 0; i < PLAN_ROWS; i++)
-        printf("%s%s", i ? "," : "", plan_rows[i].name);
+    for (int i = 0; i < p->nrows; i++)
+        printf("%s%s", i ? "," : "", p->rows[i].name);
     printf("\n  %-12s %-9s the law's: a rate, as 25gbit, or a file of out=; "
            "else fitted\n",
            "link", "-");
@@ -172,12 +176,12 @@ static int choose(struct sync_plan *p, const char *names)
     p->all = false;
     for (const char *c = names; *c; c++)
         asked += *c == ',';
-    for (int i = 0; i < PLAN_ROWS; i++) {
+    for (int i = 0; i < p->nrows; i++) {
         char name[32];
-        snprintf(name, sizeof name, ",%s,", plan_rows[i].name);
+        snprintf(name, sizeof name, ",%s,", p->rows[i].name);
         p->use[i] = strstr(text, name);
         found += p->use[i];
-        strcat(strcat(known, i ? "," : ""), plan_rows[i].name);
+        strcat(strcat(known, i ? "," : ""), p->rows[i].name);
     }
     return found == asked
                ? 0
@@ -209,16 +213,16 @@ static int hand_on(struct sync_plan *p, const char *word)
     const struct key *k = key_find(&run_keys, key);
     if (!k || !k->backend)
         return fail_unknown(key);
-    for (int i = 0; i < PLAN_ROWS; i++) {
-        const char *name = plan_rows[i].name;
+    for (int i = 0; i < p->nrows; i++) {
+        const char *name = p->rows[i].name;
         bool own = dot && strlen(name) == (size_t)(dot - word) &&
                    !strncmp(word, name, strlen(name));
-        if (!own && (dot || plan_peer(i)))
+        if (!own && (dot || p->rows[i].peer))
             continue;
         given = true;
         if (settings_set(&p->asked[i], key, value))
             return -1;
-        if (!backend_reads(plan_backend(i), key))
+        if (!backend_reads(p->rows[i].backend, key))
             p->unread[i] = word;
     }
     return given ? 0
@@ -275,44 +279,42 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
     *p = (struct sync_plan){.out = "", .server_host = "", .all = true};
     for (int i = 0; i < SETTINGS; i++)
         set(p, &settings[i], settings[i].usual);
-    for (int i = 0; i < PLAN_ROWS; i++) {
-        p->use[i] = launched || !plan_rows[i].mpi;
+    add_rows(p);
+    for (int i = 0; i < p->nrows; i++) {
+        const struct row *r = &p->rows[i];
+        p->use[i] = launched || !r->mpi;
         settings_defaults(&p->asked[i]);
-        if (plan_rows[i].key &&
-            settings_set(&p->asked[i], plan_rows[i].key, plan_rows[i].value))
-            return -1;
+        p->asked[i].algorithm = r->algorithm;
+        if (r->slice_kb)
+            p->asked[i].slice_kb = r->slice_kb;
     }
     for (int i = 0; i < nwords; i++) {
         if (!strcmp(words[i], "--help") || !strcmp(words[i], "-h")) {
-            print_help();
+            print_help(p);
             return 1;
         }
         if (take(p, words[i]))
             return -1;
     }
-    for (int i = 0; i < PLAN_ROWS; i++)
-        if (p->use[i] && plan_rows[i].mpi && !launched)
+    for (int i = 0; i < p->nrows; i++)
+        if (p->use[i] && p->rows[i].mpi && !launched)
             return fail("sync=%s: try: mpirun -n %d sync_perf ...",
-                        plan_rows[i].name, p->workers);
-    for (int i = 0; i < PLAN_ROWS; i++)
+                        p->rows[i].name, p->workers);
+    for (int i = 0; i < p->nrows; i++)
         if (p->use[i] && p->unread[i])
             return fail("%s: %s has no such setting; try: leave it out",
-                        p->unread[i], plan_rows[i].name);
+                        p->unread[i], p->rows[i].name);
     cut_sizes(p);
     return 0;
 }
 
-// ---- rows
-
 struct law plan_law(const struct sync_plan *p, int row, int world)
 {
-    const struct row *r = &plan_rows[row];
+    const struct row *r = &p->rows[row];
     struct sync_settings set = p->asked[row];
-    sync_derive(&set, plan_backend(row), world, 0);
-    if (r->law)
-        return r->law(world);
-    if (r->servers)
-        return law_servers(world, r->servers,
-                           !plan_peer(row) && set.update == UPDATER_SERVER);
-    return law_allreduce(set.algorithm, world);
+    sync_derive(&set, r->backend, world, 0);
+    struct law_case is = {.workers = world,
+                          .held = !r->peer && set.update == UPDATER_SERVER,
+                          .algorithm = set.algorithm};
+    return law_of(r->backend, &is);
 }

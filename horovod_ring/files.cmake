@@ -1,4 +1,4 @@
-lockstep_library(horovod_ring
+lockstep_backend(horovod_ring
   FILES horovod_ring/ring_tcp.c horovod_ring/flow.c horovod_ring/plan.c
         horovod_ring/wire.c horovod_ring/transport.c
         horovod_ring/meet.c horovod_ring/tcp.c horovod_ring/socket.c
@@ -11,7 +11,7 @@ lockstep_library(horovod_ring
 include(tests/sync_cases.cmake)
 include(tests/group_cases.cmake)
 if(NCCL_BUILT)
-  lockstep_library(horovod_ring_nccl
+  lockstep_backend(horovod_ring_nccl
     FILES horovod_ring/ring_nccl.c
     LINKS horovod_ring group_nccl cluster device base nccl)
   # The linker takes the test's own functions before NCCL's.

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "lockstep/argv.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
@@ -61,16 +62,17 @@ static bool is(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-// Where servers and the ring listen on emulated hosts, and sps's server is.
+// Where backends listen on emulated hosts, and where a single server is.
 static int add_hosts(struct argv *a, const struct run *r,
                      const struct netns *net, const char *program)
 {
-    static const char *const rows[] = {"sps", "dps", "ring"};
+    const struct backend *b;
     if (strcmp(program, "sync_perf") != 0)
         return argv_add(a, "iface=%s", netns_subnet());
     int own = r->workers < netns_hosts(net) ? r->workers : 0;
-    for (int i = 0; i < 3; i++)
-        if (argv_add(a, "%s.iface=%s", rows[i], netns_subnet()))
+    for (int i = 0; (b = backend_at(i)); i++)
+        if (backend_reads(b, "iface") &&
+            argv_add(a, "%s.iface=%s", b->name, netns_subnet()))
             return -1;
     return argv_add(a, "server_host=%s", netns_name(net, own));
 }
@@ -110,7 +112,7 @@ static int read_words(struct run *r, const char **rate, int nwords,
 }
 
 // A program under mpirun. With net= a worker a host, and one more host for
-// sps's server.
+// a single server.
 static int mpi_bench(const char *program, int nwords, char **words)
 {
     struct run r;

@@ -2,28 +2,9 @@
 
 #include "lockstep/forecast.h"
 
-#include "base/base.h"
+#include "config/backends.h"
 
 #include <math.h>
-#include <string.h>
-
-static int law_of(const struct forecast_job *j, const char *sync,
-                  struct law *out)
-{
-    int n = j->workers;
-    if (!strcmp(sync, "sps"))
-        *out = law_servers(n, 1, j->held);
-    else if (!strcmp(sync, "dps"))
-        *out = j->servers ? law_servers(n, j->servers, j->held) : law_shards(n);
-    else if (!strcmp(sync, "ring"))
-        *out = law_ring(n);
-    else if (!strcmp(sync, "allreduce"))
-        *out = law_allreduce(j->algorithm, n);
-    else
-        return fail("sync=%s: no law of it; try: sps, dps, allreduce, ring",
-                    sync);
-    return 0;
-}
 
 // Gradients in buckets that hold some of the embeddings.
 static double late(const struct forecast_job *j)
@@ -36,18 +17,18 @@ static double late(const struct forecast_job *j)
     return end;
 }
 
-int forecast(const struct forecast_job *j, const char *sync,
+int forecast(const struct forecast_job *j, const struct backend *b,
              const struct links *links, struct forecast *out)
 {
-    struct law law;
-    const struct link_fit *fit = links_find(links, sync);
-    if (!fit || law_of(j, sync, &law))
+    const struct link_fit *fit = links_find(links, b->name);
+    if (!fit)
         return -1;
+    struct law law = law_of(b, &j->exchange);
     double bytes = j->params * j->bytes_each;
     double t = law_seconds(&law, &fit->link, bytes);
     double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
     double error = links_error(fit, bytes);
-    bool waits = j->held && (!strcmp(sync, "sps") || !strcmp(sync, "dps"));
+    bool waits = b->servers && j->exchange.held;
     double after = waits ? 0.5 : 0; // the answers: none before backward ends
     double step[3];                 // as it is, and at either end of the error
     for (int i = 0; i < 3; i++) {
@@ -60,7 +41,8 @@ int forecast(const struct forecast_job *j, const char *sync,
                              .exchange_s = t,
                              .apart_s = j->compute_s + t,
                              .overlapped_s = step[0],
-                             .tokens_per_s = j->workers * j->tokens / step[0],
+                             .tokens_per_s =
+                                 j->exchange.workers * j->tokens / step[0],
                              .efficiency = j->compute_s / step[0],
                              .least_s = step[1],
                              .most_s = step[2]};

@@ -16,9 +16,7 @@
 #include "sync/link.h"
 
 struct forecast_job {
-    int workers, servers;     // servers: 0: beside the workers, with sync=dps
-    bool held;                // servers answer when all has come: update=server
-    enum algorithm algorithm; // of allreduce
+    struct law_case exchange;
     double params, bytes_each;    // gradients, and bytes of one on the wire
     double first_bucket, bucket;  // most gradients in the first and the others
     double embeddings;            // gradients that are complete last
@@ -33,9 +31,9 @@ struct forecast {
     double least_s, most_s;          // overlapped, within the fit's error
 };
 
-// `sync` is sps, dps, allreduce or ring. 0, or -1 after fail() where the law or
-// the link is not known.
-int forecast(const struct forecast_job *j, const char *sync,
+// For a backend of several workers. 0, or -1 after fail() where the link is not
+// known.
+int forecast(const struct forecast_job *j, const struct backend *b,
              const struct links *links, struct forecast *out);
 
 #endif

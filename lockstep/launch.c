@@ -21,9 +21,10 @@
 
 enum { ENDPOINTS = CONFIG_PATH };
 
-static bool uses_servers(const struct run *r)
+// Its row; never NULL, since sync= takes no other name.
+static const struct backend *row(const struct run *r)
 {
-    return strcmp(r->sync, "sps") == 0 || strcmp(r->sync, "dps") == 0;
+    return backend_row(r->sync);
 }
 
 // Whether mpirun starts the job: -1 after fail() where it cannot be.
@@ -31,9 +32,8 @@ static int uses_mpi(const struct run *r)
 {
     const struct sync_settings *set = &r->settings;
     const char *zmq = NULL;
-    if (!uses_servers(r))
-        return strcmp(r->sync, "allreduce") == 0 ||
-               strcmp(r->sync, "ring") == 0;
+    if (row(r)->launch != LAUNCH_SERVERS)
+        return row(r)->launch == LAUNCH_MPIRUN;
     if (r->hosts[0])
         zmq = "hosts=";
     else if (r->curve[0])
@@ -47,15 +47,17 @@ static int uses_mpi(const struct run *r)
     return mpi;
 }
 
-// How many servers to start; 0 where servers= names endpoints that others run.
+// How many servers to start; 0 where the backend has none, or servers= names
+// endpoints that others run.
 static int count_servers(const struct run *r, int *out)
 {
-    const struct backend *b = backend_row(r->sync);
+    const struct backend *b = row(r);
     struct sync_settings set = r->settings;
-    if (!b)
-        return -1;
+    *out = 0;
+    if (!b->servers)
+        return 0;
     sync_derive(&set, b, r->workers, 0);
-    if (b->one_server && set.servers.count > 1)
+    if (b->servers == 1 && set.servers.count > 1)
         return fail("servers=%d: sync=%s has one; try: sync=dps",
                     set.servers.count, r->sync);
     *out = set.servers.endpoints[0] ? 0 : set.servers.count;
@@ -64,7 +66,7 @@ static int count_servers(const struct run *r, int *out)
 
 int launch_hosts(const struct run *r)
 {
-    return r->workers + (strcmp(r->sync, "sps") == 0);
+    return r->workers + (row(r)->servers == 1);
 }
 
 // Servers are beside workers, or on hosts of their own where there are more.
@@ -76,10 +78,8 @@ static int server_host(const struct run *r, const struct netns *net, int index)
 
 int launch_children(const struct run *r)
 {
-    int servers = 0;
-    if (uses_servers(r) && count_servers(r, &servers))
-        return -1;
-    return r->workers + servers;
+    int servers;
+    return count_servers(r, &servers) ? -1 : r->workers + servers;
 }
 
 // Where a job's processes run: emulated hosts, hosts=FILE, or neither.
@@ -339,10 +339,9 @@ static int launch_trainers(struct job *j, const struct run *r,
                            const struct netns *net)
 {
     struct argv *a = mem_alloc(1, sizeof *a), *b = mem_alloc(1, sizeof *b);
-    int servers = 0;
-    int err = !a || !b || (uses_servers(r) && count_servers(r, &servers)) ||
-              add_common(a, r) ||
-              (net && strcmp(r->sync, "ring") == 0 &&
+    int servers;
+    int err = !a || !b || count_servers(r, &servers) || add_common(a, r) ||
+              (net && !servers && backend_reads(row(r), "iface") &&
                argv_add(a, "iface=%s", netns_subnet())) ||
               add_ranks(a, b, r, servers) ||
               launch_mpi(j, r, net, "trainer", a, servers, b);
@@ -358,7 +357,7 @@ static int launch_each(struct job *j, const struct run *r,
     char endpoints[ENDPOINTS] = "";
     setenv("LOCKSTEP_PROGRESS", "1", 1);
     wait_politely(!p->hosts && r->workers > cores_count());
-    if (uses_servers(r) && start_servers(j, r, p, endpoints))
+    if (start_servers(j, r, p, endpoints))
         return -1;
     for (int rank = 0; rank < r->workers; rank++) {
         if (start_worker(j, r, p, rank, endpoints))

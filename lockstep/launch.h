@@ -1,11 +1,12 @@
 // launch.h - which processes a job consists of, with which words and cores.
 //
-//     local        one trainer
-//     sps, dps     ps_servers, then trainers that are told their endpoints
-//     allreduce,   mpirun, which starts trainers through `lockstep pin`
-//     ring
-//     sps, dps by  mpirun, which starts trainers so, and ps_servers as the
-//     mpi          ranks behind them
+//     LAUNCH_ALONE     one trainer
+//     LAUNCH_MPIRUN    mpirun, which starts trainers through `lockstep pin`
+//     LAUNCH_SERVERS   ps_servers, then trainers that are told their endpoints;
+//       transport=mpi  mpirun, which starts trainers as above, and ps_servers
+//                      as the ranks behind them
+//
+// A row of the table of backends says which (config/backends.h).
 
 #ifndef LOCKSTEP_LAUNCH_H
 #define LOCKSTEP_LAUNCH_H

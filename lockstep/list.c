@@ -3,14 +3,10 @@
 #include "lockstep/list.h"
 
 #include "base/base.h"
-#include "config/config.h"
+#include "config/backends.h"
 #include "config/value.h"
 
 #include <string.h>
-
-const char *const list_backend_names[LIST_BACKENDS + 1] = {"sps", "dps",
-                                                           "allreduce", "ring",
-                                                           NULL};
 
 static int read_workers(const char *item, int *out)
 {
@@ -22,10 +18,11 @@ static int read_workers(const char *item, int *out)
     return 0;
 }
 
+// The first row trains one worker.
 static int read_backend(const char *item, int *out)
 {
-    *out = value_word("sync", item, list_backend_names);
-    return *out < 0 ? -1 : 0;
+    *out = 1 + value_word("sync", item, backend_names + 1);
+    return *out == 0 ? -1 : 0;
 }
 
 static int read_items(struct list *l, const char *key, const char *text,
@@ -54,4 +51,12 @@ int list_workers(struct list *l, const char *text)
 int list_backends(struct list *l, const char *text)
 {
     return read_items(l, "sync", text, read_backend);
+}
+
+const char *list_all_backends(char text[LIST_TEXT])
+{
+    text[0] = '\0';
+    for (const char *const *name = backend_names + 1; *name; name++)
+        strcat(strcat(text, *text ? "," : ""), *name);
+    return text;
 }

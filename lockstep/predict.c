@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "lockstep/argv.h"
 #include "lockstep/forecast.h"
 #include "lockstep/list.h"
@@ -33,13 +34,14 @@ struct question {
 
 static void explain(FILE *f)
 {
+    char all[LIST_TEXT];
     fprintf(
         f,
         "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
         "The time of an exchange and of a step with each way of agreeing, from "
         "its law and\nthe network's figures, and how uncertain that is.\n\n"
         "  workers     numbers of workers, as 4,16,64\n"
-        "  sync        sps,dps,allreduce,ring\n"
+        "  sync        %s\n"
         "  link        a rate, as 25gbit, of a network that nobody has "
         "measured; or a file:\n"
         "                lockstep bench link out=FILE         the network\n"
@@ -51,11 +53,11 @@ static void explain(FILE *f)
         "              measured here: %d steps of one worker, minutes for a "
         "large model\n\n"
         "Of train's keys: model and its sizes, batch, accum, precision, wire, "
-        "servers (dps:\non hosts of their own), algorithm, bucket_mb, "
+        "servers (on\nhosts of their own), update, algorithm, bucket_mb, "
         "first_bucket_mb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
-        STEPS);
+        list_all_backends(all), STEPS);
 }
 
 // ---- computing, measured
@@ -160,6 +162,7 @@ static int read_model(struct question *q)
     model_tensor(c, 2, &layer);
     q->job.embeddings = (double)layer.off;
     q->job.params = (double)model_nparams(c);
+    q->job.bytes_each = (double)dtype_bytes(r->settings.wire);
     return 0;
 }
 
@@ -170,21 +173,19 @@ static const struct backend asker = {
                                   "first_bucket_mb", "algorithm", NULL},
 };
 
-static int read_settings(struct question *q)
+// What a forecast takes of the settings of one backend.
+static void read_settings(struct question *q, const struct backend *b,
+                          int workers)
 {
     struct forecast_job *j = &q->job;
-    const struct backend *servers = backend_row("dps");
     struct sync_settings set = q->run.settings;
-    if (backend_check(&asker, &q->run))
-        return -1;
-    sync_derive(&set, servers, q->run.workers, (size_t)j->params);
-    j->bytes_each = (double)dtype_bytes(set.wire);
-    j->held = set.update == UPDATER_SERVER;
-    j->servers = q->run.settings.servers.count;
+    sync_derive(&set, b, workers, (size_t)j->params);
+    j->exchange = (struct law_case){.workers = workers,
+                                    .servers = q->run.settings.servers.count,
+                                    .held = set.update == UPDATER_SERVER,
+                                    .algorithm = set.algorithm};
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
-    j->algorithm = set.algorithm;
-    return 0;
 }
 
 static int read_number(const char *word, const char *key, double *out)
@@ -207,11 +208,12 @@ static bool is(const char *word, const char *key)
 // Lists among the words, or what an INI file says: one number, one backend.
 static int read_lists(struct question *q, const char *workers, const char *sync)
 {
-    char number[16];
+    char number[16], all[LIST_TEXT];
     const struct run *r = &q->run;
+    bool one = !strcmp(r->sync, backend_at(0)->name);
     snprintf(number, sizeof number, "%d", r->workers);
     if (!sync)
-        sync = strcmp(r->sync, "local") ? r->sync : "sps,dps,allreduce,ring";
+        sync = one ? list_all_backends(all) : r->sync;
     return list_workers(&q->workers, workers ? workers : number) ||
                    list_backends(&q->sync, sync)
                ? -1
@@ -249,7 +251,7 @@ static int ask(struct question *q, int nwords, char **words)
         return fail("predict: want link=; try: lockstep predict --help");
     return read_lists(q, workers, sync) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
-                   read_model(q) || read_settings(q)
+                   read_model(q) || config_check_backend(&q->run, &asker)
                ? -1
                : 0;
 }
@@ -351,12 +353,12 @@ static void print_winner(const struct question *q, int workers,
                    !named++         ? ""
                    : named == equal ? " and "
                                     : ", ",
-                   list_backend_names[q->sync.at[i]]);
+                   backend_at(q->sync.at[i])->name);
     printf(equal > 1 ? " are fastest, too close to tell apart" : " is fastest");
     for (int i = 0; i < n; i++)
         if (f[i].least_s > f[best].most_s)
             printf("; %s takes %.3g times as long",
-                   list_backend_names[q->sync.at[i]],
+                   backend_at(q->sync.at[i])->name,
                    f[i].overlapped_s / f[best].overlapped_s);
     printf("\n");
 }
@@ -366,13 +368,13 @@ static int answer(struct question *q)
     struct forecast f[LIST_MOST][LIST_MOST];
     print_question(q);
     for (int w = 0; w < q->workers.n; w++) {
-        q->job.workers = q->workers.at[w];
-        print_head(q->job.workers);
+        print_head(q->workers.at[w]);
         for (int i = 0; i < q->sync.n; i++) {
-            const char *sync = list_backend_names[q->sync.at[i]];
-            if (forecast(&q->job, sync, &q->links, &f[w][i]))
+            const struct backend *b = backend_at(q->sync.at[i]);
+            read_settings(q, b, q->workers.at[w]);
+            if (forecast(&q->job, b, &q->links, &f[w][i]))
                 return -1;
-            print_row(sync, &f[w][i]);
+            print_row(b->name, &f[w][i]);
         }
     }
     print_legend();

@@ -3,6 +3,7 @@
 #include "lockstep/result.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "lockstep/csv.h"
 #include "sync/link.h"
@@ -101,10 +102,10 @@ static int own_hosts(const struct result *r)
     return n > r->world ? n - r->world : 0;
 }
 
-// Whether sync=dps has a server beside each worker.
+// Whether each worker has a server beside it.
 static bool beside(const struct result *r)
 {
-    return !strcmp(r->backend, "dps") && r->servers == r->world &&
+    return r->row && r->row->servers < 0 && r->servers == r->world &&
            own_hosts(r) == 0;
 }
 
@@ -123,11 +124,9 @@ static double law_bytes(const struct result *r, double parameters)
     double n = r->world, bytes = gradient_bytes(r, parameters);
     if (beside(r))
         return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
-    if (!strcmp(r->backend, "sps") || !strcmp(r->backend, "dps"))
-        return bytes;
-    if (!strcmp(r->backend, "ring") || !strcmp(r->backend, "allreduce"))
-        return 2 * (n - 1) / n * bytes;
-    return 0;
+    if (!r->row || r->row->traffic == TRAFFIC_NONE)
+        return 0;
+    return r->row->servers ? bytes : 2 * (n - 1) / n * bytes;
 }
 
 // Seconds that an exchange takes on the links of net=RATE; NaN without them.
@@ -136,23 +135,21 @@ static double law_exchange(const struct result *r, double parameters)
     static const double latency_s = 100e-6; // of a message, about
     struct links links = {0};
     struct sync_settings set;
-    struct law law;
+    int apart = beside(r) ? 0 : r->servers;
     char rate[64];
     settings_defaults(&set);
     snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
     if (r->world < 2 || !isdigit((unsigned char)*rate) || r->consistency[0] ||
-        links_read(&links, rate, latency_s))
+        !r->row || links_read(&links, rate, latency_s) ||
+        (*r->algorithm && settings_set(&set, "algorithm", r->algorithm)))
         return NAN;
-    if (beside(r))
-        law = law_shards(r->world);
-    else if (r->servers == 1 || (r->servers && own_hosts(r) >= r->servers))
-        law = law_servers(r->world, r->servers, r->held);
-    else if (!strcmp(r->backend, "ring"))
-        law = law_ring(r->world);
-    else if (r->servers || settings_set(&set, "algorithm", r->algorithm))
+    if (apart > 1 && own_hosts(r) < apart)
         return NAN; // shards beside some workers: no law is stated
-    else
-        law = law_allreduce(set.algorithm, r->world);
+    struct law law =
+        law_of(r->row, &(struct law_case){.workers = r->world,
+                                          .servers = apart,
+                                          .held = r->held,
+                                          .algorithm = set.algorithm});
     return law_seconds(&law, &links.fits[0].link,
                        gradient_bytes(r, parameters));
 }
@@ -193,8 +190,6 @@ static int read_run(struct result *r, const cJSON *j)
         r->consistency[0] = '\0';
     text(j, NULL, "transport", r->transport, sizeof r->transport);
     text(set, NULL, "algorithm", r->algorithm, sizeof r->algorithm);
-    if (!*r->algorithm || !strcmp(r->algorithm, "auto"))
-        strcpy(r->algorithm, "ring"); // the same bytes as halving's
     r->world = (int)number(j, NULL, "world");
     r->steps = (int)number(set, NULL, "steps");
     r->global_batch = (int)(number(set, NULL, "batch") *
@@ -203,10 +198,9 @@ static int read_run(struct result *r, const cJSON *j)
         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "oversubscribed"));
     if (!*r->wire)
         strcpy(r->wire, "fp32");
-    if (!strcmp(r->backend, "sps"))
-        r->servers = 1;
-    else if (!strcmp(r->backend, "dps"))
-        r->servers = count_servers(j, r->world);
+    r->row = backend_find(r->backend);
+    if (r->row && r->row->servers)
+        r->servers = r->row->servers > 0 ? 1 : count_servers(j, r->world);
     text(set, NULL, "update", update, sizeof update);
     r->held = !strcmp(update, "server") ||
               (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));

@@ -34,6 +34,7 @@ struct result {
     char cell[128];
     int repeat;
     char backend[32], wire[16], precision[16], hash[32], net[64];
+    const struct backend *row; // NULL: this build has no such backend
     char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
     bool oversubscribed;

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "config/suggest.h"
 #include "config/value.h"
@@ -31,6 +32,7 @@ struct question {
 
 static void explain(FILE *f)
 {
+    char all[LIST_TEXT];
     fprintf(
         f,
         "lockstep simulate [key=value] ...\n\n"
@@ -43,12 +45,13 @@ static void explain(FILE *f)
         "  link       25gbit      rate of every link; or a fitted link "
         "(lockstep bench link out=FILE)\n"
         "  alpha_us   25          latency of a message, with link=RATE\n"
-        "  sync       sps,dps,allreduce,ring\n"
-        "  update     server      sps, dps: who updates, server or worker\n"
-        "  algorithm  ring        allreduce: ring or halving\n"
-        "  bucket_mb  0           ring, allreduce: in pieces; 0: whole\n"
-        "  slice_kb   0           0: ring: a message a chunk; sps, dps: "
-        "256\n"
+        "  sync       %s\n"
+        "  update     server      with servers: who updates, server or "
+        "worker\n"
+        "  algorithm  ring        of the library: ring or halving\n"
+        "  bucket_mb  0           between workers: in pieces; 0: whole\n"
+        "  slice_kb   0           0: around a ring: a message a chunk; with "
+        "servers: 256\n"
         "  network    ideal       ideal: links as the law has them; smpi: "
         "SimGrid's default\n"
         "  payload    0           1: real sums, which are looked at\n"
@@ -58,7 +61,7 @@ static void explain(FILE *f)
         "ratio is\nsimulated / law. took and memory are those of the "
         "simulation itself.\n"
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
-        LIST_WORKERS);
+        LIST_WORKERS, list_all_backends(all));
     simulate_op_explain(f);
 }
 
@@ -159,14 +162,17 @@ static int ask(struct question *q, const struct words *w)
 {
     static const char *const updates[] = {"server", "worker", NULL};
     static const char *const networks[] = {"ideal", "smpi", NULL};
-    static const char *const algorithms[] = {"ring", "halving", NULL};
+    static const char *const library[] = {ALGORITHM_WORDS};
+    const char *const algorithms[] = {library[ALGORITHM_RING],
+                                      library[ALGORITHM_HALVING], NULL};
     static const char *const flags[] = {"0", "1", NULL};
     struct simulation *s = &q->sim;
     int update, network, algorithm, payload;
     double slice_kb;
+    char all[LIST_TEXT];
     if (check_keys(w) ||
         list_workers(&q->workers, text(w, "workers", "2,4,8,16")) ||
-        list_backends(&q->sync, text(w, "sync", "sps,dps,allreduce,ring")) ||
+        list_backends(&q->sync, text(w, "sync", list_all_backends(all))) ||
         read_size(w, s) || read_link(w, s) ||
         read_word(w, "update", updates, &update) ||
         read_word(w, "network", networks, &network) ||
@@ -191,34 +197,33 @@ static int ask(struct question *q, const struct words *w)
 
 // ---- the answer
 
-static double law_of(const struct question *q, const char *sync, int workers)
+static double law_s(const struct question *q, const struct backend *b,
+                    int workers)
 {
-    struct law law;
-    if (!strcmp(sync, "sps"))
-        law = law_servers(workers, 1, !q->sim.worker_updates);
-    else if (!strcmp(sync, "dps"))
-        law = law_shards(workers);
-    else if (!strcmp(sync, "ring"))
-        law = law_ring(workers);
-    else
-        law = q->sim.halving ? law_halving(workers) : law_ring(workers);
+    struct law_case is = {.workers = workers,
+                          .held = !q->sim.worker_updates,
+                          .algorithm = q->sim.halving ? ALGORITHM_HALVING
+                                                      : ALGORITHM_RING};
+    struct law law = law_of(b, &is);
     return law_seconds(&law, &q->sim.link, (double)q->sim.n * sizeof(float));
 }
 
-static int row(const struct question *q, int workers, const char *sync, FILE *f)
+static int row(const struct question *q, int workers, const struct backend *b,
+               FILE *f)
 {
     struct simulation s = q->sim;
     struct simulated r;
-    double law = law_of(q, sync, workers);
+    double law = law_s(q, b, workers);
     double mb = (double)s.n * sizeof(float) * 1e-6;
     s.workers = workers;
-    s.sync = sync;
+    s.backend = b;
+    s.name = b->name;
     if (simulation_run(&s, &r))
         return -1;
-    printf("%7d  %-10s %13.6g %12.6g %8.4f %9.1f %12.0f\n", workers, sync,
+    printf("%7d  %-10s %13.6g %12.6g %8.4f %9.1f %12.0f\n", workers, b->name,
            r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
     fflush(stdout);
-    fprintf(f, "%d,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, sync, mb,
+    fprintf(f, "%d,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, b->name, mb,
             r.seconds, law, r.seconds / law, r.wall_s, r.memory_mb);
     return fflush(f) ? fail("%s: %s", q->out, strerror(errno)) : 0;
 }
@@ -250,9 +255,9 @@ static int answer(const struct question *q)
            "ratio", "took (s)", "memory (MB)");
     for (int i = 0; !rc && i < q->workers.n; i++)
         for (int k = 0; !rc && k < q->sync.n; k++) {
-            const char *sync = list_backend_names[q->sync.at[k]];
-            say_turn(q, i * q->sync.n + k + 1, q->workers.at[i], sync);
-            rc = row(q, q->workers.at[i], sync, f);
+            const struct backend *b = backend_at(q->sync.at[k]);
+            say_turn(q, i * q->sync.n + k + 1, q->workers.at[i], b->name);
+            rc = row(q, q->workers.at[i], b, f);
         }
     if (fclose(f) && !rc)
         rc = fail("%s: %s", path, strerror(errno));

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "config/backends.h"
 #include "config/keys.h"
 #include "sync/link.h"
 
@@ -127,7 +128,8 @@ static int row(const struct question *q, int workers, int algorithm, FILE *f)
                                 .world = workers,
                                 .n = q->n,
                                 .piece = piece < q->n ? piece : q->n};
-    struct simulation s = {.sync = schedule_op_names[q->op],
+    struct simulation s = {.name = schedule_op_names[q->op],
+                           .backend = backend_at(0), // no servers
                            .folder = q->out,
                            .schedule = &schedule,
                            .workers = workers,
@@ -143,10 +145,10 @@ static int row(const struct question *q, int workers, int algorithm, FILE *f)
     if (simulation_run(&s, &r))
         return -1;
     printf("%7d  %-9s  %-9s %13.6g %12.6g %8.4f %9.1f %12.0f\n", workers,
-           s.sync, name, r.seconds, seconds, r.seconds / seconds, r.wall_s,
+           s.name, name, r.seconds, seconds, r.seconds / seconds, r.wall_s,
            r.memory_mb);
     fflush(stdout);
-    fprintf(f, "%d,%s,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, s.sync,
+    fprintf(f, "%d,%s,%s,%.9g,%.9g,%.9g,%.6f,%.2f,%.0f\n", workers, s.name,
             name, bytes * 1e-6, r.seconds, seconds, r.seconds / seconds,
             r.wall_s, r.memory_mb);
     return fflush(f) ? fail("%s: %s", q->out, strerror(errno)) : 0;

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "config/backends.h"
 #include "config/config.h"
 #include "lockstep/argv.h"
 
@@ -40,12 +41,12 @@ int simulation_check(void)
 
 static int hosts_of(const struct simulation *s)
 {
-    return s->workers + !strcmp(s->sync, "sps"); // the one server's own
+    return s->workers + (s->backend->servers == 1); // the one server's own
 }
 
 static int ranks_of(const struct simulation *s)
 {
-    return !strcmp(s->sync, "dps") ? 2 * s->workers : hosts_of(s);
+    return s->backend->servers < 0 ? 2 * s->workers : hosts_of(s);
 }
 
 // A path between two hosts crosses two links of half the latency; what a host
@@ -102,7 +103,7 @@ static long slice_kb(const struct simulation *s)
 {
     struct sync_settings usual;
     settings_defaults(&usual);
-    bool none = s->slice_kb == 0 && strstr(s->sync, "ps");
+    bool none = s->slice_kb == 0 && s->backend->servers;
     return none ? usual.slice_kb : s->slice_kb;
 }
 
@@ -112,7 +113,7 @@ static int add_exchange(struct argv *a, const struct simulation *s)
     return t ? argv_add(a, "op=%d", t->op) ||
                    argv_add(a, "algorithm=%d", t->algorithm) ||
                    argv_add(a, "piece=%zu", t->piece)
-             : argv_add(a, "sync=%s", s->sync);
+             : argv_add(a, "sync=%s", s->backend->name);
 }
 
 static int add_words(struct argv *a, const struct simulation *s,
@@ -120,9 +121,9 @@ static int add_words(struct argv *a, const struct simulation *s,
 {
     // One block of memory for all ranks' gradients; or one page for all parts
     // of messages that nobody looks at.
-    bool one_block = !strcmp(s->sync, "allreduce");
+    bool one_block = s->backend->traffic == TRAFFIC_LIBRARY;
     // They wait for all that they send (simulate/carry.c, textbook.c).
-    bool waited = s->schedule || strstr(s->sync, "ps");
+    bool waited = s->schedule || s->backend->servers;
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
                    argv_add(a, "-no-privatize") || argv_add(a, "-np") ||
                    argv_add(a, "%d", ranks_of(s)) || argv_add(a, "-platform") ||
@@ -199,13 +200,13 @@ static int judge(const struct simulation *s, bool in_time, int status,
     if (!in_time)
         return fail("simulate: %s, %d workers: not done after %g s; try: "
                     "timeout=%g, or fewer workers",
-                    s->sync, s->workers, s->timeout_s, 4 * s->timeout_s);
+                    s->name, s->workers, s->timeout_s, 4 * s->timeout_s);
     if (status == 0 && at) {
         out->seconds = atof(at + strlen("@seconds="));
         return 0;
     }
     reason(log, why);
-    return fail("simulate: %s, %d workers: %s (%s)", s->sync, s->workers, why,
+    return fail("simulate: %s, %d workers: %s (%s)", s->name, s->workers, why,
                 log);
 }
 

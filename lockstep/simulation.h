@@ -10,9 +10,11 @@
 #include <stddef.h>
 
 struct simulation {
-    const char *sync, *folder;       // platform, hosts and log are left there
-    const struct schedule *schedule; // instead of an exchange of `sync`, which
-                                     // then names it in errors; NULL: none
+    const char *name;   // in errors
+    const char *folder; // platform, hosts and log are left there
+    const struct backend *backend;
+    const struct schedule *schedule; // instead of the backend's exchange; NULL:
+                                     // none
     int workers;
     size_t n; // elements of the gradient, fp32
     struct link link;

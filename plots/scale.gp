@@ -5,14 +5,15 @@ DIR = ARG1; OUT = ARG2
 WIDE = 1080
 FILE = DIR . "/simulate.csv"
 load "style.gp"
-# the largest points first: where backends coincide, all of them are seen
 there = values_of(FILE, "backend")
-backends = ""
-do for [b in "dps allreduce ring sps"] {
-    if (strstrt(there, '"' . b . '"')) { backends = backends . " " . b }
+n = 0
+array B[words(there)]
+do for [b in BACKENDS] {
+    if (strstrt(there, '"' . b . '"')) { n = n + 1; B[n] = b }
 }
-mine(b, c) = stringcolumn("backend") eq b ? column(c) : NaN
-size_of(b) = b eq "dps" ? 2.6 : b eq "allreduce" ? 1.9 : 1.1
+# the largest points first: where backends coincide, all of them are seen
+size_of(i) = 2.6 - 1.5 * (i - 1) / (n > 1 ? n - 1 : 1)
+mine(i, c) = stringcolumn("backend") eq B[i] ? column(c) : NaN
 set logscale x 2
 set xlabel "workers"
 set grid xtics ytics lc rgb "#e2e2e2" lt 1
@@ -21,16 +22,16 @@ set title "An exchange, simulated (line: the law)"
 set ylabel "seconds"
 set logscale y
 set key top left
-plot for [b in backends] FILE using "workers":(mine(b, "law_s")) \
-        with lines lw 1.5 lc rgb backend_colour(b) notitle, \
-     for [b in backends] "" using "workers":(mine(b, "simulated_s")) \
-        with points ps size_of(b) pt backend_point(b) lc rgb backend_colour(b) title b
+plot for [i=1:n] FILE using "workers":(mine(i, "law_s")) \
+        with lines lw 1.5 lc rgb backend_colour(B[i]) notitle, \
+     for [i=1:n] "" using "workers":(mine(i, "simulated_s")) \
+        with points ps size_of(i) pt backend_point(B[i]) lc rgb backend_colour(B[i]) title B[i]
 set title "Simulated / law"
 unset logscale y
 set ylabel "ratio"
 set yrange [*<0.98:1.02<*]
 set key top right
 plot 1 with lines lw 1.5 dt 2 lc rgb "#999999" title "the law", \
-     for [b in backends] FILE using "workers":(mine(b, "ratio")) \
-        with linespoints lw 1.5 ps size_of(b) pt backend_point(b) lc rgb backend_colour(b) title b
+     for [i=1:n] FILE using "workers":(mine(i, "ratio")) \
+        with linespoints lw 1.5 ps size_of(i) pt backend_point(B[i]) lc rgb backend_colour(B[i]) title B[i]
 unset multiplot

@@ -28,14 +28,16 @@ set key top right samplen 2 spacing 1.2 textcolor rgb "#222222" noenhanced
 set title font ",15" noenhanced offset 0,-0.3
 set style fill solid 1.0 noborder
 
-# backends: dark to light
-backend_colour(b) = \
-    b eq "local"     ? "#222222" : b eq "sps"  ? "#9a3412" : \
-    b eq "allreduce" ? "#2b6cb0" : b eq "ring" ? "#2ba58d" : \
-    b eq "dps"       ? "#f2b04c" : "#888888"
-backend_point(b) = \
-    b eq "local" ? 7 : b eq "sps" ? 5 : b eq "allreduce" ? 9 : b eq "ring" ? 13 : 11
-BACKENDS = "local sps dps allreduce ring"
+# backends, from their table: the name, colour and point of each
+ROWS = system('grep -oE ''^BACKEND\("\w+|colour = "#\w+|point = [0-9]+'' ../core/config/backends.def | sed ''s/.*[ ("]//'' | tr "\n" " "')
+BACKENDS = ""
+do for [i=1:words(ROWS):3] {
+    BACKENDS = BACKENDS . word(ROWS, i) . " "
+    eval sprintf('colour_%s = "%s"', word(ROWS, i), word(ROWS, i + 1))
+    eval sprintf('point_%s = %s', word(ROWS, i), word(ROWS, i + 2))
+}
+backend_colour(b) = exists("colour_" . b) ? value("colour_" . b) : "#888888"
+backend_point(b) = exists("point_" . b) ? value("point_" . b) : 11
 
 # what a step's time goes to: computing is blue, being held up is orange
 KINDS = "data forward backward update exposed wait other"

@@ -1,4 +1,4 @@
-lockstep_library(ps_worker
+lockstep_backend(ps_worker
   FILES ps_worker/worker.c ps_worker/client.c ps_worker/client_send.c
         ps_worker/task.c
   LINKS sync ps_wire cluster_zmq cluster_mpi telemetry device optim config base

@@ -22,6 +22,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "optim/optim.h"
 #include "ps_worker/client.h"
 
@@ -43,12 +44,12 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
                     "each ps_server, or lockstep train, which starts them",
                     s->job.backend->name);
     j->servers = servers->count;
-    if (s->job.backend->one_server && j->servers != 1)
-        return fail("sps: has one server, servers= names %d; try: sync=dps",
-                    j->servers);
+    if (s->job.backend->servers == 1 && j->servers != 1)
+        return fail("%s: has one server, servers= names %d; try: sync=dps",
+                    s->job.backend->name, j->servers);
     if (j->servers > PS_MAX_WORLD)
         return fail("servers=: %d are more than %d", j->servers, PS_MAX_WORLD);
-    j->beside = !s->job.backend->one_server && j->servers == j->world;
+    j->beside = s->job.backend->servers < 0 && j->servers == j->world;
     return 0;
 }
 

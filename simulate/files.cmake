@@ -22,7 +22,8 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     core/message/message.c core/message/message_mpi.c core/cluster/hub.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
-    core/config/key.c core/config/suggest.c core/config/value.c
+    core/config/backends.c core/config/key.c core/config/suggest.c
+    core/config/value.c
     core/telemetry/span.c core/telemetry/align.c core/optim/optim.c
     ${vector_files})
   target_include_directories(simulate_job PRIVATE

@@ -13,13 +13,13 @@
 #include <stddef.h>
 
 struct exchange {
-    int sync;           // an index into main.c's words
+    int backend;        // as backend_at() counts them
     int rank, world;    // workers; servers have ranks of their own behind them
     size_t n;           // elements of the gradient, fp32
     int servers;        // ranks behind the workers'; 0: none
     int payload;        // bool: real numbers travel, and the sums are looked at
-    int slice_kb;       // of a message; 0: ring: a chunk
-    double bucket_mb;   // ring, allreduce: one after another; 0: all at once
+    int slice_kb;       // of a message; 0: around a ring: a chunk
+    double bucket_mb;   // without servers: one after another; 0: all at once
     int worker_updates; // bool: servers send sums back, not parameters
     // Instead of sync: a collective of textbook/schedule.h.
     int op;        // enum schedule_op; -1: none

@@ -10,19 +10,16 @@
 #include "textbook/schedule.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/keys.h"
 
 #include <limits.h>
 #include <mpi.h>
 
-// The order of the words of sync=.
-enum { RING, ALLREDUCE, SPS, DPS };
-
 #define AT(member) offsetof(struct exchange, member), false
 
 static const struct key rows[] = {
-    {NULL, "sync", "ring", KEY_CHOICE, AT(sync),
-     .words = (const char *const[]){"ring", "allreduce", "sps", "dps", NULL}},
+    {NULL, "sync", NULL, KEY_CHOICE, AT(backend), .words = backend_names},
     {NULL, "workers", "2", KEY_INT, AT(world), .min = 2, .max = 1 << 16},
     {NULL, "n", "1", KEY_INT64, AT(n), .min = 1, .max = INT_MAX},
     {NULL, "slice_kb", "0", KEY_INT, AT(slice_kb), .min = 0, .max = 1 << 20},
@@ -39,6 +36,12 @@ static const struct key rows[] = {
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
                                       "simulate/main.c"};
 
+static int (*const exchanges[])(const struct exchange *e, double *seconds) = {
+    [TRAFFIC_RING] = exchange_ring,
+    [TRAFFIC_LIBRARY] = exchange_allreduce,
+    [TRAFFIC_SERVERS] = exchange_servers,
+};
+
 static int run(int nwords, char **words, double *seconds)
 {
     struct exchange e = {0};
@@ -51,11 +54,10 @@ static int run(int nwords, char **words, double *seconds)
     e.servers = ranks - e.world;
     if (e.op >= 0)
         return exchange_textbook(&e, seconds);
-    if (e.sync == RING)
-        return exchange_ring(&e, seconds);
-    if (e.sync == ALLREDUCE)
-        return exchange_allreduce(&e, seconds);
-    return exchange_servers(&e, seconds);
+    const struct backend *b = backend_at(e.backend);
+    if (b->traffic == TRAFFIC_NONE)
+        return fail("sync=%s: nothing to simulate", b->name);
+    return exchanges[b->traffic](&e, seconds);
 }
 
 int main(int argc, char **argv)

@@ -51,7 +51,7 @@ static int run(struct ring *r)
     struct flow_config config = {
         .transport = r->transport,
         .wire = &r->wire,
-        .name = "ring",
+        .name = "simulate",
         .ops = r->ops,
         .depth = (size_t)r->nbuckets,
         .grain = 1,
@@ -92,7 +92,7 @@ static int connect(struct ring *r)
 {
     struct cluster c = {.rank = r->e->rank, .world = r->e->world};
     struct transport_config config = {
-        .name = "ring",
+        .name = "simulate",
         .message = r->slice_bytes + sizeof(struct head),
         .payload = r->e->payload,
     };

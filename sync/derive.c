@@ -31,7 +31,7 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
         return;
     }
     if (s->servers.count == 0)
-        s->servers.count = b->one_server ? 1 : world;
+        s->servers.count = b->servers == 1 ? 1 : world;
     if (s->update == UPDATER_AUTO)
         s->update = usual_updater(s);
     if (s->transport == TRANSPORT_AUTO)

@@ -16,7 +16,7 @@ struct backend;
 //     fusion_mb   a quarter MiB a worker, and at least 1: a group of buckets
 //                 costs 2(world-1) latencies, so it must grow with the world; 0
 //                 where the backend does not fuse
-//     servers     one (sps), one beside each worker (dps)
+//     servers     one, or one beside each worker, as the row says
 //     update      where there are servers: worker, if the wire is of 16 bits
 //                 and a step adds whole rounds; else server. Without: worker
 //     transport   where there are servers: zmq. The ring's is found out when it

@@ -2,6 +2,8 @@
 
 #include "sync/law.h"
 
+#include "config/backends.h"
+
 #include <math.h>
 
 struct law law_ring(int n)
@@ -72,6 +74,23 @@ struct law law_allreduce(enum algorithm a, int n)
         break;
     }
     return law_ring(n);
+}
+
+struct law law_of(const struct backend *b, const struct law_case *c)
+{
+    int servers = b->servers == 1 ? 1 : c->servers;
+    switch (b->traffic) {
+    case TRAFFIC_NONE:
+        break;
+    case TRAFFIC_RING:
+        return law_ring(c->workers);
+    case TRAFFIC_LIBRARY:
+        return law_allreduce(c->algorithm, c->workers);
+    case TRAFFIC_SERVERS:
+        return servers ? law_servers(c->workers, servers, c->held)
+                       : law_shards(c->workers);
+    }
+    return (struct law){0};
 }
 
 double law_seconds(const struct law *law, const struct link *link, double bytes)

@@ -17,6 +17,8 @@ struct link {
     double bytes_per_s; // of payload, each way
 };
 
+struct backend;
+
 struct law {
     double hops, share;
 };
@@ -29,6 +31,16 @@ struct law {
 struct law law_ring(int n);
 struct law law_shards(int n);
 struct law law_servers(int n, int k, bool held);
+
+// The law of a backend's traffic.
+struct law_case {
+    int workers;
+    int servers; // on hosts of their own; 0: beside the workers, unless the
+                 // backend has one server only
+    bool held;   // servers answer when all has come: update=server
+    enum algorithm algorithm; // of the library
+};
+struct law law_of(const struct backend *b, const struct law_case *c);
 
 // An all-reduce by halving and doubling (Rabenseifner), by doubling alone, and
 // up and down a binomial tree: allreduce/algorithm.h.

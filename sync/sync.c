@@ -13,6 +13,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "device/busy.h"
 #include "device/device.h"
 #include "group/group.h"
@@ -91,7 +92,7 @@ static int choose_carrier(struct sync *s)
                                 .cluster = job->cluster,
                                 .dev = job->dev};
     char why[128] = "";
-    if (!from)
+    if (!from || !*from)
         return 0;
     for (; only && !one[0]; from++) {
         CHECK(*from); // the table of backends has checked transport=

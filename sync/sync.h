@@ -35,9 +35,10 @@ struct bucket {
 
 // What every backend is given. Borrowed: the caller outlives the backend.
 struct sync_job {
-    const struct backend *backend;           // its row of the table
-    const struct group_ops *const *carriers; // it may use, the best first, then
-                                             // NULL; NULL: it needs none
+    const struct backend *backend; // its row of the table
+    // Those that it may use, the best first, then NULL. None, or NULL: it needs
+    // no carrier.
+    const struct group_ops *const *carriers;
     struct cluster *cluster;
     struct device *dev;    // where params and grads live
     float *params, *grads; // flat, same layout, n elements each

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "sync/derive.h"
 
 #include <string.h>

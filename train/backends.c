@@ -1,72 +1,59 @@
-// backends.c - the table of ways to agree, and of ways to meet.
-//
-// The only place that knows them all: a new backend is one row here.
+// backends.c - strategy and carriers of each row of the table of backends
+// (config/backends.def), and ways to meet.
 
 #include "train/backends.h"
 
-#include "allreduce/carriers.h"
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "cluster/mpi.h"
 #include "cluster/zmq.h"
-#include "horovod_ring/carriers.h"
-#include "ps_worker/ps_worker.h"
-#include "sync/local.h"
-#include "sync/replicas.h"
+#include "config/backends.h"
+#include "group/group.h"
+#include "sync/sync.h"
 
 #include <string.h>
 
-// The best first: on the GPUs, in memory, over sockets.
-static const struct group_ops *const library[] = {
+// What rows name is declared here, so that a row needs no header.
+#define CARRIER(carrier) extern const struct group_ops carrier;
 #if defined(LOCKSTEP_NCCL)
-    &library_nccl,
+#define NCCL CARRIER
+#else
+#define NCCL(carrier)
 #endif
-    &library_mpi,
-    NULL,
-};
+#define BACKEND(name, strategy, carriers, ...)                                 \
+    extern const struct sync_ops strategy;                                     \
+    carriers
+#include "config/backends.def"
+#undef CARRIER
 
-static const struct group_ops *const ring[] = {
-#if defined(LOCKSTEP_NCCL)
-    &ring_nccl,
-#endif
-    &ring_shm,
-    &ring_tcp,
-    NULL,
-};
-
+#define CARRIER(carrier) &carrier,
 static const struct way ways[] = {
-    {"local", &sync_local, NULL},        {"sps", &sync_servers, NULL},
-    {"dps", &sync_servers, NULL},        {"allreduce", &sync_replicas, library},
-    {"ring", &sync_replicas, ring},
+#define BACKEND(name, strategy, carriers, ...)                                 \
+    {&strategy, (const struct group_ops *const[]){carriers NULL}},
+#include "config/backends.def"
 };
 
 static const struct cluster_ops *const meetings[] = {&cluster_local,
                                                      &cluster_mpi,
                                                      &cluster_zmq};
 
-enum {
-    WAYS = sizeof ways / sizeof *ways,
-    MEETINGS = sizeof meetings / sizeof *meetings,
-};
+enum { MEETINGS = sizeof meetings / sizeof *meetings };
 
-const struct way *way_find(const char *name)
+const struct way *way_find(const struct backend *b)
 {
-    for (int i = 0; i < WAYS; i++)
-        if (!strcmp(ways[i].name, name))
-            return &ways[i];
-    fail("sync=%s: this build has no such backend", name);
-    return NULL;
+    return &ways[b - backend_at(0)]; // both have the order of the file
 }
 
-const struct cluster_ops *meeting_find(const char *name, const char *sync,
-                                       int world)
+const struct cluster_ops *meeting_find(const char *name,
+                                       const struct backend *b, int world)
 {
     int rank, launched_world;
     if (!strcmp(name, "auto")) {
-        if (cluster_launched(&rank, &launched_world) && strcmp(sync, "local"))
-            name = "mpi";
+        if (cluster_launched(&rank, &launched_world) &&
+            b->launch != LAUNCH_ALONE)
+            name = cluster_mpi.name;
         else
-            name = world == 1 ? "local" : "zmq";
+            name = world == 1 ? cluster_local.name : cluster_zmq.name;
     }
     for (int i = 0; i < MEETINGS; i++)
         if (!strcmp(meetings[i]->name, name))

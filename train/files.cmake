@@ -1,14 +1,18 @@
-lockstep_library(train
-  FILES train/backends.c train/folder.c train/loop.c train/observe.c
-        train/place.c train/progress.c
-        train/record.c train/setup.c train/state.c
-  LINKS ps_worker allreduce horovod_ring sync model data telemetry optim
-        cluster_mpi cluster_zmq device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C dnnl m)
-
+# Strategies and carriers: what the folders of all backends hold.
+get_property(backends GLOBAL PROPERTY lockstep_backends)
+lockstep_library(backends
+  FILES train/backends.c
+  LINKS ${backends} sync cluster_mpi cluster_zmq cluster config base)
 if(NCCL_BUILT)
-  target_compile_definitions(train PRIVATE LOCKSTEP_NCCL)
-  target_link_libraries(train PUBLIC allreduce_nccl horovod_ring_nccl)
+  target_compile_definitions(backends PRIVATE LOCKSTEP_NCCL)
 endif()
+
+lockstep_library(train
+  FILES train/folder.c train/loop.c train/observe.c train/place.c
+        train/progress.c train/record.c train/setup.c train/state.c
+  LINKS backends sync model data telemetry optim cluster_mpi cluster_zmq device
+        cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
+        dnnl m)
 
 add_executable(trainer train/main.c)
 target_link_libraries(trainer PRIVATE train)

@@ -48,8 +48,9 @@ static int meet(struct trainer *t)
         .curve = r->curve,
         .timeout_s = r->timeout,
     };
+    const struct backend *row = backend_row(r->sync);
     const struct cluster_ops *ops =
-        meeting_find(r->cluster, r->sync, config.world);
+        row ? meeting_find(r->cluster, row, config.world) : NULL;
     if (!ops || cluster_open(&t->cluster, ops, &config))
         return -1;
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
@@ -250,13 +251,13 @@ static double slowdown(const struct trainer *t)
 
 static int open_sync(struct trainer *t)
 {
-    const struct way *way = way_find(t->run.sync);
     const struct backend *row = backend_row(t->run.sync);
     struct sync_settings *set = &t->settings;
     struct sockaddr_in address;
     const char *iface = t->run.settings.iface;
-    if (!way || !row || (*iface && tcp_address(&address, iface)))
+    if (!row || (*iface && tcp_address(&address, iface)))
         return -1;
+    const struct way *way = way_find(row);
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);
     *set = t->run.settings;

@@ -1,19 +1,52 @@
 // backends.h - the ways of agreeing, as plain data.
+//
+// All code asks a row what it is, and never its name: so a new backend is a row
+// of backends.def and nothing else up here.
 
 #ifndef CONFIG_BACKENDS_H
 #define CONFIG_BACKENDS_H
 
-#include "config/config.h"
+#include "config/settings.h"
+
+#include <stdbool.h>
+
+// How the processes of a job are started (lockstep/launch.h).
+enum launch {
+    LAUNCH_ALONE,   // one worker
+    LAUNCH_MPIRUN,  // workers, under mpirun
+    LAUNCH_SERVERS, // servers, then workers; under mpirun with transport=mpi
+};
+
+// What all workers' gradients do in a step. The law (sync/law.h) and the
+// simulation (simulate/job.h) of a backend are those of its traffic.
+enum traffic {
+    TRAFFIC_NONE,    // one worker
+    TRAFFIC_RING,    // are summed around a ring, and copied around it
+    TRAFFIC_LIBRARY, // are all-reduced by the library, as algorithm= says
+    TRAFFIC_SERVERS, // go to servers, which answer
+};
 
 struct backend {
     const char *name;        // sync=
+    const char *help;        // one line
     const char *const *keys; // of the group [backend], NULL-terminated
     unsigned transports;     // of bits 1 << enum transport_kind, beside auto
-    bool servers;            // it has parameter servers
-    bool one_server;         // and never more than one
+    enum launch launch;
+    int servers; // 0: none; 1: one; -1: as many as servers= says, or as workers
+    enum traffic traffic;
+    const char *colour; // in figures, #rrggbb
+    int point;          // in figures, gnuplot's pt
 };
 
-// The row of a name. NULL after fail() that names them all.
+// Row i, from 0; NULL behind the last.
+const struct backend *backend_at(int i);
+
+// The names of all rows, NULL-terminated.
+extern const char *const backend_names[];
+
+// The row of a name: NULL where there is none, and backend_row() then names them
+// all by fail().
+const struct backend *backend_find(const char *name);
 const struct backend *backend_row(const char *name);
 
 // Whether it reads a key of the group [backend].
@@ -22,12 +55,5 @@ bool backend_reads(const struct backend *b, const char *key);
 // Whether it can use the value that such a key has in *s.
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s);
-
-// -1 after fail() where the settings of servers do not go together.
-int settings_check(const struct sync_settings *s);
-
-// -1 after fail() that names a key of [backend] which somebody asked for and
-// which `b` does not read, or a value that it cannot take.
-int backend_check(const struct backend *b, const struct run *r);
 
 #endif

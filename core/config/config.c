@@ -1,6 +1,6 @@
 // config.c - the keys of a run: set, show and check them.
 //
-// Everything but config_check() is a loop over the table of keys.c.
+// All but what goes together is a loop over the table of keys.c.
 
 #include "config/config.h"
 
@@ -27,7 +27,7 @@ void config_defaults(struct run *r)
     memset(r, 0, sizeof *r);
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        CHECK(key_set(k, key_base(k, r), k->value) == 0);
+        CHECK(key_set(k, key_base(k, r), key_default(k)) == 0);
     }
 }
 
@@ -68,7 +68,7 @@ void settings_defaults(struct sync_settings *s)
     memset(s, 0, sizeof *s);
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        CHECK(!k->backend || key_set(k, s, k->value) == 0);
+        CHECK(!k->backend || key_set(k, s, key_default(k)) == 0);
     }
 }
 
@@ -144,8 +144,60 @@ int config_check_world(const struct run *r, int world)
     return 0;
 }
 
+// Rules of the servers: ps_server/.
+int settings_check(const struct sync_settings *s)
+{
+    bool bsp = s->consistency.kind == CONSISTENCY_BSP;
+    bool worker = s->update == UPDATER_WORKER;
+    if (worker && !bsp)
+        return fail("update=worker adds whole rounds; try: update=server, or "
+                    "consistency=bsp");
+    if (worker && (s->backup || s->elastic))
+        return fail("update=worker: only servers keep the state that backup= "
+                    "and elastic= need; try: update=server");
+    if (s->backup && (s->elastic || !bsp))
+        return fail("backup=%d requires consistency=bsp and elastic=0; try: "
+                    "leave one of them out",
+                    s->backup);
+    if (s->elastic && s->transport == TRANSPORT_MPI) // a death ends the job
+        return fail("elastic=1 does not go with transport=mpi; try: "
+                    "transport=zmq");
+    return 0;
+}
+
+static int check_transport(const struct backend *b,
+                           const struct sync_settings *s)
+{
+    const struct key *k = key_find(&run_keys, "transport");
+    char list[64] = "auto";
+    if (s->transport == TRANSPORT_AUTO || backend_takes(b, k->name, s))
+        return 0;
+    for (int i = 1; k->words[i]; i++)
+        if (b->transports & 1u << i)
+            strcat(strcat(list, ", "), k->words[i]);
+    return fail("transport=%s: not one of %s; try: transport=auto",
+                k->words[s->transport], list);
+}
+
+int config_check_backend(const struct run *r, const struct backend *b)
+{
+    char buf[CONFIG_PATH];
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        if (k->backend && r->asked[i] && !backend_reads(b, k->name))
+            return fail("%s=%s: %s has no such setting; try: leave it out",
+                        k->name, key_show(k, &r->settings, buf), b->name);
+    }
+    if (check_transport(b, &r->settings))
+        return -1;
+    return b->servers ? settings_check(&r->settings) : 0;
+}
+
 int config_check(const struct run *r)
 {
+    const struct backend *b = backend_row(r->sync);
+    if (!b)
+        return -1;
     if (r->min_lr > r->lr)
         return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
                     r->lr, r->lr / 20);
@@ -160,11 +212,10 @@ int config_check(const struct run *r)
     if (r->world > 0 && r->rank >= r->world)
         return fail("rank=%d of world=%d: ranks count from 0", r->rank,
                     r->world);
-    if (strcmp(r->sync, "local") == 0 && (r->workers > 1 || r->world > 1))
-        return fail("sync=local trains one worker, not %d; try: sync=ring",
-                    r->workers > 1 ? r->workers : r->world);
+    if (b->launch == LAUNCH_ALONE && (r->workers > 1 || r->world > 1))
+        return fail("sync=%s trains one worker, not %d; try: sync=ring",
+                    b->name, r->workers > 1 ? r->workers : r->world);
     if (r->world == 0 && r->rank >= 0)
         return fail("rank=%d without world; try: world=N", r->rank);
-    const struct backend *b = backend_row(r->sync);
-    return b ? backend_check(b, r) : -1;
+    return config_check_backend(r, b);
 }

@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
+struct backend;
+
 enum { CONFIG_KEYS = 128 }; // at most so many
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
@@ -99,6 +101,10 @@ int config_say_changes(const struct run *r);
 // ..).
 int config_check(const struct run *r);
 
+// -1 after fail() that names a key of [backend] which somebody asked for and
+// which `b` does not read, or a value that it cannot take.
+int config_check_backend(const struct run *r, const struct backend *b);
+
 // What only makes sense with so many workers. 0, or -1 after fail().
 int config_check_world(const struct run *r, int world);
 
@@ -124,6 +130,9 @@ bool config_asked(const struct run *r, const char *key);
 // -1 after fail().
 void settings_defaults(struct sync_settings *s);
 int settings_set(struct sync_settings *s, const char *key, const char *value);
+
+// -1 after fail() where the settings of servers do not go together.
+int settings_check(const struct sync_settings *s);
 
 // Lines "key=value" that all workers must agree on, for cluster_agree(): any
 // one, by a format as of printf(); all of a run; all of a backend's settings.

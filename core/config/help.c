@@ -2,6 +2,7 @@
 
 #include "config/config.h"
 
+#include "config/backends.h"
 #include "config/keys.h"
 #include "config/value.h"
 
@@ -30,8 +31,26 @@ static void allowed(const struct key *k, char out[96])
 // The default, with what 0 stands for.
 static void usual(const struct key *k, char out[64])
 {
-    bool zero = k->zero && strcmp(k->value, "0") == 0;
-    snprintf(out, 64, "%s", zero ? k->zero : k->value[0] ? k->value : "-");
+    const char *value = key_default(k);
+    bool zero = k->zero && strcmp(value, "0") == 0;
+    snprintf(out, 64, "%s", zero ? k->zero : value[0] ? value : "-");
+}
+
+// "sps, dps" where not all backends of several workers read a key; else "".
+static void readers(const struct key *k, char out[128])
+{
+    const struct backend *b;
+    bool all = true;
+    out[0] = '\0';
+    for (int i = 0; k->backend && (b = backend_at(i)); i++) {
+        size_t at = strlen(out);
+        if (backend_reads(b, k->name))
+            snprintf(out + at, 128 - at, "%s%s", at ? ", " : "", b->name);
+        else
+            all &= b->launch == LAUNCH_ALONE;
+    }
+    if (all)
+        out[0] = '\0';
 }
 
 void key_help(FILE *f, const struct key_table *t)
@@ -39,18 +58,20 @@ void key_help(FILE *f, const struct key_table *t)
     const char *group = "";
     for (int i = 0; i < t->n; i++) {
         const struct key *k = &t->rows[i];
-        char values[96], value[64];
+        char values[96], value[64], whose[128];
         allowed(k, values);
         usual(k, value);
+        readers(k, whose);
         if (strcmp(k->group, group) != 0)
             fprintf(f, "\n%-18s%-15s%-32s%s\n", k->group, "default", "allowed",
                     "what it is");
         group = k->group;
         bool unit = k->unit && k->type <= KEY_NUMBER;
         size_t used = strlen(values) + (unit ? strlen(k->unit) + 1 : 0);
-        fprintf(f, "  %-15s %-14s %s%s%s%*s%s", k->name, value, values,
+        fprintf(f, "  %-15s %-14s %s%s%s%*s%s%s%s", k->name, value, values,
                 unit ? " " : "", unit ? k->unit : "",
-                used < 31 ? (int)(32 - used) : 1, "", k->help);
+                used < 31 ? (int)(32 - used) : 1, "", whose, *whose ? ": " : "",
+                k->help);
         if (k->zero)
             fprintf(f, " (0: %s)", k->zero);
         fprintf(f, "\n");
@@ -62,4 +83,7 @@ void config_help(FILE *f)
     fprintf(f, "Settings are key=value words, or lines of an INI file; the "
                "last word wins.\n");
     key_help(f, &run_keys);
+    fprintf(f, "\nsync=\n");
+    for (int i = 0; backend_at(i); i++)
+        fprintf(f, "  %-15s %s\n", backend_at(i)->name, backend_at(i)->help);
 }

@@ -153,7 +153,7 @@ bool key_repeats(const struct key *k, const char *value)
 void key_defaults(const struct key_table *t, void *base)
 {
     for (int i = 0; i < t->n; i++)
-        CHECK(key_set(&t->rows[i], base, t->rows[i].value) == 0);
+        CHECK(key_set(&t->rows[i], base, key_default(&t->rows[i])) == 0);
 }
 
 int key_words(const struct key_table *t, void *base, int n, char *const *words)

@@ -2,11 +2,12 @@
 //
 // An empty default means none. The order of a choice's words is that of the
 // enum named beside it. What a row of [backend] sets is a member of struct
-// sync_settings; which backend reads it says its row in backends.c.
+// sync_settings; which backends read it stands in their rows (backends.def).
 
 #include "config/keys.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/parts.h"
 
 #include <stddef.h>
@@ -133,8 +134,7 @@ static const struct key rows[] = {
 {"output", "tensorboard", "0", KEY_INT, AT(tensorboard), 0, 1, .local = true,
  .help = "1: also event files for TensorBoard"},
 
-{"cluster", "sync", "local", KEY_WORD, AT(sync),
- .words = WORDS("local", "sps", "dps", "allreduce", "ring"),
+{"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters"},
 {"cluster", "workers", "1", KEY_INT, AT(workers), 1, 4096,
  .unit = "processes", .help = "that lockstep starts"},
@@ -180,7 +180,7 @@ static const struct key rows[] = {
  4096, .unit = "MiB", .help = "of the bucket that backward fills first"},
 {"backend", "fusion_mb", "0", KEY_NUMBER, SET(fusion_mb), 0.001, 4096,
  "a quarter a worker, at least 1",
- .unit = "MiB", .help = "ring: buckets joined up to this size"},
+ .unit = "MiB", .help = "buckets joined up to this size"},
 // Small, since a server's first answer leaves when each worker's first slice is
 // in, and the last when each worker's last is: on a slow link both ends of a
 // round idle for so long. Much smaller ones cost more messages than they save.
@@ -188,27 +188,27 @@ static const struct key rows[] = {
  .unit = "KiB", .help = "pieces that are pipelined"},
 {"backend", "servers", "", KEY_PARTS, SET(servers), .local = true,
  PARTS(servers),
- .help = "sps, dps: how many to start, or their endpoints, tcp://a:p,.."},
+ .help = "how many to start, or their endpoints, tcp://a:p,.."},
 {"backend", "server_threads", "1", KEY_INT, SET(server_threads), 1, 1024,
- .local = true, .unit = "threads", .help = "sps, dps: that add and update"},
+ .local = true, .unit = "threads", .help = "that add and update"},
 {"backend", "consistency", "bsp", KEY_PARTS, SET(consistency),
- PARTS(consistency), .help = "sps, dps: bsp, ssp:K or asp"},
+ PARTS(consistency), .help = "bsp, ssp:K or asp"},
 {"backend", "backup", "0", KEY_INT, SET(backup), 0, 4095,
- .unit = "workers", .help = "sps, dps: a step leaves out so many late ones"},
+ .unit = "workers", .help = "a step leaves out so many late ones"},
 {"backend", "update", "auto", KEY_CHOICE, SET(update), // enum updater
  .words = WORDS("auto", "server", "worker"),
- .help = "sps, dps: who runs the rule; auto: worker with a 16-bit wire"},
+ .help = "who runs the rule; auto: worker with a 16-bit wire"},
 {"backend", "elastic", "0", KEY_INT, SET(elastic), 0, 1,
- .help = "sps, dps: go on without a worker that died"},
+ .help = "go on without a worker that died"},
 {"backend", "priority", "1", KEY_INT, SET(priority), 0, 1,
- .help = "sps, dps: what the next forward needs first goes first"},
+ .help = "what the next forward needs first goes first"},
 {"backend", "algorithm", "auto", KEY_CHOICE, SET(algorithm),
- .words = WORDS("auto", "ring", "halving", "doubling", "tree", "library"),
- .help = "allreduce: which of Open MPI's; auto: ring; library: its own choice"},
+ .words = WORDS(ALGORITHM_WORDS),
+ .help = "which of Open MPI's; auto: ring; library: its own choice"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
- .help = "ring: tcp or shm, auto: memory on one host; sps, dps: zmq or mpi, "
-         "auto: zmq"},
+ .help = "tcp or shm between workers (auto: shm on one host), zmq or mpi to "
+         "servers (auto: zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; none: loopback"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,

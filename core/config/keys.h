@@ -20,7 +20,7 @@ enum key_type {
 
 struct key {
     const char *group;        // of --help
-    const char *name, *value; // value: the default
+    const char *name, *value; // value: the default; NULL: the first word
     enum key_type type;
     size_t off;   // in the struct that the table is about
     bool backend; // of a run: in its `settings` instead
@@ -67,6 +67,11 @@ bool key_repeats(const struct key *k, const char *value);
 
 // Every row with its default, allowed values, unit and help.
 void key_help(FILE *f, const struct key_table *t);
+
+static inline const char *key_default(const struct key *k)
+{
+    return k->value ? k->value : k->words[0];
+}
 
 static inline bool key_is_number(const struct key *k)
 {

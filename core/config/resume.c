@@ -43,7 +43,7 @@ static int drop_unfit(struct run *r)
         if (!k->backend || !r->inherited[i] ||
             backend_takes(b, k->name, &r->settings))
             continue;
-        CHECK(key_set(k, &r->settings, k->value) == 0);
+        CHECK(key_set(k, &r->settings, key_default(k)) == 0);
         r->asked[i] = r->inherited[i] = false;
     }
     return b ? 0 : -1;

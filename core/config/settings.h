@@ -25,6 +25,7 @@ enum algorithm { // allreduce/algorithm.h
     ALGORITHM_TREE,
     ALGORITHM_LIBRARY,
 };
+#define ALGORITHM_WORDS "auto", "ring", "halving", "doubling", "tree", "library"
 enum transport_kind {
     TRANSPORT_AUTO,
     TRANSPORT_TCP,

@@ -19,6 +19,7 @@
 struct lab_case {
     const struct lab_test *test;
     bool failed;
+    double part; // of the points that is left where it failed
     char said[512];
     FILE *trace, *csv; // NULL: not asked for
     struct virtual_result *v;
@@ -91,18 +92,41 @@ void lab_release(struct lab *l)
     virtual_release(m->rank);
 }
 
-bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
+// The first failure is what the student reads.
+static void note(struct lab_case *k, const char *fmt, va_list ap)
 {
-    if (ok || k->failed)
-        return ok;
-    va_list ap;
-    va_start(ap, fmt);
+    if (k->failed)
+        return;
     vsnprintf(k->said, sizeof k->said, fmt, ap);
-    va_end(ap);
     k->failed = true;
     if (k->trace && k->v && virtual_trace(k->v, k->trace))
         log_line("%s", fail_message());
-    return ok;
+}
+
+bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
+{
+    if (ok)
+        return true;
+    va_list ap;
+    va_start(ap, fmt);
+    note(k, fmt, ap);
+    va_end(ap);
+    k->part = 0;
+    return false;
+}
+
+bool lab_speed(struct lab_case *k, double is, double ought, const char *fmt,
+               ...)
+{
+    double part = (2 - is / ought) / (2 - 1.05);
+    if (part >= 1)
+        return true;
+    va_list ap;
+    va_start(ap, fmt);
+    note(k, fmt, ap);
+    va_end(ap);
+    k->part = part < 0 ? 0 : part < k->part ? part : k->part;
+    return false;
 }
 
 bool lab_failed(const struct lab_case *k)
@@ -185,7 +209,7 @@ static FILE *stream(const char *number)
 
 static int run_test(const char *name, char *const descriptors[])
 {
-    struct lab_case k = {.test = lab_about.tests};
+    struct lab_case k = {.test = lab_about.tests, .part = 1};
     while (k.test->name && strcmp(k.test->name, name) != 0)
         k.test++;
     if (!k.test->name)
@@ -199,7 +223,8 @@ static int run_test(const char *name, char *const descriptors[])
         die("%s", fail_message());
     k.test->run(&k);
     close_run(&k);
-    fprintf(result, "{\"ok\": %s", k.failed ? "false" : "true");
+    fprintf(result, "{\"ok\": %s, \"part\": %.4f", k.failed ? "false" : "true",
+            k.failed ? k.part : 1);
     put_member(result, "said", k.said);
     fprintf(result, "}\n");
     bool written = fclose(result) == 0;

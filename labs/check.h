@@ -67,6 +67,12 @@ bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 bool lab_failed(const struct lab_case *k); // there was one
 
+// A condition on speed: `is` seconds are at most 1.05 times `ought`. Up to
+// twice as long a part of the points is left: the smallest of all that were
+// asked for. Otherwise like lab_want().
+bool lab_speed(struct lab_case *k, double is, double ought, const char *fmt,
+               ...) __attribute__((format(printf, 4, 5)));
+
 // All ranks came to an end and returned 0.
 bool lab_clean(struct lab_case *k, const struct lab_run *run);
 

@@ -6,6 +6,8 @@
 #define LABS_TERM_H
 
 #define LAB_TERM      "open"
+#define LAB_ADD_DOWN  0 // lab 2: 1: worker 0 is added last
+#define LAB_ROWS_UP   0 // lab 3: 1: row 0 begins at element 0
 #define LAB_RING_STEP 1 // lab 4: 1: rank r sends to r+1; -1: to r-1
 #define LAB_LONG_LAST 0 // lab 4: 1: the longer chunks are the last ones
 

@@ -288,22 +288,22 @@ static void dies(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"sums", 15, sums, NULL,
-     "Let worker r write down, for each message, which chunk it sends and which "
-     "one it receives. -1 % 3 is -1 in C."},
+     "Let worker r write down, for each message, which chunk it sends and "
+     "which one it receives. -1 % 3 is -1 in C."},
     {"order", 10, order, "sums",
      "In the first half chunk c must come to rest at worker c: who begins it?"},
     {"bytes", 15, bytes, "sums",
-     "n = 7, w = 3: 7 = 3 + 2 + 2. Who has the long chunk, and is anything sent "
-     "that is not needed?"},
+     "n = 7, w = 3: 7 = 3 + 2 + 2. Who has the long chunk, and is anything "
+     "sent that is not needed?"},
     {"law", 5, law, NULL,
-     "Count which chunks a worker does NOT send in the first half, and which in "
-     "the second."},
+     "Count which chunks a worker does NOT send in the first half, and which "
+     "in the second."},
     {"deadlock", 10, deadlock, "sums",
      "No message leaves before its receiver has called. If all send first, who "
      "receives?"},
     {"time", 10, in_time, "deadlock",
-     "Links carry both ways at once. Does a worker send and receive at the same "
-     "time?"},
+     "Links carry both ways at once. Does a worker send and receive at the "
+     "same time?"},
     {"dies", 5, dies, "deadlock",
      "After lab_wait() the err of each request says which of the two failed."},
     {NULL, 0, NULL, NULL, NULL},

@@ -16,8 +16,8 @@ import subprocess
 TOP = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = ["core/base/error.c", "core/virtual/*.c", "labs/*.c"]
 HEADERS = ["core/base/*.h", "core/virtual/*.h", "labs/*.h"]
-FLAGS = ["-std=gnu11", "-O1", "-g", "-Wall", "-Wextra", "-D_GNU_SOURCE",
-         f"-I{TOP}", f"-I{TOP / 'core'}"]
+FLAGS = ["-std=gnu11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra",
+         "-D_GNU_SOURCE", f"-I{TOP}", f"-I{TOP / 'core'}"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
             "-fno-omit-frame-pointer"]
 LIBRARIES = ["-lpthread", "-lm"]

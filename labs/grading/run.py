@@ -24,10 +24,11 @@ OPTIONS = {
 
 
 class Result:
-    """passed, the sentence that was said, seconds, and what was printed."""
+    """passed, the part of the points, the sentence that was said, seconds, and what
+    was printed."""
 
-    def __init__(self, passed, said, seconds, printed):
-        self.passed, self.said = passed, said
+    def __init__(self, passed, part, said, seconds, printed):
+        self.passed, self.part, self.said = passed, part, said
         self.seconds, self.printed = seconds, printed
 
 
@@ -103,8 +104,9 @@ def run_test(program, test, trace=None, csv=None):
     try:
         answer = json.loads(text)
         passed, said = answer["ok"] is True, str(answer["said"])
+        part = min(1.0, max(0.0, float(answer["part"])))
     except (ValueError, KeyError, TypeError):
-        return Result(False, why_it_ended(status, printed, folder), seconds, printed)
+        passed, part, said = False, 0.0, why_it_ended(status, printed, folder)
     if status != 0:
-        passed, said = False, why_it_ended(status, printed, folder)
-    return Result(passed, said, seconds, printed)
+        passed, part, said = False, 0.0, why_it_ended(status, printed, folder)
+    return Result(passed, 1.0 if passed else part, said, seconds, printed)

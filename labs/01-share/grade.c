@@ -1,0 +1,284 @@
+// grade.c - lab 1: what a share and a broadcast must do.
+
+#include "labs/01-share/share.h"
+
+#include "labs/check.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOWS = 61, EPOCHS = 40, MOST_WORKERS = 9, MOST_BATCH = 3 };
+
+// The shuffled windows of every epoch, one after the other.
+static size_t shuffled[EPOCHS * WINDOWS];
+
+static void shuffle(size_t windows)
+{
+    for (size_t e = 0; e < EPOCHS; e++) {
+        size_t *at = shuffled + e * WINDOWS;
+        for (size_t i = 0; i < windows; i++) {
+            size_t k = (size_t)rng_below(rng_key(1, e), i, i + 1);
+            at[i] = at[k];
+            at[k] = i;
+        }
+    }
+}
+
+// The windows are numbered 0 ..; WINDOWS is what nobody should have asked for.
+static size_t order(const struct share *s, size_t epoch, size_t place)
+{
+    if (epoch >= EPOCHS || place >= s->windows)
+        return WINDOWS;
+    return shuffled[epoch * WINDOWS + place];
+}
+
+static const size_t texts[] = {60, 61, 7};
+
+// Calls each(k, s) for worlds, batches and texts until it fails.
+static void for_shares(struct lab_case *k,
+                       void (*each)(struct lab_case *, const struct share *))
+{
+    for (int t = 0; t < 3; t++) {
+        shuffle(texts[t]);
+        for (int w = 1; w <= MOST_WORKERS; w++)
+            for (int b = 1; b <= MOST_BATCH && !lab_failed(k); b++) {
+                struct share s = {.windows = texts[t],
+                                  .workers = w,
+                                  .batch = b,
+                                  .order = order};
+                each(k, &s);
+            }
+    }
+}
+
+// Counts how often each window is seen in a step.
+static bool count_step(struct lab_case *k, const struct share *s, size_t step,
+                       int seen[WINDOWS])
+{
+    for (int r = 0; r < s->workers; r++)
+        for (int i = 0; i < s->batch; i++) {
+            size_t window = share_window(s, step, r, i);
+            if (!lab_want(
+                    k, window < s->windows,
+                    "%d workers, batch %d: window %d of worker %d in step "
+                    "%zu is %zu; there are %zu, and order() knows no more",
+                    s->workers, s->batch, i, r, step, window, s->windows))
+                return false;
+            seen[window]++;
+        }
+    return true;
+}
+
+static void disjoint_share(struct lab_case *k, const struct share *s)
+{
+    size_t all = (size_t)(s->workers * s->batch);
+    for (size_t step = 0; (step + 1) * all <= s->windows; step++) {
+        int seen[WINDOWS] = {0};
+        if (!count_step(k, s, step, seen))
+            return;
+        for (size_t i = 0; i < s->windows; i++)
+            lab_want(k, seen[i] <= 1,
+                     "%d workers, batch %d, %zu windows: window %zu is seen %d "
+                     "times in step %zu",
+                     s->workers, s->batch, s->windows, i, seen[i], step);
+    }
+}
+
+static void disjoint(struct lab_case *k)
+{
+    for_shares(k, disjoint_share);
+}
+
+// As many steps as there are windows are workers * batch whole epochs.
+static void complete_share(struct lab_case *k, const struct share *s)
+{
+    int seen[WINDOWS] = {0}, all = s->workers * s->batch;
+    for (size_t step = 0; step < s->windows; step++)
+        if (!count_step(k, s, step, seen))
+            return;
+    for (size_t i = 0; i < s->windows; i++)
+        lab_want(
+            k, seen[i] == all,
+            "%d workers, batch %d, %zu windows: in %d epochs window %zu is "
+            "seen %d times",
+            s->workers, s->batch, s->windows, all, i, seen[i]);
+}
+
+static void complete(struct lab_case *k)
+{
+    for_shares(k, complete_share);
+}
+
+// What one worker alone with the whole batch would see.
+static void same_share(struct lab_case *k, const struct share *s)
+{
+    size_t all = (size_t)(s->workers * s->batch), at = 0;
+    for (size_t step = 0; step < s->windows; step++) {
+        int seen[WINDOWS] = {0};
+        if (!count_step(k, s, step, seen))
+            return;
+        for (size_t i = 0; i < all; i++, at++)
+            seen[order(s, at / s->windows, at % s->windows)]--;
+        for (size_t i = 0; i < s->windows; i++)
+            lab_want(k, seen[i] == 0,
+                     "%d workers, batch %d, %zu windows: step %zu sees window "
+                     "%zu %s often than one worker with batch %zu",
+                     s->workers, s->batch, s->windows, step, i,
+                     seen[i] > 0 ? "more" : "less", all);
+    }
+}
+
+static void same(struct lab_case *k)
+{
+    for_shares(k, same_share);
+}
+
+enum { MOST_BYTES = 1000003 };
+
+struct job {
+    size_t bytes;
+    int root;
+    const unsigned char *text; // what the root has
+    bool whole[16];            // by worker: it has the same
+};
+
+// The bytes of a root; no two roots' are the same.
+static const unsigned char *text_of(int root, size_t bytes)
+{
+    static unsigned char text[MOST_BYTES];
+    for (size_t i = 0; i < bytes; i++)
+        text[i] = (unsigned char)(i * 131 + (i >> 8) + (size_t)root + 1);
+    return text;
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    unsigned char *p = malloc(j->bytes + 1);
+    if (!p)
+        return -1;
+    memset(p, 0, j->bytes);
+    p[j->bytes] = 0xa5; // must stay
+    if (l->rank == j->root)
+        memcpy(p, j->text, j->bytes);
+    int err = lab_bcast(l, p, j->bytes, j->root);
+    j->whole[l->rank] =
+        p[j->bytes] == 0xa5 && memcmp(p, j->text, j->bytes) == 0;
+    free(p);
+    return err;
+}
+
+static const int worlds[] = {1, 2, 3, 4, 5, 8, 9, 16};
+
+enum { WORLDS = sizeof worlds / sizeof *worlds };
+
+static void broadcast(struct lab_case *k)
+{
+    static const size_t sizes[] = {0, 1, 40000};
+    for (int a = 0; a < WORLDS; a++)
+        for (int root = 0; root < worlds[a]; root++) {
+            const unsigned char *text = text_of(root, 40000);
+            for (int b = 0; b < 3 && !lab_failed(k); b++) {
+                struct lab_world world = {.workers = worlds[a]};
+                struct job j = {.bytes = sizes[b], .root = root, .text = text};
+                bool clean = lab_clean(k, lab_virtual(k, &world, body, &j));
+                for (int r = 0; clean && r < worlds[a]; r++)
+                    lab_want(k, j.whole[r],
+                             "%d workers, root %d, %zu bytes: worker %d has "
+                             "other bytes than the root",
+                             worlds[a], root, j.bytes, r);
+            }
+        }
+}
+
+static void bytes(struct lab_case *k)
+{
+    static const size_t sizes[] = {0, 999, MOST_BYTES};
+    for (int a = 0; a < WORLDS; a++)
+        for (int b = 0; b < 3 && !lab_failed(k); b++) {
+            int w = worlds[a];
+            struct lab_world world = {.workers = w};
+            struct job j = {.bytes = sizes[b],
+                            .root = w - 1,
+                            .text = text_of(w - 1, sizes[b])};
+            const struct lab_run *run = lab_virtual(k, &world, body, &j);
+            size_t sum = 0;
+            for (int r = 0; run && r < w; r++)
+                sum += (size_t)run->v->rank[r].bytes_out;
+            if (lab_clean(k, run))
+                lab_want(k, sum == (size_t)(w - 1) * j.bytes,
+                         "%d workers, %zu bytes: %zu bytes were sent in all, "
+                         "the law says %zu",
+                         w, j.bytes, sum, (size_t)(w - 1) * j.bytes);
+        }
+}
+
+// The better of the tree, and of the chain with the best number of pieces.
+static double least_seconds(int w, double bytes, double a, double b)
+{
+    double least = 0;
+    for (int have = 1; have < w; have *= 2)
+        least += a + bytes / b;
+    for (int m = 1; m <= 2000 && w > 1; m++)
+        least = fmin(least, (w - 2 + m) * (a + bytes / m / b));
+    return least;
+}
+
+static void in_time(struct lab_case *k)
+{
+    static const struct {
+        double a, b;
+    } nets[] = {{20e-6, 1.25e8}, {1e-3, 1e9}, {2e-6, 1e10}};
+    for (int a = 1; a < WORLDS; a += 2)
+        for (size_t bytes = 1000; bytes <= 600000; bytes *= 8)
+            for (int net = 0; net < 3; net++) {
+                int w = worlds[a];
+                double most =
+                    least_seconds(w, (double)bytes, nets[net].a, nets[net].b);
+                struct lab_world world = {.workers = w,
+                                          .alpha_s = nets[net].a,
+                                          .bytes_per_s = nets[net].b};
+                struct job j = {.bytes = bytes, .text = text_of(0, bytes)};
+                const struct lab_run *run = lab_virtual(k, &world, body, &j);
+                if (!lab_clean(k, run))
+                    return;
+                lab_record(k, w, bytes, net ? "seconds_other" : "seconds",
+                           run->v->seconds);
+                lab_speed(
+                    k, run->v->seconds, most,
+                    "%d workers, %zu bytes, a = %g s, B = %g bytes/s: took "
+                    "%.4g s, the better of tree and chain takes %.4g s",
+                    w, bytes, nets[net].a, nets[net].b, run->v->seconds, most);
+            }
+}
+
+static const struct lab_test tests[] = {
+    {"disjoint", 10, disjoint, NULL,
+     "Number the windows of a step 0 .. workers * batch - 1 before you "
+     "shuffle."},
+    {"complete", 10, complete, "disjoint",
+     "61 windows, 4 workers, batch 3: step 5 takes one window of this epoch "
+     "and eleven of the next."},
+    {"same", 10, same, "disjoint",
+     "Every epoch has an order of its own, the same for all workers."},
+    {"broadcast", 10, broadcast, NULL,
+     "Count workers from the root: me = (rank - root + w) % w."},
+    {"bytes", 10, bytes, "broadcast",
+     "Every worker but the root receives the bytes once, and nothing else."},
+    {"time", 20, in_time, "broadcast",
+     "Short: in each round all who have the bytes send them on. Long: cut "
+     "into m pieces; which m makes (w-2+m)(a + S/mB) least?"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 1,
+    .name = "share and broadcast",
+    .file = "share.c",
+    .functions = "share_window lab_bcast",
+    .floor = 20,
+    .tests = tests,
+};

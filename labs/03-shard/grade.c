@@ -1,0 +1,315 @@
+// grade.c - lab 3: what a map of shards must be.
+//
+// What is expected is worked out here by walking over the vector, element by
+// element; no test asks one of the student's functions what is right.
+
+#include "labs/03-shard/shard.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 3000, MOST_SERVERS = 9 };
+
+// A vector, a slice length and a number of servers to try.
+struct map {
+    size_t n, slice;
+    int servers;
+};
+
+static void say_map(char text[96], const struct map *m)
+{
+    snprintf(text, 96, "n = %zu, slices of %zu, %d servers", m->n, m->slice,
+             m->servers);
+}
+
+// Calls each(k, m, text) for many maps until it fails.
+static void for_maps(struct lab_case *k,
+                     void (*each)(struct lab_case *, const struct map *,
+                                  const char *))
+{
+    static const size_t sizes[] = {1,  2,   3,   7,   8,   9,
+                                   10, 100, 101, 719, 720, 2999};
+    static const size_t slices[] = {1, 2, 5, 16, 1000};
+    for (int a = 0; a < 12; a++)
+        for (int b = 0; b < 5; b++)
+            for (int s = 1; s <= MOST_SERVERS && !lab_failed(k); s++) {
+                struct map m = {sizes[a], slices[b], s};
+                char text[96];
+                say_map(text, &m);
+                each(k, &m, text);
+            }
+}
+
+// The shard of one server, with as many rows as its slices fill.
+static bool make(struct lab_case *k, const struct map *m, const char *text,
+                 int index, struct shard *s)
+{
+    memset(s, 0, sizeof *s);
+    int err = shard_make(s, m->n, m->slice, m->servers, index);
+    return lab_want(k, err == 0 && s->rows >= 0 && s->rows <= MOST,
+                    "%s: shard_make() of server %d returned %d, with %d rows",
+                    text, index, err, s->rows);
+}
+
+// The server's part of a row, which must lie in the vector.
+static bool part(struct lab_case *k, const struct shard *s, const char *text,
+                 int row, struct slice *is)
+{
+    *is = shard_slice(s, row);
+    return lab_want(k, is->n <= s->n && is->off <= s->n - is->n,
+                    "%s: row %d of server %d is %zu elements at %zu", text, row,
+                    s->index, is->n, is->off);
+}
+
+static void tile_map(struct lab_case *k, const struct map *m, const char *text)
+{
+    int owners[MOST] = {0};
+    for (int server = 0; server < m->servers; server++) {
+        struct shard s;
+        struct slice is;
+        if (!make(k, m, text, server, &s))
+            return;
+        for (int row = 0; row < s.rows; row++) {
+            if (!part(k, &s, text, row, &is))
+                return;
+            for (size_t i = 0; i < is.n; i++)
+                owners[is.off + i]++;
+        }
+    }
+    for (size_t i = 0; i < m->n; i++)
+        lab_want(k, owners[i] == 1, "%s: element %zu has %d owners", text, i,
+                 owners[i]);
+}
+
+static void tile(struct lab_case *k)
+{
+    for_maps(k, tile_map);
+}
+
+static void balance_map(struct lab_case *k, const struct map *m,
+                        const char *text)
+{
+    size_t least = m->n, most = 0;
+    for (int server = 0; server < m->servers; server++) {
+        struct shard s;
+        struct slice is;
+        size_t sum = 0;
+        if (!make(k, m, text, server, &s))
+            return;
+        int rows = 0;
+        for (int row = 0; row < s.rows; row++) {
+            if (!part(k, &s, text, row, &is))
+                return;
+            sum += is.n;
+            rows += is.n > 0;
+        }
+        least = sum < least ? sum : least;
+        most = sum > most ? sum : most;
+        lab_want(
+            k, shard_elements(&s) == sum,
+            "%s: shard_elements() of server %d is %zu, its slices hold %zu",
+            text, server, shard_elements(&s), sum);
+        lab_want(k, shard_rows(&s) == rows,
+                 "%s: shard_rows() of server %d is %d, it has elements of %d",
+                 text, server, shard_rows(&s), rows);
+    }
+    lab_want(k, most - least <= 1,
+             "%s: one server holds %zu elements, another %zu", text, most,
+             least);
+}
+
+static void balance(struct lab_case *k)
+{
+    for_maps(k, balance_map);
+}
+
+// Row 0 is what backward finishes first: the end of the vector. In a row the
+// servers come in order.
+static void rows_map(struct lab_case *k, const struct map *m, const char *text)
+{
+    size_t width = m->slice * (size_t)m->servers, done = 0;
+    for (int row = 0; done < m->n; row++) {
+        size_t len = m->n - done < width ? m->n - done : width;
+        size_t at = LAB_ROWS_UP ? done : m->n - done - len, end = at + len;
+        for (int server = 0; server < m->servers; server++) {
+            struct shard s;
+            struct slice is;
+            if (!make(k, m, text, server, &s) ||
+                !lab_want(k, row < s.rows, "%s: there is no row %d", text,
+                          row) ||
+                !part(k, &s, text, row, &is))
+                return;
+            lab_want(k, is.n == 0 || is.off == at,
+                     "%s: row %d of server %d begins at %zu, not at %zu", text,
+                     row, server, is.off, at);
+            at += is.n;
+        }
+        lab_want(k, at == end, "%s: row %d ends at %zu, not at %zu", text, row,
+                 at, end);
+        done += len;
+    }
+}
+
+static void rows(struct lab_case *k)
+{
+    for_maps(k, rows_map);
+    struct shard s;
+    lab_want(k, shard_make(&s, (size_t)1 << 40, 1, 2, 0) == -1,
+             "n = 1 << 40, slices of 1, 2 servers: shard_make() did not return "
+             "-1");
+}
+
+static void dense_map(struct lab_case *k, const struct map *m, const char *text)
+{
+    for (int server = 0; server < m->servers; server++) {
+        struct shard s;
+        struct slice is;
+        size_t used = 0;
+        if (!make(k, m, text, server, &s))
+            return;
+        for (int row = 0; row < s.rows; row++) {
+            if (!part(k, &s, text, row, &is))
+                return;
+            lab_want(k, is.n == 0 || is.local == used,
+                     "%s: row %d of server %d lies at %zu of its memory, %zu "
+                     "are used so far",
+                     text, row, server, is.local, used);
+            used += is.n;
+        }
+    }
+}
+
+static void dense(struct lab_case *k)
+{
+    for_maps(k, dense_map);
+}
+
+struct job {
+    struct map map;
+    struct lab_case *test;
+    float v[MOST_SERVERS][MOST];   // by worker: gradients, then sums
+    float own[MOST_SERVERS][MOST]; // by server
+    float in[MOST_SERVERS][MOST];
+};
+
+static float number(int rank, size_t i)
+{
+    return (float)(rank * 7 + (int)(i % 31));
+}
+
+// Each worker has a server beside it. It sends to every other server that one's
+// slices, adds what comes for its own, and sends the sums back.
+static int exchange(struct lab *l, struct job *j, const struct shard *s,
+                    const struct shard *mine)
+{
+    int me = l->rank, w = l->workers;
+    float *v = j->v[me], *own = j->own[me], *in = j->in[me];
+    for (int hop = 1; hop < w; hop++)
+        for (int row = 0; row < mine->rows; row++) {
+            int to = (me + hop) % w, from = (me + w - hop) % w;
+            struct slice a = shard_slice(&s[to], row);
+            struct slice b = shard_slice(mine, row);
+            struct lab_req r[2];
+            if (lab_isend(l, to, v + a.off, a.n * 4, &r[0]) ||
+                lab_irecv(l, from, in, b.n * 4, &r[1]) || lab_wait(l, r, 2))
+                return -1;
+            for (size_t i = 0; i < b.n; i++)
+                own[b.local + i] += in[i];
+        }
+    for (int row = 0; row < mine->rows; row++) {
+        struct slice b = shard_slice(mine, row);
+        for (size_t i = 0; i < b.n; i++)
+            own[b.local + i] += v[b.off + i];
+    }
+    for (int hop = 1; hop < w; hop++)
+        for (int row = 0; row < mine->rows; row++) {
+            int to = (me + hop) % w, from = (me + w - hop) % w;
+            struct slice a = shard_slice(mine, row);
+            struct slice b = shard_slice(&s[from], row);
+            struct lab_req r[2];
+            if (lab_isend(l, to, own + a.local, a.n * 4, &r[0]) ||
+                lab_irecv(l, from, v + b.off, b.n * 4, &r[1]) ||
+                lab_wait(l, r, 2))
+                return -1;
+        }
+    for (int row = 0; row < mine->rows; row++) {
+        struct slice b = shard_slice(mine, row);
+        for (size_t i = 0; i < b.n; i++)
+            v[b.off + i] = own[b.local + i];
+    }
+    return 0;
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    struct shard s[MOST_SERVERS] = {{0}};
+    for (size_t i = 0; i < j->map.n; i++)
+        j->v[l->rank][i] = number(l->rank, i);
+    for (int r = 0; r < l->workers; r++)
+        if (!make(j->test, &j->map, "an exchange", r, &s[r]))
+            return -1;
+    return exchange(l, j, s, &s[l->rank]);
+}
+
+static void bytes(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_SERVERS; w++) {
+        struct lab_world world = {.workers = w};
+        struct job *j = calloc(1, sizeof *j);
+        if (!lab_want(k, j, "no memory for an exchange"))
+            return;
+        j->map = (struct map){12 * (size_t)w, 5, w};
+        j->test = k;
+        const struct lab_run *run = lab_virtual(k, &world, body, j);
+        bool clean = lab_clean(k, run);
+        for (int r = 0; clean && r < w; r++) {
+            size_t law = 2 * (size_t)(w - 1) * 12 * 4;
+            size_t out = (size_t)run->v->rank[r].bytes_out;
+            lab_record(k, w, j->map.n, "bytes_out", (double)out);
+            lab_want(
+                k, out == law,
+                "%d workers, n = %zu: worker %d sent %zu bytes, 2(w-1)/w S "
+                "is %zu",
+                w, j->map.n, r, out, law);
+            for (size_t i = 0; i < j->map.n; i++) {
+                float sum = 0;
+                for (int o = 0; o < w; o++)
+                    sum += number(o, i);
+                lab_want(k, j->v[r][i] == sum,
+                         "%d workers, n = %zu: the sum at %zu is %g on worker "
+                         "%d, not %g",
+                         w, j->map.n, i, (double)j->v[r][i], r, (double)sum);
+            }
+        }
+        free(j);
+    }
+}
+
+static const struct lab_test tests[] = {
+    {"tile", 20, tile, NULL,
+     "n = 7, slices of 2, 3 servers: a whole row has 6 elements, the last row "
+     "has 1. Who gets it?"},
+    {"balance", 15, balance, "tile",
+     "Cut each row by itself, the last, shorter one too. 10 elements over 4 "
+     "servers: 3 3 2 2."},
+    {"rows", 15, rows, "tile",
+     "Backward fills the vector from its end: row 0 ends at n."},
+    {"dense", 10, dense, "rows",
+     "All rows before this one are whole: how much has the server stored?"},
+    {"bytes", 10, bytes, "dense",
+     "Is every server's shard as long as every other's?"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 3,
+    .name = "many servers",
+    .file = "shard.c",
+    .functions = "shard_make shard_slice shard_rows shard_elements",
+    .floor = 20,
+    .tests = tests,
+};

@@ -1,0 +1,35 @@
+// shard.h - lab 3: what shard.c defines. The product's own map has the same
+// functions: ps_wire/shard.h.
+
+#ifndef LABS_SHARD_H
+#define LABS_SHARD_H
+
+#include "labs/lab.h"
+
+// Which elements of a vector of n the server `index` of `servers` holds.
+// Everybody works it out alone; nobody is asked.
+struct shard {
+    size_t n;     // elements of the whole vector, at least 1
+    size_t slice; // elements of one server's part of a whole row, at least 1
+    int servers, index;
+    int rows;
+};
+
+struct slice {
+    size_t off, n; // of the whole vector; n may be 0 in the last row
+    size_t local;  // where it lies in the server's own memory
+};
+
+// Fill *s. 0, or -1 where there would be more than 1 << 24 rows.
+int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
+
+// This server's part of row `row`, 0 <= row < s->rows.
+struct slice shard_slice(const struct shard *s, int row);
+
+// Rows of which this server has at least one element.
+int shard_rows(const struct shard *s);
+
+// Elements that this server holds in all.
+size_t shard_elements(const struct shard *s);
+
+#endif

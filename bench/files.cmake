@@ -2,7 +2,8 @@ find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 # The linker puts layer_perf's clock around the model's operations.
 add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/op_time.c
-                          bench/pair.c bench/peer.c bench/subject.c)
+                          bench/pair.c bench/peer.c bench/series.c
+                          bench/subject.c)
 target_link_libraries(layer_perf PRIVATE model sync optim cluster config device
                                          dnnl OpenMP::OpenMP_C)
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
@@ -28,7 +29,8 @@ lockstep_says(layer_perf_device 1
               "device=abacus: this build measures on device=cpu"
               $<TARGET_FILE:layer_perf> device=abacus)
 
-add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/subject.c)
+add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/series.c
+                         bench/subject.c)
 target_link_libraries(pair_perf PRIVATE backends cluster_mpi cluster_zmq model
                                         sync optim config device
                                         OpenMP::OpenMP_C)
@@ -38,12 +40,12 @@ if(mpirun)
                 ${mpirun} -n 2 $<TARGET_FILE:pair_perf> rounds=1 steps=2)
 endif()
 
-add_executable(span_perf bench/span_perf.c)
+add_executable(span_perf bench/span_perf.c bench/series.c)
 target_link_libraries(span_perf PRIVATE model telemetry)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
                          bench/entrant.c bench/servers.c bench/echo.c bench/loop.c
-                         bench/openmpi.c bench/memory.c)
+                         bench/openmpi.c bench/memory.c bench/series.c)
 target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
                                         cluster_zmq netns sync)
 # Small sizes only: that it runs and that no result is wrong.
@@ -70,8 +72,7 @@ set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
                             bench/collective.c bench/mpi_calls.c bench/series.c
-                            bench/start.c
-                            bench/crew.c bench/openmpi.c)
+                            bench/start.c bench/crew.c bench/openmpi.c)
 target_link_libraries(collect_perf PRIVATE textbook allreduce horovod_ring sync
                                            cluster_mpi cluster_zmq telemetry
                                            config device)
@@ -98,5 +99,5 @@ if(mpirun)
   endforeach()
 endif()
 
-add_executable(link_perf bench/link_perf.c)
+add_executable(link_perf bench/link_perf.c bench/series.c)
 target_link_libraries(link_perf PRIVATE law netns)

@@ -14,6 +14,7 @@
 #include "bench/floor.h"
 
 #include "base/base.h"
+#include "bench/series.h"
 #include "model/cpu/product.h"
 
 #include <omp.h>
@@ -410,9 +411,9 @@ struct floor_line floor_line(const struct floor *f, int i)
     double v[FLOOR_ROUNDS], times = p->is.count * p->is.share;
     double flop = 2.0 * p->is.batch * p->is.m * p->is.n * p->is.k;
     memcpy(v, p->cold, sizeof v);
-    double cold = subject_median(v, f->rounds);
+    double cold = series_median(v, f->rounds);
     memcpy(v, p->hot, sizeof v);
-    double hot = subject_median(v, f->rounds);
+    double hot = series_median(v, f->rounds);
     return (struct floor_line){.is = p->is,
                                .call = call_name[p->call],
                                .seconds = cold * times,
@@ -446,5 +447,5 @@ double floor_update(const struct floor *f)
 {
     double v[FLOOR_ROUNDS];
     memcpy(v, f->update, sizeof v);
-    return subject_median(v, f->rounds);
+    return series_median(v, f->rounds);
 }

@@ -15,6 +15,7 @@
 #include "base/base.h"
 #include "bench/gpu_ops.h"
 #include "bench/peer.h"
+#include "bench/series.h"
 #include "bench/subject.h"
 #include "device/cuda.h"
 
@@ -66,7 +67,7 @@ static double time_steps(struct subject *s, int steps)
     }
     for (int i = 0; i <= steps; i++)
         device_event_close(s->dev, &ends[i]);
-    return subject_median(t, steps);
+    return series_median(t, steps);
 }
 
 static void print_row(const struct subject_case *c, const struct model_peak *p,

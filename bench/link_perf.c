@@ -12,6 +12,7 @@
 // bucket lets through at once.
 
 #include "base/base.h"
+#include "bench/series.h"
 #include "netns/netns.h"
 #include "sync/link.h"
 
@@ -20,7 +21,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -135,18 +135,6 @@ static pid_t start_server(const struct end *e, int *port)
     return pid;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
-}
-
 static void measure(const struct end *from, const struct end *to, int port,
                     struct result *out)
 {
@@ -173,7 +161,7 @@ static void measure(const struct end *from, const struct end *to, int port,
             trips[i] = (double)(now_ns() - start) * 1e-3;
     }
     out->gbit_per_s = report[0] * 8e-9 / report[1];
-    out->round_us = median(trips, TRIPS);
+    out->round_us = series_median(trips, TRIPS);
     for (int i = 0; i < SIZES; i++) {
         double times[ROUNDS];
         for (int k = 0; k < ROUNDS; k++) {
@@ -182,7 +170,8 @@ static void measure(const struct end *from, const struct end *to, int port,
             move_all(fd, buffer, 4, false);
             times[k] = (double)(now_ns() - start) * 1e-9;
         }
-        out->message_s[i] = median(times, ROUNDS) - out->round_us * 0.5e-6;
+        out->message_s[i] =
+            series_median(times, ROUNDS) - out->round_us * 0.5e-6;
     }
     close(fd);
 }

@@ -30,5 +30,5 @@ static int ascending(const void *a, const void *b)
 double series_median(double *v, int n)
 {
     qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
+    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }

@@ -12,7 +12,7 @@ enum { SERIES_SIZES = 64 };
 int series_sizes(double min_bytes, double max_mb, double factor,
                  size_t counts[SERIES_SIZES]);
 
-// The median (of an even number: the upper one); sorts v.
+// The median of n of them; sorts v.
 double series_median(double *v, int n);
 
 #endif

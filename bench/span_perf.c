@@ -6,6 +6,7 @@
 // so that whatever else the machine does falls on both alike; medians.
 
 #include "base/base.h"
+#include "bench/series.h"
 #include "model/model.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
@@ -14,18 +15,6 @@
 #include <string.h>
 
 enum { RECORDS = 1 << 15, VOCAB = 256, CALLS = 1000000 };
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return v[n / 2];
-}
 
 static double ns_a_span(struct spans *s)
 {
@@ -114,7 +103,8 @@ int main(int argc, char **argv)
         off[i] = bare;
         on[i] = recorded;
     }
-    double without = median(off, rounds), with = median(on, rounds);
+    double without = series_median(off, rounds),
+           with = series_median(on, rounds);
     printf("%-8s %6s %10s %10s %9s %12s\n", "model", "batch", "off_ms", "on_ms",
            "cost_%", "ns_per_span");
     printf("%-8s %6d %10.3f %10.3f %9.3f %12.1f\n", preset, batch, without,

@@ -13,7 +13,6 @@
 #include "sync/local.h"
 
 #include <omp.h>
-#include <stdlib.h>
 
 static int draw_tokens(struct subject *s)
 {
@@ -189,16 +188,4 @@ void subject_step(struct subject *s, double *compute, double *update)
     *compute = middle - start;
     *update = subject_clock(s->is.threads) - middle;
     s->steps++;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double subject_median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }

@@ -63,7 +63,4 @@ static inline double subject_clock(int threads)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Sorts v[0..n).
-double subject_median(double *v, int n);
-
 #endif

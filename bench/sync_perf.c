@@ -42,7 +42,6 @@
 #include "cluster/cluster.h"
 
 #include <omp.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct cell {         // one backend at one size, all workers together
@@ -54,12 +53,6 @@ struct cell {         // one backend at one size, all workers together
 enum { MEMORY = PLAN_ROWS, CELLS }; // not a row: the memory's own limit
 
 // ---- all backends at one size
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static size_t bucket_elements(const struct sync_plan *p, size_t n)
 {
@@ -126,8 +119,7 @@ static int middle(struct cluster *c, double *times, int rounds, double *seconds,
 {
     if (cluster_sum(c, times, rounds))
         return -1;
-    qsort(times, (size_t)rounds, sizeof(double), by_value);
-    *seconds = times[rounds / 2] / c->world;
+    *seconds = series_median(times, rounds) / c->world;
     *spread = (times[rounds - 1 - rounds / 4] - times[rounds / 4]) / c->world;
     return 0;
 }
@@ -192,7 +184,7 @@ static int print_row(const struct sync_plan *p, int row, int world,
     struct law law;
     const struct link_fit *given = NULL;
     struct link link = {0};
-    double bytes[PLAN_SIZES], seconds[PLAN_SIZES];
+    double bytes[SERIES_SIZES], seconds[SERIES_SIZES];
     law = plan_law(p, row, world);
     if (p->links.n && !(given = links_find(&p->links, name)))
         return -1;
@@ -340,7 +332,7 @@ static int print(const struct sync_plan *p, int world,
 static int work(struct cluster *cluster, void *arg)
 {
     struct sync_plan *p = arg;
-    static struct cell cells[PLAN_SIZES][CELLS];
+    static struct cell cells[SERIES_SIZES][CELLS];
     omp_set_num_threads(p->threads);
     if (leave_out(p, cluster))
         return -1;

@@ -261,19 +261,6 @@ static int take(struct sync_plan *p, const char *word)
     return 0;
 }
 
-static void cut_sizes(struct sync_plan *p)
-{
-    double most = p->max_mb * 1048576;
-    for (double b = p->min_bytes; p->nsizes < PLAN_SIZES; b *= p->factor) {
-        bool last = b * p->factor > most * 1.001 && b < most * 0.999;
-        p->counts[p->nsizes++] = (size_t)(b / sizeof(float));
-        if (last && p->nsizes < PLAN_SIZES)
-            p->counts[p->nsizes++] = (size_t)(most / sizeof(float));
-        if (b * p->factor > most * 1.001)
-            break;
-    }
-}
-
 int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
 {
     *p = (struct sync_plan){.out = "", .server_host = "", .all = true};
@@ -304,7 +291,7 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         if (p->use[i] && p->unread[i])
             return fail("%s: %s has no such setting; try: leave it out",
                         p->unread[i], p->rows[i].name);
-    cut_sizes(p);
+    p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
     return 0;
 }
 

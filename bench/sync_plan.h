@@ -3,11 +3,12 @@
 #ifndef BENCH_SYNC_PLAN_H
 #define BENCH_SYNC_PLAN_H
 
+#include "bench/series.h"
 #include "config/backends.h"
 #include "sync/link.h"
 #include "sync/sync.h"
 
-enum { PLAN_ROWS = 40, PLAN_SIZES = 64, PLAN_ROUNDS = 101 };
+enum { PLAN_ROWS = 40, PLAN_ROUNDS = 101 };
 
 struct row {
     char name[32]; // of the backend, with "-CARRIER" behind it but for its last
@@ -32,7 +33,7 @@ struct sync_plan {
     bool use[PLAN_ROWS];
     struct sync_settings asked[PLAN_ROWS];
     const char *unread[PLAN_ROWS]; // a word for a row that does not read it
-    size_t counts[PLAN_SIZES];     // of gradients
+    size_t counts[SERIES_SIZES];   // of gradients
     int nsizes;
 };
 

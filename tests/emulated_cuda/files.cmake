@@ -180,7 +180,7 @@ emulated_test(cuda_waits_emulated cuda_waits)
 # The bench of a GPU: that it runs, and touches nothing that is not its own.
 add_executable(layer_perf_emulated
   bench/layer_perf.c bench/floor.c bench/gpu_ops.c bench/layer_cuda.c
-  bench/op_time.c bench/pair.c bench/peer.c bench/subject.c)
+  bench/op_time.c bench/pair.c bench/peer.c bench/series.c bench/subject.c)
 emulated_program(layer_perf_emulated 900)
 target_link_libraries(layer_perf_emulated PRIVATE sync optim cluster config dnnl
                                                   OpenMP::OpenMP_C)

@@ -23,6 +23,7 @@ if(NCCL_BUILT)
     target_sources(test_nccl PRIVATE tests/fake_nccl.c)
     target_sources(test_nccl_carriers PRIVATE tests/fake_nccl.c
                                               tests/queue_device.c)
+    target_link_options(test_nccl_carriers PRIVATE -Wl,--wrap=sleep_ns)
   endif()
 endif()
 include(tests/long.cmake)

@@ -38,6 +38,7 @@ static struct shared *shared;
 struct ncclComm {
     int rank, world;
     unsigned id;
+    int looks; // that will find it in progress
     atomic_bool aborted;
 };
 
@@ -55,7 +56,7 @@ enum { GROUP = 8 };
 static _Thread_local struct order group[GROUP];
 static _Thread_local int grouped, depth;
 static _Thread_local void *group_stream;
-static int aborted;
+static int aborted, looks_after = 3;
 
 void fake_nccl_setup(void)
 {
@@ -67,6 +68,11 @@ void fake_nccl_setup(void)
 void fake_nccl_fault(enum fake_fault fault)
 {
     shared->fault = (int)fault;
+}
+
+void fake_nccl_looks(int looks)
+{
+    looks_after = looks;
 }
 
 int fake_nccl_aborted(void)
@@ -244,26 +250,26 @@ static void run(void *ctx)
     free(b);
 }
 
-static void ask(void *stream)
+static ncclResult_t ask(void *stream)
 {
     struct batch *b = malloc(sizeof *b);
     CHECK(b);
+    group[0].comm->looks = looks_after;
     b->n = grouped;
     memcpy(b->orders, group, sizeof group);
     grouped = 0;
     queue_device_ask(stream, run, b);
+    return ncclInProgress;
 }
 
 static ncclResult_t take(struct order o, void *stream)
 {
-    CHECK(grouped < GROUP);
+    CHECK(grouped < GROUP && o.comm->looks == 0);
     if (shared->fault == FAKE_BAD_CALL && o.kind == ALL_REDUCE)
         return ncclInvalidArgument;
     group[grouped++] = o;
     group_stream = stream;
-    if (depth == 0)
-        ask(stream);
-    return ncclSuccess;
+    return depth == 0 ? ask(stream) : ncclSuccess;
 }
 
 // ---- NCCL's names
@@ -289,15 +295,17 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int world,
     (*comm)->rank = rank;
     (*comm)->world = world;
     memcpy(&(*comm)->id, id.internal, sizeof(unsigned));
+    (*comm)->looks = looks_after;
     return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 {
-    (void)comm;
-    *state = shared->fault == FAKE_NEVER_JOINS ? ncclInProgress
-             : shared->fault == FAKE_LOST_PEER ? ncclRemoteError
-                                               : ncclSuccess;
+    bool busy = comm->looks > 0 || shared->fault == FAKE_NEVER_JOINS;
+    comm->looks -= comm->looks > 0;
+    *state = shared->fault == FAKE_LOST_PEER ? ncclRemoteError
+             : busy                          ? ncclInProgress
+                                             : ncclSuccess;
     return ncclSuccess;
 }
 
@@ -335,9 +343,7 @@ ncclResult_t ncclGroupStart(void)
 
 ncclResult_t ncclGroupEnd(void)
 {
-    if (--depth == 0 && grouped)
-        ask(group_stream);
-    return ncclInProgress; // as a communicator that connects on first use
+    return --depth == 0 && grouped ? ask(group_stream) : ncclSuccess;
 }
 
 ncclResult_t ncclSend(const void *out, size_t n, ncclDataType_t type, int peer,

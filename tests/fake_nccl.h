@@ -2,7 +2,9 @@
 //
 // The linker takes these before NCCL's own. What is asked of a stream is done
 // by that queue of a queue_device, so that a peer that does not come leaves the
-// stream standing, as it would on a GPU.
+// stream standing, as it would on a GPU. A communicator does not block: after
+// each group of calls it is in progress for a few looks at its state, in which
+// nothing may be asked of it.
 
 #ifndef TESTS_FAKE_NCCL_H
 #define TESTS_FAKE_NCCL_H
@@ -18,6 +20,10 @@ enum fake_fault {
     FAKE_LOST_PEER    // ncclCommGetAsyncError reports one
 };
 void fake_nccl_fault(enum fake_fault fault);
+
+// Looks at a communicator's state, after each group of calls, that find it in
+// progress; 3 until this is called. For communicators of this process.
+void fake_nccl_looks(int looks);
 
 // Communicators of this process that were aborted so far.
 int fake_nccl_aborted(void);

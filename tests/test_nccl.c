@@ -143,17 +143,14 @@ static int lost_peer(struct worker *w)
     struct device_event e;
     struct nccl n;
     if (nccl_open(&n, w->cluster, w->dev, "test") ||
-        cluster_barrier(w->cluster))
-        return -1;
-    fake_nccl_fault(FAKE_LOST_PEER);
-    if (cluster_barrier(w->cluster) ||
         nccl_asked(&n,
                    ncclBroadcast(w->job.params, w->job.params,
                                  w->rank ? w->job.n : 0, ncclFloat32, 0, n.comm,
                                  n.stream),
                    "broadcast") ||
-        device_record(w->dev, &e, DEVICE_COMM))
+        device_record(w->dev, &e, DEVICE_COMM) || cluster_barrier(w->cluster))
         return -1;
+    fake_nccl_fault(FAKE_LOST_PEER);
     int rc = 0;
     if (!w->rank)
         rc = cluster_barrier(w->cluster); // answers rank 1, who asks around

@@ -19,6 +19,7 @@
 
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 
 #include "tests/test.h"
 
@@ -198,9 +199,9 @@ static int lost_peer(struct member *m)
         return -1;
     if (m->rank == 1)
         return cluster_barrier(m->cluster); // rank 0 asks around
-    fake_nccl_fault(FAKE_LOST_PEER);
     if (post_sum(m, &t))
         return -1;
+    fake_nccl_fault(FAKE_LOST_PEER);
     if (!group_await(m->group, t.ticket))
         return fail("came, though its peer is lost");
     return says("dp: a peer is lost (remote process exited)");
@@ -212,6 +213,43 @@ static void errors(void **state)
     assert_int_equal(run(&ring, FAKE_FINE, 1.5, never_joins, NULL), 0);
     assert_int_equal(run(&library, FAKE_BAD_CALL, 5, bad_call, NULL), 0);
     assert_int_equal(run(&library, FAKE_FINE, 5, lost_peer, NULL), 0);
+}
+
+// ---- a communicator is in progress for a while after each call
+
+static int naps; // of this process
+
+void __real_sleep_ns(uint64_t ns);
+void __wrap_sleep_ns(uint64_t ns);
+
+void __wrap_sleep_ns(uint64_t ns)
+{
+    naps++;
+    __real_sleep_ns(ns);
+}
+
+static int posts(struct member *m)
+{
+    struct trial t;
+    fake_nccl_looks(100);
+    naps = 0;
+    if (post_sum(m, &t))
+        return -1;
+    m->result = (uint64_t)naps;
+    fake_nccl_looks(3);
+    if (prctl(PR_GET_TIMERSLACK) != 1)
+        return fail("naps last %d ns longer", prctl(PR_GET_TIMERSLACK));
+    return group_await(m->group, t.ticket) || trial_check(m, &t) ? -1 : 0;
+}
+
+static void a_call_does_not_nap(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        uint64_t slept[CARRY_MANY];
+        assert_int_equal(run(both[i], FAKE_FINE, 0, posts, slept), 0);
+        assert_true(slept[0] == 0 && slept[1] == 0);
+    }
 }
 
 // ---- one GPU for two members
@@ -286,6 +324,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(pairs),
         cmocka_unit_test(killed),
         cmocka_unit_test(errors),
+        cmocka_unit_test(a_call_does_not_nap),
         cmocka_unit_test(one_gpu_for_two),
         cmocka_unit_test(verbs_are_measured),
     };

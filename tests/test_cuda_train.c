@@ -462,8 +462,11 @@ static void a_peak_is_measured(void **state)
     assert_true(peak.measured == 0 && peak.sheet == 0);
 }
 
+// Words: the name of a test; or steps, layers and sequences.
 int main(int argc, char **argv)
 {
+    if (argc == 2)
+        cmocka_set_test_filter(argv[1]);
     if (argc > 3) {
         steps = atoi(argv[1]);
         layers = atoi(argv[2]);

@@ -13,11 +13,12 @@
 #include "model/cuda/kernels.h"
 #include "model/cuda/lt.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { WORKSPACE = 32 << 20, ALIGNED = 16 };
 
-// A product fails for reasons of ours, or because the GPU is lost.
+// These calls fail for reasons of ours, or because there is no memory.
 #define LT(call) CHECK((call) == CUBLAS_STATUS_SUCCESS)
 
 struct made {
@@ -69,13 +70,12 @@ close_product:
     return -1;
 }
 
-static void free_made(const struct lt *lt, struct made *c)
+static void unmake(const struct lt *lt, struct made *c)
 {
     lt->MatmulDescDestroy(c->desc);
     lt->MatrixLayoutDestroy(c->a);
     lt->MatrixLayoutDestroy(c->b);
     lt->MatrixLayoutDestroy(c->out);
-    free(c);
 }
 
 void cuda_product_close(struct cuda_product **pp)
@@ -86,7 +86,8 @@ void cuda_product_close(struct cuda_product **pp)
     while (p->made) {
         struct made *c = p->made;
         p->made = c->next;
-        free_made(&p->lt, c);
+        unmake(&p->lt, c);
+        free(c);
     }
     if (p->handle)
         p->lt.Destroy(p->handle);
@@ -227,19 +228,17 @@ static bool may_fuse(const struct cuda_product_job *j)
            !(j->epilogue == EPILOGUE_BIAS_GRAD && j->add);
 }
 
-static struct made *make(const struct cuda_product *p,
-                         const struct cuda_product_job *j, bool fused)
+// True if cuBLASLt has an algorithm for c->shape, whose epilogue is its own
+// (`fused`) or is to follow.
+static bool make(const struct cuda_product *p, struct made *c, bool fused)
 {
-    struct made *c = calloc(1, sizeof *c);
-    CHECK(c);
-    c->shape = *j;
     c->fused = fused;
     make_desc(p, c);
-    set_pointers(&p->lt, c, j);
+    set_pointers(&p->lt, c, &c->shape);
     if (find_algo(p, c))
-        return c;
-    free_made(&p->lt, c);
-    return NULL;
+        return true;
+    unmake(&p->lt, c);
+    return false;
 }
 
 static bool same_shape(const struct cuda_product_job *a,
@@ -251,16 +250,47 @@ static bool same_shape(const struct cuda_product_job *a,
            a->epilogue == b->epilogue;
 }
 
-static const struct made *find(struct cuda_product *p,
-                               const struct cuda_product_job *j)
+static const char *describe(const struct cuda_product *p,
+                            const struct cuda_product_job *j, char text[128])
 {
-    for (const struct made *c = p->made; c; c = c->next)
+    static const char *const names[] = {
+        [EPILOGUE_NONE] = "none",
+        [EPILOGUE_BIAS] = "bias",
+        [EPILOGUE_GELU] = "GELU",
+        [EPILOGUE_DGELU] = "GELU's gradient",
+        [EPILOGUE_BIAS_GRAD] = "bias gradient",
+    };
+    snprintf(text, 128,
+             "(%d, %d) = (%d, %d)%s (%d, %d)%s in %s%s%s, epilogue %s", j->m,
+             j->n, j->ta ? j->k : j->m, j->ta ? j->m : j->k, j->ta ? "'" : "",
+             j->tb ? j->n : j->k, j->tb ? j->k : j->n, j->tb ? "'" : "",
+             p->tf32 ? "tf32" : dtype_name(p->format),
+             j->out_fp32 ? " to fp32" : "", j->add ? ", added" : "",
+             names[j->epilogue]);
+    return text;
+}
+
+// Every format has plain products: a GPU without ends the run with this line.
+static void stop(const struct cuda_product *p, const struct cuda_product_job *j,
+                 cublasStatus_t status)
+{
+    char text[128];
+    log_line("cuBLASLt: product %s: %s", describe(p, j, text),
+             p->lt.GetStatusString(status));
+    abort(); // as a lost rank, so that the launcher stops the others
+}
+
+static struct made *find(struct cuda_product *p,
+                         const struct cuda_product_job *j)
+{
+    for (struct made *c = p->made; c; c = c->next)
         if (same_shape(&c->shape, j))
             return c;
-    struct made *c = may_fuse(j) ? make(p, j, true) : NULL;
-    if (!c)
-        c = make(p, j, false);
-    CHECK(c); // every format has plain products
+    struct made *c = calloc(1, sizeof *c);
+    CHECK(c);
+    c->shape = *j;
+    if (!(may_fuse(j) && make(p, c, true)) && !make(p, c, false))
+        stop(p, j, CUBLAS_STATUS_NOT_SUPPORTED);
     c->next = p->made;
     p->made = c;
     return c;
@@ -293,14 +323,33 @@ static void follow(const struct cuda_product *p,
     }
 }
 
-void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j)
+static cublasStatus_t ask(const struct cuda_product *p, const struct made *c,
+                          const struct cuda_product_job *j)
 {
-    const struct made *c = find(p, j);
     const float one = 1, beta = j->add ? 1 : 0;
     set_pointers(&p->lt, c, j);
-    LT(p->lt.Matmul(p->handle, c->desc, &one, j->b, c->a, j->a, c->b, &beta,
-                    j->out, c->out, j->out, c->out, &c->algo, p->workspace,
-                    WORKSPACE, device_handle(p->dev, DEVICE_COMPUTE)));
+    return p->lt.Matmul(p->handle, c->desc, &one, j->b, c->a, j->a, c->b, &beta,
+                        j->out, c->out, j->out, c->out, &c->algo, p->workspace,
+                        WORKSPACE, device_handle(p->dev, DEVICE_COMPUTE));
+}
+
+// An algorithm that cuBLASLt named may be refused when it is to run. One with an
+// epilogue then gives way to a plain one, for good.
+void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j)
+{
+    struct made *c = find(p, j);
+    cublasStatus_t status = ask(p, c, j);
+    if (status != CUBLAS_STATUS_SUCCESS && c->fused) {
+        char text[128];
+        log_line("cuBLASLt: product %s: %s; the epilogue follows the product",
+                 describe(p, j, text), p->lt.GetStatusString(status));
+        unmake(&p->lt, c);
+        if (!make(p, c, false))
+            stop(p, j, CUBLAS_STATUS_NOT_SUPPORTED);
+        status = ask(p, c, j);
+    }
+    if (status != CUBLAS_STATUS_SUCCESS)
+        stop(p, j, status);
     if (!c->fused)
         follow(p, j);
 }

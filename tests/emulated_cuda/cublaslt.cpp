@@ -5,7 +5,9 @@
 //     DGELU           D = A B * gelu'(aux)
 //     BGRADA          bias = sum over k of A           m numbers of D's type
 //
-// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products.
+// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products;
+// with =refuses it names one for epilogues and refuses to run it; with =broken,
+// for plain products, too.
 // Products themselves are oneDNN's, in fp32. What the manual asks of pointers
 // and leading dimensions is looked at; what a real one has an algorithm for is
 // not known here.
@@ -24,7 +26,7 @@
 #include <vector>
 
 struct emulated_lt {
-    bool plain;
+    bool plain, refuses, broken;
 };
 
 struct emulated_layout {
@@ -49,8 +51,9 @@ typedef struct emulated_layout layout;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
-    const char *how = getenv("EMULATED_CUBLASLT");
-    *handle = new emulated_lt{how && !strcmp(how, "plain")};
+    const char *set = getenv("EMULATED_CUBLASLT"), *how = set ? set : "";
+    *handle = new emulated_lt{!strcmp(how, "plain"), !strcmp(how, "refuses"),
+                              !strcmp(how, "broken")};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -325,15 +328,17 @@ static void run(const product &p)
     }
 }
 
-cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
-                              const void *alpha, const void *a,
-                              cublasLtMatrixLayout_t la, const void *b,
-                              cublasLtMatrixLayout_t lb, const void *beta,
-                              const void *c, cublasLtMatrixLayout_t lc, void *d,
-                              cublasLtMatrixLayout_t out,
-                              const cublasLtMatmulAlgo_t *algo, void *, size_t,
-                              cudaStream_t stream)
+cublasStatus_t
+cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
+               const void *alpha, const void *a, cublasLtMatrixLayout_t la,
+               const void *b, cublasLtMatrixLayout_t lb, const void *beta,
+               const void *c, cublasLtMatrixLayout_t lc, void *d,
+               cublasLtMatrixLayout_t out, const cublasLtMatmulAlgo_t *algo,
+               void *, size_t, cudaStream_t stream)
 {
+    bool plain = desc->epilogue == CUBLASLT_EPILOGUE_DEFAULT;
+    if (handle->broken || (handle->refuses && !plain))
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     const void *operands[] = {a, b, c, d};
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)operands[i] % algo->data[i])

@@ -172,6 +172,8 @@ foreach(capability 750 700)
   emulated_test(cuda_attention_emulated_${capability}
                 cuda_ops_emulated_${capability} WORDS attention)
 endforeach()
+emulated_test(cuda_products_refused cuda_train_emulated WORDS products
+              ENV EMULATED_CUBLASLT=refuses)
 emulated_test(emulated_cuda emulated_cuda)
 add_executable(test_cuda_waits ${emulated}/test_cuda_waits.c)
 emulated_program(test_cuda_waits 900)
@@ -190,6 +192,10 @@ target_compile_definitions(layer_perf_emulated PRIVATE
                            BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
                            BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
 include(tests/says.cmake)
+lockstep_says(cuda_products_broken 134
+  "product .48, 72. = .48, 40. .40, 72. in fp32, epilogue bias: not supported"
+  env EMULATED_CUBLASLT=broken OMP_NUM_THREADS=1
+  $<TARGET_FILE:test_cuda_train_emulated> products)
 lockstep_says(layer_perf_emulated 0 "norm and AdamW .* floor"
               $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano
               batch=1 steps=1 peers=0)

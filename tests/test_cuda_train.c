@@ -195,6 +195,42 @@ static void products(void **state)
     }
 }
 
+// Half of the products add up to a number that has a bit more than the format,
+// the other half to its negative, but for a one: only sums in fp32 keep it.
+static void sums_are_wide(void **state)
+{
+    (void)state;
+    for (enum dtype t = DTYPE_F16; t <= DTYPE_BF16; t++) {
+        if (t == DTYPE_BF16 && cuda_capability(gpu) < 80)
+            continue;
+        float large = t == DTYPE_F16 ? 1024 : 128;
+        float terms[] = {large + 1, large, -large, -large}, one = 1;
+        uint16_t a[M * K], b[K * N] = {0};
+        double want[M * N];
+        for (int i = 0; i < M * K; i++)
+            vector_cast(&a[i], t, &one, DTYPE_F32, 1);
+        for (int j = 0; j < 4 * N; j++)
+            vector_cast(&b[j / N * (K / 4) * N + j % N], t, &terms[j / N],
+                        DTYPE_F32, 1);
+        for (int i = 0; i < M * N; i++)
+            want[i] = 1;
+        struct operand da = operand(t, M * K, 1), db = operand(t, K * N, 2);
+        struct operand out = operand(t, M * N, 3);
+        assert_int_equal(device_copy(gpu, da.dev, a, sizeof a), 0);
+        assert_int_equal(device_copy(gpu, db.dev, b, sizeof b), 0);
+        struct cuda_product *p = NULL;
+        assert_int_equal(cuda_product_open(&p, gpu, t, false, NULL), 0);
+        struct cuda_product_job j = {
+            .m = M, .n = N, .k = K, .a = da.dev, .b = db.dev, .out = out.dev};
+        cuda_product_run(p, &j);
+        check("out", out.dev, t, want, M * N, 0);
+        cuda_product_close(&p);
+        struct operand *all[] = {&da, &db, &out};
+        for (int i = 0; i < 3; i++)
+            operand_free(all[i]);
+    }
+}
+
 // ---- the update, to the bit
 
 static void updates(const struct optim_config *c, size_t n, enum dtype format)
@@ -483,9 +519,13 @@ int main(int argc, char **argv)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),    cmocka_unit_test(a_peak_is_measured),
-        cmocka_unit_test(update),      cmocka_unit_test(too_large_is_refused),
-        cmocka_unit_test(fifty_steps), cmocka_unit_test(reruns_are_the_same),
+        cmocka_unit_test(products),
+        cmocka_unit_test(sums_are_wide),
+        cmocka_unit_test(a_peak_is_measured),
+        cmocka_unit_test(update),
+        cmocka_unit_test(too_large_is_refused),
+        cmocka_unit_test(fifty_steps),
+        cmocka_unit_test(reruns_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,8 +3,8 @@
 // cuBLASLt thinks in columns: our row-major out (m, n) = a b is its out' (n, m)
 // = b' a', so its A is our b, its B our a, and its bias runs along our rows.
 // The first step asks it for an algorithm for every shape; later ones find that
-// again. Reductions in place over the output are not allowed: those that remain
-// add in a fixed order.
+// again. An algorithm that splits k may add up its parts only in fp32 and in a
+// fixed order: neither in 16 bits nor in place over the output.
 
 #include "model/cuda/product.h"
 
@@ -192,8 +192,7 @@ static bool find_algo(const struct cuda_product *p, struct made *c)
     cublasLtMatmulHeuristicResult_t found;
     size_t workspace = WORKSPACE;
     uint32_t aligned = ALIGNED;
-    uint32_t reductions =
-        CUBLASLT_REDUCTION_SCHEME_MASK & ~CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    uint32_t reductions = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
     const cublasLtMatmulPreferenceAttributes_t alignments[] = {
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
         CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,

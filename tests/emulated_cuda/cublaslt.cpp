@@ -8,7 +8,8 @@
 // With EMULATED_CUBLASLT=plain it has no algorithm for anything but products;
 // with =refuses it names one for epilogues and refuses to run it; with =broken,
 // for plain products, too.
-// Products themselves are oneDNN's, in fp32. What the manual asks of pointers
+// Products themselves are oneDNN's, in fp32; where the preference allows it, k is
+// split and the two parts are added up in D's type. What the manual asks of pointers
 // and leading dimensions is looked at; what a real one has an algorithm for is
 // not known here.
 
@@ -48,6 +49,10 @@ struct emulated_preference {
 };
 
 typedef struct emulated_layout layout;
+
+// An algorithm: alignments of A, B, C, D, and whether parts of k are added in
+// D's type.
+enum { SPLITS = 4 };
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
@@ -211,6 +216,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *result = {};
     for (int i = 0; i < 4; i++)
         result->algo.data[i] = preference->alignment[i];
+    result->algo.data[SPLITS] =
+        preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
     *found = 1;
     return CUBLAS_STATUS_SUCCESS;
 }
@@ -232,6 +239,13 @@ static void store(void *p, cudaDataType_t type, int64_t i, float x)
         ((uint16_t *)p)[i] = bf16_from_float(x);
     else
         ((float *)p)[i] = x;
+}
+
+static float rounded(float x, cudaDataType_t type)
+{
+    float there;
+    store(&there, type, 0, x);
+    return load(&there, type, 0);
 }
 
 static void touch(const char *what, const void *p, const layout &l)
@@ -292,11 +306,23 @@ struct product {
     const void *a, *b;
     void *d;
     float alpha, beta;
+    bool splits;
 };
+
+// sum (m, n) = columns [from, to) of op(A) times those rows of op(B). By rows,
+// as oneDNN thinks, sum' (n, m) = B' A'.
+static void multiply(const product &p, float *sum, const float *a,
+                     const float *b, int64_t from, int64_t to)
+{
+    bool ta = p.desc.transa == CUBLAS_OP_T, tb = p.desc.transb == CUBLAS_OP_T;
+    dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', p.out.columns, p.out.rows,
+               to - from, p.alpha, b + from * (tb ? p.lb.rows : 1), p.lb.rows,
+               a + from * (ta ? 1 : p.la.rows), p.la.rows, 0, sum, p.out.rows);
+}
 
 static void run(const product &p)
 {
-    bool ta = p.desc.transa == CUBLAS_OP_T, tb = p.desc.transb == CUBLAS_OP_T;
+    bool ta = p.desc.transa == CUBLAS_OP_T;
     bool tf32 = p.desc.compute == CUBLAS_COMPUTE_32F_FAST_TF32;
     int64_t m = p.out.rows, n = p.out.columns;
     int64_t k = ta ? p.la.rows : p.la.columns;
@@ -307,9 +333,13 @@ static void run(const product &p)
         touch("aux", p.desc.aux, {p.out.type, m, n, p.desc.aux_ld});
     std::vector<float> a = widen(p.a, p.la, tf32), b = widen(p.b, p.lb, tf32);
     std::vector<float> sum((size_t)(m * n));
-    // By rows, as oneDNN thinks, D' (n, m) = B' A'.
-    dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', n, m, k, p.alpha, b.data(),
-               p.lb.rows, a.data(), p.la.rows, 0, sum.data(), m);
+    multiply(p, sum.data(), a.data(), b.data(), 0, p.splits ? k / 2 : k);
+    if (p.splits) {
+        std::vector<float> rest((size_t)(m * n));
+        multiply(p, rest.data(), a.data(), b.data(), k / 2, k);
+        for (size_t i = 0; i < sum.size(); i++)
+            sum[i] = rounded(sum[i], p.out.type) + rounded(rest[i], p.out.type);
+    }
     for (int64_t j = 0; j < n; j++)
         for (int64_t i = 0; i < m; i++) {
             float x = sum[(size_t)(j * m + i)];
@@ -354,7 +384,8 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                  b,
                  d,
                  *(const float *)alpha,
-                 *(const float *)beta};
+                 *(const float *)beta,
+                 algo->data[SPLITS] != 0};
     emulated::enqueue(stream, [p] { run(p); });
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -61,8 +61,8 @@ typedef enum {
 } cublasLtMatmulPreferenceAttributes_t;
 
 enum {
-    CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
-    CUBLASLT_REDUCTION_SCHEME_MASK = 7
+    CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+    CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE = 4
 };
 
 typedef struct emulated_lt *cublasLtHandle_t;

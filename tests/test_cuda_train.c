@@ -231,6 +231,59 @@ static void sums_are_wide(void **state)
     }
 }
 
+// The vectors of an epilogue lie 16 bytes further in the next layer: the shape's
+// algorithm serves them, too.
+static void layers_are_served_alike(void **state)
+{
+    (void)state;
+    static const enum epilogue epilogues[] = {EPILOGUE_BIAS, EPILOGUE_GELU,
+                                              EPILOGUE_DGELU,
+                                              EPILOGUE_BIAS_GRAD};
+    static char outs[2][M * N * 4];
+    enum { STEP = 16 };
+    for (int e = 0; e < 4; e++) {
+        bool grad = epilogues[e] == EPILOGUE_BIAS_GRAD;
+        struct operand a = operand(DTYPE_F16, M * K, 1);
+        struct operand b = operand(DTYPE_F16, K * N, 2);
+        char *vector = device_alloc(gpu, N * 4 + STEP, 1);
+        char *pre[2] = {device_alloc(gpu, M * N, 2),
+                        device_alloc(gpu, M * N * 2 + STEP, 1)};
+        char *out = device_alloc(gpu, sizeof outs[0], 1);
+        float *partial = device_alloc(gpu, cuda_partial(N), sizeof *partial);
+        assert_true(vector && pre[0] && pre[1] && out && partial);
+        struct cuda_product *p = NULL;
+        assert_int_equal(cuda_product_open(&p, gpu, DTYPE_F16, false, partial),
+                         0);
+        for (int layer = 0; layer < 2; layer++) {
+            char *v = vector + layer * STEP;
+            struct cuda_product_job j = {.m = M,
+                                         .n = N,
+                                         .k = K,
+                                         .a = a.dev,
+                                         .b = b.dev,
+                                         .out = out,
+                                         .out_fp32 = grad,
+                                         .epilogue = epilogues[e],
+                                         .bias = v,
+                                         .pre = pre[layer] + layer * STEP,
+                                         .bias_grad = (float *)v};
+            cuda_product_run(p, &j);
+            assert_int_equal(device_copy(gpu, outs[layer], out,
+                                         M * N * (grad ? 4 : 2)),
+                             0);
+        }
+        assert_memory_equal(outs[0], outs[1], sizeof outs[0]);
+        cuda_product_close(&p);
+        device_free(gpu, partial);
+        device_free(gpu, out);
+        device_free(gpu, pre[0]);
+        device_free(gpu, pre[1]);
+        device_free(gpu, vector);
+        operand_free(&a);
+        operand_free(&b);
+    }
+}
+
 // ---- the update, to the bit
 
 static void updates(const struct optim_config *c, size_t n, enum dtype format)
@@ -521,6 +574,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
         cmocka_unit_test(sums_are_wide),
+        cmocka_unit_test(layers_are_served_alike),
         cmocka_unit_test(a_peak_is_measured),
         cmocka_unit_test(update),
         cmocka_unit_test(too_large_is_refused),

@@ -143,8 +143,8 @@ static void set_epilogue(const struct lt *lt, struct made *c)
     }
 }
 
-// The pointers of an epilogue, also before an algorithm is asked for: which of
-// them fit depends on their being there.
+// The pointers of an epilogue, also before an algorithm is asked for: which fit
+// depends on how these are aligned.
 static void set_pointers(const struct lt *lt, const struct made *c,
                          const struct cuda_product_job *j)
 {
@@ -231,9 +231,12 @@ static bool may_fuse(const struct cuda_product_job *j)
 // (`fused`) or is to follow.
 static bool make(const struct cuda_product *p, struct made *c, bool fused)
 {
+    void *least = (void *)(uintptr_t)ALIGNED; // other layers' are no worse
+    struct cuda_product_job j = c->shape;
+    j.bias = j.pre = j.bias_grad = least;
     c->fused = fused;
     make_desc(p, c);
-    set_pointers(&p->lt, c, &c->shape);
+    set_pointers(&p->lt, c, &j);
     if (find_algo(p, c))
         return true;
     unmake(&p->lt, c);

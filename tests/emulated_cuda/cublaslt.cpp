@@ -50,9 +50,9 @@ struct emulated_preference {
 
 typedef struct emulated_layout layout;
 
-// An algorithm: alignments of A, B, C, D, and whether parts of k are added in
-// D's type.
-enum { SPLITS = 4 };
+// An algorithm: alignments of A, B, C, D, bias and aux, at most LINE, and whether
+// parts of k are added in D's type.
+enum { BIAS = 4, AUX, SPLITS, LINE = 256 };
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
@@ -200,6 +200,12 @@ static bool fits(const struct emulated_desc *d, const layout *a,
            (tb ? b->columns : b->rows) == k && a->type == b->type;
 }
 
+static uint64_t alignment_of(const void *p)
+{
+    uint64_t at = (uint64_t)(uintptr_t)p | LINE;
+    return at & -at;
+}
+
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
@@ -216,6 +222,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *result = {};
     for (int i = 0; i < 4; i++)
         result->algo.data[i] = preference->alignment[i];
+    result->algo.data[BIAS] = alignment_of(d->bias);
+    result->algo.data[AUX] = alignment_of(d->aux);
     result->algo.data[SPLITS] =
         preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
     *found = 1;
@@ -373,6 +381,12 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)operands[i] % algo->data[i])
             return CUBLAS_STATUS_INVALID_VALUE;
+    // The manual says what an algorithm may expect, not what comes of less.
+    if (alignment_of(desc->bias) < algo->data[BIAS] ||
+        alignment_of(desc->aux) < algo->data[AUX])
+        emulated::stop("cuBLASLt: bias %p or aux %p is less aligned than when "
+                       "the algorithm was asked for",
+                       desc->bias, desc->aux);
     if (!fits(desc, la, lb, out) || lc != out || c != d ||
         (has_aux(desc) && (!desc->aux || (uintptr_t)desc->aux % 16)))
         return CUBLAS_STATUS_INVALID_VALUE;

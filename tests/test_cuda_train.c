@@ -17,6 +17,7 @@
 #include "model/model.h"
 #include "optim/rule.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ static void tokens_are_sorted(void **state)
 }
 
 // The library and its functions: they need no GPU to be found, but the runtime
-// that this was built with.
+// that this was built with. It is still there when it has been closed.
 static void cublaslt_is_found(void **state)
 {
     (void)state;
@@ -57,7 +58,10 @@ static void cublaslt_is_found(void **state)
         print_message("%s\n", fail_message());
     assert_non_null(lt.library);
     assert_non_null(lt.MatrixLayoutDestroy);
+    const void *function = (const void *)(uintptr_t)lt.MatrixLayoutDestroy;
     lt_close(&lt);
+    Dl_info where;
+    assert_true(dladdr(function, &where));
 }
 
 // ---- products

@@ -1,4 +1,7 @@
 // lt.c - find cuBLASLt: where the loader looks, or where the build found it.
+//
+// It stays loaded when it is closed: its kernels are registered with the CUDA
+// runtime, whose context outlives it.
 
 #include "model/cuda/lt.h"
 
@@ -7,13 +10,15 @@
 #include <dlfcn.h>
 #include <string.h>
 
+enum { FLAGS = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE };
+
 static void *find_library(void)
 {
     char name[64];
     snprintf(name, sizeof name, "libcublasLt.so.%d", CUBLAS_VER_MAJOR);
-    void *library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(name, FLAGS);
     if (!library)
-        library = dlopen(LOCKSTEP_CUBLASLT, RTLD_NOW | RTLD_LOCAL);
+        library = dlopen(LOCKSTEP_CUBLASLT, FLAGS);
     if (!library)
         fail("model: %s; try: LD_LIBRARY_PATH, for %s", dlerror(), name);
     return library;

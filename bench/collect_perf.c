@@ -9,7 +9,7 @@
 // library's non-blocking collectives (library); openmpi is MPI's own blocking
 // call, by the algorithm that Open MPI takes itself. linear, tree and chain are
 // the textbooks' (textbook/schedule.h), made of a carrier's sends and receives.
-// NCCL's carriers work on GPUs and are left out.
+// NCCL's carriers (ring-nccl, library-nccl) work on GPUs and are left out.
 //
 // A table a verb, with nccl-tests' columns: size of the vector in bytes, count
 // of its elements (or of a member's part, where the vector is one part a
@@ -225,7 +225,7 @@ int main(int argc, char **argv)
         printf("# library, openmpi and ..-mpi are left out without mpirun; "
                "try: lockstep bench collect\n");
     if (!launched || rank == 0)
-        printf("# NCCL's carriers are left out: they move GPUs' memory\n");
+        printf("# ring-nccl, library-nccl: left out, they move GPUs' memory\n");
     openmpi_prepare();
     return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

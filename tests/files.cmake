@@ -1,6 +1,6 @@
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  foreach(rule floors circles style)
+  foreach(rule floors circles style backends)
     add_test(NAME ${rule}
              COMMAND ${Python3_EXECUTABLE} tests/${rule}.py ${CMAKE_SOURCE_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -8,6 +8,11 @@ if(Python3_FOUND)
              COMMAND ${Python3_EXECUTABLE} tests/${rule}.py --self-test
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   endforeach()
+  if(NOT LOCKSTEP_SANITIZE) # it builds programs of its own
+    include(tests/long.cmake)
+    lockstep_long(add_backend ${Python3_EXECUTABLE} tests/add_backend.py
+                              ${CMAKE_SOURCE_DIR})
+  endif()
 endif()
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)

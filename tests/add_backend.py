@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""A backend is one folder and one row, and then everything knows it.
+
+    add_backend.py TREE       exit status 77 where a program is missing
+
+Copies the tree and gives the copy tests/gathered/ as a folder, its row in the
+table of backends, and its floor in ARCHITECTURE.md. Then builds the programs,
+and asks each what it makes of the backend, which has the law of sync=ring.
+"""
+
+import csv
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+INI = """
+[experiment]
+title = An added backend
+question = Is it drawn and reckoned like the others?
+figures = bytes loss_step
+[base]
+model = nano
+context = 16
+steps = 4
+warmup = 1
+eval = 0
+threads = 1
+workers = 2
+transport = tcp
+[cell ring]
+sync = ring
+[cell gathered]
+sync = gathered
+"""
+
+
+def run(*words, status=0, cwd=None):
+    done = subprocess.run([str(word) for word in words], cwd=cwd,
+                          capture_output=True, text=True, timeout=3000)
+    said = done.stdout + done.stderr
+    assert done.returncode == status, f"{words}: {done.returncode}\n{said}"
+    return said
+
+
+def edit(path, old, new):
+    text = path.read_text()
+    assert text.count(old) == 1, (path, old)
+    path.write_text(text.replace(old, new))
+
+
+def add(source, tree):
+    """The copy, the folder, the row, the floor: nothing else is touched."""
+    shutil.copytree(source, tree, ignore=shutil.ignore_patterns(
+        "build", "runs", ".*"))
+    shutil.copytree(source / "tests" / "gathered", tree / "gathered")
+    row = tree / "gathered" / "row.def"
+    edit(tree / "core" / "config" / "backends.def", "#undef BACKEND",
+         row.read_text() + "#undef BACKEND")
+    row.unlink()
+    edit(tree / "ARCHITECTURE.md", "    floor 6  ps_worker\n",
+         "    floor 6  ps_worker gathered\n")
+    for rule in "floors", "circles", "backends":
+        run(sys.executable, tree / "tests" / f"{rule}.py", tree)
+
+
+def build(tree, folder):
+    targets = ["lockstep", "trainer", "sync_perf"]
+    run("cmake", "--preset", "release", "-B", folder, "-DLOCKSTEP_WERROR=ON",
+        cwd=tree)
+    if "simulate_job" in run("cmake", "--build", folder, "--target", "help"):
+        targets.append("simulate_job")
+    run("cmake", "--build", folder, "--parallel", len(os.sched_getaffinity(0)),
+        "--target", *targets)
+    return folder / "bin"
+
+
+def is_named(binary):
+    """By help, and by the errors of a wrong name and of a key it does not read."""
+    said = run(binary / "lockstep", "train", "--help")
+    assert "|ring|gathered" in said, said
+    assert "ring, gathered: " in said, said
+    assert "gathered        replicas; gradients are summed in chunks" in said
+    said = run(binary / "lockstep", "train", "sync=gatherd", status=1)
+    assert "try: sync=gathered" in said, said
+    said = run(binary / "lockstep", "train", "sync=gathered", "fusion_mb=2",
+               "workers=2", status=1)
+    assert "gathered has no such setting" in said, said
+
+
+def losses(binary, out, *words):
+    run(binary / "lockstep", "train", "model=nano", "context=16", "steps=8",
+        "workers=2", "threads=1", "eval=0", "verify=4", f"out={out}", *words)
+    with open(out / "steps.csv", newline="") as f:
+        rows = [row for row in csv.DictReader(f) if row["rank"] == "0"]
+    assert len(rows) == 8
+    return [(row["loss"], row["grad_norm"]) for row in rows]
+
+
+def trains(binary, folder):
+    """Two numbers have one sum, so losses are those of others to the bit."""
+    seen = losses(binary, folder / "tcp", "sync=gathered", "transport=tcp")
+    assert seen == losses(binary, folder / "shm", "sync=gathered",
+                          "transport=shm", "bucket_mb=0.1")
+    assert seen == losses(binary, folder / "ring", "sync=ring")
+    assert seen == losses(binary, folder / "allreduce", "sync=allreduce")
+
+
+def is_reckoned(binary, folder):
+    """As a ring is: in a forecast, and in a simulation."""
+    said = run(binary / "lockstep", "predict", "model=gpt2", "workers=4",
+               "link=25gbit", "compute_ms=900")
+    rows = {line.split()[0]: line.split()[1:] for line in said.splitlines()
+            if line.startswith(("ring ", "gathered "))}
+    assert len(rows) == 2 and rows["ring"] == rows["gathered"], said
+    if not (binary / "simulate_job").exists() or not shutil.which("smpirun"):
+        return
+    said = run(binary / "lockstep", "simulate", "sync=ring,gathered", "mb=1",
+               "workers=4", f"out={folder}")
+    with open(folder / "simulate.csv", newline="") as f:
+        rows = list(csv.DictReader(f))
+    assert [row["backend"] for row in rows] == ["ring", "gathered"], rows
+    assert rows[0]["simulated_s"] == rows[1]["simulated_s"], rows
+
+
+def is_measured(binary):
+    """Over each of its carriers; every sum is looked at."""
+    said = run(binary / "sync_perf", "workers=2", "sync=gathered,gathered-shm",
+               "min_bytes=64", "max_mb=0.01", "rounds=1")
+    assert "# gathered, 2 workers" in said, said
+    assert "# gathered-shm, 2 workers" in said, said
+
+
+def is_drawn(binary, folder):
+    """In its colour, and reported with the bytes of its law."""
+    ini, out = folder / "two.ini", folder / "two"
+    ini.write_text(INI)
+    run(binary / "lockstep", "run", ini, "repeat=1", f"out={out}")
+    run(binary / "lockstep", "report", out)
+    with open(out / "table.csv", newline="") as f:
+        ring, gathered = csv.DictReader(f)
+    assert gathered["backend"] == "gathered", gathered
+    assert float(gathered["law_bytes_tx"]) == float(ring["law_bytes_tx"]) > 0
+    sent, law = (float(gathered[name]) for name in
+                 ("bytes_tx_per_worker_step", "law_bytes_tx"))
+    assert abs(sent / law - 1) < 0.01, (sent, law)
+    drawn = (out / "figures" / "loss_step.svg").read_text()
+    assert re.search(r"#7b3fa0|rgb\(123, *63, *160\)", drawn, re.I)
+    assert "gathered" in (out / "report.html").read_text()
+
+
+def main():
+    for program in "cmake", "mpirun", "gnuplot":
+        if not shutil.which(program):
+            print(f"skipped: no {program}")
+            sys.exit(77)
+    with tempfile.TemporaryDirectory(prefix="lockstep-add-") as name:
+        folder = pathlib.Path(name)
+        add(pathlib.Path(sys.argv[1]).resolve(), folder / "tree")
+        binary = build(folder / "tree", folder / "build")
+        is_named(binary)
+        trains(binary, folder)
+        is_reckoned(binary, folder / "simulated")
+        is_measured(binary)
+        is_drawn(binary, folder)
+    print("passed: one folder and one row")
+
+
+if __name__ == "__main__":
+    main()

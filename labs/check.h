@@ -37,6 +37,7 @@ extern const struct lab_about lab_about;
 // A cluster to run on.
 struct lab_world {
     int workers, servers;
+    int threads;                 // 0, 1: one a rank; 2: two, on the same links
     double alpha_s, bytes_per_s; // 0, 0: 20 us and 1 Gbit/s
     size_t eager;                // SIZE_MAX: no send waits for its receiver
     double deadline_s;           // 0: none
@@ -49,13 +50,20 @@ typedef int lab_body(struct lab *l, void *arg);
 
 struct lab_run {
     const struct virtual_result *v;
-    const int *missing; // by rank: the rank that it missed first; -1: none
+    // By rank, those of thread 1 behind those of thread 0: the rank that it
+    // missed first; -1: none.
+    const int *missing;
 };
 
 // Run `body` on every rank of the world. The result is the test's until its
 // next run. Where not even that worked: NULL, and the test has failed.
 const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
                                   lab_body *body, void *arg);
+
+// One thread of a rank tells another a number, and hears it. Telling never
+// waits.
+int lab_tell(struct lab *l, int thread, int number);
+int lab_hear(struct lab *l, int thread, int *number);
 
 // Free what this rank was given by lab_alloc(): between two calls of the
 // student's functions.

@@ -21,6 +21,7 @@ struct lab_ops; // how a machine carries the calls out: labs/ops.h
 struct lab {
     int rank;             // mine, from 0
     int workers, servers; // ranks 0 .. workers-1 work, the others serve
+    int thread;           // of this rank: 0; 1 is its second one (lab 5)
     double alpha_s;       // latency of a message, in seconds
     double bytes_per_s;   // of each rank's link, each way
     const struct lab_ops *ops;
@@ -36,7 +37,8 @@ struct lab_req {
     int err; // after lab_wait(): 0, or -1 where this message failed
 };
 
-// Send, or receive, exactly `bytes` bytes. Returns when p may be changed, or
+// Send, or receive, exactly `bytes` bytes. Threads of one number talk to each
+// other. Returns when p may be changed, or
 // read. A long message waits until the receiver has called, too.
 int lab_send(struct lab *l, int to, const void *p, size_t bytes);
 int lab_recv(struct lab *l, int from, void *p, size_t bytes);

@@ -10,6 +10,7 @@
 // What lab.state points to.
 struct lab_machine {
     struct virtual_rank *rank;
+    int others;   // what is added to a rank: its thread of this number
     int *missing; // whom lab_missing() named first; -1: nobody
 };
 

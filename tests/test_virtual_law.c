@@ -144,6 +144,51 @@ static void time_of_chain(void **state)
         }
 }
 
+// Two threads of a worker: one tells the other when to send to the next worker,
+// on the link that both have.
+static int two_threads(struct virtual_rank *r, void *arg)
+{
+    (void)arg;
+    char p[1000];
+    int me = virtual_id(r), turn = 0;
+    if (me == 0) {
+        virtual_compute(r, 1);
+        return send(r, 2, &turn, sizeof turn) || send(r, 1, p, sizeof p) ? -1
+                                                                         : 0;
+    }
+    if (me == 1)
+        return receive(r, 0, p, sizeof p) || receive(r, 2, p, sizeof p) ? -1
+                                                                        : 0;
+    if (me == 3)
+        return 0;
+    if (receive(r, 0, &turn, sizeof turn) || virtual_now(r) != 1)
+        return fail("told at %g s", virtual_now(r));
+    return send(r, 1, p, sizeof p);
+}
+
+static void threads_share_a_link(void **state)
+{
+    (void)state;
+    struct virtual_setup s = setup(4);
+    s.hosts = 2;
+    struct virtual_result *v = run(&s, two_threads, NULL);
+    assert_clean(v);
+    assert_int_equal(v->n_messages, 2);
+    assert_int_equal(v->rank[2].bytes_in, 0);
+    assert_int_equal(v->rank[1].bytes_in, 2000);
+    assert_seconds(v->messages[0].end_s, 1 + 1000 / bytes_per_s);
+    // The receiver is ready alpha later, when it has the first.
+    assert_seconds(v->messages[1].begin_s, 1 + 1000 / bytes_per_s + alpha_s);
+    virtual_close(&v);
+    s.eager = 1000; // now only the link makes the second wait
+    v = run(&s, two_threads, NULL);
+    assert_clean(v);
+    assert_seconds(v->messages[1].begin_s, 1 + 1000 / bytes_per_s);
+    virtual_close(&v);
+    s.hosts = -1;
+    assert_null(virtual_run(&s, two_threads, NULL));
+}
+
 static void trace_is_written(void **state)
 {
     (void)state;
@@ -170,8 +215,11 @@ static void trace_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(time_of_ring),     cmocka_unit_test(time_of_tree),
-        cmocka_unit_test(time_of_server),   cmocka_unit_test(time_of_chain),
+        cmocka_unit_test(time_of_ring),
+        cmocka_unit_test(time_of_tree),
+        cmocka_unit_test(time_of_server),
+        cmocka_unit_test(time_of_chain),
+        cmocka_unit_test(threads_share_a_link),
         cmocka_unit_test(trace_is_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

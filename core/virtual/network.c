@@ -24,7 +24,7 @@ struct network {
     struct virtual_result *result;
     struct network_message *messages; // nobody has received them, oldest first
     struct network_op *ops;           // posted, oldest first
-    double *out_free, *in_free;       // by rank: when its links are free
+    double *out_free, *in_free;       // by host: when its links are free
     bool *closed;                     // by rank: it is dead, and one sees it
     long *posted;                     // by (sends, rank, peer)
     size_t *stored;                   // by rank: eager bytes in its memory
@@ -62,6 +62,16 @@ struct network *network_open(const struct virtual_setup *setup,
         network_close(&n);
     }
     return n;
+}
+
+static int host(const struct network *n, int rank)
+{
+    return n->setup->hosts ? rank % n->setup->hosts : rank;
+}
+
+static bool is_local(const struct network *n, const struct network_message *m)
+{
+    return host(n, m->from) == host(n, m->to);
 }
 
 static void message_free(struct network_message *m)
@@ -130,9 +140,8 @@ static int post_send(struct network *n, struct network_op *op)
                                   .bytes = op->bytes,
                                   .ready_s = op->ready_s,
                                   .begin_s = -1,
-                                  .waits_for_receiver =
-                                      op->bytes > n->setup->eager,
                                   .send = op};
+    m->waits_for_receiver = op->bytes > n->setup->eager && !is_local(n, m);
     op->message = m;
     struct network_message **last = &n->messages;
     while (*last)
@@ -201,7 +210,9 @@ static struct event beginning(const struct network *n,
         return e;
     if (m->waits_for_receiver)
         e.ready = fmax(e.ready, m->recv->ready_s);
-    e.at = fmax(e.ready, fmax(n->out_free[m->from], n->in_free[m->to]));
+    double links_free =
+        fmax(n->out_free[host(n, m->from)], n->in_free[host(n, m->to)]);
+    e.at = is_local(n, m) ? e.ready : fmax(e.ready, links_free);
     e.tie = tie(n, m->from);
     return e;
 }
@@ -271,15 +282,17 @@ static int log_message(struct network *n, const struct network_message *m,
 
 static int begin(struct network *n, struct network_message *m, double at)
 {
-    double end = at + (double)m->bytes / n->setup->bytes_per_s;
+    bool local = is_local(n, m);
+    double end = local ? at : at + (double)m->bytes / n->setup->bytes_per_s;
     m->copy = malloc(m->bytes ? m->bytes : 1);
     if (!m->copy)
         return fail("virtual: no memory for a message of %zu bytes", m->bytes);
     if (m->bytes)
         memcpy(m->copy, m->send->from, m->bytes);
     m->begin_s = at;
-    m->arrived_s = end + n->setup->alpha_s;
-    n->out_free[m->from] = n->in_free[m->to] = end;
+    m->arrived_s = local ? at : end + n->setup->alpha_s;
+    if (!local)
+        n->out_free[host(n, m->from)] = n->in_free[host(n, m->to)] = end;
     m->send->done_s = end;
     if (m->recv) {
         m->recv->done_s = fmax(m->arrived_s, m->recv->ready_s);
@@ -288,7 +301,7 @@ static int begin(struct network *n, struct network_message *m, double at)
         n->stored[m->to] += m->bytes;
         *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
     }
-    return log_message(n, m, end);
+    return local ? 0 : log_message(n, m, end);
 }
 
 int network_step(struct network *n)

@@ -74,6 +74,8 @@ static int check_setup(const struct virtual_setup *s)
 {
     if (s->ranks < 1)
         return fail("virtual: %d ranks; try: at least 1", s->ranks);
+    if (s->hosts < 0)
+        return fail("virtual: %d hosts; try: 0 for one a rank", s->hosts);
     if (!(s->alpha_s >= 0) || !(s->bytes_per_s > 0))
         return fail("virtual: links of %g s and %g bytes/s; try: a latency of "
                     "at least 0 and more than 0 bytes/s",

@@ -15,6 +15,8 @@
 // - The sender is ready when it has called. So is the receiver, but a message
 //   of at most `eager` bytes does not wait for it: such bytes wait in its
 //   memory.
+// - Ranks on one host share its links: they are threads of one worker. Between
+//   them a message takes no time, waits for nobody, and is not counted.
 // - Messages between two ranks keep their order. A receive names its source, or
 //   takes what was there first (the seed decides among equals).
 //
@@ -48,6 +50,7 @@ struct virtual_kill {
 
 struct virtual_setup {
     int ranks;          // at least 1
+    int hosts;          // 0: one a rank; else rank r is on host r % hosts
     double alpha_s;     // latency of a message
     double bytes_per_s; // of each rank's link, each way; > 0
     size_t eager;       // a message up to so long waits for no receiver

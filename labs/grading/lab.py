@@ -17,7 +17,8 @@ class Lab:
         self.number = int(FOLDER.search(self.folder.name)[1])
         text = (self.folder / "grade.c").read_text()
         self.file = re.search(r'\.file = "(.*?)"', text)[1]
-        self.functions = re.search(r'\.functions = "(.*?)"', text)[1].split()
+        told = re.search(r'\.functions =((?:\s*"[^"]*")+)', text)[1]
+        self.functions = "".join(re.findall(r'"([^"]*)"', told)).split()
 
     def __str__(self):
         return f"lab {self.number}"

@@ -1,0 +1,383 @@
+// grade.c - lab 5: what buckets and their exchange must do.
+
+#include "labs/05-overlap/overlap.h"
+
+#include "labs/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORKERS = 8 };
+
+// A model: the last layer first.
+static const struct layer layers[] = {
+    {60000, 2e-3}, {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3},
+    {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3}, {60000, 1e-3},
+};
+
+enum { LAYERS = sizeof layers / sizeof *layers, MODEL = 240000 };
+
+// What all threads of a run share.
+struct job {
+    struct lab_case *test;
+    struct bucket buckets[MOST_BUCKETS];
+    int count;
+    bool shuffled; // odd workers report neighbouring buckets the other way
+    struct step steps[MOST_WORKERS];
+    bool complete[MOST_WORKERS][MOST_BUCKETS];
+    float *v[MOST_WORKERS], *in[MOST_WORKERS];
+};
+
+static float number(int rank, size_t i)
+{
+    return (float)(rank * 100 + (int)(i % 89));
+}
+
+static int post(struct lab *l, struct step *s, int b)
+{
+    struct job *j = s->judge;
+    if (!lab_want(j->test, b >= 0 && b < s->count,
+                  "worker %d hands over bucket %d; there are %d", l->rank, b,
+                  s->count))
+        return -1;
+    return lab_tell(l, 1, b);
+}
+
+static int take(struct lab *l, struct step *s, int *b)
+{
+    (void)s;
+    return lab_hear(l, 0, b);
+}
+
+static int done(struct lab *l, struct step *s)
+{
+    (void)s;
+    return lab_tell(l, 0, 0);
+}
+
+static int join(struct lab *l, struct step *s)
+{
+    int nothing;
+    (void)s;
+    return lab_hear(l, 1, &nothing);
+}
+
+// Where chunk c of a bucket begins.
+static size_t cut(const struct bucket *b, int c, int w)
+{
+    return b->off + b->n * (size_t)c / (size_t)w;
+}
+
+// Chunk c is added by worker c, and sent back to all: pairs of workers, one hop
+// after the other.
+static int sum(struct lab *l, struct step *s, int b)
+{
+    struct job *j = s->judge;
+    int me = l->rank, w = l->workers;
+    const struct bucket *bucket = &s->buckets[b];
+    size_t own = cut(bucket, me, w), len = cut(bucket, me + 1, w) - own;
+    if (!lab_want(j->test, j->complete[me][b],
+                  "worker %d sums bucket %d before its gradients are complete",
+                  me, b))
+        return -1;
+    for (int hop = 1; hop < 2 * w; hop++) {
+        int to = (me + hop) % w, from = (me - hop % w + w) % w;
+        size_t there = cut(bucket, to, w), come = cut(bucket, from, w);
+        bool back = hop > w;
+        struct lab_req r[2];
+        if (hop == w)
+            continue;
+        if (lab_isend(l, to, s->v + (back ? own : there),
+                      4 * (back ? len : cut(bucket, to + 1, w) - there),
+                      &r[0]) ||
+            lab_irecv(l, from, back ? s->v + come : j->in[me],
+                      4 * (back ? cut(bucket, from + 1, w) - come : len),
+                      &r[1]) ||
+            lab_wait(l, r, 2))
+            return -1;
+        for (size_t i = 0; !back && i < len; i++)
+            s->v[own + i] += j->in[me][i];
+    }
+    return 0;
+}
+
+static int report(struct lab *l, struct job *j, struct step *s, int b)
+{
+    double before = lab_now(l);
+    const struct bucket *bucket = &s->buckets[b];
+    for (size_t i = bucket->off; i < bucket->off + bucket->n; i++)
+        s->v[i] = number(l->rank, i);
+    j->complete[l->rank][b] = true;
+    int err = lab_ready(l, s, b);
+    lab_want(j->test, lab_now(l) == before,
+             "worker %d waits %g s in lab_ready()", l->rank,
+             lab_now(l) - before);
+    return err;
+}
+
+// Backward: reports the buckets that a layer completes.
+static int compute(struct lab *l, struct job *j, struct step *s)
+{
+    size_t left = MODEL;
+    int told = 0;
+    for (int i = 0; i < LAYERS; i++) {
+        lab_compute(l, layers[i].seconds);
+        left -= layers[i].n;
+        int to = told;
+        while (to < s->count && s->buckets[to].off >= left)
+            to++;
+        for (; told < to; told++) {
+            bool pair = j->shuffled && l->rank % 2 && told + 1 < to;
+            if (pair && report(l, j, s, told + 1))
+                return -1;
+            if (report(l, j, s, told))
+                return -1;
+            told += pair;
+        }
+    }
+    return lab_exchange(l, s);
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    struct step *s = &j->steps[l->rank];
+    return l->thread ? lab_communicate(l, s) : compute(l, j, s);
+}
+
+static void job_close(struct job *j)
+{
+    for (int r = 0; j && r < MOST_WORKERS; r++) {
+        free(j->v[r]);
+        free(j->in[r]);
+    }
+    free(j);
+}
+
+// A run with the student's buckets; sizes of 0: the student's choice.
+static struct job *job_open(struct lab_case *k, const struct lab_world *world,
+                            size_t first, size_t size)
+{
+    struct job *j = calloc(1, sizeof *j);
+    bool whole = j;
+    for (int r = 0; whole && r < world->workers; r++)
+        whole = (j->v[r] = malloc(MODEL * sizeof(float))) &&
+                (j->in[r] = malloc(MODEL * sizeof(float)));
+    struct lab l = {.workers = world->workers,
+                    .alpha_s = world->alpha_s,
+                    .bytes_per_s = world->bytes_per_s};
+    if (lab_want(k, whole, "no memory for a model") && !size)
+        bucket_sizes(&l, layers, LAYERS, &first, &size);
+    if (whole && lab_want(k, first > 0 && size > 0,
+                          "bucket_sizes() chose %zu and %zu", first, size))
+        j->count = bucket_cut(j->buckets, MOST_BUCKETS, MODEL, first, size);
+    if (!whole || !lab_want(k, j->count > 0 && j->count <= MOST_BUCKETS,
+                            "bucket_cut() of %d elements by %zu and %zu "
+                            "returned %d",
+                            MODEL, first, size, j->count)) {
+        job_close(j);
+        return NULL;
+    }
+    j->test = k;
+    for (int r = 0; r < world->workers; r++) {
+        memset(j->v[r], 0xff, MODEL * sizeof(float));
+        j->steps[r] = (struct step){.v = j->v[r],
+                                    .n = MODEL,
+                                    .buckets = j->buckets,
+                                    .count = j->count,
+                                    .post = post,
+                                    .take = take,
+                                    .done = done,
+                                    .join = join,
+                                    .sum = sum,
+                                    .judge = j};
+    }
+    return j;
+}
+
+static struct lab_world world_of(int workers, double alpha_s,
+                                 double bytes_per_s)
+{
+    return (struct lab_world){.workers = workers,
+                              .threads = 2,
+                              .alpha_s = alpha_s,
+                              .bytes_per_s = bytes_per_s};
+}
+
+static void want_sums(struct lab_case *k, const struct job *j, int w)
+{
+    for (int r = 0; r < w && !lab_failed(k); r++)
+        for (size_t i = 0; i < MODEL; i++) {
+            float ought = 0;
+            for (int o = 0; o < w; o++)
+                ought += number(o, i);
+            if (!lab_want(k, j->v[r][i] == ought,
+                          "%d workers, %d buckets: v[%zu] of worker %d is %g, "
+                          "the sum is %g",
+                          w, j->count, i, r, (double)j->v[r][i], (double)ought))
+                break;
+        }
+}
+
+// One cut: tiles from the end, and all but the last bucket are as long as
+// asked.
+static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
+{
+    struct bucket out[MOST_BUCKETS + 1];
+    size_t end = n;
+    int needed = 0;
+    for (size_t left = n; left > 0; needed++) {
+        size_t most = needed ? size : first;
+        left -= left < most ? left : most;
+    }
+    memset(out, 0, sizeof out);
+    int count = bucket_cut(out, MOST_BUCKETS, n, first, size);
+    int ought = needed <= MOST_BUCKETS ? needed : -1;
+    if (!lab_want(
+            k, count == ought,
+            "bucket_cut(n = %zu, first = %zu, size = %zu) returned %d, it "
+            "takes %d buckets and there is room for %d",
+            n, first, size, count, needed, MOST_BUCKETS))
+        return;
+    for (int b = 0; b < count; b++) {
+        size_t most = b ? size : first, len = end < most ? end : most;
+        lab_want(k, out[b].n == len && out[b].off == end - len,
+                 "n = %zu, first = %zu, size = %zu: bucket %d is %zu elements "
+                 "at %zu, not %zu at %zu",
+                 n, first, size, b, out[b].n, out[b].off, len, end - len);
+        end -= len;
+    }
+}
+
+static void cuts(struct lab_case *k)
+{
+    static const size_t sizes[] = {1, 2, 3, 7, 50, 1000};
+    for (size_t n = 1; n < 300; n += 1 + n / 4)
+        for (int a = 0; a < 6; a++)
+            for (int b = 0; b < 6 && !lab_failed(k); b++)
+                want_cut(k, n, sizes[a], sizes[b]);
+}
+
+static void early(struct lab_case *k)
+{
+    struct lab_world world = world_of(3, 20e-6, 1e9);
+    struct job *j = job_open(k, &world, 10000, 15000);
+    if (j)
+        lab_clean(k, lab_virtual(k, &world, body, j));
+    job_close(j);
+}
+
+static void sums(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS && !lab_failed(k); w += 1 + w / 3) {
+        struct lab_world world = world_of(w, 20e-6, 1e9);
+        struct job *j = job_open(k, &world, 0, 0);
+        if (j && lab_clean(k, lab_virtual(k, &world, body, j)))
+            want_sums(k, j, w);
+        job_close(j);
+    }
+}
+
+// Workers of different speed, and with reports in different order.
+static void order(struct lab_case *k)
+{
+    for (int w = 2; w <= 5 && !lab_failed(k); w++) {
+        double slow[2 * MOST_WORKERS];
+        for (int r = 0; r < 2 * MOST_WORKERS; r++)
+            slow[r] = 1 + 0.3 * ((r * 7) % 5);
+        struct lab_world world = world_of(w, 20e-6, 1e9);
+        world.slow = slow;
+        struct job *j = job_open(k, &world, 2000, 5000);
+        if (j) {
+            j->shuffled = true;
+            if (lab_clean(k, lab_virtual(k, &world, body, j)))
+                want_sums(k, j, w);
+        }
+        job_close(j);
+    }
+}
+
+// Seconds after backward until the last bucket is summed, where every bucket is
+// summed as early as can be, one after the other.
+static double schedule(const struct lab_world *world, size_t first, size_t size)
+{
+    double ready = 0, end = 0;
+    size_t complete = MODEL, at = MODEL;
+    int w = world->workers, i = 0;
+    while (at > 0) {
+        size_t most = at == MODEL ? first : size;
+        size_t len = at < most ? at : most;
+        at -= len;
+        while (complete > at) {
+            complete -= layers[i].n;
+            ready += layers[i++].seconds;
+        }
+        double each = 4. * (double)len / w / world->bytes_per_s;
+        end =
+            (end > ready ? end : ready) + 2 * (w - 1) * (world->alpha_s + each);
+    }
+    return end - ready;
+}
+
+static void exposed(struct lab_case *k)
+{
+    static const struct {
+        double alpha_s, bytes_per_s;
+    } nets[] = {{20e-6, 1.25e8}, {20e-6, 1e9}, {1e-3, 1.25e8},
+                {5e-6, 1e10},    {2e-4, 1e9},  {5e-5, 3e7}};
+    double backward = 0;
+    for (int i = 0; i < LAYERS; i++)
+        backward += layers[i].seconds;
+    for (int net = 0; net < 6; net++)
+        for (int w = 2; w <= MOST_WORKERS; w *= 2) {
+            struct lab_world world =
+                world_of(w, nets[net].alpha_s, nets[net].bytes_per_s);
+            double least = schedule(&world, MODEL, MODEL);
+            for (size_t m = 1; m <= MOST_BUCKETS; m++) {
+                size_t size = (MODEL + m - 1) / m;
+                least = fmin(least, schedule(&world, size, size));
+            }
+            struct job *j = job_open(k, &world, 0, 0);
+            const struct lab_run *run =
+                j ? lab_virtual(k, &world, body, j) : NULL;
+            if (lab_clean(k, run)) {
+                double is = run->v->seconds - backward;
+                lab_record(k, w, (size_t)net, "exposed_seconds", is);
+                lab_speed(
+                    k, is, least,
+                    "%d workers, a = %g s, B = %g bytes/s: %.4g s are left "
+                    "after backward with your %d buckets; %.4g s would do",
+                    w, world.alpha_s, world.bytes_per_s, is, j->count, least);
+            }
+            job_close(j);
+            if (!run)
+                return;
+        }
+}
+
+static const struct lab_test tests[] = {
+    {"cut", 10, cuts, NULL,
+     "Begin with the end at n. Each bucket ends where the one before begins."},
+    {"early", 10, early, "cut",
+     "lab_ready() says which bucket is complete. Nothing else is."},
+    {"sums", 10, sums, NULL,
+     "Every bucket is handed over once, and summed once."},
+    {"order", 15, order, "cut",
+     "One worker's bucket 3 may be complete before its bucket 2. Who is next "
+     "in line for all?"},
+    {"exposed", 25, exposed, "sums",
+     "What is left is at least the sum of the last bucket. Small buckets cost "
+     "latency, large ones end late: try sizes in a loop, on paper's clock."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 5,
+    .name = "buckets and overlap",
+    .file = "overlap.c",
+    .functions = "bucket_cut bucket_sizes lab_ready lab_exchange "
+                 "lab_communicate",
+    .floor = 10,
+    .tests = tests,
+};

@@ -281,6 +281,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 {
     unsigned world = ++shared->worlds;
     memset(id, 0, sizeof *id);
+    if (shared->fault == FAKE_NO_ID)
+        return ncclSystemError;
     memcpy(id->internal, &world, sizeof world);
     return ncclSuccess;
 }
@@ -332,6 +334,7 @@ const char *ncclGetErrorString(ncclResult_t r)
 {
     return r == ncclInvalidArgument ? "invalid argument"
            : r == ncclRemoteError   ? "remote process exited"
+           : r == ncclSystemError   ? "unhandled system error"
                                     : "error";
 }
 

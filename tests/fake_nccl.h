@@ -15,6 +15,7 @@ void fake_nccl_setup(void);
 // What goes wrong in the worlds that follow.
 enum fake_fault {
     FAKE_FINE,
+    FAKE_NO_ID,       // ncclGetUniqueId fails
     FAKE_NEVER_JOINS, // ncclCommInitRankConfig stays in progress
     FAKE_BAD_CALL,    // ncclAllReduce refuses its arguments
     FAKE_LOST_PEER    // ncclCommGetAsyncError reports one

@@ -171,6 +171,22 @@ static int says(const char *what)
     return 0;
 }
 
+static int has_no_id(struct member *m)
+{
+    if (cluster_barrier(m->cluster))
+        return -1;
+    fake_nccl_fault(FAKE_NO_ID);
+    struct group *g = member_open(m, "tp");
+    if (g) {
+        group_close(&g);
+        return fail("opened without an id");
+    }
+    return strstr(fail_message(), "tp: NCCL starts no communicator on rank 0: "
+                                  "unhandled system error")
+               ? 0
+               : fail("says: %.200s", fail_message());
+}
+
 static int never_joins(struct member *m)
 {
     if (cluster_barrier(m->cluster))
@@ -210,6 +226,7 @@ static int lost_peer(struct member *m)
 static void errors(void **state)
 {
     (void)state;
+    assert_int_equal(run(&ring, FAKE_FINE, 5, has_no_id, NULL), 0);
     assert_int_equal(run(&ring, FAKE_FINE, 1.5, never_joins, NULL), 0);
     assert_int_equal(run(&library, FAKE_BAD_CALL, 5, bad_call, NULL), 0);
     assert_int_equal(run(&library, FAKE_FINE, 5, lost_peer, NULL), 0);

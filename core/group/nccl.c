@@ -171,27 +171,34 @@ int nccl_await(struct nccl *n, const struct device_event *e)
 
 // ---- open and close
 
+// What rank 0 tells the others.
+struct invitation {
+    ncclUniqueId id;
+    ncclResult_t result; // of making the id
+};
+
 int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
               const char *name)
 {
-    ncclUniqueId id;
+    struct invitation all;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     *n = (struct nccl){.name = name,
                        .cluster = cluster,
                        .dev = dev,
                        .stream = device_handle(dev, DEVICE_COMM)};
-    memset(&id, 0, sizeof id);
-    if (cluster->rank == 0) {
-        ncclResult_t r = ncclGetUniqueId(&id);
-        if (r != ncclSuccess) // the others see it as an id of zeros
-            log_line("%s: NCCL: %s", name, ncclGetErrorString(r));
-    }
-    if (cluster_bcast(cluster, &id, sizeof id))
+    memset(&all, 0, sizeof all);
+    if (cluster->rank == 0)
+        all.result = ncclGetUniqueId(&all.id);
+    if (cluster_bcast(cluster, &all, sizeof all))
         return -1;
+    if (all.result != ncclSuccess)
+        return fail("%s: NCCL starts no communicator on rank 0: %s; try: "
+                    "NCCL_DEBUG=WARN",
+                    name, ncclGetErrorString(all.result));
     if (prctl(PR_SET_TIMERSLACK, 1UL)) // the kernel adds 50 us to every nap
         log_line("%s: naps of this thread are long: %s", name, strerror(errno));
     config.blocking = 0;
-    ncclResult_t r = ncclCommInitRankConfig(&n->comm, cluster->world, id,
+    ncclResult_t r = ncclCommInitRankConfig(&n->comm, cluster->world, all.id,
                                             cluster->rank, &config);
     return nccl_asked(n, r, "joining the ranks");
 }

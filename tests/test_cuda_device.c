@@ -7,6 +7,8 @@
 #include "base/base.h"
 #include "base/rng.h"
 
+#include <cuda_runtime_api.h>
+
 #include "tests/test.h"
 
 enum { N = 70001 };
@@ -151,6 +153,28 @@ static void events_order_queues(void **state)
     pair_close(&p);
 }
 
+// Looking at an event that has not happened is no error, which the launch of
+// the next kernel would report as its own.
+static void a_look_leaves_no_error(void **state)
+{
+    (void)state;
+    struct device_event e = {0};
+    struct pair p = pair_open(6);
+    assert_int_equal(device_event_open(gpu, &e), 0);
+    for (int looks = 0; looks < 100; looks++) {
+        assert_int_equal(device_cast_on(gpu, DEVICE_COMPUTE, p.gpu, DTYPE_F32,
+                                        p.gpu, DTYPE_F32, -1, N),
+                         0);
+        assert_int_equal(device_record(gpu, &e, DEVICE_COMPUTE), 0);
+        assert_true(device_reached(gpu, &e) >= 0);
+        assert_int_equal(cudaGetLastError(), cudaSuccess);
+    }
+    assert_int_equal(device_finish(gpu), 0);
+    assert_same(&p, N * sizeof(float));
+    device_event_close(gpu, &e);
+    pair_close(&p);
+}
+
 static void staging_brings_down_and_up(void **state)
 {
     (void)state;
@@ -184,6 +208,7 @@ int main(void)
         cmocka_unit_test(cast_and_add_to_the_bit),
         cmocka_unit_test(adds_doubles),
         cmocka_unit_test(events_order_queues),
+        cmocka_unit_test(a_look_leaves_no_error),
         cmocka_unit_test(staging_brings_down_and_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,8 +225,10 @@ static int cuda_reached(struct device *d, const struct device_event *e)
 {
     (void)d;
     cudaError_t status = cudaEventQuery(e->handle);
-    if (status == cudaErrorNotReady)
+    if (status == cudaErrorNotReady) {
+        cudaGetLastError(); // no error: not the next launch's either
         return 0;
+    }
     CU(status);
     return 1;
 }

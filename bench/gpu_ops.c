@@ -402,8 +402,8 @@ int gpu_ops(struct device *d, const struct subject_case *c, double peak)
                     .V = c->config.vocab,
                     .rows = (size_t)c->batch * (size_t)c->tokens,
                     .mask = {.keep = 1}};
-    int rc = device_event_open(d, &o.from) || device_event_open(d, &o.to) ||
-             open_tensors(&o) ||
+    int rc = device_event_open_timed(d, &o.from) ||
+             device_event_open_timed(d, &o.to) || open_tensors(&o) ||
              cuda_product_open(&o.product, d, o.format, c->tf32, o.partial) ||
              products(&o) || others(&o);
     cuda_product_close(&o.product);

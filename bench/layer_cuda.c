@@ -52,7 +52,7 @@ static double time_steps(struct subject *s, int steps)
     static double t[MOST_STEPS];
     double compute, update;
     for (int i = 0; i <= steps; i++)
-        if (device_event_open(s->dev, &ends[i]))
+        if (device_event_open_timed(s->dev, &ends[i]))
             die("%s", fail_message());
     for (int i = -WARM; i <= steps; i++) {
         subject_step(s, &compute, &update);

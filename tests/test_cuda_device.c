@@ -131,8 +131,8 @@ static void events_order_queues(void **state)
     float *pinned = device_host_alloc(gpu, N, sizeof *pinned);
     uint64_t ns;
     assert_non_null(pinned);
-    assert_int_equal(device_event_open(gpu, &from), 0);
-    assert_int_equal(device_event_open(gpu, &to), 0);
+    assert_int_equal(device_event_open_timed(gpu, &from), 0);
+    assert_int_equal(device_event_open_timed(gpu, &to), 0);
     assert_int_equal(device_record(gpu, &from, DEVICE_COMPUTE), 0);
     for (int i = 0; i < 100; i++) // an even number of changes of sign
         assert_int_equal(device_cast_on(gpu, DEVICE_COMPUTE, p.gpu, DTYPE_F32,
@@ -151,6 +151,26 @@ static void events_order_queues(void **state)
     device_event_close(gpu, &to);
     device_host_free(gpu, pinned);
     pair_close(&p);
+}
+
+static void only_timed_events_have_a_time(void **state)
+{
+    (void)state;
+    struct device_event e = {0}, timed = {0};
+    float ms;
+    uint64_t ns;
+    assert_int_equal(device_event_open(gpu, &e), 0);
+    assert_int_equal(device_event_open_timed(gpu, &timed), 0);
+    assert_int_equal(device_record(gpu, &e, DEVICE_COMPUTE), 0);
+    assert_int_equal(device_record(gpu, &timed, DEVICE_COMPUTE), 0);
+    assert_int_equal(device_finish(gpu), 0);
+    assert_int_equal(device_between(gpu, &timed, &timed, &ns), 0);
+    assert_true(ns == 0);
+    assert_int_equal(cudaEventElapsedTime(&ms, e.handle, timed.handle),
+                     cudaErrorInvalidResourceHandle);
+    cudaGetLastError();
+    device_event_close(gpu, &e);
+    device_event_close(gpu, &timed);
 }
 
 // Looking at an event that has not happened is no error, which the launch of
@@ -208,6 +228,7 @@ int main(void)
         cmocka_unit_test(cast_and_add_to_the_bit),
         cmocka_unit_test(adds_doubles),
         cmocka_unit_test(events_order_queues),
+        cmocka_unit_test(only_timed_events_have_a_time),
         cmocka_unit_test(a_look_leaves_no_error),
         cmocka_unit_test(staging_brings_down_and_up),
     };

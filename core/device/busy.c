@@ -32,8 +32,8 @@ int busy_open(struct device *d)
         struct meter *t = &d->busy->meters[m];
         t->queue = m == STEPS ? DEVICE_COMPUTE : (enum device_queue)m;
         for (int i = 0; i < BUSY_STRETCHES; i++)
-            if (device_event_open(d, &t->from[i]) ||
-                device_event_open(d, &t->to[i])) {
+            if (device_event_open_timed(d, &t->from[i]) ||
+                device_event_open_timed(d, &t->to[i])) {
                 busy_close(d);
                 return -1;
             }

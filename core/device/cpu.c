@@ -120,9 +120,9 @@ static int cpu_add_into_wire(struct device *d, enum device_queue q, void *wire,
     return 0;
 }
 
-static int cpu_event_open(struct device *d, struct device_event *e)
+static int cpu_event_open(struct device *d, struct device_event *e, bool timed)
 {
-    (void)d;
+    (void)d, (void)timed;
     *e = (struct device_event){0};
     return 0;
 }

@@ -188,11 +188,12 @@ static int cuda_add_wire(struct device *d, enum device_queue q, void *wire,
     return 0;
 }
 
-static int cuda_event_open(struct device *d, struct device_event *e)
+static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
 {
     (void)d;
     cudaEvent_t event = NULL;
-    cudaError_t status = cudaEventCreate(&event); // with its time
+    unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
+    cudaError_t status = cudaEventCreateWithFlags(&event, flags);
     if (status != cudaSuccess)
         return fail("device=cuda: event: %s", cudaGetErrorString(status));
     *e = (struct device_event){.handle = event};

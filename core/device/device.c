@@ -134,7 +134,12 @@ int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
 
 int device_event_open(struct device *d, struct device_event *e)
 {
-    return d->ops->event_open(d, e);
+    return d->ops->event_open(d, e, false);
+}
+
+int device_event_open_timed(struct device *d, struct device_event *e)
+{
+    return d->ops->event_open(d, e, true);
 }
 
 void device_event_close(struct device *d, struct device_event *e)

@@ -65,7 +65,7 @@ struct device_ops {
                const void *src, enum dtype from, size_t n);
     int (*add_into_wire)(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);
-    int (*event_open)(struct device *d, struct device_event *e);
+    int (*event_open)(struct device *d, struct device_event *e, bool timed);
     void (*event_close)(struct device *d, struct device_event *e);
     int (*record)(struct device *d, struct device_event *e,
                   enum device_queue q);
@@ -142,8 +142,10 @@ int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
 // queue has done all it was asked so far. follow: what is asked of q from now
 // on waits for it (at once if it was never recorded). reached: 1 when it has
 // happened, 0 when not yet, -1 after fail(). wait: the calling thread waits.
-// between: the time from one event to the other, both reached.
+// between: the time from one event to the other, both reached, which must have
+// been opened with open_timed: to note the time costs the device something.
 int device_event_open(struct device *d, struct device_event *e);
+int device_event_open_timed(struct device *d, struct device_event *e);
 void device_event_close(struct device *d, struct device_event *e);
 int device_record(struct device *d, struct device_event *e,
                   enum device_queue q);

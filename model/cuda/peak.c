@@ -149,8 +149,8 @@ int cuda_peak(const struct model_job *job, struct model_peak *out)
     struct model_peak p = {.device = cuda_name(job->dev),
                            .sheet = cuda_sheet(cuda_name(job->dev),
                                                job->precision, tf32)};
-    int rc = device_event_open(s.dev, &s.from) ||
-             device_event_open(s.dev, &s.to) ||
+    int rc = device_event_open_timed(s.dev, &s.from) ||
+             device_event_open_timed(s.dev, &s.to) ||
              cuda_product_open(&s.product, s.dev, s.format, tf32, NULL) ||
              measure(&s, &p.measured);
     cuda_product_close(&s.product);

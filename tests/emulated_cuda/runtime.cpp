@@ -57,6 +57,8 @@ const char *cudaGetErrorString(cudaError_t error)
         return "no CUDA-capable device is detected";
     case cudaErrorInvalidDevice:
         return "invalid device ordinal";
+    case cudaErrorInvalidResourceHandle:
+        return "invalid resource handle";
     case cudaErrorNotReady:
         return "device not ready";
     }
@@ -282,6 +284,7 @@ struct mark {
 
 struct CUevent_st {
     std::shared_ptr<struct mark> to; // outlives the event, for those that wait
+    unsigned flags;
 };
 
 static void reach(const mark &m, uint64_t asked)
@@ -291,9 +294,9 @@ static void reach(const mark &m, uint64_t asked)
     CHECK(m.reached >= asked);
 }
 
-cudaError_t cudaEventCreate(cudaEvent_t *e)
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *e, unsigned flags)
 {
-    *e = new CUevent_st{std::make_shared<mark>()};
+    *e = new CUevent_st{std::make_shared<mark>(), flags};
     return cudaSuccess;
 }
 
@@ -352,6 +355,8 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
 {
     entered here;
     const mark &a = *from->to, &b = *to->to;
+    if ((from->flags | to->flags) & cudaEventDisableTiming)
+        return report(cudaErrorInvalidResourceHandle);
     if (!a.asked || !b.asked)
         return report(cudaErrorInvalidValue);
     if (a.reached < a.asked || b.reached < b.asked)

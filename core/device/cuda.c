@@ -192,8 +192,11 @@ static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
 {
     (void)d;
     cudaEvent_t event = NULL;
-    unsigned flags = timed ? cudaEventDefault : cudaEventDisableTiming;
-    cudaError_t status = cudaEventCreateWithFlags(&event, flags);
+    unsigned flags = timed ? 0 : cudaEventDisableTiming;
+    // Who waits sleeps: servers and the other workers need the cores, and the
+    // device has more to do behind what is waited for.
+    cudaError_t status =
+        cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
     if (status != cudaSuccess)
         return fail("device=cuda: event: %s", cudaGetErrorString(status));
     *e = (struct device_event){.handle = event};

@@ -9,9 +9,9 @@
 #include "tests/emulated_cuda/runtime.h"
 
 #include "base/base.h"
-#include <cuda_runtime_api.h>
 #include "tests/emulated_cuda/address.h"
 #include "tests/emulated_cuda/block.h"
+#include <cuda_runtime_api.h>
 
 #include <deque>
 #include <map>
@@ -161,6 +161,13 @@ struct CUstream_st {
 };
 
 static std::vector<cudaStream_t> streams;
+static int spins;
+
+int emulated_cuda_spins(void)
+{
+    entered here;
+    return spins;
+}
 
 static void do_until(cudaStream_t s, uint64_t count)
 {
@@ -212,6 +219,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t s)
 cudaError_t cudaStreamSynchronize(cudaStream_t s)
 {
     entered here;
+    spins++;
     do_until(s, s->count);
     return cudaSuccess;
 }
@@ -347,6 +355,7 @@ cudaError_t cudaEventQuery(cudaEvent_t e)
 cudaError_t cudaEventSynchronize(cudaEvent_t e)
 {
     entered here;
+    spins += !(e->flags & cudaEventBlockingSync);
     reach(*e->to, e->to->asked);
     return cudaSuccess;
 }

@@ -4,12 +4,13 @@
 // The emulated GPU does nothing before somebody waits, and then no more than
 // what lies before the event waited for: what is left tells how far the host
 // has let it come. (A GPU goes on by itself; there nothing of this can be
-// seen.)
+// seen.) And the host sleeps in both waits.
 
 #include "base/base.h"
 #include "device/device.h"
 #include "model/model.h"
 #include "optim/rule.h"
+#include "tests/emulated_cuda/runtime.h"
 
 #include <math.h>
 
@@ -58,6 +59,7 @@ static void the_rest_is_queued_behind_what_is_waited_for(void **state)
     assert_int_equal(rule_open(&rule, job.dev, &adamw, n), 0);
     for (int i = 0; i < BATCH * TOKENS; i++)
         x[i] = i % VOCAB, y[i] = (i + 1) % VOCAB;
+    int spins = emulated_cuda_spins();
     for (int step = 0; step < 2; step++) {
         struct model_step s = {.x = x, .y = y, .step = step, .scale = 1};
         struct rule_in in = {.step = step + 1, .lr = 1e-3f, .scale = 1};
@@ -68,6 +70,7 @@ static void the_rest_is_queued_behind_what_is_waited_for(void **state)
                          0);
         assert_true(norm > 0);
         assert_true(left(job.dev) > 0); // the update
+        assert_int_equal(emulated_cuda_spins(), spins);
     }
     model_close(&model);
     rule_close(&rule);

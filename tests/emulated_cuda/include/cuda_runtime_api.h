@@ -26,7 +26,7 @@ typedef struct CUevent_st *cudaEvent_t;
 
 enum cudaMemcpyKind { cudaMemcpyDefault = 4 };
 enum { cudaStreamNonBlocking = 1, cudaHostAllocPortable = 1 };
-enum { cudaEventDefault = 0, cudaEventDisableTiming = 2 };
+enum { cudaEventBlockingSync = 1, cudaEventDisableTiming = 2 };
 
 enum cudaDeviceAttr {
     cudaDevAttrMemoryClockRate = 36,

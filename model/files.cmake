@@ -93,4 +93,13 @@ lockstep_test(tiles LINKS model)
 if(CUDA_BUILT)
   lockstep_test(cuda_ops LINKS model rule LABELS gpu)
   lockstep_test(cuda_train LINKS model rule LABELS gpu)
+  find_package(Python3 COMPONENTS Interpreter)
+  if(Python3_FOUND)
+    add_test(NAME cuda_stores
+             COMMAND ${Python3_EXECUTABLE} tests/stores.py
+                     ${CMAKE_CUDA_COMPILER} model/cuda/embed.cu
+                     model/cuda/gelu.cu model/cuda/loss.cu model/cuda/norm.cu
+                     model/cuda/vector.cu
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  endif()
 endif()

@@ -11,6 +11,7 @@
 
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
+#include <string.h>
 
 __device__ inline float load(float x)
 {
@@ -62,12 +63,26 @@ template <typename T> __device__ inline void load4(float out[4], const T *p)
         out[i] = load(x.v[i]);
 }
 
+template <typename T> __device__ inline unsigned pack(float low, float high)
+{
+    T two[2] = {store<T>(low), store<T>(high)};
+    unsigned bits;
+    memcpy(&bits, two, sizeof bits);
+    return bits;
+}
+
+// To global memory. By an intrinsic, for the compiler takes apart what is
+// assigned as a struct, into four stores.
 template <typename T> __device__ inline void store4(T *p, const float in[4])
 {
-    four<T> x;
-    for (int i = 0; i < 4; i++)
-        x.v[i] = store<T>(in[i]);
-    *reinterpret_cast<four<T> *>(p) = x;
+    __stwb(reinterpret_cast<uint2 *>(p),
+           make_uint2(pack<T>(in[0], in[1]), pack<T>(in[2], in[3])));
+}
+
+template <> __device__ inline void store4<float>(float *p, const float in[4])
+{
+    __stwb(reinterpret_cast<float4 *>(p),
+           make_float4(in[0], in[1], in[2], in[3]));
 }
 
 // Call f with a number of the type that `format` names.

@@ -24,6 +24,14 @@ struct alignas(8) float2 {
     float x, y;
 };
 
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+struct alignas(8) uint2 {
+    unsigned x, y;
+};
+
 struct alignas(16) int4 {
     int x, y, z, w;
 };
@@ -33,9 +41,24 @@ inline float2 make_float2(float x, float y)
     return {x, y};
 }
 
+inline float4 make_float4(float x, float y, float z, float w)
+{
+    return {x, y, z, w};
+}
+
+inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return {x, y};
+}
+
 inline int4 make_int4(int x, int y, int z, int w)
 {
     return {x, y, z, w};
+}
+
+template <typename T> void __stwb(T *p, T x)
+{
+    *p = x;
 }
 
 inline float rsqrtf(float x)

@@ -75,9 +75,11 @@ void fake_nccl_looks(int looks)
     looks_after = looks;
 }
 
-int fake_nccl_aborted(void)
+int fake_nccl_said(const char *what)
 {
-    return aborted;
+    if (!strstr(fail_message(), what))
+        return fail("does not say \"%s\": %.200s", what, fail_message());
+    return aborted == 1 ? 0 : fail("aborted %d times", aborted);
 }
 
 static enum dtype dtype_of(ncclDataType_t t)

@@ -7,7 +7,6 @@
 
 #include "allreduce/carriers.h"
 #include "device/busy.h"
-#include "group/nccl.h"
 #include "horovod_ring/carriers.h"
 #include "sync/replicas.h"
 #include "tests/fake_nccl.h"
@@ -15,8 +14,9 @@
 #include "tests/sync_cases.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
 
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "tests/test.h"
@@ -114,76 +114,77 @@ static void faults(void **state)
 
 // ---- what NCCL reports
 
-static int says(const char *what)
-{
-    if (!strstr(fail_message(), what))
-        return fail("does not say \"%s\": %.200s", what, fail_message());
-    if (fake_nccl_aborted() != 1)
-        return fail("aborted %d times", fake_nccl_aborted());
-    return 0;
-}
-
-static int never_joins(struct worker *w)
-{
-    if (!worker_begin(w))
-        return fail("opened, though nobody joined");
-    return says("joining the ranks: not done within 5 s");
-}
-
 static int bad_call(struct worker *w)
 {
     struct sync_out out;
     if (!worker_step(w, 1, &out))
         return fail("worked");
-    return says("all_reduce: invalid argument");
-}
-
-static int lost_peer(struct worker *w)
-{
-    struct device_event e;
-    struct nccl n;
-    if (nccl_open(&n, w->cluster, w->dev, "test") ||
-        nccl_asked(&n,
-                   ncclBroadcast(w->job.params, w->job.params,
-                                 w->rank ? w->job.n : 0, ncclFloat32, 0, n.comm,
-                                 n.stream),
-                   "broadcast") ||
-        device_record(w->dev, &e, DEVICE_COMM) || cluster_barrier(w->cluster))
-        return -1;
-    fake_nccl_fault(FAKE_LOST_PEER);
-    int rc = 0;
-    if (!w->rank)
-        rc = cluster_barrier(w->cluster); // answers rank 1, who asks around
-    else if (!nccl_await(&n, &e))
-        rc = fail("came, though its peer is lost");
-    else
-        rc = says("a peer is lost (remote process exited)");
-    device_finish(w->dev);
-    n.lost = true; // rank 0's peer is not there to leave together
-    nccl_close(&n);
-    return rc;
-}
-
-static void run(enum fake_fault fault, int (*body)(struct worker *w),
-                bool closed)
-{
-    struct setup s = {.world = 2,
-                      .n = 1000,
-                      .first = 100,
-                      .bucket = 500,
-                      .timeout_s = 5,
-                      .closed = closed};
-    fake_nccl_fault(fault);
-    assert_int_equal(world_run(&allreduce, &s, body, NULL), 0);
-    fake_nccl_fault(FAKE_FINE);
+    return fake_nccl_said("all_reduce: invalid argument");
 }
 
 static void errors(void **state)
 {
     (void)state;
-    run(FAKE_NEVER_JOINS, never_joins, true);
-    run(FAKE_BAD_CALL, bad_call, false);
-    run(FAKE_FINE, lost_peer, true);
+    struct setup s = {
+        .world = 2, .n = 1000, .first = 100, .bucket = 500, .timeout_s = 5};
+    fake_nccl_fault(FAKE_BAD_CALL);
+    assert_int_equal(world_run(&allreduce, &s, bad_call, NULL), 0);
+    fake_nccl_fault(FAKE_FINE);
+}
+
+// ---- one GPU for two ranks
+
+static void same(const struct device *d, unsigned char id[DEVICE_ID])
+{
+    (void)d;
+    memset(id, 7, DEVICE_ID);
+}
+
+static int open_twin(struct device **d)
+{
+    static struct device_ops ops;
+    if (queue_device_open(d))
+        return -1;
+    ops = *(*d)->ops;
+    ops.identity = same;
+    (*d)->ops = &ops;
+    return 0;
+}
+
+// Another carrier is taken, and rank 0 says why.
+static int goes_through_the_host(struct worker *w)
+{
+    char text[512] = "";
+    FILE *log = tmpfile();
+    int was = dup(2);
+    if (!log || was < 0 || dup2(fileno(log), 2) < 0)
+        return fail("no log");
+    int rc = worker_begin(w);
+    dup2(was, 2);
+    close(was);
+    rewind(log);
+    text[fread(text, 1, sizeof text - 1, log)] = '\0';
+    fclose(log);
+    bool told = strstr(text, "ring: ranks 0 and 1 share a GPU, which NCCL "
+                             "refuses: gradients go through host memory");
+    if (rc)
+        return -1;
+    if (strcmp(w->sync->transport, "shm"))
+        return fail("takes %s", w->sync->transport);
+    return told == (w->rank == 0) ? 0 : fail("says: %s", text);
+}
+
+static void one_gpu_for_two(void **state)
+{
+    (void)state;
+    static const struct group_ops *const carriers[] = {&ring_nccl, &ring_shm,
+                                                       NULL};
+    struct fixture twins = ring;
+    struct setup s = {
+        .world = 2, .n = 1000, .first = 100, .bucket = 500, .closed = true};
+    twins.carriers = carriers;
+    twins.device = open_twin;
+    assert_int_equal(world_run(&twins, &s, goes_through_the_host, NULL), 0);
 }
 
 // ---- meters
@@ -222,6 +223,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(vectors),
         cmocka_unit_test(faults),
         cmocka_unit_test(errors),
+        cmocka_unit_test(one_gpu_for_two),
         cmocka_unit_test(buckets_are_measured),
     };
     if (argc > 1)

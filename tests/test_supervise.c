@@ -18,6 +18,7 @@
 #include "tests/test.h"
 
 struct fixture {
+    double grace_s; // before SIGKILL; 0: long enough never to matter
     char dir[64], log[128];
     struct progress *progress;
     struct job *job;
@@ -43,7 +44,7 @@ static void open_job_here(struct fixture *f, bool elastic)
     struct job_config config = {.children = 8,
                                 .log_path = f->log,
                                 .progress = f->progress,
-                                .grace_s = 0.5,
+                                .grace_s = f->grace_s > 0 ? f->grace_s : 60,
                                 .elastic = elastic};
     assert_int_equal(job_open(&f->job, &config), 0);
 }
@@ -93,7 +94,7 @@ static void assert_says(const char *part)
 static void lines_of_all_go_to_the_log(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char log[1024];
     open_job(&f, false);
     script(&f, JOB_WORKER, 0, "echo '[0] hello' >&2; printf 'no newline'");
@@ -128,7 +129,7 @@ static void take_progress(const char *path, const char *const *lines, int n)
 static void progress_is_shown(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char path[128], text[1024];
     static const char *const lines[] = {
         "rank=0 world=3 step=1 steps=9 loss=3 val_loss=nan tokens_per_s=50 "
@@ -158,7 +159,7 @@ static void progress_is_shown(void **state)
 static void first_failure_is_named(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char first[256], second[256];
     open_job(&f, false);
     snprintf(first, sizeof first,
@@ -181,7 +182,7 @@ static void first_failure_is_named(void **state)
 static void its_own_error_is_quoted(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char log[1024];
     open_job(&f, false);
     script(&f, JOB_WORKER, 0, "sleep 100");
@@ -216,7 +217,7 @@ static void its_own_error_is_quoted(void **state)
 static void a_killed_worker_ends_the_job(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {.grace_s = 0.5};
     open_job(&f, false);
     script(&f, JOB_SERVER, 0, "sleep 100");
     script(&f, JOB_WORKER, 0, "trap '' TERM; while :; do sleep 0.1; done");
@@ -230,7 +231,7 @@ static void a_killed_worker_ends_the_job(void **state)
 static void a_dead_server_ends_the_job(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     open_job(&f, false);
     script(&f, JOB_SERVER, 0, "sleep 100");
     script(&f, JOB_SERVER, 1, "sleep 0.1; kill -SEGV $$");
@@ -243,7 +244,7 @@ static void a_dead_server_ends_the_job(void **state)
 static void a_program_that_is_not_there(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char path[] = "/no/such/program";
     char *argv[] = {path, NULL};
     struct job_child child = {.kind = JOB_WORKER, .argv = argv};
@@ -257,7 +258,7 @@ static void a_program_that_is_not_there(void **state)
 static void servers_end_with_the_workers(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {.grace_s = 0.5};
     open_job(&f, false);
     script(&f, JOB_SERVER, 0, "sleep 100");
     script(&f, JOB_SERVER, 1, "trap '' TERM; while :; do sleep 0.1; done");
@@ -269,7 +270,7 @@ static void servers_end_with_the_workers(void **state)
 static void endpoints_are_heard(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char answer[64];
     open_job(&f, false);
     script(&f, JOB_SERVER, 0,
@@ -288,7 +289,7 @@ static void endpoints_are_heard(void **state)
 static void silence_has_a_deadline(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char answer[64];
     open_job(&f, false);
     script(&f, JOB_SERVER, 0, "sleep 100");
@@ -302,7 +303,7 @@ static void silence_has_a_deadline(void **state)
 static void elastic_jobs_outlive_a_worker(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char log[1024];
     open_job(&f, true);
     script(&f, JOB_WORKER, 0, "kill -9 $$");
@@ -320,7 +321,7 @@ static void elastic_jobs_outlive_a_worker(void **state)
 static void signals_are_handed_on(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char log[1024];
     open_job(&f, false);
     script(&f, JOB_WORKER, 0,
@@ -335,7 +336,7 @@ static void signals_are_handed_on(void **state)
 static void strays_are_killed(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     char text[512], path[128];
     open_job(&f, false);
     snprintf(path, sizeof path, "%s/pid", f.dir);
@@ -360,7 +361,7 @@ static void workers_die_with_the_launcher(void **state)
 {
     (void)state;
     int tell[2];
-    struct fixture f;
+    struct fixture f = {0};
     make_folder(&f);
     assert_int_equal(pipe2(tell, O_CLOEXEC), 0);
     pid_t launcher = fork();
@@ -456,7 +457,7 @@ static void words_of_mpirun(void **state)
 static void mpirun_could_not_begin(void **state)
 {
     (void)state;
-    struct fixture f;
+    struct fixture f = {0};
     open_job(&f, false);
     script(&f, JOB_MPIRUN, 0,
            "printf '%s\\n' ------- 'Open RTE was unable to open the hostfile:' "

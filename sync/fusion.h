@@ -11,11 +11,6 @@
 
 #include "sync/sync.h"
 
-// Join the first of n > 0 buckets with those after it while they are at most
-// `most` elements together, into *out. Returns how many buckets it joined.
-int fusion_next(struct bucket *out, const struct bucket *buckets, int n,
-                size_t most);
-
 // Join all n buckets up to `mb` MiB of fp32; 0: each stays alone. Caller frees
 // *fused with mem_free(). Returns how many there are, or -1 after fail().
 int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,

@@ -215,13 +215,15 @@ static void fusion(void **state)
 {
     (void)state;
     const struct bucket b[] = {{90, 10}, {70, 20}, {30, 40}, {5, 25}, {0, 5}};
-    struct bucket g;
-    assert_int_equal(fusion_next(&g, b, 5, 30), 2);
-    assert_true(g.off == 70 && g.n == 30);
-    assert_int_equal(fusion_next(&g, b + 2, 3, 30), 1); // larger than allowed
-    assert_true(g.off == 30 && g.n == 40);
-    assert_int_equal(fusion_next(&g, b + 3, 2, 30), 2);
-    assert_true(g.off == 0 && g.n == 30);
+    const double mb = 30 * sizeof(float) / 1048576.0;
+    struct bucket *g;
+    assert_int_equal(fusion_cut(&g, b, 5, mb), 3);
+    assert_true(g[0].off == 70 && g[0].n == 30);
+    assert_true(g[1].off == 30 && g[1].n == 40); // larger than allowed
+    assert_true(g[2].off == 0 && g[2].n == 30);
+    mem_free(g);
+    assert_int_equal(fusion_cut(&g, b, 5, 0), 5);
+    mem_free(g);
 }
 
 static void addresses(void **state)

@@ -2,8 +2,8 @@
 //
 // One thread a worker, no headers, no slices: in each of the ring's messages a
 // worker sends its chunk and receives the other's, adds what has just come in,
-// and polls when neither moves. What our ring over TCP does beyond this (several
-// buckets, errors that name a rank, 16-bit wires) must cost little.
+// and polls when neither moves. What our ring over TCP does beyond this
+// (several buckets, errors that name a rank, 16-bit wires) must cost little.
 
 #ifndef BENCH_LOOP_H
 #define BENCH_LOOP_H

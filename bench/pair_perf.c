@@ -5,8 +5,9 @@
 // Steps of model=micro at batch 8 in fp32, each worker on its own core. Rounds
 // of the backends take turns on the same vectors: that of one worker, both at
 // once and without a word to each other; and those without servers, on the best
-// of their carriers, with buckets sent while backward goes on. Medians of rounds, and the share of the
-// silent workers' rate that the talking ones reach.
+// of their carriers, with buckets sent while backward goes on. Medians of
+// rounds, and the share of the silent workers' rate that the talking ones
+// reach.
 
 #include "base/base.h"
 #include "bench/crew.h"

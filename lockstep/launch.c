@@ -1,9 +1,9 @@
 // launch.c - from sync= and workers= to processes.
 //
 // Parameter-server jobs are started without MPI unless transport=mpi asks for
-// it, so that the death of one worker does not take the others with it. A worker
-// is given what the run was asked for and, behind "--", what we decided: run.json
-// tells them apart.
+// it, so that the death of one worker does not take the others with it. A
+// worker is given what the run was asked for and, behind "--", what we decided:
+// run.json tells them apart.
 
 #include "lockstep/launch.h"
 
@@ -259,9 +259,9 @@ static int add_emulated(struct argv *a, const struct netns *net)
     return err;
 }
 
-// As train/main.c does, for whatever program is launched; and where workers take
-// turns on a core nobody spins at all: on a busy machine a run that did took ten
-// times as long.
+// As train/main.c does, for whatever program is launched; and where workers
+// take turns on a core nobody spins at all: on a busy machine a run that did
+// took ten times as long.
 static void wait_politely(bool oversubscribed)
 {
     if (getenv("OMP_WAIT_POLICY"))

@@ -3,8 +3,8 @@
 //
 // Simulated time passes only while all wait, so waiting blocks; messages always
 // come, and SimGrid itself ends a run in which everybody waits. Without payload
-// data have a size and no contents: they go from and to one block that all ranks
-// share, which SimGrid neither copies nor touches.
+// data have a size and no contents: they go from and to one block that all
+// ranks share, which SimGrid neither copies nor touches.
 
 #include "message/carry.h"
 

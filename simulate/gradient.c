@@ -1,4 +1,4 @@
-// gradient.c - what travels: numbers whose sum is known, or addresses without any.
+// gradient.c - what travels: numbers of a known sum, or addresses alone.
 
 #include "simulate/job.h"
 

@@ -235,8 +235,8 @@ static void sums_are_wide(void **state)
     }
 }
 
-// The vectors of an epilogue lie 16 bytes further in the next layer: the shape's
-// algorithm serves them, too.
+// The vectors of an epilogue lie 16 bytes further in the next layer: the
+// shape's algorithm serves them, too.
 static void layers_are_served_alike(void **state)
 {
     (void)state;

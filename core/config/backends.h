@@ -44,8 +44,8 @@ const struct backend *backend_at(int i);
 // The names of all rows, NULL-terminated.
 extern const char *const backend_names[];
 
-// The row of a name: NULL where there is none, and backend_row() then names them
-// all by fail().
+// The row of a name: NULL where there is none, and backend_row() then names
+// them all by fail().
 const struct backend *backend_find(const char *name);
 const struct backend *backend_row(const char *name);
 

@@ -335,8 +335,8 @@ static cublasStatus_t ask(const struct cuda_product *p, const struct made *c,
                         WORKSPACE, device_handle(p->dev, DEVICE_COMPUTE));
 }
 
-// An algorithm that cuBLASLt named may be refused when it is to run. One with an
-// epilogue then gives way to a plain one, for good.
+// An algorithm that cuBLASLt named may be refused when it is to run. One with
+// an epilogue then gives way to a plain one, for good.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j)
 {
     struct made *c = find(p, j);

@@ -14,24 +14,11 @@ enum head_kind {
     HEAD_ABORT,              // given up because of rank `message`
 };
 
-void flow_open(struct flow *f, const struct flow_config *config)
+void flow_open(struct flow *f)
 {
-    const struct transport *t = config->transport;
-    *f = (struct flow){
-        .name = config->name,
-        .transport = config->transport,
-        .plan = {.rank = t->rank, .world = t->world, .grain = config->grain},
-        .wire = config->wire,
-        .ops = config->ops,
-        .depth = config->depth,
-        .slice_bytes = config->slice_bytes,
-        .timeout_s = config->timeout_s,
-        .in = {.lane = config->in},
-        .out = {.lane = config->out},
-        .blame = -1,
-        .told = -1,
-        .culprit = -1,
-    };
+    f->plan.rank = f->transport->rank;
+    f->plan.world = f->transport->world;
+    f->blame = f->told = f->culprit = -1;
 }
 
 static const struct group_op *op_of(const struct flow *f, uint64_t k)

@@ -1,9 +1,9 @@
 // flow.h - vectors on their way round the ring, piece by piece.
 //
 // Verbs (group.h) are worked through in order by two cursors, one for what goes
-// out and one for what comes in. Each message is cut into slices; a slice may leave as
-// soon as the one that it is made of has come in, so all links are busy at once
-// and adding overlaps receiving:
+// out and one for what comes in. Each message is cut into slices; a slice may
+// leave as soon as the one that it is made of has come in, so all links are
+// busy at once and adding overlaps receiving:
 //
 //     in     [a0][a1][a2][b0]..        a message is a, b, ..
 //     add        +a0  +a1  +a2
@@ -43,17 +43,16 @@ struct cursor {
 };
 
 struct flow {
-    const char *name;
+    // The caller's, borrowed; with plan.grain, and the lanes of out and in.
+    const char *name; // begins errors
     struct transport *transport;
-    struct plan plan;
     struct wire *wire;
-    size_t slice_bytes;
+    struct group_op *ops; // `depth` places: verb k at k % depth
+    size_t depth, slice_bytes;
     double timeout_s;
 
-    struct group_op *ops; // verb k at k % depth
-    size_t depth;
+    struct plan plan;
     uint64_t posted; // verbs so far
-
     struct cursor out, in;
     struct head back; // what comes from the right
     size_t back_done;
@@ -64,19 +63,8 @@ struct flow {
     uint64_t bytes[2], heads[2]; // payload and heads by enum direction
 };
 
-// What a flow is made of: all borrowed.
-struct flow_config {
-    const char *name; // begins errors
-    struct transport *transport;
-    struct wire *wire;
-    struct group_op *ops; // `depth` places
-    size_t depth, slice_bytes;
-    size_t grain; // of chunks
-    double timeout_s;
-    struct span_lane *in, *out; // NULL: nothing is recorded
-};
-
-void flow_open(struct flow *f, const struct flow_config *config);
+// The rest of a flow in which the caller's members are set, all else zero.
+void flow_open(struct flow *f);
 
 // One more verb; fewer than `depth` may be under way.
 void flow_post(struct flow *f, const struct group_op *op);

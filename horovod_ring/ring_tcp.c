@@ -44,19 +44,19 @@ static int ring_open(struct group *g)
     if (!r->ops || wire_open(&r->wire, job->largest, job->slice_bytes) ||
         transport_open(&r->transport, &transport_tcp, job->cluster, &tcp))
         return -1;
-    struct flow_config config = {
+    r->flow = (struct flow){
         .name = g->name,
         .transport = r->transport,
         .wire = &r->wire,
         .ops = r->ops,
         .depth = job->depth,
         .slice_bytes = job->slice_bytes,
-        .grain = job->grain,
         .timeout_s = job->cluster->timeout_s,
-        .in = lane(g, "in"),
-        .out = lane(g, "out"),
+        .plan = {.grain = job->grain},
+        .in = {.lane = lane(g, "in")},
+        .out = {.lane = lane(g, "out")},
     };
-    flow_open(&r->flow, &config);
+    flow_open(&r->flow);
     return tickets_open(&r->tickets, &pairs_tcp, g);
 }
 

@@ -47,18 +47,17 @@ struct ring {
 
 static int run(struct ring *r)
 {
-    struct flow flow;
-    struct flow_config config = {
+    struct flow flow = {
         .transport = r->transport,
         .wire = &r->wire,
         .name = "simulate",
         .ops = r->ops,
         .depth = (size_t)r->nbuckets,
-        .grain = 1,
         .slice_bytes = r->slice_bytes,
         .timeout_s = no_deadline_s,
+        .plan = {.grain = 1},
     };
-    flow_open(&flow, &config);
+    flow_open(&flow);
     for (int b = 0; b < r->nbuckets; b++)
         flow_post(&flow, &(struct group_op){.verb = GROUP_ALL_REDUCE,
                                             .vector = group_floats(

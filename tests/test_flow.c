@@ -102,15 +102,15 @@ static void net_open(struct net *net, int world, size_t most, size_t slice,
                                                    (r + 1) % world},
                                           .state = k};
         assert_int_equal(wire_open(&k->wire, most, slice), 0);
-        struct flow_config config = {.name = "ring",
-                                     .transport = &k->transport,
-                                     .wire = &k->wire,
-                                     .ops = k->ops,
-                                     .depth = OPS,
-                                     .grain = 1,
-                                     .slice_bytes = slice,
-                                     .timeout_s = timeout_s};
-        flow_open(&k->flow, &config);
+        k->flow = (struct flow){.name = "ring",
+                                .transport = &k->transport,
+                                .wire = &k->wire,
+                                .ops = k->ops,
+                                .depth = OPS,
+                                .slice_bytes = slice,
+                                .timeout_s = timeout_s,
+                                .plan = {.grain = 1}};
+        flow_open(&k->flow);
         for (int i = 0; i < OPS; i++)
             k->data[i] = mem_alloc(most, sizeof(float));
     }

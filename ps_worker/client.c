@@ -271,13 +271,10 @@ int client_clock(struct client *c, uint64_t zero_ns)
     return rc;
 }
 
-void client_stats(struct client *c, struct sync_stats *stats)
+void client_stats(struct client *c, struct group_stats *stats)
 {
     pthread_mutex_lock(&c->lock);
-    stats->bytes_out = c->stats.bytes_out;
-    stats->bytes_in = c->stats.bytes_in;
-    stats->head_out = c->stats.head_out;
-    stats->head_in = c->stats.head_in;
+    *stats = c->stats;
     pthread_mutex_unlock(&c->lock);
 }
 

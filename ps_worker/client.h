@@ -87,7 +87,7 @@ struct client {
     uint64_t zero_ns;       // TASK_CLOCK
     uint64_t round;         // the next, or the one under way
     bool late;              // the group ran already when we came
-    struct sync_stats stats;
+    struct group_stats stats;
     struct ps_result result; // of the last round
     bool dropped;            // the last round did without us
     uint64_t missed;         // and so did so many rounds after it
@@ -122,7 +122,7 @@ int client_pull(struct client *c, enum ps_what what, float *vector,
 int client_clock(struct client *c, uint64_t zero_ns);
 
 // Totals so far.
-void client_stats(struct client *c, struct sync_stats *stats);
+void client_stats(struct client *c, struct group_stats *stats);
 
 // ---- client_send.c
 

@@ -14,7 +14,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
-#include "group/group.h"
 
 struct replicas {
     struct group *group;
@@ -60,16 +59,6 @@ static int replicas_open(struct sync *s)
     return group_share(r->group, job->grads, job->n * sizeof *job->grads);
 }
 
-static void count(struct sync *s)
-{
-    const struct replicas *r = s->state;
-    const struct group_stats *g = &r->group->stats;
-    s->stats.bytes_out = g->bytes_out;
-    s->stats.bytes_in = g->bytes_in;
-    s->stats.head_out = g->head_out;
-    s->stats.head_in = g->head_in;
-}
-
 static int replicas_broadcast(struct sync *s, int slot, float *v)
 {
     struct replicas *r = s->state;
@@ -80,7 +69,7 @@ static int replicas_broadcast(struct sync *s, int slot, float *v)
     if (group_broadcast(r->group, &all, 0, &ticket) ||
         group_await(r->group, ticket))
         return -1;
-    count(s);
+    s->stats = r->group->stats;
     return 0;
 }
 
@@ -106,7 +95,7 @@ static int replicas_step(struct sync *s, const struct sync_in *in,
     (void)out;
     if (group_await(r->group, r->ticket))
         return -1;
-    count(s);
+    s->stats = r->group->stats;
     return 0;
 }
 

@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"
-#include "group/group.h"
 
 #include <string.h>
 

@@ -16,7 +16,6 @@
 #include "config/config.h"
 #include "device/busy.h"
 #include "device/device.h"
-#include "group/group.h"
 #include "sync/slots.h"
 #include "sync/stage.h"
 
@@ -185,7 +184,7 @@ int sync_ready(struct sync *s, int b)
         return 0;
     uint64_t start = now_ns();
     int rc = s->ops->ready(s, b);
-    s->stats.ready_ns += now_ns() - start;
+    s->ready_ns += now_ns() - start;
     return rc ? leave(s, rc) : 0;
 }
 
@@ -261,7 +260,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
-    s->stats.step_ns += now_ns() - start;
+    s->step_ns += now_ns() - start;
     return leave(s, rc);
 }
 

@@ -14,6 +14,7 @@
 #define SYNC_SYNC_H
 
 #include "config/settings.h"
+#include "group/group.h"
 #include "optim/rule.h"
 
 #include <stdbool.h>
@@ -23,7 +24,6 @@
 struct backend;      // a way of agreeing, as plain data (config/backends.h)
 struct cluster;      // who is rank 0..world-1; control-plane barrier and sum
 struct device;       // allocate, copy, add, events: CPU or CUDA
-struct group_ops;    // a carrier
 struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: where a backend records what it does
 struct half_copy;    // the 16-bit weights that a model multiplies by
@@ -73,19 +73,14 @@ struct sync_out {
     uint64_t slowed_began_ns, slowed_ended_ns;
 };
 
-struct sync_stats {               // totals since open
-    uint64_t bytes_out, bytes_in; // payload; the backend counts these
-    uint64_t head_out, head_in;   // headers and control; the backend, too
-    uint64_t ready_ns, step_ns;   // trainer held up; sync.c measures these
-};
-
 struct sync {
     const struct sync_ops *ops;
     const struct group_ops *carrier; // of the job's; NULL where it has none
     struct sync_job job; // behind a stage: its vectors are the host's copies
-    struct sync_stats stats;
-    const char *transport; // what carries the bytes; NULL: none travel
-    float scale;           // of the sum that step() leaves in grads
+    struct group_stats stats;   // since open; the backend counts
+    uint64_t ready_ns, step_ns; // the trainer was held up in all, so far
+    const char *transport;      // what carries the bytes; NULL: none travel
+    float scale;                // of the sum that step() leaves in grads
     bool remote_update; // open() says so: others update, step() brings params
     int next_bucket;    // sync.c checks the order of calls
     bool overlap;       // false: buckets wait for the whole backward pass

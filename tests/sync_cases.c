@@ -246,7 +246,7 @@ void case_divides_first(const struct fixture *f)
 
 static int bytes_body(struct worker *w)
 {
-    struct sync_stats before = w->sync->stats;
+    struct group_stats before = w->sync->stats;
     uint64_t out, in;
     if (normals_body(w))
         return -1;

@@ -186,7 +186,7 @@ static int new_weights(struct trainer *t)
 
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
-    struct sync_stats before = t->sync->stats;
+    const struct sync *s = t->sync, before = *s; // what it has counted so far
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     if (busy_step_begin(t->dev) || compute(t, row))
@@ -201,21 +201,20 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     struct sync_out out;
     if (agree(t, &in, &out))
         return -1;
-    const struct sync_stats *after = &t->sync->stats;
     row->lr = (double)in.lr;
     row->grad_norm = (double)out.grad_norm;
     row->loss_scale = (double)t->scale.scale;
     row->skipped = out.skipped;
     row->dropped = out.dropped;
     row->lag = out.lag;
-    row->ready_us = (after->ready_ns - before.ready_ns) / 1000;
-    row->sync_us = (after->step_ns - before.step_ns) / 1000;
+    row->ready_us = (s->ready_ns - before.ready_ns) / 1000;
+    row->sync_us = (s->step_ns - before.step_ns) / 1000;
     row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
     row->compute_us -= row->ready_us;
-    row->bytes_out = after->bytes_out - before.bytes_out;
-    row->bytes_in = after->bytes_in - before.bytes_in;
-    row->head_out = after->head_out - before.head_out;
-    row->head_in = after->head_in - before.head_in;
+    row->bytes_out = s->stats.bytes_out - before.stats.bytes_out;
+    row->bytes_in = s->stats.bytes_in - before.stats.bytes_in;
+    row->head_out = s->stats.head_out - before.stats.head_out;
+    row->head_in = s->stats.head_in - before.stats.head_in;
     if (out.skipped && handle_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);

@@ -1,9 +1,9 @@
-// gathered.c - the strategy that tests/add_backend.py adds to a copy of the tree:
-// replicas whose gradients are summed in chunks, then gathered.
+// gathered.c - the strategy that tests/add_backend.py adds to a copy of the
+// tree: replicas whose gradients are summed in chunks, then gathered.
 //
-// Each bucket is reduce-scattered as backward fills it; step() gathers the sums,
-// each as soon as its own chunk is complete. So every worker has the sums that an
-// all-reduce gives.
+// Each bucket is reduce-scattered as backward fills it; step() gathers the
+// sums, each as soon as its own chunk is complete. So every worker has the sums
+// that an all-reduce gives.
 
 #include "sync/sync.h"
 

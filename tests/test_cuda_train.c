@@ -199,6 +199,44 @@ static void products(void **state)
     }
 }
 
+// A bias gradient that replaces has the bits of one that is added to zeros: one
+// micro-batch a step gives what the first of several does.
+static void bias_gradients_add_alike(void **state)
+{
+    (void)state;
+    static float sums[2][N];
+    struct operand a = operand(DTYPE_F32, M * K, 1);
+    struct operand b = operand(DTYPE_F32, K * N, 2);
+    float *partial = device_alloc(gpu, cuda_partial(N), sizeof *partial);
+    struct cuda_product *p = NULL;
+    assert_int_equal(cuda_product_open(&p, gpu, DTYPE_F32, false, partial), 0);
+    for (int add = 0; add < 2; add++) {
+        float *out = device_alloc(gpu, M * N, sizeof *out);
+        float *sum = device_alloc(gpu, N, sizeof *sum);
+        assert_true(partial && out && sum);
+        struct cuda_product_job j = {.m = M,
+                                     .n = N,
+                                     .k = K,
+                                     .ta = true,
+                                     .a = a.dev,
+                                     .b = b.dev,
+                                     .out = out,
+                                     .out_fp32 = true,
+                                     .add = add,
+                                     .epilogue = EPILOGUE_BIAS_GRAD,
+                                     .bias_grad = sum};
+        cuda_product_run(p, &j);
+        assert_int_equal(device_copy(gpu, sums[add], sum, sizeof sums[add]), 0);
+        device_free(gpu, out);
+        device_free(gpu, sum);
+    }
+    assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+    cuda_product_close(&p);
+    device_free(gpu, partial);
+    operand_free(&a);
+    operand_free(&b);
+}
+
 // Half of the products add up to a number that has a bit more than the format,
 // the other half to its negative, but for a one: only sums in fp32 keep it.
 static void sums_are_wide(void **state)
@@ -577,6 +615,7 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products),
+        cmocka_unit_test(bias_gradients_add_alike),
         cmocka_unit_test(sums_are_wide),
         cmocka_unit_test(layers_are_served_alike),
         cmocka_unit_test(a_peak_is_measured),

@@ -133,7 +133,6 @@ static void set_epilogue(const struct lt *lt, struct made *c)
         [EPILOGUE_BIAS] = CUBLASLT_EPILOGUE_BIAS,
         [EPILOGUE_GELU] = CUBLASLT_EPILOGUE_GELU_AUX_BIAS,
         [EPILOGUE_DGELU] = CUBLASLT_EPILOGUE_DGELU,
-        [EPILOGUE_BIAS_GRAD] = CUBLASLT_EPILOGUE_BGRADA,
     };
     cublasLtEpilogue_t name = names[j->epilogue];
     set(lt, c->desc, CUBLASLT_MATMUL_DESC_EPILOGUE, &name, sizeof name);
@@ -153,9 +152,6 @@ static void set_pointers(const struct lt *lt, const struct made *c,
     if (j->epilogue == EPILOGUE_BIAS || j->epilogue == EPILOGUE_GELU)
         set(lt, c->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &j->bias,
             sizeof j->bias);
-    if (j->epilogue == EPILOGUE_BIAS_GRAD)
-        set(lt, c->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &j->bias_grad,
-            sizeof j->bias_grad);
     if (j->epilogue == EPILOGUE_GELU || j->epilogue == EPILOGUE_DGELU)
         set(lt, c->desc, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &j->pre,
             sizeof j->pre);
@@ -220,11 +216,13 @@ static bool find_algo(const struct cuda_product *p, struct made *c)
     return true;
 }
 
-// cuBLASLt's bias gradient replaces; adding to one is a kernel of ours.
+// A bias gradient is always a kernel of ours. The product it rides on is a weight
+// gradient: a small output, whose sum over all tokens must be split for the GPU
+// to be busy. An epilogue seldom allows that, and BGRADA is reported to be slow
+// (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here.
 static bool may_fuse(const struct cuda_product_job *j)
 {
-    return j->epilogue != EPILOGUE_NONE &&
-           !(j->epilogue == EPILOGUE_BIAS_GRAD && j->add);
+    return j->epilogue != EPILOGUE_NONE && j->epilogue != EPILOGUE_BIAS_GRAD;
 }
 
 // True if cuBLASLt has an algorithm for c->shape, whose epilogue is its own
@@ -233,7 +231,7 @@ static bool make(const struct cuda_product *p, struct made *c, bool fused)
 {
     void *least = (void *)(uintptr_t)ALIGNED; // other layers' are no worse
     struct cuda_product_job j = c->shape;
-    j.bias = j.pre = j.bias_grad = least;
+    j.bias = j.pre = least;
     c->fused = fused;
     make_desc(p, c);
     set_pointers(&p->lt, c, &j);

@@ -3,7 +3,6 @@
 //     BIAS            D = A B + bias                  bias: m numbers of D's type
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
-//     BGRADA          bias = sum over k of A           m numbers of D's type
 //
 // With EMULATED_CUBLASLT=plain it has no algorithm for anything but products;
 // with =refuses it names one for epilogues and refuses to run it; with =broken,
@@ -356,14 +355,6 @@ static void run(const product &p)
                 x += p.beta * load(p.d, p.out.type, at);
             store(p.d, p.out.type, at, finish(p.desc, p.out.type, i, j, x));
         }
-    if (p.desc.epilogue != CUBLASLT_EPILOGUE_BGRADA)
-        return;
-    for (int64_t i = 0; i < m; i++) {
-        float total = 0;
-        for (int64_t l = 0; l < k; l++)
-            total += a[(size_t)(ta ? i * p.la.rows + l : l * p.la.rows + i)];
-        store(p.desc.bias, p.out.type, i, total);
-    }
 }
 
 cublasStatus_t

@@ -216,10 +216,10 @@ static bool find_algo(const struct cuda_product *p, struct made *c)
     return true;
 }
 
-// A bias gradient is always a kernel of ours. The product it rides on is a weight
-// gradient: a small output, whose sum over all tokens must be split for the GPU
-// to be busy. An epilogue seldom allows that, and BGRADA is reported to be slow
-// (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here.
+// A bias gradient is always a kernel of ours. The product it rides on is a
+// weight gradient: a small output, whose sum over all tokens must be split for
+// the GPU to be busy. An epilogue seldom allows that, and BGRADA is reported to
+// be slow (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here.
 static bool may_fuse(const struct cuda_product_job *j)
 {
     return j->epilogue != EPILOGUE_NONE && j->epilogue != EPILOGUE_BIAS_GRAD;

@@ -2,9 +2,8 @@
 //
 // Bias, GELU and GELU's gradient ride on the product as epilogues, so that a
 // result is written to memory once. Where cuBLASLt has no such epilogue for the
-// format or this GPU, a kernel of ours follows the product instead, as it always
-// does for a bias gradient: the caller cannot tell. Sums are fp32 in every
-// format.
+// format or this GPU, a kernel of ours follows the product instead, as always
+// for a bias gradient: the caller cannot tell. Sums are fp32 in every format.
 
 #ifndef MODEL_CUDA_PRODUCT_H
 #define MODEL_CUDA_PRODUCT_H

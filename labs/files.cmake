@@ -20,7 +20,7 @@ endforeach()
 # Graders bring their own sanitizers: once is enough.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
-  set(lab_tests cheats)
+  set(lab_tests cheats export)
   foreach(folder ${lab_folders})
     get_filename_component(lab ${folder} NAME)
     string(REGEX MATCH "^[0-9]+" number ${lab})

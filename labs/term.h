@@ -6,6 +6,7 @@
 #define LABS_TERM_H
 
 #define LAB_TERM      "open"
+#define LAB_DEALT     0 // lab 1: 1: a step's windows are dealt out like cards
 #define LAB_ADD_DOWN  0 // lab 2: 1: worker 0 is added last
 #define LAB_ROWS_UP   0 // lab 3: 1: row 0 begins at element 0
 #define LAB_RING_STEP 1 // lab 4: 1: rank r sends to r+1; -1: to r-1

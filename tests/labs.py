@@ -6,22 +6,28 @@ scores what grade.c declares. Every mutant passes all tests before its own and f
 that one. The handout's points are grade.c's.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
+
+labs.py export OUT - show that what labs/export makes builds and grades where nothing
+else is, that references have all points in every variant, that a solution of another
+variant has not, and that no reference is in it.
 """
 
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "labs"))
-from grading import build, lab, mutants  # noqa: E402
+from grading import build, changes, lab  # noqa: E402
 from importlib.machinery import SourceFileLoader  # noqa: E402
 
 grade = SourceFileLoader("grade", str(TOP / "labs/grade")).load_module()
+export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
 def points_in_handout(text):
@@ -68,11 +74,11 @@ def judge_skeleton(its, builder, about):
 
 
 def judge_mutant(mutant, builder, tests, text):
-    if mutant.fails not in [test["name"] for test in tests]:
-        yield f"mutant {mutant.name}: there is no test {mutant.fails}"
+    if mutant.value not in [test["name"] for test in tests]:
+        yield f"mutant {mutant.name}: there is no test {mutant.value}"
         return
     try:
-        wrong = mutant.apply(text)
+        wrong = mutant.apply({"reference.c": text})["reference.c"]
         rows = grade_text(builder.lab, builder, tests, wrong, stop=True)
     except (ValueError, build.Refused) as e:
         yield f"mutant {mutant.name}: {e}"
@@ -80,9 +86,9 @@ def judge_mutant(mutant, builder, tests, text):
     last = rows[-1]
     if last.passed:
         yield f"mutant {mutant.name} passes every test"
-    elif last.test["name"] != mutant.fails:
+    elif last.test["name"] != mutant.value:
         yield (f"mutant {mutant.name} fails {last.test['name']}, not "
-               f"{mutant.fails}: {last.result.said}")
+               f"{mutant.value}: {last.result.said}")
     else:
         print(f"  {mutant.name}: {last.test['name']}: {last.result.said}")
 
@@ -92,7 +98,7 @@ def judge_lab(number, out):
     builder = build.Builder(its, out, ours=True)
     about = its.about(builder)
     text = (its.folder / "reference.c").read_text()
-    all_mutants = mutants.read(its.folder / "mutants.txt")
+    all_mutants = changes.read(its.folder / "mutants.txt", changes.MUTANT)
     complaints = list(judge_points(its, about))
     complaints += judge_reference(builder, about["tests"], text)
     complaints += judge_skeleton(its, builder, about)
@@ -161,7 +167,7 @@ def judge_cheat(its, builder, about, name, text, out):
         yield f"{name}: left {os.listdir(path.parent)}"
 
 
-def judge_cheats(out):
+def judge_cheats():
     its = lab.find("4")
     text = (its.folder / "skeleton.c").read_text()
     with tempfile.TemporaryDirectory() as folder:
@@ -173,9 +179,110 @@ def judge_cheats(out):
     return complaints
 
 
+TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
+                   r"\+\+|--|<<|>>|\S")
+RUN = 20  # so many tokens in a row are no accident
+
+
+def tokens(text):
+    return TOKEN.findall(re.sub(r"//[^\n]*", "", text))
+
+
+def runs(text):
+    found = tokens(text)
+    return {tuple(found[i : i + RUN]) for i in range(len(found) - RUN + 1)}
+
+
+def bodies(text):
+    """What stands between the braces of a file's functions."""
+    return re.findall(r"^\{\n(.*?)^\}", text, re.M | re.S)
+
+
+def judge_secrets(tree):
+    """Runs of a reference's tokens that are in the tree, but in no skeleton."""
+    shown, given = set(), set()
+    for path in tree.glob("**/*.[ch]"):
+        if path.name in ("skeleton.c", "lab.h"):
+            given |= runs(path.read_text())
+        shown |= runs(path.read_text())
+    for its in lab.every():
+        for body in bodies((its.folder / "reference.c").read_text()):
+            for run in sorted((runs(body) & shown) - given)[:1]:
+                yield f"{its}: the export holds {' '.join(run)!r} of the reference"
+
+
+def grade_there(tree, its, name, text):
+    """(status, score, said) of a file, by the exported command itself."""
+    path = tree / "labs" / its.folder.name / name
+    path.write_text(text)
+    done = subprocess.run(
+        ["labs/grade", str(its.number), path], cwd=tree, capture_output=True,
+        text=True, check=False, env={"PATH": os.environ["PATH"],
+                                     "CC": os.environ.get("CC", "cc")})
+    path.unlink()
+    result = tree / f"labs/out/{its.number:02}/results.json"
+    score = json.loads(result.read_text())["score"] if result.exists() else None
+    return done.returncode, score, done.stdout + done.stderr
+
+
+def without_term(text):
+    """A reference as a student of the open variant would have handed it in."""
+    term = (TOP / "labs/term.h").read_text()
+    values = "".join(re.findall(r"^#define LAB_.*\n", term, re.M)[1:])
+    return text.replace('#include "labs/term.h"\n', values)
+
+
+def judge_tree(tree, its, changed):
+    text = (its.folder / "reference.c").read_text()
+    status, score, said = grade_there(tree, its, "reference.c", text)
+    if (status, score) != (0, 70):
+        yield f"{its}, {changed}: the reference has {score} points: {said}"
+    if changed:
+        status, score, said = grade_there(tree, its, its.file, without_term(text))
+        if status != 1 or score >= 70:
+            yield f"{its}, {changed}: the open variant has {score} points: {said}"
+
+
+def term_with(wanted):
+    """A term whose variants are exactly those macros."""
+    for number in range(10000):
+        term = f"T{number}"
+        changed = [c.name for its in lab.every() for c in export.variant_of(term, its)]
+        if set(changed) == set(wanted):
+            return term
+    raise ValueError(f"no term changes {wanted}")
+
+
+def judge_exports():
+    macros = {its.number: [c.name for c in export.variants(its)]
+              for its in lab.every()}
+    # All at once; then those of one lab in their other combinations.
+    trees = [(sum(macros.values(), []), lab.every())]
+    for its in lab.every():
+        if len(macros[its.number]) > 1:
+            trees += [([name], [its]) for name in macros[its.number]]
+    complaints = []
+    for wanted, labs in trees:
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder) / "tree"
+            term = term_with(wanted)
+            export.export(term, tree, labs)
+            complaints += judge_secrets(tree)
+            for its in labs:
+                changed = [c.name for c in export.variant_of(term, its)]
+                complaints += judge_tree(tree, its, changed)
+                shutil.rmtree(tree / "labs/out/build", ignore_errors=True)
+    return complaints
+
+
 def main():
     what, out = sys.argv[1:]
-    complaints = judge_cheats(out) if what == "cheats" else judge_lab(what, out)
+    if what == "cheats":
+        complaints = judge_cheats()
+    elif what == "export":
+        complaints = judge_exports()
+    else:
+        complaints = judge_lab(what, out)
     print("\n".join(complaints) or f"{what}: as it should be")
     return 1 if complaints else 0
 

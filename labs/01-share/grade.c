@@ -3,6 +3,7 @@
 #include "labs/01-share/share.h"
 
 #include "labs/check.h"
+#include "labs/term.h"
 
 #include "base/rng.h"
 
@@ -112,23 +113,24 @@ static void complete(struct lab_case *k)
     for_shares(k, complete_share);
 }
 
-// What one worker alone with the whole batch would see.
+// All workers see, in order, what one worker alone with the whole batch would
+// see.
 static void same_share(struct lab_case *k, const struct share *s)
 {
-    size_t all = (size_t)(s->workers * s->batch), at = 0;
-    for (size_t step = 0; step < s->windows; step++) {
-        int seen[WINDOWS] = {0};
-        if (!count_step(k, s, step, seen))
-            return;
-        for (size_t i = 0; i < all; i++, at++)
-            seen[order(s, at / s->windows, at % s->windows)]--;
-        for (size_t i = 0; i < s->windows; i++)
-            lab_want(k, seen[i] == 0,
-                     "%d workers, batch %d, %zu windows: step %zu sees window "
-                     "%zu %s often than one worker with batch %zu",
-                     s->workers, s->batch, s->windows, step, i,
-                     seen[i] > 0 ? "more" : "less", all);
-    }
+    size_t at = 0;
+    for (size_t step = 0; step < s->windows; step++)
+        for (int i = 0; i < s->workers * s->batch; i++, at++) {
+            int r = LAB_DEALT ? i % s->workers : i / s->batch;
+            int mine = LAB_DEALT ? i / s->workers : i % s->batch;
+            size_t is = share_window(s, step, r, mine);
+            size_t ought = order(s, at / s->windows, at % s->windows);
+            lab_want(k, is == ought,
+                     "%d workers, batch %d, %zu windows: window %d of worker "
+                     "%d in step %zu is %zu; in the row of all epochs it is "
+                     "%zu",
+                     s->workers, s->batch, s->windows, mine, r, step, is,
+                     ought);
+        }
 }
 
 static void same(struct lab_case *k)

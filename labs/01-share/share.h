@@ -16,8 +16,9 @@ struct share {
 };
 
 // The i-th window of worker `rank` in step `step`, both from 0. In a step all
-// workers together take the workers * batch windows that come next; worker 0
-// takes the first `batch` of them. A step may end one epoch and begin the next.
+// workers together take the workers * batch windows that come next.
+// Worker 0 takes the first `batch` of them, worker 1 the next, and so on.
+// A step may end one epoch and begin the next.
 size_t share_window(const struct share *s, size_t step, int rank, int i);
 
 // The `bytes` bytes at p on worker `root` are at p on every worker afterwards.

@@ -13,8 +13,9 @@ struct job {
 };
 
 // On rank l->workers. p holds the parameters, as every worker's p does. In each
-// of job->steps steps: take in the workers' gradients, add them in the order of
-// the workers (worker 0 first, in fp32), and where all sums are finite
+// of job->steps steps: take in the workers' gradients and add them in fp32, in
+// the order of the workers: worker 0 first, the last worker last. Where all
+// sums are finite
 //
 //     p[i] -= lr * (sum[i] / (float)workers)
 //

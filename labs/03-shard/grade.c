@@ -126,8 +126,7 @@ static void balance(struct lab_case *k)
     for_maps(k, balance_map);
 }
 
-// Row 0 is what backward finishes first: the end of the vector. In a row the
-// servers come in order.
+// Row 0 is what backward finishes first. In a row the servers come in order.
 static void rows_map(struct lab_case *k, const struct map *m, const char *text)
 {
     size_t width = m->slice * (size_t)m->servers, done = 0;
@@ -297,7 +296,7 @@ static const struct lab_test tests[] = {
      "Cut each row by itself, the last, shorter one too. 10 elements over 4 "
      "servers: 3 3 2 2."},
     {"rows", 15, rows, "tile",
-     "Backward fills the vector from its end: row 0 ends at n."},
+     "What does backward finish first? That is row 0."},
     {"dense", 10, dense, "rows",
      "All rows before this one are whole: how much has the server stored?"},
     {"bytes", 10, bytes, "dense",

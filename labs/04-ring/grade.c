@@ -1,9 +1,8 @@
 // grade.c - lab 4: what a ring must do.
 //
-// What is expected is worked out here, by the table of the handout: in message
-// m of 2(w-1) a worker sends chunk r-1-m and receives chunk r-2-m. Lengths are
-// counted one element at a time, so nothing here is the formula that is asked
-// for.
+// What is expected is worked out here, by the table of the handout: chunks are
+// dealt out one element at a time, and bytes are added message by message. So
+// nothing here is the formula that is asked for.
 
 #include "labs/04-ring/ring.h"
 
@@ -293,8 +292,8 @@ static const struct lab_test tests[] = {
     {"order", 10, order, "sums",
      "In the first half chunk c must come to rest at worker c: who begins it?"},
     {"bytes", 15, bytes, "sums",
-     "n = 7, w = 3: 7 = 3 + 2 + 2. Who has the long chunk, and is anything "
-     "sent that is not needed?"},
+     "n = 7, w = 3: one chunk has 3 elements. Which one, and is anything sent "
+     "that is not needed?"},
     {"law", 5, law, NULL,
      "Count which chunks a worker does NOT send in the first half, and which "
      "in the second."},

@@ -13,7 +13,8 @@ size_t ring_bytes(size_t n, int rank, int workers, enum lab_way way)
 
 int lab_exchange(struct lab *l, float *v, size_t n)
 {
-    int w = l->workers, right = (l->rank + 1) % w, left = (l->rank + w - 1) % w;
+    int w = l->workers;
+    int next = (l->rank + 1) % w, last = (l->rank + w - 1) % w;
     float *pass = lab_alloc(l, n, sizeof *v), *in = lab_alloc(l, n, sizeof *v);
     if (!pass || !in)
         return -1;
@@ -21,8 +22,8 @@ int lab_exchange(struct lab *l, float *v, size_t n)
         pass[i] = v[i];
     // Pass every whole vector on, w-1 times, and add what comes in.
     for (int m = 0; m < w - 1; m++) {
-        if (lab_send(l, right, pass, n * sizeof *v) ||
-            lab_recv(l, left, in, n * sizeof *v))
+        if (lab_send(l, next, pass, n * sizeof *v) ||
+            lab_recv(l, last, in, n * sizeof *v))
             return -1;
         for (size_t i = 0; i < n; i++) {
             v[i] += in[i];

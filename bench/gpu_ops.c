@@ -93,8 +93,8 @@ static int sort_tokens(struct ops *o)
 static int open_tensors(struct ops *o)
 {
     size_t C = (size_t)o->C, V = (size_t)o->V, n = o->rows * C;
-    size_t matrix = C * (V > 4 * C ? V : 4 * C);
     o->stride = (V + LINE - 1) / LINE * LINE;
+    size_t matrix = C * (o->stride > 4 * C ? o->stride : 4 * C);
     o->S = (int)(slice_numbers / o->stride);
     o->S = o->S < (int)o->rows ? o->S : (int)o->rows;
     o->x = draw(o, 4 * n);
@@ -224,7 +224,7 @@ static int head(struct ops *o)
 {
     size_t stride = cuda_dlogits_stride(o->format, o->stride);
     struct cuda_product_job y = {.m = o->S,
-                                 .n = o->V,
+                                 .n = (int)o->stride,
                                  .k = o->C,
                                  .tb = true,
                                  .a = o->x,
@@ -234,12 +234,12 @@ static int head(struct ops *o)
                                  .out_fp32 = true};
     struct cuda_product_job dx = {.m = o->S,
                                   .n = o->C,
-                                  .k = o->V,
+                                  .k = (int)o->stride,
                                   .a = o->logits,
                                   .a_row = stride,
                                   .b = o->w,
                                   .out = o->y};
-    struct cuda_product_job dw = {.m = o->V,
+    struct cuda_product_job dw = {.m = (int)o->stride,
                                   .n = o->C,
                                   .k = o->S,
                                   .ta = true,

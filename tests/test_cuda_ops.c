@@ -349,6 +349,14 @@ static void attention(void **state)
 
 // ---- the loss
 
+static void assert_zeros(const char *dev, size_t bytes)
+{
+    char back[64 * sizeof(float)];
+    assert_int_equal(device_copy(gpu, back, dev, bytes), 0);
+    for (size_t i = 0; i < bytes; i++)
+        assert_true(back[i] == 0);
+}
+
 static void losses(enum dtype t, size_t rows, int symbols)
 {
     const struct kernels *k = kernels_find(t);
@@ -360,6 +368,8 @@ static void losses(enum dtype t, size_t rows, int symbols)
     struct both y = both_zeros(DTYPE_F32, rows);
     char *padded = device_alloc(gpu, rows * stride, sizeof(float));
     assert_non_null(padded);
+    struct both other = both_random(DTYPE_F32, rows * stride, 1, 6);
+    device_copy(gpu, padded, other.cpu, rows * stride * sizeof(float));
     for (size_t r = 0; r < rows; r++) {
         ((int32_t *)y.cpu)[r] = (int32_t)rng_below(2, r, (uint64_t)symbols);
         device_copy(gpu, padded + r * stride * 4,
@@ -376,6 +386,9 @@ static void losses(enum dtype t, size_t rows, int symbols)
                     padded + r * wide * dtype_bytes(t),
                     (size_t)symbols * dtype_bytes(t));
     assert_close("dlogits", &grads, tolerance(t));
+    for (size_t r = 0; r < rows; r++)
+        assert_zeros(padded + (r * wide + (size_t)symbols) * dtype_bytes(t),
+                     (stride - (size_t)symbols) * dtype_bytes(t));
     double sum = 0;
     for (size_t r = 0; r < rows; r++)
         sum += ((float *)loss.cpu)[r];
@@ -383,8 +396,8 @@ static void losses(enum dtype t, size_t rows, int symbols)
     *(float *)mean.cpu = (float)(sum / (double)rows);
     cuda_mean(queue, mean.gpu, loss.gpu, rows);
     assert_close("mean", &mean, 1e-4);
-    struct both *all[] = {&logits, &grads, &loss, &mean, &y};
-    for (int i = 0; i < 5; i++)
+    struct both *all[] = {&logits, &other, &grads, &loss, &mean, &y};
+    for (int i = 0; i < 6; i++)
         both_free(all[i]);
     device_free(gpu, padded);
 }

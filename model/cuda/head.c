@@ -3,6 +3,12 @@
 // A slice of logits is made in fp32, turned into its loss and its gradient
 // where it lies, and used up at once (model/head.c says why). Rows are padded
 // to whole lines of memory, for a vocabulary of 50257 would align nothing.
+//
+// Products take the padding for tokens, too, so that no matrix is of an odd
+// width, for which a library may fall back to slow kernels. Their weights are
+// the rows behind wte, of wpe and if need be of layer 0: any finite numbers,
+// whose logits nobody reads. Their gradient is 0, and so is what the product
+// puts (or adds) into those rows' gradients, which backward comes to later.
 
 #include "model/cuda/forward.h"
 
@@ -16,7 +22,7 @@ void cuda_head_logits(struct cuda_model *m, size_t row, int rows)
 {
     const struct model_config *g = &m->job.config;
     struct cuda_product_job j = {.m = rows,
-                                 .n = g->vocab,
+                                 .n = (int)m->stride,
                                  .k = g->channels,
                                  .tb = true,
                                  .a = norm_row(m, m->norm, row),
@@ -33,12 +39,12 @@ static void slice_backward(struct cuda_model *m, size_t row, int rows, bool add)
     size_t stride = cuda_dlogits_stride(m->job.precision, m->stride);
     struct cuda_product_job dx = {.m = rows,
                                   .n = g->channels,
-                                  .k = g->vocab,
+                                  .k = (int)m->stride,
                                   .a = m->logits,
                                   .a_row = stride,
                                   .b = weight_at(m, 0),
                                   .out = norm_row(m, m->branch, row)};
-    struct cuda_product_job dw = {.m = g->vocab,
+    struct cuda_product_job dw = {.m = (int)m->stride,
                                   .n = g->channels,
                                   .k = rows,
                                   .ta = true,

@@ -87,7 +87,7 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
 
 // loss.cu: loss[r] = cross-entropy of row r of logits (fp32, `stride` floats
 // apart). With `gradient`, factor * its gradient replaces the logits where they
-// lie, as numbers of the format, cuda_dlogits_stride() of them apart.
+// lie, as numbers of the format, cuda_dlogits_stride() apart, 0 behind V.
 void cuda_loss(void *queue, enum dtype format, float *loss, float *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient);

@@ -57,11 +57,12 @@ __device__ inline struct running look(const float *l, int V)
 }
 
 template <typename T>
-__device__ void turn(float *l, int V, int y, struct running all, float factor)
+__device__ void turn(float *l, int V, int stride, int y, struct running all,
+                     float factor)
 {
     T *d = reinterpret_cast<T *>(l);
     float scale = factor / all.sum;
-    for (int base = 0; base < V; base += CHUNK) {
+    for (int base = 0; base < stride; base += CHUNK) {
         int j = base + (int)threadIdx.x * 4;
         float x[4] = {0, 0, 0, 0};
         if (j < V)
@@ -74,7 +75,7 @@ __device__ void turn(float *l, int V, int y, struct running all, float factor)
             if (j + k >= V)
                 x[k] = 0;
         }
-        if (j < V)
+        if (j < stride)
             store4(d + j, x);
     }
 }
@@ -97,7 +98,7 @@ __global__ void loss_kernel(float *loss, float *logits, size_t stride,
     if (threadIdx.x == 0)
         loss[blockIdx.x] = all.max + logf(all.sum) - right;
     if (gradient)
-        turn<T>(l, V, y, all, factor);
+        turn<T>(l, V, (int)stride, y, all, factor);
 }
 
 __global__ void mean_kernel(float *mean, const float *v, size_t n)

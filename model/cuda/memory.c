@@ -5,6 +5,8 @@
 
 #include "model/cuda/state.h"
 
+#include "base/base.h"
+
 static const size_t slice_bytes = (size_t)1 << 30;
 
 enum { SLICE_ROWS = 128, LINE = 64 };
@@ -36,6 +38,7 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
         m->row_sum = cut_floats(c, rows * (size_t)g->heads);
     }
     m->stride = ((size_t)g->vocab + LINE - 1) / LINE * LINE;
+    CHECK(m->stride * C <= m->nparams); // head.c reads rows behind wte
     m->slice = slice_rows(rows, m->stride);
     m->logits = cut_floats(c, (size_t)m->slice * m->stride);
     m->x = cut(c, rows, sizeof *m->x);

@@ -4,13 +4,13 @@
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
 //
-// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products;
-// with =refuses it names one for epilogues and refuses to run it; with =broken,
-// for plain products, too.
-// Products themselves are oneDNN's, in fp32; where the preference allows it, k is
-// split and the two parts are added up in D's type. What the manual asks of pointers
-// and leading dimensions is looked at; what a real one has an algorithm for is
-// not known here.
+// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products, of
+// matrices whose columns are whole packs of 16 bytes; with =refuses it names one
+// for epilogues and refuses to run it; with =broken, for plain products, too.
+// Products themselves are oneDNN's, in fp32; where the preference allows it, k
+// is split and the two parts are added up in D's type. What the manual asks of
+// pointers and leading dimensions is looked at; what a real one has an algorithm
+// for is not known here.
 
 #include <cublasLt.h>
 
@@ -199,6 +199,11 @@ static bool fits(const struct emulated_desc *d, const layout *a,
            (tb ? b->columns : b->rows) == k && a->type == b->type;
 }
 
+static bool in_packs(const layout *l)
+{
+    return (size_t)l->rows * size_of(l->type) % 16 == 0;
+}
+
 static uint64_t alignment_of(const void *p)
 {
     uint64_t at = (uint64_t)(uintptr_t)p | LINE;
@@ -214,7 +219,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     *found = 0;
     if (!fits(d, a, b, out) || c != out)
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (handle->plain && d->epilogue != CUBLASLT_EPILOGUE_DEFAULT)
+    if (handle->plain && (d->epilogue != CUBLASLT_EPILOGUE_DEFAULT ||
+                          !in_packs(a) || !in_packs(b) || !in_packs(out)))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
         return CUBLAS_STATUS_NOT_SUPPORTED;

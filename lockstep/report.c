@@ -141,10 +141,9 @@ static void law_table(FILE *f, const struct study *s)
     }
     fputs(
         "</tbody></table></div>\n<p class=\"soft\">S is the gradient in bytes "
-        "on the wire. A worker sends S to its servers (sps, dps), "
-        "2(n&minus;1)/n S around a ring of n (ring, allreduce), and as much "
-        "with a server beside each worker, whose answers to others cross the "
-        "same link. Shared memory (shm) is read in fp32 whatever the wire. "
+        "on the wire. A worker sends S to its servers, 2(n&minus;1)/n S in an "
+        "all-reduce of n workers, and as much with a server beside each "
+        "worker, whose answers to others cross the same link. Shared memory (shm) is read in fp32 whatever the wire. "
         "<b>Held up</b> is what a worker waited in a step, exposed "
         "communication and waiting together. <b>The law</b> is the time of the "
         "exchange alone, on links of net=RATE with 100 us a message; with "

@@ -27,7 +27,7 @@ struct law {
 // one each: the ring's bytes in two messages. k servers on hosts of their own:
 // nS/k into each and out of it, both ways at once, but never less than the S of
 // a worker's own link; `held`: nothing leaves before all has come, as where the
-// servers update, so it takes twice as long. sps has k = 1.
+// servers update, so it takes twice as long.
 struct law law_ring(int n);
 struct law law_shards(int n);
 struct law law_servers(int n, int k, bool held);

@@ -157,7 +157,8 @@ int group_share(struct group *g, void *data, size_t bytes);
 
 // The verbs. Each returns at once: 0, and the ticket in *ticket (may be NULL),
 // or -1 after fail(). The vector must stay as it is, and its memory is the
-// group's, until the ticket is complete.
+// group's, until the ticket is complete: await it before another verb on the
+// same memory.
 int group_all_reduce(struct group *g, const struct group_vector *v,
                      uint64_t *ticket);
 int group_reduce_scatter(struct group *g, const struct group_vector *v,

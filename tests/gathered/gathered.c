@@ -41,10 +41,7 @@ static int finish(struct sync *s, uint64_t ticket)
     const struct gathered *g = s->state;
     if (group_await(g->group, ticket))
         return -1;
-    s->stats.bytes_out = g->group->stats.bytes_out;
-    s->stats.bytes_in = g->group->stats.bytes_in;
-    s->stats.head_out = g->group->stats.head_out;
-    s->stats.head_in = g->group->stats.head_in;
+    s->stats = g->group->stats;
     return 0;
 }
 

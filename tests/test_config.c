@@ -3,6 +3,7 @@
 #include "config/config.h"
 
 #include "base/base.h"
+#include "config/backends.h"
 #include "config/keys.h"
 #include "config/suggest.h"
 #include "config/value.h"
@@ -210,6 +211,30 @@ static void backend_keys_become_settings(void **state)
     assert_string_equal(set->servers.endpoints, "");
 }
 
+// What code asks of a row agrees with the rest of it.
+static void rows_of_backends_make_sense(void **state)
+{
+    (void)state;
+    const struct backend *b;
+    for (int i = 0; (b = backend_at(i)); i++) {
+        assert_string_equal(backend_names[i], b->name);
+        assert_ptr_equal(backend_row(b->name), b);
+        assert_int_equal(b->launch == LAUNCH_ALONE, i == 0);
+        assert_int_equal(b->traffic == TRAFFIC_NONE, i == 0);
+        assert_int_equal(b->launch == LAUNCH_SERVERS, b->servers != 0);
+        assert_int_equal(b->traffic == TRAFFIC_SERVERS, b->servers != 0);
+        assert_int_equal(backend_reads(b, "transport"), b->transports != 0);
+        for (const char *const *key = b->keys; *key; key++) {
+            const struct key *k = key_find(&run_keys, *key);
+            if (!k || !k->backend)
+                wrong("%s: %s= is no key of [backend]", b->name, *key);
+        }
+    }
+    assert_null(backend_find("none"));
+    assert_null(backend_row("none"));
+    assert_non_null(strstr(fail_message(), "try: sync="));
+}
+
 // A key that the chosen backend does not read, or a value that it cannot take.
 static void backends_read_their_keys(void **state)
 {
@@ -348,6 +373,7 @@ int main(void)
         cmocka_unit_test(unknown_names_find_their_neighbour),
         cmocka_unit_test(text_is_checked),
         cmocka_unit_test(backend_keys_become_settings),
+        cmocka_unit_test(rows_of_backends_make_sense),
         cmocka_unit_test(backends_read_their_keys),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(checks_of_a_world),

@@ -11,7 +11,7 @@
 enum { PIECE = 1 << 16 }; // elements that are received at a time: 256 KiB
 
 struct loop {
-    struct transport *transport;
+    struct transport transport;
     float *landing; // a piece that came in, to be added
 };
 
@@ -37,7 +37,7 @@ static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
     size_t at = got % piece, left = bytes - got;
     size_t most = left < piece - at ? left : piece - at;
     char *room = adds ? (char *)l->landing + at : (char *)to + got;
-    ssize_t n = l->transport->ops->recv(l->transport, LEFT, room, most);
+    ssize_t n = l->transport.ops->recv(&l->transport, LEFT, room, most);
     if (n > 0 && adds) {
         size_t from = got / sizeof *to, end = (got + (size_t)n) / sizeof *to;
         vector_add(to + from, l->landing + from % PIECE, DTYPE_F32, end - from);
@@ -49,7 +49,7 @@ static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
 static int exchange(struct loop *l, double timeout_s, float *v,
                     struct group_chunk out, struct group_chunk in, bool adds)
 {
-    struct transport *t = l->transport;
+    struct transport *t = &l->transport;
     size_t sent = 0, got = 0;
     size_t nout = out.n * sizeof *v, nin = in.n * sizeof *v;
     uint64_t moved_ns = now_ns();

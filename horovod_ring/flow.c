@@ -26,11 +26,6 @@ static const struct group_op *op_of(const struct flow *f, uint64_t k)
     return &f->ops[k % f->depth];
 }
 
-static int messages(const struct flow *f, enum direction d, uint64_t k)
-{
-    return plan_messages(&f->plan, op_of(f, k), d);
-}
-
 // The slice at a cursor, as elements of the vector.
 static struct group_chunk slice_at(const struct flow *f, const struct cursor *c,
                                    enum direction d)
@@ -47,7 +42,8 @@ static struct group_chunk slice_at(const struct flow *f, const struct cursor *c,
 static void settle(struct flow *f, struct cursor *c, enum direction d)
 {
     for (; c->op < f->posted; c->op++, c->message = 0) {
-        for (; c->message < messages(f, d, c->op); c->message++, c->off = 0)
+        int messages = plan_messages(&f->plan, op_of(f, c->op), d);
+        for (; c->message < messages; c->message++, c->off = 0)
             if (slice_at(f, c, d).n > 0)
                 return;
     }
@@ -107,13 +103,6 @@ static void begin_out(struct flow *f)
         .message = (uint32_t)c->message,
         .bytes = (uint32_t)(s.n * dtype_bytes(op->vector.wire)),
     };
-}
-
-static void note(struct cursor *c, enum head_kind kind, int rank)
-{
-    c->busy = true;
-    c->done = 0;
-    c->head = (struct head){.kind = kind, .message = (uint32_t)rank};
 }
 
 static void moved(struct flow *f)
@@ -323,7 +312,10 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     }
     // Half-way to the deadline we tell the right, lest it blames us.
     if (idle >= limit / 2 && !f->out.busy && f->told != whom) {
-        note(&f->out, HEAD_STUCK, whom);
+        f->out.busy = true;
+        f->out.done = 0;
+        f->out.head =
+            (struct head){.kind = HEAD_STUCK, .message = (uint32_t)whom};
         f->told = whom;
         if (push(f) < 0)
             return -1;

@@ -20,7 +20,7 @@
 #include <stdio.h>
 
 struct ring {
-    struct transport *transport;
+    struct transport transport;
     struct flow flow;
     struct wire wire;
     struct group_op *ops;
@@ -46,7 +46,7 @@ static int ring_open(struct group *g)
         return -1;
     r->flow = (struct flow){
         .name = g->name,
-        .transport = r->transport,
+        .transport = &r->transport,
         .wire = &r->wire,
         .ops = r->ops,
         .depth = job->depth,
@@ -89,7 +89,7 @@ static int wait_for_pairs(struct ring *r, uint64_t spin_ns)
     const struct flow *f = &r->flow;
     const struct group_op *first = tickets_first_pair(&r->tickets);
     struct pairs *p = &r->tickets.pairs;
-    struct transport *t = r->transport;
+    struct transport *t = &r->transport;
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - p->moved_ns;
     if (idle < spin_ns) {
@@ -116,14 +116,14 @@ static int ring_wait(struct group *g, uint64_t spin_ns)
     struct ring *r = g->state;
     if (r->tickets.pairs.pending > 0)
         return wait_for_pairs(r, spin_ns);
-    r->transport->also = -1;
+    r->transport.also = -1;
     return flow_wait(&r->flow, spin_ns);
 }
 
 static void ring_wake(struct group *g)
 {
     struct ring *r = g->state;
-    r->transport->ops->wake(r->transport);
+    r->transport.ops->wake(&r->transport);
 }
 
 static void ring_abort(struct group *g)

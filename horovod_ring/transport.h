@@ -61,9 +61,10 @@ struct transport_ops {
 
 extern const struct transport_ops transport_tcp;
 
-// 0, or -1 after fail(). World 2 or more.
-int transport_open(struct transport **t, const struct transport_ops *ops,
+// 0, or -1 after fail(); transport_close() follows either way, and takes a
+// zeroed one. World 2 or more.
+int transport_open(struct transport *t, const struct transport_ops *ops,
                    struct cluster *c, const struct transport_config *config);
-void transport_close(struct transport **t);
+void transport_close(struct transport *t);
 
 #endif

@@ -41,14 +41,14 @@ struct ring {
     int nbuckets;
     size_t slice_bytes;
     struct group_op *ops;
-    struct transport *transport;
+    struct transport transport;
     struct wire wire;
 };
 
 static int run(struct ring *r)
 {
     struct flow flow = {
-        .transport = r->transport,
+        .transport = &r->transport,
         .wire = &r->wire,
         .name = "simulate",
         .ops = r->ops,

@@ -270,14 +270,6 @@ static int train(struct trainer *t)
     return 0;
 }
 
-// The others are at this step already: go on from there beside them.
-static void join_late(struct trainer *t)
-{
-    t->step = t->updates = (int)t->sync->joined;
-    t->position = t->sync->joined;
-    log_line("joins a running job after its step %d", t->step);
-}
-
 // Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.
 static int begin(struct trainer *t)
 {
@@ -297,8 +289,11 @@ static int begin(struct trainer *t)
     if (place_write_params(t) || sync_bcast(t->sync) ||
         (resumed && state_load_slots(t, folder)))
         return -1;
-    if (t->sync->joined)
-        join_late(t);
+    if (t->sync->joined) { // go on from where the others are
+        t->step = t->updates = (int)t->sync->joined;
+        t->position = t->sync->joined;
+        log_line("joins a running job after its step %d", t->step);
+    }
     model_params_changed(t->model);
     if (t->position && data_seek(t->data, t->position))
         return -1;

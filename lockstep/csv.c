@@ -3,29 +3,11 @@
 #include "lockstep/csv.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-static char *read_file(const char *path)
-{
-    struct stat st;
-    FILE *f = fopen(path, "re");
-    char *text = NULL;
-    if (!f || fstat(fileno(f), &st)) {
-        fail("%s: %s", path, strerror(errno));
-    } else {
-        text = mem_alloc((size_t)st.st_size + 1, 1);
-        if (text)
-            text[fread(text, 1, (size_t)st.st_size, f)] = '\0';
-    }
-    if (f)
-        fclose(f);
-    return text;
-}
 
 static int count(const char *text, char c, const char *end)
 {
@@ -57,7 +39,7 @@ static char *cut(char *line, char **cells, int ncols)
 
 int csv_open(struct csv *c, const char *path)
 {
-    *c = (struct csv){.text = read_file(path)};
+    *c = (struct csv){.text = file_read(path, SIZE_MAX - 1)};
     if (!c->text)
         return -1;
     int lines = count(c->text, '\n', NULL);

@@ -3,6 +3,7 @@
 #include "lockstep/study.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "lockstep/html.h"
 
 #include <cjson/cJSON.h>
@@ -186,18 +187,16 @@ static void put_object(FILE *f, const cJSON *object)
 // Machine and settings of the first run, as its run.json has them.
 static void machine(FILE *f, const struct study *s)
 {
-    static char text[1 << 16];
     char folder[CONFIG_PATH], path[CONFIG_PATH];
     if (!s->nruns ||
         study_folder(s, s->cell_of[0], s->runs[0].repeat, folder) ||
         text_into(path, sizeof path, "%s/run.json", folder))
         return;
-    FILE *j = fopen(path, "re");
-    if (!j)
+    char *text = file_read(path, 1 << 20);
+    if (!text)
         return;
-    text[fread(text, 1, sizeof text - 1, j)] = '\0';
-    fclose(j);
     cJSON *run = cJSON_Parse(text);
+    mem_free(text);
     const char *objects[] = {"machine", "environment", "versions", "data",
                              "model"};
     html_element(f, "h3", "run");

@@ -3,6 +3,7 @@
 #include "lockstep/result.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "lockstep/csv.h"
@@ -56,22 +57,15 @@ static int join(char path[CONFIG_PATH], const char *dir, const char *name)
 
 static cJSON *read_json(const char *dir, const char *name)
 {
-    static const size_t most = 1 << 20;
     char path[CONFIG_PATH];
     if (join(path, dir, name))
         return NULL;
-    FILE *f = fopen(path, "re");
-    if (!f) {
-        fail("%s: %s", path, strerror(errno));
+    char *text = file_read(path, 1 << 20);
+    if (!text)
         return NULL;
-    }
-    char *text = mem_alloc(most, 1);
-    cJSON *j = NULL;
-    if (text && fread(text, 1, most - 1, f) > 0)
-        j = cJSON_Parse(text);
+    cJSON *j = cJSON_Parse(text);
     if (!j)
         fail("%s: not JSON", path);
-    fclose(f);
     mem_free(text);
     return j;
 }

@@ -12,14 +12,10 @@
 
 static int copy_file(const char *from, const char *to)
 {
-    char text[1 << 16];
-    FILE *f = fopen(from, "re");
-    if (!f)
-        return fail("%s: %s", from, strerror(errno));
-    size_t n = fread(text, 1, sizeof text - 1, f);
-    fclose(f);
-    text[n] = '\0';
-    return file_replace_text(to, text);
+    char *text = file_read(from, 1 << 20);
+    int rc = text ? file_replace_text(to, text) : -1;
+    mem_free(text);
+    return rc;
 }
 
 // command.txt: the saved INI's name and the words, one a line.

@@ -6,6 +6,7 @@
 #include "model/llmc.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,22 +25,6 @@ struct llmc {
     size_t padded; // rows of wte in the file
     size_t size;   // bytes of a number
 };
-
-static int read_at(const struct llmc *f, void *out, size_t bytes, size_t off)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got =
-            pread(f->fd, (char *)out + done, bytes - done, (off_t)(off + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail("%s: %s", f->path, strerror(errno));
-        if (got == 0)
-            return fail("%s: ends after %zu bytes", f->path, off + done);
-        done += (size_t)got;
-    }
-    return 0;
-}
 
 static int check_header(struct llmc *f, const int32_t *h)
 {
@@ -84,7 +69,8 @@ static int open_file(struct llmc *f, const char *path)
     if (f->fd < 0 || fstat(f->fd, &st) < 0)
         return fail("%s: %s", path, strerror(errno));
     int32_t header[HEADER];
-    if (read_at(f, header, sizeof header, 0) || check_header(f, header))
+    if (file_read_at(f->fd, path, header, sizeof header, 0) ||
+        check_header(f, header))
         return -1;
     if ((size_t)st.st_size != expected_bytes(f))
         return fail("%s: %zu bytes, its header asks for %zu; try: fetch the "
@@ -164,7 +150,8 @@ static int read_chunk(const struct llmc *f, const struct tensor *t, size_t at,
 {
     uint16_t half[CHUNK];
     size_t off = HEADER * sizeof(int32_t) + (at + first) * f->size;
-    if (read_at(f, f->size == 4 ? (void *)out : (void *)half, n * f->size, off))
+    void *to = f->size == 4 ? (void *)out : (void *)half;
+    if (file_read_at(f->fd, f->path, to, n * f->size, off))
         return -1;
     for (size_t k = 0; k < n; k++) {
         if (f->size == 2)

@@ -7,6 +7,7 @@
 #include "model/safetensors.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/half.h"
 
 #include <cjson/cJSON.h>
@@ -53,24 +54,6 @@ static size_t dtype_size(const char *name)
     for (size_t i = 0; i < sizeof dtype_sizes / sizeof dtype_sizes[0]; i++) {
         if (strcmp(dtype_sizes[i].name, name) == 0)
             return dtype_sizes[i].bytes;
-    }
-    return 0;
-}
-
-static int read_at(const struct safetensors *s, void *out, size_t bytes,
-                   uint64_t off)
-{
-    for (size_t done = 0; done < bytes;) {
-        ssize_t got =
-            pread(s->fd, (char *)out + done, bytes - done, (off_t)(off + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            return fail("%s: %s", s->path, strerror(errno));
-        if (got == 0)
-            return fail("%s: ends after %zu bytes", s->path,
-                        (size_t)off + done);
-        done += (size_t)got;
     }
     return 0;
 }
@@ -287,7 +270,9 @@ static int parse(struct safetensors *s, size_t n)
     char *text = mem_alloc(n + 1, 1);
     if (!text)
         return -1;
-    int status = read_at(s, text, n, 8) || check_text(s, text, n) ? -1 : 0;
+    int status =
+        file_read_at(s->fd, s->path, text, n, 8) || check_text(s, text, n) ? -1
+                                                                           : 0;
     if (status == 0) {
         // Behind the object only blanks, up to the NUL that ends the text.
         s->json = cJSON_ParseWithLengthOpts(text, n + 1, NULL, true);
@@ -314,7 +299,7 @@ static int open_file(struct safetensors *s, const char *path)
     if (size < 8 + 2)
         return fail("%s: %llu bytes are too few for a safetensors file", path,
                     (unsigned long long)size);
-    if (read_at(s, &n, 8, 0))
+    if (file_read_at(s->fd, s->path, &n, 8, 0))
         return -1;
     if (n < 2 || n > size - 8 || n > MAX_HEADER)
         return fail("%s: not a safetensors file: a header of %llu bytes in a "
@@ -416,7 +401,7 @@ int safetensors_read(const struct safetensors *s,
     unsigned char raw[CHUNK];
     for (size_t done = 0, part; done < n; done += part) {
         part = n - done < CHUNK / size ? n - done : CHUNK / size;
-        if (read_at(s, raw, part * size, from + done * size))
+        if (file_read_at(s->fd, s->path, raw, part * size, from + done * size))
             return -1;
         for (size_t i = 0; i < part; i++) {
             float x = convert(t->dtype, raw, i);

@@ -52,7 +52,7 @@ static void assert_text(const char *folder, const char *want)
     char *text = folder_read(under(folder), "state.json");
     assert_non_null(text);
     assert_string_equal(text, want);
-    free(text);
+    mem_free(text);
 }
 
 static void newest_are_kept(void **state)
@@ -102,7 +102,7 @@ static void survives_kill(void **state)
         char *text = folder_read(under("checkpoint-5"), "state.json");
         assert_non_null(text);
         assert_true(!strcmp(text, "0") || !strcmp(text, "1"));
-        free(text);
+        mem_free(text);
         assert_int_equal(folder_prune(dir, 1), 0);
         assert_int_equal(folder_newest(dir), 5);
     }

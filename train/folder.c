@@ -63,24 +63,7 @@ char *folder_read(const char *folder, const char *name)
     char path[PATH];
     if (text_into(path, sizeof path, "%s/%s", folder, name))
         return NULL;
-    FILE *f = fopen(path, "re");
-    struct stat st;
-    char *text = NULL;
-    if (!f || fstat(fileno(f), &st)) {
-        fail("%s: %s", path, strerror(errno));
-    } else if (st.st_size > LARGEST) {
-        fail("%s: %lld bytes are more than %d", path, (long long)st.st_size,
-             LARGEST);
-    } else if (!(text = calloc((size_t)st.st_size + 1, 1))) {
-        fail("memory: no %lld bytes left for %s", (long long)st.st_size, path);
-    } else if (fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size) {
-        fail("%s: ends early", path);
-        free(text);
-        text = NULL;
-    }
-    if (f)
-        fclose(f);
-    return text;
+    return file_read(path, LARGEST);
 }
 
 // The N of "checkpoint-N", or -1.

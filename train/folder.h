@@ -15,7 +15,7 @@ int folder_replace(const char *next, const char *path);
 // Replace the file folder/name by `text`, by temporary file, fsync and rename.
 int folder_write(const char *folder, const char *name, const char *text);
 
-// The text of folder/name (at most 16 MiB); caller frees with free(). NULL
+// The text of folder/name (at most 16 MiB); caller frees with mem_free(). NULL
 // after fail().
 char *folder_read(const char *folder, const char *name);
 

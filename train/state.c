@@ -283,7 +283,7 @@ int state_load(struct trainer *t, const char *folder)
     int rc =
         j ? read_state(t, j, folder) : fail("%s/state.json: not JSON", folder);
     cJSON_Delete(j);
-    free(text);
+    mem_free(text);
     if (rc || t->cluster->rank)
         return rc;
     log_line("resuming from %s, step %d", folder, t->step);

@@ -1,4 +1,4 @@
-// file.c - temporary file, fsync, rename, fsync of the folder.
+// file.c - read; temporary file, fsync, rename, fsync of the folder.
 //
 // rename() is atomic for who looks on, but only fsync orders it behind the data
 // on the disk, and only fsync of the folder makes the name itself last.
@@ -14,6 +14,43 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+char *file_read(const char *path, size_t most)
+{
+    struct stat st;
+    FILE *f = fopen(path, "re");
+    char *text = NULL;
+    if (!f || fstat(fileno(f), &st))
+        fail("%s: %s", path, strerror(errno));
+    else if ((size_t)st.st_size > most)
+        fail("%s: %zu bytes are more than %zu", path, (size_t)st.st_size, most);
+    else
+        text = mem_alloc((size_t)st.st_size + 1, 1);
+    if (text && fread(text, 1, (size_t)st.st_size, f) != (size_t)st.st_size) {
+        fail("%s: ends early", path);
+        mem_free(text);
+        text = NULL;
+    }
+    if (f)
+        fclose(f);
+    return text;
+}
+
+int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off)
+{
+    for (size_t done = 0; done < bytes;) {
+        ssize_t got =
+            pread(fd, (char *)out + done, bytes - done, (off_t)(off + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return fail("%s: %s", path, strerror(errno));
+        if (got == 0)
+            return fail("%s: ends after %zu bytes", path, off + done);
+        done += (size_t)got;
+    }
+    return 0;
+}
 
 // The folder of `path` and the last part of its name.
 static int open_folder(const char *path, const char **name)

@@ -1,9 +1,19 @@
-// file.h - put a file in the place of another, whole or not at all; folders.
+// file.h - read files; put one in the place of another, whole or not at all;
+// folders.
 
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
 
+#include <stddef.h>
 #include <sys/uio.h>
+
+// The file as text, of at most `most` bytes; caller frees with mem_free(). NULL
+// after fail().
+char *file_read(const char *path, size_t most);
+
+// Exactly `bytes` from `off` on of an open file, which errors call `path`. 0,
+// or -1 after fail().
+int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off);
 
 // Write the n pieces one behind the other to `path`: into `path`.tmp, fsync,
 // rename, fsync of the folder. Whoever opens `path`, also after a kill at any

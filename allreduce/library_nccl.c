@@ -162,6 +162,7 @@ const struct group_ops library_nccl = {
     .name = "nccl",
     .on_device = true,
     .state_size = sizeof(struct library),
+    .grain = NCCL_GRAIN,
     .is_supported = nccl_queue_is_supported,
     .open = library_open,
     .begin = library_begin,

@@ -257,6 +257,7 @@ const struct group_ops ring_nccl = {
     .name = "nccl",
     .on_device = true,
     .state_size = sizeof(struct ring),
+    .grain = NCCL_GRAIN,
     .is_supported = nccl_queue_is_supported,
     .open = nccl_queue_open,
     .begin = ring_begin,

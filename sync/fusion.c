@@ -23,3 +23,17 @@ int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,
     }
     return count;
 }
+
+int fusion_align(struct bucket *fused, int n, size_t grain)
+{
+    size_t end = fused[0].off + fused[0].n;
+    int count = 0;
+    for (int b = 0; b < n; b++) {
+        size_t off = (fused[b].off + grain - 1) / grain * grain;
+        if (off >= end)
+            continue;
+        fused[count++] = (struct bucket){.off = off, .n = end - off};
+        end = off;
+    }
+    return count;
+}

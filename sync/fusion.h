@@ -16,4 +16,9 @@
 int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,
                double mb);
 
+// Move the borders between n fused buckets up to multiples of `grain` elements
+// (at least 1); those that hold nothing then are left out. Each is still full
+// when its last bucket is. Returns how many there are.
+int fusion_align(struct bucket *fused, int n, size_t grain);
+
 #endif

@@ -40,6 +40,8 @@ static int replicas_open(struct sync *s)
                            s->carrier->on_device ? 0 : set->fusion_mb);
     if (r->nfused < 0)
         return -1;
+    if (s->carrier->grain)
+        r->nfused = fusion_align(r->fused, r->nfused, s->carrier->grain);
     s->scale = group_scale(set->wire, job->cluster->world);
     struct group_job members = {
         .name = job->backend->name,

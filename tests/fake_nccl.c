@@ -56,7 +56,7 @@ enum { GROUP = 8 };
 static _Thread_local struct order group[GROUP];
 static _Thread_local int grouped, depth;
 static _Thread_local void *group_stream;
-static int aborted, looks_after = 3;
+static int aborted, unaligned, looks_after = 3;
 
 void fake_nccl_setup(void)
 {
@@ -73,6 +73,11 @@ void fake_nccl_fault(enum fake_fault fault)
 void fake_nccl_looks(int looks)
 {
     looks_after = looks;
+}
+
+int fake_nccl_unaligned(void)
+{
+    return unaligned;
 }
 
 int fake_nccl_said(const char *what)
@@ -269,6 +274,8 @@ static ncclResult_t take(struct order o, void *stream)
     CHECK(grouped < GROUP && o.comm->looks == 0);
     if (shared->fault == FAKE_BAD_CALL && o.kind == ALL_REDUCE)
         return ncclInvalidArgument;
+    unaligned += (uintptr_t)o.out % 16 != 0;
+    unaligned += (uintptr_t)o.in % 16 != 0;
     group[grouped++] = o;
     group_stream = stream;
     return depth == 0 ? ask(stream) : ncclSuccess;

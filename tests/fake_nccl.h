@@ -26,6 +26,9 @@ void fake_nccl_fault(enum fake_fault fault);
 // progress; 3 until this is called. For communicators of this process.
 void fake_nccl_looks(int looks);
 
+// Pointers in this process's calls that were no multiples of 16 so far.
+int fake_nccl_unaligned(void);
+
 // 0, or -1 after fail() unless the last message says `what` and one
 // communicator of this process was aborted so far.
 int fake_nccl_said(const char *what);

@@ -8,6 +8,7 @@
 #include "allreduce/carriers.h"
 #include "device/busy.h"
 #include "horovod_ring/carriers.h"
+#include "sync/fusion.h"
 #include "sync/replicas.h"
 #include "tests/fake_nccl.h"
 #include "tests/queue_device.h"
@@ -32,13 +33,20 @@ static void allreduce_law(const struct sync_job *job, int rank, int world,
 static void ring_plan(const struct sync_job *job, int rank, int world,
                       enum dtype wire, uint64_t *out, uint64_t *in)
 {
+    struct bucket *cut = NULL;
+    int n = fusion_cut(&cut, job->buckets, job->nbuckets, 0);
+    assert_true(n > 0);
+    n = fusion_align(cut, n, ring_nccl.grain);
     *out = *in = 0;
-    for (int b = 0; world > 1 && b < job->nbuckets; b++) {
-        const struct plan p = {.rank = rank, .world = world, .grain = 1};
-        const struct group_op sum = {.vector.n = job->buckets[b].n};
+    for (int b = 0; world > 1 && b < n; b++) {
+        const struct plan p = {.rank = rank,
+                               .world = world,
+                               .grain = ring_nccl.grain};
+        const struct group_op sum = {.vector.n = cut[b].n};
         *out += plan_elements(&p, &sum, OUT) * dtype_bytes(wire);
         *in += plan_elements(&p, &sum, IN) * dtype_bytes(wire);
     }
+    mem_free(cut);
 }
 
 static const struct group_ops *const library[] = {&library_nccl, NULL};
@@ -187,6 +195,31 @@ static void one_gpu_for_two(void **state)
     assert_int_equal(world_run(&twins, &s, goes_through_the_host, NULL), 0);
 }
 
+// ---- pointers that NCCL can copy fast between
+
+static int aligned(struct worker *w)
+{
+    struct sync_out out;
+    if (worker_step(w, 1, &out))
+        return -1;
+    return fake_nccl_unaligned() ? fail("%d pointers are no multiples of 16",
+                                        fake_nccl_unaligned())
+                                 : 0;
+}
+
+static void buckets_are_aligned(void **state)
+{
+    (void)state;
+    for (int world = 2; world <= 4; world++) {
+        struct setup s = {.world = world,
+                          .n = 3001,
+                          .first = 50,
+                          .bucket = 1111};
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(world_run(both[i], &s, aligned, NULL), 0);
+    }
+}
+
 // ---- meters
 
 // Device time is commands here: what was asked of the queue for the buckets.
@@ -206,7 +239,7 @@ static int measured(struct worker *w)
 static void buckets_are_measured(void **state)
 {
     (void)state;
-    struct setup s = {.world = 2, .n = 1000, .first = 100, .bucket = 500};
+    struct setup s = {.world = 2, .n = 2000, .first = 500, .bucket = 1000};
     uint64_t busy[2];
     assert_int_equal(world_run(&allreduce, &s, measured, busy), 0);
     assert_true(busy[0] == 3 && busy[1] == 3); // one command a bucket
@@ -224,6 +257,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(faults),
         cmocka_unit_test(errors),
         cmocka_unit_test(one_gpu_for_two),
+        cmocka_unit_test(buckets_are_aligned),
         cmocka_unit_test(buckets_are_measured),
     };
     if (argc > 1)

@@ -313,7 +313,7 @@ struct group *group_open(const struct group_ops *ops,
     CHECK(job->depth > 0);
     g->ops = ops;
     g->job = *job;
-    g->job.grain = job->grain ? job->grain : 1;
+    g->job.grain = job->grain ? job->grain : ops->grain ? ops->grain : 1;
     g->job.slice_bytes = job->slice_bytes ? job->slice_bytes : 256 * 1024;
     g->job.iface = job->iface ? job->iface : "";
     g->name = job->name;

@@ -79,7 +79,7 @@ struct group_job {
     struct cluster *cluster; // of the members: rank, size, deadline
     struct device *dev;      // where vectors are, for carriers on the device
     struct spans *spans;     // where exchanges are recorded; may be NULL
-    size_t grain;            // chunks begin at multiples of it; 0: 1
+    size_t grain;            // chunks begin at multiples of it; 0: ops->grain
     size_t largest;          // elements of the largest vector with wire != type
     size_t depth;            // tickets that may be open at once
     bool thread;             // serve a carrier that wants one with a thread
@@ -100,6 +100,7 @@ struct group_ops {
     bool on_device;   // works on the device's memory and its queues
     bool threaded;    // a thread of group.c may move data while others compute
     size_t state_size;
+    size_t grain; // vectors and chunks that begin at multiples are faster; 0: 1
     // Can it join these members? 1, 0 with the reason in `why`, or -1 after
     // fail(). All members call it and get the same answer. NULL: always.
     int (*is_supported)(const struct group_job *job, char why[128]);

@@ -17,6 +17,10 @@
 #include "group/group.h"
 #include "group/nccl.h"
 
+// Elements whose bytes are whole packs in every format: NCCL moves 16 bytes at
+// once only where all pointers of a call are multiples of 16, else a number.
+enum { NCCL_GRAIN = 128 };
+
 struct nccl_queue {
     struct nccl nccl;
     struct device_event filled; // what compute was asked for

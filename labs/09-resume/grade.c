@@ -1,0 +1,279 @@
+// grade.c - lab 9: what a checkpoint must survive.
+//
+// The disk is a list of all that was done to it. So every state that a kill or
+// a loss of power can leave is tried: after every call, and with any part of
+// what was not synced lost (1024 parts, seeded, where there are more).
+
+#include "labs/09-resume/resume.h"
+
+#include "labs/check.h"
+#include "labs/crash.h"
+
+#include "base/rng.h"
+
+#include <string.h>
+
+enum { MOST = 6000, KILLED = -2, STATES = 1024 };
+
+// The bytes of a step's checkpoint.
+static size_t content(int step, size_t bytes, char *p)
+{
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = (char)rng_u64((uint64_t)step, i);
+    return bytes;
+}
+
+static int save(struct disk *d, int step, size_t bytes)
+{
+    char p[MOST];
+    return checkpoint_save(d, step, p, content(step, bytes, p));
+}
+
+// The same, but KILLED in its call number `call`.
+static int save_until(struct disk *d, int step, size_t bytes, long call,
+                      bool half)
+{
+    jmp_buf leave;
+    volatile int result = KILLED;
+    if (!setjmp(leave)) {
+        crash_at(d, call, half, &leave);
+        result = save(d, step, bytes);
+    }
+    crash_at(d, 0, false, NULL);
+    return result;
+}
+
+static int prune_until(struct disk *d, int keep, long call)
+{
+    jmp_buf leave;
+    volatile int result = KILLED;
+    if (!setjmp(leave)) {
+        crash_at(d, call, false, &leave);
+        result = checkpoint_prune(d, keep);
+    }
+    crash_at(d, 0, false, NULL);
+    return result;
+}
+
+// Resume gives step `a` or step `b`, whole; a step of 0 is none at all.
+static bool want_one(struct lab_case *k, struct disk *d, int a, int b,
+                     size_t bytes, const char *when)
+{
+    char p[MOST + 1], ought[MOST];
+    int step = -7;
+    long n = checkpoint_resume(d, &step, p, sizeof p);
+    if (n < 0)
+        return lab_want(k, a == 0 || b == 0,
+                        "%s: resume finds nothing; step %d was saved", when, a);
+    if (!lab_want(k, (step == a || step == b) && step > 0,
+                  "%s: resume finds step %d, and not %d or %d", when, step, a,
+                  b))
+        return false;
+    content(step, bytes, ought);
+    return lab_want(
+        k, n == (long)bytes && memcmp(p, ought, bytes) == 0,
+        "%s: resume finds step %d with %ld bytes, which are not the "
+        "%zu that were saved",
+        when, step, n, bytes);
+}
+
+// A disk on which the first `steps` checkpoints were saved. NULL: the test
+// failed.
+static struct disk *disk_with(struct lab_case *k, int steps, size_t bytes)
+{
+    struct disk *d = crash_new();
+    bool ok = lab_want(k, d, "no memory for a disk");
+    for (int step = 1; ok && step <= steps; step++)
+        ok = lab_want(k, save(d, step, bytes) == 0,
+                      "checkpoint_save() of step %d, %zu bytes, failed", step,
+                      bytes);
+    if (!ok)
+        crash_free(&d);
+    return d;
+}
+
+static const size_t sizes[] = {1, 300, 5000};
+
+static void round_trip(struct lab_case *k)
+{
+    for (int s = 0; s < 3; s++)
+        for (int steps = 0; steps <= 12; steps++) {
+            struct disk *d = disk_with(k, steps, sizes[s]);
+            if (!d || !want_one(k, d, steps, steps, sizes[s], "no crash"))
+                return crash_free(&d);
+            crash_free(&d);
+        }
+}
+
+// What the next process finds: a whole checkpoint, and a disk that goes on
+// working.
+static bool want_next(struct lab_case *k, struct disk *after, int old, int new,
+                      size_t bytes, const char *when)
+{
+    if (!lab_want(k, after, "no memory for a disk"))
+        return false;
+    return want_one(k, after, old, new, bytes, when) &&
+           lab_want(k, save(after, new + 1, bytes) == 0,
+                    "%s: the next save failed", when) &&
+           want_one(k, after, new + 1, new + 1, bytes, when);
+}
+
+struct loss {
+    uint64_t mask, seed;
+    bool by_mask;
+};
+
+static bool is_lost(const void *ctx, int i)
+{
+    const struct loss *l = ctx;
+    if (l->by_mask)
+        return l->mask >> i & 1;
+    return rng_u64(l->seed, (uint64_t)i) & 1;
+}
+
+// All states that a loss of power can leave. `new` was saved where saved == 0.
+static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
+                       int old, int new, size_t bytes, long call)
+{
+    int pending = crash_pending(d);
+    uint64_t states = pending < 10 ? (uint64_t)1 << pending : STATES;
+    for (uint64_t i = 0; i < 2 * states && !lab_failed(k); i++) {
+        struct loss loss = {.mask = i / 2,
+                            .seed = i / 2,
+                            .by_mask = pending < 10};
+        struct disk *after = crash_after(d, is_lost, &loss, i % 2);
+        char when[96];
+        snprintf(when, sizeof when,
+                 "power lost %s call %ld of save, %d pending",
+                 saved == 0 ? "after the last" : "before", call, pending);
+        want_next(k, after, saved == 0 ? new : old, new, bytes, when);
+        crash_free(&after);
+    }
+    return !lab_failed(k);
+}
+
+// Kills save(new) in each of its calls, until it comes to its end.
+static void each_call(struct lab_case *k, int old, size_t bytes, bool power)
+{
+    int new = old + 1, saved = KILLED;
+    for (long call = 1; saved == KILLED; call++)
+        for (int half = 0; half < 2; half++) {
+            struct disk *d = disk_with(k, old, bytes);
+            if (!d)
+                return;
+            saved = save_until(d, new, bytes, call, half);
+            if (power) {
+                lose_power(k, d, saved, old, new, bytes, call);
+            } else {
+                struct disk *after = crash_after(d, NULL, NULL, false);
+                char when[96];
+                snprintf(when, sizeof when, "killed in call %ld of save", call);
+                want_next(k, after, saved == 0 ? new : old, new, bytes, when);
+                crash_free(&after);
+            }
+            crash_free(&d);
+            if (!lab_want(k, saved == 0 || saved == KILLED,
+                          "checkpoint_save() failed on a sound disk") ||
+                lab_failed(k))
+                return;
+        }
+}
+
+static void killed(struct lab_case *k)
+{
+    for (int s = 0; s < 3; s++)
+        for (int old = 0; old <= 2; old++)
+            each_call(k, old, sizes[s], false);
+}
+
+static void power(struct lab_case *k)
+{
+    for (int s = 0; s < 3; s++)
+        for (int old = 0; old <= 2; old++)
+            each_call(k, old, sizes[s], true);
+}
+
+static void full(struct lab_case *k)
+{
+    for (size_t room = 0; room < 320 && !lab_failed(k); room += 20) {
+        struct disk *d = disk_with(k, 2, 300);
+        if (!d)
+            return;
+        crash_room(d, room);
+        int saved = save(d, 3, 300);
+        char when[96];
+        snprintf(when, sizeof when, "room for %zu of 300 bytes", room);
+        lab_want(k, saved == -1 || room >= 300,
+                 "%s: checkpoint_save() says that all is well", when);
+        want_one(k, d, saved == 0 ? 3 : 2, saved == 0 ? 3 : 2, 300, when);
+        crash_room(d, SIZE_MAX);
+        lab_want(k, save(d, 4, 300) == 0, "%s: the next save failed", when);
+        want_one(k, d, 4, 4, 300, "room again");
+        crash_free(&d);
+    }
+}
+
+// How many bytes the newest `keep` checkpoints of 300 bytes may take at most: a
+// file of its own for each, with some more bytes about itself.
+static void want_pruned(struct lab_case *k, int keep)
+{
+    struct disk *d = disk_with(k, 6, 300);
+    int kept = keep < 1 ? 1 : keep < 6 ? keep : 6;
+    if (!d)
+        return;
+    save_until(d, 7, 300, 4, false); // leaves an unfinished one, or a whole one
+    int step = 0;
+    char p[MOST];
+    int newest = checkpoint_resume(d, &step, p, sizeof p) < 0 ? 6 : step;
+    lab_want(k, checkpoint_prune(d, keep) == 0, "checkpoint_prune(%d) failed",
+             keep);
+    want_one(k, d, newest, newest, 300, "after prune");
+    size_t stored = crash_stored(d);
+    lab_want(k, stored <= (size_t)kept * 400,
+             "prune(%d) of 6 checkpoints of 300 bytes leaves %zu bytes", keep,
+             stored);
+    lab_want(k, stored >= (size_t)kept * 300,
+             "prune(%d) of 6 checkpoints of 300 bytes leaves only %zu bytes",
+             keep, stored);
+    crash_free(&d);
+}
+
+static void prune(struct lab_case *k)
+{
+    for (int keep = 0; keep <= 7; keep++)
+        want_pruned(k, keep);
+    int pruned = KILLED;
+    for (long call = 1; pruned == KILLED && !lab_failed(k); call++) {
+        struct disk *d = disk_with(k, 6, 300);
+        if (!d)
+            return;
+        pruned = prune_until(d, 2, call);
+        lose_power(k, d, 0, 6, 6, 300, call);
+        crash_free(&d);
+    }
+}
+
+static const struct lab_test tests[] = {
+    {"round", 10, round_trip, NULL,
+     "Step 10 is newer than step 9, also where names are compared."},
+    {"kill", 20, killed, "round",
+     "Until it is whole, a checkpoint must not have the name that resume looks "
+     "for."},
+    {"power", 20, power, "kill",
+     "Which of your calls make bytes survive, and which make names survive? In "
+     "which order must they come?"},
+    {"full", 10, full, "round",
+     "disk_write() says how many bytes it has written."},
+    {"prune", 10, prune, "round",
+     "Whatever is lost in here, the newest checkpoint must stay."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 9,
+    .name = "kill it and resume",
+    .file = "resume.c",
+    .functions = "checkpoint_save checkpoint_resume checkpoint_prune",
+    .floor = 10,
+    .tests = tests,
+};

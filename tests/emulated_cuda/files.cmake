@@ -127,7 +127,7 @@ function(emulated_program target capability)
   add_dependencies(${target} emulated_cublaslt)
 endfunction()
 
-foreach(test cuda_device cuda_ops cuda_train)
+foreach(test cuda_device cuda_ops cuda_products cuda_train)
   add_executable(test_${test}_emulated tests/test_${test}.c)
   emulated_program(test_${test}_emulated 900)
 endforeach()
@@ -156,7 +156,7 @@ endfunction()
 set(train_words 2 1 2)
 set(backward EMULATED_CUDA_ORDER=backward EMULATED_CUDA_EAGER=1
              EMULATED_CUBLASLT=plain)
-foreach(test cuda_device cuda_ops cuda_train)
+foreach(test cuda_device cuda_ops cuda_products cuda_train)
   set(words)
   if(test STREQUAL cuda_train)
     set(words ${train_words})
@@ -172,7 +172,7 @@ foreach(capability 750 700)
   emulated_test(cuda_attention_emulated_${capability}
                 cuda_ops_emulated_${capability} WORDS attention)
 endforeach()
-emulated_test(cuda_products_refused cuda_train_emulated WORDS products
+emulated_test(cuda_products_refused cuda_products_emulated
               ENV EMULATED_CUBLASLT=refuses)
 emulated_test(emulated_cuda emulated_cuda)
 add_executable(test_cuda_waits ${emulated}/test_cuda_waits.c)
@@ -195,7 +195,7 @@ include(tests/says.cmake)
 lockstep_says(cuda_products_broken 134
   "product .48, 72. = .48, 40. .40, 72. in fp32, epilogue bias: not supported"
   env EMULATED_CUBLASLT=broken OMP_NUM_THREADS=1
-  $<TARGET_FILE:test_cuda_train_emulated> products)
+  $<TARGET_FILE:test_cuda_products_emulated>)
 lockstep_says(layer_perf_emulated 0 "norm and AdamW .* floor"
               $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano
               batch=1 steps=1 peers=0)

@@ -140,9 +140,9 @@ static int verify(const struct trainer *t)
         return -1;
     size_t bytes = model_nparams(&t->config) * sizeof *params;
     uint64_t mine = hash_bytes(params, bytes);
-    uint64_t *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
-    int rc = all ? cluster_allgather(t->cluster, &mine, all, sizeof mine) : -1;
-    for (int r = 1; !rc && r < t->cluster->world; r++)
+    uint64_t *all = mem_alloc((size_t)t->members->world, sizeof *all);
+    int rc = all ? cluster_allgather(t->members, &mine, all, sizeof mine) : -1;
+    for (int r = 1; !rc && r < t->members->world; r++)
         if (all[r] != all[0])
             rc = fail("step %d: the parameters of rank %d are not those of "
                       "rank 0 (hash %016llx, %016llx)",
@@ -194,8 +194,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     struct sync_in in = {
         .step = t->updates + 1,
         .lr = schedule_lr(&t->schedule, t->step),
-        .grad_scale = 1 / ((float)t->cluster->world * (float)t->run.accum *
-                           t->scale.scale),
+        .grad_scale =
+            1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),
         .clip = (float)t->run.clip,
     };
     struct sync_out out;
@@ -245,7 +245,7 @@ static int train(struct trainer *t)
 {
     struct progress progress;
     uint64_t began = now_ns();
-    uint64_t per_step = (uint64_t)t->cluster->world * (uint64_t)t->run.accum *
+    uint64_t per_step = (uint64_t)t->replicas * (uint64_t)t->run.accum *
                         (uint64_t)t->run.batch * (uint64_t)t->config.context;
     int skips = 0;
     progress_begin(&progress, t);

@@ -59,6 +59,9 @@ static int meet(struct trainer *t)
                     r->workers, r->workers);
     if (t->cluster->world > 1)
         log_set_rank(t->cluster->rank);
+    t->members = t->cluster;
+    t->replica = t->members->rank;
+    t->replicas = t->members->world;
     return config_check_world(r, t->cluster->world);
 }
 
@@ -73,8 +76,8 @@ static int open_data(struct trainer *t, int tokens)
         .batch = r->batch,
         .tokens = tokens,
         .accum = r->accum,
-        .rank = t->cluster->rank,
-        .world = t->cluster->world,
+        .rank = t->replica,
+        .world = t->replicas,
         .seed = (uint64_t)r->seed,
         .max_bytes = 4u << 20,
     };
@@ -145,7 +148,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .train = true,
         .params = t->params,
         .grads = t->grads,
-        .seed = (uint64_t)t->run.seed + (uint64_t)t->cluster->rank,
+        .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
         .tf32 = t->run.tf32,
     };
@@ -261,7 +264,7 @@ static int open_sync(struct trainer *t)
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);
     *set = t->run.settings;
-    sync_derive(set, row, t->cluster->world, n);
+    sync_derive(set, row, t->members->world, n);
     t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
     if (!t->buckets)
         return -1;
@@ -273,7 +276,7 @@ static int open_sync(struct trainer *t)
     struct sync_job job = {
         .backend = row,
         .carriers = way->carriers,
-        .cluster = t->cluster,
+        .cluster = t->members,
         .dev = t->dev,
         .params = t->params,
         .grads = t->grads,

@@ -31,8 +31,8 @@ static void data_place(const struct trainer *t, uint64_t *epoch,
 {
     struct data_info info;
     data_info(t->data, &info);
-    uint64_t step_windows = (uint64_t)t->cluster->world *
-                            (uint64_t)t->run.accum * (uint64_t)t->run.batch;
+    uint64_t step_windows =
+        (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
     *epoch = t->position / info.steps_per_epoch;
     *window = t->position % info.steps_per_epoch * step_windows;
 }
@@ -41,8 +41,8 @@ static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
 {
     struct data_info info;
     data_info(t->data, &info);
-    uint64_t step_windows = (uint64_t)t->cluster->world *
-                            (uint64_t)t->run.accum * (uint64_t)t->run.batch;
+    uint64_t step_windows =
+        (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
     if (window % step_windows)
         log_line("resume: the batch changed; %llu sequences are seen again",
                  (unsigned long long)(window % step_windows));

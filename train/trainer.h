@@ -26,7 +26,9 @@ struct trainer {
     struct loss_scale scale;
     bool scaling; // the loss is scaled: an overflow skips a step, no more
 
-    struct cluster *cluster;
+    struct cluster *cluster; // all processes of the job
+    struct cluster *members; // those that agree on these parameters: all
+    int replica, replicas;   // of the model: each has micro-batches of its own
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, nothing left to derive

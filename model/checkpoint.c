@@ -346,8 +346,8 @@ static int check_heads(const struct reading *r)
     return 0;
 }
 
-static int read_all(const struct reading *r, float *params, int nslots,
-                    const char *const *slot_names, float *const *slots)
+static int judge_all(const struct reading *r, bool params, int nslots,
+                     const char *const *slot_names)
 {
     if (check_heads(r) || check_names(r))
         return -1;
@@ -357,7 +357,14 @@ static int read_all(const struct reading *r, float *params, int nslots,
         if (read_vector(r, slot_names[i], NULL))
             return -1;
     }
-    if (params && read_vector(r, NULL, params))
+    return 0;
+}
+
+static int read_all(const struct reading *r, float *params, int nslots,
+                    const char *const *slot_names, float *const *slots)
+{
+    if (judge_all(r, params != NULL, nslots, slot_names) ||
+        (params && read_vector(r, NULL, params)))
         return -1;
     for (int i = 0; i < nslots; i++) {
         if (read_vector(r, slot_names[i], slots[i]))
@@ -414,4 +421,64 @@ int checkpoint_read(const char *path, const struct model_config *c,
 free_chunk:
     mem_free(r.chunk);
     return status;
+}
+
+// ---- by ranges
+
+struct checkpoint {
+    struct reading reading;
+    const char *const *slot_names;
+    int nslots;
+};
+
+int checkpoint_open(struct checkpoint **out, const char *path,
+                    const struct model_config *c, int nslots,
+                    const char *const *slot_names)
+{
+    struct checkpoint *k = mem_alloc(1, sizeof *k);
+    if (!k)
+        return -1;
+    struct reading *r = &k->reading;
+    *k = (struct checkpoint){.reading = {.path = path, .c = c},
+                             .slot_names = slot_names,
+                             .nslots = nslots};
+    r->chunk = mem_alloc(2 * CHUNK, sizeof *r->chunk);
+    if (!r->chunk || safetensors_open(&r->file, path) ||
+        judge_all(r, false, nslots, slot_names)) {
+        checkpoint_close(&k);
+        return -1;
+    }
+    *out = k;
+    return 0;
+}
+
+void checkpoint_close(struct checkpoint **k)
+{
+    if (!*k)
+        return;
+    safetensors_close(&(*k)->reading.file);
+    mem_free((*k)->reading.chunk);
+    mem_free(*k);
+    *k = NULL;
+}
+
+int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
+                          float *v, size_t n)
+{
+    const struct reading *r = &k->reading;
+    char prefix[NAME];
+    CHECK(slot >= 0 && slot < k->nslots);
+    if (text_into(prefix, sizeof prefix, "%s.", k->slot_names[slot]))
+        return -1;
+    for (int i = 0; i < model_ntensors(r->c); i++) {
+        struct tensor t;
+        model_tensor(r->c, i, &t);
+        size_t from = off > t.off ? off : t.off, to = t.off + t.n;
+        to = to < off + n ? to : off + n;
+        if (from < to &&
+            safetensors_read(r->file, find(r->file, prefix, t.name),
+                             from - t.off, to - from, v + (from - off)))
+            return -1;
+    }
+    return 0;
 }

@@ -30,6 +30,16 @@ int checkpoint_write(const char *path, const struct model_config *c,
                      const char *const *slot_names, const float *const *slots,
                      int ntext, const struct checkpoint_text *text);
 
+// The same file of slots alone by ranges, which several processes may write in
+// any order. make: the file of its full size, the numbers still to come.
+// write_range: elements [off, off + n) of a slot. sync: all that was written is
+// on disk. 0, or -1 after fail().
+int checkpoint_make(const char *path, const struct model_config *c, int nslots,
+                    const char *const *slot_names);
+int checkpoint_write_range(const char *path, const struct model_config *c,
+                           int slot, size_t off, const float *v, size_t n);
+int checkpoint_sync(const char *path);
+
 // The config.json with which `transformers` opens the folder it lies in.
 int checkpoint_write_config(const char *path, const struct model_config *c);
 
@@ -46,6 +56,17 @@ int checkpoint_config(const char *path, struct model_config *out);
 int checkpoint_read(const char *path, const struct model_config *c,
                     float *params, int nslots, const char *const *slot_names,
                     float *const *slots);
+
+// The slots of a file by ranges. open: the whole file is judged as by
+// checkpoint_read(). c and slot_names are borrowed until close. 0, or -1 after
+// fail().
+struct checkpoint;
+int checkpoint_open(struct checkpoint **k, const char *path,
+                    const struct model_config *c, int nslots,
+                    const char *const *slot_names);
+int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
+                          float *v, size_t n);
+void checkpoint_close(struct checkpoint **k);
 
 // Metadata string `key` into buf: 1 found, 0 absent, -1 after fail().
 int checkpoint_metadata(const char *path, const char *key, char *buf,

@@ -6,23 +6,7 @@
 #include "cluster/cluster.h"
 #include "device/device.h"
 
-#include <string.h>
-
 enum { PIECE = 1 << 20 }; // elements that are brought to the host at a time
-
-int sync_copy_out(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    float **slots = ctx;
-    memcpy(slots[slot] + off, v, n * sizeof *v);
-    return 0;
-}
-
-int sync_copy_in(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    float **slots = ctx;
-    memcpy(v, slots[slot] + off, n * sizeof *v);
-    return 0;
-}
 
 static size_t piece_at(const struct sync *s, size_t off)
 {

@@ -140,8 +140,4 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 int sync_save(struct sync *s, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
-// Visits that copy a range out to, or in from, whole vectors of n elements;
-// ctx: float *slots[], one a slot.
-sync_visit sync_copy_out, sync_copy_in;
-
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "tests/settings.h"
+#include "tests/slot_copies.h"
 #include "tests/test.h"
 
 static const enum dtype wires[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
@@ -295,7 +296,7 @@ static int save_body(struct worker *w)
     }
     if (w->rank == 0)
         memcpy(carried[0], w->job.params, sizeof *carried);
-    return sync_save(w->sync, sync_copy_out, slots);
+    return sync_save(w->sync, copy_slot_out, slots);
 }
 
 static int resume_body(struct worker *w)
@@ -306,10 +307,10 @@ static int resume_body(struct worker *w)
     if (w->rank == 0)
         memcpy(w->job.params, carried[0], sizeof *carried);
     if (worker_begin(w) || sync_bcast(w->sync) ||
-        sync_load(w->sync, sync_copy_in, slots))
+        sync_load(w->sync, copy_slot_in, slots))
         return -1;
     int rc =
-        oracle_open(&local, w) || sync_load(local.sync, sync_copy_in, slots);
+        oracle_open(&local, w) || sync_load(local.sync, copy_slot_in, slots);
     for (int step = 3; !rc && step <= STEPS; step++) {
         worker_integers(w, step, 60);
         worker_summed(&local, step, 60);

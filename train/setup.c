@@ -179,8 +179,6 @@ static int check_memory(struct trainer *t)
         t->memory += state;
     else // the host's view, and copies for a backend that sends those
         t->memory += 3 * n * sizeof(float);
-    if (t->run.save) // gathered before it is written
-        t->memory += state;
     size_t workers = *t->run.hosts ? 1 : (size_t)t->cluster->world;
     size_t available = mem_available();
     char need[32], have[32];

@@ -1,8 +1,9 @@
 // state.c - save and resume: folders that are whole or not there.
 //
-// Save: gather the optimiser's state through the contract, write every file
-// into .next-STEP, fsync, rename to checkpoint-STEP, then move `latest` and
-// remove the oldest. A kill at any moment leaves at worst a folder whose name
+// Save: worker 0 makes .next-STEP; every worker that has a part of the
+// optimiser's state writes its ranges of the file there; then worker 0 writes
+// the other files, fsyncs, renames to checkpoint-STEP, moves `latest` and
+// removes the oldest. A kill at any moment leaves at worst a folder whose name
 // begins with a dot, which the next save removes.
 
 #include "train/state.h"
@@ -101,73 +102,99 @@ static int write_state(const struct trainer *t, const char *folder)
     return rc;
 }
 
-static int write_all(const struct trainer *t, const char *folder,
-                     const float *const *slots)
+// The names of the optimiser's slots into names[]; how many there are.
+static int slot_names(const struct trainer *t,
+                      const char *names[OPTIM_MAX_SLOTS])
 {
-    char model[PATH + 32], optimizer[PATH + 32], config[PATH + 32];
-    const char *names[OPTIM_MAX_SLOTS];
     int n = optim_slots(&t->optim);
     for (int i = 0; i < n; i++)
         names[i] = optim_slot_name(&t->optim, i);
+    return n;
+}
+
+static int slots_path(char path[PATH + 32], const char *folder)
+{
+    return text_into(path, PATH + 32, "%s/optimizer.safetensors", folder);
+}
+
+// Worker 0: an empty folder, in it the file that workers write ranges into.
+static int begin_folder(const struct trainer *t, const char *folder,
+                        const char *slots)
+{
+    const char *names[OPTIM_MAX_SLOTS];
+    int n = slot_names(t, names);
+    if (folder_make(folder))
+        return -1;
+    return n ? checkpoint_make(slots, &t->config, n, names) : 0;
+}
+
+static int write_all(const struct trainer *t, const char *folder,
+                     const char *slots)
+{
+    char model[PATH + 32], config[PATH + 32];
     if (text_into(model, sizeof model, "%s/model.safetensors", folder) ||
-        text_into(optimizer, sizeof optimizer, "%s/optimizer.safetensors",
-                  folder) ||
         text_into(config, sizeof config, "%s/config.json", folder))
         return -1;
     const float *params = place_read(t, t->params);
     if (!params || checkpoint_write_config(config, &t->config) ||
         checkpoint_write(model, &t->config, params, 0, NULL, NULL, 0, NULL))
         return -1;
-    if (n &&
-        checkpoint_write(optimizer, &t->config, NULL, n, names, slots, 0, NULL))
+    if (optim_slots(&t->optim) && checkpoint_sync(slots))
         return -1;
     return write_state(t, folder);
 }
 
-static int save_folder(const struct trainer *t, const float *const *slots)
+static int end_folder(const struct trainer *t, const char *next,
+                      const char *slots)
 {
-    char next[PATH], path[PATH], name[64];
+    char path[PATH], name[64];
     const char *out = t->run.out;
     snprintf(name, sizeof name, "checkpoint-%d", t->step);
-    if (text_into(next, sizeof next, "%s/.next-%d", out, t->step) ||
-        text_into(path, sizeof path, "%s/%s", out, name) || folder_make(next))
+    if (text_into(path, sizeof path, "%s/%s", out, name) ||
+        write_all(t, next, slots) || folder_replace(next, path))
         return -1;
-    if (write_all(t, next, slots) || folder_replace(next, path)) {
-        file_remove_folder(next);
-        return -1;
-    }
     return folder_write(out, "latest", name) || folder_prune(out, t->run.keep)
                ? -1
                : 0;
 }
 
-static void free_slots(float **slots)
+// A visit's context: the file of the slots.
+struct slot_file {
+    const struct trainer *t;
+    const char *path;
+    const char *names[OPTIM_MAX_SLOTS];
+    struct checkpoint *reader; // opened by the first range
+};
+
+static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
-    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-        mem_free(slots[i]);
+    const struct slot_file *f = ctx;
+    return checkpoint_write_range(f->path, &f->t->config, slot, off, v, n);
 }
 
-static int alloc_slots(const struct trainer *t, float **slots)
+static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
-    size_t n = model_nparams(&t->config);
-    for (int i = 0; i < optim_slots(&t->optim); i++) {
-        slots[i] = mem_alloc(n, sizeof(float));
-        if (!slots[i])
-            return -1;
-    }
-    return 0;
+    struct slot_file *f = ctx;
+    const struct trainer *t = f->t;
+    if (!f->reader && checkpoint_open(&f->reader, f->path, &t->config,
+                                      slot_names(t, f->names), f->names))
+        return -1;
+    return checkpoint_read_range(f->reader, slot, off, v, n);
 }
 
 int state_save(struct trainer *t)
 {
     bool writer = t->cluster->rank == 0;
-    float *slots[OPTIM_MAX_SLOTS] = {NULL};
-    int rc = writer ? alloc_slots(t, slots) : 0;
-    if (!rc)
-        rc = sync_save(t->sync, sync_copy_out, slots);
+    char next[PATH], slots[PATH + 32];
+    struct slot_file file = {.t = t, .path = slots};
+    if (text_into(next, sizeof next, "%s/.next-%d", t->run.out, t->step) ||
+        slots_path(slots, next) || (writer && begin_folder(t, next, slots)))
+        return -1;
+    int rc = sync_save(t->sync, write_range, &file);
     if (!rc && writer)
-        rc = save_folder(t, (const float *const *)slots);
-    free_slots(slots);
+        rc = end_folder(t, next, slots);
+    if (rc && writer)
+        file_remove_folder(next);
     return rc;
 }
 
@@ -295,24 +322,13 @@ int state_load(struct trainer *t, const char *folder)
 
 int state_load_slots(struct trainer *t, const char *folder)
 {
-    char path[PATH];
-    bool reader = t->cluster->rank == 0;
-    float *slots[OPTIM_MAX_SLOTS] = {NULL};
-    const char *names[OPTIM_MAX_SLOTS];
-    int n = optim_slots(&t->optim), rc = 0;
-    if (n == 0)
+    char path[PATH + 32];
+    struct slot_file file = {.t = t, .path = path};
+    if (optim_slots(&t->optim) == 0)
         return 0;
-    for (int i = 0; i < n; i++)
-        names[i] = optim_slot_name(&t->optim, i);
-    if (reader)
-        rc = alloc_slots(t, slots) ||
-                     text_into(path, sizeof path, "%s/optimizer.safetensors",
-                               folder) ||
-                     checkpoint_read(path, &t->config, NULL, n, names, slots)
-                 ? -1
-                 : 0;
-    if (!rc)
-        rc = sync_load(t->sync, sync_copy_in, slots);
-    free_slots(slots);
+    if (slots_path(path, folder))
+        return -1;
+    int rc = sync_load(t->sync, read_range, &file);
+    checkpoint_close(&file.reader);
     return rc;
 }

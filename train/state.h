@@ -15,8 +15,9 @@
 
 #include "train/trainer.h"
 
-// Gather the optimiser's state and write OUT/checkpoint-STEP on worker 0, then
-// remove all but the newest run.keep. Every worker calls it.
+// Write OUT/checkpoint-STEP, in which every worker writes its ranges of the
+// optimiser's state, then remove all but the newest run.keep. Every worker
+// calls it; those that have such a part must see OUT.
 int state_save(struct trainer *t);
 
 // The checkpoint that resume= names: of a run's folder its newest, for "auto"
@@ -28,7 +29,8 @@ int state_find(const struct run *run, char *folder, size_t size);
 // weights on worker 0. Called before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
 
-// The optimiser's slots, spread from worker 0. Called after sync_bcast().
+// The optimiser's slots, by ranges, on those that have them. Called after
+// sync_bcast().
 int state_load_slots(struct trainer *t, const char *folder);
 
 #endif

@@ -9,7 +9,7 @@ target_compile_options(optim PRIVATE ${optim_flags})
 lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
 # The rules over whole vectors, by device: for workers, which have one.
-set(rule_files core/optim/rule.c core/optim/rule_cpu.c)
+set(rule_files core/optim/rule.c core/optim/rule_cpu.c core/optim/span.c)
 set(rule_cuda_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
 if(CUDA_BUILT)
   list(APPEND rule_files ${rule_cuda_files})

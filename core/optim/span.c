@@ -1,0 +1,53 @@
+// span.c - the passes of an update over a span of the vector, in host memory.
+
+#include "optim/span.h"
+
+#include "base/base.h"
+#include "device/vector.h"
+
+size_t span_blocks(size_t n)
+{
+    return (n + RULE_BLOCK - 1) / RULE_BLOCK;
+}
+
+static size_t block_len(size_t n, size_t at)
+{
+    return n - at < RULE_BLOCK ? n - at : RULE_BLOCK;
+}
+
+void span_squares(const float *grads, size_t off, size_t n, double *sums)
+{
+    CHECK(off % RULE_BLOCK == 0 || n == 0);
+#pragma omp parallel for schedule(static)
+    for (size_t at = 0; at < n; at += RULE_BLOCK)
+        sums[(off + at) / RULE_BLOCK] =
+            optim_sum_squares(grads + off + at, block_len(n, at));
+}
+
+double span_norm(const double *sums, size_t blocks)
+{
+    double sum = 0;
+    for (size_t b = 0; b < blocks; b++)
+        sum += sums[b];
+    return sum;
+}
+
+// The copy follows its block while that is in the cache.
+void span_update(const struct optim_config *c, float *params,
+                 float *const *slots, const float *grads, size_t off, size_t n,
+                 const struct rule_in *in, float scale)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t at = 0; at < n; at += RULE_BLOCK) {
+        size_t from = off + at, len = block_len(n, at);
+        float *own[OPTIM_MAX_SLOTS];
+        for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+            own[i] = slots[i] ? slots[i] + at : NULL;
+        optim_update(c, params + from, own, grads + from, from, len, in->step,
+                     in->lr, scale);
+        if (in->copy)
+            vector_cast((char *)in->copy->at +
+                            from * dtype_bytes(in->copy->format),
+                        in->copy->format, params + from, DTYPE_F32, len);
+    }
+}

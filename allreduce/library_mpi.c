@@ -344,6 +344,7 @@ static void library_close(struct group *g)
 
 const struct group_ops library_mpi = {
     .name = "mpi",
+    .library = true,
     .threaded = true,
     .state_size = sizeof(struct library),
     .open = library_open,

@@ -160,6 +160,7 @@ static void library_close(struct group *g)
 
 const struct group_ops library_nccl = {
     .name = "nccl",
+    .library = true,
     .on_device = true,
     .state_size = sizeof(struct library),
     .grain = NCCL_GRAIN,

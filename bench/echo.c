@@ -100,7 +100,7 @@ static int caller_open(struct sync *s)
     const struct sync_settings *set = s->job.settings;
     const char *at = set->servers.endpoints;
     const struct cluster *cluster = s->job.cluster;
-    s->remote_update = true; // there is none
+    s->own_update = true; // there is none
     c->slice = (size_t)set->slice_kb * 1024;
     c->width = dtype_bytes(set->wire);
     c->context = zmq_ctx_new();

@@ -24,13 +24,18 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     if (!fit)
         return -1;
     struct law law = law_of(b, &j->exchange);
-    double bytes = j->params * j->bytes_each;
+    // Shards gather parameters, in fp32.
+    double each =
+        b->shards ? (j->bytes_each + sizeof(float)) / 2 : j->bytes_each;
+    double bytes = j->params * each;
     double t = law_seconds(&law, &fit->link, bytes);
-    double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
+    double last = law_seconds(&law, &fit->link, late(j) * each);
     double error = links_error(fit, bytes);
     bool waits = b->servers && j->exchange.held;
     double after = waits ? 0.5 : 0; // the answers: none before backward ends
-    double step[3];                 // as it is, and at either end of the error
+    if (b->shards)
+        after = sizeof(float) / (2 * each); // the parameters: likewise
+    double step[3]; // as it is, and at either end of the error
     for (int i = 0; i < 3; i++) {
         double f = 1 + (i == 2) * error - (i == 1) * error;
         double sent =

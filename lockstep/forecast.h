@@ -7,8 +7,8 @@
 //
 // Backward completes the embeddings, at the start of the vector, last of all:
 // buckets that hold some of them always show. Where servers update, all of
-// their answers, half of T, come after it as well. The update counts as
-// computing, wherever it happens.
+// their answers, half of T, come after it as well; so do the parameters that
+// owners of shards send. The update counts as computing, wherever it happens.
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H

@@ -11,6 +11,7 @@
 #include "lockstep/list.h"
 #include "lockstep/result.h"
 #include "model/model.h"
+#include "optim/optim.h"
 #include "sync/derive.h"
 
 #include <errno.h>
@@ -29,6 +30,7 @@ struct question {
     struct model_config model;
     struct forecast_job job;
     const char *link;
+    double state; // of each of the optimiser's slots, a worker's elements
     double alpha_us, compute_ms;
 };
 
@@ -184,6 +186,7 @@ static void read_settings(struct question *q, const struct backend *b,
                                     .servers = q->run.settings.servers.count,
                                     .held = set.update == UPDATER_SERVER,
                                     .algorithm = set.algorithm};
+    q->state = (double)sync_state_elements(&set, b, workers, (size_t)j->params);
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
 }
@@ -307,20 +310,20 @@ static void print_head(int workers)
 {
     char head[32];
     snprintf(head, sizeof head, "%d workers", workers);
-    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s\n", head, "traffic",
+    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s %10s\n", head, "traffic",
            "exchange", "no overlap", "overlap", "error", "tokens/s",
-           "efficiency");
+           "efficiency", "memory");
 }
 
-static void print_row(const char *name, const struct forecast *f)
+static void print_row(const char *name, const struct forecast *f, double memory)
 {
-    char traffic[32], exchange[32], apart[32], overlapped[32];
-    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%\n", name,
+    char held[32], traffic[32], exchange[32], apart[32], overlapped[32];
+    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%% %10s\n", name,
            bytes_text(traffic, f->link_bytes),
            time_text(exchange, f->exchange_s), time_text(apart, f->apart_s),
            time_text(overlapped, f->overlapped_s),
            50 * (f->most_s - f->least_s) / f->overlapped_s, f->tokens_per_s,
-           f->efficiency * 100);
+           f->efficiency * 100, bytes_text(held, memory));
 }
 
 static void print_legend(void)
@@ -333,7 +336,9 @@ static void print_legend(void)
            "error       of that, up or down: what the network's figures leave "
            "open\n"
            "tokens/s    of all workers, with overlap\n"
-           "efficiency  of a step with overlap, the share that computes\n");
+           "efficiency  of a step with overlap, the share that computes\n"
+           "memory      of a worker: parameters, gradients and its part of the "
+           "optimiser's\n            state; activations come on top\n");
 }
 
 // The fastest, those that the error does not tell from it, then the others.
@@ -363,6 +368,15 @@ static void print_winner(const struct question *q, int workers,
     printf("\n");
 }
 
+// Parameters, gradients and the optimiser's state of a worker, in fp32.
+static double held_bytes(const struct question *q)
+{
+    const struct run *r = &q->run;
+    const struct optim_config rule = {.kind = (uint32_t)r->optimizer,
+                                      .momentum = (float)r->momentum};
+    return sizeof(float) * (2 * q->job.params + optim_slots(&rule) * q->state);
+}
+
 static int answer(struct question *q)
 {
     struct forecast f[LIST_MOST][LIST_MOST];
@@ -374,7 +388,7 @@ static int answer(struct question *q)
             read_settings(q, b, q->workers.at[w]);
             if (forecast(&q->job, b, &q->links, &f[w][i]))
                 return -1;
-            print_row(b->name, &f[w][i]);
+            print_row(b->name, &f[w][i], held_bytes(q));
         }
     }
     print_legend();

@@ -103,11 +103,13 @@ static bool beside(const struct result *r)
            own_hosts(r) == 0;
 }
 
-// Bytes of the gradient as they travel. Shared memory is read in fp32.
+// Bytes of the gradient as they travel. Shared memory is read in fp32. Where
+// workers have shards, the way back is that of parameters, in fp32: the mean.
 static double gradient_bytes(const struct result *r, double parameters)
 {
     bool narrow = strcmp(r->wire, "fp32") && strcmp(r->transport, "shm");
-    return parameters * (narrow ? 2 : 4);
+    double back = r->row && r->row->shards ? 4 : 2;
+    return parameters * (narrow ? (2 + back) / 2 : 4);
 }
 
 // Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S

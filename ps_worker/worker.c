@@ -108,7 +108,7 @@ static int worker_open(struct sync *s)
                     s->job.settings->servers.endpoints, &s->job))
         return -1;
     s->transport = transport->name;
-    s->remote_update = !j.worker_updates;
+    s->own_update = !j.worker_updates;
     if (j.worker_updates)
         s->scale = 1 / ps_divisor(j.world, j.wire);
     s->joined = w->client.late ? w->client.round - 1 : 0;
@@ -215,7 +215,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     out->dropped = c->dropped;
     out->missed = (int)c->missed;
     out->lag = (int)c->result.lag;
-    if (s->remote_update && !own && !c->dropped) {
+    if (s->own_update && !own && !c->dropped) {
         out->grad_norm = (float)c->result.norm;
         out->skipped = c->result.skipped;
     }

@@ -37,3 +37,12 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
     if (s->transport == TRANSPORT_AUTO)
         s->transport = TRANSPORT_ZMQ;
 }
+
+size_t sync_state_elements(const struct sync_settings *s,
+                           const struct backend *b, int world, size_t n)
+{
+    if (s->update == UPDATER_SERVER)
+        return 0;
+    size_t shards = b->shards ? (size_t)world : 1;
+    return (n + shards - 1) / shards;
+}

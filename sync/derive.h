@@ -26,4 +26,10 @@ struct backend;
 void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n);
 
+// Elements of each slot of the optimiser's state that a worker holds, given
+// derived settings: all of n; its share, where workers have shards; none, where
+// servers update.
+size_t sync_state_elements(const struct sync_settings *s,
+                           const struct backend *b, int world, size_t n);
+
 #endif

@@ -10,10 +10,10 @@
 #include "sync/replicas.h"
 
 #include "sync/fusion.h"
+#include "sync/members.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
-#include "config/backends.h"
+#include "group/group.h"
 
 struct replicas {
     struct group *group;
@@ -23,39 +23,22 @@ struct replicas {
     uint64_t ticket; // of the newest exchange
 };
 
-static size_t largest(const struct replicas *r)
-{
-    size_t n = 0;
-    for (int i = 0; i < r->nfused; i++)
-        n = r->fused[i].n > n ? r->fused[i].n : n;
-    return n;
-}
-
 static int replicas_open(struct sync *s)
 {
     struct replicas *r = s->state;
     const struct sync_job *job = &s->job;
-    const struct sync_settings *set = job->settings;
-    r->nfused = fusion_cut(&r->fused, job->buckets, job->nbuckets,
-                           s->carrier->on_device ? 0 : set->fusion_mb);
+    r->nfused =
+        fusion_cut(&r->fused, job->buckets, job->nbuckets,
+                   s->carrier->on_device ? 0 : job->settings->fusion_mb);
     if (r->nfused < 0)
         return -1;
     if (s->carrier->grain)
         r->nfused = fusion_align(r->fused, r->nfused, s->carrier->grain);
-    s->scale = group_scale(set->wire, job->cluster->world);
-    struct group_job members = {
-        .name = job->backend->name,
-        .cluster = job->cluster,
-        .dev = job->dev,
-        .spans = job->spans,
-        .largest = set->wire == DTYPE_F32 ? 0 : largest(r),
+    const struct members_need need = {
+        .largest = members_largest(r->fused, r->nfused),
         .depth = (size_t)r->nfused,
-        .thread = true,
-        .slice_bytes = (size_t)set->slice_kb * 1024,
-        .iface = set->iface,
-        .algorithm = (int)set->algorithm,
     };
-    r->group = group_open(s->carrier, &members);
+    r->group = members_open(s, &need);
     if (!r->group)
         return -1;
     return group_share(r->group, job->grads, job->n * sizeof *job->grads);
@@ -63,16 +46,9 @@ static int replicas_open(struct sync *s)
 
 static int replicas_broadcast(struct sync *s, int slot, float *v)
 {
-    struct replicas *r = s->state;
-    struct group_vector all = group_floats(v, s->job.n);
-    uint64_t ticket;
+    const struct replicas *r = s->state;
     (void)slot;
-    all.awaited = true;
-    if (group_broadcast(r->group, &all, 0, &ticket) ||
-        group_await(r->group, ticket))
-        return -1;
-    s->stats = r->group->stats;
-    return 0;
+    return members_broadcast(s, r->group, v);
 }
 
 static int replicas_ready(struct sync *s, int b)

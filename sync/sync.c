@@ -23,6 +23,12 @@
 #include <signal.h>
 #include <string.h>
 
+enum { CARRIERS = 8 }; // of one backend, at most
+
+// By enum transport_kind, those of workers: the carriers' names.
+static const char *const transport_names[TRANSPORT_MPI + 1] = {
+    [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
+
 static int inject(const struct sync *s)
 {
     if (s->fault.kind == FAULT_NONE || s->calls != s->fault.at)
@@ -78,30 +84,43 @@ static int check_same(const struct sync *s)
     return cluster_agree(job->cluster, all.text);
 }
 
-// The first of the job's carriers that transport= allows and all workers can
-// use. A worker alone uses none: any will do.
+// Whether transport= and carrier= allow it.
+static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
+{
+    const struct sync_settings *set = job->settings;
+    const char *only = transport_names[set->transport];
+    if (only && strcmp(only, c->name))
+        return false;
+    return !backend_reads(job->backend, "carrier") ||
+           c->library == (set->carrier == CARRIER_LIBRARY);
+}
+
+// The first of the job's carriers that is allowed and all workers can use. A
+// worker alone uses none: any will do.
 static int choose_carrier(struct sync *s)
 {
-    static const char *const names[TRANSPORT_MPI + 1] = {
-        [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
     const struct sync_job *job = &s->job;
-    const char *only = names[job->settings->transport];
-    const struct group_ops *one[2] = {NULL}, *const *from = job->carriers;
+    const char *only = transport_names[job->settings->transport];
+    const struct group_ops *allowed[CARRIERS + 1] = {NULL};
     struct group_job members = {.name = job->backend->name,
                                 .cluster = job->cluster,
                                 .dev = job->dev};
     char why[128] = "";
-    if (!from || !*from)
+    int n = 0;
+    if (!job->carriers || !*job->carriers)
         return 0;
-    for (; only && !one[0]; from++) {
-        CHECK(*from); // the table of backends has checked transport=
-        one[0] = strcmp((*from)->name, only) ? NULL : *from;
+    for (int i = 0; job->carriers[i]; i++) {
+        CHECK(i < CARRIERS);
+        if (is_allowed(job, job->carriers[i]))
+            allowed[n++] = job->carriers[i];
     }
-    from = only ? one : from;
+    if (n == 0)
+        return fail("%s: transport=%s is a way of our ring; try: carrier=ring, "
+                    "or transport=auto",
+                    job->backend->name, only);
     if (job->cluster->world == 1)
-        while (*from)
-            s->carrier = *from++;
-    else if (group_choose(from, &members, &s->carrier, why))
+        s->carrier = allowed[n - 1];
+    else if (group_choose(allowed, &members, &s->carrier, why))
         return -1;
     if (!s->carrier)
         return fail("%s: transport=%s: %s; try: transport=auto",
@@ -141,8 +160,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
         ops->open(s) ||
-        (!s->remote_update &&
-         rule_open(&s->rule, job->dev, job->optim, job->n)))
+        (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
 }
@@ -232,7 +250,7 @@ static int take_step(struct sync *s, const struct sync_in *in,
 {
     if (hand_over(s) || s->ops->step(s, in, out))
         return fail("%s (step %d)", fail_message(), in->step);
-    if (!s->remote_update)
+    if (!s->own_update)
         return update(s, in, out);
     return s->stage ? stage_send_params(s->stage) : 0;
 }
@@ -266,14 +284,12 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
 
 int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s,
-                 (s->remote_update ? s->ops->save : slots_save)(s, visit, ctx));
+    return leave(s, (s->own_update ? s->ops->save : slots_save)(s, visit, ctx));
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s,
-                 (s->remote_update ? s->ops->load : slots_load)(s, visit, ctx));
+    return leave(s, (s->own_update ? s->ops->load : slots_load)(s, visit, ctx));
 }
 
 void sync_close(struct sync **s)

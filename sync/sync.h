@@ -81,16 +81,16 @@ struct sync {
     uint64_t ready_ns, step_ns; // the trainer was held up in all, so far
     const char *transport;      // what carries the bytes; NULL: none travel
     float scale;                // of the sum that step() leaves in grads
-    bool remote_update; // open() says so: others update, step() brings params
-    int next_bucket;    // sync.c checks the order of calls
-    bool overlap;       // false: buckets wait for the whole backward pass
-    uint64_t calls;     // of sync_step
-    uint64_t left_ns;   // when the last step returned
-    uint64_t joined;    // updates that the group had made before this worker
-                        // came, of a job that takes in workers as it runs
+    bool own_update;  // open() says so: step() leaves the next params itself
+    int next_bucket;  // sync.c checks the order of calls
+    bool overlap;     // false: buckets wait for the whole backward pass
+    uint64_t calls;   // of sync_step
+    uint64_t left_ns; // when the last step returned
+    uint64_t joined;  // updates that the group had made before this worker
+                      // came, of a job that takes in workers as it runs
     struct sync_fault fault;
     struct stage *stage;
-    struct rule rule; // the update, unless it is remote
+    struct rule rule; // the update, unless own_update
     void *state;      // ops->state_size zeroed bytes; sync.c frees it
 };
 
@@ -113,9 +113,9 @@ struct sync_ops {
     int (*broadcast)(struct sync *s, int slot, float *v);
     int (*ready)(struct sync *s, int b); // optional; must not block
     // grads := s->scale times the sum over all workers; the door updates. With
-    // remote_update: params := the next parameters, and *out is filled.
+    // own_update: params := the next parameters, and *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
-    // With remote_update: visit the optimiser's state, as sync_save() and
+    // With own_update: visit the optimiser's state, as sync_save() and
     // sync_load() promise.
     int (*save)(struct sync *s, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);

@@ -17,9 +17,10 @@ static const char *const backends[] = {"sps",
                                        "dps",
                                        "allreduce",
                                        "ring",
+                                       "zero",
                                        "sps transport=mpi",
                                        "dps transport=mpi"};
-enum { BACKENDS = 4, CARRIED = 6 };
+enum { BACKENDS = 5, CARRIED = 7 };
 
 // A real, small model; buckets and slices small enough that there are several.
 static const char same[] =
@@ -139,9 +140,11 @@ static void resumes_elsewhere(void **state)
     const struct {
         const char *sync;
         int world;
-    } chain[] = {{"ring", 2},  {"sps", 4}, {"allreduce", 1}, {"dps", 2},
-                 {"local", 1}, {"dps", 4}, {"ring", 1},      {"sps", 2}};
-    for (int i = 0; i < 8; i++) {
+    } chain[] = {{"ring", 2}, {"sps", 4},  {"zero", 4},  {"allreduce", 1},
+                 {"dps", 2},  {"zero", 2}, {"local", 1}, {"dps", 4},
+                 {"ring", 1}, {"zero", 1}, {"sps", 2}};
+    enum { PARTS = sizeof chain / sizeof *chain, LAST = PARTS * 5 - 5 };
+    for (int i = 0; i < PARTS; i++) {
         job_run(&j, 100,
                 "lockstep train %s batch=%d lr=1e-3 out=chain save=5 steps=%d "
                 "schedule=constant sync=%s workers=%d resume=auto",
@@ -150,18 +153,47 @@ static void resumes_elsewhere(void **state)
         assert_ok(&j);
     }
     job_run(&j, 100,
-            "lockstep train %s batch=8 lr=1e-3 out=constant steps=40 "
+            "lockstep train %s batch=8 lr=1e-3 out=constant steps=%d "
             "schedule=constant",
-            same);
+            same, PARTS * 5);
     assert_ok(&j);
-    assert_int_equal(mean_loss("constant", 1, want), 40);
-    assert_int_equal(job_column("chain", "loss", 0, got, MAX), 40);
+    assert_int_equal(mean_loss("constant", 1, want), PARTS * 5);
+    assert_int_equal(job_column("chain", "loss", 0, got, MAX), PARTS * 5);
     // rank 1 was not there all the time: its rows are those of the last part
     assert_int_equal(job_column("chain", "loss", 1, late, MAX), 5);
     for (int i = 0; i < 5; i++) {
-        double mean = (got[35 + i] + late[i]) / 2;
-        assert_true(fabs(mean - want[35 + i]) < 1e-3 * want[35 + i]);
+        double mean = (got[LAST + i] + late[i]) / 2;
+        assert_true(fabs(mean - want[LAST + i]) < 1e-3 * want[LAST + i]);
     }
+}
+
+// Two workers' numbers have one sum: the ring's files to the byte, over either
+// carrier, also where parts of the run are the ring's.
+static void shards_are_the_rings_to_the_byte(void **state)
+{
+    (void)state;
+    struct job j;
+    static const char *const parts[][2] = {
+        {"sync=ring", "sync=ring"},
+        {"sync=zero", "sync=zero carrier=library"},
+        {"sync=ring", "sync=zero transport=tcp"},
+        {"sync=zero", "sync=ring"},
+    };
+    for (int i = 0; i < 4; i++)
+        for (int k = 0; k < 2; k++) {
+            job_run(&j, 100,
+                    "lockstep train %s channels=96 batch=4 accum=2 out=part%d "
+                    "save=3 steps=%d schedule=constant clip=0.1 verify=1 %s "
+                    "workers=2 resume=auto",
+                    same, i, 3 + 3 * k, parts[i][k]);
+            assert_ok(&j);
+            job_run(&j, 20,
+                    "for f in model optimizer; do cmp part0/checkpoint-%d/$f."
+                    "safetensors part%d/checkpoint-%d/$f.safetensors || exit "
+                    "1; done",
+                    3 + 3 * k, i, 3 + 3 * k);
+            assert_ok(&j);
+        }
 }
 
 // Every process of the job ends, long before its timeout= would end it.
@@ -440,6 +472,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(equivalence),
         cmocka_unit_test(adamw_and_reruns),
         cmocka_unit_test(resumes_elsewhere),
+        cmocka_unit_test(shards_are_the_rings_to_the_byte),
         cmocka_unit_test(one_overflow_skips_all),
         cmocka_unit_test(one_nan_stops_all),
         cmocka_unit_test(faults),

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "device/busy.h"
 #include "device/device.h"
 
@@ -45,7 +46,10 @@ int place_open(struct trainer *t)
 int place_vectors(struct trainer *t)
 {
     size_t n = model_nparams(&t->config);
-    t->params = device_alloc(t->dev, n, sizeof(float));
+    // Where workers own shards they copy parameters, too, from each other.
+    t->params = (backend_row(t->run.sync)->shards
+                     ? device_alloc_shared
+                     : device_alloc)(t->dev, n, sizeof(float));
     t->grads = device_alloc_shared(t->dev, n, sizeof(float));
     t->host = device_is_host(t->dev) ? t->params : mem_alloc(n, sizeof(float));
     return t->params && t->grads && t->host ? 0 : -1;

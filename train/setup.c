@@ -173,7 +173,9 @@ static int check_memory(struct trainer *t)
 {
     struct model_job job = trainer_model_job(t);
     size_t n = model_nparams(&t->config);
-    size_t state = (size_t)optim_slots(&t->optim) * n * sizeof(float);
+    size_t state = (size_t)optim_slots(&t->optim) * sizeof(float) *
+                   sync_state_elements(&t->settings, backend_row(t->run.sync),
+                                       t->members->world, n);
     t->memory = model_memory(&job);
     if (device_is_host(t->dev))
         t->memory += state;
@@ -243,6 +245,18 @@ static int open_model(struct trainer *t)
     return model_open(&t->model, &job);
 }
 
+// The settings of the backend, with nothing left to derive.
+static int derive_settings(struct trainer *t)
+{
+    const struct backend *row = backend_row(t->run.sync);
+    if (!row)
+        return -1;
+    t->settings = t->run.settings;
+    sync_derive(&t->settings, row, t->members->world,
+                model_nparams(&t->config));
+    return 0;
+}
+
 // How much this worker is slowed down on purpose: straggler=RANK:FACTOR.
 static double slowdown(const struct trainer *t)
 {
@@ -253,7 +267,7 @@ static double slowdown(const struct trainer *t)
 static int open_sync(struct trainer *t)
 {
     const struct backend *row = backend_row(t->run.sync);
-    struct sync_settings *set = &t->settings;
+    const struct sync_settings *set = &t->settings;
     struct sockaddr_in address;
     const char *iface = t->run.settings.iface;
     if (!row || (*iface && tcp_address(&address, iface)))
@@ -261,8 +275,6 @@ static int open_sync(struct trainer *t)
     const struct way *way = way_find(row);
     const double elements = 1024 * 1024 / sizeof(float);
     size_t n = model_nparams(&t->config);
-    *set = t->run.settings;
-    sync_derive(set, row, t->members->world, n);
     t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
     if (!t->buckets)
         return -1;
@@ -335,8 +347,9 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
         r->steps = (int)steps;
     }
     choose_threads(t);
-    if (choose_rule(t) || place_open(t) || check_memory(t) || open_model(t) ||
-        agree(t) || observe_open(t) || open_sync(t))
+    if (choose_rule(t) || derive_settings(t) || place_open(t) ||
+        check_memory(t) || open_model(t) || agree(t) || observe_open(t) ||
+        open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);
 }

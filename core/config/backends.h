@@ -34,6 +34,7 @@ struct backend {
     enum launch launch;
     int servers; // 0: none; 1: one; -1: as many as servers= says, or as workers
     enum traffic traffic;
+    bool shards; // a worker holds 1/workers of the optimiser's state
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };

@@ -205,6 +205,11 @@ static const struct key rows[] = {
 {"backend", "algorithm", "auto", KEY_CHOICE, SET(algorithm),
  .words = WORDS(ALGORITHM_WORDS),
  .help = "which of Open MPI's; auto: ring; library: its own choice"},
+{"backend", "shard", "1", KEY_INT, SET(shard), 1, 1,
+ .help = "what is cut among workers; 1, all there is: the optimiser's state"},
+{"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
+ .words = WORDS(CARRIER_WORDS),
+ .help = "what vectors travel by: our own ring, or Open MPI"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
  .help = "tcp or shm between workers (auto: shm on one host), zmq or mpi to "

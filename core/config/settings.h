@@ -26,6 +26,8 @@ enum algorithm { // allreduce/algorithm.h
     ALGORITHM_LIBRARY,
 };
 #define ALGORITHM_WORDS "auto", "ring", "halving", "doubling", "tree", "library"
+enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
+#define CARRIER_WORDS "ring", "library"
 enum transport_kind {
     TRANSPORT_AUTO,
     TRANSPORT_TCP,
@@ -75,6 +77,8 @@ struct sync_settings {
     enum updater update;
     int elastic, priority; // bool
     enum algorithm algorithm;
+    int shard; // what is cut among workers
+    enum carrier_kind carrier;
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     struct sync_fault inject;

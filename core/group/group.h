@@ -97,6 +97,7 @@ struct group;
 // inside.
 struct group_ops {
     const char *name; // "tcp", "shm", "mpi", "nccl"
+    bool library;     // a library's own collectives
     bool on_device;   // works on the device's memory and its queues
     bool threaded;    // a thread of group.c may move data while others compute
     size_t state_size;

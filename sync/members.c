@@ -1,0 +1,47 @@
+// members.c - the group of a strategy's workers.
+
+#include "sync/members.h"
+
+#include "cluster/cluster.h"
+#include "config/backends.h"
+#include "group/group.h"
+
+size_t members_largest(const struct bucket *b, int n)
+{
+    size_t most = 0;
+    for (int i = 0; i < n; i++)
+        most = b[i].n > most ? b[i].n : most;
+    return most;
+}
+
+struct group *members_open(struct sync *s, const struct members_need *need)
+{
+    const struct sync_job *job = &s->job;
+    const struct sync_settings *set = job->settings;
+    struct group_job members = {
+        .name = job->backend->name,
+        .cluster = job->cluster,
+        .dev = job->dev,
+        .spans = job->spans,
+        .grain = need->grain,
+        .largest = set->wire == DTYPE_F32 ? 0 : need->largest,
+        .depth = need->depth,
+        .thread = true,
+        .slice_bytes = (size_t)set->slice_kb * 1024,
+        .iface = set->iface,
+        .algorithm = (int)set->algorithm,
+    };
+    s->scale = group_scale(set->wire, job->cluster->world);
+    return group_open(s->carrier, &members);
+}
+
+int members_broadcast(struct sync *s, struct group *g, float *v)
+{
+    struct group_vector all = group_floats(v, s->job.n);
+    uint64_t ticket;
+    all.awaited = true;
+    if (group_broadcast(g, &all, 0, &ticket) || group_await(g, ticket))
+        return -1;
+    s->stats = g->stats;
+    return 0;
+}

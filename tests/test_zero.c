@@ -1,0 +1,465 @@
+// test_zero.c - ZeRO against what every backend must pass, and against a sum in
+// the ring's order.
+
+#include "group/group.h"
+#include "horovod_ring/carriers.h"
+#include "horovod_ring/plan.h"
+#include "optim/span.h"
+#include "sync/replicas.h"
+#include "tests/queue_device.h"
+#include "tests/slot_copies.h"
+#include "tests/sync_cases.h"
+#include "zero/shards.h"
+#include "zero/zero.h"
+
+#include "base/base.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/test.h"
+
+static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
+static const struct group_ops *const shm[] = {&ring_shm, NULL};
+
+// The timetable's formulas, for each unit and for the norm.
+static void law(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    const struct plan p = {.rank = rank, .world = world, .grain = RULE_BLOCK};
+    const struct group_op norm = {.verb = GROUP_ALL_REDUCE,
+                                  .vector.n = span_blocks(job->n)};
+    struct shards s;
+    CHECK(!shards_open(&s, job, RULE_BLOCK));
+    *out = plan_elements(&p, &norm, OUT) * sizeof(double);
+    *in = plan_elements(&p, &norm, IN) * sizeof(double);
+    for (int i = 0; i < s.count; i++) {
+        struct group_op op = {.verb = GROUP_REDUCE_SCATTER,
+                              .vector.n = s.units[i].all.n};
+        *out += plan_elements(&p, &op, OUT) * dtype_bytes(wire);
+        *in += plan_elements(&p, &op, IN) * dtype_bytes(wire);
+        op.verb = GROUP_ALL_GATHER;
+        *out += plan_elements(&p, &op, OUT) * sizeof(float);
+        *in += plan_elements(&p, &op, IN) * sizeof(float);
+    }
+    shards_close(&s);
+}
+
+// Small slices and groups, so that small vectors are many of them.
+static const struct fixture zero = {
+    .sync = "zero",
+    .ops = &sync_zero,
+    .carriers = tcp,
+    .opts = "slice_kb=1,fusion_mb=0.008",
+    .law = law,
+};
+
+static const struct fixture zero_shm = {
+    .sync = "zero",
+    .ops = &sync_zero,
+    .carriers = shm,
+    .opts = "fusion_mb=0.008",
+    .shared = true,
+    .few = true,
+};
+
+// Behind the stage, as on a GPU.
+static const struct fixture staged = {
+    .sync = "zero",
+    .ops = &sync_zero,
+    .carriers = tcp,
+    .opts = "slice_kb=1,fusion_mb=0.008",
+    .device = queue_device_open,
+    .few = true,
+    .law = law,
+};
+
+static void integers(void **state)
+{
+    (void)state;
+    case_integers(&zero);
+}
+
+static void over_shm(void **state)
+{
+    (void)state;
+    case_integers(&zero_shm);
+    case_overflow(&zero_shm);
+    case_state(&zero_shm);
+    case_killed(&zero_shm);
+}
+
+static void behind_the_stage(void **state)
+{
+    (void)state;
+    case_integers(&staged);
+    case_overflow(&staged);
+    case_bcast(&staged);
+    case_state(&staged);
+    case_bytes(&staged);
+}
+
+static void many(void **state)
+{
+    (void)state;
+    case_many(&zero);
+}
+
+static void replicas(void **state)
+{
+    (void)state;
+    case_replicas(&zero);
+}
+
+static void reruns(void **state)
+{
+    (void)state;
+    case_reruns(&zero);
+}
+
+static void overflow(void **state)
+{
+    (void)state;
+    case_overflow(&zero);
+}
+
+static void divides_first(void **state)
+{
+    (void)state;
+    case_divides_first(&zero);
+}
+
+static void bytes(void **state)
+{
+    (void)state;
+    case_bytes(&zero);
+}
+
+static void moves_state(void **state)
+{
+    (void)state;
+    case_state(&zero);
+}
+
+static void broadcast(void **state)
+{
+    (void)state;
+    case_bcast(&zero);
+}
+
+static void missing(void **state)
+{
+    (void)state;
+    case_missing(&zero);
+}
+
+static void killed(void **state)
+{
+    (void)state;
+    case_killed(&zero);
+}
+
+static void disagree(void **state)
+{
+    (void)state;
+    case_disagree(&zero);
+}
+
+// ---- several blocks, so that every rank of four owns some
+
+enum { BLOCKS = 13, LARGE = BLOCKS * RULE_BLOCK - 77, STEPS = 3 };
+
+static struct setup large(int world, int sgd)
+{
+    return (struct setup){.world = world,
+                          .n = LARGE,
+                          .first = RULE_BLOCK + 1,
+                          .bucket = 9 * RULE_BLOCK / 2,
+                          .sgd = sgd};
+}
+
+// Chunks of every unit tile the vector once, from multiples of the grain.
+static int tiles_body(struct worker *w)
+{
+    struct shards s;
+    if (shards_open(&s, &w->job, RULE_BLOCK))
+        return -1;
+    size_t end = w->job.n, own = 0;
+    for (int i = 0; i < s.count; i++) {
+        const struct unit *u = &s.units[i];
+        if (u->all.off + u->all.n != end || u->all.off % RULE_BLOCK ||
+            (u->own.n && u->own.off % RULE_BLOCK) || u->at != own)
+            return fail("unit %d is wrong", i);
+        end = u->all.off;
+        own += u->own.n;
+    }
+    w->result = own;
+    shards_close(&s);
+    return end || own != s.own ? fail("units do not tile the vector") : 0;
+}
+
+static void chunks_tile_the_vector(void **state)
+{
+    (void)state;
+    for (int world = 1; world <= CASE_WORLDS; world++) {
+        struct setup s = large(world, 0);
+        uint64_t own[CASE_WORLDS], all = 0;
+        assert_int_equal(world_run(&zero, &s, tiles_body, own), 0);
+        for (int r = 0; r < world; r++) {
+            assert_true(own[r] > 0);
+            all += own[r];
+        }
+        assert_int_equal(all, LARGE);
+    }
+}
+
+// v := the sum over all ranks of their normals, each chunk added in the ring's
+// order: member c+1's first, member c's last.
+static int sum_in_order(const struct worker *w, int step, float *v)
+{
+    struct shards s;
+    struct worker one = *w;
+    if (shards_open(&s, &w->job, RULE_BLOCK))
+        return -1;
+    one.job.grads = mem_alloc(w->job.n, sizeof(float));
+    if (!one.job.grads)
+        return -1;
+    memset(v, 0, w->job.n * sizeof *v);
+    for (int k = 1; k <= 2 * w->world; k++) {
+        one.rank = k % w->world;
+        worker_normals(&one, step);
+        for (int i = 0; i < s.count; i++) {
+            const struct bucket *all = &s.units[i].all;
+            for (int c = 0; c < w->world; c++) {
+                if (k < c + 1 || k > c + w->world)
+                    continue;
+                struct group_chunk chunk =
+                    group_chunk(all->n, RULE_BLOCK, w->world, c);
+                for (size_t e = 0; e < chunk.n; e++)
+                    v[all->off + chunk.off + e] +=
+                        one.job.grads[all->off + chunk.off + e];
+            }
+        }
+    }
+    mem_free(one.job.grads);
+    shards_close(&s);
+    return 0;
+}
+
+static int ordered_body(struct worker *w)
+{
+    struct worker local;
+    int rc = oracle_open(&local, w);
+    for (int step = 1; !rc && step <= STEPS; step++) {
+        struct sync_out a, b;
+        worker_normals(w, step);
+        rc = sum_in_order(w, step, local.job.grads) ||
+             worker_step(w, step, &a) || worker_step(&local, step, &b) ||
+             worker_equals(w, &local);
+        if (!rc && a.grad_norm != b.grad_norm)
+            rc = fail("step %d: norm %.9g, local has %.9g", step,
+                      (double)a.grad_norm, (double)b.grad_norm);
+        if (!rc && a.grad_norm < 2 * 20) // of worker_step()
+            rc = fail("step %d: the clip does not bite", step);
+    }
+    oracle_close(&local);
+    return rc ? -1 : 0;
+}
+
+// Normal deviates, with a clip that bites: local's bits, given the same order
+// of additions.
+static void equals_local_in_bits(void **state)
+{
+    (void)state;
+    const struct fixture *const both[] = {&zero, &zero_shm};
+    for (int world = 1; world <= CASE_WORLDS; world++)
+        for (int k = 0; k < 2; k++) {
+            struct setup s = large(world, k);
+            snprintf(s.opts, sizeof s.opts, "overlap=%d", (world + k) % 2);
+            assert_int_equal(world_run(both[k], &s, ordered_body, NULL), 0);
+        }
+}
+
+static int hash_body(struct worker *w)
+{
+    for (int step = 1; step <= STEPS; step++) {
+        struct sync_out out;
+        worker_normals(w, step);
+        if (worker_step(w, step, &out))
+            return -1;
+    }
+    w->result = hash_bytes(w->job.params, w->job.n * sizeof(float));
+    return 0;
+}
+
+// Two workers' numbers have one sum, whoever adds: the bits of the ring, whose
+// chunks are others.
+static void equals_the_ring_in_bits(void **state)
+{
+    (void)state;
+    static const struct fixture ring = {.sync = "ring",
+                                        .ops = &sync_replicas,
+                                        .carriers = tcp,
+                                        .opts = ""};
+    uint64_t a[2], b[2];
+    struct setup s = large(2, 0);
+    assert_int_equal(world_run(&zero, &s, hash_body, a), 0);
+    assert_int_equal(world_run(&ring, &s, hash_body, b), 0);
+    assert_true(a[0] == a[1] && a[0] == b[0]);
+}
+
+static int bytes_body(struct worker *w)
+{
+    struct group_stats before = w->sync->stats;
+    uint64_t out, in;
+    if (hash_body(w))
+        return -1;
+    law(&w->job, w->rank, w->world, DTYPE_F32, &out, &in);
+    uint64_t went = w->sync->stats.bytes_out - before.bytes_out;
+    uint64_t came = w->sync->stats.bytes_in - before.bytes_in;
+    w->result = went;
+    return went == STEPS * out && came == STEPS * in
+               ? 0
+               : fail("%llu out, %llu in; the law: %llu, %llu",
+                      (unsigned long long)went, (unsigned long long)came,
+                      (unsigned long long)(STEPS * out),
+                      (unsigned long long)(STEPS * in));
+}
+
+// Each worker's bytes are the law's; together, the ring's and the norm's.
+static void bytes_of_many_chunks(void **state)
+{
+    (void)state;
+    for (int world = 2; world <= CASE_WORLDS; world++) {
+        struct setup s = large(world, 0);
+        uint64_t went[CASE_WORLDS], all = 0;
+        assert_int_equal(world_run(&zero, &s, bytes_body, went), 0);
+        for (int r = 0; r < world; r++)
+            all += went[r];
+        uint64_t words = LARGE * sizeof(float) + BLOCKS * sizeof(double);
+        assert_int_equal(all, 2 * (uint64_t)(world - 1) * words * STEPS);
+    }
+}
+
+// ---- the state, in ranges of every rank
+
+static float (*kept)[OPTIM_MAX_SLOTS][LARGE]; // [0]: given, [1]: taken back
+
+static int there_and_back(struct worker *w)
+{
+    float *given[] = {kept[0][0], kept[0][1]};
+    float *taken[] = {kept[1][0], kept[1][1]};
+    struct worker local;
+    struct sync_out a, b;
+    if (sync_load(w->sync, copy_slot_in, given) ||
+        sync_save(w->sync, copy_slot_out, taken))
+        return -1;
+    int rc =
+        oracle_open(&local, w) || sync_load(local.sync, copy_slot_in, given);
+    worker_integers(w, 3, 60);
+    worker_summed(&local, 3, 60);
+    rc = rc || worker_step(w, 3, &a) || worker_step(&local, 3, &b) ||
+         worker_equals(w, &local);
+    oracle_close(&local);
+    return rc ? -1 : 0;
+}
+
+static void state_goes_there_and_back(void **state)
+{
+    (void)state;
+    kept = mmap(NULL, 2 * sizeof *kept, PROT_READ | PROT_WRITE,
+                MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(kept != MAP_FAILED);
+    for (int slot = 0; slot < OPTIM_MAX_SLOTS; slot++)
+        for (size_t i = 0; i < LARGE; i++)
+            kept[0][slot][i] = (float)(i % 1000 + 1) * 0.001f;
+    for (int world = 1; world <= CASE_WORLDS; world++) {
+        struct setup s = large(world, 0);
+        memset(kept[1], 0, sizeof *kept);
+        assert_int_equal(world_run(&zero, &s, there_and_back, NULL), 0);
+        assert_memory_equal(kept[0], kept[1], sizeof *kept);
+    }
+    munmap(kept, 2 * sizeof *kept);
+}
+
+// ---- memory, as the system sees it
+
+// Bytes of this process's own that are in memory.
+static size_t anonymous_bytes(void)
+{
+    char line[128];
+    size_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "RssAnon: %zu kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+enum { HEAVY = 1 << 22 };
+
+static int memory_body(struct worker *w)
+{
+    struct sync_out out;
+    worker_normals(w, 1);
+    memset(w->job.params, 0, w->job.n * sizeof(float));
+    size_t before = anonymous_bytes();
+    if (worker_begin(w) || sync_bcast(w->sync) || worker_step(w, 1, &out))
+        return -1;
+    w->result = anonymous_bytes() - before;
+    return 0;
+}
+
+static void a_worker_holds_its_share(void **state)
+{
+    (void)state;
+    static const struct fixture usual = {.sync = "zero",
+                                         .ops = &sync_zero,
+                                         .carriers = tcp,
+                                         .opts = ""};
+    const size_t slots = 2 * sizeof(float) * HEAVY, mib = 1 << 20;
+    if (TEST_SANITIZED)
+        skip(); // its own memory is most of it
+    for (int world = 1; world <= CASE_WORLDS; world++) {
+        uint64_t grew[CASE_WORLDS];
+        struct setup s = {.world = world,
+                          .n = HEAVY,
+                          .bucket = HEAVY / 4,
+                          .closed = true};
+        size_t share = slots / (size_t)world;
+        size_t grain = 4 * 2 * sizeof(float) * RULE_BLOCK; // one a bucket
+        assert_int_equal(world_run(&usual, &s, memory_body, grew), 0);
+        for (int r = 0; r < world; r++)
+            assert_in_range(grew[r], share - grain, share + grain + 2 * mib);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_tile_the_vector),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(over_shm),
+        cmocka_unit_test(behind_the_stage),
+        cmocka_unit_test(many),
+        cmocka_unit_test(replicas),
+        cmocka_unit_test(reruns),
+        cmocka_unit_test(overflow),
+        cmocka_unit_test(divides_first),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(bytes_of_many_chunks),
+        cmocka_unit_test(moves_state),
+        cmocka_unit_test(broadcast),
+        cmocka_unit_test(missing),
+        cmocka_unit_test(killed),
+        cmocka_unit_test(disagree),
+        cmocka_unit_test(equals_local_in_bits),
+        cmocka_unit_test(equals_the_ring_in_bits),
+        cmocka_unit_test(state_goes_there_and_back),
+        cmocka_unit_test(a_worker_holds_its_share),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,43 @@
+// shards.c - which elements each worker owns.
+
+#include "zero/shards.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "group/group.h"
+#include "sync/fusion.h"
+#include "sync/members.h"
+
+static struct bucket own_chunk(const struct cluster *c,
+                               const struct bucket *all, size_t grain)
+{
+    struct group_chunk own = group_chunk(all->n, grain, c->world, c->rank);
+    return (struct bucket){.off = all->off + own.off, .n = own.n};
+}
+
+int shards_open(struct shards *s, const struct sync_job *job, size_t grain)
+{
+    struct bucket *fused;
+    int count = fusion_cut(&fused, job->buckets, job->nbuckets,
+                           job->settings->fusion_mb);
+    if (count < 0)
+        return -1;
+    count = fusion_align(fused, count, grain);
+    *s = (struct shards){.count = count,
+                         .units = mem_alloc((size_t)count, sizeof *s->units)};
+    for (int i = 0; s->units && i < count; i++) {
+        struct unit *u = &s->units[i];
+        u->all = fused[i];
+        u->own = own_chunk(job->cluster, &u->all, grain);
+        u->at = s->own;
+        s->own += u->own.n;
+    }
+    s->largest = members_largest(fused, count);
+    mem_free(fused);
+    return s->units ? 0 : -1;
+}
+
+void shards_close(struct shards *s)
+{
+    mem_free(s->units);
+}

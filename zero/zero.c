@@ -1,0 +1,200 @@
+// zero.c - ZeRO 1: every worker updates its chunks only, and holds the
+// optimiser's state of those alone.
+//
+//     ready    reduce_scatter of a unit: the sum of a chunk, with its owner
+//     step     await; squares of own chunks | all_reduce of block sums
+//              update own chunks, all_gather each unit as it is updated
+//
+//     trainer  ready ready ready ..... step |await| update ..... |await|
+//     group         [RS 0][RS 1] ..  [RS 2]       [AG 0][AG 1][AG 2]
+//
+// Bytes: reduce_scatter and all_gather are the two halves of the ring's
+// all_reduce, so they are the ring's, and 8 bytes for each block of the norm.
+// With a 16-bit wire gradients travel in it; parameters stay fp32. Memory: 1/w
+// of the optimiser's state. Rajbhandari et al., "ZeRO: Memory Optimizations
+// Toward Training Trillion Parameter Models", SC 2020.
+//
+// The norm: each worker adds the squares of its own blocks, all_reduce puts
+// every block's sum beside the others' (they are 0 on all but the owner, and
+// x + 0 = x), and all add them in the order of the vector. So the norm, the
+// clipping and the test for overflow have the bits of the other backends.
+//
+// The update is the host's: a GPU's vectors come down and go up by the door's
+// stage, so what this saves there is the host's memory.
+
+#include "zero/zero.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "group/group.h"
+#include "optim/span.h"
+#include "sync/members.h"
+#include "zero/shards.h"
+
+#include <math.h>
+#include <string.h>
+
+struct zero {
+    struct group *group;
+    struct shards shards;
+    float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
+    double *sums;                  // of squares, of all blocks of the vector
+    int next;                      // the unit that is complete next
+    uint64_t ticket;               // of the newest exchange
+};
+
+static int zero_open(struct sync *s)
+{
+    struct zero *z = s->state;
+    const struct sync_job *job = &s->job;
+    const size_t bytes = job->n * sizeof(float);
+    s->own_update = true;
+    if (shards_open(&z->shards, job, RULE_BLOCK))
+        return -1;
+    for (int i = 0; i < optim_slots(job->optim); i++) {
+        z->slots[i] = mem_alloc(z->shards.own, sizeof(float));
+        if (!z->slots[i])
+            return -1;
+    }
+    z->sums = mem_alloc(span_blocks(job->n), sizeof *z->sums);
+    if (!z->sums)
+        return -1;
+    const struct members_need need = {
+        .grain = RULE_BLOCK,
+        .largest = z->shards.largest,
+        .depth = (size_t)z->shards.count,
+    };
+    z->group = members_open(s, &need);
+    if (!z->group)
+        return -1;
+    return group_share(z->group, job->grads, bytes) ||
+                   group_share(z->group, job->params, bytes)
+               ? -1
+               : 0;
+}
+
+static int zero_broadcast(struct sync *s, int slot, float *v)
+{
+    const struct zero *z = s->state;
+    CHECK(slot == -1); // each worker loads its own state
+    return members_broadcast(s, z->group, v);
+}
+
+static int zero_ready(struct sync *s, int b)
+{
+    struct zero *z = s->state;
+    const struct unit *u = &z->shards.units[z->next];
+    if (s->job.buckets[b].off > u->all.off)
+        return 0; // it is not complete yet
+    z->next = (z->next + 1) % z->shards.count;
+    struct group_vector v = group_floats(s->job.grads + u->all.off, u->all.n);
+    v.wire = s->job.settings->wire;
+    v.scale = s->scale;
+    v.awaited = z->next == 0;
+    return group_reduce_scatter(z->group, &v, &z->ticket);
+}
+
+// The sum of squares of the whole gradient, with the same bits on all workers.
+static int add_squares(const struct sync *s, double *out)
+{
+    const struct zero *z = s->state;
+    size_t blocks = span_blocks(s->job.n);
+    struct group_vector all = {.data = z->sums,
+                               .n = blocks,
+                               .type = DTYPE_F64,
+                               .wire = DTYPE_F64,
+                               .scale = 1,
+                               .awaited = true};
+    uint64_t ticket;
+    memset(z->sums, 0, blocks * sizeof *z->sums);
+    for (int i = 0; i < z->shards.count; i++) {
+        const struct bucket *own = &z->shards.units[i].own;
+        span_squares(s->job.grads, own->off, own->n, z->sums);
+    }
+    if (group_all_reduce(z->group, &all, &ticket) ||
+        group_await(z->group, ticket))
+        return -1;
+    *out = span_norm(z->sums, blocks);
+    return 0;
+}
+
+// Update this worker's chunk of a unit and let it travel.
+static int update_unit(struct sync *s, const struct unit *u,
+                       const struct sync_in *in, float scale)
+{
+    struct zero *z = s->state;
+    const struct sync_job *job = &s->job;
+    const struct rule_in rule = {.step = in->step, .lr = in->lr};
+    float *slots[OPTIM_MAX_SLOTS];
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        slots[i] = z->slots[i] ? z->slots[i] + u->at : NULL;
+    span_update(job->optim, job->params, slots, job->grads, u->own.off,
+                u->own.n, &rule, scale);
+    struct group_vector v = group_floats(job->params + u->all.off, u->all.n);
+    return group_all_gather(z->group, &v, &z->ticket);
+}
+
+static int zero_step(struct sync *s, const struct sync_in *in,
+                     struct sync_out *out)
+{
+    struct zero *z = s->state;
+    double squares;
+    if (group_await(z->group, z->ticket) || add_squares(s, &squares))
+        return -1;
+    float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
+                                   &out->grad_norm);
+    out->skipped = !isfinite(out->grad_norm);
+    out->update_began_ns = now_ns();
+    for (int i = 0; !out->skipped && i < z->shards.count; i++)
+        if (update_unit(s, &z->shards.units[i], in, scale))
+            return -1;
+    out->update_ended_ns = now_ns();
+    if (group_await(z->group, z->ticket))
+        return -1;
+    s->stats = z->group->stats;
+    return 0;
+}
+
+static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
+{
+    const struct zero *z = s->state;
+    for (int slot = 0; slot < optim_slots(s->job.optim); slot++)
+        for (int i = 0; i < z->shards.count; i++) {
+            const struct unit *u = &z->shards.units[i];
+            if (u->own.n &&
+                visit(ctx, slot, u->own.off, z->slots[slot] + u->at, u->own.n))
+                return -1;
+        }
+    return 0;
+}
+
+// Worker 0 has made what the others write to, and goes on when all have
+// written.
+static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
+{
+    struct cluster *c = s->job.cluster;
+    return cluster_barrier(c) || visit_own(s, visit, ctx) || cluster_barrier(c)
+               ? -1
+               : 0;
+}
+
+static void zero_close(struct sync *s)
+{
+    struct zero *z = s->state;
+    group_close(&z->group);
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        mem_free(z->slots[i]);
+    mem_free(z->sums);
+    shards_close(&z->shards);
+}
+
+const struct sync_ops sync_zero = {
+    .state_size = sizeof(struct zero),
+    .open = zero_open,
+    .broadcast = zero_broadcast,
+    .ready = zero_ready,
+    .step = zero_step,
+    .save = zero_save,
+    .load = visit_own,
+    .close = zero_close,
+};

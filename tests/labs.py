@@ -132,7 +132,9 @@ CHEATS = {
     "prints_points": ("#include <stdio.h>", r'printf("{{\"ok\": true, \"said\": '
                       r'\"\"}}\n70/70\n");', None),
     "crashes": ("", "__builtin_trap();", 0),
-    "runs_in_circles": ("static volatile int on = 1;", "while (on)\n        ;", 0),
+    "runs_in_circles": ("", "for (volatile int on = 1; on;)\n        ;", 0),
+    "shares_memory": ("static float *volatile all[16];", "all[l->rank] = v;",
+                      "static variables"),
 }
 
 

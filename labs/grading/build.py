@@ -42,6 +42,7 @@ ALLOWED = """
 """.split()
 SECTIONS = """.text* .data* .bss* .rodata* .eh_frame* .comment* .note* .debug*
     .group* .llvm* .tdata* .tbss*""".split()
+VARIABLES = ".data* .bss* .tdata* .tbss*".split()
 
 
 class Refused(Exception):
@@ -87,11 +88,12 @@ class Builder:
         known = self.out / "sanitizers"
         if not known.exists():
             probe = self.out / f"probe-{os.getpid()}"
-            probe.with_suffix(".c").write_text("int main(void) { return 0; }\n")
-            done = run(compiler() + SANITIZE +
-                       [f"{probe}.c", "-o", str(probe)])
-            known.write_text("" if done.returncode else "yes")
-            for path in (probe, probe.with_suffix(".c")):
+            source, answer = probe.with_suffix(".c"), probe.with_suffix(".txt")
+            source.write_text("int main(void) { return 0; }\n")
+            done = run(compiler() + SANITIZE + [str(source), "-o", str(probe)])
+            answer.write_text("no" if done.returncode else "yes")
+            answer.rename(known)  # whole, where two look at once
+            for path in (probe, source):
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
@@ -174,6 +176,13 @@ class Builder:
             if symbol not in found:
                 raise Refused(f"{name} does not define {symbol}()")
         headers = run(["objdump", "-h", "-w", str(path)]).stdout
-        for section in re.findall(r"^ *\d+ (\S+) ", headers, re.M):
+        found = re.findall(r"^ *\d+ (\S+) +([0-9a-f]+) ", headers, re.M)
+        for section, _ in found:
             if not fits(section, SECTIONS):
                 raise Refused(f"{name} has code that runs before main ({section})")
+        for section, size in found:
+            if fits(section, VARIABLES) and int(size, 16) and \
+                    not section.startswith(".data.rel.ro"):
+                raise Refused(f"{name} has static variables: here all ranks would "
+                              "share them, and real ones do not; try: local ones, "
+                              "lab_alloc(), static const")

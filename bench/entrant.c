@@ -54,6 +54,8 @@ int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
                  const struct sync_settings *asked)
 {
     *e = (struct entrant){.arena = a, .settings = *asked};
+    if (carrier && carrier->library)
+        e->settings.carrier = CARRIER_LIBRARY;
     sync_derive(&e->settings, row, a->cluster->world, a->n);
     if (start_servers(e, row->servers, ops == &sync_echo))
         return -1;

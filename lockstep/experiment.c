@@ -3,6 +3,7 @@
 #include "lockstep/experiment.h"
 
 #include "base/base.h"
+#include "lockstep/figure.h"
 #include "config/config.h"
 
 #include <ini.h>
@@ -253,7 +254,7 @@ int experiment_open(struct experiment **out, const char *path, int nwords,
     for (int i = 0; !rc && i < nwords; i++)
         rc = override(e, words[i]);
     if (!rc)
-        rc = expand(e);
+        rc = expand(e) || figures_check(e->figures) ? -1 : 0;
     if (rc)
         mem_free(e);
     else

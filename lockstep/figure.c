@@ -66,6 +66,22 @@ int figure_draw(const char *name, const char *data, const char *out)
     return rc ? -1 : 0;
 }
 
+int figures_check(const char *figures)
+{
+    char names[EXP_TEXT], path[CONFIG_PATH], *save = NULL;
+    if (text_into(names, sizeof names, "%s", figures))
+        return -1;
+    for (char *name = strtok_r(names, " ,", &save); name;
+         name = strtok_r(NULL, " ,", &save)) {
+        if (text_into(path, sizeof path, "%s/%s.gp", figure_plots(), name))
+            return -1;
+        if (access(path, R_OK))
+            return fail("figures=%s: %s: %s; try: ls %s", name, path,
+                        strerror(errno), figure_plots());
+    }
+    return 0;
+}
+
 int study_figures(const struct study *s)
 {
     char names[EXP_TEXT], out[CONFIG_PATH], *save = NULL;

@@ -24,6 +24,8 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     if (!fit)
         return -1;
     struct law law = law_of(b, &j->exchange);
+    struct law_case flows = j->exchange;
+    flows.held = false; // holding answers takes time, and no bytes
     // Shards gather parameters, in fp32.
     double each =
         b->shards ? (j->bytes_each + sizeof(float)) / 2 : j->bytes_each;
@@ -42,7 +44,7 @@ int forecast(const struct forecast_job *j, const struct backend *b,
             fmax((1 - after) * f * t - j->backward_s, (1 - after) * f * last);
         step[i] = j->compute_s + after * f * t + sent;
     }
-    *out = (struct forecast){.link_bytes = law.share * bytes,
+    *out = (struct forecast){.link_bytes = law_of(b, &flows).share * bytes,
                              .exchange_s = t,
                              .apart_s = j->compute_s + t,
                              .overlapped_s = step[0],

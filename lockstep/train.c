@@ -92,7 +92,8 @@ static struct netns *emulate(struct run *r)
 // What the launcher can say before it starts anything.
 static int check(const struct run *r)
 {
-    if (config_check(r) || config_check_world(r, r->workers))
+    if (config_check(r) || config_check_world(r, r->workers) ||
+        config_check_out(r))
         return -1;
     if (!*r->net || !strcmp(r->net, UNSHAPED))
         return 0;

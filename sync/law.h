@@ -1,8 +1,9 @@
 // law.h - what an exchange should take: t = hops alpha + share S / B.
 //
-// S is the gradient's bytes as they travel, `share` how often they cross the
-// busiest link in the direction that carries more, `hops` how many messages go
-// one after the other. A link is what they need of the network; law_fit() finds
+// S is the gradient's bytes as they travel, `share` how often the time of
+// crossing the busiest link passes (where both directions work at once, it is
+// that of the one which carries more), `hops` how many messages go one after
+// the other. A link is what they need of the network; law_fit() finds
 // it from measured times.
 
 #ifndef SYNC_LAW_H

@@ -265,6 +265,7 @@ def compares(out):
 def bad_input(folder):
     cases = {
         "[experiment]\nrepeat = 0\n": "repeat=0",
+        "[experiment]\nfigures = lossy\n": "figures=lossy",
         "[experiment]\nwhat = x\n": "[experiment] what",
         "[elsewhere]\na = b\n": "[elsewhere]",
         "[base]\nbatsh = 3\n": "batch",

@@ -171,6 +171,7 @@ static void forecasts(void **state)
     assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 8) < 1e-9);
     assert_true(fabs(f.overlapped_s - 9) < 1e-9); // 4 of 8 after backward
+    assert_true(fabs(f.link_bytes - 400e6) < 1); // later, but not more bytes
     // embeddings reach into the bucket before the last
     j.exchange.held = false;
     j.embeddings = 5e6;

@@ -233,6 +233,8 @@ static void wrong_words(void **state)
         {"sync=ring workers=2 init=/no/such", "/no/such: No such file"},
         {"sync=dps workers=2 init=/no/such", "/no/such: No such file"},
         {"resume=/no/such", "try: the folder of a run"},
+        {"resume=.", "resume=.: holds no checkpoint"},
+        {"epochs=1", "try: one of them"},
         {"init=/no/such", "try: init=random"},
         {"lr=0.01 min_lr=0.1", "try: min_lr=0.0005"},
         {"heads=3 channels=64", "try: channels=66"},
@@ -268,6 +270,30 @@ static void wrong_words(void **state)
     job_run(&j, 20, "lockstep sample text.txt tokens=x");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "tokens=x");
+}
+
+// A command that is refused leaves an earlier run's folder as it was.
+static void keeps_an_earlier_run(void **state)
+{
+    (void)state;
+    static const char *const bad[][2] = {
+        {"sync=ring workers=2", "holds another run; try: another out="},
+        {"resume=auto", "left no checkpoint"},
+        {"sync=dps workers=2 resume=auto", "left no checkpoint"},
+    };
+    struct job j = {0};
+    job_run(&j, 60, "lockstep train %s steps=3 out=kept && cp -r kept then",
+            tiny);
+    assert_int_equal(j.status, 0);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        job_run(&j, 60, "lockstep train %s steps=5 out=kept %s", tiny,
+                bad[i][0]);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, bad[i][1]);
+        assert_int_equal(count_lines(j.out), 1);
+        job_run(&j, 20, "diff -r kept then");
+        assert_int_equal(j.status, 0);
+    }
 }
 
 // What mpirun could not do stands in the error's line, all of it in the log.
@@ -380,6 +406,7 @@ int main(void)
         cmocka_unit_test(says_how_it_goes),
         cmocka_unit_test(a_folder_of_its_own_by_default),
         cmocka_unit_test(wrong_words),
+        cmocka_unit_test(keeps_an_earlier_run),
         cmocka_unit_test(mpirun_is_heard),
         cmocka_unit_test(a_file_may_not_grow),
         cmocka_unit_test(stops_when_told),

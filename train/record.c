@@ -34,20 +34,6 @@ static int make_out(const char *out)
     return 0;
 }
 
-static int refuse_other_run(const struct trainer *t)
-{
-    char path[PATH];
-    if (*t->run.resume || t->cluster->rank)
-        return 0;
-    if (text_into(path, sizeof path, "%s/run.json", t->run.out))
-        return -1;
-    if (!access(path, F_OK))
-        return fail("out=%s: holds another run; try: resume=auto to go on with "
-                    "it, or another out=",
-                    t->run.out);
-    return 0;
-}
-
 static void add_setting(void *ctx, const char *key, const char *value,
                         bool is_number, bool shared)
 {
@@ -186,7 +172,8 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
 {
     if (!*t->run.out)
         return 0;
-    if (make_out(t->run.out) || refuse_other_run(t) ||
+    if (make_out(t->run.out) ||
+        (t->cluster->rank == 0 && config_check_out(&t->run)) ||
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
                    t->cluster->world, t->step, &t->time_before) ||
         observe_begin(t))

@@ -214,6 +214,12 @@ int state_find(const struct run *run, char *folder, size_t size)
         return fail("resume=%s: %s; try: the folder of a run or of a "
                     "checkpoint, or resume=auto",
                     of, strerror(errno));
+    if (text_into(folder, size, "%s/state.json", of))
+        return -1;
+    if (access(folder, F_OK))
+        return fail("resume=%s: holds no checkpoint; try: a run that was told "
+                    "save=, one of its checkpoints, or resume=auto",
+                    of);
     return text_into(folder, size, "%s", of);
 }
 

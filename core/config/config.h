@@ -93,6 +93,12 @@ int config_parse(struct run *r, int nwords, char *const *words);
 // and this one's cannot use, is dropped. 0, or -1 after fail().
 int config_read(struct run *r, int nwords, char *const *words);
 
+// 0; -1 after fail() where out= holds a run that this one would overwrite: it
+// does not resume, or that run ended without a checkpoint. A run that was
+// killed before its first checkpoint begins anew with resume=auto: a scheduler
+// may start the same command again.
+int config_check_out(const struct run *r);
+
 // Log every key that the run which is resumed had otherwise. 0, or -1 after
 // fail().
 int config_say_changes(const struct run *r);

@@ -49,17 +49,51 @@ static int drop_unfit(struct run *r)
     return b ? 0 : -1;
 }
 
+static bool is_asked(const struct run *r, const char *name)
+{
+    return r->asked[key_find(&run_keys, name) - run_keys.rows];
+}
+
 int config_read(struct run *r, int nwords, char *const *words)
 {
     struct run own = *r;
     char path[CONFIG_PATH], *before = path;
     if (config_parse(&own, nwords, words) || find_run(&own, path))
         return -1;
+    if (own.epochs > 0 && is_asked(&own, "steps"))
+        return fail("epochs=%g sets steps, and steps=%d was asked for, too; "
+                    "try: one of them",
+                    own.epochs, own.steps);
     if (!*path)
         *r = own;
     else if (config_parse(r, 1, &before) || config_parse(r, nwords, words))
         return -1;
     return drop_unfit(r);
+}
+
+// Whether out= holds a file of this name. -1 after fail().
+static int out_has(const struct run *r, const char *name)
+{
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/%s", r->out, name))
+        return -1;
+    return !access(path, F_OK);
+}
+
+int config_check_out(const struct run *r)
+{
+    int run = out_has(r, "run.json"), latest = out_has(r, "latest");
+    int summary = out_has(r, "summary.json");
+    if (run < 0 || latest < 0 || summary < 0)
+        return -1;
+    if (run && !*r->resume)
+        return fail("out=%s: holds another run; try: %sanother out=", r->out,
+                    latest ? "resume=auto to go on with it, or " : "");
+    if (run && summary && !latest && !strcmp(r->resume, "auto"))
+        return fail("resume=auto: out=%s holds a run that ended and left no "
+                    "checkpoint to go on from; try: another out=",
+                    r->out);
+    return 0;
 }
 
 int config_say_changes(const struct run *r)
@@ -69,8 +103,14 @@ int config_say_changes(const struct run *r)
     config_defaults(&then);
     if (find_run(r, path))
         return -1;
-    if (!*path)
+    if (!*path) {
+        if (!strcmp(r->resume, "auto") && out_has(r, "run.json") == 1 &&
+            out_has(r, "summary.json") == 0)
+            log_line("resume=auto: %s holds no checkpoint: training begins "
+                     "at step 1",
+                     r->out);
         return 0;
+    }
     if (config_parse(&then, 1, &before))
         return -1;
     for (int i = 0; i < run_keys.n; i++) {

@@ -91,7 +91,7 @@ static void begin_out(struct flow *f)
     const struct group_op *op = op_of(f, c->op);
     struct group_chunk s = slice_at(f, c, OUT);
     bool own = plan_is_own(&f->plan, op, c->message);
-    bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
+    bool result = !group_is_sum(op->verb);
     const void *from = wire_leave(f->wire, &op->vector, c->op, s, own, result);
     c->busy = true;
     c->done = 0;

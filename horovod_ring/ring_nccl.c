@@ -107,7 +107,7 @@ static int fit_rooms(struct group *g, const struct plan *p,
     bool narrow = group_narrows(&op->vector);
     if (plan_is_chain(op))
         most = slice_elements(g, op);
-    if (op->verb == GROUP_SEND || op->verb == GROUP_RECV)
+    if (group_is_pair(op->verb))
         most = n;
     size_t bytes = most * dtype_bytes(op->vector.wire);
     if (!narrow && !plan_adds(p, op, 0))
@@ -164,7 +164,7 @@ static int pass_narrow(struct group *g, const struct group_op *op,
     const struct group_vector *v = &op->vector;
     char *leaves = r->rooms[k % 2], *lands = r->rooms[1 - k % 2];
     float *from = group_at(v, m->out.off), *to = group_at(v, m->in.off);
-    bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
+    bool result = !group_is_sum(op->verb);
     if (m->own &&
         (cast(g, leaves, v->wire, from, DTYPE_F32, 1, m->out.n) ||
          (result && cast(g, from, DTYPE_F32, leaves, v->wire, 1, m->out.n))))
@@ -237,7 +237,7 @@ static int ring_begin(struct group *g, const struct group_op *op)
 {
     struct ring *r = g->state;
     const struct plan p = plan_of(g);
-    bool pair = op->verb == GROUP_SEND || op->verb == GROUP_RECV;
+    bool pair = group_is_pair(op->verb);
     count(g, &p, op);
     if (fit_rooms(g, &p, op) || nccl_queue_begin(&r->queue) ||
         (pair ? pass_pair(g, op) : pass_all(g, &p, op)))

@@ -57,11 +57,6 @@ static bool is_copied(const struct task *t)
     return t->way != MAPPED || t->region->mirrored;
 }
 
-static bool is_sum(const struct task *t)
-{
-    return t->op.verb != GROUP_ALL_GATHER && t->op.verb != GROUP_BROADCAST;
-}
-
 // What is copied at once: the whole vector where its chunks are shown side by
 // side, else its chunks one by one.
 static int pieces(const struct members *m, const struct task *t)
@@ -90,7 +85,7 @@ void steps_show(const struct members *m, const struct task *t,
             continue;
         struct group_chunk at = piece(m, t, c, k);
         char *own = group_at(&t->op.vector, at.off);
-        if (!is_sum(t))
+        if (!group_is_sum(t->op.verb))
             pass_round(&t->op.vector, own, at.n);
         if (is_copied(t))
             pass_copy(&t->op.vector, shown_at(m, t, c, m->rank, k, at.off), own,
@@ -150,7 +145,7 @@ static void fetch(const struct members *m, const struct task *t,
 void steps_work(const struct members *m, const struct task *t,
                 const struct cursor *c)
 {
-    (is_sum(t) ? sum : fetch)(m, t, c);
+    (group_is_sum(t->op.verb) ? sum : fetch)(m, t, c);
 }
 
 // ---- the third: this member's result is complete

@@ -25,14 +25,9 @@ void tickets_close(struct tickets *t)
     *t = (struct tickets){0};
 }
 
-static bool is_pair(const struct group_op *op)
-{
-    return op->verb == GROUP_SEND || op->verb == GROUP_RECV;
-}
-
 bool tickets_post(struct tickets *t, const struct group_op *op)
 {
-    bool pair = is_pair(op);
+    bool pair = group_is_pair(op->verb);
     if (t->all)
         t->all[t->posted++ % t->depth] =
             (struct ticket){.op = *op,
@@ -47,8 +42,9 @@ int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done)
         return -1;
     for (; t->done < t->posted; t->done++) {
         const struct ticket *k = &t->all[t->done % t->depth];
-        if (is_pair(&k->op) ? !pairs_is_complete(&t->pairs, &k->op, k->number)
-                            : k->number >= vectors)
+        if (group_is_pair(k->op.verb)
+                ? !pairs_is_complete(&t->pairs, &k->op, k->number)
+                : k->number >= vectors)
             break;
     }
     *done = t->all ? t->done : vectors;
@@ -60,5 +56,5 @@ const struct group_op *tickets_first_pair(const struct tickets *t)
     if (t->done == t->posted)
         return NULL;
     const struct group_op *first = &t->all[t->done % t->depth].op;
-    return is_pair(first) ? first : NULL;
+    return group_is_pair(first->verb) ? first : NULL;
 }

@@ -32,18 +32,13 @@ void wire_close(struct wire *w)
     *w = (struct wire){0};
 }
 
-static uint16_t *narrow_at(const struct wire *w, uint64_t k, size_t off)
-{
-    return w->narrow[k % WIRE_OPS] + off;
-}
-
 const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
                        struct group_chunk piece, bool own, bool result)
 {
     float *data = group_at(v, piece.off);
     if (!group_narrows(v))
         return data;
-    uint16_t *narrow = narrow_at(w, k, piece.off);
+    uint16_t *narrow = w->narrow[k % WIRE_OPS] + piece.off;
     if (own)
         vector_cast_scaled(narrow, v->wire, data, v->scale, piece.n);
     if (own && result)
@@ -55,7 +50,7 @@ void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
                 struct group_chunk piece, bool adds)
 {
     if (group_narrows(v))
-        return narrow_at(w, k, piece.off);
+        return w->narrow[k % WIRE_OPS] + piece.off;
     return adds ? w->landing : group_at(v, piece.off);
 }
 
@@ -80,8 +75,8 @@ void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
 {
     void *data = group_at(v, piece.off);
     if (group_narrows(v))
-        landed_narrow(w, v, data, narrow_at(w, k, piece.off), piece.n, adds,
-                      completes);
+        landed_narrow(w, v, data, w->narrow[k % WIRE_OPS] + piece.off, piece.n,
+                      adds, completes);
     else if (adds && v->type == DTYPE_F64)
         vector_add_doubles(data, w->landing, piece.n);
     else if (adds)

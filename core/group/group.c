@@ -143,22 +143,16 @@ static void *communicate(void *arg)
 
 // ---- verbs
 
-static bool is_sum(enum group_verb v)
-{
-    return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
-           v == GROUP_REDUCE;
-}
-
 static void check_op(const struct group *g, const struct group_op *op)
 {
     const struct group_vector *v = &op->vector;
     bool narrows = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
     CHECK(v->wire == v->type || narrows);
     CHECK(!narrows || v->n <= g->job.largest);
-    CHECK(!is_sum(op->verb) || dtype_bytes(v->type) >= 4);
-    CHECK(v->scale == 1 || (is_sum(op->verb) && narrows));
+    CHECK(!group_is_sum(op->verb) || dtype_bytes(v->type) >= 4);
+    CHECK(v->scale == 1 || (group_is_sum(op->verb) && narrows));
     CHECK(op->peer >= 0 && op->peer < g->size);
-    CHECK(op->verb < GROUP_SEND || (g->job.pairs && op->peer != g->rank));
+    CHECK(!group_is_pair(op->verb) || (g->job.pairs && op->peer != g->rank));
 }
 
 static int post(struct group *g, enum group_verb verb,

@@ -186,6 +186,17 @@ int group_await(struct group *g, uint64_t ticket);
 // to have `depth` tickets open, and the next verb is stopped by a CHECK.
 int group_follow(struct group *g, uint64_t ticket);
 
+// Verbs between two members; verbs that add. The others copy.
+static inline bool group_is_pair(enum group_verb v)
+{
+    return v == GROUP_SEND || v == GROUP_RECV;
+}
+static inline bool group_is_sum(enum group_verb v)
+{
+    return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
+           v == GROUP_REDUCE;
+}
+
 // fp32 numbers that travel as they are.
 struct group_vector group_floats(float *data, size_t n);
 

@@ -118,6 +118,11 @@ CHEATS = {
                "uses creat"),
     "reads": ('#include "/etc/passwd"', "", "includes /etc/passwd"),
     "borrows": ('#include "{tree}/labs/04-ring/reference.c"', "", "includes"),
+    "reads_by_error": ('#include "/etc/passwd"\n#error stop', "",
+                       "includes /etc/passwd"),
+    "never_compiles": ("#define A(x) x x x x x x x x x x x x x x x x\n"
+                       "#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nB(int y;)", "",
+                       "does not compile"),
     "exits": ("void exit(int);", "exit(0);", "uses exit"),
     "allocates": ("#include <stdlib.h>", "void *volatile p = malloc(9);\n    (void)p;",
                   "uses malloc"),

@@ -10,8 +10,10 @@ import hashlib
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
+import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 HARNESS = ["core/base/error.c", "core/virtual/*.c", "labs/*.c"]
@@ -56,6 +58,26 @@ def compiler():
 def run(words, **more):
     return subprocess.run(words, capture_output=True, text=True, errors="replace",
                           check=False, **more)
+
+
+def limit():
+    """What compiling a student's file may take, here and in what it starts."""
+    for what, most in ((resource.RLIMIT_CPU, 10), (resource.RLIMIT_FSIZE, 1 << 26),
+                       (resource.RLIMIT_AS, 1 << 32)):
+        resource.setrlimit(what, (most, most))
+
+
+def compile_limited(words, folder):
+    """(status, output, errors) of a compiler that a file may have been made for."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        status = subprocess.run(compiler() + words, cwd=folder, stdout=out,
+                                stderr=err, stdin=subprocess.DEVNULL, check=False,
+                                preexec_fn=limit).returncode
+        texts = []
+        for f, most in ((out, 1 << 26), (err, 1 << 14)):
+            f.seek(0)
+            texts.append(f.read(most).decode(errors="replace").rstrip())
+    return status, *texts
 
 
 def fits(name, patterns):
@@ -121,21 +143,23 @@ class Builder:
         flags = FLAGS + (["-Werror"] if werror else [])
         name, words = self.lab.file, folder / "plain.s"
         self.judge_includes(folder, name)
-        done = run(compiler() + flags + ["-S", name, "-o", str(words)], cwd=folder)
-        if done.returncode:
-            raise Refused(f"{name} does not compile:\n{done.stderr.rstrip()}")
+        status, _, warnings = compile_limited(
+            flags + ["-S", name, "-o", str(words)], folder)
+        if status:
+            raise Refused(f"{name} does not compile:\n{warnings}")
         # Compilers mark what was written as assembler in their output.
-        if re.search(r"^\s*(#|//|@)+ ?(APP|InlineAsm Start)", words.read_text(),
-                     re.M):
+        if re.search(r"^\s*(#|//|@)+ ?(APP|InlineAsm Start)",
+                     words.read_text(errors="replace"), re.M):
             raise Refused(f"{name} uses inline assembler")
         self.judge_object(folder, words, name)
         program = folder / "program"
-        linked = run(compiler() + flags + self.sanitize + [name] +
-                     [str(o) for o in sorted(self.harness.glob("*.o"))] +
-                     ["-o", str(program)] + LIBRARIES, cwd=folder)
-        if linked.returncode:
-            raise Refused(f"{name} does not link:\n{linked.stderr.rstrip()}")
-        return program, done.stderr
+        status, _, errors = compile_limited(
+            flags + self.sanitize + [name] +
+            [str(o) for o in sorted(self.harness.glob("*.o"))] +
+            ["-o", str(program)] + LIBRARIES, folder)
+        if status:
+            raise Refused(f"{name} does not link:\n{errors}")
+        return program, warnings
 
     def judge_includes(self, folder, name):
         """What the file includes: looked at before an error could show it."""
@@ -143,7 +167,7 @@ class Builder:
                [TOP / "labs/lab.h", TOP / "labs/disk.h"] + sorted(self.lab.folder.glob("*.h"))]
         if self.ours:
             own.append(str(TOP / "labs/term.h"))
-        text = run(compiler() + FLAGS + ["-E", name], cwd=folder).stdout
+        status, text, errors = compile_limited(FLAGS + ["-E", name], folder)
         for path in sorted(set(re.findall(r'^# \d+ "([^<].*?)"', text, re.M))):
             real = os.path.realpath(folder / path)
             system = real.startswith(("/usr/", "/nix/", "/opt/")) and \
@@ -152,6 +176,8 @@ class Builder:
                     os.path.isdir(real)):
                 raise Refused(f"{name} includes {path}; try: labs/lab.h, the "
                               "lab's own header and the C library's")
+        if status:
+            raise Refused(f"{name} does not compile:\n{errors}")
 
     def judge_object(self, folder, words, name):
         """What the compiled file calls, defines, and asks of the loader."""

@@ -163,8 +163,8 @@ class Builder:
 
     def judge_includes(self, folder, name):
         """What the file includes: looked at before an error could show it."""
-        own = [str(p) for p in
-               [TOP / "labs/lab.h", TOP / "labs/disk.h"] + sorted(self.lab.folder.glob("*.h"))]
+        own = [str(TOP / "labs/lab.h"), str(TOP / "labs/disk.h")]
+        own += [str(p) for p in sorted(self.lab.folder.glob("*.h"))]
         if self.ours:
             own.append(str(TOP / "labs/term.h"))
         status, text, errors = compile_limited(FLAGS + ["-E", name], folder)

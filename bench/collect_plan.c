@@ -200,6 +200,20 @@ static int choose_mpi(struct collect_plan *p, bool launched)
     return 0;
 }
 
+// A table without a row would say nothing.
+static int check_rows(const struct collect_plan *p)
+{
+    for (int v = 0; strcmp(p->op_text, "all") && v < COLLECT_VERBS; v++) {
+        bool some = !p->verbs[v];
+        for (int i = 0; i < COLLECT_ROWS; i++)
+            some |= p->use[i] && collect_has(i, (enum collect_verb)v);
+        if (!some)
+            return fail("rows=%s: none of them does %s; try: rows=all",
+                        p->rows_text, collect_verb_names[v]);
+    }
+    return 0;
+}
+
 int collect_parse(struct collect_plan *p, bool launched, int nwords,
                   char **words)
 {
@@ -214,7 +228,7 @@ int collect_parse(struct collect_plan *p, bool launched, int nwords,
     if (key_words(&keys, p, nwords, words) ||
         choose("op", p->op_text, collect_verb_names, COLLECT_VERBS, p->verbs) ||
         choose("rows", p->rows_text, names, COLLECT_ROWS, p->use) ||
-        choose_mpi(p, launched))
+        choose_mpi(p, launched) || check_rows(p))
         return -1;
     p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);
     return 0;

@@ -88,6 +88,8 @@ foreach(verb all_reduce reduce_scatter all_gather broadcast reduce scatter
 endforeach()
 lockstep_says(collect_perf_op 1 "op=bcast: no bcast; nearest: broadcast"
               $<TARGET_FILE:collect_perf> op=bcast)
+lockstep_says(collect_perf_rows 1 "rows=ring-tcp: none of them does gather"
+              $<TARGET_FILE:collect_perf> op=gather rows=ring-tcp)
 lockstep_says(collect_perf_without_mpi 1 "openmpi wants MPI; try: lockstep bench"
               $<TARGET_FILE:collect_perf> rows=ring-tcp,openmpi)
 if(mpirun)

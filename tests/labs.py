@@ -3,7 +3,8 @@
 
 The reference scores all 70 points. The skeleton compiles without a warning and
 scores what grade.c declares. Every mutant passes all tests before its own and fails
-that one. The handout's points are grade.c's.
+that one; some mutant is found by one test only, as a break-it must be; the skeleton
+is refused as one. The handout's points are grade.c's.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
@@ -68,6 +69,12 @@ def judge_skeleton(its, builder, about):
     got, _ = grade.points_of(rows)
     if got != about["floor"]:
         yield f"the skeleton scores {got}, grade.c declares {about['floor']}"
+    done = subprocess.run(
+        [TOP / "labs/grade", str(its.number), "--break",
+         its.folder / "skeleton.c", about["tests"][0]["name"]],
+        capture_output=True, text=True, check=False)
+    if done.returncode != 2 or "is the skeleton" not in done.stderr:
+        yield f"the skeleton does as a break-it: {done.stdout}{done.stderr}"
     for row in rows:
         if row.result and "processor time" in row.result.said:
             yield f"the skeleton hangs in {row.test['name']}"
@@ -93,6 +100,15 @@ def judge_mutant(mutant, builder, tests, text):
         print(f"  {mutant.name}: {last.test['name']}: {last.result.said}")
 
 
+def judge_break(all_mutants, builder, tests, text):
+    for mutant in all_mutants:
+        wrong = mutant.apply({"reference.c": text})["reference.c"]
+        found = grade.found_by(grade_text(builder.lab, builder, tests, wrong))
+        if [row.test["name"] for row in found] == [mutant.value]:
+            return
+    yield "no mutant is found by one test only: no break-it can be"
+
+
 def judge_lab(number, out):
     its = lab.find(number)
     builder = build.Builder(its, out, ours=True)
@@ -106,6 +122,8 @@ def judge_lab(number, out):
         complaints.append(f"{len(all_mutants)} mutants are too few; try: 5")
     for mutant in all_mutants:
         complaints += judge_mutant(mutant, builder, about["tests"], text)
+    if not complaints:
+        complaints += judge_break(all_mutants, builder, about["tests"], text)
     return [f"{its}: {c}" for c in complaints]
 
 

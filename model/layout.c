@@ -83,8 +83,10 @@ int model_check(const struct model_config *c)
         check_range("vocab_size", c->vocab, MAX_VOCAB))
         return -1;
     if (c->channels % c->heads != 0)
-        return fail("model: heads %d does not divide channels %d", c->heads,
-                    c->channels);
+        return fail("model: heads %d does not divide channels %d; try: "
+                    "channels=%d",
+                    c->heads, c->channels,
+                    (c->channels / c->heads + 1) * c->heads);
     if (!(c->dropout >= 0 && c->dropout < 1))
         return fail("model: dropout %g is outside [0, 1)", c->dropout);
     size_t n = model_nparams(c);

@@ -185,7 +185,8 @@ int config_check_backend(const struct run *r, const struct backend *b)
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
         if (k->backend && r->asked[i] && !backend_reads(b, k->name))
-            return fail("%s=%s: %s has no such setting; try: leave it out",
+            return fail("%s=%s: %s has no such setting; try: leave it out, "
+                        "or another sync=",
                         k->name, key_show(k, &r->settings, buf), b->name);
     }
     if (check_transport(b, &r->settings))

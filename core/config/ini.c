@@ -14,6 +14,7 @@
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { INI_LARGEST = 1 << 20 };
 
@@ -79,6 +80,11 @@ int config_ini(struct run *r, const char *name, const char *text, size_t n)
 
 static int read_file(struct run *r, const char *path)
 {
+    struct stat is;
+    if (stat(path, &is) == 0 && S_ISDIR(is.st_mode))
+        return fail("%s: a folder; try: %s/run.json to repeat a run, or "
+                    "resume=%s to go on with it",
+                    path, path, path);
     FILE *f = fopen(path, "rb");
     if (!f)
         return fail("%s: %s; want key=value or the path of an INI file "

@@ -177,9 +177,9 @@ static int check_memory(struct trainer *t)
                    sync_state_elements(&t->settings, backend_row(t->run.sync),
                                        t->members->world, n);
     t->memory = model_memory(&job);
-    if (device_is_host(t->dev))
+    if (device_is_host(t->dev) || backend_row(t->run.sync)->shards)
         t->memory += state;
-    else // the host's view, and copies for a backend that sends those
+    if (!device_is_host(t->dev)) // its view, and copies for who sends those
         t->memory += 3 * n * sizeof(float);
     size_t workers = *t->run.hosts ? 1 : (size_t)t->cluster->world;
     size_t available = mem_available();

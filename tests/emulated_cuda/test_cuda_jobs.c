@@ -74,6 +74,7 @@ static void collectives(void **state)
     (void)state;
     same_losses("sync=allreduce workers=2", 2);
     same_losses("sync=ring workers=2", 2);
+    same_losses("sync=zero workers=2", 2);
 }
 
 static void no_gpu(void **state)

@@ -26,9 +26,8 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     struct law law = law_of(b, &j->exchange);
     struct law_case flows = j->exchange;
     flows.held = false; // holding answers takes time, and no bytes
-    // Shards gather parameters, in fp32.
-    double each =
-        b->shards ? (j->bytes_each + sizeof(float)) / 2 : j->bytes_each;
+    double back = b->shards ? j->bytes_back : j->bytes_each;
+    double each = (j->bytes_each + back) / 2;
     double bytes = j->params * each;
     double t = law_seconds(&law, &fit->link, bytes);
     double last = law_seconds(&law, &fit->link, late(j) * each);
@@ -36,8 +35,8 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     bool waits = b->servers && j->exchange.held;
     double after = waits ? 0.5 : 0; // the answers: none before backward ends
     if (b->shards)
-        after = sizeof(float) / (2 * each); // the parameters: likewise
-    double step[3]; // as it is, and at either end of the error
+        after = back / (2 * each); // the parameters: likewise
+    double step[3];                // as it is, and at either end of the error
     for (int i = 0; i < 3; i++) {
         double f = 1 + (i == 2) * error - (i == 1) * error;
         double sent =

@@ -17,7 +17,8 @@
 
 struct forecast_job {
     struct law_case exchange;
-    double params, bytes_each;    // gradients, and bytes of one on the wire
+    double params, bytes_each; // gradients, and bytes of one on the wire
+    double bytes_back;         // of a parameter that the owner of a shard sends
     double first_bucket, bucket;  // most gradients in the first and the others
     double embeddings;            // gradients that are complete last
     double compute_s, backward_s; // of a step; backward: its last micro-batch's

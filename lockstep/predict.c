@@ -165,6 +165,7 @@ static int read_model(struct question *q)
     q->job.embeddings = (double)layer.off;
     q->job.params = (double)model_nparams(c);
     q->job.bytes_each = (double)dtype_bytes(r->settings.wire);
+    q->job.bytes_back = r->precision == PRECISION_FP32 ? 4 : 2;
     return 0;
 }
 

@@ -104,12 +104,14 @@ static bool beside(const struct result *r)
 }
 
 // Bytes of the gradient as they travel. Shared memory is read in fp32. Where
-// workers have shards, the way back is that of parameters, in fp32: the mean.
+// workers have shards, the way back is that of parameters: the mean of both.
 static double gradient_bytes(const struct result *r, double parameters)
 {
     bool narrow = strcmp(r->wire, "fp32") && strcmp(r->transport, "shm");
-    double back = r->row && r->row->shards ? 4 : 2;
-    return parameters * (narrow ? (2 + back) / 2 : 4);
+    double sum = narrow ? 2 : 4, back = sum;
+    if (r->row && r->row->shards) // a model in 16 bits is sent its weights
+        back = strcmp(r->precision, "fp32") ? 2 : 4;
+    return parameters * (sum + back) / 2;
 }
 
 // Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S

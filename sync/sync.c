@@ -282,6 +282,11 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
     return leave(s, rc);
 }
 
+int sync_whole(struct sync *s)
+{
+    return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
+}
+
 int sync_save(struct sync *s, sync_visit *visit, void *ctx)
 {
     return leave(s, (s->own_update ? s->ops->save : slots_save)(s, visit, ctx));

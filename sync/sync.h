@@ -81,7 +81,9 @@ struct sync {
     uint64_t ready_ns, step_ns; // the trainer was held up in all, so far
     const char *transport;      // what carries the bytes; NULL: none travel
     float scale;                // of the sum that step() leaves in grads
-    bool own_update;  // open() says so: step() leaves the next params itself
+    bool own_update; // open() says so: step() leaves the next params itself
+    bool copy_only; // open() says so: step() leaves the next params in job.copy
+                    // and only a part of them in params; see sync_whole()
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
@@ -115,6 +117,8 @@ struct sync_ops {
     // grads := s->scale times the sum over all workers; the door updates. With
     // own_update: params := the next parameters, and *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
+    // With copy_only: params := the whole parameters.
+    int (*whole)(struct sync *s);
     // With own_update: visit the optimiser's state, as sync_save() and
     // sync_load() promise.
     int (*save)(struct sync *s, sync_visit *visit, void *ctx);
@@ -131,6 +135,9 @@ int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
 int sync_ready(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
+// Before anybody but the model reads params: all of them are there. A call of
+// all workers.
+int sync_whole(struct sync *s);
 void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 
 // The optimiser's state as ranges: a checkpoint made under one backend and

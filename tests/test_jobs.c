@@ -178,8 +178,11 @@ static void shards_are_the_rings_to_the_byte(void **state)
         {"sync=zero", "sync=zero carrier=library"},
         {"sync=ring", "sync=zero transport=tcp"},
         {"sync=zero", "sync=ring"},
+        {"sync=ring precision=bf16", "sync=ring precision=bf16"},
+        {"sync=zero precision=bf16", "sync=ring precision=bf16"},
+        {"sync=ring precision=bf16", "sync=zero precision=bf16"},
     };
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 7; i++)
         for (int k = 0; k < 2; k++) {
             job_run(&j, 100,
                     "lockstep train %s channels=96 batch=4 accum=2 out=part%d "
@@ -188,10 +191,10 @@ static void shards_are_the_rings_to_the_byte(void **state)
                     same, i, 3 + 3 * k, parts[i][k]);
             assert_ok(&j);
             job_run(&j, 20,
-                    "for f in model optimizer; do cmp part0/checkpoint-%d/$f."
+                    "for f in model optimizer; do cmp part%d/checkpoint-%d/$f."
                     "safetensors part%d/checkpoint-%d/$f.safetensors || exit "
                     "1; done",
-                    3 + 3 * k, i, 3 + 3 * k);
+                    i < 4 ? 0 : 4, 3 + 3 * k, i, 3 + 3 * k);
             assert_ok(&j);
         }
 }

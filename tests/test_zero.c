@@ -13,6 +13,7 @@
 #include "zero/zero.h"
 
 #include "base/base.h"
+#include "device/vector.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,8 +25,9 @@ static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
 
 // The timetable's formulas, for each unit and for the norm.
-static void law(const struct sync_job *job, int rank, int world,
-                enum dtype wire, uint64_t *out, uint64_t *in)
+static void law_of_formats(const struct sync_job *job, int rank, int world,
+                           enum dtype wire, enum dtype gathered, uint64_t *out,
+                           uint64_t *in)
 {
     const struct plan p = {.rank = rank, .world = world, .grain = RULE_BLOCK};
     const struct group_op norm = {.verb = GROUP_ALL_REDUCE,
@@ -40,10 +42,16 @@ static void law(const struct sync_job *job, int rank, int world,
         *out += plan_elements(&p, &op, OUT) * dtype_bytes(wire);
         *in += plan_elements(&p, &op, IN) * dtype_bytes(wire);
         op.verb = GROUP_ALL_GATHER;
-        *out += plan_elements(&p, &op, OUT) * sizeof(float);
-        *in += plan_elements(&p, &op, IN) * sizeof(float);
+        *out += plan_elements(&p, &op, OUT) * dtype_bytes(gathered);
+        *in += plan_elements(&p, &op, IN) * dtype_bytes(gathered);
     }
     shards_close(&s);
+}
+
+static void law(const struct sync_job *job, int rank, int world,
+                enum dtype wire, uint64_t *out, uint64_t *in)
+{
+    law_of_formats(job, rank, world, wire, DTYPE_F32, out, in);
 }
 
 // Small slices and groups, so that small vectors are many of them.
@@ -342,6 +350,55 @@ static void bytes_of_many_chunks(void **state)
     }
 }
 
+// ---- a model in 16 bits: its copy of the parameters is what travels
+
+static uint64_t hash_params(const struct worker *w)
+{
+    return hash_bytes(w->job.params, w->job.n * sizeof(float));
+}
+
+static int copy_body(struct worker *w)
+{
+    static uint16_t half[LARGE], want[LARGE];
+    struct half_copy copy = {.at = half, .format = DTYPE_BF16};
+    uint64_t out, in;
+    w->job.copy = &copy;
+    if (worker_begin(w) || sync_bcast(w->sync))
+        return -1;
+    uint64_t before = w->sync->stats.bytes_out;
+    if (hash_body(w))
+        return -1;
+    uint64_t went = w->sync->stats.bytes_out - before, partial = hash_params(w);
+    law_of_formats(&w->job, w->rank, w->world, DTYPE_F32, DTYPE_BF16, &out,
+                   &in);
+    if (w->fixture->law && went != STEPS * out)
+        return fail("%llu bytes went; the law: %llu", (unsigned long long)went,
+                    (unsigned long long)(STEPS * out));
+    if (!copy.fresh || sync_whole(w->sync))
+        return -1;
+    w->result = hash_params(w);
+    if (w->world > 1 && w->result == partial)
+        return fail("all parameters travelled");
+    vector_cast(want, DTYPE_BF16, w->job.params, DTYPE_F32, LARGE);
+    return memcmp(half, want, sizeof want) ? fail("the copy is another") : 0;
+}
+
+static void gathers_the_copy(void **state)
+{
+    (void)state;
+    const struct fixture *const both[] = {&zero, &zero_shm};
+    for (int world = 1; world <= CASE_WORLDS; world++)
+        for (int k = 0; k < 2; k++) {
+            uint64_t plain[CASE_WORLDS], copied[CASE_WORLDS];
+            struct setup s = large(world, 0);
+            assert_int_equal(world_run(both[k], &s, hash_body, plain), 0);
+            s.closed = true;
+            assert_int_equal(world_run(both[k], &s, copy_body, copied), 0);
+            for (int r = 0; r < world; r++)
+                assert_true(copied[r] == plain[0]);
+        }
+}
+
 // ---- the state, in ranges of every rank
 
 static float (*kept)[OPTIM_MAX_SLOTS][LARGE]; // [0]: given, [1]: taken back
@@ -458,6 +515,7 @@ int main(void)
         cmocka_unit_test(disagree),
         cmocka_unit_test(equals_local_in_bits),
         cmocka_unit_test(equals_the_ring_in_bits),
+        cmocka_unit_test(gathers_the_copy),
         cmocka_unit_test(state_goes_there_and_back),
         cmocka_unit_test(a_worker_holds_its_share),
     };

@@ -132,13 +132,17 @@ static int evaluate(struct trainer *t, double *loss)
     return 0;
 }
 
-// All replicas must be one: the same hash of the parameters on every worker.
+// All replicas must be one: the same hash of what the model multiplies by, on
+// every worker.
 static int verify(const struct trainer *t)
 {
-    const float *params = place_read(t, t->params);
+    const struct half_copy *copy =
+        t->sync->copy_only ? model_copy(t->model) : NULL;
+    const void *params = copy ? copy->at : place_read(t, t->params);
     if (!params)
         return -1;
-    size_t bytes = model_nparams(&t->config) * sizeof *params;
+    size_t bytes = model_nparams(&t->config) *
+                   dtype_bytes(copy ? copy->format : DTYPE_F32);
     uint64_t mine = hash_bytes(params, bytes);
     uint64_t *all = mem_alloc((size_t)t->members->world, sizeof *all);
     int rc = all ? cluster_allgather(t->members, &mine, all, sizeof mine) : -1;

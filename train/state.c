@@ -190,7 +190,7 @@ int state_save(struct trainer *t)
     if (text_into(next, sizeof next, "%s/.next-%d", t->run.out, t->step) ||
         slots_path(slots, next) || (writer && begin_folder(t, next, slots)))
         return -1;
-    int rc = sync_save(t->sync, write_range, &file);
+    int rc = sync_whole(t->sync) || sync_save(t->sync, write_range, &file);
     if (!rc && writer)
         rc = end_folder(t, next, slots);
     if (rc && writer)

@@ -10,7 +10,9 @@
 //
 // Bytes: reduce_scatter and all_gather are the two halves of the ring's
 // all_reduce, so they are the ring's, and 8 bytes for each block of the norm.
-// With a 16-bit wire gradients travel in it; parameters stay fp32. Memory: 1/w
+// With a 16-bit wire gradients travel in it. Where the model multiplies by a
+// 16-bit copy of the parameters, that copy is gathered: with the bits that it
+// has anyway. Parameters are gathered when somebody reads them. Memory: 1/w
 // of the optimiser's state. Rajbhandari et al., "ZeRO: Memory Optimizations
 // Toward Training Trillion Parameter Models", SC 2020.
 //
@@ -39,8 +41,9 @@ struct zero {
     struct shards shards;
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
     double *sums;                  // of squares, of all blocks of the vector
-    int next;                      // the unit that is complete next
-    uint64_t ticket;               // of the newest exchange
+    bool partial;    // params: those of others are of an earlier step
+    int next;        // the unit that is complete next
+    uint64_t ticket; // of the newest exchange
 };
 
 static int zero_open(struct sync *s)
@@ -49,6 +52,7 @@ static int zero_open(struct sync *s)
     const struct sync_job *job = &s->job;
     const size_t bytes = job->n * sizeof(float);
     s->own_update = true;
+    s->copy_only = job->copy && !s->stage;
     if (shards_open(&z->shards, job, RULE_BLOCK))
         return -1;
     for (int i = 0; i < optim_slots(job->optim); i++) {
@@ -124,14 +128,36 @@ static int update_unit(struct sync *s, const struct unit *u,
 {
     struct zero *z = s->state;
     const struct sync_job *job = &s->job;
-    const struct rule_in rule = {.step = in->step, .lr = in->lr};
+    const struct rule_in rule = {.step = in->step,
+                                 .lr = in->lr,
+                                 .copy = s->copy_only ? job->copy : NULL};
     float *slots[OPTIM_MAX_SLOTS];
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         slots[i] = z->slots[i] ? z->slots[i] + u->at : NULL;
     span_update(job->optim, job->params, slots, job->grads, u->own.off,
                 u->own.n, &rule, scale);
     struct group_vector v = group_floats(job->params + u->all.off, u->all.n);
+    if (s->copy_only) {
+        v.type = v.wire = job->copy->format;
+        v.data = (char *)job->copy->at + u->all.off * dtype_bytes(v.type);
+    }
     return group_all_gather(z->group, &v, &z->ticket);
+}
+
+static int zero_whole(struct sync *s)
+{
+    struct zero *z = s->state;
+    for (int i = 0; z->partial && i < z->shards.count; i++) {
+        const struct bucket *all = &z->shards.units[i].all;
+        struct group_vector v = group_floats(s->job.params + all->off, all->n);
+        if (group_all_gather(z->group, &v, &z->ticket))
+            return -1;
+    }
+    z->partial = false;
+    if (group_await(z->group, z->ticket))
+        return -1;
+    s->stats = z->group->stats;
+    return 0;
 }
 
 static int zero_step(struct sync *s, const struct sync_in *in,
@@ -151,6 +177,8 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     out->update_ended_ns = now_ns();
     if (group_await(z->group, z->ticket))
         return -1;
+    if (s->copy_only && !out->skipped)
+        s->job.copy->fresh = z->partial = true;
     s->stats = z->group->stats;
     return 0;
 }
@@ -194,6 +222,7 @@ const struct sync_ops sync_zero = {
     .broadcast = zero_broadcast,
     .ready = zero_ready,
     .step = zero_step,
+    .whole = zero_whole,
     .save = zero_save,
     .load = visit_own,
     .close = zero_close,

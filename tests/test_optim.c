@@ -4,6 +4,7 @@
 #include "optim/optim.h"
 #include "optim/rule.h"
 #include "optim/schedule.h"
+#include "optim/span.h"
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -119,11 +120,12 @@ static void sgd_is_the_formula(void **state)
     against_reference(&c);
 }
 
+enum { LONG = 50 * RULE_BLOCK + 77, HALF = 2 };
+
 // Updates of whole vectors by `threads` threads, with a copy in `format` (fp32:
 // none): parameters, and whether the copy is what they are, rounded.
 static void whole_vectors(int threads, enum dtype format, float *p)
 {
-    enum { LONG = 3 * RULE_BLOCK + 77, HALF = 2 };
     static float g[LONG];
     static uint16_t narrow[LONG], want[LONG];
     struct optim_config c = adamw();
@@ -160,7 +162,7 @@ static void whole_vectors(int threads, enum dtype format, float *p)
 static void a_copy_in_the_same_pass(void **state)
 {
     (void)state;
-    static float plain[4 * RULE_BLOCK], other[4 * RULE_BLOCK];
+    static float plain[LONG], other[LONG];
     whole_vectors(1, DTYPE_F32, plain);
     for (int threads = 1; threads <= 3; threads++)
         for (int format = 0; format < 3; format++) {
@@ -195,6 +197,28 @@ static void norm_and_clip(void **state)
     }
     g[N / 2] = 3e38f; // finite, though its square is not in fp32
     assert_true(isfinite(optim_sum_squares(g, N)));
+}
+
+// Lane 1's ones are added up before they meet the large number, and so are not
+// lost; one behind the other they would be. And whoever has which span, block
+// sums are the same.
+static void norm_has_one_order(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 2 * RULE_LANES + 2, LAST = BLOCKS * RULE_BLOCK - 5 };
+    static float g[LAST];
+    double sums[BLOCKS] = {0}, parts[BLOCKS];
+    sums[0] = 0x1p53;
+    sums[1] = sums[1 + RULE_LANES] = sums[1 + 2 * RULE_LANES] = 1;
+    assert_true(span_norm(sums, BLOCKS) == 0x1p53 + 4);
+    assert_int_equal(span_blocks(LAST), BLOCKS);
+    for (size_t i = 0; i < LAST; i++)
+        g[i] = gradient(1, i);
+    span_squares(g, 0, LAST, sums);
+    span_squares(g, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK, parts);
+    span_squares(g, 0, 7 * RULE_BLOCK, parts);
+    assert_memory_equal(sums, parts, sizeof sums);
+    assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));
 }
 
 static void schedules(void **state)
@@ -246,6 +270,7 @@ int main(void)
         cmocka_unit_test(sgd_is_the_formula),
         cmocka_unit_test(a_copy_in_the_same_pass),
         cmocka_unit_test(norm_and_clip),
+        cmocka_unit_test(norm_has_one_order),
         cmocka_unit_test(schedules),
         cmocka_unit_test(loss_scales),
     };

@@ -2,11 +2,11 @@
 //
 //     norm = |grads| * scale;  not finite: skip;  clip;  optim_update()
 //
-// The same bits on every device: sums of squares have one order, 16 partial
-// sums for each block of 65536, and no multiplication is fused with an
-// addition. Where the params have a copy in 16 bits, the pass that updates them
-// writes it, too: 30 bytes an element instead of 28 and 6 more in a pass of its
-// own.
+// The same bits on every device, and however a vector is cut among workers at
+// multiples of RULE_BLOCK: sums of squares have one order (optim/span.h), and
+// no multiplication is fused with an addition. Where the params have a copy in
+// 16 bits, the pass that updates them writes it, too: 30 bytes an element
+// instead of 28 and 6 more in a pass of its own.
 
 #ifndef OPTIM_RULE_H
 #define OPTIM_RULE_H
@@ -20,13 +20,13 @@ extern "C" {
 
 struct device;
 
-enum { RULE_BLOCK = 1 << 16, RULE_LANES = 16 };
+enum { RULE_BLOCK = 4096, RULE_LANES = 16 };
 
 struct rule_in {
     int step; // counts updates from 1
     float lr;
-    float scale; // unscales the gradient
-    float clip;  // largest norm allowed; 0: no limit
+    float scale;            // unscales the gradient
+    float clip;             // largest norm allowed; 0: no limit
     struct half_copy *copy; // of params, on the device; or NULL
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
+#include "optim/span.h"
 
 #include <math.h>
 
@@ -21,11 +22,6 @@ struct state {
     struct device_event known;
 };
 
-static size_t count_blocks(const struct rule *r)
-{
-    return (r->n + RULE_BLOCK - 1) / RULE_BLOCK;
-}
-
 static int cuda_open(struct rule *r)
 {
     struct device *d = r->dev;
@@ -33,7 +29,7 @@ static int cuda_open(struct rule *r)
     if (!s)
         return -1;
     r->state = s;
-    s->sums = device_alloc(d, count_blocks(r), sizeof *s->sums);
+    s->sums = device_alloc(d, span_blocks(r->n), sizeof *s->sums);
     s->decay = device_alloc(d, r->config->ndecay, sizeof *s->decay);
     s->verdict = device_alloc(d, 1, sizeof *s->verdict);
     s->seen = device_host_alloc(d, 1, sizeof *s->seen);
@@ -74,7 +70,7 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
         .correct2 = (float)(1 / (1 - pow((double)c->beta2, in->step))),
     };
     rule_cuda_squares(queue, s->sums, grads, r->n);
-    rule_cuda_decide(queue, s->verdict, s->sums, count_blocks(r), in->scale,
+    rule_cuda_decide(queue, s->verdict, s->sums, span_blocks(r->n), in->scale,
                      in->clip);
     if (device_copy_on(r->dev, DEVICE_COMPUTE, s->seen, s->verdict,
                        sizeof *s->seen) ||

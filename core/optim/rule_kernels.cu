@@ -46,25 +46,33 @@ __global__ void squares_kernel(double *sums, const float *g, size_t n)
         sums[block] = sum;
 }
 
-// ---- the verdict: optim_clip_scale() by one thread, fed by the others
+// ---- the verdict: span_norm() by a thread a lane, fed by the others, then
+// optim_clip_scale() by one
 
 __global__ void decide_kernel(struct rule_verdict *v, const double *sums,
                               size_t nblocks, float grad_scale, float clip)
 {
     __shared__ double next[THREADS];
-    double sum = 0;
+    static_assert(THREADS % RULE_LANES == 0, "a lane keeps its thread");
+    double part = 0;
     for (size_t at = 0; at < nblocks; at += THREADS) {
         size_t left = nblocks - at, some = left < THREADS ? left : THREADS;
         if (threadIdx.x < some)
             next[threadIdx.x] = sums[at + threadIdx.x];
         __syncthreads();
-        if (threadIdx.x == 0)
-            for (size_t k = 0; k < some; k++)
-                sum += next[k];
+        if (threadIdx.x < RULE_LANES)
+            for (size_t k = threadIdx.x; k < some; k += RULE_LANES)
+                part += next[k];
         __syncthreads();
     }
+    if (threadIdx.x < RULE_LANES)
+        next[threadIdx.x] = part;
+    __syncthreads();
     if (threadIdx.x != 0)
         return;
+    double sum = 0;
+    for (int k = 0; k < RULE_LANES; k++)
+        sum += next[k];
     double scaled = sqrt(sum) * (double)grad_scale;
     v->norm = (float)scaled;
     v->scale = grad_scale;
@@ -190,14 +198,17 @@ void rule_cuda_update(void *queue, uint32_t kind, float *p, float *const *slots,
     by_format(copy ? copy->format : DTYPE_F32, [=](auto number) {
         auto *c = (decltype(number) *)to;
         if (kind == OPTIM_ADAMW)
-            update_kernel<adamw, 2><<<blocks, THREADS, 0, s>>>(
-                p, m, u, g, c, n, rates, decay, ndecay, v);
+            update_kernel<adamw, 2><<<blocks, THREADS, 0, s>>>(p, m, u, g, c, n,
+                                                               rates, decay,
+                                                               ndecay, v);
         else if (rates.momentum > 0)
-            update_kernel<momentum, 1><<<blocks, THREADS, 0, s>>>(
-                p, m, u, g, c, n, rates, decay, ndecay, v);
+            update_kernel<momentum, 1>
+                <<<blocks, THREADS, 0, s>>>(p, m, u, g, c, n, rates, decay,
+                                            ndecay, v);
         else
-            update_kernel<plain, 0><<<blocks, THREADS, 0, s>>>(
-                p, m, u, g, c, n, rates, decay, ndecay, v);
+            update_kernel<plain, 0><<<blocks, THREADS, 0, s>>>(p, m, u, g, c, n,
+                                                               rates, decay,
+                                                               ndecay, v);
     });
     CU(cudaGetLastError());
 }

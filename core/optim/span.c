@@ -5,14 +5,17 @@
 #include "base/base.h"
 #include "device/vector.h"
 
+enum { PIECE = 1 << 16 }; // elements that a thread updates at a time
+
 size_t span_blocks(size_t n)
 {
     return (n + RULE_BLOCK - 1) / RULE_BLOCK;
 }
 
-static size_t block_len(size_t n, size_t at)
+// Of pieces of `most` elements, the one at `at`.
+static size_t piece_len(size_t n, size_t at, size_t most)
 {
-    return n - at < RULE_BLOCK ? n - at : RULE_BLOCK;
+    return n - at < most ? n - at : most;
 }
 
 void span_squares(const float *grads, size_t off, size_t n, double *sums)
@@ -21,25 +24,27 @@ void span_squares(const float *grads, size_t off, size_t n, double *sums)
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += RULE_BLOCK)
         sums[(off + at) / RULE_BLOCK] =
-            optim_sum_squares(grads + off + at, block_len(n, at));
+            optim_sum_squares(grads + off + at, piece_len(n, at, RULE_BLOCK));
 }
 
 double span_norm(const double *sums, size_t blocks)
 {
-    double sum = 0;
+    double part[RULE_LANES] = {0}, sum = 0;
     for (size_t b = 0; b < blocks; b++)
-        sum += sums[b];
+        part[b % RULE_LANES] += sums[b];
+    for (int k = 0; k < RULE_LANES; k++)
+        sum += part[k];
     return sum;
 }
 
-// The copy follows its block while that is in the cache.
+// The copy follows its piece while that is in the cache.
 void span_update(const struct optim_config *c, float *params,
                  float *const *slots, const float *grads, size_t off, size_t n,
                  const struct rule_in *in, float scale)
 {
 #pragma omp parallel for schedule(static)
-    for (size_t at = 0; at < n; at += RULE_BLOCK) {
-        size_t from = off + at, len = block_len(n, at);
+    for (size_t at = 0; at < n; at += PIECE) {
+        size_t from = off + at, len = piece_len(n, at, PIECE);
         float *own[OPTIM_MAX_SLOTS];
         for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
             own[i] = slots[i] ? slots[i] + at : NULL;

@@ -1,7 +1,8 @@
 // span.h - the passes of an update over a span of the vector, in host memory.
 //
 //     span_squares   block sums of the gradient, where the span has them
-//     span_norm      their sum in one order: however spans are cut, one norm
+//     span_norm      their sum: RULE_LANES partial sums, of every RULE_LANESth
+//                    block, then those from the first; whoever has which span
 //     span_update    the rule, and the params' 16-bit copy behind it
 //
 // A span begins at a multiple of RULE_BLOCK and ends at one, or at the vector's
@@ -12,6 +13,9 @@
 #define OPTIM_SPAN_H
 
 #include "optim/rule.h"
+
+// Within a block, element i is of lane i mod RULE_LANES likewise
+// (optim_sum_squares()).
 
 // Blocks of a vector of n elements.
 size_t span_blocks(size_t n);

@@ -240,13 +240,16 @@ static int pull(struct flow *f)
 static int hear_right(struct flow *f)
 {
     struct transport *t = f->transport;
-    ssize_t got = t->ops->recv(t, RIGHT, (char *)&f->back + f->back_done,
-                               sizeof f->back - f->back_done);
-    if (got < 0) {
-        f->culprit = t->peer[RIGHT];
-        return -1;
+    ssize_t got = 1;
+    while (got > 0 && f->back_done < sizeof f->back) {
+        got = t->ops->recv(t, RIGHT, (char *)&f->back + f->back_done,
+                           sizeof f->back - f->back_done);
+        if (got < 0) {
+            f->culprit = t->peer[RIGHT];
+            return -1;
+        }
+        f->back_done += (size_t)got;
     }
-    f->back_done += (size_t)got;
     if (f->back_done < sizeof f->back)
         return 0;
     if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
@@ -304,6 +307,8 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     }
     int whom = waiting_for(f);
     if (idle >= limit) {
+        if (f->out.op < f->posted && hear_right(f))
+            return -1; // it has given up before us, and knows why
         f->culprit = whom;
         return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
                     "try: look at its log, or a longer timeout=",

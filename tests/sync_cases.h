@@ -3,7 +3,7 @@
 // A test program describes its backend once and calls the cases as its tests:
 //
 //     static const struct fixture ring = {.sync = "ring", .ops = .., ..};
-//     static void integers(void **state) { case_integers(&ring); }
+//     const struct CMUnitTest tests[] = {CASE(integers, &ring), ..};
 //
 // Workers are forked by default and meet through a piece of shared memory, so
 // no launcher is needed. With `cluster` set this process is one rank of a job
@@ -29,7 +29,7 @@ struct fixture {
     const char *sync; // the backend's name
     const struct sync_ops *ops;
     const struct group_ops *const *carriers; // NULL: it needs none
-    const char *opts;        // given in every case; "" for none
+    const char *opts;                        // given in every case; "" for none
     bool shared;             // gradients in memory that other processes can map
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
@@ -110,5 +110,29 @@ void case_bcast(const struct fixture *f);    // worker 0's parameters
 void case_missing(const struct fixture *f);  // a rank that never steps
 void case_killed(const struct fixture *f);   // a rank dies by SIGKILL
 void case_disagree(const struct fixture *f); // settings differ: says which
+
+// A case as a row of cmocka's table, for one fixture: CASE(integers, &ring).
+#define CASE(name, fixture)                                                    \
+    {                                                                          \
+#name, run_##name, NULL, NULL, (void *)(fixture)                       \
+    }
+
+#define CASE_RUN(name)                                                         \
+    static inline void run_##name(void **fixture)                              \
+    {                                                                          \
+        case_##name(*fixture);                                                 \
+    }
+CASE_RUN(integers)
+CASE_RUN(many)
+CASE_RUN(replicas)
+CASE_RUN(reruns)
+CASE_RUN(overflow)
+CASE_RUN(divides_first)
+CASE_RUN(bytes)
+CASE_RUN(state)
+CASE_RUN(bcast)
+CASE_RUN(missing)
+CASE_RUN(killed)
+CASE_RUN(disagree)
 
 #endif

@@ -34,12 +34,6 @@ static struct fixture mpi = {
     .law = law,
 };
 
-static void integers(void **state)
-{
-    (void)state;
-    case_integers(&mpi);
-}
-
 // Whatever algorithm MPI uses, the sum is the sum.
 static void algorithms(void **state)
 {
@@ -53,54 +47,6 @@ static void algorithms(void **state)
         f.opts = opts[i];
         case_integers(&f);
     }
-}
-
-static void replicas(void **state)
-{
-    (void)state;
-    case_replicas(&mpi);
-}
-
-static void reruns(void **state)
-{
-    (void)state;
-    case_reruns(&mpi);
-}
-
-static void overflow(void **state)
-{
-    (void)state;
-    case_overflow(&mpi);
-}
-
-static void divides_first(void **state)
-{
-    (void)state;
-    case_divides_first(&mpi);
-}
-
-static void bytes(void **state)
-{
-    (void)state;
-    case_bytes(&mpi);
-}
-
-static void moves_state(void **state)
-{
-    (void)state;
-    case_state(&mpi);
-}
-
-static void broadcast(void **state)
-{
-    (void)state;
-    case_bcast(&mpi);
-}
-
-static void disagree(void **state)
-{
-    (void)state;
-    case_disagree(&mpi);
 }
 
 static void control_plane(void **state)
@@ -153,12 +99,17 @@ static int absent(void)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(control_plane), cmocka_unit_test(integers),
-        cmocka_unit_test(algorithms),    cmocka_unit_test(replicas),
-        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
-        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
-        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
-        cmocka_unit_test(disagree),
+        cmocka_unit_test(control_plane),
+        CASE(integers, &mpi),
+        cmocka_unit_test(algorithms),
+        CASE(replicas, &mpi),
+        CASE(reruns, &mpi),
+        CASE(overflow, &mpi),
+        CASE(divides_first, &mpi),
+        CASE(bytes, &mpi),
+        CASE(state, &mpi),
+        CASE(bcast, &mpi),
+        CASE(disagree, &mpi),
     };
     const struct cluster_config config = {.timeout_s = argc > 1 ? 2 : 60};
     if (cluster_open(&mpi.cluster, &cluster_mpi, &config))

@@ -67,12 +67,6 @@ static struct fixture over_mpi = {.ops = &sync_servers,
                                   .stop = stop,
                                   .law = law};
 
-static void integers(void **state)
-{
-    (void)state;
-    case_integers(&over_mpi);
-}
-
 // Slices that fit into no letter, and the workers' own update.
 static void large_slices(void **state)
 {
@@ -130,7 +124,7 @@ static int serve(const struct cluster *c)
 static int work(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers),
+        CASE(integers, &over_mpi),
         cmocka_unit_test(large_slices),
         cmocka_unit_test(rest),
         cmocka_unit_test(bytes),

@@ -56,12 +56,6 @@ static const struct fixture staged_ring = {
     .law = law,
 };
 
-static void integers(void **state)
-{
-    (void)state;
-    case_integers(&ring);
-}
-
 static int is_skipped(struct worker *w)
 {
     struct sync_out out;
@@ -84,72 +78,6 @@ static void staged(void **state)
     case_state(&staged_ring);
     case_bytes(&staged_ring);
     assert_int_equal(world_run(&staged_ring, &nan, is_skipped, NULL), 0);
-}
-
-static void many(void **state)
-{
-    (void)state;
-    case_many(&ring);
-}
-
-static void replicas(void **state)
-{
-    (void)state;
-    case_replicas(&ring);
-}
-
-static void reruns(void **state)
-{
-    (void)state;
-    case_reruns(&ring);
-}
-
-static void overflow(void **state)
-{
-    (void)state;
-    case_overflow(&ring);
-}
-
-static void divides_first(void **state)
-{
-    (void)state;
-    case_divides_first(&ring);
-}
-
-static void bytes(void **state)
-{
-    (void)state;
-    case_bytes(&ring);
-}
-
-static void moves_state(void **state)
-{
-    (void)state;
-    case_state(&ring);
-}
-
-static void broadcast(void **state)
-{
-    (void)state;
-    case_bcast(&ring);
-}
-
-static void missing(void **state)
-{
-    (void)state;
-    case_missing(&ring);
-}
-
-static void killed(void **state)
-{
-    (void)state;
-    case_killed(&ring);
-}
-
-static void disagree(void **state)
-{
-    (void)state;
-    case_disagree(&ring);
 }
 
 // A verb's messages: in each a worker receives what its left sends, sends what
@@ -306,15 +234,15 @@ static void stranger(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timetable),     cmocka_unit_test(fusion),
-        cmocka_unit_test(addresses),     cmocka_unit_test(deadlines),
-        cmocka_unit_test(integers),      cmocka_unit_test(staged),
-        cmocka_unit_test(many),          cmocka_unit_test(replicas),
-        cmocka_unit_test(reruns),        cmocka_unit_test(overflow),
-        cmocka_unit_test(divides_first), cmocka_unit_test(bytes),
-        cmocka_unit_test(moves_state),   cmocka_unit_test(broadcast),
-        cmocka_unit_test(missing),       cmocka_unit_test(killed),
-        cmocka_unit_test(disagree),      cmocka_unit_test(stranger),
+        cmocka_unit_test(timetable), cmocka_unit_test(fusion),
+        cmocka_unit_test(addresses), cmocka_unit_test(deadlines),
+        CASE(integers, &ring),       cmocka_unit_test(staged),
+        CASE(many, &ring),           CASE(replicas, &ring),
+        CASE(reruns, &ring),         CASE(overflow, &ring),
+        CASE(divides_first, &ring),  CASE(bytes, &ring),
+        CASE(state, &ring),          CASE(bcast, &ring),
+        CASE(missing, &ring),        CASE(killed, &ring),
+        CASE(disagree, &ring),       cmocka_unit_test(stranger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,12 +83,6 @@ static const struct fixture staged = {
     .law = law,
 };
 
-static void integers(void **state)
-{
-    (void)state;
-    case_integers(&zero);
-}
-
 static void over_shm(void **state)
 {
     (void)state;
@@ -106,72 +100,6 @@ static void behind_the_stage(void **state)
     case_bcast(&staged);
     case_state(&staged);
     case_bytes(&staged);
-}
-
-static void many(void **state)
-{
-    (void)state;
-    case_many(&zero);
-}
-
-static void replicas(void **state)
-{
-    (void)state;
-    case_replicas(&zero);
-}
-
-static void reruns(void **state)
-{
-    (void)state;
-    case_reruns(&zero);
-}
-
-static void overflow(void **state)
-{
-    (void)state;
-    case_overflow(&zero);
-}
-
-static void divides_first(void **state)
-{
-    (void)state;
-    case_divides_first(&zero);
-}
-
-static void bytes(void **state)
-{
-    (void)state;
-    case_bytes(&zero);
-}
-
-static void moves_state(void **state)
-{
-    (void)state;
-    case_state(&zero);
-}
-
-static void broadcast(void **state)
-{
-    (void)state;
-    case_bcast(&zero);
-}
-
-static void missing(void **state)
-{
-    (void)state;
-    case_missing(&zero);
-}
-
-static void killed(void **state)
-{
-    (void)state;
-    case_killed(&zero);
-}
-
-static void disagree(void **state)
-{
-    (void)state;
-    case_disagree(&zero);
 }
 
 // ---- several blocks, so that every rank of four owns some
@@ -498,21 +426,21 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_tile_the_vector),
-        cmocka_unit_test(integers),
+        CASE(integers, &zero),
         cmocka_unit_test(over_shm),
         cmocka_unit_test(behind_the_stage),
-        cmocka_unit_test(many),
-        cmocka_unit_test(replicas),
-        cmocka_unit_test(reruns),
-        cmocka_unit_test(overflow),
-        cmocka_unit_test(divides_first),
-        cmocka_unit_test(bytes),
+        CASE(many, &zero),
+        CASE(replicas, &zero),
+        CASE(reruns, &zero),
+        CASE(overflow, &zero),
+        CASE(divides_first, &zero),
+        CASE(bytes, &zero),
         cmocka_unit_test(bytes_of_many_chunks),
-        cmocka_unit_test(moves_state),
-        cmocka_unit_test(broadcast),
-        cmocka_unit_test(missing),
-        cmocka_unit_test(killed),
-        cmocka_unit_test(disagree),
+        CASE(state, &zero),
+        CASE(bcast, &zero),
+        CASE(missing, &zero),
+        CASE(killed, &zero),
+        CASE(disagree, &zero),
         cmocka_unit_test(equals_local_in_bits),
         cmocka_unit_test(equals_the_ring_in_bits),
         cmocka_unit_test(gathers_the_copy),

@@ -37,13 +37,13 @@ def points_in_handout(text):
     return {name: int(points) for name, points in rows}
 
 
-def grade_text(its, builder, tests, text, stop=False):
+def grade_text(its, builder, tests, text, stop=False, every=False):
     """The rows of a file with this text."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "handed-in.c"
         path.write_text(text)
         program, _ = builder.build(path, folder)
-        return grade.run_tests(program, tests, stop=stop)
+        return grade.run_tests(program, tests, stop=stop, every=every)
 
 
 def judge_points(its, about):
@@ -103,7 +103,8 @@ def judge_mutant(mutant, builder, tests, text):
 def judge_break(all_mutants, builder, tests, text):
     for mutant in all_mutants:
         wrong = mutant.apply({"reference.c": text})["reference.c"]
-        found = grade.found_by(grade_text(builder.lab, builder, tests, wrong))
+        found = grade.found_by(grade_text(builder.lab, builder, tests, wrong,
+                                          every=True))
         if [row.test["name"] for row in found] == [mutant.value]:
             return
     yield "no mutant is found by one test only: no break-it can be"

@@ -1,5 +1,4 @@
-// shard.h - lab 3: what shard.c defines. The product's own map has the same
-// functions: ps_wire/shard.h.
+// shard.h - lab 3: what shard.c defines.
 
 #ifndef LABS_SHARD_H
 #define LABS_SHARD_H

@@ -5,7 +5,8 @@
 //     sync_ready(s, 0), sync_ready(s, 1) ...   as backward fills each bucket
 //     sync_step(s, &in, &out)                  when backward is done
 //
-// When sync_step() returns 0, params on this worker are the next parameters.
+// When sync_step() returns 0, params on this worker are the next parameters;
+// with copy_only job.copy is their 16-bit copy, and sync_whole() completes them.
 // A backend is a strategy (who holds what, who updates: this contract) and, for
 // most, a carrier (how vectors travel: group/group.h). Nothing above this file
 // may ask which.
@@ -115,7 +116,8 @@ struct sync_ops {
     int (*broadcast)(struct sync *s, int slot, float *v);
     int (*ready)(struct sync *s, int b); // optional; must not block
     // grads := s->scale times the sum over all workers; the door updates. With
-    // own_update: params := the next parameters, and *out is filled.
+    // own_update: params (with copy_only: job.copy) := the next parameters, and
+    // *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
     // With copy_only: params := the whole parameters.
     int (*whole)(struct sync *s);

@@ -76,8 +76,8 @@ static int compute(struct trainer *t, struct step_row *row)
 }
 
 // The first tensor whose gradient is not finite, for the message that stops the
-// run. Where servers add, only the culprit's own gradients show it; the others
-// leave it the first word.
+// run. Where the sum is not left with everybody (servers, zero), only some
+// workers' gradients show it; the others leave them the first word.
 static int blame_tensor(const struct trainer *t)
 {
     const float *grads = place_read(t, t->grads);

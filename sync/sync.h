@@ -6,7 +6,7 @@
 //     sync_step(s, &in, &out)                  when backward is done
 //
 // When sync_step() returns 0, params on this worker are the next parameters;
-// with copy_only job.copy is their 16-bit copy, and sync_whole() completes them.
+// with copy_only job.copy is their 16-bit copy; sync_whole() completes them.
 // A backend is a strategy (who holds what, who updates: this contract) and, for
 // most, a carrier (how vectors travel: group/group.h). Nothing above this file
 // may ask which.

@@ -17,11 +17,14 @@ endif()
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)
 
-# The threaded parts: check runs them once more under ThreadSanitizer, which
-# needs to be told what libraries do (tsan.supp).
+# The threaded parts: check builds them (lockstep_threads) and runs them once
+# more under ThreadSanitizer, which needs to be told what libraries do
+# (tsan.supp).
+add_custom_target(lockstep_threads)
 foreach(test data flow group ring ring_shared hub ps_policy spans trace
              virtual)
   if(TEST ${test})
+    add_dependencies(lockstep_threads test_${test})
     set_property(TEST ${test} APPEND PROPERTY LABELS threads)
     set_property(TEST ${test} PROPERTY ENVIRONMENT OMP_NUM_THREADS=1
                  TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/tsan.supp)

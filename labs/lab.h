@@ -2,7 +2,8 @@
 // sends and receives.
 //
 // The calls run on a virtual cluster: all ranks live in one process, and the
-// clock is a model (core/virtual/virtual.h has its rules). A message of `bytes`
+// clock is a model (core/virtual/virtual.h has its rules). Labs 4 and 6 also
+// train GPT-2 on real workers (labs/grade 4 --train). A message of `bytes`
 // bytes holds the sender's link out and the receiver's link in for
 // bytes / bytes_per_s seconds, and arrives alpha_s seconds later. What you
 // compute is free. So a result is the same on every machine, however busy.
@@ -37,9 +38,10 @@ struct lab_req {
     int err; // after lab_wait(): 0, or -1 where this message failed
 };
 
-// Send, or receive, exactly `bytes` bytes. Threads of one number talk to each
-// other. Returns when p may be changed, or
-// read. A long message waits until the receiver has called, too.
+// Send, or receive, exactly `bytes` bytes. Returns when p may be changed, or
+// read. A long message waits until the receiver has called, too. Where ranks
+// have two threads, thread 1 sends to and receives from threads 1 of the
+// others, and never threads 0.
 int lab_send(struct lab *l, int to, const void *p, size_t bytes);
 int lab_recv(struct lab *l, int from, void *p, size_t bytes);
 

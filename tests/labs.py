@@ -4,16 +4,28 @@
 The reference scores all 70 points. The skeleton compiles without a warning and
 scores what grade.c declares. Every mutant passes all tests before its own and fails
 that one; some mutant is found by one test only, as a break-it must be; the skeleton
-is refused as one. The handout's points are grade.c's.
+is refused as one. The handout's points are grade.c's. So it is for second.c (where
+there is one) and the changes of it, or of the reference, in unseen.txt, which were
+written without a look at grade.c.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
 labs.py export OUT - show that what labs/export makes builds and grades where nothing
 else is, that references have all points in every variant, that a solution of another
 variant has not, and that no reference is in it.
+
+labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
+an idle and on a busy machine.
+
+labs.py train OUT - show that a reference trains a real model (LOCKSTEP=PATH): with
+the losses and bytes of the ring.
 """
 
+import csv
+import functools
+
 import json
+import multiprocessing
 import os
 import pathlib
 import re
@@ -29,6 +41,12 @@ from importlib.machinery import SourceFileLoader  # noqa: E402
 
 grade = SourceFileLoader("grade", str(TOP / "labs/grade")).load_module()
 export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
+
+
+def at_once(judge, items):
+    """What judge() complains of each item; so many at a time as there are cores."""
+    with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
+        return sum(pool.map(judge, items, chunksize=1), [])
 
 
 def points_in_handout(text):
@@ -55,11 +73,14 @@ def judge_points(its, about):
         yield f"README.md says {told}, grade.c says {said}"
 
 
-def judge_reference(builder, tests, text):
-    for row in grade_text(builder.lab, builder, tests, text):
+def judge_right(builder, tests, path):
+    """Complaints about a right solution."""
+    complaints = []
+    for row in grade_text(builder.lab, builder, tests, path.read_text()):
         if not row.passed:
             said = row.result.said if row.result else f"needs {row.missing}"
-            yield f"the reference fails {row.test['name']}: {said}"
+            complaints.append(f"{path.name} fails {row.test['name']}: {said}")
+    return complaints
 
 
 def judge_skeleton(its, builder, about):
@@ -80,24 +101,24 @@ def judge_skeleton(its, builder, about):
             yield f"the skeleton hangs in {row.test['name']}"
 
 
-def judge_mutant(mutant, builder, tests, text):
+def judge_mutant(builder, tests, one):
+    """Complaints about how one (mutant, solution that it changes) was graded."""
+    mutant, path = one
     if mutant.value not in [test["name"] for test in tests]:
-        yield f"mutant {mutant.name}: there is no test {mutant.value}"
-        return
+        return [f"{mutant.name}: there is no test {mutant.value}"]
     try:
-        wrong = mutant.apply({"reference.c": text})["reference.c"]
+        wrong = mutant.apply({path.name: path.read_text()})[path.name]
         rows = grade_text(builder.lab, builder, tests, wrong, stop=True)
     except (ValueError, build.Refused) as e:
-        yield f"mutant {mutant.name}: {e}"
-        return
+        return [f"{mutant.name}: {e}"]
     last = rows[-1]
     if last.passed:
-        yield f"mutant {mutant.name} passes every test"
-    elif last.test["name"] != mutant.value:
-        yield (f"mutant {mutant.name} fails {last.test['name']}, not "
-               f"{mutant.value}: {last.result.said}")
-    else:
-        print(f"  {mutant.name}: {last.test['name']}: {last.result.said}")
+        return [f"{mutant.name} passes every test"]
+    if last.test["name"] != mutant.value:
+        return [f"{mutant.name} fails {last.test['name']}, not {mutant.value}: "
+                f"{last.result.said}"]
+    print(f"  {mutant.name}: {last.test['name']}: {last.result.said}", flush=True)
+    return []
 
 
 def judge_break(all_mutants, builder, tests, text):
@@ -114,18 +135,158 @@ def judge_lab(number, out):
     its = lab.find(number)
     builder = build.Builder(its, out, ours=True)
     about = its.about(builder)
-    text = (its.folder / "reference.c").read_text()
-    all_mutants = changes.read(its.folder / "mutants.txt", changes.MUTANT)
+    tests = about["tests"]
     complaints = list(judge_points(its, about))
-    complaints += judge_reference(builder, about["tests"], text)
     complaints += judge_skeleton(its, builder, about)
-    if len(all_mutants) < 5:
-        complaints.append(f"{len(all_mutants)} mutants are too few; try: 5")
-    for mutant in all_mutants:
-        complaints += judge_mutant(mutant, builder, about["tests"], text)
+    right, wrong = [], []
+    for solution, file, fewest in (("reference.c", "mutants.txt", 5),
+                                   ("second.c", "unseen.txt", 3)):
+        path = its.folder / solution
+        if not path.exists():
+            path = right[0]
+        found = changes.read(its.folder / file, changes.MUTANT)
+        if len(found) < fewest:
+            complaints.append(f"{file}: {len(found)} are too few; try: {fewest}")
+        right += [path] if path not in right else []
+        wrong += [(mutant, path) for mutant in found]
+    complaints += at_once(functools.partial(judge_right, builder, tests), right)
+    complaints += at_once(functools.partial(judge_mutant, builder, tests), wrong)
     if not complaints:
-        complaints += judge_break(all_mutants, builder, about["tests"], text)
+        ours = changes.read(its.folder / "mutants.txt", changes.MUTANT)
+        complaints += judge_break(ours, builder, tests, right[0].read_text())
     return [f"{its}: {c}" for c in complaints]
+
+
+def measured(its, builder, tests, out):
+    """Everything that grading reference and skeleton shows, but for seconds."""
+    table = out / "run.csv"
+    seen = []
+    for name in ("reference.c", "skeleton.c"):
+        table.write_text("")
+        with tempfile.TemporaryDirectory() as folder:
+            program, _ = builder.build(its.folder / name, folder)
+            for test in tests:
+                result = grade.run.run_test(program, test["name"], csv=table)
+                seen.append((name, test["name"], result.part, result.said))
+        seen.append(table.read_text())
+    return seen
+
+
+def judge_load(numbers, out):
+    """Compare an idle machine with one where twice as many others want each core."""
+    complaints = []
+    for its in [lab.find(number) for number in numbers] or lab.every():
+        builder = build.Builder(its, out, ours=True)
+        tests = its.about(builder)["tests"]
+        with tempfile.TemporaryDirectory() as folder:
+            idle = measured(its, builder, tests, pathlib.Path(folder))
+            load = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
+                    for _ in range(2 * len(os.sched_getaffinity(0)))]
+            try:
+                busy = measured(its, builder, tests, pathlib.Path(folder))
+            finally:
+                for process in load:
+                    process.kill()
+                    process.wait()
+        complaints += [f"{its}: under load {b}, not {a}"
+                       for a, b in zip(idle, busy) if a != b]
+    return complaints
+
+
+def run_job(*words):
+    """(status, what was said) of a command."""
+    done = subprocess.run([str(word) for word in words], capture_output=True,
+                          text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+def steps_of(out):
+    """What each worker's steps left: the loss and the norm as text, and the bytes."""
+    with open(out / "steps.csv", newline="", encoding="utf-8") as f:
+        return [(row["rank"], row["step"], row["loss"], row["grad_norm"],
+                 row["bytes_tx"], row["bytes_rx"]) for row in csv.DictReader(f)]
+
+
+# Workers, and what makes the ring sum all gradients as one vector, as a lab does.
+JOBS = ((2, "transport=shm"), (3, "transport=tcp"))
+MODEL = ("model=nano", "context=16", "layers=2", "batch=2", "steps=6", "threads=1",
+         "eval=0", "verify=3", "timeout=60", "bucket_mb=64", "first_bucket_mb=64")
+
+
+def judge_trained(lockstep, folder, workers, transport):
+    """Lab 4's reference and the ring, which add in one order; lab 6's, with half of
+    the bytes."""
+    words = MODEL + (f"workers={workers}", transport)
+    mine, ring = folder / f"lab-{workers}", folder / f"ring-{workers}"
+    status, said = run_job(
+        TOP / "labs/grade", 4, TOP / "labs/04-ring/reference.c", "--out", folder,
+        "--train", *words, f"out={mine}")
+    if status:
+        return [f"the reference does not train: {said}"]
+    status, said = run_job(lockstep, "train", "sync=ring", *MODEL, "transport=tcp",
+                           f"workers={workers}", f"out={ring}")
+    if status:
+        return [f"the ring does not train: {said}"]
+    if steps_of(mine) != steps_of(ring):
+        return [f"{workers} workers, {transport}: {steps_of(mine)} and the ring's "
+                f"{steps_of(ring)}"]
+    if workers > 2:
+        return []
+    narrow = folder / f"narrow-{workers}"
+    status, said = run_job(
+        TOP / "labs/grade", 6, TOP / "labs/06-narrow/reference.c", "--out", folder,
+        "--train", *words, f"out={narrow}")
+    if status:
+        return [f"lab 6's reference does not train: {said}"]
+    return [f"lab 6: {half}, the ring: {full}"
+            for half, full in zip(steps_of(narrow), steps_of(ring), strict=True)
+            if abs(float(half[2]) / float(full[2]) - 1) > 1e-3 or
+            2 * int(half[4]) != int(full[4])]
+
+
+# Files that are handed in, and what the job or the command says of them.
+FAILS = {
+    "gives_up": ("return -1;", "lab_exchange\\(\\) failed: no reason was given"),
+    "names_one": ('return lab_missing(l, 0, "its chunk");', "misses rank 0: its chunk"),
+    "sends_to_itself": ("return lab_send(l, l->rank, v, 4);", "sends to rank"),
+    "odd": ("return lab_send(l, (l->rank + 1) % l->workers, v, 3);",
+            "a message of 3 bytes"),
+}
+
+
+def judge_failing(folder, name):
+    body, said = FAILS[name]
+    path = folder / f"{name}.c"
+    path.write_text('#include "labs/04-ring/ring.h"\n'
+                    "size_t ring_bytes(size_t n, int r, int w, enum lab_way d)\n"
+                    "{\n    return n + (size_t)r + (size_t)w + d;\n}\n"
+                    "int lab_exchange(struct lab *l, float *v, size_t n)\n"
+                    f"{{\n    (void)l, (void)v, (void)n;\n    {body}\n}}\n")
+    status, text = run_job(TOP / "labs/grade", 4, path, "--out", folder, "--train",
+                           *MODEL, f"out={folder / name}")
+    if status == 0 or not re.search(said, text):
+        return [f"{name}: status {status}, and no {said!r} in {text!r}"]
+    return []
+
+
+def judge_training():
+    lockstep = os.environ["LOCKSTEP"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        complaints = []
+        for workers, transport in JOBS:
+            complaints += judge_trained(lockstep, folder, workers, transport)
+        for wrong in FAILS:
+            complaints += judge_failing(folder, wrong)
+        status, said = run_job(lockstep, "train", "sync=lab", *MODEL, "workers=2",
+                               f"out={folder / 'none'}")
+        if status == 0 or "try: lab=FILE" not in said:
+            complaints.append(f"no file: status {status}: {said}")
+        status, said = run_job(TOP / "labs/grade", 3, TOP / "labs/03-shard/reference.c",
+                               "--train")
+        if status != 2 or "try: 4" not in said:
+            complaints.append(f"lab 3 trains: status {status}: {said}")
+    return complaints
 
 
 # What is put before lab_exchange(), what its first statement becomes, and what is
@@ -232,7 +393,10 @@ def judge_secrets(tree):
             given |= runs(path.read_text())
         shown |= runs(path.read_text())
     for its in lab.every():
-        for body in bodies((its.folder / "reference.c").read_text()):
+        found = bodies((its.folder / "reference.c").read_text())
+        if not found:
+            yield f"{its}: the reference has no function bodies to look for"
+        for body in found:
             for run in sorted((runs(body) & shown) - given)[:1]:
                 yield f"{its}: the export holds {' '.join(run)!r} of the reference"
 
@@ -302,11 +466,15 @@ def judge_exports():
 
 
 def main():
-    what, out = sys.argv[1:]
+    what, out, *more = sys.argv[1:]
     if what == "cheats":
         complaints = judge_cheats()
     elif what == "export":
         complaints = judge_exports()
+    elif what == "load":
+        complaints = judge_load(more, out)
+    elif what == "train":
+        complaints = judge_training()
     else:
         complaints = judge_lab(what, out)
     print("\n".join(complaints) or f"{what}: as it should be")

@@ -126,6 +126,15 @@ static void balance(struct lab_case *k)
     for_maps(k, balance_map);
 }
 
+// Elements of a server where `len` are dealt out like cards, to server 0 first.
+static size_t dealt(size_t len, int servers, int server)
+{
+    size_t n = 0;
+    for (size_t card = (size_t)server; card < len; card += (size_t)servers)
+        n++;
+    return n;
+}
+
 // Row 0 is what backward finishes first. In a row the servers come in order.
 static void rows_map(struct lab_case *k, const struct map *m, const char *text)
 {
@@ -144,6 +153,10 @@ static void rows_map(struct lab_case *k, const struct map *m, const char *text)
             lab_want(k, is.n == 0 || is.off == at,
                      "%s: row %d of server %d begins at %zu, not at %zu", text,
                      row, server, is.off, at);
+            size_t ought = dealt(len, m->servers, server);
+            lab_want(k, is.n == ought,
+                     "%s: row %d has %zu elements of server %d, not %zu", text,
+                     row, is.n, server, ought);
             at += is.n;
         }
         lab_want(k, at == end, "%s: row %d ends at %zu, not at %zu", text, row,

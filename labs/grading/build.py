@@ -93,17 +93,14 @@ class Builder:
     reference, or a change of one, which may ask for the term's variant."""
 
     def __init__(self, lab, out, ours=False):
-        self.lab, self.out, self.ours = lab, pathlib.Path(out), ours
+        self.lab, self.out, self.ours = lab, pathlib.Path(out).resolve(), ours
         self.out.mkdir(parents=True, exist_ok=True)
         self.sanitize = SANITIZE if self.can_sanitize() else []
-        grade = lab.folder / "grade.c"
-        files = sources(HARNESS) + [grade]
+        self.files = sources(HARNESS) + [lab.folder / "grade.c"]
         seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
-        for path in files + sources(HEADERS) + sorted(lab.folder.glob("*.h")):
+        for path in self.files + sources(HEADERS) + sorted(lab.folder.glob("*.h")):
             seen.update(path.read_bytes())
         self.harness = self.out / f"harness-{lab.number:02}-{seen.hexdigest()[:16]}"
-        if not self.harness.is_dir():
-            self.build_harness(files)
 
     def can_sanitize(self):
         """Whether the compiler has the sanitizers' libraries."""
@@ -119,11 +116,11 @@ class Builder:
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
-    def build_harness(self, files):
+    def build_harness(self):
         fresh = self.out / f"{self.harness.name}.{os.getpid()}"
         fresh.mkdir()
         done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
-                   [str(f) for f in files], cwd=fresh)
+                   [str(f) for f in self.files], cwd=fresh)
         if done.returncode:
             raise Refused(f"the harness does not compile:\n{done.stderr}")
         try:
@@ -131,16 +128,15 @@ class Builder:
         except OSError:  # another run was first
             shutil.rmtree(fresh)
 
-    def build(self, path, folder, werror=False):
-        """(program, warnings) from a student's file, in a folder of its own."""
-        folder = pathlib.Path(folder)
+    def take(self, path, folder, flags):
+        """What the compiler warns of in a student's file, which is judged, and is
+        in the folder afterwards."""
         path = pathlib.Path(path)
         if path.is_symlink() or not path.is_file():
             raise Refused(f"{path} is no file")
         if path.stat().st_size > MOST:
             raise Refused(f"{path} is longer than {MOST} bytes")
         (folder / self.lab.file).write_bytes(path.read_bytes())
-        flags = FLAGS + (["-Werror"] if werror else [])
         name, words = self.lab.file, folder / "plain.s"
         self.judge_includes(folder, name)
         status, _, warnings = compile_limited(
@@ -152,6 +148,25 @@ class Builder:
                      words.read_text(errors="replace"), re.M):
             raise Refused(f"{name} uses inline assembler")
         self.judge_object(folder, words, name)
+        return warnings
+
+    def build_shared(self, path, folder, out):
+        """A shared object with lab_exchange(), for sync=lab."""
+        folder = pathlib.Path(folder)
+        self.take(path, folder, FLAGS)
+        status, _, errors = compile_limited(
+            FLAGS + ["-O2", "-fPIC", "-shared", self.lab.file,
+                     str(TOP / "labs/lab.c"), "-o", str(out), "-lm"], folder)
+        if status:
+            raise Refused(f"{self.lab.file} does not link:\n{errors}")
+
+    def build(self, path, folder, werror=False):
+        """(program, warnings) from a student's file, in a folder of its own."""
+        folder, name = pathlib.Path(folder), self.lab.file
+        flags = FLAGS + (["-Werror"] if werror else [])
+        if not self.harness.is_dir():
+            self.build_harness()
+        warnings = self.take(path, folder, flags)
         program = folder / "program"
         status, _, errors = compile_limited(
             flags + self.sanitize + [name] +
@@ -163,7 +178,8 @@ class Builder:
 
     def judge_includes(self, folder, name):
         """What the file includes: looked at before an error could show it."""
-        own = [str(TOP / "labs/lab.h"), str(TOP / "labs/disk.h")]
+        own = [str(TOP / path) for path in ("labs/lab.h", "labs/disk.h",
+                                            "core/base/half.h")]
         own += [str(p) for p in sorted(self.lab.folder.glob("*.h"))]
         if self.ours:
             own.append(str(TOP / "labs/term.h"))

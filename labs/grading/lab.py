@@ -20,6 +20,12 @@ class Lab:
         told = re.search(r'\.functions =((?:\s*"[^"]*")+)', text)[1]
         self.functions = "".join(re.findall(r'"([^"]*)"', told)).split()
 
+    def trains(self):
+        """Whether its file sums a vector, which is all that training asks for."""
+        text = "".join(p.read_text() for p in sorted(self.folder.glob("*.h")))
+        return bool(re.search(
+            r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text, re.M))
+
     def __str__(self):
         return f"lab {self.number}"
 

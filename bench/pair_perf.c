@@ -134,7 +134,7 @@ int main(int argc, char **argv)
             WORKERS);
     const struct backend *b;
     for (int i = 0; (b = backend_at(i)) && p.n < WAYS; i++)
-        if (!b->servers)
+        if (!b->servers && b->traffic != TRAFFIC_OWN)
             p.ways[p.n++] = b;
     crew_pin(rank, world);
     return crew_run(true, world, 60, work, &p) ? 1 : 0;

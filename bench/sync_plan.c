@@ -99,7 +99,7 @@ static void add_rows(struct sync_plan *p)
         const struct way *way = way_find(b);
         struct row r = {.backend = b, .ops = way->strategy};
         snprintf(r.name, sizeof r.name, "%s", b->name);
-        if (b->launch == LAUNCH_ALONE)
+        if (!backend_has_law(b))
             continue;
         if (*way->carriers)
             add_carriers(p, r, way->carriers);

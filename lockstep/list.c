@@ -22,6 +22,10 @@ static int read_workers(const char *item, int *out)
 static int read_backend(const char *item, int *out)
 {
     *out = 1 + value_word("sync", item, backend_names + 1);
+    if (*out > 0 && !backend_has_law(backend_at(*out)))
+        return fail("sync=%s: what travels is up to a student's file; try: "
+                    "labs/grade, which counts it",
+                    item);
     return *out == 0 ? -1 : 0;
 }
 
@@ -56,7 +60,9 @@ int list_backends(struct list *l, const char *text)
 const char *list_all_backends(char text[LIST_TEXT])
 {
     text[0] = '\0';
-    for (const char *const *name = backend_names + 1; *name; name++)
-        strcat(strcat(text, *text ? "," : ""), *name);
+    const struct backend *b;
+    for (int i = 0; (b = backend_at(i)); i++)
+        if (backend_has_law(b))
+            strcat(strcat(text, *text ? "," : ""), b->name);
     return text;
 }

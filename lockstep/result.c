@@ -122,7 +122,7 @@ static double law_bytes(const struct result *r, double parameters)
     double n = r->world, bytes = gradient_bytes(r, parameters);
     if (beside(r))
         return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
-    if (!r->row || r->row->traffic == TRAFFIC_NONE)
+    if (!r->row || !backend_has_law(r->row))
         return 0;
     return r->row->servers ? bytes : 2 * (n - 1) / n * bytes;
 }

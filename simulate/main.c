@@ -55,7 +55,7 @@ static int run(int nwords, char **words, double *seconds)
     if (e.op >= 0)
         return exchange_textbook(&e, seconds);
     const struct backend *b = backend_at(e.backend);
-    if (b->traffic == TRAFFIC_NONE)
+    if (!backend_has_law(b))
         return fail("sync=%s: nothing to simulate", b->name);
     return exchanges[b->traffic](&e, seconds);
 }

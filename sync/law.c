@@ -81,6 +81,7 @@ struct law law_of(const struct backend *b, const struct law_case *c)
     int servers = b->servers == 1 ? 1 : c->servers;
     switch (b->traffic) {
     case TRAFFIC_NONE:
+    case TRAFFIC_OWN:
         break;
     case TRAFFIC_RING:
         return law_ring(c->workers);

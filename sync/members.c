@@ -27,6 +27,7 @@ struct group *members_open(struct sync *s, const struct members_need *need)
         .largest = set->wire == DTYPE_F32 ? 0 : need->largest,
         .depth = need->depth,
         .thread = true,
+        .pairs = need->pairs,
         .slice_bytes = (size_t)set->slice_kb * 1024,
         .iface = set->iface,
         .algorithm = (int)set->algorithm,

@@ -13,6 +13,7 @@ struct members_need {
     size_t grain;   // of chunks, in elements; 0: the carrier's
     size_t largest; // elements of the largest vector that is sent
     size_t depth;   // tickets that may be open at once
+    bool pairs;     // send and recv will be used
 };
 
 // Opens s->carrier, and sets s->scale. NULL after fail(). A call of all

@@ -59,6 +59,11 @@ const struct backend *backend_row(const char *name)
     return b;
 }
 
+bool backend_has_law(const struct backend *b)
+{
+    return b->traffic != TRAFFIC_NONE && b->traffic != TRAFFIC_OWN;
+}
+
 bool backend_reads(const struct backend *b, const char *key)
 {
     return value_known(key, b->keys);

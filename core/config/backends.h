@@ -21,6 +21,7 @@ enum launch {
 // simulation (simulate/job.h) of a backend are those of its traffic.
 enum traffic {
     TRAFFIC_NONE,    // one worker
+    TRAFFIC_OWN,     // go as a student's file says: nobody states a law
     TRAFFIC_RING,    // are summed around a ring, and copied around it
     TRAFFIC_LIBRARY, // are all-reduced by the library, as algorithm= says
     TRAFFIC_SERVERS, // go to servers, which answer
@@ -34,7 +35,7 @@ struct backend {
     enum launch launch;
     int servers; // 0: none; 1: one; -1: as many as servers= says, or as workers
     enum traffic traffic;
-    bool shards; // a worker holds 1/workers of the optimiser's state
+    bool shards;        // a worker holds 1/workers of the optimiser's state
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };
@@ -49,6 +50,9 @@ extern const char *const backend_names[];
 // them all by fail().
 const struct backend *backend_find(const char *name);
 const struct backend *backend_row(const char *name);
+
+// Whether a law says what travels.
+bool backend_has_law(const struct backend *b);
 
 // Whether it reads a key of the group [backend].
 bool backend_reads(const struct backend *b, const char *key);

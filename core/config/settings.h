@@ -81,6 +81,7 @@ struct sync_settings {
     enum carrier_kind carrier;
     enum transport_kind transport;
     char iface[CONFIG_WORD];
+    char lab[CONFIG_PATH]; // a shared object with a student's function
     struct sync_fault inject;
     int inject_rank;
 };

@@ -1,0 +1,3 @@
+lockstep_backend(homework
+  FILES homework/homework.c homework/real.c
+  LINKS sync group cluster base ${CMAKE_DL_LIBS})

@@ -25,6 +25,7 @@ struct lab_case {
     struct virtual_result *v;
     struct lab_run run;
     int *missing;
+    void **memory; // of lab_memory(): each block begins with the next's place
 };
 
 static void close_run(struct lab_case *k)
@@ -89,6 +90,26 @@ const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
         return NULL;
     k->run = (struct lab_run){k->v, k->missing};
     return &k->run;
+}
+
+void *lab_memory(struct lab_case *k, size_t n, size_t size)
+{
+    const size_t head = 64;
+    char *p = n > SIZE_MAX / 2 / size ? NULL : calloc(1, head + n * size);
+    if (!lab_want(k, p, "no memory for %zu times %zu bytes", n, size))
+        return NULL;
+    *(void **)p = k->memory;
+    k->memory = (void **)p;
+    return p + head;
+}
+
+static void free_memory(struct lab_case *k)
+{
+    while (k->memory) {
+        void **p = k->memory;
+        k->memory = *p;
+        free(p);
+    }
 }
 
 int lab_tell(struct lab *l, int thread, int number)
@@ -250,6 +271,7 @@ static int run_test(const char *name, char *const descriptors[])
         die("%s", fail_message());
     k.test->run(&k);
     close_run(&k);
+    free_memory(&k);
     fprintf(result, "{\"ok\": %s, \"part\": %.4f", k.failed ? "false" : "true",
             k.failed ? k.part : 1);
     put_member(result, "said", k.said);

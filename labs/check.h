@@ -65,6 +65,10 @@ const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
 int lab_tell(struct lab *l, int thread, int number);
 int lab_hear(struct lab *l, int thread, int *number);
 
+// Memory for n objects of `size` bytes, all 0, until the test ends. NULL where
+// there is none, and then the test has failed.
+void *lab_memory(struct lab_case *k, size_t n, size_t size);
+
 // Free what this rank was given by lab_alloc(): between two calls of the
 // student's functions.
 void lab_release(struct lab *l);

@@ -1,0 +1,377 @@
+// grade.c - lab 8: what top-k with error feedback must do.
+//
+// Who was picked is judged by comparing what was sent with what was kept, and
+// sums are compared with the sums of entries that the test makes up.
+
+#include "labs/08-topk/topk.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_WORKERS = 8 };
+
+static bool equal(float a, float b)
+{
+    return memcmp(&a, &b, sizeof a) == 0 || (isnan(a) && isnan(b));
+}
+
+// ---- topk_pack() alone
+
+struct pack {
+    size_t n, k;
+    float *g, *owed, *sum; // sum: gradient plus owed before
+    struct entry *out;
+    bool *sent;
+};
+
+static struct pack *pack_of(struct lab_case *k, size_t n, size_t most)
+{
+    struct pack *p = lab_memory(k, 1, sizeof *p);
+    if (!p)
+        return NULL;
+    *p = (struct pack){.n = n,
+                       .k = most,
+                       .g = lab_memory(k, n, sizeof *p->g),
+                       .owed = lab_memory(k, n, sizeof *p->owed),
+                       .sum = lab_memory(k, n, sizeof *p->sum),
+                       .out = lab_memory(k, most, sizeof *p->out),
+                       .sent = lab_memory(k, n, sizeof *p->sent)};
+    return p->g && p->owed && p->sum && p->out && p->sent ? p : NULL;
+}
+
+// Packs, and notes what was sent: k entries of different indices.
+static bool packed(struct lab_case *k, struct pack *p)
+{
+    for (size_t i = 0; i < p->n; i++) {
+        p->sum[i] = p->owed[i] + p->g[i];
+        p->sent[i] = false;
+    }
+    for (size_t m = 0; m < p->k; m++)
+        p->out[m] = (struct entry){UINT32_MAX, NAN};
+    topk_pack(p->g, p->owed, p->n, p->k, p->out);
+    for (size_t m = 0; m < p->k; m++) {
+        uint32_t i = p->out[m].index;
+        if (!lab_want(k, i < p->n && !p->sent[i],
+                      "n = %zu, k = %zu: entry %zu has index %u, which is %s",
+                      p->n, p->k, m, i,
+                      i < p->n ? "there twice" : "no element"))
+            return false;
+        p->sent[i] = true;
+        if (!lab_want(k, equal(p->out[m].value, p->sum[i]),
+                      "n = %zu, k = %zu: element %u is sent as %.9g, gradient "
+                      "plus owed is %.9g",
+                      p->n, p->k, i, (double)p->out[m].value,
+                      (double)p->sum[i]))
+            return false;
+    }
+    return true;
+}
+
+static void conserve(struct lab_case *k)
+{
+    static const size_t sizes[][2] = {{1, 1}, {5, 5}, {10, 1}, {1000, 37}};
+    for (int s = 0; s < 4; s++) {
+        struct pack *p = pack_of(k, sizes[s][0], sizes[s][1]);
+        for (uint64_t step = 0; p && step < 5; step++) {
+            for (size_t i = 0; i < p->n; i++)
+                p->g[i] = (float)rng_normal(rng_key(8, step), i);
+            if (!packed(k, p))
+                return;
+            for (size_t i = 0; i < p->n; i++)
+                lab_want(k, equal(p->owed[i], p->sent[i] ? 0 : p->sum[i]),
+                         "n = %zu, k = %zu, step %d: element %zu was %s, and "
+                         "%.9g of %.9g stay owed",
+                         p->n, p->k, (int)step, i,
+                         p->sent[i] ? "sent" : "not sent", (double)p->owed[i],
+                         (double)p->sum[i]);
+        }
+    }
+}
+
+// Whether the contract sends x at i rather than y at j.
+static bool goes_first(float x, size_t i, float y, size_t j)
+{
+    double p = isnan(x) ? HUGE_VAL : fabs((double)x);
+    double q = isnan(y) ? HUGE_VAL : fabs((double)y);
+    return p > q || (p == q && (LAB_TIES_HIGH ? i > j : i < j));
+}
+
+// Nobody who stayed goes before anybody who was sent.
+static void want_largest(struct lab_case *k, const struct pack *p)
+{
+    size_t last = p->n; // who was sent, and would be the last to go
+    for (size_t i = 0; i < p->n; i++)
+        if (p->sent[i] &&
+            (last == p->n || goes_first(p->sum[last], last, p->sum[i], i)))
+            last = i;
+    for (size_t j = 0; j < p->n && last < p->n; j++)
+        lab_want(k, p->sent[j] || !goes_first(p->sum[j], j, p->sum[last], last),
+                 "n = %zu, k = %zu: %g at %zu is sent, and %g at %zu is not",
+                 p->n, p->k, (double)p->sum[last], last, (double)p->sum[j], j);
+}
+
+static void pick(struct lab_case *k)
+{
+    for (uint64_t seed = 0; seed < 40; seed++) {
+        size_t n = 1 + (size_t)(seed * 7 % 60);
+        bool odd = seed % 4 == 3 && n > 1;
+        size_t most = 1 + (size_t)seed % n;
+        struct pack *p = pack_of(k, n, odd && most == 1 ? 2 : most);
+        for (size_t i = 0; p && i < n; i++) // many are equal in magnitude
+            p->g[i] = (float)floor(5 * rng_normal(rng_key(9, seed), i)) / 2;
+        if (p && odd) {
+            p->g[n / 2] = NAN;
+            p->g[n - 1 - n / 2] += 100;
+        }
+        if (!p || !packed(k, p))
+            return;
+        want_largest(k, p);
+    }
+    // More elements than a float can count.
+    struct pack *p = pack_of(k, (1 << 24) + 4, 2);
+    if (!p)
+        return;
+    p->g[(1 << 24) + 1] = 3;
+    p->g[(1 << 24) + 3] = -4;
+    if (packed(k, p))
+        want_largest(k, p);
+}
+
+// ---- on the cluster
+
+struct job {
+    size_t n, k;
+    struct {
+        float *g, *owed, *sum;
+    } of[MOST_WORKERS];
+};
+
+// k elements of each worker are not 0: whatever is picked, it is those. Their
+// places are spread so that workers share some.
+static void fill(const struct job *j, int rank)
+{
+    for (size_t m = 0; m < j->k; m++) {
+        size_t i = (m * (size_t)(3 + rank) + (size_t)rank) % j->n;
+        while (j->of[rank].g[i] != 0)
+            i = (i + 1) % j->n;
+        float x = (float)rng_normal(rng_key(10, (uint64_t)rank), m);
+        j->of[rank].g[i] = x == 0 ? 1 : x;
+    }
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    int r = l->rank;
+    return lab_exchange(l, j->of[r].g, j->of[r].owed, j->of[r].sum, j->n, j->k);
+}
+
+static struct job *job_of(struct lab_case *k, size_t n, size_t most, int w)
+{
+    struct job *j = lab_memory(k, 1, sizeof *j);
+    if (!j)
+        return NULL;
+    j->n = n;
+    j->k = most;
+    for (int r = 0; r < w; r++) {
+        j->of[r].g = lab_memory(k, n, sizeof(float));
+        j->of[r].owed = lab_memory(k, n, sizeof(float));
+        j->of[r].sum = lab_memory(k, n, sizeof(float));
+        if (!j->of[r].g || !j->of[r].owed || !j->of[r].sum)
+            return NULL;
+        fill(j, r);
+    }
+    return j;
+}
+
+static const size_t sizes[][2] = {{8, 8}, {50, 3}, {1000, 10}, {1000, 100}};
+
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void bytes(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (int s = 0; s < SIZES && !lab_failed(k); s++) {
+            struct lab_world world = {.workers = w};
+            struct job *j = job_of(k, sizes[s][0], sizes[s][1], w);
+            const struct lab_run *run =
+                j ? lab_virtual(k, &world, body, j) : NULL;
+            bool clean = lab_clean(k, run);
+            for (int r = 0; clean && r < w; r++) {
+                size_t law = 8 * j->k * (size_t)(w - 1);
+                size_t out = (size_t)run->v->rank[r].bytes_out;
+                size_t in = (size_t)run->v->rank[r].bytes_in;
+                lab_record(k, w, j->n, "bytes_out", (double)out);
+                lab_want(k, out == law && in == law,
+                         "%d workers, k = %zu: worker %d sent %zu bytes and "
+                         "received %zu, 8k(w-1) is %zu",
+                         w, j->k, r, out, in, law);
+            }
+        }
+}
+
+static void replicas(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++)
+        for (int s = 0; s < SIZES && !lab_failed(k); s++) {
+            struct lab_world world = {.workers = w};
+            struct job *j = job_of(k, sizes[s][0], sizes[s][1], w);
+            if (!j || !lab_clean(k, lab_virtual(k, &world, body, j)))
+                return;
+            for (size_t i = 0; i < j->n; i++) {
+                float sum = 0;
+                for (int r = 0; r < w; r++)
+                    sum += j->of[r].g[i];
+                for (int r = 0; r < w; r++)
+                    lab_want(k, equal(j->of[r].sum[i], sum),
+                             "%d workers, n = %zu, k = %zu: sum[%zu] of worker "
+                             "%d is %.9g; added in the order of the workers "
+                             "it is %.9g",
+                             w, j->n, j->k, i, r, (double)j->of[r].sum[i],
+                             (double)sum);
+            }
+        }
+}
+
+static void in_time(struct lab_case *k)
+{
+    for (int w = 2; w <= MOST_WORKERS; w++)
+        for (size_t most = 10; most <= 1000; most *= 10) {
+            struct lab_world world = {.workers = w,
+                                      .alpha_s = 20e-6,
+                                      .bytes_per_s = 1.25e8};
+            struct job *j = job_of(k, 1000, most, w);
+            const struct lab_run *run =
+                j ? lab_virtual(k, &world, body, j) : NULL;
+            if (!lab_clean(k, run))
+                return;
+            double each = (double)most * 8 / 1.25e8;
+            double law = (w - 1) * (20e-6 + each);
+            lab_record(k, w, most, "seconds", run->v->seconds);
+            lab_speed(k, run->v->seconds, law,
+                      "%d workers, k = %zu: took %.1f us, (w-1)(a + 8k/B) is "
+                      "%.1f us",
+                      w, most, run->v->seconds * 1e6, law * 1e6);
+        }
+}
+
+// ---- a model to train: a bowl for each worker, with a middle of its own
+
+enum { PARAMETERS = 400, STEPS = 200, TRAINERS = 4 };
+
+struct training {
+    size_t k;
+    float p[TRAINERS][PARAMETERS];
+};
+
+static float steepness(size_t i)
+{
+    return 0.5f + (float)rng_uniform(rng_key(11, 0), i);
+}
+
+static float middle(int rank, size_t i)
+{
+    return (float)rng_normal(rng_key(12, 0), i) +
+           (float)rng_normal(rng_key(12, 1 + (uint64_t)rank), i) / 4;
+}
+
+static float slope(const float *p, int rank, size_t i)
+{
+    return steepness(i) * (p[i] - middle(rank, i));
+}
+
+static double loss_of(const float *p)
+{
+    double loss = 0;
+    for (int r = 0; r < TRAINERS; r++)
+        for (size_t i = 0; i < PARAMETERS; i++) {
+            double far = (double)(p[i] - middle(r, i));
+            loss += (double)steepness(i) * far * far / 2 / TRAINERS;
+        }
+    return loss;
+}
+
+static int train(struct lab *l, void *arg)
+{
+    struct training *t = arg;
+    float *p = t->p[l->rank];
+    float g[PARAMETERS], owed[PARAMETERS] = {0}, sum[PARAMETERS];
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < PARAMETERS; i++)
+            g[i] = slope(p, l->rank, i);
+        if (lab_exchange(l, g, owed, sum, PARAMETERS, t->k))
+            return -1;
+        for (size_t i = 0; i < PARAMETERS; i++)
+            p[i] -= 0.05f * sum[i] / TRAINERS;
+        lab_release(l);
+    }
+    return 0;
+}
+
+static double dense(void)
+{
+    float p[PARAMETERS] = {0};
+    for (int step = 0; step < STEPS; step++)
+        for (size_t i = 0; i < PARAMETERS; i++) {
+            float sum = 0;
+            for (int r = 0; r < TRAINERS; r++)
+                sum += slope(p, r, i);
+            p[i] -= 0.05f * sum / TRAINERS;
+        }
+    return loss_of(p);
+}
+
+static void loss(struct lab_case *k)
+{
+    static const size_t ks[] = {4, 10, 20, 40, 400};
+    double best = dense();
+    for (int a = 0; a < 5; a++) {
+        struct lab_world world = {.workers = TRAINERS};
+        struct training *t = lab_memory(k, 1, sizeof *t);
+        if (!t)
+            return;
+        t->k = ks[a];
+        if (!lab_clean(k, lab_virtual(k, &world, train, t)))
+            return;
+        double is = loss_of(t->p[0]);
+        lab_record(k, TRAINERS, t->k, "loss", is);
+        if (t->k >= PARAMETERS / 20)
+            lab_want(k, is <= best * 1.02,
+                     "k = %zu of %d: the loss after %d steps is %.4g, dense "
+                     "steps end at %.4g",
+                     t->k, PARAMETERS, STEPS, is, best);
+    }
+}
+
+static const struct lab_test tests[] = {
+    {"conserve", 15, conserve, NULL,
+     "Add the gradient to what is owed first. Then what is sent is not owed "
+     "any more, and the rest stays."},
+    {"pick", 15, pick, "conserve",
+     "-5 is larger than 3. Which of two equal ones goes? Is NaN > x ever "
+     "true?"},
+    {"bytes", 10, bytes, NULL,
+     "Everybody sends its k entries to everybody else, once."},
+    {"replicas", 15, replicas, "bytes",
+     "Two workers may send the same index. Add worker 0's entries first, on "
+     "every worker."},
+    {"loss", 10, loss, "replicas",
+     "What is owed lives from step to step: the caller keeps it."},
+    {"time", 5, in_time, "replicas",
+     "A worker can send to one and receive from another at the same time."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 8,
+    .name = "send less",
+    .file = "topk.c",
+    .functions = "topk_pack lab_exchange",
+    .floor = 15,
+    .tests = tests,
+};

@@ -8,8 +8,6 @@
 #include <sched.h>
 #include <stdio.h>
 
-enum { BLOCK = 16384 }; // elements: 64 KiB, that are still in a near cache
-
 enum head_kind {
     HEAD_SLICE = 0x52494e47, // "RING"
     HEAD_STUCK,              // nothing new: waiting for rank `message`
@@ -181,33 +179,20 @@ static int check_head(struct flow *f)
     }
     bool adds = plan_adds(&f->plan, op, c->message);
     c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);
-    c->taken = 0;
     moved(f);
     return 0;
 }
 
-// Add what has come of the slice: its last bytes, or a block at least.
-static void take(struct flow *f, struct group_chunk s)
+static void landed(struct flow *f)
 {
     struct cursor *c = &f->in;
     const struct group_op *op = op_of(f, c->op);
-    size_t width = dtype_bytes(op->vector.wire);
-    size_t came = (c->done - sizeof c->head) / width;
-    struct group_chunk piece = {s.off + c->taken, came - c->taken};
-    if (piece.n == 0 || (came < s.n && piece.n < BLOCK))
-        return;
-    wire_landed(f->wire, &op->vector, piece, c->payload + c->taken * width,
-                plan_adds(&f->plan, op, c->message),
-                plan_completes(&f->plan, op, c->message));
-    c->taken = came;
-}
-
-static void landed(struct flow *f, struct group_chunk s)
-{
-    struct cursor *c = &f->in;
+    struct group_chunk s = slice_at(f, c, IN);
     uint64_t came_ns = now_ns();
     span_add(c->lane, SPAN_RECEIVE, (int)c->op, c->begun_ns, came_ns);
-    take(f, s);
+    wire_landed(f->wire, &op->vector, c->op, s,
+                plan_adds(&f->plan, op, c->message),
+                plan_completes(&f->plan, op, c->message));
     span_add(c->lane, SPAN_ADD, (int)c->op, came_ns, now_ns());
     f->bytes[IN] += c->head.bytes;
     f->blame = -1;
@@ -240,19 +225,13 @@ static int pull(struct flow *f)
     if (c->done == 0)
         c->begun_ns = now_ns();
     c->done += (size_t)got;
-    bool whole = at + (size_t)got == due;
+    if (at + (size_t)got < due)
+        return 1;
     if (!head) {
-        struct group_chunk s = slice_at(f, c, IN);
-        if (whole) {
-            moved(f);
-            landed(f, s);
-        } else {
-            take(f, s);
-        }
+        moved(f);
+        landed(f);
         return 1;
     }
-    if (!whole)
-        return 1;
     f->heads[IN] += sizeof c->head;
     return check_head(f) ? -1 : 1;
 }

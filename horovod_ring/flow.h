@@ -3,8 +3,7 @@
 // Verbs (group.h) are worked through in order by two cursors, one for what goes
 // out and one for what comes in. Each message is cut into slices; a slice may
 // leave as soon as the one that it is made of has come in, so all links are
-// busy at once and adding overlaps receiving. A slice is added block by block as
-// it comes, so that little is left to add behind its last byte:
+// busy at once and adding overlaps receiving:
 //
 //     in     [a0][a1][a2][b0]..        a message is a, b, ..
 //     add        +a0  +a1  +a2
@@ -37,8 +36,7 @@ struct cursor {
     // The slice being moved:
     bool busy;
     struct head head;
-    size_t done;  // bytes of head and payload
-    size_t taken; // elements that came in and are added
+    size_t done; // bytes of head and payload
     char *payload;
     uint64_t begun_ns;
     struct span_lane *lane; // where slices are recorded; may be NULL

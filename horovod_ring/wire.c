@@ -70,15 +70,15 @@ static void landed_narrow(struct wire *w, const struct group_vector *v,
     }
 }
 
-void wire_landed(struct wire *w, const struct group_vector *v,
-                 struct group_chunk piece, void *came, bool adds,
-                 bool completes)
+void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
+                 struct group_chunk piece, bool adds, bool completes)
 {
     void *data = group_at(v, piece.off);
     if (group_narrows(v))
-        landed_narrow(w, v, data, came, piece.n, adds, completes);
+        landed_narrow(w, v, data, w->narrow[k % WIRE_OPS] + piece.off, piece.n,
+                      adds, completes);
     else if (adds && v->type == DTYPE_F64)
-        vector_add_doubles(data, came, piece.n);
+        vector_add_doubles(data, w->landing, piece.n);
     else if (adds)
-        vector_add(data, came, DTYPE_F32, piece.n);
+        vector_add(data, w->landing, DTYPE_F32, piece.n);
 }

@@ -30,13 +30,11 @@ void wire_close(struct wire *w);
 const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
                        struct group_chunk piece, bool own, bool result);
 
-// Where a piece comes in, and what is done with it, or with a part of it that
-// lies at `came`: add our share (`adds`), and store it in the vector if it is
-// the result (`completes`).
+// Where a piece comes in, and what is done with it then: add our share
+// (`adds`), and store it in the vector if it is the result (`completes`).
 void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
                 struct group_chunk piece, bool adds);
-void wire_landed(struct wire *w, const struct group_vector *v,
-                 struct group_chunk piece, void *came, bool adds,
-                 bool completes);
+void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
+                 struct group_chunk piece, bool adds, bool completes);
 
 #endif

@@ -20,18 +20,18 @@ enum { MOST_MESSAGE = 1 << 30 }; // bytes, which MPI counts in an int
 static const double no_deadline_s = 1e6;
 
 void __real_wire_landed(struct wire *w, const struct group_vector *v,
-                        struct group_chunk piece, void *came, bool adds,
+                        uint64_t k, struct group_chunk piece, bool adds,
                         bool completes);
 void __wrap_wire_landed(struct wire *w, const struct group_vector *v,
-                        struct group_chunk piece, void *came, bool adds,
+                        uint64_t k, struct group_chunk piece, bool adds,
                         bool completes);
 
 void __wrap_wire_landed(struct wire *w, const struct group_vector *v,
-                        struct group_chunk piece, void *came, bool adds,
+                        uint64_t k, struct group_chunk piece, bool adds,
                         bool completes)
 {
     if (w->landing)
-        __real_wire_landed(w, v, piece, came, adds, completes);
+        __real_wire_landed(w, v, k, piece, adds, completes);
 }
 
 struct ring {

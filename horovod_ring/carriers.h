@@ -1,4 +1,4 @@
-// carriers.h - our own carriers of group.h's verbs: a ring, over three things.
+// carriers.h - our own carriers of group.h's verbs: a ring, over four things.
 
 #ifndef HOROVOD_RING_CARRIERS_H
 #define HOROVOD_RING_CARRIERS_H
@@ -28,6 +28,9 @@ extern const struct group_ops ring_shm;
 //       n <= 2048      0, (world-1) n at the root   n, 0 at the root
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
+
+// On a virtual cluster, for tests and to explain. Its law is ring_tcp's.
+extern const struct group_ops ring_virtual;
 
 // Over NCCL's messages, between GPUs; where that was built. Its law is
 // ring_tcp's.

@@ -1,5 +1,5 @@
 lockstep_backend(horovod_ring
-  FILES horovod_ring/ring_tcp.c horovod_ring/flow.c horovod_ring/plan.c
+  FILES horovod_ring/ring_tcp.c horovod_ring/ring_flow.c horovod_ring/flow.c horovod_ring/plan.c
         horovod_ring/wire.c horovod_ring/transport.c
         horovod_ring/meet.c horovod_ring/tcp.c horovod_ring/socket.c
         horovod_ring/ring_shm.c horovod_ring/steps.c horovod_ring/counters.c
@@ -8,6 +8,10 @@ lockstep_backend(horovod_ring
         horovod_ring/tickets.c
   LINKS group telemetry cluster device base Threads::Threads
         OpenMP::OpenMP_C)
+lockstep_library(ring_virtual
+  FILES horovod_ring/ring_virtual.c horovod_ring/transport_virtual.c
+        horovod_ring/pairs_virtual.c
+  LINKS horovod_ring cluster_virtual virtual base)
 include(tests/sync_cases.cmake)
 include(tests/group_cases.cmake)
 if(NCCL_BUILT)
@@ -38,3 +42,5 @@ if(TARGET test_flow)
   target_link_options(test_flow PRIVATE -Wl,--wrap=now_ns)
 endif()
 lockstep_test(group LINKS horovod_ring group_cases)
+lockstep_test(ring_virtual LINKS ring_virtual zero law group_cases sync_cases
+                                 virtual_world)

@@ -8,11 +8,6 @@
 
 enum { ROOM = 1 << 16 }; // bytes
 
-enum pair_kind {
-    PAIR_MESSAGE = 0x50414952, // "PAIR"
-    PAIR_ABORT                 // given up because of rank `number`
-};
-
 static int open_line(struct pair_line *l, size_t depth, bool narrow)
 {
     l->queue = mem_alloc(depth, sizeof *l->queue);

@@ -24,8 +24,13 @@
 struct cluster;
 struct pairs;
 
+enum pair_kind {
+    PAIR_MESSAGE = 0x50414952, // "PAIR"
+    PAIR_ABORT                 // given up because of rank `number`
+};
+
 struct pair_head {
-    uint32_t kind;   // enum pair_kind in pairs.c
+    uint32_t kind;   // enum pair_kind
     uint32_t number; // of the message in its line; or the rank that is to blame
     uint64_t bytes;  // of payload that follow
 };

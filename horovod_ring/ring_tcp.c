@@ -9,82 +9,19 @@
 
 #include "horovod_ring/carriers.h"
 
-#include "horovod_ring/flow.h"
-#include "horovod_ring/tickets.h"
+#include "horovod_ring/ring_flow.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
-#include "telemetry/span.h"
 
 #include <sched.h>
-#include <stdio.h>
-
-struct ring {
-    struct transport transport;
-    struct flow flow;
-    struct wire wire;
-    struct group_op *ops;
-    struct tickets tickets; // with the pairs
-};
-
-// "ring in", "ring out": a lane holds one direction of one group.
-static struct span_lane *lane(const struct group *g, const char *direction)
-{
-    char name[SPAN_NAME];
-    snprintf(name, sizeof name, "%s %s", g->name, direction);
-    return spans_lane(g->job.spans, name);
-}
 
 static int ring_open(struct group *g)
 {
-    struct ring *r = g->state;
-    const struct group_job *job = &g->job;
-    struct transport_config tcp = {.name = g->name, .iface = job->iface};
-    r->ops = mem_alloc(job->depth, sizeof *r->ops);
-    if (!r->ops || wire_open(&r->wire, job->largest, job->slice_bytes) ||
-        transport_open(&r->transport, &transport_tcp, job->cluster, &tcp))
-        return -1;
-    r->flow = (struct flow){
-        .name = g->name,
-        .transport = &r->transport,
-        .wire = &r->wire,
-        .ops = r->ops,
-        .depth = job->depth,
-        .slice_bytes = job->slice_bytes,
-        .timeout_s = job->cluster->timeout_s,
-        .plan = {.grain = job->grain},
-        .in = {.lane = lane(g, "in")},
-        .out = {.lane = lane(g, "out")},
-    };
-    flow_open(&r->flow);
-    return tickets_open(&r->tickets, &pairs_tcp, g);
-}
-
-static int ring_begin(struct group *g, const struct group_op *op)
-{
-    struct ring *r = g->state;
-    if (!tickets_post(&r->tickets, op))
-        flow_post(&r->flow, op);
-    return 0;
-}
-
-static int ring_advance(struct group *g, uint64_t *done)
-{
-    struct ring *r = g->state;
-    const struct flow *f = &r->flow;
-    const struct pairs *p = &r->tickets.pairs;
-    if (flow_advance(&r->flow) ||
-        tickets_advance(&r->tickets, flow_done(f), done))
-        return -1;
-    g->moved = (struct group_stats){.bytes_out = f->bytes[OUT] + p->bytes[OUT],
-                                    .bytes_in = f->bytes[IN] + p->bytes[IN],
-                                    .head_out = f->heads[OUT] + p->heads[OUT],
-                                    .head_in = f->heads[IN] + p->heads[IN]};
-    return 0;
+    return ring_flow_open(g, &transport_tcp, &pairs_tcp);
 }
 
 // For pairs, and the flow if it has something to do.
-static int wait_for_pairs(struct ring *r, uint64_t spin_ns)
+static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
 {
     const struct flow *f = &r->flow;
     const struct group_op *first = tickets_first_pair(&r->tickets);
@@ -113,7 +50,7 @@ static int wait_for_pairs(struct ring *r, uint64_t spin_ns)
 
 static int ring_wait(struct group *g, uint64_t spin_ns)
 {
-    struct ring *r = g->state;
+    struct ring_flow *r = g->state;
     if (r->tickets.pairs.pending > 0)
         return wait_for_pairs(r, spin_ns);
     r->transport.also = -1;
@@ -122,38 +59,19 @@ static int ring_wait(struct group *g, uint64_t spin_ns)
 
 static void ring_wake(struct group *g)
 {
-    struct ring *r = g->state;
+    struct ring_flow *r = g->state;
     r->transport.ops->wake(&r->transport);
-}
-
-static void ring_abort(struct group *g)
-{
-    struct ring *r = g->state;
-    struct pairs *p = &r->tickets.pairs;
-    int culprit = r->flow.culprit < 0 ? p->culprit : r->flow.culprit;
-    r->flow.culprit = p->culprit = culprit;
-    flow_abort(&r->flow);
-    pairs_abort(p);
-}
-
-static void ring_close(struct group *g)
-{
-    struct ring *r = g->state;
-    transport_close(&r->transport);
-    wire_close(&r->wire);
-    tickets_close(&r->tickets);
-    mem_free(r->ops);
 }
 
 const struct group_ops ring_tcp = {
     .name = "tcp",
     .threaded = true,
-    .state_size = sizeof(struct ring),
+    .state_size = sizeof(struct ring_flow),
     .open = ring_open,
-    .begin = ring_begin,
-    .advance = ring_advance,
+    .begin = ring_flow_begin,
+    .advance = ring_flow_advance,
     .wait = ring_wait,
     .wake = ring_wake,
-    .abort = ring_abort,
-    .close = ring_close,
+    .abort = ring_flow_abort,
+    .close = ring_flow_close,
 };

@@ -16,9 +16,12 @@ enum { FORKED_MOST = 16, FORKED_LONGEST_S = 120 };
 // the forked workers' cluster; 0: long enough never to matter. Returns how many
 // failed, did not end in time or died; results[rank] (may be NULL) is what each
 // body() stored. A body that fails prints why itself.
+typedef int world_body(struct cluster *c, const void *arg, uint64_t *result);
 int forked_run(struct cluster *launched, int world, double timeout_s,
-               int (*body)(struct cluster *c, const void *arg,
-                           uint64_t *result),
-               const void *arg, uint64_t *results);
+               world_body *body, const void *arg, uint64_t *results);
+
+// Another way to run a world has its form.
+typedef int world_runner(struct cluster *launched, int world, double timeout_s,
+                         world_body *body, const void *arg, uint64_t *results);
 
 #endif

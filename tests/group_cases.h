@@ -15,6 +15,7 @@
 #include "cluster/cluster.h"
 #include "device/device.h"
 #include "group/group.h"
+#include "tests/forked.h"
 
 enum {
     CARRY_WORLDS = 4,
@@ -36,6 +37,7 @@ struct carried {
     enum carry_memory memory;
     int algorithm;                    // of the library
     struct cluster *cluster;          // under mpirun: the job; NULL: fork
+    world_runner *run;                // NULL: forked_run()
     int (*device)(struct device **d); // opens a member's; NULL: the CPU
     bool
         halves_bytes; // reduce_scatter and all_gather move what all_reduce does

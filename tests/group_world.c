@@ -2,8 +2,6 @@
 
 #include "tests/group_cases.h"
 
-#include "tests/forked.h"
-
 #include "base/base.h"
 #include "base/rng.h"
 
@@ -85,8 +83,8 @@ int carry_run(const struct carried *c, const struct carry_setup *s,
               int (*body)(struct member *m), uint64_t *results)
 {
     const struct member_task task = {.carried = c, .setup = s, .body = body};
-    return forked_run(c->cluster, s->world, s->timeout_s, member_run, &task,
-                      results);
+    return (c->run ? c->run : forked_run)(c->cluster, s->world, s->timeout_s,
+                                          member_run, &task, results);
 }
 
 bool carry_here(const struct carried *c, int world)

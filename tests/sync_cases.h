@@ -22,6 +22,7 @@
 #include "device/device.h"
 #include "optim/optim.h"
 #include "sync/sync.h"
+#include "tests/forked.h"
 
 enum { CASE_WORLDS = 4, CASE_MANY = 16, CASE_BUCKETS = 64, CASE_TEXT = 512 };
 
@@ -32,6 +33,7 @@ struct fixture {
     const char *opts;                        // given in every case; "" for none
     bool shared;             // gradients in memory that other processes can map
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
+    world_runner *run;       // NULL: forked_run()
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
     bool few;           // case_integers: fewer formats of each size
     bool silent_deaths; // only a deadline tells that a worker was killed

@@ -4,7 +4,6 @@
 
 #include "sync/bucket.h"
 #include "sync/local.h"
-#include "tests/forked.h"
 #include "tests/settings.h"
 
 #include "base/base.h"
@@ -36,8 +35,7 @@ static int worker_open(struct worker *w, const char *opts)
     int rc = w->fixture->device ? w->fixture->device(&w->dev)
                                 : device_open(&w->dev, "cpu");
     if (count < 0 || rc ||
-        settings_text(&w->settings, opts, w->fixture->sync, w->world,
-                      s->n))
+        settings_text(&w->settings, opts, w->fixture->sync, w->world, s->n))
         return -1;
     w->job = (struct sync_job){
         .backend = backend_row(w->fixture->sync),
@@ -122,8 +120,8 @@ int world_run(const struct fixture *f, const struct setup *s,
                                .setup = s,
                                .opts = opts,
                                .body = body};
-    int bad = forked_run(f->cluster, s->world, s->timeout_s, worker_run, &task,
-                         results);
+    int bad = (f->run ? f->run : forked_run)(f->cluster, s->world, s->timeout_s,
+                                             worker_run, &task, results);
     if (f->stop)
         f->stop(state);
     return bad;

@@ -1,6 +1,9 @@
 lockstep_library(cluster
   FILES core/cluster/cluster.c core/cluster/local.c
   LINKS base)
+lockstep_library(cluster_virtual
+  FILES core/cluster/virtual.c
+  LINKS cluster virtual base)
 # The control planes are libraries of their own: link only what you use.
 lockstep_library(cluster_mpi
   FILES core/cluster/mpi.c

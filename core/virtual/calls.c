@@ -13,6 +13,11 @@ int virtual_id(const struct virtual_rank *r)
     return r->id;
 }
 
+int virtual_ranks(const struct virtual_rank *r)
+{
+    return r->cluster->setup->ranks;
+}
+
 double virtual_now(const struct virtual_rank *r)
 {
     return r->now;
@@ -44,15 +49,26 @@ static size_t drop(struct virtual_rank *r, struct request *q, bool done)
     return bytes;
 }
 
-// Every call begins here. The one that a rank is to die in ends here, too.
-static void enter(struct virtual_rank *r)
+static int lost(struct virtual_rank *r)
+{
+    bool killed = result_of(r)->end == VIRTUAL_KILLED;
+    fail("rank %d %s", r->id, killed ? "was killed" : "is stuck for good");
+    return failed(r);
+}
+
+// Every call begins here. The one that a rank is to die in ends here, too. 0,
+// or -1 after fail() where it is lost.
+static int enter(struct virtual_rank *r)
 {
     const struct virtual_kill *kill = &r->cluster->setup->kill;
+    if (r->lost)
+        return lost(r);
     if (++result_of(r)->calls != kill->call || r->id != kill->rank)
-        return;
+        return 0;
     if (kill->closed)
         network_shut(r->cluster->network, r->id, r->now);
-    turns_leave(r, VIRTUAL_KILLED);
+    turns_lose(r, VIRTUAL_KILLED);
+    return lost(r);
 }
 
 static struct request *post(struct virtual_rank *r, struct network_op op)
@@ -85,41 +101,68 @@ static int is_peer(const struct virtual_rank *r, const char *what, int peer)
     return 0;
 }
 
-int virtual_isend(struct virtual_rank *r, int to, const void *p, size_t bytes,
-                  struct virtual_req *req)
+int virtual_stream(struct virtual_rank *r)
 {
-    enter(r);
+    return ++r->streams;
+}
+
+int virtual_isend_on(struct virtual_rank *r, int stream, int to, const void *p,
+                     size_t bytes, struct virtual_req *req)
+{
     req->op = NULL;
+    if (enter(r))
+        return -1;
     if (is_peer(r, "sends to", to))
         return failed(r);
     req->op = post(r, (struct network_op){.peer = to,
+                                          .stream = stream,
                                           .sends = true,
                                           .from = p,
                                           .bytes = bytes});
     return req->op ? 0 : failed(r);
 }
 
-int virtual_irecv(struct virtual_rank *r, int from, void *p, size_t bytes,
-                  struct virtual_req *req)
+int virtual_irecv_on(struct virtual_rank *r, int stream, int from, void *p,
+                     size_t bytes, struct virtual_req *req)
 {
-    enter(r);
     req->op = NULL;
+    if (enter(r))
+        return -1;
     if (is_peer(r, "receives from", from))
         return failed(r);
     if (bytes)
         memset(p, 0xff, bytes);
-    req->op =
-        post(r, (struct network_op){.peer = from, .to = p, .bytes = bytes});
+    req->op = post(r, (struct network_op){.peer = from,
+                                          .stream = stream,
+                                          .to = p,
+                                          .bytes = bytes});
     return req->op ? 0 : failed(r);
+}
+
+int virtual_isend(struct virtual_rank *r, int to, const void *p, size_t bytes,
+                  struct virtual_req *req)
+{
+    return virtual_isend_on(r, 0, to, p, bytes, req);
+}
+
+int virtual_irecv(struct virtual_rank *r, int from, void *p, size_t bytes,
+                  struct virtual_req *req)
+{
+    return virtual_irecv_on(r, 0, from, p, bytes, req);
+}
+
+static void await_until(struct virtual_rank *r, double until)
+{
+    r->until = until;
+    r->waits = true;
+    turns_take(r);
+    r->waits = false;
 }
 
 static void await(struct virtual_rank *r)
 {
     double deadline_s = r->cluster->setup->deadline_s;
-    r->until = deadline_s > 0 ? r->now + deadline_s : INFINITY;
-    r->waits = true;
-    turns_take(r);
-    r->waits = false;
+    await_until(r, deadline_s > 0 ? r->now + deadline_s : INFINITY);
 }
 
 // The end of one request that was awaited: 0, or -1 after fail().
@@ -129,6 +172,8 @@ static int settle(struct virtual_rank *r, struct request *q)
     const char *what = op.sends ? "sends to" : "receives from";
     bool done = op.done_s <= r->now && !op.closed;
     size_t bytes = drop(r, q, done);
+    if (r->lost)
+        return lost(r);
     if (op.peer == NETWORK_ANYBODY)
         return fail("rank %d receives from anybody: nothing within %g s", r->id,
                     r->cluster->setup->deadline_s);
@@ -155,12 +200,11 @@ static struct request *find(struct virtual_rank *r, const void *op)
 
 int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n)
 {
-    int err = 0;
-    enter(r);
+    int err = enter(r);
     for (int i = 0; i < n; i++) {
         struct request *q = find(r, req[i].op);
         if (q)
-            q->awaited = true;
+            q->awaited = q->blamed = true;
         else if (req[i].op)
             err = fail("rank %d waits for request %d of %d, which is not under "
                        "way",
@@ -185,10 +229,48 @@ int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n)
     return err;
 }
 
+bool virtual_is_done(const struct virtual_rank *r,
+                     const struct virtual_req *req)
+{
+    const struct request *q = req->op;
+    return r->lost || q->op.done_s <= r->now;
+}
+
+void virtual_cancel(struct virtual_rank *r, struct virtual_req *req)
+{
+    struct request *q = find(r, req->op);
+    if (q)
+        drop(r, q, false);
+    req->op = NULL;
+}
+
+int virtual_wait_any(struct virtual_rank *r, const struct virtual_req *const *q,
+                     int n, double seconds)
+{
+    bool done = false;
+    if (enter(r))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        struct request *k = q[i]->op;
+        k->awaited = true;
+        k->blamed = i == 0;
+    }
+    r->any = true;
+    await_until(r, r->now + seconds);
+    r->any = false;
+    for (int i = 0; i < n; i++) {
+        struct request *k = q[i]->op;
+        done = done || k->op.done_s <= r->now;
+        k->awaited = k->blamed = false;
+    }
+    return r->lost ? lost(r) : done;
+}
+
 int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
                      size_t most)
 {
-    enter(r);
+    if (enter(r))
+        return -1;
     if (most)
         memset(p, 0xff, most);
     struct request *q = post(r, (struct network_op){.peer = NETWORK_ANYBODY,
@@ -197,7 +279,7 @@ int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
                                                     .bytes = most});
     if (!q)
         return failed(r);
-    q->awaited = true;
+    q->awaited = q->blamed = true;
     await(r);
     *from = q->op.peer;
     *bytes = network_bytes(&q->op);
@@ -207,7 +289,7 @@ int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
 void virtual_compute(struct virtual_rank *r, double seconds)
 {
     const double *slow = r->cluster->setup->slow;
-    if (!(seconds > 0))
+    if (!(seconds > 0) || r->lost)
         return;
     r->now += seconds * (slow ? slow[r->id] : 1);
     turns_take(r);

@@ -10,7 +10,7 @@
 #include <string.h>
 
 struct network_message {
-    int from, to;
+    int from, to, stream;
     size_t bytes;
     double ready_s, begin_s, arrived_s; // begin_s < 0: it does not move yet
     bool waits_for_receiver;
@@ -69,9 +69,10 @@ static int host(const struct network *n, int rank)
     return n->setup->hosts ? rank % n->setup->hosts : rank;
 }
 
-static bool is_local(const struct network *n, const struct network_message *m)
+// It takes no time, waits for nobody and is not counted.
+static bool is_free(const struct network *n, const struct network_message *m)
 {
-    return host(n, m->from) == host(n, m->to);
+    return (m->stream & VIRTUAL_ENVELOPE) || host(n, m->from) == host(n, m->to);
 }
 
 static void message_free(struct network_message *m)
@@ -120,14 +121,79 @@ static void match(struct network *n, struct network_message *m,
     recv->done_s = fmax(m->arrived_s, recv->ready_s);
 }
 
-// The oldest message from `from` to `to` that no receive has yet; NULL: none.
+// The oldest message of a stream from `from` to `to` that no receive has yet;
+// NULL: none.
 static struct network_message *unmatched(const struct network *n, int from,
-                                         int to)
+                                         int to, int stream)
 {
     struct network_message *m = n->messages;
-    while (m && (m->from != from || m->to != to || m->recv))
+    while (m &&
+           (m->from != from || m->to != to || m->stream != stream || m->recv))
         m = m->next;
     return m;
+}
+
+static int log_message(struct network *n, const struct network_message *m,
+                       double end_s)
+{
+    struct virtual_result *v = n->result;
+    if (v->n_messages == n->room) {
+        size_t room = n->room ? 2 * n->room : 256;
+        void *more = realloc(v->messages, room * sizeof *v->messages);
+        if (!more)
+            return fail("virtual: no memory for %zu messages", room);
+        v->messages = more;
+        n->room = room;
+    }
+    void *data = n->setup->keep && m->bytes ? malloc(m->bytes) : NULL;
+    if (n->setup->keep && m->bytes && !data)
+        return fail("virtual: no memory for a message of %zu bytes", m->bytes);
+    if (data)
+        memcpy(data, m->copy, m->bytes);
+    bool gratis = is_free(n, m);
+    v->messages[v->n_messages++] = (struct virtual_message){
+        .from = m->from,
+        .to = m->to,
+        .bytes = m->bytes,
+        .begin_s = m->begin_s,
+        .end_s = end_s,
+        .arrived_s = m->arrived_s,
+        .at = m->send->from,
+        .is_free = gratis,
+        .is_envelope = m->stream & VIRTUAL_ENVELOPE,
+        .data = data,
+    };
+    if (gratis)
+        return 0;
+    v->rank[m->from].bytes_out += m->bytes;
+    v->rank[m->from].messages_out++;
+    v->rank[m->to].bytes_in += m->bytes;
+    v->rank[m->to].messages_in++;
+    return 0;
+}
+
+static int begin(struct network *n, struct network_message *m, double at)
+{
+    bool gratis = is_free(n, m);
+    double end = gratis ? at : at + (double)m->bytes / n->setup->bytes_per_s;
+    m->copy = malloc(m->bytes ? m->bytes : 1);
+    if (!m->copy)
+        return fail("virtual: no memory for a message of %zu bytes", m->bytes);
+    if (m->bytes)
+        memcpy(m->copy, m->send->from, m->bytes);
+    m->begin_s = at;
+    m->arrived_s = gratis ? at : end + n->setup->alpha_s;
+    if (!gratis)
+        n->out_free[host(n, m->from)] = n->in_free[host(n, m->to)] = end;
+    m->send->done_s = end;
+    if (m->recv) {
+        m->recv->done_s = fmax(m->arrived_s, m->recv->ready_s);
+    } else {
+        size_t *peak = &n->result->rank[m->to].eager_peak;
+        n->stored[m->to] += m->bytes;
+        *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
+    }
+    return gratis && !n->setup->keep ? 0 : log_message(n, m, end);
 }
 
 static int post_send(struct network *n, struct network_op *op)
@@ -137,11 +203,12 @@ static int post_send(struct network *n, struct network_op *op)
         return fail("virtual: no memory for a message");
     *m = (struct network_message){.from = op->rank,
                                   .to = op->peer,
+                                  .stream = op->stream,
                                   .bytes = op->bytes,
                                   .ready_s = op->ready_s,
                                   .begin_s = -1,
                                   .send = op};
-    m->waits_for_receiver = op->bytes > n->setup->eager && !is_local(n, m);
+    m->waits_for_receiver = op->bytes > n->setup->eager && !is_free(n, m);
     op->message = m;
     struct network_message **last = &n->messages;
     while (*last)
@@ -149,18 +216,20 @@ static int post_send(struct network *n, struct network_op *op)
     *last = m;
     for (struct network_op *o = n->ops; o; o = o->next)
         if (!o->sends && o->rank == m->to && o->peer == m->from &&
-            !o->message && !o->closed) {
+            o->stream == m->stream && !o->message && !o->closed) {
             match(n, m, o);
             break;
         }
-    return 0;
+    return op->stream & VIRTUAL_ENVELOPE ? begin(n, m, op->ready_s) : 0;
 }
 
 int network_post(struct network *n, struct network_op *op)
 {
     size_t ranks = (size_t)n->setup->ranks;
     size_t peer = (size_t)(op->peer + 1), me = (size_t)op->rank;
-    op->number = ++n->posted[(op->sends * ranks + me) * (ranks + 1) + peer];
+    long *posted = &n->posted[(op->sends * ranks + me) * (ranks + 1) + peer];
+    op->number = *posted + 1;
+    *posted += !(op->stream & VIRTUAL_ENVELOPE);
     op->done_s = INFINITY;
     op->message = NULL;
     op->closed = op->peer >= 0 && n->closed[op->peer];
@@ -169,7 +238,8 @@ int network_post(struct network *n, struct network_op *op)
     else if (op->sends && post_send(n, op))
         return -1;
     if (!op->sends && !op->any) {
-        struct network_message *m = unmatched(n, op->peer, op->rank);
+        struct network_message *m =
+            unmatched(n, op->peer, op->rank, op->stream);
         if (m) {
             op->closed = false; // it was on its way before the links closed
             match(n, m, op);
@@ -212,7 +282,7 @@ static struct event beginning(const struct network *n,
         e.ready = fmax(e.ready, m->recv->ready_s);
     double links_free =
         fmax(n->out_free[host(n, m->from)], n->in_free[host(n, m->to)]);
-    e.at = is_local(n, m) ? e.ready : fmax(e.ready, links_free);
+    e.at = is_free(n, m) ? e.ready : fmax(e.ready, links_free);
     e.tie = tie(n, m->from);
     return e;
 }
@@ -223,7 +293,8 @@ static struct event taking(const struct network *n, struct network_op *any,
                            struct network_message *m)
 {
     struct event e = {.at = INFINITY, .message = m, .any = any};
-    if (m->to != any->rank || m != unmatched(n, m->from, m->to))
+    if (m->to != any->rank || m->stream != any->stream ||
+        m != unmatched(n, m->from, m->to, m->stream))
         return e;
     if (m->begin_s < 0 && !m->waits_for_receiver)
         return e;
@@ -256,52 +327,6 @@ static struct event next_event(const struct network *n)
 double network_next(struct network *n)
 {
     return next_event(n).at;
-}
-
-static int log_message(struct network *n, const struct network_message *m,
-                       double end_s)
-{
-    struct virtual_result *v = n->result;
-    if (v->n_messages == n->room) {
-        size_t room = n->room ? 2 * n->room : 256;
-        void *more = realloc(v->messages, room * sizeof *v->messages);
-        if (!more)
-            return fail("virtual: no memory for %zu messages", room);
-        v->messages = more;
-        n->room = room;
-    }
-    v->messages[v->n_messages++] =
-        (struct virtual_message){m->from,    m->to, m->bytes,
-                                 m->begin_s, end_s, m->arrived_s};
-    v->rank[m->from].bytes_out += m->bytes;
-    v->rank[m->from].messages_out++;
-    v->rank[m->to].bytes_in += m->bytes;
-    v->rank[m->to].messages_in++;
-    return 0;
-}
-
-static int begin(struct network *n, struct network_message *m, double at)
-{
-    bool local = is_local(n, m);
-    double end = local ? at : at + (double)m->bytes / n->setup->bytes_per_s;
-    m->copy = malloc(m->bytes ? m->bytes : 1);
-    if (!m->copy)
-        return fail("virtual: no memory for a message of %zu bytes", m->bytes);
-    if (m->bytes)
-        memcpy(m->copy, m->send->from, m->bytes);
-    m->begin_s = at;
-    m->arrived_s = local ? at : end + n->setup->alpha_s;
-    if (!local)
-        n->out_free[host(n, m->from)] = n->in_free[host(n, m->to)] = end;
-    m->send->done_s = end;
-    if (m->recv) {
-        m->recv->done_s = fmax(m->arrived_s, m->recv->ready_s);
-    } else {
-        size_t *peak = &n->result->rank[m->to].eager_peak;
-        n->stored[m->to] += m->bytes;
-        *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
-    }
-    return local ? 0 : log_message(n, m, end);
 }
 
 int network_step(struct network *n)

@@ -21,6 +21,7 @@ enum { NETWORK_ANYBODY = -1 };
 // One side of a message, as a rank posted it.
 struct network_op {
     int rank, peer; // peer may be NETWORK_ANYBODY, until there is a message
+    int stream;     // with VIRTUAL_ENVELOPE: what announces its messages
     bool sends;
     bool any;         // a receive from anybody
     const void *from; // of a send
@@ -30,7 +31,7 @@ struct network_op {
     double done_s; // INFINITY until it is known
     bool closed;   // it failed: the peer's links are closed
     long number;   // of the messages that this rank sends to, or receives from,
-                   // this peer; from 1
+                   // this peer, from 1; an envelope has the next one's
     struct network_message *message; // NULL: none yet
     struct network_op *next;         // in the order of posting
 };

@@ -9,24 +9,29 @@
 
 #include <stdlib.h>
 
-// When a rank can go on: when all that it awaits is complete, or it gives up.
+// When all that a rank awaits is complete, or with r->any the first of it.
+static double completion(const struct virtual_rank *r)
+{
+    double first = INFINITY, last = r->now;
+    for (const struct request *q = r->requests; q; q = q->next)
+        if (q->awaited) {
+            first = fmin(first, q->op.done_s);
+            last = fmax(last, q->op.done_s);
+        }
+    return r->any ? fmax(first, r->now) : last;
+}
+
+// When a rank can go on: when what it awaits is complete, or it gives up.
 static double next_turn(const struct virtual_rank *r)
 {
     if (r->over)
         return INFINITY;
-    double at = r->now;
-    for (const struct request *q = r->requests; q && r->waits && !r->doomed;
-         q = q->next)
-        at = q->awaited ? fmax(at, q->op.done_s) : at;
-    return r->waits && !r->doomed ? fmin(at, r->until) : at;
+    return r->waits && !r->doomed ? fmin(completion(r), r->until) : r->now;
 }
 
 static bool is_complete(const struct virtual_rank *r)
 {
-    for (const struct request *q = r->requests; q; q = q->next)
-        if (q->awaited && q->op.done_s > r->until)
-            return false;
-    return true;
+    return completion(r) <= r->until;
 }
 
 static void doom_all(struct cluster *c)
@@ -47,7 +52,7 @@ static void end_deadlock(struct cluster *c)
     for (int i = 0; calls && i < ranks; i++) {
         now = fmax(now, c->ranks[i].now);
         for (struct request *q = c->ranks[i].requests; q; q = q->next)
-            if (q->awaited && q->op.done_s == INFINITY)
+            if (q->blamed && q->op.done_s == INFINITY)
                 calls[n++] = (struct deadlock_call){i, q->op.peer, q->op.sends,
                                                     q->op.number};
     }
@@ -109,15 +114,17 @@ int turns_next(struct cluster *c)
     return c->setup->ranks;
 }
 
-void turns_leave(struct virtual_rank *r, enum virtual_end end)
+void turns_lose(struct virtual_rank *r, enum virtual_end end)
 {
     r->cluster->result->rank[r->id].end = end;
-    longjmp(r->leave, 1);
+    if (!r->cluster->setup->returns)
+        longjmp(r->leave, 1);
+    r->lost = true;
 }
 
 void turns_take(struct virtual_rank *r)
 {
     baton_pass(r->cluster->baton, r->id, turns_next(r->cluster));
     if (r->doomed)
-        turns_leave(r, VIRTUAL_STUCK);
+        turns_lose(r, VIRTUAL_STUCK);
 }

@@ -16,6 +16,7 @@ struct baton;
 struct request {
     struct network_op op;
     bool awaited; // by the call that the rank is in
+    bool blamed;  // where that never ends: it is what the rank waits for
     struct request *next;
 };
 
@@ -29,11 +30,14 @@ struct virtual_rank {
     struct cluster *cluster;
     int id;
     bool over, waits;
+    bool any;    // it waits for one of what it awaits, else for all
     bool doomed; // it is stuck for good, and must leave its call
+    bool lost;   // killed or stuck: its calls return -1
     double now, until;
     struct request *requests; // begun, and not awaited yet
     struct block *blocks;     // of virtual_alloc()
     size_t alloc;
+    int streams; // that it has made
     jmp_buf leave;
 };
 
@@ -54,11 +58,12 @@ struct cluster {
 int turns_next(struct cluster *c);
 
 // Let others go first, until this rank can go on: at r->now; or, where
-// r->waits, when all requests that it awaits are complete, at most until
-// r->until. Does not return where it is stuck.
+// r->waits, when all requests that it awaits are complete, or with r->any one
+// of them, at most until r->until. Where it is stuck: turns_lose().
 void turns_take(struct virtual_rank *r);
 
-// Leave the rank's function from within a call.
-_Noreturn void turns_leave(struct virtual_rank *r, enum virtual_end end);
+// The rank is killed or stuck. Leaves its function from within a call, unless
+// the setup says that calls return: then r->lost.
+void turns_lose(struct virtual_rank *r, enum virtual_end end);
 
 #endif

@@ -29,14 +29,24 @@ static void drop_requests(struct virtual_rank *r,
              r->id, left);
 }
 
+// A rank is a thread; what is called deep inside has no other way to know.
+static _Thread_local struct virtual_rank *self;
+
+struct virtual_rank *virtual_self(void)
+{
+    return self;
+}
+
 static void run_rank(void *ctx, int i)
 {
     struct cluster *c = ctx;
     struct virtual_rank *r = &c->ranks[i];
     struct virtual_rank_result *result = &c->result->rank[i];
+    self = r;
     if (!setjmp(r->leave)) {
         result->value = c->body(r, c->arg);
-        result->end = VIRTUAL_RETURNED;
+        if (result->end == VIRTUAL_RUNNING)
+            result->end = VIRTUAL_RETURNED;
         if (result->value && !result->error[0])
             snprintf(result->error, sizeof result->error, "%.250s",
                      fail_message());
@@ -63,6 +73,8 @@ static struct virtual_result *result_open(int ranks)
 void virtual_close(struct virtual_result **v)
 {
     if (*v) {
+        for (size_t i = 0; i < (*v)->n_messages; i++)
+            free((*v)->messages[i].data);
         free((*v)->rank);
         free((*v)->messages);
     }

@@ -58,6 +58,9 @@ struct virtual_setup {
     uint64_t seed;      // decides among equals
     const double *slow; // by rank: factor on virtual_compute(); NULL: all 1
     struct virtual_kill kill;
+    bool keep;    // log what each message held, and those that are free, too
+    bool returns; // the calls of a rank that was killed, or is stuck, return -1
+                  // from then on; else such a call never returns
 };
 
 // A request: a message under way. Filled by virtual_isend() and
@@ -86,6 +89,28 @@ int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n);
 int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
                      size_t most);
 
+// The same without waiting: whether a request is complete; and give one up.
+bool virtual_is_done(const struct virtual_rank *r,
+                     const struct virtual_req *req);
+void virtual_cancel(struct virtual_rank *r, struct virtual_req *req);
+
+// Wait until one of n requests is complete, at most `seconds`: 1, or 0 where
+// that time is over first. All stay under way. A deadlock names the first.
+int virtual_wait_any(struct virtual_rank *r, const struct virtual_req *const *q,
+                     int n, double seconds);
+
+// Messages of one stream never meet those of another. The calls above use
+// stream 0; this makes a further one, with the same number on all ranks that
+// call it equally often. VIRTUAL_ENVELOPE | stream is a stream of envelopes,
+// which say what messages come: they take no time, wait for nobody and are not
+// counted.
+enum { VIRTUAL_ENVELOPE = 1 << 30 };
+int virtual_stream(struct virtual_rank *r);
+int virtual_isend_on(struct virtual_rank *r, int stream, int to, const void *p,
+                     size_t bytes, struct virtual_req *req);
+int virtual_irecv_on(struct virtual_rank *r, int stream, int from, void *p,
+                     size_t bytes, struct virtual_req *req);
+
 double virtual_now(const struct virtual_rank *r); // seconds since the start
 void virtual_compute(struct virtual_rank *r, double seconds);
 
@@ -96,6 +121,10 @@ void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size);
 void virtual_release(struct virtual_rank *r);
 
 int virtual_id(const struct virtual_rank *r);
+int virtual_ranks(const struct virtual_rank *r);
+
+// The rank that the calling thread is; NULL: none.
+struct virtual_rank *virtual_self(void);
 
 enum virtual_end {
     VIRTUAL_RUNNING,
@@ -120,6 +149,9 @@ struct virtual_message {
     size_t bytes;
     double begin_s, end_s; // holds both links
     double arrived_s;
+    const void *at;            // where the sender had it
+    bool is_free, is_envelope; // it took no time; it is an envelope
+    void *data;                // what it held; NULL: nobody asked to keep it
 };
 
 struct virtual_result {

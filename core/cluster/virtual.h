@@ -1,0 +1,18 @@
+// virtual.h - the control plane of ranks of a virtual cluster: what it
+// exchanges takes no time and is not counted.
+
+#ifndef CLUSTER_VIRTUAL_H
+#define CLUSTER_VIRTUAL_H
+
+#include "cluster/cluster.h"
+
+struct virtual_rank;
+
+// A rank among the first `world` ranks of its cluster. It needs no close.
+struct cluster cluster_virtual(struct virtual_rank *r, int world,
+                               double timeout_s);
+
+// The rank of such a cluster.
+struct virtual_rank *cluster_virtual_rank(const struct cluster *c);
+
+#endif

@@ -1,0 +1,262 @@
+// test_ring_virtual.c - the ring on a virtual cluster: what every carrier and
+// every strategy must pass, in this one process; its bytes and its time, as the
+// cluster counts them; death and deadlock.
+
+#include "cluster/virtual.h"
+#include "horovod_ring/carriers.h"
+#include "horovod_ring/plan.h"
+#include "sync/law.h"
+#include "sync/replicas.h"
+#include "tests/group_cases.h"
+#include "tests/sync_cases.h"
+#include "tests/virtual_world.h"
+#include "zero/zero.h"
+
+#include "tests/virtual_run.h"
+
+// ---- the cases of all carriers and strategies
+
+static void law(const struct group *g, const struct group_op *op, uint64_t *out,
+                uint64_t *in)
+{
+    const struct plan p = {.rank = g->rank,
+                           .world = g->size,
+                           .grain = g->job.grain};
+    size_t size = dtype_bytes(op->vector.wire);
+    *out = plan_elements(&p, op, OUT) * size;
+    *in = plan_elements(&p, op, IN) * size;
+}
+
+static const struct carried carrier = {.ops = &ring_virtual,
+                                       .run = virtual_world,
+                                       .halves_bytes = true,
+                                       .law = law};
+
+static void verbs(void **state)
+{
+    (void)state;
+    carry_verbs(&carrier);
+    carry_many(&carrier);
+}
+
+static void pieces(void **state)
+{
+    (void)state;
+    carry_large(&carrier);
+    carry_halves(&carrier);
+}
+
+static void groups_and_pairs(void **state)
+{
+    (void)state;
+    carry_groups(&carrier);
+    carry_pairs(&carrier);
+}
+
+static const struct group_ops *const carriers[] = {&ring_virtual, NULL};
+
+static const struct fixture strategies[] = {
+    {.sync = "ring",
+     .few = true,
+     .ops = &sync_replicas,
+     .carriers = carriers,
+     .run = virtual_world,
+     .opts = "slice_kb=1,fusion_mb=0.008"},
+    {.sync = "zero",
+     .few = true,
+     .ops = &sync_zero,
+     .carriers = carriers,
+     .run = virtual_world,
+     .opts = "slice_kb=1,fusion_mb=0.008"},
+};
+
+// ---- bytes and seconds
+
+enum { MOST = 20011, DEPTH = 2 };
+
+struct job {
+    int world;
+    enum group_verb verb;
+    size_t n;
+    double timeout_s;
+};
+
+static struct group *open_group(struct cluster *c, const char *name)
+{
+    const struct group_job job = {.name = name,
+                                  .cluster = c,
+                                  .depth = DEPTH,
+                                  .pairs = true,
+                                  .slice_bytes = MOST * sizeof(float)};
+    return group_open(&ring_virtual, &job);
+}
+
+// One verb on a vector of ones, from root 0.
+static int one_verb(struct virtual_rank *r, void *arg)
+{
+    const struct job *job = arg;
+    struct cluster c = cluster_virtual(r, job->world, job->timeout_s);
+    float v[MOST];
+    struct group_vector x = group_floats(v, job->n);
+    uint64_t ticket;
+    int rc = -1;
+    for (size_t i = 0; i < job->n; i++)
+        v[i] = 1;
+    struct group *g = open_group(&c, "dp");
+    if (!g)
+        return -1;
+    switch (job->verb) {
+    case GROUP_ALL_REDUCE:
+        rc = group_all_reduce(g, &x, &ticket);
+        break;
+    case GROUP_REDUCE_SCATTER:
+        rc = group_reduce_scatter(g, &x, &ticket);
+        break;
+    case GROUP_ALL_GATHER:
+        rc = group_all_gather(g, &x, &ticket);
+        break;
+    case GROUP_BROADCAST:
+        rc = group_broadcast(g, &x, 0, &ticket);
+        break;
+    default:
+        rc = group_reduce(g, &x, 0, &ticket);
+    }
+    rc = rc || group_await(g, ticket) ? -1 : 0;
+    group_close(&g);
+    return rc;
+}
+
+static void bytes_are_the_law(void **state)
+{
+    (void)state;
+    static const int worlds[] = {1, 2, 3, 4, 16};
+    static const size_t sizes[] = {1, 7, 16, MOST};
+    for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++)
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
+            for (int verb = 0; verb < GROUP_SEND; verb++) {
+                struct job job = {.world = worlds[w],
+                                  .verb = (enum group_verb)verb,
+                                  .n = sizes[k]};
+                struct virtual_setup s = setup(job.world);
+                struct virtual_result *v = run(&s, one_verb, &job);
+                const struct group_op op = {.verb = job.verb,
+                                            .vector.n = job.n};
+                assert_clean(v);
+                for (int r = 0; r < job.world; r++) {
+                    const struct plan p = {r, job.world, 1};
+                    assert_int_equal(v->rank[r].bytes_out,
+                                     4 * plan_elements(&p, &op, OUT));
+                    assert_int_equal(v->rank[r].bytes_in,
+                                     4 * plan_elements(&p, &op, IN));
+                }
+                virtual_close(&v);
+            }
+}
+
+static void time_is_the_law(void **state)
+{
+    (void)state;
+    static const int worlds[] = {2, 3, 4, 16};
+    for (size_t w = 0; w < sizeof worlds / sizeof *worlds; w++) {
+        struct job job = {.world = worlds[w],
+                          .verb = GROUP_ALL_REDUCE,
+                          .n = 600 * (size_t)worlds[w]};
+        struct virtual_setup s = setup(job.world);
+        const struct law ring = law_ring(job.world);
+        const struct link link = {alpha_s, bytes_per_s};
+        struct virtual_result *v = run(&s, one_verb, &job);
+        assert_clean(v);
+        assert_seconds(v->seconds,
+                       law_seconds(&ring, &link, 4.0 * (double)job.n));
+        virtual_close(&v);
+    }
+}
+
+// ---- death and deadlock
+
+static void dead_are_named(void **state)
+{
+    (void)state;
+    enum { WORLD = 4, DEAD = 2, LAST = 40 };
+    struct job job = {.world = WORLD, .verb = GROUP_ALL_REDUCE, .n = 4000};
+    int killed = 0;
+    for (int way = 0; way < 2; way++)
+        for (long call = 1; call <= LAST; call += 3) {
+            struct virtual_setup s = setup(WORLD);
+            s.kill = (struct virtual_kill){DEAD, call, way};
+            job.timeout_s = way ? 0 : 5; // else nobody would notice
+            s.returns = true;
+            struct virtual_result *v = run(&s, one_verb, &job);
+            bool dies = v->rank[DEAD].end == VIRTUAL_KILLED;
+            killed += dies;
+            for (int r = 0; r < WORLD; r++) {
+                if (r == DEAD || !dies || !v->rank[r].value)
+                    continue;
+                if (!strstr(v->rank[r].error, "rank 2") &&
+                    !strstr(v->rank[r].error, "from 2") &&
+                    !strstr(v->rank[r].error, "to 2"))
+                    print_error("call %ld: rank %d: %s\n", call, r,
+                                v->rank[r].error);
+                assert_true(strstr(v->rank[r].error, "rank 2") ||
+                            strstr(v->rank[r].error, "from 2") ||
+                            strstr(v->rank[r].error, "to 2"));
+            }
+            virtual_close(&v);
+        }
+    assert_true(killed > 10);
+}
+
+// Both receive before either sends.
+static int both_receive(struct virtual_rank *r, void *arg)
+{
+    struct cluster c = cluster_virtual(r, 2, 0);
+    int other = 1 - virtual_id(r);
+    float v[3] = {0};
+    struct group_vector x = group_floats(v, 3);
+    uint64_t ticket;
+    (void)arg;
+    struct group *g = open_group(&c, "pp");
+    int rc = !g || group_recv(g, &x, other, &ticket) ||
+                     group_await(g, ticket) ||
+                     group_send(g, &x, other, &ticket) || group_await(g, ticket)
+                 ? -1
+                 : 0;
+    group_close(&g);
+    return rc;
+}
+
+static void deadlock_is_a_circle(void **state)
+{
+    (void)state;
+    struct virtual_setup s = setup(2);
+    s.returns = true;
+    struct virtual_result *v = run(&s, both_receive, NULL);
+    assert_non_null(strstr(v->deadlock, "0 receives from 1 (message 1), 1 "
+                                        "receives from 0 (message 1): nobody "
+                                        "sends"));
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(v->rank[r].end, VIRTUAL_STUCK);
+        assert_int_equal(v->rank[r].value, -1);
+    }
+    virtual_close(&v);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(verbs),
+        cmocka_unit_test(pieces),
+        cmocka_unit_test(groups_and_pairs),
+        CASE(integers, &strategies[0]),
+        CASE(many, &strategies[0]),
+        CASE(overflow, &strategies[0]),
+        CASE(integers, &strategies[1]),
+        CASE(overflow, &strategies[1]),
+        cmocka_unit_test(bytes_are_the_law),
+        cmocka_unit_test(time_is_the_law),
+        cmocka_unit_test(dead_are_named),
+        cmocka_unit_test(deadlock_is_a_circle),
+    };
+    cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

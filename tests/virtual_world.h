@@ -1,0 +1,12 @@
+// virtual_world.h - a world of test workers that are the ranks of a virtual
+// cluster: one process, and a clock that nobody waits for.
+
+#ifndef TESTS_VIRTUAL_WORLD_H
+#define TESTS_VIRTUAL_WORLD_H
+
+#include "tests/forked.h"
+
+// As forked_run(), of which `launched` must be NULL.
+world_runner virtual_world;
+
+#endif

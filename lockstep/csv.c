@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const size_t LARGEST = (size_t)1 << 31; // bytes: a million steps of four
+
 static int count(const char *text, char c, const char *end)
 {
     int n = 0;
@@ -39,7 +41,7 @@ static char *cut(char *line, char **cells, int ncols)
 
 int csv_open(struct csv *c, const char *path)
 {
-    *c = (struct csv){.text = file_read(path, SIZE_MAX - 1)};
+    *c = (struct csv){.text = file_read(path, LARGEST)};
     if (!c->text)
         return -1;
     int lines = count(c->text, '\n', NULL);

@@ -3,8 +3,8 @@
 #include "lockstep/experiment.h"
 
 #include "base/base.h"
-#include "lockstep/figure.h"
 #include "config/config.h"
+#include "lockstep/figure.h"
 
 #include <ini.h>
 #include <stdlib.h>
@@ -203,8 +203,9 @@ static int make_cell(const struct experiment *e, int k, struct cell *c)
         return -1;
     if (!*c->name)
         strcpy(c->name, "only");
-    for (char *p = c->name; *p; p++)
-        if (*p == ',' || *p == '/') // a column of CSV, and a folder
+    for (char *p = c->name; *p;
+         p++) // a column of CSV, a folder, a shell's word
+        if (strchr(",/\\'\"`$", *p) || (unsigned char)*p < ' ')
             *p = '_';
     return check_cell(c);
 }

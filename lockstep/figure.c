@@ -43,26 +43,51 @@ static int run_gnuplot(const char *script, const char *data, const char *out,
     return status ? fail("%s: gnuplot failed; see %s", script, log) : 0;
 }
 
-int figure_draw(const char *name, const char *data, const char *out)
+// The scripts hand paths to a shell: they are given a link whose name holds
+// nothing that a shell reads, in a folder of ours.
+static int link_data(const char *data, char folder[32], char link[128])
 {
-    char script[256], file[CONFIG_PATH], log[CONFIG_PATH];
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+                                "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.=-";
     char *whole = realpath(data, NULL);
     if (!whole)
         return fail("%s: %s", data, strerror(errno));
-    int rc = text_into(script, sizeof script, "%s.gp", name);
-    if (!rc && file_make_folder(out) < 0)
-        rc = -1;
-    char *to = rc ? NULL : realpath(out, NULL);
+    strcpy(folder, "/tmp/lockstep-figure-XXXXXX");
+    int rc = 0;
+    if (!mkdtemp(folder)) {
+        rc = fail("%s: %s", folder, strerror(errno));
+        *folder = '\0';
+    } else {
+        int at = snprintf(link, 128, "%s/", folder);
+        snprintf(link + at, 64, "%s", strrchr(whole, '/') + 1);
+        for (char *p = link + at; *(p += strspn(p, plain));)
+            *p = '_';
+        if (symlink(whole, link))
+            rc = fail("%s: %s", link, strerror(errno));
+    }
+    free(whole);
+    return rc;
+}
+
+int figure_draw(const char *name, const char *data, const char *out)
+{
+    char script[256], file[CONFIG_PATH], log[CONFIG_PATH];
+    char folder[32] = "", link[128] = "", *to = NULL;
+    int rc = text_into(script, sizeof script, "%s.gp", name) ||
+             file_make_folder(out) < 0 || link_data(data, folder, link);
+    if (!rc && !(to = realpath(out, NULL)))
+        rc = fail("%s: %s", out, strerror(errno));
     const char *kinds[] = {"svg", "png"};
-    for (int i = 0; to && !rc && i < 2; i++) {
+    for (int i = 0; !rc && i < 2; i++) {
         rc = text_into(log, sizeof log, "%s/gnuplot.log", to) ||
              text_into(file, sizeof file, "%s/%s.%s", to, name, kinds[i]) ||
-             run_gnuplot(script, whole, file, log);
+             run_gnuplot(script, link, file, log);
         if (rc)
             unlink(file);
     }
+    if (*folder)
+        file_remove_folder(folder);
     free(to);
-    free(whole);
     return rc ? -1 : 0;
 }
 
@@ -73,6 +98,10 @@ int figures_check(const char *figures)
         return -1;
     for (char *name = strtok_r(names, " ,", &save); name;
          name = strtok_r(NULL, " ,", &save)) {
+        // a script of ours, and no other that a path leads to
+        if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+            return fail("figures=%s: not the name of a figure; try: ls %s",
+                        name, figure_plots());
         if (text_into(path, sizeof path, "%s/%s.gp", figure_plots(), name))
             return -1;
         if (access(path, R_OK))

@@ -3,6 +3,7 @@
 #include "lockstep/html.h"
 
 #include "base/base.h"
+#include "base/file.h"
 
 #include <math.h>
 #include <string.h>
@@ -86,18 +87,38 @@ void html_number(FILE *f, double v, int digits)
         fprintf(f, "%.*g", digits, v);
 }
 
+// Whether a line of SVG might do more than draw; gnuplot writes none such.
+static bool is_active(const char *line)
+{
+    static const char *const words[] = {"<script",     "<foreignobject",
+                                        "<iframe",     "<animate",
+                                        "javascript:", "<set",
+                                        "onload",      "onclick",
+                                        "onmouse",     "onfocus",
+                                        "onerror",     "onbegin"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(line, words[i]))
+            return true;
+    return false;
+}
+
 int html_svg(FILE *f, const char *path)
 {
-    char line[1 << 14];
-    FILE *svg = fopen(path, "re");
     bool inside = false;
-    if (!svg)
+    char *next, *text = file_read(path, 1 << 26);
+    if (!text)
         return -1;
-    while (fgets(line, sizeof line, svg)) {
+    if (is_active(text)) {
+        mem_free(text);
+        return fail("%s: holds more than a drawing; not shown", path);
+    }
+    for (char *line = text; *line; line = next) {
+        size_t n = strcspn(line, "\n");
+        next = line + n + (line[n] == '\n');
         inside |= strncmp(line, "<svg", 4) == 0;
         if (inside)
-            fputs(line, f);
+            fwrite(line, 1, (size_t)(next - line), f);
     }
-    fclose(svg);
+    mem_free(text);
     return 0;
 }

@@ -165,7 +165,8 @@ static void figures(FILE *f, const struct study *s)
             access(path, R_OK))
             continue;
         fputs("<figure>\n", f);
-        html_svg(f, path);
+        if (html_svg(f, path))
+            log_line("%s", fail_message());
         fputs("</figure>\n", f);
     }
 }
@@ -178,7 +179,8 @@ static void put_object(FILE *f, const cJSON *object)
         if (cJSON_IsObject(e))
             continue;
         char *value = cJSON_PrintUnformatted(e);
-        fprintf(f, "%s = ", e->string);
+        html_text(f, e->string);
+        fputs(" = ", f);
         html_text(f, value ? value : "");
         fputs("\n", f);
         cJSON_free(value);
@@ -222,7 +224,9 @@ static void rerun(FILE *f, const struct study *s)
 {
     fputs("<pre>", f);
     if (*s->ini) {
-        fprintf(f, "lockstep run %s.ini", s->exp->name);
+        fputs("lockstep run ", f);
+        html_text(f, s->exp->name);
+        fputs(".ini", f);
         html_text(f, s->words);
     } else {
         fputs("see &quot;command&quot; in run.json", f);

@@ -17,7 +17,6 @@
 #include <ftw.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -181,14 +180,9 @@ static int take_lock(const char *out)
     char path[CONFIG_PATH];
     if (text_into(path, sizeof path, "%s/.lock", out))
         return -1;
-    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        return fail("%s: %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB)) {
-        close(fd);
-        return fail("%s: another lockstep run is at it", out);
-    }
-    return fd;
+    int fd = file_lock(path);
+    return fd == FILE_LOCKED ? fail("%s: another lockstep run is at it", out)
+                             : fd;
 }
 
 static void catch_signals(void)

@@ -7,6 +7,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "base/rng.h"
 #include "config/config.h"
 #include "config/suggest.h"
@@ -96,10 +97,10 @@ static char *read_text(const char *folder, const char *name)
     size_t room = 0;
     if (text_into(path, sizeof path, "%s/%s", folder, name))
         return NULL;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     if (!f) {
-        fail("%s: %s; try: a folder that lockstep train save=N wrote", path,
-             strerror(errno));
+        fail("%s; try: a folder that lockstep train save=N wrote",
+             fail_message());
         return NULL;
     }
     if (getdelim(&text, &room, '\0', f) < 0) {
@@ -123,8 +124,13 @@ static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
     char *latest = read_text(dir, "latest");
     if (!latest)
         return -1;
-    int err = text_into(out, CONFIG_PATH, "%s/%.*s", dir,
-                        (int)strcspn(latest, "\n"), latest);
+    int n = -1, used = 0, err;
+    latest[strcspn(latest, "\n")] = '\0';
+    if (sscanf(latest, "checkpoint-%9d%n", &n, &used) == 1 && !latest[used])
+        err = text_into(out, CONFIG_PATH, "%s/%s", dir, latest);
+    else
+        err = fail("%s/latest: names %.60s, which is no checkpoint of this run",
+                   dir, latest);
     free(latest);
     return err;
 }

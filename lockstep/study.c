@@ -5,9 +5,11 @@
 #include "base/base.h"
 #include "base/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int copy_file(const char *from, const char *to)
@@ -113,7 +115,7 @@ int study_open(struct study **out, const char *dir)
     if (!s)
         return -1;
     int rc = text_into(path, sizeof path, "%s/command.txt", s->out);
-    FILE *f = rc ? NULL : fopen(path, "re");
+    FILE *f = rc ? NULL : file_open(path);
     if (f) {
         rc = open_saved(s, f);
         fclose(f);
@@ -175,11 +177,32 @@ bool study_done(const struct study *s, int cell, int k)
            access(path, F_OK) == 0;
 }
 
+// Figures are drawn by programs that open whatever has a name they look for: in
+// a folder of data no file may block or never end.
+static int check_files(const char *folder)
+{
+    DIR *d = opendir(folder);
+    int rc = 0;
+    if (!d)
+        return fail("%s: %s", folder, strerror(errno));
+    for (struct dirent *e; !rc && (e = readdir(d));) {
+        struct stat st;
+        if (!fstatat(dirfd(d), e->d_name, &st, 0) && !S_ISREG(st.st_mode) &&
+            !S_ISDIR(st.st_mode))
+            rc = fail("%s/%s: not a regular file; try: remove it", folder,
+                      e->d_name);
+    }
+    closedir(d);
+    return rc;
+}
+
 int study_results(struct study *s)
 {
     int most = s->exp->ncells * s->exp->repeat;
     char folder[CONFIG_PATH];
     forget_results(s);
+    if (check_files(s->out))
+        return -1;
     s->runs = mem_alloc((size_t)most, sizeof *s->runs);
     s->cell_of = mem_alloc((size_t)most, sizeof *s->cell_of);
     if (!s->runs || !s->cell_of)
@@ -190,7 +213,8 @@ int study_results(struct study *s)
             if (!study_done(s, c, k))
                 continue;
             s->cell_of[s->nruns++] = c;
-            if (study_folder(s, c, k, folder) || result_read(r, folder))
+            if (study_folder(s, c, k, folder) || check_files(folder) ||
+                result_read(r, folder))
                 return -1;
             snprintf(r->cell, sizeof r->cell, "%s", s->exp->cells[c].name);
             r->repeat = k;

@@ -12,8 +12,11 @@ if(Python3_FOUND)
   add_test(NAME study COMMAND ${Python3_EXECUTABLE} tests/study.py
                               ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME hostile COMMAND ${Python3_EXECUTABLE} tests/hostile.py
+                                ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(study figures PROPERTIES TIMEOUT 300 LABELS jobs
+  set_tests_properties(study hostile figures PROPERTIES TIMEOUT 300 LABELS jobs
                                                 SKIP_RETURN_CODE 77)
 endif()

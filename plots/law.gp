@@ -5,7 +5,7 @@ DIR = ARG1; OUT = ARG2
 FILE = DIR . "/sweep.txt"
 load "style.gp"
 # "ring,4,1254.5,1263.9": backend, workers, the law's and the measured ms
-bars = system("awk '/workers:/{if(n)print r; sub(/,/,\"\",$2); n=$2 \",\" $3} !/^#/&&NF>8{r=n \",\" $8/1000 \",\" $4/1000} END{print r}' '" . FILE . "'")
+bars = system("awk '/workers:/{if(n)print r; sub(/,/,\"\",$2); n=$2 \",\" $3; gsub(/[^a-z0-9,._-]/,\"\",n)} !/^#/&&NF>8{r=n \",\" $8/1000 \",\" $4/1000} END{print r}' '" . FILE . "'")
 size = system("awk '!/^#/&&NF>8&&$1>m{m=$1} END{printf \"%.0f\", m/1e6}' '" . FILE . "'")
 part(i, k) = word(system("echo '" . word(bars, i) . "' | tr ',' ' '"), k)
 N = words(bars)

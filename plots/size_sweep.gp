@@ -5,7 +5,7 @@ DIR = ARG1; OUT = ARG2
 FILE = DIR . "/sweep.txt"
 load "style.gp"
 # a word a block: ring,2
-blocks = system("awk '/workers:/{sub(/,/,\"\",$2); print $2 \",\" $3}' '" . FILE . "'")
+blocks = system("awk '/workers:/{sub(/,/,\"\",$2); n=$2 \",\" $3; gsub(/[^a-z0-9,._-]/,\"\",n); print n}' '" . FILE . "'")
 backend_of(k) = k[1:strstrt(k, ",")-1]
 world_of(k) = int(k[strstrt(k, ",")+1:])
 rows(k) = "< awk '/workers:/{sub(/,/,\"\",$2); on=($2 \",\" $3==\"" . k . "\");next} on&&$1+0>0{print $1 \",\" $6 \",\" $1/$8*1e-3*2*(" . sprintf("%d", world_of(k)) . "-1)/" . sprintf("%d", world_of(k)) . "}' '" . FILE . "'"

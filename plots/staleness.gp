@@ -3,7 +3,7 @@
 
 DIR = ARG1; OUT = ARG2
 load "style.gp"
-files = system("ls '" . DIR . "'/cells/*/r1/steps.csv '" . DIR . "'/steps.csv 2>/dev/null | sed 's/.*/\"&\"/'")
+files = system("ls '" . DIR . "'/cells/*/r1/steps.csv '" . DIR . "'/steps.csv 2>/dev/null | grep -v \"'\" | sed 's/.*/\"&\"/'")
 n = words(files)
 name_of(f) = system("dirname '" . f . "' | sed 's,/r1$,,; s,.*/,,; s,_, ,g'")
 count(f) = "< awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"lag\")k=i;next} {c[$k+0]++;n++} END{for(l in c)print l \",\" 100*c[l]/n}' '" . f . "' | sort -n"

@@ -6,6 +6,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "tests/test.h"
 
@@ -108,6 +110,20 @@ static void files(void **state)
     snprintf(path, sizeof path, "%s/absent/c", dir);
     assert_int_equal(file_replace_text(path, "x"), -1);
     assert_non_null(strstr(fail_message(), "absent"));
+    snprintf(path, sizeof path, "%s/lock", dir);
+    int lock = file_lock(path);
+    assert_true(lock >= 0);
+    assert_int_equal(file_lock(path), FILE_LOCKED);
+    file_unlock(lock, path);
+    assert_int_equal(access(path, F_OK), -1);
+    lock = file_lock(path);
+    assert_true(lock >= 0);
+    file_unlock(lock, path);
+    assert_null(file_read("/dev/zero", 100));
+    assert_non_null(strstr(fail_message(), "not a regular file"));
+    snprintf(path, sizeof path, "%s/fifo", dir);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    assert_null(file_read(path, 100));
     snprintf(path, sizeof path, "rm -r %s", dir);
     assert_int_equal(system(path), 0);
 }

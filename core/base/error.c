@@ -32,12 +32,26 @@ const char *fail_message(void)
     return message;
 }
 
+// Names of files and words of strangers may hold what moves a terminal's cursor
+// or worse: control characters, also those that Unicode has from 0x80 on.
+static void remove_controls(char *text)
+{
+    for (unsigned char *p = (unsigned char *)text; *p; p++) {
+        if (*p < ' ' || *p == 127)
+            *p = '?';
+        else if (p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0)
+            p[0] = p[1] = '?';
+    }
+}
+
 // One write() a line, so that lines of several ranks do not mix.
 static void write_line(const char *head, const char *fmt, va_list ap)
 {
     char line[1280];
     int at = snprintf(line, sizeof line - 2, "%s", head);
-    at += vsnprintf(line + at, sizeof line - 1 - (size_t)at, fmt, ap);
+    char *text = line + at;
+    at += vsnprintf(text, sizeof line - 1 - (size_t)at, fmt, ap);
+    remove_controls(text);
     if (at > (int)sizeof line - 2)
         at = sizeof line - 2;
     line[at++] = '\n';

@@ -12,15 +12,38 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+FILE *file_open(const char *path)
+{
+    struct stat st;
+    // without waiting for who writes into a FIFO
+    int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st)) {
+        fail("%s: %s", path, strerror(errno));
+    } else if (!S_ISREG(st.st_mode)) {
+        fail("%s: not a regular file", path);
+    } else {
+        FILE *f = fdopen(fd, "r");
+        if (f)
+            return f;
+        fail("%s: %s", path, strerror(errno));
+    }
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
 
 char *file_read(const char *path, size_t most)
 {
     struct stat st;
-    FILE *f = fopen(path, "re");
+    FILE *f = file_open(path);
     char *text = NULL;
-    if (!f || fstat(fileno(f), &st))
+    if (!f)
+        return NULL;
+    if (fstat(fileno(f), &st))
         fail("%s: %s", path, strerror(errno));
     else if ((size_t)st.st_size > most)
         fail("%s: %zu bytes are more than %zu", path, (size_t)st.st_size, most);
@@ -31,8 +54,7 @@ char *file_read(const char *path, size_t most)
         mem_free(text);
         text = NULL;
     }
-    if (f)
-        fclose(f);
+    fclose(f);
     return text;
 }
 
@@ -163,4 +185,41 @@ int file_remove_folder(const char *path)
             unlinkat(dirfd(d), e->d_name, 0);
     closedir(d);
     return rmdir(path) ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
+// Whether the open file still has the name `path`: 1, 0, or -1 after fail().
+static int is_named(int fd, const char *path)
+{
+    struct stat open_file, named;
+    if (fstat(fd, &open_file))
+        return fail("%s: %s", path, strerror(errno));
+    return !stat(path, &named) && named.st_ino == open_file.st_ino &&
+           named.st_dev == open_file.st_dev;
+}
+
+int file_lock(const char *path)
+{
+    for (;;) {
+        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+        if (fd < 0)
+            return fail("%s: %s", path, strerror(errno));
+        if (flock(fd, LOCK_EX | LOCK_NB)) {
+            int error = errno;
+            close(fd);
+            return error == EWOULDBLOCK ? FILE_LOCKED
+                                        : fail("%s: %s", path, strerror(error));
+        }
+        int same = is_named(fd, path); // or removed since we opened it
+        if (same > 0)
+            return fd;
+        close(fd);
+        if (same < 0)
+            return -1;
+    }
+}
+
+void file_unlock(int fd, const char *path)
+{
+    unlink(path);
+    close(fd);
 }

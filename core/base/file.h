@@ -5,7 +5,12 @@
 #define BASE_FILE_H
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/uio.h>
+
+// Open a regular file to be read; what would block or never end (a FIFO, a
+// device) is refused. NULL after fail().
+FILE *file_open(const char *path);
 
 // The file as text, of at most `most` bytes; caller frees with mem_free(). NULL
 // after fail().
@@ -31,5 +36,14 @@ int file_make_folder(const char *path);
 // Remove the folder `path` and the files in it; one that is not there is no
 // error, a folder in it is. 0, or -1 after fail().
 int file_remove_folder(const char *path);
+
+// Take the lock that is the file `path`, which is made. A descriptor that holds
+// it until it is closed, however the process ends; FILE_LOCKED if another
+// process has it; -1 after fail().
+enum { FILE_LOCKED = -2 };
+int file_lock(const char *path);
+
+// Give the lock back, and remove its file.
+void file_unlock(int fd, const char *path);
 
 #endif

@@ -13,11 +13,11 @@ include(lockstep/study.cmake)
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
   lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
-  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
+  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c lockstep/restart.c
   lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulation.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast textbook study supervise telemetry model data message_zmq config version base dnnl
+  forecast textbook study supervise telemetry model data cluster message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 include(tests/says.cmake)

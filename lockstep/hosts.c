@@ -38,9 +38,9 @@ static int look_up(struct host *h)
 static int read_line(struct host *h, char *line)
 {
     char *rest, *name = strtok_r(line, " \t\r\n", &rest);
+    *h = (struct host){.slots = 1};
     if (text_into(h->name, sizeof h->name, "%s", name))
         return -1;
-    h->slots = 1;
     for (char *w; (w = strtok_r(NULL, " \t\r\n", &rest));) {
         if (strncmp(w, "max", 3) == 0)
             continue; // an upper limit; ranks begin again at the first host
@@ -68,6 +68,17 @@ static int check_loopback(const struct hosts *h)
     return 0;
 }
 
+// A host that stands on several lines, as PBS writes it, has a slot for each.
+static bool add_slots(struct hosts *h, const struct host *one)
+{
+    for (int i = 0; i < h->n; i++)
+        if (!strcmp(h->at[i].name, one->name)) {
+            h->at[i].slots += one->slots;
+            return true;
+        }
+    return false;
+}
+
 int hosts_read(struct hosts *h, const char *path)
 {
     char line[LINE];
@@ -80,15 +91,34 @@ int hosts_read(struct hosts *h, const char *path)
         line[strcspn(line, "#")] = '\0';
         if (!line[strspn(line, " \t\r\n")])
             continue;
-        if (h->n == HOSTS_MOST)
-            err = fail("hosts=%s: more than %d hosts", path, HOSTS_MOST);
-        else
-            err = read_line(&h->at[h->n++], line);
+        struct host one;
+        err = read_line(&one, line);
+        if (!err && !add_slots(h, &one)) {
+            if (h->n == HOSTS_MOST)
+                err = fail("hosts=%s: more than %d hosts", path, HOSTS_MOST);
+            else
+                h->at[h->n++] = one;
+        }
     }
     fclose(f);
     if (!err && h->n == 0)
         err = fail("hosts=%s: no host in it; want lines NAME slots=N", path);
     return err ? -1 : check_loopback(h);
+}
+
+int hosts_of_job(struct run *r)
+{
+    const char *path = getenv("PBS_NODEFILE");
+    if (!path || !*path || r->hosts[0] || r->net[0] || r->workers < 2)
+        return 0;
+    struct hosts *h = mem_alloc(1, sizeof *h);
+    int rc = h ? hosts_read(h, path) : -1;
+    if (!rc && h->n > 1) {
+        log_line("PBS: %d hosts; try: hosts= to choose others", h->n);
+        rc = config_set(r, "hosts", path);
+    }
+    mem_free(h);
+    return rc;
 }
 
 // ---- seats
@@ -136,7 +166,8 @@ static int quote(char *line, size_t size, const char *word)
 
 static int add_environment(char *line, size_t size, const struct seat *seat)
 {
-    static const char *const names[] = {"LOCKSTEP_PROGRESS", "OMP_WAIT_POLICY",
+    static const char *const names[] = {"LOCKSTEP_PROGRESS",
+                                        "LOCKSTEP_RESTARTS", "OMP_WAIT_POLICY",
                                         "GOMP_SPINCOUNT", NULL};
     char place[2][64];
     snprintf(place[0], 64, "LOCKSTEP_SEAT=%d", seat->index);

@@ -294,6 +294,8 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               argv_add(a, "--tag-output") || argv_add(a, "-x") ||
               argv_add(a, "LOCKSTEP_PROGRESS") || argv_add(a, "-x") ||
               argv_add(a, "LOCKSTEP_WORKERS") ||
+              (getenv("LOCKSTEP_RESTARTS") &&
+               (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
                        add_emulated(a, net))) ||
               (r->hosts[0] &&

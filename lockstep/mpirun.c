@@ -70,6 +70,7 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     *text = child_without_rank(*text + used, r);
     *rank = r;
     *stream = strcmp(which, "stderr") == 0;
+    m->heard[r] = true;
     if (!m->last)
         m->last = mem_alloc(MPIRUN_RANKS, sizeof *m->last);
     if (m->last && (**text != '@' || child_error(*text)))
@@ -82,6 +83,24 @@ void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME])
     bool server = m->workers && rank >= m->workers;
     snprintf(name, JOB_NAME, server ? "server %d" : "rank %d",
              server ? rank - m->workers : rank);
+}
+
+int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size)
+{
+    int silent = 0;
+    size_t at = 0;
+    *out = '\0';
+    for (int r = 0; r < n && r < MPIRUN_RANKS; r++) {
+        char name[JOB_NAME];
+        if (m->heard[r])
+            continue;
+        mpirun_name(m, r, name);
+        if (at < size)
+            at += (size_t)snprintf(out + at, size - at, "%s%s",
+                                   silent ? ", " : "", name);
+        silent++;
+    }
+    return silent;
 }
 
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],

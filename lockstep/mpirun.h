@@ -14,6 +14,7 @@ struct mpirun_report {
     char (*last)[CHILD_LAST]; // last line of each rank; allocated when needed
     char said[CHILD_LAST];    // its own first paragraph, in one line
     bool said_all;            // that paragraph has ended
+    bool heard[MPIRUN_RANKS]; // who has said something
 };
 
 // If *text is a line of a rank ("[1,3]<stdout>:text", mpirun --tag-output),
@@ -24,6 +25,10 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream);
 
 // "rank 1", or "server 0" for the first rank behind the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);
+
+// "rank 1, server 0": of the first n ranks, those that have not said a word;
+// how many there are.
+int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size);
 
 // Whose failure ended the job, in place of mpirun's own name, status (as
 // waitpid() has it) and last line: the rank's that mpirun named, or nobody's,

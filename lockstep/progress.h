@@ -12,7 +12,10 @@
 #ifndef LOCKSTEP_PROGRESS_H
 #define LOCKSTEP_PROGRESS_H
 
+// A worker that has met MPI, and can speak for itself, says PROGRESS_HERE.
+
 #define PROGRESS_MARK "@progress "
+#define PROGRESS_HERE "@here"
 
 struct progress;
 

@@ -33,6 +33,8 @@ const char *const metric_names[METRICS] = {
     "law_exchange_s",
     "lag_mean",
     "peak_memory_bytes",
+    "restarts",
+    "steps_lost",
 };
 
 enum {
@@ -224,6 +226,8 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
     r->value[METRIC_STEP_S] = s.median_step_s;
     r->value[METRIC_TOKENS_PER_S] /= s.median_step_s;
     r->value[METRIC_SECONDS] = s.seconds;
+    r->value[METRIC_RESTARTS] = s.restarts;
+    r->value[METRIC_STEPS_LOST] = s.lost;
     r->value[METRIC_TRAIN_LOSS] = number(j, NULL, "final_train_loss");
     r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
     r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");

@@ -22,6 +22,8 @@ enum metric {
     METRIC_LINK_LAW,  // time of an exchange on the links of net=, by the law
     METRIC_LAG,       // mean updates by others between pull and push
     METRIC_MEMORY,
+    METRIC_RESTARTS,   // of the whole job, after failures
+    METRIC_STEPS_LOST, // done once more because of them
     METRICS
 };
 

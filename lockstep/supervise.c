@@ -41,7 +41,9 @@ struct job {
     int stopped_by;       // signal we were sent, 0 if none
     struct child *failed; // the first
     struct mpirun_report mpi;
-    const char *mark; // job_answer() waits for it
+    uint64_t start_ns; // by then all ranks under mpirun have been heard, or 0
+    char late[512];    // which of them had not
+    const char *mark;  // job_answer() waits for it
     char *answer;
     size_t answer_size;
     bool crashed;
@@ -96,6 +98,8 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     bool worker = c->kind == JOB_WORKER;
     if (c->kind == JOB_MPIRUN)
         worker = mpirun_line(&j->mpi, &text, &rank, &stream);
+    if (stream == 0 && worker && strcmp(text, PROGRESS_HERE) == 0)
+        return;
     if (stream == 0 && worker &&
         strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
         progress_take(j->config.progress, text + strlen(PROGRESS_MARK));
@@ -132,8 +136,11 @@ int job_start(struct job *j, const struct job_child *what)
     if (child_spawn(&j->children[j->n], what, &j->ours))
         return -1;
     j->n++;
-    if (what->kind == JOB_MPIRUN)
-        j->mpi.workers = what->rank;
+    if (what->kind != JOB_MPIRUN)
+        return 0;
+    j->mpi.workers = what->rank;
+    if (j->config.start_s > 0)
+        j->start_ns = now_ns() + (uint64_t)(j->config.start_s * 1e9);
     return 0;
 }
 
@@ -246,8 +253,27 @@ static void take_signals(struct job *j)
     reap(j);
 }
 
+// A rank that stands still while MPI starts would hold the job for ever.
+static void check_start(struct job *j)
+{
+    char who[256];
+    if (!j->start_ns || j->stage != RUNNING)
+        return;
+    int silent = mpirun_silent(&j->mpi, j->config.ranks, who, sizeof who);
+    if (!silent) {
+        j->start_ns = 0;
+    } else if (now_ns() >= j->start_ns) {
+        snprintf(j->late, sizeof j->late,
+                 "%d of %d processes did not start within %g s: %s; try: "
+                 "timeout=",
+                 silent, j->config.ranks, j->config.start_s, who);
+        enter(j, ENDING, SIGTERM);
+    }
+}
+
 static void escalate(struct job *j)
 {
+    check_start(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;
     if (j->stage == SETTLING || j->stage == JUDGING)
@@ -320,6 +346,10 @@ int job_run(struct job *j)
         listen_once(j, 100);
     if (j->stopped_by)
         return 128 + j->stopped_by;
+    if (*j->late) {
+        j->crashed = true;
+        return fail("%s", j->late);
+    }
     if (j->failed)
         return fail_with_cause(j);
     for (int i = 0; i < j->n; i++) {

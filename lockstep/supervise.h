@@ -27,6 +27,11 @@ struct job_config {
     struct progress *progress; // borrowed
     double grace_s;            // between SIGTERM and SIGKILL
     bool elastic;              // go on while one worker lives
+    // Under mpirun: how many ranks shall say something, anything, within so
+    // many seconds of its start. Open MPI's start has no deadline of its own.
+    // 0: no limit.
+    int ranks;
+    double start_s;
 };
 
 enum job_kind {

@@ -180,7 +180,8 @@ static int copy_curve(FILE *f, const struct study *s, int c,
         return -1;
     int step = csv_column(&csv, "step"), loss = csv_column(&csv, "loss"),
         val = csv_column(&csv, "val_loss"), tokens = csv_column(&csv, "tokens"),
-        time = csv_column(&csv, "time_s");
+        time = csv_column(&csv, "time_s"),
+        restarts = csv_column(&csv, "restarts");
     for (int i = 0; i < csv.nrows;) {
         const char *now = csv_text(&csv, i, step);
         double sum = 0, val_sum = 0;
@@ -195,7 +196,7 @@ static int copy_curve(FILE *f, const struct study *s, int c,
                 csv_text(&csv, first, tokens), csv_text(&csv, first, time));
         put_number(f, sum / n);
         put_number(f, val_sum / n);
-        fputs("\n", f);
+        fprintf(f, ",%s\n", csv_text(&csv, first, restarts));
     }
     csv_close(&csv);
     return 0;
@@ -207,7 +208,9 @@ static int write_curves(const struct study *s)
     if (!f)
         return -1;
     int rc = 0;
-    fputs("cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss\n", f);
+    fputs("cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss,"
+          "restarts\n",
+          f);
     for (int c = 0; !rc && c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
         if (r)

@@ -4,9 +4,12 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "cluster/cluster.h"
 #include "config/config.h"
+#include "lockstep/hosts.h"
 #include "lockstep/launch.h"
 #include "lockstep/progress.h"
+#include "lockstep/restart.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 #include "telemetry/parts.h"
@@ -66,6 +69,29 @@ static int choose_out(struct run *r, bool *made)
     return fail("out=: runs/%s and 98 more of that name are taken", stamp);
 }
 
+static int lock_path(const struct run *r, char path[CONFIG_PATH])
+{
+    return text_into(path, CONFIG_PATH, "%s/.lock", r->out);
+}
+
+// One job at a time in a folder. The lock, or -1 after fail().
+static int take_lock(const struct run *r)
+{
+    char path[CONFIG_PATH];
+    int fd = lock_path(r, path) ? -1 : file_lock(path);
+    return fd == FILE_LOCKED
+               ? fail("out=%s: another job is writing there; try: another out=",
+                      r->out)
+               : fd;
+}
+
+static void drop_lock(const struct run *r, int lock)
+{
+    char path[CONFIG_PATH];
+    if (!lock_path(r, path))
+        file_unlock(lock, path);
+}
+
 // Whether the job took its first step: run.json is written just before.
 static bool began(const struct run *r)
 {
@@ -89,9 +115,24 @@ static struct netns *emulate(struct run *r)
     return NULL;
 }
 
+// Each of several would start all workers.
+static int check_alone(void)
+{
+    struct cluster_place p = {.launcher = "mpirun"};
+    bool several = cluster_named(&p) ||
+                   (cluster_launched(&p.rank, &p.world) && p.world > 1);
+    return several ? fail("%s started %d of this, and lockstep train starts "
+                          "the workers itself; try: trainer in its place, or "
+                          "one lockstep train",
+                          p.launcher, p.world)
+                   : 0;
+}
+
 // What the launcher can say before it starts anything.
 static int check(const struct run *r)
 {
+    if (check_alone())
+        return -1;
     if (config_check(r) || config_check_world(r, r->workers) ||
         config_check_out(r))
         return -1;
@@ -122,6 +163,8 @@ static int supervise(struct run *r, const char *log_path, bool *crashed)
         .log_path = log_path,
         .grace_s = grace_s,
         .elastic = r->settings.elastic,
+        .ranks = launch_children(r),
+        .start_s = r->timeout,
     };
     if (config.children < 0 || progress_open(&progress)) {
         netns_close(&net);
@@ -148,23 +191,22 @@ static int forget(const struct run *r)
     return fail("%s", why);
 }
 
-static int train(int nwords, char **words)
+// Train in out=, which is ours alone. The exit status, or -1 after fail().
+static int train_locked(struct run *r, bool made)
 {
-    struct run r;
-    bool made = false, crashed = false;
+    bool crashed = false;
     char log_path[CONFIG_PATH];
-    config_defaults(&r);
-    if (config_read(&r, nwords, words) || config_say_changes(&r) ||
-        choose_out(&r, &made))
-        return -1;
-    if (check(&r) || text_into(log_path, sizeof log_path, "%s/log.txt", r.out))
-        return made ? forget(&r) : -1;
+    if (check(r) || text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
+        return made ? forget(r) : -1;
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
     uint64_t start = now_ns();
-    int status = supervise(&r, log_path, &crashed);
+    struct restart again = {0};
+    int status = supervise(r, log_path, &crashed);
+    while (status < 0 && began(r) && restart_wanted(&again, r, log_path))
+        status = supervise(r, log_path, &crashed);
     double seconds = (double)(now_ns() - start) * 1e-9;
-    if (status < 0 && made && !crashed && !began(&r))
-        return forget(&r);
+    if (status < 0 && made && !crashed && !began(r))
+        return forget(r);
     if (status < 0 && access(log_path, F_OK))
         return -1;
     if (status < 0)
@@ -173,7 +215,23 @@ static int train(int nwords, char **words)
         fprintf(stderr, "lockstep: stopped by signal %d (%s); log: %s\n",
                 status - 128, strsignal(status - 128), log_path);
     else
-        printf("done in %.0f s: %s\n", seconds, r.out);
+        printf("done in %.0f s: %s\n", seconds, r->out);
+    return status;
+}
+
+static int train(int nwords, char **words)
+{
+    struct run r;
+    bool made = false;
+    config_defaults(&r);
+    if (config_read(&r, nwords, words) || hosts_of_job(&r) ||
+        config_say_changes(&r) || choose_out(&r, &made))
+        return -1;
+    int lock = take_lock(&r);
+    if (lock < 0)
+        return -1;
+    int status = train_locked(&r, made);
+    drop_lock(&r, lock);
     return status;
 }
 

@@ -39,10 +39,12 @@ struct worker {
 static int choose_servers(const struct sync *s, struct ps_job *j)
 {
     const struct sync_servers *servers = &s->job.settings->servers;
+    bool mpi = s->job.settings->transport == TRANSPORT_MPI;
     if (!*servers->endpoints)
-        return fail("%s: no server named; try: servers=tcp://host:port,.. of "
-                    "each ps_server, or lockstep train, which starts them",
-                    s->job.backend->name);
+        return fail("%s: no server named; try: servers=%s of each ps_server, "
+                    "or lockstep train, which starts them",
+                    s->job.backend->name,
+                    mpi ? "mpi://RANK,.." : "tcp://host:port,..");
     j->servers = servers->count;
     if (s->job.backend->servers == 1 && j->servers != 1)
         return fail("%s: has one server, servers= names %d; try: sync=dps",

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 
+#include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -58,11 +59,11 @@ static void assert_text(const char *folder, const char *want)
 static void newest_are_kept(void **state)
 {
     (void)state;
-    assert_int_equal(folder_newest(dir), -1);
+    assert_int_equal(folder_newest(dir, INT_MAX), -1);
     int steps[] = {100, 20, 300, 3};
     for (int i = 0; i < 4; i++)
         save(steps[i], "x");
-    assert_int_equal(folder_newest(dir), 300);
+    assert_int_equal(folder_newest(dir, INT_MAX), 300);
     assert_int_equal(folder_prune(dir, 0), 0);
     assert_int_equal(access(under("checkpoint-3"), F_OK), 0);
     assert_int_equal(folder_make(under(".next-7")), 0);
@@ -73,7 +74,7 @@ static void newest_are_kept(void **state)
     assert_int_equal(access(under("checkpoint-3"), F_OK), -1);
     assert_int_equal(access(under(".next-7"), F_OK), -1);
     assert_int_equal(mkdir(under("checkpoint-9x"), 0777), 0);
-    assert_int_equal(folder_newest(dir), 300);
+    assert_int_equal(folder_newest(dir, INT_MAX), 300);
 }
 
 static void replaced_whole(void **state)
@@ -104,7 +105,7 @@ static void survives_kill(void **state)
         assert_true(!strcmp(text, "0") || !strcmp(text, "1"));
         mem_free(text);
         assert_int_equal(folder_prune(dir, 1), 0);
-        assert_int_equal(folder_newest(dir), 5);
+        assert_int_equal(folder_newest(dir, INT_MAX), 5);
     }
 }
 

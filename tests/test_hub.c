@@ -3,12 +3,14 @@
 #include "base/base.h"
 #include "cluster/hub.h"
 #include "cluster/zmq.h"
+#include "message/connection.h"
 #include "message/curve.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include "tests/closed_port.h"
 #include "tests/test.h"
@@ -203,6 +205,32 @@ static void keys_open_the_door(void **state)
     remove_keys(other);
 }
 
+// A peer that is silent is given up after timeout=, as everywhere, not before.
+static void silence_has_one_limit(void **state)
+{
+    (void)state;
+    static const double limits[] = {0.2, 6, 60, 1000};
+    void *context = zmq_ctx_new();
+    for (int i = 0; i < 4; i++) {
+        struct connection c;
+        int limit = 0, beat = 0;
+        size_t size = sizeof limit;
+        assert_int_equal(connection_open(&c, context, "tcp://127.0.0.1:1", "",
+                                         limits[i]),
+                         0);
+        assert_int_equal(zmq_getsockopt(c.socket, ZMQ_HEARTBEAT_TIMEOUT, &limit,
+                                        &size),
+                         0);
+        assert_int_equal(zmq_getsockopt(c.socket, ZMQ_HEARTBEAT_IVL, &beat,
+                                        &size),
+                         0);
+        assert_true(limit >= limits[i] * 1000);
+        assert_true(limit <= limits[i] * 1000 + 1 && beat < limit);
+        connection_close(&c);
+    }
+    zmq_ctx_term(context);
+}
+
 struct inbox {
     int count;
     struct hub_head head;
@@ -291,6 +319,7 @@ int main(void)
         cmocka_unit_test(missing_hub),
         cmocka_unit_test(port_in_use),
         cmocka_unit_test(keys_open_the_door),
+        cmocka_unit_test(silence_has_one_limit),
         cmocka_unit_test(elastic),
         cmocka_unit_test(nonsense_is_refused),
     };

@@ -253,6 +253,8 @@ static void wrong_words(void **state)
         {"sync=dps workers=2 servers=0", "servers=0"},
         {"sync=dps workers=2 servers=9999", "1 .. 4096"},
         {"sync=dps workers=2 curve=/no/such", "lockstep keys /no/such"},
+        {"sync=ring workers=2 curve=/no/such", "try: leave it out"},
+        {"curve=/no/such", "encrypts messages of servers, and sync=local"},
     };
     struct job j = {0};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -293,6 +295,28 @@ static void keeps_an_earlier_run(void **state)
         assert_prints(&j, bad[i][1]);
         assert_int_equal(count_lines(j.out), 1);
         job_run(&j, 20, "diff -r kept then");
+        assert_int_equal(j.status, 0);
+    }
+}
+
+// Two jobs in one folder would write into each other's files: the later is
+// refused, however early it comes.
+static void one_job_a_folder(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    static const char *const starts[] = {"lockstep train", "trainer"};
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60,
+                "rm -rf ours; mkdir ours; flock ours/.lock sh -c 'ls -A ours > "
+                "before; %s %s steps=3 out=ours; s=$?; ls -A ours | diff "
+                "before - && exit $s'",
+                starts[i], tiny);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, "out=ours: another job is writing there; try: ");
+        assert_int_equal(count_lines(j.out), 1);
+        job_run(&j, 60, "%s %s steps=3 out=ours && [ ! -e ours/.lock ]",
+                starts[i], tiny);
         assert_int_equal(j.status, 0);
     }
 }
@@ -409,6 +433,7 @@ int main(void)
         cmocka_unit_test(wrong_words),
         cmocka_unit_test(keeps_an_earlier_run),
         cmocka_unit_test(mpirun_is_heard),
+        cmocka_unit_test(one_job_a_folder),
         cmocka_unit_test(a_file_may_not_grow),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),

@@ -178,7 +178,51 @@ static void resumes_to_the_bit(void **state)
     assert_non_null(strstr(j.out, "channels=32"));
 }
 
-// SIGKILL at any moment after the first new checkpoint, also of the writing:
+// One byte of any file of a checkpoint, or a file of another step: it is not
+// gone on from. resume=auto takes the one before; who names it is told of that.
+static void damage_is_noticed(void **state)
+{
+    (void)state;
+    static const char *const how[][2] = {{"model.safetensors", "byte"},
+                                         {"optimizer.safetensors", "byte"},
+                                         {"config.json", "byte"},
+                                         {"symbols.txt", "byte"},
+                                         {"state.json", "byte"},
+                                         {"state.json", "cut"},
+                                         {"optimizer.safetensors", "other"}};
+    struct job j;
+    job_run(&j, 60, "trainer %s steps=20 out=sound", tiny);
+    assert_ok(&j);
+    job_run(&j, 60, "trainer %s steps=20 save=5 inject=kill:13 out=sick", tiny);
+    assert_int_equal(j.status, 137);
+    for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+        job_run(&j, 60,
+                "rm -rf ill; cp -r sick ill; f=ill/checkpoint-10/%s; "
+                "n=$(($(wc -c < $f) / 2)); case %s in "
+                "byte) b=$(od -An -tu1 -j$n -N1 $f); printf \"\\\\$(printf "
+                "%%o $((b ^ 1)))\" | dd of=$f bs=1 seek=$n conv=notrunc "
+                "status=none;; cut) truncate -s $n $f;; "
+                "other) cp ill/checkpoint-5/%s $f;; esac; "
+                "trainer %s steps=20 resume=ill/checkpoint-10 out=never",
+                how[i][0], how[i][1], how[i][0], tiny);
+        assert_int_equal(j.status, 1);
+        assert_non_null(strstr(j.out, "damaged"));
+        assert_non_null(strstr(j.out, how[i][0]));
+        assert_non_null(
+            strstr(j.out, "try: resume=ill/checkpoint-5, which is whole"));
+        job_run(&j, 60, "trainer %s steps=20 save=5 resume=auto out=ill", tiny);
+        assert_ok(&j);
+        assert_non_null(strstr(j.out, "ill/checkpoint-5, step 5"));
+        assert_same_losses("sound", "ill");
+    }
+    job_run(&j, 60,
+            "rm -r ill; cp -r sick ill; for f in ill/*/state.json; do echo > "
+            "$f; done; trainer %s steps=20 save=5 resume=auto out=ill",
+            tiny);
+    assert_int_equal(j.status, 1);
+    assert_non_null(strstr(j.out, "every checkpoint in ill is damaged"));
+}
+
 // A loss scale need not be a whole number.
 static void resumes_a_fractional_loss_scale(void **state)
 {
@@ -192,6 +236,7 @@ static void resumes_a_fractional_loss_scale(void **state)
     assert_non_null(strstr(j.out, "step 4"));
 }
 
+// SIGKILL at any moment after the first new checkpoint, also of the writing:
 // always a state to go on from.
 static void survives_kill(void **state)
 {
@@ -386,6 +431,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(learns_and_reruns),
         cmocka_unit_test(slowness_is_computing),
         cmocka_unit_test(resumes_to_the_bit),
+        cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(resumes_a_fractional_loss_scale),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(begins_from_a_file),

@@ -10,6 +10,7 @@ endif()
 lockstep_library(train
   FILES train/folder.c train/loop.c train/observe.c train/place.c
         train/progress.c train/record.c train/setup.c train/state.c
+        train/whole.c
   LINKS backends sync model data telemetry optim cluster_mpi cluster_zmq device
         cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)
@@ -19,8 +20,8 @@ target_link_libraries(trainer PRIVATE train)
 
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
-foreach(test train jobs)
-  lockstep_test(${test} LINKS base PkgConfig::CJSON LABELS jobs)
+foreach(test train jobs restart launched)
+  lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)
     target_compile_definitions(test_${test} PRIVATE

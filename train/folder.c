@@ -75,7 +75,7 @@ static int checkpoint_number(const char *name)
     return n;
 }
 
-int folder_newest(const char *out)
+int folder_newest(const char *out, int below)
 {
     DIR *d = opendir(out);
     int newest = -1;
@@ -83,7 +83,7 @@ int folder_newest(const char *out)
         return -1;
     for (struct dirent *e; (e = readdir(d));) {
         int n = checkpoint_number(e->d_name);
-        newest = n > newest ? n : newest;
+        newest = n > newest && n < below ? n : newest;
     }
     closedir(d);
     return newest;

@@ -19,8 +19,8 @@ int folder_write(const char *folder, const char *name, const char *text);
 // after fail().
 char *folder_read(const char *folder, const char *name);
 
-// The largest N of out/checkpoint-N; -1 if there is none.
-int folder_newest(const char *out);
+// The largest N < below of out/checkpoint-N; -1 if there is none.
+int folder_newest(const char *out, int below);
 
 // Remove all but the newest `keep` of out/checkpoint-N (0: keep all), and what
 // unfinished saves left.

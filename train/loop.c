@@ -274,11 +274,30 @@ static int train(struct trainer *t)
     return 0;
 }
 
+// The checkpoint to begin from, "" for none: worker 0 looks, so that all take
+// the same, where a file may be damaged or the file system slow to show it.
+static int find_checkpoint(struct trainer *t, char *folder, size_t size)
+{
+    struct {
+        bool found;
+        char text[CONFIG_PATH + 64]; // the folder, or why there is none
+    } answer = {.found = true};
+    if (t->cluster->rank == 0 &&
+        state_find(&t->run, answer.text, sizeof answer.text)) {
+        answer.found = false;
+        snprintf(answer.text, sizeof answer.text, "%s", fail_message());
+    }
+    if (cluster_bcast(t->cluster, &answer, sizeof answer))
+        return -1;
+    return answer.found ? text_into(folder, size, "%s", answer.text)
+                        : fail("%s", answer.text);
+}
+
 // Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.
 static int begin(struct trainer *t)
 {
     char folder[CONFIG_PATH + 64];
-    if (state_find(&t->run, folder, sizeof folder))
+    if (find_checkpoint(t, folder, sizeof folder))
         return -1;
     bool resumed = folder[0] != '\0';
     if (resumed) {

@@ -46,6 +46,7 @@ static const char usage[] =
 static bool explains(int argc, char **argv, int *status)
 {
     int rank, world;
+    struct cluster_place place;
     *status = 0;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
@@ -58,7 +59,7 @@ static bool explains(int argc, char **argv, int *status)
             return true;
         }
     }
-    if (argc > 1 || cluster_launched(&rank, &world))
+    if (argc > 1 || cluster_launched(&rank, &world) || cluster_named(&place))
         return false;
     fputs(usage, stderr);
     *status = 2;

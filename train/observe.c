@@ -125,7 +125,8 @@ static int put_busy(struct trainer *t)
 // a job that is running already, the others are writing theirs.
 static int cut_earlier(const struct trainer *t)
 {
-    if (!t->step || t->sync->joined || t->cluster->rank)
+    bool anew = !t->step && !*t->run.resume;
+    if (anew || t->sync->joined || t->cluster->rank)
         return 0;
     return trace_cut(t->run.out, t->time_before) ||
                    parts_cut_csv(t->run.out, "util", t->time_before)
@@ -142,6 +143,8 @@ int observe_begin(struct trainer *t)
         sync_clock(t->sync, t->observe.zero_ns) ||
         (t->run.samples > 0 && start_sampler(t)))
         return -1;
+    if (t->restarts)
+        span_count(t->observe.lane, COUNTER_RESTARTS, t->restarts);
     if (t->run.tensorboard && t->cluster->rank == 0)
         return tfevents_open(&t->observe.events, t->run.out);
     return 0;

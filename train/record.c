@@ -34,6 +34,30 @@ static int make_out(const char *out)
     return 0;
 }
 
+// One run at a time in OUT: of a job that a launcher started it has seen to it.
+static int take_lock(struct trainer *t)
+{
+    char path[PATH];
+    if (t->launched || t->cluster->rank)
+        return 0;
+    if (text_into(path, sizeof path, "%s/.lock", t->run.out))
+        return -1;
+    int fd = file_lock(path);
+    if (fd == FILE_LOCKED)
+        return fail("out=%s: another job is writing there; try: another out=",
+                    t->run.out);
+    t->lock = fd + 1;
+    return fd < 0 ? -1 : 0;
+}
+
+static void drop_lock(struct trainer *t)
+{
+    char path[PATH];
+    if (t->lock > 0 && !text_into(path, sizeof path, "%s/.lock", t->run.out))
+        file_unlock(t->lock - 1, path);
+    t->lock = 0;
+}
+
 static void add_setting(void *ctx, const char *key, const char *value,
                         bool is_number, bool shared)
 {
@@ -172,10 +196,10 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
 {
     if (!*t->run.out)
         return 0;
-    if (make_out(t->run.out) ||
+    if (make_out(t->run.out) || take_lock(t) ||
         (t->cluster->rank == 0 && config_check_out(&t->run)) ||
         steps_open(&t->rows, t->run.out, t->name, t->cluster->rank,
-                   t->cluster->world, t->step, &t->time_before) ||
+                   t->cluster->world, t->step, t->restarts, &t->time_before) ||
         observe_begin(t))
         return -1;
     return t->cluster->rank ? 0 : write_run(t, argc, argv);
@@ -222,6 +246,8 @@ static int write_summary(const struct trainer *t)
     manifest_number(m, "steps", s.steps);
     manifest_number(m, "steps_skipped", s.skipped);
     manifest_number(m, "gradients_dropped", s.dropped);
+    manifest_number(m, "restarts", s.restarts);
+    manifest_number(m, "steps_lost", s.lost);
     manifest_number(m, "final_train_loss", s.final_loss);
     manifest_number(m, "best_train_loss", s.best_loss);
     manifest_number(m, "final_val_loss", s.final_val_loss);
@@ -247,8 +273,9 @@ int record_end(struct trainer *t)
         return -1;
     if (t->cluster->rank)
         return 0;
-    return steps_merge(t->run.out, t->cluster->world) ||
-                   observe_merge(t->run.out) || write_summary(t)
-               ? -1
-               : 0;
+    if (steps_merge(t->run.out, t->cluster->world) ||
+        observe_merge(t->run.out) || write_summary(t))
+        return -1;
+    drop_lock(t);
+    return 0;
 }

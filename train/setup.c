@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "cluster/hub.h"
+#include "cluster/zmq.h"
 #include "config/backends.h"
 #include "data/data.h"
 #include "device/device.h"
@@ -36,10 +38,46 @@ static int default_hub(struct run *r)
                      servers);
 }
 
+// Rank and world from a launcher that Open MPI cannot join. Without them each
+// of its processes would train a model of its own.
+static int take_place(struct run *r, const struct backend *row)
+{
+    struct cluster_place p;
+    if (r->world || !cluster_named(&p))
+        return 0;
+    if (row->launch == LAUNCH_ALONE)
+        return fail("%s started %d of this, and sync=%s trains one worker; "
+                    "try: sync=ring",
+                    p.launcher, p.world, row->name);
+    r->rank = p.rank;
+    r->world = p.world;
+    if (*r->hub || *r->settings.servers.endpoints)
+        return 0;
+    if (cluster_rendezvous(r->hub))
+        return -1;
+    return *r->hub ? 0
+                   : fail("%s started %d of this, and Open MPI cannot join "
+                          "them; try: mpirun (in Slurm srun --mpi=pmix), or "
+                          "hub=tcp://HOST:PORT, where rank 0 will listen",
+                          p.launcher, p.world);
+}
+
+// Where no server serves the rendezvous rank 0 does.
+static int serve_hub(struct trainer *t, const struct backend *row,
+                     const struct cluster_ops *ops)
+{
+    const struct run *r = &t->run;
+    if (ops != &cluster_zmq || r->rank > 0 || row->launch == LAUNCH_SERVERS ||
+        !*r->hub)
+        return 0;
+    return hub_start(&t->hub, r->hub, r->curve);
+}
+
 static int meet(struct trainer *t)
 {
     struct run *r = &t->run;
-    if (default_hub(r))
+    const struct backend *row = backend_row(r->sync);
+    if (!row || take_place(r, row) || default_hub(r))
         return -1;
     struct cluster_config config = {
         .rank = r->rank < 0 ? 0 : r->rank,
@@ -48,11 +86,14 @@ static int meet(struct trainer *t)
         .curve = r->curve,
         .timeout_s = r->timeout,
     };
-    const struct backend *row = backend_row(r->sync);
-    const struct cluster_ops *ops =
-        row ? meeting_find(r->cluster, row, config.world) : NULL;
-    if (!ops || cluster_open(&t->cluster, ops, &config))
+    const struct cluster_ops *ops = meeting_find(r->cluster, row, config.world);
+    if (!ops || serve_hub(t, row, ops) ||
+        cluster_open(&t->cluster, ops, &config))
         return -1;
+    if (t->launched) { // whose clock runs until we have met
+        puts("@here");
+        fflush(stdout);
+    }
     if (r->workers > 1 && !r->world && t->cluster->world == 1)
         return fail("workers=%d, but this trainer was started alone; try: "
                     "lockstep train, or mpirun -n %d trainer",
@@ -322,7 +363,9 @@ static int read_words(struct trainer *t, int nwords, char *const *words)
     int n = 0;
     while (n < nwords && strcmp(words[n], "--"))
         n++;
-    bool launched = n < nwords;
+    bool launched = t->launched = n < nwords;
+    const char *restarts = getenv("LOCKSTEP_RESTARTS");
+    t->restarts = restarts ? atoi(restarts) : 0;
     config_defaults(&t->asked);
     if ((launched ? config_parse : config_read)(&t->asked, n, words))
         return -1;
@@ -365,4 +408,5 @@ void trainer_close(struct trainer *t)
     place_close(t);
     data_close(&t->data);
     cluster_close(&t->cluster);
+    hub_stop(&t->hub);
 }

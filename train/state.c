@@ -16,9 +16,11 @@
 #include "model/checkpoint.h"
 #include "train/folder.h"
 #include "train/place.h"
+#include "train/whole.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,7 +61,8 @@ static void data_hash(const struct trainer *t, char hash[DATA_HASH])
     snprintf(hash, DATA_HASH, "%016llx", (unsigned long long)info.hash);
 }
 
-static char *state_text(const struct trainer *t)
+// Of the files that lie in `folder`, all that belong to the checkpoint.
+static char *state_text(const struct trainer *t, const char *folder)
 {
     uint64_t epoch, window;
     data_place(t, &epoch, &window);
@@ -81,22 +84,20 @@ static char *state_text(const struct trainer *t)
     cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
     cJSON_AddStringToObject(j, "backend", t->name);
     cJSON_AddNumberToObject(j, "world", t->cluster->world);
-    char *text = cJSON_Print(j);
-    cJSON_Delete(j);
-    if (!text)
+    char *text = NULL;
+    if (!whole_seal(j, folder) && !(text = cJSON_Print(j)))
         fail("memory: none left for state.json");
+    cJSON_Delete(j);
     return text;
 }
 
 static int write_state(const struct trainer *t, const char *folder)
 {
-    char *state = state_text(t), *symbols = data_symbols_save(t->data);
-    int rc = -1;
-    if (state && symbols)
-        rc = folder_write(folder, "state.json", state) ||
-                     folder_write(folder, "symbols.txt", symbols)
-                 ? -1
-                 : 0;
+    char *symbols = data_symbols_save(t->data), *state = NULL;
+    int rc = symbols ? folder_write(folder, "symbols.txt", symbols) : -1;
+    if (!rc)
+        state = state_text(t, folder);
+    rc = state ? folder_write(folder, "state.json", state) : -1;
     free(state);
     free(symbols);
     return rc;
@@ -198,18 +199,37 @@ int state_save(struct trainer *t)
     return rc;
 }
 
-int state_find(const struct run *run, char *folder, size_t size)
+// The newest checkpoint of a run below step `below` that is whole: 1; 0: there
+// is none. Says which are passed over. -1 after fail().
+static int find_whole(const char *run, int below, char *folder, size_t size)
 {
+    for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
+        if (text_into(folder, size, "%s/checkpoint-%d", run, step))
+            return -1;
+        if (!whole_check(folder))
+            return 1;
+        log_line("%s; looking for an older checkpoint", fail_message());
+    }
     folder[0] = '\0';
-    if (!*run->resume)
-        return 0;
-    bool newest = !strcmp(run->resume, "auto");
-    const char *of = newest ? run->out : run->resume;
-    int step = folder_newest(of); // of a run; a checkpoint has none
-    if (step >= 0)
-        return text_into(folder, size, "%s/checkpoint-%d", of, step);
-    if (newest)
-        return 0;
+    return 0;
+}
+
+// fail() with what is wrong, and with an older checkpoint that may serve.
+static int fail_damaged(const char *folder)
+{
+    char why[512], older[PATH], run[PATH];
+    int step;
+    const char *name = strrchr(folder, '/');
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
+        !text_into(run, sizeof run, "%.*s", (int)(name - folder), folder) &&
+        find_whole(run, step, older, sizeof older) > 0)
+        return fail("%s; try: resume=%s, which is whole", why, older);
+    return fail("%s; try: another checkpoint", why);
+}
+
+static int find_named(const char *of, char *folder, size_t size)
+{
     if (access(of, F_OK))
         return fail("resume=%s: %s; try: the folder of a run or of a "
                     "checkpoint, or resume=auto",
@@ -220,7 +240,27 @@ int state_find(const struct run *run, char *folder, size_t size)
         return fail("resume=%s: holds no checkpoint; try: a run that was told "
                     "save=, one of its checkpoints, or resume=auto",
                     of);
-    return text_into(folder, size, "%s", of);
+    return text_into(folder, size, "%s", of) ||
+                   (whole_check(of) && fail_damaged(of))
+               ? -1
+               : 0;
+}
+
+int state_find(const struct run *run, char *folder, size_t size)
+{
+    folder[0] = '\0';
+    if (!*run->resume)
+        return 0;
+    bool newest = !strcmp(run->resume, "auto");
+    const char *of = newest ? run->out : run->resume;
+    if (folder_newest(of, INT_MAX) < 0) // a checkpoint has none in it
+        return newest ? 0 : find_named(of, folder, size);
+    int found = find_whole(of, INT_MAX, folder, size);
+    if (found == 0)
+        return fail("resume=%s: every checkpoint in %s is damaged; try: "
+                    "another out= to begin anew",
+                    run->resume, of);
+    return found < 0 ? -1 : 0;
 }
 
 // A number of state.json in [0, 2^53).

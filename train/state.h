@@ -3,7 +3,8 @@
 //     OUT/checkpoint-200/model.safetensors      weights, Hugging Face's names
 //                        config.json            for `transformers`
 //                        optimizer.safetensors  the optimiser's slots
-//                        state.json             step, position, loss scale
+//                        state.json             step, position, loss scale;
+//                                               hashes of the files (whole.h)
 //                        symbols.txt            tokens as text, for sampling
 //     OUT/latest                                the newest folder's name
 //
@@ -20,9 +21,8 @@
 // calls it; those that have such a part must see OUT.
 int state_save(struct trainer *t);
 
-// The checkpoint that resume= names: of a run's folder its newest, for "auto"
-// the newest in OUT, "" if none.
-// 0, or -1 after fail().
+// The checkpoint that resume= names: of a run's folder its newest that is
+// whole, for "auto" that in OUT, "" if there is none. 0, or -1 after fail().
 int state_find(const struct run *run, char *folder, size_t size);
 
 // Begin from `folder`: step, data position and loss scale on every worker,

@@ -13,6 +13,7 @@
 struct cluster;
 struct data;
 struct device;
+struct hub_server;
 struct steps;
 
 enum { TRAIN_MAX_BUCKETS = 4096 };
@@ -20,12 +21,15 @@ enum { TRAIN_MAX_BUCKETS = 4096 };
 struct trainer {
     struct run run;
     struct run asked; // by the user, without what the launcher added
+    bool launched;    // by lockstep, which watches
+    int restarts;     // how often it had to start this job again
     struct model_config config;
     struct optim_config optim;
     struct schedule schedule;
     struct loss_scale scale;
     bool scaling; // the loss is scaled: an overflow skips a step, no more
 
+    struct hub_server *hub;  // rank 0's, where no server has the rendezvous
     struct cluster *cluster; // all processes of the job
     struct cluster *members; // those that agree on these parameters: all
     int replica, replicas;   // of the model: each has micro-batches of its own
@@ -41,6 +45,7 @@ struct trainer {
     bool ready_failed;     // sync_ready(), in the middle of backward
 
     struct steps *rows;
+    int lock; // worker 0's, on OUT, where no launcher has it: 1 + a descriptor
     struct observe observe;
     char name[CONFIG_WORD]; // of the backend
     int step;               // steps done: where the next one begins counting

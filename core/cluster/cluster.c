@@ -7,7 +7,6 @@
 
 #include "base/base.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int cluster_open(struct cluster **out, const struct cluster_ops *ops,
@@ -36,25 +35,6 @@ void cluster_close(struct cluster **c)
         (*c)->ops->close(*c);
     mem_free(*c);
     *c = NULL;
-}
-
-static bool env_pair(const char *rank_name, const char *world_name, int *rank,
-                     int *world)
-{
-    const char *r = getenv(rank_name), *w = getenv(world_name);
-    if (!r || !w)
-        return false;
-    *rank = atoi(r);
-    *world = atoi(w);
-    return *world >= 1 && *rank >= 0 && *rank < *world;
-}
-
-bool cluster_launched(int *rank, int *world)
-{
-    return env_pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", rank,
-                    world) ||
-           (getenv("SLURM_STEP_ID") &&
-            env_pair("SLURM_PROCID", "SLURM_NTASKS", rank, world));
 }
 
 int cluster_allgather(struct cluster *c, const void *in, void *out,

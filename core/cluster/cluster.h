@@ -50,9 +50,22 @@ int cluster_open(struct cluster **c, const struct cluster_ops *ops,
                  const struct cluster_config *config);
 void cluster_close(struct cluster **c);
 
-// Under a launcher that names ranks in the environment (Open MPI, Slurm):
-// whether there is one, and which.
+// Whether a launcher that Open MPI can join (mpirun, srun --mpi=pmix) started
+// this process, and as which rank of how many.
 bool cluster_launched(int *rank, int *world);
+
+// Whether one that Open MPI cannot join (torchrun, PMI, PALS, srun without
+// PMIx) started it as one of several, which is told in the environment alone.
+struct cluster_place {
+    const char *launcher;
+    int rank, world;
+};
+bool cluster_named(struct cluster_place *out);
+
+// Where such workers meet: tcp://MASTER_ADDR:MASTER_PORT, "" where those are
+// not set. 0, or -1 after fail().
+enum { CLUSTER_ENDPOINT = 256 };
+int cluster_rendezvous(char out[CLUSTER_ENDPOINT]);
 
 int cluster_allgather(struct cluster *c, const void *in, void *out,
                       size_t bytes);

@@ -1,5 +1,5 @@
 lockstep_library(cluster
-  FILES core/cluster/cluster.c core/cluster/local.c
+  FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/local.c
   LINKS base)
 lockstep_library(cluster_virtual
   FILES core/cluster/virtual.c

@@ -72,9 +72,9 @@ void hub_abort(struct hub *h, const char *why);
 
 struct hub_server;
 
-// Listen on `bind` ("tcp://127.0.0.1:0"); curve as in cluster_config. 0, or -1
-// after fail().
-int hub_start(struct hub_server **s, const char *bind, const char *curve);
+// Listen at `endpoint` ("tcp://127.0.0.1:0", "tcp://node1:2900"); curve as in
+// cluster_config. 0, or -1 after fail().
+int hub_start(struct hub_server **s, const char *endpoint, const char *curve);
 const char *hub_endpoint(const struct hub_server *s);
 void hub_stop(struct hub_server **s);
 

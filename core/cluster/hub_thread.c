@@ -5,8 +5,11 @@
 
 #include "base/base.h"
 
+#include <arpa/inet.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 
 struct hub_server {
     struct endpoint *endpoint;
@@ -48,8 +51,35 @@ static void *serve(void *arg)
     return NULL;
 }
 
-int hub_start(struct hub_server **out, const char *bind, const char *curve)
+// ZeroMQ binds to addresses, and workers are given names: "tcp://NAME:PORT"
+// with the address of NAME.
+static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
 {
+    char name[MESSAGE_ENDPOINT], address[INET_ADDRSTRLEN];
+    const struct addrinfo want = {.ai_family = AF_INET,
+                                  .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    const char *port = strrchr(endpoint, ':');
+    if (strncmp(endpoint, "tcp://", 6) || port < endpoint + 6)
+        return text_into(out, MESSAGE_ENDPOINT, "%s", endpoint);
+    if (text_into(name, sizeof name, "%.*s", (int)(port - endpoint - 6),
+                  endpoint + 6))
+        return -1;
+    int err = getaddrinfo(name, NULL, &want, &found);
+    if (err)
+        return fail("hub=%s: %s: %s; try: its address", endpoint, name,
+                    gai_strerror(err));
+    const struct sockaddr_in *a = (const void *)found->ai_addr;
+    inet_ntop(AF_INET, &a->sin_addr, address, sizeof address);
+    freeaddrinfo(found);
+    return text_into(out, MESSAGE_ENDPOINT, "tcp://%s%s", address, port);
+}
+
+int hub_start(struct hub_server **out, const char *endpoint, const char *curve)
+{
+    char bind[MESSAGE_ENDPOINT];
+    if (look_up(endpoint, bind))
+        return -1;
     struct hub_server *s = mem_alloc(1, sizeof *s);
     struct endpoint_config config = {.bind = bind,
                                      .curve = curve,

@@ -24,8 +24,8 @@ static int meeting_open(struct cluster *c, const struct cluster_config *config)
         return fail("cluster=zmq: rank=%d world=%d; try: 0 <= rank < world",
                     c->rank, c->world);
     if (!config->hub || !*config->hub)
-        return fail("cluster=zmq: nowhere to meet; try: hub=tcp://host:port of "
-                    "ps_server 0");
+        return fail("cluster=zmq: nowhere to meet; try: hub=tcp://HOST:PORT, "
+                    "where rank 0 or ps_server 0 listens");
     struct meeting *m = c->state = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;

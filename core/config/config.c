@@ -210,12 +210,20 @@ int config_check(const struct run *r)
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')
         return fail("save=%d has nowhere to write; try: out=DIR", r->save);
+    if (r->restarts > 0 && r->save == 0)
+        return fail("restarts=%d without save= would do every step again; try: "
+                    "save=100",
+                    r->restarts);
     if (r->world > 0 && r->rank >= r->world)
         return fail("rank=%d of world=%d: ranks count from 0", r->rank,
                     r->world);
     if (b->launch == LAUNCH_ALONE && (r->workers > 1 || r->world > 1))
         return fail("sync=%s trains one worker, not %d; try: sync=ring",
                     b->name, r->workers > 1 ? r->workers : r->world);
+    if (r->curve[0] && !b->servers)
+        return fail("curve=%s encrypts messages of servers, and sync=%s has "
+                    "none; try: leave it out",
+                    r->curve, b->name);
     if (r->world == 0 && r->rank >= 0)
         return fail("rank=%d without world; try: world=N", r->rank);
     return config_check_backend(r, b);

@@ -71,6 +71,7 @@ struct run {
     struct straggler straggler;
     char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
+    int restarts;          // of the whole job after a failure, at most
 
     struct sync_settings settings; // of the backend, as they were asked for
     // By row of keys.c: somebody set it; by way of an earlier run's run.json.

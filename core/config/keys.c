@@ -151,15 +151,20 @@ static const struct key rows[] = {
  .help = "for a worker started by hand"},
 {"cluster", "hub", "", KEY_TEXT, AT(hub), .check = check_endpoint,
  .local = true, .once = true, .unit = "endpoint",
- .help = "cluster=zmq: where the workers meet, tcp://host:port"},
+ .help = "cluster=zmq: where workers meet, tcp://HOST:PORT: ps_server 0, or "
+         "rank 0 listens there"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over these "
          "hosts, through ssh or LOCKSTEP_RSH"},
 {"cluster", "curve", "", KEY_TEXT, AT(curve), .local = true, .once = true,
  .unit = "path",
- .help = "folder of CURVE keys (lockstep keys): encrypt and authenticate"},
+ .help = "sps, dps: folder of CURVE keys (lockstep keys): encrypt and "
+         "authenticate"},
 {"cluster", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
  .local = true, .unit = "s", .help = "longest wait for anybody"},
+{"cluster", "restarts", "0", KEY_INT, AT(restarts), 0, 1000, .local = true,
+ .unit = "times",
+ .help = "lockstep starts a job that failed again, from its newest checkpoint"},
 {"cluster", "straggler", "", KEY_PARTS, AT(straggler), .local = true,
  PARTS(straggler), .help = "RANK:FACTOR slows one worker on purpose"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,

@@ -35,7 +35,7 @@ static int set_int(void *socket, int option, int value)
 
 static int set_common(void *socket, double timeout_s)
 {
-    int ms = (int)(timeout_s * 1000), beat = ms / 4;
+    int ms = (int)(timeout_s * 1000) + 1, beat = ms / 4;
     int64_t most = MAX_MESSAGE;
     if (beat < 50)
         beat = 50;
@@ -45,7 +45,7 @@ static int set_common(void *socket, double timeout_s)
     if (set_int(socket, ZMQ_SNDBUF, BUFFER) ||
         set_int(socket, ZMQ_RCVBUF, BUFFER) ||
         set_int(socket, ZMQ_HEARTBEAT_IVL, beat) ||
-        set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, 2 * beat + 1000) ||
+        set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, ms) ||
         // what we send is bounded by credits, not by ZeroMQ
         set_int(socket, ZMQ_SNDHWM, 0) || set_int(socket, ZMQ_RCVHWM, QUEUE) ||
         set_int(socket, ZMQ_LINGER, LINGER_MS) ||

@@ -175,9 +175,15 @@ static int read_row(struct reader *r, const char *line)
     r->step = s->steps = step;
     r->ranks++;
     r->loss += loss;
-    if (line[used] != '\n' && line[used] != '\0') {
-        r->val += strtod(line + used, NULL);
+    int restarts = 0, lost = 0;
+    const char *val = line + used, *after = strchr(val, ',');
+    if (*val != '\n' && *val != '\0' && *val != ',') {
+        r->val += strtod(val, NULL);
         r->val_ranks++;
+    }
+    if (after && sscanf(after, ",%d,%d", &restarts, &lost) == 2) {
+        s->restarts = restarts > s->restarts ? restarts : s->restarts;
+        s->lost = lost > s->lost ? lost : s->lost;
     }
     s->skipped += rank == 0 && skipped;
     s->dropped += dropped;

@@ -191,7 +191,8 @@ const char *span_kind_name(enum span_kind kind)
 
 const char *span_counter_name(enum span_counter counter)
 {
-    static const char *const names[SPAN_COUNTERS] = {"loss", "lag", "bytes"};
+    static const char *const names[SPAN_COUNTERS] = {"loss", "lag", "bytes",
+                                                     "restarts"};
     return names[counter];
 }
 

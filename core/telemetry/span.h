@@ -32,7 +32,13 @@ enum span_kind {
     SPAN_KINDS
 };
 
-enum span_counter { COUNTER_LOSS, COUNTER_LAG, COUNTER_BYTES, SPAN_COUNTERS };
+enum span_counter {
+    COUNTER_LOSS,
+    COUNTER_LAG,
+    COUNTER_BYTES,
+    COUNTER_RESTARTS, // a mark where a job begins again
+    SPAN_COUNTERS
+};
 
 struct span_record {
     uint64_t begin_ns, end_ns; // equal for a counter

@@ -10,18 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024 };
+enum { PATH = 1200, LINE = 1024, COLUMNS = 25 };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
-    "bytes_tx,bytes_rx,head_tx,head_rx,val_loss\n";
+    "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost\n";
 
 struct steps {
     FILE *file;
     char path[PATH];
     char run[256], backend[64];
-    int rank;
+    int rank, restarts, lost;
 };
 
 static int file_path(char path[PATH], const char *out, int rank, int world)
@@ -31,19 +31,43 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// Copy the rows of `rank` up to step `keep` from `from` to `to`.
-static int copy_rows(FILE *from, FILE *to, int rank, int keep, double *time_s)
+// The last two columns of a row; false where it was written before they were
+// there.
+static bool read_restarts(const char *line, int *restarts, int *lost)
+{
+    int commas = 0;
+    for (; *line && commas < COLUMNS - 2; line++)
+        commas += *line == ',';
+    return sscanf(line, "%d,%d", restarts, lost) == 2;
+}
+
+// Copy the rows of this rank up to step `keep` from `from` to `to`. What is
+// done again after a restart was lost.
+static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
+                     double *time_s)
 {
     char line[LINE];
+    int dropped = 0, restarts = 0;
     while (fgets(line, sizeof line, from)) {
         int whose, step;
         double t;
         if (sscanf(line, "%*[^,],%*[^,],%d,%d,%*d,%lf", &whose, &step, &t) !=
                 3 ||
-            whose != rank || step > keep)
+            whose != s->rank)
+            continue;
+        bool has = read_restarts(line, &restarts, &s->lost);
+        dropped += step > keep;
+        if (step > keep)
             continue;
         *time_s = t;
-        fputs(line, to);
+        line[strcspn(line, "\n")] = '\0';
+        fprintf(to, "%s%s\n", line, has ? "" : ",0,0");
+    }
+    if (s->restarts) {
+        s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
+        s->lost += dropped;
+    } else {
+        s->restarts = restarts;
     }
     return ferror(from) || ferror(to) ? -1 : 0;
 }
@@ -60,7 +84,7 @@ static FILE *open_old(const struct steps *s, const char *dir)
 }
 
 int steps_open(struct steps **out, const char *dir, const char *backend,
-               int rank, int world, int keep, double *time_s)
+               int rank, int world, int keep, int restarts, double *time_s)
 {
     struct steps *s = mem_alloc(1, sizeof *s);
     if (!s)
@@ -68,6 +92,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     const char *slash = strrchr(dir, '/');
     char next[PATH];
     s->rank = rank;
+    s->restarts = restarts;
     *time_s = 0;
     if (text_into(s->run, sizeof s->run, "%s", slash ? slash + 1 : dir) ||
         text_into(s->backend, sizeof s->backend, "%s", backend) ||
@@ -80,8 +105,8 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         goto drop;
     }
     fputs(header, s->file);
-    FILE *old = keep > 0 ? open_old(s, dir) : NULL;
-    int rc = old ? copy_rows(old, s->file, rank, keep, time_s) : 0;
+    FILE *old = keep > 0 || restarts ? open_old(s, dir) : NULL;
+    int rc = old ? copy_rows(s, old, s->file, keep, time_s) : 0;
     if (old)
         fclose(old);
     if (rc || fflush(s->file) || rename(next, s->path)) {
@@ -107,14 +132,15 @@ int steps_write(struct steps *s, const struct step_row *r)
     int n = fprintf(
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
-        "%llu,%llu,%llu,%llu,%llu,%s\n",
+        "%llu,%llu,%llu,%llu,%llu,%s,%d,%d\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
         (unsigned long long)r->data_us, (unsigned long long)r->compute_us,
         (unsigned long long)r->ready_us, (unsigned long long)r->sync_us,
         (unsigned long long)r->bytes_out, (unsigned long long)r->bytes_in,
-        (unsigned long long)r->head_out, (unsigned long long)r->head_in, val);
+        (unsigned long long)r->head_out, (unsigned long long)r->head_in, val,
+        s->restarts, s->lost);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

@@ -6,7 +6,9 @@
 // Comma-separated, one header row, units in the names; a value that a step does
 // not have (val_loss, mostly) is empty. A rank's loss is that of its own batch,
 // and its val_loss of its own share of the validation batches: those of the job
-// are the means over the ranks, as summary.json has them.
+// are the means over the ranks, as summary.json has them. restarts and
+// steps_lost count from the run's beginning: how often the job was started
+// again after a failure, and how many steps this rank then did once more.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -30,10 +32,11 @@ struct step_row {
 struct steps;
 
 // Open OUT's file for `rank` of `world`. Rows after step `keep` of an earlier
-// part of the run are dropped (0: begin anew). *time_s receives the time of the
-// last row kept. 0, or -1 after fail().
+// part of the run are dropped (0: begin anew); where this is the restart number
+// `restarts` of a launcher (0: none) they count as lost. *time_s receives the
+// time of the last row kept. 0, or -1 after fail().
 int steps_open(struct steps **s, const char *out, const char *backend, int rank,
-               int world, int keep, double *time_s);
+               int world, int keep, int restarts, double *time_s);
 int steps_write(struct steps *s, const struct step_row *row);
 int steps_close(struct steps **s); // -1 after fail() when the disk is full
 
@@ -44,6 +47,7 @@ int steps_merge(const char *out, int world);
 // What summary.json says of a finished run; NaN where there is nothing.
 struct steps_summary {
     int steps, ranks, skipped, dropped;
+    int restarts, lost;           // most of any rank
     double final_loss, best_loss; // mean over ranks, per step
     double final_val_loss, best_val_loss;
     int best_val_step;

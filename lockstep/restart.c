@@ -1,0 +1,119 @@
+// restart.c - whether a failed job is started again, and from where.
+
+#include "lockstep/restart.h"
+
+#include "base/base.h"
+#include "base/file.h"
+
+#include <glob.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { LINE = 1024, WHY = 768 };
+
+static const double first_wait_s = 1, longest_wait_s = 60;
+
+// The step of the last whole row of a steps.csv; 0: none.
+static long last_row(const char *path)
+{
+    char line[LINE];
+    long step = 0, read;
+    FILE *f = file_open(path);
+    while (f && fgets(line, sizeof line, f))
+        if (strchr(line, '\n') &&
+            sscanf(line, "%*[^,],%*[^,],%*d,%ld", &read) == 1)
+            step = read;
+    if (f)
+        fclose(f);
+    return step;
+}
+
+// The last step that any worker has done: its row is there.
+static long last_step(const struct run *r)
+{
+    char pattern[CONFIG_PATH + 32];
+    long step = 0;
+    glob_t found;
+    snprintf(pattern, sizeof pattern, "%s/steps%s.csv", r->out,
+             r->workers > 1 ? ".[0-9]*" : "");
+    if (glob(pattern, 0, NULL, &found))
+        return 0;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        long last = last_row(found.gl_pathv[i]);
+        step = last > step ? last : step;
+    }
+    globfree(&found);
+    return step;
+}
+
+// "checkpoint-30"; "" before the first.
+static void newest(const struct run *r, char out[64])
+{
+    char path[CONFIG_PATH + 16];
+    snprintf(path, sizeof path, "%s/latest", r->out);
+    char *text = access(path, F_OK) ? NULL : file_read(path, 4096);
+    snprintf(out, 64, "%.*s", text ? (int)strcspn(text, "\n") : 0,
+             text ? text : "");
+    mem_free(text);
+}
+
+static void say(const char *log_path, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static void say(const char *log_path, const char *fmt, ...)
+{
+    char line[LINE];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    log_line("%s", line);
+    FILE *log = fopen(log_path, "ae");
+    if (!log)
+        return;
+    fprintf(log, "[lockstep] %s\n", line);
+    fclose(log);
+}
+
+// The words of the next start: the fault that a test asked for was that of the
+// first, and the checkpoint is the newest of this run, if there is one.
+static int change_words(struct run *r, bool saved)
+{
+    if (r->settings.inject.kind != FAULT_NONE && config_set(r, "inject", ""))
+        return -1;
+    return saved || !*r->resume ? config_set(r, "resume", "auto") : 0;
+}
+
+bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
+{
+    char why[WHY], from[64], number[16];
+    long step = last_step(r);
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (s->done == r->restarts)
+        return false;
+    if (s->done > 0 && step == s->failed_at) {
+        fail("%s; it failed after step %ld before, so it will again: not "
+             "restarted",
+             why, step);
+        return false;
+    }
+    s->failed_at = step;
+    s->done++;
+    newest(r, from);
+    double wait_s = first_wait_s;
+    for (int i = 1; i < s->done && wait_s < longest_wait_s; i++)
+        wait_s *= 2;
+    if (wait_s > longest_wait_s)
+        wait_s = longest_wait_s;
+    say(log_path, "%s; restart %d of %d in %g s, from %s", why, s->done,
+        r->restarts, wait_s,
+        *from        ? from
+        : *r->resume ? r->resume
+                     : "step 0: there is no checkpoint yet");
+    sleep_ns((uint64_t)(wait_s * 1e9));
+    snprintf(number, sizeof number, "%d", s->done);
+    setenv("LOCKSTEP_RESTARTS", number, 1);
+    return !change_words(r, *from);
+}

@@ -1,0 +1,224 @@
+// test_launched.c - workers that others started: they find each other, or say
+// why they cannot. None trains a model of its own in silence.
+
+#include "cluster/cluster.h"
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+// Nobody's launcher is ours.
+#define NOBODY                                                                 \
+    "env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT -u PMI_RANK "     \
+    "-u PMI_SIZE -u PALS_RANKID -u SLURM_PROCID -u SLURM_NTASKS "              \
+    "-u SLURM_STEP_ID -u PMIX_RANK -u PBS_NODEFILE "
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
+    "eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off steps=6";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_status(const struct job *j, int status)
+{
+    if (j->status != status)
+        print_message("%s\n", j->out);
+    assert_int_equal(j->status, status);
+}
+
+// An address of this host that no other process takes ports of.
+static const char *own_address(void)
+{
+    static char text[32];
+    int pid = (int)getpid();
+    snprintf(text, sizeof text, "127.%d.%d.%d", 1 + (pid >> 15) % 250,
+             (pid >> 7) % 250, 2 + pid % 128);
+    return text;
+}
+
+static void set_all(const char *const (*pairs)[2], bool on)
+{
+    for (; (*pairs)[0]; pairs++)
+        if (on)
+            setenv((*pairs)[0], (*pairs)[1], 1);
+        else
+            unsetenv((*pairs)[0]);
+}
+
+static void launchers_are_told_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name; // NULL: not one of several that Open MPI cannot join
+        const char *const env[4][2];
+    } cases[] = {
+        {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "3"}}},
+        {"PMI", {{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}},
+        {"PALS", {{"PALS_RANKID", "1"}, {"PMI_SIZE", "3"}, {"PMI_RANK", "1"}}},
+        {"srun",
+         {{"SLURM_PROCID", "1"},
+          {"SLURM_NTASKS", "3"},
+          {"SLURM_STEP_ID", "0"}}},
+        {NULL,
+         {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "3"}}}, // a batch script
+        {NULL, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}},
+        {NULL, {{"RANK", "3"}, {"WORLD_SIZE", "3"}}},
+        {NULL, {{"RANK", "one"}, {"WORLD_SIZE", "3"}}},
+        {NULL, {{"RANK", "1"}}},
+    };
+    static const char *const mpi[][2] = {{"OMPI_COMM_WORLD_RANK", "0"},
+                                         {"OMPI_COMM_WORLD_SIZE", "2"},
+                                         {NULL, NULL}};
+    struct cluster_place p;
+    int rank, world;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        set_all(cases[i].env, true);
+        assert_int_equal(cluster_named(&p), cases[i].name != NULL);
+        if (cases[i].name) {
+            assert_string_equal(p.launcher, cases[i].name);
+            assert_int_equal(p.rank, 1);
+            assert_int_equal(p.world, 3);
+        }
+        assert_false(cluster_launched(&rank, &world));
+        set_all(mpi, true); // mpirun inside of it is what counts
+        assert_false(cluster_named(&p));
+        assert_true(cluster_launched(&rank, &world));
+        assert_int_equal(world, 2);
+        set_all(mpi, false);
+        set_all(cases[i].env, false);
+    }
+}
+
+static void torchrun_names_the_place(void **state)
+{
+    (void)state;
+    char at[CLUSTER_ENDPOINT];
+    assert_int_equal(cluster_rendezvous(at), 0);
+    assert_string_equal(at, "");
+    setenv("MASTER_ADDR", "node1", 1);
+    setenv("MASTER_PORT", "29500", 1);
+    assert_int_equal(cluster_rendezvous(at), 0);
+    assert_string_equal(at, "tcp://node1:29500");
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1); // it listens there
+    assert_int_equal(cluster_rendezvous(at), 0);
+    assert_string_equal(at, "tcp://node1:29501");
+    unsetenv("TORCHELASTIC_USE_AGENT_STORE");
+    unsetenv("MASTER_ADDR");
+    unsetenv("MASTER_PORT");
+}
+
+// Two processes are two workers of one ring, to the bit, however they are told.
+static void they_train_one_model(void **state)
+{
+    (void)state;
+    static const char *const told[] = {
+        "RANK=%d WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=%s MASTER_PORT=2910 "
+        "trainer",
+        "PMI_RANK=%d PMI_SIZE=2 trainer hub=tcp://%s:2911",
+        "SLURM_PROCID=%d SLURM_NTASKS=2 SLURM_STEP_ID=0 trainer "
+        "hub=tcp://%s:2912",
+        "trainer world=2 rank=%d hub=tcp://%s:2913"};
+    struct job j;
+    job_run(&j, 60,
+            NOBODY "lockstep train %s sync=ring workers=2 save=6 out=one",
+            tiny);
+    assert_status(&j, 0);
+    for (int i = 0; i < 4; i++) {
+        char a[256], b[256];
+        snprintf(a, sizeof a, told[i], 0, own_address());
+        snprintf(b, sizeof b, told[i], 1, own_address());
+        job_run(&j, 60,
+                NOBODY "%s %s sync=ring save=6 out=two%d & " NOBODY
+                       "%s %s sync=ring save=6 out=two%d; s=$?; wait $! && "
+                       "exit $s",
+                b, tiny, i, a, tiny, i);
+        assert_status(&j, 0);
+        job_run(&j, 20,
+                "cmp one/checkpoint-6/model.safetensors "
+                "two%d/checkpoint-6/model.safetensors",
+                i);
+        assert_status(&j, 0);
+    }
+    assert_int_equal(job_processes(20), 0);
+}
+
+// What cannot be is refused in one line.
+static void none_trains_alone(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"RANK=0 WORLD_SIZE=2 trainer %s", "torchrun started 2 of this, and "
+                                           "sync=local trains one worker"},
+        {"RANK=0 WORLD_SIZE=2 trainer %s sync=ring",
+         "Open MPI cannot join them; try: mpirun"},
+        {"PMI_RANK=1 PMI_SIZE=2 trainer %s sync=ring", "hub=tcp://HOST:PORT"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 trainer %s sync=ring",
+         "srun started 2 of this, and Open MPI cannot join them; try: mpirun "
+         "(in Slurm srun --mpi=pmix)"},
+        {"RANK=0 WORLD_SIZE=2 lockstep train %s sync=ring workers=2",
+         "torchrun started 2 of this, and lockstep train starts the workers"},
+        {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 lockstep train %s",
+         "srun started 2 of this, and lockstep train starts the workers"},
+        {"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 lockstep train %s",
+         "mpirun started 2 of this, and lockstep train starts the workers"},
+        {"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
+         "mpirun -n 1 trainer %s sync=sps transport=mpi",
+         "sps: no server named; try: servers=mpi://RANK"},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char command[512];
+        snprintf(command, sizeof command, cases[i][0], tiny);
+        job_run(&j, 60, NOBODY "%s out=none", command);
+        assert_status(&j, 1);
+        if (!strstr(j.out, cases[i][1]))
+            print_error("%s: %s\n", command, j.out);
+        assert_non_null(strstr(j.out, cases[i][1]));
+        assert_false(job_has("none"));
+    }
+}
+
+// PBS writes a line a slot.
+static void pbs_names_the_hosts(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "printf '#!/bin/sh\\necho $1 >> asked\\nshift\\n"
+            "exec sh -c \"$*\"\\n' > rsh; chmod +x rsh; "
+            "printf '127.0.0.1\\n127.0.0.1\\n127.0.0.2\\n' > nodes; " NOBODY
+            "PBS_NODEFILE=nodes LOCKSTEP_RSH=%s/rsh lockstep train %s sync=sps "
+            "workers=3 out=pbs",
+            job_dir(), tiny);
+    assert_status(&j, 0);
+    assert_non_null(strstr(j.out, "PBS: 2 hosts"));
+    job_run(&j, 10, "sort asked | uniq -c | tr -s ' \\n' ' '");
+    assert_string_equal(j.out, " 3 127.0.0.1 1 127.0.0.2 ");
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(launchers_are_told_apart),
+        cmocka_unit_test(torchrun_names_the_place),
+        cmocka_unit_test(they_train_one_model),
+        cmocka_unit_test(none_trains_alone),
+        cmocka_unit_test(pbs_names_the_hosts),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

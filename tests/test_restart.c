@@ -1,0 +1,190 @@
+// test_restart.c - a job that fails starts again, and ends as if it had not.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+enum { MAX = 200 };
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
+    "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_status(const struct job *j, int status)
+{
+    if (j->status != status)
+        print_message("%s\n", j->out);
+    assert_int_equal(j->status, status);
+}
+
+static void assert_prints(const struct job *j, const char *part)
+{
+    if (!strstr(j->out, part)) {
+        print_error("'%s' does not say '%s'\n", j->out, part);
+        assert_true(false);
+    }
+}
+
+// Every bsp way. The last two run under mpirun as one job with their servers.
+static const char *const ways[] = {
+    "ring transport=shm", "sps",  "allreduce", "dps update=worker",
+    "ring transport=tcp", "zero", "dps",       "sps transport=mpi",
+    "dps transport=mpi"};
+enum { WAYS = sizeof ways / sizeof *ways, QUICK = 4 };
+
+// One death, at `step`, and the same files as without: those of `calm`.
+static void kill_at(const char *way, int step, int rank)
+{
+    struct job j;
+    double restarts[MAX], lost[MAX];
+    int done = step - 1, saved = done / 10 * 10;
+    char from[64];
+    job_run(&j, 100,
+            "rm -rf ill; lockstep train %s sync=%s workers=2 steps=60 save=10 "
+            "restarts=1 inject=kill:%d inject_rank=%d out=ill",
+            tiny, way, step, rank);
+    assert_status(&j, 0);
+    snprintf(from, sizeof from,
+             saved ? "restart 1 of 1 in 1 s, from checkpoint-%d"
+                   : "restart 1 of 1 in 1 s, from step %d",
+             saved);
+    assert_prints(&j, from);
+    job_run(&j, 20,
+            "for f in model optimizer; do cmp calm/checkpoint-60/$f."
+            "safetensors ill/checkpoint-60/$f.safetensors || exit 1; done; "
+            "cut -d, -f3,4,7,9 calm/steps.csv > a; "
+            "cut -d, -f3,4,7,9 ill/steps.csv | diff a -");
+    assert_status(&j, 0);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(job_column("ill", "restarts", r, restarts, MAX), 60);
+        assert_int_equal(job_column("ill", "steps_lost", r, lost, MAX), 60);
+        for (int i = 0; i < 60; i++) {
+            assert_true(restarts[i] == (i >= saved));
+            // the one that did not die may have been a step further, or less
+            assert_true(fabs(lost[i] - (i < saved ? 0 : done - saved)) <=
+                        (i >= saved));
+        }
+    }
+    assert_true(job_summary("ill", "restarts") == 1);
+    assert_true(job_summary("ill", "steps_lost") >= done - saved);
+    job_run(&j, 20, "grep -q '\"name\": \"restarts\"' ill/trace.json");
+    assert_status(&j, 0);
+}
+
+static void ends_as_if_nobody_had_died(void **state)
+{
+    (void)state;
+    static const int steps[] = {1, 9, 10, 11, 35, 59};
+    struct job j;
+    int n = test_long() ? WAYS : QUICK;
+    for (int w = 0; w < n; w++) {
+        job_run(&j, 100,
+                "rm -rf calm; lockstep train %s sync=%s workers=2 steps=60 "
+                "save=10 out=calm",
+                tiny, ways[w]);
+        assert_status(&j, 0);
+        for (int i = 0; i < 6; i++)
+            if (test_long() || i == (w == 0 ? 4 : w == 1 ? 0 : w))
+                kill_at(ways[w], steps[i], i % 2);
+    }
+}
+
+// The same error after the same step: once more would not help.
+static void a_fault_that_stays_is_not_repeated(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "ulimit -f 300; lockstep train %s steps=60 save=10 restarts=9 "
+            "trace=off out=stays",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "restart 1 of 9");
+    assert_prints(&j, "File too large");
+    assert_prints(&j, "failed after step 10 before, so it will again: not "
+                      "restarted");
+    assert_null(strstr(j.out, "restart 2 of 9"));
+}
+
+// As often as it was allowed, then the failure is the job's. Also a server's
+// death, and one while nobody saves.
+static void restarts_are_counted(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "lockstep train %s sync=sps workers=2 steps=1000000 save=5 "
+            "restarts=1 out=counted & p=$!; "
+            "child() { grep -ls \"($1) . $p \" /proc/[0-9]*/stat | "
+            "tail -n 1 | cut -d / -f 3; }; old=; "
+            "for who in ps_server trainer; do "
+            "until [ -e counted/latest ] && [ \"$(cat counted/latest)\" != "
+            "\"$old\" ]; do sleep 0.02; done; "
+            "kill -9 $(child $who); "
+            "until [ -z \"$(child $who)\" ]; do sleep 0.02; done; "
+            "old=$(cat counted/latest); done; wait $p",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "server 0: killed by signal 9");
+    assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-");
+    assert_prints(&j, "killed by signal 9 (SIGKILL, Killed) after step");
+    assert_int_equal(job_processes(20), 0);
+}
+
+static void needs_checkpoints(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "lockstep train %s steps=3 restarts=2 out=none", tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "restarts=2 without save= would do every step again");
+    assert_prints(&j, "try: save=");
+    assert_false(job_has("none"));
+}
+
+// A rank that never speaks would hold Open MPI's start for ever: the launcher's
+// clock ends it. An mpirun that starts one worker of two stands in.
+static void the_start_has_a_deadline(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "mkdir half; printf '#!/bin/sh\\necho \"[1,0]<stdout>:@here\"\\n"
+            "exec sleep 100\\n' > half/mpirun; chmod +x half/mpirun; "
+            "PATH=half:$PATH lockstep train %s sync=ring workers=2 timeout=1 "
+            "steps=3 out=stands",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "1 of 2 processes did not start within 1 s: rank 1; try: "
+                      "timeout=");
+    assert_int_equal(job_processes(20), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_as_if_nobody_had_died),
+        cmocka_unit_test(a_fault_that_stays_is_not_repeated),
+        cmocka_unit_test(restarts_are_counted),
+        cmocka_unit_test(needs_checkpoints),
+        cmocka_unit_test(the_start_has_a_deadline),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

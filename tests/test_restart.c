@@ -130,14 +130,13 @@ static void restarts_are_counted(void **state)
     job_run(&j, 100,
             "lockstep train %s sync=sps workers=2 steps=1000000 save=5 "
             "restarts=1 out=counted & p=$!; "
-            "child() { grep -ls \"($1) . $p \" /proc/[0-9]*/stat | "
-            "tail -n 1 | cut -d / -f 3; }; old=; "
-            "for who in ps_server trainer; do "
-            "until [ -e counted/latest ] && [ \"$(cat counted/latest)\" != "
-            "\"$old\" ]; do sleep 0.02; done; "
-            "kill -9 $(child $who); "
-            "until [ -z \"$(child $who)\" ]; do sleep 0.02; done; "
-            "old=$(cat counted/latest); done; wait $p",
+            "end() { v=$(grep -ls \"($1) . $p \" /proc/[0-9]*/stat | "
+            "tail -n 1 | cut -d / -f 3); kill -9 $v; }; "
+            "newer() { until [ -e counted/latest ] && "
+            "[ \"$(cat counted/latest)\" != \"$old\" ]; do sleep 0.02; "
+            "done; }; old=; newer; end ps_server; "
+            "until grep -q 'restart 1 of' counted/log.txt; do sleep 0.02; "
+            "done; old=$(cat counted/latest); newer; end trainer; wait $p",
             tiny);
     assert_status(&j, 1);
     assert_prints(&j, "server 0: killed by signal 9");

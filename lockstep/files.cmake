@@ -13,11 +13,13 @@ include(lockstep/study.cmake)
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
   lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
-  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c lockstep/restart.c
-  lockstep/sample.c lockstep/simulate.c
-  lockstep/simulate_op.c lockstep/simulation.c lockstep/tend.c lockstep/train.c)
+  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
+  lockstep/restart.c lockstep/sample.c lockstep/simulate.c
+  lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
+  lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast textbook study supervise telemetry model data cluster message_zmq config version base dnnl
+  forecast pipeline textbook study supervise telemetry model data cluster
+  message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 include(tests/says.cmake)
@@ -32,6 +34,15 @@ lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
               $<TARGET_FILE:lockstep> predict model=nano layers=1 context=16
               workers=2 sync=ring link=1gbit threads=1
               data=${CMAKE_SOURCE_DIR}/README.md)
+lockstep_says(pipeline 0 "gpipe +710.6 +13.3 +11.1 +8 8.1f1b +763.4 +19.3 +11.1 \
++2 1.*pipeline.png"
+              $<TARGET_FILE:lockstep> simulate pipeline=all stages=2
+              forward_ms=26 backward_ms=51 hop_ms=8.8
+              out=${CMAKE_BINARY_DIR}/pipeline)
+lockstep_says(pipeline_no_multiple 1 "6 micro-batches .* 4 stages; try: micro=8"
+              $<TARGET_FILE:lockstep> simulate pipeline=1f1b chunks=2 micro=6)
+lockstep_says(pipeline_times 1 "forward_ms=1,2: 2 times for 4 stages; try:"
+              $<TARGET_FILE:lockstep> simulate pipeline=1f1b forward_ms=1,2)
 lockstep_test(again LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_again)
   target_sources(test_again PRIVATE tests/job.c)

@@ -7,6 +7,7 @@
 #include "lockstep/commands.h"
 #include "lockstep/list.h"
 #include "lockstep/simulate_op.h"
+#include "lockstep/simulate_pipeline.h"
 #include "lockstep/simulation.h"
 
 #include "base/base.h"
@@ -63,6 +64,7 @@ static void explain(FILE *f)
         "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
         LIST_WORKERS, list_all_backends(all));
     simulate_op_explain(f);
+    simulate_pipeline_explain(f);
 }
 
 // ---- the question
@@ -270,6 +272,8 @@ static int simulate(int nwords, char **words)
 {
     if (simulate_op_is_asked(nwords, words))
         return simulate_op(nwords, words);
+    if (simulate_pipeline_is_asked(nwords, words))
+        return simulate_pipeline(nwords, words);
     struct words w = {nwords, words};
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = q ? 0 : -1;

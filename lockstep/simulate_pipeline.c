@@ -1,0 +1,213 @@
+// simulate_pipeline.c - `lockstep simulate pipeline=..`: schedules of a
+// pipeline run on paper (pipeline/timetable.h), with the times of the words.
+//
+// The user has measured or guessed the times of a stage. A hop takes its time
+// however many travel at once.
+
+#include "lockstep/simulate_pipeline.h"
+
+#include "lockstep/figure.h"
+#include "lockstep/list.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "config/keys.h"
+#include "config/value.h"
+#include "pipeline/timetable.h"
+
+#include <errno.h>
+#include <string.h>
+
+enum { ALL = 0 };
+
+struct question {
+    int pipeline; // of the words; 0 for all
+    int stages, micro, chunks, ahead;
+    double hop_ms;
+    char forward_text[CONFIG_PATH], backward_text[CONFIG_PATH];
+    char out[CONFIG_PATH];
+    // What follows from them, in s, for one chunk of a stage:
+    double forward_s[PIPELINE_STAGES], backward_s[PIPELINE_STAGES];
+};
+
+static const char *const kinds[] = {"all", "naive", "gpipe", "1f1b", NULL};
+
+#define AT(member) offsetof(struct question, member), false
+
+static const struct key rows[] = {
+    {"pipeline=", "pipeline", "all", KEY_CHOICE, AT(pipeline), .words = kinds,
+     .help = "the schedule"},
+    {"pipeline=", "stages", "4", KEY_INT, AT(stages), .min = 1,
+     .max = PIPELINE_STAGES, .help = "parts of the model, one a worker"},
+    {"pipeline=", "micro", "8", KEY_INT, AT(micro), .min = 1,
+     .max = PIPELINE_MICRO, .help = "micro-batches of a step"},
+    {"pipeline=", "chunks", "1", KEY_INT, AT(chunks), .min = 1,
+     .max = PIPELINE_CHUNKS,
+     .help = "parts a stage holds; above 1: interleaved"},
+    {"pipeline=", "ahead", "0", KEY_INT, AT(ahead), .min = 0,
+     .max = PIPELINE_STAGES, .help = "1f1b: more forwards a hop, at first"},
+    {"pipeline=", "forward_ms", "10", KEY_TEXT, AT(forward_text),
+     .unit = "MS[,MS..]", .help = "of a stage, or of each"},
+    {"pipeline=", "backward_ms", "20", KEY_TEXT, AT(backward_text),
+     .unit = "MS[,MS..]", .help = "of a stage, or of each"},
+    {"pipeline=", "hop_ms", "0", KEY_NUMBER, AT(hop_ms), .min = 0, .max = 1e6,
+     .unit = "ms", .help = "from a stage to the next"},
+    {"pipeline=", "out", "runs/pipeline", KEY_TEXT, AT(out), .unit = "FOLDER",
+     .help = "for timetable.csv and the figure"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "lockstep simulate --help"};
+
+void simulate_pipeline_explain(FILE *f)
+{
+    fprintf(f, "\nWith pipeline= a step of a model that is cut into stages, on "
+               "paper and in a figure.\nIt needs no SimGrid.\n");
+    key_help(f, &keys);
+    fprintf(f, "  lockstep simulate pipeline=all stages=2 forward_ms=26 "
+               "backward_ms=51 hop_ms=8.8\n");
+}
+
+bool simulate_pipeline_is_asked(int nwords, char **words)
+{
+    for (int i = 0; i < nwords; i++)
+        if (!strncmp(words[i], "pipeline=", 9))
+            return true;
+    return false;
+}
+
+// ---- the question
+
+// One time for all stages, or one for each.
+static int read_times(const struct question *q, const char *key,
+                      const char *text, double *out)
+{
+    char copy[CONFIG_PATH], *save = NULL;
+    int n = 0;
+    if (text_into(copy, sizeof copy, "%s", text))
+        return -1;
+    for (char *w = strtok_r(copy, ",", &save); w;
+         w = strtok_r(NULL, ",", &save)) {
+        double ms;
+        if (value_real(w, &ms) || !(ms >= 0 && ms <= 1e9))
+            return fail("simulate: %s=%s: %s: want milliseconds, 0 .. 1e9", key,
+                        text, w);
+        if (n < PIPELINE_STAGES)
+            out[n] = ms * 1e-3;
+        n++;
+    }
+    if (n != 1 && n != q->stages)
+        return fail("simulate: %s=%s: %d times for %d stages; try: one time, "
+                    "or one for each stage",
+                    key, text, n, q->stages);
+    for (int s = n; s < q->stages; s++)
+        out[s] = out[0];
+    return 0;
+}
+
+static struct pipeline pipeline_of(const struct question *q, int kind)
+{
+    return (struct pipeline){kind, q->stages, q->micro, q->chunks, q->ahead};
+}
+
+// Asked for all, those that there are: chunks and ahead are 1f1b's.
+static bool is_asked(const struct question *q, int kind)
+{
+    struct pipeline p = pipeline_of(q, kind);
+    return q->pipeline == ALL ? !pipeline_check(&p) : q->pipeline - 1 == kind;
+}
+
+static int ask(struct question *q, int nwords, char **words)
+{
+    key_defaults(&keys, q);
+    if (key_words(&keys, q, nwords, words) ||
+        read_times(q, "forward_ms", q->forward_text, q->forward_s) ||
+        read_times(q, "backward_ms", q->backward_text, q->backward_s))
+        return -1;
+    struct pipeline p =
+        pipeline_of(q, q->pipeline == ALL ? PIPELINE_1F1B : q->pipeline - 1);
+    return pipeline_check(&p);
+}
+
+// ---- the answer
+
+static void write_entries(FILE *f, const struct pipeline *p,
+                          const struct timetable_entry *e, int n)
+{
+    for (int i = 0; i < n; i++)
+        fprintf(f, "%s,%d,%s,%d,%d,%.9g,%.9g\n", pipeline_names[p->kind],
+                e[i].stage,
+                e[i].action.kind == ACTION_FORWARD ? "forward" : "backward",
+                e[i].action.micro, e[i].action.chunk, e[i].begin_s * 1e3,
+                e[i].end_s * 1e3);
+}
+
+static void say(const struct question *q, const struct pipeline *p,
+                double seconds)
+{
+    double busy = 0;
+    for (int s = 0; s < p->stages; s++)
+        busy += p->micro * p->chunks * (q->forward_s[s] + q->backward_s[s]);
+    printf("%-8s %10.6g %8.1f %11.1f   ", pipeline_names[p->kind],
+           seconds * 1e3,
+           seconds > 0 ? 100 * (1 - busy / (seconds * p->stages)) : 0,
+           100 * timetable_bubble(p));
+    for (int s = 0; s < p->stages; s++)
+        printf(" %d", timetable_rooms(p, s));
+    printf("\n");
+}
+
+static int row(const struct question *q, int kind, FILE *f)
+{
+    struct pipeline p = pipeline_of(q, kind);
+    struct pipeline_times t = {q->forward_s, q->backward_s, q->hop_ms * 1e-3};
+    int n = p.stages * timetable_length(&p);
+    struct timetable_entry *e = mem_alloc((size_t)n, sizeof *e);
+    double seconds = e ? timetable_run(&p, &t, e) : -1;
+    if (seconds >= 0) {
+        say(q, &p, seconds);
+        write_entries(f, &p, e, n);
+    }
+    mem_free(e);
+    return seconds < 0 ? -1 : 0;
+}
+
+static int answer(const struct question *q)
+{
+    char path[CONFIG_PATH];
+    if (file_make_folder(q->out) < 0 ||
+        text_into(path, sizeof path, "%s/timetable.csv", q->out))
+        return -1;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        return fail("%s: %s", path, strerror(errno));
+    int rc = 0;
+    fprintf(f, "schedule,stage,action,micro,chunk,begin_ms,end_ms\n");
+    printf("%d stages, %d micro-batches, %d chunk%s a stage; forward %s ms, "
+           "backward %s ms, a hop %g ms\n\n"
+           "%-8s %10s %8s %11s    %s\n",
+           q->stages, q->micro, q->chunks, q->chunks == 1 ? "" : "s",
+           q->forward_text, q->backward_text, q->hop_ms, "schedule",
+           "step (ms)", "idle (%)", "formula (%)", "rooms of each stage");
+    for (int k = 0; !rc && k < PIPELINE_KINDS; k++)
+        if (is_asked(q, k))
+            rc = row(q, k, f);
+    if (fclose(f) && !rc)
+        rc = fail("%s: %s", path, strerror(errno));
+    if (!rc)
+        rc = figure_draw("pipeline", q->out, q->out);
+    if (!rc)
+        printf("\nidle: of all stages' time. formula: of equal stages with a "
+               "hop of 0 ms.\nrooms: micro-batches whose activations a stage "
+               "holds at once.\n%s\n%s/pipeline.png\n",
+               path, q->out);
+    return rc;
+}
+
+int simulate_pipeline(int nwords, char **words)
+{
+    struct question *q = mem_alloc(1, sizeof *q);
+    int rc = !q || ask(q, nwords, words) || answer(q) ? -1 : 0;
+    mem_free(q);
+    return rc;
+}

@@ -5,14 +5,15 @@
 #ifndef LABS_TERM_H
 #define LABS_TERM_H
 
-#define LAB_TERM      "open"
-#define LAB_DEALT     0 // lab 1: 1: a step's windows are dealt out like cards
-#define LAB_ADD_DOWN  0 // lab 2: 1: worker 0 is added last
-#define LAB_ROWS_UP   0 // lab 3: 1: row 0 begins at element 0
-#define LAB_RING_STEP 1 // lab 4: 1: rank r sends to r+1; -1: to r-1
-#define LAB_LONG_LAST 0 // lab 4: 1: the longer chunks are the last ones
-
-#define LAB_OWN_DOWN  0 // lab 6: 1: worker 0 owns the last part
-#define LAB_TIES_HIGH 0 // lab 8: 1: of equals the higher index goes first
+#define LAB_TERM        "open"
+#define LAB_DEALT       0 // lab 1: 1: a step's windows are dealt out like cards
+#define LAB_ADD_DOWN    0 // lab 2: 1: worker 0 is added last
+#define LAB_ROWS_UP     0 // lab 3: 1: row 0 begins at element 0
+#define LAB_RING_STEP   1 // lab 4: 1: rank r sends to r+1; -1: to r-1
+#define LAB_LONG_LAST   0 // lab 4: 1: the longer chunks are the last ones
+#define LAB_OWN_DOWN    0 // lab 6: 1: worker 0 owns the last part
+#define LAB_TIES_HIGH   0 // lab 8: 1: of equals the higher index goes first
+#define LAB_SKIP_COUNTS 0 // lab 11: 1: a skipped step has a number, too
+#define LAB_STAGES_DOWN 0 // lab 12: 1: stage 0 is the last one forward
 
 #endif

@@ -435,10 +435,10 @@ def judge_tree(tree, its, changed):
 
 def term_with(wanted):
     """A term whose variants are exactly those macros."""
-    for number in range(10000):
+    names = [c.name for its in lab.every() for c in export.variants(its)]
+    for number in range(1000000):
         term = f"T{number}"
-        changed = [c.name for its in lab.every() for c in export.variant_of(term, its)]
-        if set(changed) == set(wanted):
+        if all(export.changes_it(term, name) == (name in wanted) for name in names):
             return term
     raise ValueError(f"no term changes {wanted}")
 

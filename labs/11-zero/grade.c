@@ -1,0 +1,234 @@
+// grade.c - lab 11: what a sharded optimiser must do.
+//
+// One worker's training, written here without parts or messages, says what
+// parameters must be. Gradients are small whole numbers: in whatever order they
+// are added, the sums and the sums of squares are exact.
+
+#include "labs/11-zero/zero.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_WORKERS = 8 };
+
+// What the given functions need beside a struct zero.
+struct task {
+    struct zero zero;
+    int odd_rank, odd_step; // where a gradient is not finite; -1: nowhere
+    float odd;
+};
+
+static void gradients(const struct zero *z, int rank, int step, const float *p,
+                      float *g)
+{
+    const struct task *t = (const struct task *)z;
+    for (size_t i = 0; i < z->n; i++) {
+        int seen = (int)floorf(p[i] * 8);
+        g[i] =
+            (float)((((int)i * 7 + rank * 5 + step * 3 + seen) % 13 + 13) % 13 -
+                    4);
+    }
+    if (rank == t->odd_rank && step == t->odd_step)
+        g[z->n / 2] = t->odd;
+}
+
+// Adam, in short.
+static void update(float *p, const float *g, float *a, float *b, size_t n,
+                   float scale, int number)
+{
+    float x = 1 - powf(0.9f, (float)number), y = 1 - powf(0.99f, (float)number);
+    for (size_t i = 0; i < n; i++) {
+        float mean = g[i] * scale;
+        a[i] = 0.9f * a[i] + 0.1f * mean;
+        b[i] = 0.99f * b[i] + 0.01f * mean * mean;
+        p[i] -= 0.1f * (a[i] / x) / (sqrtf(b[i] / y) + 1e-3f) + 0.01f * mean;
+    }
+}
+
+static float first(size_t i)
+{
+    return (float)(i % 11) / 8;
+}
+
+// One worker that has everybody's gradients.
+static void alone(const struct zero *z, int w, float *p, float *memory)
+{
+    float *a = memory, *b = a + z->n, *sum = b + z->n, *g = sum + z->n;
+    memset(memory, 0, 4 * z->n * sizeof *memory);
+    for (size_t i = 0; i < z->n; i++)
+        p[i] = first(i);
+    int number = 1;
+    for (int step = 0; step < z->steps; step++) {
+        double squares = 0;
+        for (int r = 0; r < w; r++) {
+            gradients(z, r, step, p, g);
+            for (size_t i = 0; i < z->n; i++)
+                sum[i] = r ? sum[i] + g[i] : g[i];
+        }
+        for (size_t i = 0; i < z->n; i++)
+            squares += (double)sum[i] * (double)sum[i];
+        if (isfinite(squares))
+            update(p, sum, a, b, z->n, zero_scale(z, squares, w), number);
+        if (isfinite(squares) || LAB_SKIP_COUNTS)
+            number++;
+    }
+}
+
+struct job {
+    struct task task;
+    float *p[MOST_WORKERS];
+};
+
+static int body(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    float *p = j->p[l->rank];
+    for (size_t i = 0; i < j->task.zero.n; i++)
+        p[i] = first(i);
+    return zero_train(l, &j->task.zero, p);
+}
+
+static struct task task_of(size_t n, int steps)
+{
+    return (struct task){.zero = {.n = n,
+                                  .steps = steps,
+                                  .clip = 1e9,
+                                  .gradients = gradients,
+                                  .update = update},
+                         .odd_rank = -1};
+}
+
+// A run of the task; NULL where it failed.
+static const struct lab_run *trained(struct lab_case *k, const struct task *t,
+                                     int w, struct job **j)
+{
+    struct lab_world world = {.workers = w};
+    *j = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof **j);
+    if (!*j)
+        return NULL;
+    (*j)->task = *t;
+    for (int r = 0; r < w; r++)
+        if (!((*j)->p[r] = lab_memory(k, t->zero.n, sizeof(float))))
+            return NULL;
+    const struct lab_run *run = lab_virtual(k, &world, body, *j);
+    return lab_clean(k, run) ? run : NULL;
+}
+
+static void want_alone(struct lab_case *k, const struct task *t, int w,
+                       const char *what)
+{
+    struct job *j;
+    if (!trained(k, t, w, &j))
+        return;
+    size_t n = t->zero.n;
+    float *memory = lab_memory(k, 5 * n, sizeof *memory), *p = memory + 4 * n;
+    if (!memory)
+        return;
+    alone(&t->zero, w, p, memory);
+    for (int r = 0; r < w; r++)
+        for (size_t i = 0; i < n; i++)
+            lab_want(k, memcmp(&j->p[r][i], &p[i], sizeof *p) == 0,
+                     "%d workers, n = %zu, %d steps%s: p[%zu] of worker %d is "
+                     "%.9g, one worker has %.9g",
+                     w, n, t->zero.steps, what, i, r, (double)j->p[r][i],
+                     (double)p[i]);
+}
+
+static void bits(struct lab_case *k)
+{
+    static const size_t sizes[] = {1, 5, 64, 1000};
+    for (int w = 1; w <= 6; w++)
+        for (int s = 0; s < 4; s++) {
+            struct task t = task_of(sizes[s], 4);
+            want_alone(k, &t, w, "");
+        }
+}
+
+static void clips(struct lab_case *k)
+{
+    for (int w = 1; w <= 6; w++)
+        for (double clip = 0.5; clip <= 128; clip *= 4) {
+            struct task t = task_of(100, 4);
+            t.zero.clip = clip;
+            want_alone(k, &t, w, clip < 1 ? ", clip = 0.5" : ", clipped");
+        }
+}
+
+static void overflow(struct lab_case *k)
+{
+    static const float odd[] = {INFINITY, NAN, -3e38f};
+    for (int w = 1; w <= 6; w++)
+        for (int o = 0; o < 3; o++) {
+            struct task t = task_of(100, 4);
+            t.odd_rank = w / 2;
+            t.odd_step = o;
+            // Squares of 3e38 are no float, and fit into a double.
+            t.odd = odd[o];
+            want_alone(k, &t, w, ", one gradient is not small");
+        }
+}
+
+static void bytes(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++) {
+        struct task t = task_of(120 * (size_t)w, 3);
+        struct job *j;
+        const struct lab_run *run = trained(k, &t, w, &j);
+        for (int r = 0; run && r < w; r++) {
+            size_t law = 3 * (size_t)(w - 1) * (2 * 120 * 4 + 8);
+            size_t out = (size_t)run->v->rank[r].bytes_out;
+            size_t in = (size_t)run->v->rank[r].bytes_in;
+            lab_record(k, w, t.zero.n, "bytes_out", (double)out / 3);
+            lab_want(k, out == law && in == law,
+                     "%d workers, n = %zu, 3 steps: worker %d sent %zu bytes "
+                     "and received %zu, the law says %zu",
+                     w, t.zero.n, r, out, in, law);
+        }
+    }
+}
+
+static void memory(struct lab_case *k)
+{
+    for (int w = 1; w <= MOST_WORKERS; w++) {
+        struct task t = task_of(840, 2);
+        struct job *j;
+        const struct lab_run *run = trained(k, &t, w, &j);
+        size_t most = 840 * 8 + 12 * (size_t)(840 / w + 1) + 1024;
+        for (int r = 0; run && r < w; r++) {
+            size_t is = run->v->rank[r].alloc_peak;
+            lab_record(k, w, 840, "lab_alloc_bytes", (double)is);
+            lab_want(k, is <= most,
+                     "%d workers, n = 840: worker %d has %zu bytes of "
+                     "lab_alloc(), %zu are enough",
+                     w, r, is, most);
+        }
+    }
+}
+
+static const struct lab_test tests[] = {
+    {"bits", 20, bits, NULL,
+     "Updated parameters go out after the update, and before the next "
+     "gradients."},
+    {"clip", 10, clips, "bits",
+     "Each owner has the squares of its own part. The norm needs all of them."},
+    {"overflow", 10, overflow, "clip",
+     "Decide from what all have: the squares of all. Which number does the "
+     "next update have?"},
+    {"bytes", 15, bytes, "bits",
+     "A gradient goes to its owner, and to nobody else."},
+    {"memory", 15, memory, "bytes",
+     "Which of your vectors are as long as the model?"},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 11,
+    .name = "shard the optimiser's state",
+    .file = "zero.c",
+    .functions = "zero_train",
+    .floor = 20,
+    .tests = tests,
+};

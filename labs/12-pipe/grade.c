@@ -1,0 +1,220 @@
+// grade.c - lab 12: what a pipeline's timetable must do.
+//
+// The timetables of all stages run on the virtual cluster: a stage is a rank,
+// and sends its neighbour the number of each micro-batch that it has finished.
+
+#include "labs/12-pipe/pipe.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include <math.h>
+
+enum { MOST_STAGES = 8, MOST_MICRO = 64 };
+
+struct job {
+    struct pipe pipe;
+    int held[MOST_STAGES], peak[MOST_STAGES]; // micro-batches, by stage
+};
+
+// Whether a stage's own pieces can come in this order, and are all there.
+static void whole_stage(struct lab_case *k, const struct pipe *p, int s)
+{
+    int done[MOST_MICRO][2] = {{0}};
+    struct work w;
+    int i = 0;
+    for (; i <= 2 * p->micro && pipe_work(p, s, i, &w); i++) {
+        if (!lab_want(k, w.micro >= 0 && w.micro < p->micro,
+                      "stage %d of %d, piece %d: there is no micro-batch %d of "
+                      "%d",
+                      s, p->stages, i, w.micro, p->micro))
+            return;
+        done[w.micro][w.backward]++;
+    }
+    for (int m = 0; m < p->micro; m++)
+        for (int b = 0; b < 2; b++)
+            lab_want(k, done[m][b] == 1,
+                     "stage %d of %d: micro-batch %d of %d goes %s %d times", s,
+                     p->stages, m, p->micro, b ? "backward" : "forward",
+                     done[m][b]);
+    lab_want(k, i == 2 * p->micro, "stage %d of %d: %d pieces, not %d", s,
+             p->stages, i, 2 * p->micro);
+}
+
+static const double ones[MOST_STAGES] = {1, 1, 1, 1, 1, 1, 1, 1};
+static const double twos[MOST_STAGES] = {2, 2, 2, 2, 2, 2, 2, 2};
+
+static void whole(struct lab_case *k)
+{
+    for (int p = 1; p <= 6; p++)
+        for (int m = 1; m <= 12; m++)
+            for (int s = 0; s < p && !lab_failed(k); s++)
+                whole_stage(k, &(struct pipe){p, m, ones, twos}, s);
+}
+
+// Waits until a neighbour has finished micro-batch m: others may come first.
+static int await(struct lab *l, int from, int m, bool *came)
+{
+    while (!came[m]) {
+        int32_t number;
+        if (lab_recv(l, from, &number, sizeof number))
+            return -1;
+        came[number] = true;
+    }
+    return 0;
+}
+
+static int stage(struct lab *l, void *arg)
+{
+    struct job *j = arg;
+    const struct pipe *p = &j->pipe;
+    int s = l->rank, up = LAB_STAGES_DOWN ? -1 : 1; // the way forward
+    bool came[2][MOST_MICRO] = {{false}}, forward[MOST_MICRO] = {false};
+    struct work w;
+    for (int i = 0; i < 2 * p->micro && pipe_work(p, s, i, &w); i++) {
+        int from = w.backward ? s + up : s - up,
+            to = w.backward ? s - up : s + up;
+        int32_t number = w.micro;
+        if (from >= 0 && from < p->stages &&
+            await(l, from, w.micro, came[w.backward]))
+            return -1;
+        if (w.backward && !forward[w.micro])
+            return lab_missing(l, s,
+                               "a micro-batch that comes back before it "
+                               "went forward");
+        lab_compute(l, (w.backward ? p->backward : p->forward)[s]);
+        forward[w.micro] = true;
+        j->held[s] += w.backward ? -1 : 1;
+        j->peak[s] = j->held[s] > j->peak[s] ? j->held[s] : j->peak[s];
+        if (to >= 0 && to < p->stages &&
+            lab_send(l, to, &number, sizeof number))
+            return -1;
+    }
+    return 0;
+}
+
+// Seconds of a step; 0 where it failed.
+static double run(struct lab_case *k, struct job *j, const struct pipe *p)
+{
+    struct lab_world world = {.workers = p->stages,
+                              .bytes_per_s = 1e18,
+                              .eager = SIZE_MAX};
+    *j = (struct job){.pipe = *p};
+    const struct lab_run *run =
+        lab_failed(k) ? NULL : lab_virtual(k, &world, stage, j);
+    return lab_clean(k, run) ? run->v->seconds : 0;
+}
+
+static void order(struct lab_case *k)
+{
+    struct job j;
+    for (int p = 1; p <= 6; p++)
+        for (int m = 1; m <= 12; m++)
+            run(k, &j, &(struct pipe){p, m, ones, twos});
+}
+
+static void memory(struct lab_case *k)
+{
+    struct job j;
+    for (int p = 1; p <= 6; p++)
+        for (int m = 1; m <= 12; m++) {
+            double seconds = run(k, &j, &(struct pipe){p, m, ones, twos});
+            for (int s = 0; seconds > 0 && s < p; s++) {
+                int most = LAB_STAGES_DOWN ? s + 1 : p - s;
+                lab_want(k, j.peak[s] <= most,
+                         "%d stages, %d micro-batches: stage %d holds %d, it "
+                         "may hold %d",
+                         p, m, s, j.peak[s], most);
+            }
+        }
+}
+
+static void bubble(struct lab_case *k)
+{
+    static const double *const backwards[] = {ones, twos};
+    struct job j;
+    for (int p = 1; p <= 6; p++)
+        for (int m = 1; m <= 32; m += m < 4 ? 1 : 4)
+            for (int b = 0; b < 2; b++) {
+                double is =
+                    run(k, &j, &(struct pipe){p, m, ones, backwards[b]});
+                double each = 1 + backwards[b][0], ought = (m + p - 1) * each;
+                if (lab_failed(k))
+                    return;
+                lab_record(k, p, (size_t)m,
+                           b ? "idle_backward_2" : "idle_backward_1",
+                           1 - m * each / is);
+                lab_want(k, is <= ought * (1 + 1e-9),
+                         "%d equal stages, %d micro-batches, forward 1 s, "
+                         "backward %g s: took %g s, (m+p-1)(f+b) is %g s",
+                         p, m, each - 1, is, ought);
+            }
+}
+
+// A stage is busy for all micro-batches, after the first has come to it and
+// before the last has gone back from it.
+static double unavoidable(const struct pipe *p)
+{
+    double most = 0;
+    for (int s = 0; s < p->stages; s++) {
+        double seconds = p->micro * (p->forward[s] + p->backward[s]);
+        for (int t = 0; t < p->stages; t++)
+            if (LAB_STAGES_DOWN ? t > s : t < s)
+                seconds += p->forward[t] + p->backward[t];
+        most = fmax(most, seconds);
+    }
+    return most;
+}
+
+static void unequal(struct lab_case *k)
+{
+    static const double models[][MOST_STAGES] = {
+        {1, 1, 1, 2},       {2, 1, 1, 1}, {1, 3, 1, 1},
+        {1, 1.5, 1.2, 1.1}, {3, 2, 1, 4},
+    };
+    for (size_t a = 0; a < sizeof models / sizeof *models; a++)
+        for (int m = 32; m <= 64; m *= 2) {
+            double backward[MOST_STAGES];
+            for (int s = 0; s < 4; s++)
+                backward[s] = 2 * models[a][s];
+            struct pipe p = {4, m, models[a], backward};
+            struct job j;
+            double is = run(k, &j, &p), least = unavoidable(&p);
+            if (lab_failed(k))
+                return;
+            lab_record(k, 4, (size_t)m, "seconds_of_unequal", is);
+            lab_speed(
+                k, is, least,
+                "stages of %g, %g, %g and %g s forward, %d micro-batches: "
+                "took %g s, %g s would do",
+                p.forward[0], p.forward[1], p.forward[2], p.forward[3], m, is,
+                least);
+        }
+}
+
+static const struct lab_test tests[] = {
+    {"whole", 5, whole, NULL,
+     "A stage has 2m pieces: m forward and m backward."},
+    {"order", 10, order, "whole",
+     "Write the pieces of all stages below each other. Which piece waits for "
+     "one that waits for it?"},
+    {"memory", 20, memory, "order",
+     "The last stage can send back at once. How many may the first let in "
+     "before the first one comes back?"},
+    {"bubble", 20, bubble, "memory",
+     "Let in as many as may be held, and then take turns: one back, one "
+     "forward."},
+    {"unequal", 15, unequal, "bubble",
+     "The slowest stage must never wait between its first piece and its "
+     "last."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 12,
+    .name = "a pipeline schedule",
+    .file = "pipe.c",
+    .functions = "pipe_work",
+    .floor = 15,
+    .tests = tests,
+};

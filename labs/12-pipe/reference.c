@@ -1,0 +1,21 @@
+// reference.c - lab 12: one forward, one backward (1F1B). A stage lets in as
+// many micro-batches as there are stages behind it, then takes turns.
+// Narayanan et al., "PipeDream", SOSP 2019.
+
+#include "labs/12-pipe/pipe.h"
+
+#include "labs/term.h"
+
+bool pipe_work(const struct pipe *p, int stage, int i, struct work *w)
+{
+    int behind = LAB_STAGES_DOWN ? stage : p->stages - 1 - stage;
+    int warm = behind < p->micro ? behind : p->micro;
+    int turns = 2 * (p->micro - warm), turn = i - warm;
+    if (i < warm)
+        *w = (struct work){false, i};
+    else if (turn < turns)
+        *w = (struct work){turn % 2 == 1, turn / 2 + (turn % 2 ? 0 : warm)};
+    else
+        *w = (struct work){true, i - p->micro};
+    return i < 2 * p->micro;
+}

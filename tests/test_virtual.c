@@ -313,6 +313,74 @@ static void failed_request_is_named(void **state)
     virtual_close(&v);
 }
 
+// Rank 2's message holds rank 0's link for 10 s, so that rank 1's first message
+// waits until one side gives it up, 5 s after it began to wait.
+enum dropped { RECEIVE, SEND, SEND_BEFORE_STORED };
+
+static int one_is_dropped(struct virtual_rank *r, void *arg)
+{
+    static char large[1000];
+    enum dropped dropped = *(enum dropped *)arg;
+    bool stored = dropped == SEND_BEFORE_STORED;
+    int me = virtual_id(r), x[2] = {7, 7}, y = 8, z = 0;
+    struct virtual_req first, second, hold;
+    if (me == 2) {
+        virtual_compute(r, stored);
+        if (virtual_isend(r, 0, large, sizeof large, &hold))
+            return -1;
+        virtual_compute(r, 10);
+        return virtual_wait(r, &hold, 1);
+    }
+    if (me == 1) {
+        virtual_compute(r, !stored);
+        if (virtual_isend(r, 0, x, stored ? 8 : 4, &first) ||
+            (dropped != RECEIVE && virtual_isend(r, 0, &y, 4, &second)))
+            return -1;
+        if (dropped != RECEIVE && virtual_wait(r, &first, 1) != -1)
+            return fail("the first message arrived");
+        virtual_compute(r, dropped == RECEIVE ? 10 : 5);
+        return virtual_wait(r, dropped == RECEIVE ? &first : &second, 1);
+    }
+    if (virtual_irecv(r, 2, large, sizeof large, &hold))
+        return -1;
+    virtual_compute(r, stored ? 2 : 0);
+    if (virtual_irecv(r, 1, &z, 4, &second))
+        return -1;
+    if (dropped == RECEIVE) {
+        first = second;
+        if (virtual_irecv(r, 1, &z, 4, &second) ||
+            virtual_wait(r, &first, 1) != -1)
+            return fail("the first receive is complete");
+    }
+    virtual_compute(r, stored ? 0 : 9 - virtual_now(r));
+    if (virtual_wait(r, &second, 1) || z != (dropped == RECEIVE ? 7 : 8))
+        return fail("received %d", z);
+    if (stored && virtual_now(r) != 5)
+        return fail("it is there at %g s, before it can be", virtual_now(r));
+    virtual_compute(r, 12 - virtual_now(r));
+    return virtual_wait(r, &hold, 1);
+}
+
+static void dropped_message_makes_way(void **state)
+{
+    (void)state;
+    for (enum dropped d = RECEIVE; d <= SEND_BEFORE_STORED; d++) {
+        struct virtual_setup s = {.ranks = 3,
+                                  .alpha_s = 0.25,
+                                  .bytes_per_s = 100,
+                                  .deadline_s = 5,
+                                  .eager = d == SEND_BEFORE_STORED ? 4 : 0};
+        struct virtual_result *v = run(&s, one_is_dropped, &d);
+        assert_string_equal(v->deadlock, "");
+        for (int r = 0; r < 3; r++) {
+            if (v->rank[r].value)
+                print_error("%d: rank %d: %s\n", d, r, v->rank[r].error);
+            assert_int_equal(v->rank[r].value, 0);
+        }
+        virtual_close(&v);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -324,6 +392,7 @@ int main(void)
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(failed_request_is_named),
+        cmocka_unit_test(dropped_message_makes_way),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,7 +44,7 @@ static size_t drop(struct virtual_rank *r, struct request *q, bool done)
         at = &(*at)->next;
     *at = q->next;
     size_t bytes = network_bytes(&q->op);
-    network_drop(r->cluster->network, &q->op, done);
+    network_drop(r->cluster->network, &q->op, done, r->now);
     free(q);
     return bytes;
 }

@@ -133,6 +133,47 @@ static struct network_message *unmatched(const struct network *n, int from,
     return m;
 }
 
+// From m on, the oldest message of a stream from `from` to `to` whose receive
+// is still to be found, or may change: it does not move.
+static struct network_message *open_from(struct network_message *m, int from,
+                                         int to, int stream)
+{
+    while (m && (m->from != from || m->to != to || m->stream != stream ||
+                 (m->recv && (m->begin_s >= 0 || m->recv->any))))
+        m = m->next;
+    return m;
+}
+
+static bool is_open(const struct network_op *op, int from, int to, int stream)
+{
+    return !op->sends && !op->any && !op->closed && op->rank == to &&
+           op->peer == from && op->stream == stream &&
+           (!op->message || op->message->begin_s < 0);
+}
+
+// After something was posted or dropped at `now`: the receives of `to` from
+// `from` have the messages in order, but for those that move. A receive that
+// gets another message is ready for it now.
+static void rematch(struct network *n, int from, int to, int stream, double now)
+{
+    struct network_message *m = open_from(n->messages, from, to, stream);
+    for (struct network_op *o = n->ops; o; o = o->next) {
+        if (!is_open(o, from, to, stream))
+            continue;
+        if (m && o->message != m) {
+            o->ready_s = fmax(o->ready_s, now);
+            match(n, m, o);
+        }
+        o->message = m;
+        m = m ? open_from(m->next, from, to, stream) : NULL;
+    }
+    for (; m; m = open_from(m->next, from, to, stream)) {
+        if (m->recv && m->recv->message == m)
+            m->recv->message = NULL;
+        m->recv = NULL;
+    }
+}
+
 static int log_message(struct network *n, const struct network_message *m,
                        double end_s)
 {
@@ -214,12 +255,7 @@ static int post_send(struct network *n, struct network_op *op)
     while (*last)
         last = &(*last)->next;
     *last = m;
-    for (struct network_op *o = n->ops; o; o = o->next)
-        if (!o->sends && o->rank == m->to && o->peer == m->from &&
-            o->stream == m->stream && !o->message && !o->closed) {
-            match(n, m, o);
-            break;
-        }
+    rematch(n, op->rank, op->peer, op->stream, op->ready_s);
     return op->stream & VIRTUAL_ENVELOPE ? begin(n, m, op->ready_s) : 0;
 }
 
@@ -230,26 +266,20 @@ int network_post(struct network *n, struct network_op *op)
     long *posted = &n->posted[(op->sends * ranks + me) * (ranks + 1) + peer];
     op->number = *posted + 1;
     *posted += !(op->stream & VIRTUAL_ENVELOPE);
-    op->done_s = INFINITY;
     op->message = NULL;
     op->closed = op->peer >= 0 && n->closed[op->peer];
-    if (op->closed)
-        op->done_s = op->ready_s;
-    else if (op->sends && post_send(n, op))
+    if (op->closed && !op->sends) // unless it was on its way before
+        op->closed = !unmatched(n, op->peer, op->rank, op->stream);
+    op->done_s = op->closed ? op->ready_s : INFINITY;
+    if (op->sends && !op->closed && post_send(n, op))
         return -1;
-    if (!op->sends && !op->any) {
-        struct network_message *m =
-            unmatched(n, op->peer, op->rank, op->stream);
-        if (m) {
-            op->closed = false; // it was on its way before the links closed
-            match(n, m, op);
-        }
-    }
     struct network_op **last = &n->ops;
     while (*last)
         last = &(*last)->next;
     *last = op;
     op->next = NULL;
+    if (!op->sends)
+        rematch(n, op->peer, op->rank, op->stream, op->ready_s);
     return 0;
 }
 
@@ -345,7 +375,8 @@ size_t network_bytes(const struct network_op *op)
     return op->message ? op->message->bytes : 0;
 }
 
-void network_drop(struct network *n, struct network_op *op, bool take)
+void network_drop(struct network *n, struct network_op *op, bool take,
+                  double now)
 {
     struct network_message *m = op->message;
     struct network_op **at = &n->ops;
@@ -354,11 +385,14 @@ void network_drop(struct network *n, struct network_op *op, bool take)
     *at = op->next;
     if (!m)
         return;
+    int from = m->from, to = m->to, stream = m->stream;
     if (op->sends && m->begin_s >= 0) {
         m->send = NULL;
     } else if (op->sends) {
         if (m->recv)
-            m->recv->message = NULL; // it waits for the next one
+            m->recv->message = NULL;
+        if (m->recv && m->recv->any)
+            m->recv->peer = NETWORK_ANYBODY;
         unlink_message(n, m);
     } else if (m->begin_s >= 0) {
         if (take && m->bytes && m->bytes <= op->bytes)
@@ -369,6 +403,7 @@ void network_drop(struct network *n, struct network_op *op, bool take)
     } else {
         m->recv = NULL;
     }
+    rematch(n, from, to, stream, now);
 }
 
 void network_shut(struct network *n, int rank, double now)

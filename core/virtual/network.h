@@ -56,9 +56,12 @@ int network_step(struct network *n);
 // Bytes of the message that an operation has; 0: it has none.
 size_t network_bytes(const struct network_op *op);
 
-// Forget an operation. `take`: it is complete, and what was received goes to
-// op->to first. A send that does not move yet is taken back.
-void network_drop(struct network *n, struct network_op *op, bool take);
+// Forget an operation at time `now`. `take`: it is complete, and what was
+// received goes to op->to first. A send that does not move yet is taken back,
+// and the receives that remain are matched as if it had never been; so are the
+// messages that remain where a receive is given up.
+void network_drop(struct network *n, struct network_op *op, bool take,
+                  double now);
 
 // A rank's links are closed: operations that name it fail at once, and so do
 // those that will. What moves already arrives.

@@ -17,7 +17,7 @@ static void drop_requests(struct virtual_rank *r,
     for (; r->requests; left++) {
         struct request *q = r->requests;
         r->requests = q->next;
-        network_drop(r->cluster->network, &q->op, false);
+        network_drop(r->cluster->network, &q->op, false, r->now);
         free(q);
     }
     if (!left || result->end != VIRTUAL_RETURNED || result->value)

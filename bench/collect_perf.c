@@ -170,17 +170,17 @@ static int table(struct collective *c, enum collect_verb verb, double *bad)
 static int leave_out(struct collect_plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < COLLECT_ROWS; i++) {
-        const struct group_ops *carriers[] = {collect_rows[i].carrier, NULL};
-        const struct group_ops *can;
+        const struct group_ops *carrier = collect_rows[i].carrier;
         struct group_job members = {.name = collect_rows[i].name,
                                     .cluster = cluster};
         char why[128];
-        if (!p->use[i] || !carriers[0])
+        if (!p->use[i] || !carrier)
             continue;
-        if (group_choose(carriers, &members, &can, why))
+        int can = group_is_supported(carrier, &members, why);
+        if (can < 0)
             return -1;
         if (!can && cluster->rank == 0)
-            printf("# %s: %s\n", collect_rows[i].name, why);
+            printf("# %s: %s\n", members.name, why);
         p->use[i] = can;
     }
     return 0;

@@ -233,16 +233,17 @@ static int print_row(const struct sync_plan *p, int row, int world,
 static int leave_out(struct sync_plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < p->nrows; i++) {
-        const struct group_ops *carriers[] = {p->rows[i].carrier, NULL}, *can;
+        const struct group_ops *carrier = p->rows[i].carrier;
         struct group_job members = {.name = p->rows[i].name,
                                     .cluster = cluster};
         char why[128];
-        if (!p->use[i] || !carriers[0] || cluster->world == 1)
+        if (!p->use[i] || !carrier || cluster->world == 1)
             continue;
-        if (group_choose(carriers, &members, &can, why))
+        int can = group_is_supported(carrier, &members, why);
+        if (can < 0)
             return -1;
         if (!can && cluster->rank == 0)
-            printf("# %s: %s\n", p->rows[i].name, why);
+            printf("# %s: %s\n", members.name, why);
         p->use[i] = can;
     }
     return 0;

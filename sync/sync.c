@@ -23,8 +23,6 @@
 #include <signal.h>
 #include <string.h>
 
-enum { CARRIERS = 8 }; // of one backend, at most
-
 // By enum transport_kind, those of workers: the carriers' names.
 static const char *const transport_names[TRANSPORT_MPI + 1] = {
     [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
@@ -96,37 +94,41 @@ static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
 }
 
 // The first of the job's carriers that is allowed and all workers can use. A
-// worker alone uses none: any will do.
+// worker alone sends nothing: it takes one that needs no copies, and names no
+// transport.
 static int choose_carrier(struct sync *s)
 {
     const struct sync_job *job = &s->job;
+    const struct group_ops *const *c = job->carriers;
     const char *only = transport_names[job->settings->transport];
-    const struct group_ops *allowed[CARRIERS + 1] = {NULL};
     struct group_job members = {.name = job->backend->name,
                                 .cluster = job->cluster,
                                 .dev = job->dev};
-    char why[128] = "";
-    int n = 0;
-    if (!job->carriers || !*job->carriers)
+    bool alone = job->cluster->world == 1, host = device_is_host(job->dev);
+    char why[128] = "", rest[128];
+    int allowed = 0;
+    if (!c || !*c)
         return 0;
-    for (int i = 0; job->carriers[i]; i++) {
-        CHECK(i < CARRIERS);
-        if (is_allowed(job, job->carriers[i]))
-            allowed[n++] = job->carriers[i];
+    for (; *c && !s->carrier; c++) {
+        if (!is_allowed(job, *c))
+            continue;
+        int can = alone ? !(host && (*c)->on_device)
+                        : group_is_supported(*c, &members, *why ? rest : why);
+        if (can < 0)
+            return -1;
+        s->carrier = can ? *c : NULL;
+        allowed++;
     }
-    if (n == 0)
+    if (allowed == 0)
         return fail("%s: transport=%s is a way of our ring; try: carrier=ring, "
                     "or transport=auto",
                     job->backend->name, only);
-    if (job->cluster->world == 1)
-        s->carrier = allowed[n - 1];
-    else if (group_choose(allowed, &members, &s->carrier, why))
-        return -1;
     if (!s->carrier)
         return fail("%s: transport=%s: %s; try: transport=auto",
                     job->backend->name, only ? only : "auto", why);
-    if (job->cluster->rank == 0 && *why && !s->carrier->on_device &&
-        !device_is_host(job->dev))
+    if (alone)
+        return 0;
+    if (job->cluster->rank == 0 && *why && !s->carrier->on_device && !host)
         log_line("%s: %s: gradients go through host memory", job->backend->name,
                  why);
     s->transport = s->carrier->name;

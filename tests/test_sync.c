@@ -2,6 +2,7 @@
 
 #include "sync/bucket.h"
 #include "sync/local.h"
+#include "sync/replicas.h"
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -267,6 +268,36 @@ static void local_is_alone(void **state)
     worker_close(&w);
 }
 
+// A worker alone needs no copies on the host: nothing travels.
+static void alone_on_a_gpu(void **state)
+{
+    (void)state;
+    static const struct group_ops device = {.name = "device",
+                                            .on_device = true,
+                                            .state_size = 1},
+                                  host = {.name = "host", .state_size = 1};
+    const struct group_ops *const carriers[] = {&device, &host, NULL};
+    for (int gpu = 0; gpu < 2; gpu++) {
+        struct worker w;
+        assert_int_equal(worker_open(&w, 100, ""), 0);
+        sync_close(&w.sync);
+        struct device_ops ops = *w.dev->ops;
+        struct device dev = {.ops = &ops, .state = w.dev->state};
+        ops.host = !gpu;
+        w.job.dev = &dev;
+        w.job.carriers = carriers;
+        w.job.backend = backend_row("ring");
+        w.sync = sync_open(&sync_replicas, &w.job);
+        assert_non_null(w.sync);
+        assert_ptr_equal(w.sync->carrier, gpu ? &device : &host);
+        assert_null(w.sync->stage);
+        assert_null(w.sync->transport);
+        sync_close(&w.sync);
+        w.job.dev = w.dev;
+        worker_close(&w);
+    }
+}
+
 static void settings_agree(void **state)
 {
     (void)state;
@@ -293,6 +324,7 @@ int main(void)
         cmocka_unit_test(faults),
         cmocka_unit_test(stragglers),
         cmocka_unit_test(local_is_alone),
+        cmocka_unit_test(alone_on_a_gpu),
         cmocka_unit_test(settings_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -259,22 +259,10 @@ int group_follow(struct group *g, uint64_t ticket)
 
 // ---- open and close
 
-int group_choose(const struct group_ops *const *carriers,
-                 const struct group_job *job, const struct group_ops **out,
-                 char why[128])
+int group_is_supported(const struct group_ops *ops, const struct group_job *job,
+                       char why[128])
 {
-    char rest[128];
-    *why = '\0';
-    for (*out = NULL; !*out && *carriers; carriers++) {
-        int can = 1;
-        if ((*carriers)->is_supported)
-            can = (*carriers)->is_supported(job, *why ? rest : why);
-        if (can < 0)
-            return -1;
-        if (can)
-            *out = *carriers;
-    }
-    return 0;
+    return ops->is_supported ? ops->is_supported(job, why) : 1;
 }
 
 static int open_progress(struct group *g)

@@ -138,12 +138,10 @@ struct group {
     void *state; // ops->state_size zeroed bytes; group.c frees it
 };
 
-// The first carrier of a NULL-terminated list that supports the job, into *out;
-// NULL where none does. `why`: the reason of the first that does not, or "". A
-// call of all members. 0, or -1 after fail().
-int group_choose(const struct group_ops *const *carriers,
-                 const struct group_job *job, const struct group_ops **out,
-                 char why[128]);
+// Whether a carrier can join these members: 1, 0 with the reason in `why`, or
+// -1 after fail(). A call of all members.
+int group_is_supported(const struct group_ops *ops, const struct group_job *job,
+                       char why[128]);
 
 // A call of all members. NULL after fail(). Close takes NULL, and ends what is
 // under way.

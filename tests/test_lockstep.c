@@ -348,6 +348,40 @@ static void a_file_may_not_grow(void **state)
     assert_prints(&j, "/optimizer.safetensors: File too large");
 }
 
+// Every gradient is finite, but in 16 bits of the wire their sum is not: who
+// holds the sum names the tensor, though the gradients are on a device.
+static void a_sum_that_overflows_is_named(void **state)
+{
+    (void)state;
+    static const char *const holders[] = {"zero", "ring"};
+    struct job j = {0};
+    for (int b = 0; b < 2; b++) {
+        job_run(&j, 60,
+                "rm -rf sum; lockstep train %s steps=30 sync=%s workers=2 "
+                "wire=fp16 loss_scale=16777216 staging=always out=sum",
+                tiny, holders[b]);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, "the gradient of ");
+    }
+}
+
+// Worker 0 cannot make the checkpoint's folder: that is the one cause.
+static void a_folder_that_cannot_be_made(void **state)
+{
+    (void)state;
+    static const char *const writers[] = {"ring", "zero"};
+    struct job j = {0};
+    for (int b = 0; b < 2; b++) {
+        job_run(&j, 60,
+                "rm -rf bad; mkdir bad; touch bad/.next-2; lockstep train %s "
+                "steps=2 save=2 sync=%s workers=2 out=bad",
+                tiny, writers[b]);
+        assert_int_equal(j.status, 1);
+        assert_prints(&j, "bad/.next-2: Not a directory");
+        assert_null(strstr(j.out, "did not come"));
+    }
+}
+
 static void stops_when_told(void **state)
 {
     (void)state;
@@ -435,6 +469,8 @@ int main(void)
         cmocka_unit_test(mpirun_is_heard),
         cmocka_unit_test(one_job_a_folder),
         cmocka_unit_test(a_file_may_not_grow),
+        cmocka_unit_test(a_folder_that_cannot_be_made),
+        cmocka_unit_test(a_sum_that_overflows_is_named),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
         cmocka_unit_test(measures_every_backend),

@@ -76,11 +76,13 @@ static int compute(struct trainer *t, struct step_row *row)
 }
 
 // The first tensor whose gradient is not finite, for the message that stops the
-// run. Where the sum is not left with everybody (servers, zero), only some
-// workers' gradients show it; the others leave them the first word.
+// run: behind a stage in the host's copies, which the sum is left in. Where it
+// is not left with everybody (servers, zero), only some workers' gradients show
+// it; the others leave them the first word.
 static int blame_tensor(const struct trainer *t)
 {
-    const float *grads = place_read(t, t->grads);
+    const float *grads =
+        t->sync->stage ? t->sync->job.grads : place_read(t, t->grads);
     if (!grads)
         return -1;
     for (int i = 0; i < model_ntensors(&t->config); i++) {
@@ -95,8 +97,9 @@ static int blame_tensor(const struct trainer *t)
         }
     }
     sleep(1);
-    return fail("step %d: another worker's gradient is not finite; its own "
-                "line names the tensor",
+    return fail("step %d: the sum of all gradients is not finite, but this "
+                "worker's is; try: the line of a worker that names a tensor, "
+                "a smaller lr, or look at the data",
                 t->step + 1);
 }
 

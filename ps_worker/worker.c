@@ -225,12 +225,11 @@ static int worker_step(struct sync *s, const struct sync_in *in,
 }
 
 // The servers' state, by way of worker 0: a slot at a time.
-static int worker_save(struct sync *s, sync_visit *visit, void *ctx)
+static int worker_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
-    int rc = 0;
-    if (s->job.cluster->rank != 0)
-        return 0;
+    if (rc || s->job.cluster->rank != 0)
+        return rc;
     float *v = mem_alloc(s->job.n, sizeof *v);
     if (!v)
         return -1;

@@ -13,11 +13,11 @@ static size_t piece_at(const struct sync *s, size_t off)
     return s->job.n - off < PIECE ? s->job.n - off : PIECE;
 }
 
-int slots_save(struct sync *s, sync_visit *visit, void *ctx)
+int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
-    int rc = 0, slots = optim_slots(s->job.optim);
-    if (s->job.cluster->rank)
-        return 0;
+    int slots = optim_slots(s->job.optim);
+    if (rc || s->job.cluster->rank)
+        return rc;
     float *piece = mem_alloc(PIECE, sizeof *piece);
     if (!piece)
         return -1;

@@ -7,7 +7,7 @@
 
 // sync_save() and sync_load() where s->rule is the update. Worker 0 visits all.
 // 0, or -1 after fail().
-int slots_save(struct sync *s, sync_visit *visit, void *ctx);
+int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 
 #endif

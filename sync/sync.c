@@ -289,9 +289,10 @@ int sync_whole(struct sync *s)
     return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
 }
 
-int sync_save(struct sync *s, sync_visit *visit, void *ctx)
+int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
-    return leave(s, (s->own_update ? s->ops->save : slots_save)(s, visit, ctx));
+    rc = (s->own_update ? s->ops->save : slots_save)(s, rc, visit, ctx);
+    return leave(s, rc);
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)

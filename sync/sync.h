@@ -123,7 +123,7 @@ struct sync_ops {
     int (*whole)(struct sync *s);
     // With own_update: visit the optimiser's state, as sync_save() and
     // sync_load() promise.
-    int (*save)(struct sync *s, sync_visit *visit, void *ctx);
+    int (*save)(struct sync *s, int rc, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
 };
@@ -144,9 +144,12 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 
 // The optimiser's state as ranges: a checkpoint made under one backend and
 // world resumes under any other. All workers call it. save: visit() is called
-// on some workers with ranges that together are the whole state once. load: the
-// same, and visit() fills them; then every worker, or server, has the state.
-int sync_save(struct sync *s, sync_visit *visit, void *ctx);
+// on some workers with ranges that together are the whole state once. `rc`: -1
+// where this worker has already failed to prepare what is visited; where
+// several workers visit, a failure of one ends the call on all. load: visit()
+// is called likewise, and fills them; then every worker, or server, has the
+// state.
+int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
 #endif

@@ -296,7 +296,7 @@ static int save_body(struct worker *w)
     }
     if (w->rank == 0)
         memcpy(carried[0], w->job.params, sizeof *carried);
-    return sync_save(w->sync, copy_slot_out, slots);
+    return sync_save(w->sync, 0, copy_slot_out, slots);
 }
 
 static int resume_body(struct worker *w)

@@ -189,9 +189,10 @@ int state_save(struct trainer *t)
     char next[PATH], slots[PATH + 32];
     struct slot_file file = {.t = t, .path = slots};
     if (text_into(next, sizeof next, "%s/.next-%d", t->run.out, t->step) ||
-        slots_path(slots, next) || (writer && begin_folder(t, next, slots)))
+        slots_path(slots, next) || sync_whole(t->sync))
         return -1;
-    int rc = sync_whole(t->sync) || sync_save(t->sync, write_range, &file);
+    int rc = writer ? begin_folder(t, next, slots) : 0;
+    rc = sync_save(t->sync, rc, write_range, &file);
     if (!rc && writer)
         rc = end_folder(t, next, slots);
     if (rc && writer)

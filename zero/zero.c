@@ -198,10 +198,10 @@ static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
 
 // Worker 0 has made what the others write to, and goes on when all have
 // written.
-static int zero_save(struct sync *s, sync_visit *visit, void *ctx)
+static int zero_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct cluster *c = s->job.cluster;
-    return cluster_barrier(c) || visit_own(s, visit, ctx) || cluster_barrier(c)
+    return cluster_check(c, rc) || cluster_check(c, visit_own(s, visit, ctx))
                ? -1
                : 0;
 }

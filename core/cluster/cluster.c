@@ -43,14 +43,23 @@ int cluster_allgather(struct cluster *c, const void *in, void *out,
     return c->ops->allgather(c, in, out, bytes);
 }
 
-int cluster_barrier(struct cluster *c)
+int cluster_check(struct cluster *c, int rc)
 {
-    char mine = 0, *all = mem_alloc((size_t)c->world, 1);
-    if (!all)
-        return -1;
-    int rc = cluster_allgather(c, &mine, all, 1);
+    char mine = rc != 0, *all = mem_alloc((size_t)c->world, 1);
+    if (!all || cluster_allgather(c, &mine, all, 1))
+        rc = -1;
+    for (int r = 0; !rc && r < c->world; r++)
+        if (all[r]) {
+            sleep_ns(300000000);
+            rc = fail("rank %d has failed; its own line says why", r);
+        }
     mem_free(all);
     return rc;
+}
+
+int cluster_barrier(struct cluster *c)
+{
+    return cluster_check(c, 0);
 }
 
 int cluster_sum(struct cluster *c, double *v, int n)

@@ -27,7 +27,6 @@ struct cluster_config {
 
 struct cluster_ops {
     const char *name; // cluster=NAME
-    const char *help;
     int (*open)(struct cluster *c, const struct cluster_config *config);
     // out (world * bytes) on every worker = each worker's `in` by rank.
     int (*allgather)(struct cluster *c, const void *in, void *out,
@@ -70,6 +69,12 @@ int cluster_rendezvous(char out[CLUSTER_ENDPOINT]);
 int cluster_allgather(struct cluster *c, const void *in, void *out,
                       size_t bytes);
 int cluster_barrier(struct cluster *c);
+
+// A barrier that each worker enters with 0, or with -1 after fail(). 0 where
+// all entered with 0; else -1 on all: a worker that has not failed itself names
+// the first that has, and returns a little later, so that the cause is heard
+// first.
+int cluster_check(struct cluster *c, int rc);
 
 // v[0..n) = sum over ranks, added in rank order: the same bits everywhere.
 int cluster_sum(struct cluster *c, double *v, int n);

@@ -173,8 +173,7 @@ static int open_sampler(struct sampler *s, const char *dir)
         checkpoint_config(weights, &s->config))
         return -1;
     s->params = mem_alloc(model_nparams(&s->config), sizeof *s->params);
-    if (!s->params ||
-        checkpoint_read(weights, &s->config, s->params, 0, NULL, NULL))
+    if (!s->params || checkpoint_read(weights, &s->config, s->params))
         return -1;
     char *saved = read_text(folder, "symbols.txt");
     if (!saved)

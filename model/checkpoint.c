@@ -22,12 +22,13 @@ enum { CHUNK = 1 << 16, NAME = 128 };
 // The prefix under which transformers' GPT2LMHeadModel keeps the same tensors.
 static const char lm_prefix[] = "transformer.";
 
-// What one call of checkpoint_read() works with.
-struct reading {
+struct checkpoint {
     const char *path;
     const struct model_config *c;
     struct safetensors *file;
     float *chunk; // 2 CHUNK numbers: judged here, or two tensors compared
+    int nslots;   // that are read; 0: the parameters
+    const char *const *slot_names;
 };
 
 // 1: a model file of llm.c, 0: something else, -1 after fail().
@@ -158,26 +159,6 @@ int checkpoint_config(const char *path, struct model_config *out)
     return status;
 }
 
-int checkpoint_metadata(const char *path, const char *key, char *buf,
-                        size_t size)
-{
-    struct safetensors *file;
-    int llmc = is_llmc(path);
-    if (llmc)
-        return llmc < 0 ? -1 : 0;
-    if (safetensors_open(&file, path))
-        return -1;
-    const char *value = safetensors_metadata(file, key);
-    int status = value ? 1 : 0;
-    if (value && strlen(value) >= size)
-        status = fail("%s: metadata %s is longer than %zu bytes", path, key,
-                      size - 1);
-    else if (value)
-        strcpy(buf, value);
-    safetensors_close(&file);
-    return status;
-}
-
 // ---- which tensors
 
 // Whether `name` is the model's, without any prefix.
@@ -224,12 +205,12 @@ static const char *behind_slot(const struct safetensors *file, const char *name)
 
 // Every tensor of the file must be one that we know: what is not read might
 // change what the model computes.
-static int check_names(const struct reading *r)
+static int check_names(const struct checkpoint *k)
 {
-    for (int i = 0; i < safetensors_count(r->file); i++) {
-        const char *full = safetensors_at(r->file, i)->name;
-        const char *name = behind_slot(r->file, full);
-        if (name && is_param(r->c, name))
+    for (int i = 0; i < safetensors_count(k->file); i++) {
+        const char *full = safetensors_at(k->file, i)->name;
+        const char *name = behind_slot(k->file, full);
+        if (name && is_param(k->c, name))
             continue;
         name = full;
         size_t n = strlen(lm_prefix);
@@ -239,10 +220,10 @@ static int check_names(const struct reading *r)
                     (ends_with(name, ".attn.bias") ||
                      ends_with(name, ".attn.masked_bias"));
         if (!mask && strcmp(full, "lm_head.weight") != 0 &&
-            !is_param(r->c, name))
+            !is_param(k->c, name))
             return fail("%s: unknown tensor %.64s in a GPT-2 of %d layers; "
                         "try: remove it from the file",
-                        r->path, full, r->c->layers);
+                        k->path, full, k->c->layers);
     }
     return 0;
 }
@@ -256,7 +237,7 @@ static void shape_text(char *buf, size_t size, int ndim, const size_t *shape)
                                shape[i]);
 }
 
-static int check_shape(const struct reading *r, const struct tensor *t,
+static int check_shape(const struct checkpoint *k, const struct tensor *t,
                        const struct safetensors_tensor *found)
 {
     if (found->ndim == t->ndim &&
@@ -267,110 +248,93 @@ static int check_shape(const struct reading *r, const struct tensor *t,
     shape_text(wanted, sizeof wanted, t->ndim, t->shape);
     return fail("%s: tensor %.64s is (%s), this model's is (%s); try: the "
                 "file's own layers, channels, context and vocab_size",
-                r->path, found->name, has, wanted);
+                k->path, found->name, has, wanted);
 }
 
 // ---- the numbers
 
 // All of a tensor into out, or only judged if out is NULL.
-static int read_numbers(const struct reading *r,
+static int read_numbers(const struct checkpoint *k,
                         const struct safetensors_tensor *t, float *out)
 {
     if (out)
-        return safetensors_read(r->file, t, 0, t->n, out);
+        return safetensors_read(k->file, t, 0, t->n, out);
     for (size_t at = 0, n; at < t->n; at += n) {
         n = t->n - at < CHUNK ? t->n - at : CHUNK;
-        if (safetensors_read(r->file, t, at, n, r->chunk))
+        if (safetensors_read(k->file, t, at, n, k->chunk))
             return -1;
     }
     return 0;
 }
 
 // One vector laid out like the parameters. slot NULL: the parameters.
-static int read_vector(const struct reading *r, const char *slot, float *out)
+static int read_vector(const struct checkpoint *k, const char *slot, float *out)
 {
-    for (int i = 0; i < model_ntensors(r->c); i++) {
+    for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
         const struct safetensors_tensor *found;
         char prefix[NAME] = "";
-        model_tensor(r->c, i, &t);
+        model_tensor(k->c, i, &t);
         if (slot) {
             if (text_into(prefix, sizeof prefix, "%s.", slot))
                 return -1;
-            found = find(r->file, prefix, t.name);
-        } else if (find_param(r->file, r->path, t.name, &found)) {
+            found = find(k->file, prefix, t.name);
+        } else if (find_param(k->file, k->path, t.name, &found)) {
             return -1;
         }
         if (!found)
-            return fail("%s: tensor %s%s is missing", r->path, prefix, t.name);
-        if (check_shape(r, &t, found) ||
-            read_numbers(r, found, out ? out + t.off : NULL))
+            return fail("%s: tensor %s%s is missing", k->path, prefix, t.name);
+        if (check_shape(k, &t, found) ||
+            read_numbers(k, found, out ? out + t.off : NULL))
             return -1;
     }
     return 0;
 }
 
 // The head is tied to wte: a file that brings its own must bring the same.
-static int check_head(const struct reading *r)
+static int check_head(const struct checkpoint *k)
 {
     const struct safetensors_tensor *head, *wte;
     struct tensor t;
-    model_tensor(r->c, 0, &t);
-    head = safetensors_find(r->file, "lm_head.weight");
+    model_tensor(k->c, 0, &t);
+    head = safetensors_find(k->file, "lm_head.weight");
     if (!head)
         return 0;
-    if (find_param(r->file, r->path, t.name, &wte) || check_shape(r, &t, head))
+    if (find_param(k->file, k->path, t.name, &wte) || check_shape(k, &t, head))
         return -1;
-    float *a = r->chunk, *b = r->chunk + CHUNK;
+    float *a = k->chunk, *b = k->chunk + CHUNK;
     for (size_t at = 0, n; at < t.n; at += n) {
         n = t.n - at < CHUNK ? t.n - at : CHUNK;
-        if (safetensors_read(r->file, head, at, n, a) ||
-            safetensors_read(r->file, wte, at, n, b))
+        if (safetensors_read(k->file, head, at, n, a) ||
+            safetensors_read(k->file, wte, at, n, b))
             return -1;
         if (memcmp(a, b, n * sizeof *a) != 0)
             return fail("%s: lm_head.weight differs from wte.weight: the head "
                         "of this model is tied",
-                        r->path);
+                        k->path);
     }
     return 0;
 }
 
-static int check_heads(const struct reading *r)
+static int check_heads(const struct checkpoint *k)
 {
     int heads = 0;
-    if (told_heads(r->file, r->path, &heads))
+    if (told_heads(k->file, k->path, &heads))
         return -1;
-    if (heads && heads != r->c->heads)
+    if (heads && heads != k->c->heads)
         return fail("%s: the file's model has heads=%d, this one heads=%d",
-                    r->path, heads, r->c->heads);
+                    k->path, heads, k->c->heads);
     return 0;
 }
 
-static int judge_all(const struct reading *r, bool params, int nslots,
-                     const char *const *slot_names)
+static int judge(const struct checkpoint *k)
 {
-    if (check_heads(r) || check_names(r))
-        return -1;
-    if (params && (read_vector(r, NULL, NULL) || check_head(r)))
-        return -1;
-    for (int i = 0; i < nslots; i++) {
-        if (read_vector(r, slot_names[i], NULL))
-            return -1;
-    }
-    return 0;
-}
-
-static int read_all(const struct reading *r, float *params, int nslots,
-                    const char *const *slot_names, float *const *slots)
-{
-    if (judge_all(r, params != NULL, nslots, slot_names) ||
-        (params && read_vector(r, NULL, params)))
-        return -1;
-    for (int i = 0; i < nslots; i++) {
-        if (read_vector(r, slot_names[i], slots[i]))
-            return -1;
-    }
-    return 0;
+    int rc = check_heads(k) || check_names(k) ? -1 : 0;
+    if (!rc && k->nslots == 0)
+        rc = read_vector(k, NULL, NULL) || check_head(k) ? -1 : 0;
+    for (int i = 0; !rc && i < k->nslots; i++)
+        rc = read_vector(k, k->slot_names[i], NULL);
+    return rc;
 }
 
 static int read_llmc(const char *path, const struct model_config *c,
@@ -400,37 +364,6 @@ static int read_llmc(const char *path, const struct model_config *c,
     return status;
 }
 
-int checkpoint_read(const char *path, const struct model_config *c,
-                    float *params, int nslots, const char *const *slot_names,
-                    float *const *slots)
-{
-    int llmc = is_llmc(path);
-    if (llmc < 0)
-        return -1;
-    if (llmc && (nslots > 0 || !params))
-        return fail("%s: a model of llm.c holds no optimiser state", path);
-    if (llmc)
-        return read_llmc(path, c, params);
-    struct reading r = {.path = path, .c = c};
-    int status = -1;
-    r.chunk = mem_alloc(2 * CHUNK, sizeof *r.chunk);
-    if (!r.chunk || safetensors_open(&r.file, path))
-        goto free_chunk;
-    status = read_all(&r, params, nslots, slot_names, slots);
-    safetensors_close(&r.file);
-free_chunk:
-    mem_free(r.chunk);
-    return status;
-}
-
-// ---- by ranges
-
-struct checkpoint {
-    struct reading reading;
-    const char *const *slot_names;
-    int nslots;
-};
-
 int checkpoint_open(struct checkpoint **out, const char *path,
                     const struct model_config *c, int nslots,
                     const char *const *slot_names)
@@ -438,13 +371,12 @@ int checkpoint_open(struct checkpoint **out, const char *path,
     struct checkpoint *k = mem_alloc(1, sizeof *k);
     if (!k)
         return -1;
-    struct reading *r = &k->reading;
-    *k = (struct checkpoint){.reading = {.path = path, .c = c},
+    *k = (struct checkpoint){.path = path,
+                             .c = c,
+                             .nslots = nslots,
                              .slot_names = slot_names,
-                             .nslots = nslots};
-    r->chunk = mem_alloc(2 * CHUNK, sizeof *r->chunk);
-    if (!r->chunk || safetensors_open(&r->file, path) ||
-        judge_all(r, false, nslots, slot_names)) {
+                             .chunk = mem_alloc(2 * CHUNK, sizeof *k->chunk)};
+    if (!k->chunk || safetensors_open(&k->file, path) || judge(k)) {
         checkpoint_close(&k);
         return -1;
     }
@@ -456,27 +388,42 @@ void checkpoint_close(struct checkpoint **k)
 {
     if (!*k)
         return;
-    safetensors_close(&(*k)->reading.file);
-    mem_free((*k)->reading.chunk);
+    safetensors_close(&(*k)->file);
+    mem_free((*k)->chunk);
     mem_free(*k);
     *k = NULL;
+}
+
+int checkpoint_read(const char *path, const struct model_config *c,
+                    float *params)
+{
+    struct checkpoint *k;
+    int llmc = is_llmc(path);
+    if (llmc < 0)
+        return -1;
+    if (llmc)
+        return read_llmc(path, c, params);
+    if (checkpoint_open(&k, path, c, 0, NULL))
+        return -1;
+    int rc = read_vector(k, NULL, params);
+    checkpoint_close(&k);
+    return rc;
 }
 
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
                           float *v, size_t n)
 {
-    const struct reading *r = &k->reading;
     char prefix[NAME];
     CHECK(slot >= 0 && slot < k->nslots);
     if (text_into(prefix, sizeof prefix, "%s.", k->slot_names[slot]))
         return -1;
-    for (int i = 0; i < model_ntensors(r->c); i++) {
+    for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
-        model_tensor(r->c, i, &t);
+        model_tensor(k->c, i, &t);
         size_t from = off > t.off ? off : t.off, to = t.off + t.n;
         to = to < off + n ? to : off + n;
         if (from < to &&
-            safetensors_read(r->file, find(r->file, prefix, t.name),
+            safetensors_read(k->file, find(k->file, prefix, t.name),
                              from - t.off, to - from, v + (from - off)))
             return -1;
     }

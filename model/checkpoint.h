@@ -4,36 +4,24 @@
 //     llm.c .bin          version 3 (fp32) and 5 (bf16), read only
 //
 // An optimiser's slots are vectors laid out like the parameters; they go into a
-// file of their own (params NULL), so that the model's file holds a GPT-2 and
-// nothing else. Foreign files are validated whole before a byte is believed.
+// file of their own, so that the model's file holds a GPT-2 and nothing else.
+// Foreign files are validated whole before a byte is believed.
 
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H
 
 #include "model/model.h"
 
-enum { CHECKPOINT_MAX_SLOTS = 8 };
-
-// A string in __metadata__. Keys "format", "heads" and "slots" are written
-// always and by us: given here, they are passed over.
-struct checkpoint_text {
-    const char *key, *value;
-};
-
-// Write `params` (NULL: none) and nslots vectors of the same layout, their
-// tensors named "<slot name>.<tensor name>", with ntext metadata strings to
-// `path`, which is replaced in one rename after fsync: a reader finds the old
-// file or the new one, whole. 0, or -1 after fail(), then nothing is left
-// behind.
+// Write `params` to `path`, which is replaced in one rename after fsync: a
+// reader finds the old file or the new one, whole. 0, or -1 after fail(), then
+// nothing is left behind.
 int checkpoint_write(const char *path, const struct model_config *c,
-                     const float *params, int nslots,
-                     const char *const *slot_names, const float *const *slots,
-                     int ntext, const struct checkpoint_text *text);
+                     const float *params);
 
-// The same file of slots alone by ranges, which several processes may write in
-// any order. make: the file of its full size, the numbers still to come.
-// write_range: elements [off, off + n) of a slot. sync: all that was written is
-// on disk. 0, or -1 after fail().
+// A file of nslots slots, their tensors named "<slot name>.<tensor name>", by
+// ranges, which several processes may write in any order. make: the file of its
+// full size, the numbers still to come. write_range: elements [off, off + n) of
+// a slot. sync: all that was written is on disk. 0, or -1 after fail().
 int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names);
 int checkpoint_write_range(const char *path, const struct model_config *c,
@@ -49,13 +37,12 @@ int checkpoint_write_config(const char *path, const struct model_config *c);
 // two formats apart by their first bytes. 0, or -1 after fail().
 int checkpoint_config(const char *path, struct model_config *out);
 
-// Fill params (model_nparams(c) floats; NULL: not asked for) and nslots slots,
-// converting F16, BF16 and F64. Shapes must be c's, and heads where the file
-// tells them; a tensor that is neither GPT-2's nor a slot's, NaN and infinity
-// are errors. The whole file is judged before the first number is written.
+// Fill params (model_nparams(c) floats), converting F16, BF16 and F64. Shapes
+// must be c's, and heads where the file tells them; a tensor that is neither
+// GPT-2's nor a slot's, NaN and infinity are errors. The whole file is judged
+// before the first number is written.
 int checkpoint_read(const char *path, const struct model_config *c,
-                    float *params, int nslots, const char *const *slot_names,
-                    float *const *slots);
+                    float *params);
 
 // The slots of a file by ranges. open: the whole file is judged as by
 // checkpoint_read(). c and slot_names are borrowed until close. 0, or -1 after
@@ -67,9 +54,5 @@ int checkpoint_open(struct checkpoint **k, const char *path,
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
                           float *v, size_t n);
 void checkpoint_close(struct checkpoint **k);
-
-// Metadata string `key` into buf: 1 found, 0 absent, -1 after fail().
-int checkpoint_metadata(const char *path, const char *key, char *buf,
-                        size_t size);
 
 #endif

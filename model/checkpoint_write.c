@@ -1,8 +1,8 @@
 // checkpoint_write.c - write a model's weights for Hugging Face's tools.
 //
 // The flat vector's order is the file's order, so a vector is written as it
-// lies: one header, then one piece for the parameters and one a slot. A range
-// of a slot has its place behind the header, too.
+// lies: one header, then the parameters, or the slots one after another. A
+// range of a slot has its place behind the header, too.
 
 #include "model/checkpoint.h"
 
@@ -14,22 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-// A string of JSON: quotes, backslashes and control characters escaped.
-static void put_string(FILE *f, const char *text)
-{
-    fputc('"', f);
-    for (const char *s = text; *s; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\')
-            fprintf(f, "\\%c", c);
-        else if (c < ' ')
-            fprintf(f, "\\u%04x", c);
-        else
-            fputc(c, f);
-    }
-    fputc('"', f);
-}
 
 // `off`: bytes of the data before this vector.
 static void put_vector(FILE *f, const struct model_config *c, const char *slot,
@@ -48,54 +32,32 @@ static void put_vector(FILE *f, const struct model_config *c, const char *slot,
     }
 }
 
-static bool is_ours(const char *key)
-{
-    return strcmp(key, "format") == 0 || strcmp(key, "heads") == 0 ||
-           strcmp(key, "slots") == 0;
-}
-
 static void put_metadata(FILE *f, const struct model_config *c, int nslots,
-                         const char *const *slot_names, int ntext,
-                         const struct checkpoint_text *text)
+                         const char *const *slot_names)
 {
     fprintf(f, "\"__metadata__\":{\"format\":\"pt\",\"heads\":\"%d\"",
             c->heads);
     for (int i = 0; i < nslots; i++)
         fprintf(f, "%s%s", i ? " " : ",\"slots\":\"", slot_names[i]);
-    if (nslots)
-        fputc('"', f);
-    for (int i = 0; i < ntext; i++) {
-        if (is_ours(text[i].key))
-            continue;
-        fputc(',', f);
-        put_string(f, text[i].key);
-        fputc(':', f);
-        put_string(f, text[i].value);
-    }
-    fputc('}', f);
+    fputs(nslots ? "\"}" : "}", f);
 }
 
-// What stands before the numbers, for free().
+// What stands before the numbers, for free(). nslots 0: of the parameters.
 static int make_header(const char *path, const struct model_config *c,
-                       bool params, int nslots, const char *const *slot_names,
-                       int ntext, const struct checkpoint_text *text,
-                       char **header, size_t *size)
+                       int nslots, const char *const *slot_names, char **header,
+                       size_t *size)
 {
-    CHECK(nslots >= 0 && nslots <= CHECKPOINT_MAX_SLOTS);
-    CHECK(params || nslots > 0);
-    size_t bytes = model_nparams(c) * sizeof(float), off = 0;
+    size_t bytes = model_nparams(c) * sizeof(float);
     *header = NULL;
     FILE *f = open_memstream(header, size);
     if (!f)
         return fail("cannot write %s: no memory", path);
     fputc('{', f);
-    put_metadata(f, c, nslots, slot_names, ntext, text);
-    if (params)
+    put_metadata(f, c, nslots, slot_names);
+    if (nslots == 0)
         put_vector(f, c, NULL, 0);
-    for (int i = 0; i < nslots; i++) {
-        off = (size_t)(params + i) * bytes;
-        put_vector(f, c, slot_names[i], off);
-    }
+    for (int i = 0; i < nslots; i++)
+        put_vector(f, c, slot_names[i], (size_t)i * bytes);
     fputc('}', f);
     // Blanks, so that the numbers behind lie aligned.
     for (long at = ftell(f); at % 8 != 0; at++)
@@ -107,28 +69,38 @@ static int make_header(const char *path, const struct model_config *c,
     return fail("cannot write %s: no memory for its header", path);
 }
 
-int checkpoint_write(const char *path, const struct model_config *c,
+// The parameters, or the place of nslots slots.
+static int make_file(const char *path, const struct model_config *c,
                      const float *params, int nslots,
-                     const char *const *slot_names, const float *const *slots,
-                     int ntext, const struct checkpoint_text *text)
+                     const char *const *slot_names)
 {
-    struct iovec pieces[2 + 1 + CHECKPOINT_MAX_SLOTS];
     char *header;
     size_t size, bytes = model_nparams(c) * sizeof(float);
-    int n = 2;
-    if (make_header(path, c, params != NULL, nslots, slot_names, ntext, text,
-                    &header, &size))
+    if (make_header(path, c, nslots, slot_names, &header, &size))
         return -1;
     uint64_t length = size;
-    pieces[0] = (struct iovec){&length, sizeof length};
-    pieces[1] = (struct iovec){header, size};
-    if (params)
-        pieces[n++] = (struct iovec){(void *)(uintptr_t)params, bytes};
-    for (int i = 0; i < nslots; i++)
-        pieces[n++] = (struct iovec){(void *)(uintptr_t)slots[i], bytes};
-    int status = file_replace(path, pieces, n);
+    struct iovec pieces[] = {{&length, sizeof length},
+                             {header, size},
+                             {(void *)(uintptr_t)params, bytes}};
+    int status = file_replace(path, pieces, params ? 3 : 2);
+    off_t all = (off_t)(sizeof length + size + (size_t)nslots * bytes);
     free(header);
+    if (!status && !params && truncate(path, all))
+        status = fail("cannot write %s: %s", path, strerror(errno));
     return status;
+}
+
+int checkpoint_write(const char *path, const struct model_config *c,
+                     const float *params)
+{
+    return make_file(path, c, params, 0, NULL);
+}
+
+int checkpoint_make(const char *path, const struct model_config *c, int nslots,
+                    const char *const *slot_names)
+{
+    CHECK(nslots > 0);
+    return make_file(path, c, NULL, nslots, slot_names);
 }
 
 // ---- by ranges
@@ -140,23 +112,6 @@ static int open_to_write(const char *path)
         fail("cannot write %s: %s; try: out= in a folder that all workers see",
              path, strerror(errno));
     return fd;
-}
-
-int checkpoint_make(const char *path, const struct model_config *c, int nslots,
-                    const char *const *slot_names)
-{
-    char *header;
-    size_t size, bytes = (size_t)nslots * model_nparams(c) * sizeof(float);
-    if (make_header(path, c, false, nslots, slot_names, 0, NULL, &header,
-                    &size))
-        return -1;
-    uint64_t length = size;
-    struct iovec pieces[] = {{&length, sizeof length}, {header, size}};
-    int status = file_replace(path, pieces, 2);
-    free(header);
-    if (!status && truncate(path, (off_t)(sizeof length + size + bytes)))
-        status = fail("cannot write %s: %s", path, strerror(errno));
-    return status;
 }
 
 static int write_at(int fd, const char *from, size_t bytes, off_t at)

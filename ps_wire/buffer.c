@@ -11,7 +11,7 @@ struct buffers {
     size_t bytes;
     pthread_mutex_t lock;
     struct buffer *free;
-    int made, out;
+    int out;
 };
 
 int buffers_open(struct buffers **out, size_t bytes)
@@ -60,8 +60,6 @@ struct buffer *buffer_get(struct buffers *pool)
     struct buffer *b = pool->free;
     if (b)
         pool->free = b->next;
-    else
-        pool->made++;
     pool->out++;
     pthread_mutex_unlock(&pool->lock);
     if (!b)
@@ -71,7 +69,6 @@ struct buffer *buffer_get(struct buffers *pool)
         return b;
     }
     pthread_mutex_lock(&pool->lock);
-    pool->made--;
     pool->out--;
     pthread_mutex_unlock(&pool->lock);
     return NULL;
@@ -97,14 +94,6 @@ void buffer_unref(struct buffer *b)
 bool buffer_shared(struct buffer *b)
 {
     return atomic_load(&b->refs) > 1;
-}
-
-int buffers_made(struct buffers *pool)
-{
-    pthread_mutex_lock(&pool->lock);
-    int made = pool->made;
-    pthread_mutex_unlock(&pool->lock);
-    return made;
 }
 
 void buffer_sent(void *data, void *hint)

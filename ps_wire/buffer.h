@@ -32,9 +32,6 @@ void buffer_ref(struct buffer *b);
 void buffer_unref(struct buffer *b); // takes NULL
 bool buffer_shared(struct buffer *b);
 
-// Buffers that the pool has made so far.
-int buffers_made(struct buffers *pool);
-
 // For zmq_msg_init_data(): hint is the buffer, of which the message took a
 // reference.
 void buffer_sent(void *data, void *hint);

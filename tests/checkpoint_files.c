@@ -66,8 +66,7 @@ void numbers(float *p, size_t n, uint64_t key)
 void write_tiny(float *p)
 {
     numbers(p, model_nparams(&tiny), 1);
-    assert_int_equal(checkpoint_write(path, &tiny, p, 0, NULL, NULL, 0, NULL),
-                     0);
+    assert_int_equal(checkpoint_write(path, &tiny, p), 0);
 }
 
 int files_in_folder(void)
@@ -86,7 +85,7 @@ void refused(const struct model_config *c, const char *says)
     float p[MAX_PARAMS];
     for (size_t i = 0; i < MAX_PARAMS; i++)
         p[i] = 7;
-    int status = checkpoint_read(path, c, p, 0, NULL, NULL);
+    int status = checkpoint_read(path, c, p);
     if (status != -1 || !strstr(fail_message(), says))
         print_error("wanted \"%s\", got %d \"%s\"\n", says, status,
                     fail_message());
@@ -100,7 +99,7 @@ void refused(const struct model_config *c, const char *says)
 void accepted(const float *expected)
 {
     float p[MAX_PARAMS] = {0};
-    if (checkpoint_read(path, &tiny, p, 0, NULL, NULL))
+    if (checkpoint_read(path, &tiny, p))
         die("%s", fail_message());
     for (size_t i = 0; i < model_nparams(&tiny); i++)
         assert_true(p[i] == expected[i]);

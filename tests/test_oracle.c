@@ -88,8 +88,7 @@ static int open_oracle(void **state)
     o->params = mem_alloc(o->n, sizeof(float));
     o->grads = mem_alloc(o->n, sizeof(float));
     if (!o->params || !o->grads ||
-        checkpoint_read(GOLDEN ".safetensors", &o->config, o->params, 0, NULL,
-                        NULL))
+        checkpoint_read(GOLDEN ".safetensors", &o->config, o->params))
         die("%s", fail_message());
     load_tokens(o);
     struct model_job job = {.config = o->config,

@@ -63,12 +63,6 @@ static int late_wait(struct device *d, const struct device_event *e)
     return 0;
 }
 
-static int late_reached(struct device *d, const struct device_event *e)
-{
-    const struct late *l = d->state;
-    return e->ns == 0 || l->copies[e->ns - 1].done;
-}
-
 static int late_finish(struct device *d)
 {
     const struct late *l = d->state;
@@ -83,7 +77,6 @@ static struct device late_device(struct device_ops *ops, struct late *state)
     ops->copy = late_copy;
     ops->record = late_record;
     ops->wait = late_wait;
-    ops->reached = late_reached;
     ops->finish = late_finish;
     *state = (struct late){0};
     return (struct device){.ops = ops, .state = state};
@@ -101,7 +94,6 @@ static void on_the_cpu_it_is_the_vector_itself(void **state)
     assert_int_equal(staging_open(&s, d, v, N, PIECES, false), 0);
     assert_ptr_equal(staging_host(s), v);
     assert_int_equal(staging_down(s, 0, 0, N), 0);
-    assert_int_equal(staging_arrived(s, 0), 1);
     assert_int_equal(staging_await(s, 0), 0);
     assert_int_equal(staging_up(s, 0, N), 0);
     assert_int_equal(staging_settle(s), 0);
@@ -125,7 +117,6 @@ static void pieces_come_down_and_go_up(struct device *d)
                          0);
     for (int p = 0; p < PIECES; p++) {
         assert_int_equal(staging_await(s, p), 0);
-        assert_int_equal(staging_arrived(s, p), 1);
         size_t off = (size_t)(N - (p + 1) * PIECE);
         for (size_t i = off; i < off + PIECE; i++) {
             assert_true(host[i] == (float)i);
@@ -169,10 +160,8 @@ static void a_piece_has_not_arrived_before_its_copy(void **state)
     assert_int_equal(staging_open(&s, &d, v, N, 2, false), 0);
     assert_int_equal(staging_down(s, 0, 0, 1), 0);
     assert_int_equal(staging_down(s, 1, 1, 1), 0);
-    assert_int_equal(staging_arrived(s, 0), 0);
+    assert_false(late.copies[0].done);
     assert_int_equal(staging_await(s, 0), 0);
-    assert_int_equal(staging_arrived(s, 0), 1);
-    assert_int_equal(staging_arrived(s, 1), 0);
     assert_true(staging_host(s)[0] == 1 && staging_host(s)[1] == 0);
     staging_close(&s); // waits for the copy that is still on its way
     assert_true(late.copies[1].done);

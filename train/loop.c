@@ -307,7 +307,7 @@ static int begin(struct trainer *t)
         if (state_load(t, folder))
             return -1;
     } else if (strcmp(t->run.init, "random")) {
-        if (checkpoint_read(t->run.init, &t->config, t->host, 0, NULL, NULL))
+        if (checkpoint_read(t->run.init, &t->config, t->host))
             return -1;
     } else {
         model_init(&t->config, (uint64_t)t->run.seed, t->host);

@@ -138,7 +138,7 @@ static int write_all(const struct trainer *t, const char *folder,
         return -1;
     const float *params = place_read(t, t->params);
     if (!params || checkpoint_write_config(config, &t->config) ||
-        checkpoint_write(model, &t->config, params, 0, NULL, NULL, 0, NULL))
+        checkpoint_write(model, &t->config, params))
         return -1;
     if (optim_slots(&t->optim) && checkpoint_sync(slots))
         return -1;
@@ -362,7 +362,7 @@ int state_load(struct trainer *t, const char *folder)
         return rc;
     log_line("resuming from %s, step %d", folder, t->step);
     return text_into(path, sizeof path, "%s/model.safetensors", folder) ||
-                   checkpoint_read(path, &t->config, t->host, 0, NULL, NULL)
+                   checkpoint_read(path, &t->config, t->host)
                ? -1
                : 0;
 }

@@ -86,14 +86,6 @@ int staging_down(struct staging *s, int piece, size_t off, size_t n)
     return device_record(s->dev, &s->down[piece], DEVICE_DOWN);
 }
 
-int staging_arrived(const struct staging *s, int piece)
-{
-    if (!s->copies)
-        return 1;
-    CHECK(piece >= 0 && piece < s->pieces);
-    return device_reached(s->dev, &s->down[piece]);
-}
-
 int staging_await(const struct staging *s, int piece)
 {
     if (!s->copies)

@@ -31,9 +31,7 @@ float *staging_host(const struct staging *s);
 // so far, as piece `piece`.
 int staging_down(struct staging *s, int piece, size_t off, size_t n);
 
-// Has the piece come down? 1, 0 for not yet, -1 after fail(). The calling
-// thread waits until it has.
-int staging_arrived(const struct staging *s, int piece);
+// The calling thread waits until the piece has come down.
 int staging_await(const struct staging *s, int piece);
 
 // Begin to copy [off, off+n) up. The device must be done with what is there.

@@ -37,7 +37,7 @@ static void read_one(const char *path)
     float *p = mem_alloc(n, sizeof *p);
     CHECK(p != NULL);
     p[0] = INFINITY;
-    if (checkpoint_read(path, &c, p, 0, NULL, NULL) == 0) {
+    if (checkpoint_read(path, &c, p) == 0) {
         for (size_t i = 0; i < n; i++)
             CHECK(isfinite(p[i]));
     } else {

@@ -99,8 +99,6 @@ static void tcp_close(struct transport *t)
 }
 
 const struct transport_ops transport_tcp = {
-    .name = "tcp",
-    .help = "sockets, on loopback or iface=",
     .state_size = sizeof(struct tcp),
     .open = tcp_open,
     .send = tcp_send,

@@ -41,8 +41,6 @@ struct transport {
 };
 
 struct transport_ops {
-    const char *name;
-    const char *help;
     size_t state_size;
     // Meet both neighbours, within the cluster's deadline.
     int (*open)(struct transport *t, struct cluster *c,

@@ -138,8 +138,6 @@ static void neighbours_close(struct transport *t)
 }
 
 const struct transport_ops transport_virtual = {
-    .name = "virtual",
-    .help = "messages on a virtual cluster",
     .state_size = sizeof(struct neighbours),
     .open = neighbours_open,
     .send = neighbours_send,

@@ -163,8 +163,6 @@ static void lane_close(struct transport *t)
 }
 
 const struct transport_ops transport_mpi = {
-    .name = "mpi",
-    .help = "MPI point-to-point, simulated",
     .state_size = sizeof(struct lane),
     .open = lane_open,
     .send = lane_send,

@@ -70,8 +70,6 @@ static void view_close(struct cluster *c)
 }
 
 static const struct cluster_ops view_ops = {
-    .name = "shm",
-    .help = "forked tests",
     .allgather = view_gather,
     .close = view_close,
 };

@@ -94,8 +94,7 @@ static int pipe_wait(struct transport *t, unsigned wants, int timeout_ms)
     return 0;
 }
 
-static const struct transport_ops pipes = {.name = "pipes",
-                                           .send = pipe_send,
+static const struct transport_ops pipes = {.send = pipe_send,
                                            .recv = pipe_recv,
                                            .wait = pipe_wait};
 

@@ -107,8 +107,7 @@ static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
     return 0;
 }
 
-static const struct cluster_ops nobody = {.name = "test",
-                                          .allgather = no_gather};
+static const struct cluster_ops nobody = {.allgather = no_gather};
 
 static int worker_open(struct worker *w, struct device *dev)
 {

@@ -206,8 +206,7 @@ static int meddle(struct cluster *c, const void *in, void *out, size_t bytes)
     return 0; // and stays connected
 }
 
-static const struct cluster_ops meddling = {.name = "meddling",
-                                            .allgather = meddle};
+static const struct cluster_ops meddling = {.allgather = meddle};
 
 static int stranger_body(struct worker *w)
 {

@@ -26,7 +26,6 @@ static int local_allgather(struct cluster *c, const void *in, void *out,
 
 const struct cluster_ops cluster_local = {
     .name = "local",
-    .help = "one worker",
     .open = local_open,
     .allgather = local_allgather,
 };

@@ -132,7 +132,6 @@ static void meeting_close(struct cluster *c)
 
 const struct cluster_ops cluster_zmq = {
     .name = "zmq",
-    .help = "every worker talks to a hub: a parameter server, or the launcher",
     .open = meeting_open,
     .allgather = meeting_allgather,
     .close = meeting_close,

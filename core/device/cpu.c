@@ -191,7 +191,6 @@ static void cpu_identity(const struct device *d, unsigned char id[DEVICE_ID])
 
 const struct device_ops device_cpu = {
     .name = "cpu",
-    .help = "host memory, vector code chosen at run time",
     .host = true,
     .open = cpu_open,
     .alloc = cpu_alloc,

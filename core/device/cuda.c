@@ -292,7 +292,6 @@ static void cuda_identity(const struct device *d, unsigned char id[DEVICE_ID])
 
 const struct device_ops device_cuda = {
     .name = "cuda",
-    .help = "an NVIDIA GPU",
     .open = cuda_open,
     .alloc = cuda_alloc,
     .free = cuda_free,

@@ -47,7 +47,6 @@ struct device_event {
 
 struct device_ops {
     const char *name; // device=NAME
-    const char *help; // one line for --help
     bool host;        // its memory is the host's: the CPU may read it
     int (*open)(struct device *d);
     void *(*alloc)(struct device *d, size_t n, size_t size);

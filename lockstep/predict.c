@@ -251,6 +251,9 @@ static int ask(struct question *q, int nwords, char **words)
     mem_free(rest);
     if (rc)
         return -1;
+    if (q->run.global_batch)
+        return fail("predict: global_batch= is of one number of workers; try: "
+                    "batch= and accum=");
     if (!q->link)
         return fail("predict: want link=; try: lockstep predict --help");
     return read_lists(q, workers, sync) ||

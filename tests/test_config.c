@@ -362,6 +362,50 @@ static void shortest_text_of_a_number(void **state)
     assert_true(strtod(value_text(buf, 1.0 / 3), NULL) == 1.0 / 3);
 }
 
+static void read_line(struct run *r, const char *words)
+{
+    char copy[256], *w[8], *save = NULL;
+    int n = 0;
+    strcpy(copy, words);
+    for (w[n] = strtok_r(copy, " ", &save); w[n];
+         w[n] = strtok_r(NULL, " ", &save))
+        n++;
+    config_defaults(r);
+    assert_int_equal(config_parse(r, n, w), 0);
+}
+
+// global_batch sets accum, or batch where nobody asked for it.
+static void a_global_batch_is_shared_out(void **state)
+{
+    (void)state;
+    struct run r;
+    read_line(&r, "batch=4");
+    assert_int_equal(config_settle_batch(&r, 3), 0);
+    assert_true(r.batch == 4 && r.accum == 1);
+    read_line(&r, "global_batch=32 batch=4");
+    assert_int_equal(config_settle_batch(&r, 2), 0);
+    assert_true(r.batch == 4 && r.accum == 4);
+    read_line(&r, "global_batch=32");
+    assert_int_equal(config_settle_batch(&r, 2), 0);
+    assert_true(r.batch == 16 && r.accum == 1);
+    read_line(&r, "global_batch=32 accum=2");
+    assert_int_equal(config_settle_batch(&r, 4), 0);
+    assert_true(r.batch == 4 && r.accum == 2);
+    read_line(&r, "global_batch=32 accum=2 batch=8");
+    assert_int_equal(config_settle_batch(&r, 2), 0);
+    assert_int_equal(config_settle_batch(&r, 4), -1);
+    assert_non_null(strstr(fail_message(), "leave one of them out"));
+    read_line(&r, "global_batch=32 batch=5");
+    assert_int_equal(config_settle_batch(&r, 2), -1);
+    assert_non_null(strstr(fail_message(), "try: global_batch=40"));
+    read_line(&r, "lr_scale=sqrt");
+    assert_int_equal(config_check(&r), -1);
+    assert_non_null(strstr(fail_message(), "base_batch"));
+    assert_true(config_lr_factor(LR_SCALE_NONE, 32, 8) == 1);
+    assert_true(config_lr_factor(LR_SCALE_SQRT, 32, 8) == 2);
+    assert_true(config_lr_factor(LR_SCALE_LINEAR, 32, 8) == 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -377,6 +421,7 @@ int main(void)
         cmocka_unit_test(backends_read_their_keys),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(checks_of_a_world),
+        cmocka_unit_test(a_global_batch_is_shared_out),
         cmocka_unit_test(help_lists_every_key),
         cmocka_unit_test(shortest_text_of_a_number),
     };

@@ -258,10 +258,13 @@ static int choose_rule(struct trainer *t)
         o->decay[o->ndecay++] =
             (struct optim_range){.off = tensor.off, .n = tensor.n};
     }
+    double factor = config_lr_factor((enum lr_scale)r->lr_scale,
+                                     (double)t->replicas * r->accum * r->batch,
+                                     r->base_batch);
     t->schedule = (struct schedule){
         .kind = (enum schedule_kind)r->schedule,
-        .lr = (float)r->lr,
-        .min_lr = (float)r->min_lr,
+        .lr = (float)(factor * r->lr),
+        .min_lr = (float)(factor * r->min_lr),
         .warmup = r->warmup,
         .steps = r->steps,
     };
@@ -378,7 +381,8 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
 {
     struct run *r = &t->run;
     if (read_words(t, nwords, words) || config_check(r) || choose_model(t) ||
-        meet(t) || open_data(t, t->config.context) || settle_vocab(t))
+        meet(t) || config_settle_batch(r, t->replicas) ||
+        open_data(t, t->config.context) || settle_vocab(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;

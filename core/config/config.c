@@ -202,6 +202,9 @@ int config_check(const struct run *r)
     if (r->min_lr > r->lr)
         return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
                     r->lr, r->lr / 20);
+    if (r->lr_scale && !r->base_batch)
+        return fail("lr_scale=: of which batch is lr=%g? try: base_batch=%d",
+                    r->lr, r->batch);
     if (r->heads > 0 && r->channels > 0 && r->channels % r->heads != 0)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,

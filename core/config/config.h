@@ -20,6 +20,7 @@ enum { CONFIG_KEYS = 128 }; // at most so many
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
+enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 
 // straggler=RANK:FACTOR: this worker takes so many times as long. A factor of
 // 0: nobody does.
@@ -44,9 +45,12 @@ struct run {
 
     // training
     int batch, accum, steps;
+    int global_batch;        // if > 0 it sets batch or accum
     double epochs;           // if > 0 it sets steps
     int optimizer, schedule; // enum optim_kind, schedule_kind
     double lr, min_lr;
+    int lr_scale;   // enum lr_scale: of both, over base_batch
+    int base_batch; // sequences of a step
     int warmup;
     double beta1, beta2, eps, weight_decay, momentum, clip;
     int precision;     // enum precision
@@ -117,6 +121,16 @@ int config_check_world(const struct run *r, int world);
 
 // Every key with unit, default, allowed values and one line of help.
 void config_help(FILE *f);
+
+// ---- batch.c: what depends on how many workers hold batches of their own.
+
+// Where global_batch= was asked for: accum that makes it of batch=, or, where
+// nobody asked for that, batch. 0, or -1 after fail() where none does.
+int config_settle_batch(struct run *r, int replicas);
+
+// What lr_scale= multiplies lr and min_lr by, for a step of `batch` sequences:
+// 1, (batch / base)^(1/2) or batch / base.
+double config_lr_factor(enum lr_scale scale, double batch, double base);
 
 // Call fn with every key and its value as text, in table order; of a backend's
 // keys only with those that this one reads. `shared` is true for keys that all

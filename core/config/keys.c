@@ -70,6 +70,10 @@ static const struct key rows[] = {
  .unit = "sequences", .help = "of one worker in one micro-batch"},
 {"training", "accum", "1", KEY_INT, AT(accum), 1, 65536,
  .unit = "micro-batches", .help = "gradients added up before a step"},
+{"training", "global_batch", "0", KEY_INT, AT(global_batch), 1, 1 << 30,
+ "batch * accum * workers", .unit = "sequences",
+ .help = "of a step of all workers; sets accum, or batch where that is not "
+         "asked for"},
 {"training", "steps", "1000", KEY_INT, AT(steps), 1, 1e9,
  .unit = "steps", .help = "updates of the parameters"},
 {"training", "epochs", "0", KEY_NUMBER, AT(epochs), 1e-6, 1e6, "use steps",
@@ -87,6 +91,12 @@ static const struct key rows[] = {
  .unit = "per step", .help = "peak learning rate"},
 {"optimizer", "min_lr", "0.0001", KEY_NUMBER, AT(min_lr), 0, 100,
  .unit = "per step", .help = "learning rate of the last step"},
+{"optimizer", "lr_scale", "none", KEY_CHOICE, AT(lr_scale), // enum lr_scale
+ .words = WORDS("none", "sqrt", "linear"),
+ .help = "lr and min_lr grow with the global batch over base_batch"},
+{"optimizer", "base_batch", "0", KEY_INT, AT(base_batch), 1, 1 << 30,
+ "not known", .unit = "sequences",
+ .help = "lr_scale=: the global batch that lr is right for"},
 {"optimizer", "warmup", "50", KEY_INT, AT(warmup), 0, 1e9,
  .unit = "steps", .help = "linear rise to lr"},
 {"optimizer", "schedule", "cosine", KEY_CHOICE, AT(schedule), // schedule_kind

@@ -14,6 +14,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, void **gpu);
 int nvmlDeviceGetUtilizationRates(void *gpu, unsigned percent[2]);
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long bytes[3]);
 int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts);
+int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz);
 int fake_nvml_users(void); // begun and not ended
 
 static int users;
@@ -72,5 +73,11 @@ int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts)
     if (broken("power"))
         return NOT_SUPPORTED;
     *milliwatts = gpu == &the_gpu ? 250500 : 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz)
+{
+    *mhz = gpu == &the_gpu && which == 1 ? 1380 : 0;
     return SUCCESS;
 }

@@ -24,7 +24,7 @@ METRICS = {"compute_share", "wait_share", "data_share", "cpu_share",
 GPU_SHARES = ["gpu_compute_share", "gpu_comm_share", "gpu_down_share",
               "gpu_up_share"]
 KINDS = ["data", "forward", "backward", "exposed", "update", "wait",
-         "checkpoint", "evaluate", "other"]
+         "checkpoint", "evaluate", "slowed", "other"]
 
 
 def rows(path):

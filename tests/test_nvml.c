@@ -29,7 +29,7 @@ static void reads_the_gpu_of_that_uuid(void **state)
     assert_int_equal(users(), 1);
     nvml_read(n, &s);
     assert_true(s.util_share == 0.37 && s.memory_bytes == 3000000);
-    assert_true(s.power_w == 250.5);
+    assert_true(s.power_w == 250.5 && s.clock_mhz == 1380);
     nvml_close(&n);
     assert_null(n);
     assert_int_equal(users(), 0);
@@ -112,6 +112,7 @@ static void the_sampler_writes_them(void **state)
     assert_true(rows_of(path, "gpu_util_share", &t, &v) > 0 && v == 0.37);
     assert_true(rows_of(path, "gpu_memory_bytes", &t, &v) > 0);
     assert_true(v == 3000000);
+    assert_true(rows_of(path, "gpu_clock_mhz", &t, &v) > 0 && v == 1380);
     assert_int_equal(rows_of(path, "gpu_power_w", &t, &v), 0);
     assert_int_equal(rows_of(path, "gpu_compute_share", &t, &v), 1);
     assert_true(t == 0.25 && v == 0.75);

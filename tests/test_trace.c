@@ -238,11 +238,11 @@ static void times(void **state)
     assert_null(strstr(csv + 1, "rank,kind"));
     double exposed = share_of(csv, "exposed"), wait = share_of(csv, "wait");
     assert_true(exposed > 0.1 && wait > 0.1);
-    const char *kinds[] = {"data",     "forward", "backward",
-                           "update",   "wait",    "checkpoint",
-                           "evaluate", "exposed", "other"};
+    const char *kinds[] = {"data",   "forward",    "backward", "update",
+                           "wait",   "checkpoint", "evaluate", "exposed",
+                           "slowed", "other"};
     double sum = 0;
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         sum += share_of(csv, kinds[i]);
     assert_true(fabs(sum - 1) < 1e-4);
     assert_null(strstr(csv, "gpu_"));

@@ -165,7 +165,7 @@ static bool due(int every, int step, int last)
 }
 
 // The update is part of the wait, where this worker does it. A straggler's
-// delay stands for a slower processor, so it counts as backward.
+// delay stands for a slower processor.
 static int agree(struct trainer *t, const struct sync_in *in,
                  struct sync_out *out)
 {
@@ -174,7 +174,7 @@ static int agree(struct trainer *t, const struct sync_in *in,
     if (sync_step(t->sync, in, out))
         return -1;
     if (out->slowed_ended_ns)
-        span_add(lane, SPAN_BACKWARD, -1, out->slowed_began_ns,
+        span_add(lane, SPAN_SLOWED, -1, out->slowed_began_ns,
                  out->slowed_ended_ns);
     if (out->update_ended_ns)
         span_add(lane, SPAN_UPDATE, -1, out->update_began_ns,

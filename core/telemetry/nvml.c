@@ -1,4 +1,4 @@
-// nvml.c - the five functions of libnvidia-ml.so.1 that the sampler needs.
+// nvml.c - the seven functions of libnvidia-ml.so.1 that the sampler needs.
 //
 // Their types as its header states them; a handle is an opaque pointer and 0
 // means success.
@@ -9,6 +9,8 @@
 
 #include <dlfcn.h>
 #include <math.h>
+
+enum { CLOCK_SM = 1 }; // nvmlClockType_t
 
 struct utilization { // nvmlUtilization_t, percent
     unsigned gpu, memory;
@@ -26,6 +28,7 @@ struct nvml {
     int (*utilization)(void *gpu, struct utilization *out);
     int (*memory)(void *gpu, struct memory *out);
     int (*power)(void *gpu, unsigned *milliwatts);
+    int (*clock)(void *gpu, int which, unsigned *mhz);
     bool initialised;
 };
 
@@ -57,7 +60,8 @@ static int start(struct nvml *n, const unsigned char uuid[NVML_UUID])
         find(n->library, "nvmlDeviceGetHandleByUUID", &n->handle) ||
         find(n->library, "nvmlDeviceGetUtilizationRates", &n->utilization) ||
         find(n->library, "nvmlDeviceGetMemoryInfo", &n->memory) ||
-        find(n->library, "nvmlDeviceGetPowerUsage", &n->power) || n->init())
+        find(n->library, "nvmlDeviceGetPowerUsage", &n->power) ||
+        find(n->library, "nvmlDeviceGetClockInfo", &n->clock) || n->init())
         return -1;
     n->initialised = true;
     write_uuid(text, uuid);
@@ -76,14 +80,16 @@ void nvml_read(struct nvml *n, struct nvml_sample *out)
 {
     struct utilization u;
     struct memory m;
-    unsigned milliwatts;
-    *out = (struct nvml_sample){NAN, NAN, NAN};
+    unsigned milliwatts, mhz;
+    *out = (struct nvml_sample){NAN, NAN, NAN, NAN};
     if (!n->utilization(n->gpu, &u))
         out->util_share = u.gpu / 100.0;
     if (!n->memory(n->gpu, &m))
         out->memory_bytes = (double)m.used;
     if (!n->power(n->gpu, &milliwatts))
         out->power_w = milliwatts / 1000.0;
+    if (!n->clock(n->gpu, CLOCK_SM, &mhz))
+        out->clock_mhz = mhz;
 }
 
 void nvml_close(struct nvml **n)

@@ -10,6 +10,7 @@ struct nvml_sample {     // NaN: this GPU does not tell
     double util_share;   // of NVML's last period, some kernel ran
     double memory_bytes; // in use, by everybody
     double power_w;
+    double clock_mhz; // of its multiprocessors
 };
 
 enum { NVML_UUID = 16 }; // bytes

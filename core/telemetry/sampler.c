@@ -80,6 +80,7 @@ static void put_gpu(struct sampler *s, double t)
     put(s, t, "gpu_util_share", g.util_share);
     put(s, t, "gpu_memory_bytes", g.memory_bytes);
     put(s, t, "gpu_power_w", g.power_w);
+    put(s, t, "gpu_clock_mhz", g.clock_mhz);
 }
 
 // Of the compute lane's own time, which its totals add up to.
@@ -93,7 +94,12 @@ static void put_shares(struct sampler *s, double t, const struct look *l)
         return;
     }
     put(s, t, "compute_share",
-        share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE]);
+        share[SPAN_FORWARD] + share[SPAN_BACKWARD] + share[SPAN_UPDATE] +
+            share[SPAN_SLOWED]);
+    if (share[SPAN_SLOWED] > 0)
+        put(s, t, "slowed_share", share[SPAN_SLOWED]);
+    if (share[SPAN_EVALUATE] > 0)
+        put(s, t, "evaluate_share", share[SPAN_EVALUATE]);
     put(s, t, "wait_share",
         share[SPAN_READY] + share[SPAN_WAIT] + share[SPAN_SEND] +
             share[SPAN_RECEIVE] + share[SPAN_ADD]);

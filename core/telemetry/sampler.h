@@ -2,14 +2,18 @@
 //
 //     util.csv      t_s,rank,metric,value       (util.R.csv while it runs)
 //
-//     compute_share       of the time, in forward, backward and update
+//     compute_share       of the time, in forward, backward and update, and
+//                         slowed on purpose
+//     slowed_share        that alone, where there is some (straggler=)
+//     evaluate_share      looking at the validation loss, likewise
 //     wait_share          held up by the other workers or the wire
 //     data_share          waiting for a batch
 //     cpu_share           processor time of the process / (time x its cores)
 //     resident_bytes      memory of the process
 //     involuntary_switches_per_s   taken off a core that somebody else wants
-//     gpu_util_share, gpu_memory_bytes, gpu_power_w    NVML's, where there is
-//                         one: some kernel ran, which a waiting one does too
+//     gpu_util_share, gpu_memory_bytes, gpu_power_w, gpu_clock_mhz   NVML's,
+//                         where there is one: some kernel ran, which a waiting
+//                         one does too
 //
 // Each value is over the time since the sample before. Of a server (rank s0,
 // s1 ..) compute_share is adding and updating, wait_share having nothing to do.

@@ -29,6 +29,7 @@ enum span_kind {
     SPAN_UPDATE,
     SPAN_CHECKPOINT,
     SPAN_EVALUATE,
+    SPAN_SLOWED, // on purpose, for as long as more computing would take
     SPAN_KINDS
 };
 

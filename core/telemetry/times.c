@@ -35,7 +35,8 @@ static bool is_compute(const struct span_record *r)
 {
     return !r->is_counter &&
            (r->kind == SPAN_FORWARD || r->kind == SPAN_BACKWARD ||
-            r->kind == SPAN_UPDATE || r->kind == SPAN_EVALUATE);
+            r->kind == SPAN_UPDATE || r->kind == SPAN_EVALUATE ||
+            r->kind == SPAN_SLOWED);
 }
 
 static void add_edges(void *ctx, const struct span_record *r)
@@ -131,7 +132,7 @@ struct row {
     double seconds;
 };
 
-enum { HOST_ROWS = 9, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
+enum { HOST_ROWS = 10, GPU_ROWS = 4, ROWS = HOST_ROWS + GPU_ROWS };
 
 static void fill_rows(struct row rows[ROWS], const struct times *t)
 {
@@ -151,6 +152,7 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
         {"wait", held - exposed},
         {"checkpoint", s[SPAN_CHECKPOINT]},
         {"evaluate", s[SPAN_EVALUATE]},
+        {"slowed", s[SPAN_SLOWED]},
         {"other", s[SPAN_OTHER] + s[SPAN_STEP]},
         {"gpu_compute", t->gpu.compute},
         {"gpu_comm", t->gpu.comm},

@@ -1,4 +1,4 @@
-// csv.c - read a whole CSV file and cut it up in place.
+// csv.c - read a whole CSV file and cut it up in place; write a number.
 
 #include "lockstep/csv.h"
 
@@ -41,9 +41,14 @@ static char *cut(char *line, char **cells, int ncols)
 
 int csv_open(struct csv *c, const char *path)
 {
-    *c = (struct csv){.text = file_read(path, LARGEST)};
-    if (!c->text)
-        return -1;
+    char *text = file_read(path, LARGEST);
+    *c = (struct csv){0};
+    return text ? csv_take(c, text, path) : -1;
+}
+
+int csv_take(struct csv *c, char *text, const char *path)
+{
+    *c = (struct csv){.text = text};
     int lines = count(c->text, '\n', NULL);
     c->ncols = 1 + count(c->text, ',', strchr(c->text, '\n'));
     c->header = mem_alloc((size_t)c->ncols, sizeof *c->header);
@@ -84,6 +89,14 @@ const char *csv_text(const struct csv *c, int row, int col)
 {
     return col < 0 ? ""
                    : c->cells[(size_t)row * (size_t)c->ncols + (size_t)col];
+}
+
+void csv_put(FILE *f, double v)
+{
+    if (isnan(v))
+        fputs(",", f);
+    else
+        fprintf(f, ",%.7g", v);
 }
 
 double csv_number(const struct csv *c, int row, int col)

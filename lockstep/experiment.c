@@ -66,6 +66,15 @@ static int add_text(char *to, const char *more)
     return text_into(to + at, EXP_TEXT - at, "%s%s", at ? " " : "", more);
 }
 
+static int set_target(struct experiment *e, const char *value)
+{
+    char *end;
+    e->target = strcmp(value, "auto") ? strtod(value, &end) : 0;
+    if (strcmp(value, "auto") && (*end || !(e->target > 0)))
+        return fail("target_loss=%s: want auto, or a loss above 0", value);
+    return 0;
+}
+
 static int about(struct experiment *e, const char *key, const char *value)
 {
     const struct {
@@ -74,18 +83,21 @@ static int about(struct experiment *e, const char *key, const char *value)
     } texts[] = {{"title", e->title},
                  {"question", e->question},
                  {"expect", e->expect},
-                 {"figures", e->figures}};
+                 {"figures", e->figures},
+                 {"baseline", e->baseline}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(key, texts[i].key))
             return add_text(texts[i].to, value);
+    if (!strcmp(key, "target_loss"))
+        return set_target(e, value);
     if (strcmp(key, "repeat"))
         return fail("[experiment] %s: not one of title, question, expect, "
-                    "figures, repeat",
+                    "figures, repeat, baseline, target_loss",
                     key);
     e->repeat = atoi(value);
-    return e->repeat >= 1 && e->repeat <= 1000
+    return e->repeat >= 1 && e->repeat <= EXP_REPEATS
                ? 0
-               : fail("repeat=%s: want 1 .. 1000", value);
+               : fail("repeat=%s: want 1 .. %d", value, EXP_REPEATS);
 }
 
 static int named(struct experiment *e, const char *name, const char *key,
@@ -126,7 +138,8 @@ static int take(void *ctx, const char *section, const char *key,
     return rc == 0;
 }
 
-// A word of the command line: repeat=, a key of the matrix, or a setting.
+// A word of the command line: of [experiment], a key of the matrix, or a
+// setting.
 static int override(struct experiment *e, const char *word)
 {
     char key[64];
@@ -135,7 +148,10 @@ static int override(struct experiment *e, const char *word)
         return fail("%s: want key=value", word);
     if (text_into(key, sizeof key, "%.*s", (int)(equals - word), word))
         return -1;
-    if (!strcmp(key, "repeat"))
+    if (!strcmp(key, "baseline"))
+        e->baseline[0] = '\0';
+    if (!strcmp(key, "baseline") || !strcmp(key, "repeat") ||
+        !strcmp(key, "target_loss"))
         return about(e, key, equals + 1);
     struct axis *a = find_axis(e, key);
     if (!a)
@@ -168,19 +184,30 @@ static int add_value(struct cell *c, const struct axis *a, const char *value)
     return 0;
 }
 
+static int blame_cell(const struct cell *c)
+{
+    char why[512];
+    snprintf(why, sizeof why, "%s", fail_message());
+    return fail("cell %s: %s", c->name, why);
+}
+
 static int check_cell(const struct cell *c)
 {
     struct run r;
     config_defaults(&r);
     for (int i = 0; i < c->words.n; i++) {
         char *word = (char *)(uintptr_t)c->words.at[i];
-        if (config_parse(&r, 1, &word)) {
-            char why[512];
-            snprintf(why, sizeof why, "%s", fail_message());
-            return fail("cell %s: %s", c->name, why);
-        }
+        if (config_parse(&r, 1, &word))
+            return blame_cell(c);
     }
-    return 0;
+    return config_settle_batch(&r, r.workers) ? blame_cell(c) : 0;
+}
+
+void experiment_clean(char *name)
+{
+    for (char *p = name; *p; p++)
+        if (strchr(",/\\'\"`$", *p) || (unsigned char)*p < ' ')
+            *p = '_';
 }
 
 // The combination number k: named cells vary slowest, the last axis fastest.
@@ -203,11 +230,20 @@ static int make_cell(const struct experiment *e, int k, struct cell *c)
         return -1;
     if (!*c->name)
         strcpy(c->name, "only");
-    for (char *p = c->name; *p;
-         p++) // a column of CSV, a folder, a shell's word
-        if (strchr(",/\\'\"`$", *p) || (unsigned char)*p < ' ')
-            *p = '_';
+    experiment_clean(c->name);
     return check_cell(c);
+}
+
+// What is drawn where figures= does not say; figures=none for nothing.
+static void default_figures(struct experiment *e)
+{
+    if (*e->figures)
+        return;
+    strcpy(e->figures, "speedup throughput loss_seconds memory breakdown");
+    if (e->naxes == 2)
+        strcat(e->figures, " heatmap");
+    else if (e->naxes)
+        strcat(e->figures, " sweep");
 }
 
 static int expand(struct experiment *e)
@@ -255,7 +291,11 @@ int experiment_open(struct experiment **out, const char *path, int nwords,
     for (int i = 0; !rc && i < nwords; i++)
         rc = override(e, words[i]);
     if (!rc)
-        rc = expand(e) || figures_check(e->figures) ? -1 : 0;
+        default_figures(e);
+    if (!rc)
+        rc = expand(e) || experiment_baselines(e) || figures_check(e->figures)
+                 ? -1
+                 : 0;
     if (rc)
         mem_free(e);
     else

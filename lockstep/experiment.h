@@ -3,8 +3,10 @@
 //
 //     [experiment]
 //     title = ..        question = ..     expect = ..
-//     figures = throughput loss_step      names in plots/
+//     figures = throughput loss_step      names in plots/; none
 //     repeat = 3
+//     baseline = single                   what the others are compared with
+//     target_loss = 2.5                   seconds to it; auto: what all reach
 //     [base]                              settings of every cell
 //     model = micro
 //     [matrix]                            every combination of these
@@ -14,8 +16,11 @@
 //     sync = ring
 //     wire = fp16
 //
-// Words given on the command line replace those of [base], and lists of
-// [matrix].
+// Words given on the command line replace those of [base], lists of [matrix],
+// and repeat, baseline and target_loss.
+//
+// baseline= names a cell, or what its name has in common with some: "single"
+// is single batch=8 for ring batch=8, and single batch=16 for ring batch=16.
 
 #ifndef LOCKSTEP_EXPERIMENT_H
 #define LOCKSTEP_EXPERIMENT_H
@@ -28,6 +33,7 @@ enum {
     EXP_AXES = 8,
     EXP_VALUES = 32,
     EXP_CELLS = 512,
+    EXP_REPEATS = 1000,
 };
 
 struct word_list {
@@ -49,12 +55,14 @@ struct named_cell {
 struct cell {
     char name[EXP_NAME]; // "ring+fp16 batch=8"; its folder has _ for blanks
     struct word_list words;
+    int baseline; // the cell that it is compared with; -1: none
 };
 
 struct experiment {
     char name[64]; // of the file, without .ini
     char title[EXP_TEXT], question[EXP_TEXT], expect[EXP_TEXT];
-    char figures[EXP_TEXT];
+    char figures[EXP_TEXT], baseline[EXP_TEXT];
+    double target;    // loss; 0: auto
     int repeat, keys; // keys: lines of the file
     struct word_list base;
     int naxes, nnamed, ncells;
@@ -68,5 +76,13 @@ struct experiment {
 int experiment_open(struct experiment **e, const char *path, int nwords,
                     char *const *words);
 void experiment_close(struct experiment **e);
+
+// Replace by _ what may not stand in a column of CSV, a folder's name or a
+// shell's word.
+void experiment_clean(char *name);
+
+// ---- baseline.c: find each cell's baseline. -1 after fail() where baseline=
+// names none.
+int experiment_baselines(struct experiment *e);
 
 #endif

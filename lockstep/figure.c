@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,8 +24,9 @@ const char *figure_plots(void)
 
 // What gnuplot says goes to `log`.
 static int run_gnuplot(const char *script, const char *data, const char *out,
-                       const char *log)
+                       const char *size, const char *log)
 {
+    char set[64];
     pid_t pid = fork();
     if (pid == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -32,7 +34,9 @@ static int run_gnuplot(const char *script, const char *data, const char *out,
             _exit(127);
         if (chdir(figure_plots()))
             _exit(126);
-        execlp("gnuplot", "gnuplot", "-c", script, data, out, (char *)NULL);
+        snprintf(set, sizeof set, "SIZE='%s'", size);
+        execlp("gnuplot", "gnuplot", "-e", *size ? set : "", "-c", script, data,
+               out, (char *)NULL);
         _exit(127);
     }
     int status;
@@ -69,7 +73,8 @@ static int link_data(const char *data, char folder[32], char link[128])
     return rc;
 }
 
-int figure_draw(const char *name, const char *data, const char *out)
+int figure_draw(const char *name, const char *data, const char *out,
+                const char *size)
 {
     char script[256], file[CONFIG_PATH], log[CONFIG_PATH];
     char folder[32] = "", link[128] = "", *to = NULL;
@@ -81,7 +86,7 @@ int figure_draw(const char *name, const char *data, const char *out)
     for (int i = 0; !rc && i < 2; i++) {
         rc = text_into(log, sizeof log, "%s/gnuplot.log", to) ||
              text_into(file, sizeof file, "%s/%s.%s", to, name, kinds[i]) ||
-             run_gnuplot(script, link, file, log);
+             run_gnuplot(script, link, file, size, log);
         if (rc)
             unlink(file);
     }
@@ -96,19 +101,70 @@ int figures_check(const char *figures)
     char names[EXP_TEXT], path[CONFIG_PATH], *save = NULL;
     if (text_into(names, sizeof names, "%s", figures))
         return -1;
+    if (!strcmp(names, "none"))
+        return 0;
     for (char *name = strtok_r(names, " ,", &save); name;
          name = strtok_r(NULL, " ,", &save)) {
         // a script of ours, and no other that a path leads to
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
-            return fail("figures=%s: not the name of a figure; try: ls %s",
-                        name, figure_plots());
+            return fail(
+                "figures=%s: not the name of a figure; try: lockstep run "
+                "--help",
+                name);
         if (text_into(path, sizeof path, "%s/%s.gp", figure_plots(), name))
             return -1;
         if (access(path, R_OK))
-            return fail("figures=%s: %s: %s; try: ls %s", name, path,
-                        strerror(errno), figure_plots());
+            return fail("figures=%s: %s: %s; try: lockstep run --help", name,
+                        path, strerror(errno));
     }
     return 0;
+}
+
+int figure_check_size(const char *size)
+{
+    int wide, high, used = 0;
+    if (sscanf(size, "%dx%d%n", &wide, &high, &used) != 2 || size[used] ||
+        wide < 200 || high < 100 || wide > 20000 || high > 20000)
+        return fail("size=%s: want WIDTHxHEIGHT in pixels; try: size=1600x900",
+                    size);
+    return 0;
+}
+
+// The first comment of a script is "NAME.gp - what it shows", up to a colon.
+static void list_one(FILE *f, const char *path)
+{
+    char line[256];
+    bool begun = false;
+    FILE *gp = fopen(path, "re");
+    while (gp && fgets(line, sizeof line, gp) && line[0] == '#') {
+        const char *text = begun ? line + 2 : strstr(line, ".gp - ");
+        if (!text)
+            break;
+        if (!begun)
+            fprintf(f, "  %-16.*s ", (int)(text - line) - 2, line + 2);
+        text += begun ? 0 : strlen(".gp - ");
+        size_t n = strcspn(text, ":\n");
+        fprintf(f, "%s%.*s", begun ? " " : "", (int)n, text);
+        begun = true;
+        if (text[n] == ':')
+            break;
+    }
+    if (begun)
+        fputs("\n", f);
+    if (gp)
+        fclose(gp);
+}
+
+void figures_list(FILE *f)
+{
+    char pattern[CONFIG_PATH];
+    glob_t found;
+    if (text_into(pattern, sizeof pattern, "%s/*.gp", figure_plots()) ||
+        glob(pattern, 0, NULL, &found))
+        return;
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        list_one(f, found.gl_pathv[i]);
+    globfree(&found);
 }
 
 int study_figures(const struct study *s)
@@ -120,7 +176,7 @@ int study_figures(const struct study *s)
         return -1;
     for (char *name = strtok_r(names, " ,", &save); name;
          name = strtok_r(NULL, " ,", &save)) {
-        if (figure_draw(name, s->out, out))
+        if (strcmp(name, "none") && figure_draw(name, s->out, out, ""))
             log_line("figure %s: %s", name, fail_message());
         else
             drawn++;

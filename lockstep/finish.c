@@ -3,7 +3,11 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "lockstep/argv.h"
+#include "lockstep/figure.h"
 #include "lockstep/study.h"
+
+#include <string.h>
 
 static void show_file(const char *out, const char *name)
 {
@@ -17,20 +21,27 @@ static void show_file(const char *out, const char *name)
         fclose(f);
 }
 
+static int write_tables(const struct study *s)
+{
+    return study_tables(s) || study_sweep(s) || study_text(s) ? -1 : 0;
+}
+
 int study_finish(struct study *s)
 {
-    char verdict[4096] = "";
+    char answer[1 << 13], verdict[1 << 14] = "";
     if (study_results(s))
         return -1;
     if (!s->nruns)
         return fail("%s: no run is finished", s->out);
-    if (study_tables(s) || study_figures(s) < 0)
+    if (write_tables(s) || study_figures(s) < 0)
         return -1;
     if (s->nruns > 1) // else there is nothing to compare
         study_compare(s, verdict, sizeof verdict);
     if (study_report(s))
         return -1;
-    printf("\n%s: %s\n\n", s->exp->name, s->exp->title);
+    study_answer(s, answer, sizeof answer);
+    printf("\n%s: %s\n\n%s%s", s->exp->name, s->exp->title, answer,
+           *answer ? "\n" : "");
     show_file(s->out, "table.txt");
     printf("\n%s\nreport: %s/report.html\n", verdict, s->out);
     return 0;
@@ -38,26 +49,91 @@ int study_finish(struct study *s)
 
 static void explain(FILE *f)
 {
-    fprintf(f, "lockstep report DIR\n\nTables, figures and DIR/report.html of "
-               "an experiment (finished or not) or of one run.\n");
+    fprintf(f,
+            "lockstep report DIR [figure=NAME] [size=WIDTHxHEIGHT]\n"
+            "lockstep report RUN RUN .. out=DIR\n\n"
+            "Tables, figures and DIR/report.html of an experiment (finished or "
+            "not) or of one run;\nwith figure= only that figure, of this many "
+            "pixels. Several runs are put side by side\nin a new DIR, as if "
+            "they were the cells of an experiment.\n"
+            "  lockstep report runs/paper figure=throughput size=1600x900\n"
+            "  lockstep report runs/a runs/b out=runs/both\n\nFigures:\n");
+    figures_list(f);
+}
+
+struct asked {
+    int nfolders;
+    char *folders[ARGV_MAX];
+    const char *out, *figure, *size;
+};
+
+static int read_words(struct asked *a, int nwords, char **words)
+{
+    const struct {
+        const char *key;
+        const char **to;
+    } keys[] = {{"out=", &a->out},
+                {"figure=", &a->figure},
+                {"size=", &a->size}};
+    for (int i = 0; i < nwords; i++) {
+        bool taken = false;
+        for (int k = 0; k < 3; k++) {
+            size_t n = strlen(keys[k].key);
+            if (strncmp(words[i], keys[k].key, n))
+                continue;
+            *keys[k].to = words[i] + n;
+            taken = true;
+        }
+        if (taken)
+            continue;
+        if (a->nfolders == ARGV_MAX)
+            return fail("report: more than %d folders", ARGV_MAX);
+        a->folders[a->nfolders++] = words[i];
+    }
+    if (!a->nfolders)
+        return fail("report: of which folder? try: lockstep report --help");
+    if (a->size && (!a->figure || figure_check_size(a->size)))
+        return a->figure ? -1
+                         : fail("size= is of one figure; try: figure=NAME");
+    if (a->nfolders > 1 && !a->out)
+        return fail("report: several runs need a folder of their own; try: "
+                    "out=DIR");
+    if (a->nfolders == 1 && a->out)
+        return fail("out=%s: a report lies in its own folder; try: leave it "
+                    "out",
+                    a->out);
+    return a->figure ? figures_check(a->figure) : 0;
+}
+
+static int draw_one(struct study *s, const struct asked *a)
+{
+    char out[CONFIG_PATH];
+    if (!s->nruns)
+        return fail("%s: no run is finished", s->out);
+    if (text_into(out, sizeof out, "%s/figures", s->out) || write_tables(s) ||
+        figure_draw(a->figure, s->out, out, a->size ? a->size : ""))
+        return -1;
+    printf("%s/%s.png\n%s/%s.svg\n", out, a->figure, out, a->figure);
+    return 0;
 }
 
 static int report(int nwords, char **words)
 {
     struct study *s;
-    if (nwords > 1)
-        return fail("report: one folder, not also %s", words[1]);
-    if (study_open(&s, words[0]))
+    struct asked a = {0};
+    if (read_words(&a, nwords, words) ||
+        (a.out && study_join(a.nfolders, a.folders, a.out)) ||
+        study_open(&s, a.out ? a.out : a.folders[0]))
         return -1;
-    int rc = study_finish(s);
+    int rc = a.figure ? draw_one(s, &a) : study_finish(s);
     study_close(&s);
     return rc;
 }
 
 const struct command command_report = {
     .name = "report",
-    .words = "DIR",
-    .help = "tables, figures and report.html of an experiment or a run",
+    .words = "DIR [RUN .. out=DIR]",
+    .help = "tables, figures and report.html of an experiment or of runs",
     .explain = explain,
     .least = 1,
     .run = report,

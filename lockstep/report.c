@@ -15,7 +15,7 @@
 static bool is_share(enum metric m)
 {
     return m == METRIC_UTIL_TOTAL || m == METRIC_UTIL_MEAN ||
-           m == METRIC_CPU_MEAN;
+           m == METRIC_CPU_MEAN || m == METRIC_GPU_UTIL;
 }
 
 // Shares are printed as percentages, here as everywhere.
@@ -62,14 +62,43 @@ static void begin_row(FILE *f, const struct result *r)
     fputs("</td>", f);
 }
 
-static void results_table(FILE *f, const struct study *s)
+static bool has(const struct study *s, enum metric m)
 {
-    fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>workers</th>"
-          "<th>servers</th><th>global<br>batch</th><th>tokens/s</th><th>step"
-          "<br>ms</th><th>utilisation,<br>all workers</th><th>CPU "
-          "share,<br>mean</th><th>exposed<br>ms a step</th><th>training<br>loss"
-          "</th><th>validation<br>loss</th></tr></thead><tbody>\n",
-          f);
+    for (int i = 0; i < s->nruns; i++)
+        if (!isnan(s->runs[i].value[m]))
+            return true;
+    return false;
+}
+
+// A column of the results: what nothing was measured of is left out.
+struct column {
+    const char *head; // HTML
+    enum metric metric;
+    double scale;
+};
+
+static const struct column columns[] = {
+    {"tokens/s", METRIC_TOKENS_PER_S, 1},
+    {"speed-up", METRIC_SPEEDUP, 1},
+    {"step<br>ms", METRIC_STEP_S, 1e3},
+    {"utilisation,<br>all workers", METRIC_UTIL_TOTAL, 1},
+    {"CPU share,<br>mean", METRIC_CPU_MEAN, 1},
+    {"exposed<br>ms a step", METRIC_EXPOSED_S, 1e3},
+    {"seconds<br>to target", METRIC_SECONDS_TO, 1},
+    {"1000 tokens<br>to target", METRIC_TOKENS_TO, 1e-3},
+    {"training<br>loss", METRIC_TRAIN_LOSS, 1},
+    {"validation<br>loss, best", METRIC_BEST_VAL_LOSS, 1},
+    {"worker,<br>MiB", METRIC_MEMORY, 1 / 1048576.0},
+    {"server,<br>MiB", METRIC_SERVER_MEMORY, 1 / 1048576.0},
+    {"GPU,<br>NVML", METRIC_GPU_UTIL, 1},
+    {"GPU<br>MiB", METRIC_GPU_MEMORY, 1 / 1048576.0},
+    {"GPU<br>W", METRIC_GPU_POWER, 1},
+};
+
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+static void results_rows(FILE *f, const struct study *s)
+{
     for (int c = 0; c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
         if (!r)
@@ -77,22 +106,31 @@ static void results_table(FILE *f, const struct study *s)
         begin_row(f, r);
         fprintf(f, "<td>%d</td><td>%d</td><td>%d</td>", r->world, r->servers,
                 r->global_batch);
-        put_median(f, s, c, METRIC_TOKENS_PER_S, 1);
-        put_median(f, s, c, METRIC_STEP_S, 1e3);
-        put_median(f, s, c, METRIC_UTIL_TOTAL, 1);
-        put_median(f, s, c, METRIC_CPU_MEAN, 1);
-        put_median(f, s, c, METRIC_EXPOSED_S, 1e3);
-        put_median(f, s, c, METRIC_TRAIN_LOSS, 1);
-        put_median(f, s, c, METRIC_VAL_LOSS, 1);
+        for (int i = 0; i < COLUMNS; i++)
+            if (has(s, columns[i].metric))
+                put_median(f, s, c, columns[i].metric, columns[i].scale);
         fputs("</tr>\n", f);
     }
+}
+
+static void results_table(FILE *f, const struct study *s)
+{
+    fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>workers</th>"
+          "<th>servers</th><th>global<br>batch</th>",
+          f);
+    for (int i = 0; i < COLUMNS; i++)
+        if (has(s, columns[i].metric))
+            fprintf(f, "<th>%s</th>", columns[i].head);
+    fputs("</tr></thead><tbody>\n", f);
+    results_rows(f, s);
     fprintf(f,
             "</tbody></table></div>\n<p class=\"soft\">%sTokens/s: those of "
             "a step over the median step, evaluation and checkpoints left "
             "out. Utilisation: share of a worker's time in forward, backward "
             "and update, added up over workers (evaluation and checkpoints "
             "left out). Exposed: bytes move and nothing is computed. Losses: "
-            "means over the workers, each of its own batch.",
+            "means over the workers, each of its own batch. Memory: peak of "
+            "any worker and of any server.",
             study_repeats(s) ? "Medians, with least and most of the repeats. "
                              : "");
     for (int i = 0; i < s->nruns; i++) {
@@ -103,6 +141,18 @@ static void results_table(FILE *f, const struct study *s)
               f);
         break;
     }
+    if (has(s, METRIC_SPEEDUP)) {
+        fputs(" Speed-up: tokens/s over those of ", f);
+        html_text(f, s->exp->baseline);
+        fputs(", least and most of the pairs of repeats, which ran one after "
+              "the other.",
+              f);
+    }
+    if (!isnan(s->target))
+        fprintf(f,
+                " Target: a mean training loss of %.2f over %d steps; seconds "
+                "in steps alone.",
+                s->target, CURVE_MEAN);
     fputs("</p>\n", f);
 }
 
@@ -237,28 +287,42 @@ static void rerun(FILE *f, const struct study *s)
           f);
 }
 
+// A paragraph a line; what begins with "Warning" stands out.
+static void put_lines(FILE *f, char *text)
+{
+    char *save = NULL;
+    for (char *line = strtok_r(text, "\n", &save); line;
+         line = strtok_r(NULL, "\n", &save))
+        html_element(f, strncmp(line, "Warning", 7) ? "p" : "p class=\"warn\"",
+                     line);
+}
+
 static void body(FILE *f, const struct study *s)
 {
-    char verdict[1 << 14];
+    char text[1 << 14];
     const struct experiment *e = s->exp;
     html_begin(f, *e->title ? e->title : e->name);
     html_element(f, "h1", *e->title ? e->title : e->name);
     if (*e->question)
         html_element(f, "p class=\"question\"", e->question);
-    if (*e->expect) {
-        fputs("<p><b>To be expected:</b> ", f);
-        html_text(f, e->expect);
-        fputs("</p>\n", f);
-    }
+    study_answer(s, text, sizeof text);
+    put_lines(f, text);
     html_element(f, "h2", "Results");
     results_table(f, s);
     figures(f, s);
+    if (*e->expect) {
+        html_element(f, "h2", "What was expected");
+        html_element(f, "p", e->expect);
+    }
     if (has_law(s))
         law_table(f, s);
     if (s->nruns > 1) {
+        html_element(f, "h2", "What may be compared");
+        study_fair(s, text, sizeof text);
+        put_lines(f, text);
         html_element(f, "h2", "Was it the same training?");
-        study_compare(s, verdict, sizeof verdict);
-        html_element(f, "pre", verdict);
+        study_compare(s, text, sizeof text);
+        html_element(f, "pre", text);
     }
     html_element(f, "h2", "Again");
     rerun(f, s);

@@ -6,7 +6,10 @@
 #include "base/file.h"
 #include "config/backends.h"
 #include "config/config.h"
+#include "config/keys.h"
+#include "config/value.h"
 #include "lockstep/csv.h"
+#include "lockstep/samples.h"
 #include "sync/link.h"
 #include "telemetry/steps.h"
 
@@ -30,11 +33,23 @@ const char *const metric_names[METRICS] = {
     "wait_s_per_step",
     "bytes_tx_per_worker_step",
     "law_bytes_tx",
+    "bytes_rx_per_server_step",
     "law_exchange_s",
     "lag_mean",
     "peak_memory_bytes",
     "restarts",
     "steps_lost",
+    "server_peak_memory_bytes",
+    "best_val_loss_nats",
+    "tokens",
+    "processor_taken_share",
+    "involuntary_switches_per_s",
+    "gpu_util_share",
+    "gpu_peak_memory_bytes",
+    "gpu_power_w",
+    "speedup",
+    "seconds_to_target",
+    "tokens_to_target",
 };
 
 enum {
@@ -44,12 +59,16 @@ enum {
     KIND_UPDATE,
     KIND_WAIT,
     KIND_CHECKPOINT,
-    KIND_EVALUATE
+    KIND_EVALUATE,
+    KIND_SLOWED,
+    KIND_OTHER,
+    KIND_GPU_COMPUTE,
+    KIND_GPU_IDLE
 };
 
 const char *const kind_names[RESULT_KINDS] = {
-    "data", "forward",    "backward", "exposed", "update",
-    "wait", "checkpoint", "evaluate", "other",
+    "data",       "forward",  "backward", "exposed", "update",      "wait",
+    "checkpoint", "evaluate", "slowed",   "other",   "gpu_compute", "gpu_idle",
 };
 
 static int join(char path[CONFIG_PATH], const char *dir, const char *name)
@@ -160,6 +179,20 @@ const cJSON *result_settings(const cJSON *run)
     return set ? set : cJSON_GetObjectItemCaseSensitive(run, "settings");
 }
 
+void result_setting(const struct result *r, const char *key, char *to,
+                    size_t size)
+{
+    const cJSON *e = cJSON_GetObjectItemCaseSensitive(r->settings, key);
+    const struct key *k = key_find(&run_keys, key);
+    if (cJSON_IsNumber(e))
+        snprintf(to, size, "%.10g", e->valuedouble);
+    else
+        snprintf(to, size, "%s",
+                 cJSON_IsString(e) ? e->valuestring
+                 : k               ? key_default(k)
+                                   : "");
+}
+
 // servers= of a run is their endpoints, a number where nobody started any.
 static int count_servers(const cJSON *j, int otherwise)
 {
@@ -173,11 +206,24 @@ static int count_servers(const cJSON *j, int otherwise)
     return count;
 }
 
+static double lr_factor(const struct result *r)
+{
+    const struct key *k = key_find(&run_keys, "lr_scale");
+    char scale[32], base[32];
+    result_setting(r, k->name, scale, sizeof scale);
+    result_setting(r, "base_batch", base, sizeof base);
+    if (!value_known(scale, k->words))
+        return NAN;
+    return config_lr_factor((enum lr_scale)value_word(k->name, scale, k->words),
+                            r->global_batch, strtod(base, NULL));
+}
+
 static int read_run(struct result *r, const cJSON *j)
 {
     char update[16];
     const cJSON *set = result_settings(j);
     double tokens = number(j, "model", "context");
+    r->settings = cJSON_Duplicate(set, true);
     text(j, NULL, "backend", r->backend, sizeof r->backend);
     text(j, "data", "hash_xxh3", r->hash, sizeof r->hash);
     text(set, NULL, "precision", r->precision, sizeof r->precision);
@@ -194,6 +240,7 @@ static int read_run(struct result *r, const cJSON *j)
     r->steps = (int)number(set, NULL, "steps");
     r->global_batch = (int)(number(set, NULL, "batch") *
                             number(set, NULL, "accum") * r->world);
+    r->lr_factor = lr_factor(r);
     r->oversubscribed =
         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "oversubscribed"));
     if (!*r->wire)
@@ -230,9 +277,14 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
     r->value[METRIC_STEPS_LOST] = s.lost;
     r->value[METRIC_TRAIN_LOSS] = number(j, NULL, "final_train_loss");
     r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
+    r->value[METRIC_BEST_VAL_LOSS] = s.best_val_loss;
+    r->value[METRIC_TOKENS] = (double)s.tokens;
     r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");
     r->value[METRIC_BYTES_TX] =
         number(j, NULL, "bytes_tx") / number(j, NULL, "steps") / r->world;
+    if (r->servers && !beside(r))
+        r->value[METRIC_BYTES_SERVER] =
+            r->value[METRIC_BYTES_TX] * r->world / r->servers;
     return 0;
 }
 
@@ -245,7 +297,7 @@ static int find_kind(const char *name)
 }
 
 struct spent { // one worker's breakdown
-    double s[RESULT_KINDS], gpu_s, steps;
+    double s[RESULT_KINDS], steps;
 };
 
 static void read_spent(struct spent *spent, const struct result *r,
@@ -261,28 +313,44 @@ static void read_spent(struct spent *spent, const struct result *r,
         spent[w].steps = steps < 0 ? r->steps : csv_number(c, i, steps);
         if (k >= 0)
             spent[w].s[k] += csv_number(c, i, seconds);
-        else if (!strcmp(what, "gpu_compute"))
-            spent[w].gpu_s = csv_number(c, i, seconds);
     }
 }
 
-// Shares of the time that is neither evaluation nor a checkpoint; a worker with
-// a GPU is busy when that is.
+// Whether a step's time goes to it: evaluation and checkpoints are no step, and
+// a GPU works beside the host.
+static bool is_of_step(int kind)
+{
+    return kind != KIND_CHECKPOINT && kind != KIND_EVALUATE &&
+           kind < KIND_GPU_COMPUTE;
+}
+
+// One worker's; returns its utilisation. A worker with a GPU is busy when that
+// is.
+static double add_worker(struct result *r, const double s[RESULT_KINDS])
+{
+    double all = 0, gpu = s[KIND_GPU_COMPUTE];
+    double host =
+        s[KIND_FORWARD] + s[KIND_BACKWARD] + s[KIND_UPDATE] + s[KIND_SLOWED];
+    for (int k = 0; k < RESULT_KINDS; k++)
+        all += is_of_step(k) ? s[k] : 0;
+    if (all <= 0)
+        return NAN;
+    if (gpu > 0) {
+        r->share[KIND_GPU_COMPUTE] += gpu / all / r->world;
+        r->share[KIND_GPU_IDLE] += fmax(0, 1 - gpu / all) / r->world;
+        return gpu / all;
+    }
+    for (int k = 0; k < RESULT_KINDS; k++)
+        r->share[k] += is_of_step(k) ? s[k] / all / r->world : 0;
+    return host / all;
+}
+
 static void add_spent(struct result *r, const struct spent *spent)
 {
     double total = 0, exposed = 0, wait = 0;
     for (int w = 0; w < r->world; w++) {
         const double *s = spent[w].s;
-        double all = 0;
-        for (int k = 0; k < RESULT_KINDS; k++)
-            all += k == KIND_CHECKPOINT || k == KIND_EVALUATE ? 0 : s[k];
-        for (int k = 0; k < RESULT_KINDS && all > 0; k++)
-            if (k != KIND_CHECKPOINT && k != KIND_EVALUATE)
-                r->share[k] += s[k] / all / r->world;
-        double busy = spent[w].gpu_s > 0
-                          ? spent[w].gpu_s
-                          : s[KIND_FORWARD] + s[KIND_BACKWARD] + s[KIND_UPDATE];
-        r->util[w] = all > 0 ? busy / all : NAN;
+        r->util[w] = add_worker(r, s);
         total += r->util[w];
         exposed += s[KIND_EXPOSED] / spent[w].steps / r->world;
         wait += s[KIND_WAIT] / spent[w].steps / r->world;
@@ -311,27 +379,34 @@ static int read_breakdown(struct result *r, const char *dir)
     return rc;
 }
 
-// The mean of `value` over rows, where `metric` (if any) is `name`.
-static double column_mean(const char *dir, const char *file, const char *value,
-                          const char *name)
+// The mean lag of all steps of all workers.
+static double mean_lag(const char *dir)
 {
     char path[CONFIG_PATH];
     struct csv c;
     double sum = 0;
-    int n = 0;
-    if (join(path, dir, file) || csv_open(&c, path))
+    if (join(path, dir, "steps.csv") || csv_open(&c, path))
         return NAN;
-    int col = csv_column(&c, value), metric = csv_column(&c, "metric");
-    int rank = csv_column(&c, "rank");
-    for (int i = 0; col >= 0 && i < c.nrows; i++) {
-        bool server = csv_text(&c, i, rank)[0] == 's';
-        if (server || (name && strcmp(csv_text(&c, i, metric), name)))
-            continue;
+    int col = csv_column(&c, "lag"), n = c.nrows;
+    for (int i = 0; i < n; i++)
         sum += csv_number(&c, i, col);
-        n++;
-    }
     csv_close(&c);
     return n ? sum / n : NAN;
+}
+
+// Of any worker: summary.json has worker 0's own peak, samples miss short ones.
+static void read_samples(struct result *r, const char *dir)
+{
+    struct samples s;
+    samples_read(&s, dir);
+    r->value[METRIC_CPU_MEAN] = s.cpu_share;
+    r->value[METRIC_MEMORY] = fmax(r->value[METRIC_MEMORY], s.worker_bytes);
+    r->value[METRIC_SERVER_MEMORY] = s.server_bytes;
+    r->value[METRIC_TAKEN] = s.taken_share;
+    r->value[METRIC_SWITCHES] = s.switches_per_s;
+    r->value[METRIC_GPU_UTIL] = s.gpu_util;
+    r->value[METRIC_GPU_MEMORY] = s.gpu_bytes;
+    r->value[METRIC_GPU_POWER] = s.gpu_power_w;
 }
 
 int result_read(struct result *r, const char *dir)
@@ -342,10 +417,12 @@ int result_read(struct result *r, const char *dir)
     cJSON *summary = run ? read_json(dir, "summary.json") : NULL;
     int rc = summary ? read_run(r, run) : -1;
     if (!rc) {
-        rc = read_summary(r, summary, dir) || read_breakdown(r, dir) ? -1 : 0;
-        r->value[METRIC_CPU_MEAN] =
-            column_mean(dir, "util.csv", "value", "cpu_share");
-        r->value[METRIC_LAG] = column_mean(dir, "steps.csv", "lag", NULL);
+        rc = read_summary(r, summary, dir) || read_breakdown(r, dir) ||
+                     curve_read(&r->curve, dir)
+                 ? -1
+                 : 0;
+        read_samples(r, dir);
+        r->value[METRIC_LAG] = mean_lag(dir);
     }
     cJSON_Delete(run);
     cJSON_Delete(summary);
@@ -356,6 +433,9 @@ void result_free(struct result *r)
 {
     mem_free(r->util);
     r->util = NULL;
+    curve_free(&r->curve);
+    cJSON_Delete(r->settings);
+    r->settings = NULL;
 }
 
 static int ascending(const void *a, const void *b)

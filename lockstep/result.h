@@ -3,7 +3,10 @@
 #ifndef LOCKSTEP_RESULT_H
 #define LOCKSTEP_RESULT_H
 
+#include "lockstep/curve.h"
+
 #include <stdbool.h>
+#include <stddef.h>
 
 // Rows of the tables, in the order of metric_names.
 enum metric {
@@ -17,17 +20,32 @@ enum metric {
     METRIC_CPU_MEAN,
     METRIC_EXPOSED_S, // of a step
     METRIC_WAIT_S,
-    METRIC_BYTES_TX,  // payload, of a worker and step
-    METRIC_BYTES_LAW, // the same by the law
-    METRIC_LINK_LAW,  // time of an exchange on the links of net=, by the law
-    METRIC_LAG,       // mean updates by others between pull and push
-    METRIC_MEMORY,
-    METRIC_RESTARTS,   // of the whole job, after failures
-    METRIC_STEPS_LOST, // done once more because of them
+    METRIC_BYTES_TX,     // payload, of a worker and step
+    METRIC_BYTES_LAW,    // the same by the law
+    METRIC_BYTES_SERVER, // payload into a server that has a link of its own
+    METRIC_LINK_LAW,     // time of an exchange on the links of net=, by the law
+    METRIC_LAG,          // mean updates by others between pull and push
+    METRIC_MEMORY,       // peak of any worker
+    METRIC_RESTARTS,     // of the whole job, after failures
+    METRIC_STEPS_LOST,   // done once more because of them
+    METRIC_SERVER_MEMORY, // peak of any server
+    METRIC_BEST_VAL_LOSS,
+    METRIC_TOKENS,
+    METRIC_TAKEN,    // see samples.h
+    METRIC_SWITCHES, // involuntary, a second, of a worker
+    METRIC_GPU_UTIL, // as NVML says
+    METRIC_GPU_MEMORY,
+    METRIC_GPU_POWER,
+    // beside other runs of the study (measure.c)
+    METRIC_SPEEDUP,    // tokens/s over those of the baseline
+    METRIC_SECONDS_TO, // the target loss, in steps alone
+    METRIC_TOKENS_TO,
     METRICS
 };
 
-enum { RESULT_WORKERS = 4096, RESULT_KINDS = 9 }; // as many as workers= takes
+enum { RESULT_WORKERS = 4096, RESULT_KINDS = 12 }; // as many as workers= takes
+
+struct cJSON;
 
 extern const char *const metric_names[METRICS]; // units in the names
 extern const char *const kind_names[RESULT_KINDS];
@@ -39,11 +57,15 @@ struct result {
     const struct backend *row; // NULL: this build has no such backend
     char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
+    double lr_factor;       // of lr and min_lr: lr_scale=
+    struct cJSON *settings; // all of them
+    struct curve curve;
     bool oversubscribed;
     bool held;                  // servers update, and answer once all has come
     double value[METRICS];      // NaN: not measured
     double *util;               // compute share of each worker; NULL: as NaN
-    double share[RESULT_KINDS]; // of the step, mean of workers
+    double share[RESULT_KINDS]; // of the step, mean of workers: of the host, or
+                                // of their GPUs, whether they compute
 };
 
 // Read DIR into a zeroed *r. 0, or -1 after fail(). Free it either way.
@@ -52,8 +74,12 @@ void result_free(struct result *r);
 
 // The settings that a run.json holds: all, with those that were derived; of
 // runs from before that was told apart, those that had been written.
-struct cJSON;
 const struct cJSON *result_settings(const struct cJSON *run);
+
+// One of them as text, "" where the run has none: the key's default where an
+// old run.json does not say.
+void result_setting(const struct result *r, const char *key, char *to,
+                    size_t size);
 
 // Median, least and most of n numbers (NaN left out; all NaN if none is left).
 // Sorts them in place.

@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/rng.h"
 #include "lockstep/argv.h"
+#include "lockstep/figure.h"
 #include "lockstep/study.h"
 
 #include <errno.h>
@@ -30,15 +31,32 @@ static void stop(int sig)
 
 static void explain(FILE *f)
 {
-    fprintf(f,
-            "lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
-            "Runs every cell of the experiment repeat= times, then writes "
-            "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
-            "those of [base] and lists of [matrix].\nInterrupted, the same "
-            "command goes on where it was.\n"
-            "  lockstep run experiments/paper.ini\n"
-            "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
-            "out=runs/p4\n");
+    fprintf(
+        f, "lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
+           "Runs every cell of the experiment repeat= times, then writes "
+           "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
+           "those of [base] and lists of [matrix].\nInterrupted, the same "
+           "command goes on where it was.\n"
+           "  lockstep run experiments/paper.ini\n"
+           "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
+           "out=runs/p4\n\n"
+           "An INI file:\n"
+           "  [experiment]\n"
+           "  title, question, expect      text for the report\n"
+           "  figures = throughput ..      see below; none\n"
+           "  repeat = 3                   runs of each cell\n"
+           "  baseline = CELL              what the others are compared with\n"
+           "  target_loss = auto           seconds to this loss; auto: to the "
+           "least that all reach\n"
+           "  [base]                       settings of all cells, key = value\n"
+           "  [matrix]                     every combination of these\n"
+           "  batch = 8, 16\n"
+           "  size = workers=1 batch=16, workers=2 batch=8   several keys at "
+           "once\n"
+           "  [cell NAME]                  and of these\n"
+           "  sync = ring\n\n"
+           "Figures:\n");
+    figures_list(f);
 }
 
 static int remove_one(const char *path, const struct stat *st, int flag,

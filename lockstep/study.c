@@ -85,7 +85,8 @@ static int open_single(struct study *s)
     if (!e)
         return -1;
     e->repeat = e->ncells = 1;
-    strcpy(e->figures, "loss util_timeline breakdown");
+    e->cells[0].baseline = -1;
+    strcpy(e->figures, "loss util_timeline memory_timeline breakdown");
     strcpy(e->title, "One run");
     return text_into(e->name, sizeof e->name, "%s",
                      slash ? slash + 1 : s->out) ||
@@ -220,6 +221,7 @@ int study_results(struct study *s)
             r->repeat = k;
         }
     }
+    study_measure(s);
     return 0;
 }
 
@@ -239,13 +241,21 @@ bool study_repeats(const struct study *s)
     return false;
 }
 
-struct spread study_spread(const struct study *s, int cell, enum metric m,
-                           int *n)
+FILE *study_file(const struct study *s, const char *name)
 {
-    double v[1024];
-    *n = 0;
-    for (int i = 0; i < s->nruns && *n < 1024; i++)
-        if (s->cell_of[i] == cell)
-            v[(*n)++] = s->runs[i].value[m];
-    return spread_of(v, *n);
+    char path[CONFIG_PATH];
+    if (text_into(path, sizeof path, "%s/%s", s->out, name))
+        return NULL;
+    FILE *f = fopen(path, "we");
+    if (!f)
+        fail("%s: %s", path, strerror(errno));
+    return f;
+}
+
+int study_file_end(const struct study *s, FILE *f, const char *name)
+{
+    bool bad = ferror(f);
+    if (fclose(f) || bad)
+        return fail("%s/%s: %s", s->out, name, strerror(errno));
+    return 0;
 }

@@ -15,6 +15,8 @@
 #include "lockstep/experiment.h"
 #include "lockstep/result.h"
 
+#include <stdio.h>
+
 struct study {
     char out[CONFIG_PATH];
     char ini[CONFIG_PATH];  // as given; "" for a single run
@@ -23,6 +25,7 @@ struct study {
     struct result *runs;    // finished ones, by cell, then repeat
     int *cell_of;           // of each run, an index into exp->cells
     int nruns;
+    double target; // loss whose seconds and tokens are compared; NaN: none
 };
 
 // Begin or go on: read the INI, make the folder, save both there. 0, or -1
@@ -34,19 +37,27 @@ int study_begin(struct study **s, const char *ini, const char *out, int nwords,
 int study_open(struct study **s, const char *dir);
 void study_close(struct study **s);
 
+// join.c: make `out` a study of n finished runs, one repeat each. 0, or -1
+// after fail().
+int study_join(int n, char *const *dirs, const char *out);
+
 // Folder of repeat k (from 1) of a cell.
 int study_folder(const struct study *s, int cell, int k,
                  char path[CONFIG_PATH]);
 bool study_done(const struct study *s, int cell, int k);
 
+// A file in the study's folder: begin and end it. NULL or -1 after fail().
+FILE *study_file(const struct study *s, const char *name);
+int study_file_end(const struct study *s, FILE *f, const char *name);
+
 // Read the results of all finished runs.
 int study_results(struct study *s);
 
-// ---- table.c: runs.csv, table.csv, shares.csv, workers.csv, curves.csv and
-// table.txt. 0, or -1 after fail().
-int study_tables(const struct study *s);
+// ---- measure.c: the target, and what a run is beside those of its baseline.
+void study_measure(struct study *s);
 
 // The spread of a metric over the repeats of a cell; n of them are finished.
+// Of a speed-up: that of study_ratio().
 struct spread study_spread(const struct study *s, int cell, enum metric m,
                            int *n);
 
@@ -55,6 +66,27 @@ bool study_repeats(const struct study *s);
 
 // The first finished run of a cell; NULL if there is none.
 const struct result *study_first(const struct study *s, int cell);
+
+// A metric of `cell` over that of `base`: median over median, and least and
+// most of the pairs of repeats, which ran in one round.
+struct spread study_ratio(const struct study *s, int cell, int base,
+                          enum metric m);
+
+// The median over a cell's repeats of a worker's utilisation.
+double study_util(const struct study *s, int cell, int worker);
+
+// The run of a cell's repeat k; NULL if it is not finished.
+const struct result *study_run(const struct study *s, int cell, int k);
+
+// ---- table.c: runs.csv, table.csv, shares.csv, workers.csv, curves.csv and
+// table.txt. 0, or -1 after fail().
+int study_tables(const struct study *s);
+
+// ---- sweep.c: sweep.csv, where the experiment has a matrix.
+int study_sweep(const struct study *s);
+
+// ---- table_text.c: table.txt.
+int study_text(const struct study *s);
 
 // ---- figure.c: draw the experiment's figures; one that cannot be drawn is
 // said and left out. Returns how many were drawn, -1 after fail().
@@ -67,6 +99,23 @@ int study_finish(struct study *s);
 // ---- compare.c: whether all runs trained the same thing. The verdict in words
 // into `text`; returns the number of differences.
 int study_compare(const struct study *s, char *text, size_t size);
+
+// ---- fair.c: what may be compared with what.
+
+// Why a and b are not one training: "lr (0.001, 0.002), ..". Returns how many
+// differences there are; 0: they are one.
+int fair_difference(const struct result *a, const struct result *b, char *text,
+                    size_t size);
+
+// Whether all runs teach one model one text.
+bool fair_one_task(const struct study *s);
+
+// In sentences, one a line, which cells may be compared on what.
+void study_fair(const struct study *s, char *text, size_t size);
+
+// ---- answer.c: the answer in sentences, one a line, computed from the tables;
+// then warnings, if any.
+void study_answer(const struct study *s, char *text, size_t size);
 
 // ---- report.c: DIR/report.html. 0, or -1 after fail().
 int study_report(const struct study *s);

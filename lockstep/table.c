@@ -1,6 +1,6 @@
-// table.c - results as CSV for plots and spreadsheets, and as text for people.
+// table.c - results as CSV, for plots, spreadsheets and pandas.
 //
-//     runs.csv      a row a run: settings and metrics
+//     runs.csv      a row a run, a column a setting and a measure
 //     table.csv     a row a cell: median, least and most of each metric
 //     shares.csv    a row a cell and kind: where a step's time goes
 //     workers.csv   a row a cell and worker: utilisation
@@ -11,54 +11,76 @@
 #include "base/base.h"
 #include "lockstep/csv.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-static FILE *begin(const struct study *s, const char *name)
+static const char settings[] =
+    "backend,precision,wire,net,workers,servers,global_batch,oversubscribed";
+
+// Keys that the experiment sets and that have no column among the above.
+struct keys {
+    int n;
+    char at[EXP_WORDS][64];
+};
+
+static bool has_column(const struct keys *keys, const char *name)
 {
-    char path[CONFIG_PATH];
-    if (text_into(path, sizeof path, "%s/%s", s->out, name))
-        return NULL;
-    FILE *f = fopen(path, "we");
-    if (!f)
-        fail("%s: %s", path, strerror(errno));
-    return f;
+    size_t n = strlen(name);
+    for (const char *p = settings; (p = strstr(p, name)); p++)
+        if ((p == settings || p[-1] == ',') && (!p[n] || p[n] == ','))
+            return true;
+    for (int i = 0; i < keys->n; i++)
+        if (!strcmp(keys->at[i], name))
+            return true;
+    return !strcmp(name, "sync"); // is "backend"
 }
 
-static int end(const struct study *s, FILE *f, const char *name)
+static void find_keys(const struct study *s, struct keys *keys)
 {
-    bool bad = ferror(f);
-    if (fclose(f) || bad)
-        return fail("%s/%s: %s", s->out, name, strerror(errno));
-    return 0;
+    char name[sizeof keys->at[0]];
+    keys->n = 0;
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct word_list *words = &s->exp->cells[c].words;
+        for (int i = 0; i < words->n && keys->n < EXP_WORDS; i++) {
+            const char *word = words->at[i];
+            snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+            if (!has_column(keys, name))
+                strcpy(keys->at[keys->n++], name);
+        }
+    }
 }
 
-static void put_number(FILE *f, double v)
+static void put_names(FILE *f, const struct keys *keys)
 {
-    if (isnan(v))
-        fputs(",", f);
-    else
-        fprintf(f, ",%.7g", v);
+    fprintf(f, ",%s", settings);
+    for (int i = 0; i < keys->n; i++)
+        fprintf(f, ",%s", keys->at[i]);
 }
 
-static void put_settings(FILE *f, const struct result *r)
+static void put_settings(FILE *f, const struct result *r,
+                         const struct keys *keys)
 {
+    char value[256];
     fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d", r->backend, r->precision, r->wire,
             *r->net ? r->net : "unshaped", r->world, r->servers,
             r->global_batch, r->oversubscribed);
+    for (int i = 0; i < keys->n; i++) {
+        result_setting(r, keys->at[i], value, sizeof value);
+        for (char *p = value; *p; p++)
+            *p = *p == ',' || *p == '\n' ? ' ' : *p;
+        fprintf(f, ",%s", value);
+    }
 }
-
-static const char settings[] =
-    ",backend,precision,wire,net,workers,servers,global_batch,oversubscribed";
 
 static int write_runs(const struct study *s)
 {
-    FILE *f = begin(s, "runs.csv");
+    struct keys keys;
+    FILE *f = study_file(s, "runs.csv");
     if (!f)
         return -1;
-    fprintf(f, "cell,repeat%s", settings);
+    find_keys(s, &keys);
+    fputs("cell,repeat", f);
+    put_names(f, &keys);
     for (int m = 0; m < METRICS; m++)
         fprintf(f, ",%s", metric_names[m]);
     fputs("\n", f);
@@ -66,20 +88,24 @@ static int write_runs(const struct study *s)
         const struct result *r = &s->runs[i];
         fputs(r->cell, f);
         fprintf(f, ",%d", r->repeat);
-        put_settings(f, r);
+        put_settings(f, r, &keys);
         for (int m = 0; m < METRICS; m++)
-            put_number(f, r->value[m]);
+            csv_put(f, r->value[m]);
         fputs("\n", f);
     }
-    return end(s, f, "runs.csv");
+    return study_file_end(s, f, "runs.csv");
 }
 
 static int write_table(const struct study *s)
 {
-    FILE *f = begin(s, "table.csv");
+    struct keys keys;
+    FILE *f = study_file(s, "table.csv");
     if (!f)
         return -1;
-    fprintf(f, "cell,n%s", settings);
+    find_keys(s, &keys);
+    fputs("cell,n", f);
+    put_names(f, &keys);
+    fputs(",target_loss_nats", f);
     for (int m = 0; m < METRICS; m++)
         fprintf(f, ",%s,%s_least,%s_most", metric_names[m], metric_names[m],
                 metric_names[m]);
@@ -92,43 +118,33 @@ static int write_table(const struct study *s)
         study_spread(s, c, 0, &n);
         fputs(r->cell, f);
         fprintf(f, ",%d", n);
-        put_settings(f, r);
+        put_settings(f, r, &keys);
+        csv_put(f, s->target);
         for (int m = 0; m < METRICS; m++) {
             struct spread v = study_spread(s, c, m, &n);
-            put_number(f, v.median);
-            put_number(f, v.least);
-            put_number(f, v.most);
+            csv_put(f, v.median);
+            csv_put(f, v.least);
+            csv_put(f, v.most);
         }
         fputs("\n", f);
     }
-    return end(s, f, "table.csv");
+    return study_file_end(s, f, "table.csv");
 }
 
-static double share_at(const struct result *r, int kind)
+// The median over a cell's repeats.
+static double median_share(const struct study *s, int cell, int kind)
 {
-    return r->share[kind];
-}
-
-static double util_at(const struct result *r, int worker)
-{
-    return r->util && worker < r->world ? r->util[worker] : NAN;
-}
-
-// The median over a cell's repeats of the k-th number of each run.
-static double median_of(const struct study *s, int cell,
-                        double (*at)(const struct result *r, int k), int k)
-{
-    double v[1024];
+    double v[EXP_REPEATS];
     int n = 0;
-    for (int i = 0; i < s->nruns && n < 1024; i++)
+    for (int i = 0; i < s->nruns && n < EXP_REPEATS; i++)
         if (s->cell_of[i] == cell)
-            v[n++] = at(&s->runs[i], k);
+            v[n++] = s->runs[i].share[kind];
     return spread_of(v, n).median;
 }
 
 static int write_shares(const struct study *s)
 {
-    FILE *f = begin(s, "shares.csv");
+    FILE *f = study_file(s, "shares.csv");
     if (!f)
         return -1;
     fputs("cell,backend,workers,oversubscribed,step_s", f);
@@ -142,17 +158,17 @@ static int write_shares(const struct study *s)
             continue;
         fputs(r->cell, f);
         fprintf(f, ",%s,%d,%d", r->backend, r->world, r->oversubscribed);
-        put_number(f, study_spread(s, c, METRIC_STEP_S, &n).median);
+        csv_put(f, study_spread(s, c, METRIC_STEP_S, &n).median);
         for (int k = 0; k < RESULT_KINDS; k++)
-            put_number(f, median_of(s, c, share_at, k));
+            csv_put(f, median_share(s, c, k));
         fputs("\n", f);
     }
-    return end(s, f, "shares.csv");
+    return study_file_end(s, f, "shares.csv");
 }
 
 static int write_workers(const struct study *s)
 {
-    FILE *f = begin(s, "workers.csv");
+    FILE *f = study_file(s, "workers.csv");
     if (!f)
         return -1;
     fputs("cell,backend,workers,worker,utilisation,oversubscribed\n", f);
@@ -161,138 +177,51 @@ static int write_workers(const struct study *s)
         for (int w = 0; r && w < r->world; w++) {
             fputs(r->cell, f);
             fprintf(f, ",%s,%d,%d", r->backend, r->world, w);
-            put_number(f, median_of(s, c, util_at, w));
+            csv_put(f, study_util(s, c, w));
             fprintf(f, ",%d\n", r->oversubscribed);
         }
     }
-    return end(s, f, "workers.csv");
+    return study_file_end(s, f, "workers.csv");
 }
 
-// The mean loss of the ranks of each step of one run.
-static int copy_curve(FILE *f, const struct study *s, int c,
-                      const struct result *r)
+static void put_curve(FILE *f, const struct result *r)
 {
-    char folder[CONFIG_PATH], path[CONFIG_PATH];
-    struct csv csv;
-    if (study_folder(s, c, r->repeat, folder) ||
-        text_into(path, sizeof path, "%s/steps.csv", folder) ||
-        csv_open(&csv, path))
-        return -1;
-    int step = csv_column(&csv, "step"), loss = csv_column(&csv, "loss"),
-        val = csv_column(&csv, "val_loss"), tokens = csv_column(&csv, "tokens"),
-        time = csv_column(&csv, "time_s"),
-        restarts = csv_column(&csv, "restarts");
-    for (int i = 0; i < csv.nrows;) {
-        const char *now = csv_text(&csv, i, step);
-        double sum = 0, val_sum = 0;
-        int n = 0, first = i;
-        for (; i < csv.nrows && !strcmp(csv_text(&csv, i, step), now); i++) {
-            sum += csv_number(&csv, i, loss);
-            val_sum += csv_number(&csv, i, val);
-            n++;
-        }
-        fputs(r->cell, f);
-        fprintf(f, ",%s,%d,%s,%s,%s", r->backend, r->oversubscribed, now,
-                csv_text(&csv, first, tokens), csv_text(&csv, first, time));
-        put_number(f, sum / n);
-        put_number(f, val_sum / n);
-        fprintf(f, ",%s\n", csv_text(&csv, first, restarts));
+    for (int i = 0; i < r->curve.n; i++) {
+        const struct curve_point *p = &r->curve.at[i];
+        fprintf(f, "%s,%s,%d,%d", r->cell, r->backend, r->oversubscribed,
+                p->step);
+        fprintf(f, ",%.0f", p->tokens);
+        csv_put(f, p->time_s);
+        csv_put(f, p->loss);
+        csv_put(f, p->val_loss);
+        csv_put(f, p->train_s);
+        csv_put(f, p->smooth);
+        csv_put(f, p->restarts);
+        fputs("\n", f);
     }
-    csv_close(&csv);
-    return 0;
 }
 
 static int write_curves(const struct study *s)
 {
-    FILE *f = begin(s, "curves.csv");
+    FILE *f = study_file(s, "curves.csv");
     if (!f)
         return -1;
-    int rc = 0;
     fputs("cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss,"
-          "restarts\n",
+          "train_s,loss_smooth,restarts\n",
           f);
-    for (int c = 0; !rc && c < s->exp->ncells; c++) {
+    for (int c = 0; c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
         if (r)
-            rc = copy_curve(f, s, c, r);
+            put_curve(f, r);
     }
-    return end(s, f, "curves.csv") || rc ? -1 : 0;
-}
-
-enum { SHOWN = 8 }; // workers whose utilisation fits a line
-
-static int most_workers(const struct study *s)
-{
-    int most = 1;
-    for (int i = 0; i < s->nruns; i++)
-        most = s->runs[i].world > most ? s->runs[i].world : most;
-    return most < SHOWN ? most : SHOWN;
-}
-
-static void put_percent(FILE *f, double share, int width)
-{
-    if (isnan(share))
-        fprintf(f, " %*s", width + 1, "-");
-    else
-        fprintf(f, " %*.0f%%", width, 100 * share);
-}
-
-static void put_row(FILE *f, const struct study *s, int c, int width)
-{
-    const struct result *r = study_first(s, c);
-    int n;
-    if (!r) {
-        fprintf(f, "%-*s  not run\n", width, s->exp->cells[c].name);
-        return;
-    }
-    struct spread rate = study_spread(s, c, METRIC_TOKENS_PER_S, &n);
-    fprintf(f, "%-*s %7d %7d  ", width, r->cell, r->world, r->servers);
-    for (int w = 0; w < most_workers(s); w++) {
-        double u = median_of(s, c, util_at, w);
-        put_percent(f, u, 3);
-    }
-    put_percent(f, study_spread(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
-    fprintf(f, "  %9.0f", rate.median);
-    if (n > 1)
-        fprintf(f, "  %8.0f .. %-8.0f", rate.least, rate.most);
-    else if (study_repeats(s))
-        fprintf(f, "  %20s", "");
-    fprintf(f, "  %8.1f  %7.4f%s%s%s\n",
-            1000 * study_spread(s, c, METRIC_STEP_S, &n).median,
-            study_spread(s, c, METRIC_TRAIN_LOSS, &n).median,
-            *r->net ? "  net=" : "", r->net,
-            r->oversubscribed ? "  oversubscribed" : "");
-}
-
-static int write_text(const struct study *s)
-{
-    int width = 8;
-    FILE *f = begin(s, "table.txt");
-    if (!f)
-        return -1;
-    for (int c = 0; c < s->exp->ncells; c++) {
-        int n = (int)strlen(s->exp->cells[c].name);
-        width = n > width ? n : width;
-    }
-    fprintf(f, "%-*s %7s %7s  ", width, "cell", "workers", "servers");
-    for (int w = 0; w < most_workers(s); w++)
-        fprintf(f, "   u%d", w);
-    fprintf(f, " %6s  %9s%s  %8s  %7s\n", "total", "tokens/s",
-            study_repeats(s) ? "     least .. most    " : "", "step ms",
-            "loss");
-    for (int c = 0; c < s->exp->ncells; c++)
-        put_row(f, s, c, width);
-    fputs("Medians; tokens/s is that of the median step. u0: utilisation of "
-          "worker 0, the share of its time\nin forward, backward and update; "
-          "total: of all workers, added up.\n",
-          f);
-    return end(s, f, "table.txt");
+    return study_file_end(s, f, "curves.csv");
 }
 
 int study_tables(const struct study *s)
 {
     return write_runs(s) || write_table(s) || write_shares(s) ||
-                   write_workers(s) || write_curves(s) || write_text(s)
+                   write_workers(s) || write_curves(s) || study_sweep(s) ||
+                   study_text(s)
                ? -1
                : 0;
 }

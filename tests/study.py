@@ -243,6 +243,11 @@ def a_gpu_is_what_counts(single, folder):
     with open(copy / "table.csv", newline="") as f:
         row, = csv.DictReader(f)
     assert abs(float(row["utilisation_mean"]) - .25) < 1e-4, row
+    with open(copy / "shares.csv", newline="") as f:
+        row, = csv.DictReader(f)
+    assert abs(float(row["gpu_compute_share"]) - .25) < 1e-4, row
+    assert abs(float(row["gpu_idle_share"]) - .75) < 1e-4, row
+    assert float(row["backward_share"]) == 0, row  # the host's, which waits
 
 
 def compares(out):

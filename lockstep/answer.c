@@ -1,0 +1,344 @@
+// answer.c - what the table says, in three sentences, and what to doubt.
+//
+//     first    who reaches the target loss first; without one, who is fastest
+//     last     who is last, and why: more tokens, or what its steps wait
+//     price    memory, and the best validation loss
+//
+// Two cells whose ranges over the repeats overlap cannot be told apart, and the
+// sentences say so. Nothing here knows a backend by name.
+
+#include "lockstep/study.h"
+
+#include "lockstep/say.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A process that computes without a processor for more than this is disturbed.
+static const double much_taken = 0.1;
+
+static const double mib = 1048576;
+
+struct rank {
+    int cell;
+    struct spread v; // of what ranks; v.median is a number
+};
+
+struct ranking {
+    enum metric metric;
+    bool seconds; // less is better
+    int n;        // cells that have it
+    int tied;     // with the first one, itself included
+    struct rank at[EXP_CELLS];
+};
+
+static int by_median(const void *a, const void *b)
+{
+    const struct rank *x = a, *y = b;
+    if (x->v.median == y->v.median)
+        return (x->cell > y->cell) - (x->cell < y->cell);
+    return x->v.median < y->v.median ? -1 : 1;
+}
+
+static bool overlap(const struct spread *a, const struct spread *b)
+{
+    return a->least <= b->most && b->least <= a->most;
+}
+
+static void rank_by(const struct study *s, enum metric m, struct ranking *r)
+{
+    int n;
+    r->metric = m;
+    r->seconds = m == METRIC_SECONDS_TO;
+    r->n = r->tied = 0;
+    for (int c = 0; c < s->exp->ncells; c++) {
+        struct rank one = {c, study_spread(s, c, m, &n)};
+        if (!isnan(one.v.median))
+            r->at[r->n++] = one;
+    }
+    qsort(r->at, (size_t)r->n, sizeof *r->at, by_median);
+    for (int i = 0; !r->seconds && i < r->n / 2; i++) {
+        struct rank t = r->at[i];
+        r->at[i] = r->at[r->n - 1 - i];
+        r->at[r->n - 1 - i] = t;
+    }
+    while (r->tied < r->n && overlap(&r->at[r->tied].v, &r->at[0].v))
+        r->tied++;
+}
+
+static const char *name_of(const struct study *s, const struct rank *r)
+{
+    return s->exp->cells[r->cell].name;
+}
+
+// The links of all cells but those of one worker, where they are the same.
+static const char *common_net(const struct study *s)
+{
+    const char *net = NULL;
+    for (int i = 0; i < s->nruns; i++) {
+        const struct result *r = &s->runs[i];
+        if (r->world == 1)
+            continue;
+        if (net && strcmp(net, r->net))
+            return "";
+        net = r->net;
+    }
+    return net ? net : "";
+}
+
+static void say_range(struct say *out, const struct spread *v)
+{
+    if (v->least < v->most)
+        say(out, " (%.3g .. %.3g)", v->least, v->most);
+}
+
+// ", 0.55 (0.53 .. 0.57) of the time of single"; nothing of the baseline
+// itself.
+static void say_beside(const struct study *s, struct say *out,
+                       const struct ranking *r, int cell)
+{
+    int base = s->exp->cells[cell].baseline;
+    if (base < 0 || base == cell)
+        return;
+    struct spread ratio = study_ratio(s, cell, base, r->metric);
+    if (isnan(ratio.median))
+        return;
+    say(out, ", %.2f", ratio.median);
+    if (ratio.least < ratio.most)
+        say(out, " (%.2f .. %.2f)", ratio.least, ratio.most);
+    say(out, " %s %s", r->seconds ? "of the time of" : "times the rate of",
+        s->exp->cells[base].name);
+}
+
+static void say_value(struct say *out, const struct ranking *r,
+                      const struct spread *v)
+{
+    say(out, r->seconds ? "%.3g" : "%.0f", v->median);
+    if (r->seconds)
+        say_range(out, v);
+    else if (v->least < v->most)
+        say(out, " (%.0f .. %.0f)", v->least, v->most);
+    say(out, r->seconds ? " s" : " tokens/s");
+}
+
+static void say_first(const struct study *s, struct say *out,
+                      const struct ranking *r)
+{
+    const char *net = common_net(s);
+    const struct rank *best = &r->at[0];
+    if (*net)
+        say(out, "On links of %s, ", net);
+    for (int i = 0; i < r->tied; i++)
+        say_one_of(out, i, r->tied, name_of(s, &r->at[i]));
+    if (r->seconds)
+        say(out, " %s loss %.2f first", r->tied > 1 ? "reach" : "reaches",
+            s->target);
+    else
+        say(out, " %s", r->tied > 1 ? "are fastest" : "is fastest");
+    if (r->tied > 1)
+        say(out, " and cannot be told apart: their ranges overlap. %s: ",
+            name_of(s, best));
+    else
+        say(out, ": ");
+    say_value(out, r, &best->v);
+    say_beside(s, out, r, best->cell);
+    say(out, ".\n");
+}
+
+static double median(const struct study *s, int cell, enum metric m)
+{
+    int n;
+    return study_spread(s, cell, m, &n).median;
+}
+
+// What a step waits, and what the law gives its exchange; or that it does not
+// wait for most of it.
+static void say_waiting(const struct study *s, struct say *out, int cell)
+{
+    double step = median(s, cell, METRIC_STEP_S);
+    double held =
+        median(s, cell, METRIC_EXPOSED_S) + median(s, cell, METRIC_WAIT_S);
+    double law = median(s, cell, METRIC_LINK_LAW);
+    if (isnan(held))
+        return;
+    if (held < 0.4 * step) {
+        say(out, ": it computes for %.0f of a step's %.0f ms",
+            1e3 * (step - held), 1e3 * step);
+        return;
+    }
+    say(out, ": a step waits %.0f of its %.0f ms for the others", 1e3 * held,
+        1e3 * step);
+    if (!isnan(law))
+        say(out, ", and by the law its exchange takes %.0f ms", 1e3 * law);
+}
+
+static void say_why(const struct study *s, struct say *out, int cell)
+{
+    int base = s->exp->cells[cell].baseline;
+    bool beside = base >= 0 && base != cell;
+    double tokens =
+        beside ? study_ratio(s, cell, base, METRIC_TOKENS_TO).median : NAN;
+    double rate =
+        beside ? study_ratio(s, cell, base, METRIC_TOKENS_PER_S).median : NAN;
+    if (tokens > 1.05 && tokens > 1 / rate)
+        say(out, ": it needs %.2f times the tokens", tokens);
+    else
+        say_waiting(s, out, cell);
+}
+
+static void say_last(const struct study *s, struct say *out,
+                     const struct ranking *r)
+{
+    const struct rank *last = &r->at[r->n - 1];
+    if (r->tied == r->n)
+        return;
+    say(out, "%s %s: ", name_of(s, last),
+        r->seconds ? "takes longest" : "is slowest");
+    say_value(out, r, &last->v);
+    say_beside(s, out, r, last->cell);
+    say_why(s, out, last->cell);
+    say(out, ".\n");
+}
+
+static int extreme(const struct study *s, enum metric m, bool most)
+{
+    int found = -1;
+    for (int c = 0; c < s->exp->ncells; c++) {
+        double v = median(s, c, m);
+        if (isnan(v))
+            continue;
+        double than = found < 0 ? NAN : median(s, found, m);
+        if (found < 0 || (most ? v > than : v < than))
+            found = c;
+    }
+    return found;
+}
+
+static void say_price(const struct study *s, struct say *out)
+{
+    int small = extreme(s, METRIC_MEMORY, false);
+    int large = extreme(s, METRIC_MEMORY, true);
+    int good = extreme(s, METRIC_BEST_VAL_LOSS, false);
+    int bad = extreme(s, METRIC_BEST_VAL_LOSS, true);
+    const struct cell *cells = s->exp->cells;
+    if (small >= 0 && small == large)
+        say(out, "A worker takes %.0f MiB",
+            median(s, small, METRIC_MEMORY) / mib);
+    else if (small >= 0)
+        say(out, "A worker takes from %.0f MiB (%s) to %.0f MiB (%s)",
+            median(s, small, METRIC_MEMORY) / mib, cells[small].name,
+            median(s, large, METRIC_MEMORY) / mib, cells[large].name);
+    if (small >= 0 && good >= 0)
+        say(out, "; ");
+    if (good >= 0)
+        say(out, "the best validation losses are from %.3f (%s) to %.3f (%s)",
+            median(s, good, METRIC_BEST_VAL_LOSS), cells[good].name,
+            median(s, bad, METRIC_BEST_VAL_LOSS), cells[bad].name);
+    if (small >= 0 || good >= 0)
+        say(out, ".\n");
+}
+
+// ---- what to doubt
+
+static void warn_unreached(const struct study *s, struct say *out)
+{
+    int n = 0, j = 0;
+    for (int c = 0; c < s->exp->ncells; c++)
+        n += study_first(s, c) && isnan(median(s, c, METRIC_SECONDS_TO));
+    if (!n || isnan(s->target) || !fair_one_task(s))
+        return;
+    say(out, "Loss %.2f was not reached by ", s->target);
+    for (int c = 0; c < s->exp->ncells; c++)
+        if (study_first(s, c) && isnan(median(s, c, METRIC_SECONDS_TO)))
+            say_one_of(out, j++, n, s->exp->cells[c].name);
+    say(out, ".\n");
+}
+
+// Servers beside workers take their processors, too: of those runs nothing is
+// said.
+static void warn_busy(const struct study *s, struct say *out)
+{
+    const struct result *worst = NULL;
+    int busy = 0, judged = 0;
+    for (int i = 0; i < s->nruns; i++) {
+        const struct result *r = &s->runs[i];
+        double taken = r->value[METRIC_TAKEN];
+        if (r->oversubscribed || r->servers || isnan(taken))
+            continue;
+        judged++;
+        busy += taken > much_taken;
+        if (!worst || taken > worst->value[METRIC_TAKEN])
+            worst = r;
+    }
+    if (busy)
+        say(out,
+            "Warning: the machine was busy. In %d of %d runs without servers "
+            "other programs had the processor for more than %.0f%% of the time "
+            "that was computed in; worst: %s, repeat %d, %.0f%%. Times of such "
+            "runs are too long.\n",
+            busy, judged, 100 * much_taken, worst->cell, worst->repeat,
+            100 * worst->value[METRIC_TAKEN]);
+}
+
+static void warn_crowd(const struct study *s, struct say *out)
+{
+    int n = 0, j = 0;
+    for (int c = 0; c < s->exp->ncells; c++)
+        n += study_first(s, c) && study_first(s, c)->oversubscribed;
+    if (!n)
+        return;
+    say(out, "Warning: more threads than cores, so that workers take turns: ");
+    for (int c = 0; c < s->exp->ncells; c++)
+        if (study_first(s, c) && study_first(s, c)->oversubscribed)
+            say_one_of(out, j++, n, s->exp->cells[c].name);
+    say(out, ".\n");
+}
+
+// A repeat is an outlier where it is off the median by more than a tenth, and
+// by three times as much as the median repeat is.
+static void warn_outliers(const struct study *s, struct say *out)
+{
+    double off[EXP_REPEATS];
+    for (int c = 0; c < s->exp->ncells; c++) {
+        double middle = median(s, c, METRIC_TOKENS_PER_S);
+        int n = 0;
+        for (int i = 0; i < s->nruns && n < EXP_REPEATS; i++)
+            if (s->cell_of[i] == c)
+                off[n++] = fabs(s->runs[i].value[METRIC_TOKENS_PER_S] - middle);
+        double usual = spread_of(off, n).median;
+        for (int i = 0; n > 2 && i < s->nruns; i++) {
+            const struct result *r = &s->runs[i];
+            double rate = r->value[METRIC_TOKENS_PER_S];
+            if (s->cell_of[i] == c && fabs(rate - middle) > 3 * usual &&
+                fabs(rate - middle) > 0.1 * middle)
+                say(out,
+                    "Outlier, kept in all ranges: %s, repeat %d: %.0f "
+                    "tokens/s, where the median is %.0f.\n",
+                    r->cell, r->repeat, rate, middle);
+        }
+    }
+}
+
+void study_answer(const struct study *s, char *text, size_t size)
+{
+    struct ranking r;
+    struct say out = {.text = text, .size = size};
+    *text = '\0';
+    bool timed = !isnan(s->target) && fair_one_task(s);
+    rank_by(s, timed ? METRIC_SECONDS_TO : METRIC_TOKENS_PER_S, &r);
+    if (r.n < 2 && timed)
+        rank_by(s, METRIC_TOKENS_PER_S, &r);
+    if (r.n > 1) {
+        say_first(s, &out, &r);
+        say_last(s, &out, &r);
+        say_price(s, &out);
+    }
+    warn_unreached(s, &out);
+    warn_busy(s, &out);
+    warn_crowd(s, &out);
+    warn_outliers(s, &out);
+    if (r.n > 1 && !study_repeats(s))
+        say(&out, "Each cell ran once: how far its times vary is not known; "
+                  "try: repeat=3.\n");
+}

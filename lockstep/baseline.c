@@ -1,0 +1,73 @@
+// baseline.c - which cell each cell is compared with.
+//
+// A cell is a named cell and a value of each axis; its number counts through
+// them, the last axis fastest. What baseline= fixes is the same in all
+// baselines, and a cell's own otherwise.
+
+#include "lockstep/experiment.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+enum { OWN = -1 }; // not fixed
+
+// Blank `piece` out of `rest`, where it stands there between blanks.
+static bool take(char *rest, const char *piece)
+{
+    size_t n = strlen(piece);
+    for (char *at = rest; n && (at = strstr(at, piece)); at++) {
+        if ((at > rest && at[-1] != ' ') || (at[n] && at[n] != ' '))
+            continue;
+        memset(at, ' ', n);
+        return true;
+    }
+    return false;
+}
+
+static int take_named(const struct experiment *e, char *rest)
+{
+    for (int i = 0; i < e->nnamed; i++)
+        if (take(rest, e->named[i].name))
+            return i;
+    return OWN;
+}
+
+// As a cell's name has it: "batch=8", or the value itself where it sets keys.
+static int take_value(const struct axis *a, char *rest)
+{
+    char piece[sizeof a->key + EXP_WORD];
+    for (int i = 0; i < a->n; i++) {
+        bool several = strchr(a->values[i], '=') != NULL;
+        snprintf(piece, sizeof piece, "%s%s%s", several ? "" : a->key,
+                 several ? "" : "=", a->values[i]);
+        if (take(rest, piece))
+            return i;
+    }
+    return OWN;
+}
+
+int experiment_baselines(struct experiment *e)
+{
+    char rest[EXP_TEXT];
+    int fixed[EXP_AXES];
+    strcpy(rest, e->baseline);
+    int named = take_named(e, rest);
+    for (int a = 0; a < e->naxes; a++)
+        fixed[a] = take_value(&e->axes[a], rest);
+    if (rest[strspn(rest, " ")])
+        return fail("baseline=%s: no cell is called so; try: baseline=%s",
+                    e->baseline, e->cells[0].name);
+    for (int c = 0; c < e->ncells; c++) {
+        int k = 0, stride = 1, left = c;
+        for (int a = e->naxes - 1; a >= 0; a--) {
+            int n = e->axes[a].n, own = left % n;
+            k += stride * (fixed[a] == OWN ? own : fixed[a]);
+            stride *= n;
+            left /= n;
+        }
+        k += stride * (named == OWN ? left : named);
+        e->cells[c].baseline = *e->baseline ? k : -1;
+    }
+    return 0;
+}

@@ -1,0 +1,285 @@
+"""What lockstep report says of a table: sentences, ranges, doubts, columns.
+
+    answers.py LOCKSTEP
+
+One short run is made; studies are copies of it whose steps were rewritten, so
+that every figure is known beforehand.
+"""
+
+import csv
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
+STEPS = 40
+
+
+def lockstep(*words, status=0):
+    done = subprocess.run([LOCKSTEP, *map(str, words)], capture_output=True,
+                          text=True, timeout=120)
+    assert done.returncode == status, (words, done.stdout, done.stderr)
+    return done
+
+
+def table(path, key="cell"):
+    with open(path, newline="") as f:
+        return {row[key]: row for row in csv.DictReader(f)}
+
+
+def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
+    """Steps of step_us microseconds whose losses are loss(step)."""
+    head, first, *_ = (folder / "steps.csv").read_text().splitlines()
+    at = head.split(",").index
+    lines = [head]
+    for step in range(1, STEPS + 1):
+        cells = first.split(",")
+        cells[at("step")] = str(step)
+        cells[at("tokens")] = str(32 * step)
+        cells[at("time_s")] = f"{step * step_us * 2e-6:.6f}"
+        cells[at("t_step_us")] = str(step_us)
+        cells[at("loss")] = f"{loss(step):.9g}"
+        lines.append(",".join(cells))
+    (folder / "steps.csv").write_text("\n".join(lines) + "\n")
+    run = json.loads((folder / "run.json").read_text())
+    run["effective"].update(steps=STEPS, **settings)
+    (folder / "run.json").write_text(json.dumps(run))
+
+
+def taken(folder, share):
+    """Samples of a worker that computes and has no processor for `share`."""
+    (folder / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
+        f"{t / 10},0,compute_share,0.9\n{t / 10},0,cpu_share,"
+        f"{.9 * (1 - share):.6f}\n{t / 10},0,resident_bytes,{t}000000\n"
+        for t in range(1, 11)))
+
+
+def study(single, out, cells, about="baseline = slow\n"):
+    """cells: name -> microseconds of a step, for each repeat."""
+    out.mkdir()
+    text = f"[experiment]\nfigures = none\nrepeat = 3\n{about}[base]\nbatch = 2\n"
+    for name, times in cells.items():
+        text += f"[cell {name}]\nsync = local\n"
+        for k, us in enumerate(times, 1):
+            folder = out / "cells" / name / f"r{k}"
+            shutil.copytree(single, folder)
+            rewrite(folder, us)
+            taken(folder, .02)
+    (out / "x.ini").write_text(text)
+    (out / "command.txt").write_text("x.ini\n")
+    return out
+
+
+def answer(out):
+    said = lockstep("report", out).stdout.split("\n\n")
+    return said[1] if len(said) > 1 else ""
+
+
+def sentences(single, folder):
+    """Who is first and last, and by how much; swapping runs swaps names."""
+    out = study(single, folder / "plain", {
+        "fast": (9000, 10000, 11000), "slow": (20000, 21000, 19000),
+        "last": (40000, 41000, 39000)})
+    said = answer(out)
+    # the mean of ten losses 5 - k/10 is 5 - (k - 4.5)/10: at most 1.45 after
+    # the 40th step
+    assert said.startswith(
+        "fast reaches loss 1.45 first: 0.4 (0.36 .. 0.44) s, 0.50 (0.45 .. "
+        "0.58) of the time of slow.\nlast takes longest: 1.6 (1.56 .. 1.64) s, "
+        "2.00 (1.95 .. 2.05) of the time of slow"), said
+    page = (out / "report.html").read_text()
+    assert page.index("fast reaches loss") < page.index("<table") < \
+        page.index("What may be compared")
+    row = table(out / "table.csv")["fast"]
+    assert abs(float(row["speedup"]) - 2) < 1e-6
+    assert abs(float(row["speedup_least"]) - 19 / 11) < 1e-6
+    assert abs(float(row["speedup_most"]) - 20 / 9) < 1e-6
+    (out / "cells" / "fast").rename(out / "cells" / "other")
+    (out / "cells" / "last").rename(out / "cells" / "fast")
+    (out / "cells" / "other").rename(out / "cells" / "last")
+    swapped = [line.replace("last takes", "fast takes").replace(
+        "fast reaches", "last reaches") for line in said.splitlines()[:2]]
+    assert answer(out).splitlines()[:2] == swapped, answer(out)
+
+
+def doubts(single, folder):
+    """Ranges that overlap, a busy machine, an outlier, a single repeat."""
+    out = study(single, folder / "doubt", {
+        "a": (9000, 10000, 12000), "b": (11000, 10500, 11000),
+        "slow": (20000, 20000, 40000)})
+    said = answer(out)
+    assert "a and b reach loss 1.45 first and cannot be told apart: their " \
+        "ranges overlap" in said, said
+    assert "Outlier, kept in all ranges: slow, repeat 3: 800 tokens/s, where " \
+        "the median is 1600" in said, said
+    assert "Warning" not in said, said
+    taken(out / "cells" / "b" / "r2", .4)
+    said = answer(out)
+    assert "Warning: the machine was busy. In 1 of 9 runs" in said, said
+    assert "b, repeat 2, 40%" in said, said
+    assert '<p class="warn">Warning' in (out / "report.html").read_text()
+    for path in out.glob("cells/*/r[23]"):
+        shutil.rmtree(path)
+    assert "Each cell ran once" in answer(out)
+
+
+def reaches(single, folder):
+    """Seconds and tokens to a loss are those of curves.csv."""
+    out = study(single, folder / "reach", {"slow": (20000,) * 3,
+                                           "fast": (10000,) * 3},
+                "baseline = slow\ntarget_loss = 3.5\n")
+    for k in (1, 2, 3):  # learns little, and not evenly
+        rewrite(out / "cells" / "fast" / f"r{k}", 10000,
+                lambda step: 5 - .02 * step + .3 * (step % 3))
+    lockstep("report", out)
+    rows = table(out / "table.csv")
+    with open(out / "curves.csv", newline="") as f:
+        curve = [r for r in csv.DictReader(f) if r["cell"] == "slow"]
+    at = next(i for i in range(STEPS) if sum(
+        float(r["loss"]) for r in curve[max(0, i - 9):i + 1])
+        / min(i + 1, 10) <= 3.5)
+    assert abs(float(rows["slow"]["seconds_to_target"]) - .02 * (at + 1)) < 1e-6
+    assert float(rows["slow"]["tokens_to_target"]) == 32 * (at + 1)
+    assert rows["fast"]["seconds_to_target"] == ""
+    text = (out / "table.txt").read_text()
+    assert re.search(r"^cell +s to 3.50", text, re.M), text
+    assert re.search(r"^fast +- ", text, re.M), text
+    assert "Loss 3.50 was not reached by fast." in answer(out)
+    assert float(rows["fast"]["peak_memory_bytes"]) >= 1e7
+
+
+def one_training(single, folder):
+    """Cells that differ in what a loss depends on are not held together."""
+    out = study(single, folder / "fair", {
+        "slow": (20000,) * 3, "same": (10000,) * 3, "rate": (10000,) * 3})
+    for k in (1, 2, 3):
+        rewrite(out / "cells" / "rate" / f"r{k}", 10000,
+                lambda step: 4 - .05 * step, lr=.001)
+    said = lockstep("compare", out).stdout
+    assert "same = slow: the losses of the first 20 steps are the same" in said
+    assert "rate: another training than slow by lr (0.001, 0.002)" in said, said
+    lockstep("report", out)
+    page = (out / "report.html").read_text()
+    assert "slow and same trained the same thing (global batch 2)" in page
+    assert "rate has a training of its own; from slow it differs in lr (0.001" \
+        in page
+    # the learning rate counts as lr_scale= makes it
+    for k in (1, 2, 3):
+        rewrite(out / "cells" / "rate" / f"r{k}", 10000, lr=.001, min_lr=5e-5,
+                lr_scale="linear", base_batch=1)
+    said = lockstep("compare", out).stdout
+    assert "rate = slow" in said, said
+    rewrite(out / "cells" / "same" / "r1", 10000, lambda step: 4 - .05 * step)
+    said = lockstep("compare", out, status=1).stdout
+    assert "same DIFFERS FROM slow" in said, said
+
+
+def joins(single, folder):
+    """Runs that exist, side by side; one figure again, of a size."""
+    a, b = folder / "runs" / "a", folder / "more" / "a"
+    for run, us in ((a, 10000), (b, 20000)):
+        shutil.copytree(single, run)
+        rewrite(run, us)
+    out = folder / "both"
+    for _ in range(2):  # a second time, too
+        lockstep("report", a, b, f"out={out}")
+        rows = table(out / "table.csv")
+        assert list(rows) == ["a", "a_2"], rows
+        assert abs(float(rows["a"]["tokens_per_s"]) - 3200) < 1
+    assert "a_2 = a" in lockstep("compare", out).stdout
+    refused = {
+        (a, b): "out=DIR",
+        (a, f"out={out}"): "leave it out",
+        (a, folder, f"out={out}"): "no run",
+        (folder / "plain", "figure=throughputt"): "throughputt",
+        (folder / "plain", "figure=throughput", "size=9"): "size=9",
+        (folder / "plain", "size=900x600"): "figure=NAME",
+        (a, b, f"out={folder / 'plain'}"): "another out=",
+    }
+    for words, expect in refused.items():
+        done = lockstep("report", *words, status=1)
+        assert expect in done.stderr and done.stderr.count("\n") == 1, done
+    if shutil.which("gnuplot"):
+        lockstep("report", out, "figure=throughput", "size=1600x900")
+        png = (out / "figures" / "throughput.png").read_bytes()
+        assert png[16:24] == bytes.fromhex("00000640 00000384"), png[16:24]
+        assert not (out / "figures" / "breakdown_x.png").exists()
+
+
+def watches(single, folder):
+    """Every worker of a run that goes on, from the ends of its files."""
+    run = folder / "live"
+    shutil.copytree(single, run)
+    rewrite(run, 10000)
+    for left in "summary.json", "util.csv":
+        (run / left).unlink()
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["world"] = 3
+    (run / "run.json").write_text(json.dumps(manifest))
+    head, *lines = (run / "steps.csv").read_text().splitlines()
+    (run / "steps.csv").unlink()
+    at = head.split(",").index
+    for rank, compute_us in enumerate((4000, 4000, 8000)):
+        own = [head]
+        for k, line in enumerate(lines * 20):
+            cells = line.split(",")
+            cells[at("rank")] = str(rank)
+            cells[at("step")] = str(k + 1)
+            cells[at("tokens")] = str(96 * (k + 1))
+            cells[at("t_compute_us")] = str(compute_us)
+            own.append(",".join(cells))
+        # a row that is being written does not count
+        (run / f"steps.{rank}.csv").write_text("\n".join(own) + "\nrun,lo")
+        (run / f"util.{rank}.csv").write_text(
+            "t_s,rank,metric,value\n"
+            + f"0.1,{rank},compute_share,0.1\n" * 3000
+            + f"9.0,{rank},compute_share,0.8{rank}\n"
+            f"9.0,{rank},resident_bytes,{3 << 20}\n9.1,{rank},comp")
+    (run / "util.s0.csv").write_text("t_s,rank,metric,value\n"
+                                     "9.0,s0,compute_share,0.25\n")
+    said = lockstep("watch", run, "times=2", "every=0.05").stdout
+    assert said.count("3 workers, step 800 of 40") == 2, said
+    assert "9600 tokens/s" in said, said
+    for row in (r"worker 0 +\[#{16}\.{4}\] +80% +800 +3200 +1.0000 +3 MiB$",
+                r"worker 2 .* slow: computes 2.0 times as long as the median",
+                r"server 0 +\[#{5}\.{15}\] +25% "):
+        assert re.search(row, said, re.M), (row, said)
+    (run / "summary.json").write_text("{}")
+    assert ", over" in lockstep("watch", run).stdout  # and ends by itself
+    assert lockstep("watch", folder / "reach").stdout.count("/cells/") == 1
+    assert "no run has begun" in lockstep("watch", folder, status=1).stderr
+
+
+def names(folder):
+    """The INI's keys of the comparison, and help that lists the figures."""
+    path = folder / "bad.ini"
+    for text, expect in {
+            "[experiment]\nbaseline = x\n[cell y]\nsync = local\n":
+                "baseline=x: no cell is called so; try: baseline=y",
+            "[experiment]\ntarget_loss = low\n": "want auto",
+            "[base]\nglobal_batch = 6\nbatch = 4\n": "global_batch=6"}.items():
+        path.write_text(text)
+        done = lockstep("run", path, f"out={folder / 'bad'}", status=1)
+        assert expect in done.stderr, done.stderr
+    help_ = lockstep("run", "--help").stdout
+    assert "[matrix]" in help_ and re.search(r"^  throughput +tokens a", help_,
+                                             re.M), help_
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="lockstep-answers-") as name:
+        folder = pathlib.Path(name)
+        single = folder / "single"
+        lockstep("train", "model=nano", "context=16", "batch=2", "steps=2",
+                 "eval=0", "threads=1", f"out={single}")
+        for part in sentences, doubts, reaches, one_training, joins, watches:
+            part(single, folder)
+        names(folder)
+    print("ok")
+
+
+main()

@@ -25,12 +25,13 @@ static int reduce_scatter(struct lab *l, const struct zero *z, float *g,
         int to = (me + d) % w, from = (me + w - d) % w;
         struct part its = part(z, w, to);
         struct lab_req r[2];
-        if (lab_isend(l, to, g + its.off, its.n * sizeof *g, &r[0]) ||
-            lab_irecv(l, from, in, own.n * sizeof *in, &r[1]) ||
+        if (lab_isend(l, to, g + its.off, its.n * sizeof *g, &r[1]) ||
+            lab_irecv(l, from, in, own.n * sizeof *in, &r[0]) ||
             lab_wait(l, r, 2))
             return -1;
+        float *sums = g + own.off;
         for (size_t i = 0; i < own.n; i++)
-            g[own.off + i] += in[i];
+            sums[i] += in[i];
     }
     return 0;
 }

@@ -1,0 +1,269 @@
+// grade.c - lab 7: what a server with a bound must do.
+//
+// Workers note when they push and when they are answered. What the bound allows
+// is worked out from those times: a push that a worker has begun is counted,
+// also while it travels.
+
+#include "labs/07-stale/stale.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { WORKERS = 4, STEPS = 12, MOST_N = 16, SEEDS = 12 };
+
+// Messages of 40 bytes, some of which wait for others: less than this.
+static const double slack_s = 3e-4;
+
+struct run {
+    struct job job;
+    uint64_t seed;      // 0: all compute for equally long
+    bool early;         // some leave before others
+    int steps[WORKERS]; // pushes until a worker leaves
+    double pushed[WORKERS][2 * STEPS], answered[WORKERS][2 * STEPS];
+    double left[WORKERS];                    // when it leaves
+    float after[WORKERS][2 * STEPS][MOST_N]; // parameters, as answered
+    float served[MOST_N];
+};
+
+static float first(size_t i)
+{
+    return (float)(10 * i);
+}
+
+static float gradient(int rank, int step, size_t i)
+{
+    return (float)((rank * 3 + step * 5 + (int)i) % 17 - 6);
+}
+
+static int work(struct lab *l, struct run *t)
+{
+    int r = l->rank;
+    size_t n = t->job.n;
+    float g[MOST_N], p[MOST_N];
+    for (int step = 0; step < t->steps[r]; step++) {
+        uint64_t key = rng_key(t->seed, (uint64_t)r);
+        for (size_t i = 0; i < n; i++)
+            g[i] = gradient(r, step, i);
+        lab_compute(l, t->seed ? 1e-3 + 4e-3 * rng_uniform(key, (uint64_t)step)
+                               : 2e-3);
+        t->pushed[r][step] = lab_now(l);
+        if (lab_exchange(l, &t->job, g, p))
+            return -1;
+        t->answered[r][step] = lab_now(l);
+        memcpy(t->after[r][step], p, n * sizeof *p);
+        lab_release(l);
+    }
+    if (t->early) // others wait meanwhile
+        lab_compute(l, 1e-2);
+    t->left[r] = lab_now(l);
+    return lab_leave(l);
+}
+
+static int body(struct lab *l, void *arg)
+{
+    struct run *t = arg;
+    if (l->rank < l->workers)
+        return work(l, t);
+    for (size_t i = 0; i < t->job.n; i++)
+        t->served[i] = first(i);
+    return lab_serve(l, &t->job, t->served);
+}
+
+// A run; NULL where it failed. `early`: worker r leaves 2r steps later than
+// worker 0.
+static struct run *served(struct lab_case *k, int bound, uint64_t seed,
+                          bool early, const double *slow)
+{
+    struct lab_world world = {.workers = WORKERS,
+                              .servers = 1,
+                              .seed = seed,
+                              .slow = slow};
+    struct run *t = lab_failed(k) ? NULL : lab_memory(k, 1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->job = (struct job){10, bound, 0.25f};
+    t->seed = seed;
+    t->early = early;
+    for (int r = 0; r < WORKERS; r++)
+        t->steps[r] = early ? 4 + 2 * r : STEPS;
+    return lab_clean(k, lab_virtual(k, &world, body, t)) ? t : NULL;
+}
+
+// Every worker's first `pushes` pushes have moved this parameter.
+static double moved(const struct run *t, int pushes, size_t i)
+{
+    double x = (double)first(i), rate = LAB_FULL_STEP ? 0.25 : 0.25 / WORKERS;
+    for (int r = 0; r < WORKERS; r++)
+        for (int s = 0; s < pushes && s < t->steps[r]; s++)
+            x -= rate * (double)gradient(r, s, i);
+    return x;
+}
+
+static void final(struct lab_case *k)
+{
+    const struct run *t = served(k, -1, 0, false, NULL);
+    for (size_t i = 0; t && i < t->job.n; i++)
+        lab_want(k, (double)t->served[i] == moved(t, STEPS, i),
+                 "no bound: after all pushes p[%zu] of the server is %.9g, not "
+                 "%.9g",
+                 i, (double)t->served[i], moved(t, STEPS, i));
+}
+
+// Pushes that a worker has begun at some time.
+static int begun(const struct run *t, int r, double at)
+{
+    int n = 0;
+    while (n < t->steps[r] && t->pushed[r][n] <= at)
+        n++;
+    return n;
+}
+
+static void spread(struct lab_case *k)
+{
+    for (int bound = 0; bound <= 3; bound++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+            const struct run *t = served(k, bound, seed, false, NULL);
+            for (int r = 0; t && r < WORKERS; r++)
+                for (int s = 0; s < STEPS; s++)
+                    for (int o = 0; o < WORKERS; o++) {
+                        double at = t->answered[r][s];
+                        lab_want(k, s + 1 - begun(t, o, at) <= bound,
+                                 "bound %d: push %d of worker %d is answered "
+                                 "at %.2f ms, when worker %d has pushed %d "
+                                 "times",
+                                 bound, s + 1, r, at * 1e3, o, begun(t, o, at));
+                    }
+        }
+}
+
+static void bsp(struct lab_case *k)
+{
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        const struct run *t = served(k, 0, seed, false, NULL);
+        for (int r = 0; t && r < WORKERS; r++)
+            for (int s = 0; s < STEPS; s++)
+                for (size_t i = 0; i < t->job.n; i++)
+                    lab_want(k, (double)t->after[r][s][i] == moved(t, s + 1, i),
+                             "bound 0, push %d: worker %d gets p[%zu] = %.9g, "
+                             "all %d pushes make it %.9g",
+                             s + 1, r, i, (double)t->after[r][s][i],
+                             WORKERS * (s + 1), moved(t, s + 1, i));
+    }
+}
+
+// When push s of worker r may be answered: at once, or when the others have
+// pushed, or left.
+static double allowed(const struct run *t, int r, int s)
+{
+    double at = t->pushed[r][s];
+    int need = s + 1 - t->job.bound;
+    for (int o = 0; o < WORKERS && t->job.bound >= 0; o++) {
+        int last = t->steps[o] - 1;
+        if (need > last + 1) // it leaves first
+            at = fmax(at, t->left[o]);
+        else if (need > 0)
+            at = fmax(at, t->pushed[o][need - 1]);
+    }
+    return at;
+}
+
+static void want_no_wait(struct lab_case *k, const struct run *t)
+{
+    for (int r = 0; t && r < WORKERS; r++)
+        for (int s = 0; s < t->steps[r]; s++)
+            lab_want(k, t->answered[r][s] <= allowed(t, r, s) + slack_s,
+                     "bound %d: worker %d pushes for the %d. time at %.2f ms "
+                     "and may go on at %.2f ms; it is answered at %.2f ms",
+                     t->job.bound, r, s + 1, t->pushed[r][s] * 1e3,
+                     allowed(t, r, s) * 1e3, t->answered[r][s] * 1e3);
+}
+
+static void waiters(struct lab_case *k)
+{
+    for (int bound = -1; bound <= 3; bound++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+            want_no_wait(k, served(k, bound, seed, false, NULL));
+}
+
+static void leave(struct lab_case *k)
+{
+    for (int bound = -1; bound <= 3; bound++)
+        for (uint64_t seed = 1; seed <= SEEDS; seed++)
+            want_no_wait(k, served(k, bound, seed, true, NULL));
+}
+
+// When the last of the fast workers has its last answer: a step takes 2 ms and
+// a message out and one back, and twice 2 ms on worker 3.
+static double explained(int bound, double trip_s)
+{
+    double pushed[WORKERS][STEPS], last = 0;
+    for (int s = 0; s < STEPS; s++)
+        for (int r = 0; r < WORKERS; r++) {
+            double begin = 0;
+            for (int o = 0; o < WORKERS && s > 0; o++) {
+                if (o == r)
+                    begin = fmax(begin, pushed[r][s - 1]);
+                else if (bound >= 0 && s > bound)
+                    begin = fmax(begin, pushed[o][s - 1 - bound]);
+            }
+            pushed[r][s] =
+                begin + (s > 0 ? trip_s : 0) + (r == 3 ? 4e-3 : 2e-3);
+        }
+    for (int r = 0; r < 3; r++) {
+        double end = pushed[r][STEPS - 1];
+        for (int o = 0; o < WORKERS && bound >= 0; o++)
+            end = fmax(end, pushed[o][STEPS - 1 - bound]);
+        last = fmax(last, end + trip_s);
+    }
+    return last;
+}
+
+static void pace(struct lab_case *k)
+{
+    static const double slow[WORKERS + 1] = {1, 1, 1, 2, 1};
+    for (int bound = -1; bound <= 3; bound++) {
+        const struct run *t = served(k, bound, 0, false, slow);
+        if (!t)
+            return;
+        double is = 0, ought = explained(bound, 2 * (20e-6 + 40 / 1.25e8));
+        for (int r = 0; r < 3; r++)
+            is = fmax(is, t->answered[r][STEPS - 1]);
+        lab_record(k, WORKERS, 10, bound < 0 ? "seconds_without" : "seconds",
+                   is);
+        lab_speed(k, is, ought,
+                  "bound %d, one worker at half speed: the others have made %d "
+                  "pushes after %.2f ms, the bound explains %.2f ms",
+                  bound, STEPS, is * 1e3, ought * 1e3);
+    }
+}
+
+static const struct lab_test tests[] = {
+    {"final", 10, final, NULL,
+     "Every push moves p, whoever waits. By how much?"},
+    {"spread", 20, spread, "final",
+     "Keep a clock for each worker. Whom does a push let go on?"},
+    {"bsp", 10, bsp, "spread",
+     "A held worker gets the parameters of when it is answered."},
+    {"waiters", 15, waiters, "spread",
+     "After every push look at all who wait, not only at its sender."},
+    {"leave", 10, leave, "waiters",
+     "When one leaves, the lowest clock may be another's: look again."},
+    {"pace", 5, pace, "waiters",
+     "A worker that may go on is answered before the next push is waited "
+     "for."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 7,
+    .name = "do not wait for everybody",
+    .file = "stale.c",
+    .functions = "lab_serve lab_exchange lab_leave",
+    .floor = 10,
+    .tests = tests,
+};

@@ -195,7 +195,7 @@ static int answer(const struct question *q)
     if (fclose(f) && !rc)
         rc = fail("%s: %s", path, strerror(errno));
     if (!rc)
-        rc = figure_draw("pipeline", q->out, q->out);
+        rc = figure_draw("pipeline", q->out, q->out, "");
     if (!rc)
         printf("\nidle: of all stages' time. formula: of equal stages with a "
                "hop of 0 ms.\nrooms: micro-batches whose activations a stage "

@@ -3,10 +3,9 @@
 // It compares the workers' settings, chooses the carrier, copies a GPU's
 // vectors for backends that know host memory, checks the order of calls,
 // measures how long the trainer is held up, holds buckets back for overlap=0,
-// slows a straggler down, injects faults on purpose, and runs the update where
-// workers update: always reduce, test for overflow, unscale, clip, update. So
-// backends do none of that themselves, and a comparison of them is measured in
-// one place.
+// slows a straggler down, and runs the update where workers update: always
+// reduce, test for overflow, unscale, clip, update. So backends do none of that
+// themselves, and a comparison of them is measured in one place.
 
 #include "sync/sync.h"
 
@@ -16,41 +15,16 @@
 #include "config/config.h"
 #include "device/busy.h"
 #include "device/device.h"
+#include "sync/fault.h"
 #include "sync/slots.h"
 #include "sync/stage.h"
 
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 
 // By enum transport_kind, those of workers: the carriers' names.
 static const char *const transport_names[TRANSPORT_MPI + 1] = {
     [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
-
-static int inject(const struct sync *s)
-{
-    if (s->fault.kind == FAULT_NONE || s->calls != s->fault.at)
-        return 0;
-    if (s->fault.kind == FAULT_KILL)
-        raise(SIGKILL);
-    if (s->fault.kind == FAULT_FAIL)
-        return fail("inject: step %llu fails on purpose",
-                    (unsigned long long)s->calls);
-    if (s->fault.kind == FAULT_DELAY)
-        sleep_ns((uint64_t)s->fault.ms * 1000000u);
-    return 0;
-}
-
-// A gradient goes bad before it is handed over.
-static int spoil(struct sync *s, const struct bucket *b)
-{
-    bool nan = s->fault.kind == FAULT_NAN;
-    if ((!nan && s->fault.kind != FAULT_INF) || s->calls + 1 != s->fault.at)
-        return 0;
-    float bad = nan ? NAN : INFINITY;
-    float *grads = s->stage ? stage_grads(s->stage) : s->job.grads;
-    return device_copy(s->job.dev, grads + b->off, &bad, sizeof bad);
-}
 
 static void check_job(const struct sync_job *job)
 {
@@ -196,7 +170,7 @@ int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);
     s->next_bucket++;
-    if (b == 0 && spoil(s, &s->job.buckets[0]))
+    if (b == 0 && fault_gradient(s))
         return -1;
     if (s->stage)
         return stage_ready(s->stage, b); // it goes out from sync_step()
@@ -276,7 +250,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
     *out = (struct sync_out){0};
     if (s->job.slowdown > 1)
         slow_down(s, out);
-    if (inject(s))
+    if (fault_step(s))
         return -1;
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);

@@ -9,12 +9,12 @@
 #include "train/trainer.h"
 
 #include "base/base.h"
-#include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/busy.h"
 #include "model/checkpoint.h"
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
+#include "train/check.h"
 #include "train/place.h"
 #include "train/progress.h"
 #include "train/record.h"
@@ -22,9 +22,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { MAX_SKIPS = 20 }; // in a row: scaling the loss does not help
 
 // Backward has filled all gradients from `off` on: hand complete buckets over.
 static void on_watermark(void *ctx, size_t off)
@@ -75,47 +72,6 @@ static int compute(struct trainer *t, struct step_row *row)
     return 0;
 }
 
-// The first tensor whose gradient is not finite, for the message that stops the
-// run: behind a stage in the host's copies, which the sum is left in. Where it
-// is not left with everybody (servers, zero), only some workers' gradients show
-// it; the others leave them the first word.
-static int blame_tensor(const struct trainer *t)
-{
-    const float *grads =
-        t->sync->stage ? t->sync->job.grads : place_read(t, t->grads);
-    if (!grads)
-        return -1;
-    for (int i = 0; i < model_ntensors(&t->config); i++) {
-        struct tensor tensor;
-        model_tensor(&t->config, i, &tensor);
-        for (size_t k = 0; k < tensor.n; k++) {
-            float g = grads[tensor.off + k];
-            if (!isfinite(g))
-                return fail("step %d: the gradient of %s is %g at element %zu; "
-                            "try: a smaller lr, or look at the data",
-                            t->step + 1, tensor.name, (double)g, k);
-        }
-    }
-    sleep(1);
-    return fail("step %d: the sum of all gradients is not finite, but this "
-                "worker's is; try: the line of a worker that names a tensor, "
-                "a smaller lr, or look at the data",
-                t->step + 1);
-}
-
-static int handle_skip(struct trainer *t, int *skips_in_a_row)
-{
-    if (!t->scaling)
-        return blame_tensor(t);
-    log_line("step %d: the gradient overflows at loss scale %g, skipped",
-             t->step + 1, (double)t->scale.scale);
-    if (++*skips_in_a_row < MAX_SKIPS)
-        return 0;
-    int rc = blame_tensor(t);
-    log_line("%d steps in a row were skipped", MAX_SKIPS);
-    return rc;
-}
-
 // Mean loss over this rank's share of the validation batches.
 static int evaluate(struct trainer *t, double *loss)
 {
@@ -133,30 +89,6 @@ static int evaluate(struct trainer *t, double *loss)
     span_end(t->observe.lane);
     *loss = i ? sum / (double)i : NAN;
     return 0;
-}
-
-// All replicas must be one: the same hash of what the model multiplies by, on
-// every worker.
-static int verify(const struct trainer *t)
-{
-    const struct half_copy *copy =
-        t->sync->copy_only ? model_copy(t->model) : NULL;
-    const void *params = copy ? copy->at : place_read(t, t->params);
-    if (!params)
-        return -1;
-    size_t bytes = model_nparams(&t->config) *
-                   dtype_bytes(copy ? copy->format : DTYPE_F32);
-    uint64_t mine = hash_bytes(params, bytes);
-    uint64_t *all = mem_alloc((size_t)t->members->world, sizeof *all);
-    int rc = all ? cluster_allgather(t->members, &mine, all, sizeof mine) : -1;
-    for (int r = 1; !rc && r < t->members->world; r++)
-        if (all[r] != all[0])
-            rc = fail("step %d: the parameters of rank %d are not those of "
-                      "rank 0 (hash %016llx, %016llx)",
-                      t->step, r, (unsigned long long)all[r],
-                      (unsigned long long)all[0]);
-    mem_free(all);
-    return rc;
 }
 
 static bool due(int every, int step, int last)
@@ -222,7 +154,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->bytes_in = s->stats.bytes_in - before.stats.bytes_in;
     row->head_out = s->stats.head_out - before.stats.head_out;
     row->head_in = s->stats.head_in - before.stats.head_in;
-    if (out.skipped && handle_skip(t, skips))
+    if (out.skipped && check_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);
     if (!out.skipped) {
@@ -262,7 +194,7 @@ static int train(struct trainer *t)
             return -1;
         row.step = t->step;
         row.tokens = (uint64_t)t->step * per_step;
-        if (due(t->run.verify, t->step, t->run.steps) && verify(t))
+        if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
         if (due(t->run.eval, t->step, t->run.steps) &&
             evaluate(t, &row.val_loss))
@@ -277,30 +209,11 @@ static int train(struct trainer *t)
     return 0;
 }
 
-// The checkpoint to begin from, "" for none: worker 0 looks, so that all take
-// the same, where a file may be damaged or the file system slow to show it.
-static int find_checkpoint(struct trainer *t, char *folder, size_t size)
-{
-    struct {
-        bool found;
-        char text[CONFIG_PATH + 64]; // the folder, or why there is none
-    } answer = {.found = true};
-    if (t->cluster->rank == 0 &&
-        state_find(&t->run, answer.text, sizeof answer.text)) {
-        answer.found = false;
-        snprintf(answer.text, sizeof answer.text, "%s", fail_message());
-    }
-    if (cluster_bcast(t->cluster, &answer, sizeof answer))
-        return -1;
-    return answer.found ? text_into(folder, size, "%s", answer.text)
-                        : fail("%s", answer.text);
-}
-
 // Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.
 static int begin(struct trainer *t)
 {
     char folder[CONFIG_PATH + 64];
-    if (find_checkpoint(t, folder, sizeof folder))
+    if (state_find(t, folder, sizeof folder))
         return -1;
     bool resumed = folder[0] != '\0';
     if (resumed) {

@@ -247,7 +247,8 @@ static int find_named(const char *of, char *folder, size_t size)
                : 0;
 }
 
-int state_find(const struct run *run, char *folder, size_t size)
+// What resume= names, as this worker sees it.
+static int find(const struct run *run, char *folder, size_t size)
 {
     folder[0] = '\0';
     if (!*run->resume)
@@ -262,6 +263,25 @@ int state_find(const struct run *run, char *folder, size_t size)
                     "another out= to begin anew",
                     run->resume, of);
     return found < 0 ? -1 : 0;
+}
+
+// Worker 0 looks, so that all take the same, where a file may be damaged or the
+// file system slow to show it.
+int state_find(const struct trainer *t, char *folder, size_t size)
+{
+    struct {
+        bool found;
+        char text[CONFIG_PATH + 64]; // the folder, or why there is none
+    } answer = {.found = true};
+    if (t->cluster->rank == 0 &&
+        find(&t->run, answer.text, sizeof answer.text)) {
+        answer.found = false;
+        snprintf(answer.text, sizeof answer.text, "%s", fail_message());
+    }
+    if (cluster_bcast(t->cluster, &answer, sizeof answer))
+        return -1;
+    return answer.found ? text_into(folder, size, "%s", answer.text)
+                        : fail("%s", answer.text);
 }
 
 // A number of state.json in [0, 2^53).

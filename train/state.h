@@ -22,8 +22,9 @@
 int state_save(struct trainer *t);
 
 // The checkpoint that resume= names: of a run's folder its newest that is
-// whole, for "auto" that in OUT, "" if there is none. 0, or -1 after fail().
-int state_find(const struct run *run, char *folder, size_t size);
+// whole, for "auto" that in OUT, "" if there is none. A call of all workers,
+// which get the same. 0, or -1 after fail().
+int state_find(const struct trainer *t, char *folder, size_t size);
 
 // Begin from `folder`: step, data position and loss scale on every worker,
 // weights on worker 0. Called before sync_bcast().

@@ -2,7 +2,7 @@
 # each backend for its exchange: reads table.csv (column net: "1gbit").
 
 DIR = ARG1; OUT = ARG2
-WIDE = 1080
+WIDE = 1280
 FILE = DIR . "/table.csv"
 load "style.gp"
 backends = values_of(FILE, "backend")
@@ -22,5 +22,6 @@ plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, "step_s
 set title "Held up by the exchange (dotted: its law)"
 plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, held) + mine(b, "wait_s_per_step")) \
         with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b, \
-     for [b in backends] "" using (gbit(stringcolumn("net"))):(mine(b, "law_exchange_s")) with lines lw 2 dt 3 lc rgb backend_colour(b) notitle
+     for [i=1:words(backends)] "" using (gbit(stringcolumn("net"))):(mine(word(backends, i), "law_exchange_s")) \
+        with lines lw 8 - 6.0 * i / words(backends) dt 3 lc rgb backend_colour(word(backends, i)) notitle
 unset multiplot

@@ -1,5 +1,5 @@
-# breakdown.gp - where a step's time goes, stacked, a bar a cell: reads
-# shares.csv.
+# breakdown.gp - where a step's time goes, stacked, a bar a cell; of workers with
+# GPUs, how long those compute: reads shares.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/shares.csv"
@@ -13,10 +13,13 @@ set yrange [n - 0.5 : -0.5]
 set xrange [0:*]
 set ytics noenhanced
 set key outside right center vertical samplen 1.5
+have = "" # kinds that some cell has
+do for [k in KINDS] { if (has_numbers(FILE, k . "_share")) { have = have . k . " " } }
+KINDS = have
 m = words(KINDS)
 ms(k) = column("step_s") * 1000 * column(word(KINDS, k) . "_share")
 upto(k) = k < 1 ? 0 : (sum [j=1:k] ms(j))
-if (crowded(FILE)) set label 99 note(FILE) at graph 1, graph 1.03 right font ",10" tc rgb "#8a4b00"
+if (crowded(FILE)) set label 99 note(FILE) at graph 1, graph 1.03 right tc rgb "#8a4b00"
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):0:(ms(k) / 2):(0.36): \
         ytic(stringcolumn("cell") . mark(column("oversubscribed"))) \
         with boxxyerror lc rgb kind_colour(word(KINDS, k)) title kind_title(word(KINDS, k))

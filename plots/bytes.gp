@@ -1,22 +1,25 @@
-# bytes.gp - bytes that a worker sends in a step, beside the law: reads
-# table.csv.
+# bytes.gp - bytes that a worker sends in a step, beside the law, and what comes
+# in at a server that has a link of its own: reads table.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
 load "style.gp"
 cells = values_of(FILE, "cell")
 n = words(cells)
-set title "Traffic: gradients that a worker sends in a step"
+set title "Traffic of a step: out of a worker, into a server"
 set xlabel "MiB, payload"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]
 set xrange [0:*]
 set ytics noenhanced
-set key outside bottom center horizontal
+set key outside bottom left horizontal
 set bmargin 6
 MIB = 1048576.0
-plot FILE using (column("bytes_tx_per_worker_step") / MIB / 2):0:(column("bytes_tx_per_worker_step") / MIB / 2):(0.36): \
+plot keyentry with boxes lc rgb "#777777" title "out of a worker (colour: backend)", \
+     keyentry with boxes lc rgb "#c9c9c9" title "into a server", \
+     FILE using (column("bytes_tx_per_worker_step") / MIB / 2):($0 - 0.17):(column("bytes_tx_per_worker_step") / MIB / 2):(0.16): \
         (hex(backend_colour(stringcolumn("backend")))):ytic(stringcolumn("cell")) \
-        with boxxyerror lc rgb variable title "measured (colour: backend)", \
-     "" using (column("law_bytes_tx") / MIB):0:(0):(0.45) with vectors nohead lw 3 lc rgb "#000000" notitle, \
-     "" using (column("law_bytes_tx") / MIB):0:(0):(-0.45) with vectors nohead lw 3 lc rgb "#000000" title "law"
+        with boxxyerror lc rgb variable notitle, \
+     "" using (column("bytes_rx_per_server_step") / MIB / 2):($0 + 0.17):(column("bytes_rx_per_server_step") / MIB / 2):(0.16) \
+        with boxxyerror lc rgb "#c9c9c9" notitle, \
+     "" using (column("law_bytes_tx") / MIB):($0 + 0.03):(0):(-0.4) with vectors nohead lw 3 lc rgb "#000000" title "law of a worker"

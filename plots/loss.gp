@@ -7,13 +7,13 @@ load "style.gp"
 set title "Loss on the text it learns, and on text it has not seen"
 set xlabel "step"
 set ylabel "cross-entropy (nats a token)"
-set yrange [0:*]
-set xrange [0:*]
+set yrange [*:*]
+set xrange [*:*] noextend
 # a line where the job was started again after a failure
 again = system("awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"restarts\")k=i;next} k&&$k>n{n=$k; print $4}' '" . FILE . "'")
 do for [s in again] {
     set arrow from s + 0, graph 0 to s + 0, graph 0.96 nohead dt 2 lc rgb "#8a4b00"
-    set label "restart" at s + 0, graph 0.98 center font ",10" tc rgb "#8a4b00"
+    set label "restart" at s + 0, graph 0.98 center tc rgb "#8a4b00"
 }
 plot FILE using "step":"loss" smooth unique with lines lw 1 lc rgb "#a9c9e6" title "training, each step", \
      "" using "step":"loss":(3e-4) smooth acsplines lw 2.5 lc rgb "#235a97" title "training, smoothed", \

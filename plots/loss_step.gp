@@ -4,5 +4,5 @@ DIR = ARG1; OUT = ARG2
 load "style.gp"
 set title "Training loss by step"
 set xlabel "step"
-X = "step"; SCALE = 1
+X = "step"; SCALE = 1; Y = "loss"
 load "loss_curves.gp"

@@ -4,5 +4,5 @@ DIR = ARG1; OUT = ARG2
 load "style.gp"
 set title "Training loss by tokens"
 set xlabel "tokens seen by all workers (millions)"
-X = "tokens"; SCALE = 1e-6
+X = "tokens"; SCALE = 1e-6; Y = "loss"
 load "loss_curves.gp"

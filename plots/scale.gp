@@ -2,7 +2,7 @@
 # the law, and what it is of the law. Reads simulate.csv of lockstep simulate.
 
 DIR = ARG1; OUT = ARG2
-WIDE = 1080
+WIDE = 1280
 FILE = DIR . "/simulate.csv"
 load "style.gp"
 there = values_of(FILE, "backend")

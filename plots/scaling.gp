@@ -3,7 +3,7 @@
 # its batch for each.
 
 DIR = ARG1; OUT = ARG2
-WIDE = 1080
+WIDE = 1280
 FILE = DIR . "/table.csv"
 load "style.gp"
 backends = values_of(FILE, "backend")
@@ -21,7 +21,7 @@ set key top left
 set ytics 1
 if (crowd) {
     set arrow 1 from crowd - 0.3, graph 0 to crowd - 0.3, graph 1 nohead dt 3 lc rgb "#8a4b00"
-    set label 99 "‡ oversubscribed" at graph 0.99, graph 0.03 right font ",10" tc rgb "#8a4b00"
+    set label 99 "‡ oversubscribed" at graph 0.99, graph 0.03 right tc rgb "#8a4b00"
 }
 strong(b) = stringcolumn("backend") eq b && column("global_batch") == one_batch ? column("tokens_per_s") / one_rate : NaN
 weak(b) = stringcolumn("backend") eq b && column("global_batch") == one_batch * column("workers") ? column("tokens_per_s") / one_rate : NaN

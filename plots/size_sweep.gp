@@ -16,7 +16,8 @@ set logscale xy 10
 set title "Exchange of one buffer: bus bandwidth by size (dotted: the law of a link fitted to it)"
 set xlabel "size (bytes)"
 set ylabel "busbw (GB/s)"
-set format xy "10^{%T}"
+set format x "%.0s%c"
+set format y "%g"
 set key top left
 plot for [k in blocks] rows(k) using 1:($2 > 0 ? $2 : NaN) with linespoints lw 2 ps 1.1 \
         dt dash(k) pt backend_point(backend_of(k)) lc rgb colour(k) title name(k), \

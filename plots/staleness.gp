@@ -13,7 +13,7 @@ set ylabel "share of all steps (%)"
 set xtics 1
 set xrange [-0.6:*]
 set yrange [0:*]
-shades = "#1a1a1a #9a3412 #2b6cb0 #2ba58d #f2b04c #dddddd" # dark to light
+shades = "#1a1a1a #9a3412 #2b6cb0 #2ba58d #f2b04c #b9a3d6" # dark to light
 wide = 0.85 / n
 plot for [i=1:n] count(word(files, i)) using ($1 - 0.425 + (i - 0.5) * wide):2:(wide * 0.95) \
     with boxes lc rgb word(shades, 1 + (i - 1) % 6) title name_of(word(files, i))

@@ -1,7 +1,11 @@
 # style.gp - one look for all figures; every other .gp begins with
 #
-#     DIR = ARG1; OUT = ARG2      # gnuplot -c NAME.gp FOLDER FILE.svg|FILE.png
+#     DIR = ARG1; OUT = ARG2      # gnuplot [-e "SIZE='1600x900'"] -c NAME.gp FOLDER FILE
 #     load "style.gp"
+#
+# FILE ends in .svg or .png. A PNG has two pixels a point, so that it is sharp on
+# a slide; with a SIZE it has these pixels, and letters grow with it. No letter is
+# smaller than 14 points of the figure's own size.
 #
 # A backend has the same colour everywhere. The colours differ in lightness as
 # well as in hue, so that colour-blind people and grey printers tell them apart.
@@ -10,12 +14,18 @@ set encoding utf8
 set datafile separator ","
 set datafile missing NaN # a line goes on over what is left out
 SVG = strlen(OUT) > 4 && OUT[strlen(OUT)-3:] eq ".svg"
-if (!exists("WIDE")) WIDE = 960
-if (!exists("HIGH")) HIGH = 560
+if (!exists("WIDE")) WIDE = 1120
+if (!exists("HIGH")) HIGH = 640
+ZOOM = SVG ? 1 : 2
+if (exists("SIZE")) {
+    by = strstrt(SIZE, "x")
+    ZOOM = real(SIZE[1:by-1]) / WIDE < real(SIZE[by+1:]) / HIGH ? real(SIZE[1:by-1]) / WIDE : real(SIZE[by+1:]) / HIGH
+    WIDE = real(SIZE[1:by-1]) / ZOOM; HIGH = real(SIZE[by+1:]) / ZOOM
+}
 if (SVG) {
-    set terminal svg size WIDE, HIGH dynamic font "DejaVu Sans,13" background "white"
+    set terminal svg size WIDE * ZOOM, HIGH * ZOOM dynamic font "DejaVu Sans,14" fontscale ZOOM linewidth ZOOM background "white"
 } else {
-    set terminal pngcairo size WIDE, HIGH font "DejaVu Sans,12" background "white"
+    set terminal pngcairo size WIDE * ZOOM, HIGH * ZOOM font "DejaVu Sans,14" fontscale ZOOM linewidth ZOOM pointscale ZOOM background "white"
 }
 set output OUT
 
@@ -25,7 +35,7 @@ set xtics nomirror
 set ytics nomirror
 set tics textcolor rgb "#333333"
 set key top right samplen 2 spacing 1.2 textcolor rgb "#222222" noenhanced
-set title font ",15" noenhanced offset 0,-0.3
+set title font ",17" noenhanced offset 0,-0.3
 set style fill solid 1.0 noborder
 
 # backends, from their table: the name, colour and point of each
@@ -40,12 +50,14 @@ backend_colour(b) = exists("colour_" . b) ? value("colour_" . b) : "#888888"
 backend_point(b) = exists("point_" . b) ? value("point_" . b) : 11
 
 # what a step's time goes to: computing is blue, being held up is orange
-KINDS = "data forward backward update exposed wait other"
+KINDS = "data forward backward update slowed exposed wait other gpu_compute gpu_idle"
 kind_colour(k) = \
     k eq "data"     ? "#8c8c8c" : k eq "forward" ? "#c2dcf0" : \
     k eq "backward" ? "#6ba6d6" : k eq "update"  ? "#235a97" : \
-    k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : "#e4e4e4"
-kind_title(k) = k eq "exposed" ? "exposed transfer" : k
+    k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : \
+    k eq "slowed"   ? "#7e57c2" : k eq "gpu_compute" ? "#3f8f4f" : "#e4e4e4"
+kind_title(k) = k eq "exposed" ? "exposed transfer" : k eq "slowed" ? "slowed on purpose" : \
+    k eq "gpu_compute" ? "GPU computes" : k eq "gpu_idle" ? "GPU does not" : k
 
 # workers of one run
 worker_colour(i) = word("#2b6cb0 #f2b04c #222222 #2ba58d #9a3412 #888888", 1 + int(i) % 6)
@@ -62,6 +74,11 @@ values_of(file, name) = system(sprintf(\
 value_at(file, cell, name) = system(sprintf(\
     "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} $1==\"%s\"{print $k;exit}' '%s'", \
     name, cell, file))
+
+# whether a file has a column, and a number in it
+has_numbers(file, name) = system(sprintf(\
+    "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} k&&$k+0>0{n=1} END{print n+0}' '%s'", \
+    name, file)) + 0
 
 # said on every figure whose runs had more threads than cores
 crowded(file) = system(sprintf(\

@@ -12,16 +12,22 @@ set ylabel "utilisation (%)"
 set yrange [0:119]
 set ytics 0, 20, 100
 set xrange [0.4 : n + 0.6]
-unset xtics
-set xtics nomirror noenhanced
+set xtics nomirror noenhanced ()
 set for [i=1:n] xtics add (word(cells, i) . mark(value_at(FILE, word(cells, i), "oversubscribed")) i)
 if (n > 4) set xtics rotate by -25
+if (n > 4) set rmargin 20
 set key top right horizontal
 wide = 0.8 / most
+many = most > 12 # then points without names
 index_of(c) = (sum [i=1:n] (word(cells, i) eq c ? i : 0))
-if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.96 font ",10" tc rgb "#8a4b00"
+if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.96 tc rgb "#8a4b00"
 at(w) = index_of(stringcolumn("cell")) - 0.4 + (w + 0.5) * wide
-plot for [w=0:most-1] FILE using (at(w)):(column("worker") == w ? 100 * column("utilisation") : NaN):(wide * 0.92) \
+if (many) {
+    unset key
+    plot FILE using (at(column("worker"))):(100 * column("utilisation")) with points pt 7 ps 0.5 lc rgb "#2b6cb0"
+} else {
+    plot for [w=0:most-1] FILE using (at(w)):(column("worker") == w ? 100 * column("utilisation") : NaN):(wide * 0.92) \
         with boxes lc rgb worker_colour(w) title sprintf("worker %d", w), \
      for [w=0:most-1] "" using (at(w)):(column("worker") == w ? 100 * column("utilisation") : NaN): \
-        (sprintf("%.0f", 100 * column("utilisation"))) with labels offset 0, 0.6 font ",10" notitle
+        (sprintf("%.0f", 100 * column("utilisation"))) with labels offset 0, 0.6 notitle
+}

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
-PARTS = {"style", "loss_curves"}  # loaded by others
+PARTS = {"style", "loss_curves", "timeline"}  # loaded by others
 
 
 def check_png(path):
@@ -33,6 +33,9 @@ def check_svg(path):
              if e.tag.rsplit("}")[-1] in ("path", "polygon", "polyline", "use")]
     texts = [e for e in root.iter() if e.tag.endswith("text")]
     assert len(marks) > 10 and len(texts) > 3, (path.name, len(marks))
+    sizes = [float(e.get("font-size")) for e in root.iter()
+             if e.get("font-size")]
+    assert min(sizes) >= 14, (path.name, "letters of", min(sizes))
 
 
 def draw(plots, name, data, folder):
@@ -44,6 +47,42 @@ def draw(plots, name, data, folder):
         said = (done.stdout + done.stderr).strip()
         assert done.returncode == 0 and not said, f"{name}.gp: {said}"
         check(out)
+
+
+def draws_of_a_size(plots, data, folder):
+    """SIZE is the PNG's pixels, whatever the figure's own shape."""
+    out = folder / "size.png"
+    for size, wide, high in ("1600x900", 1600, 900), ("600x900", 600, 900):
+        subprocess.run(["gnuplot", "-e", f"SIZE='{size}'", "-c",
+                        "throughput.gp", str(data), str(out)], cwd=plots,
+                       check=True, timeout=60)
+        assert struct.unpack(">II", out.read_bytes()[16:24]) == (wide, high)
+
+
+def drawn_values(plots, name, data, folder):
+    """The numbers of each curve, as gnuplot would have drawn them."""
+    table = folder / "table.txt"
+    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c", f"{name}.gp",
+                    str(data), str(folder / "x.svg")], cwd=plots, check=True,
+                   timeout=60)
+    return {line.split()[1] for line in table.read_text().splitlines()
+            if line.strip() and line[0] != "#"}
+
+
+def draws_nvml(plots, folder):
+    """94% of NVML is drawn as 94%, and 94% of a GPU's computing, too."""
+    data = folder / "nvml"
+    data.mkdir()
+    (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
+        f"{t / 10},0,compute_share,0.05\n{t / 10},0,gpu_compute_share,0.93\n"
+        f"{t / 10},0,gpu_util_share,0.94\n{t / 10},0,gpu_power_w,250\n"
+        f"{t / 10},0,gpu_memory_bytes,{3 << 30}\n"
+        f"{t / 10},0,gpu_clock_mhz,1380\n" for t in range(1, 30)))
+    draw(plots, "gpu_timeline", data, folder)
+    assert drawn_values(plots, "gpu_timeline", data, folder) == \
+        {"94", "3072", "250", "1380"}
+    assert "93" in drawn_values(plots, "util_timeline", data, folder)
+    assert "5" not in drawn_values(plots, "util_timeline", data, folder)
 
 
 def draws_the_gpu(plots, folder):
@@ -78,6 +117,8 @@ def main():
             draw(plots, name, data, pathlib.Path(folder))
             print("drawn", name)
         draws_the_gpu(plots, pathlib.Path(folder))
+        draws_nvml(plots, pathlib.Path(folder))
+        draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
 
 
 main()

@@ -1,0 +1,25 @@
+# memory.gp - peak memory of a worker and of a server: reads table.csv.
+
+DIR = ARG1; OUT = ARG2
+FILE = DIR . "/table.csv"
+load "style.gp"
+cells = values_of(FILE, "cell")
+n = words(cells)
+MIB = 1048576.0
+set title "Memory: peak of any worker, and of any server"
+set xlabel "MiB"
+set grid noytics xtics lc rgb "#e2e2e2" lt 1
+set yrange [n - 0.5 : -0.5]
+set xrange [0:*]
+set ytics noenhanced
+set key outside bottom left horizontal
+set bmargin 6
+plot keyentry with boxes lc rgb "#777777" title "worker (colour: backend)", \
+     keyentry with boxes lc rgb "#c9c9c9" title "server", \
+     FILE using (column("peak_memory_bytes") / MIB / 2):($0 - 0.17):(column("peak_memory_bytes") / MIB / 2):(0.16): \
+        (hex(backend_colour(stringcolumn("backend")))) with boxxyerror lc rgb variable notitle, \
+     "" using (column("server_peak_memory_bytes") / MIB / 2):($0 + 0.17):(column("server_peak_memory_bytes") / MIB / 2):(0.16) \
+        with boxxyerror lc rgb "#c9c9c9" notitle, \
+     "" using (column("peak_memory_bytes") / MIB):($0 - 0.17):(column("peak_memory_bytes_least") / MIB):(column("peak_memory_bytes_most") / MIB) \
+        with xerrorbars pt -1 lw 1.5 lc rgb "#000000" notitle, \
+     "" using (0):0:(0):(0):ytic(sprintf("%s  %.0f", stringcolumn("cell"), column("peak_memory_bytes") / MIB)) with boxxyerror lc rgb "#ffffff" notitle

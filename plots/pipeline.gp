@@ -7,7 +7,7 @@ file = DIR . "/timetable.csv"
 schedules = system("awk -F, 'NR>1&&!s[$1]++{printf \"%s \", $1}' '" . file . "'")
 stages = system("awk -F, 'NR>1&&$2+0>=m{m=$2+1} END{print m+0}' '" . file . "'") + 0
 WIDE = 1200
-HIGH = 80 + words(schedules) * (70 + 34 * stages)
+HIGH = 90 + words(schedules) * (80 + 38 * stages)
 load "style.gp"
 last = system("awk -F, 'NR>1&&$7>m{m=$7} END{print m+0}' '" . file . "'") + 0
 # a number is written where a box has room for it
@@ -19,7 +19,8 @@ chunks = system("awk -F, 'NR>1&&$5+0>=m{m=$5+1} END{print m+0}' '" . file . "'")
 colour(a, odd) = a eq "forward" ? (odd ? "#c7e9cf" : kind_colour("forward")) \
                                 : (odd ? "#2f7d55" : kind_colour("update"))
 title_of(a, odd) = a . (chunks == 1 ? "" : odd ? ", odd chunk" : ", even chunk")
-set multiplot layout words(schedules), 1 title "A step of a pipeline: stages by time, numbered by micro-batch" font ",15" noenhanced
+set multiplot layout words(schedules), 1 title "A step of a pipeline: stages by time, numbered by micro-batch" font ",17" noenhanced \
+    margins 0.06, 0.86, 80.0 / HIGH, 1 - 90.0 / HIGH spacing 0, 80.0 / HIGH
 set xrange [0 : last > 0 ? last * 1.001 : 1]
 set yrange [stages - 0.5 : -0.5]
 set ytics 0, 1, stages - 1
@@ -27,12 +28,12 @@ set ylabel "stage"
 unset grid
 set key outside right top vertical maxcols 1
 do for [k=1:words(schedules)] {
-    set title sprintf("%s: %s ms", word(schedules, k), end_of(k)) font ",12"
+    set title sprintf("%s: %s ms", word(schedules, k), end_of(k)) font ",14" offset 0,-0.5
     if (k == words(schedules)) { set xlabel "ms since the step began" }
     plot for [odd=0:(chunks > 1)] for [a in "forward backward"] \
              rows(k, a, odd) using 6:2:6:7:($2-0.42):($2+0.42) with boxxyerror \
              fs solid 1 border lc rgb "white" lc rgb colour(a, odd) title title_of(a, odd), \
-         numbers(k, "forward") using (($6+$7)/2):2:4 with labels font ",9" tc rgb "#222222" notitle, \
-         numbers(k, "backward") using (($6+$7)/2):2:4 with labels font ",9" tc rgb "white" notitle
+         numbers(k, "forward") using (($6+$7)/2):2:4 with labels tc rgb "#222222" notitle, \
+         numbers(k, "backward") using (($6+$7)/2):2:4 with labels tc rgb "white" notitle
 }
 unset multiplot

@@ -11,7 +11,7 @@ HIGH = 90 + words(schedules) * (80 + 38 * stages)
 load "style.gp"
 last = system("awk -F, 'NR>1&&$7>m{m=$7} END{print m+0}' '" . file . "'") + 0
 # a number is written where a box has room for it
-least = last * 0.0095
+least = last * 0.016
 rows(k, a, odd) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$5%%2==%d' '%s'", word(schedules, k), a, odd, file)
 numbers(k, a) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$7-$6>=%g' '%s'", word(schedules, k), a, least, file)
 end_of(k) = system(sprintf("awk -F, '$1==\"%s\"&&$7>m{m=$7} END{print m}' '%s'", word(schedules, k), file))

@@ -1,0 +1,86 @@
+// audit.h - lab 10: what audit.c defines, and what a study publishes.
+
+#ifndef LABS_AUDIT_H
+#define LABS_AUDIT_H
+
+#include "labs/lab.h"
+
+enum way {
+    ONE_SERVER,     // workers send gradients to one server, which answers
+    BESIDE_WORKERS, // a server beside each worker: a w-th of the vector each
+    AROUND_A_RING,  // reduce-scatter and all-gather between neighbours
+};
+
+enum { MOST_REPEATS = 8, MOST_STEPS = 32 };
+
+// A row of the study's table: one way, measured `repeats` times.
+struct row {
+    enum way way;
+    // Settings.
+    int workers, batch; // batch: sequences of one worker in a step
+    double lr;
+    size_t parameters;
+    int wire_bits; // of a gradient, or of an answer's number: 32 or 16
+    bool overlap;  // exchanges while backward computes
+    bool loopback; // all on one host; else over a network
+    // What was measured: seconds of each step. The first `warmup` of each
+    // repeat are not to be counted.
+    int repeats, steps, warmup;
+    double seconds[MOST_REPEATS][MOST_STEPS];
+    // What the study prints.
+    double printed_seconds; // of a step
+    double printed_total;   // of all steps that count, of one repeat
+    double printed_bytes;   // that a worker sends in a step
+};
+
+// Seconds of a step, as they should be printed: the mean of the steps that
+// count in each repeat; of these means the median.
+double audit_seconds(const struct row *r);
+
+// Bytes that leave a worker in a step, S bytes in a vector, w workers: S to one
+// server; 2(w-1)/w S with a server beside each worker, and around a ring.
+double audit_bytes(const struct row *r);
+
+// What is wrong with a row: a sum of these. Two numbers are equal that differ
+// by less than a thousandth.
+enum {
+    TOO_FEW = 1,      // less than three repeats
+    BEST_OF = 2,      // printed: the best repeat's seconds, not audit_seconds()
+    WARM_UP = 4,      // printed: audit_seconds() as if every step counted
+    NO_SUCH = 8,      // printed seconds that are none of the three
+    WRONG_TOTAL = 16, // not printed_seconds times the steps that count
+    WRONG_BYTES = 32, // not audit_bytes()
+};
+unsigned audit_row(const struct row *r);
+
+// In which settings two rows differ, beside the way: a sum of these. The batch
+// is that of all workers together.
+enum {
+    OTHER_WORKERS = 1,
+    OTHER_BATCH = 2,
+    OTHER_LR = 4,
+    OTHER_MODEL = 8,
+    OTHER_WIRE = 16,
+    OTHER_OVERLAP = 32,
+    OTHER_PLACE = 64, // loopback against network
+};
+unsigned audit_pair(const struct row *a, const struct row *b);
+
+// "On a network a is at least `factor` times as fast as b", or "a sends at most
+// b's bytes divided by `factor`".
+struct claim {
+    enum { FASTER, FEWER_BYTES } kind;
+    double factor;
+};
+enum verdict { SUPPORTED, CONTRADICTED, UNTESTABLE };
+
+// UNTESTABLE where the rows differ in a setting. A claim about speed also where
+// one has too few repeats, where they ran on loopback, and where the repeats
+// overlap: the slowest of the one that has the smaller audit_seconds() is not
+// faster than the fastest of the other. Else by audit_seconds(), or by
+// audit_bytes(), whatever is printed; a factor that is missed by less than a
+// hundredth is reached.
+enum verdict audit_claim(const struct row *a, const struct row *b,
+                         const struct claim *c);
+
+#endif

@@ -1,0 +1,300 @@
+// grade.c - lab 10: what an audit must find.
+//
+// Rows are made backwards: the repeats' means are chosen first, so that it is
+// known what should be printed, and steps are spread around them. Then flaws
+// are planted.
+
+#include "labs/10-audit/audit.h"
+
+#include "labs/check.h"
+#include "labs/term.h"
+
+#include "base/rng.h"
+
+#include <math.h>
+
+enum { ROWS = 200 };
+
+// A row, and what the test knows of it.
+struct made {
+    struct row row;
+    double ought, best, warm; // seconds: right, of the best, with warm-up
+    double bytes;
+};
+
+// Numbers below n, one for each name.
+static int pick(uint64_t key, uint64_t name, int n)
+{
+    return (int)(rng_uniform(key, name) * n);
+}
+
+// Bytes out of a worker, message by message: to each server its part, and on a
+// ring one chunk in each of 2(w-1) messages.
+static double bytes_of(const struct row *r)
+{
+    double all = (double)r->parameters * (r->wire_bits == 16 ? 2 : 4), sum = 0;
+    if (r->way == ONE_SERVER)
+        return all;
+    for (int m = 0; m < r->workers - 1; m++)
+        sum += all / r->workers; // gradients to others
+    return sum + sum;            // and sums or parameters as many back
+}
+
+// Means of the repeats, in rising order: step k is mean[k] seconds.
+static struct made make(uint64_t key, double base)
+{
+    static const int lengths[] = {1, 2, 3, 4, 5, 8};
+    struct made m = {.row = {.way = (enum way)pick(key, 0, 3),
+                             .workers = 2 << pick(key, 1, 3),
+                             .batch = 2 << pick(key, 2, 3),
+                             .lr = 1e-3,
+                             .parameters = 1000000,
+                             .wire_bits = 32 >> pick(key, 3, 2),
+                             .overlap = pick(key, 4, 2) == 0,
+                             .repeats = lengths[2 + pick(key, 5, 4)],
+                             .steps = 8 + 2 * pick(key, 6, 10),
+                             .warmup = 2}};
+    struct row *r = &m.row;
+    double sum = 0, mean[MOST_REPEATS], warm[MOST_REPEATS];
+    int half = r->repeats / 2, turn = pick(key, 7, r->repeats);
+    for (int k = 0; k < r->repeats; k++) {
+        // Uneven distances: the median is not the mean.
+        mean[k] = base * (1 + 0.01 * k + 0.005 * k * k);
+        double late = 2.0 + 0.1 * k; // how slow the warm-up is
+        warm[k] = mean[k] * (1 + (late - 1) * 2 / r->steps);
+        int at = (k + turn) % r->repeats; // they come in any order
+        for (int s = 0; s < r->steps; s++) {
+            double off = (s % 2 ? 0.02 : -0.02) * base;
+            r->seconds[at][s] = s < r->warmup ? mean[k] * late : mean[k] + off;
+        }
+        sum += mean[k];
+    }
+    bool odd = r->repeats % 2 == 1;
+    m.ought = odd ? mean[half] : (mean[half - 1] + mean[half]) / 2;
+    m.warm = odd ? warm[half] : (warm[half - 1] + warm[half]) / 2;
+    if (LAB_MEAN_COUNTS) {
+        m.ought = sum / r->repeats;
+        m.warm = 0;
+        for (int k = 0; k < r->repeats; k++)
+            m.warm += warm[k] / r->repeats;
+    }
+    m.best = mean[0];
+    m.bytes = bytes_of(r);
+    r->printed_seconds = m.ought;
+    r->printed_total = m.ought * (r->steps - r->warmup);
+    r->printed_bytes = m.bytes;
+    return m;
+}
+
+static bool near(double is, double ought)
+{
+    return fabs(is / ought - 1) < 1e-9;
+}
+
+static void seconds(struct lab_case *k)
+{
+    for (uint64_t i = 0; i < ROWS; i++) {
+        struct made m = make(rng_key(10, i), 0.5);
+        m.row.printed_seconds = 7;
+        double is = audit_seconds(&m.row);
+        lab_want(k, near(is, m.ought),
+                 "%d repeats of %d steps, %d of them warm-up: audit_seconds() "
+                 "says %.6g, it is %.6g",
+                 m.row.repeats, m.row.steps, m.row.warmup, is, m.ought);
+    }
+}
+
+static void bytes(struct lab_case *k)
+{
+    static const char *const names[] = {"one server", "servers beside workers",
+                                        "a ring"};
+    for (int way = 0; way < 3; way++)
+        for (int w = 2; w <= 64; w *= 2)
+            for (int bits = 16; bits <= 32; bits += 16) {
+                struct row r = {.way = (enum way)way,
+                                .workers = w,
+                                .parameters = 1000,
+                                .wire_bits = bits,
+                                .printed_bytes = 1};
+                lab_want(k, near(audit_bytes(&r), bytes_of(&r)),
+                         "%s, %d workers, 1000 numbers of %d bits: "
+                         "audit_bytes() says %.6g, a worker sends %.6g",
+                         names[way], w, bits, audit_bytes(&r), bytes_of(&r));
+            }
+}
+
+// Keeps two of the repeats.
+static void drop_repeats(struct made *m)
+{
+    struct row *r = &m->row;
+    struct made two = {.row = *r};
+    double a = 0, b = 0, warm[2] = {0};
+    r->repeats = two.row.repeats = 2;
+    for (int s = 0; s < r->steps; s++) {
+        bool counts = s >= r->warmup;
+        a += counts ? r->seconds[0][s] / (r->steps - r->warmup) : 0;
+        b += counts ? r->seconds[1][s] / (r->steps - r->warmup) : 0;
+        for (int i = 0; i < 2; i++)
+            warm[i] += r->seconds[i][s] / r->steps;
+    }
+    m->ought = (a + b) / 2;
+    m->best = fmin(a, b);
+    m->warm = (warm[0] + warm[1]) / 2;
+}
+
+// Plants the flaws of a set. Of BEST_OF, WARM_UP and NO_SUCH it has at most
+// one.
+static struct made flawed(uint64_t key, unsigned flaws)
+{
+    struct made m = make(key, 0.5);
+    struct row *r = &m.row;
+    if (flaws & TOO_FEW)
+        drop_repeats(&m);
+    r->printed_seconds = flaws & BEST_OF   ? m.best
+                         : flaws & WARM_UP ? m.warm
+                         : flaws & NO_SUCH ? m.ought * 0.7
+                                           : m.ought;
+    r->printed_total = r->printed_seconds *
+                       (flaws & WRONG_TOTAL ? r->steps : r->steps - r->warmup);
+    if (flaws & WRONG_BYTES) // at the server, or with somebody's heads
+        r->printed_bytes = m.bytes * (pick(key, 8, 2) ? r->workers : 1.03);
+    return m;
+}
+
+static void want_flaws(struct lab_case *k, uint64_t key, unsigned flaws)
+{
+    struct made m = flawed(key, flaws);
+    unsigned is = audit_row(&m.row);
+    lab_want(k, is == flaws,
+             "%d repeats of %d steps (%d warm-up), printed %.6g s a step, %.6g "
+             "s in all, %.6g bytes; right are %.6g s and %.6g bytes: "
+             "audit_row() says %u, it is %u",
+             m.row.repeats, m.row.steps, m.row.warmup, m.row.printed_seconds,
+             m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes, is,
+             flaws);
+}
+
+static void rows(struct lab_case *k)
+{
+    static const unsigned printed[] = {0, BEST_OF, WARM_UP, NO_SUCH};
+    for (uint64_t i = 0; i < ROWS; i++) {
+        uint64_t key = rng_key(11, i);
+        unsigned flaws = printed[pick(key, 20, 4)] |
+                         (pick(key, 21, 3) ? 0 : TOO_FEW) |
+                         (pick(key, 22, 3) ? 0 : WRONG_TOTAL) |
+                         (pick(key, 23, 3) ? 0 : WRONG_BYTES);
+        if (flaws)
+            want_flaws(k, key, flaws);
+    }
+}
+
+static void sound(struct lab_case *k)
+{
+    for (uint64_t i = 0; i < ROWS; i++)
+        want_flaws(k, rng_key(12, i), 0);
+}
+
+// Row b becomes another in each setting of a set. The whole batch stays, unless
+// that is what differs.
+static void change(struct row *b, unsigned what)
+{
+    int all = b->workers * b->batch;
+    b->workers *= what & OTHER_WORKERS ? 2 : 1;
+    b->batch = all / b->workers * (what & OTHER_BATCH ? 4 : 1);
+    b->lr *= what & OTHER_LR ? 3 : 1;
+    b->parameters += what & OTHER_MODEL ? 24 : 0;
+    b->wire_bits = what & OTHER_WIRE ? 48 - b->wire_bits : b->wire_bits;
+    b->overlap = b->overlap != ((what & OTHER_OVERLAP) != 0);
+    b->loopback = b->loopback != ((what & OTHER_PLACE) != 0);
+}
+
+static void pairs(struct lab_case *k)
+{
+    for (unsigned what = 0; what < 128; what++) {
+        struct made a = make(rng_key(13, what), 0.5), b = a;
+        b.row.way = (b.row.way + 1) % 3;
+        change(&b.row, what);
+        unsigned is = audit_pair(&a.row, &b.row);
+        lab_want(k, is == what,
+                 "%d and %d workers, batches of %d and %d a worker: "
+                 "audit_pair() says %u, they differ in %u",
+                 a.row.workers, b.row.workers, a.row.batch, b.row.batch, is,
+                 what);
+    }
+}
+
+// A claim about two rows of one setting, of which b takes `slower` times as
+// long. Repeats of one row lie up to a half apart.
+static void want_verdict(struct lab_case *k, uint64_t key)
+{
+    static const double slowers[] = {1.02, 1.3, 2, 3};
+    double slower = slowers[pick(key, 30, 4)];
+    struct made a = flawed(key, 0), b = make(key, 0.5 * slower);
+    struct claim c = {pick(key, 31, 2) ? FASTER : FEWER_BYTES, 0};
+    unsigned differ = pick(key, 32, 4) ? 0 : 1u << pick(key, 33, 7);
+    bool few = pick(key, 34, 5) == 0, loopback = pick(key, 35, 5) == 0;
+    b.row.way = (a.row.way + 1) % 3;
+    a.row.loopback = b.row.loopback = loopback;
+    change(&b.row, differ);
+    b.bytes = bytes_of(&b.row);
+    if (few) {
+        struct made two = a;
+        drop_repeats(&two);
+        a = two;
+    }
+    // As many as a had: where a's slowest is, when its fastest is 1.
+    int last = b.row.repeats - 1;
+    double widest = 1 + 0.01 * last + 0.005 * last * last;
+    bool speed = c.kind == FASTER;
+    double is = speed ? b.ought / a.ought : b.bytes / a.bytes;
+    bool reached = pick(key, 36, 2) == 0;
+    c.factor = reached ? is * 1.005 : is * 1.05; // a hundredth is allowed
+    enum verdict ought = reached ? SUPPORTED : CONTRADICTED;
+    if (differ || (speed && (few || loopback || slower <= widest)))
+        ought = UNTESTABLE;
+    a.row.printed_seconds *= 1.5; // whatever is printed
+    b.row.printed_bytes *= 3;
+    enum verdict said = audit_claim(&a.row, &b.row, &c);
+    static const char *const names[] = {"supported", "contradicted",
+                                        "untestable"};
+    lab_want(k, said == ought,
+             "%s by %.4g, raw numbers say %.4g; %d and %d repeats, differences "
+             "%u, %s: your verdict is %s, it is %s",
+             speed ? "faster" : "fewer bytes", c.factor, is, a.row.repeats,
+             b.row.repeats, differ, loopback ? "loopback" : "a network",
+             said <= UNTESTABLE ? names[said] : "none", names[ought]);
+}
+
+static void claims(struct lab_case *k)
+{
+    for (uint64_t i = 0; i < ROWS; i++)
+        want_verdict(k, rng_key(14, i));
+}
+
+static const struct lab_test tests[] = {
+    {"seconds", 10, seconds, NULL,
+     "First one mean for each repeat, of the steps that count. Then the one in "
+     "the middle."},
+    {"bytes", 10, bytes, NULL,
+     "A server beside a worker is reached without a link: to how many others "
+     "does a worker send?"},
+    {"rows", 15, rows, "bytes",
+     "A row may have several flaws. Compare the printed seconds with three "
+     "numbers, in the order of audit.h."},
+    {"sound", 5, sound, "rows",
+     "What is right may differ from what you work out by rounding."},
+    {"pairs", 15, pairs, NULL,
+     "8 workers with 4 sequences each have the batch of 4 with 8."},
+    {"claims", 15, claims, "pairs",
+     "Ask first whether the rows can say anything. Only then compare."},
+    {NULL, 0, NULL, NULL, NULL},
+};
+
+const struct lab_about lab_about = {
+    .number = 10,
+    .name = "audit a published comparison",
+    .file = "audit.c",
+    .functions = "audit_seconds audit_bytes audit_row audit_pair audit_claim",
+    .floor = 0,
+    .tests = tests,
+};

@@ -136,6 +136,18 @@ static void attention_backward(const struct back *b, int i)
     report(b, layer_at(i, LN1_W));
 }
 
+// A layer's forward again, where the layers behind it have used its room. The
+// last layer's is still there.
+static void recompute(const struct back *b, int i)
+{
+    const struct model_job *job = &b->m->job;
+    if (!job->recompute || i + 1 == job->config.layers)
+        return;
+    span_begin(b->step->lane, SPAN_FORWARD, i);
+    forward_again(b->m, i, b->step);
+    span_end(b->step->lane);
+}
+
 void backward(struct cpu_model *m, const struct model_step *step)
 {
     const struct model_job *job = &m->job;
@@ -149,6 +161,7 @@ void backward(struct cpu_model *m, const struct model_step *step)
     report(&b, final_norm_at(&m->job.config));
     for (int i = job->config.layers - 1; i >= 0; i--) {
         span_begin(step->lane, SPAN_BACKWARD, i);
+        recompute(&b, i);
         mlp_backward(&b, i);
         attention_backward(&b, i);
         span_end(step->lane);

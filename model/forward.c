@@ -39,6 +39,44 @@ static void add_norm(struct cpu_model *m, void *sum, const void *res,
                m->job.config.channels, &mask);
 }
 
+// LayerNorm ln_1 of the residual stream at a layer's entry, into m->norm.
+static void enter_layer(struct cpu_model *m, int i, size_t rows)
+{
+    const struct layer *l = &m->layers[i];
+    const struct mask none = {.keep = 1};
+    add_norm(m, NULL, l->in, NULL, 0, layer_at(i, LN1_W), l->mean1, l->rstd1,
+             rows, none);
+}
+
+// From m->norm on, all that backward needs of a layer.
+static void fill_layer(struct cpu_model *m, int i, int B, int T,
+                       const struct model_step *step)
+{
+    const struct layer *l = &m->layers[i];
+    int C = m->job.config.channels;
+    size_t rows = (size_t)B * T;
+    struct attention a = {.B = B,
+                          .T = T,
+                          .C = C,
+                          .NH = m->job.config.heads,
+                          .mask = layers_mask(&m->job, step, i, SITE_ATTENTION),
+                          .scratch = m->scratch};
+    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C, false);
+    m->k->attention(l->att, l->lse, l->qkv, &a);
+    linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C, true);
+    add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
+             layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
+             layers_mask(&m->job, step, i, SITE_PROJ));
+    linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C, true);
+}
+
+void forward_again(struct cpu_model *m, int i, const struct model_step *step)
+{
+    int B = m->job.batch, T = m->job.tokens;
+    enter_layer(m, i, (size_t)B * T);
+    fill_layer(m, i, B, T, step);
+}
+
 void forward(struct cpu_model *m, const int32_t *x, int B, int T,
              const struct model_step *step)
 {
@@ -48,26 +86,11 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
     struct layer *l = m->layers;
     m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
-    add_norm(m, NULL, l->in, NULL, 0, layer_at(0, LN1_W), l->mean1, l->rstd1,
-             rows, mask);
+    enter_layer(m, 0, rows);
     struct span_lane *lane = step ? step->lane : NULL;
     for (int i = 0; i < L; i++, l++) {
         span_begin(lane, SPAN_FORWARD, i);
-        struct attention a = {.B = B,
-                              .T = T,
-                              .C = C,
-                              .NH = g->heads,
-                              .mask =
-                                  layers_mask(&m->job, step, i, SITE_ATTENTION),
-                              .scratch = m->scratch};
-        linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C, false);
-        m->k->attention(l->att, l->lse, l->qkv, &a);
-        linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C, true);
-        add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
-                 layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
-                 layers_mask(&m->job, step, i, SITE_PROJ));
-
-        linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C, true);
+        fill_layer(m, i, B, T, step);
         m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
                    4 * C);
         linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C, true);

@@ -55,8 +55,10 @@ void *cut_layers(struct cutter *c, const struct model_job *job,
     size_t C = (size_t)g->channels, size = dtype_bytes(job->precision);
     struct layer l;
     for (int i = 0; i < g->layers; i++) {
-        if (i == 0 || job->train)
+        if (i == 0 || (job->train && !job->recompute))
             cut_layer(c, &l, rows, C, (size_t)g->heads, size);
+        else if (job->train)
+            l.in = cut(c, rows * C, size);
         if (!job->train)
             l.mid = l.in; // norm() adds in place
         if (layers)

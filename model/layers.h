@@ -40,7 +40,9 @@ static inline int final_norm_at(const struct model_config *c)
 void layers_offsets(const struct model_config *c, size_t *off);
 
 // What backward needs of a layer's forward: 10 C numbers a token, in the
-// model's format where it says void. N = B*T rows.
+// model's format where it says void. N = B*T rows. With recompute the layers'
+// `in` differ alone: the rest is the last layer's after forward, and the layer's
+// in turn after forward_again().
 struct layer {
     void *in;             // (N, C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
@@ -63,8 +65,9 @@ struct cutter {
 void *cut(struct cutter *c, size_t n, size_t size);
 float *cut_floats(struct cutter *c, size_t n);
 
-// What all layers keep, and the residual stream behind the last; without
-// training they share one set. `layers` may be NULL: only count.
+// What all layers keep, and the residual stream behind the last. With recompute
+// each layer has its `in` alone, and all share the rest; without training they
+// share one set. `layers` may be NULL: only count.
 void *cut_layers(struct cutter *c, const struct model_job *job,
                  struct layer *layers);
 

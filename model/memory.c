@@ -3,6 +3,7 @@
 // A token of training costs, in numbers of the format (C = channels):
 //
 //     L * 10 C   kept by the layers    + 1 C the last residual
+//     L + 9 C    kept by the layers with recompute, instead
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
 //                C more with dropout
 //

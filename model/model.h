@@ -78,6 +78,7 @@ struct model_job {
     uint64_t seed;        // of dropout, for this rank
     struct device *dev;   // where both live, and who computes; NULL: the CPU
     bool tf32;            // cuda, fp32: products may round factors to TF32
+    bool recompute;       // layers keep their input, backward makes the rest
 };
 
 // Bytes that a process needs for a step with these settings: parameters,

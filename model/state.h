@@ -76,6 +76,10 @@ static inline const void *late_bias(const struct cpu_model *m, int tensor)
 void forward(struct cpu_model *m, const int32_t *x, int B, int T,
              const struct model_step *step);
 
+// forward.c: what backward needs of layer i once more, from the residual stream
+// at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
+void forward_again(struct cpu_model *m, int i, const struct model_step *step);
+
 // head.c: mean loss of `rows` rows of m->norm. With a step, also the gradient
 // of m->norm into m->branch, and wte's share from the head.
 float head(struct cpu_model *m, const int32_t *y, size_t rows,

@@ -140,7 +140,7 @@ static struct optim_config optim = {.kind = OPTIM_ADAMW,
                                     .eps = 1e-8f};
 
 static void side_open(struct side *s, struct device *d, enum dtype t, bool tf32,
-                      float dropout)
+                      bool recompute, float dropout)
 {
     struct model_job job = {.precision = t,
                             .batch = batch,
@@ -148,7 +148,8 @@ static void side_open(struct side *s, struct device *d, enum dtype t, bool tf32,
                             .train = true,
                             .seed = 3,
                             .dev = d,
-                            .tf32 = tf32};
+                            .tf32 = tf32,
+                            .recompute = recompute};
     assert_int_equal(model_preset("nano", &job.config), 0);
     job.config.vocab = VOCAB;
     job.config.layers = layers;
@@ -231,8 +232,8 @@ static void train_both(enum dtype t, bool tf32, float dropout, double tol)
 {
     struct side a, b;
     float first = 0, last = 0;
-    side_open(&a, cpu, t, false, dropout);
-    side_open(&b, gpu, t, tf32, dropout);
+    side_open(&a, cpu, t, false, false, dropout);
+    side_open(&b, gpu, t, tf32, false, dropout);
     for (int step = 0; step < steps; step++) {
         float scale = t == DTYPE_F16 ? 1024 : 1;
         float want = one_step(&a, step, scale), got = one_step(&b, step, scale);
@@ -279,12 +280,39 @@ static void reruns_are_the_same(void **state)
     float loss[2][10] = {{0}};
     for (int run = 0; run < 2; run++) {
         struct side s;
-        side_open(&s, gpu, DTYPE_F16, false, 0.1f);
+        side_open(&s, gpu, DTYPE_F16, false, false, 0.1f);
         for (int step = 0; step < steps && step < 10; step++)
             loss[run][step] = one_step(&s, step, 1024);
         side_close(&s);
     }
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
+}
+
+// A step with layers computed twice, instead of kept, has the same gradients.
+static void recompute_has_the_same_bits(void **state)
+{
+    (void)state;
+    float *grads[2], loss[2];
+    size_t n = 0;
+    int before = layers;
+    layers = layers > 2 ? layers : 2;
+    for (int twice = 0; twice < 2; twice++) {
+        struct side s;
+        side_open(&s, gpu, DTYPE_F32, false, twice, 0.1f);
+        loss[twice] = one_step(&s, 0, 1);
+        n = s.rule.n;
+        grads[twice] = mem_alloc(n, sizeof(float));
+        assert_non_null(grads[twice]);
+        assert_int_equal(device_copy(gpu, grads[twice], s.grads,
+                                     n * sizeof(float)),
+                         0);
+        side_close(&s);
+    }
+    layers = before;
+    assert_true(loss[0] == loss[1]);
+    assert_memory_equal(grads[0], grads[1], n * sizeof(float));
+    mem_free(grads[0]);
+    mem_free(grads[1]);
 }
 
 static void data_sheets_are_found(void **state)
@@ -331,9 +359,12 @@ int main(int argc, char **argv)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_peak_is_measured),   cmocka_unit_test(update),
-        cmocka_unit_test(too_large_is_refused), cmocka_unit_test(fifty_steps),
+        cmocka_unit_test(a_peak_is_measured),
+        cmocka_unit_test(update),
+        cmocka_unit_test(too_large_is_refused),
+        cmocka_unit_test(fifty_steps),
         cmocka_unit_test(reruns_are_the_same),
+        cmocka_unit_test(recompute_has_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,6 +267,50 @@ static void test_dropout(void **state)
     end(&b);
 }
 
+// ---- recompute
+
+// Layers computed twice instead of kept: the same gradients, to the bit, in
+// every micro-batch, under the same masks.
+static void recompute_of(enum dtype format, float dropout)
+{
+    struct model_config c = tiny;
+    c.layers = 3;
+    c.dropout = dropout;
+    struct bench kept = begin(c, format, ROWS, TOKENS);
+    struct bench twice = begin(c, format, ROWS, TOKENS);
+    size_t all = model_memory(&twice.job);
+    model_close(&twice.m);
+    twice.job.recompute = true;
+    assert_true(model_memory(&twice.job) < all);
+    assert_int_equal(model_open(&twice.m, &twice.job), 0);
+    for (int micro = 0; micro < 2; micro++) {
+        float eval[2];
+        kept.step.micro = twice.step.micro = micro;
+        kept.step.accumulate = twice.step.accumulate = micro > 0;
+        assert_true(train(&kept) == train(&twice));
+        assert_memory_equal(kept.grads, twice.grads, kept.n * sizeof(float));
+        assert_int_equal(model_eval(kept.m, kept.x, kept.y, 2, &eval[0]), 0);
+        assert_int_equal(model_eval(twice.m, kept.x, kept.y, 2, &eval[1]), 0);
+        assert_true(eval[0] == eval[1]);
+    }
+    end(&kept);
+    end(&twice);
+}
+
+static void test_recompute(void **state)
+{
+    (void)state;
+    for (int i = 0; kernels_isas()[i]; i++)
+        for (int format = 0; format < 3; format++) {
+            if (!kernels_named(format, kernels_isas()[i]))
+                continue;
+            setenv("MODEL_ISA", kernels_isas()[i], 1);
+            recompute_of(format, 0);
+            recompute_of(format, 0.3f);
+        }
+    unsetenv("MODEL_ISA");
+}
+
 // ---- bad input
 
 static void test_bad_input(void **state)
@@ -322,6 +366,7 @@ int main(void)
         cmocka_unit_test(test_watermark),
         cmocka_unit_test(test_reruns),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(test_recompute),
         cmocka_unit_test(test_bad_input),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -371,13 +371,15 @@ static void memory_is_predicted(void **state)
         skip();
     struct job j;
     const char *cases[] = {
-        "model=baby batch=8 precision=fp32 threads=2",
+        "model=baby batch=16 precision=fp32 threads=2",
+        "model=baby batch=16 precision=fp32 threads=2 recompute=1",
         "model=baby batch=8 precision=bf16 threads=2",
         "model=baby batch=4 precision=fp16 threads=2",
         "model=micro batch=64 threads=1",
         "model=gpt2 context=1024 batch=4 threads=2", // V=50257 at B*T=4096
     };
-    for (int i = 0; i < (test_long() ? 5 : 4); i++) {
+    double least = 0;
+    for (int i = 0; i < (test_long() ? 6 : 5); i++) {
         job_run(&j, 280,
                 "trainer steps=1 warmup=0 eval=0 log=0 out=memory%d %s", i,
                 cases[i]);
@@ -390,6 +392,8 @@ static void memory_is_predicted(void **state)
                       cases[i], peak / 0x1p20, predicted / 0x1p20,
                       peak / predicted);
         assert_true(fabs(peak / predicted - 1) < 0.1);
+        assert_true(i != 1 || peak <= 0.6 * least);
+        least = peak;
     }
 }
 

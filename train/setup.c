@@ -192,6 +192,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
         .tf32 = t->run.tf32,
+        .recompute = t->run.recompute,
     };
 }
 

@@ -56,8 +56,9 @@ struct run {
     int precision;     // enum precision
     double loss_scale; // 0: dynamic; else this constant
     int64_t seed;
-    int threads; // a worker; 0: this worker's share of the cores
-    int tf32;    // bool: cuda, fp32: products may round to TF32
+    int threads;   // a worker; 0: this worker's share of the cores
+    int recompute; // bool: layers' activations are computed twice, not kept
+    int tf32;      // bool: cuda, fp32: products may round to TF32
 
     // what it leaves behind
     char out[CONFIG_PATH];

@@ -82,6 +82,9 @@ static const struct key rows[] = {
  .help = "of initial weights, order of batches and dropout"},
 {"training", "threads", "0", KEY_INT, AT(threads), 1, 4096, "share of cores",
  .local = true, .unit = "threads", .help = "of one worker"},
+{"training", "recompute", "0", KEY_INT, AT(recompute), 0, 1,
+ .help = "1: layers keep their input alone, and backward computes the rest "
+         "again: the same bits, less memory, more time"},
 {"training", "tf32", "0", KEY_INT, AT(tf32), 0, 1,
  .help = "cuda, fp32: 1 lets products round their factors to TF32"},
 

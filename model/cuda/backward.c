@@ -160,6 +160,8 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
                   false);
     report(&b, final_norm_at(&m->job.config));
     for (int i = job->config.layers - 1; i >= 0; i--) {
+        if (job->recompute && i + 1 < job->config.layers)
+            cuda_forward_again(m, i, step); // the last layer's is still there
         mlp_backward(&b, i);
         attention_backward(&b, i);
     }

@@ -48,6 +48,40 @@ static void add_norm(struct cuda_model *m, void *sum, const void *res,
               m->job.config.channels, &mask);
 }
 
+// LayerNorm ln_1 of the residual stream at a layer's entry, into m->norm.
+static void enter_layer(struct cuda_model *m, int i, size_t rows)
+{
+    const struct layer *l = &m->layers[i];
+    const struct mask none = {.keep = 1};
+    add_norm(m, NULL, l->in, NULL, layer_at(i, LN1_W), l->mean1, l->rstd1, rows,
+             none);
+}
+
+// From m->norm on, all that backward needs of a layer, and in m->wide GELU's
+// output.
+static void fill_layer(struct cuda_model *m, int i, int B, int T,
+                       const struct model_step *step)
+{
+    const struct layer *l = &m->layers[i];
+    int C = m->job.config.channels;
+    size_t rows = (size_t)B * T;
+    struct cuda_attention a = cuda_attention_at(m, B, T, step, i);
+    linear(m, l->qkv, NULL, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
+    cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
+    linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
+    add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
+             l->rstd2, rows, layers_mask(&m->job, step, i, SITE_PROJ));
+    linear(m, m->wide, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
+}
+
+void cuda_forward_again(struct cuda_model *m, int i,
+                        const struct model_step *step)
+{
+    int B = m->job.batch, T = m->job.tokens;
+    enter_layer(m, i, (size_t)B * (size_t)T);
+    fill_layer(m, i, B, T, step);
+}
+
 void cuda_forward(struct cuda_model *m, int B, int T,
                   const struct model_step *step)
 {
@@ -58,17 +92,9 @@ void cuda_forward(struct cuda_model *m, int B, int T,
     struct layer *l = m->layers;
     cuda_embed(m->queue, m->job.precision, l->in, weight_at(m, 0),
                weight_at(m, 1), m->x, B, T, C, &mask);
-    add_norm(m, NULL, l->in, NULL, layer_at(0, LN1_W), l->mean1, l->rstd1, rows,
-             mask);
+    enter_layer(m, 0, rows);
     for (int i = 0; i < L; i++, l++) {
-        struct cuda_attention a = cuda_attention_at(m, B, T, step, i);
-        linear(m, l->qkv, NULL, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
-        cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
-        linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
-        add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
-                 l->rstd2, rows, layers_mask(&m->job, step, i, SITE_PROJ));
-
-        linear(m, m->wide, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
+        fill_layer(m, i, B, T, step);
         linear(m, m->branch, NULL, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
         bool last = i + 1 == L;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,

@@ -20,6 +20,12 @@ struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
 void cuda_forward(struct cuda_model *m, int B, int T,
                   const struct model_step *step);
 
+// forward.c: what backward needs of layer i once more, from the residual stream
+// at its entry, with the bits of step's forward. Spoils m->norm, m->branch and
+// m->wide.
+void cuda_forward_again(struct cuda_model *m, int i,
+                        const struct model_step *step);
+
 // head.c: the mean loss of `rows` rows of m->norm into m->mean_loss. With a
 // step, also the gradient of m->norm into m->branch, and wte's share.
 void cuda_head(struct cuda_model *m, size_t rows,

@@ -12,6 +12,8 @@
 #ifndef LOCKSTEP_SUPERVISE_H
 #define LOCKSTEP_SUPERVISE_H
 
+#include "config/mesh.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -32,6 +34,7 @@ struct job_config {
     // 0: no limit.
     int ranks;
     double start_s;
+    const struct mesh *mesh;   // of the workers: where a rank is; borrowed
 };
 
 enum job_kind {

@@ -165,6 +165,7 @@ static int supervise(struct run *r, const char *log_path, bool *crashed)
         .elastic = r->settings.elastic,
         .ranks = launch_children(r),
         .start_s = r->timeout,
+        .mesh = &r->mesh,
     };
     if (config.children < 0 || progress_open(&progress)) {
         netns_close(&net);

@@ -250,7 +250,8 @@ static void faults(void **state)
     static const struct {
         const char *extra, *expect;
     } cases[] = {
-        {"inject=kill:3 inject_rank=1", "killed by signal 9"},
+        {"inject=kill:3 inject_rank=1 mesh=dp3",
+         "rank 1 (dp 1): killed by signal 9"},
         {"inject=fail:3 inject_rank=2", "fails on purpose"},
         {"inject=kill:1", "killed by signal 9"},
     };

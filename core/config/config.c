@@ -18,6 +18,8 @@ int config_set(struct run *r, const char *key, const char *value)
         return -1;
     r->asked[k - run_keys.rows] = true;
     r->inherited[k - run_keys.rows] = false;
+    if (r->mesh.n && !config_asked(r, "workers"))
+        r->workers = mesh_ranks(&r->mesh);
     return 0;
 }
 
@@ -122,6 +124,16 @@ void config_add_settings(struct config_lines *l, const struct sync_settings *s)
 
 // ---- what goes together
 
+enum dtype config_format(const struct run *r)
+{
+    static const enum dtype formats[] = {
+        [PRECISION_FP32] = DTYPE_F32,
+        [PRECISION_BF16] = DTYPE_BF16,
+        [PRECISION_FP16] = DTYPE_F16,
+    };
+    return formats[r->precision];
+}
+
 int config_check_world(const struct run *r, int world)
 {
     const struct sync_settings *set = &r->settings;
@@ -138,6 +150,9 @@ int config_check_world(const struct run *r, int world)
             return fail("%s=: there is no rank %d of %d workers; try: 0 .. %d",
                         ranks[i].key, ranks[i].rank, world, world - 1);
     }
+    if (r->mesh.n && mesh_ranks(&r->mesh) != world)
+        return fail("mesh=: %d ranks, but %d workers; try: workers=%d",
+                    mesh_ranks(&r->mesh), world, mesh_ranks(&r->mesh));
     if (set->backup >= world && set->backup > 0)
         return fail("backup=%d of %d workers leaves none; try: fewer",
                     set->backup, world);
@@ -194,6 +209,25 @@ int config_check_backend(const struct run *r, const struct backend *b)
     return b->servers ? settings_check(&r->settings) : 0;
 }
 
+static int check_mesh(const struct run *r)
+{
+    char mesh[CONFIG_PATH];
+    const struct mesh *m = &r->mesh;
+    int ranks = mesh_ranks(m), replicas = mesh_size(m, MESH_DP);
+    if (!m->n)
+        return 0;
+    mesh_show(m, mesh);
+    if (ranks > replicas)
+        return fail("mesh=%s: the model is not cut into stages (pp) or slices "
+                    "(tp) yet; try: mesh=dp%d",
+                    mesh, ranks);
+    if (ranks != r->workers)
+        return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
+                    "mesh=dp%d",
+                    mesh, ranks, r->workers, ranks, r->workers);
+    return 0;
+}
+
 int config_check(const struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
@@ -209,6 +243,8 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
+    if (check_mesh(r))
+        return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')

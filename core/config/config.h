@@ -7,6 +7,7 @@
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
 
+#include "config/mesh.h"
 #include "config/settings.h"
 
 #include <stdbool.h>
@@ -70,8 +71,9 @@ struct run {
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
-    int workers;     // lockstep starts so many
-    int rank, world; // a worker started by hand; -1, 0: from the launcher
+    int workers;      // lockstep starts so many
+    struct mesh mesh; // of the workers, if it was asked for
+    int rank, world;  // a worker started by hand; -1, 0: from the launcher
     char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
     char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
@@ -112,6 +114,9 @@ int config_say_changes(const struct run *r);
 // What only makes sense together (min_lr <= lr, keys that the backend reads,
 // ..).
 int config_check(const struct run *r);
+
+// The format of precision=.
+enum dtype config_format(const struct run *r);
 
 // -1 after fail() that names a key of [backend] which somebody asked for and
 // which `b` does not read, or a value that it cannot take.

@@ -8,6 +8,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/mesh.h"
 #include "config/parts.h"
 
 #include <stddef.h>
@@ -151,6 +152,9 @@ static const struct key rows[] = {
  .help = "how workers agree on the next parameters"},
 {"cluster", "workers", "1", KEY_INT, AT(workers), 1, 4096,
  .unit = "processes", .help = "that lockstep starts"},
+{"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
+ .help = "ranks on a grid, slowest first: dpN, N replicas with data of their "
+         "own; sets workers, and errors say where a rank is"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"), .help = "where a worker computes"},
 {"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,

@@ -1,0 +1,119 @@
+// mesh.c - rank = ((a0 n1 + a1) n2 + a2): mixed radix, the first word slowest.
+
+#include "config/mesh.h"
+
+#include "base/base.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST = 4096 }; // as many as workers=
+
+static const char *const names[MESH_AXES] = {
+    [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp"};
+
+// ---- text
+
+static int find_axis(const char *word)
+{
+    for (int i = 0; i < MESH_AXES; i++)
+        if (!strncmp(word, names[i], 2))
+            return i;
+    return -1;
+}
+
+// One word, "dp4": how many characters it has; 0 where it is none.
+static size_t read_word(struct mesh *m, const char *word)
+{
+    int axis = find_axis(word);
+    size_t digits = axis < 0 ? 0 : strspn(word + 2, "0123456789");
+    int size = digits > 0 && digits <= 4 ? atoi(word + 2) : 0;
+    if (size < 1 || size > MOST || m->n == MESH_AXES)
+        return 0;
+    for (int i = 0; i < m->n; i++)
+        if (m->axis[i] == (enum mesh_axis)axis)
+            return 0;
+    m->axis[m->n] = (enum mesh_axis)axis;
+    m->size[m->n++] = size;
+    return 2 + digits;
+}
+
+int mesh_read(void *at, const char *key, const char *value)
+{
+    struct mesh m = {.n = 0};
+    const char *p = value;
+    bool good = true;
+    while (good && *p) {
+        size_t used = read_word(&m, p);
+        p += used;
+        good = used && (!*p || (*p == ',' && p[1]));
+        p += *p == ',';
+    }
+    if (!good)
+        return fail("%s=%s: want dp, pp and tp, each at most once and with its "
+                    "size, as in dp4 or dp2,pp2,tp2",
+                    key, value);
+    if (mesh_ranks(&m) > MOST)
+        return fail("%s=%s: more than %d ranks", key, value, MOST);
+    *(struct mesh *)at = m;
+    return 0;
+}
+
+void mesh_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct mesh *m = at;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < m->n; i++)
+        used += (size_t)snprintf(text + used, CONFIG_PATH - used, "%s%s%d",
+                                 i ? "," : "", names[m->axis[i]], m->size[i]);
+}
+
+// ---- ranks and coordinates
+
+int mesh_ranks(const struct mesh *m)
+{
+    int ranks = 1;
+    for (int i = 0; i < m->n; i++)
+        ranks = ranks > MOST ? ranks : ranks * m->size[i];
+    return ranks;
+}
+
+int mesh_size(const struct mesh *m, enum mesh_axis axis)
+{
+    for (int i = 0; i < m->n; i++)
+        if (m->axis[i] == axis)
+            return m->size[i];
+    return 1;
+}
+
+int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis)
+{
+    for (int i = m->n - 1; i >= 0; i--) {
+        if (m->axis[i] == axis)
+            return rank % m->size[i];
+        rank /= m->size[i];
+    }
+    return 0;
+}
+
+int mesh_rank(const struct mesh *m, const int at[MESH_AXES])
+{
+    int rank = 0;
+    for (int i = 0; i < m->n; i++)
+        rank = rank * m->size[i] + at[m->axis[i]];
+    return rank;
+}
+
+char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT])
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < m->n; i++)
+        used += (size_t)snprintf(text + used, MESH_TEXT - used, "%s%s %d",
+                                 i ? ", " : " (", names[m->axis[i]],
+                                 mesh_at(m, rank, m->axis[i]));
+    if (used)
+        snprintf(text + used, MESH_TEXT - used, ")");
+    return text;
+}

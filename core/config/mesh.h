@@ -1,0 +1,45 @@
+// mesh.h - ranks on a grid: mesh=dp2,pp2,tp2.
+//
+// The order of the words is the order of ranks, slowest first. Neighbouring
+// ranks differ in the last word, so mesh=tp2,dp2 puts the members of a tp group
+// further apart than mesh=dp2,tp2 does:
+//
+//     mesh=dp2,tp2   rank 0  1  2  3        mesh=tp2,dp2   rank 0  1  2  3
+//                    dp   0  0  1  1                       dp   0  1  0  1
+//                    tp   0  1  0  1                       tp   0  0  1  1
+//
+// dp: replicas of the model, with data of their own; pp: stages of layers; tp:
+// slices of tensors.
+
+#ifndef CONFIG_MESH_H
+#define CONFIG_MESH_H
+
+#include "config/settings.h"
+
+enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_AXES };
+
+struct mesh {
+    int n;                          // words; 0: none was asked for
+    enum mesh_axis axis[MESH_AXES]; // of each, the slowest first
+    int size[MESH_AXES];            // of each
+};
+
+// Text into a mesh, and back: mesh= of keys.c. 0, or -1 after fail().
+int mesh_read(void *at, const char *key, const char *value);
+void mesh_show(const void *at, char text[CONFIG_PATH]);
+
+// All ranks; members along an axis, 1 where the mesh does not name it.
+int mesh_ranks(const struct mesh *m);
+int mesh_size(const struct mesh *m, enum mesh_axis axis);
+
+// A rank's coordinate along an axis, and the rank at coordinates, which those
+// of axes that the mesh does not name leave alone.
+int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);
+int mesh_rank(const struct mesh *m, const int at[MESH_AXES]);
+
+// " (dp 1, tp 0)": where a rank is, for errors; "" without a mesh. Returns
+// text.
+enum { MESH_TEXT = 48 };
+char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT]);
+
+#endif

@@ -1,0 +1,135 @@
+// test_mesh.c - ranks and coordinates of every mesh of up to three axes.
+
+#include "base/base.h"
+#include "config/config.h"
+#include "config/mesh.h"
+#include "tests/test.h"
+
+#include <string.h>
+
+static struct mesh read(const char *text)
+{
+    struct mesh m;
+    char shown[CONFIG_PATH];
+    assert_int_equal(mesh_read(&m, "mesh", text), 0);
+    mesh_show(&m, shown);
+    assert_string_equal(shown, text);
+    return m;
+}
+
+// The coordinates of ranks 0, 1, .. count like the digits of a number: the last
+// word is the fastest.
+static void check_order(const char *text)
+{
+    struct mesh m = read(text);
+    int digit[MESH_AXES] = {0}, ranks = mesh_ranks(&m);
+    for (int rank = 0; rank < ranks; rank++) {
+        int at[MESH_AXES] = {0};
+        for (int i = 0; i < m.n; i++) {
+            at[m.axis[i]] = digit[i];
+            assert_int_equal(mesh_at(&m, rank, m.axis[i]), digit[i]);
+        }
+        assert_int_equal(mesh_rank(&m, at), rank);
+        for (int i = m.n - 1; i >= 0 && ++digit[i] == m.size[i]; i--)
+            digit[i] = 0;
+    }
+    for (int i = 0; i < m.n; i++)
+        assert_int_equal(digit[i], 0); // all of them came by
+}
+
+static void ranks_count_up(void **state)
+{
+    (void)state;
+    static const char *const orders[][3] = {
+        {"dp", "pp", "tp"}, {"dp", "tp", "pp"}, {"pp", "dp", "tp"},
+        {"pp", "tp", "dp"}, {"tp", "dp", "pp"}, {"tp", "pp", "dp"}};
+    char text[64];
+    for (size_t k = 0; k < sizeof orders / sizeof *orders; k++)
+        for (int size = 0; size < 64; size++) {
+            int n[3] = {1 + size % 4, 1 + size / 4 % 4, 1 + size / 16};
+            size_t used = 0;
+            for (int axes = 0; axes < 3; axes++) {
+                used +=
+                    (size_t)snprintf(text + used, sizeof text - used, "%s%s%d",
+                                     axes ? "," : "", orders[k][axes], n[axes]);
+                check_order(text);
+            }
+        }
+}
+
+static void an_example(void **state)
+{
+    (void)state;
+    char place[MESH_TEXT];
+    struct mesh m = read("dp2,pp2,tp2"), none = {.n = 0};
+    assert_int_equal(mesh_ranks(&m), 8);
+    assert_string_equal(mesh_place(&m, 5, place), " (dp 1, pp 0, tp 1)");
+    m = read("tp2,dp3");
+    assert_string_equal(mesh_place(&m, 4, place), " (tp 1, dp 1)");
+    assert_int_equal(mesh_size(&m, MESH_DP), 3);
+    assert_int_equal(mesh_size(&m, MESH_PP), 1);
+    assert_int_equal(mesh_at(&m, 4, MESH_PP), 0);
+    assert_string_equal(mesh_place(&none, 3, place), "");
+    assert_int_equal(mesh_ranks(&none), 1);
+}
+
+static void bad_meshes(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "dp",      "4",        "dp0",  "dp-1",         "dp2dp2",
+        "dp2,dp2", "dp2,",     ",dp2", "dp2 tp2",      "dp4097",
+        "ep2",     "dp2,,tp2", "DP2",  "dp99999999999"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct mesh m = {.n = 7};
+        assert_int_equal(mesh_read(&m, "mesh", bad[i]), -1);
+        assert_non_null(strstr(fail_message(), "as in dp4 or dp2,pp2,tp2"));
+        assert_int_equal(m.n, 7);
+    }
+    struct mesh m;
+    assert_int_equal(mesh_read(&m, "mesh", "dp4096,tp2"), -1);
+    assert_non_null(strstr(fail_message(), "more than 4096 ranks"));
+    assert_int_equal(mesh_read(&m, "mesh", "dp4096,tp4096,pp4096"), -1);
+}
+
+// The mesh says how many workers there are, unless somebody says otherwise.
+static void a_run_has_as_many_workers(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words[3], *expect;
+    } cases[] = {
+        {{"sync=ring", "mesh=dp4"}, NULL},
+        {{"sync=ring", "mesh=dp4", "workers=4"}, NULL},
+        {{"sync=ring", "mesh=dp4,pp1,tp1", "workers=4"}, NULL},
+        {{"sync=ring", "mesh=dp4", "workers=2"},
+         "mesh=dp4 has 4 ranks, workers=2; try: workers=4"},
+        {{"sync=ring", "mesh=dp2,pp2"}, "mesh=dp2,pp2: the model is not cut"},
+        {{"sync=ring", "mesh=tp4"}, "mesh=tp4: the model is not cut"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static struct run r;
+        char words[3][32], *at[3];
+        int n = 0;
+        for (; n < 3 && cases[i].words[n]; n++)
+            strcpy(at[n] = words[n], cases[i].words[n]);
+        config_defaults(&r);
+        assert_int_equal(config_parse(&r, n, at), 0);
+        assert_int_equal(config_check(&r), cases[i].expect ? -1 : 0);
+        if (cases[i].expect)
+            assert_non_null(strstr(fail_message(), cases[i].expect));
+        else
+            assert_int_equal(r.workers, 4);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranks_count_up),
+        cmocka_unit_test(an_example),
+        cmocka_unit_test(bad_meshes),
+        cmocka_unit_test(a_run_has_as_many_workers),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

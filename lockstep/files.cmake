@@ -12,13 +12,13 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
+  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c lockstep/fit.c
   lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
-  lockstep/tend.c lockstep/train.c)
+  lockstep/sizes.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast pipeline textbook study supervise telemetry model data cluster
+  forecast memory pipeline textbook study supervise telemetry model data cluster
   message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
@@ -43,6 +43,22 @@ lockstep_says(pipeline_no_multiple 1 "6 micro-batches .* 4 stages; try: micro=8"
               $<TARGET_FILE:lockstep> simulate pipeline=1f1b chunks=2 micro=6)
 lockstep_says(pipeline_times 1 "forward_ms=1,2: 2 times for 4 stages; try:"
               $<TARGET_FILE:lockstep> simulate pipeline=1f1b forward_ms=1,2)
+# What the formulas say of gpt2: 16 bytes a parameter with the ring, 10 with a
+# quarter of AdamW's state.
+lockstep_says(fit 0 "ring +497.8 +497.8 +995.5 .* [0-9]+ +[0-9]+.*\
+zero shard=1 +497.8 +497.8 +248.9 "
+              $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 workers=4
+              threads=1)
+lockstep_says(fit_nothing 0 "ring [^\n]* - +-\n"
+              $<TARGET_FILE:lockstep> fit memory=1gb model=gpt2 workers=4)
+lockstep_says(fit_unit 1 "memory=2: want a size; try: memory=2gb"
+              $<TARGET_FILE:lockstep> fit memory=2)
+lockstep_says(fit_memory 1 "fit: want memory=; try: memory=2gb"
+              $<TARGET_FILE:lockstep> fit model=gpt2)
+lockstep_says(fit_batch 1 "fit: batch= is what it looks for"
+              $<TARGET_FILE:lockstep> fit memory=2gb batch=4)
+lockstep_says(fit_key 1 "iface"
+              $<TARGET_FILE:lockstep> fit memory=2gb iface=lo)
 lockstep_test(again LINKS base PkgConfig::CJSON LABELS jobs)
 if(TARGET test_again)
   target_sources(test_again PRIVATE tests/job.c)

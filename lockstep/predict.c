@@ -10,8 +10,8 @@
 #include "lockstep/forecast.h"
 #include "lockstep/list.h"
 #include "lockstep/result.h"
+#include "lockstep/sizes.h"
 #include "model/model.h"
-#include "optim/optim.h"
 #include "sync/derive.h"
 
 #include <errno.h>
@@ -30,7 +30,6 @@ struct question {
     struct model_config model;
     struct forecast_job job;
     const char *link;
-    double state; // of each of the optimiser's slots, a worker's elements
     double alpha_us, compute_ms;
 };
 
@@ -56,7 +55,8 @@ static void explain(FILE *f)
         "large model\n\n"
         "Of train's keys: model and its sizes, batch, accum, precision, wire, "
         "servers (on\nhosts of their own), update, algorithm, bucket_mb, "
-        "first_bucket_mb.\n"
+        "first_bucket_mb; for memory alone\nalso optimizer, recompute, "
+        "threads, shard, staging, slice_kb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
         list_all_backends(all), STEPS);
@@ -88,6 +88,7 @@ static int train(const struct question *q, const char *folder)
         argv_add(a, "context=%d", q->model.context) ||
         argv_add(a, "vocab_size=%d", q->model.vocab) ||
         argv_add(a, "precision=%s", formats[r->precision]) ||
+        argv_add(a, "recompute=%d", r->recompute) ||
         argv_add(a, "batch=%d", r->batch) ||
         argv_add(a, "accum=%d", r->accum) ||
         (r->data[0] && argv_add(a, "data=%s", r->data)) ||
@@ -139,26 +140,11 @@ static int measure(struct question *q)
 
 // ---- the question
 
-static void override(int *value, int given)
-{
-    if (given)
-        *value = given;
-}
-
 static int read_model(struct question *q)
 {
     const struct run *r = &q->run;
     struct model_config *c = &q->model;
-    if (model_preset(r->model, c))
-        return -1;
-    override(&c->layers, r->layers);
-    override(&c->heads, r->heads);
-    override(&c->channels, r->channels);
-    override(&c->context, r->context);
-    override(&c->vocab, r->vocab_size);
-    if (c->vocab == 0)
-        c->vocab = 256; // bytes
-    if (model_check(c))
+    if (sizes_model(r, c))
         return -1;
     struct tensor layer; // the first behind wte and wpe
     model_tensor(c, 2, &layer);
@@ -173,7 +159,8 @@ static int read_model(struct question *q)
 static const struct backend asker = {
     .name = "predict",
     .keys = (const char *const[]){"wire", "update", "servers", "bucket_mb",
-                                  "first_bucket_mb", "algorithm", NULL},
+                                  "first_bucket_mb", "algorithm", "shard",
+                                  "staging", "slice_kb", NULL},
 };
 
 // What a forecast takes of the settings of one backend.
@@ -187,7 +174,6 @@ static void read_settings(struct question *q, const struct backend *b,
                                     .servers = q->run.settings.servers.count,
                                     .held = set.update == UPDATER_SERVER,
                                     .algorithm = set.algorithm};
-    q->state = (double)sync_state_elements(&set, b, workers, (size_t)j->params);
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
 }
@@ -314,20 +300,20 @@ static void print_head(int workers)
 {
     char head[32];
     snprintf(head, sizeof head, "%d workers", workers);
-    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s %10s\n", head, "traffic",
+    printf("\n%-12s %10s %10s %11s %10s %7s %10s %10s\n", head, "traffic",
            "exchange", "no overlap", "overlap", "error", "tokens/s",
-           "efficiency", "memory");
+           "efficiency");
 }
 
-static void print_row(const char *name, const struct forecast *f, double memory)
+static void print_row(const char *name, const struct forecast *f)
 {
-    char held[32], traffic[32], exchange[32], apart[32], overlapped[32];
-    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%% %10s\n", name,
+    char traffic[32], exchange[32], apart[32], overlapped[32];
+    printf("%-12s %10s %10s %11s %10s %6.1f%% %10.0f %9.1f%%\n", name,
            bytes_text(traffic, f->link_bytes),
            time_text(exchange, f->exchange_s), time_text(apart, f->apart_s),
            time_text(overlapped, f->overlapped_s),
            50 * (f->most_s - f->least_s) / f->overlapped_s, f->tokens_per_s,
-           f->efficiency * 100, bytes_text(held, memory));
+           f->efficiency * 100);
 }
 
 static void print_legend(void)
@@ -340,9 +326,7 @@ static void print_legend(void)
            "error       of that, up or down: what the network's figures leave "
            "open\n"
            "tokens/s    of all workers, with overlap\n"
-           "efficiency  of a step with overlap, the share that computes\n"
-           "memory      of a worker: parameters, gradients and its part of the "
-           "optimiser's\n            state; activations come on top\n");
+           "efficiency  of a step with overlap, the share that computes\n");
 }
 
 // The fastest, those that the error does not tell from it, then the others.
@@ -372,13 +356,27 @@ static void print_winner(const struct question *q, int workers,
     printf("\n");
 }
 
-// Parameters, gradients and the optimiser's state of a worker, in fp32.
-static double held_bytes(const struct question *q)
+// The memory of every way, by part.
+static int print_memory(const struct question *q, int workers)
 {
-    const struct run *r = &q->run;
-    const struct optim_config rule = {.kind = (uint32_t)r->optimizer,
-                                      .momentum = (float)r->momentum};
-    return sizeof(float) * (2 * q->job.params + optim_slots(&rule) * q->state);
+    struct memory worker, server;
+    char head[32];
+    snprintf(head, sizeof head, "%d workers", workers);
+    printf("\n");
+    sizes_print_head(head);
+    printf("\n");
+    for (int i = 0; i < q->sync.n; i++) {
+        const struct backend *b = backend_at(q->sync.at[i]);
+        if (sizes_memory(&q->run, b, workers, &worker, &server))
+            return -1;
+        sizes_print_row(b->name, &worker);
+        printf("\n");
+        if (memory_sum(&server) == 0)
+            continue;
+        sizes_print_row("  its server", &server);
+        printf("\n");
+    }
+    return 0;
 }
 
 static int answer(struct question *q)
@@ -392,10 +390,15 @@ static int answer(struct question *q)
             read_settings(q, b, q->workers.at[w]);
             if (forecast(&q->job, b, &q->links, &f[w][i]))
                 return -1;
-            print_row(b->name, &f[w][i], held_bytes(q));
+            print_row(b->name, &f[w][i]);
         }
     }
     print_legend();
+    for (int w = 0; w < q->workers.n; w++)
+        if (print_memory(q, q->workers.at[w]))
+            return -1;
+    printf("\nmemory of a worker by part, in MB, with batch=%d%s\n",
+           q->run.batch, q->run.recompute ? " and recompute=1" : "");
     printf("\n");
     for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
         print_winner(q, q->workers.at[w], f[w]);

@@ -71,6 +71,11 @@ const char *const kind_names[RESULT_KINDS] = {
     "checkpoint", "evaluate", "slowed",   "other",   "gpu_compute", "gpu_idle",
 };
 
+const char *const part_names[RESULT_PARTS] = {
+    "parameters",  "gradients", "optimizer", "buffers",
+    "activations", "process",   "mapped",
+};
+
 static int join(char path[CONFIG_PATH], const char *dir, const char *name)
 {
     return text_into(path, CONFIG_PATH, "%s/%s", dir, name);
@@ -280,6 +285,11 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
     r->value[METRIC_BEST_VAL_LOSS] = s.best_val_loss;
     r->value[METRIC_TOKENS] = (double)s.tokens;
     r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");
+    for (int k = 0; k < RESULT_PARTS; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_bytes", part_names[k]);
+        r->part[k] = number(j, "predicted_memory", key);
+    }
     r->value[METRIC_BYTES_TX] =
         number(j, NULL, "bytes_tx") / number(j, NULL, "steps") / r->world;
     if (r->servers && !beside(r))

@@ -44,11 +44,13 @@ enum metric {
 };
 
 enum { RESULT_WORKERS = 4096, RESULT_KINDS = 12 }; // as many as workers= takes
+enum { RESULT_PARTS = 7 };                         // of train/memory.h
 
 struct cJSON;
 
 extern const char *const metric_names[METRICS]; // units in the names
 extern const char *const kind_names[RESULT_KINDS];
+extern const char *const part_names[RESULT_PARTS];
 
 struct result {
     char cell[128];
@@ -66,6 +68,7 @@ struct result {
     double *util;               // compute share of each worker; NULL: as NaN
     double share[RESULT_KINDS]; // of the step, mean of workers: of the host, or
                                 // of their GPUs, whether they compute
+    double part[RESULT_PARTS];  // bytes of worker 0's memory, predicted
 };
 
 // Read DIR into a zeroed *r. 0, or -1 after fail(). Free it either way.

@@ -78,8 +78,8 @@ double study_util(const struct study *s, int cell, int worker);
 // The run of a cell's repeat k; NULL if it is not finished.
 const struct result *study_run(const struct study *s, int cell, int k);
 
-// ---- table.c: runs.csv, table.csv, shares.csv, workers.csv, curves.csv and
-// table.txt. 0, or -1 after fail().
+// ---- table.c: runs.csv, table.csv, shares.csv, memory.csv, workers.csv,
+// curves.csv and table.txt. 0, or -1 after fail().
 int study_tables(const struct study *s);
 
 // ---- sweep.c: sweep.csv, where the experiment has a matrix.

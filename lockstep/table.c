@@ -3,6 +3,7 @@
 //     runs.csv      a row a run, a column a setting and a measure
 //     table.csv     a row a cell: median, least and most of each metric
 //     shares.csv    a row a cell and kind: where a step's time goes
+//     memory.csv    a row a cell: peak memory, and its parts as predicted
 //     workers.csv   a row a cell and worker: utilisation
 //     curves.csv    a row a cell and step: loss (mean of workers, first repeat)
 
@@ -166,6 +167,29 @@ static int write_shares(const struct study *s)
     return study_file_end(s, f, "shares.csv");
 }
 
+static int write_memory(const struct study *s)
+{
+    FILE *f = study_file(s, "memory.csv");
+    if (!f)
+        return -1;
+    fputs("cell,backend,workers,peak_bytes", f);
+    for (int k = 0; k < RESULT_PARTS; k++)
+        fprintf(f, ",%s_bytes", part_names[k]);
+    fputs("\n", f);
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        int n;
+        if (!r)
+            continue;
+        fprintf(f, "%s,%s,%d", r->cell, r->backend, r->world);
+        csv_put(f, study_spread(s, c, METRIC_MEMORY, &n).median);
+        for (int k = 0; k < RESULT_PARTS; k++)
+            csv_put(f, r->part[k]);
+        fputs("\n", f);
+    }
+    return study_file_end(s, f, "memory.csv");
+}
+
 static int write_workers(const struct study *s)
 {
     FILE *f = study_file(s, "workers.csv");
@@ -220,8 +244,8 @@ static int write_curves(const struct study *s)
 int study_tables(const struct study *s)
 {
     return write_runs(s) || write_table(s) || write_shares(s) ||
-                   write_workers(s) || write_curves(s) || study_sweep(s) ||
-                   study_text(s)
+                   write_memory(s) || write_workers(s) || write_curves(s) ||
+                   study_sweep(s) || study_text(s)
                ? -1
                : 0;
 }

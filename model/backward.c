@@ -136,12 +136,10 @@ static void attention_backward(const struct back *b, int i)
     report(b, layer_at(i, LN1_W));
 }
 
-// A layer's forward again, where the layers behind it have used its room. The
-// last layer's is still there.
+// A layer's forward again: the layers behind it have used its room.
 static void recompute(const struct back *b, int i)
 {
-    const struct model_job *job = &b->m->job;
-    if (!job->recompute || i + 1 == job->config.layers)
+    if (!b->m->job.recompute)
         return;
     span_begin(b->step->lane, SPAN_FORWARD, i);
     forward_again(b->m, i, b->step);

@@ -40,9 +40,8 @@ static inline int final_norm_at(const struct model_config *c)
 void layers_offsets(const struct model_config *c, size_t *off);
 
 // What backward needs of a layer's forward: 10 C numbers a token, in the
-// model's format where it says void. N = B*T rows. With recompute the layers'
-// `in` differ alone: the rest is the last layer's after forward, and the layer's
-// in turn after forward_again().
+// model's format where it says void. N = B*T rows. With recompute each layer
+// has its own `in` alone: forward_again() makes the rest, in turn, in one room.
 struct layer {
     void *in;             // (N, C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)

@@ -2,10 +2,10 @@
 //
 // A token of training costs, in numbers of the format (C = channels):
 //
-//     L * 10 C   kept by the layers    + 1 C the last residual
-//     L + 9 C    kept by the layers with recompute, instead
+//     L * 10 C   kept by the layers    + 1 C the last residual;
+//     L C + 9 C  with recompute, instead
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
-//                C more with dropout
+//                C more with dropout, 4C less with recompute: wide is pre
 //
 // and fp32: the statistics of LayerNorm and softmax, L * (4 + NH) + 3. To these
 // come a slice of logits, attention's scratch for each thread, and the weights:
@@ -62,7 +62,10 @@ static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
     m->losses = cut_floats(c, rows);
     m->norm = cut(c, n, size);
     m->branch = cut(c, n, size);
-    m->wide = cut(c, n, 4 * size);
+    if (!train || !m->job.recompute)
+        m->wide = cut(c, n, 4 * size);
+    else if (m->layers) // GELU in place: backward makes its input again
+        m->wide = m->layers->pre;
     if (train) {
         m->dwide = cut(c, n, 4 * size);
         m->dres = cut(c, n, size);
@@ -122,10 +125,17 @@ static size_t pack_bytes(const struct model_job *job)
     return operands < PACK_BYTES ? (size_t)operands : PACK_BYTES;
 }
 
-size_t state_memory(const struct model_job *job)
+void state_memory(const struct model_job *job, struct model_bytes *out)
 {
     struct cpu_model m = {.job = *job, .threads = state_threads(job)};
-    size_t state = state_lay(&m, NULL), vectors = job->train ? 2 : 1;
-    return state + vectors * m.nparams * sizeof(float) + PROCESS_BYTES +
-           (size_t)m.threads * (THREAD_BYTES + pack_bytes(job));
+    size_t block = state_lay(&m, NULL), vector = m.nparams * sizeof(float);
+    size_t copy = job->precision == DTYPE_F32 ? 0 : vector / 2;
+    size_t settles = job->train && job->precision == DTYPE_F16 ? vector : 0;
+    *out = (struct model_bytes){
+        .params = vector + copy,
+        .grads = (job->train ? vector : 0) + settles,
+        .activations = block - copy - settles,
+        .process = PROCESS_BYTES +
+                   (size_t)m.threads * (THREAD_BYTES + pack_bytes(job)),
+    };
 }

@@ -137,11 +137,11 @@ void model_close(struct model **m)
     *m = NULL;
 }
 
-size_t model_memory(const struct model_job *job)
+void model_memory(const struct model_job *job, struct model_bytes *out)
 {
     const struct model_ops *ops = find(job);
     CHECK(ops);
-    return ops->memory(job);
+    ops->memory(job, out);
 }
 
 int model_peak(const struct model_job *job, struct model_peak *out)

@@ -81,10 +81,15 @@ struct model_job {
     bool recompute;       // layers keep their input, backward makes the rest
 };
 
-// Bytes that a process needs for a step with these settings: parameters,
-// gradients, activations and scratch, without the optimiser's state (which
-// whoever updates owns). The formula is in ARCHITECTURE.md.
-size_t model_memory(const struct model_job *job);
+// Bytes of the host's memory that a process needs for a step with these
+// settings, without the optimiser's state (which whoever updates owns). The
+// formula is in ARCHITECTURE.md.
+struct model_bytes {
+    size_t params, grads; // job's vectors, and the model's copies of them
+    size_t activations;   // and scratch
+    size_t process;       // code, libraries, threads
+};
+void model_memory(const struct model_job *job, struct model_bytes *out);
 
 // FLOP/s that products in the job's format can reach on its device: the best
 // that a large one does now, and what the maker's data sheet says, dense; 0:

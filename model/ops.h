@@ -23,7 +23,7 @@ struct model_ops {
     int (*eval)(struct model *m, const int32_t *x, const int32_t *y, int batch,
                 float *loss);
     int (*logits)(struct model *m, const int32_t *x, int n, float *logits);
-    size_t (*memory)(const struct model_job *job); // of the host
+    void (*memory)(const struct model_job *job, struct model_bytes *out);
     int (*peak)(const struct model_job *job, struct model_peak *out); // or NULL
     void (*close)(struct model *m); // must accept what open() left half-way
 };

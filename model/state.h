@@ -34,7 +34,7 @@ struct cpu_model {
 
     void *norm;     // (N, C)  LayerNorm's output; branch and gradient products
     void *branch;   // (N, C)  a branch before it joins; gradients in backward
-    void *wide;     // (N, 4C) GELU's output
+    void *wide;     // (N, 4C) GELU's output; with recompute where its input was
     void *dwide;    // (N, 4C) gradient of pre, or of qkv
     void *dres;     // (N, C)  gradient of the residual stream
     void *dbranch;  // (N, C)  dres behind dropout's mask; dres itself without
@@ -51,8 +51,8 @@ struct cpu_model {
 // m->threads. Returns the bytes of all.
 size_t state_lay(struct cpu_model *m, char *block);
 
-// Bytes that a process needs: the block, the vectors, and what comes besides.
-size_t state_memory(const struct model_job *job);
+// What a process needs: the block, the vectors, and what comes besides.
+void state_memory(const struct model_job *job, struct model_bytes *out);
 
 // The number of threads that job asks for.
 int state_threads(const struct model_job *job);

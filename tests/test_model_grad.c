@@ -278,10 +278,12 @@ static void recompute_of(enum dtype format, float dropout)
     c.dropout = dropout;
     struct bench kept = begin(c, format, ROWS, TOKENS);
     struct bench twice = begin(c, format, ROWS, TOKENS);
-    size_t all = model_memory(&twice.job);
+    struct model_bytes one, two;
+    model_memory(&twice.job, &one);
     model_close(&twice.m);
     twice.job.recompute = true;
-    assert_true(model_memory(&twice.job) < all);
+    model_memory(&twice.job, &two);
+    assert_true(two.activations < one.activations);
     assert_int_equal(model_open(&twice.m, &twice.job), 0);
     for (int micro = 0; micro < 2; micro++) {
         float eval[2];
@@ -305,8 +307,7 @@ static void test_recompute(void **state)
             if (!kernels_named(format, kernels_isas()[i]))
                 continue;
             setenv("MODEL_ISA", kernels_isas()[i], 1);
-            recompute_of(format, 0);
-            recompute_of(format, 0.3f);
+            recompute_of(format, i == 0 ? 0 : 0.3f);
         }
     unsetenv("MODEL_ISA");
 }

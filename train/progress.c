@@ -14,7 +14,7 @@ static const uint64_t say_every_ns = 200000000;
 
 void progress_begin(struct progress *p, const struct trainer *t)
 {
-    char need[32];
+    char need[32], parts[MEMORY_TEXT];
     *p = (struct progress){
         .supervised = getenv("LOCKSTEP_PROGRESS") != NULL,
         .began = now_ns(),
@@ -22,22 +22,27 @@ void progress_begin(struct progress *p, const struct trainer *t)
     };
     if (t->cluster->rank)
         return;
-    log_line("%s, %d worker%s, %d thread%s each; %zu parameters; a worker "
-             "needs %s for process, model and optimiser%s",
-             t->name, t->cluster->world, t->cluster->world > 1 ? "s" : "",
+    log_line("%s, %d worker%s, %d thread%s each; %zu parameters%s", t->name,
+             t->cluster->world, t->cluster->world > 1 ? "s" : "",
              t->run.threads, t->run.threads > 1 ? "s" : "",
-             model_nparams(&t->config), mem_text(need, t->memory),
+             model_nparams(&t->config),
              t->cluster->world > 1 ? "; losses here are worker 0's" : "");
+    log_line("a worker needs %s: %s", mem_text(need, memory_sum(&t->memory)),
+             memory_text(parts, &t->memory));
 }
 
 // Prediction and fact, once, when the last step is done.
 static void say_memory(const struct trainer *t)
 {
-    char peak[32], predicted[32];
-    if (t->cluster->rank == 0)
-        log_line("peak memory %s, predicted %s for process, model and "
-                 "optimiser; the rest: communication, text, records",
-                 mem_text(peak, mem_peak()), mem_text(predicted, t->memory));
+    char peak[32], predicted[32], shown[32], others[64] = "";
+    const struct memory *m = &t->memory;
+    if (t->cluster->rank)
+        return;
+    if (m->mapped)
+        snprintf(others, sizeof others, " and %s of the others' vectors",
+                 mem_text(shown, m->mapped));
+    log_line("peak memory %s, predicted %s%s", mem_text(peak, mem_peak()),
+             mem_text(predicted, memory_sum(m)), others);
 }
 
 static int ascending(const void *a, const void *b)

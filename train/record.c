@@ -136,7 +136,8 @@ static void add_model(struct manifest *m, const struct trainer *t)
     manifest_number(m, "vocab_size", c->vocab);
     manifest_number(m, "parameters", (double)model_nparams(c));
     manifest_number(m, "buckets", t->sync->job.nbuckets);
-    manifest_number(m, "predicted_memory_bytes", (double)t->memory);
+    manifest_number(m, "predicted_memory_bytes",
+                    (double)(memory_sum(&t->memory) + t->memory.mapped));
     manifest_end(m);
 }
 
@@ -231,6 +232,22 @@ static void add_mfu(struct manifest *m, const struct trainer *t,
     }
 }
 
+// The prediction of peak_memory_bytes, and its parts.
+static void add_memory(struct manifest *m, const struct memory *of)
+{
+    manifest_number(m, "predicted_memory_bytes",
+                    (double)(memory_sum(of) + of->mapped));
+    manifest_begin(m, "predicted_memory");
+    manifest_number(m, "parameters_bytes", (double)of->params);
+    manifest_number(m, "gradients_bytes", (double)of->grads);
+    manifest_number(m, "optimizer_bytes", (double)of->optimizer);
+    manifest_number(m, "buffers_bytes", (double)of->buffers);
+    manifest_number(m, "activations_bytes", (double)of->activations);
+    manifest_number(m, "process_bytes", (double)of->process);
+    manifest_number(m, "mapped_bytes", (double)of->mapped);
+    manifest_end(m);
+}
+
 static int write_summary(const struct trainer *t)
 {
     char path[PATH];
@@ -260,7 +277,7 @@ static int write_summary(const struct trainer *t)
     manifest_number(m, "bytes_tx", (double)s.bytes_out);
     manifest_number(m, "bytes_rx", (double)s.bytes_in);
     manifest_number(m, "peak_memory_bytes", (double)mem_peak());
-    manifest_number(m, "predicted_memory_bytes", (double)t->memory);
+    add_memory(m, &t->memory);
     add_mfu(m, t, &s);
     return manifest_close(&m, path);
 }

@@ -175,14 +175,9 @@ static int settle_vocab(struct trainer *t)
 
 struct model_job trainer_model_job(const struct trainer *t)
 {
-    static const enum dtype formats[] = {
-        [PRECISION_FP32] = DTYPE_F32,
-        [PRECISION_BF16] = DTYPE_BF16,
-        [PRECISION_FP16] = DTYPE_F16,
-    };
     return (struct model_job){
         .config = t->config,
-        .precision = formats[t->run.precision],
+        .precision = config_format(&t->run),
         .batch = t->run.batch,
         .tokens = t->config.context,
         .threads = t->run.threads,
@@ -211,27 +206,35 @@ static void choose_threads(struct trainer *t)
     omp_set_num_threads(t->run.threads);
 }
 
+// What this worker needs, as far as it is known by now.
+static void predict_memory(struct trainer *t)
+{
+    struct model_job model = trainer_model_job(t);
+    struct memory_job job = {
+        .model = &model,
+        .settings = &t->settings,
+        .backend = backend_row(t->run.sync),
+        .optim = &t->optim,
+        .rank = t->members->rank,
+        .world = t->members->world,
+        .transport = t->sync ? t->sync->transport : NULL,
+    };
+    memory_worker(&job, &t->memory);
+}
+
 static int check_memory(struct trainer *t)
 {
-    struct model_job job = trainer_model_job(t);
-    size_t n = model_nparams(&t->config);
-    size_t state = (size_t)optim_slots(&t->optim) * sizeof(float) *
-                   sync_state_elements(&t->settings, backend_row(t->run.sync),
-                                       t->members->world, n);
-    t->memory = model_memory(&job);
-    if (device_is_host(t->dev) || backend_row(t->run.sync)->shards)
-        t->memory += state;
-    if (!device_is_host(t->dev)) // its view, and copies for who sends those
-        t->memory += 3 * n * sizeof(float);
+    predict_memory(t);
     size_t workers = *t->run.hosts ? 1 : (size_t)t->cluster->world;
-    size_t available = mem_available();
+    size_t available = mem_available(), sum = memory_sum(&t->memory);
     char need[32], have[32];
-    if (available && t->memory > available / workers)
+    if (available && sum > available / workers)
         return fail("memory: a step of this model needs %s a worker, and %zu "
                     "worker%s share %s; try: a smaller batch, context or "
-                    "model, or accum=",
-                    mem_text(need, t->memory), workers, workers > 1 ? "s" : "",
-                    mem_text(have, available));
+                    "model, accum=%s, or lockstep fit",
+                    mem_text(need, sum), workers, workers > 1 ? "s" : "",
+                    mem_text(have, available),
+                    t->run.recompute ? "" : ", recompute=1");
     return 0;
 }
 
@@ -345,7 +348,10 @@ static int open_sync(struct trainer *t)
         .slowdown = slowdown(t),
     };
     t->sync = sync_open(way->strategy, &job);
-    return t->sync ? 0 : -1;
+    if (!t->sync)
+        return -1;
+    predict_memory(t); // the transport is known
+    return 0;
 }
 
 // All workers must mean the same run: settings, data and model.

@@ -8,6 +8,7 @@
 #include "optim/optim.h"
 #include "optim/schedule.h"
 #include "sync/sync.h"
+#include "train/memory.h"
 #include "train/observe.h"
 
 struct cluster;
@@ -52,7 +53,7 @@ struct trainer {
     int updates;            // of them, those that were not skipped
     uint64_t position;      // in the data, in steps of this batch and world
     double time_before;     // s that earlier parts of the run took
-    size_t memory;          // predicted peak of this process, bytes
+    struct memory memory;   // of this process, predicted
 };
 
 // Words of the user; then, behind "--", those that the launcher added for this

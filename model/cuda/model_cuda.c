@@ -106,10 +106,11 @@ static void cuda_close(struct model *model)
     mem_free(m);
 }
 
-static size_t cuda_memory(const struct model_job *job)
+// Vectors and activations are the GPU's.
+static void cuda_memory(const struct model_job *job, struct model_bytes *out)
 {
     (void)job;
-    return process_bytes;
+    *out = (struct model_bytes){.process = process_bytes};
 }
 
 // ---- what goes up and what comes down

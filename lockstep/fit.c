@@ -1,0 +1,220 @@
+// fit.c - `lockstep fit memory=2gb model=gpt2 workers=4`: which ways of
+// agreeing leave room for the model, and for how large a batch.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/keys.h"
+#include "lockstep/list.h"
+#include "lockstep/sizes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_BATCH = 65536, WORKERS = 4 };
+
+struct question {
+    struct run run;
+    struct list workers, sync;
+    double bytes; // of a worker, or a server
+};
+
+// One way: a backend, and what it cuts among workers.
+struct way {
+    const struct backend *backend;
+    int shard, workers;
+    char name[32];
+};
+
+static void explain(FILE *f)
+{
+    char all[LIST_TEXT];
+    fprintf(f,
+            "lockstep fit memory=SIZE [key=value] ...\n\n"
+            "Which ways of agreeing fit into the memory of a worker, and the "
+            "largest batch of\neach, by the formulas of ARCHITECTURE.md: what "
+            "train says before step 1.\n\n"
+            "  memory      of a worker, or a server, as 2gb, 900mb or 1.5gib\n"
+            "  workers     numbers of workers, as 4,16 (%d)\n"
+            "  sync        %s\n\n"
+            "Of train's keys: model and its sizes, precision, dropout, "
+            "threads, optimizer,\nmomentum, wire, staging, servers, update, "
+            "slice_kb, bucket_mb, first_bucket_mb.\n"
+            "  lockstep fit memory=2gb model=gpt2 workers=4\n",
+            WORKERS, list_all_backends(all));
+}
+
+// ---- the question
+
+static int read_bytes(const char *text, double *out)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"kb", 1e3},     {"mb", 1e6},     {"gb", 1e9},
+                 {"tb", 1e12},    {"kib", 0x1p10}, {"mib", 0x1p20},
+                 {"gib", 0x1p30}, {"tib", 0x1p40}};
+    char *end;
+    double v = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end > text && v > 0 && v < 1e9 && !strcmp(end, units[i].name)) {
+            *out = v * units[i].bytes;
+            return 0;
+        }
+    return fail("memory=%s: want a size; try: memory=2gb, 900mb or 1.5gib",
+                text);
+}
+
+// What the answer depends on, of a backend's keys.
+static const struct backend asker = {
+    .name = "fit",
+    .keys =
+        (const char *const[]){"wire", "staging", "servers", "update",
+                              "slice_kb", "bucket_mb", "first_bucket_mb", NULL},
+};
+
+static int check(const struct question *q)
+{
+    static const char *const found[] = {"batch", "recompute"};
+    struct model_config model;
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (config_asked(&q->run, found[i]))
+            return fail("fit: %s= is what it looks for; try: without",
+                        found[i]);
+    if (q->bytes == 0)
+        return fail("fit: want memory=; try: memory=2gb");
+    return config_check_backend(&q->run, &asker) || sizes_model(&q->run, &model)
+               ? -1
+               : 0;
+}
+
+static int ask(struct question *q, int nwords, char **words)
+{
+    char all[LIST_TEXT], number[16];
+    const char *workers = number, *sync = list_all_backends(all);
+    char **rest = mem_alloc((size_t)nwords, sizeof *rest);
+    int n = 0, rc = rest ? 0 : -1;
+    snprintf(number, sizeof number, "%d", WORKERS);
+    config_defaults(&q->run);
+    for (int i = 0; !rc && i < nwords; i++) {
+        if (!strncmp(words[i], "memory=", 7))
+            rc = read_bytes(words[i] + 7, &q->bytes);
+        else if (!strncmp(words[i], "workers=", 8))
+            workers = words[i] + 8;
+        else if (!strncmp(words[i], "sync=", 5))
+            sync = words[i] + 5;
+        else
+            rest[n++] = words[i];
+    }
+    rc = rc || config_parse(&q->run, n, rest) || check(q) ||
+         list_workers(&q->workers, workers) || list_backends(&q->sync, sync);
+    mem_free(rest);
+    return rc ? -1 : 0;
+}
+
+// ---- the answer
+
+static int measure(const struct question *q, const struct way *w, int batch,
+                   int recompute, struct memory *worker, struct memory *server)
+{
+    struct run r = q->run;
+    r.batch = batch;
+    r.recompute = recompute;
+    r.settings.shard = w->shard;
+    return sizes_memory(&r, w->backend, w->workers, worker, server);
+}
+
+// The largest batch that fits; 0: none does.
+static int largest(const struct question *q, const struct way *w, int recompute,
+                   int *out)
+{
+    int fits = 0, not = MOST_BATCH + 1;
+    while (not -fits > 1) {
+        struct memory worker, server;
+        int batch = fits + (not -fits) / 2;
+        if (measure(q, w, batch, recompute, &worker, &server))
+            return -1;
+        bool room = (double)memory_sum(&worker) <= q->bytes &&
+                    (double)memory_sum(&server) <= q->bytes;
+        *(room ? &fits : &not ) = batch;
+    }
+    *out = fits;
+    return 0;
+}
+
+static void print_batch(int batch)
+{
+    char text[16];
+    snprintf(text, sizeof text, batch ? "%d" : "-", batch);
+    printf(" %9s", text);
+}
+
+static int print_way(const struct question *q, const struct way *w)
+{
+    struct memory worker, server;
+    int batch[2];
+    if (measure(q, w, 1, 0, &worker, &server) || largest(q, w, 0, &batch[0]) ||
+        largest(q, w, 1, &batch[1]))
+        return -1;
+    sizes_print_row(w->name, &worker);
+    print_batch(batch[0]);
+    print_batch(batch[1]);
+    printf("\n");
+    if (memory_sum(&server) == 0)
+        return 0;
+    sizes_print_row("  its server", &server);
+    printf("\n");
+    return 0;
+}
+
+// The ways of a backend: one for every value of shard= where it has shards.
+static int print_backend(const struct question *q, const struct backend *b,
+                         int workers)
+{
+    const struct key *k = key_find(&run_keys, "shard");
+    int last = b->shards ? (int)k->max : (int)k->min;
+    for (int shard = (int)k->min; shard <= last; shard++) {
+        struct way w = {.backend = b, .shard = shard, .workers = workers};
+        int rc = b->shards ? text_into(w.name, sizeof w.name, "%s shard=%d",
+                                       b->name, shard)
+                           : text_into(w.name, sizeof w.name, "%s", b->name);
+        if (rc || print_way(q, &w))
+            return -1;
+    }
+    return 0;
+}
+
+static int answer(const struct question *q)
+{
+    for (int i = 0; i < q->workers.n; i++) {
+        char head[32];
+        snprintf(head, sizeof head, "%d workers", q->workers.at[i]);
+        printf("%s", i ? "\n" : "");
+        sizes_print_head(head);
+        printf(" %9s %9s\n", "batch", "recompute");
+        for (int k = 0; k < q->sync.n; k++)
+            if (print_backend(q, backend_at(q->sync.at[k]), q->workers.at[i]))
+                return -1;
+    }
+    printf("\nMB of a worker with batch=1; then the largest batch within "
+           "memory=, kept and with\nrecompute=1; -: not even batch=1\n");
+    return 0;
+}
+
+static int fit(int nwords, char **words)
+{
+    struct question *q = mem_alloc(1, sizeof *q);
+    int rc = q && !ask(q, nwords, words) ? answer(q) : -1;
+    mem_free(q);
+    return rc;
+}
+
+const struct command command_fit = {
+    .name = "fit",
+    .words = "memory=2gb model=gpt2 ..",
+    .help = "which ways fit into a worker's memory, and the batch of each",
+    .explain = explain,
+    .least = 1,
+    .run = fit,
+};

@@ -1,0 +1,90 @@
+// test_memory.c - what a worker of each way takes of memory, as the system sees
+// it, beside what was predicted: VmHWM less activations and process, which a
+// run of the model alone shows.
+
+#include "base/base.h"
+#include "tests/job.h"
+#include "tests/test.h"
+
+#include <math.h>
+#include <string.h>
+
+// 12.7 M parameters, so that a vector is 51 MB, and few activations.
+enum { VECTOR = 4 * 12748288 };
+
+static const char heavy[] =
+    "data=text.txt layers=4 channels=512 heads=8 context=16 vocab_size=256 "
+    "batch=1 threads=1 steps=2 warmup=0 eval=0 log=0";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 2000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+struct peak {
+    double measured, predicted;
+};
+
+static struct peak run(const char *words)
+{
+    struct job j;
+    struct peak p;
+    job_run(&j, 120, "rm -rf out; lockstep train %s out=%s/out %s", heavy,
+            job_dir(), words);
+    if (j.status)
+        print_message("%s: %s\n", words, j.out);
+    assert_int_equal(j.status, 0);
+    p.measured = job_summary("out", "peak_memory_bytes");
+    p.predicted = job_summary("out", "predicted_memory_bytes");
+    return p;
+}
+
+static void ways_take_what_is_predicted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words;
+        double at_most; // of it not always taken, in vectors
+    } ways[] = {
+        {"sync=local", 0},
+        {"sync=local staging=always", 0},
+        {"sync=ring workers=2 transport=tcp", 0},
+        {"sync=ring workers=2 transport=shm", 0},
+        {"sync=ring workers=2 transport=tcp wire=bf16", 0},
+        {"sync=ring workers=2 transport=tcp staging=always", 0},
+        {"sync=allreduce workers=2", 0.5}, // what is under way at once
+        {"sync=zero workers=4 transport=tcp", 0},
+        {"sync=zero workers=2 transport=shm", 0},
+        {"sync=sps workers=2", 0},
+        {"sync=dps workers=2", 0},
+        {"sync=dps workers=2 update=worker", 0},
+    };
+    if (TEST_SANITIZED) // a sanitizer's own memory is not in the formula
+        skip();
+    struct peak model = run("sync=local optimizer=sgd momentum=0");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct peak p = run(ways[i].words);
+        double got = p.measured - (model.measured - 2 * VECTOR);
+        double want = p.predicted - (model.predicted - 2 * VECTOR);
+        double least = want - ways[i].at_most * VECTOR;
+        bool right = got <= 1.05 * want && got >= 0.95 * least;
+        print_message("%-48s %6.1f MB, predicted %6.1f: %.3f%s\n",
+                      ways[i].words, got * 1e-6, want * 1e-6, got / want,
+                      right ? "" : "  WRONG");
+        assert_true(right);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ways_take_what_is_predicted),
+    };
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

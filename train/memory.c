@@ -1,0 +1,198 @@
+// memory.c - the arithmetic of memory.h.
+
+#include "train/memory.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "device/device.h"
+#include "optim/optim.h"
+#include "ps_wire/wire.h"
+#include "sync/derive.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Measured: what Open MPI, ZeroMQ, and the text in memory with the records of
+// spans take of a process, and the code of a server.
+enum {
+    MPI_BYTES = 12 << 20,
+    ZMQ_BYTES = 2 << 20,
+    DATA_BYTES = 6 << 20,
+    SERVER_BYTES = 12 << 20,
+    CASTS = 2,        // of a 16-bit wire at a time (horovod_ring/wire.h)
+    PLACES = 2 << 20, // of a worker in shared memory (horovod_ring/counters.h)
+};
+
+static size_t floats(size_t n)
+{
+    return n * sizeof(float);
+}
+
+static bool on_host(const struct memory_job *job)
+{
+    const struct device *dev = job->model->dev;
+    return !dev || device_is_host(dev);
+}
+
+// Elements of two layers and the embeddings.
+static size_t room(const struct model_config *c)
+{
+    struct tensor first, next; // of layer 0 and behind it
+    model_tensor(c, 2, &first);
+    model_tensor(c, 2 + MODEL_PER_LAYER, &next);
+    return 2 * (next.off - first.off) + first.off;
+}
+
+// What a cut of parameters and gradients leaves of them here.
+static void cut_vectors(const struct memory_job *job, struct memory *m)
+{
+    const struct model_config *c = &job->model->config;
+    int shard = job->backend->shards ? job->settings->shard : 1;
+    size_t n = model_nparams(c), w = (size_t)job->world;
+    if (shard > 1) {
+        m->grads -= floats(n) - floats((n + w - 1) / w);
+        m->buffers += floats(room(c));
+    }
+    if (shard > 2) {
+        m->params -= floats(n) - floats((n + w - 1) / w);
+        m->buffers += floats(room(c));
+    }
+}
+
+// Elements of the largest vector that travels at once, in 16 bits.
+static size_t largest(const struct memory_job *job, size_t n)
+{
+    const struct sync_settings *s = job->settings;
+    double mb = s->bucket_mb;
+    mb = mb > s->first_bucket_mb ? mb : s->first_bucket_mb;
+    mb = mb > s->fusion_mb ? mb : s->fusion_mb;
+    double most = mb * 1048576 / sizeof(float);
+    return most < (double)n ? (size_t)most : n;
+}
+
+// Slices on their way to one server, as many as it gives credits for.
+static size_t window(const struct memory_job *job, size_t part)
+{
+    size_t slice = (size_t)job->settings->slice_kb * 1024;
+    return (size_t)ps_window(job->world) * (slice < part ? slice : part);
+}
+
+// A server's part of a vector.
+static size_t server_part(const struct memory_job *job)
+{
+    size_t n = model_nparams(&job->model->config);
+    size_t servers = (size_t)job->settings->servers.count;
+    return floats((n + servers - 1) / servers);
+}
+
+// What the exchange itself takes. Of the library: Open MPI makes room for what
+// it receives of every all-reduce under way, at most of all, and we for each in
+// a 16-bit wire.
+static size_t exchange(const struct memory_job *job, size_t n)
+{
+    const struct sync_settings *s = job->settings;
+    const struct backend *b = job->backend;
+    size_t w = (size_t)job->world, width = dtype_bytes(s->wire);
+    bool narrow = s->wire != DTYPE_F32;
+    if (b->servers)
+        return 2 * (size_t)s->servers.count * window(job, server_part(job));
+    if (w == 1)
+        return 0;
+    if (b->traffic == TRAFFIC_LIBRARY)
+        return width * (n - n / w + (narrow ? n : 0));
+    return narrow ? CASTS * largest(job, n) * width : 0;
+}
+
+// That, and copies on the host of vectors elsewhere.
+static void add_buffers(const struct memory_job *job, struct memory *m)
+{
+    size_t n = model_nparams(&job->model->config);
+    bool alone = job->backend->traffic == TRAFFIC_NONE;
+    m->buffers += exchange(job, n);
+    if (!on_host(job)) // its view, and copies for who sends those
+        m->buffers += 3 * floats(n);
+    else if (job->settings->staging == STAGING_ALWAYS && !alone)
+        m->buffers += 2 * floats(n);
+}
+
+// What workers of one host show each other (horovod_ring/ring_shm.c): each
+// reads its chunks of all gradients; where they hold shards of the optimiser's
+// state, they copy the others' parameters, too, and at first worker 0's.
+static size_t mapped(const struct memory_job *job)
+{
+    size_t n = model_nparams(&job->model->config), w = (size_t)job->world;
+    size_t others = n - n / w;
+    if (!job->transport || strcmp(job->transport, "shm"))
+        return 0;
+    size_t params = job->rank ? n + others - n / w : others;
+    return floats(others + (job->backend->shards ? params : 0)) + w * PLACES;
+}
+
+void memory_worker(const struct memory_job *job, struct memory *out)
+{
+    const struct backend *b = job->backend;
+    size_t n = model_nparams(&job->model->config);
+    size_t state = sync_state_elements(job->settings, b, job->world, n);
+    bool host = on_host(job);
+    struct model_bytes m;
+    model_memory(job->model, &m);
+    *out = (struct memory){
+        .params = m.params,
+        .grads = m.grads,
+        .activations = m.activations,
+        .process = m.process + DATA_BYTES +
+                   (b->launch == LAUNCH_MPIRUN    ? MPI_BYTES
+                    : b->launch == LAUNCH_SERVERS ? ZMQ_BYTES
+                                                  : 0),
+        .mapped = mapped(job),
+    };
+    if (host || b->shards)
+        out->optimizer = (size_t)optim_slots(job->optim) * floats(state);
+    if (host)
+        cut_vectors(job, out);
+    add_buffers(job, out);
+}
+
+// It keeps parameters even where workers update: what a late worker pulls.
+void memory_server(const struct memory_job *job, struct memory *out)
+{
+    *out = (struct memory){.params = 0};
+    if (!job->backend->servers)
+        return;
+    size_t part = server_part(job);
+    bool updates = job->settings->update == UPDATER_SERVER;
+    *out = (struct memory){
+        .params = part,
+        .grads = updates ? part : 0,
+        .optimizer = updates ? (size_t)optim_slots(job->optim) * part : 0,
+        .buffers = (size_t)job->world * window(job, part),
+        .process = SERVER_BYTES,
+    };
+}
+
+size_t memory_sum(const struct memory *m)
+{
+    return m->params + m->grads + m->optimizer + m->buffers + m->activations +
+           m->process;
+}
+
+char *memory_text(char text[MEMORY_TEXT], const struct memory *m)
+{
+    const struct {
+        const char *name;
+        size_t bytes;
+    } parts[] = {
+        {"parameters", m->params},       {"gradients", m->grads},
+        {"optimiser", m->optimizer},     {"buffers", m->buffers},
+        {"activations", m->activations}, {"process", m->process},
+    };
+    char number[32];
+    size_t at = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].bytes)
+            at += (size_t)snprintf(text + at, MEMORY_TEXT - at, "%s%s %s",
+                                   at ? ", " : "", parts[i].name,
+                                   mem_text(number, parts[i].bytes));
+    return text;
+}

@@ -1,0 +1,61 @@
+// memory.h - what a worker or a server needs of its host's memory, by part,
+// known before it needs it.
+//
+// The trainer refuses what does not fit by this and prints it before step 1;
+// `lockstep predict` and `lockstep fit` print it of every way. P parameters, w
+// workers, fp32; what shards leave, from Rajbhandari et al., "ZeRO", SC 2020:
+//
+//     bytes           params  gradients  AdamW   rooms
+//     local, ring ..  4 P     4 P        8 P
+//     sps, dps        4 P     4 P        0       (8 P with update=worker)
+//     zero shard=1    4 P     4 P        8 P/w
+//          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E)
+//          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E)
+//     a server of s   4 P/s   4 P/s      8 P/s   slices on their way
+//
+// U parameters are one layer's, E the embeddings': two layers have a room, the
+// one at work and the one that is fetched, and the embeddings, which both ends
+// need, one of their own.
+
+#ifndef TRAIN_MEMORY_H
+#define TRAIN_MEMORY_H
+
+#include "model/model.h"
+
+struct backend;
+struct optim_config;
+struct sync_settings;
+
+struct memory {
+    size_t params, grads; // with copies of either in other formats
+    size_t optimizer;
+    size_t buffers;     // of the exchange: rooms, casts, host copies, slices
+    size_t activations; // and scratch
+    size_t process;     // code, libraries, threads, text, records
+    // Others' vectors that it maps: counted by the system in a process's peak,
+    // they take no memory of its own.
+    size_t mapped;
+};
+
+struct memory_job {
+    const struct model_job *model;
+    const struct sync_settings *settings; // nothing left to derive
+    const struct backend *backend;
+    const struct optim_config *optim;
+    int rank, world;
+    const char *transport; // that was found: "shm", "tcp" ..; NULL: not yet
+};
+
+// Of a worker; of one of its servers, all 0 where there are none.
+void memory_worker(const struct memory_job *job, struct memory *out);
+void memory_server(const struct memory_job *job, struct memory *out);
+
+// All parts, but what is mapped.
+size_t memory_sum(const struct memory *m);
+
+// "parameters 41.0 MiB, gradients ..": the parts that are not 0. `text` is
+// MEMORY_TEXT bytes, and is returned.
+enum { MEMORY_TEXT = 256 };
+char *memory_text(char text[MEMORY_TEXT], const struct memory *m);
+
+#endif

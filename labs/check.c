@@ -145,7 +145,7 @@ static void note(struct lab_case *k, const char *fmt, va_list ap)
         return;
     vsnprintf(k->said, sizeof k->said, fmt, ap);
     k->failed = true;
-    if (k->trace && k->v && virtual_trace(k->v, k->trace))
+    if (k->trace && k->v && virtual_trace(k->v, NULL, k->trace))
         log_line("%s", fail_message());
 }
 

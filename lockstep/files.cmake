@@ -12,13 +12,16 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c lockstep/fit.c
+  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
+  lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
+  lockstep/explain_trace.c lockstep/fit.c
   lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
   lockstep/sizes.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
-  forecast memory pipeline textbook study supervise telemetry model data cluster
+  forecast memory page pipeline textbook study supervise telemetry model data
+  cluster
   message_zmq config version base dnnl
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.

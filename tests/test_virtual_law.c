@@ -199,14 +199,14 @@ static void trace_is_written(void **state)
     struct job j = {.ranks = 3, .bytes = 3 * 4000};
     struct virtual_setup s = setup(3);
     struct virtual_result *v = run(&s, ring, &j);
-    assert_int_equal(virtual_trace(v, f), 0);
+    assert_int_equal(virtual_trace(v, NULL, f), 0);
     rewind(f);
     while (fgets(line, sizeof line, f))
         bars += strstr(line, "\"ph\": \"X\"") != NULL;
     assert_int_equal(bars, 2 * 3 * 4);
     fclose(f);
     if (full) {
-        assert_int_equal(virtual_trace(v, full), -1);
+        assert_int_equal(virtual_trace(v, NULL, full), -1);
         fclose(full);
     }
     virtual_close(&v);

@@ -13,7 +13,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-enum { VIRTUAL_HEAD = 128 }; // bytes of a head, at most
+enum { VIRTUAL_HEAD = 1024 }; // bytes of a head, at most
 
 struct virtual_line {
     struct virtual_rank *rank;

@@ -171,9 +171,19 @@ struct virtual_result *virtual_run(const struct virtual_setup *setup,
                                    virtual_main *body, void *arg);
 void virtual_close(struct virtual_result **v); // takes NULL
 
+// What a trace says beside the messages themselves; members may be NULL.
+struct virtual_telling {
+    const char *(*rank)(const void *ctx, int rank, char name[32]);
+    // Further members of message i's "args": `, "name": value` each.
+    void (*message)(const void *ctx, FILE *f, size_t i);
+    const void *ctx;
+};
+
 // Write the messages as Trace Event JSON: one process a rank, with a row for
-// what leaves it and one for what comes in. 0, or -1 after fail().
-int virtual_trace(const struct virtual_result *v, FILE *f);
+// what leaves it and one for what comes in. `telling` may be NULL. 0, or -1
+// after fail().
+int virtual_trace(const struct virtual_result *v,
+                  const struct virtual_telling *telling, FILE *f);
 
 #ifdef __cplusplus
 }

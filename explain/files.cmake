@@ -1,0 +1,29 @@
+# The page's template becomes a string.
+set(page_c ${CMAKE_BINARY_DIR}/page_template.c)
+add_custom_command(OUTPUT ${page_c}
+  COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_SOURCE_DIR}/core/virtual/page.html
+          -DOUT=${page_c} -P ${CMAKE_SOURCE_DIR}/explain/page.cmake
+  DEPENDS ${CMAKE_SOURCE_DIR}/core/virtual/page.html
+          ${CMAKE_SOURCE_DIR}/explain/page.cmake)
+lockstep_library(page FILES explain/page.c ${page_c} LINKS base)
+
+add_executable(explain_way
+  explain/main.c explain/message_virtual.c explain/servers.c explain/story.c
+  explain/strategy.c explain/tell.c explain/verbs.c)
+target_link_libraries(explain_way PRIVATE
+  page backends ring_virtual ps_server_lib ps_worker textbook law cluster_virtual
+  virtual optim device config base m)
+
+# The lab's graders bring their own sanitizers; a browser once is enough.
+find_package(Python3 COMPONENTS Interpreter)
+if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
+  foreach(what pages browser)
+    add_test(NAME explain_${what}
+             COMMAND ${Python3_EXECUTABLE} tests/explain.py
+                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${what}
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(explain_${what} PROPERTIES TIMEOUT 600 LABELS jobs
+      SKIP_RETURN_CODE 77
+      ENVIRONMENT "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
+endif()

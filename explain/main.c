@@ -1,0 +1,166 @@
+// main.c - `explain_way`: run one exchange on a virtual cluster and tell it
+// message by message. Started by lockstep explain.
+
+#include "explain/tell.h"
+#include "explain/ways.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/keys.h"
+#include "group/group.h"
+#include "optim/rule.h"
+
+#include <string.h>
+
+enum { MOST_WORKERS = 16, MOST_SERVERS = 16, MOST_ELEMENTS = 1 << 18 };
+
+struct question {
+    int workers, servers, algorithm, update, text;
+    size_t n, piece;
+    double mb_per_s, alpha_us;
+    char out[CONFIG_PATH];
+};
+
+#define AT(member) offsetof(struct question, member), false
+
+static const char *const algorithms[] = {"own", "linear", "tree", "chain",
+                                         NULL};
+static const char *const updates[] = {"server", "worker", NULL};
+
+static const struct key rows[] = {
+    {"way", "workers", "4", KEY_INT, AT(workers), .min = 2, .max = MOST_WORKERS,
+     .help = "how many"},
+    {"way", "n", "0", KEY_INT64, AT(n), .min = 1, .max = MOST_ELEMENTS,
+     .zero = "chosen", .unit = "elements",
+     .help = "of the vector, 4 bytes each"},
+    {"way", "servers", "0", KEY_INT, AT(servers), .min = 1, .max = MOST_SERVERS,
+     .zero = "usual", .help = "backends with servers"},
+    {"way", "update", "server", KEY_CHOICE, AT(update), .words = updates,
+     .help = "backends with servers: who updates"},
+    {"way", "algorithm", "own", KEY_CHOICE, AT(algorithm), .words = algorithms,
+     .help = "verbs: our ring, or a textbook's"},
+    {"way", "piece", "2", KEY_INT64, AT(piece), .min = 1, .max = MOST_ELEMENTS,
+     .unit = "elements", .help = "algorithm=chain: of a message"},
+    {"way", "mb_per_s", "1", KEY_NUMBER, AT(mb_per_s), .min = 1e-3, .max = 1e6,
+     .unit = "MB/s", .help = "of every link, each way"},
+    {"way", "alpha_us", "2", KEY_NUMBER, AT(alpha_us), .min = 0, .max = 1e6,
+     .unit = "us", .help = "latency of a message"},
+    {"way", "text", "1", KEY_INT, AT(text), .min = 0, .max = 1,
+     .help = "print every message, too"},
+    {"way", "out", "explain.html", KEY_TEXT, AT(out), .unit = "FILE",
+     .help = "the page"},
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "lockstep explain --help"};
+
+static int help(FILE *f)
+{
+    fprintf(f, "lockstep explain WAY [KEY=VALUE ..]: run the product's own "
+               "plan on a virtual cluster,\nmessage by message\n\n");
+    for (int i = 0; backend_at(i); i++)
+        if (backend_at(i)->traffic == TRAFFIC_RING ||
+            backend_at(i)->traffic == TRAFFIC_SERVERS)
+            fprintf(f, "  %-15s %s\n", backend_at(i)->name,
+                    backend_at(i)->help);
+    for (int v = 0; v < GROUP_SEND; v++)
+        fprintf(f, "  %-15s %s\n", group_verb_name((enum group_verb)v),
+                "a verb of group.h");
+    fprintf(f,
+            "  %-15s with algorithm=linear|tree|chain, as broadcast and "
+            "reduce\n\n",
+            "scatter, gather");
+    key_help(f, &keys);
+    return 0;
+}
+
+static int find(const char *const *names, const char *name)
+{
+    for (int i = 0; names[i]; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    return -1;
+}
+
+static int no_such(const char *name)
+{
+    return fail("explain %.60s: neither the folder of a run nor a way that can "
+                "be told; all: lockstep explain --help",
+                name);
+}
+
+static int tell_verb(struct story *s, const char *name,
+                     const struct question *q)
+{
+    int op = find(schedule_op_names, name), algorithm = q->algorithm - 1;
+    if (algorithm >= 0 && op >= 0 &&
+        schedule_exists((enum schedule_op)op,
+                        (enum schedule_algorithm)algorithm))
+        return s->vectors[0].n < (size_t)s->workers
+                   ? fail("explain: n=%zu is less than an element for each of "
+                          "%d workers",
+                          s->vectors[0].n, s->workers)
+                   : way_textbook(s, (enum schedule_op)op,
+                                  (enum schedule_algorithm)algorithm, q->piece);
+    if (algorithm >= 0)
+        return fail("explain %.60s: there is no algorithm=%s; try: "
+                    "algorithm=own, or broadcast",
+                    name, algorithms[q->algorithm]);
+    for (int v = 0; v < GROUP_SEND; v++)
+        if (!strcmp(group_verb_name((enum group_verb)v), name))
+            return way_verb(s, (enum group_verb)v);
+    return op >= 0 ? fail("explain %s: try: algorithm=linear, or tree", name)
+                   : no_such(name);
+}
+
+static int tell(struct story *s, const char *name, const struct question *q)
+{
+    const struct backend *b = backend_find(name);
+    size_t n = b && b->shards ? (size_t)RULE_BLOCK * (size_t)q->workers : 10;
+    int servers = b && b->servers > 0 ? b->servers : q->servers;
+    s->workers = q->workers;
+    s->link = (struct link){q->alpha_us * 1e-6, q->mb_per_s * 1e6};
+    s->vectors[0].n = q->n ? q->n : n;
+    text_into(s->title, sizeof s->title, "%s, %d workers, %zu elements", name,
+              s->workers, s->vectors[0].n);
+    if (!b)
+        return tell_verb(s, name, q);
+    if (b->traffic == TRAFFIC_RING)
+        return way_strategy(s, b);
+    if (b->traffic == TRAFFIC_SERVERS)
+        return way_servers(s, b, servers ? servers : s->workers, q->update);
+    return fail("explain %s: %s; try: lockstep explain --help", name,
+                b->traffic == TRAFFIC_NONE
+                    ? "nothing travels"
+                    : "the library keeps its messages to itself");
+}
+
+static int run(int nwords, char **words)
+{
+    struct question q = {0};
+    struct story *s = mem_alloc(1, sizeof *s);
+    key_defaults(&keys, &q);
+    int rc = !s || key_words(&keys, &q, nwords - 1, words + 1) ||
+                     tell(s, words[0], &q) || (!s->messages && story_follow(s))
+                 ? -1
+                 : 0;
+    if (!rc && q.text)
+        tell_text(s, stdout);
+    if (!rc)
+        rc = tell_page(s, q.out);
+    if (!rc)
+        printf("\n%s\n", q.out);
+    if (s)
+        story_close(s);
+    mem_free(s);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2 || !strcmp(argv[1], "--help"))
+        return help(argc < 2 ? stderr : stdout) || argc < 2;
+    if (run(argc - 1, argv + 1))
+        die("%s", fail_message());
+    return 0;
+}

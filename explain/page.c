@@ -1,0 +1,53 @@
+// page.c - the template around its data.
+
+#include "explain/page.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <string.h>
+
+// Made of core/virtual/page.html when this is built.
+extern const char page_template[];
+
+static const char mark[] = "{{DATA}}";
+
+static const char *find_mark(void)
+{
+    const char *at = strstr(page_template, mark);
+    CHECK(at != NULL);
+    return at;
+}
+
+FILE *page_open(const char *path)
+{
+    FILE *f = fopen(path, "we");
+    if (!f) {
+        fail("%s: %s", path, strerror(errno));
+        return NULL;
+    }
+    fwrite(page_template, 1, (size_t)(find_mark() - page_template), f);
+    return f;
+}
+
+int page_close(FILE *f, const char *path)
+{
+    fputs(find_mark() + strlen(mark), f);
+    bool written = !ferror(f);
+    return fclose(f) || !written ? fail("%s: %s", path, strerror(errno)) : 0;
+}
+
+void page_string(FILE *f, const char *text)
+{
+    fputc('"', f);
+    for (; *text; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c == '"' || c == '\\')
+            fprintf(f, "\\%c", c);
+        else if (c < 0x20 || c == '<')
+            fprintf(f, "\\u%04x", c);
+        else
+            fputc(c, f);
+    }
+    fputc('"', f);
+}

@@ -1,0 +1,61 @@
+// explain.c - `lockstep explain`: a page that plays one step of runs, or one
+// exchange message by message.
+
+#include "lockstep/argv.h"
+#include "lockstep/commands.h"
+#include "lockstep/explain_runs.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char program[] = "explain_way";
+
+static int run_program(int nwords, char **words)
+{
+    struct argv *a = mem_alloc(1, sizeof *a);
+    if (!a || argv_add_program(a, program) || argv_add_all(a, nwords, words))
+        return -1;
+    execv(a->at[0], a->at);
+    return fail("%s: %s", a->at[0], strerror(errno));
+}
+
+static void explain_explain(FILE *f)
+{
+    fprintf(f,
+            "lockstep explain RUN [RUN ..] [step=N] [out=explain.html] "
+            "[svg=FILE]\n"
+            "  one step of each run on one clock, from their traces: who "
+            "computes, who sends, which\n  communication is hidden behind "
+            "computing, and bytes that run up to the law.\n  step=0: the "
+            "step of median length; svg: also a picture that plays by itself\n"
+            "\n");
+    fflush(f);
+    char help[] = "--help", *words[] = {help};
+    pid_t child = fork();
+    if (child == 0) {
+        if (f == stderr)
+            dup2(STDERR_FILENO, STDOUT_FILENO);
+        run_program(1, words);
+        die("%s", fail_message());
+    }
+    waitpid(child, NULL, 0);
+}
+
+static int explain(int nwords, char **words)
+{
+    return explain_runs_are_asked(words[0]) ? explain_runs(nwords, words)
+                                            : run_program(nwords, words);
+}
+
+const struct command command_explain = {
+    .name = "explain",
+    .words = "RUN [RUN ..] | WAY [KEY=..]",
+    .help = "a page that plays one step, or one exchange by its messages",
+    .explain = explain_explain,
+    .least = 1,
+    .run = explain,
+};

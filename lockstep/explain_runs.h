@@ -1,0 +1,14 @@
+// explain_runs.h - one step of each of some runs, as a page.
+
+#ifndef LOCKSTEP_EXPLAIN_RUNS_H
+#define LOCKSTEP_EXPLAIN_RUNS_H
+
+#include <stdbool.h>
+
+// Whether a word is the folder of a run.
+bool explain_runs_are_asked(const char *word);
+
+// RUN [RUN ..] [step=N] [out=FILE]. The exit status, or -1 after fail().
+int explain_runs(int nwords, char **words);
+
+#endif

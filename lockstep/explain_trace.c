@@ -1,0 +1,152 @@
+// explain_trace.c - one step out of a run's trace.json.
+
+#include "lockstep/explain_trace.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "config/config.h"
+
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ---- reading the trace: one event a line (telemetry/trace.h)
+
+int trace_each(const char *folder, take_event *take, void *ctx)
+{
+    char path[CONFIG_PATH];
+    char *line = NULL;
+    size_t room = 0;
+    int rc = 0;
+    if (text_into(path, sizeof path, "%s/trace.json", folder))
+        return -1;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return fail("%s: %s; try: a run with trace=on", path, strerror(errno));
+    while (!rc && getline(&line, &room, f) > 0) {
+        size_t n = strcspn(line, "\n");
+        n -= n > 0 && line[n - 1] == ',';
+        line[n] = '\0';
+        cJSON *event = strncmp(line, "{\"ph\"", 5) ? NULL : cJSON_Parse(line);
+        rc = event ? take(ctx, line, event) : 0;
+        cJSON_Delete(event);
+    }
+    free(line);
+    fclose(f);
+    return rc;
+}
+
+const char *event_word(const cJSON *event, const char *name)
+{
+    const cJSON *j = cJSON_GetObjectItemCaseSensitive(event, name);
+    return cJSON_IsString(j) ? j->valuestring : "";
+}
+
+double event_number(const cJSON *event, const char *name)
+{
+    const cJSON *j = cJSON_GetObjectItemCaseSensitive(event, name);
+    return cJSON_IsNumber(j) ? j->valuedouble : NAN;
+}
+
+static int take_step(void *ctx, const char *line, const cJSON *event)
+{
+    struct panel *p = ctx;
+    const cJSON *args = cJSON_GetObjectItemCaseSensitive(event, "args");
+    (void)line;
+    if (strcmp(event_word(event, "name"), "step") ||
+        *event_word(event, "ph") != 'X')
+        return 0;
+    if (p->nsteps == p->room) {
+        size_t room = p->room ? 2 * p->room : 256;
+        struct step_span *more = mem_alloc(room, sizeof *more);
+        if (!more)
+            return -1;
+        if (p->nsteps)
+            memcpy(more, p->steps, p->nsteps * sizeof *more);
+        mem_free(p->steps);
+        p->steps = more;
+        p->room = room;
+    }
+    double begin = event_number(event, "ts");
+    p->steps[p->nsteps++] =
+        (struct step_span){.rank = (int)event_number(event, "pid"),
+                           .step = (int)event_number(args, "step"),
+                           .begin_us = begin,
+                           .end_us = begin + event_number(event, "dur")};
+    return 0;
+}
+
+// ---- which step
+
+static int by_length(const void *a, const void *b)
+{
+    const struct step_span *x = a, *y = b;
+    double d = (x->end_us - x->begin_us) - (y->end_us - y->begin_us);
+    return (d > 0) - (d < 0);
+}
+
+// Worker 0's steps come first, by length; the middle one is it.
+static int median_step(struct panel *p)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < p->nsteps; i++)
+        if (p->steps[i].rank == 0) {
+            struct step_span swap = p->steps[n];
+            p->steps[n++] = p->steps[i];
+            p->steps[i] = swap;
+        }
+    if (n == 0)
+        return fail("%s/trace.json: no steps of worker 0", p->folder);
+    qsort(p->steps, n, sizeof *p->steps, by_length);
+    return p->steps[n / 2].step;
+}
+
+// From where the first worker begins to where the last ends; where workers do
+// not wait for each other: worker 0's.
+static int choose_step(struct panel *p, int asked)
+{
+    bool apart = *p->result.consistency;
+    p->step = asked ? asked : median_step(p);
+    if (p->step < 0)
+        return -1;
+    p->begin_us = INFINITY;
+    p->end_us = 0;
+    for (size_t i = 0; i < p->nsteps; i++) {
+        const struct step_span *s = &p->steps[i];
+        if (s->step != p->step || (apart && s->rank != 0))
+            continue;
+        p->begin_us = fmin(p->begin_us, s->begin_us);
+        p->end_us = fmax(p->end_us, s->end_us);
+    }
+    return p->end_us > 0 ? 0
+                         : fail("%s/trace.json has no step %d; try: step=0",
+                                p->folder, p->step);
+}
+
+// ---- a run
+
+int panel_open(struct panel *p, const char *folder, int step)
+{
+    p->folder = folder;
+    return result_read(&p->result, folder) ||
+                   trace_each(folder, take_step, p) || choose_step(p, step)
+               ? -1
+               : 0;
+}
+
+void panel_close(struct panel *p)
+{
+    result_free(&p->result);
+    mem_free(p->steps);
+}
+
+void panel_name(const struct panel *p, char text[128])
+{
+    const struct result *r = &p->result;
+    snprintf(text, 128, "%s%s%s%s%s, %d worker%s", r->backend,
+             *r->transport ? " over " : "", r->transport,
+             *r->consistency ? " " : "", r->consistency, r->world,
+             r->world > 1 ? "s" : "");
+}

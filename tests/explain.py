@@ -1,0 +1,223 @@
+#!/usr/bin/env python3
+"""explain.py BIN pages|browser - the pages of lockstep explain and of labs/grade.
+
+pages    nothing outside of a page is needed; its messages add up to the law; a way
+         that cannot be told is refused in a line
+browser  headless Chromium: no error; counters run up to the law; play, scrub, steps
+"""
+
+import html
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parent.parent
+WAYS = [["ring", "workers=4", "n=10"], ["ring", "workers=16", "n=1000"],
+        ["zero", "workers=3"], ["sps", "workers=3"], ["dps", "workers=4"],
+        ["dps", "workers=2", "update=worker"], ["dps", "workers=3", "servers=2"],
+        ["all_reduce", "workers=2"], ["reduce_scatter", "workers=5", "n=3"],
+        ["all_gather", "workers=3"], ["broadcast", "workers=5"],
+        ["reduce", "workers=3"], ["broadcast", "algorithm=tree", "workers=7"],
+        ["scatter", "algorithm=tree", "workers=6"],
+        ["gather", "algorithm=linear", "workers=4"],
+        ["reduce", "algorithm=chain", "workers=4"]]
+REFUSED = [["allreduce"], ["local"], ["nothing"], ["scatter"], ["ring", "workers=1"],
+           ["gather", "algorithm=chain"], ["ring", "wrokers=4"]]
+SKIPPED = 77
+
+
+def run(*words, status=0):
+    done = subprocess.run([str(w) for w in words], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == status, (words, done.stdout, done.stderr)
+    return done.stdout + done.stderr
+
+
+def data_of(page):
+    """The page's data; nothing of the page points outside."""
+    text = page.read_text()
+    assert text.count('id="data"') == 1
+    for outside in (r"https?:", r"\bsrc\s*=", r"\bhref\s*=", r"url\(", r"@import",
+                    r"\bimport\b", r"\bfetch\("):
+        found = re.search(outside, text)
+        assert not found, (page, found)
+    return json.loads(re.search(
+        r'<script id="data" type="application/json">(.*?)</script>', text, re.S)[1])
+
+
+def check_sums(panel):
+    """Bytes of all messages, by rank, are the law's."""
+    moved = {rank: {"out": 0, "in": 0} for rank in panel["law"]}
+    for event in panel["trace"]["traceEvents"]:
+        args = event.get("args", {})
+        if event["ph"] == "X" and not args.get("free"):
+            way = "out" if "to" in args else "in"
+            moved[str(event["pid"])][way] += args["bytes"]
+    assert moved == panel["law"], (moved, panel["law"])
+
+
+def check_cells(panel):
+    """Every message says what it holds, and a sum of all exists in the end."""
+    cells, last = panel["cells"], {}
+    for at, rank, vector, cell, holds in cells["states"]:
+        assert at <= panel["end_us"] + 1e-3
+        last[rank, vector, cell] = holds
+    sends = [e["args"] for e in panel["trace"]["traceEvents"]
+             if e["ph"] == "X" and "to" in e["args"]]
+    assert sends and all(a["says"] for a in sends)
+    return last, 2 ** cells["ranks"] - 1
+
+
+def pages(bin_dir, folder):
+    """Pages without a browser."""
+    for words in WAYS:
+        page = folder / "way.html"
+        said = run(bin_dir / "lockstep", "explain", *words, f"out={page}")
+        panel = data_of(page)["panels"][0]
+        check_sums(panel)
+        last, every = check_cells(panel)
+        workers = panel["cells"]["ranks"]
+        if words[0] in ("ring", "all_reduce"):
+            assert all(last[r, 0, c] == every for r, v, c in last if v == 0)
+        if words[0] in ("sps", "dps", "zero"):
+            of = 0 if "update=worker" in words else 1
+            assert all(last[r, of, c] == every for r, v, c in last
+                       if v == of and r < workers)
+        assert "the law" in said and "worker 1 " in said
+    for words in REFUSED:
+        said = run(bin_dir / "lockstep", "explain", *words, f"out={folder}/no.html",
+                   status=1)
+        assert said.count("\n") == 1, said
+        assert not (folder / "no.html").exists()
+    said = run(bin_dir / "lockstep", "explain", "--help")
+    assert "lockstep explain RUN" in said and "broadcast" in said
+
+
+def train(bin_dir, folder, name, *words):
+    out = folder / name
+    run(bin_dir / "lockstep", "train", f"data={TOP}/README.md", "model=nano",
+        "layers=1", "channels=32", "context=16", "batch=2", "steps=5", "threads=1",
+        f"out={out}", *words)
+    return out
+
+
+def run_page(bin_dir, folder):
+    """Two runs on one page."""
+    page = folder / "runs.html"
+    runs = [train(bin_dir, folder, "a=b", "sync=ring", "workers=2", "transport=tcp"),
+            train(bin_dir, folder, "alone", "sync=local")]
+    run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}")
+    ring, alone = data_of(page)["panels"]
+    assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
+    for rank, law in ring["law"].items():  # of whole elements, and no norm
+        assert abs(ring["total"][rank]["out"] - law["out"]) <= 4 * 8
+    assert "law" not in alone
+    for panel in ring, alone:
+        spans = [e for e in panel["trace"]["traceEvents"] if e["ph"] == "X"]
+        steps = [e for e in spans if e["name"] == "step"]
+        assert {e["args"]["step"] for e in steps} >= {3}
+        assert {"forward", "backward", "update"} <= {e["name"] for e in spans}
+        assert all(e["ts"] < panel["end_us"] for e in spans)
+    said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",
+               status=1)
+    assert "no step 77" in said
+    return page
+
+
+def lab_page(folder):
+    """A test of a lab that fails."""
+    skeleton = TOP / "labs/04-ring/skeleton.c"
+    run(TOP / "labs/grade", "4", skeleton, "--out", folder / "lab", status=1)
+    page = folder / "lab/04/timeline-bytes.html"
+    data = data_of(page)
+    assert "the law says" in data["lead"][0]
+    return page
+
+
+def browser_of():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if shutil.which(name):
+            return name
+    return None
+
+
+def dom(browser, page, at=0, script=None):
+    """The document when the page has drawn, and `script` has run in it."""
+    if script:
+        copy = page.with_name("scripted.html")
+        copy.write_text(page.read_text().replace(
+            "</body>", f"<pre id='said'></pre><script>{script}</script></body>"))
+        page = copy
+    text = run(browser, "--headless=new", "--no-sandbox", "--disable-gpu",
+               "--window-size=900,900", "--virtual-time-budget=20000", "--dump-dom",
+               f"file://{page}#at={at}")
+    assert 'data-ready="yes"' in text, text[-2000:]
+    assert "data-error" not in text, re.search(r'data-error="[^"]*"', text)[0]
+    return text
+
+
+def counters(text):
+    return [html.unescape(c) for c in re.findall(
+        r'<text id="c\d+-\d+"[^>]*>([^<]*)</text>', text)]
+
+
+PLAY = """
+const said = [], note = () => said.push(at / span);
+$("seek").value = 0.5; $("seek").dispatchEvent(new Event("input")); note();
+$("next").click(); note();
+$("back").click(); $("back").click(); note();
+document.body.dispatchEvent(new KeyboardEvent("keydown",
+  {key: "ArrowRight", bubbles: true})); note();
+document.querySelector("li").click(); note();
+$("speed").value = "4"; $("play").click();
+setTimeout(() => { note(); $("said").textContent = JSON.stringify(said); }, 9000);
+"""
+
+
+def browser(bin_dir, folder):
+    """Pages in a browser."""
+    program = browser_of()
+    if not program:
+        print("skipped: there is no Chromium; try: apt-get install chromium")
+        return SKIPPED
+    for words in WAYS[0], WAYS[2], WAYS[4]:
+        page = folder / "way.html"
+        run(bin_dir / "lockstep", "explain", *words, "text=0", f"out={page}")
+        lanes = len(data_of(page)["panels"][0]["law"])
+        before, half, after = [counters(dom(program, page, at)) for at in (0, .5, 1)]
+        assert len(before) == len(half) == len(after) == lanes
+        assert all(re.match(r"out [0.]+ k?B of \d", c) for c in before), before
+        assert all(re.fullmatch(r"out [\d.]+ k?B = law, in [\d.]+ k?B = law", c)
+                   for c in after), after
+        assert half not in (before, after)
+    page = folder / "way.html"
+    said = re.search(r'<pre id="said">([^<]+)</pre>',
+                     dom(program, page, script=PLAY))
+    half, later, earlier, again, first, end = json.loads(said[1])
+    assert half == .5 and earlier < .5 < later and again > earlier
+    assert first == 0 and end == 1, (first, end)
+    text = dom(program, run_page(bin_dir, folder), 1)
+    assert "exposed" in text and "over tcp, 2 workers" in text
+    assert [c for c in counters(text) if "law" in c]
+    assert "bytes to rank" in dom(program, lab_page(folder), 1)
+    return 0
+
+
+def main():
+    bin_dir, what = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        if what == "browser":
+            return browser(bin_dir, folder)
+        pages(bin_dir, folder)
+        run_page(bin_dir, folder)
+        lab_page(folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -150,8 +150,10 @@ static int override(struct experiment *e, const char *word)
         return -1;
     if (!strcmp(key, "baseline"))
         e->baseline[0] = '\0';
-    if (!strcmp(key, "baseline") || !strcmp(key, "repeat") ||
-        !strcmp(key, "target_loss"))
+    if (!strcmp(key, "figures"))
+        e->figures[0] = '\0';
+    if (!strcmp(key, "baseline") || !strcmp(key, "figures") ||
+        !strcmp(key, "repeat") || !strcmp(key, "target_loss"))
         return about(e, key, equals + 1);
     struct axis *a = find_axis(e, key);
     if (!a)

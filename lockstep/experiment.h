@@ -17,7 +17,7 @@
 //     wire = fp16
 //
 // Words given on the command line replace those of [base], lists of [matrix],
-// and repeat, baseline and target_loss.
+// and repeat, figures, baseline and target_loss.
 //
 // baseline= names a cell, or what its name has in common with some: "single"
 // is single batch=8 for ring batch=8, and single batch=16 for ring batch=16.

@@ -250,13 +250,13 @@ static void machine(FILE *f, const struct study *s)
         return;
     cJSON *run = cJSON_Parse(text);
     mem_free(text);
-    const char *objects[] = {"machine", "environment", "versions", "data",
-                             "model"};
+    const char *objects[] = {"machine", "environment", "versions",
+                             "data",    "model",       "workers"};
     html_element(f, "h3", "run");
     fputs("<pre>", f);
     put_object(f, run);
     fputs("</pre>\n", f);
-    for (int i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++) {
         html_element(f, "h3", objects[i]);
         fputs("<pre>", f);
         put_object(f, cJSON_GetObjectItemCaseSensitive(run, objects[i]));

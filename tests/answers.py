@@ -265,6 +265,10 @@ def names(folder):
         path.write_text(text)
         done = lockstep("run", path, f"out={folder / 'bad'}", status=1)
         assert expect in done.stderr, done.stderr
+    path.write_text("[base]\nbatch = 2\n")
+    done = lockstep("run", path, "figures=lossy", f"out={folder / 'bad'}",
+                    status=1)
+    assert "figures=lossy" in done.stderr, done.stderr
     help_ = lockstep("run", "--help").stdout
     assert "[matrix]" in help_ and re.search(r"^  throughput +tokens a", help_,
                                              re.M), help_

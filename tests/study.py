@@ -125,6 +125,7 @@ def reports(out):
     assert "A &lt;small&gt; experiment" in text
     assert "lockstep run small.ini repeat=2" in text
     assert "transport = \"none\"" in text and "libzmq = " in text
+    assert re.search(r"rank 0 = \"host \S+, pid \d+\"", text)
     page = Page()
     page.feed(text)
     assert not page.open
@@ -225,6 +226,8 @@ def many_workers(single, folder):
     with open(copy / "workers.csv", newline="") as f:
         utils = [row["utilisation"] for row in csv.DictReader(f)]
     assert len(utils) == 100 and float(utils[0]) > 0
+    head = (copy / "table.txt").read_text().splitlines()[0].split()
+    assert head[3:7] == ["least", "..", "most", "total"], head  # no u0 .. u99
     assert utils == 100 * utils[:1], utils
 
 

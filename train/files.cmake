@@ -13,8 +13,8 @@ lockstep_library(memory
 
 lockstep_library(train
   FILES train/check.c train/folder.c train/loop.c train/observe.c
-        train/place.c train/progress.c train/record.c train/setup.c
-        train/state.c train/whole.c
+        train/place.c train/progress.c train/record.c train/seats.c
+        train/setup.c train/state.c train/whole.c
   LINKS memory backends sync model data telemetry optim cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)

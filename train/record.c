@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
+#include "train/seats.h"
 
 #include <dnnl.h>
 #include <errno.h>
@@ -162,7 +163,8 @@ static void add_versions(struct manifest *m)
     manifest_end(m);
 }
 
-static int write_run(const struct trainer *t, int argc, char *const *argv)
+static int write_run(const struct trainer *t, const struct seat *seats,
+                     int argc, char *const *argv)
 {
     char path[PATH], when[32], program[64];
     time_t now = time(NULL);
@@ -190,6 +192,7 @@ static int write_run(const struct trainer *t, int argc, char *const *argv)
     add_settings(m, t);
     manifest_machine(m);
     add_versions(m);
+    seats_write(m, seats, t->cluster->world);
     return manifest_close(&m, path);
 }
 
@@ -203,7 +206,12 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
                    t->cluster->world, t->step, t->restarts, &t->time_before) ||
         observe_begin(t))
         return -1;
-    return t->cluster->rank ? 0 : write_run(t, argc, argv);
+    struct seat *seats = seats_gather(t);
+    int rc = seats ? 0 : -1;
+    if (seats && t->cluster->rank == 0)
+        rc = write_run(t, seats, argc, argv);
+    mem_free(seats);
+    return rc;
 }
 
 // MFU of a worker: its tokens/s in the median step times their arithmetic, over

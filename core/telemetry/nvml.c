@@ -40,8 +40,8 @@ static int find(void *library, const char *name, void *function)
     return at ? 0 : -1;
 }
 
-// As nvidia-smi -L writes it: GPU-00112233-4455-6677-8899-aabbccddeeff
-static void write_uuid(char text[48], const unsigned char uuid[NVML_UUID])
+void nvml_uuid_text(char text[NVML_UUID_TEXT],
+                    const unsigned char uuid[NVML_UUID])
 {
     char *at = text + sprintf(text, "GPU");
     for (int i = 0; i < NVML_UUID; i++)
@@ -53,7 +53,7 @@ static void write_uuid(char text[48], const unsigned char uuid[NVML_UUID])
 
 static int start(struct nvml *n, const unsigned char uuid[NVML_UUID])
 {
-    char text[48];
+    char text[NVML_UUID_TEXT];
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!n->library || find(n->library, "nvmlInit_v2", &n->init) ||
         find(n->library, "nvmlShutdown", &n->shutdown) ||
@@ -64,7 +64,7 @@ static int start(struct nvml *n, const unsigned char uuid[NVML_UUID])
         find(n->library, "nvmlDeviceGetClockInfo", &n->clock) || n->init())
         return -1;
     n->initialised = true;
-    write_uuid(text, uuid);
+    nvml_uuid_text(text, uuid);
     return n->handle(text, &n->gpu) ? -1 : 0;
 }
 

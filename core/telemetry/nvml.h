@@ -15,6 +15,11 @@ struct nvml_sample {     // NaN: this GPU does not tell
 
 enum { NVML_UUID = 16 }; // bytes
 
+// As nvidia-smi -L writes it: GPU-00112233-4455-6677-8899-aabbccddeeff.
+enum { NVML_UUID_TEXT = 48 };
+void nvml_uuid_text(char text[NVML_UUID_TEXT],
+                    const unsigned char uuid[NVML_UUID]);
+
 // The GPU by what no other has, since NVML's own numbering knows nothing of
 // CUDA_VISIBLE_DEVICES. NULL where there is no library, no driver or no such
 // GPU.

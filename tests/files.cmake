@@ -14,6 +14,8 @@ if(Python3_FOUND)
                               ${CMAKE_SOURCE_DIR})
   endif()
 endif()
+add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)
+set_tests_properties(check_gpu PROPERTIES TIMEOUT 300)
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)
 

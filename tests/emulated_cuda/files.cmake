@@ -230,3 +230,8 @@ add_test(NAME readers_emulated
          COMMAND ${Python3_EXECUTABLE} tests/readers.py ${programs}/trainer
                  ${programs}/ps_server WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 set_tests_properties(readers_emulated PROPERTIES TIMEOUT 600 LABELS jobs)
+# The steps of check-gpu that are short here.
+add_test(NAME check_gpu_emulated
+         COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh
+                 ${CMAKE_BINARY_DIR}/bin)
+set_tests_properties(check_gpu_emulated PROPERTIES TIMEOUT 600 LABELS jobs)

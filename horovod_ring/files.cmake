@@ -6,7 +6,7 @@ lockstep_backend(horovod_ring
         horovod_ring/regions.c horovod_ring/pass.c
         horovod_ring/pairs.c horovod_ring/pairs_tcp.c horovod_ring/pairs_shm.c
         horovod_ring/tickets.c
-  LINKS group telemetry cluster device base Threads::Threads
+  LINKS group telemetry cluster device secret base Threads::Threads
         OpenMP::OpenMP_C)
 lockstep_library(ring_virtual
   FILES horovod_ring/ring_virtual.c horovod_ring/transport_virtual.c

@@ -1,40 +1,363 @@
 // meet.c - members of a group find each other over TCP.
+//
+//     caller                                acceptor
+//     hello: rank, a nonce        ->
+//                                 <-        a nonce, proof of both nonces
+//     proof of both nonces        ->
+//                                 <-        welcome
+//
+// Proofs are keyed hashes (base/secret.h) under the acceptor's key, which
+// travels through the cluster alone, and under the job's secret, if it has one.
+// Fresh nonces make a recorded session worthless. All of it happens while the
+// sockets are made: nothing is added to what travels later.
+//
+// One loop does all: callers wait for acceptors that are callers themselves.
+// Whoever connects has a place in a short list and a few hundred bytes, for a
+// quarter of the time that is left; when the list is full the oldest makes
+// room, and a caller that was put out calls again.
 
 #include "horovod_ring/meet.h"
 
 #include "horovod_ring/tcp.h"
 
 #include "base/base.h"
+#include "base/secret.h"
 #include "cluster/cluster.h"
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+enum { VERSION = 2, NONCE = 32, GUESTS = 64, LINES = 20 };
+
 struct hello {
     char magic[8]; // "lockring"
-    uint64_t token;
     uint32_t version;
     int32_t rank;
+    uint8_t nonce[NONCE];
 };
 
-enum { VERSION = 1 };
+struct answer {
+    uint8_t nonce[NONCE], proof[SECRET_PROOF];
+};
 
 struct place { // where a member listens; published
     struct sockaddr_in address;
-    uint64_t token;
+    uint8_t key[SECRET_KEY];
     char host[64];
 };
 
-static struct hello hello_make(uint64_t token, int rank)
+// A connection whose handshake is under way: ours, or of somebody who came.
+struct guest {
+    int fd;         // -1: none
+    uint64_t until; // of who came
+    enum { KNOCKS, GREETED, PROVEN } phase;
+    struct hello hello;
+    struct answer answer;
+    uint8_t proof[SECRET_PROOF];
+    uint8_t welcome;
+    size_t got; // bytes of the message that comes next
+};
+
+struct meeting {
+    struct cluster *c;
+    const char *name;
+    meet_rule *calls;
+    int *called, *accepted;
+    struct place *all;
+    uint8_t secret[SECRET_KEY]; // zero where the job has none
+    int listener, strangers, nguests, room;
+    struct guest *out;    // by rank
+    struct guest *guests; // the oldest first
+    struct pollfd *polls;
+    uint64_t deadline;
+};
+
+// ---- proofs
+
+enum side_of { CALLS, ACCEPTS };
+
+// What `by` proves to have seen; the same on both ends.
+static size_t text_of(uint8_t text[2 * NONCE + 16], enum side_of by, int to,
+                      const struct hello *h, const struct answer *a)
 {
-    struct hello h = {.token = token, .version = VERSION, .rank = rank};
-    memcpy(h.magic, "lockring", sizeof h.magic);
-    return h;
+    const int32_t head[4] = {VERSION, (int32_t)by, h->rank, to};
+    memcpy(text, head, sizeof head);
+    memcpy(text + sizeof head, h->nonce, NONCE);
+    memcpy(text + sizeof head + NONCE, a->nonce, NONCE);
+    return sizeof head + 2 * NONCE;
 }
+
+// Between a caller and the acceptor `to`.
+static void key_of(const struct meeting *m, int to, uint8_t key[SECRET_KEY])
+{
+    secret_derive(m->secret, "ring", m->all[to].key, SECRET_KEY, key);
+}
+
+static void prove(const struct meeting *m, enum side_of by, int to,
+                  const struct hello *h, const struct answer *a,
+                  uint8_t proof[SECRET_PROOF])
+{
+    uint8_t text[2 * NONCE + 16], key[SECRET_KEY];
+    key_of(m, to, key);
+    secret_prove(key, text, text_of(text, by, to, h, a), proof);
+}
+
+static bool proves(const struct meeting *m, enum side_of by, int to,
+                   const struct hello *h, const struct answer *a,
+                   const uint8_t proof[SECRET_PROOF])
+{
+    uint8_t text[2 * NONCE + 16], key[SECRET_KEY];
+    key_of(m, to, key);
+    return secret_proves(key, text, text_of(text, by, to, h, a), proof);
+}
+
+// ---- small messages
+
+// Fresh sockets have room for them: all of it at once, or not at all.
+static bool say(int fd, const void *p, size_t bytes)
+{
+    return send(fd, p, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
+}
+
+// 1: the message is whole; 0: not yet; -1: closed.
+static int hear(struct guest *g, void *p, size_t bytes)
+{
+    ssize_t n = recv(g->fd, (char *)p + g->got, bytes - g->got, MSG_DONTWAIT);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0)
+        return -1;
+    g->got += (size_t)n;
+    if (g->got < bytes)
+        return 0;
+    g->got = 0;
+    return 1;
+}
+
+static void drop(struct guest *g)
+{
+    if (g->fd >= 0)
+        close(g->fd);
+    *g = (struct guest){.fd = -1};
+}
+
+// ---- those that we call
+
+static int begin_call(struct meeting *m, int to)
+{
+    struct guest *g = &m->out[to];
+    drop(g);
+    g->fd = tcp_begin(&m->all[to].address);
+    return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, to,
+                            m->all[to].host, fail_message())
+                     : 0;
+}
+
+static int greet(struct meeting *m, int to)
+{
+    struct guest *g = &m->out[to];
+    if (tcp_connected(g->fd, &m->all[to].address))
+        return fail("%s: rank %d on %s: %s", m->name, to, m->all[to].host,
+                    fail_message());
+    g->hello = (struct hello){.version = VERSION, .rank = m->c->rank};
+    memcpy(g->hello.magic, "lockring", sizeof g->hello.magic);
+    secret_random(g->hello.nonce, NONCE);
+    g->phase = GREETED;
+    return say(g->fd, &g->hello, sizeof g->hello) ? 0 : begin_call(m, to);
+}
+
+static int answer(struct meeting *m, int to)
+{
+    struct guest *g = &m->out[to];
+    if (!proves(m, ACCEPTS, to, &g->hello, &g->answer, g->answer.proof))
+        return fail("%s: rank %d on %s: is not of this job", m->name, to,
+                    m->all[to].host);
+    prove(m, CALLS, to, &g->hello, &g->answer, g->proof);
+    g->phase = PROVEN;
+    return say(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
+}
+
+// Who was put out, to make room for others, begins again.
+static int go_on_calling(struct meeting *m, int to)
+{
+    struct guest *g = &m->out[to];
+    if (g->phase == KNOCKS)
+        return greet(m, to);
+    bool proven = g->phase == PROVEN;
+    int heard = proven ? hear(g, &g->welcome, 1)
+                       : hear(g, &g->answer, sizeof g->answer);
+    if (heard == 0)
+        return 0;
+    if (heard < 0)
+        return begin_call(m, to);
+    if (!proven)
+        return answer(m, to);
+    m->called[to] = g->fd;
+    g->fd = -1;
+    return 0;
+}
+
+// ---- those that come
+
+static void turn_away(struct meeting *m, struct guest *g)
+{
+    if (++m->strangers <= LINES)
+        log_line("%s: turned a stranger away%s", m->name,
+                 m->strangers == LINES ? " (no more lines of these)" : "");
+    drop(g);
+}
+
+static bool is_expected(const struct meeting *m, const struct hello *h)
+{
+    int r = h->rank, own = m->c->rank, world = m->c->world;
+    return !memcmp(h->magic, "lockring", sizeof h->magic) &&
+           h->version == VERSION && r >= 0 && r < world && r != own &&
+           m->calls(r, own, world) && m->accepted[r] < 0;
+}
+
+static void take_hello(struct meeting *m, struct guest *g)
+{
+    if (!is_expected(m, &g->hello)) {
+        turn_away(m, g);
+        return;
+    }
+    secret_random(g->answer.nonce, NONCE);
+    prove(m, ACCEPTS, m->c->rank, &g->hello, &g->answer, g->answer.proof);
+    g->phase = GREETED;
+    if (!say(g->fd, &g->answer, sizeof g->answer))
+        turn_away(m, g);
+}
+
+static void take_proof(struct meeting *m, struct guest *g)
+{
+    g->welcome = 1;
+    if (!is_expected(m, &g->hello) ||
+        !proves(m, CALLS, m->c->rank, &g->hello, &g->answer, g->proof) ||
+        !say(g->fd, &g->welcome, 1)) {
+        turn_away(m, g);
+        return;
+    }
+    m->accepted[g->hello.rank] = g->fd;
+    g->fd = -1;
+}
+
+static void go_on_accepting(struct meeting *m, struct guest *g)
+{
+    bool greeted = g->phase == GREETED;
+    int heard = greeted ? hear(g, g->proof, sizeof g->proof)
+                        : hear(g, &g->hello, sizeof g->hello);
+    if (heard < 0)
+        turn_away(m, g);
+    else if (heard > 0)
+        (greeted ? take_proof : take_hello)(m, g);
+}
+
+// Forget those that are gone, or that have had their time.
+static void tidy(struct meeting *m, uint64_t now)
+{
+    int n = 0;
+    for (int i = 0; i < m->nguests; i++) {
+        if (m->guests[i].fd >= 0 && now >= m->guests[i].until)
+            turn_away(m, &m->guests[i]);
+        if (m->guests[i].fd >= 0)
+            m->guests[n++] = m->guests[i];
+    }
+    m->nguests = n;
+}
+
+static int let_in(struct meeting *m)
+{
+    for (;;) {
+        uint64_t now = now_ns();
+        uint64_t left = now < m->deadline ? m->deadline - now : 0;
+        int fd = tcp_accept(m->listener);
+        if (fd == TCP_NONE)
+            return 0;
+        if (fd == TCP_FULL ? m->nguests == 0 : fd < 0)
+            return fail("%s: %s", m->name, fail_message());
+        if (fd < 0 || m->nguests == m->room) {
+            turn_away(m, &m->guests[0]);
+            tidy(m, now);
+        }
+        if (fd >= 0)
+            m->guests[m->nguests++] =
+                (struct guest){.fd = fd, .until = now + left / 4};
+    }
+}
+
+// ---- the loop
+
+// The first member that still has to connect, or that we still call; -1: none.
+static int missing(const struct meeting *m, bool called)
+{
+    int own = m->c->rank, world = m->c->world;
+    for (int i = 1; i < world; i++) {
+        int r = (own + i) % world; // not all call the same one at once
+        if (called ? m->calls(own, r, world) && m->called[r] < 0
+                   : m->calls(r, own, world) && m->accepted[r] < 0)
+            return r;
+    }
+    return -1;
+}
+
+static int fail_late(const struct meeting *m)
+{
+    int to = missing(m, true), from = missing(m, false);
+    if (to >= 0)
+        return fail("%s: rank %d on %s: no answer within %g s", m->name, to,
+                    m->all[to].host, m->c->timeout_s);
+    return fail("%s: rank %d did not connect within %g s", m->name, from,
+                m->c->timeout_s);
+}
+
+// Wait for news of the listener, the calls and the guests, and deal with it.
+static int turn(struct meeting *m)
+{
+    int world = m->c->world, guests = m->nguests;
+    struct pollfd *out = m->polls + 1, *in = out + world;
+    m->polls[0] = (struct pollfd){.fd = m->listener, .events = POLLIN};
+    for (int r = 0; r < world; r++)
+        out[r] = (struct pollfd){
+            .fd = m->out[r].fd,
+            .events = m->out[r].phase == KNOCKS ? POLLOUT : POLLIN,
+        };
+    for (int i = 0; i < guests; i++)
+        in[i] = (struct pollfd){.fd = m->guests[i].fd, .events = POLLIN};
+    if (poll(m->polls, (nfds_t)(1 + world + guests), 100) < 0 && errno != EINTR)
+        return fail("%s: poll: %s", m->name, strerror(errno));
+    for (int r = 0; r < world; r++)
+        if (out[r].fd >= 0 && out[r].revents && go_on_calling(m, r))
+            return -1;
+    for (int i = 0; i < guests; i++)
+        if (in[i].revents)
+            go_on_accepting(m, &m->guests[i]);
+    tidy(m, now_ns());
+    return m->polls[0].revents ? let_in(m) : 0;
+}
+
+static int meet_all(struct meeting *m)
+{
+    int own = m->c->rank, world = m->c->world;
+    m->deadline = now_ns() + (uint64_t)(m->c->timeout_s * 1e9);
+    for (int i = 1; i < world; i++) {
+        int r = (own + i) % world;
+        if (m->calls(own, r, world) && begin_call(m, r))
+            return -1;
+    }
+    while (missing(m, true) >= 0 || missing(m, false) >= 0) {
+        if (now_ns() >= m->deadline)
+            return fail_late(m);
+        if (turn(m))
+            return -1;
+    }
+    return 0;
+}
+
+// ---- where
 
 static int place_make(const char *name, struct place *mine, int listener,
                       const struct sockaddr_in *address)
@@ -43,8 +366,7 @@ static int place_make(const char *name, struct place *mine, int listener,
     *mine = (struct place){.address = *address};
     if (getsockname(listener, (struct sockaddr *)&mine->address, &len))
         return fail("%s: getsockname: %s", name, strerror(errno));
-    if (getrandom(&mine->token, sizeof mine->token, 0) != sizeof mine->token)
-        return fail("%s: getrandom: %s", name, strerror(errno));
+    secret_random(mine->key, sizeof mine->key);
     gethostname(mine->host, sizeof mine->host - 1);
     return 0;
 }
@@ -61,94 +383,61 @@ static int check_hosts(const char *name, int world, const struct place *all)
     return 0;
 }
 
-static int call(const char *name, int rank, int to, const struct place *place,
-                uint64_t deadline)
-{
-    int fd = tcp_connect(&place->address, deadline);
-    if (fd < 0)
-        return fail("%s: rank %d on %s: %s", name, to, place->host,
-                    fail_message());
-    struct hello h = hello_make(place->token, rank);
-    if (send(fd, &h, sizeof h, MSG_NOSIGNAL) == sizeof h)
-        return fd;
-    close(fd);
-    return fail("%s: rank %d on %s closed at once", name, to, place->host);
-}
-
-// The first member that we still expect; -1: none.
-static int expected(const struct cluster *c, meet_rule *calls,
-                    const int *accepted)
-{
-    for (int r = 0; r < c->world; r++)
-        if (r != c->rank && calls(r, c->rank, c->world) && accepted[r] < 0)
-            return r;
-    return -1;
-}
-
-// Accept until all have shown our token that shall call.
-static int accept_all(const struct cluster *c, const char *name, int listener,
-                      uint64_t token, uint64_t deadline, meet_rule *calls,
-                      int *accepted)
-{
-    for (int next; (next = expected(c, calls, accepted)) >= 0;) {
-        struct hello got;
-        int fd = tcp_accept(listener, deadline);
-        if (fd < 0)
-            return fail("%s: rank %d did not connect: %s", name, next,
-                        fail_message());
-        uint64_t soon = now_ns() + (deadline - now_ns()) / 4;
-        bool knows = !tcp_read(fd, &got, sizeof got, soon);
-        int r = knows ? got.rank : -1;
-        struct hello want = hello_make(token, r);
-        if (knows && !memcmp(&got, &want, sizeof want) && r >= 0 &&
-            r < c->world && r != c->rank && calls(r, c->rank, c->world) &&
-            accepted[r] < 0) {
-            accepted[r] = fd;
-            continue;
-        }
-        log_line("%s: turned a stranger away", name);
-        close(fd);
-    }
-    return 0;
-}
-
-static int meet_all(struct cluster *c, const char *name, int listener,
-                    const struct sockaddr_in *address, struct place *all,
-                    meet_rule *calls, int *called, int *accepted)
+static int publish(struct meeting *m, const struct sockaddr_in *address)
 {
     struct place mine;
-    if (place_make(name, &mine, listener, address) ||
-        cluster_allgather(c, &mine, all, sizeof mine) ||
-        check_hosts(name, c->world, all))
-        return -1;
-    uint64_t deadline = now_ns() + (uint64_t)(c->timeout_s * 1e9);
-    for (int i = 1; i < c->world; i++) {
-        int r = (c->rank + i) % c->world; // not all call the same one at once
-        if (!calls(c->rank, r, c->world))
-            continue;
-        called[r] = call(name, c->rank, r, &all[r], deadline);
-        if (called[r] < 0)
-            return -1;
-    }
-    return accept_all(c, name, listener, mine.token, deadline, calls, accepted);
+    return place_make(m->name, &mine, m->listener, address) ||
+                   cluster_allgather(m->c, &mine, m->all, sizeof mine) ||
+                   check_hosts(m->name, m->c->world, m->all)
+               ? -1
+               : 0;
+}
+
+static int allocate(struct meeting *m)
+{
+    size_t world = (size_t)m->c->world;
+    m->room = m->c->world + GUESTS;
+    m->all = mem_alloc(world, sizeof *m->all);
+    m->out = mem_alloc(world, sizeof *m->out);
+    m->guests = mem_alloc((size_t)m->room, sizeof *m->guests);
+    m->polls = mem_alloc(1 + world + (size_t)m->room, sizeof *m->polls);
+    for (size_t r = 0; m->out && r < world; r++)
+        m->out[r].fd = -1;
+    return m->all && m->out && m->guests && m->polls ? 0 : -1;
+}
+
+static void close_all(struct meeting *m)
+{
+    for (int r = 0; m->out && r < m->c->world; r++)
+        drop(&m->out[r]);
+    for (int i = 0; i < m->nguests; i++)
+        drop(&m->guests[i]);
+    if (m->listener >= 0)
+        close(m->listener);
+    mem_free(m->all);
+    mem_free(m->out);
+    mem_free(m->guests);
+    mem_free(m->polls);
+    explicit_bzero(m->secret, sizeof m->secret);
 }
 
 int meet(struct cluster *c, const char *name, const char *iface,
          meet_rule *calls, int *called, int *accepted)
 {
     struct sockaddr_in address;
-    struct place *all = mem_alloc((size_t)c->world, sizeof *all);
-    int rc = -1, listener = -1;
+    struct meeting m = {.c = c,
+                        .name = name,
+                        .calls = calls,
+                        .called = called,
+                        .accepted = accepted,
+                        .listener = -1};
     for (int r = 0; r < c->world; r++)
         called[r] = accepted[r] = -1;
-    if (!all || tcp_address(&address, iface))
-        goto free_all;
-    listener = tcp_listen(&address);
-    if (listener < 0)
-        goto free_all;
-    rc = meet_all(c, name, listener, &address, all, calls, called, accepted);
-    close(listener);
-free_all:
-    mem_free(all);
+    int rc = -1;
+    if (!allocate(&m) && secret_read(m.secret) >= 0 &&
+        !tcp_address(&address, iface) &&
+        (m.listener = tcp_listen(&address)) >= 0 && !publish(&m, &address))
+        rc = meet_all(&m);
+    close_all(&m);
     return rc;
 }

@@ -12,8 +12,9 @@ typedef bool meet_rule(int from, int to, int world);
 
 // Every member listens on iface=, tells all others where through the cluster,
 // connects where the rule says so and accepts the others, within the cluster's
-// deadline. A caller must know the token of the member that it connects to,
-// which only travels through the cluster: a stranger is turned away.
+// deadline. Both ends of a connection prove that they know the acceptor's key,
+// which only travels through the cluster, and the job's secret, if it has one:
+// a stranger is turned away, and cannot hold anybody up.
 // called[rank], accepted[rank]: sockets, or -1; the caller closes them, after a
 // failure too. `name` begins errors. 0, or -1 after fail().
 int meet(struct cluster *c, const char *name, const char *iface,

@@ -1,4 +1,4 @@
-// socket.c - sockets with deadlines, set up for bulk data.
+// socket.c - sockets that never block, set up for bulk data.
 //
 // Three settings matter, each measured: no delay (Nagle would hold a message's
 // tail back), buffers of 1 MiB (smaller ones cost a third on loopback), and
@@ -14,7 +14,6 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -98,85 +97,58 @@ static int set_up(int fd)
     return 0;
 }
 
-// 0 when `events` came within the deadline.
-static int wait_for(int fd, short events, uint64_t deadline)
-{
-    for (;;) {
-        uint64_t now = now_ns();
-        if (now >= deadline)
-            return fail("nothing within the deadline");
-        struct pollfd p = {.fd = fd, .events = events};
-        uint64_t ms = (deadline - now) / 1000000 + 1;
-        int n = poll(&p, 1, ms > 1000 ? 1000 : (int)ms);
-        if (n > 0)
-            return 0;
-        if (n < 0 && errno != EINTR)
-            return fail("poll: %s", strerror(errno));
-    }
-}
-
-int tcp_connect(const struct sockaddr_in *to, uint64_t deadline)
+static int fail_connect(const struct sockaddr_in *to, int error)
 {
     char text[INET_ADDRSTRLEN];
     inet_ntop(AF_INET, &to->sin_addr, text, sizeof text);
+    return fail("connect to %s:%d: %s; try: iface=", text, ntohs(to->sin_port),
+                strerror(error));
+}
+
+int tcp_begin(const struct sockaddr_in *to)
+{
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fail("socket: %s", strerror(errno));
-    if (set_up(fd))
-        goto close_fd;
-    int error = 0;
-    socklen_t len = sizeof error;
-    if (connect(fd, (const struct sockaddr *)to, sizeof *to)) {
-        if (errno != EINPROGRESS)
-            error = errno;
-        else if (wait_for(fd, POLLOUT, deadline))
-            goto close_fd;
-        else if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
-            error = errno;
+    if (set_up(fd)) {
+        close(fd);
+        return -1;
     }
-    if (!error)
+    if (!connect(fd, (const struct sockaddr *)to, sizeof *to) ||
+        errno == EINPROGRESS)
         return fd;
-    fail("connect to %s:%d: %s; try: iface=", text, ntohs(to->sin_port),
-         strerror(error));
-close_fd:
+    int error = errno;
     close(fd);
-    return -1;
+    return fail_connect(to, error);
 }
 
-int tcp_accept(int listener, uint64_t deadline)
+int tcp_connected(int fd, const struct sockaddr_in *to)
+{
+    int error = 0;
+    socklen_t len = sizeof error;
+    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len))
+        error = errno;
+    return error ? fail_connect(to, error) : 0;
+}
+
+int tcp_accept(int listener)
 {
     for (;;) {
-        if (wait_for(listener, POLLIN, deadline))
-            return -1;
         int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && (errno == EAGAIN || errno == ECONNABORTED))
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
             continue;
-        if (fd < 0)
-            return fail("accept: %s", strerror(errno));
+        if (fd < 0 && errno == EAGAIN)
+            return TCP_NONE;
+        if (fd < 0) {
+            bool full = errno == EMFILE || errno == ENFILE;
+            fail("accept: %s", strerror(errno));
+            return full ? TCP_FULL : -1;
+        }
         if (!set_up(fd))
             return fd;
         close(fd);
         return -1;
     }
-}
-
-int tcp_read(int fd, void *p, size_t bytes, uint64_t deadline)
-{
-    char *at = p;
-    while (bytes > 0) {
-        if (wait_for(fd, POLLIN, deadline))
-            return -1;
-        ssize_t got = recv(fd, at, bytes, MSG_DONTWAIT);
-        if (got == 0)
-            return fail("closed");
-        if (got < 0 && errno != EAGAIN && errno != EINTR)
-            return fail("recv: %s", strerror(errno));
-        if (got > 0) {
-            at += got;
-            bytes -= (size_t)got;
-        }
-    }
-    return 0;
 }
 
 static ssize_t moved(ssize_t n, const char *name, int peer)

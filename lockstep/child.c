@@ -3,6 +3,7 @@
 #include "lockstep/child.h"
 
 #include "base/base.h"
+#include "base/secret.h"
 #include "netns/netns.h"
 
 #include <errno.h>
@@ -81,6 +82,14 @@ static void set_name(struct child *c)
                  c->kind == JOB_SERVER ? "server" : "rank", c->rank);
 }
 
+// The first line that `lockstep tend` reads; our end of the pipe is open, and
+// the pipe is empty, so that this neither waits nor fails.
+static void pass_secret(int fd)
+{
+    const char *name = secret_name(), *value = getenv(name);
+    dprintf(fd, "%s=%s\n", name, value ? value : "");
+}
+
 int child_spawn(struct child *c, const struct job_child *what,
                 const sigset_t *blocked)
 {
@@ -99,6 +108,8 @@ int child_spawn(struct child *c, const struct job_child *what,
         close_both(err);
         return fail("fork: %s", strerror(error));
     }
+    if (what->tended)
+        pass_secret(in[WRITE]);
     close(in[READ]);
     close(out[WRITE]);
     close(err[WRITE]);

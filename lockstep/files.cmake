@@ -3,7 +3,7 @@
 lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
         lockstep/launch.c lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
-  LINKS netns config base PkgConfig::HWLOC)
+  LINKS netns config secret base PkgConfig::HWLOC)
 
 lockstep_library(forecast FILES lockstep/forecast.c LINKS law sync base m)
 lockstep_test(law LINKS forecast law)

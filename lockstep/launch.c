@@ -8,6 +8,7 @@
 #include "lockstep/launch.h"
 
 #include "base/base.h"
+#include "base/secret.h"
 #include "config/backends.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
@@ -259,6 +260,21 @@ static int add_emulated(struct argv *a, const struct netns *net)
     return err;
 }
 
+// Ranks of one host exchange by shared memory. Open MPI's TCP would listen on
+// every address of the host all the same; what it starts ranks by still does
+// (docs/security.md).
+static int add_one_host(struct argv *a)
+{
+    static const char *const words[] = {
+        "--mca", "btl", "vader,self", "--mca", "oob_tcp_if_include", "lo"};
+    if (getenv("OMPI_MCA_btl"))
+        return 0; // the user knows better
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (argv_add(a, "%s", words[i]))
+            return -1;
+    return 0;
+}
+
 // As train/main.c does, for whatever program is launched; and where workers
 // take turns on a core nobody spins at all: on a busy machine a run that did
 // took ten times as long.
@@ -286,7 +302,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
     setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     struct argv *a = mem_alloc(1, sizeof *a);
-    int err = a ? 0 : -1;
+    int err = a ? secret_make() : -1;
     if (!err)
         err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
               argv_add(a, "%d", r->workers) || argv_add(a, "--bind-to") ||
@@ -298,8 +314,10 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
                (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
                        add_emulated(a, net))) ||
+              (!net && !r->hosts[0] && add_one_host(a)) ||
               (r->hosts[0] &&
-               (argv_add(a, "--hostfile") || argv_add(a, "%s", r->hosts))) ||
+               (argv_add(a, "--hostfile") || argv_add(a, "%s", r->hosts) ||
+                argv_add(a, "-x") || argv_add(a, "%s", secret_name()))) ||
               (r->workers > cores_count() &&
                (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
                 argv_add(a, "1"))) ||
@@ -358,8 +376,10 @@ static int launch_each(struct job *j, const struct run *r,
 {
     char endpoints[ENDPOINTS] = "";
     setenv("LOCKSTEP_PROGRESS", "1", 1);
+    if (p->net)
+        setenv("LOCKSTEP_EMULATED", "1", 1);
     wait_politely(!p->hosts && r->workers > cores_count());
-    if (start_servers(j, r, p, endpoints))
+    if (secret_make() || start_servers(j, r, p, endpoints))
         return -1;
     for (int rank = 0; rank < r->workers; rank++) {
         if (start_worker(j, r, p, rank, endpoints))

@@ -1,14 +1,18 @@
 // tend.c - `lockstep tend PROGRAM words...`: run PROGRAM for as long as our
 // standard input stays open. On another host that is the one sign that whoever
-// asked for it is still there: ssh ends without a word to what it started.
+// asked for it is still there: ssh ends without a word to what it started. The
+// first line of it is a variable for PROGRAM's environment, the job's secret:
+// words of ssh could be read by every user of either host.
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
@@ -16,6 +20,27 @@
 #include <unistd.h>
 
 enum { GRACE_MS = 5000 }; // between SIGTERM and SIGKILL
+
+// Byte by byte: what follows is not ours.
+static int take_secret(void)
+{
+    char line[PATH_MAX] = "", *equals;
+    size_t n = 0;
+    while (n < sizeof line - 1 && read(0, line + n, 1) == 1 && line[n] != '\n')
+        n++;
+    if (line[n] != '\n')
+        return fail("tend: nobody is there");
+    line[n] = '\0';
+    equals = strchr(line, '=');
+    if (strncmp(line, "LOCKSTEP_SECRET", 15) || !equals)
+        return fail("tend: standard input does not begin with a secret");
+    *equals = '\0';
+    int rc = equals[1] && setenv(line, equals + 1, 1)
+                 ? fail("tend: %s", strerror(errno))
+                 : 0;
+    explicit_bzero(line, sizeof line);
+    return rc;
+}
 
 static pid_t start(char **words, const sigset_t *before)
 {
@@ -78,6 +103,8 @@ static int tend(int nwords, char **words)
     sigset_t set, before;
     if (nwords < 1)
         return fail("tend: want a program to run");
+    if (take_secret())
+        return -1;
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
         sigaddset(&set, ours[i]);

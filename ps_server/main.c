@@ -95,9 +95,10 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
 
 static int help(void)
 {
-    printf("ps_server key=value ... - one parameter server of one job. Without "
-           "keys it should\nlisten to this host only, as it does by "
-           "default.\n");
+    printf("ps_server key=value ... - one parameter server of one job. It "
+           "listens to this host\nonly, unless it has keys (curve=), or the "
+           "job's secret in LOCKSTEP_SECRET or the\nfile LOCKSTEP_SECRET_FILE."
+           "\n");
     key_help(stdout, &keys);
     return 0;
 }
@@ -150,18 +151,6 @@ static int record_end(struct record *r, int index)
     return rc;
 }
 
-// Whoever reaches an open port without keys can read and stop the job.
-static void warn_if_open(const struct server_config *c)
-{
-    bool here = c->transport != &message_zmq || strstr(c->bind, "//127.") ||
-                strstr(c->bind, "//localhost") || strstr(c->bind, "//[::1]") ||
-                !strncmp(c->bind, "ipc:", 4);
-    if (!here && !*c->curve)
-        log_line("ps_server: %s is open to other hosts; try: curve=DIR of "
-                 "lockstep keys",
-                 c->bind);
-}
-
 int main(int argc, char **argv)
 {
     struct server_config config;
@@ -184,7 +173,6 @@ int main(int argc, char **argv)
             strstr(fail_message(), "try:") || strstr(fail_message(), "--help")
                 ? ""
                 : "; try: ps_server --help");
-    warn_if_open(&config);
     printf("@endpoint %s\n", server->endpoint->address);
     fflush(stdout);
     int rc = server_run(server);

@@ -23,15 +23,42 @@ int peers_find(const struct server *s, const struct message_peer *from,
     return -1;
 }
 
+// What a job needs is allocated once all of its workers have described it: one
+// message of a stranger cannot make the server take memory.
+static int equip(struct server *s)
+{
+    if (store_open(&s->store, &s->job, s->team))
+        return -1;
+    s->policy = s->job.consistency == PS_BSP ? &policy_bsp : &policy_async;
+    return s->policy->open(s);
+}
+
 static void begin_if_all(struct server *s)
 {
     for (int r = 0; r < s->job.world; r++)
         if (!s->peers[r].alive)
             return;
+    if (equip(s)) {
+        server_fail(s, fail_message());
+        return;
+    }
     s->running = true;
     for (int r = 0; r < s->job.world; r++)
         server_send(s, r, (struct ps_head){.kind = PS_WELCOME}, NULL, 0);
     s->policy->begin(s);
+}
+
+// Parameters and their sum.
+static int check_memory(const struct ps_job *j)
+{
+    char need[32], have[32];
+    size_t bytes = 2 * sizeof(float) * (j->n / (uint64_t)j->servers);
+    size_t available = mem_available();
+    if (available && bytes > available)
+        return fail("rank %d describes a model of which this server's part "
+                    "needs %s, and there are %s; try: more servers=",
+                    j->rank, mem_text(need, bytes), mem_text(have, available));
+    return 0;
 }
 
 static int check_config(const struct server_config *c, const struct ps_job *j)
@@ -52,28 +79,15 @@ static int check_config(const struct server_config *c, const struct ps_job *j)
 // The first HELLO: now the server knows what to make of itself.
 static int describe(struct server *s, const struct ps_job *j)
 {
+    s->peers = mem_alloc((size_t)j->world, sizeof *s->peers);
+    if (!s->peers)
+        return -1;
     s->job = *j;
-    s->policy = j->consistency == PS_BSP ? &policy_bsp : &policy_async;
     s->round = 1;
     s->hello_ns = s->said_ns = now_ns();
-    s->peers = mem_alloc((size_t)j->world, sizeof *s->peers);
-    if (!s->peers || store_open(&s->store, &s->job, s->team) ||
-        s->policy->open(s))
-        return -1;
     hub_set_elastic(s->hub, j->elastic);
     s->described = true;
     return 0;
-}
-
-static void undescribe(struct server *s)
-{
-    if (s->policy)
-        s->policy->close(s);
-    store_close(&s->store);
-    mem_free(s->peers);
-    s->peers = NULL;
-    s->policy = NULL;
-    s->described = false;
 }
 
 static void admit(struct server *s, const struct message_peer *from, int rank)
@@ -106,12 +120,9 @@ int peers_hello(struct server *s, const struct message_peer *from,
     struct ps_job j;
     if (ps_job_get(&j, data, bytes))
         return -1;
-    if (check_config(&s->config, &j))
+    if (check_config(&s->config, &j) || check_memory(&j) ||
+        (!s->described && describe(s, &j)))
         return -1;
-    if (!s->described && describe(s, &j)) {
-        undescribe(s);
-        return -1;
-    }
     if (ps_job_same(&s->job, &j) || j.index != s->job.index) {
         char why[512];
         if (j.index != s->job.index)
@@ -210,6 +221,7 @@ static void await_first(struct server *s, uint64_t now)
 void peers_tick(struct server *s)
 {
     uint64_t now = now_ns();
+    s->refusals -= s->refusals > 0;
     ping(s, now);
     if (s->failed || s->done)
         return;

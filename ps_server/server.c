@@ -12,7 +12,9 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-enum { MAX_LINES = 20 }; // about strangers
+// About strangers; and answers to them, which may never be read, before they get
+// one a tick.
+enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_hub(void *ctx, const struct message_peer *to,
                          const uint8_t head[HUB_HEAD], const void *data,
@@ -89,16 +91,23 @@ static int message(struct server *s, int rank, const struct ps_head *h,
     }
 }
 
+static void say_refused(struct server *s, const char *why)
+{
+    if (++s->strangers <= MAX_LINES)
+        log_line("server: refused a peer: %s%s", why,
+                 s->strangers == MAX_LINES ? " (no more lines of these)" : "");
+}
+
 static void refuse(struct server *s, const struct message_peer *from, int rank,
                    const char *why)
 {
-    server_error(s, from, why);
+    if (rank >= 0 || s->refusals++ < MAX_REFUSALS)
+        server_error(s, from, why);
     if (rank >= 0) {
         log_line("server: dropped rank %d: %s", rank, why);
         server_lost(s, rank, why);
-    } else if (++s->strangers <= MAX_LINES) {
-        log_line("server: refused a peer: %s%s", why,
-                 s->strangers == MAX_LINES ? " (no more lines of these)" : "");
+    } else {
+        say_refused(s, why);
     }
 }
 
@@ -112,7 +121,7 @@ static void dispatch(struct server *s, struct message **p)
     if (m->head && hub_is_head(m->head, m->head_bytes)) {
         if (hub_receive(s->hub, &from, m->head, m->head_bytes, m->data,
                         m->bytes))
-            log_line("server: %s", fail_message());
+            say_refused(s, fail_message());
         return;
     }
     if (!m->head)

@@ -109,6 +109,7 @@ struct server {
     uint64_t spread_max;            // ssp, asp: largest difference of clocks
     uint64_t dropped;               // late gradients (backup)
     int strangers;                  // messages refused
+    int refusals;                   // answers to them, less one a tick
 };
 
 // Listen. 0, or -1 after fail().

@@ -307,6 +307,10 @@ static void nonsense_is_refused(void **state)
     assert_int_equal(say(h, 0, HUB_GIVE, 0, 0, 0), -1); // twice
     assert_int_equal(say(h, 1, HUB_GIVE, 0, 0, 0), -1); // somebody else
     assert_int_equal(in[0].head.kind, HUB_ERROR);
+    // Who never reads costs no more than so many answers.
+    for (int i = 0; i < 20000; i++)
+        assert_int_equal(say(h, 2, HUB_ALL, 0, 0, 0), -1);
+    assert_in_range(in[2].count, 1000, 5000);
     hub_close(&h);
 }
 

@@ -209,6 +209,56 @@ static void pbs_names_the_hosts(void **state)
     assert_string_equal(j.out, " 3 127.0.0.1 1 127.0.0.2 ");
 }
 
+// The job's secret reaches workers behind a shell that knows nothing of ours,
+// and stands in nobody's words.
+static void the_secret_is_no_word(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "printf '#!/bin/sh\nshift\necho \"$*\" >> words\nexec env -i "
+            "PATH=\"$PATH\" LOCKSTEP_JOB=$LOCKSTEP_JOB sh -c \"$*\"\n' > "
+            "plain; chmod +x plain; printf '127.0.0.1\n127.0.0.2\n' > two; "
+            "export LOCKSTEP_SECRET=$(od -An -N16 -tx1 /dev/urandom | "
+            "tr -d ' '); " NOBODY
+            "LOCKSTEP_RSH=%s/plain lockstep train %s sync=sps workers=2 "
+            "hosts=two out=far || exit; [ $(wc -l < words) = 3 ] && "
+            "! grep -rqF $LOCKSTEP_SECRET words far",
+            job_dir(), tiny);
+    assert_status(&j, 0);
+}
+
+// Workers of one host listen to no other, whoever moves their vectors.
+static void nobody_else_is_listened_to(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sync=allreduce", "sync=ring",
+                                       "sync=dps", "sync=sps transport=mpi"};
+    struct job j;
+    for (int i = 0; i < 4; i++) {
+        job_run(
+            &j, 60,
+            "rm -rf quiet; " NOBODY
+            "lockstep train %s %s workers=2 steps=1000000 out=quiet & p=$!; "
+            "until [ -s quiet/steps.1.csv ] && "
+            "[ $(wc -l < quiet/steps.1.csv) -gt 2 ]; do sleep 0.05; done; "
+            "for f in /proc/[0-9]*; do "
+            "case $(cat $f/comm 2> /dev/null) in trainer|ps_server) ;; "
+            "*) continue;; esac; "
+            "tr '\\0' '\\n' < $f/environ 2> /dev/null | "
+            "grep -qx LOCKSTEP_JOB=$LOCKSTEP_JOB || continue; "
+            "echo one of ours; ls -l $f/fd | "
+            "sed -n 's/.*socket:.\\([0-9]*\\).*/\\1/p' | while read s; "
+            "do awk -v s=$s '$10 == s && $4 == \"0A\" {print \"at \" $2}' "
+            "/proc/net/tcp /proc/net/tcp6; done; done > heard; "
+            "kill $p; wait $p; cat heard; "
+            "[ $(grep -c one heard) -ge 2 ] && "
+            "! grep at heard | grep -v '^at ......7F:'",
+            tiny, ways[i]);
+        assert_status(&j, 0);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +267,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(they_train_one_model),
         cmocka_unit_test(none_trains_alone),
         cmocka_unit_test(pbs_names_the_hosts),
+        cmocka_unit_test(the_secret_is_no_word),
+        cmocka_unit_test(nobody_else_is_listened_to),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -12,3 +12,4 @@ lockstep_library(cluster_zmq
   FILES core/cluster/hub.c core/cluster/hub_thread.c core/cluster/zmq.c
   LINKS cluster message_zmq base PkgConfig::ZMQ Threads::Threads)
 lockstep_test(hub LINKS cluster_zmq)
+lockstep_test(secret LINKS cluster_zmq secret)

@@ -12,6 +12,7 @@
 
 enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
 enum { REMEMBERED = 32 << 20 };           // bytes of exchanges, for joiners
+enum { MAX_REFUSALS = 4096 }; // answers to nonsense, then a few a second
 
 struct member {
     struct message_peer peer;
@@ -30,6 +31,7 @@ struct hub {
     hub_send *send;
     void *ctx;
     bool elastic;
+    int refusals;
     int world; // 0 before the first message
     struct member *members;
     uint64_t exchange; // the present one
@@ -303,7 +305,8 @@ int hub_receive(struct hub *h, const struct message_peer *from,
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;
-    reply_error(h, from, fail_message());
+    if (h->refusals++ < MAX_REFUSALS) // who sends it may never read
+        reply_error(h, from, fail_message());
     return -1;
 }
 
@@ -339,6 +342,7 @@ void hub_abort(struct hub *h, const char *why)
 
 void hub_tick(struct hub *h)
 {
+    h->refusals -= h->refusals > 0;
     if (!h->all)
         return;
     char who[256], why[384];

@@ -11,7 +11,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
+enum { MAX_LINES = 20 }; // about messages that make no sense
+
 struct hub_server {
+    int strangers;
     struct endpoint *endpoint;
     struct hub *hub;
     pthread_t thread;
@@ -32,12 +35,15 @@ static void send_to(void *ctx, const struct message_peer *to,
 static void receive_all(struct hub_server *s)
 {
     for (struct message *p; (p = endpoint_receive(s->endpoint));
-         message_drop(p))
-        if (!p->head)
-            log_line("hub: dropped a message of too few or too many frames");
-        else if (hub_receive(s->hub, &p->from, p->head, p->head_bytes, p->data,
-                             p->bytes))
-            log_line("%s", fail_message());
+         message_drop(p)) {
+        int rc = p->head ? hub_receive(s->hub, &p->from, p->head, p->head_bytes,
+                                       p->data, p->bytes)
+                         : fail("hub: a message of too few or too many frames");
+        if (rc && ++s->strangers <= MAX_LINES)
+            log_line("%s%s", fail_message(),
+                     s->strangers == MAX_LINES ? " (no more lines of these)"
+                                               : "");
+    }
 }
 
 static void *serve(void *arg)

@@ -11,7 +11,7 @@
 #include "message/connection.h"
 
 #include "base/base.h"
-#include "message/curve.h"
+#include "message/door.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -36,6 +36,7 @@ static int set_int(void *socket, int option, int value)
 static int set_common(void *socket, double timeout_s)
 {
     int ms = (int)(timeout_s * 1000) + 1, beat = ms / 4;
+    int handshake = ms < 1000 ? 1000 : ms > 10000 ? 10000 : ms;
     int64_t most = MAX_MESSAGE;
     if (beat < 50)
         beat = 50;
@@ -49,6 +50,7 @@ static int set_common(void *socket, double timeout_s)
         // what we send is bounded by credits, not by ZeroMQ
         set_int(socket, ZMQ_SNDHWM, 0) || set_int(socket, ZMQ_RCVHWM, QUEUE) ||
         set_int(socket, ZMQ_LINGER, LINGER_MS) ||
+        set_int(socket, ZMQ_HANDSHAKE_IVL, handshake) ||
         zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof most))
         return fail("zmq: %s", zmq_strerror(zmq_errno()));
     return 0;
@@ -104,7 +106,8 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     l->socket = zmq_socket(context, ZMQ_DEALER);
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
-    if (set_common(l->socket, timeout_s) || curve_join(l->socket, curve))
+    if (set_common(l->socket, timeout_s) ||
+        door_join(l->socket, endpoint, curve))
         return -1;
     l->events = watch(context, l->socket,
                       ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
@@ -144,14 +147,15 @@ int connection_check(struct connection *l)
 {
     int event = next_bad_event(l);
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH)
-        return fail("server %s refused our key; try: curve= with the keys that "
-                    "the server was given",
+        return fail("server %s refused our key; try: the secret of its job "
+                    "(LOCKSTEP_SECRET), or curve= with the keys that it was "
+                    "given",
                     l->endpoint);
     if (l->lost)
         return fail("server %s is gone: it closed the connection", l->endpoint);
     if (event)
-        return fail("server %s: no handshake; try: curve= on both sides or on "
-                    "none, with the same keys",
+        return fail("server %s: no handshake; try: the same curve= on both "
+                    "sides, or the same LOCKSTEP_SECRET",
                     l->endpoint);
     return 0;
 }
@@ -177,8 +181,10 @@ void connection_close(struct connection *l)
 }
 
 void *connection_listen(void *context, const char *endpoint, const char *curve,
-                        double timeout_s, char bound[MESSAGE_ENDPOINT])
+                        double timeout_s, char bound[MESSAGE_ENDPOINT],
+                        struct door **door)
 {
+    *door = NULL;
     size_t size = MESSAGE_ENDPOINT;
     int listener;
     void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
@@ -186,7 +192,8 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
         fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
         return NULL;
     }
-    if (set_common(socket, timeout_s) || curve_serve(socket, curve) ||
+    if (set_common(socket, timeout_s) ||
+        door_serve(door, context, socket, endpoint, curve) ||
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||

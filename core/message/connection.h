@@ -34,8 +34,11 @@ void connection_close(struct connection *l);
 
 // The server's end: a ROUTER bound to `endpoint` (port 0: any), whose real
 // address is stored in bound[]. Sends fail with EHOSTUNREACH when the receiver
-// is gone. NULL after fail() that names address, reason and remedy.
+// is gone. *door is its doorkeeper, if any, to be closed after the socket. NULL
+// after fail() that names address, reason and remedy.
+struct door;
 void *connection_listen(void *context, const char *endpoint, const char *curve,
-                        double timeout_s, char bound[MESSAGE_ENDPOINT]);
+                        double timeout_s, char bound[MESSAGE_ENDPOINT],
+                        struct door **door);
 
 #endif

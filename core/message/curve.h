@@ -9,21 +9,20 @@
 #ifndef MESSAGE_CURVE_H
 #define MESSAGE_CURVE_H
 
+#include <stdint.h>
+
 // Make both pairs in dir, which is created; files readable by their owner only.
 // 0, or -1 after fail(); keys that are there already are not replaced.
 int curve_make(const char *dir);
 
-// Before bind: this socket is a server whose identity is dir's; "" for none.
-int curve_serve(void *socket, const char *dir);
-
-// Before connect: this socket is a worker that insists on dir's server.
-int curve_join(void *socket, const char *dir);
-
-// The doorkeeper of all servers in a ZeroMQ context: a thread that admits
-// whoever holds dir's worker key, and says who was turned away.
-struct curve_guard;
-int curve_guard_open(struct curve_guard **g, void *zmq_context,
-                     const char *dir);
-void curve_guard_close(struct curve_guard **g);
+// What a server needs of them, and what a worker; the others are zero. 0, or -1
+// after fail().
+enum { CURVE_KEY = 32 };
+struct curve_keys {
+    uint8_t server_public[CURVE_KEY], server_secret[CURVE_KEY];
+    uint8_t worker_public[CURVE_KEY], worker_secret[CURVE_KEY];
+};
+int curve_server_keys(const char *dir, struct curve_keys *k);
+int curve_worker_keys(const char *dir, struct curve_keys *k);
 
 #endif

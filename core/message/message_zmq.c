@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "message/connection.h"
-#include "message/curve.h"
+#include "message/door.h"
 
 #include <errno.h>
 #include <string.h>
@@ -33,7 +33,7 @@ struct office {
     struct message *spare;
     // a server's
     void *router;
-    struct curve_guard *guard;
+    struct door *door;
     // a worker's
     int nlinks, at; // links; the one to be read next
     struct connection **links;
@@ -51,10 +51,8 @@ static int office_open(struct endpoint *m, const struct endpoint_config *c)
         return fail("zmq: %s", strerror(errno));
     if (!c->bind)
         return 0;
-    if (*c->curve && curve_guard_open(&o->guard, o->context, c->curve))
-        return -1;
     o->router = connection_listen(o->context, c->bind, c->curve, c->timeout_s,
-                                  m->address);
+                                  m->address, &o->door);
     return o->router ? 0 : -1;
 }
 
@@ -295,7 +293,7 @@ static void office_close(struct endpoint *m)
     }
     if (o->router)
         zmq_close(o->router);
-    curve_guard_close(&o->guard);
+    door_close(&o->door);
     if (o->context)
         zmq_ctx_term(o->context); // sends what is left, for a second at most
     if (o->wake_fd > 0)

@@ -94,7 +94,7 @@ static size_t text_of(uint8_t text[2 * NONCE + 16], enum side_of by, int to,
 // Between a caller and the acceptor `to`.
 static void key_of(const struct meeting *m, int to, uint8_t key[SECRET_KEY])
 {
-    secret_derive(m->secret, "ring", m->all[to].key, SECRET_KEY, key);
+    secret_derive(m->secret, "TCP", m->all[to].key, SECRET_KEY, key);
 }
 
 static void prove(const struct meeting *m, enum side_of by, int to,

@@ -12,8 +12,8 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-// About strangers; and answers to them, which may never be read, before they get
-// one a tick.
+// About strangers; and answers to them, which may never be read, before they
+// get one a tick.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_hub(void *ctx, const struct message_peer *to,

@@ -165,6 +165,10 @@ int explain_runs(int nwords, char **words)
         n++;
     if (n > MOST_RUNS)
         return fail("explain: %d runs; try: at most %d", n, MOST_RUNS);
+    if (n < nwords && !strchr(words[n], '='))
+        return fail("explain: %.200s/run.json is not there; try: the folder of "
+                    "a run",
+                    words[n]);
     key_defaults(&keys, &q);
     if (key_words(&keys, &q, nwords - n, words + n))
         return -1;

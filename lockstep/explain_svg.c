@@ -226,7 +226,8 @@ static int draw(struct picture *s, const struct panel *panels, int n)
                                                        : ROW + 6);
     fprintf(s->f,
             "<svg xmlns='http://www.w3.org/2000/svg' viewBox='-10 -6 %d %.0f' "
-            "font-family='sans-serif' font-size='12'>\n<rect x='-10' y='-6' "
+            "font-family='sans-serif' font-size='12'>\n<title>One step of each "
+            "run, on one clock</title>\n<rect x='-10' y='-6' "
             "width='100%%' height='100%%' rx='8' fill='#fff'/>\n<clipPath "
             "id='played'><rect x='%d' y='0' width='%d' height='%.0f'>",
             WIDTH + 20, height, LEFT, WIDTH - LEFT, height);

@@ -145,8 +145,9 @@ void panel_close(struct panel *p)
 void panel_name(const struct panel *p, char text[128])
 {
     const struct result *r = &p->result;
+    bool travels = r->world > 1 && *r->transport;
     snprintf(text, 128, "%s%s%s%s%s, %d worker%s", r->backend,
-             *r->transport ? " over " : "", r->transport,
+             travels ? " over " : "", travels ? r->transport : "",
              *r->consistency ? " " : "", r->consistency, r->world,
              r->world > 1 ? "s" : "");
 }

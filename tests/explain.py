@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import xml.etree.ElementTree
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 WAYS = [["ring", "workers=4", "n=10"], ["ring", "workers=16", "n=1000"],
@@ -110,7 +111,12 @@ def run_page(bin_dir, folder):
     page = folder / "runs.html"
     runs = [train(bin_dir, folder, "a=b", "sync=ring", "workers=2", "transport=tcp"),
             train(bin_dir, folder, "alone", "sync=local")]
-    run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}")
+    svg = folder / "runs.svg"
+    run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}", f"svg={svg}")
+    drawn = xml.etree.ElementTree.parse(svg).getroot()
+    tags = [element.tag.split("}")[1] for element in drawn.iter()]
+    assert tags.count("animate") == 2 and tags.count("rect") > 30
+    assert not re.search(r"href|url\((?!#)|script", svg.read_text())
     ring, alone = data_of(page)["panels"]
     assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
     for rank, law in ring["law"].items():  # of whole elements, and no norm
@@ -122,6 +128,8 @@ def run_page(bin_dir, folder):
         assert {e["args"]["step"] for e in steps} >= {3}
         assert {"forward", "backward", "update"} <= {e["name"] for e in spans}
         assert all(e["ts"] < panel["end_us"] for e in spans)
+    said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
+    assert "run.json is not there" in said
     said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",
                status=1)
     assert "no step 77" in said

@@ -14,7 +14,6 @@
 #include "sync/derive.h"
 #include "train/backends.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
@@ -112,56 +111,52 @@ static void add_rows(struct sync_plan *p)
 
 // ---- words
 
-// What a word sets: a double, or an int where `whole`.
-static const struct setting {
-    const char *name, *help;
-    size_t off;
-    bool whole;
-    double usual, min, max;
-} settings[] = {
-#define AT(member) offsetof(struct sync_plan, member)
-    {"workers", "processes to start; mpirun's -n says it there", AT(workers),
-     true, 2, 2, CREW_MOST},
-    {"rounds", "in which all rows take turns; times are medians", AT(rounds),
-     true, 5, 1, PLAN_ROUNDS},
-    {"threads", "of a worker, and of a server", AT(threads), true, 1, 1, 1024},
-    {"min_bytes", "of the smallest vector", AT(min_bytes), false, 4, 4, 1e12},
-    {"max_mb", "MiB of the largest", AT(max_mb), false, 512, 4e-6, 65536},
-    {"factor", "from size to size", AT(factor), false, 4, 1.1, 1e6},
-    {"bucket_mb", "MiB of gradients that travel together; 0: as in training",
-     AT(bucket_mb), false, 0, 0, 4096},
-    {"timeout", "s, longest wait for anybody", AT(timeout_s), false, 60, 0.05,
-     86400},
-#undef AT
+#define AT(member) offsetof(struct sync_plan, member), false
+
+static const struct key rows[] = {
+    {"sync_perf", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "ROW,..",
+     .help = "rows to measure"},
+    {"sync_perf", "workers", "2", KEY_INT, AT(workers), .min = 2,
+     .max = CREW_MOST, .help = "processes; mpirun's -n says it there"},
+    {"sync_perf", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
+     .max = PLAN_ROUNDS,
+     .help = "in which all rows take turns; times are medians"},
+    {"sync_perf", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
+     .help = "of a worker, and of a server"},
+    {"sync_perf", "min_bytes", "4", KEY_NUMBER, AT(min_bytes), .min = 4,
+     .max = 1e12, .unit = "B", .help = "of the smallest vector"},
+    {"sync_perf", "max_mb", "512", KEY_NUMBER, AT(max_mb), .min = 4e-6,
+     .max = 65536, .unit = "MiB", .help = "of the largest"},
+    {"sync_perf", "factor", "4", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
+     .help = "from size to size"},
+    {"sync_perf", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0,
+     .max = 4096, .zero = "as in training", .unit = "MiB",
+     .help = "of gradients that travel together"},
+    {"sync_perf", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
+     .max = 86400, .unit = "s", .help = "longest wait for anybody"},
+    {"sync_perf", "link", "", KEY_TEXT, AT(link_text), .unit = "RATE|FILE",
+     .help = "the law's: 25gbit, 3MB/s or a file of out=; else fitted"},
+    {"sync_perf", "out", "", KEY_TEXT, AT(out), .unit = "FILE",
+     .help = "for the links fitted to each row"},
+    {"sync_perf", "server_host", "", KEY_TEXT, AT(server_host), .unit = "NAME",
+     .help = "emulated host of a single server"},
 };
 
-enum { SETTINGS = sizeof settings / sizeof *settings };
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "sync_perf --help"};
 
-static void set(struct sync_plan *p, const struct setting *s, double v)
-{
-    void *at = (char *)p + s->off;
-    if (s->whole)
-        *(int *)at = (int)v;
-    else
-        *(double *)at = v;
-}
+enum { KEYS_OWN = sizeof rows / sizeof *rows };
 
 static void print_help(const struct sync_plan *p)
 {
     printf("sync_perf [key=value] ...\n\nHow fast each backend is, by size, "
-           "beside the law.\n\n");
-    for (int i = 0; i < SETTINGS; i++)
-        printf("  %-12s %-9g %s\n", settings[i].name, settings[i].usual,
-               settings[i].help);
-    printf("  %-12s %-9s rows to measure, of ", "sync", "all");
+           "beside the law.\n");
+    key_help(stdout, &keys);
+    printf("\nsync=");
     for (int i = 0; i < p->nrows; i++)
         printf("%s%s", i ? "," : "", p->rows[i].name);
-    printf("\n  %-12s %-9s the law's: a rate, as 25gbit, or a file of out=; "
-           "else fitted\n",
-           "link", "-");
-    printf("  %-12s %-9s file for the links fitted to each row\n", "out", "-");
-    printf("\nA backend's keys (lockstep train --help) go to all rows of ours, "
-           "or to one:\n  sync_perf workers=2 max_mb=25 wire=fp16 "
+    printf("\n\nA backend's keys (lockstep train --help) go to all rows of "
+           "ours, or to one:\n  sync_perf workers=2 max_mb=25 wire=fp16 "
            "ring.slice_kb=128\n  mpirun -n 4 sync_perf sync=ring,allreduce\n"
            "  lockstep bench sync workers=4               the same, all rows\n"
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
@@ -173,7 +168,6 @@ static int choose(struct sync_plan *p, const char *names)
     if (text_into(text, sizeof text, ",%s,", names))
         return -1;
     int found = 0, asked = 1;
-    p->all = false;
     for (const char *c = names; *c; c++)
         asked += *c == ',';
     for (int i = 0; i < p->nrows; i++) {
@@ -190,10 +184,10 @@ static int choose(struct sync_plan *p, const char *names)
 
 static int fail_unknown(const char *key)
 {
-    const char *names[SETTINGS + 8 + CONFIG_KEYS] = {"sync", "link", "out"};
-    int n = 3;
-    for (int i = 0; i < SETTINGS; i++)
-        names[n++] = settings[i].name;
+    const char *names[KEYS_OWN + CONFIG_KEYS];
+    int n = 0;
+    for (; n < KEYS_OWN; n++)
+        names[n] = rows[n].name;
     for (int i = 0; i < run_keys.n; i++)
         if (run_keys.rows[i].backend)
             names[n++] = run_keys.rows[i].name;
@@ -232,40 +226,22 @@ static int hand_on(struct sync_plan *p, const char *word)
 static int take(struct sync_plan *p, const char *word)
 {
     const char *value = strchr(word, '=');
+    char name[CONFIG_WORD];
     if (!value)
         return fail("%s: not key=value; all: sync_perf --help", word);
-    size_t len = (size_t)(value++ - word);
-    for (int i = 0; i < SETTINGS; i++) {
-        const struct setting *s = &settings[i];
-        char *end;
-        if (strlen(s->name) != len || memcmp(word, s->name, len))
-            continue;
-        double v = strtod(value, &end);
-        if (*end || end == value || !(v >= s->min && v <= s->max))
-            return fail("%s: want a number, %g .. %g", word, s->min, s->max);
-        set(p, s, v);
-        return 0;
-    }
-    if (!strncmp(word, "sync=", 5))
-        return choose(p, value);
-    if (!strncmp(word, "link=", 5))
-        return links_read(&p->links, value, 0);
-    if (!strncmp(word, "out=", 4))
-        p->out = value;
-    else if (!strncmp(word, "server_host=", 12))
-        p->server_host = value;
-    else if (!strncmp(word, "net=", 4))
+    snprintf(name, sizeof name, "%.*s", (int)(value - word), word);
+    const struct key *k = key_find(&keys, name);
+    if (k)
+        return key_set(k, p, value + 1);
+    if (!strcmp(name, "net"))
         return fail("%s: try: lockstep bench sync %s", word, word);
-    else
-        return hand_on(p, word);
-    return 0;
+    return hand_on(p, word);
 }
 
 int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
 {
-    *p = (struct sync_plan){.out = "", .server_host = "", .all = true};
-    for (int i = 0; i < SETTINGS; i++)
-        set(p, &settings[i], settings[i].usual);
+    *p = (struct sync_plan){0};
+    key_defaults(&keys, p);
     add_rows(p);
     for (int i = 0; i < p->nrows; i++) {
         const struct row *r = &p->rows[i];
@@ -283,6 +259,10 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         if (take(p, words[i]))
             return -1;
     }
+    p->all = !strcmp(p->sync_text, "all");
+    if ((!p->all && choose(p, p->sync_text)) ||
+        (*p->link_text && links_read(&p->links, p->link_text, 0)))
+        return -1;
     for (int i = 0; i < p->nrows; i++)
         if (p->use[i] && p->rows[i].mpi && !launched)
             return fail("sync=%s: try: mpirun -n %d sync_perf ...",

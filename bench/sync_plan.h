@@ -5,6 +5,7 @@
 
 #include "bench/series.h"
 #include "config/backends.h"
+#include "config/config.h"
 #include "sync/link.h"
 #include "sync/sync.h"
 
@@ -24,9 +25,10 @@ struct row {
 struct sync_plan {
     int workers, rounds, threads;
     double min_bytes, max_mb, factor, bucket_mb, timeout_s;
-    struct links links;      // link=: the law's; n 0: fit
-    const char *out;         // file for the fits; "" for none
-    const char *server_host; // emulated host of a single server; "": none
+    char sync_text[CONFIG_PATH], link_text[CONFIG_PATH]; // as they were asked
+    struct links links;            // link=: the law's; n 0: fit
+    char out[CONFIG_PATH];         // file for the fits; "" for none
+    char server_host[CONFIG_PATH]; // emulated host of a single server; "": none
     struct row rows[PLAN_ROWS];
     int nrows;
     bool all; // without sync=: every row that can be

@@ -26,7 +26,7 @@
 
 enum stage { RUNNING, SETTLING, JUDGING, ENDING, KILLING };
 
-static const double judge_s = 0.25;
+static const double judge_s = 0.25, strays_s = 30;
 
 struct job {
     struct job_config config;
@@ -369,12 +369,14 @@ bool job_crashed(const struct job *j)
     return j->crashed;
 }
 
-// Children that children left behind are ours now (subreaper): kill them.
+// Children that children left behind are ours now (subreaper): kill them, and
+// those that become ours thereby.
 static void kill_strays(void)
 {
     char path[64];
+    uint64_t began = now_ns();
     snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    for (int round = 0; round < 100; round++) {
+    for (;;) {
         FILE *f = fopen(path, "re");
         int pid, n = 0;
         if (!f)
@@ -384,6 +386,11 @@ static void kill_strays(void)
         fclose(f);
         if (n == 0)
             return;
+        if ((double)(now_ns() - began) > strays_s * 1e9) {
+            log_line("%d processes were killed and do not end, %d is the last",
+                     n, pid);
+            return;
+        }
         while (waitpid(-1, NULL, WNOHANG) > 0)
             continue;
         usleep(10000);

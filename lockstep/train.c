@@ -13,6 +13,7 @@
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 #include "telemetry/parts.h"
+#include "telemetry/steps.h"
 #include "telemetry/trace.h"
 
 #include <signal.h>
@@ -152,6 +153,16 @@ static int merge(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
+// Rows of workers that could not join them themselves. The message stays.
+static int merge_rows(const struct run *r, int status)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", fail_message());
+    if (steps_merge(r->out, r->workers))
+        log_line("%s", fail_message());
+    return status < 0 ? fail("%s", why) : status;
+}
+
 // What job_run() returns. *crashed: the log may tell more than the message.
 static int supervise(struct run *r, const char *log_path, bool *crashed)
 {
@@ -189,6 +200,8 @@ static int forget(const struct run *r)
     snprintf(why, sizeof why, "%s", fail_message());
     if (file_remove_folder(r->out))
         log_line("%s", fail_message());
+    if (!strncmp(r->out, "runs/", 5))
+        rmdir("runs"); // where it holds no other
     return fail("%s", why);
 }
 
@@ -205,6 +218,8 @@ static int train_locked(struct run *r, bool made)
     int status = supervise(r, log_path, &crashed);
     while (status < 0 && began(r) && restart_wanted(&again, r, log_path))
         status = supervise(r, log_path, &crashed);
+    if (status != 0 && began(r))
+        status = merge_rows(r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !crashed && !began(r))
         return forget(r);

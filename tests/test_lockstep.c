@@ -210,6 +210,11 @@ static void a_folder_of_its_own_by_default(void **state)
     }
     job_run(&j, 20, "test $(ls -d runs/*/summary.json | wc -l) = 2");
     assert_int_equal(j.status, 0);
+    job_run(&j, 60,
+            "mkdir none && cd none && ! lockstep train data=/no/text && ls");
+    assert_int_equal(j.status, 0);
+    assert_prints(&j, "/no/text");
+    assert_null(strstr(j.out, "runs"));
 }
 
 // One line that names the value; nothing left behind.
@@ -385,15 +390,21 @@ static void a_folder_that_cannot_be_made(void **state)
 static void stops_when_told(void **state)
 {
     (void)state;
+    static const char *const ways[][2] = {{"sync=local", "steps"},
+                                          {"sync=dps workers=2", "steps.1"}};
     struct job j = {0};
-    job_run(&j, 60,
-            "lockstep train %s steps=100000 out=stopped & "
-            "while ! [ -s stopped/steps.csv ]; do sleep 0.05; done; "
-            "kill -TERM $!; wait $!",
-            tiny);
-    assert_int_equal(j.status, 128 + 15);
-    assert_prints(&j, "stopped by signal 15");
-    assert_int_equal(job_processes(20), 0);
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 60,
+                "rm -rf stopped; lockstep train %s steps=100000 %s out=stopped "
+                "& while ! grep -q ,1, stopped/%s.csv; do sleep 0.05; done; "
+                "kill -TERM $!; wait $!",
+                tiny, ways[i][0], ways[i][1]);
+        assert_int_equal(j.status, 128 + 15);
+        assert_prints(&j, "stopped by signal 15");
+        assert_int_equal(job_processes(20), 0);
+        assert_true(job_has("stopped/steps.csv"));
+        assert_false(job_has("stopped/steps.1.csv"));
+    }
 }
 
 static void makes_keys_for_their_owner_only(void **state)

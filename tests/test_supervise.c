@@ -333,6 +333,7 @@ static void signals_are_handed_on(void **state)
     close_job(&f);
 }
 
+// More of them, each a child of the one before, than are killed in a second.
 static void strays_are_killed(void **state)
 {
     (void)state;
@@ -341,9 +342,10 @@ static void strays_are_killed(void **state)
     open_job(&f, false);
     snprintf(path, sizeof path, "%s/pid", f.dir);
     snprintf(text, sizeof text,
-             "setsid sh -c 'echo $$ > %s; exec sleep 100' >/dev/null 2>&1 &"
+             "echo '[ $1 = 0 ] && echo $$ > %s || setsid sh %s/more $(($1 - 1))"
+             " & sleep 100' > %s/more; sh %s/more 120 >/dev/null 2>&1 & "
              "while [ ! -s %s ]; do sleep 0.05; done",
-             path, path);
+             path, f.dir, f.dir, f.dir, path);
     script(&f, JOB_WORKER, 0, text);
     assert_int_equal(job_run(f.job), 0);
     FILE *file = fopen(path, "r");

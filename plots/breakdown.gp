@@ -7,7 +7,7 @@ load "style.gp"
 cells = values_of(FILE, "cell")
 n = words(cells)
 set title "A step's time, mean of its workers"
-set xlabel "milliseconds a step"
+set xlabel "milliseconds a step" . (crowded(FILE) ? "\n" . note(FILE) : "")
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]
 set xrange [0:*]
@@ -19,7 +19,6 @@ KINDS = have
 m = words(KINDS)
 ms(k) = column("step_s") * 1000 * column(word(KINDS, k) . "_share")
 upto(k) = k < 1 ? 0 : (sum [j=1:k] ms(j))
-if (crowded(FILE)) set label 99 note(FILE) at graph 1, graph 1.03 right tc rgb "#8a4b00"
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):0:(ms(k) / 2):(0.36): \
         ytic(stringcolumn("cell") . mark(column("oversubscribed"))) \
         with boxxyerror lc rgb kind_colour(word(KINDS, k)) title kind_title(word(KINDS, k))

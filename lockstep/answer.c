@@ -15,8 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A process that computes without a processor for more than this is disturbed.
-static const double much_taken = 0.1;
+// A process that computes without a processor for more than this is disturbed,
+// if it was made to leave it so often a second: threads that wait for each
+// other leave theirs of themselves.
+static const double much_taken = 0.1, many_switches = 20;
 
 static const double mib = 1048576;
 
@@ -255,6 +257,12 @@ static void warn_unreached(const struct study *s, struct say *out)
     say(out, ".\n");
 }
 
+static bool is_disturbed(const struct result *r)
+{
+    return r->value[METRIC_TAKEN] > much_taken &&
+           r->value[METRIC_SWITCHES] > many_switches;
+}
+
 // Servers beside workers take their processors, too: of those runs nothing is
 // said.
 static void warn_busy(const struct study *s, struct say *out)
@@ -267,7 +275,9 @@ static void warn_busy(const struct study *s, struct say *out)
         if (r->oversubscribed || r->servers || isnan(taken))
             continue;
         judged++;
-        busy += taken > much_taken;
+        if (!is_disturbed(r))
+            continue;
+        busy++;
         if (!worst || taken > worst->value[METRIC_TAKEN])
             worst = r;
     }

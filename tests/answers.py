@@ -50,11 +50,12 @@ def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
     (folder / "run.json").write_text(json.dumps(run))
 
 
-def taken(folder, share):
+def taken(folder, share, switches=5):
     """Samples of a worker that computes and has no processor for `share`."""
     (folder / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
         f"{t / 10},0,compute_share,0.9\n{t / 10},0,cpu_share,"
         f"{.9 * (1 - share):.6f}\n{t / 10},0,resident_bytes,{t}000000\n"
+        f"{t / 10},0,involuntary_switches_per_s,{switches}\n"
         for t in range(1, 11)))
 
 
@@ -117,7 +118,9 @@ def doubts(single, folder):
     assert "Outlier, kept in all ranges: slow, repeat 3: 800 tokens/s, where " \
         "the median is 1600" in said, said
     assert "Warning" not in said, said
-    taken(out / "cells" / "b" / "r2", .4)
+    taken(out / "cells" / "b" / "r2", .4)  # threads that wait for each other
+    assert "Warning" not in answer(out)
+    taken(out / "cells" / "b" / "r2", .4, 150)
     said = answer(out)
     assert "Warning: the machine was busy. In 1 of 9 runs" in said, said
     assert "b, repeat 2, 40%" in said, said

@@ -1,6 +1,7 @@
 // test_folder.c - checkpoint folders: whole or not there, the newest kept.
 
 #include "train/folder.h"
+#include "train/whole.h"
 
 #include "base/base.h"
 
@@ -109,6 +110,32 @@ static void survives_kill(void **state)
     }
 }
 
+// Whoever writes a state.json can also write its hash: whatever stands in the
+// place of the files' hashes is damage, not a crash.
+static void forged_hashes_are_damage(void **state)
+{
+    (void)state;
+    static const char *const forged[] = {"[\"model.safetensors\"]", "[[]]",
+                                         "\"none\"", "{\"../x\": \"0\"}",
+                                         "{\"config.json\": [1]}"};
+    for (size_t i = 0; i < sizeof forged / sizeof *forged; i++) {
+        char text[128], hash[17];
+        snprintf(text, sizeof text, "{\"files\":%s}", forged[i]);
+        cJSON *j = cJSON_Parse(text);
+        char *plain = cJSON_PrintUnformatted(j);
+        snprintf(hash, sizeof hash, "%016llx",
+                 (unsigned long long)hash_bytes(plain, strlen(plain)));
+        cJSON_AddStringToObject(j, "hash_xxh3", hash);
+        char *whole = cJSON_PrintUnformatted(j);
+        assert_int_equal(folder_write(dir, "state.json", whole), 0);
+        assert_int_equal(whole_check(dir), -1);
+        assert_non_null(strstr(fail_message(), "damaged"));
+        free(whole);
+        free(plain);
+        cJSON_Delete(j);
+    }
+}
+
 static void bad_places(void **state)
 {
     (void)state;
@@ -124,6 +151,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(newest_are_kept, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(replaced_whole, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(survives_kill, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(forged_hashes_are_damage, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(bad_places, make_dir, remove_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

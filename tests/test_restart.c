@@ -121,6 +121,28 @@ static void a_fault_that_stays_is_not_repeated(void **state)
     assert_null(strstr(j.out, "restart 2 of 9"));
 }
 
+// Deaths after different steps are accidents, whatever the folder's name: each
+// begins again. The second comes two checkpoints behind the first one's start.
+static void another_step_is_another_fault(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "lockstep train %s steps=1000000 save=5 restarts=2 'out=g[1]' & "
+            "p=$!; old=; "
+            "newer() { until [ -e 'g[1]/latest' ] && "
+            "[ \"$(cat 'g[1]/latest')\" != \"$old\" ]; do sleep 0.02; done; "
+            "old=$(cat 'g[1]/latest'); }; "
+            "end() { newer; newer; read v < /proc/$p/task/$p/children; "
+            "kill -9 $v; until grep -q \"restart $1 of\" 'g[1]/log.txt'; do "
+            "kill -0 $p || return; sleep 0.02; done; old=$(cat 'g[1]/latest'); "
+            "}; end 1; end 2; kill $p; wait $p",
+            tiny);
+    assert_prints(&j, "restart 1 of 2 in 1 s, from checkpoint-");
+    assert_prints(&j, "restart 2 of 2 in 2 s, from checkpoint-");
+    assert_int_equal(job_processes(20), 0);
+}
+
 // As often as it was allowed, then the failure is the job's. Also a server's
 // death, and one while nobody saves.
 static void restarts_are_counted(void **state)
@@ -179,6 +201,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_as_if_nobody_had_died),
         cmocka_unit_test(a_fault_that_stays_is_not_repeated),
+        cmocka_unit_test(another_step_is_another_fault),
         cmocka_unit_test(restarts_are_counted),
         cmocka_unit_test(needs_checkpoints),
         cmocka_unit_test(the_start_has_a_deadline),

@@ -78,6 +78,8 @@ int whole_seal(cJSON *state, const char *folder)
 static int check_files(const cJSON *hashes, const char *folder)
 {
     const cJSON *one;
+    if (hashes && !cJSON_IsObject(hashes))
+        return fail("%s/state.json: damaged: its hashes have no names", folder);
     cJSON_ArrayForEach(one, hashes)
     {
         char hex[HEX];

@@ -3,6 +3,7 @@
     hostile.py LOCKSTEP
 """
 
+import json
 import os
 import pathlib
 import shutil
@@ -90,6 +91,17 @@ def nothing_is_waited_for(run, folder):
                 assert b"not a regular file" in done.stderr, done
 
 
+def a_resumed_run_names_no_program(run, folder):
+    """sync=lab loads a file: which one does not come from the folder."""
+    copy = folder / "resumed"
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "run.json").read_text())
+    manifest["asked"] |= {"sync": "lab", "lab": str(copy / "evil.so")}
+    (copy / "run.json").write_text(json.dumps(manifest))
+    done = lockstep("train", f"resume={copy}", f"out={folder / 'on'}", "steps=6")
+    assert done.returncode == 1 and b"sync=lab: no file" in done.stderr, done
+
+
 def latest_stays_inside(run, folder):
     copy = folder / "run" / "latest"
     shutil.copytree(run, copy)
@@ -121,6 +133,7 @@ def main():
         a_figure_is_one_of_ours(run, folder)
         a_report_holds_text(run, folder)
         nothing_is_waited_for(run, folder)
+        a_resumed_run_names_no_program(run, folder)
         latest_stays_inside(run, folder)
         messages_move_no_cursor(folder)
     print("ok")

@@ -238,7 +238,8 @@ static const struct key rows[] = {
          "servers (auto: zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; none: loopback"},
-{"backend", "lab", "", KEY_TEXT, SET(lab), .unit = "path",
+// A program: only who starts a run names it, never the folder that is resumed.
+{"backend", "lab", "", KEY_TEXT, SET(lab), .once = true, .unit = "path",
  .help = "the student's file; labs/grade 4 --train compiles it"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,

@@ -21,11 +21,6 @@ static void show_file(const char *out, const char *name)
         fclose(f);
 }
 
-static int write_tables(const struct study *s)
-{
-    return study_tables(s) || study_sweep(s) || study_text(s) ? -1 : 0;
-}
-
 int study_finish(struct study *s)
 {
     char answer[1 << 13], verdict[1 << 14] = "";
@@ -33,7 +28,7 @@ int study_finish(struct study *s)
         return -1;
     if (!s->nruns)
         return fail("%s: no run is finished", s->out);
-    if (write_tables(s) || study_figures(s) < 0)
+    if (study_tables(s) || study_figures(s) < 0)
         return -1;
     if (s->nruns > 1) // else there is nothing to compare
         study_compare(s, verdict, sizeof verdict);
@@ -110,7 +105,7 @@ static int draw_one(struct study *s, const struct asked *a)
     char out[CONFIG_PATH];
     if (!s->nruns)
         return fail("%s: no run is finished", s->out);
-    if (text_into(out, sizeof out, "%s/figures", s->out) || write_tables(s) ||
+    if (text_into(out, sizeof out, "%s/figures", s->out) || study_tables(s) ||
         figure_draw(a->figure, s->out, out, a->size ? a->size : ""))
         return -1;
     printf("%s/%s.png\n%s/%s.svg\n", out, a->figure, out, a->figure);

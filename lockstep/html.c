@@ -87,38 +87,75 @@ void html_number(FILE *f, double v, int digits)
         fprintf(f, "%.*g", digits, v);
 }
 
-// Whether a line of SVG might do more than draw; gnuplot writes none such.
-static bool is_active(const char *line)
+// ---- SVG
+
+static bool is_word(const char *text, size_t n, const char *const *words)
 {
-    static const char *const words[] = {"<script",     "<foreignobject",
-                                        "<iframe",     "<animate",
-                                        "javascript:", "<set",
-                                        "onload",      "onclick",
-                                        "onmouse",     "onfocus",
-                                        "onerror",     "onbegin"};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcasestr(line, words[i]))
+    for (; *words; words++)
+        if (strlen(*words) == n && !strncmp(text, *words, n))
             return true;
     return false;
 }
 
+// Behind one attribute, name='value'; NULL where it is none, or might do more
+// than draw: call a script, or fetch something.
+static const char *skip_attribute(const char *p)
+{
+    size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789:-_");
+    bool link = n >= 4 && !strncasecmp(p + n - 4, "href", 4);
+    if (n == 0 || !strncasecmp(p, "on", 2) ||
+        (n == 5 && !strncasecmp(p, "style", 5)))
+        return NULL;
+    p += n + strspn(p + n, " \n");
+    if (*p++ != '=')
+        return NULL;
+    p += strspn(p, " \n");
+    const char *end = *p == '"' || *p == '\'' ? strchr(p + 1, *p) : NULL;
+    if (!end || (link && p[1] != '#'))
+        return NULL;
+    for (const char *url = p; (url = strcasestr(url, "url(")) && url < end;
+         url += 4)
+        if (url[4] != '#')
+            return NULL;
+    return end + 1;
+}
+
+// Whether it holds what gnuplot draws with, and nothing else.
+static bool is_drawing(const char *svg)
+{
+    static const char *const tags[] = {
+        "svg",      "title",          "desc",     "defs",
+        "filter",   "feFlood",        "g",        "path",
+        "use",      "circle",         "rect",     "feComposite",
+        "text",     "tspan",          "line",     "stop",
+        "polygon",  "pattern",        "polyline", "ellipse",
+        "clipPath", "linearGradient", NULL};
+    for (const char *p = svg; (p = strchr(p, '<'));) {
+        p += 1 + (p[1] == '/');
+        size_t n = strcspn(p, " \n/>");
+        if (!is_word(p, n, tags))
+            return false;
+        p += n + strspn(p + n, " \n");
+        while (*p != '>' && strncmp(p, "/>", 2)) {
+            p = skip_attribute(p);
+            if (!p)
+                return false;
+            p += strspn(p, " \n");
+        }
+    }
+    return true;
+}
+
 int html_svg(FILE *f, const char *path)
 {
-    bool inside = false;
-    char *next, *text = file_read(path, 1 << 26);
+    char *text = file_read(path, 1 << 26);
     if (!text)
         return -1;
-    if (is_active(text)) {
-        mem_free(text);
-        return fail("%s: holds more than a drawing; not shown", path);
-    }
-    for (char *line = text; *line; line = next) {
-        size_t n = strcspn(line, "\n");
-        next = line + n + (line[n] == '\n');
-        inside |= strncmp(line, "<svg", 4) == 0;
-        if (inside)
-            fwrite(line, 1, (size_t)(next - line), f);
-    }
+    const char *svg = strstr(text, "<svg"); // behind <?xml ..>
+    bool drawing = svg && is_drawing(svg);
+    if (drawing)
+        fputs(svg, f);
     mem_free(text);
-    return 0;
+    return drawing ? 0 : fail("%s: not only a drawing; not shown", path);
 }

@@ -182,8 +182,11 @@ static void law_table(FILE *f, const struct study *s)
         put_plain(f, bytes, 8);
         put_plain(f, r->value[METRIC_BYTES_LAW], 8);
         put_plain(f, bytes / r->value[METRIC_BYTES_LAW], 4);
-        fprintf(f, "<td>%s%s%s</td>", r->transport, *r->net ? ", " : "",
-                r->net);
+        fputs("<td>", f);
+        html_text(f, r->transport);
+        fputs(*r->net ? ", " : "", f);
+        html_text(f, r->net);
+        fputs("</td>", f);
         double held = study_spread(s, c, METRIC_EXPOSED_S, &n).median +
                       study_spread(s, c, METRIC_WAIT_S, &n).median;
         put_plain(f, held * 1e3, 4);

@@ -6,9 +6,12 @@
 
 #include "lockstep/study.h"
 
+#include "base/base.h"
 #include "lockstep/csv.h"
 
+#include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 static const enum metric shown[] = {METRIC_TOKENS_PER_S, METRIC_STEP_S,
                                     METRIC_SECONDS_TO, METRIC_BEST_VAL_LOSS};
@@ -62,8 +65,14 @@ static void put_cell(FILE *f, const struct study *s, int c)
 
 int study_sweep(const struct study *s)
 {
-    if (!s->exp->naxes)
-        return 0;
+    char path[CONFIG_PATH];
+    if (!s->exp->naxes) { // whatever has its name is not of this experiment
+        if (text_into(path, sizeof path, "%s/sweep.csv", s->out))
+            return -1;
+        return unlink(path) && errno != ENOENT
+                   ? fail("%s: %s", path, strerror(errno))
+                   : 0;
+    }
     FILE *f = study_file(s, "sweep.csv");
     if (!f)
         return -1;

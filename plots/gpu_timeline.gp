@@ -5,8 +5,8 @@
 DIR = ARG1; OUT = ARG2
 HIGH = 900
 load "style.gp"
-FILE = system("ls '" . DIR . "'/util.csv '" . DIR . "'/cells/*/r1/util.csv 2>/dev/null | xargs -d '\\n' grep -l gpu_util_share | head -n 1")
-ranks = FILE eq "" ? "" : system("awk -F, '$3==\"gpu_util_share\"&&!s[$2]++{print $2}' '" . FILE . "'")
+FILE = system("ls '" . DIR . "'/util.csv '" . DIR . "'/cells/*/r1/util.csv 2>/dev/null | xargs -d '\\n' grep -l gpu_util_share | grep -v \"'\" | head -n 1")
+ranks = FILE eq "" ? "" : system("awk -F, '$3==\"gpu_util_share\"&&$2~/^[0-9]+$/&&!s[$2]++{print $2}' '" . FILE . "'")
 last = FILE eq "" ? 1 : system("awk -F, '$1+0>m{m=$1} END{print m+0}' '" . FILE . "'") + 0
 samples(r, m) = "< awk -F, '$2==\"" . r . "\"&&$3==\"" . m . "\"' '" . FILE . "'"
 set xrange [0 : last > 0 ? last : 1]

@@ -4,7 +4,7 @@
 
 DIR = ARG1; OUT = ARG2
 file = DIR . "/timetable.csv"
-schedules = system("awk -F, 'NR>1&&!s[$1]++{printf \"%s \", $1}' '" . file . "'")
+schedules = system("awk -F, 'NR>1&&$1~/^[[:alnum:]_.+-]+$/&&!s[$1]++{printf \"%s \", $1}' '" . file . "'")
 stages = system("awk -F, 'NR>1&&$2+0>=m{m=$2+1} END{print m+0}' '" . file . "'") + 0
 WIDE = 1200
 HIGH = 90 + words(schedules) * (80 + 38 * stages)

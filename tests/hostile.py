@@ -53,24 +53,64 @@ def a_figure_is_one_of_ours(run, folder):
     assert not list(folder.glob("**/PWNED"))
 
 
+# Drawings that would do more than that.
+ACTIVE = ("<svg><script>alert(2)</script></svg>", "<svg><g onwheel='x()'></g></svg>",
+          "<svg/onload=x()>", "<svg><a xlink:href='java&#115;cript:x()'>y</a></svg>",
+          "<svg><style>@import 'http://x/y'</style></svg>",
+          "<svg><image src='http://x/y.png'/></svg>",
+          "<svg><use xlink:HREF='http://x/y.svg'/></svg>",
+          "<svg><g fill='url(http://x)'></g></svg>", "<svg><g style='x'></g></svg>",
+          "<svg><g fill=onwheel></g></svg>", "<svg><g")
+
+
+# What the scripts below would hand to a shell: a word in a column, and a folder.
+WORD = "x';touch${IFS}PWNED;'"
+COLUMNS = {
+    "pipeline": ("timetable.csv", "schedule,stage,action,micro,chunk,begin_ms,end_ms\n"
+                 "{word},0,forward,0,0,0,10\n"),
+    "heatmap": ("sweep.csv", "series,x_key,y_key,x,y,a,b,c\n{word},k,k,1,1,1,1,1\n"),
+    "gpu_timeline": ("util.csv", "t_s,rank,metric,value\n{word},gpu_util_share,1\n"
+                     "0.5,{word},gpu_util_share,1\n"),
+}
+
+
+def a_column_is_not_a_command(run, folder):
+    plots = pathlib.Path(__file__).resolve().parent.parent / "plots"
+    for name, (file, text) in COLUMNS.items():
+        copy = folder / f"column-{name}"
+        shutil.copytree(run, copy)
+        (copy / file).write_text(text.format(word=WORD))
+        cell = copy / "cells" / "x';touch PWNED;'" / "r1"
+        cell.mkdir(parents=True)
+        (cell / "util.csv").write_text("0.5,0,gpu_util_share,1\n")
+        lockstep("report", copy, f"figure={name}", cwd=folder)
+        found = [*folder.glob("**/PWNED"), *plots.glob("PWNED")]
+        for path in found:
+            path.unlink()
+        assert not found, name
+
+
 def a_report_holds_text(run, folder):
     """What a run's files say is shown, as text; a drawing is only that."""
     copy = folder / "markup"
     shutil.copytree(run, copy)
-    text = (copy / "run.json").read_text()
-    (copy / "run.json").write_text(
-        text.replace('"started"', '"<script>alert(1)</script>"', 1))
+    alert = "<script>alert(1)</script>"
+    manifest = json.loads((copy / "run.json").read_text())
+    manifest |= {alert: alert, "transport": alert, "backend": "ring", "world": 2}
+    manifest["effective"] |= {"net": alert}
+    (copy / "run.json").write_text(json.dumps(manifest))
     plots = folder / "plots"
     plots.mkdir()
-    for name in "loss", "util_timeline", "breakdown":
-        (plots / f"{name}.gp").write_text(
-            'set print ARG2\nprint "<svg><script>alert(2)</script></svg>"\n')
-    done = lockstep("report", copy,
-                    env={**os.environ, "LOCKSTEP_PLOTS": str(plots)})
-    assert done.returncode == 0, done.stderr
-    page = (copy / "report.html").read_text()
-    assert "<script" not in page and "&lt;script&gt;alert(1)" in page
-    assert b"holds more than a drawing" in done.stderr, done.stderr
+    for text in ACTIVE:
+        for name in "loss", "util_timeline", "breakdown":
+            (plots / f"{name}.gp").write_text(f'set print ARG2\nprint "{text}"\n')
+        done = lockstep("report", copy,
+                        env={**os.environ, "LOCKSTEP_PLOTS": str(plots)})
+        assert done.returncode == 0, done.stderr
+        page = (copy / "report.html").read_text()
+        assert "<script" not in page and "<svg" not in page, text
+        assert page.count("&lt;script&gt;alert(1)") > 3
+        assert b"not only a drawing" in done.stderr, done.stderr
 
 
 def nothing_is_waited_for(run, folder):
@@ -131,6 +171,7 @@ def main():
         assert done.returncode == 0, done.stderr
         a_name_is_not_a_command(run, folder)
         a_figure_is_one_of_ours(run, folder)
+        a_column_is_not_a_command(run, folder)
         a_report_holds_text(run, folder)
         nothing_is_waited_for(run, folder)
         a_resumed_run_names_no_program(run, folder)

@@ -83,7 +83,12 @@ def runs_all(ini, out):
         assert float(r["step_s_least"]) <= float(r["step_s"]) <= \
             float(r["step_s_most"])
     with open(out / "runs.csv", newline="") as f:
-        assert len(list(csv.DictReader(f))) == 8
+        rows = list(csv.DictReader(f))
+    assert len(rows) == 8
+    # a column a setting of the experiment, and as many cells in every row
+    assert {(r["batch"], r["accum"]) for r in rows} == {
+        ("2", "1"), ("4", "1"), ("2", "2"), ("4", "2")}
+    assert all(None not in r and None not in r.values() for r in rows)
     head, *lines = (out / "table.txt").read_text().splitlines()
     assert head.split()[3:5] == ["u0", "total"], head
     for line in lines[:4]:  # CELL WORKERS SERVERS, a column a worker, total ..

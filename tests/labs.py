@@ -29,7 +29,6 @@ import multiprocessing
 import os
 import pathlib
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -422,15 +421,21 @@ def without_term(text):
     return text.replace('#include "labs/term.h"\n', values)
 
 
-def judge_tree(tree, its, changed):
+def judge_tree(tree, term, its):
+    """Complaints about one lab of a term's repository, graded in there."""
+    complaints = []
+    changed = [c.name for c in export.variant_of(term, its)]
     text = (its.folder / "reference.c").read_text()
     status, score, said = grade_there(tree, its, "reference.c", text)
     if (status, score) != (0, 70):
-        yield f"{its}, {changed}: the reference has {score} points: {said}"
+        complaints.append(f"{its}, {changed}: the reference has {score} points: "
+                          f"{said}")
     if changed:
         status, score, said = grade_there(tree, its, its.file, without_term(text))
         if status != 1 or score >= 70:
-            yield f"{its}, {changed}: the open variant has {score} points: {said}"
+            complaints.append(f"{its}, {changed}: the open variant has {score} "
+                              f"points: {said}")
+    return complaints
 
 
 def term_with(wanted):
@@ -458,10 +463,7 @@ def judge_exports():
             term = term_with(wanted)
             export.export(term, tree, labs)
             complaints += judge_secrets(tree)
-            for its in labs:
-                changed = [c.name for c in export.variant_of(term, its)]
-                complaints += judge_tree(tree, its, changed)
-                shutil.rmtree(tree / "labs/out/build", ignore_errors=True)
+            complaints += at_once(functools.partial(judge_tree, tree, term), labs)
     return complaints
 
 

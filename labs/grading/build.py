@@ -96,11 +96,6 @@ class Builder:
         self.lab, self.out, self.ours = lab, pathlib.Path(out).resolve(), ours
         self.out.mkdir(parents=True, exist_ok=True)
         self.sanitize = SANITIZE if self.can_sanitize() else []
-        self.files = sources(HARNESS) + [lab.folder / "grade.c"]
-        seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
-        for path in self.files + sources(HEADERS) + sorted(lab.folder.glob("*.h")):
-            seen.update(path.read_bytes())
-        self.harness = self.out / f"harness-{lab.number:02}-{seen.hexdigest()[:16]}"
 
     def can_sanitize(self):
         """Whether the compiler has the sanitizers' libraries."""
@@ -116,17 +111,33 @@ class Builder:
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
-    def build_harness(self):
-        fresh = self.out / f"{self.harness.name}.{os.getpid()}"
-        fresh.mkdir()
-        done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
-                   [str(f) for f in self.files], cwd=fresh)
-        if done.returncode:
-            raise Refused(f"the harness does not compile:\n{done.stderr}")
-        try:
-            fresh.rename(self.harness)
-        except OSError:  # another run was first
-            shutil.rmtree(fresh)
+    def compile_once(self, name, files, headers):
+        """The objects of these files, compiled where they are not there yet."""
+        seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
+        for path in files + headers:
+            seen.update(path.read_bytes())
+        folder = self.out / f"{name}-{seen.hexdigest()[:16]}"
+        if not folder.is_dir():
+            fresh = self.out / f"{folder.name}.{os.getpid()}"
+            fresh.mkdir()
+            done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
+                       [str(f) for f in files], cwd=fresh)
+            if done.returncode:
+                raise Refused(f"the harness does not compile:\n{done.stderr}")
+            try:
+                fresh.rename(folder)
+            except OSError:  # another run was first
+                shutil.rmtree(fresh)
+        return sorted(folder.glob("*.o"))
+
+    def harness(self):
+        """The objects of what is there beside the student's file: what all labs
+        share, and this lab's tests."""
+        headers = sources(HEADERS)
+        own = sorted(self.lab.folder.glob("*.h"))
+        return self.compile_once("harness", sources(HARNESS), headers) + \
+            self.compile_once(f"lab-{self.lab.number:02}",
+                              [self.lab.folder / "grade.c"], headers + own)
 
     def take(self, path, folder, flags):
         """What the compiler warns of in a student's file, which is judged, and is
@@ -164,13 +175,11 @@ class Builder:
         """(program, warnings) from a student's file, in a folder of its own."""
         folder, name = pathlib.Path(folder), self.lab.file
         flags = FLAGS + (["-Werror"] if werror else [])
-        if not self.harness.is_dir():
-            self.build_harness()
         warnings = self.take(path, folder, flags)
         program = folder / "program"
         status, _, errors = compile_limited(
             flags + self.sanitize + [name] +
-            [str(o) for o in sorted(self.harness.glob("*.o"))] +
+            [str(o) for o in self.harness()] +
             ["-o", str(program)] + LIBRARIES, folder)
         if status:
             raise Refused(f"{name} does not link:\n{errors}")

@@ -3,7 +3,7 @@
 //
 //     {"title": .., "lead": [..], "panels": [{"name": .., "note": ..,
 //      "colour": .., "trace": {"traceEvents": [..]},      Trace Event JSON
-//      "begin_us": .., "end_us": ..,                      what is shown of it
+//      "begin_us": .., "end_us": .., "step": ..,          what is shown of it
 //      "law": {PID: {"out": bytes, "in": bytes}},         what must be moved
 //      "total": {PID: {..}},                              what was, if events
 //                                                         do not say it

@@ -139,6 +139,7 @@ static int push(struct flow *f)
     f->heads[OUT] += sizeof c->head;
     f->bytes[OUT] += c->head.bytes;
     if (c->head.kind == HEAD_SLICE) {
+        span_carries(c->lane, c->head.bytes);
         span_add(c->lane, SPAN_SEND, (int)c->op, c->begun_ns, now_ns());
         c->off += slice_at(f, c, OUT).n;
         settle(f, c, OUT);
@@ -189,6 +190,7 @@ static void landed(struct flow *f)
     const struct group_op *op = op_of(f, c->op);
     struct group_chunk s = slice_at(f, c, IN);
     uint64_t came_ns = now_ns();
+    span_carries(c->lane, c->head.bytes);
     span_add(c->lane, SPAN_RECEIVE, (int)c->op, c->begun_ns, came_ns);
     wire_landed(f->wire, &op->vector, c->op, s,
                 plan_adds(&f->plan, op, c->message),

@@ -116,8 +116,8 @@ static int put_panel(const struct panel *p, FILE *f)
     page_string(f, text);
     if (r->row)
         fprintf(f, ", \"colour\": \"%s\"", r->row->colour);
-    fprintf(f, ", \"begin_us\": %.3f, \"end_us\": %.3f", p->begin_us,
-            p->end_us);
+    fprintf(f, ", \"step\": %d, \"begin_us\": %.3f, \"end_us\": %.3f", p->step,
+            p->begin_us, p->end_us);
     put_bytes(p, &steps, f);
     put_law(p, f);
     csv_close(&steps);

@@ -107,11 +107,13 @@ static int send_some(struct client *c)
 {
     int before = rows_sent(c);
     bool round = c->current == TASK_ROUND;
-    uint64_t begin = now_ns();
+    uint64_t begin = now_ns(), bytes = c->stats.bytes_out;
     int rc = task_send(c);
-    if (rows_sent(c) != before)
+    if (rows_sent(c) != before) {
+        span_carries(c->lane, c->stats.bytes_out - bytes);
         span_add(c->lane, SPAN_SEND, round ? (int)c->round : -1, begin,
                  now_ns());
+    }
     return rc;
 }
 
@@ -144,9 +146,12 @@ static int turn(struct client *c)
     pthread_mutex_unlock(&c->lock);
     endpoint_wait(c->endpoint, TURN_MS);
     pthread_mutex_lock(&c->lock);
+    uint64_t bytes = c->stats.bytes_in;
     int rc = take_in(c);
-    if (moving)
+    if (moving) {
+        span_carries(c->lane, c->stats.bytes_in - bytes);
         span_end(c->lane);
+    }
     return rc ? -1 : check_deadline(c);
 }
 

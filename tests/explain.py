@@ -106,6 +106,17 @@ def train(bin_dir, folder, name, *words):
     return out
 
 
+def bytes_of_step(panel, rank):
+    """What the spans say that a worker moved in its own step."""
+    spans = [e for e in panel["trace"]["traceEvents"]
+             if e["ph"] == "X" and e["pid"] == rank]
+    step, = [e for e in spans
+             if e["name"] == "step" and e["args"]["step"] == panel["step"]]
+    own = [e for e in spans if step["ts"] <= e["ts"] < step["ts"] + step["dur"]]
+    return {way: sum(e["args"]["bytes"] for e in own if e["name"] == name)
+            for way, name in (("out", "send"), ("in", "receive"))}
+
+
 def run_page(bin_dir, folder):
     """Two runs on one page."""
     page = folder / "runs.html"
@@ -121,6 +132,8 @@ def run_page(bin_dir, folder):
     assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
     for rank, law in ring["law"].items():  # of whole elements, and no norm
         assert abs(ring["total"][rank]["out"] - law["out"]) <= 4 * 8
+    for rank, total in ring["total"].items():
+        assert bytes_of_step(ring, int(rank)) == total, (rank, total)
     assert "law" not in alone
     for panel in ring, alone:
         spans = [e for e in panel["trace"]["traceEvents"] if e["ph"] == "X"]

@@ -142,6 +142,28 @@ static void too_deep_is_left_out(void **state)
     spans_close(&s);
 }
 
+static void the_next_span_carries_bytes(void **state)
+{
+    (void)state;
+    struct spans *s;
+    static struct list list;
+    assert_int_equal(spans_open(&s, 16), 0);
+    struct span_lane *l = spans_compute(s);
+    span_begin(l, SPAN_RECEIVE, 1);
+    span_carries(l, 100);
+    span_end(l);
+    span_add(l, SPAN_ADD, 1, 1, 2);
+    span_carries(l, 1ull << 40);
+    span_add(l, SPAN_SEND, 2, 2, 3);
+    span_each(l, collect, &list);
+    assert_int_equal(list.n, 3);
+    assert_true(list.at[0].value == 100);
+    assert_true(list.at[1].value == 0);
+    assert_true(list.at[2].value == 1099511627776.0);
+    spans_close(&s);
+    span_carries(NULL, 1);
+}
+
 static void off(void **state)
 {
     (void)state;
@@ -293,6 +315,7 @@ int main(void)
         cmocka_unit_test(counts_what_is_open),
         cmocka_unit_test(keeps_the_newest),
         cmocka_unit_test(too_deep_is_left_out),
+        cmocka_unit_test(the_next_span_carries_bytes),
         cmocka_unit_test(off),
         cmocka_unit_test(lanes_run_out),
         cmocka_unit_test(totals_that_fall),

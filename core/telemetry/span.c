@@ -25,7 +25,8 @@ struct span_lane {
     size_t size; // a power of two
     _Atomic uint64_t head;
     struct open_span stack[SPAN_DEPTH];
-    int depth; // of open spans; may exceed SPAN_DEPTH, then not recorded
+    int depth;        // of open spans; may exceed SPAN_DEPTH, then not recorded
+    uint64_t carried; // bytes that the next span moved
 
     _Atomic uint64_t sequence; // odd while the writer is at it
     _Atomic uint64_t spent[SPAN_KINDS];
@@ -124,6 +125,19 @@ static enum span_kind innermost(const struct span_lane *l)
     return l->depth ? l->stack[l->depth - 1].kind : SPAN_OTHER;
 }
 
+void span_carries(struct span_lane *l, uint64_t bytes)
+{
+    if (l)
+        l->carried = bytes;
+}
+
+static double carried(struct span_lane *l)
+{
+    uint64_t bytes = l->carried;
+    l->carried = 0;
+    return (double)bytes;
+}
+
 void span_begin(struct span_lane *l, enum span_kind kind, int index)
 {
     if (!l || l->depth++ >= SPAN_DEPTH)
@@ -143,6 +157,7 @@ void span_end(struct span_lane *l)
     const struct open_span *o = &l->stack[l->depth];
     struct span_record r = {.begin_ns = o->begin_ns,
                             .end_ns = now_ns(),
+                            .value = carried(l),
                             .index = o->index,
                             .depth = (uint16_t)l->depth,
                             .kind = (uint8_t)o->kind};
@@ -158,6 +173,7 @@ void span_add(struct span_lane *l, enum span_kind kind, int index,
     CHECK(begin_ns <= end_ns);
     struct span_record r = {.begin_ns = begin_ns,
                             .end_ns = end_ns,
+                            .value = carried(l),
                             .index = index,
                             .depth = (uint16_t)l->depth,
                             .kind = (uint8_t)kind};

@@ -43,7 +43,7 @@ enum span_counter {
 
 struct span_record {
     uint64_t begin_ns, end_ns; // equal for a counter
-    double value;              // of a counter
+    double value;              // of a counter; of a span: bytes it moved
     int32_t index;             // layer, bucket, slice, step; -1: none
     uint16_t depth;
     bool is_counter;
@@ -75,6 +75,9 @@ void span_end(struct span_lane *l);
 // in it: its time is counted to `kind` instead.
 void span_add(struct span_lane *l, enum span_kind kind, int index,
               uint64_t begin_ns, uint64_t end_ns);
+
+// The next span that is recorded moved so many bytes.
+void span_carries(struct span_lane *l, uint64_t bytes);
 
 void span_count(struct span_lane *l, enum span_counter counter, double value);
 

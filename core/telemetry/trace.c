@@ -152,10 +152,15 @@ static void put_span(struct out *o, int tid, const struct span_record *r)
         tid);
     put_time(o, "ts", r->begin_ns - o->zero_ns);
     put_time(o, "dur", r->end_ns - r->begin_ns);
+    bool carries = r->value > 0;
+    if (r->index >= 0 || carries)
+        fputs(", \"args\": {", o->f);
     if (r->index >= 0)
-        fprintf(o->f, ", \"args\": {\"%s\": %d}", index_name(r->kind),
-                r->index);
-    fputs("}", o->f);
+        fprintf(o->f, "\"%s\": %d%s", index_name(r->kind), r->index,
+                carries ? ", " : "");
+    if (carries)
+        fprintf(o->f, "\"bytes\": %.0f", r->value);
+    fputs(r->index >= 0 || carries ? "}}" : "}", o->f);
 }
 
 static void put_lane(struct out *o, int tid, const char *name,

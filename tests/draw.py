@@ -8,6 +8,7 @@ folder of the sample each is drawn from; a .gp that it does not name fails.
 """
 
 import pathlib
+import re
 import shutil
 import struct
 import subprocess
@@ -47,6 +48,14 @@ def draw(plots, name, data, folder):
         said = (done.stdout + done.stderr).strip()
         assert done.returncode == 0 and not said, f"{name}.gp: {said}"
         check(out)
+
+
+def draws_servers(plots, data, folder):
+    """A server has the colour of its backend: here dps's, #f2b04c."""
+    draw(plots, "server_load", data, folder)
+    bars = re.findall(r"rgb\(\s*242,\s*176,\s*76\)|#f2b04c",
+                      (folder / "server_load.svg").read_text(), re.I)
+    assert len(bars) >= 7, bars
 
 
 def draws_of_a_size(plots, data, folder):
@@ -118,6 +127,7 @@ def main():
             print("drawn", name)
         draws_the_gpu(plots, pathlib.Path(folder))
         draws_nvml(plots, pathlib.Path(folder))
+        draws_servers(plots, sample["server_load"], pathlib.Path(folder))
         draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
 
 

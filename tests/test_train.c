@@ -245,7 +245,8 @@ static void survives_kill(void **state)
     (void)state;
     struct job j;
     int steps = test_long() ? 900 : 300, rounds = test_long() ? 200 : 12;
-    job_run(&j, 60, "trainer %s steps=%d out=calm", tiny, steps);
+    int limit_s = test_long() ? 900 : 60; // a checkpoint a step, on any disk
+    job_run(&j, limit_s, "trainer %s steps=%d out=calm", tiny, steps);
     assert_ok(&j);
     int kills = 0;
     for (int round = 0; round < rounds; round++) {
@@ -263,8 +264,8 @@ static void survives_kill(void **state)
         kills++;
     }
     print_message("killed %d times\n", kills);
-    job_run(&j, 60, "trainer %s steps=%d save=1 resume=auto out=storm", tiny,
-            steps);
+    job_run(&j, limit_s, "trainer %s steps=%d save=1 resume=auto out=storm",
+            tiny, steps);
     assert_ok(&j);
     assert_true(kills > 0);
     assert_same_losses("calm", "storm");

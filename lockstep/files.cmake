@@ -18,7 +18,7 @@ add_executable(lockstep
   lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
-  lockstep/sizes.c lockstep/tend.c lockstep/train.c)
+  lockstep/simulation_table.c lockstep/sizes.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
   forecast memory page pipeline textbook study supervise telemetry model data
   cluster

@@ -111,7 +111,7 @@ def test_collectives_numbers(folder):
 
 
 def test_wrong_words(folder):
-    for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "workers="),
+    for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "nearest: workers"),
                        ("sync=rings", "try: sync=ring"), ("link=fast", "25gbit"),
                        ("mb=0.00001", "try: mb=1"), ("mb=x", "want a number"),
                        ("payload=2", "payload=2"), ("op=send", "broadcast"),

@@ -8,7 +8,7 @@ add_custom_command(OUTPUT ${page_c}
 lockstep_library(page FILES explain/page.c ${page_c} LINKS base)
 
 add_executable(explain_way
-  explain/main.c explain/message_virtual.c explain/servers.c explain/story.c
+  explain/main.c explain/allreduce.c explain/message_virtual.c explain/servers.c explain/story.c
   explain/strategy.c explain/tell.c explain/verbs.c)
 target_link_libraries(explain_way PRIVATE
   page backends ring_virtual ps_server_lib ps_worker textbook law cluster_virtual

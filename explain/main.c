@@ -23,8 +23,8 @@ struct question {
 
 #define AT(member) offsetof(struct question, member), false
 
-static const char *const algorithms[] = {"own", "linear", "tree", "chain",
-                                         NULL};
+static const char *const algorithms[] = {"own",     "linear",   "tree", "chain",
+                                         "halving", "doubling", NULL};
 static const char *const updates[] = {"server", "worker", NULL};
 
 static const struct key rows[] = {
@@ -82,41 +82,49 @@ static int find(const char *const *names, const char *name)
     return -1;
 }
 
-static int no_such(const char *name)
+// One of a textbook's: a collective of schedule.h, or an all-reduce.
+static int tell_textbook(struct story *s, const char *name,
+                         const struct question *q)
 {
-    return fail("explain %.60s: neither the folder of a run nor a way that can "
-                "be told; all: lockstep explain --help",
-                name);
+    int op = find(schedule_op_names, name), algorithm = q->algorithm - 1;
+    if (s->vectors[0].n < (size_t)s->workers)
+        return fail("explain: n=%zu is less than an element for each of %d "
+                    "workers",
+                    s->vectors[0].n, s->workers);
+    if (!strcmp(name, group_verb_name(GROUP_ALL_REDUCE)))
+        return way_allreduce(s, (enum way_allreduce)algorithm, q->piece);
+    if (op >= 0 && algorithm < SCHEDULE_ALGORITHMS &&
+        schedule_exists((enum schedule_op)op,
+                        (enum schedule_algorithm)algorithm))
+        return way_textbook(s, (enum schedule_op)op,
+                            (enum schedule_algorithm)algorithm, q->piece);
+    return fail("explain %.60s: there is no algorithm=%s; try: algorithm=own, "
+                "or broadcast",
+                name, algorithms[q->algorithm]);
 }
 
 static int tell_verb(struct story *s, const char *name,
                      const struct question *q)
 {
-    int op = find(schedule_op_names, name), algorithm = q->algorithm - 1;
-    if (algorithm >= 0 && op >= 0 &&
-        schedule_exists((enum schedule_op)op,
-                        (enum schedule_algorithm)algorithm))
-        return s->vectors[0].n < (size_t)s->workers
-                   ? fail("explain: n=%zu is less than an element for each of "
-                          "%d workers",
-                          s->vectors[0].n, s->workers)
-                   : way_textbook(s, (enum schedule_op)op,
-                                  (enum schedule_algorithm)algorithm, q->piece);
-    if (algorithm >= 0)
-        return fail("explain %.60s: there is no algorithm=%s; try: "
-                    "algorithm=own, or broadcast",
-                    name, algorithms[q->algorithm]);
+    if (q->algorithm)
+        return tell_textbook(s, name, q);
     for (int v = 0; v < GROUP_SEND; v++)
         if (!strcmp(group_verb_name((enum group_verb)v), name))
             return way_verb(s, (enum group_verb)v);
-    return op >= 0 ? fail("explain %s: try: algorithm=linear, or tree", name)
-                   : no_such(name);
+    if (find(schedule_op_names, name) >= 0)
+        return fail("explain %s: try: algorithm=linear, or tree", name);
+    return fail("explain %.60s: neither the folder of a run nor a way that can "
+                "be told; all: lockstep explain --help",
+                name);
 }
 
 static int tell(struct story *s, const char *name, const struct question *q)
 {
     const struct backend *b = backend_find(name);
-    size_t n = b && b->shards ? (size_t)RULE_BLOCK * (size_t)q->workers : 10;
+    bool halves = !b && q->algorithm - 1 == WAY_HALVING;
+    size_t n = b && b->shards ? (size_t)RULE_BLOCK * (size_t)q->workers
+               : halves       ? (size_t)q->workers
+                              : 10;
     int servers = b && b->servers > 0 ? b->servers : q->servers;
     s->workers = q->workers;
     s->link = (struct link){q->alpha_us * 1e-6, q->mb_per_s * 1e6};

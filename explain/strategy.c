@@ -104,8 +104,10 @@ static void set_law(struct story *s, const struct backend *b)
                 s->law[d][r] += plan_elements(&p, &op, way) * sizeof(double);
         }
     s->law_s = law_seconds(&ring, &s->link, (double)n * sizeof(float));
+    // So few sums of squares are one chunk, which goes round twice.
+    const struct law norm = {ring.hops, ring.hops};
     if (b->shards)
-        s->law_s += law_seconds(&ring, &s->link,
+        s->law_s += law_seconds(&norm, &s->link,
                                 (double)span_blocks(n) * sizeof(double));
 }
 

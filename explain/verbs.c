@@ -101,8 +101,8 @@ static int move(struct virtual_rank *r, const struct move *m, float *own,
                                     bytes, req);
 }
 
-static int run_moves(struct virtual_rank *r, const struct schedule *s,
-                     float *own, float *landing)
+int way_moves(struct virtual_rank *r, const struct schedule *s, float *own,
+              float *landing)
 {
     struct move m[2];
     struct virtual_req req[2];
@@ -134,12 +134,23 @@ static int run_textbook(struct virtual_rank *r, void *arg)
     for (size_t i = 0; v && i < own.n; i++)
         v[own.off + i] = way_number(rank);
     int rc = v && !story_before(j->story, 0, rank, v) &&
-                     !run_moves(r, s, v, v + s->n) &&
+                     !way_moves(r, s, v, v + s->n) &&
                      !story_after(j->story, 0, rank, v)
                  ? 0
                  : -1;
     mem_free(v);
     return rc;
+}
+
+void way_moves_law(struct story *s, const struct schedule *schedule)
+{
+    struct move m;
+    for (int r = 0; r < s->workers; r++)
+        for (int i = 0; schedule_move(schedule, r, i, &m); i++)
+            if (m.sends) {
+                s->law[OUT][r] += m.span.n * sizeof(float);
+                s->law[IN][m.peer] += m.span.n * sizeof(float);
+            }
 }
 
 int way_textbook(struct story *s, enum schedule_op op,
@@ -162,13 +173,7 @@ int way_textbook(struct story *s, enum schedule_op op,
               schedule_rounds(&job.schedule));
     if (story_run(s, 0, run_textbook, &job))
         return -1;
-    for (int r = 0; r < s->workers; r++)
-        for (int k = 0; k < s->workers; k++) {
-            struct move m;
-            for (int i = 0; schedule_move(&job.schedule, k, i, &m); i++)
-                if (m.sends && (k == r || m.peer == r))
-                    s->law[k == r ? OUT : IN][r] += m.span.n * sizeof(float);
-        }
+    way_moves_law(s, &job.schedule);
     s->law_s = law_seconds(&law, &s->link, n * sizeof(float));
     return 0;
 }

@@ -26,6 +26,22 @@ int way_verb(struct story *s, enum group_verb verb);
 int way_textbook(struct story *s, enum schedule_op op,
                  enum schedule_algorithm algorithm, size_t piece);
 
+// The moves of a schedule on one rank; what they sum to, into s->law.
+int way_moves(struct virtual_rank *r, const struct schedule *s, float *own,
+              float *landing);
+void way_moves_law(struct story *s, const struct schedule *schedule);
+
+// An all-reduce as textbooks teach it; the first three as enum
+// schedule_algorithm.
+enum way_allreduce {
+    WAY_LINEAR,
+    WAY_TREE,
+    WAY_CHAIN,
+    WAY_HALVING,
+    WAY_DOUBLING
+};
+int way_allreduce(struct story *s, enum way_allreduce algorithm, size_t piece);
+
 // A rank's number, of which sums are made.
 static inline float way_number(int rank)
 {

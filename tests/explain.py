@@ -25,9 +25,22 @@ WAYS = [["ring", "workers=4", "n=10"], ["ring", "workers=16", "n=1000"],
         ["reduce", "workers=3"], ["broadcast", "algorithm=tree", "workers=7"],
         ["scatter", "algorithm=tree", "workers=6"],
         ["gather", "algorithm=linear", "workers=4"],
-        ["reduce", "algorithm=chain", "workers=4"]]
+        ["reduce", "algorithm=chain", "workers=4"],
+        ["all_reduce", "algorithm=tree", "workers=5"],
+        ["all_reduce", "algorithm=chain", "workers=3"],
+        ["all_reduce", "algorithm=halving", "workers=8", "n=24"],
+        ["all_reduce", "algorithm=doubling", "workers=4"]]
+EXACT = [["ring", "workers=4", "n=12"], ["zero", "workers=2"], ["sps", "workers=3"],
+         ["dps", "workers=4", "n=12"], ["broadcast", "algorithm=tree", "workers=8"],
+         ["reduce", "algorithm=chain", "workers=4"],
+         ["gather", "algorithm=tree", "workers=4", "n=12"],
+         ["all_reduce", "algorithm=tree", "workers=4"],
+         ["all_reduce", "algorithm=halving", "workers=16"],
+         ["all_reduce", "algorithm=doubling", "workers=8"]]
 REFUSED = [["allreduce"], ["local"], ["nothing"], ["scatter"], ["ring", "workers=1"],
-           ["gather", "algorithm=chain"], ["ring", "wrokers=4"]]
+           ["gather", "algorithm=chain"], ["ring", "wrokers=4"],
+           ["all_reduce", "algorithm=halving", "workers=6"],
+           ["all_reduce", "algorithm=halving", "n=10"]]
 SKIPPED = 77
 
 
@@ -89,6 +102,11 @@ def pages(bin_dir, folder):
             assert all(last[r, of, c] == every for r, v, c in last
                        if v == of and r < workers)
         assert "the law" in said and "worker 1 " in said
+    for words in EXACT:
+        said = run(bin_dir / "lockstep", "explain", *words, f"out={folder}/way.html")
+        took, law = re.search(r"^([\d.]+) us .*the law: ([\d.]+) us$", said, re.M)\
+            .groups()
+        assert took == law, (words, took, law)
     for words in REFUSED:
         said = run(bin_dir / "lockstep", "explain", *words, f"out={folder}/no.html",
                    status=1)

@@ -281,6 +281,10 @@ def judge_training():
                                f"out={folder / 'none'}")
         if status == 0 or "try: lab=FILE" not in said:
             complaints.append(f"no file: status {status}: {said}")
+        status, said = run_job(lockstep, "predict", "sync=lab", "model=nano",
+                               "workers=2", "compute_ms=1", "link=1gbit")
+        if status == 0 or "try: labs/grade" not in said:
+            complaints.append(f"predict sync=lab: status {status}: {said}")
         status, said = run_job(TOP / "labs/grade", 3, TOP / "labs/03-shard/reference.c",
                                "--train")
         if status != 2 or "try: 4" not in said:

@@ -132,14 +132,6 @@ static void pick(struct lab_case *k)
             return;
         want_largest(k, p);
     }
-    // More elements than a float can count.
-    struct pack *p = pack_of(k, (1 << 24) + 4, 2);
-    if (!p)
-        return;
-    p->g[(1 << 24) + 1] = 3;
-    p->g[(1 << 24) + 3] = -4;
-    if (packed(k, p))
-        want_largest(k, p);
 }
 
 // ---- on the cluster

@@ -137,10 +137,13 @@ static int tell(struct story *s, const char *name, const struct question *q)
         return way_strategy(s, b);
     if (b->traffic == TRAFFIC_SERVERS)
         return way_servers(s, b, servers ? servers : s->workers, q->update);
-    return fail("explain %s: %s; try: lockstep explain --help", name,
-                b->traffic == TRAFFIC_NONE
-                    ? "nothing travels"
-                    : "the library keeps its messages to itself");
+    return fail("explain %s: %s", name,
+                b->traffic == TRAFFIC_NONE ? "nothing travels"
+                : b->traffic == TRAFFIC_LIBRARY
+                    ? "the library keeps its messages to itself; try: lockstep "
+                      "explain all_reduce algorithm=tree"
+                    : "its messages are not known here; try: lockstep explain "
+                      "--help");
 }
 
 static int run(int nwords, char **words)

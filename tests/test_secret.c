@@ -7,8 +7,11 @@
 #include "cluster/zmq.h"
 #include "message/curve.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -155,6 +158,46 @@ static void strangers_stay_out(void **state)
     }
 }
 
+// Many who connect and say nothing, more than a process has descriptors by
+// default, keep nobody out.
+static void idle_strangers_hold_nobody_up(void **state)
+{
+    (void)state;
+    enum { IDLE = 1500, ROOM = 2 * IDLE + 200 };
+    static int fd[IDLE];
+    struct hub_server *h;
+    struct worker w[2];
+    struct rlimit before, few;
+    struct sockaddr_in a = {.sin_family = AF_INET};
+    int port;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = before;
+    few.rlim_cur = 256;
+    if (before.rlim_max < ROOM)
+        skip();
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    setenv("LOCKSTEP_SECRET", one, 1);
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(sscanf(hub_endpoint(h), "tcp://127.0.0.1:%d", &port), 1);
+    a.sin_port = htons((uint16_t)port);
+    a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    for (int i = 0; i < IDLE; i++) {
+        fd[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_true(fd[i] >= 0);
+        assert_int_equal(connect(fd[i], (struct sockaddr *)&a, sizeof a), 0);
+    }
+    for (int r = 0; r < 2; r++)
+        begin(&w[r], hub_endpoint(h), r, 2);
+    for (int r = 0; r < 2; r++) {
+        pthread_join(w[r].thread, NULL);
+        assert_string_equal(w[r].message, "");
+    }
+    for (int i = 0; i < IDLE; i++)
+        close(fd[i]);
+    hub_stop(&h);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+}
+
 // Without a secret nothing listens where other hosts reach it.
 static void open_doors_are_refused(void **state)
 {
@@ -174,6 +217,7 @@ int main(void)
         cmocka_unit_test_setup(may_lie_in_a_file, no_secret),
         cmocka_unit_test_setup(proofs_hold, no_secret),
         cmocka_unit_test_setup(strangers_stay_out, no_secret),
+        cmocka_unit_test_setup(idle_strangers_hold_nobody_up, no_secret),
         cmocka_unit_test_setup(open_doors_are_refused, no_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -197,6 +197,7 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||
+        set_int(socket, ZMQ_BACKLOG, SOMAXCONN) ||
         zmq_bind(socket, endpoint) ||
         zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size)) {
         int error = zmq_errno();

@@ -18,8 +18,11 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <zmq.h>
+
+enum { DESCRIPTORS = 65536 };
 
 struct packet {
     struct message parcel; // first, so that it stands for the packet
@@ -41,6 +44,17 @@ struct office {
     int wake_fd;
 };
 
+// Strangers who connect and say nothing hold a descriptor each until their
+// handshake's time is over: there should be more than they take.
+static void allow_descriptors(void)
+{
+    struct rlimit l;
+    if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= DESCRIPTORS)
+        return;
+    l.rlim_cur = l.rlim_max < DESCRIPTORS ? l.rlim_max : DESCRIPTORS;
+    (void)!setrlimit(RLIMIT_NOFILE, &l); // else as many as there are
+}
+
 static int office_open(struct endpoint *m, const struct endpoint_config *c)
 {
     struct office *o = m->state;
@@ -51,6 +65,7 @@ static int office_open(struct endpoint *m, const struct endpoint_config *c)
         return fail("zmq: %s", strerror(errno));
     if (!c->bind)
         return 0;
+    allow_descriptors();
     o->router = connection_listen(o->context, c->bind, c->curve, c->timeout_s,
                                   m->address, &o->door);
     return o->router ? 0 : -1;

@@ -23,9 +23,10 @@ static void report(const struct back *b, int first)
 {
     struct cpu_model *m = b->m;
     size_t off = m->off[first];
-    if (m->grads != m->job.grads) {
-        m->k->settle(m->job.grads + off, m->grads + off, m->settled - off,
-                     b->step->accumulate);
+    if (m->job.precision == DTYPE_F16) {
+        float *at = grad_at(m, first);
+        float *to = m->job.lent_grads ? at : m->job.grads + off;
+        m->k->settle(to, at, m->settled - off, b->step->accumulate);
         m->settled = off;
     }
     if (b->step->watermark)
@@ -57,12 +58,11 @@ static void weight_gradient(const struct back *b, int w, const void *in,
                             .ta = true,
                             .a = in,
                             .b = dout,
-                            .out = m->grads + m->off[w],
+                            .out = grad_at(m, w),
                             .out_fp32 = true,
                             .add = b->add};
     product_run(m->product, &j);
-    m->k->sum_rows(m->grads + m->off[w + 1], dout, b->rows, outs, b->add,
-                   m->partial);
+    m->k->sum_rows(grad_at(m, w + 1), dout, b->rows, outs, b->add, m->partial);
 }
 
 // dres += (or =) the gradient through LayerNorm `w`, whose output's gradient is
@@ -71,9 +71,9 @@ static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {
     struct cpu_model *m = b->m;
-    m->k->norm_backward(m->dres, add_dres, m->norm, m->grads + m->off[w],
-                        m->grads + m->off[w + 1], b->add, m->branch, sum, mean,
-                        rstd, weight_at(m, w), weight_at(m, w + 1), b->rows,
+    m->k->norm_backward(m->dres, add_dres, m->norm, grad_at(m, w),
+                        grad_at(m, w + 1), b->add, m->branch, sum, mean, rstd,
+                        weight_at(m, w), weight_at(m, w + 1), b->rows,
                         m->job.config.channels, m->partial);
 }
 
@@ -146,30 +146,49 @@ static void recompute(const struct back *b, int i)
     span_end(b->step->lane);
 }
 
-void backward(struct cpu_model *m, const struct model_step *step)
+// Gradients of the tables, where dres has come.
+static void embed_backward(const struct back *b)
+{
+    struct cpu_model *m = b->m;
+    const struct model_job *job = &m->job;
+    struct mask mask = layers_mask(job, b->step, 0, SITE_EMBED);
+    size_t used = (size_t)job->tokens * job->config.channels;
+    size_t all = m->off[2] - m->off[1];
+    float *dwpe = grad_at(m, 1);
+    if (!b->add) // positions that this job never reaches
+        memset(dwpe + used, 0, (all - used) * sizeof *dwpe);
+    m->k->embed_backward(grad_at(m, 0), dwpe, m->dres, b->step->x, job->batch,
+                         job->tokens, job->config.channels, b->add, &mask);
+    report(b, 0);
+}
+
+int backward(struct cpu_model *m, const struct model_step *step)
 {
     const struct model_job *job = &m->job;
     struct back b = {.m = m,
                      .step = step,
                      .rows = (size_t)job->batch * job->tokens,
-                     .add = step->accumulate && m->grads == job->grads};
+                     .add = adds_grads(m, step)};
+    int L = job->config.layers;
     m->settled = m->nparams;
+    if (block_take(m, L + 1, true))
+        return -1;
     norm_gradient(&b, final_norm_at(&m->job.config), m->last, m->mean, m->rstd,
                   false);
     report(&b, final_norm_at(&m->job.config));
-    for (int i = job->config.layers - 1; i >= 0; i--) {
+    if (block_give(m, L + 1))
+        return -1;
+    for (int i = L - 1; i >= 0; i--) {
         span_begin(step->lane, SPAN_BACKWARD, i);
+        if (block_take(m, i + 1, true))
+            return -1;
         recompute(&b, i);
         mlp_backward(&b, i);
         attention_backward(&b, i);
+        if (block_give(m, i + 1))
+            return -1;
         span_end(step->lane);
     }
-    struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
-    size_t C = job->config.channels, used = m->off[1] + job->tokens * C;
-    if (!b.add) // positions that this job never reaches
-        memset(m->grads + used, 0, (m->off[2] - used) * sizeof *m->grads);
-    m->k->embed_backward(m->grads, m->grads + m->off[1], m->dres, step->x,
-                         job->batch, job->tokens, job->config.channels, b.add,
-                         &mask);
-    report(&b, 0);
+    embed_backward(&b);
+    return block_give(m, 0);
 }

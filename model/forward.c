@@ -6,7 +6,9 @@
 //     ln_f(x)
 //
 // An addition and the LayerNorm behind it are one pass, so the code runs from
-// one LayerNorm to the next.
+// one LayerNorm to the next. That pass takes the next block before this one is
+// given back. The embeddings and ln_f stay taken: the head and backward need
+// them.
 
 #include "model/state.h"
 
@@ -77,15 +79,19 @@ void forward_again(struct cpu_model *m, int i, const struct model_step *step)
     fill_layer(m, i, B, T, step);
 }
 
-void forward(struct cpu_model *m, const int32_t *x, int B, int T,
-             const struct model_step *step)
+int forward(struct cpu_model *m, const int32_t *x, int B, int T,
+            const struct model_step *step)
 {
     const struct model_config *g = &m->job.config;
     int C = g->channels, L = g->layers;
     size_t rows = (size_t)B * T;
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
     struct layer *l = m->layers;
+    if (block_take(m, 0, false))
+        return -1;
     m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
+    if (block_take(m, 1, false))
+        return -1;
     enter_layer(m, 0, rows);
     struct span_lane *lane = step ? step->lane : NULL;
     for (int i = 0; i < L; i++, l++) {
@@ -95,11 +101,16 @@ void forward(struct cpu_model *m, const int32_t *x, int B, int T,
                    4 * C);
         linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C, true);
         bool last = i + 1 == L;
+        if (block_take(m, i + 2, false))
+            return -1;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
                  layer_at(i, OUT_B),
                  last ? final_norm_at(&m->job.config) : layer_at(i + 1, LN1_W),
                  last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
                  layers_mask(&m->job, step, i, SITE_OUT));
+        if (block_give(m, i + 1))
+            return -1;
         span_end(lane);
     }
+    return 0;
 }

@@ -38,7 +38,7 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
                              .ta = true,
                              .a = m->dlogits,
                              .b = (char *)m->norm + at,
-                             .out = m->grads,
+                             .out = grad_at(m, 0),
                              .out_fp32 = true,
                              .add = add};
     product_run(m->product, &dx);
@@ -49,7 +49,7 @@ float head(struct cpu_model *m, const int32_t *y, size_t rows,
            const struct model_step *step)
 {
     float factor = step ? step->scale / (float)rows : 0;
-    bool add = step && step->accumulate && m->grads == m->job.grads;
+    bool add = step && adds_grads(m, step);
     for (size_t row = 0; row < rows; row += m->slice) {
         size_t left = rows - row;
         int n = left < (size_t)m->slice ? (int)left : m->slice;

@@ -36,6 +36,17 @@ static inline int final_norm_at(const struct model_config *c)
     return 2 + c->layers * MODEL_PER_LAYER;
 }
 
+// The block (model_block()) of a tensor, and the first tensor of a block.
+static inline int block_of(int tensor)
+{
+    return tensor < 2 ? 0 : 1 + (tensor - 2) / MODEL_PER_LAYER;
+}
+
+static inline int block_first(int b)
+{
+    return b == 0 ? 0 : layer_at(b - 1, LN1_W);
+}
+
 // off[i] of every tensor in the flat vector, and the whole length behind them.
 void layers_offsets(const struct model_config *c, size_t *off);
 

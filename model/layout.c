@@ -218,17 +218,39 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
     }
 }
 
-void model_init(const struct model_config *c, uint64_t seed, float *params)
+int model_nblocks(const struct model_config *c)
+{
+    return c->layers + 2;
+}
+
+void model_block(const struct model_config *c, int b, size_t *off, size_t *n)
+{
+    CHECK(b >= 0 && b < model_nblocks(c));
+    size_t C = (size_t)c->channels, layer = layer_n(C);
+    size_t tables = ((size_t)c->vocab + (size_t)c->context) * C;
+    *off = b == 0 ? 0 : tables + (size_t)(b - 1) * layer;
+    *n = b == 0 ? tables : b <= c->layers ? layer : 2 * C;
+}
+
+void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
+                      size_t n, float *out)
 {
     for (int i = 0; i < model_ntensors(c); i++) {
         struct tensor t;
         model_tensor(c, i, &t);
-        float *p = params + t.off;
+        size_t from = off > t.off ? off : t.off, to = t.off + t.n;
+        to = to < off + n ? to : off + n;
         uint64_t key = rng_key(seed, (uint64_t)i);
         double sigma = t.residual ? 0.02 / sqrt(2.0 * c->layers) : 0.02;
         bool drawn = t.ndim == 2;
 #pragma omp parallel for schedule(static)
-        for (size_t k = 0; k < t.n; k++)
-            p[k] = drawn ? (float)(sigma * rng_normal(key, k)) : t.fill;
+        for (size_t k = from; k < to; k++)
+            out[k - off] =
+                drawn ? (float)(sigma * rng_normal(key, k - t.off)) : t.fill;
     }
+}
+
+void model_init(const struct model_config *c, uint64_t seed, float *params)
+{
+    model_init_range(c, seed, 0, model_nparams(c), params);
 }

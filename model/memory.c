@@ -9,7 +9,8 @@
 //
 // and fp32: the statistics of LayerNorm and softmax, L * (4 + NH) + 3. To these
 // come a slice of logits, attention's scratch for each thread, and the weights:
-// fp32 masters, gradients, a 16-bit copy in bf16 and fp16.
+// fp32 masters, gradients, a 16-bit copy in bf16 and fp16. What is lent a block
+// at a time is the lender's.
 
 #include "model/state.h"
 
@@ -91,11 +92,11 @@ size_t state_lay(struct cpu_model *m, char *block)
     size_t size = dtype_bytes(job->precision);
     m->nparams = model_nparams(&job->config);
     m->off = cut(&c, model_ntensors(&job->config) + 1, sizeof *m->off);
-    m->weights =
-        job->precision == DTYPE_F32 ? job->params : cut(&c, m->nparams, size);
-    m->grads = job->train && job->precision == DTYPE_F16
-                   ? cut_floats(&c, m->nparams)
-                   : job->grads;
+    bool copied = job->precision != DTYPE_F32 && !job->lent_weights;
+    bool aside = job->precision == DTYPE_F16 && job->train && !job->lent_grads;
+    m->weights = copied ? cut(&c, m->nparams, size) : job->params;
+    m->grads = aside ? cut_floats(&c, m->nparams) : job->grads;
+    m->places = cut(&c, model_nblocks(&job->config), sizeof *m->places);
     m->layers = cut(&c, job->config.layers, sizeof *m->layers);
     m->last = cut_layers(&c, job, m->layers);
     lay_scratch(m, &c, rows, size);
@@ -128,12 +129,13 @@ static size_t pack_bytes(const struct model_job *job)
 void state_memory(const struct model_job *job, struct model_bytes *out)
 {
     struct cpu_model m = {.job = *job, .threads = state_threads(job)};
+    bool weights = !job->lent_weights, grads = job->train && !job->lent_grads;
     size_t block = state_lay(&m, NULL), vector = m.nparams * sizeof(float);
-    size_t copy = job->precision == DTYPE_F32 ? 0 : vector / 2;
-    size_t settles = job->train && job->precision == DTYPE_F16 ? vector : 0;
+    size_t copy = weights && job->precision != DTYPE_F32 ? vector / 2 : 0;
+    size_t settles = grads && job->precision == DTYPE_F16 ? vector : 0;
     *out = (struct model_bytes){
-        .params = vector + copy,
-        .grads = (job->train ? vector : 0) + settles,
+        .params = (weights ? vector : 0) + copy,
+        .grads = (grads ? vector : 0) + settles,
         .activations = block - copy - settles,
         .process = PROCESS_BYTES +
                    (size_t)m.threads * (THREAD_BYTES + pack_bytes(job)),

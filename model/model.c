@@ -51,7 +51,9 @@ static int check_job(const struct model_job *job)
                     job->batch, job->tokens);
     if (!(g->dropout >= 0 && g->dropout < 1))
         return fail("model: dropout %g is outside [0, 1)", g->dropout);
-    CHECK(job->params && (job->grads || !job->train));
+    CHECK(job->lent_weights || job->params);
+    CHECK(job->lent_grads || job->grads || !job->train);
+    CHECK(job->lender || !(job->lent_weights || job->lent_grads));
     return 0;
 }
 
@@ -71,6 +73,8 @@ static int check_values(const struct model_config *g, const float *params)
 
 static int check_weights(const struct model_job *job)
 {
+    if (job->lent_weights)
+        return 0; // none are here
     if (!job->dev || device_is_host(job->dev))
         return check_values(&job->config, job->params);
     size_t n = model_nparams(&job->config);
@@ -113,6 +117,9 @@ int model_open(struct model **out, const struct model_job *job)
     const struct model_ops *ops = find(job);
     if (!ops || check_job(job) < 0 || check_weights(job) < 0)
         return -1;
+    if (job->lender && !ops->borrows)
+        return fail("model: parameters in shards are for device=cpu; try: "
+                    "shard=1");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
@@ -160,16 +167,17 @@ double model_flop(const struct model_config *c, int tokens)
     return 6 * n + 12.0 * c->layers * c->channels * tokens;
 }
 
-void model_params_changed(struct model *m)
-{
-    if (m->job.precision != DTYPE_F32 && !m->copy.fresh)
-        m->ops->params_changed(m);
-    m->copy.fresh = false;
-}
-
 struct half_copy *model_copy(struct model *m)
 {
-    return m->job.precision == DTYPE_F32 ? NULL : &m->copy;
+    bool none = m->job.precision == DTYPE_F32 || m->job.lent_weights;
+    return none ? NULL : &m->copy;
+}
+
+void model_params_changed(struct model *m)
+{
+    if (model_copy(m) && !m->copy.fresh)
+        m->ops->params_changed(m);
+    m->copy.fresh = false;
 }
 
 int model_train(struct model *m, const struct model_step *s, float *loss)

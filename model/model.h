@@ -54,9 +54,16 @@ int model_ntensors(const struct model_config *c);
 // Tensor i in layout order, i in [0, model_ntensors).
 void model_tensor(const struct model_config *c, int i, struct tensor *out);
 
+// A block: the embeddings, a layer, or ln_f, which is the last. There are L +
+// 2, and they tile the flat vector; block b holds n elements from `off` on.
+int model_nblocks(const struct model_config *c);
+void model_block(const struct model_config *c, int b, size_t *off, size_t *n);
+
 // N(0, 0.02), residual projections N(0, 0.02 / sqrt(2L)), LayerNorm 1, biases
-// 0. A function of seed alone.
+// 0. A function of seed alone. The range: elements [off, off + n) of it.
 void model_init(const struct model_config *c, uint64_t seed, float *params);
+void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
+                      size_t n, float *out);
 
 // Arithmetic of a token in training: 6 N + 12 L C T, N without the position
 // table (PaLM, appendix B). MFU is this times tokens/s over a peak.
@@ -67,6 +74,24 @@ double model_flop(const struct model_config *c, int tokens);
 struct model;
 struct device;
 
+// Where a block is while a step works on it.
+struct model_place {
+    void *weights; // in the model's format
+    float *grads;
+};
+
+// Lends a model its blocks, where its vectors are not whole on this worker.
+// Each returns 0, or -1 after fail(), which ends the step with -1.
+struct model_lender {
+    // Block b is about to be read and, with `backward`, its gradient written,
+    // from nothing: fills in the members of *out that are lent. They are the
+    // model's until it gives the block back. Backward takes again what forward
+    // has taken.
+    int (*take)(void *ctx, int b, bool backward, struct model_place *out);
+    int (*give)(void *ctx, int b);
+    void *ctx;
+};
+
 struct model_job {
     struct model_config config;
     enum dtype precision; // of weights, activations and their gradients
@@ -75,10 +100,14 @@ struct model_job {
     bool train;           // false: forward only, no memory for backward
     float *params;        // borrowed: model_nparams() floats
     float *grads;         // borrowed likewise; NULL unless train
-    uint64_t seed;        // of dropout, for this rank
-    struct device *dev;   // where both live, and who computes; NULL: the CPU
-    bool tf32;            // cuda, fp32: products may round factors to TF32
-    bool recompute;       // layers keep their input, backward makes the rest
+    // Weights, gradients come from the lender, a block at a time, and params,
+    // grads are NULL. On the CPU only.
+    bool lent_weights, lent_grads;
+    const struct model_lender *lender; // NULL: nothing is lent
+    uint64_t seed;                     // of dropout, for this rank
+    struct device *dev; // where both live, and who computes; NULL: the CPU
+    bool tf32;          // cuda, fp32: products may round factors to TF32
+    bool recompute;     // layers keep their input, backward makes the rest
 };
 
 // Bytes of the host's memory that a process needs for a step with these
@@ -110,7 +139,8 @@ void model_close(struct model **m);
 void model_params_changed(struct model *m);
 
 // That copy, where params are, for whoever changes them and would write it in
-// the same pass; NULL in fp32. The model's, until it is closed.
+// the same pass; NULL in fp32 and where weights are lent. The model's, until it
+// is closed.
 struct half_copy *model_copy(struct model *m);
 
 // Backward reports progress: grads[off, n) are complete; on a device with

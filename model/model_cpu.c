@@ -11,6 +11,19 @@
 #include <omp.h>
 #include <string.h>
 
+// Where blocks are that nobody has to lend.
+static void place_blocks(struct cpu_model *m)
+{
+    size_t size = dtype_bytes(m->job.precision);
+    for (int b = 0; b < model_nblocks(&m->job.config); b++) {
+        size_t off = m->off[block_first(b)];
+        if (m->weights)
+            m->places[b].weights = (char *)m->weights + off * size;
+        if (m->grads)
+            m->places[b].grads = m->grads + off;
+    }
+}
+
 static int cpu_open(struct model *model)
 {
     const struct model_job *job = &model->job;
@@ -27,6 +40,7 @@ static int cpu_open(struct model *model)
     state_lay(m, m->block);
     model->copy.at = m->weights;
     layers_offsets(&job->config, m->off);
+    place_blocks(m);
     return product_open(&m->product, k, &m->products);
 }
 
@@ -62,14 +76,24 @@ static int cpu_train(struct model *model, const struct model_step *s,
     struct cpu_model *m = model->state;
     int B = m->job.batch, T = m->job.tokens, before = take_threads(m);
     span_begin(s->lane, SPAN_FORWARD, -1);
-    forward(m, s->x, B, T, s);
-    *loss = head(m, s->y, (size_t)B * T, s);
+    int rc = forward(m, s->x, B, T, s);
+    if (!rc) // its gradient begins with the head's
+        rc = block_take(m, 0, true);
+    if (!rc)
+        *loss = head(m, s->y, (size_t)B * T, s);
     span_end(s->lane);
     span_begin(s->lane, SPAN_BACKWARD, -1);
-    backward(m, s);
+    rc = rc ? rc : backward(m, s);
     span_end(s->lane);
     omp_set_num_threads(before);
-    return 0;
+    return rc;
+}
+
+// Forward is over, and no backward comes: what it left taken goes back.
+static int give_ends(struct cpu_model *m)
+{
+    int last = model_nblocks(&m->job.config) - 1;
+    return block_give(m, 0) || block_give(m, last) ? -1 : 0;
 }
 
 static int cpu_eval(struct model *model, const int32_t *x, const int32_t *y,
@@ -77,10 +101,11 @@ static int cpu_eval(struct model *model, const int32_t *x, const int32_t *y,
 {
     struct cpu_model *m = model->state;
     int T = m->job.tokens, before = take_threads(m);
-    forward(m, x, batch, T, NULL);
-    *loss = head(m, y, (size_t)batch * T, NULL);
+    int rc = forward(m, x, batch, T, NULL);
+    if (!rc)
+        *loss = head(m, y, (size_t)batch * T, NULL);
     omp_set_num_threads(before);
-    return 0;
+    return rc ? rc : give_ends(m);
 }
 
 static int cpu_logits(struct model *model, const int32_t *x, int n,
@@ -88,15 +113,19 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 {
     struct cpu_model *m = model->state;
     int V = m->job.config.vocab, before = take_threads(m);
-    forward(m, x, 1, n, NULL);
-    head_logits(m, (size_t)n - 1, 1);
+    int rc = forward(m, x, 1, n, NULL);
+    if (!rc)
+        head_logits(m, (size_t)n - 1, 1);
     omp_set_num_threads(before);
+    if (rc)
+        return -1;
     memcpy(logits, m->logits, V * sizeof *logits);
-    return 0;
+    return give_ends(m);
 }
 
 const struct model_ops model_cpu = {
     .device = "cpu",
+    .borrows = true,
     .open = cpu_open,
     .params_changed = cpu_params_changed,
     .train = cpu_train,

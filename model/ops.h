@@ -17,6 +17,7 @@ struct model {
 // door's business again.
 struct model_ops {
     const char *device; // whose ops->name
+    bool borrows;       // takes blocks from a lender
     int (*open)(struct model *m);
     void (*params_changed)(struct model *m);
     int (*train)(struct model *m, const struct model_step *s, float *loss);

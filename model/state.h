@@ -21,12 +21,15 @@ struct cpu_model {
     size_t *off; // of every tensor in the flat vector, and nparams behind them
     char *block; // what everything below lies in
 
-    // The weights that products read: job.params in fp32, else a 16-bit copy.
+    // The weights that products read: job.params in fp32, else a 16-bit copy;
+    // NULL where they are lent.
     void *weights;
     // Where this step's gradients are put: job.grads, but in fp16 a vector of
-    // its own, whose numbers pass through fp16 on their way to job.grads.
+    // its own, whose numbers pass through fp16 on their way to job.grads. NULL
+    // where they are lent; in fp16 they pass through it where they are.
     float *grads;
-    size_t settled; // gradients from here on are in job.grads (fp16)
+    size_t settled; // gradients from here on have passed through fp16
+    struct model_place *places; // where each block is now
 
     struct layer *layers; // L; without training all share one set of tensors
     void *last;           // (N, C) residual stream at the end
@@ -57,11 +60,45 @@ void state_memory(const struct model_job *job, struct model_bytes *out);
 // The number of threads that job asks for.
 int state_threads(const struct model_job *job);
 
+// A tensor's elements behind the first of its block.
+static inline size_t in_block(const struct cpu_model *m, int tensor)
+{
+    return m->off[tensor] - m->off[block_first(block_of(tensor))];
+}
+
 // A tensor of the weights: wte is 0, wpe 1, then layers, then ln_f.
 static inline const void *weight_at(const struct cpu_model *m, int tensor)
 {
+    const struct model_place *p = &m->places[block_of(tensor)];
     size_t size = dtype_bytes(m->job.precision);
-    return (const char *)m->weights + m->off[tensor] * size;
+    return (const char *)p->weights + in_block(m, tensor) * size;
+}
+
+// Its gradient.
+static inline float *grad_at(const struct cpu_model *m, int tensor)
+{
+    return m->places[block_of(tensor)].grads + in_block(m, tensor);
+}
+
+// Whether gradients of this step are added to those before it where they are
+// made. In fp16 that is done later, in report().
+static inline bool adds_grads(const struct cpu_model *m,
+                              const struct model_step *step)
+{
+    return step->accumulate && m->job.precision != DTYPE_F16;
+}
+
+// Ask the lender, where there is one, for a block, and let it go. 0, or -1
+// after fail().
+static inline int block_take(struct cpu_model *m, int b, bool backward)
+{
+    const struct model_lender *l = m->job.lender;
+    return l ? l->take(l->ctx, b, backward, &m->places[b]) : 0;
+}
+static inline int block_give(const struct cpu_model *m, int b)
+{
+    const struct model_lender *l = m->job.lender;
+    return l ? l->give(l->ctx, b) : 0;
 }
 
 // The bias that a product leaves to the pass behind it: in fp32, where it would
@@ -72,9 +109,9 @@ static inline const void *late_bias(const struct cpu_model *m, int tensor)
 }
 
 // forward.c: the residual stream's end for B sequences of T tokens; m->norm
-// holds ln_f's output.
-void forward(struct cpu_model *m, const int32_t *x, int B, int T,
-             const struct model_step *step);
+// holds ln_f's output. 0, or -1 after fail().
+int forward(struct cpu_model *m, const int32_t *x, int B, int T,
+            const struct model_step *step);
 
 // forward.c: what backward needs of layer i once more, from the residual stream
 // at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
@@ -88,7 +125,7 @@ float head(struct cpu_model *m, const int32_t *y, size_t rows,
 // m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
 void head_logits(struct cpu_model *m, size_t row, int rows);
 
-// backward.c: all gradients, from m->branch down to wte.
-void backward(struct cpu_model *m, const struct model_step *step);
+// backward.c: all gradients, from m->branch down to wte. 0, or -1 after fail().
+int backward(struct cpu_model *m, const struct model_step *step);
 
 #endif

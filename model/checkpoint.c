@@ -267,24 +267,31 @@ static int read_numbers(const struct checkpoint *k,
     return 0;
 }
 
-// One vector laid out like the parameters. slot NULL: the parameters.
+// A tensor of one vector. slot NULL: of the parameters.
+static int find_vector(const struct checkpoint *k, const char *slot,
+                       const char *name, const struct safetensors_tensor **out)
+{
+    char prefix[NAME] = "";
+    if (slot) {
+        if (text_into(prefix, sizeof prefix, "%s.", slot))
+            return -1;
+        *out = find(k->file, prefix, name);
+    } else if (find_param(k->file, k->path, name, out)) {
+        return -1;
+    }
+    if (!*out)
+        return fail("%s: tensor %s%s is missing", k->path, prefix, name);
+    return 0;
+}
+
+// One vector laid out like the parameters.
 static int read_vector(const struct checkpoint *k, const char *slot, float *out)
 {
     for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
         const struct safetensors_tensor *found;
-        char prefix[NAME] = "";
         model_tensor(k->c, i, &t);
-        if (slot) {
-            if (text_into(prefix, sizeof prefix, "%s.", slot))
-                return -1;
-            found = find(k->file, prefix, t.name);
-        } else if (find_param(k->file, k->path, t.name, &found)) {
-            return -1;
-        }
-        if (!found)
-            return fail("%s: tensor %s%s is missing", k->path, prefix, t.name);
-        if (check_shape(k, &t, found) ||
+        if (find_vector(k, slot, t.name, &found) || check_shape(k, &t, found) ||
             read_numbers(k, found, out ? out + t.off : NULL))
             return -1;
     }
@@ -413,18 +420,19 @@ int checkpoint_read(const char *path, const struct model_config *c,
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
                           float *v, size_t n)
 {
-    char prefix[NAME];
-    CHECK(slot >= 0 && slot < k->nslots);
-    if (text_into(prefix, sizeof prefix, "%s.", k->slot_names[slot]))
-        return -1;
+    CHECK(slot >= 0 && slot < (k->nslots ? k->nslots : 1));
     for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
         model_tensor(k->c, i, &t);
         size_t from = off > t.off ? off : t.off, to = t.off + t.n;
         to = to < off + n ? to : off + n;
-        if (from < to &&
-            safetensors_read(k->file, find(k->file, prefix, t.name),
-                             from - t.off, to - from, v + (from - off)))
+        const struct safetensors_tensor *found;
+        if (from >= to)
+            continue;
+        if (find_vector(k, k->nslots ? k->slot_names[slot] : NULL, t.name,
+                        &found) ||
+            safetensors_read(k->file, found, from - t.off, to - from,
+                             v + (from - off)))
             return -1;
     }
     return 0;

@@ -18,10 +18,11 @@
 int checkpoint_write(const char *path, const struct model_config *c,
                      const float *params);
 
-// A file of nslots slots, their tensors named "<slot name>.<tensor name>", by
-// ranges, which several processes may write in any order. make: the file of its
-// full size, the numbers still to come. write_range: elements [off, off + n) of
-// a slot. sync: all that was written is on disk. 0, or -1 after fail().
+// A file of nslots slots, their tensors named "<slot name>.<tensor name>", or
+// with nslots 0 of the parameters, by ranges, which several processes may write
+// in any order. make: the file of its full size, the numbers still to come.
+// write_range: elements [off, off + n) of a slot; parameters are slot 0. sync:
+// all that was written is on disk. 0, or -1 after fail().
 int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names);
 int checkpoint_write_range(const char *path, const struct model_config *c,
@@ -44,9 +45,9 @@ int checkpoint_config(const char *path, struct model_config *out);
 int checkpoint_read(const char *path, const struct model_config *c,
                     float *params);
 
-// The slots of a file by ranges. open: the whole file is judged as by
-// checkpoint_read(). c and slot_names are borrowed until close. 0, or -1 after
-// fail().
+// The slots of a file, or with nslots 0 its parameters, by ranges. open: the
+// whole file is judged as by checkpoint_read(). c and slot_names are borrowed
+// until close. Parameters are slot 0. 0, or -1 after fail().
 struct checkpoint;
 int checkpoint_open(struct checkpoint **k, const char *path,
                     const struct model_config *c, int nslots,

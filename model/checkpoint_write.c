@@ -69,7 +69,7 @@ static int make_header(const char *path, const struct model_config *c,
     return fail("cannot write %s: no memory for its header", path);
 }
 
-// The parameters, or the place of nslots slots.
+// The parameters, or the place of nslots slots; of parameters where that is 0.
 static int make_file(const char *path, const struct model_config *c,
                      const float *params, int nslots,
                      const char *const *slot_names)
@@ -83,7 +83,8 @@ static int make_file(const char *path, const struct model_config *c,
                              {header, size},
                              {(void *)(uintptr_t)params, bytes}};
     int status = file_replace(path, pieces, params ? 3 : 2);
-    off_t all = (off_t)(sizeof length + size + (size_t)nslots * bytes);
+    size_t vectors = nslots ? (size_t)nslots : 1;
+    off_t all = (off_t)(sizeof length + size + vectors * bytes);
     free(header);
     if (!status && !params && truncate(path, all))
         status = fail("cannot write %s: %s", path, strerror(errno));
@@ -99,7 +100,6 @@ int checkpoint_write(const char *path, const struct model_config *c,
 int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names)
 {
-    CHECK(nslots > 0);
     return make_file(path, c, NULL, nslots, slot_names);
 }
 

@@ -232,6 +232,13 @@ void model_block(const struct model_config *c, int b, size_t *off, size_t *n)
     *n = b == 0 ? tables : b <= c->layers ? layer : 2 * C;
 }
 
+size_t model_work(const struct model_config *c)
+{
+    size_t layers = c->layers < 2 ? (size_t)c->layers : 2;
+    size_t others = (size_t)c->layers - layers;
+    return model_nparams(c) - others * layer_n((size_t)c->channels);
+}
+
 void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
                       size_t n, float *out)
 {

@@ -59,6 +59,10 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out);
 int model_nblocks(const struct model_config *c);
 void model_block(const struct model_config *c, int b, size_t *off, size_t *n);
 
+// Elements of the blocks that a step works on at once: the embeddings and ln_f,
+// which both of its ends need, a layer, and the next.
+size_t model_work(const struct model_config *c);
+
 // N(0, 0.02), residual projections N(0, 0.02 / sqrt(2L)), LayerNorm 1, biases
 // 0. A function of seed alone. The range: elements [off, off + n) of it.
 void model_init(const struct model_config *c, uint64_t seed, float *params);

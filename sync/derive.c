@@ -22,8 +22,12 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
     double fusion_mb = 0.25 * world;
     if (s->bucket_mb == 0 && n > 0)
         s->bucket_mb = (double)(bucket_usual(n) * sizeof(float)) / mib;
-    if (!backend_reads(b, "fusion_mb"))
+    if (s->shard >= SHARD_GRADS)
+        s->bucket = BUCKET_BLOCK;
+    if (!backend_reads(b, "fusion_mb") || s->shard >= SHARD_GRADS)
         s->fusion_mb = 0;
+    else if (s->fusion_mb == 0 && s->bucket == BUCKET_BLOCK)
+        s->fusion_mb = 0; // each travels alone
     else if (s->fusion_mb == 0)
         s->fusion_mb = fusion_mb > 1 ? fusion_mb : 1;
     if (!b->servers) {
@@ -38,11 +42,24 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
         s->transport = TRANSPORT_ZMQ;
 }
 
-size_t sync_state_elements(const struct sync_settings *s,
-                           const struct backend *b, int world, size_t n)
+struct sync_share sync_share(const struct sync_settings *s,
+                             const struct backend *b, int world, size_t n,
+                             size_t work)
 {
-    if (s->update == UPDATER_SERVER)
-        return 0;
     size_t shards = b->shards ? (size_t)world : 1;
-    return (n + shards - 1) / shards;
+    size_t own = (n + shards - 1) / shards;
+    struct sync_share out = {.params = n, .grads = n, .slot = own};
+    if (s->update == UPDATER_SERVER)
+        out.slot = 0;
+    if (s->shard >= SHARD_GRADS) {
+        out.lends_grads = true;
+        out.grads = own;
+        out.grad_buffers = work;
+    }
+    if (s->shard >= SHARD_PARAMS) {
+        out.lends_params = true;
+        out.params = own;
+        out.weight_buffers = work;
+    }
+    return out;
 }

@@ -29,7 +29,9 @@ int fault_gradient(struct sync *s)
     if ((!nan && s->fault.kind != FAULT_INF) || s->calls + 1 != s->fault.at)
         return 0;
     float bad = nan ? NAN : INFINITY;
-    float *grads = s->stage ? stage_grads(s->stage) : s->job.grads;
-    return device_copy(s->job.dev, grads + s->job.buckets[0].off, &bad,
-                       sizeof bad);
+    size_t off = s->job.buckets[0].off;
+    float *grads = s->lends_grads ? s->place.grads
+                   : s->stage     ? stage_grads(s->stage) + off
+                                  : s->job.grads + off;
+    return device_copy(s->job.dev, grads, &bad, sizeof bad);
 }

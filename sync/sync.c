@@ -30,7 +30,9 @@ static void check_job(const struct sync_job *job)
 {
     CHECK(job->backend && job->cluster && job->dev);
     CHECK(job->optim && job->settings);
-    CHECK(job->params && job->grads && job->n > 0 && job->nbuckets > 0);
+    CHECK(job->params || job->settings->shard >= SHARD_PARAMS);
+    CHECK(job->grads || job->settings->shard >= SHARD_GRADS);
+    CHECK(job->n > 0 && job->nbuckets > 0);
     size_t end = job->n;
     for (int b = 0; b < job->nbuckets; b++) {
         const struct bucket *k = &job->buckets[b];
@@ -117,6 +119,10 @@ static int open_stage(struct sync *s)
     bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
     if (on_device || (!always && device_is_host(s->job.dev)))
         return 0;
+    if (s->lends_grads)
+        return fail("%s: shard=%d is for vectors in the host's memory; try: "
+                    "device=cpu and staging=auto, or shard=1",
+                    s->job.backend->name, s->job.settings->shard);
     return stage_open(&s->stage, &s->job, always);
 }
 
@@ -132,6 +138,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);
     s->overlap = job->settings->overlap;
+    s->lends_params = job->settings->shard >= SHARD_PARAMS;
+    s->lends_grads = job->settings->shard >= SHARD_GRADS;
     if (job->settings->inject_rank == job->cluster->rank)
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
@@ -153,6 +161,8 @@ static int leave(struct sync *s, int rc)
 
 int sync_bcast(struct sync *s)
 {
+    if (s->lends_params)
+        return 0; // every worker has filled its own ranges in
     int rc = s->stage ? stage_fetch_params(s->stage) : 0;
     if (!rc)
         rc = s->ops->broadcast(s, -1, s->job.params);
@@ -174,10 +184,34 @@ int sync_ready(struct sync *s, int b)
         return -1;
     if (s->stage)
         return stage_ready(s->stage, b); // it goes out from sync_step()
-    if (!s->ops->ready || !s->overlap)
+    if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
     uint64_t start = now_ns();
     int rc = s->ops->ready(s, b);
+    s->ready_ns += now_ns() - start;
+    return rc ? leave(s, rc) : 0;
+}
+
+int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
+{
+    CHECK(s->lends_grads && b >= 0 && b < s->job.nbuckets);
+    if (backward && b == s->job.nbuckets - 1)
+        s->next_bucket = 0; // backward begins, of another micro-batch
+    uint64_t start = now_ns();
+    int rc = s->ops->take(s, b, backward, &s->place);
+    uint64_t took = now_ns() - start;
+    s->ready_ns += took;
+    s->left_ns += took; // no time of a straggler's own
+    if (rc)
+        return leave(s, rc);
+    *out = s->place;
+    return 0;
+}
+
+int sync_give(struct sync *s, int b)
+{
+    uint64_t start = now_ns();
+    int rc = s->ops->give(s, b);
     s->ready_ns += now_ns() - start;
     return rc ? leave(s, rc) : 0;
 }
@@ -187,6 +221,8 @@ int sync_ready(struct sync *s, int b)
 static int hand_over(struct sync *s)
 {
     int n = s->job.nbuckets;
+    if (s->lends_grads)
+        return 0; // none was held back
     if (s->stage && !s->overlap && stage_await(s->stage, n - 1))
         return -1;
     for (int b = 0; (s->stage || !s->overlap) && b < n; b++)
@@ -272,6 +308,12 @@ int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     return leave(s, (s->own_update ? s->ops->load : slots_load)(s, visit, ctx));
+}
+
+int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
+{
+    CHECK(what == SYNC_PARAMS ? s->lends_params : s->lends_grads);
+    return leave(s, s->ops->ranges(s, what, visit, ctx));
 }
 
 void sync_close(struct sync **s)

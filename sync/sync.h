@@ -7,6 +7,11 @@
 //
 // When sync_step() returns 0, params on this worker are the next parameters;
 // with copy_only job.copy is their 16-bit copy; sync_whole() completes them.
+//
+// A strategy may keep vectors in shards (sync_share()) and lend them, a block
+// at a time: sync_take() before a block is read, sync_give() after. Then
+// buckets are blocks, and every micro-batch hands all of them over.
+//
 // A backend is a strategy (who holds what, who updates: this contract) and, for
 // most, a carrier (how vectors travel: group/group.h). Nothing above this file
 // may ask which.
@@ -42,8 +47,10 @@ struct sync_job {
     const struct group_ops *const *carriers;
     struct cluster *cluster;
     struct device *dev;    // where params and grads live
-    float *params, *grads; // flat, same layout, n elements each
+    float *params, *grads; // flat, same layout, n elements each; NULL where
+                           // the strategy lends them
     size_t n;
+    enum dtype format;      // in which weights are lent
     struct half_copy *copy; // of params, on dev: who updates them there may
                             // write it, too; or NULL
     const struct bucket *buckets; // tile [0,n) in the order backward fills them
@@ -74,14 +81,22 @@ struct sync_out {
     uint64_t slowed_began_ns, slowed_ended_ns;
 };
 
+// Where a block that is lent is now; a member that is not lent is NULL.
+struct sync_place {
+    void *weights; // in job.format
+    float *grads;
+};
+
 struct sync {
     const struct sync_ops *ops;
     const struct group_ops *carrier; // of the job's; NULL where it has none
     struct sync_job job; // behind a stage: its vectors are the host's copies
-    struct group_stats stats;   // since open; the backend counts
-    uint64_t ready_ns, step_ns; // the trainer was held up in all, so far
-    const char *transport;      // what carries the bytes; NULL: none travel
-    float scale;                // of the sum that step() leaves in grads
+    struct group_stats stats;       // since open; the backend counts
+    uint64_t ready_ns, step_ns;     // the trainer was held up in all, so far
+    const char *transport;          // what carries the bytes; NULL: none travel
+    float scale;                    // of the sum that step() leaves in grads
+    bool lends_params, lends_grads; // as job.settings say: sync_share()
+    struct sync_place place;        // of the block that was lent last
     bool own_update; // open() says so: step() leaves the next params itself
     bool copy_only; // open() says so: step() leaves the next params in job.copy
                     // and only a part of them in params; see sync_whole()
@@ -97,7 +112,10 @@ struct sync {
     void *state;      // ops->state_size zeroed bytes; sync.c frees it
 };
 
-// A range of the optimiser's state: elements [off, off + n) of slot `slot`, in
+// What a range is of, other than a slot of the optimiser's state.
+enum { SYNC_PARAMS = -1, SYNC_GRADS = -2 };
+
+// A range: elements [off, off + n) of slot `slot`, or of one of the above, in
 // parameter order, at v, in host memory.
 typedef int sync_visit(void *ctx, int slot, size_t off, float *v, size_t n);
 
@@ -115,6 +133,14 @@ struct sync_ops {
     // state, or -1 for the parameters.
     int (*broadcast)(struct sync *s, int slot, float *v);
     int (*ready)(struct sync *s, int b); // optional; must not block
+    // With lends_grads: block b, which counts from the start of the vector, is
+    // about to be used, and is not used any more. The gradient of a block that
+    // was taken for backward is complete at ready().
+    int (*take)(struct sync *s, int b, bool backward, struct sync_place *out);
+    int (*give)(struct sync *s, int b);
+    // With lends_grads: visit this worker's ranges of the summed gradient, or
+    // of the parameters where those are lent.
+    int (*ranges)(struct sync *s, int what, sync_visit *visit, void *ctx);
     // grads := s->scale times the sum over all workers; the door updates. With
     // own_update: params (with copy_only: job.copy) := the next parameters, and
     // *out is filled.
@@ -122,7 +148,7 @@ struct sync_ops {
     // With copy_only: params := the whole parameters.
     int (*whole)(struct sync *s);
     // With own_update: visit the optimiser's state, as sync_save() and
-    // sync_load() promise.
+    // sync_load() promise. With lends_params save visits those, too.
     int (*save)(struct sync *s, int rc, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
@@ -136,6 +162,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
 int sync_ready(struct sync *s, int b);
+int sync_take(struct sync *s, int b, bool backward, struct sync_place *out);
+int sync_give(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
 // Before anybody but the model reads params: all of them are there. A call of
 // all workers.
@@ -151,5 +179,10 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // state.
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
+
+// This worker's ranges of SYNC_GRADS, with lends_grads: the sum that the last
+// step was given. Of SYNC_PARAMS, with lends_params: visit() reads them, or
+// fills them in before sync_bcast().
+int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx);
 
 #endif

@@ -1,5 +1,6 @@
 // slot_copies.h - visits that copy a range of the optimiser's state out to, or
-// in from, whole vectors; ctx: float *slots[], one a slot.
+// in from, whole vectors; ctx: float *slots[], one a slot, and before the first
+// one for the parameters where those are in shards.
 
 #ifndef TESTS_SLOT_COPIES_H
 #define TESTS_SLOT_COPIES_H

@@ -287,7 +287,7 @@ static float (*carried)[STATE_N];
 
 static int save_body(struct worker *w)
 {
-    float *slots[OPTIM_MAX_SLOTS] = {carried[1], carried[2]};
+    float *vectors[] = {carried[0], carried[1], carried[2]};
     struct sync_out out;
     for (int step = 1; step <= 2; step++) {
         worker_integers(w, step, 60);
@@ -296,7 +296,7 @@ static int save_body(struct worker *w)
     }
     if (w->rank == 0)
         memcpy(carried[0], w->job.params, sizeof *carried);
-    return sync_save(w->sync, 0, copy_slot_out, slots);
+    return sync_save(w->sync, 0, copy_slot_out, vectors + 1);
 }
 
 static int resume_body(struct worker *w)
@@ -304,7 +304,7 @@ static int resume_body(struct worker *w)
     float *slots[OPTIM_MAX_SLOTS] = {carried[1], carried[2]};
     struct worker local;
     struct sync_out out;
-    if (w->rank == 0)
+    if (w->rank == 0 || w->settings.shard >= SHARD_PARAMS)
         memcpy(w->job.params, carried[0], sizeof *carried);
     if (worker_begin(w) || sync_bcast(w->sync) ||
         sync_load(w->sync, copy_slot_in, slots))
@@ -405,7 +405,7 @@ static int stays_away(struct worker *w)
 
 static int dies(struct worker *w)
 {
-    sync_ready(w->sync, 0);
+    worker_ready(w, 0);
     raise(SIGKILL);
     return -1;
 }

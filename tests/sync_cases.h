@@ -81,8 +81,11 @@ int world_run(const struct fixture *f, const struct setup *s,
               int (*body)(struct worker *w), uint64_t *results);
 bool world_here(const struct fixture *f, int world);
 
-// In a body, if the setup says closed: open the backend.
+// In a body, if the setup says closed: open the backend. One that lends blocks
+// has the parameters out of job.params then, and each step puts them there.
 int worker_begin(struct worker *w);
+// Hand bucket b over.
+int worker_ready(struct worker *w, int b);
 // Gradients: small integers within +-most that differ by rank, step and
 // element; their sum over all ranks (for the oracle).
 void worker_integers(struct worker *w, int step, int most);

@@ -65,10 +65,56 @@ static void worker_close(struct worker *w)
     }
 }
 
+// What is in shards comes out of w's vectors, and goes back into them.
+static int fill_range(void *ctx, int what, size_t off, float *v, size_t n)
+{
+    const struct worker *w = ctx;
+    CHECK(what == SYNC_PARAMS);
+    memcpy(v, w->job.params + off, n * sizeof *v);
+    return 0;
+}
+
+// Parameters := those that a model would be lent.
+static int gather_params(struct worker *w)
+{
+    struct sync_place place;
+    int n = w->job.nbuckets;
+    for (int b = 0; b < n; b++) {
+        const struct bucket *k = &w->job.buckets[n - 1 - b];
+        if (sync_take(w->sync, b, false, &place))
+            return -1;
+        memcpy(w->job.params + k->off, place.weights, k->n * sizeof(float));
+        if (sync_give(w->sync, b))
+            return -1;
+    }
+    return 0;
+}
+
+// One bucket's gradient, as backward would hand it over.
+static int lent_ready(struct worker *w, int b)
+{
+    const struct bucket *k = &w->job.buckets[b];
+    int block = w->job.nbuckets - 1 - b;
+    struct sync_place place;
+    if (sync_take(w->sync, block, true, &place))
+        return -1;
+    memcpy(place.grads, w->job.grads + k->off, k->n * sizeof(float));
+    return sync_ready(w->sync, b) || sync_give(w->sync, block) ? -1 : 0;
+}
+
 int worker_begin(struct worker *w)
 {
-    w->sync = sync_open(w->fixture->ops, &w->job);
-    return w->sync ? 0 : -1;
+    struct sync_job job = w->job;
+    if (w->settings.shard >= SHARD_PARAMS)
+        job.params = NULL;
+    if (w->settings.shard >= SHARD_GRADS)
+        job.grads = NULL;
+    w->sync = sync_open(w->fixture->ops, &job);
+    if (!w->sync || !w->sync->lends_params)
+        return w->sync ? 0 : -1;
+    return sync_ranges(w->sync, SYNC_PARAMS, fill_range, w) || gather_params(w)
+               ? -1
+               : 0;
 }
 
 // What the workers of one world run.
@@ -168,18 +214,25 @@ static void delay(const struct worker *w, int step, int b)
         (useconds_t)rng_below(key, (uint64_t)(step * CASE_BUCKETS + b), 3000));
 }
 
+int worker_ready(struct worker *w, int b)
+{
+    return (w->sync->lends_grads ? lent_ready(w, b) : sync_ready(w->sync, b));
+}
+
 int worker_step(struct worker *w, int step, struct sync_out *out)
 {
     for (int b = 0; b < w->job.nbuckets; b++) {
         delay(w, step, b);
-        if (sync_ready(w->sync, b))
+        if (worker_ready(w, b))
             return -1;
     }
     struct sync_in in = {.step = step,
                          .lr = 0.01f,
                          .grad_scale = 1.0f / (float)w->world,
                          .clip = 20};
-    return sync_step(w->sync, &in, out);
+    if (sync_step(w->sync, &in, out))
+        return -1;
+    return w->sync->lends_params ? gather_params(w) : 0;
 }
 
 int worker_equals(const struct worker *w, const struct worker *local)

@@ -215,7 +215,8 @@ static void norm_has_one_order(void **state)
     for (size_t i = 0; i < LAST; i++)
         g[i] = gradient(1, i);
     span_squares(g, 0, LAST, sums);
-    span_squares(g, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK, parts);
+    span_squares(g + 7 * RULE_BLOCK, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK,
+                 parts);
     span_squares(g, 0, 7 * RULE_BLOCK, parts);
     assert_memory_equal(sums, parts, sizeof sums);
     assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));

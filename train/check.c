@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "train/lend.h"
 #include "train/place.h"
 
 #include <math.h>
@@ -11,26 +12,45 @@
 
 enum { MAX_SKIPS = 20 }; // in a row: scaling the loss does not help
 
+// fail() with the tensor of the first element that is not finite, of elements
+// [off, off + n) of a gradient. 0 where all are.
+static int blame(const struct trainer *t, size_t off, const float *grads,
+                 size_t n)
+{
+    struct tensor tensor = {.n = 0};
+    size_t k = 0;
+    while (k < n && isfinite(grads[k]))
+        k++;
+    if (k == n)
+        return 0;
+    for (int i = 0; tensor.off + tensor.n <= off + k; i++)
+        model_tensor(&t->config, i, &tensor);
+    return fail("step %d: the gradient of %s is %g at element %zu; try: a "
+                "smaller lr, or look at the data",
+                t->step + 1, tensor.name, (double)grads[k],
+                off + k - tensor.off);
+}
+
+static int blame_range(void *ctx, int what, size_t off, float *grads, size_t n)
+{
+    (void)what;
+    return blame(ctx, off, grads, n);
+}
+
 // The first tensor whose gradient is not finite, for the message that stops the
 // run: behind a stage in the host's copies, which the sum is left in. Where it
 // is not left with everybody (servers, zero), only some workers' gradients show
 // it; the others leave them the first word.
-static int blame_tensor(const struct trainer *t)
+static int blame_tensor(struct trainer *t)
 {
-    const float *grads =
-        t->sync->stage ? t->sync->job.grads : place_read(t, t->grads);
-    if (!grads)
-        return -1;
-    for (int i = 0; i < model_ntensors(&t->config); i++) {
-        struct tensor tensor;
-        model_tensor(&t->config, i, &tensor);
-        for (size_t k = 0; k < tensor.n; k++) {
-            float g = grads[tensor.off + k];
-            if (!isfinite(g))
-                return fail("step %d: the gradient of %s is %g at element %zu; "
-                            "try: a smaller lr, or look at the data",
-                            t->step + 1, tensor.name, (double)g, k);
-        }
+    if (t->share.lends_grads) {
+        if (sync_ranges(t->sync, SYNC_GRADS, blame_range, t))
+            return -1;
+    } else {
+        const float *grads =
+            t->sync->stage ? t->sync->job.grads : place_read(t, t->grads);
+        if (!grads || blame(t, 0, grads, model_nparams(&t->config)))
+            return -1;
     }
     sleep(1);
     return fail("step %d: the sum of all gradients is not finite, but this "
@@ -39,7 +59,7 @@ static int blame_tensor(const struct trainer *t)
                 t->step + 1);
 }
 
-int check_skip(const struct trainer *t, int *skips)
+int check_skip(struct trainer *t, int *skips)
 {
     if (!t->scaling)
         return blame_tensor(t);
@@ -52,9 +72,11 @@ int check_skip(const struct trainer *t, int *skips)
     return rc;
 }
 
-// The same hash of what the model multiplies by, on every worker.
-int check_replicas(const struct trainer *t)
+// Of what the model multiplies by.
+static int hash_params(struct trainer *t, uint64_t *hash)
 {
+    if (t->share.lends_params)
+        return lend_hash(t, hash);
     const struct half_copy *copy =
         t->sync->copy_only ? model_copy(t->model) : NULL;
     const void *params = copy ? copy->at : place_read(t, t->params);
@@ -62,7 +84,15 @@ int check_replicas(const struct trainer *t)
         return -1;
     size_t bytes = model_nparams(&t->config) *
                    dtype_bytes(copy ? copy->format : DTYPE_F32);
-    uint64_t mine = hash_bytes(params, bytes);
+    *hash = hash_bytes(params, bytes);
+    return 0;
+}
+
+int check_replicas(struct trainer *t)
+{
+    uint64_t mine;
+    if (hash_params(t, &mine))
+        return -1;
     uint64_t *all = mem_alloc((size_t)t->members->world, sizeof *all);
     int rc = all ? cluster_allgather(t->members, &mine, all, sizeof mine) : -1;
     for (int r = 1; !rc && r < t->members->world; r++)

@@ -12,7 +12,7 @@ lockstep_library(memory
   LINKS model sync ps_wire optim device config base)
 
 lockstep_library(train
-  FILES train/check.c train/folder.c train/loop.c train/observe.c
+  FILES train/check.c train/folder.c train/lend.c train/loop.c train/observe.c
         train/place.c train/progress.c train/record.c train/seats.c
         train/setup.c train/state.c train/whole.c
   LINKS memory backends sync model data telemetry optim cluster_mpi cluster_zmq
@@ -24,7 +24,7 @@ target_link_libraries(trainer PRIVATE train)
 
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
-foreach(test train jobs restart launched memory)
+foreach(test train jobs shard_jobs restart launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)

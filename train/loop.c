@@ -48,15 +48,15 @@ static int compute(struct trainer *t, struct step_row *row)
             return -1;
         span_end(t->observe.lane);
         uint64_t have = now_ns();
-        bool last = micro == accum - 1;
+        bool lent = t->share.lends_grads, last = micro == accum - 1;
         struct model_step s = {
             .x = t->x,
             .y = t->y,
             .step = t->step,
             .micro = micro,
             .scale = t->scale.scale,
-            .accumulate = micro > 0,
-            .watermark = last ? on_watermark : NULL,
+            .accumulate = micro > 0 && !lent,
+            .watermark = last || lent ? on_watermark : NULL,
             .ctx = t,
             .lane = t->observe.lane,
         };
@@ -216,15 +216,8 @@ static int begin(struct trainer *t)
     if (state_find(t, folder, sizeof folder))
         return -1;
     bool resumed = folder[0] != '\0';
-    if (resumed) {
-        if (state_load(t, folder))
-            return -1;
-    } else if (strcmp(t->run.init, "random")) {
-        if (checkpoint_read(t->run.init, &t->config, t->host))
-            return -1;
-    } else {
-        model_init(&t->config, (uint64_t)t->run.seed, t->host);
-    }
+    if (resumed ? state_load(t, folder) : state_first(t))
+        return -1;
     if (place_write_params(t) || sync_bcast(t->sync) ||
         (resumed && state_load_slots(t, folder)))
         return -1;

@@ -34,29 +34,23 @@ static bool on_host(const struct memory_job *job)
     return !dev || device_is_host(dev);
 }
 
-// Elements of two layers and the embeddings.
-static size_t room(const struct model_config *c)
+static struct sync_share share_of(const struct memory_job *job)
 {
-    struct tensor first, next; // of layer 0 and behind it
-    model_tensor(c, 2, &first);
-    model_tensor(c, 2 + MODEL_PER_LAYER, &next);
-    return 2 * (next.off - first.off) + first.off;
+    const struct model_config *c = &job->model->config;
+    return sync_share(job->settings, job->backend, job->world, model_nparams(c),
+                      model_work(c));
 }
 
 // What a cut of parameters and gradients leaves of them here.
-static void cut_vectors(const struct memory_job *job, struct memory *m)
+static void add_shards(const struct memory_job *job, struct memory *m)
 {
-    const struct model_config *c = &job->model->config;
-    int shard = job->backend->shards ? job->settings->shard : 1;
-    size_t n = model_nparams(c), w = (size_t)job->world;
-    if (shard > 1) {
-        m->grads -= floats(n) - floats((n + w - 1) / w);
-        m->buffers += floats(room(c));
-    }
-    if (shard > 2) {
-        m->params -= floats(n) - floats((n + w - 1) / w);
-        m->buffers += floats(room(c));
-    }
+    struct sync_share share = share_of(job);
+    if (share.lends_params)
+        m->params += floats(share.params);
+    if (share.lends_grads)
+        m->grads += floats(share.grads);
+    m->buffers += floats(share.grad_buffers) +
+                  share.weight_buffers * dtype_bytes(job->model->precision);
 }
 
 // Elements of the largest vector that travels at once, in 16 bits.
@@ -120,22 +114,30 @@ static void add_buffers(const struct memory_job *job, struct memory *m)
 // state, they copy the others' parameters, too, and at first worker 0's.
 static size_t mapped(const struct memory_job *job)
 {
+    struct sync_share share = share_of(job);
     size_t n = model_nparams(&job->model->config), w = (size_t)job->world;
-    size_t others = n - n / w;
+    size_t others = n - n / w, lent = share.grad_buffers;
+    size_t copied = job->rank ? n + others - n / w : others;
     if (!job->transport || strcmp(job->transport, "shm"))
         return 0;
-    size_t params = job->rank ? n + others - n / w : others;
-    return floats(others + (job->backend->shards ? params : 0)) + w * PLACES;
+    size_t bytes = floats(share.lends_grads ? lent - lent / w : others);
+    if (share.lends_params) // the others' chunks of what is in buffers
+        bytes += (lent - lent / w) * dtype_bytes(job->model->precision);
+    else if (job->backend->shards)
+        bytes += floats(copied);
+    return bytes + w * PLACES;
 }
 
 void memory_worker(const struct memory_job *job, struct memory *out)
 {
     const struct backend *b = job->backend;
-    size_t n = model_nparams(&job->model->config);
-    size_t state = sync_state_elements(job->settings, b, job->world, n);
+    struct sync_share share = share_of(job);
+    struct model_job model = *job->model;
     bool host = on_host(job);
     struct model_bytes m;
-    model_memory(job->model, &m);
+    model.lent_weights = share.lends_params;
+    model.lent_grads = share.lends_grads;
+    model_memory(&model, &m);
     *out = (struct memory){
         .params = m.params,
         .grads = m.grads,
@@ -147,9 +149,8 @@ void memory_worker(const struct memory_job *job, struct memory *out)
         .mapped = mapped(job),
     };
     if (host || b->shards)
-        out->optimizer = (size_t)optim_slots(job->optim) * floats(state);
-    if (host)
-        cut_vectors(job, out);
+        out->optimizer = (size_t)optim_slots(job->optim) * floats(share.slot);
+    add_shards(job, out);
     add_buffers(job, out);
 }
 

@@ -5,17 +5,17 @@
 // `lockstep predict` and `lockstep fit` print it of every way. P parameters, w
 // workers, fp32; what shards leave, from Rajbhandari et al., "ZeRO", SC 2020:
 //
-//     bytes           params  gradients  AdamW   rooms
+//     bytes           params  gradients  AdamW   buffers
 //     local, ring ..  4 P     4 P        8 P
 //     sps, dps        4 P     4 P        0       (8 P with update=worker)
 //     zero shard=1    4 P     4 P        8 P/w
-//          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E)
-//          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E)
+//          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E + F)
+//          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
 //     a server of s   4 P/s   4 P/s      8 P/s   slices on their way
 //
-// U parameters are one layer's, E the embeddings': two layers have a room, the
-// one at work and the one that is fetched, and the embeddings, which both ends
-// need, one of their own.
+// U parameters are one layer's, E the embeddings', F those of ln_f: two layers
+// have a buffer, the one at work and the one that is gathered, and so have the
+// embeddings and ln_f, which both ends of a step need (zero/blocks.h).
 
 #ifndef TRAIN_MEMORY_H
 #define TRAIN_MEMORY_H
@@ -29,7 +29,7 @@ struct sync_settings;
 struct memory {
     size_t params, grads; // with copies of either in other formats
     size_t optimizer;
-    size_t buffers;     // of the exchange: rooms, casts, host copies, slices
+    size_t buffers;     // of the exchange: blocks, casts, host copies, slices
     size_t activations; // and scratch
     size_t process;     // code, libraries, threads, text, records
     // Others' vectors that it maps: counted by the system in a process's peak,

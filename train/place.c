@@ -46,13 +46,20 @@ int place_open(struct trainer *t)
 int place_vectors(struct trainer *t)
 {
     size_t n = model_nparams(&t->config);
+    const struct sync_share *share = &t->share;
     // Where workers own shards they copy parameters, too, from each other.
-    t->params = (backend_row(t->run.sync)->shards
-                     ? device_alloc_shared
-                     : device_alloc)(t->dev, n, sizeof(float));
-    t->grads = device_alloc_shared(t->dev, n, sizeof(float));
-    t->host = device_is_host(t->dev) ? t->params : mem_alloc(n, sizeof(float));
-    return t->params && t->grads && t->host ? 0 : -1;
+    if (!share->lends_params)
+        t->params = (backend_row(t->run.sync)->shards
+                         ? device_alloc_shared
+                         : device_alloc)(t->dev, n, sizeof(float));
+    if (!share->lends_grads)
+        t->grads = device_alloc_shared(t->dev, n, sizeof(float));
+    if (device_is_host(t->dev))
+        t->host = t->params;
+    else
+        t->host = mem_alloc(n, sizeof(float));
+    bool params = share->lends_params || (t->params && t->host);
+    return params && (share->lends_grads || t->grads) ? 0 : -1;
 }
 
 void place_close(struct trainer *t)

@@ -17,6 +17,7 @@
 #include "sync/bucket.h"
 #include "sync/derive.h"
 #include "train/backends.h"
+#include "train/lend.h"
 #include "train/place.h"
 
 #include <errno.h>
@@ -184,6 +185,9 @@ struct model_job trainer_model_job(const struct trainer *t)
         .train = true,
         .params = t->params,
         .grads = t->grads,
+        .lent_weights = t->share.lends_params,
+        .lent_grads = t->share.lends_grads,
+        .lender = t->share.lends_grads ? &t->lender : NULL,
         .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
         .tf32 = t->run.tf32,
@@ -293,15 +297,43 @@ static int open_model(struct trainer *t)
     return model_open(&t->model, &job);
 }
 
-// The settings of the backend, with nothing left to derive.
+// The model's blocks, in the order in which backward fills them.
+static int cut_blocks(const struct model_config *c, struct bucket *out)
+{
+    int n = model_nblocks(c);
+    CHECK(n <= TRAIN_MAX_BUCKETS);
+    for (int b = 0; b < n; b++)
+        model_block(c, n - 1 - b, &out[b].off, &out[b].n);
+    return n;
+}
+
+// How many buckets there are, in t->buckets.
+static int cut_buckets(struct trainer *t)
+{
+    const struct sync_settings *set = &t->settings;
+    const double elements = 1024 * 1024 / sizeof(float);
+    if (set->bucket == BUCKET_BLOCK)
+        return cut_blocks(&t->config, t->buckets);
+    return bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, model_nparams(&t->config),
+                      (size_t)ceil(set->first_bucket_mb * elements),
+                      (size_t)ceil(set->bucket_mb * elements));
+}
+
+// The settings of the backend, with nothing left to derive, and what follows.
 static int derive_settings(struct trainer *t)
 {
     const struct backend *row = backend_row(t->run.sync);
     if (!row)
         return -1;
     t->settings = t->run.settings;
+    t->lender = lend_blocks(t);
     sync_derive(&t->settings, row, t->members->world,
                 model_nparams(&t->config));
+    t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
+    if (!t->buckets)
+        return -1;
+    t->share = sync_share(&t->settings, row, t->members->world,
+                          model_nparams(&t->config), model_work(&t->config));
     return 0;
 }
 
@@ -321,14 +353,7 @@ static int open_sync(struct trainer *t)
     if (!row || (*iface && tcp_address(&address, iface)))
         return -1;
     const struct way *way = way_find(row);
-    const double elements = 1024 * 1024 / sizeof(float);
-    size_t n = model_nparams(&t->config);
-    t->buckets = mem_alloc(TRAIN_MAX_BUCKETS, sizeof *t->buckets);
-    if (!t->buckets)
-        return -1;
-    int count = bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, n,
-                           (size_t)ceil(set->first_bucket_mb * elements),
-                           (size_t)ceil(set->bucket_mb * elements));
+    int count = cut_buckets(t);
     if (count < 0)
         return -1;
     struct sync_job job = {
@@ -338,7 +363,8 @@ static int open_sync(struct trainer *t)
         .dev = t->dev,
         .params = t->params,
         .grads = t->grads,
-        .n = n,
+        .n = model_nparams(&t->config),
+        .format = trainer_model_job(t).precision,
         .copy = model_copy(t->model),
         .buckets = t->buckets,
         .nbuckets = count,

@@ -113,88 +113,115 @@ static int slot_names(const struct trainer *t,
     return n;
 }
 
-static int slots_path(char path[PATH + 32], const char *folder)
+// The files of a checkpoint that workers write ranges into.
+struct files {
+    char model[PATH + 32], slots[PATH + 32];
+};
+
+static int name_files(struct files *f, const char *folder)
 {
-    return text_into(path, PATH + 32, "%s/optimizer.safetensors", folder);
+    return text_into(f->model, sizeof f->model, "%s/model.safetensors",
+                     folder) ||
+                   text_into(f->slots, sizeof f->slots,
+                             "%s/optimizer.safetensors", folder)
+               ? -1
+               : 0;
 }
 
-// Worker 0: an empty folder, in it the file that workers write ranges into.
+// Worker 0: an empty folder, in it the files that workers write ranges into.
 static int begin_folder(const struct trainer *t, const char *folder,
-                        const char *slots)
+                        const struct files *files)
 {
     const char *names[OPTIM_MAX_SLOTS];
     int n = slot_names(t, names);
-    if (folder_make(folder))
+    if (folder_make(folder) ||
+        (t->share.lends_params &&
+         checkpoint_make(files->model, &t->config, 0, NULL)))
         return -1;
-    return n ? checkpoint_make(slots, &t->config, n, names) : 0;
+    return n ? checkpoint_make(files->slots, &t->config, n, names) : 0;
+}
+
+static int write_model(const struct trainer *t, const char *path)
+{
+    if (t->share.lends_params)
+        return checkpoint_sync(path); // all have written their ranges
+    const float *params = place_read(t, t->params);
+    return params ? checkpoint_write(path, &t->config, params) : -1;
 }
 
 static int write_all(const struct trainer *t, const char *folder,
-                     const char *slots)
+                     const struct files *files)
 {
-    char model[PATH + 32], config[PATH + 32];
-    if (text_into(model, sizeof model, "%s/model.safetensors", folder) ||
-        text_into(config, sizeof config, "%s/config.json", folder))
+    char config[PATH + 32];
+    if (text_into(config, sizeof config, "%s/config.json", folder) ||
+        checkpoint_write_config(config, &t->config) ||
+        write_model(t, files->model))
         return -1;
-    const float *params = place_read(t, t->params);
-    if (!params || checkpoint_write_config(config, &t->config) ||
-        checkpoint_write(model, &t->config, params))
-        return -1;
-    if (optim_slots(&t->optim) && checkpoint_sync(slots))
+    if (optim_slots(&t->optim) && checkpoint_sync(files->slots))
         return -1;
     return write_state(t, folder);
 }
 
 static int end_folder(const struct trainer *t, const char *next,
-                      const char *slots)
+                      const struct files *files)
 {
     char path[PATH], name[64];
     const char *out = t->run.out;
     snprintf(name, sizeof name, "checkpoint-%d", t->step);
     if (text_into(path, sizeof path, "%s/%s", out, name) ||
-        write_all(t, next, slots) || folder_replace(next, path))
+        write_all(t, next, files) || folder_replace(next, path))
         return -1;
     return folder_write(out, "latest", name) || folder_prune(out, t->run.keep)
                ? -1
                : 0;
 }
 
-// A visit's context: the file of the slots.
-struct slot_file {
+// A visit's context, to write.
+struct writing {
     const struct trainer *t;
-    const char *path;
-    const char *names[OPTIM_MAX_SLOTS];
-    struct checkpoint *reader; // opened by the first range
+    struct files files;
 };
 
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
-    const struct slot_file *f = ctx;
-    return checkpoint_write_range(f->path, &f->t->config, slot, off, v, n);
+    const struct writing *w = ctx;
+    bool params = slot == SYNC_PARAMS;
+    return checkpoint_write_range(params ? w->files.model : w->files.slots,
+                                  &w->t->config, params ? 0 : slot, off, v, n);
 }
+
+// A visit's context, to read: a file of slots, or of parameters.
+struct range_file {
+    const struct trainer *t;
+    const char *path;
+    const char *names[OPTIM_MAX_SLOTS];
+    int nslots;
+    struct checkpoint *reader; // opened by the first range
+};
 
 static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
-    struct slot_file *f = ctx;
+    struct range_file *f = ctx;
     const struct trainer *t = f->t;
-    if (!f->reader && checkpoint_open(&f->reader, f->path, &t->config,
-                                      slot_names(t, f->names), f->names))
+    if (!f->reader &&
+        checkpoint_open(&f->reader, f->path, &t->config, f->nslots, f->names))
         return -1;
-    return checkpoint_read_range(f->reader, slot, off, v, n);
+    return checkpoint_read_range(f->reader, slot == SYNC_PARAMS ? 0 : slot, off,
+                                 v, n);
 }
 
 int state_save(struct trainer *t)
 {
     bool writer = t->cluster->rank == 0;
-    char next[PATH], slots[PATH + 32];
-    struct slot_file file = {.t = t, .path = slots};
+    char next[PATH];
+    struct writing w = {.t = t};
     if (text_into(next, sizeof next, "%s/.next-%d", t->run.out, t->step) ||
-        slots_path(slots, next) || sync_whole(t->sync))
+        name_files(&w.files, next) || sync_whole(t->sync))
         return -1;
-    int rc = writer ? begin_folder(t, next, slots) : 0;
-    rc = sync_save(t->sync, rc, write_range, &file);
+    int rc = writer ? begin_folder(t, next, &w.files) : 0;
+    rc = sync_save(t->sync, rc, write_range, &w);
     if (!rc && writer)
-        rc = end_folder(t, next, slots);
+        rc = end_folder(t, next, &w.files);
     if (rc && writer)
         file_remove_folder(next);
     return rc;
@@ -367,9 +394,39 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
     return 0;
 }
 
+// Where parameters are in shards: this worker's ranges.
+static int load_params(struct trainer *t, const char *path)
+{
+    struct range_file file = {.t = t, .path = path};
+    int rc = sync_ranges(t->sync, SYNC_PARAMS, read_range, &file);
+    checkpoint_close(&file.reader);
+    return rc;
+}
+
+static int draw_range(void *ctx, int what, size_t off, float *v, size_t n)
+{
+    const struct trainer *t = ctx;
+    (void)what;
+    model_init_range(&t->config, (uint64_t)t->run.seed, off, n, v);
+    return 0;
+}
+
+int state_first(struct trainer *t)
+{
+    const char *init = t->run.init;
+    bool random = !strcmp(init, "random");
+    if (t->share.lends_params)
+        return random ? sync_ranges(t->sync, SYNC_PARAMS, draw_range, t)
+                      : load_params(t, init);
+    if (!random)
+        return checkpoint_read(init, &t->config, t->host);
+    model_init(&t->config, (uint64_t)t->run.seed, t->host);
+    return 0;
+}
+
 int state_load(struct trainer *t, const char *folder)
 {
-    char path[PATH];
+    struct files files;
     char *text = folder_read(folder, "state.json");
     if (!text)
         return -1;
@@ -378,22 +435,24 @@ int state_load(struct trainer *t, const char *folder)
         j ? read_state(t, j, folder) : fail("%s/state.json: not JSON", folder);
     cJSON_Delete(j);
     mem_free(text);
-    if (rc || t->cluster->rank)
-        return rc;
-    log_line("resuming from %s, step %d", folder, t->step);
-    return text_into(path, sizeof path, "%s/model.safetensors", folder) ||
-                   checkpoint_read(path, &t->config, t->host)
-               ? -1
-               : 0;
+    if (rc || name_files(&files, folder))
+        return -1;
+    if (t->cluster->rank == 0)
+        log_line("resuming from %s, step %d", folder, t->step);
+    if (t->share.lends_params)
+        return load_params(t, files.model);
+    return t->cluster->rank ? 0
+                            : checkpoint_read(files.model, &t->config, t->host);
 }
 
 int state_load_slots(struct trainer *t, const char *folder)
 {
-    char path[PATH + 32];
-    struct slot_file file = {.t = t, .path = path};
-    if (optim_slots(&t->optim) == 0)
+    struct files files;
+    struct range_file file = {.t = t, .path = files.slots};
+    file.nslots = slot_names(t, file.names);
+    if (file.nslots == 0)
         return 0;
-    if (slots_path(path, folder))
+    if (name_files(&files, folder))
         return -1;
     int rc = sync_load(t->sync, read_range, &file);
     checkpoint_close(&file.reader);

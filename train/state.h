@@ -27,8 +27,12 @@ int state_save(struct trainer *t);
 int state_find(const struct trainer *t, char *folder, size_t size);
 
 // Begin from `folder`: step, data position and loss scale on every worker,
-// weights on worker 0. Called before sync_bcast().
+// weights on worker 0, or in shards. Called before sync_bcast().
 int state_load(struct trainer *t, const char *folder);
+
+// A run's first weights, from the file of init= or the seed: on worker 0, or in
+// shards. Called before sync_bcast().
+int state_first(struct trainer *t);
 
 // The optimiser's slots, by ranges, on those that have them. Called after
 // sync_bcast().

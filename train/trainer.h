@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "optim/schedule.h"
+#include "sync/derive.h"
 #include "sync/sync.h"
 #include "train/memory.h"
 #include "train/observe.h"
@@ -37,10 +38,12 @@ struct trainer {
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, nothing left to derive
+    struct sync_share share;       // what it keeps of the model's vectors
+    struct model_lender lender;    // of what it lends
     struct model *model;
     struct sync *sync;
     struct bucket *buckets;
-    float *params, *grads; // on the device
+    float *params, *grads; // on the device; NULL where the backend lends them
     float *host;           // params as files are read into: itself on the CPU
     int32_t *x, *y;        // one micro-batch: (B, T) each
     bool ready_failed;     // sync_ready(), in the middle of backward

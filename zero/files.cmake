@@ -1,9 +1,11 @@
 lockstep_backend(zero
-  FILES zero/zero.c zero/shards.c
-  LINKS sync rule optim group cluster base m)
+  FILES zero/zero.c zero/blocks.c zero/shards.c
+  LINKS sync rule optim group cluster device base m)
 include(tests/long.cmake)
 include(tests/sync_cases.cmake)
-lockstep_test(zero LINKS zero horovod_ring sync_cases)
-if(TARGET test_zero)
-  lockstep_long(zero $<TARGET_FILE:test_zero>)
-endif()
+foreach(test zero zero_shards)
+  lockstep_test(${test} LINKS zero horovod_ring sync_cases)
+  if(TARGET test_${test})
+    lockstep_long(${test} $<TARGET_FILE:test_${test}>)
+  endif()
+endforeach()

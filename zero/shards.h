@@ -29,7 +29,8 @@ struct shards {
     size_t own;     // elements of this rank, in all units
 };
 
-// 0, or -1 after fail(). Close takes what open left half-way.
+// Of the job's buckets as its settings fuse them. 0, or -1 after fail(). Close
+// takes what open left half-way.
 int shards_open(struct shards *s, const struct sync_job *job, size_t grain);
 void shards_close(struct shards *s);
 

@@ -1,5 +1,6 @@
-// zero.c - ZeRO 1: every worker updates its chunks only, and holds the
-// optimiser's state of those alone.
+// zero.c - ZeRO: every worker updates its chunks only, and holds the
+// optimiser's state of those alone; with shard=2 the summed gradient of those
+// alone, with shard=3 the parameters, too.
 //
 //     ready    reduce_scatter of a unit: the sum of a chunk, with its owner
 //     step     await; squares of own chunks | all_reduce of block sums
@@ -8,12 +9,19 @@
 //     trainer  ready ready ready ..... step |await| update ..... |await|
 //     group         [RS 0][RS 1] ..  [RS 2]       [AG 0][AG 1][AG 2]
 //
+// With shard=2 and 3 units are the model's blocks, reduce-scattered in every
+// micro-batch out of buffers (blocks.h); with shard=3 blocks are gathered
+// before they are used, and not after the step:
+//
+//     trainer  |take 0|take 1 |take 2 | .. forward, backward ..  step update
+//     group  [AG 0][AG 1][AG 2][AG 3] .. [AG 2][RS 4][AG 1][RS 3] ..
+//
 // Bytes: reduce_scatter and all_gather are the two halves of the ring's
-// all_reduce, so they are the ring's, and 8 bytes for each block of the norm.
-// With a 16-bit wire gradients travel in it. Where the model multiplies by a
-// 16-bit copy of the parameters, that copy is gathered: with the bits that it
-// has anyway. Parameters are gathered when somebody reads them. Memory: 1/w
-// of the optimiser's state. Rajbhandari et al., "ZeRO: Memory Optimizations
+// all_reduce, so with shard=1 they are the ring's, and 8 bytes for each block
+// of the norm. With a 16-bit wire gradients travel in it. Where the model
+// multiplies by a 16-bit copy of the parameters, that copy is gathered: with
+// the bits that it has anyway. With shard=1 and 2 parameters are then gathered
+// when somebody reads them. Rajbhandari et al., "ZeRO: Memory Optimizations
 // Toward Training Trillion Parameter Models", SC 2020.
 //
 // The norm: each worker adds the squares of its own blocks, all_reduce puts
@@ -31,6 +39,7 @@
 #include "group/group.h"
 #include "optim/span.h"
 #include "sync/members.h"
+#include "zero/blocks.h"
 #include "zero/shards.h"
 
 #include <math.h>
@@ -39,6 +48,7 @@
 struct zero {
     struct group *group;
     struct shards shards;
+    struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
     double *sums;                  // of squares, of all blocks of the vector
     bool partial;    // params: those of others are of an earlier step
@@ -46,14 +56,26 @@ struct zero {
     uint64_t ticket; // of the newest exchange
 };
 
+// Where members can read each other's vectors.
+static int share(struct sync *s)
+{
+    struct zero *z = s->state;
+    const size_t bytes = s->job.n * sizeof(float);
+    if (s->job.grads && group_share(z->group, s->job.grads, bytes))
+        return -1;
+    if (s->job.params && group_share(z->group, s->job.params, bytes))
+        return -1;
+    return s->lends_grads ? blocks_join(&z->blocks, z->group) : 0;
+}
+
 static int zero_open(struct sync *s)
 {
     struct zero *z = s->state;
     const struct sync_job *job = &s->job;
-    const size_t bytes = job->n * sizeof(float);
     s->own_update = true;
     s->copy_only = job->copy && !s->stage;
-    if (shards_open(&z->shards, job, RULE_BLOCK))
+    if (shards_open(&z->shards, job, RULE_BLOCK) ||
+        (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)))
         return -1;
     for (int i = 0; i < optim_slots(job->optim); i++) {
         z->slots[i] = mem_alloc(z->shards.own, sizeof(float));
@@ -66,15 +88,10 @@ static int zero_open(struct sync *s)
     const struct members_need need = {
         .grain = RULE_BLOCK,
         .largest = z->shards.largest,
-        .depth = (size_t)z->shards.count,
+        .depth = (size_t)z->shards.count + 2 * BLOCK_BUFFERS,
     };
     z->group = members_open(s, &need);
-    if (!z->group)
-        return -1;
-    return group_share(z->group, job->grads, bytes) ||
-                   group_share(z->group, job->params, bytes)
-               ? -1
-               : 0;
+    return z->group ? share(s) : -1;
 }
 
 static int zero_broadcast(struct sync *s, int slot, float *v)
@@ -84,9 +101,27 @@ static int zero_broadcast(struct sync *s, int slot, float *v)
     return members_broadcast(s, z->group, v);
 }
 
+static int zero_take(struct sync *s, int b, bool backward,
+                     struct sync_place *out)
+{
+    struct zero *z = s->state;
+    if (blocks_take(&z->blocks, b, backward, out))
+        return -1;
+    s->stats = z->group->stats;
+    return 0;
+}
+
+static int zero_give(struct sync *s, int b)
+{
+    struct zero *z = s->state;
+    return blocks_give(&z->blocks, b);
+}
+
 static int zero_ready(struct sync *s, int b)
 {
     struct zero *z = s->state;
+    if (s->lends_grads)
+        return blocks_ready(&z->blocks, s->job.nbuckets - 1 - b);
     const struct unit *u = &z->shards.units[z->next];
     if (s->job.buckets[b].off > u->all.off)
         return 0; // it is not complete yet
@@ -96,6 +131,20 @@ static int zero_ready(struct sync *s, int b)
     v.scale = s->scale;
     v.awaited = z->next == 0;
     return group_reduce_scatter(z->group, &v, &z->ticket);
+}
+
+// This worker's chunk of a unit: of the parameters, and of the summed gradient.
+static float *own_params(const struct sync *s, const struct unit *u)
+{
+    const struct zero *z = s->state;
+    return s->lends_params ? z->blocks.params + u->at
+                           : s->job.params + u->own.off;
+}
+
+static float *own_grads(const struct sync *s, const struct unit *u)
+{
+    const struct zero *z = s->state;
+    return s->lends_grads ? z->blocks.sums + u->at : s->job.grads + u->own.off;
 }
 
 // The sum of squares of the whole gradient, with the same bits on all workers.
@@ -112,8 +161,8 @@ static int add_squares(const struct sync *s, double *out)
     uint64_t ticket;
     memset(z->sums, 0, blocks * sizeof *z->sums);
     for (int i = 0; i < z->shards.count; i++) {
-        const struct bucket *own = &z->shards.units[i].own;
-        span_squares(s->job.grads, own->off, own->n, z->sums);
+        const struct unit *u = &z->shards.units[i];
+        span_squares(own_grads(s, u), u->own.off, u->own.n, z->sums);
     }
     if (group_all_reduce(z->group, &all, &ticket) ||
         group_await(z->group, ticket))
@@ -122,7 +171,8 @@ static int add_squares(const struct sync *s, double *out)
     return 0;
 }
 
-// Update this worker's chunk of a unit and let it travel.
+// Update this worker's chunk of a unit and let it travel, unless it travels
+// before it is used.
 static int update_unit(struct sync *s, const struct unit *u,
                        const struct sync_in *in, float scale)
 {
@@ -134,8 +184,10 @@ static int update_unit(struct sync *s, const struct unit *u,
     float *slots[OPTIM_MAX_SLOTS];
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         slots[i] = z->slots[i] ? z->slots[i] + u->at : NULL;
-    span_update(job->optim, job->params, slots, job->grads, u->own.off,
-                u->own.n, &rule, scale);
+    span_update(job->optim, own_params(s, u), slots, own_grads(s, u),
+                u->own.off, u->own.n, &rule, scale);
+    if (s->lends_params)
+        return 0;
     struct group_vector v = group_floats(job->params + u->all.off, u->all.n);
     if (s->copy_only) {
         v.type = v.wire = job->copy->format;
@@ -165,7 +217,9 @@ static int zero_step(struct sync *s, const struct sync_in *in,
 {
     struct zero *z = s->state;
     double squares;
-    if (group_await(z->group, z->ticket) || add_squares(s, &squares))
+    if (group_await(z->group, z->ticket) ||
+        (s->lends_grads && blocks_settle(&z->blocks)) ||
+        add_squares(s, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
                                    &out->grad_norm);
@@ -179,21 +233,40 @@ static int zero_step(struct sync *s, const struct sync_in *in,
         return -1;
     if (s->copy_only && !out->skipped)
         s->job.copy->fresh = z->partial = true;
+    if (s->lends_grads)
+        blocks_forget(&z->blocks, !out->skipped);
     s->stats = z->group->stats;
     return 0;
 }
 
-static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
+// This worker's ranges of a slot, or of SYNC_PARAMS or SYNC_GRADS.
+static int zero_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
 {
     const struct zero *z = s->state;
-    for (int slot = 0; slot < optim_slots(s->job.optim); slot++)
-        for (int i = 0; i < z->shards.count; i++) {
-            const struct unit *u = &z->shards.units[i];
-            if (u->own.n &&
-                visit(ctx, slot, u->own.off, z->slots[slot] + u->at, u->own.n))
-                return -1;
-        }
+    for (int i = 0; i < z->shards.count; i++) {
+        const struct unit *u = &z->shards.units[i];
+        float *own = what == SYNC_PARAMS  ? own_params(s, u)
+                     : what == SYNC_GRADS ? own_grads(s, u)
+                                          : z->slots[what] + u->at;
+        if (u->own.n && visit(ctx, what, u->own.off, own, u->own.n))
+            return -1;
+    }
     return 0;
+}
+
+static int zero_load(struct sync *s, sync_visit *visit, void *ctx)
+{
+    for (int slot = 0; slot < optim_slots(s->job.optim); slot++)
+        if (zero_ranges(s, slot, visit, ctx))
+            return -1;
+    return 0;
+}
+
+static int visit_all(struct sync *s, sync_visit *visit, void *ctx)
+{
+    if (s->lends_params && zero_ranges(s, SYNC_PARAMS, visit, ctx))
+        return -1;
+    return zero_load(s, visit, ctx);
 }
 
 // Worker 0 has made what the others write to, and goes on when all have
@@ -201,7 +274,7 @@ static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
 static int zero_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct cluster *c = s->job.cluster;
-    return cluster_check(c, rc) || cluster_check(c, visit_own(s, visit, ctx))
+    return cluster_check(c, rc) || cluster_check(c, visit_all(s, visit, ctx))
                ? -1
                : 0;
 }
@@ -213,6 +286,7 @@ static void zero_close(struct sync *s)
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         mem_free(z->slots[i]);
     mem_free(z->sums);
+    blocks_close(&z->blocks);
     shards_close(&z->shards);
 }
 
@@ -221,9 +295,12 @@ const struct sync_ops sync_zero = {
     .open = zero_open,
     .broadcast = zero_broadcast,
     .ready = zero_ready,
+    .take = zero_take,
+    .give = zero_give,
+    .ranges = zero_ranges,
     .step = zero_step,
     .whole = zero_whole,
     .save = zero_save,
-    .load = visit_own,
+    .load = zero_load,
     .close = zero_close,
 };

@@ -1,5 +1,5 @@
-// zero.h - the strategy of ZeRO 1: replicas that share the optimiser's state
-// out.
+// zero.h - the strategy of ZeRO 1, 2 and 3: workers that share out the
+// optimiser's state, then gradients, then parameters.
 
 #ifndef ZERO_ZERO_H
 #define ZERO_ZERO_H

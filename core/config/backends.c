@@ -11,7 +11,7 @@
 
 // What the trainer and the door of all backends read (train/, sync/sync.c).
 #define OF_ALL                                                                 \
-    "overlap", "staging", "bucket_mb", "first_bucket_mb", "inject",            \
+    "overlap", "staging", "bucket", "bucket_mb", "first_bucket_mb", "inject",  \
         "inject_rank"
 
 #define OF_SERVERS                                                             \

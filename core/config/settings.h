@@ -26,6 +26,13 @@ enum algorithm { // allreduce/algorithm.h
     ALGORITHM_LIBRARY,
 };
 #define ALGORITHM_WORDS "auto", "ring", "halving", "doubling", "tree", "library"
+enum bucket_kind { BUCKET_SIZE, BUCKET_BLOCK };
+#define BUCKET_WORDS "size", "block"
+enum shard_level { // each with those before it
+    SHARD_STATE = 1,
+    SHARD_GRADS,
+    SHARD_PARAMS
+};
 enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"
 enum transport_kind {
@@ -68,6 +75,7 @@ struct sync_settings {
     enum dtype wire;
     int overlap; // bool
     enum staging_kind staging;
+    enum bucket_kind bucket;
     double bucket_mb, first_bucket_mb, fusion_mb; // MiB
     int slice_kb;                                 // KiB
     struct sync_servers servers;

@@ -24,7 +24,7 @@ void span_squares(const float *grads, size_t off, size_t n, double *sums)
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += RULE_BLOCK)
         sums[(off + at) / RULE_BLOCK] =
-            optim_sum_squares(grads + off + at, piece_len(n, at, RULE_BLOCK));
+            optim_sum_squares(grads + at, piece_len(n, at, RULE_BLOCK));
 }
 
 double span_norm(const double *sums, size_t blocks)
@@ -48,11 +48,11 @@ void span_update(const struct optim_config *c, float *params,
         float *own[OPTIM_MAX_SLOTS];
         for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
             own[i] = slots[i] ? slots[i] + at : NULL;
-        optim_update(c, params + from, own, grads + from, from, len, in->step,
+        optim_update(c, params + at, own, grads + at, from, len, in->step,
                      in->lr, scale);
         if (in->copy)
             vector_cast((char *)in->copy->at +
                             from * dtype_bytes(in->copy->format),
-                        in->copy->format, params + from, DTYPE_F32, len);
+                        in->copy->format, params + at, DTYPE_F32, len);
     }
 }

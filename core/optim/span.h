@@ -6,8 +6,8 @@
 //     span_update    the rule, and the params' 16-bit copy behind it
 //
 // A span begins at a multiple of RULE_BLOCK and ends at one, or at the vector's
-// end. Vectors are whole, but slots begin with the span. On OpenMP's threads,
-// whose number changes no bit.
+// end. params, grads and slots begin with the span. On OpenMP's threads, whose
+// number changes no bit.
 
 #ifndef OPTIM_SPAN_H
 #define OPTIM_SPAN_H
@@ -20,14 +20,15 @@
 // Blocks of a vector of n elements.
 size_t span_blocks(size_t n);
 
-// sums[b] := the sum of squares of block b of grads, for the span's blocks.
+// sums[b] := the sum of squares of block b of the vector, for the span's
+// blocks.
 void span_squares(const float *grads, size_t off, size_t n, double *sums);
 
 // The sum of all blocks of a vector.
 double span_norm(const double *sums, size_t blocks);
 
-// Elements [off, off + n) of params with the gradient scale * grads; in->copy,
-// where there is one, but for its `fresh`.
+// Elements [off, off + n) of the vector with the gradient scale * grads; those
+// of the whole in->copy, where there is one, but for its `fresh`.
 void span_update(const struct optim_config *c, float *params,
                  float *const *slots, const float *grads, size_t off, size_t n,
                  const struct rule_in *in, float scale);

@@ -30,6 +30,7 @@ enum span_kind {
     SPAN_CHECKPOINT,
     SPAN_EVALUATE,
     SPAN_SLOWED, // on purpose, for as long as more computing would take
+    SPAN_GATHER, // a block of the model is waited for
     SPAN_KINDS
 };
 

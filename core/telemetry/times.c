@@ -16,6 +16,7 @@ enum { PATH = 1200 };
 struct edge {
     uint64_t at_ns;
     int comm, compute; // +1 or -1
+    int gather;        // likewise: inside, nothing is computed
 };
 
 struct edges {
@@ -39,17 +40,23 @@ static bool is_compute(const struct span_record *r)
             r->kind == SPAN_SLOWED);
 }
 
+// Inside a span that computes.
+static bool is_gather(const struct span_record *r)
+{
+    return !r->is_counter && r->kind == SPAN_GATHER;
+}
+
 static void add_edges(void *ctx, const struct span_record *r)
 {
     struct edges *e = ctx;
-    int comm = is_comm(r), compute = is_compute(r);
+    int comm = is_comm(r), compute = is_compute(r), gather = is_gather(r);
     if (!e->any || r->begin_ns < e->oldest_ns)
         e->oldest_ns = r->begin_ns;
     e->any = true;
-    if ((!comm && !compute) || e->n + 2 > e->room)
+    if ((!comm && !compute && !gather) || e->n + 2 > e->room)
         return;
-    e->at[e->n++] = (struct edge){r->begin_ns, comm, compute};
-    e->at[e->n++] = (struct edge){r->end_ns, -comm, -compute};
+    e->at[e->n++] = (struct edge){r->begin_ns, comm, compute, gather};
+    e->at[e->n++] = (struct edge){r->end_ns, -comm, -compute, -gather};
 }
 
 static void count_edges(void *ctx, const struct span_record *r)
@@ -67,17 +74,18 @@ static int by_time(const void *a, const void *b)
 // From `from_ns` on, where every lane still has its records.
 static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
 {
-    int comm = 0, compute = 0;
+    int comm = 0, compute = 0, gather = 0;
     uint64_t comm_ns = 0, exposed_ns = 0, last = from_ns;
     for (size_t i = 0; i < e->n; i++) {
         uint64_t at = e->at[i].at_ns;
         if (at > last) {
             comm_ns += comm ? at - last : 0;
-            exposed_ns += comm && !compute ? at - last : 0;
+            exposed_ns += comm && (!compute || gather) ? at - last : 0;
             last = at;
         }
         comm += e->at[i].comm;
         compute += e->at[i].compute;
+        gather += e->at[i].gather;
     }
     t->comm_s = (double)comm_ns * 1e-9;
     t->exposed_s = (double)exposed_ns * 1e-9;
@@ -140,7 +148,7 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t->seconds[k];
     const double *s = t->seconds;
-    double held = s[SPAN_READY] + s[SPAN_WAIT] + s[SPAN_SEND] +
+    double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_WAIT] + s[SPAN_SEND] +
                   s[SPAN_RECEIVE] + s[SPAN_ADD];
     double exposed = held * exposed_share(t, held, all);
     const struct row filled[ROWS] = {

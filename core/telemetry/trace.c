@@ -113,6 +113,8 @@ static const char *index_name(enum span_kind kind)
         return "layer";
     case SPAN_READY:
         return "bucket";
+    case SPAN_GATHER:
+        return "block";
     default:
         return "part";
     }

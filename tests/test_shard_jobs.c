@@ -1,0 +1,169 @@
+// test_shard_jobs.c - whole jobs whose vectors are in shards: the files of the
+// ring to the byte, and less memory.
+
+#include "base/base.h"
+#include "tests/job.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/test.h"
+
+// A real, small model; buckets and slices small enough that there are several.
+static const char same[] =
+    "data=text.txt model=nano layers=4 heads=3 context=32 eval=3 "
+    "eval_batches=2 log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 "
+    "first_bucket_mb=0.02";
+
+static int write_text(void **state)
+{
+    (void)state;
+    char path[256];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
+static void assert_ok(const struct job *j)
+{
+    if (j->status)
+        print_message("%s\n", j->out);
+    assert_int_equal(j->status, 0);
+}
+
+// A run in two parts of three steps, each a way of its own; its files are those
+// of run `like`, which came before.
+struct parts {
+    const char *part[2];
+    int like;
+};
+
+static void same_files(const char *name, const char *words,
+                       const struct parts *runs, int n)
+{
+    struct job j;
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < 2; k++) {
+            job_run(&j, 100,
+                    "lockstep train %s channels=96 batch=4 save=3 schedule="
+                    "constant clip=0.1 verify=1 resume=auto %s %s out=%s%d "
+                    "steps=%d",
+                    same, words, runs[i].part[k], name, i, 3 + 3 * k);
+            assert_ok(&j);
+            job_run(&j, 20,
+                    "for f in model optimizer; do cmp %s%d/checkpoint-%d/$f."
+                    "safetensors %s%d/checkpoint-%d/$f.safetensors || exit "
+                    "1; done",
+                    name, runs[i].like, 3 + 3 * k, name, i, 3 + 3 * k);
+            assert_ok(&j);
+        }
+}
+
+// Two workers' numbers have one sum: the ring's files to the byte, over either
+// carrier, also where parts of the run are the ring's.
+static void shards_are_the_rings_to_the_byte(void **state)
+{
+    (void)state;
+    static const struct parts half[] = {
+        {{"sync=ring", "sync=ring"}, 0},
+        {{"sync=zero", "sync=zero carrier=library"}, 0},
+        {{"sync=ring", "sync=zero transport=tcp"}, 0},
+        {{"sync=zero", "sync=ring"}, 0},
+        {{"sync=ring precision=bf16", "sync=ring precision=bf16"}, 4},
+        {{"sync=zero precision=bf16", "sync=ring precision=bf16"}, 4},
+        {{"sync=ring precision=bf16", "sync=zero precision=bf16"}, 4},
+    };
+    static const struct parts more[] = {
+        {{"sync=ring", "sync=ring"}, 0},
+        {{"sync=zero shard=3", "sync=zero shard=3 carrier=library"}, 0},
+        {{"sync=ring", "sync=zero shard=2"}, 0},
+        {{"sync=zero shard=3 transport=tcp", "sync=zero"}, 0},
+        {{"sync=ring precision=bf16", "sync=ring precision=bf16"}, 4},
+        {{"sync=zero shard=3 precision=bf16", "sync=ring precision=bf16"}, 4},
+        {{"sync=zero shard=2 precision=bf16",
+          "sync=zero shard=3 precision=bf16"},
+         4},
+    };
+    same_files("half", "workers=2 accum=2", half, 7);
+    same_files("more", "workers=2 dropout=0.1", more, 7);
+}
+
+// With the same cut, and a sum of each micro-batch, more workers agree to the
+// byte as well.
+static void shards_agree_to_the_byte(void **state)
+{
+    (void)state;
+    static const struct parts one[] = {
+        {{"shard=1 bucket=block", "shard=1 bucket=block"}, 0},
+        {{"shard=2", "shard=3 transport=tcp overlap=0"}, 0},
+        {{"shard=3 precision=fp16", "shard=2 precision=fp16"}, 2},
+        {{"bucket=block precision=fp16", "shard=3 precision=fp16"}, 2},
+    };
+    static const struct parts four[] = {
+        {{"shard=2", "shard=3"}, 0},
+        {{"shard=3", "shard=2"}, 0},
+    };
+    same_files("one", "sync=zero workers=3 dropout=0.1", one, 4);
+    same_files("four", "sync=zero workers=3 accum=4", four, 2);
+}
+
+// Worker 0's peak, as the system saw it, in bytes.
+static double peak(const char *words, const char *out)
+{
+    struct job j;
+    job_run(&j, 100,
+            "lockstep train data=text.txt layers=8 channels=256 heads=4 "
+            "context=16 vocab_size=256 batch=1 threads=1 eval=0 log=0 steps=3 "
+            "trace=off samples=0 %s out=%s",
+            words, out);
+    assert_ok(&j);
+    return job_summary(out, "peak_memory_bytes");
+}
+
+// What each shard takes off a worker is what the law says: of P parameters, U
+// of a layer, E in the embeddings and w workers, in bytes,
+//
+//     ring 16P | 1: 8P + 8P/w | 2: 4P + 12P/w + 4(2U+E) | 3: 16P/w + 8(2U+E)
+static void memory_falls_by_the_law(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sync=ring", "sync=zero",
+                                       "sync=zero shard=2",
+                                       "sync=zero shard=3"};
+    const double C = 256, w = 4, U = 12 * C * C + 13 * C;
+    double at[4], law[4];
+    if (TEST_SANITIZED)
+        skip(); // its own memory is most of it
+    for (int k = 0; k < 4; k++) {
+        char words[128], out[16];
+        snprintf(words, sizeof words, "%s workers=4 transport=tcp", ways[k]);
+        snprintf(out, sizeof out, "memory%d", k);
+        at[k] = peak(words, out);
+    }
+    const double E = (256 + 16) * C, P = E + 8 * U + 2 * C;
+    const double buffers = 2 * U + E;
+    law[0] = 16 * P;
+    law[1] = 8 * P + 8 * P / w;
+    law[2] = 4 * P + 12 * P / w + 4 * buffers;
+    law[3] = 16 * P / w + 8 * buffers;
+    for (int k = 1; k < 4; k++) {
+        double fell = at[0] - at[k], want = law[0] - law[k];
+        print_message("%s: %.1f MB below the ring, the law: %.1f\n", ways[k],
+                      fell * 1e-6, want * 1e-6);
+        assert_true(fabs(fell - want) < 0.02 * law[0]);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shards_are_the_rings_to_the_byte),
+        cmocka_unit_test(shards_agree_to_the_byte),
+        cmocka_unit_test(memory_falls_by_the_law),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+}

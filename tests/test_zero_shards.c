@@ -1,0 +1,456 @@
+// test_zero_shards.c - gradients and parameters in shards against the ring, and
+// against each other.
+
+#include "group/group.h"
+#include "horovod_ring/carriers.h"
+#include "horovod_ring/plan.h"
+#include "optim/span.h"
+#include "sync/members.h"
+#include "tests/sync_cases.h"
+#include "zero/blocks.h"
+#include "zero/shards.h"
+#include "zero/zero.h"
+
+#include "base/base.h"
+#include "base/rng.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "tests/test.h"
+
+static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
+static const struct group_ops *const shm[] = {&ring_shm, NULL};
+
+// ---- the cases of every backend
+
+#define FIXTURE(carrier, settings, ...)                                        \
+    {                                                                          \
+        .sync = "zero", .ops = &sync_zero, .carriers = (carrier),              \
+        .opts = settings, __VA_ARGS__                                          \
+    }
+
+static const struct fixture grads = FIXTURE(tcp, "shard=2,slice_kb=1", 0);
+static const struct fixture params = FIXTURE(tcp, "shard=3,slice_kb=1", 0);
+static const struct fixture grads_shm =
+    FIXTURE(shm, "shard=2", .shared = true, .few = true);
+static const struct fixture params_shm =
+    FIXTURE(shm, "shard=3", .shared = true, .few = true);
+
+static void over_shm(void **state)
+{
+    (void)state;
+    case_integers(&grads_shm);
+    case_integers(&params_shm);
+    case_overflow(&params_shm);
+    case_state(&params_shm);
+    case_killed(&params_shm);
+}
+
+// ---- the ring with this cut and this grain
+
+struct aligned {
+    struct group *group;
+    struct shards shards;
+    int next;
+    uint64_t ticket;
+};
+
+static int aligned_open(struct sync *s)
+{
+    struct aligned *a = s->state;
+    if (shards_open(&a->shards, &s->job, RULE_BLOCK))
+        return -1;
+    const struct members_need need = {.grain = RULE_BLOCK,
+                                      .largest = a->shards.largest,
+                                      .depth = (size_t)a->shards.count};
+    a->group = members_open(s, &need);
+    return a->group ? 0 : -1;
+}
+
+static int aligned_broadcast(struct sync *s, int slot, float *v)
+{
+    const struct aligned *a = s->state;
+    (void)slot;
+    return members_broadcast(s, a->group, v);
+}
+
+static int aligned_ready(struct sync *s, int b)
+{
+    struct aligned *a = s->state;
+    const struct bucket *all = &a->shards.units[a->next].all;
+    if (s->job.buckets[b].off > all->off)
+        return 0;
+    a->next = (a->next + 1) % a->shards.count;
+    struct group_vector v = group_floats(s->job.grads + all->off, all->n);
+    return group_all_reduce(a->group, &v, &a->ticket);
+}
+
+static int aligned_step(struct sync *s, const struct sync_in *in,
+                        struct sync_out *out)
+{
+    const struct aligned *a = s->state;
+    (void)in;
+    (void)out;
+    return group_await(a->group, a->ticket);
+}
+
+static void aligned_close(struct sync *s)
+{
+    struct aligned *a = s->state;
+    group_close(&a->group);
+    shards_close(&a->shards);
+}
+
+static const struct sync_ops aligned_ring = {
+    .state_size = sizeof(struct aligned),
+    .open = aligned_open,
+    .broadcast = aligned_broadcast,
+    .ready = aligned_ready,
+    .step = aligned_step,
+    .close = aligned_close,
+};
+
+static const struct fixture ring = {.sync = "ring",
+                                    .ops = &aligned_ring,
+                                    .carriers = tcp,
+                                    .opts = "fusion_mb=0.001"};
+static const struct fixture state = FIXTURE(tcp, "fusion_mb=0.001", 0);
+static const struct fixture state_shm =
+    FIXTURE(shm, "fusion_mb=0.001", .shared = true);
+
+// ---- steps as a model takes them
+
+enum { MOST = 13 * RULE_BLOCK - 77, STEPS = 3 };
+
+static const struct cut {
+    size_t n, first, bucket; // elements: all, in the last block, in each other
+} cuts[] = {{MOST, 33, 2 * RULE_BLOCK + 11},
+            {MOST, RULE_BLOCK + 1, 9 * RULE_BLOCK / 2},
+            {20011, 100, 500}};
+
+enum { CUTS = sizeof cuts / sizeof *cuts };
+
+static struct setup cut_setup(int world, int k)
+{
+    return (struct setup){.world = world,
+                          .n = cuts[k].n,
+                          .first = cuts[k].first,
+                          .bucket = cuts[k].bucket,
+                          .sgd = k == 1};
+}
+
+// Parameters are those of block b now.
+static int read_block(struct worker *w, int b)
+{
+    const struct bucket *k = &w->job.buckets[w->job.nbuckets - 1 - b];
+    struct sync_place place;
+    if (sync_take(w->sync, b, false, &place))
+        return -1;
+    if (w->sync->lends_params)
+        memcpy(w->job.params + k->off, place.weights, k->n * sizeof(float));
+    return 0;
+}
+
+// In the order of model/forward.c: the next block is taken before this one is
+// given back, the first and the last stay.
+static int forward(struct worker *w)
+{
+    int last = w->job.nbuckets - 1;
+    if (read_block(w, 0) || read_block(w, 1))
+        return -1;
+    for (int b = 1; b < last; b++)
+        if (read_block(w, b + 1) || sync_give(w->sync, b))
+            return -1;
+    return 0;
+}
+
+// Of model/backward.c: the first block's gradient begins before the others'.
+static int backward(struct worker *w)
+{
+    struct sync_place first, place;
+    int n = w->job.nbuckets;
+    if (sync_take(w->sync, 0, true, &first))
+        return -1;
+    for (int i = 0; i < n; i++) {
+        int b = n - 1 - i;
+        const struct bucket *k = &w->job.buckets[i];
+        place = first;
+        if (b && sync_take(w->sync, b, true, &place))
+            return -1;
+        memcpy(place.grads, w->job.grads + k->off, k->n * sizeof(float));
+        if (w->sync->lends_params &&
+            memcmp(place.weights, w->job.params + k->off, k->n * sizeof(float)))
+            return fail("block %d is another in backward", b);
+        if (sync_ready(w->sync, i) || sync_give(w->sync, b))
+            return -1;
+    }
+    return 0;
+}
+
+struct plan_of_steps {
+    int micro;
+    bool integers;
+};
+
+static struct plan_of_steps todo;
+
+static void fill(struct worker *w, int step, int micro)
+{
+    if (todo.integers)
+        worker_integers(w, step * 16 + micro, 60);
+    else
+        worker_normals(w, step * 16 + micro);
+}
+
+// The gradients of all micro-batches, handed over: each, or their sum.
+static int hand_over(struct worker *w, int step)
+{
+    static float sum[MOST];
+    for (int m = 0; m < todo.micro; m++) {
+        fill(w, step, m);
+        if (w->sync->lends_grads && (forward(w) || backward(w)))
+            return -1;
+        for (size_t i = 0; i < w->job.n; i++)
+            sum[i] = m ? sum[i] + w->job.grads[i] : w->job.grads[i];
+    }
+    if (w->sync->lends_grads)
+        return 0;
+    memcpy(w->job.grads, sum, w->job.n * sizeof *sum);
+    for (int b = 0; b < w->job.nbuckets; b++)
+        if (sync_ready(w->sync, b))
+            return -1;
+    return 0;
+}
+
+static uint64_t hash_params(const struct worker *w, uint64_t before)
+{
+    uint64_t both[2] = {before,
+                        hash_bytes(w->job.params, w->job.n * sizeof(float))};
+    return hash_bytes(both, sizeof both);
+}
+
+static int finish_step(struct worker *w, int step)
+{
+    struct sync_out out;
+    struct sync_in in = {.step = step,
+                         .lr = 0.01f,
+                         .grad_scale = 1.0f / (float)(w->world * todo.micro),
+                         .clip = 20};
+    if (sync_step(w->sync, &in, &out))
+        return -1;
+    return out.grad_norm > 2 * in.clip
+               ? 0
+               : fail("step %d: the clip does not bite", step);
+}
+
+// The parameters of every step, as a hash; those at the end, in job.params.
+static int train_body(struct worker *w)
+{
+    for (int step = 1; step <= STEPS; step++) {
+        if (hand_over(w, step)) // where they are lent, into job.params
+            return -1;
+        w->result = hash_params(w, w->result);
+        if (finish_step(w, step))
+            return -1;
+    }
+    if (w->sync->lends_params && forward(w))
+        return -1;
+    w->result = hash_params(w, w->result);
+    return 0;
+}
+
+// Every worker of a world has the same hash; returns it.
+static uint64_t train_all(const struct fixture *f, int world, int cut,
+                          int overlap)
+{
+    uint64_t hash[CASE_WORLDS];
+    struct setup s = cut_setup(world, cut);
+    snprintf(s.opts, sizeof s.opts, "overlap=%d", overlap);
+    assert_int_equal(world_run(f, &s, train_body, hash), 0);
+    for (int r = 1; r < world; r++)
+        assert_true(hash[r] == hash[0]);
+    return hash[0];
+}
+
+// One micro-batch, normal deviates, a clip that bites: whoever holds what, the
+// parameters of every step have the bits of the ring.
+static void equal_the_ring_in_bits(void **unused)
+{
+    (void)unused;
+    const struct fixture *const all[] = {&state,     &grads,     &params,
+                                         &state_shm, &grads_shm, &params_shm};
+    todo = (struct plan_of_steps){.micro = 1};
+    for (int world = 1; world <= CASE_WORLDS; world++)
+        for (int cut = 0; cut < CUTS; cut++) {
+            uint64_t want = train_all(&ring, world, cut, 1);
+            for (int k = 0; k < 6; k++)
+                assert_true(train_all(all[k], world, cut,
+                                      (k + cut + world) % 2) == want);
+        }
+}
+
+// Each micro-batch is reduced: shards 2 and 3 agree in bits, and on integers
+// with those who reduce their sum.
+static void micro_batches_agree(void **unused)
+{
+    (void)unused;
+    for (int integers = 0; integers < 2; integers++)
+        for (int world = 1; world <= CASE_WORLDS; world++) {
+            todo = (struct plan_of_steps){.micro = 4, .integers = integers};
+            uint64_t two = train_all(&grads, world, 0, 1);
+            assert_true(train_all(&params, world, 0, 1) == two);
+            assert_true(train_all(&params_shm, world, 0, 0) == two);
+            if (integers)
+                assert_true(train_all(&ring, world, 0, 1) == two);
+        }
+}
+
+static float (*ended)[MOST]; // parameters of worker 0: two runs'
+static int run;
+
+static int ended_body(struct worker *w)
+{
+    int rc = train_body(w);
+    if (w->rank == 0)
+        memcpy(ended[run], w->job.params, w->job.n * sizeof(float));
+    return rc;
+}
+
+// Of normal deviates the sums differ in the last bits.
+static void micro_batches_come_near_the_ring(void **unused)
+{
+    (void)unused;
+    ended = mmap(NULL, 2 * sizeof *ended, PROT_READ | PROT_WRITE,
+                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_true(ended != MAP_FAILED);
+    todo = (struct plan_of_steps){.micro = 4};
+    for (int world = 2; world <= CASE_WORLDS; world++) {
+        struct setup s = cut_setup(world, 1); // SGD: no division by roots
+        double off = 0, size = 0;
+        for (run = 0; run < 2; run++)
+            assert_int_equal(world_run(run ? &grads : &ring, &s, ended_body,
+                                       NULL),
+                             0);
+        for (size_t i = 0; i < s.n; i++) {
+            off += pow((double)ended[0][i] - (double)ended[1][i], 2);
+            size += pow((double)ended[0][i], 2);
+        }
+        assert_true(off > 0 && sqrt(off / size) < 1e-6);
+    }
+    munmap(ended, 2 * sizeof *ended);
+}
+
+// ---- bytes
+
+// Payload of a step, from the blocks alone: what of a block travels begins and
+// ends at multiples of RULE_BLOCK.
+static void law(const struct worker *w, uint64_t bytes[2])
+{
+    const struct plan p = {.rank = w->rank,
+                           .world = w->world,
+                           .grain = RULE_BLOCK};
+    const struct group_op norm = {.verb = GROUP_ALL_REDUCE,
+                                  .vector.n = span_blocks(w->job.n)};
+    int n = w->job.nbuckets;
+    for (int d = IN; d <= OUT; d++) {
+        bytes[d] = plan_elements(&p, &norm, d) * sizeof(double);
+        for (int b = 0; b < n; b++) {
+            const struct bucket *k = &w->job.buckets[n - 1 - b];
+            size_t from = (k->off + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
+            size_t to = k->off + k->n;
+            to = (to + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
+            to = to < w->job.n ? to : w->job.n;
+            struct group_op op = {.verb = GROUP_REDUCE_SCATTER,
+                                  .vector.n = from < to ? to - from : 0};
+            int gathers = 1;
+            if (w->sync->lends_params)
+                gathers = blocks_gathered(b, n, todo.micro);
+            bytes[d] += (uint64_t)todo.micro * plan_elements(&p, &op, d) * 4;
+            op.verb = GROUP_ALL_GATHER;
+            bytes[d] += (uint64_t)gathers * plan_elements(&p, &op, d) * 4;
+        }
+    }
+}
+
+static int bytes_body(struct worker *w)
+{
+    for (int step = 1; step <= STEPS; step++) {
+        struct group_stats before = w->sync->stats;
+        uint64_t bytes[2];
+        if (hand_over(w, step) || finish_step(w, step))
+            return -1;
+        uint64_t out = w->sync->stats.bytes_out - before.bytes_out;
+        uint64_t in = w->sync->stats.bytes_in - before.bytes_in;
+        law(w, bytes);
+        // what worker_begin() gathered is there in the first step
+        if (step > 1 && (out != bytes[OUT] || in != bytes[IN]))
+            return fail("step %d: %llu out, %llu in; the law: %llu, %llu", step,
+                        (unsigned long long)out, (unsigned long long)in,
+                        (unsigned long long)bytes[OUT],
+                        (unsigned long long)bytes[IN]);
+        w->result = out;
+    }
+    return 0;
+}
+
+static void bytes_are_the_laws(void **unused)
+{
+    (void)unused;
+    const struct fixture *const all[] = {&grads, &params};
+    for (int world = 1; world <= CASE_WORLDS; world++)
+        for (int micro = 1; micro <= 3; micro += 2)
+            for (int cut = 0; cut < CUTS; cut++)
+                for (int k = 0; k < 2; k++) {
+                    struct setup s = cut_setup(world, cut);
+                    todo = (struct plan_of_steps){.micro = micro};
+                    assert_int_equal(world_run(all[k], &s, bytes_body, NULL),
+                                     0);
+                }
+}
+
+// How often a block is gathered, of 2 + L blocks, counted by hand.
+static void gathers_by_hand(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int layers, micro, gathers;
+    } cases[] = {{1, 1, 1}, {2, 1, 2},  {2, 3, 2},   {3, 1, 4},
+                 {4, 1, 6}, {4, 2, 10}, {12, 1, 22}, {12, 4, 82}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int n = cases[i].layers + 2, all = 0;
+        for (int b = 0; b < n; b++)
+            all += blocks_gathered(b, n, cases[i].micro);
+        assert_int_equal(all, cases[i].gathers + 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        CASE(integers, &grads),
+        CASE(integers, &params),
+        cmocka_unit_test(over_shm),
+        CASE(replicas, &params),
+        CASE(reruns, &params),
+        CASE(overflow, &grads),
+        CASE(overflow, &params),
+        CASE(divides_first, &params),
+        CASE(state, &grads),
+        CASE(state, &params),
+        CASE(bcast, &grads),
+        CASE(missing, &grads),
+        CASE(missing, &params),
+        CASE(killed, &grads),
+        CASE(killed, &params),
+        CASE(disagree, &params),
+        cmocka_unit_test(equal_the_ring_in_bits),
+        cmocka_unit_test(micro_batches_agree),
+        cmocka_unit_test(micro_batches_come_near_the_ring),
+        cmocka_unit_test(bytes_are_the_laws),
+        cmocka_unit_test(gathers_by_hand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

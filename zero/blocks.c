@@ -1,0 +1,312 @@
+// blocks.c - buffers for the blocks that a model works on now.
+
+#include "zero/blocks.h"
+
+#include "base/base.h"
+#include "device/device.h"
+#include "device/vector.h"
+#include "group/group.h"
+#include "optim/rule.h"
+
+#include <string.h>
+
+// Elements in a buffer lie as they do in the vector, modulo so many: a product
+// or a sum of theirs then takes the same path.
+enum { LINE = 64 };
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static size_t grain_up(size_t at)
+{
+    return (at + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
+}
+
+// Where element `at` of the vector is in its block's buffer.
+static size_t place_in(const struct block *b, size_t at)
+{
+    return at - b->off / LINE * LINE;
+}
+
+// ---- open and close
+
+static const struct unit *find_unit(const struct shards *s, size_t off)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->units[i].all.off == off)
+            return &s->units[i];
+    return NULL;
+}
+
+static int find_blocks(struct blocks *k)
+{
+    const struct sync_job *job = &k->sync->job;
+    k->n = job->nbuckets;
+    k->all = mem_alloc((size_t)k->n, sizeof *k->all);
+    if (!k->all)
+        return -1;
+    for (int i = 0; i < k->n; i++) {
+        const struct bucket *own = &job->buckets[k->n - 1 - i];
+        struct block *b = &k->all[i];
+        b->off = own->off;
+        b->end = own->off + own->n;
+        b->stop = least(grain_up(b->end), job->n);
+        b->head = least(grain_up(b->off), b->stop);
+        b->unit = b->head < b->stop ? find_unit(k->shards, b->head) : NULL;
+        b->buffer = i == 0 ? 0 : i == k->n - 1 ? BLOCK_BUFFERS - 1 : 1 + i % 2;
+        CHECK(b->head == b->stop || b->unit);
+    }
+    return 0;
+}
+
+// Buffers of one kind, one after the other: elements of each, and of all.
+static size_t lay_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
+{
+    size_t size[BLOCK_BUFFERS] = {0}, all = 0;
+    for (int i = 0; i < k->n; i++) {
+        const struct block *b = &k->all[i];
+        size_t need = place_in(b, b->stop);
+        if (need > size[b->buffer])
+            size[b->buffer] = need;
+    }
+    for (int i = 0; i < BLOCK_BUFFERS; i++) {
+        at[i] = all;
+        all += (size[i] + LINE - 1) / LINE * LINE;
+    }
+    return all;
+}
+
+static int open_weights(struct blocks *k)
+{
+    const struct sync_job *job = &k->sync->job;
+    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    size_t size = dtype_bytes(job->format);
+    k->memory[0] = device_alloc_shared(job->dev, n, size);
+    k->heads = mem_alloc((size_t)k->n * RULE_BLOCK, size);
+    k->params = mem_alloc(k->shards->own, sizeof *k->params);
+    if (!k->memory[0] || !k->heads || !k->params)
+        return -1;
+    for (int i = 0; i < BLOCK_BUFFERS; i++)
+        k->weights[i] =
+            (struct weight_buffer){.at = (char *)k->memory[0] + at[i] * size,
+                                   .holds = -1};
+    return 0;
+}
+
+static int open_grads(struct blocks *k)
+{
+    const struct sync_job *job = &k->sync->job;
+    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    k->memory[1] = device_alloc_shared(job->dev, n, sizeof(float));
+    k->head = mem_alloc(RULE_BLOCK, sizeof *k->head);
+    k->sums = mem_alloc(k->shards->own, sizeof *k->sums);
+    k->summed = mem_alloc((size_t)k->shards->count, sizeof *k->summed);
+    if (!k->memory[1] || !k->head || !k->sums || !k->summed)
+        return -1;
+    for (int i = 0; i < BLOCK_BUFFERS; i++)
+        k->grads[i] = (struct grad_buffer){.at = (float *)k->memory[1] + at[i],
+                                           .sums = -1};
+    return 0;
+}
+
+int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards)
+{
+    k->sync = s;
+    k->shards = shards;
+    return find_blocks(k) || open_grads(k) ||
+                   (s->lends_params && open_weights(k))
+               ? -1
+               : 0;
+}
+
+int blocks_join(struct blocks *k, struct group *g)
+{
+    const size_t size[2] = {dtype_bytes(k->sync->job.format), sizeof(float)};
+    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    k->group = g;
+    for (int i = 0; i < 2; i++)
+        if (k->memory[i] && group_share(g, k->memory[i], n * size[i]))
+            return -1;
+    return 0;
+}
+
+void blocks_close(struct blocks *k)
+{
+    if (!k->sync)
+        return;
+    for (int i = 0; i < 2; i++)
+        device_free(k->sync->job.dev, k->memory[i]);
+    mem_free(k->all);
+    mem_free(k->heads);
+    mem_free(k->head);
+    mem_free(k->params);
+    mem_free(k->sums);
+    mem_free(k->summed);
+}
+
+// ---- weights
+
+// Let block b come, unless it is there or on its way.
+static int ask(struct blocks *k, int b)
+{
+    const struct block *block = &k->all[b];
+    struct weight_buffer *f = &k->weights[block->buffer];
+    const struct unit *u = block->unit;
+    enum dtype format = k->sync->job.format;
+    size_t size = dtype_bytes(format);
+    if (f->holds == b)
+        return 0;
+    CHECK(!f->taken && (f->holds < 0 || f->arrived));
+    f->holds = b;
+    f->arrived = false;
+    if (!u)
+        return 0;
+    struct group_vector v = {
+        .data = f->at + place_in(block, u->all.off) * size,
+        .n = u->all.n,
+        .type = format,
+        .wire = format,
+        .scale = 1,
+    };
+    vector_cast(f->at + place_in(block, u->own.off) * size, format,
+                k->params + u->at, DTYPE_F32, u->own.n);
+    return group_all_gather(k->group, &v, &f->ticket);
+}
+
+// Wait for block b; put its head in front, and keep the next block's.
+static int await(struct blocks *k, int b)
+{
+    const struct block *block = &k->all[b];
+    struct weight_buffer *f = &k->weights[block->buffer];
+    size_t size = dtype_bytes(k->sync->job.format), apart = RULE_BLOCK * size;
+    if (f->arrived)
+        return 0;
+    if (block->unit && group_await(k->group, f->ticket))
+        return -1;
+    memcpy(f->at + place_in(block, block->off) * size,
+           k->heads + (size_t)b * apart, (block->head - block->off) * size);
+    if (b + 1 < k->n)
+        memcpy(k->heads + (size_t)(b + 1) * apart,
+               f->at + place_in(block, block->end) * size,
+               (block->stop - block->end) * size);
+    f->arrived = true;
+    return 0;
+}
+
+// The block behind the one that was taken last, where its buffer is free.
+static int ask_ahead(struct blocks *k)
+{
+    int b = k->newest + (k->backward ? -1 : 1);
+    if (!k->sync->overlap || b < 0 || b == k->n)
+        return 0;
+    const struct weight_buffer *f = &k->weights[k->all[b].buffer];
+    return f->taken ? 0 : ask(k, b);
+}
+
+static int take_weights(struct blocks *k, int b, struct sync_place *out)
+{
+    const struct block *block = &k->all[b];
+    struct weight_buffer *f = &k->weights[block->buffer];
+    if (ask(k, b))
+        return -1;
+    f->taken = true;
+    if (ask_ahead(k) || await(k, b))
+        return -1;
+    out->weights =
+        f->at + place_in(block, block->off) * dtype_bytes(k->sync->job.format);
+    return 0;
+}
+
+// ---- gradients
+
+// The sum in a buffer has come: add this worker's chunk to those before it.
+static int settle(struct blocks *k, struct grad_buffer *f)
+{
+    if (f->sums < 0)
+        return 0;
+    const struct block *block = &k->all[f->sums];
+    const struct unit *u = block->unit;
+    f->sums = -1;
+    if (group_await(k->group, f->ticket))
+        return -1;
+    const float *own = f->at + place_in(block, u->own.off);
+    bool *summed = &k->summed[u - k->shards->units];
+    if (*summed)
+        vector_add(k->sums + u->at, own, DTYPE_F32, u->own.n);
+    else
+        memcpy(k->sums + u->at, own, u->own.n * sizeof *own);
+    *summed = true;
+    return 0;
+}
+
+int blocks_settle(struct blocks *k)
+{
+    for (int i = 0; i < BLOCK_BUFFERS; i++)
+        if (settle(k, &k->grads[i]))
+            return -1;
+    return 0;
+}
+
+int blocks_ready(struct blocks *k, int b)
+{
+    const struct block *block = &k->all[b];
+    struct grad_buffer *f = &k->grads[block->buffer];
+    const struct unit *u = block->unit;
+    memcpy(f->at + place_in(block, block->end), k->head,
+           (block->stop - block->end) * sizeof *k->head);
+    memcpy(k->head, f->at + place_in(block, block->off),
+           (block->head - block->off) * sizeof *k->head);
+    if (!u)
+        return 0;
+    struct group_vector v =
+        group_floats(f->at + place_in(block, u->all.off), u->all.n);
+    v.wire = k->sync->job.settings->wire;
+    v.scale = k->sync->scale;
+    f->sums = b;
+    if (group_reduce_scatter(k->group, &v, &f->ticket))
+        return -1;
+    return k->sync->overlap ? 0 : settle(k, f);
+}
+
+// ---- both
+
+int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out)
+{
+    const struct block *block = &k->all[b];
+    k->newest = b;
+    k->backward = backward;
+    *out = (struct sync_place){NULL, NULL};
+    if (k->params && take_weights(k, b, out))
+        return -1;
+    if (!backward)
+        return 0;
+    struct grad_buffer *f = &k->grads[block->buffer];
+    out->grads = f->at + place_in(block, block->off);
+    return settle(k, f);
+}
+
+int blocks_give(struct blocks *k, int b)
+{
+    if (!k->params)
+        return 0;
+    k->weights[k->all[b].buffer].taken = false;
+    return ask_ahead(k);
+}
+
+void blocks_forget(struct blocks *k, bool updated)
+{
+    memset(k->summed, 0, (size_t)k->shards->count * sizeof *k->summed);
+    for (int i = 0; updated && i < BLOCK_BUFFERS; i++)
+        k->weights[i].holds = -1;
+}
+
+int blocks_gathered(int b, int n, int micro)
+{
+    int last = n - 2; // of those that share buffers
+    if (b == 0 || b > last)
+        return 1;
+    // Backward leaves 1 and 2 there, forward the last two.
+    return 1 + (b > 2 ? micro - 1 : 0) + (b < last - 1 ? micro : 0);
+}

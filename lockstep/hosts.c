@@ -84,7 +84,8 @@ int hosts_read(struct hosts *h, const char *path)
     char line[LINE];
     FILE *f = fopen(path, "r");
     if (!f)
-        return fail("hosts=%s: %s", path, strerror(errno));
+        return fail("hosts=%s: %s; try: a file of lines NAME slots=N", path,
+                    strerror(errno));
     int err = 0;
     *h = (struct hosts){0};
     while (!err && fgets(line, sizeof line, f)) {

@@ -63,7 +63,8 @@ static int choose_out(struct run *r, bool *made)
         int rc = file_make_folder(r->out);
         *made = rc == 1;
         if (rc < 0)
-            return fail("out=%s: %s", r->out, fail_message());
+            return fail("out=%s: %s; try: a folder that you may write to",
+                        r->out, fail_message());
         if (*made || named)
             return 0;
     }

@@ -254,8 +254,8 @@ int config_check(const struct run *r)
                     "save=100",
                     r->restarts);
     if (r->world > 0 && r->rank >= r->world)
-        return fail("rank=%d of world=%d: ranks count from 0", r->rank,
-                    r->world);
+        return fail("rank=%d of world=%d: ranks count from 0; try: rank=%d",
+                    r->rank, r->world, r->world - 1);
     if (b->launch == LAUNCH_ALONE && (r->workers > 1 || r->world > 1))
         return fail("sync=%s trains one worker, not %d; try: sync=ring",
                     b->name, r->workers > 1 ? r->workers : r->world);

@@ -24,7 +24,7 @@
 // "random" or a name; what a file holds is its reader's business.
 static int check_not_empty(const char *key, const char *value)
 {
-    return value[0] ? 0 : fail("%s=: empty", key);
+    return value[0] ? 0 : fail("%s=: empty; try: leave it out", key);
 }
 
 static int check_endpoint(const char *key, const char *value)

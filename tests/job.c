@@ -149,6 +149,18 @@ static char *read_file(const char *path)
     return text;
 }
 
+int job_text(void **state)
+{
+    (void)state;
+    char path[PATH];
+    snprintf(path, sizeof path, "%s/text.txt", job_dir());
+    FILE *f = fopen(path, "w");
+    CHECK(f);
+    for (int i = 0; i < 3000; i++)
+        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
+    return fclose(f);
+}
+
 void job_run(struct job *j, int deadline, const char *fmt, ...)
 {
     char command[4096], log[PATH];

@@ -16,6 +16,9 @@ struct job {
 const char *job_dir(void);
 int job_cleanup(void **state);
 
+// A group's setup: text.txt in job_dir(), 60 kB that have something to learn.
+int job_text(void **state);
+
 // Run a shell command whose words may name programs of the build (they come
 // first in PATH), in job_dir(), for at most `deadline` seconds; then all of its
 // processes are killed. Replaces *j.

@@ -3,26 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "tests/job.h"
-#include "tests/test.h"
-
+#include "tests/job_asserts.h"
 static const char tiny[] =
     "model=nano layers=1 heads=1 channels=8 context=8 batch=2 warmup=2 eval=0 "
     "threads=1 trace=off samples=0";
-
-static void assert_ok(const struct job *j)
-{
-    if (j->status)
-        print_error("%s\n", j->out);
-    assert_int_equal(j->status, 0);
-}
-
-static void assert_prints(const struct job *j, const char *part)
-{
-    if (!strstr(j->out, part))
-        print_error("'%s' is not in: %s\n", part, j->out);
-    assert_non_null(strstr(j->out, part));
-}
 
 // What run.json of `run` has in an object, as one line of text, into j->out.
 static void print_object(struct job *j, const char *run, const char *object)

@@ -3,12 +3,10 @@
 // no process left.
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "tests/test.h"
 
 enum { MAX = 200 };
 
@@ -27,24 +25,6 @@ static const char same[] =
 static const char *sliced(const char *sync)
 {
     return strcmp(sync, "allreduce") ? "slice_kb=16" : "";
-}
-
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 3000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
-static void assert_ok(const struct job *j)
-{
-    if (j->status)
-        print_message("%s\n", j->out);
-    assert_int_equal(j->status, 0);
 }
 
 // Mean loss over the ranks, by step.
@@ -454,5 +434,5 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

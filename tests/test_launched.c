@@ -4,12 +4,10 @@
 #include "cluster/cluster.h"
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "tests/test.h"
 
 // Nobody's launcher is ours.
 #define NOBODY                                                                 \
@@ -20,24 +18,6 @@
 static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off steps=6";
-
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 3000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
-static void assert_status(const struct job *j, int status)
-{
-    if (j->status != status)
-        print_message("%s\n", j->out);
-    assert_int_equal(j->status, status);
-}
 
 // An address of this host that no other process takes ports of.
 static const char *own_address(void)
@@ -272,5 +252,5 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

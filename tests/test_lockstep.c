@@ -2,13 +2,11 @@
 // sampling, keys, and what a wrong word leads to.
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-
-#include "tests/test.h"
 
 static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=4 "
@@ -23,14 +21,6 @@ static int write_text(void **state)
     for (int i = 0; i < 500; i++)
         fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
     return fclose(f);
-}
-
-static void assert_prints(const struct job *j, const char *part)
-{
-    if (!strstr(j->out, part)) {
-        print_error("no '%s' in: %s\n", part, j->out);
-        assert_true(false);
-    }
 }
 
 static int count_lines(const char *text)

@@ -16,17 +16,6 @@ static const char heavy[] =
     "data=text.txt layers=4 channels=512 heads=8 context=16 vocab_size=256 "
     "batch=1 threads=1 steps=2 warmup=0 eval=0 log=0";
 
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 2000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
 struct peak {
     double measured, predicted;
 };
@@ -86,5 +75,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ways_take_what_is_predicted),
     };
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

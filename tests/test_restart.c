@@ -1,44 +1,16 @@
 // test_restart.c - a job that fails starts again, and ends as if it had not.
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-#include "tests/test.h"
 
 enum { MAX = 200 };
 
 static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
-
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 3000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
-static void assert_status(const struct job *j, int status)
-{
-    if (j->status != status)
-        print_message("%s\n", j->out);
-    assert_int_equal(j->status, status);
-}
-
-static void assert_prints(const struct job *j, const char *part)
-{
-    if (!strstr(j->out, part)) {
-        print_error("'%s' does not say '%s'\n", j->out, part);
-        assert_true(false);
-    }
-}
 
 // Every bsp way. The last two run under mpirun as one job with their servers.
 static const char *const ways[] = {
@@ -208,5 +180,5 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

@@ -2,13 +2,11 @@
 // formats, memory, and every kind of bad input.
 
 #include "base/base.h"
-#include "tests/job.h"
+#include "tests/job_asserts.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include "tests/test.h"
 
 enum { MAX = 1000 };
 
@@ -17,25 +15,6 @@ static const char tiny[] =
     "data=text.txt model=nano layers=2 channels=32 heads=2 context=32 batch=4 "
     "accum=2 dropout=0.1 threads=1 warmup=3 lr=1e-3 eval=10 eval_batches=2 "
     "log=0";
-
-// 40 kB of text that has something to learn.
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 2000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
-static void assert_ok(const struct job *j)
-{
-    if (j->status)
-        print_message("%s\n", j->out);
-    assert_int_equal(j->status, 0);
-}
 
 static void assert_same_losses(const char *a, const char *b)
 {
@@ -457,5 +436,5 @@ int main(int argc, char **argv)
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

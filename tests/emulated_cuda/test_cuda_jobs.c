@@ -15,17 +15,6 @@ static const char small[] =
     "eval=0 log=0 warmup=0 lr=1e-3 timeout=60 threads=1 bucket_mb=0.05 "
     "steps=6 trace=off";
 
-static int write_text(void **state)
-{
-    (void)state;
-    char path[256];
-    snprintf(path, sizeof path, "%s/text.txt", job_dir());
-    FILE *f = fopen(path, "w");
-    for (int i = 0; i < 3000; i++)
-        fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
-    return fclose(f);
-}
-
 static void run(const char *device, const char *words)
 {
     struct job j = {0};
@@ -97,5 +86,5 @@ int main(void)
         cmocka_unit_test(collectives),
         cmocka_unit_test(no_gpu),
     };
-    return cmocka_run_group_tests(tests, write_text, job_cleanup);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

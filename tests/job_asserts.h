@@ -1,0 +1,31 @@
+// job_asserts.h - what a job of job.h must have done; else its output is shown.
+
+#ifndef TESTS_JOB_ASSERTS_H
+#define TESTS_JOB_ASSERTS_H
+
+#include "tests/job.h"
+
+#include <string.h>
+
+#include "tests/test.h"
+
+static inline void assert_status(const struct job *j, int status)
+{
+    if (j->status != status)
+        print_error("%s\n", j->out);
+    assert_int_equal(j->status, status);
+}
+
+static inline void assert_ok(const struct job *j)
+{
+    assert_status(j, 0);
+}
+
+static inline void assert_prints(const struct job *j, const char *part)
+{
+    if (!strstr(j->out, part))
+        print_error("'%s' is not in: %s\n", part, j->out);
+    assert_non_null(strstr(j->out, part));
+}
+
+#endif

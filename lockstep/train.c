@@ -23,6 +23,8 @@
 #include <unistd.h>
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
+// For mpirun's own start, on a busy machine, before timeout= begins to count.
+static const double start_s = 30;
 
 static void explain(FILE *f)
 {
@@ -176,7 +178,7 @@ static int supervise(struct run *r, const char *log_path, bool *crashed)
         .grace_s = grace_s,
         .elastic = r->settings.elastic,
         .ranks = launch_children(r),
-        .start_s = r->timeout,
+        .start_s = start_s + r->timeout,
         .mesh = &r->mesh,
     };
     if (config.children < 0 || progress_open(&progress)) {

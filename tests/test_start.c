@@ -1,0 +1,61 @@
+// test_start.c - a rank that never speaks would hold Open MPI's start for ever:
+// the launcher's clock ends it.
+
+#include "lockstep/supervise.h"
+
+#include "base/base.h"
+#include "lockstep/progress.h"
+
+#include "tests/test.h"
+
+// A script stands in for mpirun, of whose ranks only some say a word.
+static int run(const char *script, double start_s)
+{
+    struct job *j = NULL;
+    struct progress *progress = NULL;
+    char text[256], sh[] = "/bin/sh", flag[] = "-c";
+    char *argv[] = {sh, flag, text, NULL};
+    struct job_config config = {.children = 1,
+                                .log_path = "",
+                                .grace_s = 60,
+                                .ranks = 3,
+                                .start_s = start_s};
+    struct job_child child = {.kind = JOB_MPIRUN, .rank = 2, .argv = argv};
+    snprintf(text, sizeof text, "%s", script);
+    assert_int_equal(progress_open(&progress), 0);
+    config.progress = progress;
+    assert_int_equal(job_open(&j, &config), 0);
+    assert_int_equal(job_start(j, &child), 0);
+    int rc = job_run(j);
+    job_close(&j);
+    progress_close(&progress);
+    return rc;
+}
+
+static void silence_ends_the_start(void **state)
+{
+    (void)state;
+    assert_int_equal(run("echo '[1,0]<stdout>:@here'; exec sleep 100", 0.2),
+                     -1);
+    assert_string_equal(fail_message(),
+                        "2 of 3 processes did not start within 0.2 s: rank 1, "
+                        "server 0; try: timeout=");
+}
+
+static void whoever_speaks_has_started(void **state)
+{
+    (void)state;
+    assert_int_equal(run("for r in 0 1 2; do echo \"[1,$r]<stderr>:x\"; done",
+                         100),
+                     0);
+    assert_int_equal(run("sleep 0.3", 0), 0); // no limit
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(silence_ends_the_start),
+        cmocka_unit_test(whoever_speaks_has_started),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -155,6 +155,8 @@ void memory_worker(const struct memory_job *job, struct memory *out)
 }
 
 // It keeps parameters even where workers update: what a late worker pulls.
+// While answers are on their way, new parameters replace old ones that are
+// still being sent: at most all of them.
 void memory_server(const struct memory_job *job, struct memory *out)
 {
     *out = (struct memory){.params = 0};
@@ -166,7 +168,8 @@ void memory_server(const struct memory_job *job, struct memory *out)
         .params = part,
         .grads = updates ? part : 0,
         .optimizer = updates ? (size_t)optim_slots(job->optim) * part : 0,
-        .buffers = (size_t)job->world * window(job, part),
+        .buffers =
+            (size_t)job->world * window(job, part) + (updates ? part : 0),
         .process = SERVER_BYTES,
     };
 }

@@ -381,6 +381,18 @@ static void a_folder_that_cannot_be_made(void **state)
     }
 }
 
+// The server is given the interface's name, its workers the address.
+static void servers_listen_at_an_interface(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 60, "lockstep train %s steps=3 sync=sps workers=2 iface=lo",
+            tiny);
+    if (j.status)
+        print_error("%s\n", j.out);
+    assert_int_equal(j.status, 0);
+}
+
 static void stops_when_told(void **state)
 {
     (void)state;
@@ -476,6 +488,7 @@ int main(void)
         cmocka_unit_test(a_file_may_not_grow),
         cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(a_sum_that_overflows_is_named),
+        cmocka_unit_test(servers_listen_at_an_interface),
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
         cmocka_unit_test(measures_every_backend),

@@ -198,6 +198,23 @@ static void idle_strangers_hold_nobody_up(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
+// A worker may be told another name of the address that the server listens at.
+static void a_name_is_its_address(void **state)
+{
+    (void)state;
+    struct hub_server *h;
+    struct worker w;
+    char name[64];
+    setenv("LOCKSTEP_SECRET", one, 1);
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    snprintf(name, sizeof name, "tcp://0x7f.1%s",
+             strrchr(hub_endpoint(h), ':'));
+    begin(&w, name, 0, 1);
+    pthread_join(w.thread, NULL);
+    assert_string_equal(w.message, "");
+    hub_stop(&h);
+}
+
 // Without a secret nothing listens where other hosts reach it.
 static void open_doors_are_refused(void **state)
 {
@@ -218,6 +235,7 @@ int main(void)
         cmocka_unit_test_setup(proofs_hold, no_secret),
         cmocka_unit_test_setup(strangers_stay_out, no_secret),
         cmocka_unit_test_setup(idle_strangers_hold_nobody_up, no_secret),
+        cmocka_unit_test_setup(a_name_is_its_address, no_secret),
         cmocka_unit_test_setup(open_doors_are_refused, no_secret),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,7 +63,9 @@ static struct axis *find_axis(struct experiment *e, const char *key)
 static int add_text(char *to, const char *more)
 {
     size_t at = strlen(to);
-    return text_into(to + at, EXP_TEXT - at, "%s%s", at ? " " : "", more);
+    int rc = text_into(to + at, EXP_TEXT - at, "%s%s", at ? " " : "", more);
+    text_visible(to);
+    return rc;
 }
 
 static int set_target(struct experiment *e, const char *value)
@@ -248,6 +250,17 @@ static void default_figures(struct experiment *e)
         strcat(e->figures, " sweep");
 }
 
+// A cell's name is that of its folder, where characters are replaced.
+static int check_name(const struct experiment *e, int k)
+{
+    for (int i = 0; i < k; i++)
+        if (!strcmp(e->cells[i].name, e->cells[k].name))
+            return fail("cells %d and %d would both be %s; try: names and "
+                        "values that differ in letters or digits",
+                        i + 1, k + 1, e->cells[k].name);
+    return 0;
+}
+
 static int expand(struct experiment *e)
 {
     long n = e->nnamed ? e->nnamed : 1;
@@ -257,7 +270,7 @@ static int expand(struct experiment *e)
         return fail("%ld cells are more than %d", n, EXP_CELLS);
     e->ncells = (int)n;
     for (int k = 0; k < e->ncells; k++)
-        if (make_cell(e, k, &e->cells[k]))
+        if (make_cell(e, k, &e->cells[k]) || check_name(e, k))
             return -1;
     return 0;
 }

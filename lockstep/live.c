@@ -189,6 +189,7 @@ static int read_run(struct live *l)
     else
         rc = text_into(l->backend, sizeof l->backend, "%s",
                        backend->valuestring);
+    text_visible(l->backend);
     l->world = rc ? 0 : world->valueint;
     l->steps = cJSON_IsNumber(steps) ? steps->valueint : 0;
     cJSON_Delete(run);

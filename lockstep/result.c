@@ -112,6 +112,7 @@ static void text(const cJSON *j, const char *outer, const char *key, char *to,
         j = cJSON_GetObjectItemCaseSensitive(j, outer);
     j = cJSON_GetObjectItemCaseSensitive(j, key);
     snprintf(to, size, "%s", cJSON_IsString(j) ? j->valuestring : "");
+    text_visible(to);
 }
 
 // The emulated hosts that servers have to themselves.
@@ -196,6 +197,7 @@ void result_setting(const struct result *r, const char *key, char *to,
                  cJSON_IsString(e) ? e->valuestring
                  : k               ? key_default(k)
                                    : "");
+    text_visible(to);
 }
 
 // servers= of a run is their endpoints, a number where nobody started any.

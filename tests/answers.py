@@ -264,6 +264,8 @@ def names(folder):
             "[experiment]\nbaseline = x\n[cell y]\nsync = local\n":
                 "baseline=x: no cell is called so; try: baseline=y",
             "[experiment]\ntarget_loss = low\n": "want auto",
+            "[cell a,b]\nseed = 1\n[cell a/b]\nseed = 2\n":
+                "cells 1 and 2 would both be a_b",
             "[base]\nglobal_batch = 6\nbatch = 4\n": "global_batch=6"}.items():
         path.write_text(text)
         done = lockstep("run", path, f"out={folder / 'bad'}", status=1)

@@ -163,6 +163,23 @@ def messages_move_no_cursor(folder):
         assert done.stderr.count(b"\n") == 1, done
 
 
+def tables_move_no_cursor(run, folder):
+    copy = folder / "cursor"
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "run.json").read_text())
+    manifest["backend"] = ESCAPE
+    manifest["effective"] |= {"net": ESCAPE}
+    (copy / "run.json").write_text(json.dumps(manifest))
+    ini = folder / "title.ini"
+    ini.write_text(f"[experiment]\ntitle = {ESCAPE}\nrepeat = 1\nfigures = none\n"
+                   "[base]\n" + "\n".join(SMALL) + "\n")
+    for words in (["watch", copy, "times=1"], ["report", copy],
+                  ["run", ini, f"out={folder / 'title'}"]):
+        done = lockstep(*words)
+        assert done.returncode == 0, done
+        assert b"\x1b" not in done.stdout and "\u009b".encode() not in done.stdout
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-hostile-") as name:
         folder = pathlib.Path(name)
@@ -177,6 +194,7 @@ def main():
         a_resumed_run_names_no_program(run, folder)
         latest_stays_inside(run, folder)
         messages_move_no_cursor(folder)
+        tables_move_no_cursor(run, folder)
     print("ok")
 
 

@@ -217,6 +217,19 @@ static void resumes_a_fractional_loss_scale(void **state)
     assert_non_null(strstr(j.out, "step 4"));
 }
 
+// What goes on is not over: lockstep watch and report look for summary.json.
+static void goes_on_without_a_summary(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60, "trainer %s steps=4 save=2 out=again", tiny);
+    assert_ok(&j);
+    assert_true(job_has("again/summary.json"));
+    job_run(&j, 60, "trainer resume=auto steps=8 inject=kill:2 out=again");
+    assert_int_equal(j.status, 137);
+    assert_false(job_has("again/summary.json"));
+}
+
 // SIGKILL at any moment after the first new checkpoint, also of the writing:
 // always a state to go on from.
 static void survives_kill(void **state)
@@ -426,6 +439,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(resumes_to_the_bit),
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(resumes_a_fractional_loss_scale),
+        cmocka_unit_test(goes_on_without_a_summary),
         cmocka_unit_test(survives_kill),
         cmocka_unit_test(begins_from_a_file),
         cmocka_unit_test(accumulation_is_a_larger_batch),

@@ -196,6 +196,17 @@ static int write_run(const struct trainer *t, const struct seat *seats,
     return manifest_close(&m, path);
 }
 
+// summary.json is that of the run's first part, and this one is not over.
+static int remove_summary(const struct trainer *t)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/summary.json", t->run.out))
+        return -1;
+    return unlink(path) && errno != ENOENT
+               ? fail("%s: %s", path, strerror(errno))
+               : 0;
+}
+
 int record_begin(struct trainer *t, int argc, char *const *argv)
 {
     if (!*t->run.out)
@@ -209,7 +220,7 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
     struct seat *seats = seats_gather(t);
     int rc = seats ? 0 : -1;
     if (seats && t->cluster->rank == 0)
-        rc = write_run(t, seats, argc, argv);
+        rc = remove_summary(t) || write_run(t, seats, argc, argv) ? -1 : 0;
     mem_free(seats);
     return rc;
 }

@@ -79,6 +79,10 @@ uint64_t hash_more(uint64_t hash, const void *p, size_t n);
 int text_into(char *out, size_t size, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
+// Replace what moves a terminal's cursor, or worse, by '?': names of files and
+// words of strangers may hold it.
+void text_visible(char *text);
+
 #ifdef __cplusplus
 }
 #endif

@@ -32,9 +32,8 @@ const char *fail_message(void)
     return message;
 }
 
-// Names of files and words of strangers may hold what moves a terminal's cursor
-// or worse: control characters, also those that Unicode has from 0x80 on.
-static void remove_controls(char *text)
+// Control characters, also those that Unicode has from 0x80 on.
+void text_visible(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p; p++) {
         if (*p < ' ' || *p == 127)
@@ -51,7 +50,7 @@ static void write_line(const char *head, const char *fmt, va_list ap)
     int at = snprintf(line, sizeof line - 2, "%s", head);
     char *text = line + at;
     at += vsnprintf(text, sizeof line - 1 - (size_t)at, fmt, ap);
-    remove_controls(text);
+    text_visible(text);
     if (at > (int)sizeof line - 2)
         at = sizeof line - 2;
     line[at++] = '\n';

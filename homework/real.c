@@ -79,8 +79,9 @@ static int real_wait(struct lab *l, struct lab_req *req, int n)
     struct real *r = l->state;
     int err = 0;
     for (int i = 0; i < n; i++) {
-        uint64_t ticket = (uintptr_t)req[i].op;
-        req[i] = (struct lab_req){NULL, await(r, ticket)};
+        uint64_t ticket = (uintptr_t)req[i].op; // 0: none, it never began
+        if (ticket)
+            req[i] = (struct lab_req){NULL, await(r, ticket)};
         err = req[i].err ? -1 : err;
     }
     return err;

@@ -250,6 +250,9 @@ FAILS = {
     "sends_to_itself": ("return lab_send(l, l->rank, v, 4);", "sends to rank"),
     "odd": ("return lab_send(l, (l->rank + 1) % l->workers, v, 3);",
             "a message of 3 bytes"),
+    "odd_and_unseen": ("struct lab_req q;\n"
+                       "    lab_isend(l, (l->rank + 1) % l->workers, v, 3, &q);\n"
+                       "    return lab_wait(l, &q, 1);", "a message of 3 bytes"),
 }
 
 

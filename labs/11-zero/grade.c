@@ -171,21 +171,25 @@ static void overflow(struct lab_case *k)
         }
 }
 
+// Parts are not equally long: who cuts them by another formula sends, or gets,
+// another number of bytes.
 static void bytes(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++) {
-        struct task t = task_of(120 * (size_t)w, 3);
+        size_t all = (size_t)w, n = 121 * all - 1;
+        struct task t = task_of(n, 3);
         struct job *j;
         const struct lab_run *run = trained(k, &t, w, &j);
-        for (int r = 0; run && r < w; r++) {
-            size_t law = 3 * (size_t)(w - 1) * (2 * 120 * 4 + 8);
+        for (size_t r = 0; run && r < all; r++) {
+            size_t own = n * (r + 1) / all - n * r / all;
+            size_t law = 3 * ((n - own + (all - 1) * own) * 4 + (all - 1) * 8);
             size_t out = (size_t)run->v->rank[r].bytes_out;
             size_t in = (size_t)run->v->rank[r].bytes_in;
-            lab_record(k, w, t.zero.n, "bytes_out", (double)out / 3);
+            lab_record(k, w, n, "bytes_out", (double)out / 3);
             lab_want(k, out == law && in == law,
-                     "%d workers, n = %zu, 3 steps: worker %d sent %zu bytes "
-                     "and received %zu, the law says %zu",
-                     w, t.zero.n, r, out, in, law);
+                     "%d workers, n = %zu, 3 steps: worker %zu, which owns "
+                     "%zu, sent %zu bytes and received %zu, the law says %zu",
+                     w, n, r, own, out, in, law);
         }
     }
 }

@@ -199,8 +199,8 @@ static const struct lab_test tests[] = {
      "Write the pieces of all stages below each other. Which piece waits for "
      "one that waits for it?"},
     {"memory", 20, memory, "order",
-     "The last stage can send back at once. How many may the first let in "
-     "before the first one comes back?"},
+     "The stage that computes the loss can send back at once. How many may the "
+     "stage that reads the data let in before the first one comes back?"},
     {"bubble", 20, bubble, "memory",
      "Let in as many as may be held, and then take turns: one back, one "
      "forward."},

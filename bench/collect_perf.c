@@ -216,10 +216,11 @@ int main(int argc, char **argv)
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
     bool launched = cluster_launched(&rank, &world);
-    int rc = collect_parse(&p, launched, argc - 1, argv + 1);
+    bool checks = argc > 1 && !strcmp(argv[argc - 1], CREW_CHECK);
+    int rc = collect_parse(&p, launched || checks, argc - 1 - checks, argv + 1);
     if (rc < 0)
         die("%s", fail_message());
-    if (rc > 0)
+    if (rc > 0 || checks)
         return 0;
     if (!launched && !strcmp(p.rows_text, "all"))
         printf("# library, openmpi and ..-mpi are left out without mpirun; "

@@ -7,6 +7,10 @@
 
 enum { CREW_MOST = 64 };
 
+// A bench whose last word this is reads the others, and ends: with status 1 if
+// one of them is wrong.
+#define CREW_CHECK "--check"
+
 // Run work() on every worker. Launched: this process is one, over MPI; else
 // fork `workers` and let them meet at a hub of ours. 0 if all went well, else
 // -1, and the messages have been printed.

@@ -4,6 +4,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "bench/crew.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "lockstep/argv.h"
@@ -15,6 +16,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const struct {
@@ -43,7 +45,6 @@ static const struct {
 
 enum {
     BENCHES = sizeof benches / sizeof *benches,
-    BENCH_WORKERS = 64, // bench/crew.h
 };
 
 static void explain(FILE *f)
@@ -104,11 +105,37 @@ static int read_words(struct run *r, const char **rate, int nwords,
         if (is(words[i], "net"))
             *rate = words[i] + 4;
     }
-    int most = *rate ? NETNS_HOSTS - 1 : BENCH_WORKERS;
+    int most = *rate ? NETNS_HOSTS - 1 : CREW_MOST;
     if (r->workers < 2 || r->workers > most)
         return fail("workers=%d: want 2 .. %d%s", r->workers, most,
                     *rate ? " with net=" : "");
     return 0;
+}
+
+// The program reads its words and says what is wrong with them. 0, or 1 after
+// it has said so: under mpirun, which ends all when one ends, the line can get
+// lost.
+static int check_words(const char *program, const struct run *r, int nwords,
+                       char **words)
+{
+    struct argv *a = mem_alloc(1, sizeof *a);
+    if (!a || argv_add_program(a, program) ||
+        add_words(a, r, NULL, program, nwords, words) ||
+        argv_add(a, CREW_CHECK)) {
+        mem_free(a);
+        return -1;
+    }
+    int status = 1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        execv(a->at[0], a->at);
+        die("%s: %s", a->at[0], strerror(errno));
+    }
+    bool ended = pid > 0 && waitpid(pid, &status, 0) == pid;
+    mem_free(a);
+    if (!ended)
+        return fail("%s: %s", program, strerror(errno));
+    return status != 0;
 }
 
 // A program under mpirun. With net= a worker a host, and one more host for
@@ -121,8 +148,12 @@ static int mpi_bench(const char *program, int nwords, char **words)
     struct job *j = NULL;
     struct job_config config = {.children = 1, .log_path = "", .grace_s = 5};
     config_defaults(&r);
-    if (read_words(&r, &rate, nwords, words) ||
-        (rate && netns_open(&net, rate, r.workers + 1)))
+    if (read_words(&r, &rate, nwords, words))
+        return -1;
+    int wrong = check_words(program, &r, nwords, words);
+    if (wrong)
+        return wrong;
+    if (rate && netns_open(&net, rate, r.workers + 1))
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
     int rc = !a || progress_open(&config.progress) || job_open(&j, &config) ||

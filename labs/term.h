@@ -11,6 +11,7 @@
 #define LAB_ROWS_UP     0 // lab 3: 1: row 0 begins at element 0
 #define LAB_RING_STEP   1 // lab 4: 1: rank r sends to r+1; -1: to r-1
 #define LAB_LONG_LAST   0 // lab 4: 1: the longer chunks are the last ones
+#define LAB_CUT_UP      0 // lab 5: 1: bucket 0 begins at element 0
 #define LAB_OWN_DOWN    0 // lab 6: 1: worker 0 owns the last part
 #define LAB_FULL_STEP   0 // lab 7: 1: a push moves by lr, not by lr/w
 #define LAB_TIES_HIGH   0 // lab 8: 1: of equals the higher index goes first

@@ -3,6 +3,7 @@
 #include "labs/05-overlap/overlap.h"
 
 #include "labs/check.h"
+#include "labs/term.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -116,6 +117,12 @@ static int report(struct lab *l, struct job *j, struct step *s, int b)
     return err;
 }
 
+// Whether a bucket is complete while backward has `left` elements to do.
+static bool is_complete(const struct bucket *b, size_t left)
+{
+    return LAB_CUT_UP ? b->off + b->n <= MODEL - left : b->off >= left;
+}
+
 // Backward: reports the buckets that a layer completes.
 static int compute(struct lab *l, struct job *j, struct step *s)
 {
@@ -125,7 +132,7 @@ static int compute(struct lab *l, struct job *j, struct step *s)
         lab_compute(l, layers[i].seconds);
         left -= layers[i].n;
         int to = told;
-        while (to < s->count && s->buckets[to].off >= left)
+        while (to < s->count && is_complete(&s->buckets[to], left))
             to++;
         for (; told < to; told++) {
             bool pair = j->shuffled && l->rank % 2 && told + 1 < to;
@@ -220,7 +227,7 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
         }
 }
 
-// One cut: tiles from the end, and all but the last bucket are as long as
+// One cut: tiles from the right end, and all but the last bucket are as long as
 // asked.
 static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
 {
@@ -242,10 +249,11 @@ static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
         return;
     for (int b = 0; b < count; b++) {
         size_t most = b ? size : first, len = end < most ? end : most;
-        lab_want(k, out[b].n == len && out[b].off == end - len,
+        size_t off = LAB_CUT_UP ? n - end : end - len;
+        lab_want(k, out[b].n == len && out[b].off == off,
                  "n = %zu, first = %zu, size = %zu: bucket %d is %zu elements "
                  "at %zu, not %zu at %zu",
-                 n, first, size, b, out[b].n, out[b].off, len, end - len);
+                 n, first, size, b, out[b].n, out[b].off, len, off);
         end -= len;
     }
 }
@@ -358,7 +366,10 @@ static void exposed(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"cut", 10, cuts, NULL,
-     "Begin with the end at n. Each bucket ends where the one before begins."},
+     LAB_CUT_UP
+         ? "Begin at element 0. Each bucket begins where the one before ends."
+         : "Begin with the end at n. Each bucket ends where the one before "
+           "begins."},
     {"early", 10, early, "cut",
      "lab_ready() says which bucket is complete. Nothing else is."},
     {"sums", 10, sums, NULL,

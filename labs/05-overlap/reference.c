@@ -2,18 +2,21 @@
 
 #include "labs/05-overlap/overlap.h"
 
+#include "labs/term.h"
+
 #include <math.h>
 
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
 {
     int count = 0;
-    for (size_t end = n; end > 0; count++) {
+    for (size_t left = n; left > 0; count++) {
         size_t most = count == 0 ? first : size;
-        size_t len = end < most ? end : most;
+        size_t len = left < most ? left : most;
         if (count == max)
             return -1;
-        end -= len;
-        out[count] = (struct bucket){end, len};
+        size_t off = LAB_CUT_UP ? n - left : left - len;
+        out[count] = (struct bucket){off, len};
+        left -= len;
     }
     return count;
 }

@@ -15,6 +15,7 @@
 #define LAB_OWN_DOWN    0 // lab 6: 1: worker 0 owns the last part
 #define LAB_FULL_STEP   0 // lab 7: 1: a push moves by lr, not by lr/w
 #define LAB_TIES_HIGH   0 // lab 8: 1: of equals the higher index goes first
+#define LAB_STEPS_DOWN  0 // lab 9: 1: steps count down: the smallest is newest
 #define LAB_MEAN_COUNTS 0 // lab 10: 1: the mean of repeats, not the median
 #define LAB_SKIP_COUNTS 0 // lab 11: 1: a skipped step has a number, too
 #define LAB_STAGES_DOWN 0 // lab 12: 1: stage 0 is the last one forward

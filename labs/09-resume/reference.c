@@ -2,30 +2,39 @@
 
 #include "labs/09-resume/resume.h"
 
+#include "labs/term.h"
+
 #include <stdio.h>
 #include <string.h>
 
-static const char unfinished[] = "unfinished", mark[] = "step-";
+static const char unfinished[] = "unfinished", mark[] = "checkpoint-";
 
-// The step in a checkpoint's name; -1: it is no checkpoint's.
-static int step_of(const char *name)
+// A checkpoint's name holds its place: newer ones have larger places. From a
+// step to its place, and back.
+static int place(int step)
 {
-    int step = 0;
+    return LAB_STEPS_DOWN ? 999999 - step : step;
+}
+
+// The place in a checkpoint's name; -1: it is no checkpoint's.
+static int place_of(const char *name)
+{
+    int at = 0;
     if (strncmp(name, mark, sizeof mark - 1) != 0)
         return -1;
     for (const char *c = name + sizeof mark - 1; *c; c++)
-        step = 10 * step + (*c - '0');
-    return step;
+        at = 10 * at + (*c - '0');
+    return at;
 }
 
-// The largest step below `below`; -1: there is none.
+// The largest place below `below`; -1: there is none.
 static int newest(struct disk *d, int below)
 {
     char name[DISK_NAME];
     int best = -1;
     for (int i = 0; disk_list(d, i, name) == 0; i++) {
-        int step = step_of(name);
-        best = step < below && step > best ? step : best;
+        int at = place_of(name);
+        best = at < below && at > best ? at : best;
     }
     return best;
 }
@@ -45,7 +54,7 @@ static int write_all(struct disk *d, int file, const char *p, size_t bytes)
 int checkpoint_save(struct disk *d, int step, const void *p, size_t bytes)
 {
     char name[DISK_NAME];
-    snprintf(name, sizeof name, "%s%d", mark, step);
+    snprintf(name, sizeof name, "%s%d", mark, place(step));
     int file = disk_create(d, unfinished);
     if (file < 0)
         return -1;
@@ -69,7 +78,7 @@ long checkpoint_resume(struct disk *d, int *step, void *p, size_t most)
         return -1;
     long n = disk_read(d, file, p, most);
     disk_close(d, file);
-    *step = best;
+    *step = place(best);
     return n;
 }
 
@@ -80,8 +89,8 @@ int checkpoint_prune(struct disk *d, int keep)
     for (int i = 0; i < (keep < 1 ? 1 : keep) && oldest >= 0; i++)
         oldest = newest(d, oldest);
     disk_remove(d, unfinished);
-    for (int step = newest(d, oldest); step >= 0; step = newest(d, step)) {
-        snprintf(name, sizeof name, "%s%d", mark, step);
+    for (int at = newest(d, oldest); at >= 0; at = newest(d, at)) {
+        snprintf(name, sizeof name, "%s%d", mark, at);
         if (disk_remove(d, name))
             return -1;
     }

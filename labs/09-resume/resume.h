@@ -5,10 +5,10 @@
 
 #include "labs/disk.h"
 
-// Store `bytes` bytes as the checkpoint of a step (0 .. 999999). Steps only
-// grow. 0 where it will survive whatever comes; -1 where it could not be
-// stored, and then the one before stands. Whoever is killed, or loses power, in
-// here finds this checkpoint or the one before.
+// Store `bytes` bytes as the checkpoint of a step (0 .. 999999). Each step is
+// larger than the one before. 0 where it will survive whatever comes; -1 where
+// it could not be stored, and then the checkpoint before stands. Whoever is
+// killed, or loses power, in here finds this checkpoint or the one before.
 int checkpoint_save(struct disk *d, int step, const void *p, size_t bytes);
 
 // The newest checkpoint that is whole: its step into *step, at most `most`

@@ -421,9 +421,12 @@ def grade_there(tree, its, name, text):
     return done.returncode, score, done.stdout + done.stderr
 
 
-def without_term(text):
-    """A reference as a student of the open variant would have handed it in."""
+def with_values(text, changed):
+    """A reference as a student of a term with these variants would have handed it in:
+    the macros of term.h stand in it, and not the header."""
     term = (TOP / "labs/term.h").read_text()
+    for change in changed:
+        term = re.sub(rf"(#define {change.name} +)\S+", rf"\g<1>{change.value}", term)
     values = "".join(re.findall(r"^#define LAB_.*\n", term, re.M)[1:])
     return text.replace('#include "labs/term.h"\n', values)
 
@@ -431,17 +434,20 @@ def without_term(text):
 def judge_tree(tree, term, its):
     """Complaints about one lab of a term's repository, graded in there."""
     complaints = []
-    changed = [c.name for c in export.variant_of(term, its)]
+    chosen = export.variant_of(term, its)
+    changed = [c.name for c in chosen]
     text = (its.folder / "reference.c").read_text()
     status, score, said = grade_there(tree, its, "reference.c", text)
     if (status, score) != (0, 70):
         complaints.append(f"{its}, {changed}: the reference has {score} points: "
                           f"{said}")
-    if changed:
-        status, score, said = grade_there(tree, its, its.file, without_term(text))
-        if status != 1 or score >= 70:
-            complaints.append(f"{its}, {changed}: the open variant has {score} "
-                              f"points: {said}")
+    # Last year's file is of the open variant, or, in that one, of the one that is
+    # farthest from it.
+    other = [] if chosen else export.variants(its)
+    status, score, said = grade_there(tree, its, its.file, with_values(text, other))
+    if status != 1 or score >= 70:
+        complaints.append(f"{its}, {changed}: the file of {[c.name for c in other]} "
+                          f"has {score} points: {said}")
     return complaints
 
 
@@ -458,12 +464,13 @@ def term_with(wanted):
 def judge_exports():
     macros = {its.number: [c.name for c in export.variants(its)]
               for its in lab.every()}
-    # All at once; then those of one lab in their other combinations.
-    trees = [(sum(macros.values(), []), lab.every())]
+    # None and all at once; then those of one lab in their other combinations.
+    trees = [([], lab.every()), (sum(macros.values(), []), lab.every())]
     for its in lab.every():
         if len(macros[its.number]) > 1:
             trees += [([name], [its]) for name in macros[its.number]]
-    complaints = []
+    complaints = [f"lab {number}: no term changes it; try: variants.txt"
+                  for number, names in macros.items() if not names]
     for wanted, labs in trees:
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder) / "tree"

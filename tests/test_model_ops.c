@@ -325,6 +325,51 @@ static void test_turned_product(void **state)
     product_close(&p);
 }
 
+// Widths that are no multiple of two: AMX counts bf16 in pairs.
+static void odd_product(int m, int n, int depth, bool tb)
+{
+    static float wide_a[1 << 14], wide_b[1 << 14], wide_out[1 << 14];
+    struct product_scratch room = {wide_a, wide_b, wide_out, NULL, 0};
+    struct product *p;
+    draw(&in, m * depth, 22, 1);
+    draw(&in2, depth * n, 23, 1);
+    for (int i = 0; i < m * n; i++) {
+        moved[i] = 0;
+        for (int r = 0; r < depth; r++)
+            moved[i] += in.d[i / n * depth + r] *
+                        in2.d[tb ? i % n * depth + r : r * n + i % n];
+    }
+    struct product_job j = {.m = m,
+                            .n = n,
+                            .k = depth,
+                            .tb = tb,
+                            .a = in.raw,
+                            .b = in2.raw,
+                            .out = grad,
+                            .out_fp32 = true};
+    assert_int_equal(product_open(&p, k, &room), 0);
+    product_run(p, &j);
+    near("odd product", grad, moved, m * n);
+    product_close(&p);
+}
+
+static void test_odd_products(void **state)
+{
+    (void)state;
+    k = kernels_find(DTYPE_BF16);
+    tolerance = 2e-6;
+    for (int threads = 1; threads < 4; threads++) {
+        omp_set_num_threads(threads);
+        for (int tb = 0; tb < 2; tb++) {
+            odd_product(33, 21, 63, tb);
+            odd_product(1, 5, 1, tb);
+            odd_product(17, 40, 35, tb);
+            odd_product(40, 24, 97, tb);
+        }
+    }
+    omp_set_num_threads(2);
+}
+
 // ---- all of it, for every table
 
 static void test_operations(void)
@@ -363,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_turned_product),
+        cmocka_unit_test(test_odd_products),
         cmocka_unit_test(test_mask),
         cmocka_unit_test(test_forced),
     };

@@ -11,6 +11,7 @@
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
+#include <string.h>
 
 // oneDNN fails for reasons of ours (a wrong shape) or for want of memory in the
 // middle of a step: nothing that a caller could mend.
@@ -205,6 +206,30 @@ static void add_arg(struct product *p, struct cached *c, int name,
     DNNL(dnnl_memory_create(&arg->memory, d, p->engine, DNNL_MEMORY_NONE));
 }
 
+// oneDNN's first choice, but not its AMX kernels where k is odd: those of 2.6.3
+// shorten a tile to an odd number of bf16, which the processor refuses (SIGILL;
+// m 33, k 63, n 21 with two threads).
+static dnnl_primitive_desc_t choose(const struct product *p,
+                                    const dnnl_matmul_desc_t *matmul,
+                                    dnnl_primitive_attr_t attr, bool odd_k)
+{
+    dnnl_primitive_desc_iterator_t i;
+    DNNL(
+        dnnl_primitive_desc_iterator_create(&i, matmul, attr, p->engine, NULL));
+    for (;;) {
+        const char *name = "";
+        dnnl_primitive_desc_t d = dnnl_primitive_desc_iterator_fetch(i);
+        CHECK(d);
+        DNNL(dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &name));
+        if (!odd_k || !strstr(name, "amx")) {
+            dnnl_primitive_desc_iterator_destroy(i);
+            return d;
+        }
+        dnnl_primitive_desc_destroy(d);
+        DNNL(dnnl_primitive_desc_iterator_next(i));
+    }
+}
+
 static void make_primitive(struct product *p, struct cached *c)
 {
     const struct product_job *j = &c->shape;
@@ -224,9 +249,8 @@ static void make_primitive(struct product *p, struct cached *c)
     DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
 
     dnnl_matmul_desc_t matmul;
-    dnnl_primitive_desc_t desc;
     DNNL(dnnl_matmul_desc_init(&matmul, &a, &b, j->bias ? &bias : NULL, &out));
-    DNNL(dnnl_primitive_desc_create(&desc, &matmul, attr, p->engine, NULL));
+    dnnl_primitive_desc_t desc = choose(p, &matmul, attr, j->k % 2);
     DNNL(dnnl_primitive_create(&c->primitive, desc));
     dnnl_primitive_desc_destroy(desc);
     dnnl_post_ops_destroy(post);

@@ -41,8 +41,9 @@ double audit_seconds(const struct row *r);
 // server; 2(w-1)/w S with a server beside each worker, and around a ring.
 double audit_bytes(const struct row *r);
 
-// What is wrong with a row: a sum of these. Two numbers are equal that differ
-// by less than a thousandth.
+// What is wrong with a row: a sum of these. What is printed is right where it
+// differs by less than a thousandth of what it should be. Of BEST_OF, WARM_UP
+// and NO_SUCH the first that fits is meant.
 enum {
     TOO_FEW = 1,      // less than three repeats
     BEST_OF = 2,      // printed: the best repeat's seconds, not audit_seconds()
@@ -54,7 +55,8 @@ enum {
 unsigned audit_row(const struct row *r);
 
 // In which settings two rows differ, beside the way: a sum of these. The batch
-// is that of all workers together.
+// is that of all workers together. Settings are the same or they differ, by
+// however little.
 enum {
     OTHER_WORKERS = 1,
     OTHER_BATCH = 2,
@@ -79,7 +81,7 @@ enum verdict { SUPPORTED, CONTRADICTED, UNTESTABLE };
 // overlap: the slowest of the one that has the smaller audit_seconds() is not
 // faster than the fastest of the other. Else by audit_seconds(), or by
 // audit_bytes(), whatever is printed; a factor that is missed by less than a
-// hundredth is reached.
+// hundredth of it is reached.
 enum verdict audit_claim(const struct row *a, const struct row *b,
                          const struct claim *c);
 

@@ -12,8 +12,32 @@
 #include "base/rng.h"
 
 #include <math.h>
+#include <stdio.h>
 
-enum { ROWS = 200 };
+enum { ROWS = 200, WORDS = 160 };
+
+static const char *const flaw_names[] = {"TOO_FEW",     "BEST_OF",
+                                         "WARM_UP",     "NO_SUCH",
+                                         "WRONG_TOTAL", "WRONG_BYTES",
+                                         NULL};
+static const char *const other_names[] = {"OTHER_WORKERS", "OTHER_BATCH",
+                                          "OTHER_LR",      "OTHER_MODEL",
+                                          "OTHER_WIRE",    "OTHER_OVERLAP",
+                                          "OTHER_PLACE",   NULL};
+
+// What a set has, in words: to.
+static const char *words(char to[WORDS], unsigned set, const char *const *names)
+{
+    size_t at = 0;
+    snprintf(to, WORDS, "nothing");
+    for (; set && *names; set >>= 1, names++)
+        if (set & 1)
+            at += (size_t)snprintf(to + at, WORDS - at, "%s%s", at ? " + " : "",
+                                   *names);
+    if (set)
+        snprintf(to + at, WORDS - at, "%sno flag", at ? " + " : "");
+    return to;
+}
 
 // A row, and what the test knows of it.
 struct made {
@@ -174,13 +198,14 @@ static void want_flaws(struct lab_case *k, uint64_t key, unsigned flaws)
 {
     struct made m = flawed(key, flaws);
     unsigned is = audit_row(&m.row);
+    char said[WORDS], ought[WORDS];
     lab_want(k, is == flaws,
              "%d repeats of %d steps (%d warm-up), printed %.6g s a step, %.6g "
              "s in all, %.6g bytes; right are %.6g s and %.6g bytes: "
-             "audit_row() says %u, it is %u",
+             "audit_row() says %s, it is %s",
              m.row.repeats, m.row.steps, m.row.warmup, m.row.printed_seconds,
-             m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes, is,
-             flaws);
+             m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes,
+             words(said, is, flaw_names), words(ought, flaws, flaw_names));
 }
 
 static void rows(struct lab_case *k)
@@ -224,11 +249,12 @@ static void pairs(struct lab_case *k)
         b.row.way = (b.row.way + 1) % 3;
         change(&b.row, what);
         unsigned is = audit_pair(&a.row, &b.row);
+        char said[WORDS], ought[WORDS];
         lab_want(k, is == what,
                  "%d and %d workers, batches of %d and %d a worker: "
-                 "audit_pair() says %u, they differ in %u",
-                 a.row.workers, b.row.workers, a.row.batch, b.row.batch, is,
-                 what);
+                 "audit_pair() says %s, they differ in %s",
+                 a.row.workers, b.row.workers, a.row.batch, b.row.batch,
+                 words(said, is, other_names), words(ought, what, other_names));
     }
 }
 
@@ -266,11 +292,13 @@ static void want_verdict(struct lab_case *k, uint64_t key)
     enum verdict said = audit_claim(&x->row, &y->row, &c);
     static const char *const names[] = {"supported", "contradicted",
                                         "untestable"};
+    char other[WORDS];
     lab_want(k, said == ought,
-             "%s by %.4g, raw numbers say %.4g; %d and %d repeats, differences "
-             "%u, %s: your verdict is %s, it is %s",
+             "%s by %.4g, raw numbers say %.4g; %d and %d repeats, rows "
+             "differ in %s, %s: your verdict is %s, it is %s",
              speed ? "faster" : "fewer bytes", c.factor, is, x->row.repeats,
-             y->row.repeats, differ, loopback ? "loopback" : "a network",
+             y->row.repeats, words(other, differ, other_names),
+             loopback ? "loopback" : "a network",
              said <= UNTESTABLE ? names[said] : "none", names[ought]);
 }
 

@@ -310,8 +310,8 @@ static void claims(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"seconds", 10, seconds, NULL,
-     "First one mean for each repeat, of the steps that count. Then what counts "
-     "of these means."},
+     "First one mean for each repeat, of the steps that count. Then what "
+     "counts of these means."},
     {"bytes", 10, bytes, NULL,
      "A server beside a worker is reached without a link: to how many others "
      "does a worker send?"},

@@ -243,7 +243,8 @@ static void skips(struct lab_case *k)
     for (int w = 1; w <= 5; w++)
         for (int o = 0; o < 4; o++) {
             const char *history = "x.xxx.xxxx.";
-            struct loss_scale begin = {16, 0, 100};
+            // 8 before the last step, and 16 after it.
+            struct loss_scale begin = {512, 0, 1};
             struct job *j = stepped(k, w, history, begin, 1, odd[o]);
             for (int r = 0; j && r < w; r++) {
                 for (size_t t = 0; history[t]; t++)
@@ -257,7 +258,8 @@ static void skips(struct lab_case *k)
                     double mean = sum_of(j, w, i) / w;
                     lab_want(k, fabs((double)j->v[r][i] / mean - 1) < 1e-6,
                              "%d workers, a step without overflow: g[%zu] of "
-                             "worker %d is %.9g, the mean is %.9g",
+                             "worker %d is %.9g, the mean without the scale "
+                             "is %.9g",
                              w, i, r, (double)j->v[r][i], mean);
                 }
             }

@@ -74,6 +74,21 @@ static int body(struct lab *l, void *arg)
     return lab_serve(l, &t->job, t->served);
 }
 
+// Whether all ranks have returned 0. A deadlock is told with the bound.
+static bool ends(struct lab_case *k, const struct lab_run *run,
+                 const struct run *t)
+{
+    bool gave_up = false;
+    for (int r = 0; run && r < run->v->ranks; r++)
+        gave_up = gave_up || run->v->rank[r].value != 0;
+    if (run && !gave_up && run->v->deadlock[0])
+        return lab_want(k, false, "bound %d, %s: %s", t->job.bound,
+                        t->early ? "workers leave after 4, 6, 8 and 10 pushes"
+                                 : "each worker pushes 12 times",
+                        run->v->deadlock);
+    return lab_clean(k, run);
+}
+
 // A run; NULL where it failed. `early`: worker r leaves 2r steps later than
 // worker 0.
 static struct run *served(struct lab_case *k, int bound, uint64_t seed,
@@ -91,7 +106,8 @@ static struct run *served(struct lab_case *k, int bound, uint64_t seed,
     t->early = early;
     for (int r = 0; r < WORKERS; r++)
         t->steps[r] = early ? 4 + 2 * r : STEPS;
-    return lab_clean(k, lab_virtual(k, &world, body, t)) ? t : NULL;
+    const struct lab_run *run = lab_virtual(k, &world, body, t);
+    return ends(k, run, t) ? t : NULL;
 }
 
 // Every worker's first `pushes` pushes have moved this parameter.

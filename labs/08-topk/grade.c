@@ -72,6 +72,16 @@ static bool packed(struct lab_case *k, struct pack *p)
     return true;
 }
 
+static void want_owed(struct lab_case *k, const struct pack *p)
+{
+    for (size_t i = 0; i < p->n; i++)
+        lab_want(k, equal(p->owed[i], p->sent[i] ? 0 : p->sum[i]),
+                 "n = %zu, k = %zu: element %zu was %s, and %.9g of %.9g stay "
+                 "owed",
+                 p->n, p->k, i, p->sent[i] ? "sent" : "not sent",
+                 (double)p->owed[i], (double)p->sum[i]);
+}
+
 static void conserve(struct lab_case *k)
 {
     static const size_t sizes[][2] = {{1, 1}, {5, 5}, {10, 1}, {1000, 37}};
@@ -82,13 +92,7 @@ static void conserve(struct lab_case *k)
                 p->g[i] = (float)rng_normal(rng_key(8, step), i);
             if (!packed(k, p))
                 return;
-            for (size_t i = 0; i < p->n; i++)
-                lab_want(k, equal(p->owed[i], p->sent[i] ? 0 : p->sum[i]),
-                         "n = %zu, k = %zu, step %d: element %zu was %s, and "
-                         "%.9g of %.9g stay owed",
-                         p->n, p->k, (int)step, i,
-                         p->sent[i] ? "sent" : "not sent", (double)p->owed[i],
-                         (double)p->sum[i]);
+            want_owed(k, p);
         }
     }
 }
@@ -127,10 +131,14 @@ static void pick(struct lab_case *k)
         if (p && odd) {
             p->g[n / 2] = NAN;
             p->g[n - 1 - n / 2] += 100;
+            if (seed % 8 == 7) // more of them than are sent
+                for (size_t i = 0; i < n && i <= p->k; i++)
+                    p->g[i] = NAN;
         }
         if (!p || !packed(k, p))
             return;
         want_largest(k, p);
+        want_owed(k, p); // of equal ones, too
     }
 }
 
@@ -176,6 +184,8 @@ static struct job *job_of(struct lab_case *k, size_t n, size_t most, int w)
         j->of[r].sum = lab_memory(k, n, sizeof(float));
         if (!j->of[r].g || !j->of[r].owed || !j->of[r].sum)
             return NULL;
+        for (size_t i = 0; i < n; i++) // what stood there does not count
+            j->of[r].sum[i] = NAN;
         fill(j, r);
     }
     return j;

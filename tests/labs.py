@@ -11,8 +11,9 @@ written without a look at grade.c.
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
 labs.py export OUT - show that what labs/export makes builds and grades where nothing
-else is, that references have all points in every variant, that a solution of another
-variant has not, and that no reference is in it.
+else is, that references have all points in every variant and the skeletons their
+floor, that a solution of another variant has not, and that no reference is in it.
+Every lab has a variant.
 
 labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
 an idle and on a busy machine.
@@ -448,6 +449,17 @@ def judge_tree(tree, term, its):
     if status != 1 or score >= 70:
         complaints.append(f"{its}, {changed}: the file of {[c.name for c in other]} "
                           f"has {score} points: {said}")
+    there = tree / "labs" / its.folder.name
+    told, ours = (points_in_handout((folder / "README.md").read_text())
+                  for folder in (there, its.folder))
+    if told != ours:
+        complaints.append(f"{its}, {changed}: README.md says {told}, ours {ours}")
+    floor = int(re.search(r"\.floor = (\d+)", (there / "grade.c").read_text())[1])
+    status, score, said = grade_there(tree, its, its.file,
+                                      (there / "skeleton.c").read_text())
+    if score != floor or "warning" in said:
+        complaints.append(f"{its}, {changed}: the skeleton has {score} of its "
+                          f"{floor} points: {said}")
     return complaints
 
 

@@ -6,7 +6,7 @@ scores what grade.c declares. Every mutant passes all tests before its own and f
 that one; some mutant is found by one test only, as a break-it must be; the skeleton
 is refused as one. The handout's points are grade.c's. So it is for second.c (where
 there is one) and the changes of it, or of the reference, in unseen.txt, which were
-written without a look at grade.c.
+written without a look at grade.c: those are judged by the command itself.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
@@ -121,6 +121,30 @@ def judge_mutant(builder, tests, one):
     return []
 
 
+def judge_unseen(its, out, one):
+    """Complaints about what the command says of one (mutant, solution that it
+    changes): its status, and the first test that does not give all points."""
+    mutant, path = one
+    try:
+        wrong = mutant.apply({path.name: path.read_text()})[path.name]
+    except ValueError as e:
+        return [f"{mutant.name}: {e}"]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "build").symlink_to(pathlib.Path(out).resolve())
+        (folder / its.file).write_text(with_values(wrong, []))
+        status, said = run_job(TOP / "labs/grade", its.number, folder / its.file,
+                               "--out", folder)
+        result = json.loads((folder / f"{its.number:02}/results.json").read_text())
+    first = next((test for test in result["tests"]
+                  if test["score"] < test["max_score"]), {"name": "no test"})
+    if status != 1 or first["name"] != mutant.value:
+        return [f"{mutant.name}: status {status}, and {first['name']} finds it, not "
+                f"{mutant.value}: {said}"]
+    print(f"  {mutant.name}: {first['name']}: {first['output']}", flush=True)
+    return []
+
+
 def judge_break(all_mutants, builder, tests, text):
     for mutant in all_mutants:
         wrong = mutant.apply({"reference.c": text})["reference.c"]
@@ -138,7 +162,7 @@ def judge_lab(number, out):
     tests = about["tests"]
     complaints = list(judge_points(its, about))
     complaints += judge_skeleton(its, builder, about)
-    right, wrong = [], []
+    right, wrong = [], {}
     for solution, file, fewest in (("reference.c", "mutants.txt", 5),
                                    ("second.c", "unseen.txt", 3)):
         path = its.folder / solution
@@ -148,11 +172,14 @@ def judge_lab(number, out):
         if len(found) < fewest:
             complaints.append(f"{file}: {len(found)} are too few; try: {fewest}")
         right += [path] if path not in right else []
-        wrong += [(mutant, path) for mutant in found]
+        wrong[file] = [(mutant, path) for mutant in found]
     complaints += at_once(functools.partial(judge_right, builder, tests), right)
-    complaints += at_once(functools.partial(judge_mutant, builder, tests), wrong)
+    complaints += at_once(functools.partial(judge_mutant, builder, tests),
+                          wrong["mutants.txt"])
+    complaints += at_once(functools.partial(judge_unseen, its, out),
+                          wrong["unseen.txt"])
     if not complaints:
-        ours = changes.read(its.folder / "mutants.txt", changes.MUTANT)
+        ours = [mutant for mutant, _ in wrong["mutants.txt"]]
         complaints += judge_break(ours, builder, tests, right[0].read_text())
     return [f"{its}: {c}" for c in complaints]
 

@@ -17,14 +17,9 @@ Every lab has a variant.
 
 labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
 an idle and on a busy machine.
-
-labs.py train OUT - show that a reference trains a real model (LOCKSTEP=PATH): with
-the losses and bytes of the ring.
 """
 
-import csv
 import functools
-
 import json
 import multiprocessing
 import os
@@ -225,102 +220,6 @@ def run_job(*words):
     done = subprocess.run([str(word) for word in words], capture_output=True,
                           text=True, check=False)
     return done.returncode, done.stdout + done.stderr
-
-
-def steps_of(out):
-    """What each worker's steps left: the loss and the norm as text, and the bytes."""
-    with open(out / "steps.csv", newline="", encoding="utf-8") as f:
-        return [(row["rank"], row["step"], row["loss"], row["grad_norm"],
-                 row["bytes_tx"], row["bytes_rx"]) for row in csv.DictReader(f)]
-
-
-# Workers, and what makes the ring sum all gradients as one vector, as a lab does.
-JOBS = ((2, "transport=shm"), (3, "transport=tcp"))
-MODEL = ("model=nano", "context=16", "layers=2", "batch=2", "steps=6", "threads=1",
-         "eval=0", "verify=3", "timeout=60", "bucket_mb=64", "first_bucket_mb=64")
-
-
-def judge_trained(lockstep, folder, workers, transport):
-    """Lab 4's reference and the ring, which add in one order; lab 6's, with half of
-    the bytes."""
-    words = MODEL + (f"workers={workers}", transport)
-    mine, ring = folder / f"lab-{workers}", folder / f"ring-{workers}"
-    status, said = run_job(
-        TOP / "labs/grade", 4, TOP / "labs/04-ring/reference.c", "--out", folder,
-        "--train", *words, f"out={mine}")
-    if status:
-        return [f"the reference does not train: {said}"]
-    status, said = run_job(lockstep, "train", "sync=ring", *MODEL, "transport=tcp",
-                           f"workers={workers}", f"out={ring}")
-    if status:
-        return [f"the ring does not train: {said}"]
-    if steps_of(mine) != steps_of(ring):
-        return [f"{workers} workers, {transport}: {steps_of(mine)} and the ring's "
-                f"{steps_of(ring)}"]
-    if workers > 2:
-        return []
-    narrow = folder / f"narrow-{workers}"
-    status, said = run_job(
-        TOP / "labs/grade", 6, TOP / "labs/06-narrow/reference.c", "--out", folder,
-        "--train", *words, f"out={narrow}")
-    if status:
-        return [f"lab 6's reference does not train: {said}"]
-    return [f"lab 6: {half}, the ring: {full}"
-            for half, full in zip(steps_of(narrow), steps_of(ring), strict=True)
-            if abs(float(half[2]) / float(full[2]) - 1) > 1e-3 or
-            2 * int(half[4]) != int(full[4])]
-
-
-# Files that are handed in, and what the job or the command says of them.
-FAILS = {
-    "gives_up": ("return -1;", "lab_exchange\\(\\) failed: no reason was given"),
-    "names_one": ('return lab_missing(l, 0, "its chunk");', "misses rank 0: its chunk"),
-    "sends_to_itself": ("return lab_send(l, l->rank, v, 4);", "sends to rank"),
-    "odd": ("return lab_send(l, (l->rank + 1) % l->workers, v, 3);",
-            "a message of 3 bytes"),
-    "odd_and_unseen": ("struct lab_req q;\n"
-                       "    lab_isend(l, (l->rank + 1) % l->workers, v, 3, &q);\n"
-                       "    return lab_wait(l, &q, 1);", "a message of 3 bytes"),
-}
-
-
-def judge_failing(folder, name):
-    body, said = FAILS[name]
-    path = folder / f"{name}.c"
-    path.write_text('#include "labs/04-ring/ring.h"\n'
-                    "size_t ring_bytes(size_t n, int r, int w, enum lab_way d)\n"
-                    "{\n    return n + (size_t)r + (size_t)w + d;\n}\n"
-                    "int lab_exchange(struct lab *l, float *v, size_t n)\n"
-                    f"{{\n    (void)l, (void)v, (void)n;\n    {body}\n}}\n")
-    status, text = run_job(TOP / "labs/grade", 4, path, "--out", folder, "--train",
-                           *MODEL, f"out={folder / name}")
-    if status == 0 or not re.search(said, text):
-        return [f"{name}: status {status}, and no {said!r} in {text!r}"]
-    return []
-
-
-def judge_training():
-    lockstep = os.environ["LOCKSTEP"]
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        complaints = []
-        for workers, transport in JOBS:
-            complaints += judge_trained(lockstep, folder, workers, transport)
-        for wrong in FAILS:
-            complaints += judge_failing(folder, wrong)
-        status, said = run_job(lockstep, "train", "sync=lab", *MODEL, "workers=2",
-                               f"out={folder / 'none'}")
-        if status == 0 or "try: lab=FILE" not in said:
-            complaints.append(f"no file: status {status}: {said}")
-        status, said = run_job(lockstep, "predict", "sync=lab", "model=nano",
-                               "workers=2", "compute_ms=1", "link=1gbit")
-        if status == 0 or "try: labs/grade" not in said:
-            complaints.append(f"predict sync=lab: status {status}: {said}")
-        status, said = run_job(TOP / "labs/grade", 3, TOP / "labs/03-shard/reference.c",
-                               "--train")
-        if status != 2 or "try: 4" not in said:
-            complaints.append(f"lab 3 trains: status {status}: {said}")
-    return complaints
 
 
 # What is put before lab_exchange(), what its first statement becomes, and what is
@@ -528,8 +427,6 @@ def main():
         complaints = judge_exports()
     elif what == "load":
         complaints = judge_load(more, out)
-    elif what == "train":
-        complaints = judge_training()
     else:
         complaints = judge_lab(what, out)
     print("\n".join(complaints) or f"{what}: as it should be")

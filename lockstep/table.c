@@ -58,18 +58,27 @@ static void put_names(FILE *f, const struct keys *keys)
         fprintf(f, ",%s", keys->at[i]);
 }
 
+// A word of somebody's run.json: neither a comma nor a line's end gets into it.
+static void put_word(FILE *f, const char *word)
+{
+    fputc(',', f);
+    for (; *word; word++)
+        fputc(*word == ',' || *word == '\n' ? ' ' : *word, f);
+}
+
 static void put_settings(FILE *f, const struct result *r,
                          const struct keys *keys)
 {
     char value[256];
-    fprintf(f, ",%s,%s,%s,%s,%d,%d,%d,%d", r->backend, r->precision, r->wire,
-            *r->net ? r->net : "unshaped", r->world, r->servers,
-            r->global_batch, r->oversubscribed);
+    put_word(f, r->backend);
+    put_word(f, r->precision);
+    put_word(f, r->wire);
+    put_word(f, *r->net ? r->net : "unshaped");
+    fprintf(f, ",%d,%d,%d,%d", r->world, r->servers, r->global_batch,
+            r->oversubscribed);
     for (int i = 0; i < keys->n; i++) {
         result_setting(r, keys->at[i], value, sizeof value);
-        for (char *p = value; *p; p++)
-            *p = *p == ',' || *p == '\n' ? ' ' : *p;
-        fprintf(f, ",%s", value);
+        put_word(f, value);
     }
 }
 

@@ -3,6 +3,7 @@
     hostile.py LOCKSTEP
 """
 
+import csv
 import json
 import os
 import pathlib
@@ -180,6 +181,19 @@ def tables_move_no_cursor(run, folder):
         assert b"\x1b" not in done.stdout and "\u009b".encode() not in done.stdout
 
 
+def a_comma_is_no_column(run, folder):
+    copy, joined = folder / "comma", folder / "joined"
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "run.json").read_text())
+    manifest["effective"] |= {"net": "three,four", "wire": "five,six"}
+    (copy / "run.json").write_text(json.dumps(manifest))
+    done = lockstep("report", copy, run, f"out={joined}")
+    assert done.returncode == 0, done
+    with open(joined / "runs.csv", newline="", encoding="utf-8") as f:
+        rows = list(csv.reader(f))
+    assert len(rows) == 3 and len({len(row) for row in rows}) == 1, rows
+
+
 def main():
     with tempfile.TemporaryDirectory(prefix="lockstep-hostile-") as name:
         folder = pathlib.Path(name)
@@ -195,6 +209,7 @@ def main():
         latest_stays_inside(run, folder)
         messages_move_no_cursor(folder)
         tables_move_no_cursor(run, folder)
+        a_comma_is_no_column(run, folder)
     print("ok")
 
 

@@ -10,6 +10,7 @@
 #include "group/group.h"
 #include "optim/rule.h"
 
+#include <errno.h>
 #include <string.h>
 
 enum { MOST_WORKERS = 16, MOST_SERVERS = 16, MOST_ELEMENTS = 1 << 18 };
@@ -169,6 +170,7 @@ static int run(int nwords, char **words)
 
 int main(int argc, char **argv)
 {
+    program_invocation_short_name = (char *)"lockstep"; // which starts it
     if (argc < 2 || !strcmp(argv[1], "--help"))
         return help(argc < 2 ? stderr : stdout) || argc < 2;
     if (run(argc - 1, argv + 1))

@@ -119,8 +119,9 @@ int study_compare(const struct study *s, char *text, size_t size)
     compare_losses(s, &v);
     compare_reruns(s, &v);
     say(&v.out, "%s\n",
-        v.differences ? "NOT the same training everywhere: see above"
-                      : "all comparable runs trained the same thing");
+        v.differences   ? "NOT the same training everywhere: see above"
+        : s->nruns == 1 ? "one run: there is nothing to compare"
+                        : "all comparable runs trained the same thing");
     return v.differences;
 }
 

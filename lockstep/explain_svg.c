@@ -10,9 +10,12 @@
 
 #include "lockstep/explain_svg.h"
 
+#include "lockstep/html.h"
+
 #include "base/base.h"
 #include "config/backends.h"
 #include "telemetry/span.h"
+#include "telemetry/trace.h"
 
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -26,7 +29,6 @@ enum {
     ROW = 11,
     SHADE = 4,
     HEAD = 24,
-    SERVERS = 10000, // pids of servers begin there (telemetry/trace.h)
     PLAY_S = 9,
     REST_S = 3
 };
@@ -76,7 +78,7 @@ static int take_bar(void *ctx, const char *line, const cJSON *event)
     double most = p->end_us - p->begin_us, rank = event_number(event, "pid");
     int kind = find_kind(event_word(event, "name"));
     (void)line;
-    if (kind < 0 || *event_word(event, "ph") != 'X' || rank >= SERVERS ||
+    if (kind < 0 || *event_word(event, "ph") != 'X' || rank >= TRACE_SERVER ||
         !(begin < most) || !(end > 0))
         return 0;
     if (s->n == s->room) {
@@ -168,10 +170,12 @@ static int draw_panel(struct picture *s, const struct panel *p)
     if (s->n > 0)
         qsort(s->bars, s->n, sizeof *s->bars, by_begin);
     panel_name(p, name);
+    fprintf(s->f, "<text x='0' y='%.0f' font-weight='bold' fill='%s'>",
+            s->y + 17, p->result.row ? p->result.row->colour : "#222");
+    html_text(s->f, name);
     fprintf(s->f,
-            "<text x='0' y='%.0f' font-weight='bold' fill='%s'>%s</text>"
-            "<text x='%d' y='%.0f' text-anchor='end' fill='#555'>%.2f ms",
-            s->y + 17, p->result.row ? p->result.row->colour : "#222", name,
+            "</text><text x='%d' y='%.0f' text-anchor='end' fill='#555'>"
+            "%.2f ms",
             WIDTH, s->y + 17, (p->end_us - p->begin_us) * 1e-3);
     if (bytes > 0)
         fprintf(s->f, ", %.2f MB out of each worker", bytes * 1e-6);

@@ -3,6 +3,7 @@
 #include "lockstep/explain_trace.h"
 
 #include "base/base.h"
+#include "base/file.h"
 #include "config/backends.h"
 #include "config/config.h"
 
@@ -11,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 // ---- reading the trace: one event a line (telemetry/trace.h)
 
@@ -22,9 +24,11 @@ int trace_each(const char *folder, take_event *take, void *ctx)
     int rc = 0;
     if (text_into(path, sizeof path, "%s/trace.json", folder))
         return -1;
-    FILE *f = fopen(path, "re");
-    if (!f)
+    if (access(path, F_OK))
         return fail("%s: %s; try: a run with trace=on", path, strerror(errno));
+    FILE *f = file_open(path);
+    if (!f)
+        return -1;
     while (!rc && getline(&line, &room, f) > 0) {
         size_t n = strcspn(line, "\n");
         n -= n > 0 && line[n - 1] == ',';
@@ -120,9 +124,10 @@ static int choose_step(struct panel *p, int asked)
         p->begin_us = fmin(p->begin_us, s->begin_us);
         p->end_us = fmax(p->end_us, s->end_us);
     }
-    return p->end_us > 0 ? 0
-                         : fail("%s/trace.json has no step %d; try: step=0",
-                                p->folder, p->step);
+    return p->end_us > 0
+               ? 0
+               : fail("%s/trace.json has no step %d; try: without step=",
+                      p->folder, p->step);
 }
 
 // ---- a run

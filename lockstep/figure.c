@@ -96,6 +96,19 @@ int figure_draw(const char *name, const char *data, const char *out,
     return rc ? -1 : 0;
 }
 
+// A script that draws begins by taking the folder; others are parts of some.
+static bool is_figure(const char *path)
+{
+    char line[512];
+    bool takes = false;
+    FILE *gp = fopen(path, "re");
+    while (gp && !takes && fgets(line, sizeof line, gp))
+        takes = !strncmp(line, "DIR = ARG1", 10);
+    if (gp)
+        fclose(gp);
+    return takes;
+}
+
 int figures_check(const char *figures)
 {
     char names[EXP_TEXT], path[CONFIG_PATH], *save = NULL;
@@ -116,6 +129,10 @@ int figures_check(const char *figures)
         if (access(path, R_OK))
             return fail("figures=%s: %s: %s; try: lockstep run --help", name,
                         path, strerror(errno));
+        if (!is_figure(path))
+            return fail("figures=%s: a part of figures, and none; try: "
+                        "lockstep run --help",
+                        name);
     }
     return 0;
 }
@@ -163,7 +180,8 @@ void figures_list(FILE *f)
         glob(pattern, 0, NULL, &found))
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
-        list_one(f, found.gl_pathv[i]);
+        if (is_figure(found.gl_pathv[i]))
+            list_one(f, found.gl_pathv[i]);
     globfree(&found);
 }
 

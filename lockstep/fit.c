@@ -129,15 +129,15 @@ static int measure(const struct question *q, const struct way *w, int batch,
 static int largest(const struct question *q, const struct way *w, int recompute,
                    int *out)
 {
-    int fits = 0, not = MOST_BATCH + 1;
-    while (not -fits > 1) {
+    int fits = 0, over = MOST_BATCH + 1;
+    while (over - fits > 1) {
         struct memory worker, server;
-        int batch = fits + (not -fits) / 2;
+        int batch = fits + (over - fits) / 2;
         if (measure(q, w, batch, recompute, &worker, &server))
             return -1;
         bool room = (double)memory_sum(&worker) <= q->bytes &&
                     (double)memory_sum(&server) <= q->bytes;
-        *(room ? &fits : &not ) = batch;
+        *(room ? &fits : &over) = batch;
     }
     *out = fits;
     return 0;
@@ -198,7 +198,8 @@ static int answer(const struct question *q)
                 return -1;
     }
     printf("\nMB of a worker with batch=1; then the largest batch within "
-           "memory=, kept and with\nrecompute=1; -: not even batch=1\n");
+           "memory=, kept and with\nrecompute=1; -: not even batch=1 of a "
+           "worker, or its server\n");
     return 0;
 }
 

@@ -202,7 +202,9 @@ int live_read(struct live *l, const char *dir)
     *l = (struct live){0};
     if (find_run(l, dir) || read_run(l))
         return -1;
-    l->over = has(l->dir, "summary.json");
+    // An experiment is over when its table is there, not when a cell is.
+    l->over = has(l->dir, "summary.json") &&
+              (has(dir, "run.json") || has(dir, "table.csv"));
     l->n = l->world + count_servers(l->dir);
     l->at = mem_alloc((size_t)l->n, sizeof *l->at);
     if (!l->at)

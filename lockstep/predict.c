@@ -394,6 +394,10 @@ static int answer(struct question *q)
         }
     }
     print_legend();
+    if (q->run.settings.shard > 1)
+        printf("\nshard=%d travels more than is shown, which is shard=1's; "
+               "docs/zero.md has its law\n",
+               q->run.settings.shard);
     for (int w = 0; w < q->workers.n; w++)
         if (print_memory(q, q->workers.at[w]))
             return -1;

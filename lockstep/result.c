@@ -141,6 +141,18 @@ static double gradient_bytes(const struct result *r, double parameters)
     return parameters * (sum + back) / 2;
 }
 
+// Shards of gradients or of parameters that travel more than once in a step: no
+// law of theirs is stated here (docs/zero.md has it).
+static bool travels_again(const struct result *r)
+{
+    char shard[32], accum[32];
+    if (!r->row || !r->row->shards)
+        return false;
+    result_setting(r, "shard", shard, sizeof shard);
+    result_setting(r, "accum", accum, sizeof accum);
+    return atoi(shard) > 2 || (atoi(shard) == 2 && atoi(accum) > 1);
+}
+
 // Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
 // around a ring. With a server beside each worker, (n-1)/n S out of each of the
 // two; what servers that update answer is fp32.
@@ -149,7 +161,7 @@ static double law_bytes(const struct result *r, double parameters)
     double n = r->world, bytes = gradient_bytes(r, parameters);
     if (beside(r))
         return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
-    if (!r->row || !backend_has_law(r->row))
+    if (!r->row || !backend_has_law(r->row) || travels_again(r))
         return 0;
     return r->row->servers ? bytes : 2 * (n - 1) / n * bytes;
 }
@@ -165,7 +177,7 @@ static double law_exchange(const struct result *r, double parameters)
     settings_defaults(&set);
     snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
     if (r->world < 2 || !isdigit((unsigned char)*rate) || r->consistency[0] ||
-        !r->row || links_read(&links, rate, latency_s) ||
+        !r->row || travels_again(r) || links_read(&links, rate, latency_s) ||
         (*r->algorithm && settings_set(&set, "algorithm", r->algorithm)))
         return NAN;
     if (apart > 1 && own_hosts(r) < apart)

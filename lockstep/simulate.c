@@ -48,8 +48,8 @@ static const struct key rows[] = {
     {"simulate", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0.001,
      .max = 1e6, .zero = "whole", .unit = "MiB",
      .help = "between workers: pieces"},
-    {"simulate", "slice_kb", "0", KEY_INT, AT(slice_kb), .min = 1,
-     .max = 65536, .zero = "auto", .unit = "KiB",
+    {"simulate", "slice_kb", "0", KEY_INT, AT(slice_kb), .min = 1, .max = 65536,
+     .zero = "auto", .unit = "KiB",
      .help = "pieces; auto: around a ring a chunk, with servers 256"},
 };
 

@@ -254,6 +254,11 @@ def watches(single, folder):
     (run / "summary.json").write_text("{}")
     assert ", over" in lockstep("watch", run).stdout  # and ends by itself
     assert lockstep("watch", folder / "reach").stdout.count("/cells/") == 1
+    going = folder / "going"  # an experiment is over when its table is there
+    shutil.copytree(folder / "reach", going)
+    (going / "table.csv").unlink()
+    said = lockstep("watch", going, "times=2", "every=0.05").stdout
+    assert said.count("/cells/") == 2, said
     assert "no run has begun" in lockstep("watch", folder, status=1).stderr
 
 

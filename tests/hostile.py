@@ -51,6 +51,8 @@ def a_figure_is_one_of_ours(run, folder):
             f"[experiment]\nfigures = {path}\n[base]\nsteps = 3\n")
         done = lockstep("report", copy, cwd=folder)
         assert done.returncode == 1 and b"not the name of" in done.stderr, done
+    done = lockstep("report", run, "figure=style")  # what figures share
+    assert done.returncode == 1 and b"a part of figures" in done.stderr, done
     assert not list(folder.glob("**/PWNED"))
 
 
@@ -130,6 +132,32 @@ def nothing_is_waited_for(run, folder):
                 done = lockstep(command, copy)  # its own limit ends the test
                 assert done.returncode == 1, done
                 assert b"not a regular file" in done.stderr, done
+    for k, source in enumerate((None, "/dev/zero")):
+        copy = folder / f"endless-trace{k}"
+        shutil.copytree(run, copy)
+        (copy / "trace.json").unlink()
+        if source:
+            (copy / "trace.json").symlink_to(source)
+        else:
+            os.mkfifo(copy / "trace.json")
+        done = lockstep("explain", copy, f"out={folder / 'page.html'}")
+        assert done.returncode == 1, done
+        assert b"not a regular file" in done.stderr, done
+
+
+def a_drawing_holds_text(run, folder):
+    """explain's drawing shows what a run's files say as text."""
+    copy = folder / "drawn"
+    shutil.copytree(run, copy)
+    manifest = json.loads((copy / "run.json").read_text())
+    manifest |= {"backend": "ring", "world": 2,
+                 "transport": "<script>alert(1)</script>"}
+    (copy / "run.json").write_text(json.dumps(manifest))
+    done = lockstep("explain", copy, f"out={folder / 'page.html'}",
+                    f"svg={folder / 'page.svg'}")
+    assert done.returncode == 0, done
+    drawing = (folder / "page.svg").read_text()
+    assert "<script" not in drawing and "&lt;script" in drawing
 
 
 def a_resumed_run_names_no_program(run, folder):
@@ -210,6 +238,7 @@ def main():
         messages_move_no_cursor(folder)
         tables_move_no_cursor(run, folder)
         a_comma_is_no_column(run, folder)
+        a_drawing_holds_text(run, folder)
     print("ok")
 
 

@@ -287,6 +287,25 @@ def judge_cheat(its, builder, about, name, text, out):
         yield f"{name}: left {os.listdir(path.parent)}"
 
 
+def judge_commands():
+    """What cannot be read or written is one line, and status 2."""
+    complaints = []
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "file").write_text("")
+        (folder / "mine").mkdir()
+        right = TOP / "labs/04-ring/reference.c"
+        for words in (["labs/grade", "4", folder / "none.c"],
+                      ["labs/grade", "4", right, "--out", folder / "file"],
+                      ["labs/grade", "4", "--batch", folder / "mine", "--csv",
+                       folder / "none/x.csv"],
+                      ["labs/export", "F26", folder / "file", "4"]):
+            status, said = run_job(TOP / words[0], *words[1:])
+            if status != 2 or said.count("\n") != 1:
+                complaints.append(f"{words}: status {status}: {said}")
+    return complaints
+
+
 def judge_cheats():
     its = lab.find("4")
     text = (its.folder / "skeleton.c").read_text()
@@ -422,7 +441,7 @@ def judge_exports():
 def main():
     what, out, *more = sys.argv[1:]
     if what == "cheats":
-        complaints = judge_cheats()
+        complaints = judge_cheats() + judge_commands()
     elif what == "export":
         complaints = judge_exports()
     elif what == "load":

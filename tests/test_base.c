@@ -4,9 +4,11 @@
 #include "base/file.h"
 #include "base/rng.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/test.h"
@@ -91,6 +93,27 @@ static void sizes(void **state)
     assert_int_equal(text_into(small, sizeof small, "abcd"), -1);
 }
 
+// Not "no such file": why the first of two folders could not be made.
+static void a_folder_that_may_not_be_made(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/lockstep-base-XXXXXX", path[64];
+    int status = 1;
+    assert_non_null(mkdtemp(dir));
+    assert_int_equal(chmod(dir, 0555), 0);
+    snprintf(path, sizeof path, "%s/a/b", dir);
+    pid_t pid = fork();
+    if (pid == 0) { // root may write anywhere
+        bool told = (geteuid() || !setuid(65534)) &&
+                    file_make_folder(path) == -1 &&
+                    strstr(fail_message(), strerror(EACCES));
+        _exit(!told);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_int_equal(status, 0);
+    rmdir(dir);
+}
+
 static void files(void **state)
 {
     (void)state;
@@ -131,9 +154,13 @@ static void files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),       cmocka_unit_test(memory),
-        cmocka_unit_test(random_numbers), cmocka_unit_test(hashes),
-        cmocka_unit_test(sizes),          cmocka_unit_test(files),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(memory),
+        cmocka_unit_test(random_numbers),
+        cmocka_unit_test(hashes),
+        cmocka_unit_test(sizes),
+        cmocka_unit_test(a_folder_that_may_not_be_made),
+        cmocka_unit_test(files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,6 +50,9 @@ static void ways_take_what_is_predicted(void **state)
         {"sync=allreduce workers=2", 0.5}, // what is under way at once
         {"sync=zero workers=4 transport=tcp", 0},
         {"sync=zero workers=2 transport=shm", 0},
+        {"sync=zero shard=2 workers=4 transport=tcp", 0},
+        {"sync=zero shard=3 workers=4 transport=tcp", 0},
+        {"sync=zero shard=3 workers=2 transport=shm", 0},
         {"sync=sps workers=2", 0},
         {"sync=dps workers=2", 0},
         {"sync=dps workers=2 update=worker", 0},

@@ -40,7 +40,7 @@ static int blame_range(void *ctx, int what, size_t off, float *grads, size_t n)
 // The first tensor whose gradient is not finite, for the message that stops the
 // run: behind a stage in the host's copies, which the sum is left in. Where it
 // is not left with everybody (servers, zero), only some workers' gradients show
-// it; the others leave them the first word.
+// it; the others wait a second, so that theirs is heard first.
 static int blame_tensor(struct trainer *t)
 {
     if (t->share.lends_grads) {

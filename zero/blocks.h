@@ -6,9 +6,9 @@
 // that the others take in turn:
 //
 //     forward   take 0  1  2  3  4      weights of the next block arrive while
-//     buffer         A  B  C  B  D      one is used
+//     buffer         A  C  B  C  D      one is used
 //     backward  take 4  3  2  1  0      3 and 2 are still there
-//     buffer         D  B  C  B  A
+//     buffer         D  C  B  C  A
 //
 // So a step of L blocks between the first and the last gathers each once in
 // forward, and all but the last two of them again in backward; further micro-

@@ -14,7 +14,7 @@
 // before they are used, and not after the step:
 //
 //     trainer  |take 0|take 1 |take 2 | .. forward, backward ..  step update
-//     group  [AG 0][AG 1][AG 2][AG 3] .. [AG 2][RS 4][AG 1][RS 3] ..
+//     group  [AG 0][AG 1][AG 2][AG 3][AG 4] .. [RS 4][AG 1][RS 3] ..
 //
 // Bytes: reduce_scatter and all_gather are the two halves of the ring's
 // all_reduce, so with shard=1 they are the ring's, and 8 bytes for each block

@@ -158,13 +158,15 @@ int file_replace_text(const char *path, const char *text)
 int file_make_folder(const char *path)
 {
     char part[PATH_MAX];
+    int above = 0; // why a folder above it could not be made
     if (text_into(part, sizeof part, "%s", path))
         return -1;
     for (char *p = part + 1; *p; p++) {
         if (*p != '/')
             continue;
         *p = '\0';
-        mkdir(part, 0777); // the last mkdir tells what matters
+        if (mkdir(part, 0777) && errno != EEXIST && errno != ENOENT && !above)
+            above = errno;
         *p = '/';
     }
     if (mkdir(part, 0777) == 0)
@@ -172,7 +174,8 @@ int file_make_folder(const char *path)
     struct stat st;
     if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    return fail("folder %s: %s", path, strerror(errno));
+    bool lacks = errno == ENOENT && above; // one above it, for that reason
+    return fail("folder %s: %s", path, strerror(lacks ? above : errno));
 }
 
 int file_remove_folder(const char *path)

@@ -97,14 +97,6 @@ int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis)
     return 0;
 }
 
-int mesh_rank(const struct mesh *m, const int at[MESH_AXES])
-{
-    int rank = 0;
-    for (int i = 0; i < m->n; i++)
-        rank = rank * m->size[i] + at[m->axis[i]];
-    return rank;
-}
-
 char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT])
 {
     size_t used = 0;

@@ -32,10 +32,8 @@ void mesh_show(const void *at, char text[CONFIG_PATH]);
 int mesh_ranks(const struct mesh *m);
 int mesh_size(const struct mesh *m, enum mesh_axis axis);
 
-// A rank's coordinate along an axis, and the rank at coordinates, which those
-// of axes that the mesh does not name leave alone.
+// A rank's coordinate along an axis; 0 along one that the mesh does not name.
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);
-int mesh_rank(const struct mesh *m, const int at[MESH_AXES]);
 
 // " (dp 1, tp 0)": where a rank is, for errors; "" without a mesh. Returns
 // text.

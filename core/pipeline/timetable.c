@@ -54,8 +54,7 @@ int timetable_length(const struct pipeline *p)
     return 2 * forwards(p);
 }
 
-// Forwards before the first backward that a forward precedes: from there on one
-// forward and one backward alternate.
+// Forwards of a stage before forwards and backwards begin to alternate.
 static int warm_up(const struct pipeline *p, int stage)
 {
     int behind = p->stages - 1 - stage;

@@ -37,6 +37,7 @@ static const char *const colours[SPAN_KINDS] = {
     [SPAN_FORWARD] = "#4f86c6", [SPAN_BACKWARD] = "#2b5c9e",
     [SPAN_UPDATE] = "#7e57c2",  [SPAN_SEND] = "#e39b30",
     [SPAN_RECEIVE] = "#c9752b", [SPAN_ADD] = "#8f5a2a",
+    [SPAN_GATHER] = "#d9d9d9",
 };
 
 struct bar {
@@ -118,7 +119,8 @@ static void draw_row(const struct picture *s, int rank, bool computing,
     struct bar last = {.end = -1};
     for (size_t i = 0; i < s->n; i++) {
         const struct bar *b = &s->bars[i];
-        if (b->rank != rank || computes(b->kind) != computing)
+        if (b->rank != rank || b->kind == SPAN_GATHER ||
+            computes(b->kind) != computing)
             continue;
         if (last.end >= 0 && b->kind == last.kind &&
             b->begin - last.end < .34) {
@@ -131,6 +133,11 @@ static void draw_row(const struct picture *s, int rank, bool computing,
     }
     if (last.end >= 0)
         rect(s, last.begin, last.end, y, ROW, colours[last.kind]);
+    // Waiting for weights in the midst of forward or backward is no computing.
+    for (size_t i = 0; computing && i < s->n; i++)
+        if (s->bars[i].rank == rank && s->bars[i].kind == SPAN_GATHER)
+            rect(s, s->bars[i].begin, s->bars[i].end, y, ROW,
+                 colours[SPAN_GATHER]);
 }
 
 // Where a pixel of this worker's time is communication, and whether it computes
@@ -141,15 +148,16 @@ static void draw_shade(const struct picture *s, int rank, double y)
     static const char *const shades[] = {NULL, "#2ba58d", "#c02f1d"};
     int width = WIDTH - LEFT, from = 0, state = FREE;
     for (int x = 0; x <= width; x++) {
-        bool moves = false, busy = false;
+        bool moves = false, busy = false, waits = false;
         for (size_t i = 0; i < s->n && x < width; i++) {
             const struct bar *b = &s->bars[i];
             if (b->rank != rank || b->begin > x + .5 || b->end < x + .5)
                 continue;
             busy = busy || computes(b->kind);
-            moves = moves || !computes(b->kind);
+            waits = waits || b->kind == SPAN_GATHER;
+            moves = moves || (!computes(b->kind) && b->kind != SPAN_GATHER);
         }
-        int now = !moves ? FREE : busy ? HIDDEN : EXPOSED;
+        int now = !moves ? FREE : busy && !waits ? HIDDEN : EXPOSED;
         if (now == state)
             continue;
         if (state != FREE)
@@ -201,12 +209,13 @@ static void draw_legend(const struct picture *s)
     } keys[] = {{"#4f86c6", "forward"}, {"#2b5c9e", "backward"},
                 {"#7e57c2", "update"},  {"#e39b30", "send"},
                 {"#c9752b", "receive"}, {"#8f5a2a", "add"},
-                {"#2ba58d", "hidden"},  {"#c02f1d", "exposed"}};
+                {"#d9d9d9", "gather"},  {"#2ba58d", "hidden"},
+                {"#c02f1d", "exposed"}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         fprintf(s->f,
                 "<rect x='%zu' y='%.0f' width='10' height='10' fill='%s'/>"
                 "<text x='%zu' y='%.0f' fill='#555'>%s</text>",
-                LEFT + i * 92, s->y + 8, keys[i].colour, LEFT + 15 + i * 92,
+                LEFT + i * 86, s->y + 8, keys[i].colour, LEFT + 15 + i * 86,
                 s->y + 17, keys[i].name);
 }
 

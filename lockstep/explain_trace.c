@@ -151,8 +151,11 @@ void panel_name(const struct panel *p, char text[128])
 {
     const struct result *r = &p->result;
     bool travels = r->world > 1 && *r->transport;
-    snprintf(text, 128, "%s%s%s%s%s, %d worker%s", r->backend,
-             travels ? " over " : "", travels ? r->transport : "",
-             *r->consistency ? " " : "", r->consistency, r->world,
-             r->world > 1 ? "s" : "");
+    char shard[32] = "";
+    if (r->row && r->row->shards)
+        result_setting(r, "shard", shard, sizeof shard);
+    snprintf(text, 128, "%s%s%s%s%s%s%s, %d worker%s", r->backend,
+             *shard ? " shard=" : "", shard, travels ? " over " : "",
+             travels ? r->transport : "", *r->consistency ? " " : "",
+             r->consistency, r->world, r->world > 1 ? "s" : "");
 }

@@ -139,21 +139,24 @@ def run_page(bin_dir, folder):
     """Two runs on one page."""
     page = folder / "runs.html"
     runs = [train(bin_dir, folder, "a=b", "sync=ring", "workers=2", "transport=tcp"),
-            train(bin_dir, folder, "alone", "sync=local")]
+            train(bin_dir, folder, "alone", "sync=local"),
+            train(bin_dir, folder, "parts", "sync=zero", "shard=3", "workers=2")]
     svg = folder / "runs.svg"
     run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}", f"svg={svg}")
     drawn = xml.etree.ElementTree.parse(svg).getroot()
     tags = [element.tag.split("}")[1] for element in drawn.iter()]
     assert tags.count("animate") == 2 and tags.count("rect") > 30
     assert not re.search(r"href|url\((?!#)|script", svg.read_text())
-    ring, alone = data_of(page)["panels"]
+    ring, alone, parts = data_of(page)["panels"]
+    assert "shard=3" in parts["name"] and "law" not in parts
+    assert svg.read_text().count("'#d9d9d9'") > 1  # the legend, and a wait
     assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
     for rank, law in ring["law"].items():  # of whole elements, and no norm
         assert abs(ring["total"][rank]["out"] - law["out"]) <= 4 * 8
     for rank, total in ring["total"].items():
         assert bytes_of_step(ring, int(rank)) == total, (rank, total)
     assert "law" not in alone
-    for panel in ring, alone:
+    for panel in ring, alone, parts:
         spans = [e for e in panel["trace"]["traceEvents"] if e["ph"] == "X"]
         steps = [e for e in spans if e["name"] == "step"]
         assert {e["args"]["step"] for e in steps} >= {3}

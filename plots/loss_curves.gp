@@ -6,7 +6,7 @@ FILE = DIR . "/curves.csv"
 cells = values_of(FILE, "cell")
 n = words(cells)
 set ylabel "training loss (nats a token)"
-if (n > 8) { set key outside right top } else { set key top right }
+if (n > 8) { set key outside right top; set title offset 16,-0.3 } else { set key top right }
 set xrange [0:*]
 if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.03 tc rgb "#8a4b00"
 array C[n]; array B[n]; array D[n]

@@ -28,7 +28,7 @@ do for [i=1:n] {
         if (strstrt(" " . everybody, " " . r . " ") == 0) { everybody = everybody . r . " " }
     }
 }
-if (every > 1) TITLE = sprintf("%s, of every %s cell", TITLE, every == 2 ? "second" : every == 3 ? "third" : sprintf("%d.", every))
+if (every > 1) TITLE = sprintf("%s; every %s cell", TITLE, every == 2 ? "second" : every == 3 ? "third" : sprintf("%d.", every))
 set multiplot layout n, 1 title TITLE font ",17" noenhanced margins 0.09, words(everybody) > 4 ? 0.60 : words(everybody) > 2 ? 0.72 : 0.86, 80.0 / HIGH, 1 - 90.0 / HIGH spacing 0, 60.0 / HIGH
 set xrange [0:last]
 # three tics a panel, of all panels alike

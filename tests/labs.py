@@ -25,9 +25,11 @@ import multiprocessing
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(TOP / "labs"))
@@ -306,6 +308,23 @@ def judge_commands():
     return complaints
 
 
+def judge_orphans():
+    """What a test's process started ends with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "starts-another"
+        program.write_text("#!/bin/sh\nsleep 600 &\necho $! >pid\n")
+        program.chmod(0o700)
+        grade.run.run_test(program, "any")
+        pid = int((pathlib.Path(folder) / "pid").read_text())
+        status = pathlib.Path(f"/proc/{pid}/status")
+        for _ in range(300):
+            if not status.exists() or "State:\tZ" in status.read_text():
+                return []
+            time.sleep(0.1)
+        os.kill(pid, signal.SIGKILL)
+    return [f"process {pid} outlives the test that started it"]
+
+
 def judge_cheats():
     its = lab.find("4")
     text = (its.folder / "skeleton.c").read_text()
@@ -441,7 +460,7 @@ def judge_exports():
 def main():
     what, out, *more = sys.argv[1:]
     if what == "cheats":
-        complaints = judge_cheats() + judge_commands()
+        complaints = judge_cheats() + judge_orphans() + judge_commands()
     elif what == "export":
         complaints = judge_exports()
     elif what == "load":

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -66,20 +67,54 @@ static int try_all(const char *there)
     return 0;
 }
 
+// How many files can be open at a time.
+static int open_many(const char *there)
+{
+    int most = 0;
+    if (sandbox_enter())
+        return 0;
+    while (most < 200 && open(there, O_RDONLY) >= 0)
+        most++;
+    return most;
+}
+
+// Write behind the largest file that may be, to one that was open before.
+static int write_far(const char *there)
+{
+    int fd = open(there, O_RDWR);
+    if (fd < 0 || sandbox_enter())
+        return 1;
+    return pwrite(fd, "x", 1, 64 << 20) == 1 ? 2 : 3;
+}
+
+// How a process of its own ends that calls try().
+static int end_of(int try(const char *there), const char *there)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(try(there));
+    assert_true(pid > 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
 static void little_can_be_done(void **state)
 {
     (void)state;
     char there[] = "/tmp/lockstep-sandbox-XXXXXX";
-    int fd = mkstemp(there), status;
+    int fd = mkstemp(there);
     assert_true(fd >= 0);
     close(fd);
-    pid_t pid = fork();
-    if (pid == 0)
-        _exit(try_all(there));
-    assert_true(pid > 0);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
+    int status = end_of(try_all, there);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
+    status = end_of(open_many, there);
+    assert_true(WIFEXITED(status));
+    assert_in_range(WEXITSTATUS(status), 1, 64);
+    status = end_of(write_far, there);
+    assert_true(WIFSIGNALED(status));
+    assert_int_equal(WTERMSIG(status), SIGXFSZ);
     assert_int_equal(unlink(there), 0);
     assert_int_equal(access(mark, F_OK), -1);
 }

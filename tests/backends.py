@@ -13,8 +13,9 @@ backends.py --self-test makes trees with one mistake each and must find it.
 import pathlib
 import re
 import sys
-import tempfile
 import textwrap
+
+import rule
 
 TABLE = "core/config/backends.def"
 SHOWN = "tests/gathered/row.def"
@@ -104,28 +105,7 @@ CASES = [
 ]
 
 
-def self_test():
-    bad = 0
-    for name, text, mistake in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            for path, content in ((TABLE, ROWS), (name, text + "\n"),
-                                  ("CONTRIBUTING.md", 7 * " " + "BACKEND(shown)\n")):
-                (tree / path).parent.mkdir(parents=True, exist_ok=True)
-                (tree / path).write_text(content)
-            if bool(judge(tree)) != mistake:
-                print(f"{name}: {text!r}: expected {mistake}, got {judge(tree)}")
-                bad = 1
-    return bad
-
-
-def main():
-    if sys.argv[1:] == ["--self-test"]:
-        return self_test()
-    complaints = judge(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    print("\n".join(complaints) or "only the table of backends names them")
-    return 1 if complaints else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rule.main(judge, [
+        ({TABLE: ROWS, "CONTRIBUTING.md": 7 * " " + "BACKEND(shown)\n",
+          name: text + "\n"}, mistake) for name, text, mistake in CASES], "only the table of backends names them"))

@@ -12,7 +12,8 @@ import collections
 import pathlib
 import re
 import sys
-import tempfile
+
+import rule
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
@@ -126,27 +127,5 @@ CASES = [
 ]
 
 
-def self_test():
-    bad = 0
-    for files, expected in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            for name, text in files.items():
-                (tree / name).parent.mkdir(parents=True, exist_ok=True)
-                (tree / name).write_text(text)
-            if bool(judge(tree)) != expected:
-                print(f"{files}: expected {expected}, got {judge(tree)}")
-                bad = 1
-    return bad
-
-
-def main():
-    if sys.argv[1:] == ["--self-test"]:
-        return self_test()
-    complaints = judge(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    print("\n".join(complaints) or "no files of one folder need each other")
-    return 1 if complaints else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rule.main(judge, CASES, "no files of one folder need each other"))

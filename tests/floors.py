@@ -14,7 +14,8 @@ import fnmatch
 import pathlib
 import re
 import sys
-import tempfile
+
+import rule
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(["<])([^">]+)[">]')
 COMMENT = re.compile(r"//.*|\"(?:\\.|[^\"\\])*\"")
@@ -133,28 +134,7 @@ CASES = [
 ]
 
 
-def self_test():
-    bad = 0
-    for name, text, mistake in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            (tree / name).parent.mkdir(parents=True)
-            (tree / name).write_text(text + "\n")
-            (tree / "ARCHITECTURE.md").write_text(RULES)
-            if bool(judge(tree)) != mistake:
-                print(f"{name}: {text!r}: expected {mistake}, got {judge(tree)}")
-                bad = 1
-    return bad
-
-
-def main():
-    if sys.argv[1:] == ["--self-test"]:
-        return self_test()
-    tree = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".")
-    complaints = judge(tree)
-    print("\n".join(complaints) or "every include points to a lower floor")
-    return 1 if complaints else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rule.main(judge, [
+        ({name: text + "\n", "ARCHITECTURE.md": RULES}, mistake)
+        for name, text, mistake in CASES], "every include points to a lower floor"))

@@ -11,7 +11,8 @@ style.py --self-test makes trees with one mistake each and must find it.
 import pathlib
 import re
 import sys
-import tempfile
+
+import rule
 
 SAMPLE = re.compile(r"## Sample: (\S+)\n```c\n(.*?)```\n", re.S)
 NAMED = re.compile(r"[`(\s]((?:[a-z_]+/)+[a-z_]+\.(?:c|h|cu|gp|py|md))\b")
@@ -58,39 +59,21 @@ def judge(tree):
 PAGE = "Read `a/b.c`.\n## Sample: a/b.c\n```c\nint x;\n```\n"
 WIDE = f"// {'x' * 77}\n"
 
-# (a/b.c, a/c.cuh, STYLE.md, whether there is a mistake)
+
+def tree(source, header, page):
+    return {"a/b.c": source, "a/c.cuh": header, "STYLE.md": page,
+            ".clang-format": "ColumnLimit: 80\n"}
+
+
+# (files, whether there is a mistake)
 CASES = [
-    ("int x;\n", WIDE, PAGE, False),
-    ("int x;\n", f"x{WIDE}", PAGE, True),
-    ("int y;\n", "", PAGE, True),
-    ("int x;\n", "", "Read `a/b.c`.\n", True),
-    ("int x;\n", "", "See plots/none.gp.\n" + PAGE, True),
+    (tree("int x;\n", WIDE, PAGE), False),
+    (tree("int x;\n", f"x{WIDE}", PAGE), True),
+    (tree("int y;\n", "", PAGE), True),
+    (tree("int x;\n", "", "Read `a/b.c`.\n"), True),
+    (tree("int x;\n", "", "See plots/none.gp.\n" + PAGE), True),
 ]
 
 
-def self_test():
-    bad = 0
-    for source, header, page, mistake in CASES:
-        with tempfile.TemporaryDirectory() as folder:
-            tree = pathlib.Path(folder)
-            (tree / "a").mkdir()
-            (tree / "a" / "b.c").write_text(source)
-            (tree / "a" / "c.cuh").write_text(header)
-            (tree / "STYLE.md").write_text(page)
-            (tree / ".clang-format").write_text("ColumnLimit: 80\n")
-            if bool(judge(tree)) != mistake:
-                print(f"{page!r}: expected {mistake}, got {judge(tree)}")
-                bad = 1
-    return bad
-
-
-def main():
-    if sys.argv[1:] == ["--self-test"]:
-        return self_test()
-    complaints = judge(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))
-    print("\n".join(complaints) or "STYLE.md and the sources agree")
-    return 1 if complaints else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(rule.main(judge, CASES, "STYLE.md and the sources agree"))

@@ -108,4 +108,5 @@ CASES = [
 if __name__ == "__main__":
     sys.exit(rule.main(judge, [
         ({TABLE: ROWS, "CONTRIBUTING.md": 7 * " " + "BACKEND(shown)\n",
-          name: text + "\n"}, mistake) for name, text, mistake in CASES], "only the table of backends names them"))
+          name: text + "\n"}, mistake)
+        for name, text, mistake in CASES], "only the table of backends names them"))

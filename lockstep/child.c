@@ -222,6 +222,13 @@ void child_keep_last(char last[CHILD_LAST], const char *text)
         snprintf(last, CHILD_LAST, "%.*s", CHILD_LAST - 1, text);
 }
 
+void child_begin(char last[CHILD_LAST], bool *began)
+{
+    if (!*began && !child_error(last))
+        last[0] = '\0';
+    *began = true;
+}
+
 char *child_without_rank(char *text, int rank)
 {
     char tag[16];

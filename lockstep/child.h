@@ -27,6 +27,7 @@ struct child {
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // see child_keep_last()
+    bool began;               // a worker has made progress
 };
 
 // Called with every line, without its newline; stream 0 is stdout.
@@ -52,6 +53,10 @@ void child_status_text(int status, char out[CHILD_STATUS]);
 // Keep `text` as the last line of a process. The line in which a process said
 // why it ends (LOG_ERROR_MARK) stays, whatever follows.
 void child_keep_last(char last[CHILD_LAST], const char *text);
+
+// A worker makes progress: what it said before the first time tells nothing of
+// a later failure.
+void child_begin(char last[CHILD_LAST], bool *began);
 
 // `text` behind LOG_ERROR_MARK; NULL if the mark is not there.
 const char *child_error(const char *text);

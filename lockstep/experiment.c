@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "lockstep/figure.h"
 
+#include <errno.h>
 #include <ini.h>
 #include <stdlib.h>
 #include <string.h>
@@ -287,7 +288,9 @@ static int read_ini(struct experiment *e, const char *path)
     fail("not an INI file");
     int line = ini_parse(path, take, e);
     if (line < 0)
-        return fail("%s: cannot be read", path);
+        return fail("%s: %s; try: the path of an experiment, as in "
+                    "experiments/paper.ini",
+                    path, strerror(errno));
     if (line > 0) {
         char why[512];
         snprintf(why, sizeof why, "%s", fail_message());

@@ -44,6 +44,10 @@ lockstep_says(pipeline 0 "gpipe +710.6 +13.3 +11.1 +8 8.1f1b +763.4 +19.3 +11.1 
               out=${CMAKE_BINARY_DIR}/pipeline)
 lockstep_says(pipeline_no_multiple 1 "6 micro-batches .* 4 stages; try: micro=8"
               $<TARGET_FILE:lockstep> simulate pipeline=1f1b chunks=2 micro=6)
+lockstep_says(pipeline_interleaved 1 "try: pipeline=1f1b chunks=2"
+              $<TARGET_FILE:lockstep> simulate pipeline=interleaved)
+lockstep_says(run_nothing 1 "nope.ini: No such file .*; try: "
+              $<TARGET_FILE:lockstep> run nope.ini out=${CMAKE_BINARY_DIR}/nope)
 lockstep_says(pipeline_times 1 "forward_ms=1,2: 2 times for 4 stages; try:"
               $<TARGET_FILE:lockstep> simulate pipeline=1f1b forward_ms=1,2)
 # What the formulas say of gpt2: 16 bytes a parameter with the ring, 10 with a

@@ -79,13 +79,27 @@ static bool add_slots(struct hosts *h, const struct host *one)
     return false;
 }
 
+static FILE *open_file(const char *path)
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        fail("hosts=%s: %s; try: a file of lines NAME slots=N", path,
+             strerror(errno));
+    return f;
+}
+
+int hosts_check(const char *path)
+{
+    FILE *f = open_file(path);
+    return f ? fclose(f) : -1;
+}
+
 int hosts_read(struct hosts *h, const char *path)
 {
     char line[LINE];
-    FILE *f = fopen(path, "r");
+    FILE *f = open_file(path);
     if (!f)
-        return fail("hosts=%s: %s; try: a file of lines NAME slots=N", path,
-                    strerror(errno));
+        return -1;
     int err = 0;
     *h = (struct hosts){0};
     while (!err && fgets(line, sizeof line, f)) {

@@ -38,6 +38,10 @@ struct seat {
 // Read the file and look up its names. 0, or -1 after fail().
 int hosts_read(struct hosts *h, const char *path);
 
+// Whether the file can be read: 0, or -1 after fail(). What stands in it is
+// mpirun's to judge, where mpirun starts the job.
+int hosts_check(const char *path);
+
 // Inside a PBS job of several hosts, and without hosts=: that job's. Says so.
 // 0, or -1 after fail().
 int hosts_of_job(struct run *r);

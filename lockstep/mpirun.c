@@ -78,6 +78,12 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     return true;
 }
 
+void mpirun_begin(struct mpirun_report *m, int rank)
+{
+    if (m->last)
+        child_begin(m->last[rank], &m->began[rank]);
+}
+
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME])
 {
     bool server = m->workers && rank >= m->workers;

@@ -15,6 +15,7 @@ struct mpirun_report {
     char said[CHILD_LAST];    // its own first paragraph, in one line
     bool said_all;            // that paragraph has ended
     bool heard[MPIRUN_RANKS]; // who has said something
+    bool began[MPIRUN_RANKS]; // who has made progress
 };
 
 // If *text is a line of a rank ("[1,3]<stdout>:text", mpirun --tag-output),
@@ -22,6 +23,9 @@ struct mpirun_report {
 // is, and return true. Else it is mpirun's own; what it says about failures is
 // kept.
 bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream);
+
+// A rank makes progress; see child_begin().
+void mpirun_begin(struct mpirun_report *m, int rank);
 
 // "rank 1", or "server 0" for the first rank behind the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);

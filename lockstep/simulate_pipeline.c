@@ -32,11 +32,21 @@ struct question {
 
 static const char *const kinds[] = {"all", "naive", "gpipe", "1f1b", NULL};
 
+// The field's name for 1f1b with several chunks.
+static int check_name(const char *key, const char *value)
+{
+    return strcmp(value, "interleaved")
+               ? 0
+               : fail("%s=%s: that is 1f1b with several chunks a stage; try: "
+                      "%s=1f1b chunks=2",
+                      key, value, key);
+}
+
 #define AT(member) offsetof(struct question, member), false
 
 static const struct key rows[] = {
     {"pipeline=", "pipeline", "all", KEY_CHOICE, AT(pipeline), .words = kinds,
-     .help = "the schedule"},
+     .check = check_name, .help = "the schedule"},
     {"pipeline=", "stages", "4", KEY_INT, AT(stages), .min = 1,
      .max = PIPELINE_STAGES, .help = "parts of the model, one a worker"},
     {"pipeline=", "micro", "8", KEY_INT, AT(micro), .min = 1,

@@ -103,6 +103,10 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     if (stream == 0 && worker &&
         strncmp(text, PROGRESS_MARK, strlen(PROGRESS_MARK)) == 0) {
         progress_take(j->config.progress, text + strlen(PROGRESS_MARK));
+        if (c->kind == JOB_WORKER)
+            child_begin(c->last, &c->began);
+        else
+            mpirun_begin(&j->mpi, rank);
         return;
     }
     if (j->mark && c == &j->children[j->n - 1] &&

@@ -138,7 +138,7 @@ static int check(const struct run *r)
     if (check_alone())
         return -1;
     if (config_check(r) || config_check_world(r, r->workers) ||
-        config_check_out(r))
+        config_check_out(r) || (*r->hosts && hosts_check(r->hosts)))
         return -1;
     if (!*r->net || !strcmp(r->net, UNSHAPED))
         return 0;

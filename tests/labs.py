@@ -305,6 +305,9 @@ def judge_commands():
             status, said = run_job(TOP / words[0], *words[1:])
             if status != 2 or said.count("\n") != 1:
                 complaints.append(f"{words}: status {status}: {said}")
+        said = run_job(TOP / "labs/grade", "4", "--out", folder / "mine", right)[1]
+        if f"{right}" not in said or "usage" in said:
+            complaints.append(f"a file behind its options: {said}")
     return complaints
 
 

@@ -239,6 +239,7 @@ static void wrong_words(void **state)
         {"out=/dev/null", "try: a folder that you may write to"},
         {"sync=ring world=2 rank=2", "try: rank=1"},
         {"sync=sps workers=2 hosts=/no/such", "try: a file of lines NAME"},
+        {"sync=ring workers=2 hosts=/no/such", "try: a file of lines NAME"},
         {"net=fast", "want RATE[,hosts=N]"},
         {"net=-1gbit", "want RATE[,hosts=N]"},
         {"STEPS=5", "nearest: steps"},
@@ -326,11 +327,11 @@ static void mpirun_is_heard(void **state)
     (void)state;
     struct job j = {0};
     job_run(&j, 60,
-            "lockstep train %s steps=3 sync=ring workers=2 hosts=/no/such "
-            "out=unheard",
+            "echo '?' > odd; lockstep train %s steps=3 sync=ring workers=2 "
+            "hosts=odd out=unheard",
             tiny);
     assert_int_equal(j.status, 1);
-    assert_prints(&j, "unable to open the hostfile: /no/such");
+    assert_prints(&j, "parse error in the hostfile: odd");
     assert_int_equal(count_lines(j.out), 1);
     assert_true(job_has("unheard/log.txt"));
 }

@@ -178,6 +178,29 @@ static void first_failure_is_named(void **state)
     close_job(&f);
 }
 
+// What it said before the first step does not explain a later failure; what it
+// said since does.
+static void what_was_said_at_the_start_is_left_out(void **state)
+{
+    (void)state;
+    static const char *const scripts[][2] = {
+        {"echo 'a worker needs 2 GiB' >&2; "
+         "echo '@progress rank=0 step=7 steps=9 loss=1'; sleep 0.1; exit 3",
+         "rank 0: exit code 3 after step 7"},
+        {"echo begins >&2; echo '@progress rank=0 step=7 steps=9 loss=1'; "
+         "sleep 0.1; echo boom >&2; exit 3",
+         "rank 0: exit code 3 after step 7; last line: boom"},
+    };
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        struct fixture f = {0};
+        open_job(&f, false);
+        script(&f, JOB_WORKER, 0, scripts[i][0]);
+        assert_int_equal(job_run(f.job), -1);
+        assert_string_equal(fail_message(), scripts[i][1]);
+        close_job(&f);
+    }
+}
+
 // However long the process takes to end after its last words.
 static void its_own_error_is_quoted(void **state)
 {
@@ -438,6 +461,8 @@ static void words_of_mpirun(void **state)
     assert_string_equal(name, "rank 3");
     assert_int_equal(WEXITSTATUS(status), 5);
     assert_string_equal(last, "boom");
+    mpirun_begin(&m, 3); // what it said before its first step is left out
+    assert_string_equal(last, "");
     char noticed[] = "mpirun noticed that process rank 1 with PID 0 on node x "
                      "exited on signal 9 (Killed).";
     p = noticed;
@@ -479,6 +504,7 @@ int main(void)
         cmocka_unit_test(lines_of_all_go_to_the_log),
         cmocka_unit_test(progress_is_shown),
         cmocka_unit_test(first_failure_is_named),
+        cmocka_unit_test(what_was_said_at_the_start_is_left_out),
         cmocka_unit_test(its_own_error_is_quoted),
         cmocka_unit_test(a_killed_worker_ends_the_job),
         cmocka_unit_test(a_dead_server_ends_the_job),

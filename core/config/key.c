@@ -104,8 +104,10 @@ int key_set(const struct key *k, void *base, const char *value)
         return set_number(k, at, value);
     if (check_text(k, value))
         return -1;
+    if (k->check && k->check(k->name, value))
+        return -1;
     int word = k->words ? value_word(k->name, value, k->words) : 0;
-    if (word < 0 || (k->check && k->check(k->name, value)))
+    if (word < 0)
         return -1;
     if (k->type == KEY_PARTS)
         return k->read(at, k->name, value);

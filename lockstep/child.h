@@ -7,6 +7,7 @@
 
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 enum { CHILD_LINE = 4096, CHILD_LAST = 512, CHILD_STATUS = 80 };
@@ -24,6 +25,8 @@ struct child {
     pid_t pid;
     bool alive;
     int status;               // of waitpid(), once not alive
+    uint64_t again_ns;        // when it shall be started again; 0: never
+    bool late;                // it was started again
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // see child_keep_last()

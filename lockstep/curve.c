@@ -39,6 +39,15 @@ static void smooth(struct curve *c)
     }
 }
 
+// A worker of an elastic job may have been started again by itself.
+static double most_of(const struct csv *csv, int from, int to, int column)
+{
+    double most = NAN;
+    for (int i = from; i < to; i++)
+        most = fmax(most, csv_number(csv, i, column));
+    return most;
+}
+
 // Rows of one step follow each other.
 static void fill(struct curve *c, const struct csv *csv,
                  const struct columns *k)
@@ -57,7 +66,7 @@ static void fill(struct curve *c, const struct csv *csv,
             .train_s = train_s,
             .loss = mean_of(csv, i, end, k->loss),
             .val_loss = mean_of(csv, i, end, k->val),
-            .restarts = csv_number(csv, i, k->restarts),
+            .restarts = most_of(csv, i, end, k->restarts),
         };
     }
     smooth(c);

@@ -20,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ENDPOINTS = CONFIG_PATH };
+enum { ENDPOINTS = LAUNCH_ENDPOINTS };
 
 // Its row; never NULL, since sync= takes no other name.
 static const struct backend *row(const struct run *r)
@@ -372,9 +372,8 @@ static int launch_trainers(struct job *j, const struct run *r,
 
 // Servers if there are any, then trainers, none of them under mpirun.
 static int launch_each(struct job *j, const struct run *r,
-                       const struct place *p)
+                       const struct place *p, char endpoints[ENDPOINTS])
 {
-    char endpoints[ENDPOINTS] = "";
     setenv("LOCKSTEP_PROGRESS", "1", 1);
     if (p->net)
         setenv("LOCKSTEP_EMULATED", "1", 1);
@@ -388,16 +387,37 @@ static int launch_each(struct job *j, const struct run *r,
     return 0;
 }
 
-int launch(struct job *j, const struct run *r, const struct netns *net)
+// Where the processes run; *hosts is the caller's to free. 0, or -1 after
+// fail().
+static int find_place(struct place *p, const struct run *r,
+                      const struct netns *net, struct hosts **hosts)
+{
+    *hosts = r->hosts[0] ? mem_alloc(1, sizeof **hosts) : NULL;
+    *p = (struct place){net, *hosts};
+    return r->hosts[0] && (!*hosts || hosts_read(*hosts, r->hosts)) ? -1 : 0;
+}
+
+int launch(struct job *j, const struct run *r, const struct netns *net,
+           char servers[LAUNCH_ENDPOINTS])
 {
     int mpi = uses_mpi(r);
+    struct hosts *hosts;
+    struct place p;
+    *servers = '\0';
     if (mpi)
         return mpi < 0 ? -1 : launch_trainers(j, r, net);
-    struct hosts *hosts = r->hosts[0] ? mem_alloc(1, sizeof *hosts) : NULL;
-    struct place p = {net, hosts};
-    int err = r->hosts[0] && (!hosts || hosts_read(hosts, r->hosts));
-    if (!err)
-        err = launch_each(j, r, &p);
+    int err = find_place(&p, r, net, &hosts) || launch_each(j, r, &p, servers);
+    mem_free(hosts);
+    return err ? -1 : 0;
+}
+
+int launch_worker(struct job *j, const struct run *r, const struct netns *net,
+                  int rank, const char *servers)
+{
+    struct hosts *hosts;
+    struct place p;
+    int err =
+        find_place(&p, r, net, &hosts) || start_worker(j, r, &p, rank, servers);
     mem_free(hosts);
     return err ? -1 : 0;
 }

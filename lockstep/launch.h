@@ -17,6 +17,8 @@ struct argv;
 struct job;
 struct netns;
 
+enum { LAUNCH_ENDPOINTS = CONFIG_PATH };
+
 // How many children launch() will start, at most; -1 after fail().
 int launch_children(const struct run *r);
 
@@ -25,9 +27,16 @@ int launch_children(const struct run *r);
 int launch_hosts(const struct run *r);
 
 // Start every process of the job, on the hosts of `net` (NULL: on this one).
-// Workers are given what *r was asked for, then what we decided. 0, or -1 after
-// fail(); what was started is job_close()'s to end.
-int launch(struct job *j, const struct run *r, const struct netns *net);
+// Workers are given what *r was asked for, then what we decided; servers[]
+// receives the endpoints of servers that were started. 0, or -1 after fail();
+// what was started is job_close()'s to end.
+int launch(struct job *j, const struct run *r, const struct netns *net,
+           char servers[LAUNCH_ENDPOINTS]);
+
+// Start one worker of such a job once more, for the same servers. 0, or -1
+// after fail().
+int launch_worker(struct job *j, const struct run *r, const struct netns *net,
+                  int rank, const char *servers);
 
 // Start workers of `program` (beside this one) under mpirun, by way of
 // `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. Behind

@@ -29,17 +29,23 @@ static long last_row(const char *path)
     return step;
 }
 
-// The last step that any worker has done: its row is there.
-static long last_step(const struct run *r)
+// The last step that a worker has done: its row is there.
+static long last_step_of(const struct run *r, int rank)
 {
     char path[CONFIG_PATH + 32];
+    if (r->workers == 1)
+        snprintf(path, sizeof path, "%s/steps.csv", r->out);
+    else
+        snprintf(path, sizeof path, "%s/steps.%d.csv", r->out, rank);
+    return access(path, F_OK) ? 0 : last_row(path);
+}
+
+// The last step that any worker has done.
+static long last_step(const struct run *r)
+{
     long step = 0;
     for (int rank = 0; rank < r->workers; rank++) {
-        if (r->workers == 1)
-            snprintf(path, sizeof path, "%s/steps.csv", r->out);
-        else
-            snprintf(path, sizeof path, "%s/steps.%d.csv", r->out, rank);
-        long last = access(path, F_OK) ? 0 : last_row(path);
+        long last = last_step_of(r, rank);
         step = last > step ? last : step;
     }
     return step;
@@ -74,43 +80,87 @@ static void say(const char *log_path, const char *fmt, ...)
     fclose(log);
 }
 
-// The words of the next start: the fault that a test asked for was that of the
-// first, and the checkpoint is the newest of this run, if there is one.
+// The fault that a test asked for was that of the first start.
+static int drop_fault(struct run *r)
+{
+    return r->settings.inject.kind != FAULT_NONE ? config_set(r, "inject", "")
+                                                 : 0;
+}
+
+// The words of the next start: the checkpoint is the newest of this run, if
+// there is one.
 static int change_words(struct run *r, bool saved)
 {
-    if (r->settings.inject.kind != FAULT_NONE && config_set(r, "inject", ""))
+    if (drop_fault(r))
         return -1;
     return saved || !*r->resume ? config_set(r, "resume", "auto") : 0;
 }
 
+static void tell_restarts(const struct restart *s)
+{
+    char number[16];
+    snprintf(number, sizeof number, "%d", s->done);
+    setenv("LOCKSTEP_RESTARTS", number, 1);
+}
+
+// Longer from one restart to the next.
+static double wait_of(const struct restart *s)
+{
+    double wait_s = first_wait_s;
+    for (int i = 1; i < s->done && wait_s < longest_wait_s; i++)
+        wait_s *= 2;
+    return wait_s > longest_wait_s ? longest_wait_s : wait_s;
+}
+
 bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
 {
-    char why[WHY], from[64], number[16];
+    char why[WHY], from[64];
     long step = last_step(r);
     snprintf(why, sizeof why, "%s", fail_message());
     if (s->done == r->restarts)
         return false;
-    if (s->done > 0 && step == s->failed_at) {
+    if (s->done > 0 && s->rank < 0 && step == s->failed_at) {
         fail("%s; it failed after step %ld before, so it will again: not "
              "restarted",
              why, step);
         return false;
     }
     s->failed_at = step;
+    s->rank = -1;
     s->done++;
     newest(r, from);
-    double wait_s = first_wait_s;
-    for (int i = 1; i < s->done && wait_s < longest_wait_s; i++)
-        wait_s *= 2;
-    if (wait_s > longest_wait_s)
-        wait_s = longest_wait_s;
+    double wait_s = wait_of(s);
     say(log_path, "%s; restart %d of %d in %g s, from %s", why, s->done,
         r->restarts, wait_s,
         *from        ? from
         : *r->resume ? r->resume
                      : "step 0: there is no checkpoint yet");
     sleep_ns((uint64_t)(wait_s * 1e9));
-    snprintf(number, sizeof number, "%d", s->done);
-    setenv("LOCKSTEP_RESTARTS", number, 1);
+    tell_restarts(s);
     return !change_words(r, *from);
+}
+
+double restart_worker_wanted(struct restart *s, struct run *r, int rank,
+                             char *why, size_t size)
+{
+    long step = last_step_of(r, rank);
+    size_t at = strlen(why);
+    if (s->done == r->restarts || drop_fault(r))
+        return -1;
+    if (s->done > 0 && s->rank == rank && step == s->failed_at) {
+        snprintf(why + at, size - at,
+                 "; it failed after step %ld before, so it will again: not "
+                 "restarted",
+                 step);
+        return -1;
+    }
+    s->failed_at = step;
+    s->rank = rank;
+    s->done++;
+    double wait_s = wait_of(s);
+    snprintf(why + at, size - at,
+             "; restart %d of %d, of rank %d alone, in %g s", s->done,
+             r->restarts, rank, wait_s);
+    tell_restarts(s);
+    return wait_s;
 }

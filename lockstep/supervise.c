@@ -134,12 +134,26 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     write_out(j, who, text, show ? stream == 0 ? stdout : stderr : NULL);
 }
 
+// Where the child goes: behind the others, or where it was before it died.
+static struct child *place_of(struct job *j, const struct job_child *what)
+{
+    for (int i = 0; i < j->n; i++) {
+        struct child *c = &j->children[i];
+        if (!c->alive && c->kind == what->kind && c->rank == what->rank)
+            return c;
+    }
+    CHECK(j->n < j->config.children);
+    return &j->children[j->n];
+}
+
 int job_start(struct job *j, const struct job_child *what)
 {
-    CHECK(j->n < j->config.children);
-    if (child_spawn(&j->children[j->n], what, &j->ours))
+    struct child *c = place_of(j, what);
+    bool again = c < &j->children[j->n];
+    if (child_spawn(c, what, &j->ours))
         return -1;
-    j->n++;
+    c->late = again;
+    j->n += !again;
     if (what->kind != JOB_MPIRUN)
         return 0;
     j->mpi.workers = what->rank;
@@ -206,18 +220,46 @@ static int fail_with(struct job *j, const char *name, int status,
                 last, full ? "; try: ulimit -f unlimited" : "");
 }
 
+// A worker of an elastic job ended badly.
+static void note_loss(struct job *j, struct child *c)
+{
+    const struct job_again *again = j->config.again;
+    char text[CHILD_LINE];
+    fail_with(j, c->name, c->status, c->last, "");
+    snprintf(text, sizeof text, "%s; the others go on", fail_message());
+    double wait_s =
+        again ? again->wanted(again->ctx, c->rank, text, sizeof text) : -1;
+    if (wait_s >= 0)
+        c->again_ns = now_ns() + (uint64_t)(wait_s * 1e9);
+    write_out(j, "lockstep", text, stderr);
+}
+
 // A child ended badly. Those that do within a moment belong together.
 static void note_failure(struct job *j, struct child *c)
 {
     if (j->config.elastic && c->kind == JOB_WORKER) {
-        char text[CHILD_LINE];
-        fail_with(j, c->name, c->status, c->last, "");
-        snprintf(text, sizeof text, "%s; the others go on", fail_message());
-        write_out(j, "lockstep", text, stderr);
+        note_loss(j, c);
         return;
     }
     if (!j->failed || guilt(c) > guilt(j->failed))
         j->failed = c;
+}
+
+// Whether there is somebody to wait for. A worker that was started again, and
+// that the others did not wait for at the end, has nobody left to join.
+static bool goes_on(const struct job *j)
+{
+    bool ended = false, servers = false, served = false, others = false;
+    bool late = false;
+    for (int i = 0; i < j->n; i++) {
+        const struct child *c = &j->children[i];
+        ended |= works(c) && !c->alive && c->status == 0;
+        servers |= !works(c);
+        served |= !works(c) && c->alive;
+        others |= works(c) && c->alive && !c->late;
+        late |= works(c) && (c->alive ? c->late : c->again_ns > 0);
+    }
+    return others || (late && !(ended && servers && !served));
 }
 
 static void reap(struct job *j)
@@ -238,7 +280,7 @@ static void reap(struct job *j)
     }
     if (j->failed)
         enter(j, JUDGING, 0);
-    else if (count_alive(j, true) == 0)
+    else if (!goes_on(j))
         enter(j, SETTLING, 0);
 }
 
@@ -275,9 +317,24 @@ static void check_start(struct job *j)
     }
 }
 
+// Those whose time has come; a job that ends starts nobody.
+static void start_again(struct job *j)
+{
+    const struct job_again *again = j->config.again;
+    for (int i = 0; i < j->n && j->stage == RUNNING; i++) {
+        struct child *c = &j->children[i];
+        if (!c->again_ns || now_ns() < c->again_ns)
+            continue;
+        c->again_ns = 0;
+        if (again->start(again->ctx, j, c->rank))
+            write_out(j, "lockstep", fail_message(), stderr);
+    }
+}
+
 static void escalate(struct job *j)
 {
     check_start(j);
+    start_again(j);
     if (j->stage == RUNNING || now_ns() < j->deadline_ns)
         return;
     if (j->stage == SETTLING || j->stage == JUDGING)
@@ -350,7 +407,7 @@ static int fail_with_cause(struct job *j)
 int job_run(struct job *j)
 {
     reap(j);
-    while (count_alive(j, false) > 0)
+    while (count_alive(j, false) > 0 || (j->stage == RUNNING && goes_on(j)))
         listen_once(j, 100);
     if (j->stopped_by)
         return 128 + j->stopped_by;

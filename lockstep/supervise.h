@@ -20,21 +20,32 @@
 
 struct progress;
 struct job;
+struct job_again;
 
 enum { JOB_NAME = 24 };
 
 struct job_config {
-    int children;              // at most so many will be started
-    const char *log_path;      // "" for no log
-    struct progress *progress; // borrowed
-    double grace_s;            // between SIGTERM and SIGKILL
-    bool elastic;              // go on while one worker lives
+    int children;                  // at most so many will be started
+    const char *log_path;          // "" for no log
+    struct progress *progress;     // borrowed
+    double grace_s;                // between SIGTERM and SIGKILL
+    bool elastic;                  // go on while one worker lives
+    const struct job_again *again; // of a worker that died then; NULL: never
     // Under mpirun: how many ranks shall say something, anything, within so
     // many seconds of its start. Open MPI's start has no deadline of its own.
     // 0: no limit.
     int ranks;
     double start_s;
-    const struct mesh *mesh;   // of the workers: where a rank is; borrowed
+    const struct mesh *mesh; // of the workers: where a rank is; borrowed
+};
+
+// A worker of an elastic job died while the others go on.
+struct job_again {
+    // The seconds until it is started again; below 0: it is not. *why, which
+    // says how it died, then says that as well.
+    double (*wanted)(void *ctx, int rank, char *why, size_t size);
+    int (*start)(void *ctx, struct job *j, int rank); // job_start(); -1: fail()
+    void *ctx;
 };
 
 enum job_kind {
@@ -57,7 +68,8 @@ struct job_child {
 // 0, or -1 after fail().
 int job_open(struct job **j, const struct job_config *c);
 
-// 0, or -1 after fail().
+// In place of a worker of that rank that died, if there is one. 0, or -1 after
+// fail().
 int job_start(struct job *j, const struct job_child *child);
 
 // Wait until the child started last prints a line that begins with `mark`, and

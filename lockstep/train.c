@@ -96,12 +96,17 @@ static void drop_lock(const struct run *r, int lock)
         file_unlock(lock, path);
 }
 
+static bool is_there(const struct run *r, const char *name)
+{
+    char path[CONFIG_PATH + 16];
+    snprintf(path, sizeof path, "%s/%s", r->out, name);
+    return access(path, F_OK) == 0;
+}
+
 // Whether the job took its first step: run.json is written just before.
 static bool began(const struct run *r)
 {
-    char path[CONFIG_PATH + 16];
-    snprintf(path, sizeof path, "%s/run.json", r->out);
-    return access(path, F_OK) == 0;
+    return is_there(r, "run.json");
 }
 
 #define UNSHAPED "unshaped" // net= of a run that had to do without
@@ -166,17 +171,41 @@ static int merge_rows(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
+// What starts a worker of an elastic job again.
+struct again {
+    struct run *run;
+    struct restart *restart;
+    const struct netns *net;
+    char servers[LAUNCH_ENDPOINTS];
+};
+
+static double worker_wanted(void *ctx, int rank, char *why, size_t size)
+{
+    struct again *a = ctx;
+    return restart_worker_wanted(a->restart, a->run, rank, why, size);
+}
+
+static int start_worker(void *ctx, struct job *j, int rank)
+{
+    const struct again *a = ctx;
+    return launch_worker(j, a->run, a->net, rank, a->servers);
+}
+
 // What job_run() returns. *crashed: the log may tell more than the message.
-static int supervise(struct run *r, const char *log_path, bool *crashed)
+static int supervise(struct run *r, struct restart *restart,
+                     const char *log_path, bool *crashed)
 {
     struct progress *progress = NULL;
     struct job *j = NULL;
     struct netns *net = emulate(r);
+    struct again a = {.run = r, .restart = restart, .net = net};
+    struct job_again again = {worker_wanted, start_worker, &a};
     struct job_config config = {
         .children = launch_children(r),
         .log_path = log_path,
         .grace_s = grace_s,
         .elastic = r->settings.elastic,
+        .again = &again,
         .ranks = launch_children(r),
         .start_s = start_s + r->timeout,
         .mesh = &r->mesh,
@@ -186,7 +215,7 @@ static int supervise(struct run *r, const char *log_path, bool *crashed)
         return -1;
     }
     config.progress = progress;
-    int status = job_open(&j, &config) || launch(j, r, net) ? -1 : 0;
+    int status = job_open(&j, &config) || launch(j, r, net, a.servers) ? -1 : 0;
     if (status == 0)
         status = job_run(j);
     *crashed = j && job_crashed(j);
@@ -218,10 +247,10 @@ static int train_locked(struct run *r, bool made)
     signal(SIGXFSZ, SIG_IGN); // as train/main.c
     uint64_t start = now_ns();
     struct restart again = {0};
-    int status = supervise(r, log_path, &crashed);
+    int status = supervise(r, &again, log_path, &crashed);
     while (status < 0 && began(r) && restart_wanted(&again, r, log_path))
-        status = supervise(r, log_path, &crashed);
-    if (status != 0 && began(r))
+        status = supervise(r, &again, log_path, &crashed);
+    if (began(r) && (status != 0 || !is_there(r, "steps.csv")))
         status = merge_rows(r, status);
     double seconds = (double)(now_ns() - start) * 1e-9;
     if (status < 0 && made && !crashed && !began(r))

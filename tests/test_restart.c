@@ -4,6 +4,7 @@
 #include "tests/job_asserts.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 
 enum { MAX = 200 };
@@ -139,6 +140,65 @@ static void restarts_are_counted(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
+// Of an elastic job the dead worker alone: the servers keep what was learnt.
+// The step in which it died is over when it comes back.
+static void a_worker_is_started_again_alone(void **state)
+{
+    (void)state;
+    static const char *const elastic[] = {"sps", "dps servers=2"};
+    struct job j;
+    double step[MAX], restarts[MAX], lost[MAX];
+    for (int w = 0; w < 2; w++) {
+        job_run(&j, 60,
+                "rm -rf alone; lockstep train %s sync=%s workers=1 elastic=1 "
+                "steps=40 save=10 restarts=1 inject=kill:25 out=alone && "
+                "grep -q '\"name\": \"restarts\"' alone/trace.json",
+                tiny, elastic[w]);
+        assert_status(&j, 0);
+        assert_prints(&j, "the others go on; restart 1 of 1, of rank 0 alone, "
+                          "in 1 s");
+        assert_prints(&j, "joins a running job after its step 25");
+        assert_int_equal(job_column("alone", "step", 0, step, MAX), 39);
+        job_column("alone", "restarts", 0, restarts, MAX);
+        job_column("alone", "steps_lost", 0, lost, MAX);
+        for (int i = 0; i < 39; i++) {
+            bool again = i >= 24;
+            assert_true(step[i] == i + 1 + again);
+            assert_true(restarts[i] == again && lost[i] == again);
+        }
+        assert_true(job_summary("alone", "restarts") == 1);
+        assert_true(job_summary("alone", "steps_lost") == 1);
+    }
+}
+
+// Whoever it is, and the others' rows stay; it tells what it has missed.
+static void the_others_go_on(void **state)
+{
+    (void)state;
+    static double at[1000000];
+    struct job j;
+    for (int rank = 0; rank < 2; rank++) {
+        job_run(&j, 60,
+                "rm -rf on; lockstep train %s sync=sps workers=2 elastic=1 "
+                "steps=1000000 save=100 restarts=1 inject=kill:25 "
+                "inject_rank=%d trace=off out=on & p=$!; "
+                "until tail -n 1 on/steps.%d.csv 2>&1 | grep -q ',1,[0-9]*$'; "
+                "do sleep 0.02; done; kill $p; wait $p",
+                tiny, rank, rank);
+        assert_status(&j, 128 + SIGTERM);
+        int n = job_column("on", "restarts", rank, at, 1000000);
+        assert_true(n > 24 && at[23] == 0 && at[24] == 1 && at[n - 1] == 1);
+        assert_int_equal(job_column("on", "step", rank, at, 1000000), n);
+        double missed = at[24] - 25;
+        job_column("on", "steps_lost", rank, at, 1000000);
+        assert_true(at[23] == 0 && at[24] == missed && at[n - 1] == missed);
+        n = job_column("on", "restarts", !rank, at, 1000000);
+        for (int i = 0; i < n; i++)
+            assert_true(at[i] == 0);
+    }
+    assert_int_equal(job_processes(20), 0);
+}
+
 static void needs_checkpoints(void **state)
 {
     (void)state;
@@ -157,6 +217,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_fault_that_stays_is_not_repeated),
         cmocka_unit_test(another_step_is_another_fault),
         cmocka_unit_test(restarts_are_counted),
+        cmocka_unit_test(a_worker_is_started_again_alone),
+        cmocka_unit_test(the_others_go_on),
         cmocka_unit_test(needs_checkpoints),
     };
     if (argc > 1)

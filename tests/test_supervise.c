@@ -19,6 +19,8 @@
 
 struct fixture {
     double grace_s; // before SIGKILL; 0: long enough never to matter
+    const struct job_again *again;
+    int asked; // by those who may be started again
     char dir[64], log[128];
     struct progress *progress;
     struct job *job;
@@ -45,7 +47,8 @@ static void open_job_here(struct fixture *f, bool elastic)
                                 .log_path = f->log,
                                 .progress = f->progress,
                                 .grace_s = f->grace_s > 0 ? f->grace_s : 60,
-                                .elastic = elastic};
+                                .elastic = elastic,
+                                .again = f->again};
     assert_int_equal(job_open(&f->job, &config), 0);
 }
 
@@ -341,6 +344,62 @@ static void elastic_jobs_outlive_a_worker(void **state)
     close_job(&f);
 }
 
+static double once(void *ctx, int rank, char *why, size_t size)
+{
+    struct fixture *f = ctx;
+    size_t at = strlen(why);
+    snprintf(why + at, size - at, "; rank %d was asked for", rank);
+    return f->asked++ ? -1 : 0.1;
+}
+
+static int come_back(void *ctx, struct job *j, int rank)
+{
+    struct fixture *f = ctx;
+    assert_ptr_equal(j, f->job);
+    return script(f, JOB_WORKER, rank, "echo back; kill -9 $$");
+}
+
+static int come_late(void *ctx, struct job *j, int rank)
+{
+    (void)j;
+    return script(ctx, JOB_WORKER, rank, "sleep 100");
+}
+
+// Also when it is the only one; what ends it then is its second death.
+static void a_worker_comes_back(void **state)
+{
+    (void)state;
+    struct fixture f = {0};
+    struct job_again again = {once, come_back, &f};
+    char log[1024];
+    f.again = &again;
+    open_job(&f, true);
+    script(&f, JOB_WORKER, 0, "exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    assert_int_equal(f.asked, 2);
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "exit code 1; the others go on; rank 0 was"));
+    assert_non_null(strstr(log, "[0] back\n"));
+    assert_non_null(strstr(log, "rank 0: killed by signal 9"));
+    close_job(&f);
+}
+
+// Servers that are gone have nothing left for it to join.
+static void who_comes_late_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct fixture f = {.grace_s = 0.2};
+    struct job_again again = {once, come_late, &f};
+    f.again = &again;
+    open_job(&f, true);
+    script(&f, JOB_SERVER, 0, "sleep 0.5");
+    script(&f, JOB_WORKER, 0, "sleep 0.5");
+    script(&f, JOB_WORKER, 1, "exit 1");
+    assert_int_equal(job_run(f.job), 0);
+    assert_int_equal(f.asked, 1);
+    close_job(&f);
+}
+
 static void signals_are_handed_on(void **state)
 {
     (void)state;
@@ -513,6 +572,8 @@ int main(void)
         cmocka_unit_test(endpoints_are_heard),
         cmocka_unit_test(silence_has_a_deadline),
         cmocka_unit_test(elastic_jobs_outlive_a_worker),
+        cmocka_unit_test(a_worker_comes_back),
+        cmocka_unit_test(who_comes_late_is_not_waited_for),
         cmocka_unit_test(signals_are_handed_on),
         cmocka_unit_test(strays_are_killed),
         cmocka_unit_test(workers_die_with_the_launcher),

@@ -36,7 +36,8 @@ static void write_rows(int rank, int world, int from, int to)
 {
     struct steps *s;
     double time_s;
-    assert_int_equal(steps_open(&s, dir, "ring", rank, world, from, 0, &time_s),
+    assert_int_equal(steps_open(&s, dir, "ring", rank, world, from, false, 0,
+                                &time_s),
                      0);
     for (int step = from + 1; step <= to; step++) {
         time_s += 0.5;
@@ -105,7 +106,9 @@ static void paces_add_up(void **state)
     struct steps *s;
     double time_s;
     for (int rank = 0; rank < 2; rank++) {
-        assert_int_equal(steps_open(&s, dir, "sps", rank, 2, 0, 0, &time_s), 0);
+        assert_int_equal(steps_open(&s, dir, "sps", rank, 2, 0, false, 0,
+                                    &time_s),
+                         0);
         for (int step = 1; step <= 5; step++) {
             struct step_row row = {.step = step,
                                    .tokens = (uint64_t)step * 1000,
@@ -176,7 +179,8 @@ static void unwritable(void **state)
     (void)state;
     struct steps *s;
     double t;
-    assert_int_equal(steps_open(&s, "/nonexistent/dir", "x", 0, 1, 0, 0, &t),
+    assert_int_equal(steps_open(&s, "/nonexistent/dir", "x", 0, 1, 0, false, 0,
+                                &t),
                      -1);
     assert_non_null(strstr(fail_message(), "/nonexistent/dir"));
 }

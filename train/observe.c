@@ -65,6 +65,8 @@ static int find_zero(struct trainer *t)
         o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
                      (uint64_t)(all[0].before_s * 1e9);
         spans_set_zero(o->spans, o->zero_ns);
+        if (t->sync->joined && mine.host && mine.host == all[0].host)
+            t->time_before = (double)(now_ns() - o->zero_ns) * 1e-9;
         if (a.error_ns)
             log_line("clock: %lld us ahead of worker 0's, to within %lld us",
                      (long long)a.offset_ns / 1000,

@@ -181,7 +181,8 @@ static const struct key rows[] = {
  .local = true, .unit = "s", .help = "longest wait for anybody"},
 {"cluster", "restarts", "0", KEY_INT, AT(restarts), 0, 1000, .local = true,
  .unit = "times",
- .help = "lockstep starts a job that failed again, from its newest checkpoint"},
+ .help = "lockstep starts a job that failed again, from its newest checkpoint; "
+         "with elastic=1 a worker alone"},
 {"cluster", "straggler", "", KEY_PARTS, AT(straggler), .local = true,
  PARTS(straggler), .help = "RANK:FACTOR slows one worker on purpose"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,

@@ -42,12 +42,12 @@ static bool read_restarts(const char *line, int *restarts, int *lost)
 }
 
 // Copy the rows of this rank up to step `keep` from `from` to `to`. What is
-// done again after a restart was lost.
+// done again after a restart was lost, and so is what the others did meanwhile.
 static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
-                     double *time_s)
+                     bool joined, double *time_s)
 {
     char line[LINE];
-    int dropped = 0, restarts = 0;
+    int dropped = 0, restarts = 0, last = 0;
     while (fgets(line, sizeof line, from)) {
         int whose, step;
         double t;
@@ -60,12 +60,13 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
         if (step > keep)
             continue;
         *time_s = t;
+        last = step;
         line[strcspn(line, "\n")] = '\0';
         fprintf(to, "%s%s\n", line, has ? "" : ",0,0");
     }
     if (s->restarts) {
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
-        s->lost += dropped;
+        s->lost += joined ? keep - last : dropped;
     } else {
         s->restarts = restarts;
     }
@@ -84,7 +85,8 @@ static FILE *open_old(const struct steps *s, const char *dir)
 }
 
 int steps_open(struct steps **out, const char *dir, const char *backend,
-               int rank, int world, int keep, int restarts, double *time_s)
+               int rank, int world, int keep, bool joined, int restarts,
+               double *time_s)
 {
     struct steps *s = mem_alloc(1, sizeof *s);
     if (!s)
@@ -106,7 +108,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
     }
     fputs(header, s->file);
     FILE *old = keep > 0 || restarts ? open_old(s, dir) : NULL;
-    int rc = old ? copy_rows(s, old, s->file, keep, time_s) : 0;
+    int rc = old ? copy_rows(s, old, s->file, keep, joined, time_s) : 0;
     if (old)
         fclose(old);
     if (rc || fflush(s->file) || rename(next, s->path)) {

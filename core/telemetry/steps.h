@@ -7,8 +7,9 @@
 // not have (val_loss, mostly) is empty. A rank's loss is that of its own batch,
 // and its val_loss of its own share of the validation batches: those of the job
 // are the means over the ranks, as summary.json has them. restarts and
-// steps_lost count from the run's beginning: how often the job was started
-// again after a failure, and how many steps this rank then did once more.
+// steps_lost count from the run's beginning: how often the job, or a worker of
+// an elastic one, was started again after a failure, and how many steps this
+// rank then did once more, or missed.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -33,10 +34,11 @@ struct steps;
 
 // Open OUT's file for `rank` of `world`. Rows after step `keep` of an earlier
 // part of the run are dropped (0: begin anew); where this is the restart number
-// `restarts` of a launcher (0: none) they count as lost. *time_s receives the
-// time of the last row kept. 0, or -1 after fail().
+// `restarts` of a launcher (0: none) they count as lost; or, where the rank has
+// `joined` the others behind their step `keep`, those that it missed. *time_s
+// receives the time of the last row kept. 0, or -1 after fail().
 int steps_open(struct steps **s, const char *out, const char *backend, int rank,
-               int world, int keep, int restarts, double *time_s);
+               int world, int keep, bool joined, int restarts, double *time_s);
 int steps_write(struct steps *s, const struct step_row *row);
 int steps_close(struct steps **s); // -1 after fail() when the disk is full
 

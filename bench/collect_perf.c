@@ -29,6 +29,7 @@
 #include "bench/openmpi.h"
 
 #include "base/base.h"
+#include "base/median.h"
 #include "cluster/cluster.h"
 
 #include <math.h>
@@ -108,7 +109,7 @@ static int measure(struct collective *c, enum collect_verb verb, size_t n,
             continue;
         if (gather(c, i, verb, n, &cells[i]))
             return -1;
-        cells[i].seconds = series_median(times[i], p->rounds * calls);
+        cells[i].seconds = median(times[i], p->rounds * calls);
     }
     return 0;
 }

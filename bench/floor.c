@@ -14,7 +14,7 @@
 #include "bench/floor.h"
 
 #include "base/base.h"
-#include "bench/series.h"
+#include "base/median.h"
 #include "model/cpu/product.h"
 
 #include <omp.h>
@@ -411,9 +411,9 @@ struct floor_line floor_line(const struct floor *f, int i)
     double v[FLOOR_ROUNDS], times = p->is.count * p->is.share;
     double flop = 2.0 * p->is.batch * p->is.m * p->is.n * p->is.k;
     memcpy(v, p->cold, sizeof v);
-    double cold = series_median(v, f->rounds);
+    double cold = median(v, f->rounds);
     memcpy(v, p->hot, sizeof v);
-    double hot = series_median(v, f->rounds);
+    double hot = median(v, f->rounds);
     return (struct floor_line){.is = p->is,
                                .call = call_name[p->call],
                                .seconds = cold * times,
@@ -447,5 +447,5 @@ double floor_update(const struct floor *f)
 {
     double v[FLOOR_ROUNDS];
     memcpy(v, f->update, sizeof v);
-    return series_median(v, f->rounds);
+    return median(v, f->rounds);
 }

@@ -6,7 +6,7 @@
 #include "bench/gpu_ops.h"
 
 #include "base/base.h"
-#include "bench/series.h"
+#include "base/median.h"
 #include "device/cuda.h"
 #include "model/cuda/kernels.h"
 #include "model/cuda/peak.h"
@@ -136,7 +136,7 @@ static int time_of(struct ops *o, int (*fn)(struct ops *o), double *seconds)
         if (i >= 0)
             t[i] = (double)ns * 1e-9;
     }
-    *seconds = series_median(t, ROUNDS);
+    *seconds = median(t, ROUNDS);
     return 0;
 }
 

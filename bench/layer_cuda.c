@@ -13,9 +13,9 @@
 #include "bench/layer_cuda.h"
 
 #include "base/base.h"
+#include "base/median.h"
 #include "bench/gpu_ops.h"
 #include "bench/peer.h"
-#include "bench/series.h"
 #include "bench/subject.h"
 #include "device/cuda.h"
 
@@ -67,7 +67,7 @@ static double time_steps(struct subject *s, int steps)
     }
     for (int i = 0; i <= steps; i++)
         device_event_close(s->dev, &ends[i]);
-    return series_median(t, steps);
+    return median(t, steps);
 }
 
 static void print_row(const struct subject_case *c, const struct model_peak *p,

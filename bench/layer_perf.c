@@ -11,12 +11,12 @@
 // workers that talk beside two that do not (pair_perf.c).
 //
 #include "base/base.h"
+#include "base/median.h"
 #include "bench/floor.h"
 #include "bench/layer_cuda.h"
 #include "bench/op_time.h"
 #include "bench/pair.h"
 #include "bench/peer.h"
-#include "bench/series.h"
 #include "bench/subject.h"
 #include "model/cpu/product.h"
 
@@ -118,14 +118,14 @@ static void measure(const struct plan *plan, const struct subject_case *c)
         subject_step(&s, &compute[i], &update[i]);
         step[i] = compute[i] + update[i];
     }
-    double ms = series_median(step, plan->rounds) * 1e3;
+    double ms = median(step, plan->rounds) * 1e3;
     double least = (floor_products(f) + floor_update(f)) * 1e3;
     printf("%-3s %-5s %7d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f %9.0f "
            "%8.0f\n",
            c->name, dtype_name(c->precision), c->threads,
            floor_products(f) * 1e3, floor_hot(f) * 1e3, floor_update(f) * 1e3,
-           series_median(compute, plan->rounds) * 1e3,
-           series_median(update, plan->rounds) * 1e3, ms, ms / least,
+           median(compute, plan->rounds) * 1e3,
+           median(update, plan->rounds) * 1e3, ms, ms / least,
            c->batch * c->tokens / ms * 1e3, flop_a_step(c) / ms * 1e-6);
     if (plan->detail) {
         print_ops(&s, f);

@@ -12,7 +12,7 @@
 // bucket lets through at once.
 
 #include "base/base.h"
-#include "bench/series.h"
+#include "base/median.h"
 #include "netns/netns.h"
 #include "sync/link.h"
 
@@ -161,7 +161,7 @@ static void measure(const struct end *from, const struct end *to, int port,
             trips[i] = (double)(now_ns() - start) * 1e-3;
     }
     out->gbit_per_s = report[0] * 8e-9 / report[1];
-    out->round_us = series_median(trips, TRIPS);
+    out->round_us = median(trips, TRIPS);
     for (int i = 0; i < SIZES; i++) {
         double times[ROUNDS];
         for (int k = 0; k < ROUNDS; k++) {
@@ -170,8 +170,7 @@ static void measure(const struct end *from, const struct end *to, int port,
             move_all(fd, buffer, 4, false);
             times[k] = (double)(now_ns() - start) * 1e-9;
         }
-        out->message_s[i] =
-            series_median(times, ROUNDS) - out->round_us * 0.5e-6;
+        out->message_s[i] = median(times, ROUNDS) - out->round_us * 0.5e-6;
     }
     close(fd);
 }

@@ -10,8 +10,8 @@
 // reach.
 
 #include "base/base.h"
+#include "base/median.h"
 #include "bench/crew.h"
-#include "bench/series.h"
 #include "bench/subject.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
@@ -80,7 +80,7 @@ static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
         }
     }
     for (int w = 0; w < p->n; w++)
-        middle[w] = series_median(times[w], p->rounds) / WORKERS;
+        middle[w] = median(times[w], p->rounds) / WORKERS;
     for (int w = 0; w < p->n; w++) {
         printf("w   fp32        1  two workers, %-9s %9.2f ms a step",
                p->ways[w]->name, middle[w] * 1e3);

@@ -1,9 +1,8 @@
-// series.c - the sizes of a table, and the middle of many measurements.
+// series.c - the sizes of a table.
 
 #include "bench/series.h"
 
 #include <stdbool.h>
-#include <stdlib.h>
 
 int series_sizes(double min_bytes, double max_mb, double factor,
                  size_t counts[SERIES_SIZES])
@@ -19,16 +18,4 @@ int series_sizes(double min_bytes, double max_mb, double factor,
             break;
     }
     return n;
-}
-
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-double series_median(double *v, int n)
-{
-    qsort(v, (size_t)n, sizeof *v, ascending);
-    return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }

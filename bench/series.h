@@ -1,4 +1,4 @@
-// series.h - the sizes of a table, and the middle of many measurements.
+// series.h - the sizes of a table.
 
 #ifndef BENCH_SERIES_H
 #define BENCH_SERIES_H
@@ -11,8 +11,5 @@ enum { SERIES_SIZES = 64 };
 // times the one before, the largest in any case. How many.
 int series_sizes(double min_bytes, double max_mb, double factor,
                  size_t counts[SERIES_SIZES]);
-
-// The median of n of them; sorts v.
-double series_median(double *v, int n);
 
 #endif

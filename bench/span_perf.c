@@ -6,7 +6,7 @@
 // so that whatever else the machine does falls on both alike; medians.
 
 #include "base/base.h"
-#include "bench/series.h"
+#include "base/median.h"
 #include "model/model.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
@@ -103,8 +103,7 @@ int main(int argc, char **argv)
         off[i] = bare;
         on[i] = recorded;
     }
-    double without = series_median(off, rounds),
-           with = series_median(on, rounds);
+    double without = median(off, rounds), with = median(on, rounds);
     printf("%-8s %6s %10s %10s %9s %12s\n", "model", "batch", "off_ms", "on_ms",
            "cost_%", "ns_per_span");
     printf("%-8s %6d %10.3f %10.3f %9.3f %12.1f\n", preset, batch, without,

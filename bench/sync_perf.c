@@ -39,6 +39,7 @@
 #include "sync/bucket.h"
 
 #include "base/base.h"
+#include "base/median.h"
 #include "cluster/cluster.h"
 
 #include <omp.h>
@@ -119,7 +120,7 @@ static int middle(struct cluster *c, double *times, int rounds, double *seconds,
 {
     if (cluster_sum(c, times, rounds))
         return -1;
-    *seconds = series_median(times, rounds) / c->world;
+    *seconds = median(times, rounds) / c->world;
     *spread = (times[rounds - 1 - rounds / 4] - times[rounds / 4]) / c->world;
     return 0;
 }

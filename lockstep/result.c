@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/keys.h"
@@ -462,12 +463,6 @@ void result_free(struct result *r)
     r->settings = NULL;
 }
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 struct spread spread_of(double *v, int n)
 {
     int k = 0;
@@ -476,7 +471,6 @@ struct spread spread_of(double *v, int n)
             v[k++] = v[i];
     if (!k)
         return (struct spread){NAN, NAN, NAN};
-    qsort(v, (size_t)k, sizeof *v, ascending);
-    double middle = k % 2 ? v[k / 2] : (v[k / 2 - 1] + v[k / 2]) / 2;
+    double middle = median(v, k); // and v is in order
     return (struct spread){middle, v[0], v[k - 1]};
 }

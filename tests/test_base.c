@@ -2,6 +2,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/median.h"
 #include "base/rng.h"
 
 #include <errno.h>
@@ -151,6 +152,17 @@ static void files(void **state)
     assert_int_equal(system(path), 0);
 }
 
+static void medians(void **state)
+{
+    (void)state;
+    double v[] = {3, -1, 10, 2};
+    assert_true(median(v, 1) == 3);
+    assert_true(median(v, 3) == 3);
+    assert_true(v[0] == -1 && v[2] == 10);
+    assert_true(median(v, 4) == 2.5);
+    assert_true(v[0] == -1 && v[3] == 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +173,7 @@ int main(void)
         cmocka_unit_test(sizes),
         cmocka_unit_test(a_folder_that_may_not_be_made),
         cmocka_unit_test(files),
+        cmocka_unit_test(medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

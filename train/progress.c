@@ -3,6 +3,7 @@
 #include "train/progress.h"
 
 #include "base/base.h"
+#include "base/median.h"
 #include "cluster/cluster.h"
 #include "telemetry/steps.h"
 
@@ -45,23 +46,18 @@ static void say_memory(const struct trainer *t)
              mem_text(predicted, memory_sum(m)), others);
 }
 
-static int ascending(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return (x > y) - (x < y);
-}
-
 // This worker's tokens a second in its median step.
 static double token_rate(const struct progress *p, const struct trainer *t,
                          const struct step_row *row)
 {
-    uint64_t v[PROGRESS_STEPS];
+    double us[PROGRESS_STEPS];
     int done = row->step - p->first_step;
-    size_t n = (size_t)(done < PROGRESS_STEPS ? done : PROGRESS_STEPS);
-    memcpy(v, p->step_us, n * sizeof *v);
-    qsort(v, n, sizeof *v, ascending);
+    int n = done < PROGRESS_STEPS ? done : PROGRESS_STEPS;
+    for (int i = 0; i < n; i++)
+        us[i] = (double)p->step_us[i];
+    double middle = median(us, n);
     double tokens = (double)row->tokens / row->step / t->cluster->world;
-    return v[n / 2] ? tokens * 1e6 / (double)v[n / 2] : 0;
+    return middle > 0 ? tokens * 1e6 / middle : 0;
 }
 
 static void say_line(const struct trainer *t, const struct step_row *row,

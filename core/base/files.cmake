@@ -9,7 +9,7 @@ target_compile_definitions(version PRIVATE
 
 lockstep_library(base
   FILES core/base/clock.c core/base/error.c core/base/file.c
-        core/base/hash.c core/base/mem.c
+        core/base/hash.c core/base/median.c core/base/mem.c
   LINKS PkgConfig::XXHASH m)
 lockstep_library(secret FILES core/base/secret.c
                  LINKS base PkgConfig::SODIUM)

@@ -48,7 +48,10 @@ struct sync_share sync_share(const struct sync_settings *s,
 {
     size_t shards = b->shards ? (size_t)world : 1;
     size_t own = (n + shards - 1) / shards;
-    struct sync_share out = {.params = n, .grads = n, .slot = own};
+    struct sync_share out = {.params = n,
+                             .grads = n,
+                             .slot = own,
+                             .late_params = b->shards};
     if (s->update == UPDATER_SERVER)
         out.slot = 0;
     if (s->shard >= SHARD_GRADS) {
@@ -58,6 +61,7 @@ struct sync_share sync_share(const struct sync_settings *s,
     }
     if (s->shard >= SHARD_PARAMS) {
         out.lends_params = true;
+        out.late_params = false;
         out.params = own;
         out.weight_buffers = work;
     }

@@ -43,6 +43,7 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
 // holds them.
 struct sync_share {
     bool lends_params, lends_grads;
+    bool late_params; // whole, but parts of them come from other workers
     size_t params, grads;
     size_t slot; // of each slot of the optimiser's state
     size_t weight_buffers, grad_buffers;

@@ -192,6 +192,16 @@ int sync_ready(struct sync *s, int b)
     return rc ? leave(s, rc) : 0;
 }
 
+// The trainer has waited for parameters since `start`: no time of a straggler's
+// own.
+static int held_up(struct sync *s, uint64_t start, int rc)
+{
+    uint64_t took = now_ns() - start;
+    s->ready_ns += took;
+    s->left_ns += took;
+    return rc ? leave(s, rc) : 0;
+}
+
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
 {
     CHECK(s->lends_grads && b >= 0 && b < s->job.nbuckets);
@@ -199,11 +209,8 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
         s->next_bucket = 0; // backward begins, of another micro-batch
     uint64_t start = now_ns();
     int rc = s->ops->take(s, b, backward, &s->place);
-    uint64_t took = now_ns() - start;
-    s->ready_ns += took;
-    s->left_ns += took; // no time of a straggler's own
-    if (rc)
-        return leave(s, rc);
+    if (held_up(s, start, rc))
+        return -1;
     *out = s->place;
     return 0;
 }
@@ -294,8 +301,19 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
     return leave(s, rc);
 }
 
+int sync_await(struct sync *s, size_t off, size_t n)
+{
+    if (!s->coming)
+        return 0;
+    uint64_t start = now_ns();
+    int rc = s->ops->await(s, off, n);
+    return held_up(s, start, rc);
+}
+
 int sync_whole(struct sync *s)
 {
+    if (sync_await(s, 0, s->job.n))
+        return -1;
     return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
 }
 

@@ -7,6 +7,7 @@
 //
 // When sync_step() returns 0, params on this worker are the next parameters;
 // with copy_only job.copy is their 16-bit copy; sync_whole() completes them.
+// With job.awaits they may still be on their way then: sync_await().
 //
 // A strategy may keep vectors in shards (sync_share()) and lend them, a block
 // at a time: sync_take() before a block is read, sync_give() after. Then
@@ -53,6 +54,7 @@ struct sync_job {
     enum dtype format;      // in which weights are lent
     struct half_copy *copy; // of params, on dev: who updates them there may
                             // write it, too; or NULL
+    bool awaits; // the caller asks for params by sync_await() before it reads
     const struct bucket *buckets; // tile [0,n) in the order backward fills them
     int nbuckets;
     const struct optim_config *optim;     // the rule; run it wherever you like
@@ -100,6 +102,7 @@ struct sync {
     bool own_update; // open() says so: step() leaves the next params itself
     bool copy_only; // open() says so: step() leaves the next params in job.copy
                     // and only a part of them in params; see sync_whole()
+    bool coming;    // params, or job.copy: some are on their way: sync_await()
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
@@ -145,6 +148,9 @@ struct sync_ops {
     // own_update: params (with copy_only: job.copy) := the next parameters, and
     // *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
+    // With coming: wait until elements [off, off + n) are there; clear it once
+    // all are.
+    int (*await)(struct sync *s, size_t off, size_t n);
     // With copy_only: params := the whole parameters.
     int (*whole)(struct sync *s);
     // With own_update: visit the optimiser's state, as sync_save() and
@@ -165,6 +171,9 @@ int sync_ready(struct sync *s, int b);
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out);
 int sync_give(struct sync *s, int b);
 int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out);
+// With job.awaits, before anybody reads elements [off, off + n) of params or of
+// job.copy: they are the next ones.
+int sync_await(struct sync *s, size_t off, size_t n);
 // Before anybody but the model reads params: all of them are there. A call of
 // all workers.
 int sync_whole(struct sync *s);

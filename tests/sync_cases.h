@@ -35,6 +35,7 @@ struct fixture {
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
     world_runner *run;       // NULL: forked_run()
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
+    bool awaits;        // parameters are asked for before they are read
     bool few;           // case_integers: fewer formats of each size
     bool silent_deaths; // only a deadline tells that a worker was killed
     // Start what the workers of one world need; add its settings ("servers=..")
@@ -92,6 +93,9 @@ void worker_integers(struct worker *w, int step, int most);
 void worker_summed(struct worker *w, int step, int most);
 // Normal deviates, other for each rank and step.
 void worker_normals(struct worker *w, int step);
+// Before a body reads job.params behind sync_step(): the first half of them,
+// then all.
+int worker_await(struct worker *w);
 // All buckets in order, then the step. Delays before each, if the setup has a
 // seed.
 int worker_step(struct worker *w, int step, struct sync_out *out);

@@ -49,6 +49,7 @@ static int worker_open(struct worker *w, const char *opts)
         .n = s->n,
         .buckets = w->buckets,
         .nbuckets = count,
+        .awaits = w->fixture->awaits,
         .optim = &w->optim,
         .settings = &w->settings,
     };
@@ -219,6 +220,15 @@ int worker_ready(struct worker *w, int b)
     return (w->sync->lends_grads ? lent_ready(w, b) : sync_ready(w->sync, b));
 }
 
+int worker_await(struct worker *w)
+{
+    size_t n = w->job.n;
+    return sync_await(w->sync, 0, (n + 1) / 2) || sync_await(w->sync, 0, n) ||
+                   w->sync->coming
+               ? -1
+               : 0;
+}
+
 int worker_step(struct worker *w, int step, struct sync_out *out)
 {
     for (int b = 0; b < w->job.nbuckets; b++) {
@@ -232,7 +242,7 @@ int worker_step(struct worker *w, int step, struct sync_out *out)
                          .clip = 20};
     if (sync_step(w->sync, &in, out))
         return -1;
-    return w->sync->lends_params ? gather_params(w) : 0;
+    return w->sync->lends_params ? gather_params(w) : worker_await(w);
 }
 
 int worker_equals(const struct worker *w, const struct worker *local)

@@ -118,6 +118,10 @@ static const struct fixture ring = {.sync = "ring",
                                     .carriers = tcp,
                                     .opts = "fusion_mb=0.001"};
 static const struct fixture state = FIXTURE(tcp, "fusion_mb=0.001", 0);
+static const struct fixture late =
+    FIXTURE(tcp, "fusion_mb=0.001", .awaits = true);
+static const struct fixture grads_late =
+    FIXTURE(tcp, "shard=2,slice_kb=1", .awaits = true);
 static const struct fixture state_shm =
     FIXTURE(shm, "fusion_mb=0.001", .shared = true);
 
@@ -239,7 +243,7 @@ static int finish_step(struct worker *w, int step)
                          .lr = 0.01f,
                          .grad_scale = 1.0f / (float)(w->world * todo.micro),
                          .clip = 20};
-    if (sync_step(w->sync, &in, &out))
+    if (sync_step(w->sync, &in, &out) || worker_await(w))
         return -1;
     return out.grad_norm > 2 * in.clip
                ? 0
@@ -280,13 +284,14 @@ static uint64_t train_all(const struct fixture *f, int world, int cut,
 static void equal_the_ring_in_bits(void **unused)
 {
     (void)unused;
-    const struct fixture *const all[] = {&state,     &grads,     &params,
-                                         &state_shm, &grads_shm, &params_shm};
+    const struct fixture *const all[] = {&state,      &late,      &grads,
+                                         &grads_late, &params,    &state_shm,
+                                         &grads_shm,  &params_shm};
     todo = (struct plan_of_steps){.micro = 1};
     for (int world = 1; world <= CASE_WORLDS; world++)
         for (int cut = 0; cut < CUTS; cut++) {
             uint64_t want = train_all(&ring, world, cut, 1);
-            for (int k = 0; k < 6; k++)
+            for (int k = 0; k < 8; k++)
                 assert_true(train_all(all[k], world, cut,
                                       (k + cut + world) % 2) == want);
         }

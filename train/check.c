@@ -75,16 +75,18 @@ int check_skip(struct trainer *t, int *skips)
 // Of what the model multiplies by.
 static int hash_params(struct trainer *t, uint64_t *hash)
 {
+    size_t n = model_nparams(&t->config);
     if (t->share.lends_params)
         return lend_hash(t, hash);
+    if (sync_await(t->sync, 0, n))
+        return -1;
     const struct half_copy *copy =
         t->sync->copy_only ? model_copy(t->model) : NULL;
     const void *params = copy ? copy->at : place_read(t, t->params);
     if (!params)
         return -1;
-    size_t bytes = model_nparams(&t->config) *
-                   dtype_bytes(copy ? copy->format : DTYPE_F32);
-    *hash = hash_bytes(params, bytes);
+    enum dtype format = copy ? copy->format : DTYPE_F32;
+    *hash = hash_bytes(params, n * dtype_bytes(format));
     return 0;
 }
 

@@ -1,15 +1,30 @@
-// lend.c - blocks that the backend keeps in shards, on their way to the model.
+// lend.c - blocks that are on their way from other workers to the model.
 
 #include "train/lend.h"
 
 #include "base/base.h"
 #include "telemetry/span.h"
 
+// Parameters that are whole here may still be on their way.
+static int await_params(struct trainer *t, int b)
+{
+    size_t off, n;
+    if (!t->sync->coming)
+        return 0;
+    model_block(&t->config, b, &off, &n);
+    span_begin(t->observe.lane, SPAN_GATHER, b);
+    int rc = sync_await(t->sync, off, n);
+    span_end(t->observe.lane);
+    return rc;
+}
+
 static int take(void *ctx, int b, bool backward, struct model_place *out)
 {
     struct trainer *t = ctx;
     struct sync_place place;
-    if (!t->share.lends_params && !backward)
+    if (!backward && !t->share.lends_params)
+        return await_params(t, b);
+    if (!t->share.lends_grads)
         return 0;
     span_begin(t->observe.lane, SPAN_GATHER, b);
     int rc = sync_take(t->sync, b, backward, &place);

@@ -206,7 +206,7 @@ static int train(struct trainer *t)
             return -1;
         progress_step(&progress, t, &row);
     }
-    return 0;
+    return sync_await(t->sync, 0, model_nparams(&t->config));
 }
 
 // Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.

@@ -174,6 +174,14 @@ static int settle_vocab(struct trainer *t)
     return model_check(&t->config);
 }
 
+// Whether the model has to ask for a block before it uses it. A GPU's vectors
+// are there when the step is over.
+static bool asks_for_blocks(const struct trainer *t)
+{
+    return t->share.lends_grads ||
+           (t->share.late_params && device_is_host(t->dev));
+}
+
 struct model_job trainer_model_job(const struct trainer *t)
 {
     return (struct model_job){
@@ -187,7 +195,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .grads = t->grads,
         .lent_weights = t->share.lends_params,
         .lent_grads = t->share.lends_grads,
-        .lender = t->share.lends_grads ? &t->lender : NULL,
+        .lender = asks_for_blocks(t) ? &t->lender : NULL,
         .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
         .tf32 = t->run.tf32,
@@ -366,6 +374,7 @@ static int open_sync(struct trainer *t)
         .n = model_nparams(&t->config),
         .format = trainer_model_job(t).precision,
         .copy = model_copy(t->model),
+        .awaits = asks_for_blocks(t),
         .buckets = t->buckets,
         .nbuckets = count,
         .optim = &t->optim,

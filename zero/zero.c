@@ -4,10 +4,16 @@
 //
 //     ready    reduce_scatter of a unit: the sum of a chunk, with its owner
 //     step     await; squares of own chunks | all_reduce of block sums
-//              update own chunks, all_gather each unit as it is updated
+//              update own chunks, all_gather each unit as it is updated, the
+//              one that the next forward reads first before the others
+//     await    in that forward: the units that hold a block
 //
-//     trainer  ready ready ready ..... step |await| update ..... |await|
-//     group         [RS 0][RS 1] ..  [RS 2]       [AG 0][AG 1][AG 2]
+//     trainer  ready ready ready ... step |await| update | forward: |await| ..
+//     group         [RS 2][RS 1] .. [RS 0]          [AG 0][AG 1][AG 2]
+//
+// So parameters arrive while the next forward computes, as gradients leave
+// while backward does. Where no thread moves data, or with overlap=0, step()
+// awaits all of them itself.
 //
 // With shard=2 and 3 units are the model's blocks, reduce-scattered in every
 // micro-batch out of buffers (blocks.h); with shard=3 blocks are gathered
@@ -51,9 +57,11 @@ struct zero {
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
     double *sums;                  // of squares, of all blocks of the vector
-    bool partial;    // params: those of others are of an earlier step
-    int next;        // the unit that is complete next
-    uint64_t ticket; // of the newest exchange
+    bool partial;      // params: those of others are of an earlier step
+    bool late;         // step() leaves while parameters are gathered
+    int next;          // the unit that is complete next
+    uint64_t ticket;   // of the newest exchange
+    uint64_t *gathers; // tickets: of each unit's newest gathering
 };
 
 // Where members can read each other's vectors.
@@ -83,7 +91,8 @@ static int zero_open(struct sync *s)
             return -1;
     }
     z->sums = mem_alloc(span_blocks(job->n), sizeof *z->sums);
-    if (!z->sums)
+    z->gathers = mem_alloc((size_t)z->shards.count, sizeof *z->gathers);
+    if (!z->sums || !z->gathers)
         return -1;
     const struct members_need need = {
         .grain = RULE_BLOCK,
@@ -91,7 +100,12 @@ static int zero_open(struct sync *s)
         .depth = (size_t)z->shards.count + 2 * BLOCK_BUFFERS,
     };
     z->group = members_open(s, &need);
-    return z->group ? share(s) : -1;
+    if (!z->group)
+        return -1;
+    // Only a thread moves data while the model computes.
+    z->late = job->awaits && s->overlap && !s->stage && s->carrier->threaded &&
+              z->group->job.thread;
+    return share(s);
 }
 
 static int zero_broadcast(struct sync *s, int slot, float *v)
@@ -171,19 +185,20 @@ static int add_squares(const struct sync *s, double *out)
     return 0;
 }
 
-// Update this worker's chunk of a unit and let it travel, unless it travels
+// Update this worker's chunk of unit i and let it travel, unless it travels
 // before it is used.
-static int update_unit(struct sync *s, const struct unit *u,
-                       const struct sync_in *in, float scale)
+static int update_unit(struct sync *s, int i, const struct sync_in *in,
+                       float scale)
 {
     struct zero *z = s->state;
+    const struct unit *u = &z->shards.units[i];
     const struct sync_job *job = &s->job;
     const struct rule_in rule = {.step = in->step,
                                  .lr = in->lr,
                                  .copy = s->copy_only ? job->copy : NULL};
     float *slots[OPTIM_MAX_SLOTS];
-    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
-        slots[i] = z->slots[i] ? z->slots[i] + u->at : NULL;
+    for (int k = 0; k < OPTIM_MAX_SLOTS; k++)
+        slots[k] = z->slots[k] ? z->slots[k] + u->at : NULL;
     span_update(job->optim, own_params(s, u), slots, own_grads(s, u),
                 u->own.off, u->own.n, &rule, scale);
     if (s->lends_params)
@@ -193,12 +208,42 @@ static int update_unit(struct sync *s, const struct unit *u,
         v.type = v.wire = job->copy->format;
         v.data = (char *)job->copy->at + u->all.off * dtype_bytes(v.type);
     }
-    return group_all_gather(z->group, &v, &z->ticket);
+    if (group_all_gather(z->group, &v, &z->ticket))
+        return -1;
+    z->gathers[i] = z->ticket;
+    return 0;
+}
+
+// Units travel in the order of the vector, so the last that holds some of these
+// elements is the last to come.
+static int zero_await(struct sync *s, size_t off, size_t n)
+{
+    const struct zero *z = s->state;
+    int i = 0;
+    while (z->shards.units[i].all.off >= off + n)
+        i++;
+    if (group_await(z->group, z->gathers[i]))
+        return -1;
+    s->coming = i > 0;
+    return 0;
+}
+
+// What has moved since `before`, and nothing that came before it: a step's
+// gathers are counted with the next step.
+static void count_since(struct sync *s, const struct group_stats *before)
+{
+    const struct zero *z = s->state;
+    const struct group_stats *now = &z->group->stats;
+    s->stats.bytes_out += now->bytes_out - before->bytes_out;
+    s->stats.bytes_in += now->bytes_in - before->bytes_in;
+    s->stats.head_out += now->head_out - before->head_out;
+    s->stats.head_in += now->head_in - before->head_in;
 }
 
 static int zero_whole(struct sync *s)
 {
     struct zero *z = s->state;
+    const struct group_stats before = z->group->stats;
     for (int i = 0; z->partial && i < z->shards.count; i++) {
         const struct bucket *all = &z->shards.units[i].all;
         struct group_vector v = group_floats(s->job.params + all->off, all->n);
@@ -208,7 +253,7 @@ static int zero_whole(struct sync *s)
     z->partial = false;
     if (group_await(z->group, z->ticket))
         return -1;
-    s->stats = z->group->stats;
+    count_since(s, &before);
     return 0;
 }
 
@@ -224,18 +269,21 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     float scale = optim_clip_scale(squares, in->grad_scale / s->scale, in->clip,
                                    &out->grad_norm);
     out->skipped = !isfinite(out->grad_norm);
+    s->stats = z->group->stats;
     out->update_began_ns = now_ns();
-    for (int i = 0; !out->skipped && i < z->shards.count; i++)
-        if (update_unit(s, &z->shards.units[i], in, scale))
+    for (int i = z->shards.count - 1; !out->skipped && i >= 0; i--)
+        if (update_unit(s, i, in, scale))
             return -1;
     out->update_ended_ns = now_ns();
-    if (group_await(z->group, z->ticket))
-        return -1;
     if (s->copy_only && !out->skipped)
         s->job.copy->fresh = z->partial = true;
     if (s->lends_grads)
         blocks_forget(&z->blocks, !out->skipped);
-    s->stats = z->group->stats;
+    s->coming = !out->skipped && !s->lends_params;
+    if (s->coming && !z->late && zero_await(s, 0, s->job.n))
+        return -1;
+    if (!s->coming)
+        s->stats = z->group->stats;
     return 0;
 }
 
@@ -286,6 +334,7 @@ static void zero_close(struct sync *s)
     for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
         mem_free(z->slots[i]);
     mem_free(z->sums);
+    mem_free(z->gathers);
     blocks_close(&z->blocks);
     shards_close(&z->shards);
 }
@@ -299,6 +348,7 @@ const struct sync_ops sync_zero = {
     .give = zero_give,
     .ranges = zero_ranges,
     .step = zero_step,
+    .await = zero_await,
     .whole = zero_whole,
     .save = zero_save,
     .load = zero_load,

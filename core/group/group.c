@@ -31,10 +31,11 @@ struct progress {
     pthread_t thread;
     pthread_mutex_t lock; // of what follows
     pthread_cond_t change;
-    struct group_op *queue; // verb k at k % depth, until it is done
-    uint64_t posted, done;  // tickets
-    bool driven;            // somebody drives
-    bool awaiting;          // the caller waits: the thread must not drive
+    struct group_op *queue;   // verb k at k % depth, until it is done
+    uint64_t posted, done;    // tickets
+    struct group_stats moved; // for those that are done
+    bool driven;              // somebody drives
+    bool awaiting;            // the caller waits: the thread must not drive
     bool stop, failed;
     char why[512];
     uint64_t begun; // tickets that the carrier has: only the driver's
@@ -68,7 +69,7 @@ static bool exchange(struct group *g, struct driver *d)
     lock(p);
     if (p->done != d->done) {
         p->done = d->done;
-        g->stats = g->moved;
+        p->moved = g->moved;
     }
     bool yields = d->thread && (p->awaiting || p->stop);
     bool go = !yields && p->done < p->posted && p->done < d->until;
@@ -245,6 +246,7 @@ int group_await(struct group *g, uint64_t ticket)
     if (p->awaiting && p->done < p->posted)
         pthread_cond_broadcast(&p->change); // the thread goes on
     p->awaiting = false;
+    g->stats = p->moved;
     int rc = p->done < ticket ? fail("%s", p->why) : 0;
     unlock(p);
     return rc;

@@ -281,7 +281,7 @@ struct law plan_law(const struct sync_plan *p, int row, int world)
     struct sync_settings set = p->asked[row];
     sync_derive(&set, r->backend, world, 0);
     struct law_case is = {.workers = world,
-                          .held = !r->peer && set.update == UPDATER_SERVER,
+                          .held = !r->peer && sync_holds(&set, r->backend),
                           .algorithm = set.algorithm};
     return law_of(r->backend, &is);
 }

@@ -61,6 +61,7 @@ static int help(FILE *f)
                "plan on a virtual cluster,\nmessage by message\n\n");
     for (int i = 0; backend_at(i); i++)
         if (backend_at(i)->traffic == TRAFFIC_RING ||
+            backend_at(i)->traffic == TRAFFIC_OWNER ||
             backend_at(i)->traffic == TRAFFIC_SERVERS)
             fprintf(f, "  %-15s %s\n", backend_at(i)->name,
                     backend_at(i)->help);
@@ -134,7 +135,7 @@ static int tell(struct story *s, const char *name, const struct question *q)
               s->workers, s->vectors[0].n);
     if (!b)
         return tell_verb(s, name, q);
-    if (b->traffic == TRAFFIC_RING)
+    if (b->traffic == TRAFFIC_RING || b->traffic == TRAFFIC_OWNER)
         return way_strategy(s, b);
     if (b->traffic == TRAFFIC_SERVERS)
         return way_servers(s, b, servers ? servers : s->workers, q->update);

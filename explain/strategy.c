@@ -88,6 +88,19 @@ static int worker(struct virtual_rank *r, void *arg)
     return rc;
 }
 
+// Worker 0's link carries what all others' links carry, and a loss and a norm
+// for each.
+static void set_owner_law(struct story *s)
+{
+    const struct law law = law_owner(s->workers, true);
+    size_t bytes = s->vectors[0].n * sizeof(float);
+    for (int r = 0; r < s->workers; r++) {
+        size_t times = r ? 1 : (size_t)s->workers - 1;
+        s->law[OUT][r] = s->law[IN][r] = times * (bytes + sizeof(double));
+    }
+    s->law_s = law_seconds(&law, &s->link, (double)(bytes + sizeof(double)));
+}
+
 // The two halves of the ring, and the norm of a step with shards.
 static void set_law(struct story *s, const struct backend *b)
 {
@@ -118,17 +131,25 @@ int way_strategy(struct story *s, const struct backend *b)
     s->vectors[PARAMS] = (struct story_vector){.name = "parameters",
                                                .n = s->vectors[0].n,
                                                .updates = true};
-    s->nvectors = b->shards ? 2 : 1;
-    if (b->shards)
-        s->other = "sums of squares, for the norm of the gradient";
+    bool owner = b->traffic == TRAFFIC_OWNER;
+    s->nvectors = b->shards || owner ? 2 : 1;
+    if (b->shards || owner)
+        s->other = owner ? "a loss, or the norm of the gradient"
+                         : "sums of squares, for the norm of the gradient";
     text_into(s->note, sizeof s->note, "%s: %s.%s", b->name, b->help,
-              b->shards ? " Each worker gets the sum of its own chunk, updates "
-                          "that chunk, and the updated chunks go round. Chunks "
-                          "are whole blocks of 4096 elements."
-                        : " What comes from the left is added to, and what is "
-                          "complete goes round once more.");
+              owner ? " All others send it their gradients; it adds them, "
+                      "updates, and sends each the parameters."
+              : b->shards
+                  ? " Each worker gets the sum of its own chunk, updates "
+                    "that chunk, and the updated chunks go round. Chunks "
+                    "are whole blocks of 4096 elements."
+                  : " What comes from the left is added to, and what is "
+                    "complete goes round once more.");
     if (story_run(s, 0, worker, &step))
         return -1;
-    set_law(s, b);
+    if (owner)
+        set_owner_law(s);
+    else
+        set_law(s, b);
     return 0;
 }

@@ -34,6 +34,8 @@ int forecast(const struct forecast_job *j, const struct backend *b,
     double error = links_error(fit, bytes);
     bool waits = b->servers && j->exchange.held;
     double after = waits ? 0.5 : 0; // the answers: none before backward ends
+    if (b->traffic == TRAFFIC_OWNER)
+        after = 1; // nothing before backward ends
     if (b->shards)
         after = back / (2 * each); // the parameters: likewise
     double step[3];                // as it is, and at either end of the error

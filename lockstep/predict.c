@@ -172,7 +172,7 @@ static void read_settings(struct question *q, const struct backend *b,
     sync_derive(&set, b, workers, (size_t)j->params);
     j->exchange = (struct law_case){.workers = workers,
                                     .servers = q->run.settings.servers.count,
-                                    .held = set.update == UPDATER_SERVER,
+                                    .held = sync_holds(&set, b),
                                     .algorithm = set.algorithm};
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);

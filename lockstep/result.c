@@ -155,8 +155,9 @@ static bool travels_again(const struct result *r)
 }
 
 // Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
-// around a ring. With a server beside each worker, (n-1)/n S out of each of the
-// two; what servers that update answer is fp32.
+// around a ring; where worker 0 owns the parameters, that is the workers' mean.
+// With a server beside each worker, (n-1)/n S out of each of the two; what
+// servers that update answer is fp32.
 static double law_bytes(const struct result *r, double parameters)
 {
     double n = r->world, bytes = gradient_bytes(r, parameters);
@@ -269,7 +270,8 @@ static int read_run(struct result *r, const cJSON *j)
     if (r->row && r->row->servers)
         r->servers = r->row->servers > 0 ? 1 : count_servers(j, r->world);
     text(set, NULL, "update", update, sizeof update);
-    r->held = !strcmp(update, "server") ||
+    r->held = (r->row && r->row->traffic == TRAFFIC_OWNER) ||
+              !strcmp(update, "server") ||
               (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));
     if (r->world < 1 || r->world > RESULT_WORKERS)
         return fail("run.json: %d workers, a report takes 1 .. %d", r->world,

@@ -118,7 +118,8 @@ static int row(const struct simulation_table *t, const struct question *q,
 {
     struct simulation s = q->sim;
     struct law_case is = {.workers = workers,
-                          .held = !s.worker_updates,
+                          .held =
+                              !s.worker_updates || b->traffic == TRAFFIC_OWNER,
                           .algorithm =
                               s.halving ? ALGORITHM_HALVING : ALGORITHM_RING};
     struct law law = law_of(b, &is);

@@ -31,6 +31,7 @@ struct exchange {
 // this rank's end. 0, or -1 after fail(): a sum is wrong, too.
 int exchange_ring(const struct exchange *e, double *seconds);
 int exchange_allreduce(const struct exchange *e, double *seconds);
+int exchange_owner(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
 int exchange_textbook(const struct exchange *e, double *seconds);
 

@@ -40,6 +40,7 @@ static int (*const exchanges[])(const struct exchange *e, double *seconds) = {
     [TRAFFIC_RING] = exchange_ring,
     [TRAFFIC_LIBRARY] = exchange_allreduce,
     [TRAFFIC_SERVERS] = exchange_servers,
+    [TRAFFIC_OWNER] = exchange_owner,
 };
 
 static int run(int nwords, char **words, double *seconds)

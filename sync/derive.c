@@ -42,6 +42,11 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
         s->transport = TRANSPORT_ZMQ;
 }
 
+bool sync_holds(const struct sync_settings *s, const struct backend *b)
+{
+    return s->update == UPDATER_SERVER || b->traffic == TRAFFIC_OWNER;
+}
+
 struct sync_share sync_share(const struct sync_settings *s,
                              const struct backend *b, int world, size_t n,
                              size_t work)

@@ -28,6 +28,15 @@ struct backend;
 void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n);
 
+// Whether nothing is answered before all gradients have come: by servers that
+// update, or by an owner.
+bool sync_holds(const struct sync_settings *s, const struct backend *b);
+
+// Where worker 0 adds everybody's gradients (TRAFFIC_OWNER): elements that it
+// takes from each other worker at a time, and how many such pieces have room;
+// one is added while the next arrives.
+enum { OWNER_PIECE = 1 << 18, OWNER_SETS = 2 };
+
 // What a worker holds of vectors of n elements, given derived settings, in
 // elements; `work` is that of the blocks that a model works on at once:
 //

@@ -22,6 +22,11 @@ struct law law_servers(int n, int k, bool held)
     return (struct law){.hops = 2, .share = held ? 2 * share : share};
 }
 
+struct law law_owner(int n, bool held)
+{
+    return (struct law){.hops = 2, .share = (held ? 2.0 : 1.0) * (n - 1)};
+}
+
 // The power of two that takes part: ranks beyond it are folded into it, and
 // wait for the sum at the end.
 static int fold(int n, struct law *law)
@@ -87,6 +92,8 @@ struct law law_of(const struct backend *b, const struct law_case *c)
         return law_ring(c->workers);
     case TRAFFIC_LIBRARY:
         return law_allreduce(c->algorithm, c->workers);
+    case TRAFFIC_OWNER:
+        return law_owner(c->workers, c->held);
     case TRAFFIC_SERVERS:
         return servers ? law_servers(c->workers, servers, c->held)
                        : law_shards(c->workers);

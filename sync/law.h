@@ -28,17 +28,20 @@ struct law {
 // one each: the ring's bytes in two messages. k servers on hosts of their own:
 // nS/k into each and out of it, both ways at once, but never less than the S of
 // a worker's own link; `held`: nothing leaves before all has come, as where the
-// servers update, so it takes twice as long.
+// servers update, so it takes twice as long. Worker 0 as the owner: (n-1)S into
+// its link and out of it, always held; without `held` what crosses in one
+// direction.
 struct law law_ring(int n);
 struct law law_shards(int n);
 struct law law_servers(int n, int k, bool held);
+struct law law_owner(int n, bool held);
 
 // The law of a backend's traffic.
 struct law_case {
     int workers;
     int servers; // on hosts of their own; 0: beside the workers, unless the
                  // backend has one server only
-    bool held;   // servers answer when all has come: update=server
+    bool held;   // servers, or the owner, answer when all has come
     enum algorithm algorithm; // of the library
 };
 struct law law_of(const struct backend *b, const struct law_case *c);

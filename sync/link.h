@@ -12,7 +12,7 @@
 
 #include "sync/law.h"
 
-enum { LINK_FITS = 32, LINK_SIZES = 64, LINK_WHO = 16 };
+enum { LINK_FITS = 32, LINK_SIZES = 64, LINK_WHO = 24 };
 
 struct link_fit {
     char who[LINK_WHO];

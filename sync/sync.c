@@ -176,6 +176,14 @@ int sync_clock(struct sync *s, uint64_t zero_ns)
     return leave(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
 }
 
+int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n)
+{
+    uint64_t start = now_ns();
+    int rc = s->ops->scatter(s, x, y, n);
+    s->left_ns += now_ns() - start; // no time of a straggler's own
+    return rc ? leave(s, rc) : 0;
+}
+
 int sync_ready(struct sync *s, int b)
 {
     CHECK(b == s->next_bucket && b < s->job.nbuckets);

@@ -68,6 +68,7 @@ struct sync_in {
     float lr;
     float grad_scale; // 1 / (world * accumulation * loss scale)
     float clip;       // largest gradient norm allowed; 0 for no limit
+    double loss;      // of this worker's batch, where somebody gathers losses
 };
 
 struct sync_out {
@@ -78,6 +79,7 @@ struct sync_out {
                      // are those after step + missed
     int lag;         // ssp, asp: updates by others between this worker's pull
                      // and its push; 0 elsewhere
+    double loss; // on worker 0 of a strategy that scatters: everybody's mean
     uint64_t update_began_ns, update_ended_ns; // where this worker updates
     // The time by which slowdown lengthened this worker's own; 0, 0 without.
     uint64_t slowed_began_ns, slowed_ended_ns;
@@ -135,6 +137,8 @@ struct sync_ops {
     // v (n elements) on every worker := worker 0's. slot: of the optimiser's
     // state, or -1 for the parameters.
     int (*broadcast)(struct sync *s, int slot, float *v);
+    // Optional: worker 0 hands out the batches, as sync_scatter() promises.
+    int (*scatter)(struct sync *s, int32_t *x, int32_t *y, size_t n);
     int (*ready)(struct sync *s, int b); // optional; must not block
     // With lends_grads: block b, which counts from the start of the vector, is
     // about to be used, and is not used any more. The gradient of a block that
@@ -167,6 +171,10 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job);
 // Each returns 0, or -1 after fail().
 int sync_bcast(struct sync *s);
 int sync_clock(struct sync *s, uint64_t zero_ns);
+// Of a strategy with scatter(): a worker's micro-batch is x and y, n tokens
+// each. Worker 0 has those of all ranks, one after the other, and keeps the
+// first; the others receive theirs.
+int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n);
 int sync_ready(struct sync *s, int b);
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out);
 int sync_give(struct sync *s, int b);

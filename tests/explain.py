@@ -18,7 +18,8 @@ import xml.etree.ElementTree
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
 WAYS = [["ring", "workers=4", "n=10"], ["ring", "workers=16", "n=1000"],
-        ["zero", "workers=3"], ["sps", "workers=3"], ["dps", "workers=4"],
+        ["zero", "workers=3"], ["dataparallel", "workers=4"],
+        ["sps", "workers=3"], ["dps", "workers=4"],
         ["dps", "workers=2", "update=worker"], ["dps", "workers=3", "servers=2"],
         ["all_reduce", "workers=2"], ["reduce_scatter", "workers=5", "n=3"],
         ["all_gather", "workers=3"], ["broadcast", "workers=5"],
@@ -30,7 +31,8 @@ WAYS = [["ring", "workers=4", "n=10"], ["ring", "workers=16", "n=1000"],
         ["all_reduce", "algorithm=chain", "workers=3"],
         ["all_reduce", "algorithm=halving", "workers=8", "n=24"],
         ["all_reduce", "algorithm=doubling", "workers=4"]]
-EXACT = [["ring", "workers=4", "n=12"], ["zero", "workers=2"], ["sps", "workers=3"],
+EXACT = [["ring", "workers=4", "n=12"], ["zero", "workers=2"],
+         ["dataparallel", "workers=5"], ["sps", "workers=3"],
          ["dps", "workers=4", "n=12"], ["broadcast", "algorithm=tree", "workers=8"],
          ["reduce", "algorithm=chain", "workers=4"],
          ["gather", "algorithm=tree", "workers=4", "n=12"],
@@ -97,7 +99,7 @@ def pages(bin_dir, folder):
         workers = panel["cells"]["ranks"]
         if words[0] in ("ring", "all_reduce"):
             assert all(last[r, 0, c] == every for r, v, c in last if v == 0)
-        if words[0] in ("sps", "dps", "zero"):
+        if words[0] in ("sps", "dps", "zero", "dataparallel"):
             of = 0 if "update=worker" in words else 1
             assert all(last[r, of, c] == every for r, v, c in last
                        if v == of and r < workers)

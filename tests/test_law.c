@@ -69,6 +69,8 @@ static void shares(void **state)
         {law_servers(4, 1, true), 2, 8},
         {law_servers(4, 2, false), 2, 2},
         {law_servers(4, 8, false), 2, 1}, // a worker's own link
+        {law_owner(4, true), 2, 6},       // three in, then three out
+        {law_owner(4, false), 2, 3},
         {law_halving(4), 4, 1.5},
         {law_halving(6), 6, 3.5}, // four take part, two are folded in
         {law_doubling(8), 3, 3},
@@ -171,7 +173,7 @@ static void forecasts(void **state)
     assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 8) < 1e-9);
     assert_true(fabs(f.overlapped_s - 9) < 1e-9); // 4 of 8 after backward
-    assert_true(fabs(f.link_bytes - 400e6) < 1); // later, but not more bytes
+    assert_true(fabs(f.link_bytes - 400e6) < 1);  // later, but not more bytes
     // embeddings reach into the bucket before the last
     j.exchange.held = false;
     j.embeddings = 5e6;

@@ -53,6 +53,8 @@ static void ways_take_what_is_predicted(void **state)
         {"sync=zero shard=2 workers=4 transport=tcp", 0},
         {"sync=zero shard=3 workers=4 transport=tcp", 0},
         {"sync=zero shard=3 workers=2 transport=shm", 0},
+        {"sync=dataparallel workers=2 transport=tcp", 0}, // worker 0
+        {"sync=dataparallel workers=4 transport=shm", 0},
         {"sync=sps workers=2", 0},
         {"sync=dps workers=2", 0},
         {"sync=dps workers=2 update=worker", 0},

@@ -13,11 +13,11 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
 
-// Every bsp way. The last two run under mpirun as one job with their servers.
+// Every bsp way. Servers over MPI run under mpirun as one job with the workers.
 static const char *const ways[] = {
-    "ring transport=shm", "sps",  "allreduce", "dps update=worker",
-    "ring transport=tcp", "zero", "dps",       "sps transport=mpi",
-    "dps transport=mpi"};
+    "ring transport=shm", "sps",         "allreduce", "dps update=worker",
+    "ring transport=tcp", "zero",        "dps",       "sps transport=mpi",
+    "dps transport=mpi",  "dataparallel"};
 enum { WAYS = sizeof ways / sizeof *ways, QUICK = 4 };
 
 // One death, at `step`, and the same files as without: those of `calm`.

@@ -37,8 +37,8 @@ def test_law(folder):
     servers may have under way share the link here and come in together, and
     until credits are back it idles."""
     words = "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50"
-    seen = rows(folder, *words, "sync=ring,allreduce")
-    assert len(seen) == 4, seen
+    seen = rows(folder, *words, "sync=ring,allreduce,dataparallel")
+    assert len(seen) == 6, seen
     for row in seen:
         assert abs(float(row["ratio"]) - 1) < 0.01, row
     seen = rows(folder, *words, "sync=sps,dps", "slice_kb=1024")
@@ -65,6 +65,8 @@ def test_sums(folder):
     for more in [], ["slice_kb=1"], ["bucket_mb=0.002"]:
         assert len(rows(folder, "workers=2,4,8", "sync=ring,allreduce",
                         "mb=0.0501", "payload=1", *more)) == 6
+    assert len(rows(folder, "workers=2,4,8", "sync=dataparallel",
+                    "mb=0.0501", "payload=1")) == 3
     for more in [], ["slice_kb=1"], ["slice_kb=1", "update=worker"]:
         assert len(rows(folder, "workers=2,4,8", "sync=sps,dps", "mb=0.0501",
                         "payload=1", *more)) == 6

@@ -37,6 +37,16 @@ static void on_watermark(void *ctx, size_t off)
     }
 }
 
+static int next_batch(struct trainer *t)
+{
+    size_t n = (size_t)t->run.batch * (size_t)t->config.context;
+    if (!t->scatters)
+        return data_next(t->data, t->x, t->y);
+    if (t->replica == 0 && data_next(t->data, t->x, t->y))
+        return -1;
+    return sync_scatter(t->sync, t->x, t->y, n);
+}
+
 // Forward and backward over all micro-batches; buckets go out during the last.
 static int compute(struct trainer *t, struct step_row *row)
 {
@@ -44,7 +54,7 @@ static int compute(struct trainer *t, struct step_row *row)
     for (int micro = 0; micro < accum; micro++) {
         uint64_t start = now_ns();
         span_begin(t->observe.lane, SPAN_DATA, -1);
-        if (data_next(t->data, t->x, t->y))
+        if (next_batch(t))
             return -1;
         span_end(t->observe.lane);
         uint64_t have = now_ns();
@@ -136,6 +146,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .grad_scale =
             1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),
         .clip = (float)t->run.clip,
+        .loss = row->loss,
     };
     struct sync_out out;
     if (agree(t, &in, &out))
@@ -146,6 +157,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->skipped = out.skipped;
     row->dropped = out.dropped;
     row->lag = out.lag;
+    t->mean_loss = out.loss;
     row->ready_us = (s->ready_ns - before.ready_ns) / 1000;
     row->sync_us = (s->step_ns - before.step_ns) / 1000;
     row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;

@@ -94,6 +94,10 @@ static size_t exchange(const struct memory_job *job, size_t n)
         return 0;
     if (b->traffic == TRAFFIC_LIBRARY)
         return width * (n - n / w + (narrow ? n : 0));
+    if (b->traffic == TRAFFIC_OWNER)
+        return job->rank ? 0
+                         : OWNER_SETS * (w - 1) *
+                               floats(n < OWNER_PIECE ? n : OWNER_PIECE);
     return narrow ? CASTS * largest(job, n) * width : 0;
 }
 
@@ -117,6 +121,8 @@ static size_t mapped(const struct memory_job *job)
     struct sync_share share = share_of(job);
     size_t n = model_nparams(&job->model->config), w = (size_t)job->world;
     size_t others = n - n / w, lent = share.grad_buffers;
+    if (job->backend->traffic == TRAFFIC_OWNER)
+        others = 0; // only messages
     size_t copied = job->rank ? n + others - n / w : others;
     if (!job->transport || strcmp(job->transport, "shm"))
         return 0;
@@ -148,7 +154,9 @@ void memory_worker(const struct memory_job *job, struct memory *out)
                                                   : 0),
         .mapped = mapped(job),
     };
-    if (host || b->shards)
+    bool updates =
+        b->traffic == TRAFFIC_OWNER ? job->rank == 0 : host || b->shards;
+    if (updates)
         out->optimizer = (size_t)optim_slots(job->optim) * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);

@@ -11,6 +11,8 @@
 //     zero shard=1    4 P     4 P        8 P/w
 //          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E + F)
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
+//     dataparallel    4 P     4 P        8 P     on worker 0, with room for
+//                                                others' pieces; elsewhere 0
 //     a server of s   4 P/s   4 P/s      8 P/s   up to 4 P/s of answers
 //
 // U parameters are one layer's, E the embeddings', F those of ln_f: two layers

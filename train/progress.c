@@ -27,7 +27,9 @@ void progress_begin(struct progress *p, const struct trainer *t)
              t->cluster->world, t->cluster->world > 1 ? "s" : "",
              t->run.threads, t->run.threads > 1 ? "s" : "",
              model_nparams(&t->config),
-             t->cluster->world > 1 ? "; losses here are worker 0's" : "");
+             t->cluster->world == 1 ? ""
+             : t->scatters ? "; losses here are the mean of all workers'"
+                           : "; losses here are worker 0's");
     log_line("a worker needs %s: %s", mem_text(need, memory_sum(&t->memory)),
              memory_text(parts, &t->memory));
 }
@@ -60,6 +62,12 @@ static double token_rate(const struct progress *p, const struct trainer *t,
     return middle > 0 ? tokens * 1e6 / middle : 0;
 }
 
+// The loss that lines tell: of all workers, where worker 0 gathers them.
+static double known_loss(const struct trainer *t, const struct step_row *row)
+{
+    return t->scatters && t->replica == 0 ? t->mean_loss : row->loss;
+}
+
 static void say_line(const struct trainer *t, const struct step_row *row,
                      double tokens, double left)
 {
@@ -67,7 +75,8 @@ static void say_line(const struct trainer *t, const struct step_row *row,
     if (!isnan(row->val_loss))
         snprintf(val, sizeof val, "  val %.4f", row->val_loss);
     printf("step %d/%d  loss %.4f%s  %.0f tokens/s  %.0f s left\n", row->step,
-           t->run.steps, row->loss, val, tokens * t->cluster->world, left);
+           t->run.steps, known_loss(t, row), val, tokens * t->cluster->world,
+           left);
     fflush(stdout);
 }
 
@@ -91,7 +100,7 @@ void progress_step(struct progress *p, const struct trainer *t,
                "val_loss=%.6f tokens_per_s=%.6g eta_s=%.0f memory_bytes=%zu "
                "line=%d\n",
                t->cluster->rank, t->cluster->world, row->step, t->run.steps,
-               row->loss, row->val_loss, token_rate(p, t, row), left,
+               known_loss(t, row), row->val_loss, token_rate(p, t, row), left,
                mem_peak(), due);
         fflush(stdout);
     }

@@ -107,19 +107,22 @@ static int meet(struct trainer *t)
     return config_check_world(r, t->cluster->world);
 }
 
+// Worker 0 of a backend that hands out batches reads those of all ranks.
 static int open_data(struct trainer *t, int tokens)
 {
     const struct run *r = &t->run;
+    t->scatters = backend_row(r->sync)->traffic == TRAFFIC_OWNER;
+    bool all = t->scatters && t->replica == 0;
     struct data_config config = {
         .path = r->data,
         .vocab = r->vocab,
         .symbols = (enum data_symbols)r->symbols,
         .val_fraction = r->val_fraction,
-        .batch = r->batch,
+        .batch = all ? r->batch * t->replicas : r->batch,
         .tokens = tokens,
         .accum = r->accum,
         .rank = t->replica,
-        .world = t->replicas,
+        .world = all ? 1 : t->replicas,
         .seed = (uint64_t)r->seed,
         .max_bytes = 4u << 20,
     };
@@ -297,6 +300,8 @@ static int choose_rule(struct trainer *t)
 static int open_model(struct trainer *t)
 {
     size_t batch = (size_t)t->run.batch * (size_t)t->config.context;
+    if (t->scatters && t->replica == 0)
+        batch *= (size_t)t->replicas;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
     if (place_vectors(t) || !t->x || !t->y)

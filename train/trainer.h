@@ -45,7 +45,10 @@ struct trainer {
     struct bucket *buckets;
     float *params, *grads; // on the device; NULL where the backend lends them
     float *host;           // params as files are read into: itself on the CPU
-    int32_t *x, *y;        // one micro-batch: (B, T) each
+    int32_t *x, *y;        // one micro-batch: (B, T) each; of all ranks on a
+                           // worker 0 that hands them out
+    bool scatters;         // worker 0 reads all batches and hands them out
+    double mean_loss;      // of the last step, where worker 0 gathers losses
     bool ready_failed;     // sync_ready(), in the middle of backward
 
     struct steps *rows;

@@ -25,6 +25,8 @@ enum traffic {
     TRAFFIC_RING,    // are summed around a ring, and copied around it
     TRAFFIC_LIBRARY, // are all-reduced by the library, as algorithm= says
     TRAFFIC_SERVERS, // go to servers, which answer
+    TRAFFIC_OWNER,   // go to worker 0, which alone updates, and hands out
+                     // parameters and batches
 };
 
 struct backend {

@@ -1,0 +1,316 @@
+// dataparallel.c - what torch.nn.DataParallel does: worker 0 owns the model.
+//
+//     scatter  worker 0 sends every worker its part of the batch
+//     step     gradients and losses to worker 0, which adds and updates;
+//              the norm and the next parameters from worker 0 to everybody
+//
+//     worker 0   data|scatter| forward, backward |recv, add|update|send n-1|
+//     others         |recv   | forward, backward |send     |      |recv    |
+//
+// Nothing overlaps with backward, as in PyTorch, where no gradient leaves a GPU
+// before the last of them is there. PyTorch copies the parameters at the start
+// of a step. Here they travel at the end of the step before: the same bytes,
+// and all workers have them between steps, too. Of several micro-batches in a
+// step PyTorch copies and sums in each; here once a step, as everybody else.
+//
+// Payload of S bytes of gradients on n workers: (n-1) S into worker 0 and out
+// of it again, so 2 (n-1) S cross its link; the others' see S each way.
+// Batches, losses and norms count as heads.
+//
+// Memory: worker 0 alone has the optimiser's state, and buffers for the
+// gradients that arrive. The update is the host's; a GPU's vectors come down
+// and go up by the door's stage.
+
+#include "dataparallel/dataparallel.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "device/vector.h"
+#include "group/group.h"
+#include "optim/span.h"
+#include "sync/derive.h"
+#include "sync/members.h"
+
+#include <math.h>
+
+struct dataparallel {
+    struct cluster patient; // of others than worker 0: a longer deadline
+    struct group *group;
+    uint64_t ticket;             // of the newest message
+    uint64_t notes[GROUP_VERBS]; // bytes that count as heads, by verb
+    // Worker 0's alone:
+    float *landing;                // (OWNER_SETS, world - 1, piece)
+    uint64_t landed[OWNER_SETS];   // the last ticket of each set
+    double *losses;                // by rank
+    double *sums;                  // of squares, by block
+    float *slots[OPTIM_MAX_SLOTS]; // n elements each
+};
+
+static bool is_owner(const struct sync *s)
+{
+    return s->job.cluster->rank == 0;
+}
+
+// Elements of the piece that begins at `off`; of the largest.
+static size_t piece_at(const struct sync *s, size_t off)
+{
+    size_t left = s->job.n - off;
+    return left < OWNER_PIECE ? left : OWNER_PIECE;
+}
+
+static int open_owner(struct sync *s)
+{
+    struct dataparallel *d = s->state;
+    size_t n = s->job.n, others = (size_t)s->job.cluster->world - 1;
+    size_t landing = OWNER_SETS * others * piece_at(s, 0);
+    for (int i = 0; i < optim_slots(s->job.optim); i++) {
+        d->slots[i] = mem_alloc(n, sizeof(float));
+        if (!d->slots[i])
+            return -1;
+    }
+    d->sums = mem_alloc(span_blocks(n), sizeof *d->sums);
+    d->losses = mem_alloc(others + 1, sizeof *d->losses);
+    if (landing)
+        d->landing = mem_alloc(landing, sizeof *d->landing);
+    return d->sums && d->losses && (d->landing || !landing) ? 0 : -1;
+}
+
+static int dataparallel_open(struct sync *s)
+{
+    struct dataparallel *d = s->state;
+    size_t world = (size_t)s->job.cluster->world;
+    size_t pieces = (s->job.n + OWNER_PIECE - 1) / OWNER_PIECE;
+    size_t sets = OWNER_SETS * world;
+    const struct members_need need = {.depth = (pieces > sets ? pieces : sets) +
+                                               2 * world + 1,
+                                      .pairs = true};
+    s->own_update = true;
+    if (is_owner(s) && open_owner(s))
+        return -1;
+    if (!is_owner(s)) {
+        // Worker 0 waits for all, so it is the one to say first who is late.
+        d->patient = *s->job.cluster;
+        d->patient.timeout_s *= 2;
+        s->job.cluster = &d->patient;
+    }
+    d->group = members_open(s, &need);
+    return d->group ? 0 : -1;
+}
+
+// ---- messages
+
+static int send(struct sync *s, int to, struct group_vector v)
+{
+    struct dataparallel *d = s->state;
+    return group_send(d->group, &v, to, &d->ticket);
+}
+
+static int receive(struct sync *s, int from, struct group_vector v)
+{
+    struct dataparallel *d = s->state;
+    return group_recv(d->group, &v, from, &d->ticket);
+}
+
+// What is neither gradients nor parameters: it counts as heads.
+static struct group_vector note(struct sync *s, enum group_verb verb,
+                                void *data, size_t n, enum dtype type)
+{
+    struct dataparallel *d = s->state;
+    d->notes[verb] += n * dtype_bytes(type);
+    return (struct group_vector){
+        .data = data, .n = n, .type = type, .wire = type, .scale = 1};
+}
+
+static int finish(struct sync *s)
+{
+    const struct dataparallel *d = s->state;
+    uint64_t out = d->notes[GROUP_SEND], in = d->notes[GROUP_RECV];
+    if (s->job.cluster->world > 1 && group_await(d->group, d->ticket))
+        return -1;
+    s->stats = d->group->stats;
+    s->stats.bytes_out -= out;
+    s->stats.head_out += out;
+    s->stats.bytes_in -= in;
+    s->stats.head_in += in;
+    return 0;
+}
+
+// v (n elements) of worker 0 to everybody.
+static int copy_out(struct sync *s, float *v)
+{
+    if (!is_owner(s))
+        return receive(s, 0, group_floats(v, s->job.n));
+    for (int r = 1; r < s->job.cluster->world; r++)
+        if (send(s, r, group_floats(v, s->job.n)))
+            return -1;
+    return 0;
+}
+
+static int dataparallel_broadcast(struct sync *s, int slot, float *v)
+{
+    CHECK(slot == -1); // nobody else has a state
+    return copy_out(s, v) ? -1 : finish(s);
+}
+
+// Tokens are 4 bytes that nobody casts.
+static int dataparallel_scatter(struct sync *s, int32_t *x, int32_t *y,
+                                size_t n)
+{
+    int32_t *const both[] = {x, y};
+    for (int k = 0; k < 2; k++) {
+        if (!is_owner(s) &&
+            receive(s, 0, note(s, GROUP_RECV, both[k], n, DTYPE_F32)))
+            return -1;
+        for (int r = 1; is_owner(s) && r < s->job.cluster->world; r++)
+            if (send(s, r,
+                     note(s, GROUP_SEND, both[k] + (size_t)r * n, n,
+                          DTYPE_F32)))
+                return -1;
+    }
+    return finish(s);
+}
+
+// ---- a step
+
+static int step_of_others(struct sync *s, const struct sync_in *in,
+                          struct sync_out *out)
+{
+    const struct sync_job *job = &s->job;
+    double loss = in->loss, norm = 0;
+    if (send(s, 0, note(s, GROUP_SEND, &loss, 1, DTYPE_F64)))
+        return -1;
+    for (size_t off = 0, n; off < job->n; off += n) {
+        n = piece_at(s, off);
+        if (send(s, 0, group_floats(job->grads + off, n)))
+            return -1;
+    }
+    if (receive(s, 0, note(s, GROUP_RECV, &norm, 1, DTYPE_F64)) ||
+        copy_out(s, job->params) || finish(s))
+        return -1;
+    out->grad_norm = (float)norm;
+    return 0;
+}
+
+// Worker r's place in the set of the piece at `off`.
+static float *landing(const struct sync *s, size_t off, int r)
+{
+    const struct dataparallel *d = s->state;
+    size_t others = (size_t)s->job.cluster->world - 1;
+    size_t set = off / OWNER_PIECE % OWNER_SETS;
+    return d->landing + (set * others + (size_t)r - 1) * piece_at(s, 0);
+}
+
+static int receive_piece(struct sync *s, size_t off)
+{
+    struct dataparallel *d = s->state;
+    for (int r = 1; off < s->job.n && r < s->job.cluster->world; r++)
+        if (receive(s, r, group_floats(landing(s, off, r), piece_at(s, off))))
+            return -1;
+    d->landed[off / OWNER_PIECE % OWNER_SETS] = d->ticket;
+    return 0;
+}
+
+// grads := the sum over all workers, in the order of their ranks.
+static int add_up(struct sync *s)
+{
+    const struct dataparallel *d = s->state;
+    const struct sync_job *job = &s->job;
+    if (receive_piece(s, 0))
+        return -1;
+    for (size_t off = 0; off < job->n; off += OWNER_PIECE) {
+        if (receive_piece(s, off + OWNER_PIECE) ||
+            group_await(d->group, d->landed[off / OWNER_PIECE % OWNER_SETS]))
+            return -1;
+        for (int r = 1; r < job->cluster->world; r++)
+            vector_add(job->grads + off, landing(s, off, r), DTYPE_F32,
+                       piece_at(s, off));
+    }
+    return 0;
+}
+
+static void update(struct sync *s, const struct sync_in *in,
+                   struct sync_out *out)
+{
+    struct dataparallel *d = s->state;
+    const struct sync_job *job = &s->job;
+    const struct rule_in rule = {.step = in->step, .lr = in->lr};
+    out->update_began_ns = now_ns();
+    span_squares(job->grads, 0, job->n, d->sums);
+    float scale = optim_clip_scale(span_norm(d->sums, span_blocks(job->n)),
+                                   in->grad_scale, in->clip, &out->grad_norm);
+    if (isfinite(out->grad_norm))
+        span_update(job->optim, job->params, d->slots, job->grads, 0, job->n,
+                    &rule, scale);
+    out->update_ended_ns = now_ns();
+}
+
+static int step_of_owner(struct sync *s, const struct sync_in *in,
+                         struct sync_out *out)
+{
+    struct dataparallel *d = s->state;
+    int world = s->job.cluster->world;
+    for (int r = 1; r < world; r++)
+        if (receive(s, r, note(s, GROUP_RECV, &d->losses[r], 1, DTYPE_F64)))
+            return -1;
+    if (world > 1 && add_up(s))
+        return -1;
+    update(s, in, out);
+    double norm = (double)out->grad_norm;
+    for (int r = 1; r < world; r++)
+        if (send(s, r, note(s, GROUP_SEND, &norm, 1, DTYPE_F64)))
+            return -1;
+    if (copy_out(s, s->job.params) || finish(s))
+        return -1;
+    out->loss = in->loss / world;
+    for (int r = 1; r < world; r++)
+        out->loss += d->losses[r] / world;
+    return 0;
+}
+
+static int dataparallel_step(struct sync *s, const struct sync_in *in,
+                             struct sync_out *out)
+{
+    if ((is_owner(s) ? step_of_owner : step_of_others)(s, in, out))
+        return -1;
+    out->skipped = !isfinite(out->grad_norm);
+    return 0;
+}
+
+// ---- the state, which is worker 0's
+
+static int visit_slots(struct sync *s, sync_visit *visit, void *ctx)
+{
+    const struct dataparallel *d = s->state;
+    for (int i = 0; is_owner(s) && i < optim_slots(s->job.optim); i++)
+        if (visit(ctx, i, 0, d->slots[i], s->job.n))
+            return -1;
+    return 0;
+}
+
+static int dataparallel_save(struct sync *s, int rc, sync_visit *visit,
+                             void *ctx)
+{
+    return rc ? rc : visit_slots(s, visit, ctx);
+}
+
+static void dataparallel_close(struct sync *s)
+{
+    struct dataparallel *d = s->state;
+    group_close(&d->group);
+    for (int i = 0; i < OPTIM_MAX_SLOTS; i++)
+        mem_free(d->slots[i]);
+    mem_free(d->landing);
+    mem_free(d->losses);
+    mem_free(d->sums);
+}
+
+const struct sync_ops sync_dataparallel = {
+    .state_size = sizeof(struct dataparallel),
+    .open = dataparallel_open,
+    .broadcast = dataparallel_broadcast,
+    .scatter = dataparallel_scatter,
+    .step = dataparallel_step,
+    .save = dataparallel_save,
+    .load = visit_slots,
+    .close = dataparallel_close,
+};

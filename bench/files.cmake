@@ -4,13 +4,12 @@ mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/op_time.c
                           bench/pair.c bench/peer.c bench/series.c
                           bench/subject.c)
-target_link_libraries(layer_perf PRIVATE model sync optim cluster config device
+target_link_libraries(layer_perf PRIVATE share model sync optim cluster config device
                                          dnnl OpenMP::OpenMP_C)
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
                                        -Wl,--wrap=kernels_find)
 target_compile_definitions(layer_perf PRIVATE
-                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
-                           BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
+                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}")
 
 if(CUDA_BUILT)
   target_sources(layer_perf PRIVATE bench/layer_cuda.c bench/gpu_ops.c)

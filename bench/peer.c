@@ -4,6 +4,7 @@
 #include "bench/peer.h"
 
 #include "base/base.h"
+#include "base/share.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,12 +14,14 @@ static void run(const char *script, const struct subject_case *c,
                 const char *more)
 {
     const struct model_config *g = &c->config;
-    char command[1024], line[512];
-    if (text_into(command, sizeof command,
-                  "%s %s/tests/oracle/%s layers=%d heads=%d channels=%d "
+    char name[64], path[512], command[1024], line[512];
+    if (text_into(name, sizeof name, "tests/oracle/%s", script) ||
+        share_path(path, sizeof path, name) ||
+        text_into(command, sizeof command,
+                  "%s '%s' layers=%d heads=%d channels=%d "
                   "context=%d vocab=%d batch=%d tokens=%d %s",
-                  BENCH_PYTHON, BENCH_SOURCE, script, g->layers, g->heads,
-                  g->channels, g->context, g->vocab, c->batch, c->tokens, more))
+                  BENCH_PYTHON, path, g->layers, g->heads, g->channels,
+                  g->context, g->vocab, c->batch, c->tokens, more))
         die("%s", fail_message());
     FILE *f = popen(command, "r");
     if (!f) {

@@ -3,11 +3,9 @@
 #include "lockstep/argv.h"
 
 #include "base/base.h"
+#include "base/share.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <string.h>
-#include <unistd.h>
 
 int argv_add(struct argv *a, const char *fmt, ...)
 {
@@ -37,16 +35,6 @@ int argv_add_all(struct argv *a, int n, char *const *words)
 int argv_add_program(struct argv *a, const char *name)
 {
     char path[CONFIG_PATH];
-    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
-    if (n < 0)
-        return fail("/proc/self/exe: %s", strerror(errno));
-    path[n] = '\0';
-    char *slash = strrchr(path, '/');
-    *slash = '\0';
-    if (argv_add(a, "%s/%s", path, name))
-        return -1;
-    if (access(a->at[a->n - 1], X_OK))
-        return fail("%s: %s; try: build it, cmake --build --preset release",
-                    a->at[a->n - 1], strerror(errno));
-    return 0;
+    return share_program(path, sizeof path, name) ? -1
+                                                  : argv_add(a, "%s", path);
 }

@@ -19,7 +19,7 @@ int argv_add(struct argv *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 int argv_add_all(struct argv *a, int n, char *const *words);
 
-// Append the path of a program of ours, which lies beside this one.
+// Append the path of a program of ours (base/share.h).
 int argv_add_program(struct argv *a, const char *name);
 
 #endif

@@ -37,8 +37,7 @@ static void explain_explain(FILE *f)
     char help[] = "--help", *words[] = {help};
     pid_t child = fork();
     if (child == 0) {
-        if (f == stderr)
-            dup2(STDERR_FILENO, STDOUT_FILENO);
+        dup2(fileno(f), STDOUT_FILENO);
         run_program(1, words);
         die("%s", fail_message());
     }

@@ -5,6 +5,7 @@
 
 #include "base/base.h"
 #include "base/file.h"
+#include "base/share.h"
 #include "lockstep/figure.h"
 
 #include <errno.h>
@@ -16,23 +17,32 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-const char *figure_plots(void)
+// The path of a file beside the figures' scripts; "": their folder.
+static int plots_path(char out[CONFIG_PATH], const char *name)
 {
     const char *dir = getenv("LOCKSTEP_PLOTS");
-    return dir ? dir : LOCKSTEP_PLOTS;
+    char file[CONFIG_PATH];
+    if (dir)
+        return text_into(out, CONFIG_PATH, "%s/%s", dir, name);
+    return text_into(file, sizeof file, "plots/%s", name) ||
+                   share_path(out, CONFIG_PATH, file)
+               ? -1
+               : 0;
 }
 
 // What gnuplot says goes to `log`.
 static int run_gnuplot(const char *script, const char *data, const char *out,
                        const char *size, const char *log)
 {
-    char set[64];
+    char set[64], plots[CONFIG_PATH];
+    if (plots_path(plots, ""))
+        return -1;
     pid_t pid = fork();
     if (pid == 0) {
         int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (fd < 0 || dup2(fd, 1) < 0 || dup2(fd, 2) < 0)
             _exit(127);
-        if (chdir(figure_plots()))
+        if (chdir(plots))
             _exit(126);
         snprintf(set, sizeof set, "SIZE='%s'", size);
         execlp("gnuplot", "gnuplot", "-e", *size ? set : "", "-c", script, data,
@@ -111,7 +121,7 @@ static bool is_figure(const char *path)
 
 int figures_check(const char *figures)
 {
-    char names[EXP_TEXT], path[CONFIG_PATH], *save = NULL;
+    char names[EXP_TEXT], file[CONFIG_WORD], path[CONFIG_PATH], *save = NULL;
     if (text_into(names, sizeof names, "%s", figures))
         return -1;
     if (!strcmp(names, "none"))
@@ -124,7 +134,8 @@ int figures_check(const char *figures)
                 "figures=%s: not the name of a figure; try: lockstep run "
                 "--help",
                 name);
-        if (text_into(path, sizeof path, "%s/%s.gp", figure_plots(), name))
+        if (text_into(file, sizeof file, "%s.gp", name) ||
+            plots_path(path, file))
             return -1;
         if (access(path, R_OK))
             return fail("figures=%s: %s: %s; try: lockstep run --help", name,
@@ -176,8 +187,7 @@ void figures_list(FILE *f)
 {
     char pattern[CONFIG_PATH];
     glob_t found;
-    if (text_into(pattern, sizeof pattern, "%s/*.gp", figure_plots()) ||
-        glob(pattern, 0, NULL, &found))
+    if (plots_path(pattern, "*.gp") || glob(pattern, 0, NULL, &found))
         return;
     for (size_t i = 0; i < found.gl_pathc; i++)
         if (is_figure(found.gl_pathv[i]))

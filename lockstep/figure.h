@@ -5,8 +5,7 @@
 
 #include <stdio.h>
 
-// The folder of the .gp files: $LOCKSTEP_PLOTS, or where this was built from.
-const char *figure_plots(void);
+// The .gp files lie in $LOCKSTEP_PLOTS, or with the programs (base/share.h).
 
 // -1 after fail() if a name of this list (by spaces or commas) is no figure;
 // "none" is a list of none.

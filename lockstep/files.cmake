@@ -3,7 +3,7 @@
 lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
         lockstep/launch.c lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
-  LINKS netns config secret base PkgConfig::HWLOC)
+  LINKS netns config secret share base PkgConfig::HWLOC)
 
 lockstep_library(forecast FILES lockstep/forecast.c LINKS law sync base m)
 lockstep_test(law LINKS forecast law)
@@ -12,10 +12,11 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
-  lockstep/doctor_net.c lockstep/doctor_say.c lockstep/enter.c
+  lockstep/completion.c lockstep/demo.c lockstep/doctor_net.c
+  lockstep/doctor_say.c lockstep/enter.c
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
   lockstep/explain_trace.c lockstep/fit.c
-  lockstep/keypairs.c lockstep/list.c lockstep/pin.c lockstep/predict.c
+  lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/pin.c lockstep/predict.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
   lockstep/simulation_table.c lockstep/sizes.c lockstep/tend.c lockstep/train.c)

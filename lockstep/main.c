@@ -2,8 +2,10 @@
 
 #include "base/base.h"
 #include "base/version.h"
+#include "config/config.h"
 #include "config/suggest.h"
 #include "lockstep/commands.h"
+#include "lockstep/man.h"
 
 #include <string.h>
 
@@ -12,6 +14,7 @@ static const struct command *const commands[] = {
     &command_sample, &command_doctor, &command_keys,    &command_pin,
     &command_enter,  &command_bench,  &command_predict, &command_simulate,
     &command_watch,  &command_tend,   &command_fit,     &command_explain,
+    &command_demo,
 };
 
 enum { NCOMMANDS = sizeof commands / sizeof *commands };
@@ -27,7 +30,8 @@ static int help(FILE *f)
                     c->help);
     }
     fprintf(f, "\n  lockstep COMMAND --help says more. To begin: lockstep "
-               "train\n");
+               "train\n  source <(lockstep completion bash), or zsh: the shell "
+               "completes commands and keys\n");
     return 0;
 }
 
@@ -36,13 +40,27 @@ static bool is_help(const char *word)
     return !strcmp(word, "--help") || !strcmp(word, "-h");
 }
 
+static int explain(const struct command *c, FILE *f)
+{
+    c->explain(f);
+    if (c->all_keys)
+        config_help(f);
+    return 0;
+}
+
+// What the tables say of all commands; the package installs it.
+static int print_tables(const char *what, const char *which)
+{
+    return strcmp(what, "man") == 0
+               ? man_print(stdout, which, commands, NCOMMANDS)
+               : completion_print(stdout, which, commands, NCOMMANDS);
+}
+
 static int call(const struct command *c, int nwords, char **words)
 {
     for (int i = 0; i < nwords && c->explain; i++) {
-        if (is_help(words[i])) {
-            c->explain(stdout);
-            return 0;
-        }
+        if (is_help(words[i]))
+            return explain(c, stdout);
         if (c->hands_on)
             break;
         if (words[i][0] == '-')
@@ -50,7 +68,7 @@ static int call(const struct command *c, int nwords, char **words)
                         c->name, words[i], c->name);
     }
     if (nwords < c->least) {
-        c->explain(stderr);
+        explain(c, stderr);
         return 2;
     }
     return c->run(nwords, words);
@@ -80,12 +98,13 @@ int main(int argc, char **argv)
         return help(stdout);
     if (strcmp(argv[1], "--version") == 0)
         return version_print("lockstep");
-    const struct command *c = find(argv[asks ? 2 : 1]);
-    if (c && asks && c->explain) {
-        c->explain(stdout);
-        return 0;
-    }
+    bool tables = !strcmp(argv[1], "man") || !strcmp(argv[1], "completion");
+    const struct command *c = tables ? NULL : find(argv[asks ? 2 : 1]);
+    if (c && asks && c->explain)
+        return explain(c, stdout);
     int status = c ? call(c, argc - 2, argv + 2) : -1;
+    if (tables)
+        status = print_tables(argv[1], argc > 2 ? argv[2] : "");
     if (status < 0)
         die("%s", fail_message());
     return status;

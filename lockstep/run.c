@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/file.h"
 #include "base/rng.h"
+#include "base/share.h"
 #include "lockstep/argv.h"
 #include "lockstep/figure.h"
 #include "lockstep/study.h"
@@ -211,9 +212,18 @@ static void catch_signals(void)
     sigaction(SIGHUP, &a, NULL);
 }
 
+// The experiment as it was named, or else of those that come with the programs.
+static int find_ini(char ini[CONFIG_PATH], const char *name)
+{
+    if (access(name, F_OK) && *name != '/' &&
+        !share_path(ini, CONFIG_PATH, name) && !access(ini, F_OK))
+        return 0;
+    return text_into(ini, CONFIG_PATH, "%s", name);
+}
+
 static int run(int nwords, char **words)
 {
-    char out[CONFIG_PATH] = "";
+    char out[CONFIG_PATH] = "", ini[CONFIG_PATH];
     char *kept[EXP_WORDS];
     int n = 0;
     struct study *s = NULL;
@@ -230,7 +240,7 @@ static int run(int nwords, char **words)
         const char *name = slash ? slash + 1 : words[0];
         snprintf(out, sizeof out, "runs/%.*s", (int)strcspn(name, "."), name);
     }
-    if (study_begin(&s, words[0], out, n, kept))
+    if (find_ini(ini, words[0]) || study_begin(&s, ini, out, n, kept))
         return -1;
     int lock = take_lock(out), failed = 0, rc = lock < 0 ? -1 : 0;
     catch_signals();

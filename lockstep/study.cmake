@@ -7,9 +7,8 @@ lockstep_library(study
         lockstep/run.c lockstep/samples.c lockstep/say.c lockstep/study.c
         lockstep/sweep.c lockstep/table.c lockstep/table_text.c
         lockstep/watch.c
-  LINKS supervise telemetry law config base PkgConfig::CJSON PkgConfig::INIH m)
-target_compile_definitions(study PRIVATE
-                           LOCKSTEP_PLOTS="${CMAKE_SOURCE_DIR}/plots")
+  LINKS supervise telemetry law config share base PkgConfig::CJSON
+        PkgConfig::INIH m)
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   add_test(NAME study COMMAND ${Python3_EXECUTABLE} tests/study.py

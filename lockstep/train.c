@@ -41,7 +41,6 @@ static void explain(FILE *f)
         "for, once more\n"
         "  lockstep train resume=RUN steps=99 on from its newest checkpoint, "
         "with its settings\n\n");
-    config_help(f);
 }
 
 // out= as it is, or a folder of this moment below runs/. *made is true if the
@@ -288,5 +287,6 @@ const struct command command_train = {
     .words = "[FILE.ini] [key=value] ..",
     .help = "train a model; --help lists every key",
     .explain = explain,
+    .all_keys = true,
     .run = train,
 };

@@ -11,6 +11,8 @@ lockstep_library(base
   FILES core/base/clock.c core/base/error.c core/base/file.c
         core/base/hash.c core/base/median.c core/base/mem.c
   LINKS PkgConfig::XXHASH m)
+lockstep_library(share FILES core/base/share.c LINKS base)
+target_compile_definitions(share PRIVATE LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")
 lockstep_library(secret FILES core/base/secret.c
                  LINKS base PkgConfig::SODIUM)
 lockstep_test(base LINKS base)

@@ -78,6 +78,31 @@ void key_help(FILE *f, const struct key_table *t)
     }
 }
 
+void key_manual(FILE *f, const struct key_table *t,
+                void (*line)(FILE *f, const char *text))
+{
+    const char *group = "";
+    char values[96], value[64], whose[128], text[512];
+    for (int i = 0; i < t->n; i++) {
+        const struct key *k = &t->rows[i];
+        allowed(k, values);
+        usual(k, value);
+        readers(k, whose);
+        if (strcmp(k->group, group) != 0)
+            fprintf(f, ".SS %s\n", k->group);
+        group = k->group;
+        bool unit = k->unit && k->type <= KEY_NUMBER;
+        snprintf(text, sizeof text, "%s=%s%s%s [%s]", k->name, values,
+                 unit ? " " : "", unit ? k->unit : "", value);
+        fputs(".TP\n.B ", f);
+        line(f, text);
+        snprintf(text, sizeof text, "%s%s%s%s%s%s", whose, *whose ? ": " : "",
+                 k->help, k->zero ? " (0: " : "", k->zero ? k->zero : "",
+                 k->zero ? ")" : "");
+        line(f, text);
+    }
+}
+
 void config_help(FILE *f)
 {
     fprintf(f, "Settings are key=value words, or lines of an INI file; the "

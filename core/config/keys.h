@@ -68,6 +68,10 @@ bool key_repeats(const struct key *k, const char *value);
 // Every row with its default, allowed values, unit and help.
 void key_help(FILE *f, const struct key_table *t);
 
+// The same in roff, as a list; line() writes a line of text and a newline.
+void key_manual(FILE *f, const struct key_table *t,
+                void (*line)(FILE *f, const char *text));
+
 static inline const char *key_default(const struct key *k)
 {
     return k->value ? k->value : k->words[0];

@@ -195,13 +195,12 @@ add_executable(layer_perf_emulated
   bench/layer_perf.c bench/floor.c bench/gpu_ops.c bench/layer_cuda.c
   bench/op_time.c bench/pair.c bench/peer.c bench/series.c bench/subject.c)
 emulated_program(layer_perf_emulated 900)
-target_link_libraries(layer_perf_emulated PRIVATE sync optim cluster config dnnl
+target_link_libraries(layer_perf_emulated PRIVATE share sync optim cluster config dnnl
                                                   OpenMP::OpenMP_C)
 target_link_options(layer_perf_emulated PRIVATE -Wl,--wrap=product_run
                                                 -Wl,--wrap=kernels_find)
 target_compile_definitions(layer_perf_emulated PRIVATE
-                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}"
-                           BENCH_SOURCE="${CMAKE_SOURCE_DIR}")
+                           BENCH_PYTHON="${LOCKSTEP_TORCH_PYTHON}")
 include(tests/says.cmake)
 lockstep_says(cuda_products_broken 134
   "product .48, 72. = .48, 40. .40, 72. in fp32, epilogue bias: not supported"

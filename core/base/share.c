@@ -1,0 +1,62 @@
+// share.c - from where this program lies to what was installed with it.
+
+#include "base/share.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <unistd.h>
+
+#define LIBEXEC "/libexec/lockstep"
+
+// The folder of this program.
+static int own_folder(char out[PATH_MAX])
+{
+    ssize_t got = readlink("/proc/self/exe", out, PATH_MAX - 1);
+    if (got < 0)
+        return fail("/proc/self/exe: %s", strerror(errno));
+    out[got] = '\0';
+    *strrchr(out, '/') = '\0';
+    return 0;
+}
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int share_path(char *out, size_t size, const char *name)
+{
+    char own[PATH_MAX];
+    if (own_folder(own))
+        return -1;
+    bool helper = ends_with(own, LIBEXEC);
+    if (text_into(out, size, "%s/..%s/share/lockstep", own,
+                  helper ? "/.." : ""))
+        return -1;
+    const char *folder = access(out, F_OK) ? LOCKSTEP_SOURCE : out;
+    return text_into(own, sizeof own, "%s", folder) ||
+                   text_into(out, size, "%s/%s", own, name)
+               ? -1
+               : 0;
+}
+
+int share_program(char *out, size_t size, const char *name)
+{
+    char own[PATH_MAX];
+    if (own_folder(own) || text_into(out, size, "%s/%s", own, name))
+        return -1;
+    if (access(out, X_OK) == 0)
+        return 0;
+    int err = errno;
+    char there[PATH_MAX];
+    if (text_into(there, sizeof there, "%s/..%s/%s", own, LIBEXEC, name))
+        return -1;
+    if (access(there, X_OK) == 0)
+        return text_into(out, size, "%s", there);
+    return fail("%s: %s; try: build it, cmake --build --preset release", out,
+                strerror(err));
+}

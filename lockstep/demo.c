@@ -1,0 +1,38 @@
+// demo.c - `lockstep demo`: the script `demo`, which comes with the programs.
+
+#include "lockstep/commands.h"
+
+#include "base/base.h"
+#include "base/share.h"
+#include "config/config.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static void explain(FILE *f)
+{
+    fprintf(f, "lockstep demo\n\n"
+               "Some four minutes: a small GPT-2 learns to write C, then two "
+               "workers train it in\neach way of agreeing, side by side. "
+               "Leaves all of it in runs/.\n");
+}
+
+static int demo(int nwords, char **words)
+{
+    char path[CONFIG_PATH];
+    if (nwords > 0)
+        return fail("demo: takes no words, not %s", words[0]);
+    if (share_path(path, sizeof path, "demo"))
+        return -1;
+    execl(path, path, (char *)NULL);
+    return fail("%s: %s", path, strerror(errno));
+}
+
+const struct command command_demo = {
+    .name = "demo",
+    .words = "",
+    .help = "a small GPT-2 learns to write C, in some four minutes",
+    .explain = explain,
+    .run = demo,
+};

@@ -1,0 +1,169 @@
+// man.c - manual pages: the commands by what their --help says, the settings by
+// the table of keys.
+
+#include "lockstep/man.h"
+
+#include "base/base.h"
+#include "base/share.h"
+#include "base/version.h"
+#include "config/backends.h"
+#include "config/keys.h"
+
+#include <errno.h>
+#include <string.h>
+
+// ---- roff
+
+// Text as roff shows it letter by letter.
+static void put(FILE *f, const char *text)
+{
+    for (; *text; text++) {
+        if (*text == '\\')
+            fputs("\\e", f);
+        else if (*text == '-')
+            fputs("\\-", f);
+        else
+            fputc(*text, f);
+    }
+}
+
+// A line of it; one that begins with a dot or a quote is no request.
+static void put_line(FILE *f, const char *line)
+{
+    if (*line == '.' || *line == '\'')
+        fputs("\\&", f);
+    put(f, line);
+    fputc('\n', f);
+}
+
+// Lines as they stand, from where the file is.
+static void put_lines(FILE *f, FILE *from)
+{
+    char line[1024];
+    fputs(".nf\n", f);
+    while (fgets(line, sizeof line, from)) {
+        line[strcspn(line, "\n")] = '\0';
+        put_line(f, line);
+    }
+    fputs(".fi\n", f);
+}
+
+static void begin(FILE *f, const char *name, const char *title,
+                  const char *what, const char *synopsis)
+{
+    fprintf(f,
+            ".TH %s 1 \"\" \"lockstep %s\" Lockstep\n.SH NAME\n%s \\- %s\n"
+            ".SH SYNOPSIS\n",
+            title, version_number, name, what);
+    put_line(f, synopsis);
+}
+
+static void end(FILE *f, const char *others)
+{
+    static const char *const rows[][2] = {
+        {"LOCKSTEP_SECRET",
+         "The secret of the job: its sockets take nobody who does not know it. "
+         "The launcher makes one; whoever starts workers by hand gives all the "
+         "same."},
+        {"LOCKSTEP_SECRET_FILE",
+         "A file that holds it, which its owner alone can read."},
+        {"LOCKSTEP_RSH",
+         "What reaches the hosts of hosts=FILE, in place of ssh."},
+        {"LOCKSTEP_PLOTS", "A folder of other figures' scripts."},
+    };
+    fputs(".SH ENVIRONMENT\n", f);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        fprintf(f, ".TP\n.B %s\n", rows[i][0]);
+        put_line(f, rows[i][1]);
+    }
+    fputs(".SH EXIT STATUS\n0: done. 1: an error, which is named in one line. "
+          "2: no command. 128 + N: stopped by signal N.\n.SH SEE ALSO\n",
+          f);
+    put_line(f, others);
+}
+
+// ---- lockstep
+
+static int add_command(FILE *f, const struct command *c)
+{
+    FILE *said = tmpfile();
+    if (!said)
+        return fail("%s --help: %s", c->name, strerror(errno));
+    fputs(".SS ", f);
+    put_line(f, c->name);
+    put_line(f, c->help);
+    fputs(".PP\n", f);
+    c->explain(said);
+    rewind(said);
+    put_lines(f, said);
+    fclose(said);
+    return 0;
+}
+
+static int print_lockstep(FILE *f, const struct command *const *all, int n)
+{
+    begin(f, "lockstep", "LOCKSTEP",
+          "train GPT-2 on one worker or many, and see what each way of "
+          "agreeing costs",
+          "lockstep COMMAND [key=value] ...");
+    fputs(".SH DESCRIPTION\nA worker computes gradients; ", f);
+    fputs("sync=NAME says how several agree on the next parameters:\n", f);
+    for (int i = 0; backend_at(i); i++) {
+        fprintf(f, ".TP\n.B sync=%s\n", backend_at(i)->name);
+        put_line(f, backend_at(i)->help);
+    }
+    fputs(".PP\nAll settings stand in trainer(1).\n.SH COMMANDS\n", f);
+    for (int i = 0; i < n; i++)
+        if (all[i]->help && add_command(f, all[i]))
+            return -1;
+    end(f, "trainer(1), ps_server(1)");
+    return 0;
+}
+
+// ---- its programs
+
+static int print_trainer(FILE *f)
+{
+    begin(f, "trainer", "TRAINER", "one worker of a job that trains GPT-2",
+          "trainer [FILE.ini] key=value ...");
+    fputs(".SH DESCRIPTION\nlockstep train starts all workers of a job, and "
+          "its servers. mpirun, srun, torchrun and a person can do so, too. "
+          "Settings are key=value words, or lines of an INI file; the last "
+          "word wins. The value in brackets is the default.\n.SH SETTINGS\n",
+          f);
+    key_manual(f, &run_keys, put_line);
+    end(f, "lockstep(1), ps_server(1)");
+    return 0;
+}
+
+static int print_server(FILE *f)
+{
+    char path[CONFIG_PATH], command[CONFIG_PATH + 16];
+    if (share_program(path, sizeof path, "ps_server") ||
+        text_into(command, sizeof command, "'%s' --help", path))
+        return -1;
+    FILE *said = popen(command, "re");
+    if (!said)
+        return fail("%s: %s", command, strerror(errno));
+    begin(f, "ps_server", "PS_SERVER", "a parameter server of one job",
+          "ps_server [key=value] ...");
+    fputs(".SH DESCRIPTION\n", f);
+    put_lines(f, said);
+    if (pclose(said))
+        return fail("%s: failed", command);
+    end(f, "lockstep(1), trainer(1)");
+    return 0;
+}
+
+int man_print(FILE *f, const char *program, const struct command *const *all,
+              int n)
+{
+    if (!strcmp(program, "lockstep"))
+        return print_lockstep(f, all, n);
+    if (!strcmp(program, "trainer"))
+        return print_trainer(f);
+    if (!strcmp(program, "ps_server"))
+        return print_server(f);
+    return fail("man %.60s: no such page; try: lockstep, trainer, ps_server",
+                program);
+}

@@ -29,10 +29,10 @@
 enum { WARM = 2, TIMED = 3, NAMES = 8 };
 
 static const struct subject_case cases[] = {
-    {"a", {4, 4, 128, 64, 65, 0}, 12, 64, DTYPE_F32, 1, NULL, false},
-    {"b", {4, 4, 256, 128, 256, 0}, 8, 128, DTYPE_F32, 1, NULL, false},
-    {"c", {6, 6, 384, 256, 65, 0}, 16, 256, DTYPE_F32, 1, NULL, false},
-    {"d", {12, 12, 768, 1024, 50257, 0}, 4, 64, DTYPE_F32, 1, NULL, false},
+    {"a", {4, 4, 128, 64, 65, 0, {0}}, 12, 64, DTYPE_F32, 1, NULL, false},
+    {"b", {4, 4, 256, 128, 256, 0, {0}}, 8, 128, DTYPE_F32, 1, NULL, false},
+    {"c", {6, 6, 384, 256, 65, 0, {0}}, 16, 256, DTYPE_F32, 1, NULL, false},
+    {"d", {12, 12, 768, 1024, 50257, 0, {0}}, 4, 64, DTYPE_F32, 1, NULL, false},
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -151,7 +151,7 @@ static double needed(const struct subject_case *c)
 // In a process of its own, whose peak is that of this step alone.
 static void measure_memory(enum dtype precision, int threads)
 {
-    struct subject_case c = {"m",       {12, 12, 768, 1024, 50257, 0},
+    struct subject_case c = {"m",       {12, 12, 768, 1024, 50257, 0, {0}},
                              4,         1024,
                              precision, threads,
                              NULL,      false};

@@ -4,6 +4,9 @@
 // gradient to LayerNorm's backward, which adds its own to dres: that is all a
 // residual connection is. Gradients come out from the end of the flat vector to
 // its start, and the watermark follows them down.
+//
+// A stage does this for one chunk of its layers at a time. The last does not
+// report wte: the first has a share of its gradient, too.
 
 #include "model/state.h"
 
@@ -15,20 +18,27 @@ struct back {
     struct cpu_model *m;
     const struct model_step *step;
     size_t rows;
-    bool add; // gradients are added to what is there
+    bool add;    // gradients are added to what is there
+    int settled; // tensors from here on are complete
 };
 
-// Gradients from tensor `first` on are complete.
-static void report(const struct back *b, int first)
+// In fp16: gradients of tensors [first, end) pass through it on their way.
+static void settle(const struct back *b, int first, int end)
 {
     struct cpu_model *m = b->m;
-    size_t off = m->off[first];
-    if (m->job.precision == DTYPE_F16) {
-        float *at = grad_at(m, first);
-        float *to = m->job.lent_grads ? at : m->job.grads + off;
-        m->k->settle(to, at, m->settled - off, b->step->accumulate);
-        m->settled = off;
-    }
+    if (m->job.precision != DTYPE_F16)
+        return;
+    float *at = grad_at(m, first);
+    float *to = m->job.lent_grads ? at : m->job.grads + m->off[first];
+    m->k->settle(to, at, m->off[end] - m->off[first], b->step->accumulate);
+}
+
+// Gradients from tensor `first` on are complete.
+static void report(struct back *b, int first)
+{
+    size_t off = b->m->off[first];
+    settle(b, first, b->settled);
+    b->settled = first;
     if (b->step->watermark)
         b->step->watermark(b->step->ctx, off);
 }
@@ -92,7 +102,7 @@ static const void *branch_gradient(const struct back *b, int layer,
 }
 
 // x += out(gelu(fc(ln_2(x))))
-static void mlp_backward(const struct back *b, int i)
+static void mlp_backward(struct back *b, int i)
 {
     struct cpu_model *m = b->m;
     const struct layer *l = &m->layers[i];
@@ -111,7 +121,7 @@ static void mlp_backward(const struct back *b, int i)
 }
 
 // x += proj(attention(qkv(ln_1(x))))
-static void attention_backward(const struct back *b, int i)
+static void attention_backward(struct back *b, int i)
 {
     struct cpu_model *m = b->m;
     const struct model_config *g = &m->job.config;
@@ -141,25 +151,39 @@ static void recompute(const struct back *b, int i)
 {
     if (!b->m->job.recompute)
         return;
-    span_begin(b->step->lane, SPAN_FORWARD, i);
+    span_begin(b->step->lane, SPAN_FORWARD, part_layer(&b->m->job.config, i));
     forward_again(b->m, i, b->step);
     span_end(b->step->lane);
 }
 
 // Gradients of the tables, where dres has come.
-static void embed_backward(const struct back *b)
+static void embed_backward(struct back *b)
 {
     struct cpu_model *m = b->m;
     const struct model_job *job = &m->job;
     struct mask mask = layers_mask(job, b->step, 0, SITE_EMBED);
     size_t used = (size_t)job->tokens * job->config.channels;
     size_t all = m->off[2] - m->off[1];
-    float *dwpe = grad_at(m, 1);
+    float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
     if (!b->add) // positions that this job never reaches
         memset(dwpe + used, 0, (all - used) * sizeof *dwpe);
-    m->k->embed_backward(grad_at(m, 0), dwpe, m->dres, b->step->x, job->batch,
+    if (!b->add && !part_has_head(&job->config)) // which would have begun it
+        memset(dwte, 0, (m->off[1] - m->off[0]) * sizeof *dwte);
+    m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, job->batch,
                          job->tokens, job->config.channels, b->add, &mask);
     report(b, 0);
+}
+
+// Through ln_f, from the head.
+static int final_backward(struct back *b)
+{
+    struct cpu_model *m = b->m;
+    int last = final_norm_at(&m->job.config);
+    if (block_take(m, block_of(last), true))
+        return -1;
+    norm_gradient(b, last, m->last, m->mean, m->rstd, false);
+    report(b, last);
+    return block_give(m, block_of(last));
 }
 
 int backward(struct cpu_model *m, const struct model_step *step)
@@ -168,18 +192,13 @@ int backward(struct cpu_model *m, const struct model_step *step)
     struct back b = {.m = m,
                      .step = step,
                      .rows = (size_t)job->batch * job->tokens,
-                     .add = adds_grads(m, step)};
-    int L = job->config.layers;
-    m->settled = m->nparams;
-    if (block_take(m, L + 1, true))
+                     .add = adds_grads(m, step),
+                     .settled = is_last(m) ? model_ntensors(&job->config)
+                                           : layer_at(m->to, LN1_W)};
+    if (is_last(m) && final_backward(&b))
         return -1;
-    norm_gradient(&b, final_norm_at(&m->job.config), m->last, m->mean, m->rstd,
-                  false);
-    report(&b, final_norm_at(&m->job.config));
-    if (block_give(m, L + 1))
-        return -1;
-    for (int i = L - 1; i >= 0; i--) {
-        span_begin(step->lane, SPAN_BACKWARD, i);
+    for (int i = m->to - 1; i >= m->from; i--) {
+        span_begin(step->lane, SPAN_BACKWARD, part_layer(&job->config, i));
         if (block_take(m, i + 1, true))
             return -1;
         recompute(&b, i);
@@ -189,6 +208,9 @@ int backward(struct cpu_model *m, const struct model_step *step)
             return -1;
         span_end(step->lane);
     }
-    embed_backward(&b);
-    return block_give(m, 0);
+    if (is_first(m))
+        embed_backward(&b);
+    else if (is_last(m))
+        settle(&b, 0, 1); // the head's share of wte
+    return is_first(m) ? block_give(m, 0) : 0;
 }

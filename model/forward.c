@@ -8,7 +8,9 @@
 // An addition and the LayerNorm behind it are one pass, so the code runs from
 // one LayerNorm to the next. That pass takes the next block before this one is
 // given back. The embeddings and ln_f stay taken: the head and backward need
-// them.
+// them. (Blocks are lent to whole models alone.)
+//
+// A stage does this for one chunk of its layers at a time.
 
 #include "model/state.h"
 
@@ -79,38 +81,81 @@ void forward_again(struct cpu_model *m, int i, const struct model_step *step)
     fill_layer(m, i, B, T, step);
 }
 
-int forward(struct cpu_model *m, const int32_t *x, int B, int T,
-            const struct model_step *step)
+void state_take_turn(struct cpu_model *m, const struct model_turn *t)
 {
-    const struct model_config *g = &m->job.config;
-    int C = g->channels, L = g->layers;
-    size_t rows = (size_t)B * T;
+    const struct model_job *job = &m->job;
+    m->layers = m->all_layers + (size_t)t->room * job->config.layers;
+    m->last = m->ends[t->room];
+    part_chunk(&job->config, t->chunk, &m->from, &m->to);
+    if (job->inputs)
+        m->layers[m->from].in = m->inputs[t->input];
+    m->dres = job->train ? m->edges[t->edge] : NULL;
+}
+
+void norm_again(struct cpu_model *m)
+{
+    const struct mask none = {.keep = 1};
+    add_norm(m, NULL, m->last, NULL, 0, final_norm_at(&m->job.config), m->mean,
+             m->rstd, (size_t)m->job.batch * m->job.tokens, none);
+}
+
+// From the tokens into the first layer.
+static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
+                 const struct model_step *step)
+{
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
-    struct layer *l = m->layers;
     if (block_take(m, 0, false))
         return -1;
-    m->k->embed(l->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C, &mask);
-    if (block_take(m, 1, false))
+    m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), x, B, T,
+                m->job.config.channels, &mask);
+    return 0;
+}
+
+// The pass behind layer i: into the layer behind it, the end of the model, or
+// the end of the chunk, where the next stage normalises.
+static void leave_layer(struct cpu_model *m, int i, size_t rows,
+                        const struct model_step *step)
+{
+    const struct layer *l = &m->layers[i];
+    const struct mask mask = layers_mask(&m->job, step, i, SITE_OUT);
+    int bias = layer_at(i, OUT_B);
+    if (i + 1 < m->to)
+        add_norm(m, l[1].in, l->mid, m->branch, bias, layer_at(i + 1, LN1_W),
+                 l[1].mean1, l[1].rstd1, rows, mask);
+    else if (is_last(m))
+        add_norm(m, m->last, l->mid, m->branch, bias,
+                 final_norm_at(&m->job.config), m->mean, m->rstd, rows, mask);
+    else
+        m->k->norm(m->last, NULL, NULL, NULL, l->mid, m->branch,
+                   late_bias(m, bias), NULL, NULL, rows, m->job.config.channels,
+                   &mask);
+}
+
+int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
+            int B, int T, const struct model_step *step)
+{
+    int C = m->job.config.channels;
+    size_t rows = (size_t)B * T;
+    state_take_turn(m, t);
+    if ((is_first(m) && embed(m, x, B, T, step)) ||
+        block_take(m, m->from + 1, false))
         return -1;
-    enter_layer(m, 0, rows);
+    enter_layer(m, m->from, rows);
     struct span_lane *lane = step ? step->lane : NULL;
-    for (int i = 0; i < L; i++, l++) {
-        span_begin(lane, SPAN_FORWARD, i);
+    for (int i = m->from; i < m->to; i++) {
+        const struct layer *l = &m->layers[i];
+        span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
         fill_layer(m, i, B, T, step);
         m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
                    4 * C);
         linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C, true);
-        bool last = i + 1 == L;
         if (block_take(m, i + 2, false))
             return -1;
-        add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
-                 layer_at(i, OUT_B),
-                 last ? final_norm_at(&m->job.config) : layer_at(i + 1, LN1_W),
-                 last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
-                 layers_mask(&m->job, step, i, SITE_OUT));
+        leave_layer(m, i, rows, step);
         if (block_give(m, i + 1))
             return -1;
         span_end(lane);
     }
+    m->normed = is_last(m) ? t->room : -1;
     return 0;
 }

@@ -3,6 +3,7 @@
 #include "model/layers.h"
 
 #include "base/rng.h"
+#include "model/part.h"
 
 void layers_offsets(const struct model_config *c, size_t *off)
 {
@@ -47,23 +48,27 @@ static void cut_layer(struct cutter *c, struct layer *l, size_t rows, size_t C,
     l->rstd2 = cut_floats(c, rows);
 }
 
-void *cut_layers(struct cutter *c, const struct model_job *job,
-                 struct layer *layers)
+void *cut_room(struct cutter *c, const struct model_job *job, int room,
+               struct layer *shared, struct layer *layers)
 {
     const struct model_config *g = &job->config;
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
     size_t C = (size_t)g->channels, size = dtype_bytes(job->precision);
-    struct layer l;
-    for (int i = 0; i < g->layers; i++) {
-        if (i == 0 || (job->train && !job->recompute))
+    struct layer l = *shared;
+    for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
+        if ((room == 0 && k == 0) || (job->train && !job->recompute))
             cut_layer(c, &l, rows, C, (size_t)g->heads, size);
         else if (job->train)
             l.in = cut(c, rows * C, size);
         if (!job->train)
             l.mid = l.in; // norm() adds in place
-        if (layers)
-            layers[i] = l;
+        for (int i = 0, from, to; layers && i < part_chunks(g); i++) {
+            part_chunk(g, i, &from, &to);
+            if (from + k < to)
+                layers[from + k] = l;
+        }
     }
+    *shared = l;
     return job->train ? cut(c, rows * C, size) : l.in;
 }
 
@@ -76,6 +81,7 @@ struct mask layers_mask(const struct model_job *job,
         return (struct mask){.keep = 1};
     uint64_t key = rng_key(job->seed, (uint64_t)step->step);
     key = rng_key(key, (uint64_t)step->micro);
+    layer = part_layer(&job->config, layer);
     key = rng_key(key, (uint64_t)layer * 4 + site);
     return (struct mask){.key = key,
                          .threshold = (uint32_t)((double)rate * 0x1p32),

@@ -52,7 +52,7 @@ void layers_offsets(const struct model_config *c, size_t *off);
 
 // What backward needs of a layer's forward: 10 C numbers a token, in the
 // model's format where it says void. N = B*T rows. With recompute each layer
-// has its own `in` alone: forward_again() makes the rest, in turn, in one room.
+// has its own `in` alone: forward_again() makes the rest, in one place for all.
 struct layer {
     void *in;             // (N, C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
@@ -75,11 +75,13 @@ struct cutter {
 void *cut(struct cutter *c, size_t n, size_t size);
 float *cut_floats(struct cutter *c, size_t n);
 
-// What all layers keep, and the residual stream behind the last. With recompute
-// each layer has its `in` alone, and all share the rest; without training they
-// share one set. `layers` may be NULL: only count.
-void *cut_layers(struct cutter *c, const struct model_job *job,
-                 struct layer *layers);
+// What the layers of one room keep, and the residual stream behind the last,
+// which is returned. Chunks use a room in turn. With recompute each layer has
+// its `in` alone, and all layers of all rooms share the rest; without training
+// they share one set. What is shared is cut with room 0, into *shared. `layers`
+// may be NULL: only count.
+void *cut_room(struct cutter *c, const struct model_job *job, int room,
+               struct layer *shared, struct layer *layers);
 
 // Where dropout strikes, of each layer; the embedding is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };

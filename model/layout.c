@@ -4,12 +4,15 @@
 //     layer: ln_1 2C, c_attn 3C(C+1), c_proj C(C+1), ln_2 2C,
 //            c_fc 4C(C+1), c_proj C(4C+1)            = 12 C^2 + 13 C
 //
+// A part has its own layers, and of wte, wpe and ln_f what it needs.
+//
 // Sizes and init: Radford et al. 2019 and OpenAI's release of GPT-2.
 
 #include "model/model.h"
 
 #include "base/base.h"
 #include "base/rng.h"
+#include "model/part.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +24,36 @@ static const struct preset {
     {"nano", {.layers = 4, .heads = 4, .channels = 128, .context = 64}},
     {"micro", {.layers = 4, .heads = 4, .channels = 256, .context = 128}},
     {"baby", {.layers = 6, .heads = 6, .channels = 384, .context = 256}},
-    {"gpt2", {12, 12, 768, 1024, 50257, 0}},
-    {"gpt2-medium", {24, 16, 1024, 1024, 50257, 0}},
-    {"gpt2-large", {36, 20, 1280, 1024, 50257, 0}},
-    {"gpt2-xl", {48, 25, 1600, 1024, 50257, 0}},
-    {"slides", {12, 12, 768, 512, 26679, 0}},
+    {"gpt2",
+     {.layers = 12,
+      .heads = 12,
+      .channels = 768,
+      .context = 1024,
+      .vocab = 50257}},
+    {"gpt2-medium",
+     {.layers = 24,
+      .heads = 16,
+      .channels = 1024,
+      .context = 1024,
+      .vocab = 50257}},
+    {"gpt2-large",
+     {.layers = 36,
+      .heads = 20,
+      .channels = 1280,
+      .context = 1024,
+      .vocab = 50257}},
+    {"gpt2-xl",
+     {.layers = 48,
+      .heads = 25,
+      .channels = 1600,
+      .context = 1024,
+      .vocab = 50257}},
+    {"slides",
+     {.layers = 12,
+      .heads = 12,
+      .channels = 768,
+      .context = 512,
+      .vocab = 26679}},
 };
 
 enum { NPRESETS = sizeof presets / sizeof presets[0] };
@@ -139,17 +167,37 @@ static size_t layer_n(size_t C)
     return n;
 }
 
-// The embeddings' and all layers' elements: where ln_f begins.
+// Elements of the tables that are here.
+static size_t wte_n(const struct model_config *c)
+{
+    bool here = part_embeds(c) || part_has_head(c);
+    return here ? (size_t)c->vocab * (size_t)c->channels : 0;
+}
+
+static size_t wpe_n(const struct model_config *c)
+{
+    return part_embeds(c) ? (size_t)c->context * (size_t)c->channels : 0;
+}
+
+static size_t tables_n(const struct model_config *c)
+{
+    return wte_n(c) + wpe_n(c);
+}
+
+static size_t ln_f_n(const struct model_config *c)
+{
+    return part_has_head(c) ? 2 * (size_t)c->channels : 0;
+}
+
+// The tables' and all layers' elements: where ln_f begins.
 static size_t ln_f_off(const struct model_config *c)
 {
-    size_t C = (size_t)c->channels;
-    size_t tables = ((size_t)c->vocab + (size_t)c->context) * C;
-    return tables + (size_t)c->layers * layer_n(C);
+    return tables_n(c) + (size_t)c->layers * layer_n((size_t)c->channels);
 }
 
 size_t model_nparams(const struct model_config *c)
 {
-    return ln_f_off(c) + 2 * (size_t)c->channels;
+    return ln_f_off(c) + ln_f_n(c);
 }
 
 static void set_matrix(struct tensor *t, size_t rows, size_t columns)
@@ -178,11 +226,10 @@ static void in_layer_tensor(const struct model_config *c, int layer, int k,
 {
     const struct shape *s = &in_layer[k];
     size_t C = (size_t)c->channels;
-    int status =
-        text_into(out->name, sizeof out->name, "h.%d.%s", layer, s->name);
+    int status = text_into(out->name, sizeof out->name, "h.%d.%s",
+                           part_layer(c, layer), s->name);
     CHECK(status == 0);
-    out->off = ((size_t)c->vocab + (size_t)c->context) * C +
-               (size_t)layer * layer_n(C);
+    out->off = tables_n(c) + (size_t)layer * layer_n(C);
     for (int before = 0; before < k; before++)
         out->off += shape_n(&in_layer[before], C);
     if (s->in)
@@ -202,10 +249,12 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
     if (i == 0) {
         set_name(out, "wte.weight");
         set_matrix(out, V, C);
+        out->n = wte_n(c);
     } else if (i == 1) {
         set_name(out, "wpe.weight");
         set_matrix(out, (size_t)c->context, C);
-        out->off = V * C;
+        out->n = wpe_n(c);
+        out->off = wte_n(c);
     } else if (i < n - 2) {
         int k = i - 2;
         in_layer_tensor(c, k / MODEL_PER_LAYER, k % MODEL_PER_LAYER, out);
@@ -213,7 +262,8 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
         bool bias = i == n - 1;
         set_name(out, bias ? "ln_f.bias" : "ln_f.weight");
         set_vector(out, C);
-        out->off = ln_f_off(c) + (bias ? C : 0);
+        out->n = ln_f_n(c) / 2;
+        out->off = ln_f_off(c) + (bias ? out->n : 0);
         out->fill = bias ? 0 : 1;
     }
 }
@@ -226,10 +276,9 @@ int model_nblocks(const struct model_config *c)
 void model_block(const struct model_config *c, int b, size_t *off, size_t *n)
 {
     CHECK(b >= 0 && b < model_nblocks(c));
-    size_t C = (size_t)c->channels, layer = layer_n(C);
-    size_t tables = ((size_t)c->vocab + (size_t)c->context) * C;
+    size_t layer = layer_n((size_t)c->channels), tables = tables_n(c);
     *off = b == 0 ? 0 : tables + (size_t)(b - 1) * layer;
-    *n = b == 0 ? tables : b <= c->layers ? layer : 2 * C;
+    *n = b == 0 ? tables : b <= c->layers ? layer : ln_f_n(c);
 }
 
 size_t model_work(const struct model_config *c)
@@ -239,16 +288,29 @@ size_t model_work(const struct model_config *c)
     return model_nparams(c) - others * layer_n((size_t)c->channels);
 }
 
+// The number of tensor i in the whole model.
+static int whole_tensor(const struct model_config *c, int i)
+{
+    int k = i - 2, layers = MODEL_PER_LAYER * c->layers;
+    if (k < 0)
+        return i;
+    if (k >= layers)
+        return 2 + MODEL_PER_LAYER * part_whole(c).layers + k - layers;
+    return 2 + MODEL_PER_LAYER * part_layer(c, k / MODEL_PER_LAYER) +
+           k % MODEL_PER_LAYER;
+}
+
 void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
                       size_t n, float *out)
 {
+    int L = part_whole(c).layers;
     for (int i = 0; i < model_ntensors(c); i++) {
         struct tensor t;
         model_tensor(c, i, &t);
         size_t from = off > t.off ? off : t.off, to = t.off + t.n;
         to = to < off + n ? to : off + n;
-        uint64_t key = rng_key(seed, (uint64_t)i);
-        double sigma = t.residual ? 0.02 / sqrt(2.0 * c->layers) : 0.02;
+        uint64_t key = rng_key(seed, (uint64_t)whole_tensor(c, i));
+        double sigma = t.residual ? 0.02 / sqrt(2.0 * L) : 0.02;
         bool drawn = t.ndim == 2;
 #pragma omp parallel for schedule(static)
         for (size_t k = from; k < to; k++)

@@ -7,6 +7,9 @@
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
 //                C more with dropout, 4C less with recompute: wide is pre
 //
+// A stage of a pipeline has the first line in each of its rooms, C numbers for
+// each input, and a dres for each edge.
+//
 // and fp32: the statistics of LayerNorm and softmax, L * (4 + NH) + 3. To these
 // come a slice of logits, attention's scratch for each thread, and the weights:
 // fp32 masters, gradients, a 16-bit copy in bf16 and fp16. What is lent a block
@@ -52,6 +55,37 @@ static int slice_rows(size_t rows, size_t V)
     return (int)(n < rows ? n : rows);
 }
 
+// A whole model's job says 0.
+static int at_least_one(int n)
+{
+    return n > 0 ? n : 1;
+}
+
+// Of `all`, which is NULL where pieces are only counted.
+static void lay_one(void **all, int i, void *piece)
+{
+    if (all)
+        all[i] = piece;
+}
+
+static void lay_rooms(struct cpu_model *m, struct cutter *c)
+{
+    const struct model_job *job = &m->job;
+    size_t rows = (size_t)job->batch * job->tokens, C = job->config.channels;
+    int L = job->config.layers, rooms = at_least_one(job->rooms);
+    struct layer shared = {.in = NULL};
+    m->all_layers = cut(c, (size_t)rooms * L, sizeof *m->all_layers);
+    m->ends = cut(c, rooms, sizeof *m->ends);
+    m->inputs = cut(c, job->inputs, sizeof *m->inputs);
+    m->edges = cut(c, at_least_one(job->edges), sizeof *m->edges);
+    for (int r = 0; r < rooms; r++) {
+        struct layer *layers = m->all_layers ? m->all_layers + r * L : NULL;
+        lay_one(m->ends, r, cut_room(c, job, r, &shared, layers));
+    }
+    for (int i = 0; i < job->inputs; i++)
+        lay_one(m->inputs, i, cut(c, rows * C, dtype_bytes(job->precision)));
+}
+
 static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
                         size_t size)
 {
@@ -65,12 +99,13 @@ static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
     m->branch = cut(c, n, size);
     if (!train || !m->job.recompute)
         m->wide = cut(c, n, 4 * size);
-    else if (m->layers) // GELU in place: backward makes its input again
-        m->wide = m->layers->pre;
+    else if (m->all_layers) // GELU in place: backward makes its input again
+        m->wide = m->all_layers->pre;
     if (train) {
         m->dwide = cut(c, n, 4 * size);
-        m->dres = cut(c, n, size);
-        m->dbranch = g->dropout > 0 ? cut(c, n, size) : m->dres;
+        for (int i = 0; i < at_least_one(m->job.edges); i++)
+            lay_one(m->edges, i, cut(c, n, size));
+        m->dbranch = g->dropout > 0 ? cut(c, n, size) : NULL;
         lay_turned(m, c);
         m->partial = cut_floats(c, m->threads * 4 * partial_width((int)C));
     }
@@ -97,8 +132,7 @@ size_t state_lay(struct cpu_model *m, char *block)
     m->weights = copied ? cut(&c, m->nparams, size) : job->params;
     m->grads = aside ? cut_floats(&c, m->nparams) : job->grads;
     m->places = cut(&c, model_nblocks(&job->config), sizeof *m->places);
-    m->layers = cut(&c, job->config.layers, sizeof *m->layers);
-    m->last = cut_layers(&c, job, m->layers);
+    lay_rooms(m, &c);
     lay_scratch(m, &c, rows, size);
     return c.used;
 }

@@ -7,6 +7,8 @@
 #include "base/base.h"
 #include "device/device.h"
 #include "model/ops.h"
+#include "model/part.h"
+#include "telemetry/span.h"
 
 #include <limits.h>
 #include <math.h>
@@ -54,6 +56,7 @@ static int check_job(const struct model_job *job)
     CHECK(job->lent_weights || job->params);
     CHECK(job->lent_grads || job->grads || !job->train);
     CHECK(job->lender || !(job->lent_weights || job->lent_grads));
+    CHECK(!(job->lender && job->config.part.of));
     return 0;
 }
 
@@ -120,6 +123,8 @@ int model_open(struct model **out, const struct model_job *job)
     if (job->lender && !ops->borrows)
         return fail("model: parameters in shards are for device=cpu; try: "
                     "shard=1");
+    if (job->config.part.of && !ops->stages)
+        return fail("model: a stage of a pipeline is for device=cpu");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
@@ -180,31 +185,96 @@ void model_params_changed(struct model *m)
     m->copy.fresh = false;
 }
 
+// What a turn reads and writes is there; whether it begins, ends the model.
+static bool begins(const struct model *m, const struct model_turn *t)
+{
+    const struct model_job *job = &m->job;
+    CHECK(t->chunk >= 0 && t->chunk < part_chunks(&job->config));
+    CHECK(t->room >= 0 && (t->room < job->rooms || t->room == 0));
+    CHECK(t->input >= 0 && (t->input < job->inputs || t->input == 0));
+    CHECK(t->edge >= 0 && (t->edge < job->edges || t->edge == 0));
+    return t->chunk == 0 && part_embeds(&job->config);
+}
+
+static bool ends(const struct model *m, const struct model_turn *t)
+{
+    return t->chunk == part_chunks(&m->job.config) - 1 &&
+           part_has_head(&m->job.config);
+}
+
+int model_forward(struct model *m, const struct model_step *s,
+                  const struct model_turn *t)
+{
+    CHECK(m->job.train);
+    if (begins(m, t) &&
+        check_tokens(m, "token", s->x, m->job.batch, m->job.tokens) < 0)
+        return -1;
+    span_begin(s->lane, SPAN_FORWARD, s->micro);
+    int rc = m->ops->forward(m, s, t);
+    span_end(s->lane);
+    return rc;
+}
+
+int model_backward(struct model *m, const struct model_step *s,
+                   const struct model_turn *t, float *loss)
+{
+    float mean = 0;
+    if (ends(m, t) &&
+        check_tokens(m, "target", s->y, m->job.batch, m->job.tokens) < 0)
+        return -1;
+    span_begin(s->lane, SPAN_BACKWARD, s->micro);
+    int rc = m->ops->backward(m, s, t, &mean);
+    span_end(s->lane);
+    if (rc || check_loss(m, mean) < 0)
+        return -1;
+    if (ends(m, t))
+        *loss = mean;
+    return 0;
+}
+
 int model_train(struct model *m, const struct model_step *s, float *loss)
 {
-    int B = m->job.batch, T = m->job.tokens;
-    float mean;
-    CHECK(m->job.train);
-    if (check_tokens(m, "token", s->x, B, T) < 0 ||
-        check_tokens(m, "target", s->y, B, T) < 0 ||
-        m->ops->train(m, s, &mean) < 0 || check_loss(m, mean) < 0)
+    const struct model_turn whole = {.room = 0};
+    return model_forward(m, s, &whole) || model_backward(m, s, &whole, loss)
+               ? -1
+               : 0;
+}
+
+void *model_input(struct model *m, int input)
+{
+    return m->ops->between(m, BETWEEN_INPUT, input);
+}
+
+void *model_output(struct model *m, int room)
+{
+    return m->ops->between(m, BETWEEN_OUTPUT, room);
+}
+
+void *model_edge(struct model *m, int edge)
+{
+    return m->ops->between(m, BETWEEN_EDGE, edge);
+}
+
+int model_eval_chunk(struct model *m, const struct model_turn *t,
+                     const int32_t *x, const int32_t *y, int batch, float *loss)
+{
+    int T = m->job.tokens;
+    float mean = 0;
+    CHECK(batch > 0 && batch <= m->job.batch);
+    if ((begins(m, t) && check_tokens(m, "token", x, batch, T) < 0) ||
+        (ends(m, t) && check_tokens(m, "target", y, batch, T) < 0) ||
+        m->ops->eval(m, t, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
         return -1;
-    *loss = mean;
+    if (ends(m, t))
+        *loss = mean;
     return 0;
 }
 
 int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
                float *loss)
 {
-    int T = m->job.tokens;
-    float mean;
-    CHECK(batch > 0 && batch <= m->job.batch);
-    if (check_tokens(m, "token", x, batch, T) < 0 ||
-        check_tokens(m, "target", y, batch, T) < 0 ||
-        m->ops->eval(m, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
-        return -1;
-    *loss = mean;
-    return 0;
+    const struct model_turn whole = {.room = 0};
+    return model_eval_chunk(m, &whole, x, y, batch, loss);
 }
 
 int model_logits(struct model *m, const int32_t *x, int n, float *logits)

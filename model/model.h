@@ -17,9 +17,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { MODEL_CHUNKS = 16 };
+
+// Some of a model's layers: a stage of a pipeline (part.h).
+struct model_part {
+    int of;     // layers of the whole model; 0: this is the whole
+    int chunks; // runs of neighbouring layers, in the order of the model
+    int first[MODEL_CHUNKS], layers[MODEL_CHUNKS]; // of each
+};
+
 struct model_config {
     int layers, heads, channels, context, vocab;
     float dropout; // rate in [0, 1); 0: none
+    struct model_part part;
 };
 
 // Presets: nano, micro, baby, gpt2, gpt2-medium, gpt2-large, gpt2-xl, slides.
@@ -51,11 +61,13 @@ struct tensor {
 size_t model_nparams(const struct model_config *c);
 int model_ntensors(const struct model_config *c);
 
-// Tensor i in layout order, i in [0, model_ntensors).
+// Tensor i in layout order, i in [0, model_ntensors). One that a part lacks has
+// no elements.
 void model_tensor(const struct model_config *c, int i, struct tensor *out);
 
 // A block: the embeddings, a layer, or ln_f, which is the last. There are L +
-// 2, and they tile the flat vector; block b holds n elements from `off` on.
+// 2, and they tile the flat vector; block b holds n elements from `off` on, 0
+// where a part lacks it.
 int model_nblocks(const struct model_config *c);
 void model_block(const struct model_config *c, int b, size_t *off, size_t *n);
 
@@ -64,13 +76,15 @@ void model_block(const struct model_config *c, int b, size_t *off, size_t *n);
 size_t model_work(const struct model_config *c);
 
 // N(0, 0.02), residual projections N(0, 0.02 / sqrt(2L)), LayerNorm 1, biases
-// 0. A function of seed alone. The range: elements [off, off + n) of it.
+// 0. A function of seed alone: a part has the whole's numbers. The range:
+// elements [off, off + n) of it.
 void model_init(const struct model_config *c, uint64_t seed, float *params);
 void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
                       size_t n, float *out);
 
-// Arithmetic of a token in training: 6 N + 12 L C T, N without the position
-// table (PaLM, appendix B). MFU is this times tokens/s over a peak.
+// Arithmetic of a token in training, of a whole model: 6 N + 12 L C T, N
+// without the position table (PaLM, appendix B). MFU is this times tokens/s
+// over a peak.
 double model_flop(const struct model_config *c, int tokens);
 
 // ---- computing
@@ -112,6 +126,10 @@ struct model_job {
     struct device *dev; // where both live, and who computes; NULL: the CPU
     bool tf32;          // cuda, fp32: products may round factors to TF32
     bool recompute;     // layers keep their input, backward makes the rest
+    // Of a stage, on the CPU only; 0 elsewhere. struct model_turn says which.
+    int rooms;  // micro-batches, of one chunk each, that are kept at once
+    int inputs; // buffers of what the stages before send
+    int edges;  // buffers of gradients between stages
 };
 
 // Bytes of the host's memory that a process needs for a step with these
@@ -163,13 +181,44 @@ struct model_step {
     struct span_lane *lane; // forward and backward, by layer; may be NULL
 };
 
-// Mean cross-entropy over B*T (nats a token) into *loss, its gradient into
-// grads. Returns 0; -1 after fail() on a token outside [0, V).
+// Which part of a step: a chunk of a stage's layers, and where it works. All 0
+// for a whole model.
+struct model_turn {
+    int chunk;
+    int room;  // of what backward needs of forward, from one to the other
+    int input; // of the residual stream at the chunk's entry, as long
+    int edge;  // of the residual stream's gradient, in backward
+};
+
+// Forward of a chunk, then backward, which adds the gradients of its layers to
+// grads, or replaces them. Returns 0; -1 after fail() on a token outside [0,
+// V). Where the chunk ends the model, backward begins with the head and puts
+// the mean cross-entropy over B*T (nats a token) into *loss.
+//
+// Between stages: forward of a chunk that does not begin the model takes
+// model_input(), and leaves model_output(); backward of one that does not end
+// it takes model_edge(), and leaves the gradient of its input there. Each is
+// (B*T, C), in the model's format.
+int model_forward(struct model *m, const struct model_step *s,
+                  const struct model_turn *t);
+int model_backward(struct model *m, const struct model_step *s,
+                   const struct model_turn *t, float *loss);
+void *model_input(struct model *m, int input);
+void *model_output(struct model *m, int room);
+void *model_edge(struct model *m, int edge);
+
+// Both of a whole model.
 int model_train(struct model *m, const struct model_step *s, float *loss);
 
 // Mean cross-entropy of `batch` <= B rows of T tokens, without dropout.
 int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
                float *loss);
+
+// The same of a chunk: between stages as model_forward(); *loss is written
+// where it ends the model.
+int model_eval_chunk(struct model *m, const struct model_turn *t,
+                     const int32_t *x, const int32_t *y, int batch,
+                     float *loss);
 
 // Logits (V) after the last of n tokens, 1 <= n <= T of the job, batch row 0.
 int model_logits(struct model *m, const int32_t *x, int n, float *logits);

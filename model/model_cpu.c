@@ -32,7 +32,10 @@ static int cpu_open(struct model *model)
     if (!m)
         return -1;
     model->state = m;
-    *m = (struct cpu_model){.job = *job, .k = k, .threads = state_threads(job)};
+    *m = (struct cpu_model){.job = *job,
+                            .k = k,
+                            .threads = state_threads(job),
+                            .normed = -1};
     size_t bytes = state_lay(m, NULL);
     m->block = mem_alloc(bytes, 1);
     if (!m->block)
@@ -70,23 +73,51 @@ static void cpu_params_changed(struct model *model)
     omp_set_num_threads(before);
 }
 
-static int cpu_train(struct model *model, const struct model_step *s,
-                     float *loss)
+static int cpu_forward(struct model *model, const struct model_step *s,
+                       const struct model_turn *t)
 {
     struct cpu_model *m = model->state;
-    int B = m->job.batch, T = m->job.tokens, before = take_threads(m);
-    span_begin(s->lane, SPAN_FORWARD, -1);
-    int rc = forward(m, s->x, B, T, s);
-    if (!rc) // its gradient begins with the head's
-        rc = block_take(m, 0, true);
-    if (!rc)
-        *loss = head(m, s->y, (size_t)B * T, s);
-    span_end(s->lane);
-    span_begin(s->lane, SPAN_BACKWARD, -1);
-    rc = rc ? rc : backward(m, s);
-    span_end(s->lane);
+    int before = take_threads(m);
+    int rc = forward(m, t, s->x, m->job.batch, m->job.tokens, s);
     omp_set_num_threads(before);
     return rc;
+}
+
+// The head, whose rows are as forward left them or, where another room was
+// used since, made again.
+static int begin_backward(struct cpu_model *m, const struct model_step *s,
+                          int room, float *loss)
+{
+    if (block_take(m, 0, true))
+        return -1; // its gradient begins with the head's
+    span_begin(s->lane, SPAN_FORWARD, -1);
+    if (m->normed != room)
+        norm_again(m);
+    m->normed = -1;
+    *loss = head(m, s->y, (size_t)m->job.batch * m->job.tokens, s);
+    span_end(s->lane);
+    return 0;
+}
+
+static int cpu_backward(struct model *model, const struct model_step *s,
+                        const struct model_turn *t, float *loss)
+{
+    struct cpu_model *m = model->state;
+    int before = take_threads(m);
+    state_take_turn(m, t);
+    int rc = is_last(m) ? begin_backward(m, s, t->room, loss) : 0;
+    if (!rc)
+        rc = backward(m, s);
+    omp_set_num_threads(before);
+    return rc;
+}
+
+static void *cpu_between(struct model *model, enum model_between what, int i)
+{
+    struct cpu_model *m = model->state;
+    return what == BETWEEN_INPUT    ? m->inputs[i]
+           : what == BETWEEN_OUTPUT ? m->ends[i]
+                                    : m->edges[i];
 }
 
 // Forward is over, and no backward comes: what it left taken goes back.
@@ -96,13 +127,13 @@ static int give_ends(struct cpu_model *m)
     return block_give(m, 0) || block_give(m, last) ? -1 : 0;
 }
 
-static int cpu_eval(struct model *model, const int32_t *x, const int32_t *y,
-                    int batch, float *loss)
+static int cpu_eval(struct model *model, const struct model_turn *t,
+                    const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     struct cpu_model *m = model->state;
     int T = m->job.tokens, before = take_threads(m);
-    int rc = forward(m, x, batch, T, NULL);
-    if (!rc)
+    int rc = forward(m, t, x, batch, T, NULL);
+    if (!rc && is_last(m))
         *loss = head(m, y, (size_t)batch * T, NULL);
     omp_set_num_threads(before);
     return rc ? rc : give_ends(m);
@@ -113,7 +144,8 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 {
     struct cpu_model *m = model->state;
     int V = m->job.config.vocab, before = take_threads(m);
-    int rc = forward(m, x, 1, n, NULL);
+    const struct model_turn whole = {.room = 0};
+    int rc = forward(m, &whole, x, 1, n, NULL);
     if (!rc)
         head_logits(m, (size_t)n - 1, 1);
     omp_set_num_threads(before);
@@ -126,9 +158,12 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 const struct model_ops model_cpu = {
     .device = "cpu",
     .borrows = true,
+    .stages = true,
     .open = cpu_open,
     .params_changed = cpu_params_changed,
-    .train = cpu_train,
+    .forward = cpu_forward,
+    .backward = cpu_backward,
+    .between = cpu_between,
     .eval = cpu_eval,
     .logits = cpu_logits,
     .memory = state_memory,

@@ -11,6 +11,7 @@
 #include "model/cpu/kernels.h"
 #include "model/cpu/product.h"
 #include "model/layers.h"
+#include "model/part.h"
 
 struct cpu_model {
     struct model_job job;
@@ -28,19 +29,25 @@ struct cpu_model {
     // its own, whose numbers pass through fp16 on their way to job.grads. NULL
     // where they are lent; in fp16 they pass through it where they are.
     float *grads;
-    size_t settled; // gradients from here on have passed through fp16
     struct model_place *places; // where each block is now
 
-    struct layer *layers; // L; without training all share one set of tensors
-    void *last;           // (N, C) residual stream at the end
-    float *mean, *rstd;   // (N) of ln_f
+    struct layer *all_layers; // L of each room; see cut_room()
+    void **ends;              // (N, C) of each room: residual stream at the end
+    void **inputs, **edges;   // (N, C) each: struct model_turn's
+    float *mean, *rstd;       // (N) of ln_f
+    int normed; // the room whose end ln_f has made m->norm of; -1: none
+
+    // Of the turn that is taken:
+    struct layer *layers; // L, of its room
+    int from, to;         // those of its chunk
+    void *last;           // the residual stream behind them
+    void *dres;           // (N, C)  gradient of the residual stream
 
     void *norm;     // (N, C)  LayerNorm's output; branch and gradient products
     void *branch;   // (N, C)  a branch before it joins; gradients in backward
     void *wide;     // (N, 4C) GELU's output; with recompute where its input was
     void *dwide;    // (N, 4C) gradient of pre, or of qkv
-    void *dres;     // (N, C)  gradient of the residual stream
-    void *dbranch;  // (N, C)  dres behind dropout's mask; dres itself without
+    void *dbranch;  // (N, C)  dres behind dropout's mask; NULL without
     float *logits;  // (slice, V)
     void *dlogits;  // (slice, V); logits itself in fp32
     float *losses;  // (N) loss of every row
@@ -108,10 +115,17 @@ static inline const void *late_bias(const struct cpu_model *m, int tensor)
     return m->job.precision == DTYPE_F32 ? weight_at(m, tensor) : NULL;
 }
 
-// forward.c: the residual stream's end for B sequences of T tokens; m->norm
-// holds ln_f's output. 0, or -1 after fail().
-int forward(struct cpu_model *m, const int32_t *x, int B, int T,
-            const struct model_step *step);
+// The layers, room and buffers that forward and backward work with.
+void state_take_turn(struct cpu_model *m, const struct model_turn *t);
+
+// forward.c: the residual stream behind the turn's layers for B sequences of T
+// tokens, into m->last; where those end the model, ln_f's output into m->norm.
+// 0, or -1 after fail().
+int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
+            int B, int T, const struct model_step *step);
+
+// forward.c: ln_f's output of m->last once more, into m->norm.
+void norm_again(struct cpu_model *m);
 
 // forward.c: what backward needs of layer i once more, from the residual stream
 // at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
@@ -125,7 +139,20 @@ float head(struct cpu_model *m, const int32_t *y, size_t rows,
 // m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
 void head_logits(struct cpu_model *m, size_t row, int rows);
 
-// backward.c: all gradients, from m->branch down to wte. 0, or -1 after fail().
+// Whether the turn's layers begin the model, behind the embeddings; whether
+// they end it.
+static inline bool is_first(const struct cpu_model *m)
+{
+    return m->from == 0 && part_embeds(&m->job.config);
+}
+static inline bool is_last(const struct cpu_model *m)
+{
+    return m->to == m->job.config.layers && part_has_head(&m->job.config);
+}
+
+// backward.c: the gradients of the turn's layers, from m->branch where they end
+// the model, else from m->dres, where that of their input is left. 0, or -1
+// after fail().
 int backward(struct cpu_model *m, const struct model_step *step);
 
 #endif

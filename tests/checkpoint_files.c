@@ -12,7 +12,7 @@
 
 #include "tests/test.h"
 
-const struct model_config tiny = {1, 2, 4, 3, 5, 0};
+const struct model_config tiny = {1, 2, 4, 3, 5, 0, {0}};
 char folder[] = "/tmp/lockstep_checkpoint_XXXXXX", path[128];
 
 int make_folder(void **state)

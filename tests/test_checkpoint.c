@@ -185,7 +185,7 @@ static void no_end_of_text_but_gpt2s_own(void **state)
 static void llmc_models_are_read(void **state)
 {
     (void)state;
-    struct model_config c = {2, 2, 8, 3, 5, 0}, has;
+    struct model_config c = {2, 2, 8, 3, 5, 0, {0}}, has;
     float p[MAX_PARAMS], q[MAX_PARAMS];
     size_t n = model_nparams(&c);
     assert_true(n < MAX_PARAMS);
@@ -292,7 +292,7 @@ static void write_and_kill(const struct model_config *c, float *p,
 static void kills_leave_a_whole_file(void **state)
 {
     (void)state;
-    struct model_config c = {2, 4, 128, 64, 500, 0}; // 2 MB
+    struct model_config c = {2, 4, 128, 64, 500, 0, {0}}; // 2 MB
     size_t n = model_nparams(&c);
     float *p = mem_alloc(n, sizeof *p);
     assert_non_null(p);

@@ -60,7 +60,7 @@ static void every_named_preset_exists(void **state)
 static void tensors_tile_the_vector(void **state)
 {
     (void)state;
-    struct model_config c = {3, 2, 8, 5, 11, 0};
+    struct model_config c = {3, 2, 8, 5, 11, 0, {0}};
     size_t at = 0;
     int decaying = 0, residual = 0;
     for (int i = 0; i < model_ntensors(&c); i++) {
@@ -100,7 +100,7 @@ static void names_and_shapes_are_hugging_faces(void **state)
         {"h.1.mlp.c_proj.weight", 2, 32, 8},
         {"h.1.mlp.c_proj.bias", 1, 8, 0},
     };
-    struct model_config c = {2, 2, 8, 5, 11, 0};
+    struct model_config c = {2, 2, 8, 5, 11, 0, {0}};
     struct tensor t;
     for (int k = 0; k < MODEL_PER_LAYER; k++) {
         model_tensor(&c, 2 + MODEL_PER_LAYER + k, &t);
@@ -125,7 +125,7 @@ static void names_and_shapes_are_hugging_faces(void **state)
 static void init_has_its_deviations(void **state)
 {
     (void)state;
-    struct model_config c = {4, 4, 128, 64, 65, 0};
+    struct model_config c = {4, 4, 128, 64, 65, 0, {0}};
     size_t n = model_nparams(&c);
     float *p = mem_alloc(n, sizeof *p), *again = mem_alloc(n, sizeof *p);
     assert_non_null(p);
@@ -169,7 +169,7 @@ static void refused(struct model_config c, const char *names)
 static void impossible_models_are_refused(void **state)
 {
     (void)state;
-    struct model_config good = {2, 4, 32, 16, 67, 0};
+    struct model_config good = {2, 4, 32, 16, 67, 0, {0}};
     assert_int_equal(model_check(&good), 0);
     int bad[] = {0, -1, INT32_MIN, INT32_MAX};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -194,7 +194,7 @@ static void impossible_models_are_refused(void **state)
     refused(c, "dropout");
     c.dropout = NAN;
     refused(c, "dropout");
-    c = (struct model_config){1000, 1, 1 << 20, 1 << 20, 1 << 24, 0};
+    c = (struct model_config){1000, 1, 1 << 20, 1 << 20, 1 << 24, 0, {0}};
     refused(c, "addressed");
 }
 

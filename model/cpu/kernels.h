@@ -68,10 +68,10 @@ struct kernels {
                            const struct mask *mask);
 
     // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
-    // branch may be NULL: then sum is not written; branch_bias, too. Backward
-    // computes out again, beside dres (added to, or replaced) and the gradients
-    // of weight and bias; partial is threads * 2 * partial_width(C) floats of
-    // scratch.
+    // branch may be NULL: then sum is not written; branch_bias, too. out may be
+    // NULL: then sum alone is. Backward computes out again, beside dres (added
+    // to, or replaced) and the gradients of weight and bias; partial is threads
+    // * 2 * partial_width(C) floats of scratch.
     void (*norm)(void *sum, void *out, float *mean, float *rstd,
                  const void *res, const void *branch, const void *branch_bias,
                  const void *weight, const void *bias, size_t rows, int C,

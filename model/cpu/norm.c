@@ -60,6 +60,8 @@ static void norm(void *sum_, void *out_, float *mean, float *rstd,
         float m =
             add_branch(branch ? sum + at : NULL, res + at,
                        branch ? branch + at : NULL, branch_bias, C, mask, r);
+        if (!out)
+            continue;
         float s = inverse_deviation(x, m, C);
         for (int c = 0; c < C; c += LANES) {
             lanes y = (lanes_get(x, c, C) - m) * s;

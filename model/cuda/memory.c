@@ -59,7 +59,8 @@ size_t cuda_state_lay(struct cuda_model *m, char *block)
     m->grads = job->train && job->precision == DTYPE_F16
                    ? cut_floats(&c, m->nparams)
                    : job->grads;
-    m->last = cut_layers(&c, job, block ? m->layers : NULL);
+    struct layer shared = {.in = NULL};
+    m->last = cut_room(&c, job, 0, &shared, block ? m->layers : NULL);
     lay_scratch(m, &c, rows, size);
     return c.used;
 }

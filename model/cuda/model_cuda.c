@@ -169,32 +169,40 @@ static void cuda_params_changed(struct model *model)
               1, m->nparams);
 }
 
-static int cuda_train(struct model *model, const struct model_step *s,
-                      float *loss)
+static int cuda_model_forward(struct model *model, const struct model_step *s,
+                              const struct model_turn *t)
 {
     struct cuda_model *m = model->state;
     int B = m->job.batch, T = m->job.tokens;
     size_t rows = (size_t)B * (size_t)T;
-    span_begin(s->lane, SPAN_FORWARD, -1);
+    (void)t;
     send_batch(m, s->x, s->y, rows);
     cuda_forward(m, B, T, s);
     send_tokens(m, s->x, rows); // sorted while the GPU is at forward
+    return 0;
+}
+
+static int cuda_model_backward(struct model *model, const struct model_step *s,
+                               const struct model_turn *t, float *loss)
+{
+    struct cuda_model *m = model->state;
+    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
+    (void)t;
+    span_begin(s->lane, SPAN_FORWARD, -1);
     cuda_head(m, rows, s);
     ask_loss(m);
     span_end(s->lane);
-    span_begin(s->lane, SPAN_BACKWARD, -1);
     cuda_backward(m, s);
-    int rc = read_loss(m, loss);
-    span_end(s->lane);
-    return rc;
+    return read_loss(m, loss);
 }
 
-static int cuda_eval(struct model *model, const int32_t *x, const int32_t *y,
-                     int batch, float *loss)
+static int cuda_eval(struct model *model, const struct model_turn *t,
+                     const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     struct cuda_model *m = model->state;
     int T = m->job.tokens;
     size_t rows = (size_t)batch * (size_t)T;
+    (void)t;
     send_batch(m, x, y, rows);
     cuda_forward(m, batch, T, NULL);
     cuda_head(m, rows, NULL);
@@ -217,7 +225,8 @@ const struct model_ops model_cuda = {
     .device = "cuda",
     .open = cuda_open,
     .params_changed = cuda_params_changed,
-    .train = cuda_train,
+    .forward = cuda_model_forward,
+    .backward = cuda_model_backward,
     .eval = cuda_eval,
     .logits = cuda_logits,
     .memory = cuda_memory,

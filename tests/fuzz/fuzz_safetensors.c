@@ -52,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (model_check(&c) == 0)
             read_one(path, c);
     }
-    c = (struct model_config){1, 1, 2, 1, 2, 0};
+    c = (struct model_config){1, 1, 2, 1, 2, 0, {0}};
     read_one(path, c);
     close(fd);
     return 0;

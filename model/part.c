@@ -1,0 +1,115 @@
+// part.c - which of the whole's layers and tensors a stage has.
+
+#include "model/part.h"
+
+#include "base/base.h"
+
+// Layers of run k of `runs`, where nobody says.
+static int even(int layers, int runs, int k)
+{
+    return layers / runs + (k < layers % runs);
+}
+
+static int check_cut(const struct model_config *whole, int runs,
+                     const int *layers)
+{
+    int sum = 0;
+    if (runs > whole->layers)
+        return fail("pipeline: %d layers in %d parts leave one without; try: "
+                    "fewer stages or chunks",
+                    whole->layers, runs);
+    for (int k = 0; layers && k < runs; k++) {
+        if (layers[k] < 1)
+            return fail("stages=: part %d has %d layers; try: 1 or more", k,
+                        layers[k]);
+        sum += layers[k];
+    }
+    if (layers && sum != whole->layers)
+        return fail("stages=: %d layers in all, the model has %d; try: numbers "
+                    "that add up to %d",
+                    sum, whole->layers, whole->layers);
+    return 0;
+}
+
+int part_cut(const struct model_config *whole, int stages, int stage,
+             int chunks, const int *layers, struct model_config *out)
+{
+    int runs = stages * chunks, at = 0;
+    CHECK(stage >= 0 && stage < stages && whole->part.of == 0);
+    CHECK(chunks >= 1 && chunks <= MODEL_CHUNKS);
+    if (check_cut(whole, runs, layers))
+        return -1;
+    struct model_config c = *whole;
+    c.part = (struct model_part){.of = whole->layers, .chunks = chunks};
+    c.layers = 0;
+    for (int k = 0; k < runs; k++) {
+        int n = layers ? layers[k] : even(whole->layers, runs, k);
+        if (k % stages == stage) {
+            c.part.first[k / stages] = at;
+            c.part.layers[k / stages] = n;
+            c.layers += n;
+        }
+        at += n;
+    }
+    *out = c;
+    return 0;
+}
+
+struct model_config part_whole(const struct model_config *c)
+{
+    struct model_config whole = *c;
+    if (c->part.of)
+        whole.layers = c->part.of;
+    whole.part = (struct model_part){.of = 0};
+    return whole;
+}
+
+int part_chunks(const struct model_config *c)
+{
+    return c->part.of ? c->part.chunks : 1;
+}
+
+void part_chunk(const struct model_config *c, int chunk, int *from, int *to)
+{
+    *from = 0;
+    *to = c->layers;
+    if (!c->part.of)
+        return;
+    for (int k = 0; k < chunk; k++)
+        *from += c->part.layers[k];
+    *to = *from + c->part.layers[chunk];
+}
+
+int part_largest(const struct model_config *c)
+{
+    int most = 0, from, to;
+    for (int k = 0; k < part_chunks(c); k++) {
+        part_chunk(c, k, &from, &to);
+        most = to - from > most ? to - from : most;
+    }
+    return most;
+}
+
+int part_layer(const struct model_config *c, int layer)
+{
+    int k = 0, from, to;
+    if (!c->part.of)
+        return layer;
+    CHECK(layer >= 0 && layer < c->layers);
+    part_chunk(c, k, &from, &to);
+    while (layer >= to)
+        part_chunk(c, ++k, &from, &to);
+    return c->part.first[k] + layer - from;
+}
+
+bool part_embeds(const struct model_config *c)
+{
+    return !c->part.of || c->part.first[0] == 0;
+}
+
+bool part_has_head(const struct model_config *c)
+{
+    int last = part_chunks(c) - 1;
+    return !c->part.of ||
+           c->part.first[last] + c->part.layers[last] == c->part.of;
+}

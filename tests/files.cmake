@@ -12,6 +12,9 @@ if(Python3_FOUND)
     include(tests/long.cmake)
     lockstep_long(add_backend ${Python3_EXECUTABLE} tests/add_backend.py
                               ${CMAKE_SOURCE_DIR})
+    lockstep_long(slurm ${Python3_EXECUTABLE} tests/slurm.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR}
+                  ${CMAKE_BINARY_DIR}/slurm) # unpacked there
   endif()
 endif()
 add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)

@@ -189,6 +189,29 @@ static void pbs_names_the_hosts(void **state)
     assert_string_equal(j.out, " 3 127.0.0.1 1 127.0.0.2 ");
 }
 
+// The scripts of examples/, as their schedulers run them.
+static void examples_run(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "printf '#!/bin/sh\nshift\nexec sh -c \"$*\"\n' > rsh; "
+            "chmod +x rsh; printf '127.0.0.1\n127.0.0.2\n' > nodes; " NOBODY
+            "PBS_NODEFILE=$PWD/nodes PBS_O_WORKDIR=$PWD LOCKSTEP_RSH=%s/rsh "
+            "words='sync=sps %s out=pbs-sh' " LOCKSTEP_SOURCE
+            "/examples/pbs.sh",
+            job_dir(), tiny);
+    assert_status(&j, 0);
+    assert_non_null(strstr(j.out, "sps, 2 workers"));
+    job_run(&j, 90,
+            NOBODY "PATH=$PATH:" LOCKSTEP_SOURCE "/tests/stand_in "
+                   "MASTER_ADDR=%s MASTER_PORT=2920 " LOCKSTEP_SOURCE
+                   "/examples/torchrun.sh 2 %s sync=ring out=torchrun-sh",
+            own_address(), tiny);
+    assert_status(&j, 0);
+    assert_non_null(strstr(j.out, "ring, 2 workers"));
+}
+
 // The job's secret reaches workers behind a shell that knows nothing of ours,
 // and stands in nobody's words.
 static void the_secret_is_no_word(void **state)
@@ -247,6 +270,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(they_train_one_model),
         cmocka_unit_test(none_trains_alone),
         cmocka_unit_test(pbs_names_the_hosts),
+        cmocka_unit_test(examples_run),
         cmocka_unit_test(the_secret_is_no_word),
         cmocka_unit_test(nobody_else_is_listened_to),
     };

@@ -29,7 +29,8 @@ foreach(test train jobs shard_jobs owner_jobs restart launched memory)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)
     target_compile_definitions(test_${test} PRIVATE
-                               LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+                               LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                               LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")
     add_dependencies(test_${test} trainer)
     set_tests_properties(${test} PROPERTIES TIMEOUT 900)
     if(NOT test STREQUAL memory)

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# slurm.sh - a job of Slurm: a worker on each of two nodes.
+#
+#     sbatch examples/slurm.sh sync=ring model=gpt2 steps=500 save=50
+#
+# The words go to every trainer; one of them is sync=ring, allreduce, sps or dps.
+# The programs are in PATH, and the folder is one that all nodes share. A job
+# that lost a node is queued again by Slurm, and goes on from its newest
+# checkpoint.
+#
+# ctest -C long -R slurm runs this file on a Slurm of its own.
+#SBATCH --job-name=lockstep
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --output=lockstep-%j.txt
+#SBATCH --open-mode=append
+#SBATCH --requeue
+set -euo pipefail
+
+set -- "out=slurm-$SLURM_JOB_ID" resume=auto "$@" # of two words the last counts
+nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
+port=$((20000 + SLURM_JOB_ID % 10000))
+
+# Who has this file may join.
+export LOCKSTEP_SECRET_FILE=$PWD/.lockstep-$SLURM_JOB_ID
+trap 'rm -f "$LOCKSTEP_SECRET_FILE"' EXIT
+(umask 077; od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' >"$LOCKSTEP_SECRET_FILE")
+
+# A server on each of the first $1 nodes, beside the workers.
+start_servers() {
+    servers=
+    for ((i = 0; i < $1; i++)); do
+        endpoint=tcp://${nodes[i]}:$port
+        servers+=${servers:+,}$endpoint
+        srun --overlap --nodes=1 --ntasks=1 --nodelist="${nodes[i]}" \
+            ps_server bind="$endpoint" index="$i" servers="$1" \
+            world="$SLURM_NTASKS" &
+    done
+}
+
+case " $* " in
+*" sync=ring "*)
+    srun --kill-on-bad-exit=1 trainer hub="tcp://${nodes[0]}:$port" "$@"
+    ;;
+*" sync=allreduce "*)
+    srun --kill-on-bad-exit=1 --mpi=pmix trainer "$@"
+    ;;
+*" sync=sps "*)
+    start_servers 1
+    srun --overlap --kill-on-bad-exit=1 trainer servers="$servers" "$@"
+    wait
+    ;;
+*" sync=dps "*)
+    start_servers "${#nodes[@]}"
+    srun --overlap --kill-on-bad-exit=1 trainer servers="$servers" "$@"
+    wait
+    ;;
+*)
+    echo "slurm.sh: want sync=ring, allreduce, sps or dps" >&2
+    exit 2
+    ;;
+esac

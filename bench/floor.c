@@ -15,15 +15,15 @@
 
 #include "base/base.h"
 #include "base/median.h"
+#include "model/cpu/onednn.h"
 #include "model/cpu/product.h"
 
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <string.h>
 
 #define DNNL(call) CHECK((call) == dnnl_success)
 
-enum { TRIES = 3, ARGS = 3, MAX_LOGITS = 16 << 20 };
+enum { TRIES = 3, ARGS = ONEDNN_ARGS - 1, MAX_LOGITS = 16 << 20 };
 
 enum { ONE = 0x3f80 }; // 1 in bf16; twice, about 1 in fp32
 
@@ -50,7 +50,7 @@ struct product {
     struct floor_product is;
     enum call call;
     dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[ARGS];
+    dnnl_exec_arg_t args[ONEDNN_ARGS];
     float *a, *b, *out; // of sgemm; primitives own theirs
     double cold[FLOOR_ROUNDS], hot[FLOOR_ROUNDS];
 };
@@ -216,36 +216,6 @@ static void run_sgemm(struct product *p)
                         p->out + i * m * n, is->n));
 }
 
-static void describe(dnnl_memory_desc_t *d, const struct floor_product *is,
-                     int rows, int columns, bool turned, dnnl_data_type_t type,
-                     bool packed)
-{
-    dnnl_dims_t dims = {is->batch, rows, columns};
-    dnnl_dims_t strides = {(dnnl_dim_t)rows * columns, turned ? 1 : columns,
-                           turned ? rows : 1};
-    int first = is->batch > 1 ? 0 : 1; // a matrix has two dimensions
-    if (packed)
-        DNNL(dnnl_memory_desc_init_by_tag(d, 3 - first, dims + first, type,
-                                          dnnl_format_tag_any));
-    else
-        DNNL(dnnl_memory_desc_init_by_strides(d, 3 - first, dims + first, type,
-                                              strides + first));
-}
-
-static void own_argument(struct floor *f, struct product *p, int i, int name,
-                         const_dnnl_primitive_desc_t desc, dnnl_query_t what)
-{
-    const dnnl_memory_desc_t *d = dnnl_primitive_desc_query_md(desc, what, 0);
-    p->args[i].arg = name;
-    DNNL(dnnl_memory_create(&p->args[i].memory, d, f->engine,
-                            DNNL_MEMORY_ALLOCATE));
-    void *at;
-    DNNL(dnnl_memory_get_data_handle(p->args[i].memory, &at));
-    uint16_t *half = at;
-    for (size_t k = 0; k < dnnl_memory_desc_get_size(d) / sizeof *half; k++)
-        half[k] = ONE;
-}
-
 // Where the processor has no bf16 instructions, the library's bf16 is several
 // times slower than its fp32: then the floor is that of fp32.
 static bool in_fp32(const struct floor *f)
@@ -258,24 +228,23 @@ static bool open_matmul(struct floor *f, struct product *p, enum call call)
 {
     const struct floor_product *is = &p->is;
     dnnl_data_type_t type = in_fp32(f) ? dnnl_f32 : dnnl_bf16;
-    dnnl_memory_desc_t a, b, out;
-    describe(&a, is, is->m, is->k, is->ta, type, call == MATMUL_AB);
-    describe(&b, is, is->k, is->n, is->tb, type,
-             call == MATMUL_B || call == MATMUL_AB);
-    describe(&out, is, is->m, is->n, false, is->out_fp32 ? dnnl_f32 : type,
-             false);
-    dnnl_matmul_desc_t matmul;
-    dnnl_primitive_desc_t desc;
-    DNNL(dnnl_matmul_desc_init(&matmul, &a, &b, NULL, &out));
-    if (dnnl_primitive_desc_create(&desc, &matmul, NULL, f->engine, NULL) !=
-        dnnl_success)
-        return false;
-    DNNL(dnnl_primitive_create(&p->primitive, desc));
-    own_argument(f, p, 0, DNNL_ARG_SRC, desc, dnnl_query_src_md);
-    own_argument(f, p, 1, DNNL_ARG_WEIGHTS, desc, dnnl_query_weights_md);
-    own_argument(f, p, 2, DNNL_ARG_DST, desc, dnnl_query_dst_md);
-    dnnl_primitive_desc_destroy(desc);
-    return true;
+    bool both = call == MATMUL_AB;
+    const struct onednn_matmul matmul = {
+        .a = {is->batch, is->m, is->k, is->ta, type, both},
+        .b = {is->batch, is->k, is->n, is->tb, type, both || call == MATMUL_B},
+        .out = {is->batch, is->m, is->n, false, is->out_fp32 ? dnnl_f32 : type,
+                false},
+        .memory = DNNL_MEMORY_ALLOCATE,
+    };
+    int n = onednn_open(&matmul, f->engine, &p->primitive, p->args);
+    for (int i = 0; i < n; i++) {
+        void *at;
+        DNNL(dnnl_memory_get_data_handle(p->args[i].memory, &at));
+        uint16_t *half = at;
+        for (size_t k = 0; k < onednn_bytes(&p->args[i]) / sizeof *half; k++)
+            half[k] = ONE;
+    }
+    return n > 0;
 }
 
 static bool open_call(struct floor *f, struct product *p, enum call call)

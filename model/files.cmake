@@ -46,7 +46,8 @@ endif()
 set(model_files
     model/backward.c model/forward.c model/head.c model/layers.c
     model/memory.c
-    model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c)
+    model/model.c model/model_cpu.c model/cpu/isa.c model/cpu/product.c
+    model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu
     model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c

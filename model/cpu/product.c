@@ -6,10 +6,10 @@
 #include "model/cpu/product.h"
 
 #include "base/base.h"
+#include "model/cpu/onednn.h"
 
 #include <malloc.h>
 #include <omp.h>
-#include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,14 +17,12 @@
 // middle of a step: nothing that a caller could mend.
 #define DNNL(call) CHECK((call) == dnnl_success)
 
-enum { ARGS = 4 };
-
 // A primitive with its arguments, and the job (without pointers) it is for.
 struct cached {
     struct product_job shape;
     int threads; // the team it was made for
     dnnl_primitive_t primitive;
-    dnnl_exec_arg_t args[ARGS];
+    dnnl_exec_arg_t args[ONEDNN_ARGS];
     int nargs;
     struct cached *next;
 };
@@ -187,80 +185,29 @@ static void run_widened(const struct product *p, const struct product_job *j)
 
 // ---- bf16
 
-static void set_matrix(dnnl_memory_desc_t *d, int rows, int columns,
-                       bool transposed, dnnl_data_type_t type)
+// Where k is odd: oneDNN 2.6.3's AMX kernels shorten a tile to an odd number of
+// bf16, which the processor refuses (SIGILL; m 33, k 63, n 21, two threads).
+static bool is_no_amx(const char *kernel)
 {
-    dnnl_dims_t dims = {rows, columns}, strides = {columns, 1};
-    if (transposed) {
-        strides[0] = 1;
-        strides[1] = rows;
-    }
-    DNNL(dnnl_memory_desc_init_by_strides(d, 2, dims, type, strides));
-}
-
-static void add_arg(struct product *p, struct cached *c, int name,
-                    const dnnl_memory_desc_t *d)
-{
-    dnnl_exec_arg_t *arg = &c->args[c->nargs++];
-    arg->arg = name;
-    DNNL(dnnl_memory_create(&arg->memory, d, p->engine, DNNL_MEMORY_NONE));
-}
-
-// oneDNN's first choice, but not its AMX kernels where k is odd: those of 2.6.3
-// shorten a tile to an odd number of bf16, which the processor refuses (SIGILL;
-// m 33, k 63, n 21 with two threads).
-static dnnl_primitive_desc_t choose(const struct product *p,
-                                    const dnnl_matmul_desc_t *matmul,
-                                    dnnl_primitive_attr_t attr, bool odd_k)
-{
-    dnnl_primitive_desc_iterator_t i;
-    DNNL(
-        dnnl_primitive_desc_iterator_create(&i, matmul, attr, p->engine, NULL));
-    for (;;) {
-        const char *name = "";
-        dnnl_primitive_desc_t d = dnnl_primitive_desc_iterator_fetch(i);
-        CHECK(d);
-        DNNL(dnnl_primitive_desc_query(d, dnnl_query_impl_info_str, 0, &name));
-        if (!odd_k || !strstr(name, "amx")) {
-            dnnl_primitive_desc_iterator_destroy(i);
-            return d;
-        }
-        dnnl_primitive_desc_destroy(d);
-        DNNL(dnnl_primitive_desc_iterator_next(i));
-    }
+    return !strstr(kernel, "amx");
 }
 
 static void make_primitive(struct product *p, struct cached *c)
 {
     const struct product_job *j = &c->shape;
-    dnnl_data_type_t out_type = j->out_fp32 ? dnnl_f32 : dnnl_bf16;
-    dnnl_memory_desc_t a, b, bias, out;
-    set_matrix(&a, j->m, j->k, j->ta, dnnl_bf16);
-    set_matrix(&b, j->k, j->n, j->tb, dnnl_bf16);
-    set_matrix(&bias, 1, j->n, false, dnnl_bf16);
-    set_matrix(&out, j->m, j->n, false, out_type);
-
-    dnnl_primitive_attr_t attr;
-    dnnl_post_ops_t post;
-    DNNL(dnnl_primitive_attr_create(&attr));
-    DNNL(dnnl_post_ops_create(&post));
-    if (j->add)
-        DNNL(dnnl_post_ops_append_sum(post, 1));
-    DNNL(dnnl_primitive_attr_set_post_ops(attr, post));
-
-    dnnl_matmul_desc_t matmul;
-    DNNL(dnnl_matmul_desc_init(&matmul, &a, &b, j->bias ? &bias : NULL, &out));
-    dnnl_primitive_desc_t desc = choose(p, &matmul, attr, j->k % 2);
-    DNNL(dnnl_primitive_create(&c->primitive, desc));
-    dnnl_primitive_desc_destroy(desc);
-    dnnl_post_ops_destroy(post);
-    dnnl_primitive_attr_destroy(attr);
-
-    add_arg(p, c, DNNL_ARG_SRC, &a);
-    add_arg(p, c, DNNL_ARG_WEIGHTS, &b);
-    add_arg(p, c, DNNL_ARG_DST, &out);
-    if (j->bias)
-        add_arg(p, c, DNNL_ARG_BIAS, &bias);
+    const struct onednn_matmul matmul = {
+        .a = {1, j->m, j->k, j->ta, dnnl_bf16, false},
+        .b = {1, j->k, j->n, j->tb, dnnl_bf16, false},
+        .out = {1, j->m, j->n, false, j->out_fp32 ? dnnl_f32 : dnnl_bf16,
+                false},
+        .bias = j->bias,
+        .bias_type = dnnl_bf16,
+        .add = j->add,
+        .takes = j->k % 2 ? is_no_amx : NULL,
+        .memory = DNNL_MEMORY_NONE,
+    };
+    c->nargs = onednn_open(&matmul, p->engine, &c->primitive, c->args);
+    CHECK(c->nargs > 0);
 }
 
 static bool same_shape(const struct product_job *a, const struct product_job *b)
@@ -290,7 +237,7 @@ static struct cached *find_primitive(struct product *p,
 static void run_bf16(struct product *p, const struct product_job *j)
 {
     struct cached *c = find_primitive(p, j);
-    const void *at[ARGS] = {j->a, j->b, j->out, j->bias};
+    const void *at[ONEDNN_ARGS] = {j->a, j->b, j->out, j->bias};
     for (int i = 0; i < c->nargs; i++)
         DNNL(dnnl_memory_set_data_handle(c->args[i].memory, (void *)at[i]));
     DNNL(dnnl_primitive_execute(c->primitive, p->stream, c->nargs, c->args));

@@ -1,0 +1,62 @@
+// onednn.h - one matmul of oneDNN, whose C interface has changed from version 2
+// to 3. What differs is in onednn_2.c (Debian 12) and onednn_3.c (Debian 13);
+// CMake takes one of them.
+
+#ifndef MODEL_CPU_ONEDNN_H
+#define MODEL_CPU_ONEDNN_H
+
+#include <oneapi/dnnl/dnnl.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { ONEDNN_ARGS = 4 }; // a, b, out, bias
+
+struct onednn_matrix {
+    int batch; // so many of them, one behind the other; 1: a matrix
+    int rows, columns;
+    bool transposed; // stored as (columns, rows)
+    dnnl_data_type_t type;
+    bool packed; // however the library likes it best
+};
+
+// out = a b, + bias (1, columns of out) in every row, + out as it was.
+struct onednn_matmul {
+    struct onednn_matrix a, b, out;
+    bool bias, add;
+    dnnl_data_type_t bias_type;
+    // Whether a kernel of this name may be taken; NULL: any.
+    bool (*takes)(const char *name);
+    // DNNL_MEMORY_NONE: the caller sets the arguments' addresses;
+    // DNNL_MEMORY_ALLOCATE
+    void *memory;
+};
+
+// The primitive by the library's first choice that may be taken, and its
+// arguments: 3, or 4 with a bias. The caller destroys both. Returns how many;
+// 0 where the library has no such primitive.
+int onednn_open(const struct onednn_matmul *m, dnnl_engine_t engine,
+                dnnl_primitive_t *primitive, dnnl_exec_arg_t args[ONEDNN_ARGS]);
+
+// What is the version's own: the kernel that is taken, NULL where there
+// is none; and the size of an argument's memory.
+dnnl_primitive_desc_t onednn_describe(const struct onednn_matmul *m,
+                                      dnnl_engine_t engine);
+size_t onednn_bytes(const dnnl_exec_arg_t *arg);
+
+// Dimensions and strides of a matrix: 2, or 3 with a batch. Returns how many.
+static inline int onednn_shape(const struct onednn_matrix *m, dnnl_dims_t dims,
+                               dnnl_dims_t strides)
+{
+    int n = 0;
+    if (m->batch > 1) {
+        dims[n] = m->batch;
+        strides[n++] = (dnnl_dim_t)m->rows * m->columns;
+    }
+    dims[n] = m->rows;
+    strides[n++] = m->transposed ? 1 : m->columns;
+    dims[n] = m->columns;
+    strides[n++] = m->transposed ? m->rows : 1;
+    return n;
+}
+
+#endif

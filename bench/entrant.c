@@ -107,8 +107,9 @@ static int step(struct entrant *e, struct cost *cost)
             return -1;
     if (sync_step(e->sync, &in, &out))
         return -1;
-    uint64_t end = out.update_began_ns ? out.update_began_ns : now_ns();
-    cost->seconds += (double)(end - start) * 1e-9;
+    // Some exchange before the update, some behind it.
+    uint64_t update = out.update_ended_ns - out.update_began_ns;
+    cost->seconds += (double)(now_ns() - start - update) * 1e-9;
     cost->cpu_s += (double)(cpu_process_ns() - cpu) * 1e-9;
     cost->bytes_out += (double)(e->sync->stats.bytes_out - bytes);
     return 0;

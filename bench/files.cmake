@@ -53,7 +53,7 @@ add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
 lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
               $<TARGET_FILE:sync_perf> sizes=4)
 # Rows of MPI want mpirun: without it a line says so.
-lockstep_says(sync_perf_without_mpi 0 "allreduce, zero-mpi, mpi.. are left out"
+lockstep_says(sync_perf_without_mpi 0 "allreduce, zero-mpi, outer-mpi, mpi.. are left out"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1)
 # A step that the first worker's NaN made all skip must be seen.

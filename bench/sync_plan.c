@@ -247,6 +247,7 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         const struct row *r = &p->rows[i];
         p->use[i] = launched || !r->mpi;
         settings_defaults(&p->asked[i]);
+        p->asked[i].every = 1; // an exchange is measured
         p->asked[i].algorithm = r->algorithm;
         if (r->slice_kb)
             p->asked[i].slice_kb = r->slice_kb;

@@ -25,18 +25,31 @@ struct step {
 
 enum { GRADS, PARAMS };
 
-static const struct sync_in in = {.step = 1, .lr = -1, .grad_scale = 1};
+// Where parameters travel their mean comes back. Its sum is wanted, which tells
+// whose numbers are in it.
+static void undo_mean(struct sync *sync, int workers)
+{
+    for (size_t i = 0; i < sync->job.n; i++)
+        sync->job.params[i] *= (float)workers;
+}
 
 static int take_step(struct story *s, struct sync *sync)
 {
+    bool apart = sync->job.backend->apart;
+    const struct sync_in in = {.step = 1,
+                               .lr = -1,
+                               .grad_scale = apart ? 1 / (float)s->workers : 1};
     struct sync_out out;
     int rank = sync->job.cluster->rank;
-    const float *vectors[] = {sync->job.grads, sync->job.params};
+    const float *vectors[] = {apart ? sync->job.params : sync->job.grads,
+                              sync->job.params};
     for (int k = 0; k < s->nvectors; k++)
         if (story_before(s, k, rank, vectors[k]))
             return -1;
     if (sync_ready(sync, 0) || sync_step(sync, &in, &out))
         return -1;
+    if (apart)
+        undo_mean(sync, s->workers);
     for (int k = 0; k < s->nvectors; k++)
         if (story_after(s, k, rank, vectors[k]))
             return -1;
@@ -68,6 +81,7 @@ static int worker(struct virtual_rank *r, void *arg)
                            .optim = &optim,
                            .settings = &settings};
     settings_defaults(&settings);
+    settings.every = 1; // this step exchanges
     sync_derive(&settings, step->backend, s->workers, n);
     if (device_open(&job.dev, "cpu"))
         return -1;
@@ -127,7 +141,8 @@ static void set_law(struct story *s, const struct backend *b)
 int way_strategy(struct story *s, const struct backend *b)
 {
     struct step step = {s, b};
-    s->vectors[GRADS].name = "gradients";
+    s->vectors[GRADS].name = b->apart ? "parameters" : "gradients";
+    s->vectors[GRADS].updates = b->apart;
     s->vectors[PARAMS] = (struct story_vector){.name = "parameters",
                                                .n = s->vectors[0].n,
                                                .updates = true};
@@ -143,6 +158,10 @@ int way_strategy(struct story *s, const struct backend *b)
                   ? " Each worker gets the sum of its own chunk, updates "
                     "that chunk, and the updated chunks go round. Chunks "
                     "are whole blocks of 4096 elements."
+              : b->apart
+                  ? " Every worker has updated its own parameters. They are "
+                    "summed as the ring sums gradients, and each worker "
+                    "divides the sum by their number."
                   : " What comes from the left is added to, and what is "
                     "complete goes round once more.");
     if (story_run(s, 0, worker, &step))

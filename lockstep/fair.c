@@ -8,6 +8,7 @@
 
 #include "lockstep/study.h"
 
+#include "config/backends.h"
 #include "config/keys.h"
 #include "lockstep/say.h"
 
@@ -17,8 +18,9 @@
 
 // Beside those of the groups model and optimizer.
 static const char *const more_keys[] = {
-    "symbols", "vocab", "val_fraction", "seed",   "steps",
-    "tf32",    "wire",  "consistency",  "backup",
+    "symbols",    "vocab",    "val_fraction",   "seed",   "steps",
+    "tf32",       "wire",     "consistency",    "backup", "every",
+    "outer_rule", "outer_lr", "outer_momentum",
 };
 
 static bool makes_training(const struct key *k)
@@ -37,6 +39,8 @@ static void value_of(const struct result *r, const struct key *k, char *to,
                      size_t size)
 {
     result_setting(r, k->name, to, size);
+    if (!strcmp(k->name, "every") && !(r->row && r->row->apart))
+        snprintf(to, size, "0"); // gradients travel, and are not comparable
     if (!strcmp(k->name, "lr") || !strcmp(k->name, "min_lr"))
         snprintf(to, size, "%.6g", strtod(to, NULL) * r->lr_factor);
 }

@@ -40,7 +40,8 @@ static void explain(FILE *f)
             "  sync        %s\n\n"
             "Of train's keys: model and its sizes, precision, dropout, "
             "threads, optimizer,\nmomentum, wire, staging, servers, update, "
-            "slice_kb, bucket_mb, first_bucket_mb.\n"
+            "slice_kb, bucket_mb, first_bucket_mb, outer_rule, "
+            "outer_momentum.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
             WORKERS, list_all_backends(all));
 }
@@ -69,9 +70,9 @@ static int read_bytes(const char *text, double *out)
 // What the answer depends on, of a backend's keys.
 static const struct backend asker = {
     .name = "fit",
-    .keys =
-        (const char *const[]){"wire", "staging", "servers", "update",
-                              "slice_kb", "bucket_mb", "first_bucket_mb", NULL},
+    .keys = (const char *const[]){"wire", "staging", "servers", "update",
+                                  "slice_kb", "bucket_mb", "first_bucket_mb",
+                                  "outer_rule", "outer_momentum", NULL},
 };
 
 static int check(const struct question *q)

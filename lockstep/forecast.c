@@ -38,7 +38,9 @@ int forecast(const struct forecast_job *j, const struct backend *b,
         after = 1; // nothing before backward ends
     if (b->shards)
         after = back / (2 * each); // the parameters: likewise
-    double step[3];                // as it is, and at either end of the error
+    if (b->apart)
+        after = 1;  // of parameters that all steps of a round have updated
+    double step[3]; // as it is, and at either end of the error
     for (int i = 0; i < 3; i++) {
         double f = 1 + (i == 2) * error - (i == 1) * error;
         double sent =

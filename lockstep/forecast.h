@@ -8,7 +8,8 @@
 // Backward completes the embeddings, at the start of the vector, last of all:
 // buckets that hold some of them always show. Where servers update, all of
 // their answers, half of T, come after it as well; so do the parameters that
-// owners of shards send. The update counts as computing, wherever it happens.
+// owners of shards send, and those of workers that update alone, of which T is
+// a step's share. The update counts as computing, wherever it happens.
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H

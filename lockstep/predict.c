@@ -54,9 +54,10 @@ static void explain(FILE *f)
         "              measured here: %d steps of one worker, minutes for a "
         "large model\n\n"
         "Of train's keys: model and its sizes, batch, accum, precision, wire, "
-        "servers (on\nhosts of their own), update, algorithm, bucket_mb, "
-        "first_bucket_mb; for memory alone\nalso optimizer, recompute, "
-        "threads, shard, staging, slice_kb.\n"
+        "servers (on\nhosts of their own), update, algorithm, every, "
+        "bucket_mb, first_bucket_mb; for memory\nalone also optimizer, "
+        "recompute, threads, shard, outer_rule, outer_momentum, staging,\n"
+        "slice_kb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
         list_all_backends(all), STEPS);
@@ -160,7 +161,8 @@ static const struct backend asker = {
     .name = "predict",
     .keys = (const char *const[]){"wire", "update", "servers", "bucket_mb",
                                   "first_bucket_mb", "algorithm", "shard",
-                                  "staging", "slice_kb", NULL},
+                                  "staging", "slice_kb", "every", "outer_rule",
+                                  "outer_momentum", NULL},
 };
 
 // What a forecast takes of the settings of one backend.
@@ -173,7 +175,8 @@ static void read_settings(struct question *q, const struct backend *b,
     j->exchange = (struct law_case){.workers = workers,
                                     .servers = q->run.settings.servers.count,
                                     .held = sync_holds(&set, b),
-                                    .algorithm = set.algorithm};
+                                    .algorithm = set.algorithm,
+                                    .every = set.every};
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
 }
@@ -329,11 +332,28 @@ static void print_legend(void)
            "efficiency  of a step with overlap, the share that computes\n");
 }
 
+// The backends that train the same thing, into rows and of; how many.
+static int take_comparable(const struct question *q, const struct forecast *f,
+                           int *rows, struct forecast *of)
+{
+    int n = 0;
+    for (int i = 0; i < q->sync.n; i++)
+        if (!backend_at(q->sync.at[i])->apart) {
+            rows[n] = q->sync.at[i];
+            of[n++] = f[i];
+        }
+    return n;
+}
+
 // The fastest, those that the error does not tell from it, then the others.
 static void print_winner(const struct question *q, int workers,
-                         const struct forecast *f)
+                         const struct forecast *all)
 {
-    int best = 0, n = q->sync.n, equal = 0, named = 0;
+    struct forecast f[LIST_MOST];
+    int rows[LIST_MOST];
+    int best = 0, n = take_comparable(q, all, rows, f), equal = 0, named = 0;
+    if (n < 2)
+        return;
     for (int i = 1; i < n; i++)
         if (f[i].overlapped_s < f[best].overlapped_s)
             best = i;
@@ -346,14 +366,27 @@ static void print_winner(const struct question *q, int workers,
                    !named++         ? ""
                    : named == equal ? " and "
                                     : ", ",
-                   backend_at(q->sync.at[i])->name);
+                   backend_at(rows[i])->name);
     printf(equal > 1 ? " are fastest, too close to tell apart" : " is fastest");
     for (int i = 0; i < n; i++)
         if (f[i].least_s > f[best].most_s)
-            printf("; %s takes %.3g times as long",
-                   backend_at(q->sync.at[i])->name,
+            printf("; %s takes %.3g times as long", backend_at(rows[i])->name,
                    f[i].overlapped_s / f[best].overlapped_s);
     printf("\n");
+}
+
+// Faster steps that teach less are no win.
+static void print_apart(const struct question *q)
+{
+    for (int i = 0; i < q->sync.n; i++) {
+        const struct backend *b = backend_at(q->sync.at[i]);
+        if (b->apart)
+            printf("%s exchanges every %d steps: the figures are a mean "
+                   "step's. Its workers train apart\nin between, so as many "
+                   "steps may teach less, and it is left out of the "
+                   "comparison\n",
+                   b->name, q->run.settings.every);
+    }
 }
 
 // The memory of every way, by part.
@@ -406,6 +439,7 @@ static int answer(struct question *q)
     printf("\n");
     for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
         print_winner(q, q->workers.at[w], f[w]);
+    print_apart(q);
     return 0;
 }
 

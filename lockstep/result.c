@@ -154,10 +154,22 @@ static bool travels_again(const struct result *r)
     return atoi(shard) > 2 || (atoi(shard) == 2 && atoi(accum) > 1);
 }
 
+// Steps from one exchange to the next.
+static int steps_of_round(const struct result *r)
+{
+    char every[32];
+    if (!r->row || !r->row->apart)
+        return 1;
+    result_setting(r, "every", every, sizeof every);
+    int steps = atoi(every);
+    return steps > 0 ? steps : 1;
+}
+
 // Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
 // around a ring; where worker 0 owns the parameters, that is the workers' mean.
 // With a server beside each worker, (n-1)/n S out of each of the two; what
-// servers that update answer is fp32.
+// servers that update answer is fp32. Where not every step exchanges,
+// the mean of all: one exchange a round, and one at the end.
 static double law_bytes(const struct result *r, double parameters)
 {
     double n = r->world, bytes = gradient_bytes(r, parameters);
@@ -165,7 +177,9 @@ static double law_bytes(const struct result *r, double parameters)
         return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
     if (!r->row || !backend_has_law(r->row) || travels_again(r))
         return 0;
-    return r->row->servers ? bytes : 2 * (n - 1) / n * bytes;
+    int every = steps_of_round(r), rounds = (r->steps + every - 1) / every;
+    return r->row->servers ? bytes
+                           : 2 * (n - 1) / n * bytes * rounds / r->steps;
 }
 
 // Seconds that an exchange takes on the links of net=RATE; NaN without them.
@@ -188,7 +202,8 @@ static double law_exchange(const struct result *r, double parameters)
         law_of(r->row, &(struct law_case){.workers = r->world,
                                           .servers = apart,
                                           .held = r->held,
-                                          .algorithm = set.algorithm});
+                                          .algorithm = set.algorithm,
+                                          .every = steps_of_round(r)});
     return law_seconds(&law, &links.fits[0].link,
                        gradient_bytes(r, parameters));
 }
@@ -290,7 +305,7 @@ static int read_run(struct result *r, const cJSON *j)
 static int read_summary(struct result *r, const cJSON *j, const char *dir)
 {
     struct steps_summary s;
-    if (steps_summarise(dir, &s))
+    if (steps_summarise(dir, steps_of_round(r), &s))
         return -1;
     r->value[METRIC_STEP_S] = s.median_step_s;
     r->value[METRIC_TOKENS_PER_S] /= s.median_step_s;

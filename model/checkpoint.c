@@ -187,20 +187,26 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-// If metadata "slots" lists the word before the first dot of `name`, what
-// follows that dot; else NULL.
-static const char *behind_slot(const struct safetensors *file, const char *name)
+// Whether metadata "slots" lists the first n characters of `name` as a word.
+static bool lists_slot(const struct safetensors *file, const char *name,
+                       size_t n)
 {
     const char *list = safetensors_metadata(file, "slots");
-    const char *dot = strchr(name, '.');
-    size_t n = dot ? (size_t)(dot - name) : 0;
     while (list && *list && n > 0) {
         size_t word = strcspn(list, " ");
         if (word == n && strncmp(list, name, n) == 0)
-            return dot + 1;
+            return true;
         list += word + strspn(list + word, " ");
     }
-    return NULL;
+    return false;
+}
+
+// If a slot's name stands before the first dot of `name`, what follows that
+// dot; else NULL.
+static const char *behind_slot(const struct safetensors *file, const char *name)
+{
+    const char *dot = strchr(name, '.');
+    return dot && lists_slot(file, name, (size_t)(dot - name)) ? dot + 1 : NULL;
 }
 
 // Every tensor of the file must be one that we know: what is not read might
@@ -369,6 +375,18 @@ static int read_llmc(const char *path, const struct model_config *c,
     }
     llmc_close(&f);
     return status;
+}
+
+int checkpoint_has_slot(const char *path, const char *slot_name)
+{
+    struct safetensors *file;
+    if (access(path, F_OK))
+        return 0;
+    if (safetensors_open(&file, path))
+        return -1;
+    bool has = lists_slot(file, slot_name, strlen(slot_name));
+    safetensors_close(&file);
+    return has;
 }
 
 int checkpoint_open(struct checkpoint **out, const char *path,

@@ -45,6 +45,10 @@ int checkpoint_config(const char *path, struct model_config *out);
 int checkpoint_read(const char *path, const struct model_config *c,
                     float *params);
 
+// Whether a file has a slot of that name: 1, or 0, also where there is no file;
+// -1 after fail().
+int checkpoint_has_slot(const char *path, const char *slot_name);
+
 // The slots of a file, or with nslots 0 its parameters, by ranges. open: the
 // whole file is judged as by checkpoint_read(). c and slot_names are borrowed
 // until close. Parameters are slot 0. 0, or -1 after fail().

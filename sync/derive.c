@@ -30,6 +30,8 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
         s->fusion_mb = 0; // each travels alone
     else if (s->fusion_mb == 0)
         s->fusion_mb = fusion_mb > 1 ? fusion_mb : 1;
+    if (!b->apart)
+        s->every = 1;
     if (!b->servers) {
         s->update = UPDATER_WORKER;
         return;
@@ -59,6 +61,9 @@ struct sync_share sync_share(const struct sync_settings *s,
                              .late_params = b->shards};
     if (s->update == UPDATER_SERVER)
         out.slot = 0;
+    bool nesterov = s->outer_rule == OUTER_NESTEROV;
+    if (b->apart && (nesterov || s->wire != DTYPE_F32))
+        out.kept = n + (nesterov && s->outer_momentum > 0 ? n : 0);
     if (s->shard >= SHARD_GRADS) {
         out.lends_grads = true;
         out.grads = own;

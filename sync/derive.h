@@ -21,6 +21,7 @@ struct backend;
 //     servers     one, or one beside each worker, as the row says
 //     update      where there are servers: worker, if the wire is of 16 bits
 //                 and a step adds whole rounds; else server. Without: worker
+//     every       1, where gradients travel
 //     transport   where there are servers: zmq. The ring's is found out when it
 //                 is opened: memory, if all workers share a host
 //
@@ -55,6 +56,7 @@ struct sync_share {
     bool late_params; // whole, but parts of them come from other workers
     size_t params, grads;
     size_t slot; // of each slot of the optimiser's state
+    size_t kept; // of further vectors: outer/outer.c says which
     size_t weight_buffers, grad_buffers;
 };
 

@@ -81,7 +81,8 @@ struct law law_allreduce(enum algorithm a, int n)
     return law_ring(n);
 }
 
-struct law law_of(const struct backend *b, const struct law_case *c)
+static struct law law_exchange(const struct backend *b,
+                               const struct law_case *c)
 {
     int servers = b->servers == 1 ? 1 : c->servers;
     switch (b->traffic) {
@@ -99,6 +100,13 @@ struct law law_of(const struct backend *b, const struct law_case *c)
                        : law_shards(c->workers);
     }
     return (struct law){0};
+}
+
+struct law law_of(const struct backend *b, const struct law_case *c)
+{
+    struct law law = law_exchange(b, c);
+    double every = c->every > 1 ? c->every : 1;
+    return (struct law){law.hops / every, law.share / every};
 }
 
 double law_seconds(const struct law *law, const struct link *link, double bytes)

@@ -43,6 +43,8 @@ struct law_case {
                  // backend has one server only
     bool held;   // servers, or the owner, answer when all has come
     enum algorithm algorithm; // of the library
+    int every; // steps from one exchange to the next: the law is a step's, on
+               // the average; 0 or 1: of each
 };
 struct law law_of(const struct backend *b, const struct law_case *c);
 

@@ -13,31 +13,8 @@ static size_t piece_at(const struct sync *s, size_t off)
     return s->job.n - off < PIECE ? s->job.n - off : PIECE;
 }
 
-int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
-{
-    int slots = optim_slots(s->job.optim);
-    if (rc || s->job.cluster->rank)
-        return rc;
-    float *piece = mem_alloc(PIECE, sizeof *piece);
-    if (!piece)
-        return -1;
-    for (int i = 0; !rc && i < slots; i++) {
-        for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
-            size_t n = piece_at(s, off);
-            rc = device_copy(s->job.dev, piece, s->rule.slots[i] + off,
-                             n * sizeof *piece) ||
-                         visit(ctx, i, off, piece, n)
-                     ? -1
-                     : 0;
-        }
-    }
-    mem_free(piece);
-    return rc;
-}
-
-// Worker 0: fill a vector on the device.
-static int fill(struct sync *s, int slot, float *v, sync_visit *visit,
-                void *ctx)
+int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
+               void *ctx)
 {
     int rc = 0;
     float *piece = mem_alloc(PIECE, sizeof *piece);
@@ -45,12 +22,36 @@ static int fill(struct sync *s, int slot, float *v, sync_visit *visit,
         return -1;
     for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
         size_t n = piece_at(s, off);
-        rc = visit(ctx, slot, off, piece, n) ||
-                     device_copy(s->job.dev, v + off, piece, n * sizeof *piece)
+        rc = device_copy(s->job.dev, piece, s->rule.slots[i] + off,
+                         n * sizeof *piece) ||
+                     visit(ctx, slot, off, piece, n)
                  ? -1
                  : 0;
     }
     mem_free(piece);
+    return rc;
+}
+
+int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx)
+{
+    float *v = s->rule.slots[i], *piece = mem_alloc(PIECE, sizeof *piece);
+    int rc = piece ? 0 : -1;
+    for (size_t off = 0; !rc && off < s->job.n; off += PIECE) {
+        size_t n = piece_at(s, off);
+        rc = visit(ctx, slot, off, piece, n);
+        if (!rc)
+            rc = device_copy(s->job.dev, v + off, piece, n * sizeof *piece);
+    }
+    mem_free(piece);
+    return rc;
+}
+
+int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+{
+    if (rc || s->job.cluster->rank)
+        return rc;
+    for (int i = 0; !rc && i < optim_slots(s->job.optim); i++)
+        rc = slots_read(s, i, i, visit, ctx);
     return rc;
 }
 
@@ -77,9 +78,8 @@ static int broadcast(struct sync *s, int slot, float *v)
 int slots_load(struct sync *s, sync_visit *visit, void *ctx)
 {
     for (int i = 0; i < optim_slots(s->job.optim); i++) {
-        float *v = s->rule.slots[i];
-        if ((s->job.cluster->rank == 0 && fill(s, i, v, visit, ctx)) ||
-            broadcast(s, i, v))
+        if ((s->job.cluster->rank == 0 && slots_fill(s, i, i, visit, ctx)) ||
+            broadcast(s, i, s->rule.slots[i]))
             return -1;
     }
     return 0;

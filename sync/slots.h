@@ -10,4 +10,10 @@
 int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 
+// Visit slot i of s->rule under the number `slot`; fill it likewise: then
+// SYNC_ABSENT where visit() says so. 0, or -1 after fail().
+int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
+               void *ctx);
+int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx);
+
 #endif

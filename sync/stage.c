@@ -55,6 +55,11 @@ float *stage_grads(const struct stage *s)
     return s->device.grads;
 }
 
+float *stage_params(const struct stage *s)
+{
+    return s->device.params;
+}
+
 int stage_fetch_params(struct stage *s)
 {
     if (staging_down(s->params, 0, 0, s->device.n))
@@ -69,11 +74,9 @@ int stage_send_params(struct stage *s)
     return staging_settle(s->params);
 }
 
-int stage_send_grads(struct stage *s, float **params, float **grads)
+int stage_send_grads(struct stage *s)
 {
-    if (staging_up(s->grads, 0, s->device.n) || staging_settle(s->grads))
+    if (staging_up(s->grads, 0, s->device.n))
         return -1;
-    *params = s->device.params;
-    *grads = s->device.grads;
-    return 0;
+    return staging_settle(s->grads);
 }

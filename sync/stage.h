@@ -26,16 +26,17 @@ void stage_close(struct stage **s);
 int stage_ready(struct stage *s, int b);
 int stage_await(const struct stage *s, int b);
 
-// The gradients on the device, from which buckets are brought down.
+// The vectors on the device: those that buckets are brought down from, and
+// those that workers update.
 float *stage_grads(const struct stage *s);
+float *stage_params(const struct stage *s);
 
 // All parameters down, and wait; all up, before what the compute queue does
 // next.
 int stage_fetch_params(struct stage *s);
 int stage_send_params(struct stage *s);
 
-// The whole gradient up. Returns the vectors on the device, which the caller
-// is about to update there: then the host's parameters are of no use.
-int stage_send_grads(struct stage *s, float **params, float **grads);
+// The whole gradient up, before what the compute queue does next.
+int stage_send_grads(struct stage *s);
 
 #endif

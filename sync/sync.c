@@ -190,6 +190,8 @@ int sync_ready(struct sync *s, int b)
     s->next_bucket++;
     if (b == 0 && fault_gradient(s))
         return -1;
+    if (s->ops->merge)
+        return 0; // gradients stay where they are
     if (s->stage)
         return stage_ready(s->stage, b); // it goes out from sync_step()
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
@@ -236,7 +238,7 @@ int sync_give(struct sync *s, int b)
 static int hand_over(struct sync *s)
 {
     int n = s->job.nbuckets;
-    if (s->lends_grads)
+    if (s->lends_grads || s->ops->merge)
         return 0; // none was held back
     if (s->stage && !s->overlap && stage_await(s->stage, n - 1))
         return -1;
@@ -247,12 +249,27 @@ static int hand_over(struct sync *s)
     return 0;
 }
 
+// Where the update works. Behind a stage the sum goes up first; gradients that
+// did not travel are there.
+static int find_vectors(struct sync *s, float **params, float **grads)
+{
+    *params = s->job.params;
+    *grads = s->job.grads;
+    if (!s->stage)
+        return 0;
+    if (!s->ops->merge && stage_send_grads(s->stage))
+        return -1;
+    *params = stage_params(s->stage);
+    *grads = stage_grads(s->stage);
+    return 0;
+}
+
 // The update by this worker, where its parameters live.
 static int update(struct sync *s, const struct sync_in *in,
                   struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
-    float *params = job->params, *grads = job->grads;
+    float *params, *grads;
     struct rule_in rule = {
         .step = in->step,
         .lr = in->lr,
@@ -261,7 +278,7 @@ static int update(struct sync *s, const struct sync_in *in,
         .copy = job->copy,
     };
     out->update_began_ns = now_ns();
-    if ((s->stage && stage_send_grads(s->stage, &params, &grads)) ||
+    if (find_vectors(s, &params, &grads) ||
         busy_begin(job->dev, DEVICE_COMPUTE) ||
         rule_step(&s->rule, params, grads, &rule, &out->grad_norm) ||
         busy_end(job->dev, DEVICE_COMPUTE))
@@ -271,15 +288,35 @@ static int update(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
+// Workers have updated by themselves. When it is time, their parameters become
+// one; behind a stage, in host memory.
+static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
+{
+    const struct sync_job *job = &s->job;
+    s->alone++;
+    out->lag = s->alone * (job->cluster->world - 1);
+    if (in->step % job->settings->every && !in->last)
+        return 0;
+    if ((s->stage && stage_fetch_params(s->stage)) || s->ops->merge(s) ||
+        (s->stage && stage_send_params(s->stage)))
+        return fail("%s (step %d)", fail_message(), in->step);
+    if (job->copy)
+        job->copy->fresh = false;
+    s->alone = out->lag = 0;
+    return 0;
+}
+
 // The next parameters, by whoever updates.
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
     if (hand_over(s) || s->ops->step(s, in, out))
         return fail("%s (step %d)", fail_message(), in->step);
-    if (!s->own_update)
-        return update(s, in, out);
-    return s->stage ? stage_send_params(s->stage) : 0;
+    if (!s->own_update && update(s, in, out))
+        return -1;
+    if (s->ops->merge)
+        return merge(s, in, out);
+    return s->own_update && s->stage ? stage_send_params(s->stage) : 0;
 }
 
 // Make a straggler's own time since the last step slowdown times as long.
@@ -327,13 +364,27 @@ int sync_whole(struct sync *s)
 
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
-    rc = (s->own_update ? s->ops->save : slots_save)(s, rc, visit, ctx);
+    rc = (s->ops->save ? s->ops->save : slots_save)(s, rc, visit, ctx);
     return leave(s, rc);
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s, (s->own_update ? s->ops->load : slots_load)(s, visit, ctx));
+    return leave(s, (s->ops->load ? s->ops->load : slots_load)(s, visit, ctx));
+}
+
+int sync_slots(const struct sync *s)
+{
+    return s->ops->slots ? s->ops->slots(s) : optim_slots(s->job.optim);
+}
+
+void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME])
+{
+    if (s->ops->slot_name)
+        s->ops->slot_name(s, slot, name);
+    else
+        snprintf(name, SYNC_SLOT_NAME, "%s",
+                 optim_slot_name(s->job.optim, slot));
 }
 
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)

@@ -13,6 +13,9 @@
 // at a time: sync_take() before a block is read, sync_give() after. Then
 // buckets are blocks, and every micro-batch hands all of them over.
 //
+// With a strategy that has merge() every worker updates by its own gradients;
+// every settings.every steps, and after the last, parameters become one again.
+//
 // A backend is a strategy (who holds what, who updates: this contract) and, for
 // most, a carrier (how vectors travel: group/group.h). Nothing above this file
 // may ask which.
@@ -69,17 +72,21 @@ struct sync_in {
     float grad_scale; // 1 / (world * accumulation * loss scale)
     float clip;       // largest gradient norm allowed; 0 for no limit
     double loss;      // of this worker's batch, where somebody gathers losses
+    bool last;        // no step follows
 };
 
 struct sync_out {
-    float grad_norm; // of the mean gradient, before clipping
-    bool skipped;    // not finite, so nobody updated
+    float grad_norm; // of the mean gradient, before clipping; with merge() of
+                     // this worker's own
+    bool skipped;    // not finite, so nobody updated; with merge(): so this
+                     // worker did not
     bool dropped;    // came too late (backup workers): it was not used
     int missed;      // further steps that the others made meanwhile: params
                      // are those after step + missed
-    int lag;         // ssp, asp: updates by others between this worker's pull
-                     // and its push; 0 elsewhere
     double loss; // on worker 0 of a strategy that scatters: everybody's mean
+    int lag;     // updates by others that this worker's params lack: ssp,
+                 // asp: between its pull and its push; with merge(): since
+                 // params were one; 0: all workers' params are the same
     uint64_t update_began_ns, update_ended_ns; // where this worker updates
     // The time by which slowdown lengthened this worker's own; 0, 0 without.
     uint64_t slowed_began_ns, slowed_ended_ns;
@@ -105,6 +112,7 @@ struct sync {
     bool copy_only; // open() says so: step() leaves the next params in job.copy
                     // and only a part of them in params; see sync_whole()
     bool coming;    // params, or job.copy: some are on their way: sync_await()
+    int alone;      // with merge(): steps since all workers' params were one
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
@@ -121,7 +129,9 @@ struct sync {
 enum { SYNC_PARAMS = -1, SYNC_GRADS = -2 };
 
 // A range: elements [off, off + n) of slot `slot`, or of one of the above, in
-// parameter order, at v, in host memory.
+// parameter order, at v, in host memory. On load it may return SYNC_ABSENT for
+// a slot that is not the optimiser's: the checkpoint has none of it.
+enum { SYNC_ABSENT = 1, SYNC_SLOT_NAME = 64 };
 typedef int sync_visit(void *ctx, int slot, size_t off, float *v, size_t n);
 
 // A strategy is one constant of this type. Every function returns 0, or -1
@@ -155,10 +165,19 @@ struct sync_ops {
     // With coming: wait until elements [off, off + n) are there; clear it once
     // all are.
     int (*await)(struct sync *s, size_t off, size_t n);
+    // Optional: workers update by their own gradients, so that ready() is not
+    // called, and step() leaves s->scale times `world` times those in grads.
+    // When it is time, params := what all workers go on from.
+    int (*merge)(struct sync *s);
     // With copy_only: params := the whole parameters.
     int (*whole)(struct sync *s);
-    // With own_update: visit the optimiser's state, as sync_save() and
-    // sync_load() promise. With lends_params save visits those, too.
+    // Optional: the state is of more slots than the optimiser's; how many, and
+    // the name of one.
+    int (*slots)(const struct sync *s);
+    void (*slot_name)(const struct sync *s, int slot,
+                      char name[SYNC_SLOT_NAME]);
+    // With own_update or slots: visit the state, as sync_save() and sync_load()
+    // promise. With lends_params save visits those, too.
     int (*save)(struct sync *s, int rc, sync_visit *visit, void *ctx);
     int (*load)(struct sync *s, sync_visit *visit, void *ctx);
     void (*close)(struct sync *s); // optional; must accept zeroed state
@@ -196,6 +215,11 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 // state.
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
+
+// How many slots sync_save() visits; the name of one, without dot or blank. The
+// optimiser's slots come first, under the names of optim.h.
+int sync_slots(const struct sync *s);
+void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME]);
 
 // This worker's ranges of SYNC_GRADS, with lends_grads: the sum that the last
 // step was given. Of SYNC_PARAMS, with lends_params: visit() reads them, or

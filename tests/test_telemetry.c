@@ -86,7 +86,7 @@ static void one_rank(void **state)
     (void)state;
     struct steps_summary sum;
     write_rows(0, 1, 0, 6);
-    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
     assert_int_equal(sum.steps, 6);
     assert_int_equal(sum.ranks, 1);
     assert_int_equal(sum.skipped, 1);
@@ -122,10 +122,38 @@ static void paces_add_up(void **state)
         assert_int_equal(steps_close(&s), 0);
     }
     assert_int_equal(steps_merge(dir, 2), 0);
-    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
     assert_true(sum.seconds == 500);
     assert_true(fabs(sum.tokens_per_s - (500 / 0.5 + 500 / 2.)) < 1e-9);
     assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
+}
+
+// Of three steps the third exchanges and takes longer: the rate is a round's.
+static void rounds_count_as_one(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    struct steps *s;
+    double time_s;
+    for (int rank = 0; rank < 2; rank++) {
+        assert_int_equal(steps_open(&s, dir, "outer", rank, 2, 0, false, 0,
+                                    &time_s),
+                         0);
+        for (int step = 1; step <= 10; step++) {
+            struct step_row row = {.step = step,
+                                   .tokens = (uint64_t)step * 1000,
+                                   .step_us = step % 3 ? 500000 : 2000000,
+                                   .val_loss = NAN};
+            assert_int_equal(steps_write(s, &row), 0);
+        }
+        assert_int_equal(steps_close(&s), 0);
+    }
+    assert_int_equal(steps_merge(dir, 2), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_true(fabs(sum.median_step_s - 0.5) < 1e-9);
+    assert_int_equal(steps_summarise(dir, 3, &sum), 0);
+    assert_true(fabs(sum.median_step_s - 1) < 1e-9);
+    assert_true(fabs(sum.tokens_per_s - 1000) < 1e-9);
 }
 
 static void resumed(void **state)
@@ -150,7 +178,7 @@ static void merged(void **state)
     char *text = read_all("steps.csv");
     assert_int_equal(lines(text), 1 + 3 + 3 + 2 + 2);
     assert_null(read_all("steps.1.csv"));
-    assert_int_equal(steps_summarise(dir, &sum), 0);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
     assert_int_equal(sum.ranks, 3);
     assert_true(sum.final_loss == 6.5);
     assert_true(sum.best_loss == 6.5);
@@ -226,6 +254,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_rank, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(paces_add_up, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,

@@ -38,7 +38,7 @@ static int blame_range(void *ctx, int what, size_t off, float *grads, size_t n)
 }
 
 // The first tensor whose gradient is not finite, for the message that stops the
-// run: behind a stage in the host's copies, which the sum is left in. Where it
+// run: behind a stage in the host's copies, if they were sent. Where the sum
 // is not left with everybody (servers, zero), only some workers' gradients show
 // it; the others wait a second, so that theirs is heard first.
 static int blame_tensor(struct trainer *t)
@@ -47,8 +47,9 @@ static int blame_tensor(struct trainer *t)
         if (sync_ranges(t->sync, SYNC_GRADS, blame_range, t))
             return -1;
     } else {
+        bool host = t->sync->stage && !t->sync->ops->merge;
         const float *grads =
-            t->sync->stage ? t->sync->job.grads : place_read(t, t->grads);
+            host ? t->sync->job.grads : place_read(t, t->grads);
         if (!grads || blame(t, 0, grads, model_nparams(&t->config)))
             return -1;
     }

@@ -147,6 +147,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
             1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),
         .clip = (float)t->run.clip,
         .loss = row->loss,
+        .last = t->step + 1 >= t->run.steps,
     };
     struct sync_out out;
     if (agree(t, &in, &out))

@@ -49,7 +49,7 @@ static void add_shards(const struct memory_job *job, struct memory *m)
         m->params += floats(share.params);
     if (share.lends_grads)
         m->grads += floats(share.grads);
-    m->buffers += floats(share.grad_buffers) +
+    m->buffers += floats(share.grad_buffers + share.kept) +
                   share.weight_buffers * dtype_bytes(job->model->precision);
 }
 
@@ -57,6 +57,8 @@ static void add_shards(const struct memory_job *job, struct memory *m)
 static size_t largest(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;
+    if (job->backend->apart)
+        return n;
     double mb = s->bucket_mb;
     mb = mb > s->first_bucket_mb ? mb : s->first_bucket_mb;
     mb = mb > s->fusion_mb ? mb : s->fusion_mb;
@@ -115,7 +117,8 @@ static void add_buffers(const struct memory_job *job, struct memory *m)
 
 // What workers of one host show each other (horovod_ring/ring_shm.c): each
 // reads its chunks of all gradients; where they hold shards of the optimiser's
-// state, they copy the others' parameters, too, and at first worker 0's.
+// state, they copy the others' parameters, too, and at first worker 0's. Where
+// parameters alone travel, they read and copy those.
 static size_t mapped(const struct memory_job *job)
 {
     struct sync_share share = share_of(job);
@@ -126,6 +129,8 @@ static size_t mapped(const struct memory_job *job)
     size_t copied = job->rank ? n + others - n / w : others;
     if (!job->transport || strcmp(job->transport, "shm"))
         return 0;
+    if (job->backend->apart)
+        return floats(copied) + w * PLACES;
     size_t bytes = floats(share.lends_grads ? lent - lent / w : others);
     if (share.lends_params) // the others' chunks of what is in buffers
         bytes += (lent - lent / w) * dtype_bytes(job->model->precision);

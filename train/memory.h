@@ -13,6 +13,8 @@
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
 //     dataparallel    4 P     4 P        8 P     on worker 0, with room for
 //                                                others' pieces; elsewhere 0
+//     outer          4 P     4 P        8 P     4 P with a 16-bit wire, 8 P
+//                                               with outer_rule=nesterov
 //     a server of s   4 P/s   4 P/s      8 P/s   up to 4 P/s of answers
 //
 // U parameters are one layer's, E the embeddings', F those of ln_f: two layers

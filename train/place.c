@@ -47,9 +47,10 @@ int place_vectors(struct trainer *t)
 {
     size_t n = model_nparams(&t->config);
     const struct sync_share *share = &t->share;
-    // Where workers own shards they copy parameters, too, from each other.
+    const struct backend *row = backend_row(t->run.sync);
+    // Where parameters travel workers read them, too, from each other.
     if (!share->lends_params)
-        t->params = (backend_row(t->run.sync)->shards
+        t->params = (row->shards || row->apart
                          ? device_alloc_shared
                          : device_alloc)(t->dev, n, sizeof(float));
     if (!share->lends_grads)

@@ -273,7 +273,7 @@ static int write_summary(const struct trainer *t)
 {
     char path[PATH];
     struct steps_summary s;
-    if (steps_summarise(t->run.out, &s) ||
+    if (steps_summarise(t->run.out, t->settings.every, &s) ||
         text_into(path, sizeof path, "%s/summary.json", t->run.out))
         return -1;
     struct manifest *m = manifest_open();

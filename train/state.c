@@ -103,14 +103,28 @@ static int write_state(const struct trainer *t, const char *folder)
     return rc;
 }
 
-// The names of the optimiser's slots into names[]; how many there are.
-static int slot_names(const struct trainer *t,
-                      const char *names[OPTIM_MAX_SLOTS])
+// The names of all slots, by number.
+struct slot_names {
+    char (*text)[SYNC_SLOT_NAME];
+    const char **at;
+};
+
+static int open_names(struct slot_names *s, const struct sync *sync)
 {
-    int n = optim_slots(&t->optim);
-    for (int i = 0; i < n; i++)
-        names[i] = optim_slot_name(&t->optim, i);
-    return n;
+    size_t n = (size_t)sync_slots(sync);
+    s->text = mem_alloc(n + 1, sizeof *s->text);
+    s->at = mem_alloc(n + 1, sizeof *s->at);
+    for (size_t i = 0; s->text && s->at && i < n; i++) {
+        sync_slot_name(sync, (int)i, s->text[i]);
+        s->at[i] = s->text[i];
+    }
+    return s->text && s->at ? 0 : -1;
+}
+
+static void close_names(struct slot_names *s)
+{
+    mem_free(s->text);
+    mem_free(s->at);
 }
 
 // The files of a checkpoint that workers write ranges into.
@@ -132,13 +146,19 @@ static int name_files(struct files *f, const char *folder)
 static int begin_folder(const struct trainer *t, const char *folder,
                         const struct files *files)
 {
-    const char *names[OPTIM_MAX_SLOTS];
-    int n = slot_names(t, names);
+    struct slot_names names;
+    int n = sync_slots(t->sync);
     if (folder_make(folder) ||
         (t->share.lends_params &&
          checkpoint_make(files->model, &t->config, 0, NULL)))
         return -1;
-    return n ? checkpoint_make(files->slots, &t->config, n, names) : 0;
+    if (n == 0)
+        return 0;
+    int rc = open_names(&names, t->sync);
+    if (!rc)
+        rc = checkpoint_make(files->slots, &t->config, n, names.at);
+    close_names(&names);
+    return rc;
 }
 
 static int write_model(const struct trainer *t, const char *path)
@@ -157,7 +177,7 @@ static int write_all(const struct trainer *t, const char *folder,
         checkpoint_write_config(config, &t->config) ||
         write_model(t, files->model))
         return -1;
-    if (optim_slots(&t->optim) && checkpoint_sync(files->slots))
+    if (sync_slots(t->sync) && checkpoint_sync(files->slots))
         return -1;
     return write_state(t, folder);
 }
@@ -194,20 +214,37 @@ static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 struct range_file {
     const struct trainer *t;
     const char *path;
-    const char *names[OPTIM_MAX_SLOTS];
-    int nslots;
-    struct checkpoint *reader; // opened by the first range
+    int slot; // that the reader was opened for
+    char name[SYNC_SLOT_NAME];
+    const char *names[1];
+    struct checkpoint *reader;
 };
+
+// A reader of one slot, or of the parameters: 0, SYNC_ABSENT, or -1 after
+// fail().
+static int open_slot(struct range_file *f, int slot)
+{
+    const struct trainer *t = f->t;
+    bool params = slot == SYNC_PARAMS;
+    checkpoint_close(&f->reader);
+    f->slot = slot;
+    f->names[0] = f->name;
+    if (!params)
+        sync_slot_name(t->sync, slot, f->name);
+    if (slot >= optim_slots(&t->optim)) {
+        int has = checkpoint_has_slot(f->path, f->name);
+        if (has <= 0)
+            return has ? -1 : SYNC_ABSENT;
+    }
+    return checkpoint_open(&f->reader, f->path, &t->config, !params, f->names);
+}
 
 static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     struct range_file *f = ctx;
-    const struct trainer *t = f->t;
-    if (!f->reader &&
-        checkpoint_open(&f->reader, f->path, &t->config, f->nslots, f->names))
-        return -1;
-    return checkpoint_read_range(f->reader, slot == SYNC_PARAMS ? 0 : slot, off,
-                                 v, n);
+    bool open = f->reader && f->slot == slot;
+    int rc = open ? 0 : open_slot(f, slot);
+    return rc ? rc : checkpoint_read_range(f->reader, 0, off, v, n);
 }
 
 int state_save(struct trainer *t)
@@ -449,8 +486,7 @@ int state_load_slots(struct trainer *t, const char *folder)
 {
     struct files files;
     struct range_file file = {.t = t, .path = files.slots};
-    file.nslots = slot_names(t, file.names);
-    if (file.nslots == 0)
+    if (sync_slots(t->sync) == 0)
         return 0;
     if (name_files(&files, folder))
         return -1;

@@ -9,10 +9,10 @@
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// What the trainer and the door of all backends read (train/, sync/sync.c).
-#define OF_ALL                                                                 \
-    "overlap", "staging", "bucket", "bucket_mb", "first_bucket_mb", "inject",  \
-        "inject_rank"
+// What the trainer and the door read of every backend (train/, sync/sync.c);
+// and of those whose gradients travel.
+#define OF_ANY "staging", "inject", "inject_rank"
+#define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
 
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \

@@ -38,6 +38,8 @@ struct backend {
     int servers; // 0: none; 1: one; -1: as many as servers= says, or as workers
     enum traffic traffic;
     bool shards;        // a worker holds 1/workers of the optimiser's state
+    bool apart;         // parameters travel, every= steps, and no gradients:
+                        // workers' parameters differ in between
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };

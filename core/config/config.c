@@ -209,6 +209,34 @@ int config_check_backend(const struct run *r, const struct backend *b)
     return b->servers ? settings_check(&r->settings) : 0;
 }
 
+// Of backends whose workers' parameters differ between steps that meet.
+static int check_apart(const struct run *r, const struct backend *b)
+{
+    const struct sync_settings *set = &r->settings;
+    const struct {
+        const char *key;
+        int steps;
+    } one[] = {{"save", r->save}, {"verify", r->verify}};
+    if (!b->apart)
+        return 0;
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i].steps % set->every)
+            return fail("%s=%d is no multiple of every=%d, and in between "
+                        "workers' parameters differ; try: %s=%d",
+                        one[i].key, one[i].steps, set->every, one[i].key,
+                        (one[i].steps / set->every + 1) * set->every);
+    if (r->precision == PRECISION_FP16 || r->loss_scale > 0)
+        return fail("sync=%s: with a loss scale an overflow would skip one "
+                    "worker's step and not the others'; try: precision=bf16, "
+                    "and no loss_scale=",
+                    b->name);
+    if (set->outer_rule == OUTER_AVERAGE &&
+        (config_asked(r, "outer_lr") || config_asked(r, "outer_momentum")))
+        return fail("outer_lr= and outer_momentum= are nesterov's; try: "
+                    "outer_rule=nesterov");
+    return 0;
+}
+
 static int check_mesh(const struct run *r)
 {
     char mesh[CONFIG_PATH];
@@ -265,5 +293,5 @@ int config_check(const struct run *r)
                     r->curve, b->name);
     if (r->world == 0 && r->rank >= 0)
         return fail("rank=%d without world; try: world=N", r->rank);
-    return config_check_backend(r, b);
+    return config_check_backend(r, b) || check_apart(r, b) ? -1 : 0;
 }

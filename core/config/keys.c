@@ -237,6 +237,17 @@ static const struct key rows[] = {
 {"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
  .words = WORDS(CARRIER_WORDS),
  .help = "what vectors travel by: our own ring, or Open MPI"},
+{"backend", "every", "10", KEY_INT, SET(every), 1, 1e9, .unit = "steps",
+ .help = "each worker takes alone, from one exchange to the next; save= and "
+         "verify= are multiples of it"},
+{"backend", "outer_rule", "average", KEY_CHOICE, SET(outer_rule),
+ .words = WORDS(OUTER_WORDS),
+ .help = "how the workers' parameters become one: their mean, or DiLoCo's step "
+         "towards it"},
+{"backend", "outer_lr", "0.7", KEY_NUMBER, SET(outer_lr), 1e-6, 100,
+ .help = "nesterov: length of that step; 1 and outer_momentum=0 are the mean"},
+{"backend", "outer_momentum", "0.9", KEY_NUMBER, SET(outer_momentum), 0,
+ 0.999999, .help = "nesterov: decay of the velocity"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
  .help = "tcp or shm between workers (auto: shm on one host), zmq or mpi to "

@@ -35,6 +35,8 @@ enum shard_level { // each with those before it
 };
 enum carrier_kind { CARRIER_RING, CARRIER_LIBRARY };
 #define CARRIER_WORDS "ring", "library"
+enum outer_rule { OUTER_AVERAGE, OUTER_NESTEROV }; // outer/outer.c
+#define OUTER_WORDS "average", "nesterov"
 enum transport_kind {
     TRANSPORT_AUTO,
     TRANSPORT_TCP,
@@ -87,6 +89,9 @@ struct sync_settings {
     enum algorithm algorithm;
     int shard; // what is cut among workers
     enum carrier_kind carrier;
+    int every; // steps from one exchange to the next
+    enum outer_rule outer_rule;
+    double outer_lr, outer_momentum; // of nesterov
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function

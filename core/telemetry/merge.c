@@ -107,14 +107,15 @@ close_to:
     return 0;
 }
 
-struct timed { // a step of a rank
-    int rank;
+struct timed { // a step of a rank; then the mean of those of a round
+    int rank, round;
     double s;
 };
 
 // Sums over the ranks of one step, then over steps.
 struct reader {
     struct steps_summary *sum;
+    int every;
     int step, ranks, val_ranks; // of the step being read
     double loss, val;
     struct timed *timed;
@@ -153,7 +154,8 @@ static int add_step_time(struct reader *r, int rank, double s)
         r->timed = more;
         r->room = room;
     }
-    r->timed[r->ntimed++] = (struct timed){rank, s};
+    int round = (r->step - 1) / r->every;
+    r->timed[r->ntimed++] = (struct timed){rank, round, s};
     return 0;
 }
 
@@ -194,6 +196,29 @@ static int read_row(struct reader *r, const char *line)
     return add_step_time(r, rank, (double)step_us * 1e-6);
 }
 
+static int by_round(const void *a, const void *b)
+{
+    const struct timed *x = a, *y = b;
+    if (x->rank != y->rank)
+        return x->rank < y->rank ? -1 : 1;
+    return (x->round > y->round) - (x->round < y->round);
+}
+
+// Steps of one round and rank become one, their mean. How many are left.
+static size_t join_rounds(struct timed *t, size_t n)
+{
+    size_t left = 0;
+    qsort(t, n, sizeof *t, by_round);
+    for (size_t i = 0, end; i < n; i = end) {
+        struct timed one = t[i];
+        for (end = i + 1; end < n && !by_round(&t[i], &t[end]); end++)
+            one.s += t[end].s;
+        one.s /= (double)(end - i);
+        t[left++] = one;
+    }
+    return left;
+}
+
 static int by_rank(const void *a, const void *b)
 {
     const struct timed *x = a, *y = b;
@@ -217,7 +242,7 @@ static double pace(struct timed *t, size_t n)
     return ranks / rate;
 }
 
-int steps_summarise(const char *out, struct steps_summary *sum)
+int steps_summarise(const char *out, int every, struct steps_summary *sum)
 {
     char path[PATH], line[LINE];
     if (text_into(path, sizeof path, "%s/steps.csv", out))
@@ -230,14 +255,14 @@ int steps_summarise(const char *out, struct steps_summary *sum)
                                   .final_val_loss = NAN,
                                   .best_val_loss = NAN,
                                   .median_step_s = NAN};
-    struct reader r = {.sum = sum};
+    struct reader r = {.sum = sum, .every = every};
     int rc = 0;
     while (!rc && fgets(line, sizeof line, f))
         rc = read_row(&r, line);
     fclose(f);
     finish_step(&r);
     if (r.ntimed) {
-        sum->median_step_s = pace(r.timed, r.ntimed);
+        sum->median_step_s = pace(r.timed, join_rounds(r.timed, r.ntimed));
         sum->tokens_per_s =
             (double)sum->tokens / sum->steps / sum->median_step_s;
     }

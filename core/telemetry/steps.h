@@ -59,7 +59,9 @@ struct steps_summary {
     uint64_t tokens, bytes_out, bytes_in;
 };
 
-// Read OUT/steps.csv. 0, or -1 after fail().
-int steps_summarise(const char *out, struct steps_summary *sum);
+// Read OUT/steps.csv. `every`: workers exchange after so many steps, a round,
+// and the time of a step is the mean of its round's; 1: each by itself. 0, or
+// -1 after fail().
+int steps_summarise(const char *out, int every, struct steps_summary *sum);
 
 #endif

@@ -1,0 +1,9 @@
+lockstep_backend(outer
+  FILES outer/outer.c outer/rule.c
+  LINKS sync group cluster base OpenMP::OpenMP_C)
+# No fused multiply-add: replicas on different machines have one sum.
+target_compile_options(outer PRIVATE -ffp-contract=off)
+include(tests/sync_cases.cmake)
+foreach(test outer outer_state)
+  lockstep_test(${test} LINKS outer horovod_ring sync_cases)
+endforeach()

@@ -1,0 +1,201 @@
+// outer.c - every worker trains alone, and every H steps all parameters become
+// one: local SGD and DiLoCo.
+//
+//     trainer  step|update step|update step|update |  all_reduce  | step|..
+//     group                                         [ parameters ]
+//
+// The door updates by this worker's own gradients, which do not travel, and
+// calls merge() after every H = every= steps. merge() is one all_reduce of a
+// vector as long as the parameters, and the outer step (rule.h). So the bytes
+// are those of sync=ring, divided by H.
+//
+// What travels: the parameters themselves, where the wire is fp32 and their
+// mean is wanted; else how far each worker went from their common start, which
+// is small enough for a wire of 16 bits, and which DiLoCo takes for a gradient.
+// That needs the start, and with a momentum the velocity: a vector each.
+//
+// State: every worker has slots of its own optimiser, which never travel, so a
+// checkpoint holds those of all. Worker 0's have the usual names, under which
+// any other backend finds them; then come worker 1's .., and the velocity. A
+// worker that finds none of its own takes worker 0's.
+
+#include "outer/outer.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "group/group.h"
+#include "outer/rule.h"
+#include "sync/members.h"
+#include "sync/slots.h"
+
+#include <string.h>
+
+struct outer {
+    struct group *group;
+    float by; // what the sum over all workers is divided by
+    struct outer_step rule;
+    float *start, *velocity; // NULL where they are not needed
+};
+
+static struct outer_step rule_of(const struct sync_settings *set)
+{
+    if (set->outer_rule == OUTER_AVERAGE)
+        return (struct outer_step){.lr = 1};
+    return (struct outer_step){(float)set->outer_lr,
+                               (float)set->outer_momentum};
+}
+
+static int outer_open(struct sync *s)
+{
+    struct outer *o = s->state;
+    const struct sync_job *job = &s->job;
+    const struct sync_settings *set = job->settings;
+    const struct members_need need = {.largest = job->n, .depth = 1};
+    bool nesterov = set->outer_rule == OUTER_NESTEROV;
+    o->rule = rule_of(set);
+    if (nesterov || set->wire != DTYPE_F32) {
+        o->start = mem_alloc(job->n, sizeof *o->start);
+        if (!o->start)
+            return -1;
+    }
+    if (o->rule.momentum > 0) {
+        o->velocity = mem_alloc(job->n, sizeof *o->velocity);
+        if (!o->velocity)
+            return -1;
+    }
+    o->group = members_open(s, &need);
+    if (!o->group)
+        return -1;
+    o->by = s->scale * (float)job->cluster->world;
+    s->scale = 1 / (float)job->cluster->world; // of grads: this worker's own
+    return group_share(o->group, job->params, job->n * sizeof *job->params);
+}
+
+static int outer_broadcast(struct sync *s, int slot, float *v)
+{
+    struct outer *o = s->state;
+    CHECK(slot == SYNC_PARAMS); // each worker loads its own slots
+    if (members_broadcast(s, o->group, v))
+        return -1;
+    if (o->start)
+        memcpy(o->start, v, s->job.n * sizeof *v);
+    return 0;
+}
+
+static int outer_step(struct sync *s, const struct sync_in *in,
+                      struct sync_out *out)
+{
+    (void)s;
+    (void)in;
+    (void)out;
+    return 0;
+}
+
+static int outer_merge(struct sync *s)
+{
+    struct outer *o = s->state;
+    const struct sync_job *job = &s->job;
+    struct group_vector v = group_floats(job->params, job->n);
+    uint64_t ticket;
+    v.wire = job->settings->wire;
+    v.scale = o->by / (float)job->cluster->world;
+    v.awaited = true;
+    if (o->start)
+        outer_way(job->params, o->start, job->n);
+    if (group_all_reduce(o->group, &v, &ticket) ||
+        group_await(o->group, ticket))
+        return -1;
+    if (o->start)
+        outer_apply(&o->rule, job->params, o->start, o->velocity, job->n,
+                    o->by);
+    else
+        outer_mean(job->params, job->n, o->by);
+    s->stats = o->group->stats;
+    return 0;
+}
+
+// ---- state: worker r's slot i is r * optim_slots + i, the velocity the last
+
+static int velocity_slot(const struct sync *s)
+{
+    return s->job.cluster->world * optim_slots(s->job.optim);
+}
+
+static int outer_slots(const struct sync *s)
+{
+    const struct outer *o = s->state;
+    return velocity_slot(s) + (o->velocity != NULL);
+}
+
+static void outer_slot_name(const struct sync *s, int slot,
+                            char name[SYNC_SLOT_NAME])
+{
+    int own = optim_slots(s->job.optim);
+    if (slot == velocity_slot(s)) {
+        snprintf(name, SYNC_SLOT_NAME, "outer_velocity");
+        return;
+    }
+    const char *usual = optim_slot_name(s->job.optim, slot % own);
+    if (slot < own)
+        snprintf(name, SYNC_SLOT_NAME, "%s", usual);
+    else
+        snprintf(name, SYNC_SLOT_NAME, "%s_of_worker_%d", usual, slot / own);
+}
+
+static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
+{
+    const struct outer *o = s->state;
+    int own = optim_slots(s->job.optim), rank = s->job.cluster->rank;
+    for (int i = 0; i < own; i++)
+        if (slots_read(s, i, rank * own + i, visit, ctx))
+            return -1;
+    return rank || !o->velocity
+               ? 0
+               : visit(ctx, velocity_slot(s), 0, o->velocity, s->job.n);
+}
+
+// Worker 0 has made what the others write to, and goes on when all have
+// written.
+static int outer_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
+{
+    struct cluster *c = s->job.cluster;
+    CHECK(s->alone == 0); // params are one
+    return cluster_check(c, rc) || cluster_check(c, visit_own(s, visit, ctx))
+               ? -1
+               : 0;
+}
+
+static int outer_load(struct sync *s, sync_visit *visit, void *ctx)
+{
+    struct outer *o = s->state;
+    int own = optim_slots(s->job.optim), rank = s->job.cluster->rank, rc = 0;
+    for (int i = 0; rc >= 0 && i < own; i++) {
+        rc = slots_fill(s, i, rank * own + i, visit, ctx);
+        if (rc == SYNC_ABSENT)
+            rc = slots_fill(s, i, i, visit, ctx);
+    }
+    if (rc >= 0 && o->velocity)
+        rc = visit(ctx, velocity_slot(s), 0, o->velocity, s->job.n);
+    return rc < 0 ? -1 : 0;
+}
+
+static void outer_close(struct sync *s)
+{
+    struct outer *o = s->state;
+    group_close(&o->group);
+    mem_free(o->start);
+    mem_free(o->velocity);
+}
+
+const struct sync_ops sync_outer = {
+    .state_size = sizeof(struct outer),
+    .open = outer_open,
+    .broadcast = outer_broadcast,
+    .step = outer_step,
+    .merge = outer_merge,
+    .slots = outer_slots,
+    .slot_name = outer_slot_name,
+    .save = outer_save,
+    .load = outer_load,
+    .close = outer_close,
+};

@@ -1,0 +1,177 @@
+// test_outer_jobs.c - whole jobs whose workers meet every few steps: what they
+// save and go on from, what they count, and what they refuse.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { MAX = 100 };
+
+static const char tiny[] =
+    "data=text.txt model=nano layers=2 channels=32 heads=2 context=16 batch=2 "
+    "dropout=0.1 eval_batches=2 log=0 warmup=0 timeout=30 threads=1 samples=0 "
+    "trace=off";
+
+static void same_files(const char *a, const char *b, int step)
+{
+    struct job j;
+    job_run(&j, 20,
+            "for f in model optimizer; do cmp %s/checkpoint-%d/$f.safetensors "
+            "%s/checkpoint-%d/$f.safetensors || exit 1; done",
+            a, step, b, step);
+    assert_ok(&j);
+}
+
+// A worker dies between two meetings: the job ends with the files and rows that
+// it has without.
+static void ends_as_if_nobody_had_died(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "outer_rule=average transport=tcp",
+        "outer_rule=nesterov precision=bf16 accum=2 eval=10"};
+    struct job j;
+    for (int i = 0; i < 2; i++) {
+        job_run(&j, 100,
+                "rm -rf calm ill; lockstep train %s sync=outer every=5 %s "
+                "workers=2 steps=33 save=10 verify=5 out=calm && lockstep "
+                "train %s sync=outer every=5 %s workers=2 steps=33 save=10 "
+                "verify=5 restarts=1 inject=kill:17 inject_rank=%d out=ill",
+                tiny, ways[i], tiny, ways[i], i);
+        assert_ok(&j);
+        assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-10");
+        same_files("calm", "ill", 33); // no multiple of 5, but the last
+        job_run(&j, 20,
+                "cut -d, -f3,4,7,9,13 calm/steps.csv > a; "
+                "cut -d, -f3,4,7,9,13 ill/steps.csv | diff a -");
+        assert_ok(&j);
+    }
+}
+
+// One worker has nobody to meet, and two that meet after every step of SGD do
+// what the ring does, but for rounding.
+static void nobody_to_meet_and_always_together(void **state)
+{
+    (void)state;
+    struct job j;
+    double a[MAX], b[MAX];
+    job_run(&j, 60,
+            "lockstep train %s sync=outer every=7 workers=1 steps=21 save=7 "
+            "out=one && lockstep train %s steps=21 save=7 out=local",
+            tiny, tiny);
+    assert_ok(&j);
+    same_files("one", "local", 21);
+    for (int half = 0; half < 2; half++) {
+        const char *sgd = half ? "optimizer=sgd lr=0.1 clip=0 precision=bf16"
+                               : "optimizer=sgd lr=0.1 clip=0";
+        job_run(&j, 60,
+                "rm -rf each ring; lockstep train %s %s sync=outer every=1 "
+                "workers=2 steps=20 out=each && lockstep train %s %s sync=ring "
+                "workers=2 steps=20 out=ring",
+                tiny, sgd, tiny, sgd);
+        assert_ok(&j);
+        assert_int_equal(job_column("each", "loss", 1, a, MAX), 20);
+        assert_int_equal(job_column("ring", "loss", 1, b, MAX), 20);
+        for (int i = 0; i < 20; i++)
+            assert_true(fabs(a[i] - b[i]) < (half ? 5e-3 : 1e-5) * b[i]);
+    }
+}
+
+// Bytes go out when lag is 0, and in all they are the ring's over every=.
+static void counts_bytes_and_lag(void **state)
+{
+    (void)state;
+    struct job j;
+    double bytes[MAX], lag[MAX], ring[MAX], sum = 0, rings = 0;
+    job_run(&j, 100,
+            "lockstep train %s sync=outer every=4 workers=3 steps=12 eval=6 "
+            "transport=tcp wire=fp16 out=counts && lockstep train %s sync=ring "
+            "workers=3 steps=3 transport=tcp wire=fp16 out=rings",
+            tiny, tiny);
+    assert_ok(&j);
+    for (int r = 0; r < 3; r++) {
+        assert_int_equal(job_column("counts", "bytes_tx", r, bytes, MAX), 12);
+        assert_int_equal(job_column("counts", "lag", r, lag, MAX), 12);
+        assert_int_equal(job_column("rings", "bytes_tx", r, ring, MAX), 3);
+        for (int i = 0; i < 12; i++) {
+            assert_true(lag[i] == 2 * ((i + 1) % 4));
+            assert_true((bytes[i] > 0) == (lag[i] == 0));
+            sum += bytes[i];
+        }
+        rings += ring[0] + ring[1] + ring[2];
+    }
+    assert_true(sum == rings); // 12 steps, 4 to a meeting: 3 of the ring's
+}
+
+// Checkpoints go from the ring to outer and back, to more workers and to fewer,
+// over either carrier.
+static void resumes_under_others(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=ring workers=2",
+        "sync=outer every=4 workers=2 outer_rule=nesterov",
+        "sync=outer every=2 workers=3 outer_rule=nesterov carrier=library",
+        "sync=outer every=2 workers=2 outer_rule=average wire=bf16",
+        "sync=dps workers=2",
+        "sync=outer every=4 workers=1 outer_rule=nesterov"};
+    struct job j;
+    for (int i = 0; i < 6; i++) {
+        job_run(&j, 60,
+                "lockstep train %s %s save=4 resume=auto schedule=constant "
+                "steps=%d out=tour",
+                tiny, ways[i], 4 * (i + 1));
+        assert_ok(&j);
+    }
+    assert_true(job_summary("tour", "steps") == 24);
+    job_run(&j, 20,
+            "strings -n 4 tour/checkpoint-24/optimizer.safetensors | head -1");
+    assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq outer_velocity\"");
+}
+
+static void says_what_it_cannot(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *words, *says;
+    } bad[] = {
+        {"save=6 out=no", "save=6 is no multiple of every=4, and in between "
+                          "workers' parameters differ; try: save=8"},
+        {"verify=3", "verify=3 is no multiple of every=4"},
+        {"precision=fp16", "try: precision=bf16"},
+        {"loss_scale=8", "and no loss_scale="},
+        {"outer_lr=1", "try: outer_rule=nesterov"},
+        {"outer_momentum=0", "try: outer_rule=nesterov"},
+        {"overlap=0", "overlap=0: outer has no such setting"},
+        {"elastic=1", "elastic=1: outer has no such setting"},
+        {"consistency=asp", "consistency=asp: outer has no such setting"},
+        {"shard=2", "shard=2: outer has no such setting"},
+        {"carrier=library transport=tcp", "try: carrier=ring"},
+        {"inject=nan:2 inject_rank=1", "the gradient of"},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        job_run(&j, 60,
+                "lockstep train %s sync=outer every=4 workers=2 steps=8 %s",
+                tiny, bad[i].words);
+        assert_status(&j, 1);
+        assert_prints(&j, bad[i].says);
+    }
+    assert_false(job_has("no"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ends_as_if_nobody_had_died),
+        cmocka_unit_test(nobody_to_meet_and_always_together),
+        cmocka_unit_test(counts_bytes_and_lag),
+        cmocka_unit_test(resumes_under_others),
+        cmocka_unit_test(says_what_it_cannot),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

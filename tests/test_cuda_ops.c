@@ -333,9 +333,10 @@ static void attention(void **state)
     static const struct {
         int b, len, heads, size;
         double rate;
-    } cases[] = {{1, 1, 1, 8, 0},    {2, 17, 3, 32, 0},  {1, 64, 2, 64, 0},
-                 {2, 130, 2, 64, 0}, {1, 100, 2, 80, 0}, {1, 70, 2, 128, 0},
-                 {1, 40, 4, 6, 0},   {2, 90, 2, 64, 0.3}};
+    } cases[] = {{1, 1, 1, 8, 0},     {2, 17, 3, 32, 0},   {1, 64, 2, 64, 0},
+                 {2, 130, 2, 64, 0},  {1, 100, 2, 80, 0},  {1, 70, 2, 128, 0},
+                 {1, 40, 4, 6, 0},    {2, 90, 2, 64, 0.3}, {1, 20, 8, 7, 0},
+                 {1, 300, 1, 64, 0.1}};
     for (int f = 0; f <= FORMATS; f++) // the last: fp32 by way of TF32
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             enum dtype t = f < FORMATS ? formats[f] : DTYPE_F32;

@@ -189,7 +189,7 @@ static void too_large_is_refused(void **state)
 {
     (void)state;
     struct model *m = NULL;
-    struct model_job job = {.batch = CUDA_MAX_HEADS / 4 + 1,
+    struct model_job job = {.batch = CUDA_MAX_GRID + 1,
                             .tokens = 1,
                             .dev = gpu};
     assert_int_equal(model_preset("nano", &job.config), 0);
@@ -197,7 +197,7 @@ static void too_large_is_refused(void **state)
     job.params = device_alloc(gpu, model_nparams(&job.config), sizeof(float));
     assert_non_null(job.params);
     assert_int_equal(model_open(&m, &job), -1);
-    assert_non_null(strstr(fail_message(), "heads a step"));
+    assert_non_null(strstr(fail_message(), "of each"));
     device_free(gpu, job.params);
 }
 

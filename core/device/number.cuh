@@ -63,11 +63,23 @@ template <typename T> __device__ inline void load4(float out[4], const T *p)
         out[i] = load(x.v[i]);
 }
 
-template <typename T> __device__ inline unsigned pack(float low, float high)
+// Two numbers of 16 bits in one register, rounded by one instruction.
+template <typename T> __device__ inline unsigned pack(float low, float high);
+
+template <> __device__ inline unsigned pack<__half>(float low, float high)
 {
-    T two[2] = {store<T>(low), store<T>(high)};
+    __half2 two = __floats2half2_rn(low, high);
     unsigned bits;
-    memcpy(&bits, two, sizeof bits);
+    memcpy(&bits, &two, sizeof bits);
+    return bits;
+}
+
+template <>
+__device__ inline unsigned pack<__nv_bfloat16>(float low, float high)
+{
+    __nv_bfloat162 two = __floats2bfloat162_rn(low, high);
+    unsigned bits;
+    memcpy(&bits, &two, sizeof bits);
     return bits;
 }
 

@@ -2,121 +2,166 @@
 //
 //     O = softmax(Q K' / sqrt(D)) V, causal
 //
-// A block takes 64 queries of one head and walks over tiles of keys from the
+// A block takes some queries of one head and walks over tiles of keys from the
 // left to the diagonal, with a running maximum m and sum l for each row:
 //
 //     S = Q K';  m' = max(m, S);  P = e^(S - m');  c = e^(m - m')
 //     l = c l + sum P;  O = c O + P V                    at the end O / l
 //
-// (Dao et al., FlashAttention, 2022; Milakov and Gimelshein, 2018). Kept for
-// backward: lse = m + log l. Exponentials are powers of two: 1/sqrt(D) and
-// log2 e are one factor.
+// (Dao et al., FlashAttention, 2022; Milakov and Gimelshein, 2018). The next
+// tile is on its way while the block computes with one. Kept for backward:
+// lse = m + log l. Exponentials are powers of two: 1/sqrt(D) and log2 e are one
+// factor, `scale2`, applied behind the maximum.
 
 #include "model/cuda/attention.cuh"
+
+// Rows row and row + 8 of P, columns from `column` on, behind the mask.
+__device__ inline void drop(frag_c p[2], const head &h, int row, int column)
+{
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        uint32_t key = mask_row(h.mask, h.row0 + row + i / 2 % 2 * 8);
+        int at = column + i / 4 * 8 + 2 * lane_t() + i % 2;
+        p[i / 4].v[i % 4] *= mask_at(h.mask, key, (uint32_t)at);
+    }
+}
 
 template <class M, int DP>
 __global__ void __launch_bounds__(ATT_THREADS)
     attention_kernel(typename M::real *out, float *lse,
-                     const typename M::real *qkv, struct cuda_attention a)
+                     const typename M::real *qkv, struct heads all)
 {
     typedef typename M::real real;
-    constexpr int KEYS = TILE_ROWS<real>, LD = TILE_LD<DP>;
-    __shared__ alignas(16) real tiles[2 * KEYS * LD];
-    real *ks = tiles, *vs = tiles + KEYS * LD;
-    head h = this_head(a);
+    typedef shape<real, DP> my;
+    constexpr int G = my::GROUPS, KEYS = my::TILE, LD = my::LD;
+    __shared__ alignas(16) real tiles[4 * my::SIZE]; // K, V, and the next two
+    head h = this_head(all);
     // The longest rows first: the last blocks to start are short ones.
-    int q0 = (int)(gridDim.x - 1 - blockIdx.x) * ATT_ROWS;
-    int row = q0 + (int)(threadIdx.x / 32) * ATT_WARP_ROWS + lane_g();
+    int q0 = (int)(gridDim.x - 1 - blockIdx.x) * my::ROWS;
+    int first = q0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's rows
+    int row = first + lane_g();                        // row + 8 r: this lane's
     const real *in = qkv + h.token * h.stride + h.column;
-    uint32_t keys_of[2] = {0, 0}; // of the dropout mask, rows g and g + 8
-    for (int r = 0; r < 2 && h.mask.threshold; r++)
-        keys_of[r] = mask_row(h.mask, h.row0 + row + r * 8);
 
-    frag_a<real> q[DP / 16];
-    static_assert(2 * KEYS >= ATT_ROWS, "the queries pass through the tiles");
-    load_tile<real, DP>(tiles, in + (size_t)q0 * h.stride, h.stride, ATT_ROWS,
-                        h.T - q0, h.D);
+    frag_a<real> q[G][DP / 16];
+    static_assert(my::ROWS <= 4 * KEYS, "the queries pass through the tiles");
+    copy_tile<real, DP, my::ROWS>(tiles, in + (size_t)q0 * h.stride, h.stride,
+                                  h.T - q0, h.D);
+    copy_wait();
     __syncthreads();
-    load_rows<real, DP>(q, tiles, row - lane_g() - q0);
+    for (int g = 0; g < G; g++)
+        load_rows<real, DP>(q[g], tiles, first - q0 + g * 16);
+    __syncthreads();
 
-    frag_c o[DP / 8] = {};
-    float m[2] = {-INFINITY, -INFINITY}, l[2] = {0, 0};
-    float scale2 = h.scale * LOG2_E;
-    int last = q0 + ATT_ROWS < h.T ? q0 + ATT_ROWS : h.T; // keys before it
-    for (int k0 = 0; k0 < last; k0 += KEYS) {
-        __syncthreads();
-        const real *k_in = in + (size_t)k0 * h.stride + h.C;
-        load_tile<real, DP>(ks, k_in, h.stride, KEYS, h.T - k0, h.D);
-        load_tile<real, DP>(vs, k_in + h.C, h.stride, KEYS, h.T - k0, h.D);
-        __syncthreads();
-
-        frag_c s[KEYS / 8] = {};
-#pragma unroll
-        for (int k = 0; k < DP / 16; k++)
-#pragma unroll
-            for (int n = 0; n < KEYS / 8; n++)
-                M::mma(s[n], q[k], load_b(ks, LD, n * 8, k * 16));
-
-        float top[2] = {m[0], m[1]};
-#pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-            for (int k = 0; k < 4; k++) {
-                int key = k0 + n * 8 + 2 * lane_t() + k % 2;
-                float x = s[n].v[k] * scale2;
-                s[n].v[k] = key <= row + (k / 2) * 8 ? x : -INFINITY;
-                top[k / 2] = fmaxf(top[k / 2], s[n].v[k]);
-            }
-        for (int r = 0; r < 2; r++) { // key 0 is in the first tile: m is finite
-            top[r] = row_max_of(top[r]);
-            float fade = exp2f(m[r] - top[r]);
-            m[r] = top[r];
-            l[r] *= fade;
-#pragma unroll
-            for (int n = 0; n < DP / 8; n++) {
-                o[n].v[2 * r] *= fade;
-                o[n].v[2 * r + 1] *= fade;
-            }
+    frag_c o[G][DP / 8] = {};
+    float m[2 * G], l[2 * G] = {}, scale2 = h.scale * LOG2_E;
+    for (int r = 0; r < 2 * G; r++)
+        m[r] = -INFINITY;
+    int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T; // keys before it
+    const real *k_in = in + h.C;
+    copy_tile<real, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
+    copy_tile<real, DP, KEYS>(tiles + my::SIZE, k_in + h.C, h.stride, h.T, h.D);
+    int half = 0; // of the tiles: K and V for this turn
+    for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * my::SIZE - half) {
+        copy_wait();
+        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        if (k0 + KEYS < last) {
+            real *next = tiles + 2 * my::SIZE - half;
+            k_in += KEYS * h.stride;
+            copy_tile<real, DP, KEYS>(next, k_in, h.stride, h.T - k0 - KEYS,
+                                      h.D);
+            copy_tile<real, DP, KEYS>(next + my::SIZE, k_in + h.C, h.stride,
+                                      h.T - k0 - KEYS, h.D);
         }
+        const real *ks = tiles + half + lane_b<real>(LD);
+        const real *vs = tiles + half + my::SIZE + lane_rows<real>(LD);
+        if (k0 < first + 16 * G) { // else behind all of the warp's rows
+            frag_c s[G][KEYS / 8] = {};
+            frag_b<real> b[2];
 #pragma unroll
-        for (int n = 0; n < KEYS / 8; n++)
-            for (int k = 0; k < 4; k++) {
-                int key = k0 + n * 8 + 2 * lane_t() + k % 2;
-                float p = exp2f(s[n].v[k] - m[k / 2]);
-                l[k / 2] += p;
-                if (h.mask.threshold)
-                    p *= mask_at(h.mask, keys_of[k / 2], (uint32_t)key);
-                s[n].v[k] = p;
+            for (int k = 0; k < DP / 16; k++)
+#pragma unroll
+                for (int n = 0; n < KEYS / 8; n += 2) {
+                    load_b(b, ks + n * 8 * LD + k * 16, LD);
+                    for (int g = 0; g < G; g++) {
+                        M::mma(s[g][n], q[g][k], b[0]);
+                        M::mma(s[g][n + 1], q[g][k], b[1]);
+                    }
+                }
+            if (k0 + KEYS - 1 > first) // the diagonal
+                hide_later<G, KEYS / 8>(s, row, k0 + 2 * lane_t());
+            float m2[2 * G];
+#pragma unroll
+            for (int r = 0; r < 2 * G; r++) { // m is finite: key 0 came first
+                frag_c *x = s[r / 2];
+                float top = m[r];
+#pragma unroll
+                for (int n = 0; n < KEYS / 8; n++)
+                    top = fmaxf(top, fmaxf(x[n].v[r % 2 * 2],
+                                           x[n].v[r % 2 * 2 + 1]));
+                top = row_max_of(top);
+                float fade = power_of_two((m[r] - top) * scale2);
+                m[r] = top;
+                m2[r] = top * scale2;
+                l[r] *= fade;
+#pragma unroll
+                for (int n = 0; n < DP / 8; n++) {
+                    o[r / 2][n].v[r % 2 * 2] *= fade;
+                    o[r / 2][n].v[r % 2 * 2 + 1] *= fade;
+                }
             }
 #pragma unroll
-        for (int k = 0; k < KEYS / 16; k++) {
-            frag_a<real> p = a_from_c<real>(s[2 * k], s[2 * k + 1]);
+            for (int c = 0; c < KEYS / 16; c++) {
+                frag_a<real> p[G];
 #pragma unroll
-            for (int n = 0; n < DP / 8; n++)
-                M::mma(o[n], p, load_b_rows(vs, LD, k * 16, n * 8));
+                for (int g = 0; g < G; g++) {
+                    frag_c *x = &s[g][2 * c];
+                    for (int i = 0; i < 8; i++) {
+                        int r = 2 * g + i / 2 % 2;
+                        float *e = &x[i / 4].v[i % 4];
+                        *e = power_of_two(fmaf(*e, scale2, -m2[r]));
+                        l[r] += *e;
+                    }
+                    if (h.mask.threshold)
+                        drop(x, h, row + g * 16, k0 + c * 16);
+                    p[g] = a_from_c<real>(x[0], x[1]);
+                }
+#pragma unroll
+                for (int n = 0; n < DP / 8; n += 2) {
+                    load_b_rows(b, vs + c * 16 * LD + n * 8, LD);
+                    for (int g = 0; g < G; g++) {
+                        M::mma(o[g][n], p[g], b[0]);
+                        M::mma(o[g][n + 1], p[g], b[1]);
+                    }
+                }
+            }
         }
     }
-    for (int r = 0; r < 2; r++) {
+#pragma unroll
+    for (int r = 0; r < 2 * G; r++) {
         l[r] = row_sum_of(l[r]);
         if (lane_t() == 0 && row + r * 8 < h.T)
-            lse[h.row0 + row + r * 8] = (m[r] + log2f(l[r])) * LN_2;
+            lse[h.row0 + row + r * 8] = m[r] * h.scale + logf(l[r]);
     }
-    store_rows<real, DP>(out + h.token * h.C + h.column, (size_t)h.C, row, h.T,
-                         h.D, o, 1 / l[0], 1 / l[1]);
+#pragma unroll
+    for (int g = 0; g < G; g++)
+        store_rows<real, DP>(out + h.token * h.C + h.column, (size_t)h.C,
+                             row + g * 16, h.T, h.D, o[g], 1 / l[2 * g],
+                             1 / l[2 * g + 1]);
 }
 
 void cuda_attention(void *queue, void *out, float *lse, const void *qkv,
                     const struct cuda_attention *attention)
 {
     struct cuda_attention a = *attention;
-    dim3 blocks((unsigned)((a.T + ATT_ROWS - 1) / ATT_ROWS),
-                (unsigned)(a.B * a.NH));
     by_math(a.format, a.tf32, [=](auto math) {
         by_head(a.C / a.NH, [=](auto padded) {
             typedef decltype(math) M;
             typedef typename M::real real;
-            attention_kernel<M, decltype(padded)::value>
+            constexpr int DP = decltype(padded)::value;
+            dim3 blocks = blocks_of<real, DP>(a);
+            attention_kernel<M, DP>
                 <<<blocks, ATT_THREADS, 0, (cudaStream_t)queue>>>(
-                    (real *)out, lse, (const real *)qkv, a);
+                    (real *)out, lse, (const real *)qkv, heads_of(a));
         });
     });
     CU(cudaGetLastError());

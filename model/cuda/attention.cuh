@@ -8,78 +8,89 @@
 #include "model/cuda/mask.cuh"
 #include "model/cuda/tensor.cuh"
 
-// A block has 4 warps of 16 rows each; a tile of the other side has 64 rows, or
-// 32 of fp32, so that two of them fit 48 KiB of shared memory.
-enum { ATT_THREADS = 128, ATT_ROWS = 64, ATT_WARP_ROWS = 16 };
+enum { ATT_THREADS = 128, ATT_WARPS = ATT_THREADS / 32 };
 
 #define LOG2_E 1.44269504f
 #define LN_2   0.693147181f
 
-template <typename T> constexpr int TILE_ROWS = sizeof(T) == 4 ? 32 : 64;
+// What a block holds of heads of DP channels: ROWS rows of its own, 16 GROUPS a
+// warp, and tiles of the other side of TILE rows. With two groups each fragment
+// of a tile serves twice; larger heads have no registers for that. Two tiles
+// and the two that follow take 36 KiB. Rows are padded by 16 or 32 bytes, so
+// that a fragment's lanes hit different banks.
+template <typename T, int DP> struct shape {
+    static constexpr int GROUPS = sizeof(T) == 2 && DP == 64 ? 2 : 1;
+    static constexpr int ROWS = ATT_WARPS * 16 * GROUPS;
+    static constexpr int TILE = 8192 / (DP * (int)sizeof(T));
+    static constexpr int LD = DP + 8;
+    static constexpr int SIZE = TILE * LD; // of a tile
+};
 
-// Rows are padded by 16 or 32 bytes, so that a fragment's lanes hit different
-// banks.
-template <int DP> constexpr int TILE_LD = DP + 8;
-
-struct head {
-    int T, D, C;
-    size_t stride; // between tokens of qkv: 3C
-    size_t token;  // the sequence's first row
-    int column;    // the head's first channel
-    uint64_t row0; // number of its first row of probabilities
-    float scale;   // 1 / sqrt(D)
+// What all heads have in common.
+struct heads {
+    int T, D, C, NH;
+    float scale; // 1 / sqrt(D)
     struct mask mask;
 };
 
-// The head that blockIdx.y names.
-__device__ inline head this_head(const struct cuda_attention &a)
+inline struct heads heads_of(const struct cuda_attention &a)
 {
-    head h;
-    int bh = (int)blockIdx.y;
-    h.T = a.T;
-    h.D = a.C / a.NH;
-    h.C = a.C;
-    h.stride = 3 * (size_t)a.C;
-    h.token = (size_t)(bh / a.NH) * a.T;
-    h.column = bh % a.NH * h.D;
-    h.row0 = (uint64_t)bh * a.T;
-    h.scale = rsqrtf((float)h.D);
-    h.mask = a.mask;
-    return h;
+    int D = a.C / a.NH;
+    return {a.T, D, a.C, a.NH, 1 / sqrtf((float)D), a.mask};
 }
 
-// tile (rows, DP) = rows of D numbers `stride` apart, of which `valid` exist;
-// zeros elsewhere. All threads of the block.
-template <typename T, int DP>
-__device__ void load_tile(T *tile, const T *in, size_t stride, int rows,
-                          int valid, int D)
+// The head that a block works on: blockIdx is (rows, head, sequence), so that
+// all of this is the same for its threads.
+struct head : heads {
+    size_t stride; // between tokens of qkv: 3C
+    size_t token;  // the sequence's first row
+    int column;    // the head's first channel
+    size_t row0;   // number of its first row of probabilities
+};
+
+__device__ inline head this_head(const struct heads &all)
 {
-    constexpr int WIDE = 16 / sizeof(T), LD = TILE_LD<DP>;
+    size_t sequence = blockIdx.z, number = sequence * all.NH + blockIdx.y;
+    return {all, 3 * (size_t)all.C, sequence * all.T, (int)blockIdx.y * all.D,
+            number * all.T};
+}
+
+// Begin to copy: tile (ROWS, DP) = rows of D numbers `stride` apart, of which
+// `valid` exist; zeros elsewhere. All threads of the block; behind copy_wait()
+// and a barrier the tile is there.
+template <typename T, int DP, int ROWS>
+__device__ inline void copy_tile(T *tile, const T *in, size_t stride, int valid,
+                                 int D)
+{
+    constexpr int WIDE = 16 / sizeof(T), LD = shape<T, DP>::LD;
+    constexpr int STEP = ATT_THREADS / (DP / WIDE); // rows at a time
     if (D % WIDE == 0) { // rows begin at multiples of 16 bytes
-        for (int i = (int)threadIdx.x; i < rows * (DP / WIDE);
-             i += ATT_THREADS) {
-            int r = i / (DP / WIDE), c = i % (DP / WIDE) * WIDE;
-            int4 v = make_int4(0, 0, 0, 0);
-            if (r < valid && c < D)
-                v = *reinterpret_cast<const int4 *>(in + r * stride + c);
-            *reinterpret_cast<int4 *>(tile + r * LD + c) = v;
-        }
+        int r = (int)threadIdx.x / (DP / WIDE);
+        int c = (int)threadIdx.x % (DP / WIDE) * WIDE;
+        const T *from = in + (size_t)r * stride + c;
+        tile += r * LD + c;
+#pragma unroll
+        for (int i = 0; i < ROWS; i += STEP, from += STEP * stride)
+            copy_begin(tile + i * LD, from, r + i < valid && c < D);
         return;
     }
-    for (int i = (int)threadIdx.x; i < rows * DP; i += ATT_THREADS) {
+#pragma unroll 1
+    for (int i = (int)threadIdx.x; i < ROWS * DP; i += ATT_THREADS) {
         int r = i / DP, c = i % DP;
         tile[r * LD + c] =
             r < valid && c < D ? in[r * stride + c] : store<T>(0);
     }
 }
 
-// A warp's 16 rows of a tile as A, for all of DP.
+// Rows of a tile as A, for all of DP.
 template <typename T, int DP>
 __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
 {
+    constexpr int LD = shape<T, DP>::LD;
+    tile += row0 * LD + lane_a<T>(LD);
 #pragma unroll
     for (int k = 0; k < DP / 16; k++)
-        a[k] = load_a(tile, TILE_LD<DP>, row0, k * 16);
+        a[k] = load_a(tile + k * 16, LD);
 }
 
 // out rows g and g + 8 = c * f0, f1, of those that exist. `row` is that of g.
@@ -87,14 +98,39 @@ template <typename T, int DP>
 __device__ inline void store_rows(T *out, size_t stride, int row, int T_, int D,
                                   const frag_c c[DP / 8], float f0, float f1)
 {
+    typedef typename pair_of<T>::type pair;
+    for (int half = 0; half < 2; half++) {
+        float f = half ? f1 : f0;
+        T *to = out + (size_t)(row + half * 8) * stride;
+        if (row + half * 8 >= T_)
+            return;
 #pragma unroll
-    for (int n = 0; n < DP / 8; n++)
-        for (int k = 0; k < 4; k++) {
-            int r = row + (k / 2) * 8, d = n * 8 + 2 * lane_t() + k % 2;
-            if (r < T_ && d < D)
-                out[(size_t)r * stride + d] =
-                    store<T>(c[n].v[k] * (k < 2 ? f0 : f1));
+        for (int n = 0; n < DP / 8; n++) {
+            int d = n * 8 + 2 * lane_t();
+            float x = c[n].v[2 * half] * f, y = c[n].v[2 * half + 1] * f;
+            if (D % 2 == 0 && d < D) {
+                *reinterpret_cast<pair *>(to + d) = make_pair<T>(x, y);
+            } else {
+                if (d < D)
+                    to[d] = store<T>(x);
+                if (d + 1 < D)
+                    to[d + 1] = store<T>(y);
+            }
         }
+    }
+}
+
+// Scores of rows row, row + 8, .. and columns column, column + 1, ..: no
+// weight for a key (the column) that is later than the query (the row).
+template <int G, int N>
+__device__ inline void hide_later(frag_c s[G][N], int row, int column)
+{
+#pragma unroll
+    for (int i = 0; i < G * N * 4; i++) {
+        int g = i / (N * 4), n = i / 4 % N, k = i % 4;
+        if (column + n * 8 + k % 2 > row + g * 16 + k / 2 * 8)
+            s[g][n].v[k] = -INFINITY;
+    }
 }
 
 // Sum and maximum over the four lanes that hold a row of C.
@@ -108,6 +144,14 @@ __device__ inline float row_max_of(float x)
 {
     x = fmaxf(x, __shfl_xor_sync(0xffffffff, x, 1));
     return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
+}
+
+// A block for each shape's rows of each head.
+template <typename T, int DP> dim3 blocks_of(const struct cuda_attention &a)
+{
+    constexpr int ROWS = shape<T, DP>::ROWS;
+    return dim3((unsigned)((a.T + ROWS - 1) / ROWS), (unsigned)a.NH,
+                (unsigned)a.B);
 }
 
 // Call f with the padded size of a head as a constant.

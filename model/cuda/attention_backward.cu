@@ -3,10 +3,11 @@
 //     P = e^(S - lse);  dP = dO V';  row = sum(dO * O);  dS = P * (dP - row)
 //     dV = P' dO;  dK = dS' Q;  dQ = dS K
 //
-// Two kernels instead of one: a block of the first owns 64 queries and sums
-// their dQ over the keys, one of the second owns 64 keys and sums dK and dV
-// over the queries. S and dP are computed twice, but nobody adds into another's
-// memory: no atomics, and the same bits in every run.
+// Two kernels instead of one: a block of the first owns queries and sums their
+// dQ over the keys, one of the second owns keys and sums dK and dV over the
+// queries. S and dP are computed twice, but nobody adds into another's memory:
+// no atomics, and the same bits in every run. The next tiles are on their way
+// while a block computes with one pair.
 
 #include "model/cuda/attention.cuh"
 
@@ -33,15 +34,12 @@ __global__ void row_sum_kernel(float *row_sum, const T *dout, const T *out,
         row_sum[i] = sum;
 }
 
-// From a score (times scale2) and dP to P behind the mask and dS, where lse2 is
-// log2 of the row's sum and `key` the row's own of the mask.
-__device__ inline void softmax_backward(float *s, float *dp, float lse2,
-                                        float row_sum, const head &h,
-                                        uint32_t key, int column)
+// Of one element: from a score s and dP to P behind the dropout mask (in s) and
+// dS (in dp), where lse2 is log2 of the row's sum and keep the mask's factor.
+__device__ inline void softmax_backward(float *s, float *dp, float scale2,
+                                        float lse2, float row_sum, float keep)
 {
-    float p = exp2f(*s - lse2), keep = 1;
-    if (h.mask.threshold)
-        keep = mask_at(h.mask, key, (uint32_t)column);
+    float p = power_of_two(fmaf(*s, scale2, -lse2));
     *s = p * keep;
     *dp = p * (*dp * keep - row_sum);
 }
@@ -50,153 +48,249 @@ template <class M, int DP>
 __global__ void __launch_bounds__(ATT_THREADS)
     dq_kernel(typename M::real *dqkv, const typename M::real *dout,
               const typename M::real *qkv, const float *lse,
-              const float *row_sum, struct cuda_attention a)
+              const float *row_sum, struct heads all)
 {
     typedef typename M::real real;
-    constexpr int KEYS = TILE_ROWS<real>, LD = TILE_LD<DP>;
-    __shared__ alignas(16) real tiles[2 * KEYS * LD];
-    real *ks = tiles, *vs = tiles + KEYS * LD;
-    head h = this_head(a);
-    int q0 = (int)(gridDim.x - 1 - blockIdx.x) * ATT_ROWS;
-    int row = q0 + (int)(threadIdx.x / 32) * ATT_WARP_ROWS + lane_g();
+    typedef shape<real, DP> my;
+    constexpr int G = my::GROUPS, KEYS = my::TILE, LD = my::LD;
+    __shared__ alignas(16) real tiles[4 * my::SIZE]; // K, V, and the next two
+    head h = this_head(all);
+    int q0 = (int)(gridDim.x - 1 - blockIdx.x) * my::ROWS;
+    int first = q0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's rows
+    int row = first + lane_g();                        // row + 8 r: this lane's
     const real *in = qkv + h.token * h.stride + h.column;
     const real *d_in = dout + h.token * h.C + h.column;
 
-    frag_a<real> q[DP / 16], d[DP / 16];
-    load_tile<real, DP>(tiles, in + (size_t)q0 * h.stride, h.stride, ATT_ROWS,
-                        h.T - q0, h.D);
+    frag_a<real> q[G][DP / 16], d[G][DP / 16];
+    copy_tile<real, DP, my::ROWS>(tiles, in + (size_t)q0 * h.stride, h.stride,
+                                  h.T - q0, h.D);
+    copy_wait();
     __syncthreads();
-    load_rows<real, DP>(q, tiles, row - lane_g() - q0);
+    for (int g = 0; g < G; g++)
+        load_rows<real, DP>(q[g], tiles, first - q0 + g * 16);
     __syncthreads();
-    load_tile<real, DP>(tiles, d_in + (size_t)q0 * h.C, (size_t)h.C, ATT_ROWS,
-                        h.T - q0, h.D);
+    copy_tile<real, DP, my::ROWS>(tiles, d_in + (size_t)q0 * h.C, (size_t)h.C,
+                                  h.T - q0, h.D);
+    copy_wait();
     __syncthreads();
-    load_rows<real, DP>(d, tiles, row - lane_g() - q0);
+    for (int g = 0; g < G; g++)
+        load_rows<real, DP>(d[g], tiles, first - q0 + g * 16);
+    __syncthreads();
 
-    float lse2[2], sum[2], scale2 = h.scale * LOG2_E;
-    uint32_t keys_of[2] = {0, 0};
-    for (int r = 0; r < 2; r++) {
+    float lse2[2 * G], sum[2 * G], scale2 = h.scale * LOG2_E;
+    for (int r = 0; r < 2 * G; r++) {
         bool valid = row + r * 8 < h.T; // e^(0 - inf) = 0 for the others
         lse2[r] = valid ? lse[h.row0 + row + r * 8] * LOG2_E : INFINITY;
         sum[r] = valid ? row_sum[h.row0 + row + r * 8] : 0;
-        if (h.mask.threshold)
-            keys_of[r] = mask_row(h.mask, h.row0 + row + r * 8);
     }
-    frag_c dq[DP / 8] = {};
-    int last = q0 + ATT_ROWS < h.T ? q0 + ATT_ROWS : h.T;
-    for (int k0 = 0; k0 < last; k0 += KEYS) {
-        __syncthreads();
-        const real *k_in = in + (size_t)k0 * h.stride + h.C;
-        load_tile<real, DP>(ks, k_in, h.stride, KEYS, h.T - k0, h.D);
-        load_tile<real, DP>(vs, k_in + h.C, h.stride, KEYS, h.T - k0, h.D);
-        __syncthreads();
-#pragma unroll 1
+    frag_c dq[G][DP / 8] = {};
+    int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T;
+    const real *k_in = in + h.C;
+    copy_tile<real, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
+    copy_tile<real, DP, KEYS>(tiles + my::SIZE, k_in + h.C, h.stride, h.T, h.D);
+    int half = 0; // of the tiles: K and V for this turn
+    for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * my::SIZE - half) {
+        copy_wait();
+        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        if (k0 + KEYS < last) {
+            real *next = tiles + 2 * my::SIZE - half;
+            k_in += KEYS * h.stride;
+            copy_tile<real, DP, KEYS>(next, k_in, h.stride, h.T - k0 - KEYS,
+                                      h.D);
+            copy_tile<real, DP, KEYS>(next + my::SIZE, k_in + h.C, h.stride,
+                                      h.T - k0 - KEYS, h.D);
+        }
+        if (k0 >= first + 16 * G)
+            continue; // all keys are behind the warp's rows
+        const real *ks = tiles + half + lane_b<real>(LD), *vs = ks + my::SIZE;
+        const real *k_rows = tiles + half + lane_rows<real>(LD);
+#pragma unroll(sizeof(real) == 2 ? KEYS / CHUNK : 1)
         for (int c0 = 0; c0 < KEYS; c0 += CHUNK) {
-            frag_c s[2] = {}, dp[2] = {};
+            frag_c s[G][2] = {}, dp[G][2] = {};
+            frag_b<real> b[2];
 #pragma unroll
-            for (int k = 0; k < DP / 16; k++)
-                for (int n = 0; n < 2; n++) {
-                    int key = c0 + n * 8;
-                    M::mma(s[n], q[k], load_b(ks, LD, key, k * 16));
-                    M::mma(dp[n], d[k], load_b(vs, LD, key, k * 16));
-                }
-            for (int n = 0; n < 2; n++)
-                for (int k = 0; k < 4; k++) {
-                    int key = k0 + c0 + n * 8 + 2 * lane_t() + k % 2;
-                    float x = s[n].v[k] * scale2;
-                    if (key > row + (k / 2) * 8)
-                        x = -INFINITY;
-                    softmax_backward(&x, &dp[n].v[k], lse2[k / 2], sum[k / 2],
-                                     h, keys_of[k / 2], key);
-                }
-            frag_a<real> ds = a_from_c<real>(dp[0], dp[1]);
+            for (int k = 0; k < DP / 16; k++) {
+                load_b(b, ks + c0 * LD + k * 16, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(s[i / 2][i % 2], q[i / 2][k], b[i % 2]);
+                load_b(b, vs + c0 * LD + k * 16, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(dp[i / 2][i % 2], d[i / 2][k], b[i % 2]);
+            }
+            int key = k0 + c0 + 2 * lane_t(); // + n * 8 + k % 2
+            if (k0 + c0 + CHUNK - 1 > first)  // the diagonal
+                hide_later<G, 2>(s, row, key);
+            frag_a<real> ds[G];
 #pragma unroll
-            for (int n = 0; n < DP / 8; n++)
-                M::mma(dq[n], ds, load_b_rows(ks, LD, c0, n * 8));
+            for (int g = 0; g < G; g++) {
+                for (int i = 0; i < 8; i++) {
+                    int r = 2 * g + i / 2 % 2;
+                    float keep = 1;
+                    if (h.mask.threshold)
+                        keep = mask_at(h.mask,
+                                       mask_row(h.mask, h.row0 + row + r * 8),
+                                       (uint32_t)(key + i / 4 * 8 + i % 2));
+                    softmax_backward(&s[g][i / 4].v[i % 4],
+                                     &dp[g][i / 4].v[i % 4], scale2, lse2[r],
+                                     sum[r], keep);
+                }
+                ds[g] = a_from_c<real>(dp[g][0], dp[g][1]);
+            }
+#pragma unroll
+            for (int n = 0; n < DP / 8; n += 2) {
+                load_b_rows(b, k_rows + c0 * LD + n * 8, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(dq[i / 2][n + i % 2], ds[i / 2], b[i % 2]);
+            }
         }
     }
-    store_rows<real, DP>(dqkv + h.token * h.stride + h.column, h.stride, row,
-                         h.T, h.D, dq, h.scale, h.scale);
+#pragma unroll
+    for (int g = 0; g < G; g++)
+        store_rows<real, DP>(dqkv + h.token * h.stride + h.column, h.stride,
+                             row + g * 16, h.T, h.D, dq[g], h.scale, h.scale);
 }
 
 template <class M, int DP>
 __global__ void __launch_bounds__(ATT_THREADS)
     dkv_kernel(typename M::real *dqkv, const typename M::real *dout,
                const typename M::real *qkv, const float *lse,
-               const float *row_sum, struct cuda_attention a)
+               const float *row_sum, struct heads all)
 {
     typedef typename M::real real;
-    constexpr int QUERIES = TILE_ROWS<real>, LD = TILE_LD<DP>;
-    __shared__ alignas(16) real tiles[2 * QUERIES * LD];
-    __shared__ float lse2[QUERIES], sum[QUERIES];
-    __shared__ uint32_t keys_of[QUERIES];
-    real *qs = tiles, *ds = tiles + QUERIES * LD;
-    head h = this_head(a);
-    int k0 = (int)blockIdx.x * ATT_ROWS; // the first keys have most queries
-    int row = k0 + (int)(threadIdx.x / 32) * ATT_WARP_ROWS + lane_g();
+    typedef shape<real, DP> my;
+    constexpr int G = my::GROUPS, LD = my::LD;
+    // Two groups leave no registers for K: its rows stay in shared memory, and
+    // tiles of half the size make room for them.
+    constexpr bool STAYS = G > 1;
+    constexpr int QUERIES = STAYS ? my::TILE / 2 : my::TILE;
+    constexpr int SIZE = QUERIES * LD;
+    __shared__ alignas(16) real tiles[4 * SIZE]; // Q, dO, and the next two
+    __shared__ alignas(16) real own[STAYS ? my::ROWS * LD : 8];
+    __shared__ float rows[4 * QUERIES]; // the queries' lse and row_sum
+    head h = this_head(all);
+    int k0 = (int)blockIdx.x * my::ROWS; // the first keys have most queries
+    int first = k0 + (int)(threadIdx.x / 32) * 16 * G; // the warp's keys
+    int mine = first + lane_g(); // mine + 8 r: this lane's
     const real *in = qkv + h.token * h.stride + h.column;
     const real *d_in = dout + h.token * h.C + h.column;
 
-    frag_a<real> key[DP / 16], value[DP / 16];
+    frag_a<real> key[STAYS ? 1 : G][DP / 16], value[G][DP / 16];
     const real *k_in = in + (size_t)k0 * h.stride + h.C;
-    load_tile<real, DP>(tiles, k_in, h.stride, ATT_ROWS, h.T - k0, h.D);
+    const real *k_rows = own + (first - k0) * LD + lane_a<real>(LD);
+    copy_tile<real, DP, my::ROWS>(STAYS ? own : tiles, k_in, h.stride, h.T - k0,
+                                  h.D);
+    copy_wait();
     __syncthreads();
-    load_rows<real, DP>(key, tiles, row - lane_g() - k0);
+    if constexpr (!STAYS) {
+        for (int g = 0; g < G; g++)
+            load_rows<real, DP>(key[g], tiles, first - k0 + g * 16);
+        __syncthreads();
+    }
+    copy_tile<real, DP, my::ROWS>(tiles, k_in + h.C, h.stride, h.T - k0, h.D);
+    copy_wait();
     __syncthreads();
-    load_tile<real, DP>(tiles, k_in + h.C, h.stride, ATT_ROWS, h.T - k0, h.D);
+    for (int g = 0; g < G; g++)
+        load_rows<real, DP>(value[g], tiles, first - k0 + g * 16);
     __syncthreads();
-    load_rows<real, DP>(value, tiles, row - lane_g() - k0);
 
-    frag_c dk[DP / 8] = {}, dv[DP / 8] = {};
+    frag_c dk[G][DP / 8] = {}, dv[G][DP / 8] = {};
     float scale2 = h.scale * LOG2_E;
-    for (int q0 = k0; q0 < h.T; q0 += QUERIES) { // from the diagonal on
-        __syncthreads();
-        load_tile<real, DP>(qs, in + (size_t)q0 * h.stride, h.stride, QUERIES,
-                            h.T - q0, h.D);
-        load_tile<real, DP>(ds, d_in + (size_t)q0 * h.C, (size_t)h.C, QUERIES,
-                            h.T - q0, h.D);
-        for (int i = (int)threadIdx.x; i < QUERIES; i += ATT_THREADS) {
-            bool valid = q0 + i < h.T;
-            lse2[i] = valid ? lse[h.row0 + q0 + i] * LOG2_E : INFINITY;
-            sum[i] = valid ? row_sum[h.row0 + q0 + i] : 0;
-            keys_of[i] =
-                h.mask.threshold ? mask_row(h.mask, h.row0 + q0 + i) : 0;
-        }
-        __syncthreads();
-#pragma unroll 1
+    // Rows behind the last have zeros for Q and dO: they add nothing.
+    auto copy_queries = [&](int q0, int half) {
+        real *to = tiles + half * 2 * SIZE;
+        copy_tile<real, DP, QUERIES>(to, in + (size_t)q0 * h.stride, h.stride,
+                                     h.T - q0, h.D);
+        copy_tile<real, DP, QUERIES>(to + SIZE, d_in + (size_t)q0 * h.C,
+                                     (size_t)h.C, h.T - q0, h.D);
+        int i = (int)threadIdx.x;
+        if (i < 2 * QUERIES)
+            copy_one(&rows[half * 2 * QUERIES + i],
+                     (i < QUERIES ? lse : row_sum) + h.row0 + q0 + i % QUERIES,
+                     q0 + i % QUERIES < h.T);
+    };
+    int half = 0; // of the tiles and rows: those for this turn
+    copy_queries(k0, half);
+    for (int q0 = k0; q0 < h.T; q0 += QUERIES, half ^= 1) { // from the diagonal
+        copy_wait();
+        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        if (q0 + QUERIES < h.T)
+            copy_queries(q0 + QUERIES, half ^ 1);
+        if (q0 + QUERIES <= first)
+            continue; // all queries are before the warp's keys
+        const real *pair = tiles + half * 2 * SIZE;
+        const real *qs = pair + lane_b<real>(LD), *ds = qs + SIZE;
+        const real *q_rows = pair + lane_rows<real>(LD);
+        const float *lses = rows + half * 2 * QUERIES, *sums = lses + QUERIES;
+#pragma unroll(STAYS ? QUERIES / CHUNK : 1)
         for (int c0 = 0; c0 < QUERIES; c0 += CHUNK) {
-            frag_c s[2] = {}, dp[2] = {}; // transposed: (keys, queries)
+            frag_c s[G][2] = {}, dp[G][2] = {}; // transposed: (keys, queries)
+            frag_b<real> b[2];
 #pragma unroll
-            for (int k = 0; k < DP / 16; k++)
-                for (int n = 0; n < 2; n++) {
-                    int query = c0 + n * 8;
-                    M::mma(s[n], key[k], load_b(qs, LD, query, k * 16));
-                    M::mma(dp[n], value[k], load_b(ds, LD, query, k * 16));
+            for (int k = 0; k < DP / 16; k++) {
+                load_b(b, qs + c0 * LD + k * 16, LD);
+                for (int g = 0; g < G; g++) {
+                    frag_a<real> a;
+                    if constexpr (STAYS)
+                        a = load_a(k_rows + g * 16 * LD + k * 16, LD);
+                    else
+                        a = key[g][k];
+                    M::mma(s[g][0], a, b[0]);
+                    M::mma(s[g][1], a, b[1]);
                 }
-            for (int n = 0; n < 2; n++)
-                for (int k = 0; k < 4; k++) {
-                    int i = c0 + n * 8 + 2 * lane_t() + k % 2;
-                    int mine = row + (k / 2) * 8;
-                    float x = s[n].v[k] * scale2;
-                    if (mine > q0 + i)
-                        x = -INFINITY;
-                    softmax_backward(&x, &dp[n].v[k], lse2[i], sum[i], h,
-                                     keys_of[i], mine);
-                    s[n].v[k] = x;
-                }
-            frag_a<real> p = a_from_c<real>(s[0], s[1]);
-            frag_a<real> dscore = a_from_c<real>(dp[0], dp[1]);
+                load_b(b, ds + c0 * LD + k * 16, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(dp[i / 2][i % 2], value[i / 2][k], b[i % 2]);
+            }
+            int i0 = c0 + 2 * lane_t();       // of the tile; + n * 8 + k % 2
+            if (first + 16 * G > q0 + c0 + 1) // the diagonal
 #pragma unroll
-            for (int n = 0; n < DP / 8; n++) {
-                M::mma(dv[n], p, load_b_rows(ds, LD, c0, n * 8));
-                M::mma(dk[n], dscore, load_b_rows(qs, LD, c0, n * 8));
+                for (int i = 0; i < 8 * G; i++)
+                    if (mine + i / 8 * 16 + i / 2 % 2 * 8 >
+                        q0 + i0 + i / 4 % 2 * 8 + i % 2)
+                        s[i / 8][i / 4 % 2].v[i % 4] = -INFINITY;
+            float lse2[4], sum[4];
+            for (int i = 0; i < 4; i++) {
+                lse2[i] = lses[i0 + i / 2 * 8 + i % 2] * LOG2_E;
+                sum[i] = sums[i0 + i / 2 * 8 + i % 2];
+            }
+            frag_a<real> p[G], dscore[G];
+#pragma unroll
+            for (int g = 0; g < G; g++) {
+                for (int i = 0; i < 8; i++) {
+                    int j = i / 4 * 2 + i % 2; // of the lane's four queries
+                    float keep = 1;
+                    if (h.mask.threshold)
+                        keep =
+                            mask_at(h.mask,
+                                    mask_row(h.mask, h.row0 + q0 + i0 +
+                                                         i / 4 * 8 + i % 2),
+                                    (uint32_t)(mine + g * 16 + i / 2 % 2 * 8));
+                    softmax_backward(&s[g][i / 4].v[i % 4],
+                                     &dp[g][i / 4].v[i % 4], scale2, lse2[j],
+                                     sum[j], keep);
+                }
+                p[g] = a_from_c<real>(s[g][0], s[g][1]);
+                dscore[g] = a_from_c<real>(dp[g][0], dp[g][1]);
+            }
+#pragma unroll
+            for (int n = 0; n < DP / 8; n += 2) {
+                load_b_rows(b, q_rows + SIZE + c0 * LD + n * 8, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(dv[i / 2][n + i % 2], p[i / 2], b[i % 2]);
+                load_b_rows(b, q_rows + c0 * LD + n * 8, LD);
+                for (int i = 0; i < 2 * G; i++)
+                    M::mma(dk[i / 2][n + i % 2], dscore[i / 2], b[i % 2]);
             }
         }
     }
     real *out = dqkv + h.token * h.stride + h.column;
-    store_rows<real, DP>(out + h.C, h.stride, row, h.T, h.D, dk, h.scale,
-                         h.scale);
-    store_rows<real, DP>(out + 2 * h.C, h.stride, row, h.T, h.D, dv, 1, 1);
+#pragma unroll
+    for (int g = 0; g < G; g++) {
+        store_rows<real, DP>(out + h.C, h.stride, mine + g * 16, h.T, h.D,
+                             dk[g], h.scale, h.scale);
+        store_rows<real, DP>(out + 2 * h.C, h.stride, mine + g * 16, h.T, h.D,
+                             dv[g], 1, 1);
+    }
 }
 
 void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
@@ -207,8 +301,6 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
     struct cuda_attention a = *attention;
     cudaStream_t stream = (cudaStream_t)queue;
     size_t rows = (size_t)a.B * a.NH * a.T;
-    dim3 blocks((unsigned)((a.T + ATT_ROWS - 1) / ATT_ROWS),
-                (unsigned)(a.B * a.NH));
     by_format(a.format, [=](auto number) {
         typedef decltype(number) real;
         row_sum_kernel<<<blocks_for(rows * 32, ATT_THREADS), ATT_THREADS, 0,
@@ -221,16 +313,17 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
             typedef decltype(math) M;
             typedef typename M::real real;
             constexpr int DP = decltype(padded)::value;
+            dim3 blocks = blocks_of<real, DP>(a);
             dq_kernel<M, DP>
                 <<<blocks, ATT_THREADS, 0, stream>>>((real *)dqkv,
                                                      (const real *)dout,
                                                      (const real *)qkv, lse,
-                                                     row_sum, a);
+                                                     row_sum, heads_of(a));
             dkv_kernel<M, DP>
                 <<<blocks, ATT_THREADS, 0, stream>>>((real *)dqkv,
                                                      (const real *)dout,
                                                      (const real *)qkv, lse,
-                                                     row_sum, a);
+                                                     row_sum, heads_of(a));
         });
     });
     CU(cudaGetLastError());

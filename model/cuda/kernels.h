@@ -22,7 +22,7 @@ extern "C" {
 enum {
     CUDA_MAX_HEAD = 128,      // channels of a head
     CUDA_MAX_CHANNELS = 6112, // two rows of sums and 256 bytes: 48 KiB shared
-    CUDA_MAX_HEADS = 65535,   // of all sequences: a grid's second number
+    CUDA_MAX_GRID = 65535,    // heads, sequences: a grid's other two numbers
     CUDA_PARTIALS = 256       // blocks whose sums are added up in order
 };
 

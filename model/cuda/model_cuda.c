@@ -38,10 +38,10 @@ static int check_gpu(const struct model *model)
         return fail("model: a head has %d channels; on a GPU at most %d; try: "
                     "more heads",
                     head, CUDA_MAX_HEAD);
-    if (job->batch > CUDA_MAX_HEADS / g->heads)
-        return fail("model: %d sequences of %d heads; on a GPU at most %d "
-                    "heads a step; try: a smaller batch and accum",
-                    job->batch, g->heads, CUDA_MAX_HEADS);
+    if (job->batch > CUDA_MAX_GRID || g->heads > CUDA_MAX_GRID)
+        return fail("model: %d sequences of %d heads; on a GPU at most %d of "
+                    "each; try: a smaller batch and accum",
+                    job->batch, g->heads, CUDA_MAX_GRID);
     return 0;
 }
 

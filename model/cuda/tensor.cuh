@@ -51,86 +51,181 @@ __device__ inline int lane_t()
 }
 
 template <typename T>
-__device__ inline typename pair_of<T>::type make_pair(float x, float y);
+__device__ inline typename pair_of<T>::type make_pair(float x, float y)
+{
+    return pack<T>(x, y);
+}
 
 template <> __device__ inline float2 make_pair<float>(float x, float y)
 {
     return make_float2(x, y);
 }
 
-template <> __device__ inline uint32_t make_pair<__half>(float x, float y)
+// 2 to the x, within two units in the last place; denormal results are 0.
+__device__ inline float power_of_two(float x)
 {
-    return (uint32_t)__half_as_ushort(store<__half>(x)) |
-           (uint32_t)__half_as_ushort(store<__half>(y)) << 16;
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
-template <>
-__device__ inline uint32_t make_pair<__nv_bfloat16>(float x, float y)
+// ---- copies into shared memory that go on while the block computes
+
+// 16 bytes from global memory, or zeros unless `there`: then `from` is not
+// read. They are in place when copy_wait() has returned, for other threads
+// behind the barrier after it.
+__device__ inline void copy_begin(void *shared, const void *from, bool there)
 {
-    return (uint32_t)__bfloat16_as_ushort(store<__nv_bfloat16>(x)) |
-           (uint32_t)__bfloat16_as_ushort(store<__nv_bfloat16>(y)) << 16;
+#if __CUDA_ARCH__ >= 800
+    uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"(to), "l"(from), "r"(there ? 16 : 0)
+                 : "memory");
+#else
+    int4 v = make_int4(0, 0, 0, 0);
+    if (there)
+        v = *reinterpret_cast<const int4 *>(from);
+    *reinterpret_cast<int4 *>(shared) = v;
+#endif
+}
+
+// The same for one number, which need not lie at a multiple of 16 bytes.
+__device__ inline void copy_one(float *shared, const float *from, bool there)
+{
+#if __CUDA_ARCH__ >= 800
+    uint32_t to = (uint32_t)__cvta_generic_to_shared(shared);
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                 :
+                 : "r"(to), "l"(from), "r"(there ? 4 : 0)
+                 : "memory");
+#else
+    *shared = there ? *from : 0;
+#endif
+}
+
+// Until all copies that this thread began are done.
+__device__ inline void copy_wait()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" : : : "memory");
+#endif
 }
 
 // ---- from a tile in shared memory, rows `ld` numbers apart
+//
+// Each load takes the tile from where the fragment begins, plus the lane's
+// share of the address. That does not change in a loop; all else is constant.
 
-// A's rows are the tile's rows from row0, its columns the tile's from col0.
-template <typename T>
-__device__ inline frag_a<T> load_a(const T *tile, int ld, int row0, int col0)
+#if __CUDA_ARCH__ >= 750
+constexpr bool LDMATRIX = true;
+#else
+constexpr bool LDMATRIX = false;
+#endif
+
+template <typename T> constexpr bool by_matrices = LDMATRIX && sizeof(T) == 2;
+
+// Of load_a().
+template <typename T> __device__ inline int lane_a(int ld)
+{
+    int l = (int)threadIdx.x % 32;
+    return by_matrices<T> ? l % 16 * ld + l / 16 * 8
+                          : lane_g() * ld + 2 * lane_t();
+}
+
+// Of load_b().
+template <typename T> __device__ inline int lane_b(int ld)
+{
+    int l = (int)threadIdx.x % 32;
+    return by_matrices<T> ? (l % 8 + l / 16 * 8) * ld + l / 8 % 2 * 8
+                          : lane_g() * ld + 2 * lane_t();
+}
+
+// Of load_b_rows().
+template <typename T> __device__ inline int lane_rows(int ld)
+{
+    int l = (int)threadIdx.x % 32;
+    return by_matrices<T> ? l % 16 * ld + l / 16 * 8
+                          : 2 * lane_t() * ld + lane_g();
+}
+
+// Four 8x8 matrices of 16-bit numbers. Lane l names row l % 8 of matrix l / 8,
+// and gets two neighbours of row g of each; transposed, of column g.
+__device__ inline void load_matrices(uint32_t v[4], const void *row)
+{
+#if __CUDA_ARCH__ >= 750
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(at)
+                 : "memory");
+#endif
+}
+
+__device__ inline void load_transposed(uint32_t v[4], const void *row)
+{
+#if __CUDA_ARCH__ >= 750
+    uint32_t at = (uint32_t)__cvta_generic_to_shared(row);
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 "
+                 "{%0, %1, %2, %3}, [%4];"
+                 : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                 : "r"(at)
+                 : "memory");
+#endif
+}
+
+// A's rows and columns are the tile's.
+template <typename T> __device__ inline frag_a<T> load_a(const T *p, int ld)
 {
     typedef typename pair_of<T>::type pair;
-    const T *p = tile + (row0 + lane_g()) * ld + col0 + 2 * lane_t();
     frag_a<T> a;
-    a.v[0] = *reinterpret_cast<const pair *>(p);
-    a.v[1] = *reinterpret_cast<const pair *>(p + 8 * ld);
-    a.v[2] = *reinterpret_cast<const pair *>(p + 8);
-    a.v[3] = *reinterpret_cast<const pair *>(p + 8 * ld + 8);
+    if constexpr (by_matrices<T>) {
+        load_matrices(a.v, p);
+    } else {
+        a.v[0] = *reinterpret_cast<const pair *>(p);
+        a.v[1] = *reinterpret_cast<const pair *>(p + 8 * ld);
+        a.v[2] = *reinterpret_cast<const pair *>(p + 8);
+        a.v[3] = *reinterpret_cast<const pair *>(p + 8 * ld + 8);
+    }
     return a;
 }
 
-// B's columns are the tile's rows from row0: a product with the tile
-// transposed.
+// Two neighbours along n: the columns of b[i] are the tile's rows from 8 i on.
+// A product with the tile transposed.
 template <typename T>
-__device__ inline frag_b<T> load_b(const T *tile, int ld, int row0, int col0)
+__device__ inline void load_b(frag_b<T> b[2], const T *p, int ld)
 {
     typedef typename pair_of<T>::type pair;
-    const T *p = tile + (row0 + lane_g()) * ld + col0 + 2 * lane_t();
-    frag_b<T> b;
-    b.v[0] = *reinterpret_cast<const pair *>(p);
-    b.v[1] = *reinterpret_cast<const pair *>(p + 8);
-    return b;
+    if constexpr (by_matrices<T>) {
+        uint32_t v[4];
+        load_matrices(v, p);
+        b[0] = {{v[0], v[1]}};
+        b[1] = {{v[2], v[3]}};
+    } else {
+        for (int i = 0; i < 2; i++, p += 8 * ld) {
+            b[i].v[0] = *reinterpret_cast<const pair *>(p);
+            b[i].v[1] = *reinterpret_cast<const pair *>(p + 8);
+        }
+    }
 }
 
-// B's rows are the tile's rows from row0: a product with the tile as it lies.
+// Two neighbours along n: the rows of b[i] are the tile's rows, its columns the
+// tile's from 8 i on. A product with the tile as it lies.
 template <typename T>
-__device__ inline frag_b<T> load_b_rows(const T *tile, int ld, int row0,
-                                        int col0)
+__device__ inline void load_b_rows(frag_b<T> b[2], const T *p, int ld)
 {
-    frag_b<T> b;
-#if __CUDA_ARCH__ >= 750
-    uint32_t at = (uint32_t)__cvta_generic_to_shared(
-        tile + (row0 + (int)(threadIdx.x % 16)) * ld + col0);
-    asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, "
-                 "[%2];"
-                 : "=r"(b.v[0]), "=r"(b.v[1])
-                 : "r"(at)
-                 : "memory");
-#else
-    const T *p = tile + (row0 + 2 * lane_t()) * ld + col0 + lane_g();
-    b.v[0] = make_pair<T>(load(p[0]), load(p[ld]));
-    b.v[1] = make_pair<T>(load(p[8 * ld]), load(p[9 * ld]));
-#endif
-    return b;
-}
-
-template <>
-__device__ inline frag_b<float> load_b_rows(const float *tile, int ld, int row0,
-                                            int col0)
-{
-    const float *p = tile + (row0 + 2 * lane_t()) * ld + col0 + lane_g();
-    frag_b<float> b;
-    b.v[0] = make_float2(p[0], p[ld]);
-    b.v[1] = make_float2(p[8 * ld], p[9 * ld]);
-    return b;
+    if constexpr (by_matrices<T>) {
+        uint32_t v[4];
+        load_transposed(v, p);
+        b[0] = {{v[0], v[1]}};
+        b[1] = {{v[2], v[3]}};
+    } else {
+        for (int i = 0; i < 2; i++, p += 8) {
+            b[i].v[0] = make_pair<T>(load(p[0]), load(p[ld]));
+            b[i].v[1] = make_pair<T>(load(p[8 * ld]), load(p[9 * ld]));
+        }
+    }
 }
 
 // Two neighbouring tiles of C as an A.

@@ -30,10 +30,17 @@ static constexpr unsigned WARP = 32, MAX_THREADS = 1024;
 
 static const char at_barrier[] = "__syncthreads()";
 
+struct copy {
+    void *to;
+    const void *from;
+    size_t n, room;
+};
+
 struct thread {
     uint3 index;
-    struct fiber *fiber; // NULL: it has not begun
-    const char *at;      // what it waits at
+    std::vector<struct copy> copies; // on their way
+    struct fiber *fiber;             // NULL: it has not begun
+    const char *at;                  // what it waits at
     bool done;
 };
 
@@ -177,6 +184,8 @@ static void run_threads()
         struct thread *t = &now.thread[now.me];
         struct fiber *mine = t->fiber;
         (*now.body)();
+        if (!t->copies.empty())
+            stop("ends with %zu copies on their way", t->copies.size());
         t->done = true;
         now.live--;
         now.idle[now.idles++] = mine;
@@ -259,9 +268,28 @@ size_t shared_address(const void *p)
     return at;
 }
 
-const void *shared_at(size_t address)
+void *shared_at(size_t address)
 {
+    if (address >= SPACE)
+        stop("%zu is not in shared memory", address);
     return memory + address;
+}
+
+// ---- copies that take their time
+
+void copy_later(void *to, const void *from, size_t n, size_t room)
+{
+    memset(to, 0xff, room);
+    now.thread[now.me].copies.push_back({to, from, n, room});
+}
+
+void copies_arrive()
+{
+    for (const struct copy &c : now.thread[now.me].copies) {
+        memcpy(c.to, c.from, c.n);
+        memset((char *)c.to + c.n, 0, c.room - c.n);
+    }
+    now.thread[now.me].copies.clear();
 }
 
 // ---- grids

@@ -60,7 +60,13 @@ void meet_block();
 void *shared(const void *id, size_t bytes, size_t align);
 float *dynamic_shared();
 size_t shared_address(const void *p);
-const void *shared_at(size_t address);
+void *shared_at(size_t address);
+
+// This thread's copies into shared memory, `n` bytes and zeros up to `room`: on
+// their way, with NaN where they go, until it waits for them. It must not end
+// before that.
+void copy_later(void *to, const void *from, size_t n, size_t room);
+void copies_arrive();
 
 struct shape {
     dim3 grid, block;

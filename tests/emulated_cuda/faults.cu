@@ -2,6 +2,8 @@
 
 #include "tests/emulated_cuda/faults.h"
 
+#include "model/cuda/tensor.cuh"
+
 #include <cuda_runtime.h>
 
 __global__ void neighbours_kernel(int *out, bool up, bool barrier)
@@ -12,6 +14,29 @@ __global__ void neighbours_kernel(int *out, bool up, bool barrier)
     if (barrier)
         __syncthreads();
     out[t] = seen[from % FAULT_THREADS];
+}
+
+__global__ void copies_kernel(float *out, const float *in, bool wait,
+                              bool barrier)
+{
+    __shared__ alignas(16) float seen[4 * FAULT_THREADS];
+    int t = (int)threadIdx.x;
+    copy_begin(&seen[4 * t], &in[4 * t], t != 0);
+    if (wait)
+        copy_wait();
+    if (barrier)
+        __syncthreads();
+    out[t] = seen[4 * ((t + 1) % FAULT_THREADS)];
+    __syncthreads();
+    if (!wait)
+        copy_wait();
+}
+
+__global__ void left_copies_kernel(const float *in)
+{
+    __shared__ alignas(16) float seen[4];
+    if (threadIdx.x == 0)
+        copy_begin(seen, in, true);
 }
 
 __global__ void half_warp_kernel(int *out)
@@ -48,6 +73,18 @@ void fault_neighbours(void *stream, int *out, bool up, bool barrier)
 {
     neighbours_kernel<<<1, FAULT_THREADS, 0, (cudaStream_t)stream>>>(out, up,
                                                                      barrier);
+}
+
+void fault_copies(void *stream, float *out, const float *in, bool wait,
+                  bool barrier)
+{
+    copies_kernel<<<1, FAULT_THREADS, 0, (cudaStream_t)stream>>>(out, in, wait,
+                                                                 barrier);
+}
+
+void fault_left_copies(void *stream, const float *in)
+{
+    left_copies_kernel<<<1, 32, 0, (cudaStream_t)stream>>>(in);
 }
 
 void fault_half_warp(void *stream, int *out)

@@ -16,6 +16,14 @@ enum { FAULT_THREADS = 96 };
 // else the one's before. Right only with `barrier`.
 void fault_neighbours(void *stream, int *out, bool up, bool barrier);
 
+// out[t] = in[4 (t + 1)], or 0 for the last, passed through shared memory by
+// copies that take their time. Right only with `wait` and `barrier`.
+void fault_copies(void *stream, float *out, const float *in, bool wait,
+                  bool barrier);
+
+// A thread ends before its copy.
+void fault_left_copies(void *stream, const float *in);
+
 // Half of each warp is not there at a shuffle; or half of a warp at a barrier,
 // half at a shuffle.
 void fault_half_warp(void *stream, int *out);

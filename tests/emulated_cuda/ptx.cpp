@@ -1,4 +1,4 @@
-// ptx.cpp - mma, ldmatrix and cvt.rna.tf32 by the PTX ISA's drawings.
+// ptx.cpp - mma, ldmatrix, cvt.rna.tf32, ex2 and cp.async by the PTX ISA.
 //
 // With g = lane / 4 and t = lane % 4 (PTX ISA, "Warp-level matrix fragment"):
 //
@@ -16,6 +16,8 @@
 #include "base/half.h"
 #include "tests/emulated_cuda/block.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -62,14 +64,23 @@ ptx::ptx(const char *words) : text(words), run(nullptr)
     } else if (sscanf(text, "ldmatrix.sync.aligned.m8n8.x%d.", &matrices) ==
                1) {
         trans = strstr(text, ".trans.shared.b16 ");
-        if (trans || strstr(text, "m8n8.x2.shared.b16 "))
+        if (matrices == 4 && (trans || strstr(text, "x4.shared.b16 ")))
             run = run_ldmatrix;
     } else if (begins(text, "cvt.rna.tf32.f32 ")) {
         run = run_tf32;
+    } else if (begins(text, "ex2.approx.ftz.f32 ")) {
+        run = run_ex2;
+    } else if (sscanf(text, "cp.async.%*2[cag].shared.global [%%0], [%%1], %d,",
+                      &bytes) == 1) {
+        bool whole = begins(text, "cp.async.cg"); // past the first cache
+        if (whole ? bytes == 16 : bytes == 4)
+            run = run_copy;
+    } else if (!strcmp(text, "cp.async.wait_all;")) {
+        run = run_wait;
     }
     if (!run)
         stop("no such instruction is emulated: %s", text);
-    read_operands(strchr(text, ' '));
+    read_operands(strpbrk(text, " ;"));
 }
 
 void ptx::operator()(std::initializer_list<reg> operands) const
@@ -96,7 +107,7 @@ void ptx::run_mma(const ptx &p, const reg *r)
         stop("operands do not fit: %s", p.text);
     struct room *room = self.room;
     for (int i = 0; i < in_a; i++) { // registers alternate between g and g + 8
-        uint32_t bits = r[p.at[1][i]].in;
+        uint32_t bits = (uint32_t)r[p.at[1][i]].in;
         float *row = room->a[g + i % 2 * 8];
         if (p.tf32) {
             row[t + i / 2 * 4] = bits_float(bits & 0xffffe000);
@@ -106,7 +117,7 @@ void ptx::run_mma(const ptx &p, const reg *r)
         }
     }
     for (int i = 0; i < in_b; i++) {
-        uint32_t bits = r[p.at[2][i]].in;
+        uint32_t bits = (uint32_t)r[p.at[2][i]].in;
         float *column = room->b[g];
         if (p.tf32) {
             column[t + i * 4] = bits_float(bits & 0xffffe000);
@@ -118,7 +129,7 @@ void ptx::run_mma(const ptx &p, const reg *r)
     meet_warp(p.text, 0xffffffff);
     for (int i = 0; i < 4; i++) {
         const float *a = room->a[g + i / 2 * 8], *b = room->b[2 * t + i % 2];
-        float sum = bits_float(r[p.at[3][i]].in);
+        float sum = bits_float((uint32_t)r[p.at[3][i]].in);
         for (int k = 0; k < n; k++)
             sum += a[k] * b[k];
         memcpy(r[p.at[0][i]].out, &sum, sizeof sum);
@@ -134,7 +145,7 @@ void ptx::run_ldmatrix(const ptx &p, const reg *r)
         stop("operands do not fit: %s", p.text);
     struct room *room = self.room;
     if (l < 8 * p.matrices) {
-        uint32_t address = r[p.at[1][0]].in;
+        uint32_t address = (uint32_t)r[p.at[1][0]].in;
         if (address % 16)
             stop("a row begins at %u, no multiple of 16: %s", address, p.text);
         memcpy(room->rows[l], shared_at(address), sizeof room->rows[l]);
@@ -152,10 +163,38 @@ void ptx::run_ldmatrix(const ptx &p, const reg *r)
 // To nearest, ties away from zero.
 void ptx::run_tf32(const ptx &p, const reg *r)
 {
-    uint32_t bits = r[p.at[1][0]].in;
+    uint32_t bits = (uint32_t)r[p.at[1][0]].in;
     if ((bits & 0x7f800000) != 0x7f800000)
         bits = (bits + 0x1000) & 0xffffe000;
     memcpy(r[p.at[0][0]].out, &bits, sizeof bits);
+}
+
+// Denormal numbers are 0, as factors and as results.
+void ptx::run_ex2(const ptx &p, const reg *r)
+{
+    float x = bits_float((uint32_t)r[p.at[1][0]].in);
+    float y = exp2f(fabsf(x) < FLT_MIN ? 0 : x);
+    y = y < FLT_MIN ? 0 : y;
+    memcpy(r[p.at[0][0]].out, &y, sizeof y);
+}
+
+// [%0], [%1], bytes, %2: the last says how many are read; zeros behind them.
+void ptx::run_copy(const ptx &p, const reg *r)
+{
+    uint32_t to = (uint32_t)r[p.at[0][0]].in, n = (uint32_t)r[p.at[2][0]].in;
+    uint64_t from = r[p.at[1][0]].in;
+    unsigned bytes = (unsigned)p.bytes;
+    if (to % bytes || (n && from % bytes))
+        stop("%u to %#llx, no multiples of %u: %s", to,
+             (unsigned long long)from, bytes, p.text);
+    if (n > bytes)
+        stop("%u bytes of %u: %s", n, bytes, p.text);
+    copy_later(shared_at(to), (const void *)(uintptr_t)from, n, bytes);
+}
+
+void ptx::run_wait(const ptx &, const reg *)
+{
+    copies_arrive();
 }
 
 } // namespace emulated

@@ -12,10 +12,11 @@
 namespace emulated
 {
 
-// An operand: where an output goes, or a copy of what comes in.
+// An operand: where an output goes, or a copy of what comes in. Only addresses
+// of global memory have more than 32 bits.
 struct reg {
     void *out;
-    uint32_t in;
+    uint64_t in;
 };
 
 template <typename T> reg output(T &x)
@@ -34,6 +35,11 @@ template <typename T> reg input(const T &x)
     return r;
 }
 
+template <typename T> reg input(const T *x)
+{
+    return {nullptr, (uint64_t)(uintptr_t)x};
+}
+
 // One `asm` of the source: its text, read once.
 class ptx
 {
@@ -50,6 +56,7 @@ class ptx
     bool bf16, tf32;       // format of mma's factors
     int matrices;          // of ldmatrix
     bool trans;            // of ldmatrix
+    int bytes;             // of cp.async
     int groups;            // {..}, or single operands
     int size[GROUPS];      // registers in one
     int at[GROUPS][GROUP]; // %N
@@ -58,6 +65,9 @@ class ptx
     static void run_mma(const ptx &, const reg *);
     static void run_ldmatrix(const ptx &, const reg *);
     static void run_tf32(const ptx &, const reg *);
+    static void run_ex2(const ptx &, const reg *);
+    static void run_copy(const ptx &, const reg *);
+    static void run_wait(const ptx &, const reg *);
 };
 
 } // namespace emulated

@@ -43,6 +43,39 @@ static void a_missing_barrier_shows(void **state)
     }
 }
 
+// How many threads got the right number of 4 * FAULT_THREADS that are copied.
+static int right_copies(const char *order, bool wait, bool barrier)
+{
+    float back[FAULT_THREADS], in[4 * FAULT_THREADS];
+    float *from = device_alloc(gpu, 4 * FAULT_THREADS, sizeof *from);
+    int right = 0;
+    assert_non_null(from);
+    for (int i = 0; i < 4 * FAULT_THREADS; i++)
+        in[i] = (float)(1 + i);
+    assert_int_equal(device_copy(gpu, from, in, sizeof in), 0);
+    setenv("EMULATED_CUDA_ORDER", order, 1);
+    fault_copies(stream, (float *)out, from, wait, barrier);
+    assert_int_equal(device_copy(gpu, back, out, sizeof back), 0);
+    for (int t = 0; t < FAULT_THREADS; t++) {
+        float want = t + 1 < FAULT_THREADS ? in[4 * (t + 1)] : 0;
+        right += back[t] == want;
+    }
+    device_free(gpu, from);
+    return right;
+}
+
+static void copies_take_their_time(void **state)
+{
+    (void)state;
+    assert_int_equal(right_copies("forward", true, true), FAULT_THREADS);
+    assert_int_equal(right_copies("backward", true, true), FAULT_THREADS);
+    assert_int_equal(right_copies("forward", false, true), 0);
+    assert_int_equal(right_copies("backward", false, true), 0);
+    int forward = right_copies("forward", true, false);
+    int backward = right_copies("backward", true, false);
+    assert_true(forward <= 1 || backward <= 1);
+}
+
 // True if what(), in a process of its own, ends it.
 static bool kills(void (*what)(void))
 {
@@ -88,6 +121,11 @@ static void enough_shared(void)
     fault_shared(stream, out, (48 << 10) - 128);
 }
 
+static void left_copies(void)
+{
+    fault_left_copies(stream, (float *)out);
+}
+
 static void host_reads(void)
 {
     volatile int x = out[0];
@@ -104,6 +142,7 @@ static void what_ends_a_program(void **state)
     assert_true(kills(far_outside));
     assert_false(kills(just_inside));
     assert_true(kills(host_reads));
+    assert_true(kills(left_copies));
 }
 
 static void work_is_late(void **state)
@@ -140,6 +179,7 @@ int main(void)
     out = device_alloc(gpu, FAULT_THREADS, sizeof *out);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_barrier_shows),
+        cmocka_unit_test(copies_take_their_time),
         cmocka_unit_test(what_ends_a_program),
         cmocka_unit_test(work_is_late),
         cmocka_unit_test(a_wrong_launch_is_told),

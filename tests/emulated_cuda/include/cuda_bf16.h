@@ -24,4 +24,13 @@ inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 x)
     return x.bits;
 }
 
+struct alignas(4) __nv_bfloat162 {
+    __nv_bfloat16 x, y;
+};
+
+inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
+{
+    return {__float2bfloat16_rn(x), __float2bfloat16_rn(y)};
+}
+
 #endif

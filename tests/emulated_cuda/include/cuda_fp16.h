@@ -29,4 +29,13 @@ inline __half __ushort_as_half(unsigned short bits)
     return {bits};
 }
 
+struct alignas(4) __half2 {
+    __half x, y;
+};
+
+inline __half2 __floats2half2_rn(float x, float y)
+{
+    return {__float2half_rn(x), __float2half_rn(y)};
+}
+
 #endif

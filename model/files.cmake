@@ -97,6 +97,14 @@ if(CUDA_BUILT)
   lockstep_test(cuda_train LINKS model rule LABELS gpu)
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_FOUND)
+    get_filename_component(cuda_tools ${CMAKE_CUDA_COMPILER} DIRECTORY)
+    find_program(LOCKSTEP_CUOBJDUMP cuobjdump HINTS ${cuda_tools})
+    add_test(NAME cuda_sass
+             COMMAND ${Python3_EXECUTABLE} tests/sass.py
+                     ${CMAKE_CUDA_COMPILER_VERSION} ${LOCKSTEP_CUOBJDUMP}
+                     $<TARGET_FILE:model> $<TARGET_FILE:rule>
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(cuda_sass PROPERTIES SKIP_RETURN_CODE 77)
     add_test(NAME cuda_stores
              COMMAND ${Python3_EXECUTABLE} tests/stores.py
                      ${CMAKE_CUDA_COMPILER} model/cuda/embed.cu

@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+"""sass.py VERSION TOOL LIBRARY... - what nvcc made of the kernels, in a table.
+
+LIBRARY: what the build compiled for compute capability 9.0. TOOL: cuobjdump, with
+nvdisasm beside it. VERSION: of the compiler. Needs no GPU. Held to the budgets
+below: registers, stack (that is where spills go), shared memory, blocks that a
+multiprocessor holds at once, and instructions:
+
+    turn    a loop's head back to it, on the cheapest way that runs so many
+            tensor-core instructions and so many copies into shared memory: a tile
+            that is neither the first nor the diagonal one, without dropout
+    tile    what a warp runs for 16 rows of its own and 64 of the other side: a
+            turn in that measure
+
+Kernels on vectors must not store single 16-bit numbers: that takes four times the
+transactions (core/device/number.cuh). Status 77: cannot run here.
+"""
+
+import collections
+import heapq
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+SKIPPED, ARCH = 77, "sm_90"
+COMPILER = "13.0"  # the budgets are this release's: another one schedules anew
+
+# Attention: kernel, the registers, stack and shared bytes that it may take, blocks
+# a multiprocessor; in a turn: tensor-core instructions, copies, and instructions a
+# tile; how much of a tile a turn is. All blocks have 128 threads.
+ATTENTION = [
+    # kernel    math  head  regs stack shared blocks tensor copies tile  part
+    ("attention", "bf16", 64, 232, 0, 36864, 2, 128, 8, 345, 2),
+    ("attention", "fp16", 64, 232, 0, 36864, 2, 128, 8, 345, 2),
+    ("attention", "bf16", 128, 168, 0, 34816, 3, 64, 8, 765, 1 / 2),
+    ("attention", "fp16", 128, 168, 0, 34816, 3, 64, 8, 765, 1 / 2),
+    ("attention", "tf32", 64, 128, 0, 36864, 4, 128, 8, None, 1 / 2),
+    ("attention", "fp32", 64, 128, 0, 36864, 4, 0, 8, None, 1 / 2),
+    ("dq", "bf16", 64, 240, 0, 36864, 2, 192, 8, 345, 2),
+    ("dq", "fp16", 64, 240, 0, 36864, 2, 192, 8, 345, 2),
+    ("dq", "bf16", 128, 240, 0, 34816, 2, 96, 8, 740, 1 / 2),
+    ("dq", "fp16", 128, 240, 0, 34816, 2, 96, 8, 740, 1 / 2),
+    ("dkv", "bf16", 64, 255, 0, 37376, 2, 128, 5, 515, 1),
+    ("dkv", "fp16", 64, 255, 0, 37376, 2, 128, 5, 515, 1),
+    ("dkv", "bf16", 128, 255, 0, 35328, 2, 128, 9, 970, 1 / 2),
+    ("dkv", "fp16", 128, 255, 0, 35328, 2, 128, 9, 970, 1 / 2),
+    # fp32's heads of 128 channels do not fit: what is known to spill
+    ("dkv", "fp32", 128, 255, 208, 35072, 2, 0, 9, None, 1),
+    ("dkv", "tf32", 128, 255, 240, 35072, 2, 0, 9, None, 1),
+]
+
+# Kernels on vectors, and the registers that they may take: 2048 threads of 32 fill
+# a multiprocessor.
+VECTORS = {
+    "bias_kernel": 32,
+    "embed_kernel": 32,
+    "gelu_backward": 32,
+    "gelu_kernel": 32,
+    "loss_kernel": 32,
+    "mask_rows": 32,
+    "norm_backward": 48,
+    "norm_kernel": 40,
+    "places_kernel": 40,
+    "row_sum": 32,
+    "sum_rows": 32,
+    "tokens_kernel": 32,
+}
+
+# Where a thread has one number at a time, and a warp's stores lie side by side.
+SINGLES = {"squares_kernel": 32, "update_kernel": 32}
+
+FUNCTION = re.compile(r"^\s+Function : (\S+)")
+LINE = re.compile(r"^\s+/\*([0-9a-f]{4,})\*/\s+(?:@(!?U?P\w+)\s+)?([A-Z]\S*)([^;]*);")
+TARGET = re.compile(r"0x([0-9a-f]+)")
+RESOURCES = re.compile(r"(REG|STACK|SHARED|LOCAL):(\d+)")
+
+Instruction = collections.namedtuple("Instruction", "guard name operands")
+
+
+def jumps(code, i):
+    """The instructions that may follow number i."""
+    at = code[i]
+    if at.name == "EXIT":
+        return [i + 1] if at.guard else []
+    if not at.name.startswith("BRA"):
+        return [i + 1]
+    *condition, target = at.operands.split(",")
+    to = int(TARGET.search(target)[1], 16) // 16
+    return [to, i + 1] if at.guard or condition else [to]
+
+
+def turn(code, wanted):
+    """Instructions from a loop's head back to it, with exactly `wanted`."""
+    kinds = list(wanted)
+    end = tuple(wanted.values())
+    heads = {to for i in range(len(code)) for to in jumps(code, i) if to <= i}
+    best = None
+    for head in heads:
+        seen, queue = {}, [(0, head, (0,) * len(kinds))]
+        while queue:
+            cost, i, got = heapq.heappop(queue)
+            if (i, got) in seen or i >= len(code):
+                continue
+            if i == head and got == end and cost:
+                best = cost if best is None else min(best, cost)
+                break
+            seen[i, got] = cost
+            name = code[i].name
+            got = tuple(g + name.startswith(k) for g, k in zip(got, kinds))
+            if any(g > e for g, e in zip(got, end)):
+                continue
+            for to in jumps(code, i):
+                heapq.heappush(queue, (cost + 1, to, got))
+    return best
+
+
+def ask(cuobjdump, option, arch, file):
+    words = [cuobjdump, "-arch", arch, option, file]
+    return subprocess.run(
+        words, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+
+
+def code_of(cuobjdump, arch, file):
+    """{mangled name: [Instruction]}"""
+    kernels, code = {}, None
+    for line in ask(cuobjdump, "-sass", arch, file):
+        if found := FUNCTION.match(line):
+            code = kernels[found[1]] = []
+        elif found := LINE.match(line):
+            assert len(code) == int(found[1], 16) // 16, line
+            code.append(Instruction(found[2], found[3], found[4]))
+    return kernels
+
+
+def resources_of(cuobjdump, arch, file):
+    """{mangled name: {"REG": .., "SHARED": .., "STACK": .., "LOCAL": ..}}"""
+    kernels, name = {}, None
+    for line in ask(cuobjdump, "-res-usage", arch, file):
+        if found := re.match(r"^\s*Function (\S+):", line):
+            name = found[1]
+        elif name and (found := RESOURCES.findall(line)):
+            kernels[name] = {what: int(n) for what, n in found}
+            name = None
+    return kernels
+
+
+def blocks_at_once(registers, shared, threads=128):
+    """How many a multiprocessor of 64 Ki registers and 228 KiB holds."""
+    warp = -(-registers * 32 // 256) * 256  # handed out by 256
+    return min(65536 // warp // (threads // 32), 233472 // (shared + 1024))
+
+
+def attention_row(row, code, used):
+    kernel, math, head, regs, stack, shared, blocks, tensor, copies, most, part = row
+    mark = f"{kernel}_kernelI9math_{math}Li{head}E"
+    name = next((n for n in code if mark in n), None)
+    if not name:
+        return [f"{mark}: no such kernel"]
+    has = used[name]
+    static = has["SHARED"] - 1024  # the system's
+    at_once = blocks_at_once(has["REG"], static)
+    tile = None
+    if tensor and most:
+        around = turn(code[name], {"HMMA": tensor, "LDGSTS": copies})
+        tile = around and around / part
+    print(
+        f"{kernel:9} {math} {head:3} {has['REG']:4} {has['STACK']:5} {static:6} "
+        f"{at_once:6} {sum(i.name.startswith('LDSM') for i in code[name]):5} "
+        f"{tile or '-':>6}"
+    )
+    found = [
+        (has["REG"] > regs, f"{has['REG']} registers, at most {regs}"),
+        (has["STACK"] > stack, f"{has['STACK']} bytes of stack, at most {stack}"),
+        (static > shared, f"{static} shared bytes, at most {shared}"),
+        (at_once < blocks, f"{at_once} blocks at once, at least {blocks}"),
+        (most and not tile, f"no turn of {tensor} HMMA and {copies} LDGSTS"),
+        (tile and tile > most, f"{tile} instructions a tile, at most {most}"),
+    ]
+    return [f"{mark}: {text}" for wrong, text in found if wrong]
+
+
+def vector_rows(mark, most, single, code, used):
+    names = [n for n in code if mark in n]
+    for name in names:
+        if used[name]["REG"] > most:
+            yield f"{name}: {used[name]['REG']} registers, at most {most}"
+        if used[name]["STACK"]:
+            yield f"{name}: {used[name]['STACK']} bytes of stack"
+        for at in code[name]:
+            one = at.name.startswith("STG") and at.name.endswith("16")
+            if one and not single:
+                yield f"{name}: {at.name}, a store of one 16-bit number"
+    if not names:
+        yield f"{mark}: no such kernel"
+
+
+def main(version, tool, *libraries):
+    tool = pathlib.Path(tool)
+    if not tool.exists() or not (tool.parent / "nvdisasm").exists():
+        print(f"skipped: no cuobjdump with nvdisasm beside it ({tool})")
+        return SKIPPED
+    if not version.startswith(COMPILER + "."):
+        print(f"skipped: budgets are nvcc {COMPILER}'s, this is {version}")
+        return SKIPPED
+    os.environ["PATH"] += f":{tool.parent}"
+    code, used = {}, {}
+    for library in libraries:
+        code |= code_of(tool, ARCH, library)
+        used |= resources_of(tool, ARCH, library)
+    if not code:
+        print(f"skipped: nothing is compiled for {ARCH}; try: LOCKSTEP_CUDA_ARCHS=90")
+        return SKIPPED
+    print("kernel    math head regs stack shared blocks LDSM  tile")
+    wrong = [line for row in ATTENTION for line in attention_row(row, code, used)]
+    for mark, most in (VECTORS | SINGLES).items():
+        wrong += vector_rows(mark, most, mark in SINGLES, code, used)
+    print(*wrong, sep="\n")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

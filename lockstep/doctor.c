@@ -128,34 +128,49 @@ static void look_for_programs(struct doctor *d)
 
 static void explain(FILE *f)
 {
-    fprintf(f, "lockstep doctor\n\nSays what this machine has and lacks, and "
-               "what to do about it.\n");
+    fprintf(f,
+            "lockstep doctor [hosts=FILE [key=value] ..]\n\nSays what this "
+            "machine has and lacks, and what to do about it. With hosts= the "
+            "same of\nseveral hosts: whether each is reached as a job would "
+            "reach it, has this build and\nthe time, shares out=; and "
+            "latency and rate between pairs of them.\n");
+    doctor_hosts_explain(f);
+}
+
+static int look_here(struct doctor *d)
+{
+    look_at_cores(d);
+    look_at_memory(d);
+    look_at_disk(d);
+    look_at_libraries(d);
+    look_for_programs(d);
+    doctor_network(d);
+    doctor_gpu(d);
+    return 0;
 }
 
 static int doctor(int nwords, char **words)
 {
     struct doctor d = {{0}};
-    if (nwords > 0)
-        return fail("doctor: takes no words, not %s", words[0]);
-    look_at_cores(&d);
-    look_at_memory(&d);
-    look_at_disk(&d);
-    look_at_libraries(&d);
-    look_for_programs(&d);
-    doctor_network(&d);
-    doctor_gpu(&d);
-    if (d.counts[FINDING_LACK] == 0)
-        printf("\nAll that training on the CPU needs is here.\n");
+    bool hosts = doctor_asks_hosts(nwords, words);
+    if (nwords > 0 && !hosts)
+        return fail("doctor: takes hosts=FILE, not %s", words[0]);
+    if (hosts ? doctor_hosts(&d, nwords, words) : look_here(&d))
+        return -1;
+    const char *what = hosts ? "a job on these hosts" : "training on the CPU";
+    int lacks = d.counts[FINDING_LACK];
+    if (lacks == 0)
+        printf("\nAll that %s needs is here.\n", what);
     else
-        printf("\n%d lack%s to mend before training on the CPU.\n",
-               d.counts[FINDING_LACK], d.counts[FINDING_LACK] > 1 ? "s" : "");
-    return d.counts[FINDING_LACK] > 0;
+        printf("\n%d lack%s to mend before %s.\n", lacks, lacks > 1 ? "s" : "",
+               what);
+    return lacks > 0;
 }
 
 const struct command command_doctor = {
     .name = "doctor",
-    .words = "",
-    .help = "what this machine has and lacks, and what to do",
+    .words = "[hosts=FILE]",
+    .help = "what this machine, or each of several, has and lacks",
     .explain = explain,
     .run = doctor,
 };

@@ -12,6 +12,7 @@ include(lockstep/study.cmake)
 
 add_executable(lockstep
   lockstep/main.c lockstep/bench.c lockstep/doctor.c lockstep/doctor_gpu.c
+  lockstep/doctor_hosts.c lockstep/link_speed.c lockstep/probe.c lockstep/reach.c
   lockstep/completion.c lockstep/demo.c lockstep/doctor_net.c
   lockstep/doctor_say.c lockstep/enter.c
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c

@@ -223,13 +223,10 @@ static int add_shell(struct argv *out, const struct host *h)
     return argv_add(out, "%s", h->name);
 }
 
-int hosts_wrap(struct argv *out, const struct seat *seat,
-               const struct argv *program)
+static int wrap(struct argv *out, const struct seat *seat,
+                const struct argv *program)
 {
     char folder[CONFIG_PATH], line[COMMAND] = "cd";
-    struct argv *tend = mem_alloc(1, sizeof *tend);
-    if (!tend)
-        return -1;
     int err = getcwd(folder, sizeof folder)
                   ? 0
                   : fail("this folder's path: %s", strerror(errno));
@@ -237,13 +234,30 @@ int hosts_wrap(struct argv *out, const struct seat *seat,
         err = quote(line, sizeof line, folder) ||
               text_into(line + strlen(line), sizeof line - strlen(line),
                         " && exec") ||
-              add_environment(line, sizeof line, seat) ||
-              argv_add_program(tend, "lockstep") || argv_add(tend, "tend") ||
-              argv_add_all(tend, program->n, program->at);
-    for (int i = 0; !err && i < tend->n; i++)
-        err = quote(line, sizeof line, tend->at[i]);
-    if (!err)
-        err = add_shell(out, seat->host) || argv_add(out, "%s", line);
+              add_environment(line, sizeof line, seat);
+    for (int i = 0; !err && i < program->n; i++)
+        err = quote(line, sizeof line, program->at[i]);
+    return err || add_shell(out, seat->host) || argv_add(out, "%s", line) ? -1
+                                                                          : 0;
+}
+
+int hosts_wrap(struct argv *out, const struct seat *seat,
+               const struct argv *program)
+{
+    struct argv *tend = mem_alloc(1, sizeof *tend);
+    int err =
+        !tend || argv_add_program(tend, "lockstep") || argv_add(tend, "tend") ||
+        argv_add_all(tend, program->n, program->at) || wrap(out, seat, tend);
     mem_free(tend);
+    return err ? -1 : 0;
+}
+
+int hosts_reach(struct argv *out, const struct host *host, const char *command)
+{
+    struct argv *program = mem_alloc(1, sizeof *program);
+    const struct seat seat = {.host = host, .count = 1};
+    int err = !program || argv_add_program(program, "lockstep") ||
+              argv_add(program, "%s", command) || wrap(out, &seat, program);
+    mem_free(program);
     return err ? -1 : 0;
 }

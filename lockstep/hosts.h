@@ -54,4 +54,8 @@ struct seat hosts_seat(const struct hosts *h, int rank, int world);
 int hosts_wrap(struct argv *out, const struct seat *seat,
                const struct argv *program);
 
+// The same for a command of `lockstep` that ends with its own standard input:
+// nothing tends it.
+int hosts_reach(struct argv *out, const struct host *host, const char *command);
+
 #endif

@@ -20,9 +20,13 @@ if(Python3_FOUND)
   add_test(NAME answers COMMAND ${Python3_EXECUTABLE} tests/answers.py
                                 ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  add_test(NAME doctor_hosts
+           COMMAND ${Python3_EXECUTABLE} tests/doctor_hosts.py
+                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   add_test(NAME figures COMMAND ${Python3_EXECUTABLE} tests/draw.py plots
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-  set_tests_properties(study hostile answers figures PROPERTIES TIMEOUT 300
+  set_tests_properties(study doctor_hosts hostile answers figures PROPERTIES TIMEOUT 300
                                                 LABELS jobs
                                                 SKIP_RETURN_CODE 77)
 endif()

@@ -1,0 +1,146 @@
+// reach.c - one child process behind pipes: ssh, or whatever stands for it.
+
+#include "lockstep/reach.h"
+
+#include "base/base.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ANSWER "@answer "
+#define ERROR  "error "
+
+enum { READ, WRITE };
+
+static const double end_s = 1;
+
+static _Noreturn void become(char *const *argv, int in, int out)
+{
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGPIPE, SIG_DFL);
+    if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(out, 2) < 0)
+        _exit(127);
+    execvp(argv[0], argv);
+    dprintf(2, "%s: %s\n", argv[0], strerror(errno));
+    _exit(127);
+}
+
+static int start(struct reach *r, char *const *argv)
+{
+    int in[2], out[2];
+    if (pipe2(in, O_CLOEXEC))
+        return fail("pipe: %s", strerror(errno));
+    if (pipe2(out, O_CLOEXEC)) {
+        int err = errno;
+        close(in[READ]), close(in[WRITE]);
+        return fail("pipe: %s", strerror(err));
+    }
+    fflush(NULL);
+    r->pid = fork();
+    if (r->pid == 0)
+        become(argv, in[READ], out[WRITE]);
+    int err = errno;
+    close(in[READ]), close(out[WRITE]);
+    r->in = in[WRITE], r->out = out[READ];
+    fcntl(r->out, F_SETFL, O_NONBLOCK);
+    if (r->pid < 0)
+        return fail("fork: %s", strerror(err));
+    setpgid(r->pid, r->pid);
+    return 0;
+}
+
+int reach_open(struct reach *r, const struct host *host)
+{
+    struct argv *a = mem_alloc(1, sizeof *a);
+    *r = (struct reach){.host = host, .pid = -1, .in = -1, .out = -1};
+    int rc = !a || hosts_reach(a, host, "probe") || start(r, a->at) ? -1 : 0;
+    mem_free(a);
+    return rc;
+}
+
+int reach_ask(struct reach *r, const char *fmt, ...)
+{
+    char line[REACH_TEXT];
+    va_list ap;
+    va_start(ap, fmt);
+    int n = vsnprintf(line, sizeof line - 1, fmt, ap);
+    va_end(ap);
+    if (n < 0 || n >= (int)sizeof line - 1)
+        return fail("a question of more than %d bytes", REACH_TEXT);
+    line[n++] = '\n';
+    // A probe that has ended says why when its answer is taken.
+    return write(r->in, line, (size_t)n) == n || errno == EPIPE
+               ? 0
+               : fail("%s: %s", r->host->name, strerror(errno));
+}
+
+// A whole line out of what was read; false if there is none yet.
+static bool next_line(struct reach *r, char *out, size_t size)
+{
+    char *end = memchr(r->text, '\n', r->n);
+    if (!end && r->n < sizeof r->text)
+        return false;
+    size_t n = end ? (size_t)(end - r->text) : r->n;
+    snprintf(out, size, "%.*s", (int)n, r->text);
+    out[strcspn(out, "\r")] = '\0';
+    n += end != NULL;
+    r->n -= n;
+    memmove(r->text, r->text + n, r->n);
+    return true;
+}
+
+static int ended(const struct reach *r)
+{
+    const char *last = *r->last ? r->last : "it ended without a word";
+    return fail("%s", last);
+}
+
+int reach_take(struct reach *r, uint64_t until, char *out, size_t size)
+{
+    char line[REACH_TEXT + 1];
+    for (;;) {
+        while (next_line(r, line, sizeof line)) {
+            const char *text = line + strlen(ANSWER);
+            if (strncmp(line, ANSWER, strlen(ANSWER))) {
+                snprintf(r->last, sizeof r->last, "%.255s", line);
+                text_visible(r->last);
+                continue;
+            }
+            if (!strncmp(text, ERROR, strlen(ERROR)))
+                return fail("%s", text + strlen(ERROR));
+            return text_into(out, size, "%s", text);
+        }
+        // Also once it is late: another host may have taken the time.
+        uint64_t now = now_ns(), left = now < until ? until - now : 0;
+        struct pollfd p = {.fd = r->out, .events = POLLIN};
+        if (poll(&p, 1, (int)((left + 999999) / 1000000)) <= 0 && !left)
+            return fail("no answer in time%s%s", *r->last ? ": " : "", r->last);
+        ssize_t got = read(r->out, r->text + r->n, sizeof r->text - r->n);
+        if (got == 0)
+            return ended(r);
+        r->n += got > 0 ? (size_t)got : 0;
+    }
+}
+
+void reach_close(struct reach *r)
+{
+    if (r->in >= 0)
+        close(r->in);
+    if (r->out >= 0)
+        close(r->out);
+    uint64_t until = now_ns() + (uint64_t)(end_s * 1e9);
+    while (r->pid > 0 && waitpid(r->pid, NULL, WNOHANG) == 0) {
+        if (now_ns() > until)
+            kill(-r->pid, SIGKILL);
+        sleep_ns(5000000);
+    }
+    r->pid = r->in = r->out = -1;
+}

@@ -1,0 +1,136 @@
+"""lockstep doctor hosts=FILE, with hosts that a script in ssh's place stands for.
+
+    doctor_hosts.py LOCKSTEP
+
+Each host is this one, behind another address of the loopback; some lie: of their
+version, their clock, their folder. Some do not answer.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
+GOOD, ALSO, OLD, LATE, GONE, SILENT, APART = (f"127.0.0.{i}" for i in range(1, 8))
+
+# Stands for ssh: HOST COMMAND. Questions and answers are lines in turn.
+RSH = f"""#!{sys.executable}
+import os, subprocess, sys, time
+host, command = sys.argv[1], " ".join(sys.argv[2:])
+open(f"{{os.environ['PIDS']}}/{{os.getpid()}}", "w").close()
+if host == "{GONE}":
+    sys.exit("ssh: connect to host: No route to host")
+if host == "{SILENT}":
+    time.sleep(600)
+p = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE,
+                     stdout=subprocess.PIPE, text=True)
+for question in sys.stdin:
+    if host == "{APART}":
+        question = question.replace("/shared\\t", "/elsewhere\\t")
+    p.stdin.write(question)
+    p.stdin.flush()
+    answer = p.stdout.readline()
+    if host == "{OLD}" and question == "hello\\n":
+        answer = "@answer 0.0.1\\t2\\n"
+    if host == "{LATE}" and question == "time\\n":
+        answer = f"@answer {{int(answer.split()[1]) + 5000000000}}\\n"
+    sys.stdout.write(answer)
+    sys.stdout.flush()
+p.stdin.close()
+p.wait()
+"""
+
+complaints = []
+
+
+def doctor(folder, hosts, *words):
+    (folder / "hosts").write_text("".join(f"{h}\n" for h in hosts))
+    env = {**os.environ, "LOCKSTEP_RSH": str(folder / "rsh"),
+           "PIDS": str(folder / "pids")}
+    done = subprocess.run([LOCKSTEP, "doctor", "hosts=hosts", *words], cwd=folder,
+                          env=env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True, timeout=120,
+                          check=False)
+    return done.returncode, done.stdout
+
+
+def expect(said, *lines):
+    for pattern in lines:
+        if not re.search(f"^{pattern}", said, re.M):
+            complaints.append(f"no {pattern!r} in:\n{said}")
+
+
+def all_is_well(folder):
+    status, said = doctor(folder, [GOOD, ALSO], "out=shared")
+    expect(said, rf"ok +{GOOD} +answers; Lockstep \S+", rf"ok +{ALSO} +answers",
+           rf"ok +{ALSO} +its clock is ours", rf"ok +{GOOD} +shares out=shared",
+           rf"ok +{ALSO} +shares out=shared", r"ok +iface= +iface=lo on all",
+           rf"(ok|-) +{GOOD} - {ALSO} [\d.e+-]+ us, [\d.e+]+[gm]bit there, [\d.e+]+[gm]",
+           "All that a job on these hosts needs")
+    if status or re.search("^LACK", said, re.M):
+        complaints.append(f"status {status} of good hosts:\n{said}")
+
+
+def each_lie_is_found(folder):
+    hosts = [GOOD, OLD, LATE, GONE, APART]
+    status, said = doctor(folder, hosts, "out=shared", "timeout=60")
+    expect(said, rf"LACK +{OLD} +has Lockstep 0\.0\.1, and this is \d",
+           rf"- +{LATE} +its clock is 5(\.0\d*)? s ahead of ours",
+           rf"LACK +{GONE} +cannot be reached: ssh: .*: No route to host",
+           rf"LACK +{APART} +out=shared is another folder there",
+           rf"ok +{GOOD} +shares out=shared", rf"(ok|-) +{GOOD} - {APART} ",
+           "3 lacks to mend")
+    if re.search(rf"{GONE} - | - {GONE}|{GONE} +(its clock|shares)", said):
+        complaints.append(f"{GONE} does not answer, and stands here:\n{said}")
+    if status != 1 or len(re.findall(" try: ", said)) < 4:
+        complaints.append(f"status {status}, or a lack without a remedy:\n{said}")
+    status, said = doctor(folder, [SILENT], "out=shared", "timeout=0.5")
+    expect(said, rf"LACK +{SILENT} +cannot be reached: no answer in time",
+           "1 lack to mend")
+
+
+def nothing_is_left(folder):
+    """No file in the folders, no process."""
+    for name in ("shared", "elsewhere"):
+        left = [p.name for p in (folder / name).iterdir()]
+        if left:
+            complaints.append(f"{name}/ holds {left}")
+    pids = [p.name for p in (folder / "pids").iterdir()]
+    alive = [p for p in pids if pathlib.Path(f"/proc/{p}").exists()]
+    if alive or len(pids) != 8:
+        complaints.append(f"{alive} of {pids} are left")
+
+
+def wrong_words(folder):
+    for words, pattern in ((["hosts=nope"], "lockstep: hosts=nope: No such file"),
+                           (["out=x"], "lockstep: doctor: want hosts=FILE"),
+                           (["x"], "lockstep: doctor: takes hosts=FILE")):
+        done = subprocess.run([LOCKSTEP, "doctor", *words], cwd=folder,
+                              capture_output=True, text=True, timeout=20,
+                              check=False)
+        expect(done.stderr, pattern)
+        if done.returncode != 1 or done.stderr.count("\n") != 1:
+            complaints.append(f"{words}: {done.returncode}: {done.stderr}")
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        for name in ("shared", "elsewhere", "pids"):
+            (folder / name).mkdir()
+        (folder / "rsh").write_text(RSH)
+        (folder / "rsh").chmod(0o755)
+        all_is_well(folder)
+        each_lie_is_found(folder)
+        nothing_is_left(folder)
+        wrong_words(folder)
+    for text in complaints:
+        print(f"doctor_hosts.py: {text}")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

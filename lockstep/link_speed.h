@@ -1,5 +1,5 @@
-// link_speed.h - how fast two hosts are to each other: one TCP connection, a byte
-// there and back many times, then as much as goes for a moment each way.
+// link_speed.h - how fast two hosts are to each other: a byte goes there and
+// back many times over one TCP connection, then as much as can for a moment.
 //
 // Who connects shows a token that both were told over another way; a stranger
 // is sent off. No wait is longer than LINK_WAIT_S.

@@ -43,6 +43,6 @@ struct group_chunk operand_taken(const struct group *g,
 void operands_count(struct group *g, const struct group_op *op)
 {
     size_t size = dtype_bytes(op->vector.wire);
-    g->moved.bytes_out += operand_given(g, op).n * size;
-    g->moved.bytes_in += operand_taken(g, op).n * size;
+    group_count(&g->moved, op->verb, operand_given(g, op).n * size,
+                operand_taken(g, op).n * size);
 }

@@ -136,9 +136,9 @@ static int push(struct flow *f)
     if (c->done < all)
         return 1;
     c->busy = false;
-    f->heads[OUT] += sizeof c->head;
-    f->bytes[OUT] += c->head.bytes;
+    f->counted.head_out += sizeof c->head;
     if (c->head.kind == HEAD_SLICE) {
+        group_count(&f->counted, op_of(f, c->op)->verb, c->head.bytes, 0);
         span_carries(c->lane, c->head.bytes);
         span_add(c->lane, SPAN_SEND, (int)c->op, c->begun_ns, now_ns());
         c->off += slice_at(f, c, OUT).n;
@@ -196,7 +196,7 @@ static void landed(struct flow *f)
                 plan_adds(&f->plan, op, c->message),
                 plan_completes(&f->plan, op, c->message));
     span_add(c->lane, SPAN_ADD, (int)c->op, came_ns, now_ns());
-    f->bytes[IN] += c->head.bytes;
+    group_count(&f->counted, op->verb, 0, c->head.bytes);
     f->blame = -1;
     c->busy = false;
     c->off += s.n;
@@ -234,7 +234,7 @@ static int pull(struct flow *f)
         landed(f);
         return 1;
     }
-    f->heads[IN] += sizeof c->head;
+    f->counted.head_in += sizeof c->head;
     return check_head(f) ? -1 : 1;
 }
 

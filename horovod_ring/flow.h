@@ -60,7 +60,7 @@ struct flow {
     uint64_t moved_ns; // when bytes last moved, or work arrived
     int blame, told;   // who our left waits for; whom we named; -1: nobody
     int culprit;       // after a failure: whose fault, or -1
-    uint64_t bytes[2], heads[2]; // payload and heads by enum direction
+    struct group_stats counted;
 };
 
 // The rest of a flow in which the caller's members are set, all else zero.

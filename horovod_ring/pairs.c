@@ -119,8 +119,10 @@ static void cast(const struct pair_line *l, const struct group_vector *v,
 
 static void complete(struct pairs *p, enum direction d, struct pair_line *l)
 {
-    p->bytes[d] += l->head.bytes;
-    p->heads[d] += sizeof l->head;
+    struct group_stats *s = &p->counted;
+    group_count(s, d == OUT ? GROUP_SEND : GROUP_RECV,
+                d == OUT ? l->head.bytes : 0, d == OUT ? 0 : l->head.bytes);
+    *(d == OUT ? &s->head_out : &s->head_in) += sizeof l->head;
     l->moved = l->cast = 0;
     l->done++;
     p->pending--;

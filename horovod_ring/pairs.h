@@ -65,10 +65,10 @@ struct pairs {
     struct pair_line *lines[2]; // by enum direction, then by rank
     uint64_t pending;           // messages posted and not complete
     bool listens; // also to members of whom nothing is expected: for failures
-    uint64_t moved_ns;           // when bytes last moved, or work arrived
-    uint64_t moves;              // how often bytes have moved
-    uint64_t bytes[2], heads[2]; // payload and heads by enum direction
-    int culprit;                 // after a failure: whose fault, or -1
+    uint64_t moved_ns; // when bytes last moved, or work arrived
+    uint64_t moves;    // how often bytes have moved
+    struct group_stats counted;
+    int culprit; // after a failure: whose fault, or -1
     void *state;
 };
 

@@ -58,10 +58,8 @@ int ring_flow_advance(struct group *g, uint64_t *done)
     if (flow_advance(&r->flow) ||
         tickets_advance(&r->tickets, flow_done(f), done))
         return -1;
-    g->moved = (struct group_stats){.bytes_out = f->bytes[OUT] + p->bytes[OUT],
-                                    .bytes_in = f->bytes[IN] + p->bytes[IN],
-                                    .head_out = f->heads[OUT] + p->heads[OUT],
-                                    .head_in = f->heads[IN] + p->heads[IN]};
+    g->moved = f->counted;
+    group_stats_add(&g->moved, &p->counted);
     return 0;
 }
 

@@ -224,13 +224,11 @@ static void count(struct group *g, const struct plan *p,
     size_t size = dtype_bytes(op->vector.wire);
     bool sends = op->verb == GROUP_SEND, recvs = op->verb == GROUP_RECV;
     size_t all = op->vector.n * size;
-    if (sends || recvs) {
-        g->moved.bytes_out += sends ? all : 0;
-        g->moved.bytes_in += recvs ? all : 0;
-        return;
-    }
-    g->moved.bytes_out += plan_elements(p, op, OUT) * size;
-    g->moved.bytes_in += plan_elements(p, op, IN) * size;
+    if (sends || recvs)
+        group_count(&g->moved, op->verb, sends ? all : 0, recvs ? all : 0);
+    else
+        group_count(&g->moved, op->verb, plan_elements(p, op, OUT) * size,
+                    plan_elements(p, op, IN) * size);
 }
 
 static int ring_begin(struct group *g, const struct group_op *op)

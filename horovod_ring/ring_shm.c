@@ -46,8 +46,8 @@ struct shm {
     struct cursor ready, summed, done;
     uint64_t placed;          // steps of all: the newest that uses a place, + 1
     uint64_t known[COUNTERS]; // what all members' counters are at least
-    uint64_t bytes[2];        // of vectors of all, by enum direction
-    struct tickets tickets;   // with the pairs
+    struct group_stats counted; // of vectors of all
+    struct tickets tickets;     // with the pairs
     struct span_lane *lane;
 };
 
@@ -140,10 +140,10 @@ static void step_end(struct group *g)
     pass_step(g, &s->done);
     if (s->done.op == op)
         return;
-    s->bytes[OUT] +=
-        ring_shm_elements(&t->op, g->job.grain, g->rank, g->size, OUT) * size;
-    s->bytes[IN] +=
-        ring_shm_elements(&t->op, g->job.grain, g->rank, g->size, IN) * size;
+    size_t grain = g->job.grain;
+    group_count(&s->counted, t->op.verb,
+                ring_shm_elements(&t->op, grain, g->rank, g->size, OUT) * size,
+                ring_shm_elements(&t->op, grain, g->rank, g->size, IN) * size);
 }
 
 // ---- the carrier
@@ -207,10 +207,8 @@ static int shm_advance(struct group *g, uint64_t *done)
     int rc = tickets_advance(&s->tickets, s->done.op, done);
     if (p->moves > moves)
         counters_set(&s->counters, MOVED, p->moves);
-    g->moved = (struct group_stats){.bytes_out = s->bytes[OUT] + p->bytes[OUT],
-                                    .bytes_in = s->bytes[IN] + p->bytes[IN],
-                                    .head_out = p->heads[OUT],
-                                    .head_in = p->heads[IN]};
+    g->moved = s->counted;
+    group_stats_add(&g->moved, &p->counted);
     return rc;
 }
 

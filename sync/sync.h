@@ -72,7 +72,7 @@ struct sync_in {
     float grad_scale; // 1 / (world * accumulation * loss scale)
     float clip;       // largest gradient norm allowed; 0 for no limit
     double loss;      // of this worker's batch, where somebody gathers losses
-    bool last;        // no step follows
+    bool last;        // no step follows: leave nothing under way
 };
 
 struct sync_out {

@@ -233,7 +233,7 @@ static void sums_come_out(void **state)
                         law += plan_elements(&f->plan, &op, OUT) *
                                dtype_bytes(types[t]);
                     }
-                    assert_int_equal(f->bytes[OUT], law);
+                    assert_int_equal(f->counted.bytes_out, law);
                 }
                 net_close(net);
             }

@@ -233,11 +233,8 @@ static int zero_await(struct sync *s, size_t off, size_t n)
 static void count_since(struct sync *s, const struct group_stats *before)
 {
     const struct zero *z = s->state;
-    const struct group_stats *now = &z->group->stats;
-    s->stats.bytes_out += now->bytes_out - before->bytes_out;
-    s->stats.bytes_in += now->bytes_in - before->bytes_in;
-    s->stats.head_out += now->head_out - before->head_out;
-    s->stats.head_in += now->head_in - before->head_in;
+    group_stats_add(&s->stats, &z->group->stats);
+    group_stats_less(&s->stats, before);
 }
 
 static int zero_whole(struct sync *s)
@@ -280,7 +277,7 @@ static int zero_step(struct sync *s, const struct sync_in *in,
     if (s->lends_grads)
         blocks_forget(&z->blocks, !out->skipped);
     s->coming = !out->skipped && !s->lends_params;
-    if (s->coming && !z->late && zero_await(s, 0, s->job.n))
+    if (s->coming && (!z->late || in->last) && zero_await(s, 0, s->job.n))
         return -1;
     if (!s->coming)
         s->stats = z->group->stats;

@@ -349,6 +349,32 @@ int group_share(struct group *g, void *data, size_t bytes)
     return g->size > 1 && g->ops->share ? g->ops->share(g, data, bytes) : 0;
 }
 
+// ---- counters
+
+// s += sign * of, modulo 2^64.
+static void combine(struct group_stats *s, const struct group_stats *of,
+                    uint64_t sign)
+{
+    s->bytes_out += sign * of->bytes_out;
+    s->bytes_in += sign * of->bytes_in;
+    s->head_out += sign * of->head_out;
+    s->head_in += sign * of->head_in;
+    for (int v = 0; v < GROUP_VERBS; v++) {
+        s->out[v] += sign * of->out[v];
+        s->in[v] += sign * of->in[v];
+    }
+}
+
+void group_stats_add(struct group_stats *s, const struct group_stats *more)
+{
+    combine(s, more, 1);
+}
+
+void group_stats_less(struct group_stats *s, const struct group_stats *less)
+{
+    combine(s, less, UINT64_MAX);
+}
+
 // ---- vectors
 
 struct group_vector group_floats(float *data, size_t n)

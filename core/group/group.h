@@ -67,10 +67,12 @@ struct group_op {
     int peer; // broadcast, reduce: the root; send, recv: the other member
 };
 
-// Payload and headers of this member since open, in bytes.
+// Payload and headers of this member since open, in bytes; and the payload of
+// each verb.
 struct group_stats {
     uint64_t bytes_out, bytes_in;
     uint64_t head_out, head_in;
+    uint64_t out[GROUP_VERBS], in[GROUP_VERBS];
 };
 
 // What a group is opened with. Borrowed until group_close().
@@ -194,6 +196,18 @@ static inline bool group_is_sum(enum group_verb v)
     return v == GROUP_ALL_REDUCE || v == GROUP_REDUCE_SCATTER ||
            v == GROUP_REDUCE;
 }
+
+// Count payload of a verb; add what another has counted, or take it off.
+static inline void group_count(struct group_stats *s, enum group_verb v,
+                               uint64_t out, uint64_t in)
+{
+    s->bytes_out += out;
+    s->bytes_in += in;
+    s->out[v] += out;
+    s->in[v] += in;
+}
+void group_stats_add(struct group_stats *s, const struct group_stats *more);
+void group_stats_less(struct group_stats *s, const struct group_stats *less);
 
 // fp32 numbers that travel as they are.
 struct group_vector group_floats(float *data, size_t n);

@@ -5,4 +5,4 @@ lockstep_library(sync
 lockstep_test(sync LINKS sync)
 lockstep_library(law
   FILES sync/law.c sync/link.c
-  LINKS base PkgConfig::CJSON m)
+  LINKS group rule base PkgConfig::CJSON m)

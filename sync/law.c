@@ -2,7 +2,10 @@
 
 #include "sync/law.h"
 
+#include "sync/sync.h"
+
 #include "config/backends.h"
+#include "optim/span.h"
 
 #include <math.h>
 
@@ -135,4 +138,95 @@ void law_fit(const struct law *law, const double *bytes, const double *seconds,
     double beta = (y1 * xx - x1 * xy) / det;
     if (beta > 0)
         *link = (struct link){alpha > 0 ? alpha : 0, 1 / beta};
+}
+
+// ---- bytes of a step
+
+int law_gathers(int b, int n, int micro, bool backward)
+{
+    int last = n - 2; // of those that share buffers
+    if (backward)     // forward leaves the last two of them there
+        return b > 0 && b < last - 1 ? micro : 0;
+    // and backward the first two, to the next micro-batch
+    return b > 2 && b <= last ? micro : 1;
+}
+
+static size_t align(const struct law_step *s, size_t at)
+{
+    size_t n = s->cut[0].off + s->cut[0].n;
+    size_t up = (at + s->grain - 1) / s->grain * s->grain;
+    return up < n ? up : n;
+}
+
+static size_t chunk_len(const struct law_step *s, size_t n, int c)
+{
+    return group_chunk(n, s->grain, s->world, (c + s->world) % s->world).n;
+}
+
+// A verb on n elements, so many times.
+static void add(const struct law_step *s, int rank, enum group_verb v, size_t n,
+                uint64_t bytes, struct group_stats *out)
+{
+    size_t left = chunk_len(s, n, rank - 1), own = chunk_len(s, n, rank);
+    size_t right = chunk_len(s, n, rank + 1);
+    bool scatters = v != GROUP_ALL_GATHER, gathers = v != GROUP_REDUCE_SCATTER;
+    if (scatters)
+        group_count(out, v, (n - own) * bytes, (n - left) * bytes);
+    if (gathers)
+        group_count(out, v, (n - right) * bytes, (n - own) * bytes);
+}
+
+// How often a unit is gathered.
+static int gathered(const struct law_step *s, int b)
+{
+    if (s->kind < SHARD_PARAMS)
+        return 1;
+    return law_gathers(b, s->count, s->micro, false) +
+           law_gathers(b, s->count, s->micro, true);
+}
+
+void law_step_bytes(const struct law_step *s, int rank, struct group_stats *out)
+{
+    int sums = s->shards && s->kind >= SHARD_GRADS ? s->micro : 1;
+    *out = (struct group_stats){0};
+    if (s->world == 1)
+        return;
+    for (int i = 0; i < s->count; i++) {
+        const struct bucket *k = &s->cut[i];
+        size_t n = align(s, k->off + k->n) - align(s, k->off);
+        if (!s->shards) {
+            add(s, rank, GROUP_ALL_REDUCE, n, s->sum_bytes, out);
+            continue;
+        }
+        add(s, rank, GROUP_REDUCE_SCATTER, n, (uint64_t)sums * s->sum_bytes,
+            out);
+        add(s, rank, GROUP_ALL_GATHER, n,
+            (uint64_t)gathered(s, s->count - 1 - i) * s->param_bytes, out);
+    }
+    if (s->shards)
+        add(s, rank, GROUP_ALL_REDUCE, span_blocks(s->cut[0].off + s->cut[0].n),
+            sizeof(double), out);
+}
+
+double law_step_mean(const struct law_step *s, double out[GROUP_VERBS])
+{
+    double all = 0;
+    for (int v = 0; v < GROUP_VERBS; v++)
+        out[v] = 0;
+    for (int r = 0; r < s->world; r++) {
+        struct group_stats one;
+        law_step_bytes(s, r, &one);
+        for (int v = 0; v < GROUP_VERBS; v++)
+            out[v] += (double)one.out[v] / s->world;
+        all += (double)one.bytes_out / s->world;
+    }
+    return all;
+}
+
+double law_step_hops(const struct law_step *s)
+{
+    int sums = s->kind >= SHARD_GRADS ? s->micro : 1;
+    int gathers = s->kind >= SHARD_PARAMS ? 2 * s->micro : 1;
+    int norm = 2;
+    return (s->world - 1) * (s->shards ? sums + gathers + norm : 2);
 }

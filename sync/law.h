@@ -10,6 +10,7 @@
 #define SYNC_LAW_H
 
 #include "config/settings.h"
+#include "group/group.h"
 
 #include <stdbool.h>
 
@@ -64,5 +65,46 @@ double law_seconds(const struct law *law, const struct link *link,
 // errors. Leaves *link alone with fewer than two different sizes.
 void law_fit(const struct law *law, const double *bytes, const double *seconds,
              int n, struct link *link);
+
+// ---- bytes of a step around a ring, exactly
+
+struct bucket;
+
+// What travels in a step: elements of each unit of the cut, whose ends are
+// moved up to multiples of the grain (zero/shards.h), len(c) of chunk c; m
+// micro-batches, the norm is n/4096 doubles.
+//
+//                  reduce_scatter   all_gather               all_reduce
+//     replicas                                               2n - len(r)
+//                                                              - len(r+1)
+//     shard=1      n - len(r)       n - len(r+1)             the norm
+//     shard=2      m times that     n - len(r+1)             the norm
+//     shard=3      m times that     law_gathers() times that the norm
+//
+// That is out of rank r; what comes in is what rank r-1 sends.
+struct law_step {
+    int world, micro;
+    bool shards;              // else replicas
+    enum shard_level kind;    // with shards
+    const struct bucket *cut; // the last of the vector first; 2, 3: its blocks
+    int count;
+    size_t grain;                  // of units and chunks, at least 1
+    size_t sum_bytes, param_bytes; // of a gradient, a parameter on its way
+};
+
+// Payload of `rank`, by verb.
+void law_step_bytes(const struct law_step *s, int rank,
+                    struct group_stats *out);
+
+// The mean over all ranks of what goes out, by verb; returns their sum.
+double law_step_mean(const struct law_step *s, double out[GROUP_VERBS]);
+
+// Messages that follow each other: those of the passes over the vector.
+double law_step_hops(const struct law_step *s);
+
+// With shard=3: how often a step of m micro-batches gathers block b of n for
+// forward, and again for backward. Two buffers take all blocks but the first
+// and the last in turn (zero/blocks.h), so each pass finds two of them there.
+int law_gathers(int b, int n, int micro, bool backward);
 
 #endif

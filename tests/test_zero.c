@@ -3,8 +3,9 @@
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
-#include "horovod_ring/plan.h"
-#include "optim/span.h"
+#include "optim/rule.h"
+#include "sync/fusion.h"
+#include "sync/law.h"
 #include "sync/replicas.h"
 #include "tests/queue_device.h"
 #include "tests/slot_copies.h"
@@ -24,28 +25,27 @@
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
 
-// The timetable's formulas, for each unit and for the norm.
 static void law_of_formats(const struct sync_job *job, int rank, int world,
                            enum dtype wire, enum dtype gathered, uint64_t *out,
                            uint64_t *in)
 {
-    const struct plan p = {.rank = rank, .world = world, .grain = RULE_BLOCK};
-    const struct group_op norm = {.verb = GROUP_ALL_REDUCE,
-                                  .vector.n = span_blocks(job->n)};
-    struct shards s;
-    CHECK(!shards_open(&s, job, RULE_BLOCK));
-    *out = plan_elements(&p, &norm, OUT) * sizeof(double);
-    *in = plan_elements(&p, &norm, IN) * sizeof(double);
-    for (int i = 0; i < s.count; i++) {
-        struct group_op op = {.verb = GROUP_REDUCE_SCATTER,
-                              .vector.n = s.units[i].all.n};
-        *out += plan_elements(&p, &op, OUT) * dtype_bytes(wire);
-        *in += plan_elements(&p, &op, IN) * dtype_bytes(wire);
-        op.verb = GROUP_ALL_GATHER;
-        *out += plan_elements(&p, &op, OUT) * dtype_bytes(gathered);
-        *in += plan_elements(&p, &op, IN) * dtype_bytes(gathered);
-    }
-    shards_close(&s);
+    struct bucket *fused;
+    struct law_step law = {.world = world,
+                           .micro = 1,
+                           .shards = true,
+                           .kind = SHARD_STATE,
+                           .grain = RULE_BLOCK,
+                           .sum_bytes = dtype_bytes(wire),
+                           .param_bytes = dtype_bytes(gathered)};
+    struct group_stats moves;
+    law.count = fusion_cut(&fused, job->buckets, job->nbuckets,
+                           job->settings->fusion_mb);
+    CHECK(law.count > 0);
+    law.cut = fused;
+    law_step_bytes(&law, rank, &moves);
+    *out = moves.bytes_out;
+    *in = moves.bytes_in;
+    mem_free(fused);
 }
 
 static void law(const struct sync_job *job, int rank, int world,

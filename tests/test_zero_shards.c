@@ -3,11 +3,10 @@
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
-#include "horovod_ring/plan.h"
-#include "optim/span.h"
+#include "optim/rule.h"
+#include "sync/law.h"
 #include "sync/members.h"
 #include "tests/sync_cases.h"
-#include "zero/blocks.h"
 #include "zero/shards.h"
 #include "zero/zero.h"
 
@@ -350,53 +349,49 @@ static void micro_batches_come_near_the_ring(void **unused)
 
 // ---- bytes
 
-// Payload of a step, from the blocks alone: what of a block travels begins and
-// ends at multiples of RULE_BLOCK.
-static void law(const struct worker *w, uint64_t bytes[2])
+// Every worker counts what the law says, by verb, in every step.
+static int same_bytes(const struct worker *w, int step,
+                      const struct group_stats *moved)
 {
-    const struct plan p = {.rank = w->rank,
-                           .world = w->world,
-                           .grain = RULE_BLOCK};
-    const struct group_op norm = {.verb = GROUP_ALL_REDUCE,
-                                  .vector.n = span_blocks(w->job.n)};
-    int n = w->job.nbuckets;
-    for (int d = IN; d <= OUT; d++) {
-        bytes[d] = plan_elements(&p, &norm, d) * sizeof(double);
-        for (int b = 0; b < n; b++) {
-            const struct bucket *k = &w->job.buckets[n - 1 - b];
-            size_t from = (k->off + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
-            size_t to = k->off + k->n;
-            to = (to + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
-            to = to < w->job.n ? to : w->job.n;
-            struct group_op op = {.verb = GROUP_REDUCE_SCATTER,
-                                  .vector.n = from < to ? to - from : 0};
-            int gathers = 1;
-            if (w->sync->lends_params)
-                gathers = blocks_gathered(b, n, todo.micro);
-            bytes[d] += (uint64_t)todo.micro * plan_elements(&p, &op, d) * 4;
-            op.verb = GROUP_ALL_GATHER;
-            bytes[d] += (uint64_t)gathers * plan_elements(&p, &op, d) * 4;
-        }
-    }
+    const struct law_step law = {
+        .world = w->world,
+        .micro = todo.micro,
+        .shards = true,
+        .kind = (enum shard_level)w->settings.shard,
+        .cut = w->job.buckets,
+        .count = w->job.nbuckets,
+        .grain = RULE_BLOCK,
+        .sum_bytes = sizeof(float),
+        .param_bytes = sizeof(float),
+    };
+    struct group_stats want;
+    law_step_bytes(&law, w->rank, &want);
+    for (int v = 0; v < GROUP_VERBS; v++)
+        if (moved->out[v] != want.out[v] || moved->in[v] != want.in[v])
+            return fail("step %d: %s: %llu out, %llu in; the law: %llu, %llu",
+                        step, group_verb_name((enum group_verb)v),
+                        (unsigned long long)moved->out[v],
+                        (unsigned long long)moved->in[v],
+                        (unsigned long long)want.out[v],
+                        (unsigned long long)want.in[v]);
+    return moved->bytes_out == want.bytes_out &&
+                   moved->bytes_in == want.bytes_in
+               ? 0
+               : fail("step %d: more than its verbs", step);
 }
 
 static int bytes_body(struct worker *w)
 {
     for (int step = 1; step <= STEPS; step++) {
         struct group_stats before = w->sync->stats;
-        uint64_t bytes[2];
         if (hand_over(w, step) || finish_step(w, step))
             return -1;
-        uint64_t out = w->sync->stats.bytes_out - before.bytes_out;
-        uint64_t in = w->sync->stats.bytes_in - before.bytes_in;
-        law(w, bytes);
+        struct group_stats moved = w->sync->stats;
+        group_stats_less(&moved, &before);
         // what worker_begin() gathered is there in the first step
-        if (step > 1 && (out != bytes[OUT] || in != bytes[IN]))
-            return fail("step %d: %llu out, %llu in; the law: %llu, %llu", step,
-                        (unsigned long long)out, (unsigned long long)in,
-                        (unsigned long long)bytes[OUT],
-                        (unsigned long long)bytes[IN]);
-        w->result = out;
+        if (step > 1 && same_bytes(w, step, &moved))
+            return -1;
+        w->result = moved.bytes_out;
     }
     return 0;
 }
@@ -404,11 +399,11 @@ static int bytes_body(struct worker *w)
 static void bytes_are_the_laws(void **unused)
 {
     (void)unused;
-    const struct fixture *const all[] = {&grads, &params};
+    const struct fixture *const all[] = {&grads, &params, &state};
     for (int world = 1; world <= CASE_WORLDS; world++)
         for (int micro = 1; micro <= 3; micro += 2)
             for (int cut = 0; cut < CUTS; cut++)
-                for (int k = 0; k < 2; k++) {
+                for (int k = 0; k < 3; k++) {
                     struct setup s = cut_setup(world, cut);
                     todo = (struct plan_of_steps){.micro = micro};
                     assert_int_equal(world_run(all[k], &s, bytes_body, NULL),
@@ -427,7 +422,8 @@ static void gathers_by_hand(void **unused)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         int n = cases[i].layers + 2, all = 0;
         for (int b = 0; b < n; b++)
-            all += blocks_gathered(b, n, cases[i].micro);
+            all += law_gathers(b, n, cases[i].micro, false) +
+                   law_gathers(b, n, cases[i].micro, true);
         assert_int_equal(all, cases[i].gathers + 2);
     }
 }

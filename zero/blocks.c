@@ -301,12 +301,3 @@ void blocks_forget(struct blocks *k, bool updated)
     for (int i = 0; updated && i < BLOCK_BUFFERS; i++)
         k->weights[i].holds = -1;
 }
-
-int blocks_gathered(int b, int n, int micro)
-{
-    int last = n - 2; // of those that share buffers
-    if (b == 0 || b > last)
-        return 1;
-    // Backward leaves 1 and 2 there, forward the last two.
-    return 1 + (b > 2 ? micro - 1 : 0) + (b < last - 1 ? micro : 0);
-}

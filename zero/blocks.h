@@ -12,7 +12,7 @@
 //
 // So a step of L blocks between the first and the last gathers each once in
 // forward, and all but the last two of them again in backward; further micro-
-// batches gather what is not there any more (blocks_gathered()).
+// batches gather what is not there any more (law_gathers() of sync/law.h).
 //
 // What travels is a unit (shards.h), from the block's start to its end, both
 // moved up to multiples of RULE_BLOCK, so that the norm has the bits of every
@@ -83,8 +83,5 @@ int blocks_settle(struct blocks *k);
 
 // The step is over: what is gathered is of earlier parameters, the sums too.
 void blocks_forget(struct blocks *k, bool updated);
-
-// How often a step of `micro` micro-batches gathers block b of n.
-int blocks_gathered(int b, int n, int micro);
 
 #endif

@@ -4,7 +4,7 @@ lockstep_backend(zero
 include(tests/long.cmake)
 include(tests/sync_cases.cmake)
 foreach(test zero zero_late zero_shards)
-  lockstep_test(${test} LINKS zero horovod_ring sync_cases)
+  lockstep_test(${test} LINKS zero horovod_ring sync_cases law)
   if(TARGET test_${test})
     lockstep_long(${test} $<TARGET_FILE:test_${test}>)
   endif()

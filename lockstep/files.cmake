@@ -35,6 +35,10 @@ are fastest, too close to tell apart; sps takes 21.4 times as long; dps takes"
 lockstep_says(predict_lists 0 "4 workers: ring is fastest; dps takes.*16 workers"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=4,16
               sync=dps,ring link=25gbit compute_ms=900)
+# 124 M parameters, 12 layers of which ten are gathered twice: 3/4 (2 P + 10 U) 4.
+lockstep_says(predict_shards 0 "zero +959.9 MB"
+              $<TARGET_FILE:lockstep> predict model=gpt2 workers=4 sync=zero
+              shard=3 link=10gbit compute_ms=900)
 lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
               $<TARGET_FILE:lockstep> predict model=nano layers=1 context=16
               workers=2 sync=ring link=1gbit threads=1

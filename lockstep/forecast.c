@@ -3,6 +3,7 @@
 #include "lockstep/forecast.h"
 
 #include "config/backends.h"
+#include "sync/sync.h"
 
 #include <math.h>
 
@@ -17,27 +18,112 @@ static double late(const struct forecast_job *j)
     return end;
 }
 
+// Times of a step with shards, as they are without an error.
+struct flows {
+    double sums_s, gathers_s, again_s, norm_s; // again: for backward
+    double last_s, first_s; // sums of the late buckets, gather of block 0
+};
+
+static struct flows flows_of(const struct forecast_job *j,
+                             const struct link *link)
+{
+    const struct law_step *s = j->step;
+    double out[GROUP_VERBS], once = 0, again = 0;
+    double per_byte = 1 / link->bytes_per_s, hops = s->world - 1;
+    bool sums = s->kind >= SHARD_GRADS, lends = s->kind >= SHARD_PARAMS;
+    int passes = sums ? s->micro : 1, forwards = lends ? s->micro : 1;
+    law_step_mean(s, out);
+    for (int i = 0; i < s->count; i++) {
+        int b = s->count - 1 - i, n = s->count;
+        once += (double)s->cut[i].n *
+                (lends ? law_gathers(b, n, s->micro, false) : 1);
+        again += (double)s->cut[i].n *
+                 (lends ? law_gathers(b, n, s->micro, true) : 0);
+    }
+    double gather = out[GROUP_ALL_GATHER] * per_byte / (once + again);
+    double part = hops / s->world * per_byte; // of a byte, on the way once
+    double latency = hops * link->alpha_s;
+    return (struct flows){
+        .sums_s = passes * latency + out[GROUP_REDUCE_SCATTER] * per_byte,
+        .gathers_s = forwards * latency + gather * once,
+        .again_s = lends ? s->micro * latency + gather * again : 0,
+        .norm_s = 2 * latency + out[GROUP_ALL_REDUCE] * per_byte,
+        .last_s = latency + part * (double)s->sum_bytes *
+                                (sums ? j->embeddings : late(j)),
+        .first_s = latency + part * (double)s->param_bytes * j->embeddings,
+    };
+}
+
+// A step, where the network takes f times as long.
+static double step_of(const struct forecast_job *j, const struct flows *t,
+                      double f)
+{
+    const struct law_step *s = j->step;
+    double backward = j->backward_s, forward = backward / 2;
+    if (s->kind >= SHARD_GRADS)
+        backward *= s->micro;
+    if (s->kind >= SHARD_PARAMS)
+        forward *= s->micro;
+    return j->compute_s + f * t->norm_s +
+           fmax(f * (t->sums_s + t->again_s) - backward, f * t->last_s) +
+           fmax(f * t->gathers_s - forward, f * t->first_s);
+}
+
+// The most that any worker sends.
+static double busiest(const struct law_step *s)
+{
+    double most = 0;
+    for (int r = 0; r < s->world; r++) {
+        struct group_stats one;
+        law_step_bytes(s, r, &one);
+        most = fmax(most, (double)one.bytes_out);
+    }
+    return most;
+}
+
+static void fill(const struct forecast_job *j, double exchange_s,
+                 const double step[3], struct forecast *out)
+{
+    out->exchange_s = exchange_s;
+    out->apart_s = j->compute_s + exchange_s;
+    out->overlapped_s = step[0];
+    out->tokens_per_s = j->exchange.workers * j->tokens / step[0];
+    out->efficiency = j->compute_s / step[0];
+    out->least_s = step[1];
+    out->most_s = step[2];
+}
+
+static int forecast_shards(const struct forecast_job *j,
+                           const struct link_fit *fit, struct forecast *out)
+{
+    struct flows t = flows_of(j, &fit->link);
+    double error = links_error(fit, j->params * j->bytes_each);
+    const double step[3] = {step_of(j, &t, 1), step_of(j, &t, 1 - error),
+                            step_of(j, &t, 1 + error)};
+    fill(j, t.sums_s + t.gathers_s + t.again_s + t.norm_s, step, out);
+    out->link_bytes = busiest(j->step);
+    return 0;
+}
+
 int forecast(const struct forecast_job *j, const struct backend *b,
              const struct links *links, struct forecast *out)
 {
     const struct link_fit *fit = links_find(links, b->name);
     if (!fit)
         return -1;
+    if (b->shards)
+        return forecast_shards(j, fit, out);
     struct law law = law_of(b, &j->exchange);
     struct law_case flows = j->exchange;
     flows.held = false; // holding answers takes time, and no bytes
-    double back = b->shards ? j->bytes_back : j->bytes_each;
-    double each = (j->bytes_each + back) / 2;
-    double bytes = j->params * each;
+    double bytes = j->params * j->bytes_each;
     double t = law_seconds(&law, &fit->link, bytes);
-    double last = law_seconds(&law, &fit->link, late(j) * each);
+    double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
     double error = links_error(fit, bytes);
     bool waits = b->servers && j->exchange.held;
     double after = waits ? 0.5 : 0; // the answers: none before backward ends
     if (b->traffic == TRAFFIC_OWNER)
         after = 1; // nothing before backward ends
-    if (b->shards)
-        after = back / (2 * each); // the parameters: likewise
     if (b->apart)
         after = 1;  // of parameters that all steps of a round have updated
     double step[3]; // as it is, and at either end of the error
@@ -47,14 +133,7 @@ int forecast(const struct forecast_job *j, const struct backend *b,
             fmax((1 - after) * f * t - j->backward_s, (1 - after) * f * last);
         step[i] = j->compute_s + after * f * t + sent;
     }
-    *out = (struct forecast){.link_bytes = law_of(b, &flows).share * bytes,
-                             .exchange_s = t,
-                             .apart_s = j->compute_s + t,
-                             .overlapped_s = step[0],
-                             .tokens_per_s =
-                                 j->exchange.workers * j->tokens / step[0],
-                             .efficiency = j->compute_s / step[0],
-                             .least_s = step[1],
-                             .most_s = step[2]};
+    fill(j, t, step, out);
+    out->link_bytes = law_of(b, &flows).share * bytes;
     return 0;
 }

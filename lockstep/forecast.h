@@ -7,9 +7,17 @@
 //
 // Backward completes the embeddings, at the start of the vector, last of all:
 // buckets that hold some of them always show. Where servers update, all of
-// their answers, half of T, come after it as well; so do the parameters that
-// owners of shards send, and those of workers that update alone, of which T is
-// a step's share. The update counts as computing, wherever it happens.
+// their answers, half of T, come after it as well; so do the parameters of
+// workers that update alone, of which T is a step's share. The update counts as
+// computing, wherever it happens.
+//
+// With shards (law_step()) gradients leave beside backward, of all micro-
+// batches or of the last, and parameters come beside forward; with shard=3
+// beside all of forward and, once more, beside backward:
+//
+//     exposed = norm + max(T of sums and of gathers again - backward, T of the
+//               sums of late buckets) + max(T of gathers - forward, T of the
+//               first block's gather)
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H
@@ -18,8 +26,8 @@
 
 struct forecast_job {
     struct law_case exchange;
-    double params, bytes_each; // gradients, and bytes of one on the wire
-    double bytes_back;         // of a parameter that the owner of a shard sends
+    double params, bytes_each;    // gradients, and bytes of one on the wire
+    const struct law_step *step;  // of a backend with shards
     double first_bucket, bucket;  // most gradients in the first and the others
     double embeddings;            // gradients that are complete last
     double compute_s, backward_s; // of a step; backward: its last micro-batch's

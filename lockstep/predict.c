@@ -12,7 +12,10 @@
 #include "lockstep/result.h"
 #include "lockstep/sizes.h"
 #include "model/model.h"
+#include "optim/rule.h"
 #include "sync/derive.h"
+#include "sync/sync.h"
+#include "train/shape.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STEPS = 3 };
+enum { STEPS = 3, MOST_BLOCKS = 1024 };
 
 struct question {
     struct run run;
@@ -29,6 +32,8 @@ struct question {
     struct links links;
     struct model_config model;
     struct forecast_job job;
+    struct law_step step;              // of shards
+    struct bucket blocks[MOST_BLOCKS]; // of the model
     const char *link;
     double alpha_us, compute_ms;
 };
@@ -54,9 +59,9 @@ static void explain(FILE *f)
         "              measured here: %d steps of one worker, minutes for a "
         "large model\n\n"
         "Of train's keys: model and its sizes, batch, accum, precision, wire, "
-        "servers (on\nhosts of their own), update, algorithm, every, "
-        "bucket_mb, first_bucket_mb; for memory\nalone also optimizer, "
-        "recompute, threads, shard, outer_rule, outer_momentum, staging,\n"
+        "servers (on\nhosts of their own), update, algorithm, every, shard, "
+        "bucket_mb, first_bucket_mb;\nfor memory alone also optimizer, "
+        "recompute, threads, outer_rule, outer_momentum,\nstaging, "
         "slice_kb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
@@ -152,7 +157,16 @@ static int read_model(struct question *q)
     q->job.embeddings = (double)layer.off;
     q->job.params = (double)model_nparams(c);
     q->job.bytes_each = (double)dtype_bytes(r->settings.wire);
-    q->job.bytes_back = r->precision == PRECISION_FP32 ? 4 : 2;
+    q->step = (struct law_step){
+        .micro = r->accum,
+        .shards = true,
+        .kind = (enum shard_level)r->settings.shard,
+        .cut = q->blocks,
+        .count = shape_blocks(c, q->blocks, MOST_BLOCKS),
+        .grain = RULE_BLOCK,
+        .sum_bytes = dtype_bytes(r->settings.wire),
+        .param_bytes = r->precision == PRECISION_FP32 ? 4 : 2,
+    };
     return 0;
 }
 
@@ -177,6 +191,8 @@ static void read_settings(struct question *q, const struct backend *b,
                                     .held = sync_holds(&set, b),
                                     .algorithm = set.algorithm,
                                     .every = set.every};
+    q->step.world = workers;
+    j->step = &q->step;
     j->bucket = set.bucket_mb * 1048576 / sizeof(float);
     j->first_bucket = set.first_bucket_mb * 1048576 / sizeof(float);
 }
@@ -325,7 +341,9 @@ static void print_legend(void)
            "direction\n"
            "exchange    time for all gradients, with nothing beside it\n"
            "no overlap  a step that computes first, then exchanges\n"
-           "overlap     a step that exchanges while backward still runs\n"
+           "overlap     a step that exchanges while backward still runs, and "
+           "gathers shards\n"
+           "            while forward does\n"
            "error       of that, up or down: what the network's figures leave "
            "open\n"
            "tokens/s    of all workers, with overlap\n"
@@ -427,10 +445,6 @@ static int answer(struct question *q)
         }
     }
     print_legend();
-    if (q->run.settings.shard > 1)
-        printf("\nshard=%d travels more than is shown, which is shard=1's; "
-               "docs/zero.md has its law\n",
-               q->run.settings.shard);
     for (int w = 0; w < q->workers.n; w++)
         if (print_memory(q, q->workers.at[w]))
             return -1;

@@ -7,28 +7,17 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "sync/derive.h"
+#include "train/shape.h"
 
 #include <stdio.h>
 #include <unistd.h>
 
-static void override(int *value, int given)
-{
-    if (given)
-        *value = given;
-}
-
 int sizes_model(const struct run *r, struct model_config *c)
 {
-    if (model_preset(r->model, c))
+    if (shape_model(r, c))
         return -1;
-    override(&c->layers, r->layers);
-    override(&c->heads, r->heads);
-    override(&c->channels, r->channels);
-    override(&c->context, r->context);
-    override(&c->vocab, r->vocab_size);
     if (c->vocab == 0)
         c->vocab = 256; // bytes
-    c->dropout = (float)r->dropout;
     return model_check(c);
 }
 

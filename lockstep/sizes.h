@@ -7,8 +7,8 @@
 
 struct run;
 
-// The preset with the keys' numbers on top; 256 symbols, those of bytes, where
-// the data would decide. 0, or -1 after fail().
+// shape_model(), with 256 symbols, those of bytes, where the data would
+// decide. 0, or -1 after fail().
 int sizes_model(const struct run *r, struct model_config *out);
 
 // What a worker of so many needs for a step of the run under a backend, and one

@@ -8,7 +8,7 @@ if(NCCL_BUILT)
 endif()
 
 lockstep_library(memory
-  FILES train/memory.c
+  FILES train/memory.c train/shape.c
   LINKS model sync ps_wire optim device config base)
 
 lockstep_library(train

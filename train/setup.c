@@ -13,14 +13,13 @@
 #include "data/data.h"
 #include "device/device.h"
 #include "horovod_ring/tcp.h"
-#include "model/checkpoint.h"
 #include "sync/bucket.h"
 #include "sync/derive.h"
 #include "train/backends.h"
 #include "train/lend.h"
 #include "train/place.h"
+#include "train/shape.h"
 
-#include <errno.h>
 #include <math.h>
 #include <netinet/in.h>
 #include <omp.h>
@@ -127,39 +126,6 @@ static int open_data(struct trainer *t, int tokens)
         .max_bytes = 4u << 20,
     };
     return data_open(&t->data, &config);
-}
-
-static int override_number(int *field, int given, bool fixed, const char *key)
-{
-    if (!given || given == *field)
-        return 0;
-    if (fixed && *field)
-        return fail("%s=%d, but the checkpoint that init= names has %d", key,
-                    given, *field);
-    *field = given;
-    return 0;
-}
-
-// The preset, or the file that init= names, with the keys' numbers on top.
-static int choose_model(struct trainer *t)
-{
-    const struct run *r = &t->run;
-    struct model_config *c = &t->config;
-    bool fixed = strcmp(r->init, "random") != 0;
-    if (fixed && access(r->init, R_OK))
-        return fail("init=%s: %s; try: init=random, or a safetensors or llm.c "
-                    "checkpoint",
-                    r->init, strerror(errno));
-    if (fixed ? checkpoint_config(r->init, c) : model_preset(r->model, c))
-        return -1;
-    if (override_number(&c->layers, r->layers, fixed, "layers") ||
-        override_number(&c->heads, r->heads, false, "heads") ||
-        override_number(&c->channels, r->channels, fixed, "channels") ||
-        override_number(&c->context, r->context, fixed, "context") ||
-        override_number(&c->vocab, r->vocab_size, fixed, "vocab_size"))
-        return -1;
-    c->dropout = (float)r->dropout;
-    return 0;
 }
 
 // The data decides the vocabulary where nothing else did.
@@ -310,23 +276,13 @@ static int open_model(struct trainer *t)
     return model_open(&t->model, &job);
 }
 
-// The model's blocks, in the order in which backward fills them.
-static int cut_blocks(const struct model_config *c, struct bucket *out)
-{
-    int n = model_nblocks(c);
-    CHECK(n <= TRAIN_MAX_BUCKETS);
-    for (int b = 0; b < n; b++)
-        model_block(c, n - 1 - b, &out[b].off, &out[b].n);
-    return n;
-}
-
 // How many buckets there are, in t->buckets.
 static int cut_buckets(struct trainer *t)
 {
     const struct sync_settings *set = &t->settings;
     const double elements = 1024 * 1024 / sizeof(float);
     if (set->bucket == BUCKET_BLOCK)
-        return cut_blocks(&t->config, t->buckets);
+        return shape_blocks(&t->config, t->buckets, TRAIN_MAX_BUCKETS);
     return bucket_cut(t->buckets, TRAIN_MAX_BUCKETS, model_nparams(&t->config),
                       (size_t)ceil(set->first_bucket_mb * elements),
                       (size_t)ceil(set->bucket_mb * elements));
@@ -427,8 +383,9 @@ static int read_words(struct trainer *t, int nwords, char *const *words)
 int trainer_open(struct trainer *t, int nwords, char *const *words)
 {
     struct run *r = &t->run;
-    if (read_words(t, nwords, words) || config_check(r) || choose_model(t) ||
-        meet(t) || config_settle_batch(r, t->replicas) ||
+    if (read_words(t, nwords, words) || config_check(r) ||
+        shape_model(r, &t->config) || meet(t) ||
+        config_settle_batch(r, t->replicas) ||
         open_data(t, t->config.context) || settle_vocab(t))
         return -1;
     if (r->epochs > 0) {

@@ -1,0 +1,52 @@
+// shape.c - the model that keys describe, and its blocks.
+
+#include "train/shape.h"
+
+#include "base/base.h"
+#include "config/config.h"
+#include "model/checkpoint.h"
+#include "model/model.h"
+#include "sync/sync.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+static int override_number(int *field, int given, bool fixed, const char *key)
+{
+    if (!given || given == *field)
+        return 0;
+    if (fixed && *field)
+        return fail("%s=%d, but the checkpoint that init= names has %d", key,
+                    given, *field);
+    *field = given;
+    return 0;
+}
+
+int shape_model(const struct run *r, struct model_config *c)
+{
+    bool fixed = strcmp(r->init, "random") != 0;
+    if (fixed && access(r->init, R_OK))
+        return fail("init=%s: %s; try: init=random, or a safetensors or llm.c "
+                    "checkpoint",
+                    r->init, strerror(errno));
+    if (fixed ? checkpoint_config(r->init, c) : model_preset(r->model, c))
+        return -1;
+    if (override_number(&c->layers, r->layers, fixed, "layers") ||
+        override_number(&c->heads, r->heads, false, "heads") ||
+        override_number(&c->channels, r->channels, fixed, "channels") ||
+        override_number(&c->context, r->context, fixed, "context") ||
+        override_number(&c->vocab, r->vocab_size, fixed, "vocab_size"))
+        return -1;
+    c->dropout = (float)r->dropout;
+    return 0;
+}
+
+int shape_blocks(const struct model_config *c, struct bucket *out, int most)
+{
+    int n = model_nblocks(c);
+    CHECK(n <= most);
+    for (int b = 0; b < n; b++)
+        model_block(c, n - 1 - b, &out[b].off, &out[b].n);
+    return n;
+}

@@ -28,7 +28,7 @@ target_link_libraries(lockstep PRIVATE
   PkgConfig::ZMQ ${CMAKE_DL_LIBS})
 # 498 MB of gradients; 2(n-1)/n of them cross a link of the ring.
 include(tests/says.cmake)
-lockstep_says(predict 0 "ring +980 MB +331 ms.*64 workers: allreduce and ring \
+lockstep_says(predict 0 "ring +980 MB +331 ms.*64 workers: allreduce, ring and zero \
 are fastest, too close to tell apart; sps takes 21.4 times as long; dps takes"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=64 link=25gbit
               compute_ms=900)

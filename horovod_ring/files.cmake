@@ -44,3 +44,4 @@ endif()
 lockstep_test(group LINKS horovod_ring group_cases)
 lockstep_test(ring_virtual LINKS ring_virtual zero law group_cases sync_cases
                                  virtual_world)
+lockstep_test(mistakes LINKS horovod_ring sync_cases)

@@ -305,6 +305,16 @@ static void warn_crowd(const struct study *s, struct say *out)
     say(out, ".\n");
 }
 
+static void warn_mistakes(const struct study *s, struct say *out)
+{
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        if (r && *r->mistakes)
+            say(out, "Warning: %s is wrong on purpose: %s.\n", r->cell,
+                r->mistakes);
+    }
+}
+
 // A repeat is an outlier where it is off the median by more than a tenth, and
 // by three times as much as the median repeat is.
 static void warn_outliers(const struct study *s, struct say *out)
@@ -347,6 +357,7 @@ void study_answer(const struct study *s, char *text, size_t size)
     warn_unreached(s, &out);
     warn_busy(s, &out);
     warn_crowd(s, &out);
+    warn_mistakes(s, &out);
     warn_outliers(s, &out);
     if (r.n > 1 && !study_repeats(s))
         say(&out, "Each cell ran once: how far its times vary is not known; "

@@ -27,7 +27,8 @@ static bool makes_training(const struct key *k)
 {
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
         return false; // lr itself is compared, with what they make of it
-    if (!strcmp(k->group, "model") || !strcmp(k->group, "optimizer"))
+    if (!strcmp(k->group, "model") || !strcmp(k->group, "optimizer") ||
+        key_is_mistake(k))
         return true;
     for (size_t i = 0; i < sizeof more_keys / sizeof *more_keys; i++)
         if (!strcmp(k->name, more_keys[i]))

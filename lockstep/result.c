@@ -254,6 +254,22 @@ static double lr_factor(const struct result *r)
                             r->global_batch, strtod(base, NULL));
 }
 
+// "mistake_two_updates=1"
+static void list_mistakes(struct result *r)
+{
+    char value[CONFIG_PATH];
+    size_t at = 0;
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        if (!key_is_mistake(k))
+            continue;
+        result_setting(r, k->name, value, sizeof value);
+        if (strcmp(value, key_default(k)) && at < sizeof r->mistakes)
+            at += (size_t)snprintf(r->mistakes + at, sizeof r->mistakes - at,
+                                   "%s%s=%s", at ? " " : "", k->name, value);
+    }
+}
+
 static int read_run(struct result *r, const cJSON *j)
 {
     char update[16];
@@ -277,6 +293,7 @@ static int read_run(struct result *r, const cJSON *j)
     r->global_batch = (int)(number(set, NULL, "batch") *
                             number(set, NULL, "accum") * r->world);
     r->lr_factor = lr_factor(r);
+    list_mistakes(r);
     r->oversubscribed =
         cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(j, "oversubscribed"));
     if (!*r->wire)

@@ -63,6 +63,7 @@ struct result {
     struct cJSON *settings; // all of them
     struct curve curve;
     bool oversubscribed;
+    char mistakes[128]; // the settings that are wrong on purpose; "" for none
     bool held;                  // servers update, and answer once all has come
     double value[METRICS];      // NaN: not measured
     double *util;               // compute share of each worker; NULL: as NaN

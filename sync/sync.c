@@ -16,6 +16,7 @@
 #include "device/busy.h"
 #include "device/device.h"
 #include "sync/fault.h"
+#include "sync/mistakes.h"
 #include "sync/slots.h"
 #include "sync/stage.h"
 
@@ -137,13 +138,13 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->scale = 1;
     s->left_ns = now_ns();
     s->state = mem_alloc(1, ops->state_size);
-    s->overlap = job->settings->overlap;
+    s->overlap = job->settings->overlap && !job->settings->mistake_local_clip;
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
     if (job->settings->inject_rank == job->cluster->rank)
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
-        ops->open(s) ||
+        mistakes_check(s) || ops->open(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
     return s;
@@ -235,13 +236,14 @@ int sync_give(struct sync *s, int b)
 
 // Hand the backend the buckets that it has not had: all of them with overlap=0;
 // behind a stage, as they come down, while the device goes on.
-static int hand_over(struct sync *s)
+static int hand_over(struct sync *s, const struct sync_in *in)
 {
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
         return 0; // none was held back
     if (s->stage && !s->overlap && stage_await(s->stage, n - 1))
         return -1;
+    mistakes_clip(s, in);
     for (int b = 0; (s->stage || !s->overlap) && b < n; b++)
         if ((s->stage && stage_await(s->stage, b)) ||
             (s->ops->ready && s->ops->ready(s, b)))
@@ -270,18 +272,23 @@ static int update(struct sync *s, const struct sync_in *in,
 {
     const struct sync_job *job = &s->job;
     float *params, *grads;
+    int times = mistakes_updates(s);
     struct rule_in rule = {
-        .step = in->step,
         .lr = in->lr,
         .scale = in->grad_scale / s->scale,
-        .clip = in->clip,
+        .clip = job->settings->mistake_local_clip ? 0 : in->clip,
         .copy = job->copy,
     };
     out->update_began_ns = now_ns();
     if (find_vectors(s, &params, &grads) ||
-        busy_begin(job->dev, DEVICE_COMPUTE) ||
-        rule_step(&s->rule, params, grads, &rule, &out->grad_norm) ||
-        busy_end(job->dev, DEVICE_COMPUTE))
+        busy_begin(job->dev, DEVICE_COMPUTE))
+        return -1;
+    for (int k = 1; k <= times; k++) {
+        rule.step = times * (in->step - 1) + k;
+        if (rule_step(&s->rule, params, grads, &rule, &out->grad_norm))
+            return -1;
+    }
+    if (busy_end(job->dev, DEVICE_COMPUTE))
         return -1;
     out->skipped = !isfinite(out->grad_norm);
     out->update_ended_ns = now_ns();
@@ -310,7 +317,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
-    if (hand_over(s) || s->ops->step(s, in, out))
+    if (hand_over(s, in) || s->ops->step(s, in, out))
         return fail("%s (step %d)", fail_message(), in->step);
     if (!s->own_update && update(s, in, out))
         return -1;

@@ -24,7 +24,8 @@ target_link_libraries(trainer PRIVATE train)
 
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
-foreach(test train jobs shard_jobs owner_jobs outer_jobs restart launched memory)
+foreach(test train jobs shard_jobs owner_jobs mistake_jobs outer_jobs restart
+             launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)

@@ -9,6 +9,7 @@
 #include "train/trainer.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "data/data.h"
 #include "device/busy.h"
 #include "model/checkpoint.h"
@@ -193,6 +194,15 @@ static int save(struct trainer *t)
     return rc;
 }
 
+// The step after which this worker stops.
+static int last_step(const struct trainer *t)
+{
+    const struct own_steps *own = &t->run.mistake_own_steps;
+    bool fewer = own->steps > 0 && own->rank == t->cluster->rank &&
+                 own->steps < t->run.steps;
+    return fewer ? own->steps : t->run.steps;
+}
+
 static int train(struct trainer *t)
 {
     struct progress progress;
@@ -201,7 +211,7 @@ static int train(struct trainer *t)
                         (uint64_t)t->run.batch * (uint64_t)t->config.context;
     int skips = 0;
     progress_begin(&progress, t);
-    while (t->step < t->run.steps) {
+    while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
         if (one_step(t, &row, &skips))
             return -1;

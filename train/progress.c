@@ -30,6 +30,10 @@ void progress_begin(struct progress *p, const struct trainer *t)
              t->cluster->world == 1 ? ""
              : t->scatters ? "; losses here are the mean of all workers'"
                            : "; losses here are worker 0's");
+    char mistake[CONFIG_PATH];
+    const char *help;
+    for (int i = 0; (help = config_mistake(&t->run, &i, mistake));)
+        log_line("warning: %s: %s", mistake, help);
     log_line("a worker needs %s: %s", mem_text(need, memory_sum(&t->memory)),
              memory_text(parts, &t->memory));
 }

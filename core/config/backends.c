@@ -14,6 +14,9 @@
 #define OF_ANY "staging", "inject", "inject_rank"
 #define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
 
+// Of those whose door updates (sync/sync.c).
+#define OF_DOOR OF_ALL, "mistake_two_updates", "mistake_local_clip"
+
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
         "backup", "update", "elastic", "priority", "transport", "iface"

@@ -63,6 +63,24 @@ bool config_asked(const struct run *r, const char *key)
     return k && r->asked[k - run_keys.rows];
 }
 
+const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH])
+{
+    char value[CONFIG_PATH];
+    for (; *i < run_keys.n; ++*i) {
+        const struct key *k = &run_keys.rows[*i];
+        const void *base = k->backend ? (const void *)&r->settings : r;
+        if (!key_is_mistake(k))
+            continue;
+        const char *now = key_show(k, base, value);
+        if (strcmp(now, key_default(k)) == 0)
+            continue;
+        snprintf(text, CONFIG_PATH, "%.40s=%.200s", k->name, now);
+        ++*i;
+        return k->help;
+    }
+    return NULL;
+}
+
 // ---- a backend's keys alone
 
 void settings_defaults(struct sync_settings *s)
@@ -143,6 +161,8 @@ int config_check_world(const struct run *r, int world)
         int rank;
     } ranks[] = {
         {"straggler", r->straggler.factor > 0, r->straggler.rank},
+        {"mistake_own_steps", r->mistake_own_steps.steps > 0,
+         r->mistake_own_steps.rank},
         {"inject_rank", set->inject.kind != FAULT_NONE, set->inject_rank},
     };
     for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) {

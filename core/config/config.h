@@ -30,6 +30,12 @@ struct straggler {
     double factor;
 };
 
+// mistake_own_steps=RANK:STEPS: this worker takes so many steps and no more. 0:
+// nobody does.
+struct own_steps {
+    int rank, steps;
+};
+
 // Numbers left at 0 (layers, heads, channels, context, vocab_size) come from
 // the preset or the data.
 struct run {
@@ -76,6 +82,7 @@ struct run {
     int rank, world;  // a worker started by hand; -1, 0: from the launcher
     char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
+    struct own_steps mistake_own_steps;
     char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
     int restarts;          // of the whole job after a failure, at most
@@ -100,6 +107,11 @@ int config_parse(struct run *r, int nwords, char *const *words);
 // settings first, words after them. What an earlier run asked of its backend,
 // and this one's cannot use, is dropped. 0, or -1 after fail().
 int config_read(struct run *r, int nwords, char *const *words);
+
+// The keys of the group "mistakes" that are not at their default, from row *i
+// on: NULL behind the last; else "key=value" into `text`, and the row's help.
+// *i is where to go on.
+const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
 
 // 0; -1 after fail() where out= holds a run that this one would overwrite: it
 // does not resume, or that run ended without a checkpoint. A run that was

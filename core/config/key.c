@@ -19,6 +19,11 @@ const struct key *key_find(const struct key_table *t, const char *name)
     return NULL;
 }
 
+bool key_is_mistake(const struct key *k)
+{
+    return strcmp(k->group, "mistakes") == 0;
+}
+
 const struct key *key_must_find(const struct key_table *t, const char *name)
 {
     const char *names[KEYS_MOST];

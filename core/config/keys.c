@@ -262,6 +262,17 @@ static const struct key rows[] = {
  .help = "for tests: delay:STEP:MS, or fail, kill, nan, inf:STEP"},
 {"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
  .local = true, .help = "the rank that inject hits"},
+
+// What programs of this kind get wrong, to see what it does. Every run says so.
+{"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0, 1,
+ .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
+{"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
+ .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
+         "and nobody clips the mean"},
+{"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
+ PARTS(own_steps),
+ .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes so many steps, the "
+         "others all"},
 };
 // clang-format on
 

@@ -39,6 +39,33 @@ void straggler_show(const void *at, char text[CONFIG_PATH])
                  value_text(factor, s->factor));
 }
 
+// ---- mistake_own_steps=RANK:STEPS
+
+int own_steps_read(void *at, const char *key, const char *value)
+{
+    struct own_steps *s = at;
+    if (value[0] == '\0') {
+        *s = (struct own_steps){0};
+        return 0;
+    }
+    char *end;
+    long rank = strtol(value, &end, 10);
+    long steps = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+    if (*end != '\0' || rank < 0 || rank >= 4096 || steps < 1 ||
+        steps > 1000000000)
+        return fail("%s=%s: want RANK:STEPS, as in 1:40", key, value);
+    *s = (struct own_steps){(int)rank, (int)steps};
+    return 0;
+}
+
+void own_steps_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct own_steps *s = at;
+    text[0] = '\0';
+    if (s->steps > 0)
+        snprintf(text, CONFIG_PATH, "%d:%d", s->rank, s->steps);
+}
+
 // ---- consistency=bsp, asp or ssp:K
 
 int consistency_read(void *at, const char *key, const char *value)

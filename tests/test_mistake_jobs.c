@@ -1,0 +1,100 @@
+// test_mistake_jobs.c - a mistake that a key turns on is never silent: a line of
+// the log, the table and the report name it, and no backend passes it over.
+
+#include "base/base.h"
+#include "tests/job.h"
+#include "tests/job_asserts.h"
+
+#include <stdlib.h>
+
+enum { MOST = 64 };
+
+static const char same[] =
+    "data=text.txt model=nano layers=1 channels=48 heads=3 context=32 eval=0 "
+    "log=0 warmup=0 threads=1 batch=2 workers=2";
+
+static void every_mistake_is_named(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 100,
+            "printf '[base]\\n[cell right]\\noverlap=1\\n[cell twice]\\n"
+            "mistake_two_updates=1\\n[cell clip]\\nmistake_local_clip=1\\n"
+            "[cell steps]\\nmistake_own_steps=0:2\\n' > m.ini && "
+            "lockstep run m.ini %s sync=ring steps=2 repeat=1 out=m > said",
+            same);
+    assert_ok(&j);
+    static const char *const named[][2] = {
+        {"twice", "mistake_two_updates=1"},
+        {"clip", "mistake_local_clip=1"},
+        {"steps", "mistake_own_steps=0:2"},
+    };
+    for (int i = 0; i < 3; i++) {
+        const char *cell = named[i][0], *word = named[i][1];
+        job_run(&j, 20,
+                "grep 'warning: %s: WRONG ON PURPOSE' m/cells/%s/r1/log.txt "
+                "&& grep '^%s .* WRONG: %s$' m/table.txt "
+                "&& grep 'Warning: %s is wrong on purpose: %s' said "
+                "&& grep -c 'wrong on purpose: %s' m/report.html",
+                word, cell, cell, word, cell, word, word);
+        assert_ok(&j);
+    }
+    job_run(&j, 20,
+            "grep -c WRONG m/table.txt; grep -rl 'WRONG ON' "
+            "m/cells/right; lockstep compare m");
+    assert_prints(&j, "3\n");
+    assert_prints(&j, "twice: another training than right by mistake_two_upd");
+    assert_null(strstr(j.out, "m/cells/right"));
+}
+
+// A ring waits for the one who has left, until the deadline; without rounds the
+// others go on alone.
+static void own_steps_are_waited_for(void **state)
+{
+    (void)state;
+    struct job j;
+    double step[MOST];
+    job_run(&j, 60,
+            "lockstep train %s sync=ring steps=9 timeout=2 "
+            "mistake_own_steps=1:4 out=%s/hang",
+            same, job_dir());
+    assert_status(&j, 1);
+    assert_prints(&j, "did not come within 2 s");
+    job_run(&j, 60,
+            "lockstep train %s sync=sps consistency=asp steps=9 "
+            "mistake_own_steps=1:4 out=asp",
+            same);
+    assert_ok(&j);
+    assert_int_equal(job_column("asp", "step", 0, step, MOST), 9);
+    assert_int_equal(job_column("asp", "step", 1, step, MOST), 4);
+}
+
+static void refused_where_it_cannot_be_made(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"sps", "mistake_two_updates=1", "sps has no such setting"},
+        {"zero", "mistake_local_clip=1", "zero has no such setting"},
+        {"dataparallel", "mistake_two_updates=1", "has no such setting"},
+        {"ring", "mistake_own_steps=2:4", "there is no rank 2 of 2"},
+        {"ring", "mistake_own_steps=1", "want RANK:STEPS"},
+    };
+    struct job j;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job_run(&j, 20, "lockstep train %s sync=%s steps=2 %s out=no", same,
+                cases[i][0], cases[i][1]);
+        assert_status(&j, 1);
+        assert_prints(&j, cases[i][2]);
+        assert_false(job_has("no"));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_mistake_is_named),
+        cmocka_unit_test(own_steps_are_waited_for),
+        cmocka_unit_test(refused_where_it_cannot_be_made),
+    };
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,5 +1,5 @@
-// test_mistake_jobs.c - a mistake that a key turns on is never silent: a line of
-// the log, the table and the report name it, and no backend passes it over.
+// test_mistake_jobs.c - a mistake that a key turns on is never silent: the log,
+// the table and the report name it, and no backend passes it over.
 
 #include "base/base.h"
 #include "tests/job.h"

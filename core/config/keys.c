@@ -264,8 +264,8 @@ static const struct key rows[] = {
  .local = true, .help = "the rank that inject hits"},
 
 // What programs of this kind get wrong, to see what it does. Every run says so.
-{"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0, 1,
- .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
+{"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0,
+ 1, .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
  .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
          "and nobody clips the mean"},

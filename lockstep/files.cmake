@@ -2,8 +2,13 @@
 # programs that fail in every way.
 lockstep_library(supervise
   FILES lockstep/argv.c lockstep/child.c lockstep/cores.c lockstep/hosts.c
-        lockstep/launch.c lockstep/mpirun.c lockstep/progress.c lockstep/supervise.c
+        lockstep/launch.c lockstep/mpirun.c lockstep/openmpi.c
+        lockstep/openmpi_4.c lockstep/openmpi_5.c lockstep/progress.c
+        lockstep/supervise.c
   LINKS netns config secret share base PkgConfig::HWLOC)
+
+set_source_files_properties(lockstep/openmpi.c PROPERTIES
+                            COMPILE_DEFINITIONS OPENMPI=openmpi_${OPENMPI_MAJOR})
 
 lockstep_library(forecast FILES lockstep/forecast.c LINKS law sync base m)
 lockstep_test(law LINKS forecast law)

@@ -13,6 +13,7 @@
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
 #include "lockstep/hosts.h"
+#include "lockstep/openmpi.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
 #include "sync/derive.h"
@@ -229,6 +230,21 @@ static int start_worker(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
+static int add_openmpi(struct argv *a, const char *words, const char *agent)
+{
+    char copy[512], *rest;
+    if (text_into(copy, sizeof copy, "%s", words))
+        return -1;
+    for (char *w = strtok_r(copy, " ", &rest); w;
+         w = strtok_r(NULL, " ", &rest))
+        if (argv_add(a, "%s",
+                     !strcmp(w, "%agent")    ? agent
+                     : !strcmp(w, "%subnet") ? netns_subnet()
+                                             : w))
+            return -1;
+    return 0;
+}
+
 // mpirun sits on the first emulated host and reaches the others through
 // `lockstep enter`, as it would through ssh.
 static int add_emulated(struct argv *a, const struct netns *net)
@@ -245,34 +261,17 @@ static int add_emulated(struct argv *a, const struct netns *net)
         err = text_into(list + at, sizeof list - at, "%s%s", i ? "," : "",
                         netns_name(net, i));
     }
-    const char *subnet = netns_subnet();
-    const char *words[] = {"--host",   list,    "--map-by",
-                           "node",     "--mca", "plm",
-                           "rsh",      "--mca", "plm_rsh_agent",
-                           agent,      "--mca", "plm_rsh_no_tree_spawn",
-                           "1",        "--mca", "pml",
-                           "ob1",      "--mca", "btl",
-                           "tcp,self", "--mca", "btl_tcp_if_include",
-                           subnet,     "--mca", "oob_tcp_if_include",
-                           subnet};
-    for (size_t i = 0; !err && i < sizeof words / sizeof *words; i++)
-        err = argv_add(a, "%s", words[i]);
-    return err;
+    return err || argv_add(a, "--host") || argv_add(a, "%s", list) ||
+                   add_openmpi(a, openmpi_here->emulated, agent)
+               ? -1
+               : 0;
 }
 
-// Ranks of one host exchange by shared memory. Open MPI's TCP would listen on
-// every address of the host all the same; what it starts ranks by still does
-// (docs/security.md).
+// Ranks of one host exchange by shared memory, unless the user knows better.
 static int add_one_host(struct argv *a)
 {
-    static const char *const words[] = {
-        "--mca", "btl", "vader,self", "--mca", "oob_tcp_if_include", "lo"};
-    if (getenv("OMPI_MCA_btl"))
-        return 0; // the user knows better
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (argv_add(a, "%s", words[i]))
-            return -1;
-    return 0;
+    return getenv("OMPI_MCA_btl") ? 0
+                                  : add_openmpi(a, openmpi_here->one_host, "");
 }
 
 // As train/main.c does, for whatever program is launched; and where workers

@@ -1,48 +1,21 @@
-// mpirun.c - mpirun's words for a failure, as Open MPI 4 writes them:
-//
-//       Process name: [[28543,1],1]            mpirun noticed that process rank
-//       Exit code:    3                        1 with PID 0 on node x exited on
-//                                              signal 9 (Killed).
-//
-// or, where it could not start the job, a paragraph between two rules:
-//
-//     -----------------------------------------
-//     Open RTE was unable to open the hostfile:
-//         hosts.txt
-//     Check to make sure the path and filename are correct.
-//     -----------------------------------------
+// mpirun.c - whose line it is that mpirun passes on, and what it says itself.
 
 #include "lockstep/mpirun.h"
 
 #include "base/base.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-static void note_failure(struct mpirun_report *m, const char *text)
-{
-    int job, step, rank, code;
-    const char *by_signal = strstr(text, "exited on signal ");
-    if (sscanf(text, " Process name: [[%d,%d],%d]", &job, &step, &rank) == 3 &&
-        !m->failed)
-        m->failed = rank + 1;
-    else if (sscanf(text, " Exit code: %d", &code) == 1 && !m->code)
-        m->code = code;
-    else if (sscanf(text, "mpirun noticed that process rank %d", &rank) == 1) {
-        m->failed = rank + 1;
-        if (by_signal)
-            m->signal = atoi(by_signal + strlen("exited on signal "));
-    }
-}
-
-// Rules and empty lines end the paragraph.
+// Rules end the paragraph, and with some versions empty lines.
 static void note_words(struct mpirun_report *m, const char *text)
 {
     size_t at = strlen(m->said);
     text += strspn(text, " \t");
-    bool blank = text[strspn(text, "-")] == '\0';
-    if (blank)
+    bool blank = !*text, rule = !blank && !text[strspn(text, "-")];
+    if (rule || (blank && m->words->blank_ends))
         m->said_all = at > 0;
+    else if (blank)
+        return;
     else if (!m->said_all)
         snprintf(m->said + at, sizeof m->said - at, "%s%s", at ? " " : "",
                  text);
@@ -62,10 +35,13 @@ bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream)
     char which[8];
     if (sscanf(*text, "[%d,%d]<%7[a-z]>:%n", &job, &r, which, &used) != 3 ||
         used == 0 || r < 0 || r >= MPIRUN_RANKS) {
-        note_failure(m, *text);
+        m->words->note(&m->failure, *text);
         note_words(m, *text);
         return false;
     }
+    size_t end = strlen(m->words->tag_end);
+    if (!strncmp(*text + used, m->words->tag_end, end))
+        used += (int)end;
     remove_tags(*text + used, *text, (size_t)used);
     *text = child_without_rank(*text + used, r);
     *rank = r;
@@ -112,12 +88,12 @@ int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size)
 void mpirun_cause(const struct mpirun_report *m, char name[JOB_NAME],
                   int *status, const char **last)
 {
-    if (!m->failed) {
+    if (!m->failure.rank) {
         *last = m->said;
         return;
     }
-    mpirun_name(m, m->failed - 1, name);
-    *status = m->signal ? m->signal : m->code << 8;
-    if (m->last && m->failed <= MPIRUN_RANKS)
-        *last = m->last[m->failed - 1];
+    mpirun_name(m, m->failure.rank - 1, name);
+    *status = m->failure.signal ? m->failure.signal : m->failure.code << 8;
+    if (m->last && m->failure.rank <= MPIRUN_RANKS)
+        *last = m->last[m->failure.rank - 1];
 }

@@ -4,13 +4,14 @@
 #define LOCKSTEP_MPIRUN_H
 
 #include "lockstep/child.h"
+#include "lockstep/openmpi.h"
 
 enum { MPIRUN_RANKS = 4096 };
 
 struct mpirun_report {
     int workers; // ranks from here on are servers; 0: there are none
-    int failed;  // rank + 1 that mpirun named; 0: none
-    int code, signal;
+    const struct openmpi *words; // how it speaks
+    struct openmpi_failure failure;
     char (*last)[CHILD_LAST]; // last line of each rank; allocated when needed
     char said[CHILD_LAST];    // its own first paragraph, in one line
     bool said_all;            // that paragraph has ended

@@ -56,6 +56,7 @@ int job_open(struct job **job, const struct job_config *c)
         return -1;
     j->config = *c;
     j->signals = -1;
+    j->mpi.words = openmpi_here;
     j->children = mem_alloc((size_t)c->children, sizeof *j->children);
     j->polls = mem_alloc(1 + 2 * (size_t)c->children, sizeof *j->polls);
     if (!j->children || !j->polls)

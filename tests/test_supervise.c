@@ -502,7 +502,7 @@ static void cores_are_shared_out(void **state)
 static void words_of_mpirun(void **state)
 {
     (void)state;
-    struct mpirun_report m = {0};
+    struct mpirun_report m = {.words = &openmpi_4};
     char tagged[] = "[1,3]<stderr>:[3] boom", *text = tagged;
     char name[JOB_NAME] = "mpirun";
     const char *last = "";
@@ -537,6 +537,59 @@ static void words_of_mpirun(void **state)
     p = wild;
     assert_false(mpirun_line(&m, &p, &rank, &stream));
     mem_free(m.last);
+}
+
+static void take_lines(struct mpirun_report *m, const char *const *lines)
+{
+    for (; *lines; lines++) {
+        char copy[128], *p = copy;
+        int rank, stream;
+        snprintf(copy, sizeof copy, "%s", *lines);
+        assert_false(mpirun_line(m, &p, &rank, &stream));
+    }
+}
+
+static void words_of_openmpi_5(void **state)
+{
+    (void)state;
+    static const char *const exited[] = {
+        "prterun detected that one or more processes exited with non-zero "
+        "status,",
+        "thus causing the job to be terminated. The first process was:",
+        "",
+        "   Process name: [prterun-vm-7193@1,2]",
+        "   Exit code:    3",
+        NULL};
+    static const char *const killed[] = {
+        "prterun noticed that process rank 1 with PID 7222 on node v exited on",
+        "signal 9 (Killed).", NULL};
+    static const char *const odd[] = {
+        "-------", "PRTE detected a parse error in the hostfile:",
+        "",        "   /tmp/odd",
+        "",        "-------",
+        "more",    NULL};
+    struct mpirun_report m = {.words = &openmpi_5};
+    char name[JOB_NAME] = "mpirun";
+    char tagged[] = "[1,3]<stdout>: a[1,3]<stdout>: b", *p = tagged;
+    const char *last = "";
+    int rank = -1, stream = -1, status = 0;
+    assert_true(mpirun_line(&m, &p, &rank, &stream));
+    assert_int_equal(rank, 3);
+    assert_string_equal(p, "ab");
+    take_lines(&m, exited);
+    mpirun_cause(&m, name, &status, &last);
+    assert_string_equal(name, "rank 2");
+    assert_int_equal(WEXITSTATUS(status), 3);
+    take_lines(&m, killed);
+    mpirun_cause(&m, name, &status, &last);
+    assert_string_equal(name, "rank 1");
+    assert_int_equal(WTERMSIG(status), SIGKILL);
+    mem_free(m.last);
+    m = (struct mpirun_report){.words = &openmpi_5};
+    take_lines(&m, odd);
+    mpirun_cause(&m, name, &status, &last);
+    assert_string_equal(last, "PRTE detected a parse error in the hostfile: "
+                              "/tmp/odd");
 }
 
 // Where mpirun names no rank, its first paragraph is the cause.
@@ -579,6 +632,7 @@ int main(void)
         cmocka_unit_test(workers_die_with_the_launcher),
         cmocka_unit_test(cores_are_shared_out),
         cmocka_unit_test(words_of_mpirun),
+        cmocka_unit_test(words_of_openmpi_5),
         cmocka_unit_test(mpirun_could_not_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

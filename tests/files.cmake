@@ -26,8 +26,8 @@ include(tests/emulated_cuda/files.cmake)
 # more under ThreadSanitizer, which needs to be told what libraries do
 # (tsan.supp).
 add_custom_target(lockstep_threads)
-foreach(test data flow group ring ring_shared hub ps_policy spans trace
-             virtual)
+foreach(test data flow group ring ring_shared hub ps_policy snapshot spans
+             trace virtual)
   if(TEST ${test})
     add_dependencies(lockstep_threads test_${test})
     set_property(TEST ${test} APPEND PROPERTY LABELS threads)

@@ -131,13 +131,14 @@ def children(pid):
     return found
 
 
-def parent_of(pid):
-    """0: it has ended."""
+def look_at(pid):
+    """A process's name, state and parent; one that has ended has no name."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        return 0
-    return int(text.rpartition(")")[2].split()[1])
+        return "", "Z", 0
+    name, _, rest = text.partition("(")[2].rpartition(")")
+    return name, rest.split()[0], int(rest.split()[1])
 
 
 def kill_all(pids):
@@ -256,7 +257,7 @@ class Slurm:
             except OSError:
                 continue
             if mine in environment + b"\0":
-                doomed += [pid, parent_of(pid)]
+                doomed += [pid, look_at(pid)[2]]
         doomed = [pid for pid in doomed if pid and pid != os.getpid()]
         kill_all(doomed)
         self.daemons[f"slurmd{i}"].wait()
@@ -331,11 +332,8 @@ def begin_long_job(slurm, sync, out):
 def nobody_works(slurm):
     """No trainer and no server below us."""
     for pid in children(os.getpid()):
-        try:
-            name = pathlib.Path(f"/proc/{pid}/comm").read_text().strip()
-        except OSError:
-            continue
-        if name in ("trainer", "ps_server"):
+        name, state, _ = look_at(pid)
+        if name in ("trainer", "ps_server") and state != "Z":
             return False
     return True
 

@@ -43,6 +43,7 @@ static void ways_take_what_is_predicted(void **state)
     } ways[] = {
         {"sync=local", 0},
         {"sync=local staging=always", 0},
+        {"sync=local save=1 save_async=1", 0},
         {"sync=ring workers=2 transport=tcp", 0},
         {"sync=ring workers=2 transport=shm", 0},
         {"sync=ring workers=2 transport=tcp wire=bf16", 0},

@@ -244,12 +244,13 @@ static void survives_kill(void **state)
     for (int round = 0; round < rounds; round++) {
         job_run(&j, 60,
                 "latest() { cat storm/latest 2>&1; }; old=$(latest); "
-                "trainer %s steps=%d save=1 resume=auto out=storm & p=$!; "
+                "trainer %s steps=%d save=1 save_async=%d resume=auto "
+                "out=storm & p=$!; "
                 "while [ \"$(latest)\" = \"$old\" ] && "
                 "kill -0 $p; do :; done; "
                 "i=0; while [ $i -lt %d ]; do i=$((i + 1)); done; "
                 "kill -9 $p; wait $p",
-                tiny, steps, round * 1009 % 5000);
+                tiny, steps, round % 2, round * 1009 % 5000);
         if (j.status == 0)
             break;
         assert_int_equal(j.status, 137);

@@ -11,11 +11,13 @@ lockstep_library(memory
   FILES train/memory.c train/shape.c
   LINKS model sync ps_wire optim device config base)
 
+lockstep_library(snapshot FILES train/snapshot.c LINKS base)
+
 lockstep_library(train
   FILES train/check.c train/folder.c train/lend.c train/loop.c train/observe.c
-        train/place.c train/progress.c train/record.c train/seats.c
+        train/place.c train/progress.c train/record.c train/save.c train/seats.c
         train/setup.c train/state.c train/whole.c
-  LINKS memory backends sync model data telemetry optim cluster_mpi cluster_zmq
+  LINKS memory snapshot backends sync model data telemetry optim cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)
 
@@ -24,8 +26,9 @@ target_link_libraries(trainer PRIVATE train)
 
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
+lockstep_test(snapshot LINKS snapshot)
 foreach(test train jobs shard_jobs owner_jobs mistake_jobs outer_jobs restart
-             launched memory)
+             save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/job.c)
@@ -34,7 +37,7 @@ foreach(test train jobs shard_jobs owner_jobs mistake_jobs outer_jobs restart
                                LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")
     add_dependencies(test_${test} trainer)
     set_tests_properties(${test} PROPERTIES TIMEOUT 900)
-    if(NOT test STREQUAL memory)
+    if(NOT test MATCHES "memory|save")
       lockstep_long(${test} $<TARGET_FILE:test_${test}>)
     endif()
   endif()

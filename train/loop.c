@@ -225,7 +225,8 @@ static int train(struct trainer *t)
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;
         if ((t->rows && steps_write(t->rows, &row)) || observe_step(t, &row))
             return -1;
-        if (due(t->run.save, t->step, t->run.steps) && save(t))
+        if (state_settle(t, false) ||
+            (due(t->run.save, t->step, t->run.steps) && save(t)))
             return -1;
         progress_step(&progress, t, &row);
     }

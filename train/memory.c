@@ -165,6 +165,9 @@ void memory_worker(const struct memory_job *job, struct memory *out)
         out->optimizer = (size_t)optim_slots(job->optim) * floats(share.slot);
     add_shards(job, out);
     add_buffers(job, out);
+    if (job->copies && job->rank == 0)
+        out->buffers += (1 + (size_t)optim_slots(job->optim)) *
+                        floats(model_nparams(&job->model->config));
 }
 
 // It keeps parameters even where workers update: what a late worker pulls.

@@ -33,7 +33,8 @@ struct sync_settings;
 struct memory {
     size_t params, grads; // with copies of either in other formats
     size_t optimizer;
-    size_t buffers;     // of the exchange: blocks, casts, host copies, slices
+    size_t buffers;     // of the exchange: blocks, casts, host copies, slices;
+                        // a copy of what is saved
     size_t activations; // and scratch
     size_t process;     // code, libraries, threads, text, records
     // Others' vectors that it maps: counted by the system in a process's peak,
@@ -48,6 +49,7 @@ struct memory_job {
     const struct optim_config *optim;
     int rank, world;
     const char *transport; // that was found: "shm", "tcp" ..; NULL: not yet
+    bool copies;           // worker 0 copies what is saved (save_async=1)
 };
 
 // Of a worker; of one of its servers, all 0 where there are none.

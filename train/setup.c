@@ -19,6 +19,7 @@
 #include "train/lend.h"
 #include "train/place.h"
 #include "train/shape.h"
+#include "train/state.h"
 
 #include <math.h>
 #include <netinet/in.h>
@@ -199,6 +200,8 @@ static void predict_memory(struct trainer *t)
         .rank = t->members->rank,
         .world = t->members->world,
         .transport = t->sync ? t->sync->transport : NULL,
+        .copies =
+            t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
     memory_worker(&job, &t->memory);
 }
@@ -212,10 +215,11 @@ static int check_memory(struct trainer *t)
     if (available && sum > available / workers)
         return fail("memory: a step of this model needs %s a worker, and %zu "
                     "worker%s share %s; try: a smaller batch, context or "
-                    "model, accum=%s, or lockstep fit",
+                    "model, accum=%s%s, or lockstep fit",
                     mem_text(need, sum), workers, workers > 1 ? "s" : "",
                     mem_text(have, available),
-                    t->run.recompute ? "" : ", recompute=1");
+                    t->run.recompute ? "" : ", recompute=1",
+                    t->run.save_async ? ", save_async=0" : "");
     return 0;
 }
 
@@ -408,6 +412,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
 void trainer_close(struct trainer *t)
 {
     observe_close(t);
+    state_close(t);
     sync_close(&t->sync);
     mem_free(t->buckets);
     model_close(&t->model);

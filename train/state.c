@@ -1,10 +1,4 @@
-// state.c - save and resume: folders that are whole or not there.
-//
-// Save: worker 0 makes .next-STEP; every worker that has a part of the
-// optimiser's state writes its ranges of the file there; then worker 0 writes
-// the other files, fsyncs, renames to checkpoint-STEP, moves `latest` and
-// removes the oldest. A kill at any moment leaves at worst a folder whose name
-// begins with a dot, which the next save removes.
+// state.c - resume: find a checkpoint that is whole, and begin from it.
 
 #include "train/state.h"
 
@@ -15,7 +9,7 @@
 #include "device/device.h"
 #include "model/checkpoint.h"
 #include "train/folder.h"
-#include "train/place.h"
+#include "train/state_files.h"
 #include "train/whole.h"
 
 #include <cjson/cJSON.h>
@@ -26,19 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = CONFIG_PATH + 128 };
-
-// Where the data stands, in terms that hold for any batch and world.
-static void data_place(const struct trainer *t, uint64_t *epoch,
-                       uint64_t *window)
-{
-    struct data_info info;
-    data_info(t->data, &info);
-    uint64_t step_windows =
-        (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
-    *epoch = t->position / info.steps_per_epoch;
-    *window = t->position % info.steps_per_epoch * step_windows;
-}
+enum { PATH = STATE_PATH };
 
 static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
 {
@@ -52,87 +34,14 @@ static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
     t->position = epoch * info.steps_per_epoch + window / step_windows;
 }
 
-enum { DATA_HASH = 17 };
-
-static void data_hash(const struct trainer *t, char hash[DATA_HASH])
+void state_data_hash(const struct trainer *t, char hash[STATE_HASH])
 {
     struct data_info info;
     data_info(t->data, &info);
-    snprintf(hash, DATA_HASH, "%016llx", (unsigned long long)info.hash);
+    snprintf(hash, STATE_HASH, "%016llx", (unsigned long long)info.hash);
 }
 
-// Of the files that lie in `folder`, all that belong to the checkpoint.
-static char *state_text(const struct trainer *t, const char *folder)
-{
-    uint64_t epoch, window;
-    data_place(t, &epoch, &window);
-    cJSON *j = cJSON_CreateObject();
-    cJSON_AddNumberToObject(j, "version", 1);
-    cJSON_AddNumberToObject(j, "step", t->step);
-    cJSON_AddNumberToObject(j, "updates", t->updates);
-    cJSON_AddNumberToObject(j, "epoch", (double)epoch);
-    cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
-    cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
-    cJSON_AddNumberToObject(j, "steps_since_loss_scale_changed", t->scale.good);
-    cJSON_AddNumberToObject(j, "layers", t->config.layers);
-    cJSON_AddNumberToObject(j, "heads", t->config.heads);
-    cJSON_AddNumberToObject(j, "channels", t->config.channels);
-    cJSON_AddNumberToObject(j, "context", t->config.context);
-    cJSON_AddNumberToObject(j, "vocab_size", t->config.vocab);
-    char hash[DATA_HASH];
-    data_hash(t, hash);
-    cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
-    cJSON_AddStringToObject(j, "backend", t->name);
-    cJSON_AddNumberToObject(j, "world", t->cluster->world);
-    char *text = NULL;
-    if (!whole_seal(j, folder) && !(text = cJSON_Print(j)))
-        fail("memory: none left for state.json");
-    cJSON_Delete(j);
-    return text;
-}
-
-static int write_state(const struct trainer *t, const char *folder)
-{
-    char *symbols = data_symbols_save(t->data), *state = NULL;
-    int rc = symbols ? folder_write(folder, "symbols.txt", symbols) : -1;
-    if (!rc)
-        state = state_text(t, folder);
-    rc = state ? folder_write(folder, "state.json", state) : -1;
-    free(state);
-    free(symbols);
-    return rc;
-}
-
-// The names of all slots, by number.
-struct slot_names {
-    char (*text)[SYNC_SLOT_NAME];
-    const char **at;
-};
-
-static int open_names(struct slot_names *s, const struct sync *sync)
-{
-    size_t n = (size_t)sync_slots(sync);
-    s->text = mem_alloc(n + 1, sizeof *s->text);
-    s->at = mem_alloc(n + 1, sizeof *s->at);
-    for (size_t i = 0; s->text && s->at && i < n; i++) {
-        sync_slot_name(sync, (int)i, s->text[i]);
-        s->at[i] = s->text[i];
-    }
-    return s->text && s->at ? 0 : -1;
-}
-
-static void close_names(struct slot_names *s)
-{
-    mem_free(s->text);
-    mem_free(s->at);
-}
-
-// The files of a checkpoint that workers write ranges into.
-struct files {
-    char model[PATH + 32], slots[PATH + 32];
-};
-
-static int name_files(struct files *f, const char *folder)
+int state_files(struct state_files *f, const char *folder)
 {
     return text_into(f->model, sizeof f->model, "%s/model.safetensors",
                      folder) ||
@@ -140,74 +49,6 @@ static int name_files(struct files *f, const char *folder)
                              "%s/optimizer.safetensors", folder)
                ? -1
                : 0;
-}
-
-// Worker 0: an empty folder, in it the files that workers write ranges into.
-static int begin_folder(const struct trainer *t, const char *folder,
-                        const struct files *files)
-{
-    struct slot_names names;
-    int n = sync_slots(t->sync);
-    if (folder_make(folder) ||
-        (t->share.lends_params &&
-         checkpoint_make(files->model, &t->config, 0, NULL)))
-        return -1;
-    if (n == 0)
-        return 0;
-    int rc = open_names(&names, t->sync);
-    if (!rc)
-        rc = checkpoint_make(files->slots, &t->config, n, names.at);
-    close_names(&names);
-    return rc;
-}
-
-static int write_model(const struct trainer *t, const char *path)
-{
-    if (t->share.lends_params)
-        return checkpoint_sync(path); // all have written their ranges
-    const float *params = place_read(t, t->params);
-    return params ? checkpoint_write(path, &t->config, params) : -1;
-}
-
-static int write_all(const struct trainer *t, const char *folder,
-                     const struct files *files)
-{
-    char config[PATH + 32];
-    if (text_into(config, sizeof config, "%s/config.json", folder) ||
-        checkpoint_write_config(config, &t->config) ||
-        write_model(t, files->model))
-        return -1;
-    if (sync_slots(t->sync) && checkpoint_sync(files->slots))
-        return -1;
-    return write_state(t, folder);
-}
-
-static int end_folder(const struct trainer *t, const char *next,
-                      const struct files *files)
-{
-    char path[PATH], name[64];
-    const char *out = t->run.out;
-    snprintf(name, sizeof name, "checkpoint-%d", t->step);
-    if (text_into(path, sizeof path, "%s/%s", out, name) ||
-        write_all(t, next, files) || folder_replace(next, path))
-        return -1;
-    return folder_write(out, "latest", name) || folder_prune(out, t->run.keep)
-               ? -1
-               : 0;
-}
-
-// A visit's context, to write.
-struct writing {
-    const struct trainer *t;
-    struct files files;
-};
-
-static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
-{
-    const struct writing *w = ctx;
-    bool params = slot == SYNC_PARAMS;
-    return checkpoint_write_range(params ? w->files.model : w->files.slots,
-                                  &w->t->config, params ? 0 : slot, off, v, n);
 }
 
 // A visit's context, to read: a file of slots, or of parameters.
@@ -245,23 +86,6 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     bool open = f->reader && f->slot == slot;
     int rc = open ? 0 : open_slot(f, slot);
     return rc ? rc : checkpoint_read_range(f->reader, 0, off, v, n);
-}
-
-int state_save(struct trainer *t)
-{
-    bool writer = t->cluster->rank == 0;
-    char next[PATH];
-    struct writing w = {.t = t};
-    if (text_into(next, sizeof next, "%s/.next-%d", t->run.out, t->step) ||
-        name_files(&w.files, next) || sync_whole(t->sync))
-        return -1;
-    int rc = writer ? begin_folder(t, next, &w.files) : 0;
-    rc = sync_save(t->sync, rc, write_range, &w);
-    if (!rc && writer)
-        rc = end_folder(t, next, &w.files);
-    if (rc && writer)
-        file_remove_folder(next);
-    return rc;
 }
 
 // The newest checkpoint of a run below step `below` that is whole: 1; 0: there
@@ -413,8 +237,8 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
         return fail("%s/state.json: version %.0f, step %.0f, %.0f updates, "
                     "loss scale %g: not a state that this program wrote",
                     folder, version, step, updates, scale);
-    char hash[DATA_HASH];
-    data_hash(t, hash);
+    char hash[STATE_HASH];
+    state_data_hash(t, hash);
     const cJSON *old = cJSON_GetObjectItemCaseSensitive(j, "data_hash_xxh3");
     if (t->cluster->rank == 0 && cJSON_IsString(old) &&
         strcmp(old->valuestring, hash))
@@ -463,7 +287,7 @@ int state_first(struct trainer *t)
 
 int state_load(struct trainer *t, const char *folder)
 {
-    struct files files;
+    struct state_files files;
     char *text = folder_read(folder, "state.json");
     if (!text)
         return -1;
@@ -472,7 +296,7 @@ int state_load(struct trainer *t, const char *folder)
         j ? read_state(t, j, folder) : fail("%s/state.json: not JSON", folder);
     cJSON_Delete(j);
     mem_free(text);
-    if (rc || name_files(&files, folder))
+    if (rc || state_files(&files, folder))
         return -1;
     if (t->cluster->rank == 0)
         log_line("resuming from %s, step %d", folder, t->step);
@@ -484,11 +308,11 @@ int state_load(struct trainer *t, const char *folder)
 
 int state_load_slots(struct trainer *t, const char *folder)
 {
-    struct files files;
+    struct state_files files;
     struct range_file file = {.t = t, .path = files.slots};
     if (sync_slots(t->sync) == 0)
         return 0;
-    if (name_files(&files, folder))
+    if (state_files(&files, folder))
         return -1;
     int rc = sync_load(t->sync, read_range, &file);
     checkpoint_close(&file.reader);

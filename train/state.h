@@ -21,6 +21,12 @@
 // calls it; those that have such a part must see OUT.
 int state_save(struct trainer *t);
 
+// With save_async=1 a thread may still be writing a checkpoint: -1 after fail()
+// where it could not; with `wait` it has ended.
+int state_settle(struct trainer *t, bool wait);
+
+void state_close(struct trainer *t);
+
 // The checkpoint that resume= names: of a run's folder its newest that is
 // whole, for "auto" that in OUT, "" if there is none. A call of all workers,
 // which get the same. 0, or -1 after fail().

@@ -16,6 +16,7 @@ struct cluster;
 struct data;
 struct device;
 struct hub_server;
+struct saver;
 struct steps;
 
 enum { TRAIN_MAX_BUCKETS = 4096 };
@@ -51,6 +52,7 @@ struct trainer {
     double mean_loss;      // of the last step, where worker 0 gathers losses
     bool ready_failed;     // sync_ready(), in the middle of backward
 
+    struct saver *saver; // worker 0's copy of what is saved, with save_async=1
     struct steps *rows;
     int lock; // worker 0's, on OUT, where no launcher has it: 1 + a descriptor
     struct observe observe;

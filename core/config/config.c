@@ -297,6 +297,11 @@ int config_check(const struct run *r)
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')
         return fail("save=%d has nowhere to write; try: out=DIR", r->save);
+    if (r->save_async &&
+        (b->shards || b->apart || mesh_size(&r->mesh, MESH_PP) > 1))
+        return fail("save_async=1: worker 0 copies what it has, and other "
+                    "workers have a part of the state here; try: "
+                    "save_async=0");
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

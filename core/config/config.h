@@ -71,9 +71,10 @@ struct run {
     char out[CONFIG_PATH];
     char resume[CONFIG_PATH]; // "", "auto", or a checkpoint folder
     int log, eval, eval_batches, save, keep, verify; // steps; 0: never
-    int trace;                                       // enum trace
-    double samples;                                  // of utilisation, a second
-    int tensorboard;                                 // bool
+    int save_async;  // bool: from a copy, while steps go on
+    int trace;       // enum trace
+    double samples;  // of utilisation, a second
+    int tensorboard; // bool
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];

@@ -131,6 +131,9 @@ static const struct key rows[] = {
  .unit = "batches", .help = "of one look, each worker"},
 {"output", "save", "0", KEY_INT, AT(save), 1, 1e9, "never",
  .unit = "steps", .help = "between checkpoints; also one at the end"},
+{"output", "save_async", "0", KEY_INT, AT(save_async), 0, 1,
+ .help = "1: save a copy in worker 0's memory while steps go on, except at the "
+         "end"},
 {"output", "keep", "2", KEY_INT, AT(keep), 1, 1e9, "all",
  .unit = "checkpoints", .help = "the newest that are kept"},
 {"output", "verify", "0", KEY_INT, AT(verify), 1, 1e9, "never",

@@ -1,0 +1,78 @@
+// test_save.c - checkpoints that are written while steps go on: the same bytes,
+// the same errors.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+static const char tiny[] =
+    "data=text.txt model=nano context=16 batch=2 eval=0 log=0 warmup=0 "
+    "timeout=30 threads=1 samples=0 trace=off keep=9";
+
+static void the_same_bytes(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sync=local optimizer=sgd",
+                                       "sync=local",
+                                       "sync=ring",
+                                       "sync=sps",
+                                       "sync=dps update=worker",
+                                       "sync=allreduce precision=fp16"};
+    struct job j;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        job_run(&j, 100,
+                "rm -rf async0 async1; for a in 0 1; do lockstep train %s %s "
+                "workers=%d steps=27 save=5 save_async=$a out=async$a || exit; "
+                "done; rm -rf async?/[!c]*; diff -r async0 async1 && "
+                "ls -A async1 | tr '\\n' ' '",
+                tiny, ways[i], i < 2 ? 1 : 2);
+        assert_status(&j, 0);
+        assert_prints(&j, "checkpoint-10 checkpoint-15 checkpoint-20 "
+                          "checkpoint-25 checkpoint-27 checkpoint-5 ");
+    }
+}
+
+// The same line as of a save at once, and nothing half-written.
+static void a_full_disk_ends_the_job(void **state)
+{
+    (void)state;
+    struct job j;
+    for (int workers = 1; workers < 3; workers++) {
+        job_run(&j, 60,
+                "rm -rf full; ulimit -f 9000; lockstep train %s sync=%s "
+                "workers=%d steps=1000000 save=10 save_async=1 out=full",
+                tiny, workers > 1 ? "ring" : "local", workers);
+        assert_status(&j, 1);
+        assert_prints(&j, "full/.next-10/");
+        assert_prints(&j, "File too large");
+        assert_false(job_has("full/.next-10"));
+        assert_false(job_has("full/checkpoint-10"));
+        assert_int_equal(job_processes(20), 0);
+    }
+}
+
+// Where others have a part of the state, one copy is not all.
+static void shards_are_saved_at_once(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 30,
+            "lockstep train %s sync=zero workers=2 steps=9 save=3 save_async=1 "
+            "out=shards",
+            tiny);
+    assert_status(&j, 1);
+    assert_prints(&j, "other workers have a part of the state here; try: "
+                      "save_async=0");
+    assert_false(job_has("shards"));
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_bytes),
+        cmocka_unit_test(a_full_disk_ends_the_job),
+        cmocka_unit_test(shards_are_saved_at_once),
+    };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,0 +1,297 @@
+// save.c - write a checkpoint: a folder that is whole or not there.
+//
+// Worker 0 makes .next-STEP; every worker that has a part of the optimiser's
+// state writes its ranges of the file there; then worker 0 writes the other
+// files, fsyncs, renames to checkpoint-STEP, moves `latest` and removes the
+// oldest. A kill at any moment leaves at worst a folder whose name begins with
+// a dot, which the next save removes.
+//
+// With save_async=1 worker 0, which then has all of the state, copies it, and a
+// thread does the same with the copy while steps go on (snapshot.h). Cost: the
+// copy's memory, and the time of copying in place of that of writing.
+
+#include "train/state.h"
+
+#include "base/base.h"
+#include "base/file.h"
+#include "cluster/cluster.h"
+#include "data/data.h"
+#include "model/checkpoint.h"
+#include "train/folder.h"
+#include "train/place.h"
+#include "train/snapshot.h"
+#include "train/state_files.h"
+#include "train/whole.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH = STATE_PATH };
+
+// A checkpoint on its way: all but the numbers as they are at its step.
+struct saving {
+    struct model_config config;
+    struct state_files files;
+    char out[CONFIG_PATH], next[PATH], name[64];
+    int nslots, keep;
+    char (*text)[SYNC_SLOT_NAME]; // the names of all slots, by number
+    const char **slots;
+    bool by_ranges; // the parameters, too
+    cJSON *state;   // but for the hashes
+    char *symbols;
+};
+
+// A copy of all that is saved; the parameters are vector 0.
+struct saver {
+    struct snapshot *copy;
+    struct saving saving;
+};
+
+// ---- what it says
+
+// Where the data stands, in terms that hold for any batch and world.
+static void data_place(const struct trainer *t, uint64_t *epoch,
+                       uint64_t *window)
+{
+    struct data_info info;
+    data_info(t->data, &info);
+    uint64_t step_windows =
+        (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
+    *epoch = t->position / info.steps_per_epoch;
+    *window = t->position % info.steps_per_epoch * step_windows;
+}
+
+static cJSON *state_json(const struct trainer *t)
+{
+    uint64_t epoch, window;
+    data_place(t, &epoch, &window);
+    cJSON *j = cJSON_CreateObject();
+    cJSON_AddNumberToObject(j, "version", 1);
+    cJSON_AddNumberToObject(j, "step", t->step);
+    cJSON_AddNumberToObject(j, "updates", t->updates);
+    cJSON_AddNumberToObject(j, "epoch", (double)epoch);
+    cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
+    cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
+    cJSON_AddNumberToObject(j, "steps_since_loss_scale_changed", t->scale.good);
+    cJSON_AddNumberToObject(j, "layers", t->config.layers);
+    cJSON_AddNumberToObject(j, "heads", t->config.heads);
+    cJSON_AddNumberToObject(j, "channels", t->config.channels);
+    cJSON_AddNumberToObject(j, "context", t->config.context);
+    cJSON_AddNumberToObject(j, "vocab_size", t->config.vocab);
+    char hash[STATE_HASH];
+    state_data_hash(t, hash);
+    cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
+    cJSON_AddStringToObject(j, "backend", t->name);
+    cJSON_AddNumberToObject(j, "world", t->cluster->world);
+    return j;
+}
+
+static void drop(struct saving *s)
+{
+    cJSON_Delete(s->state);
+    free(s->symbols);
+    mem_free(s->text);
+    mem_free(s->slots);
+    *s = (struct saving){.state = NULL};
+}
+
+static int name_slots(struct saving *s, const struct sync *sync)
+{
+    size_t n = (size_t)s->nslots;
+    s->text = mem_alloc(n + 1, sizeof *s->text);
+    s->slots = mem_alloc(n + 1, sizeof *s->slots);
+    for (size_t i = 0; s->text && s->slots && i < n; i++) {
+        sync_slot_name(sync, (int)i, s->text[i]);
+        s->slots[i] = s->text[i];
+    }
+    return s->text && s->slots ? 0 : -1;
+}
+
+static int describe(struct saving *s, const struct trainer *t)
+{
+    *s = (struct saving){.config = t->config,
+                         .nslots = sync_slots(t->sync),
+                         .keep = t->run.keep,
+                         .by_ranges = t->share.lends_params};
+    snprintf(s->name, sizeof s->name, "checkpoint-%d", t->step);
+    if (text_into(s->out, sizeof s->out, "%s", t->run.out) ||
+        text_into(s->next, sizeof s->next, "%s/.next-%d", s->out, t->step) ||
+        state_files(&s->files, s->next))
+        return -1;
+    if (t->cluster->rank)
+        return 0;
+    s->state = state_json(t);
+    s->symbols = data_symbols_save(t->data);
+    return s->symbols ? name_slots(s, t->sync) : -1;
+}
+
+// ---- worker 0's files
+
+// An empty folder, in it the files that workers write ranges into.
+static int begin_folder(const struct saving *s)
+{
+    if (folder_make(s->next) ||
+        (s->by_ranges && checkpoint_make(s->files.model, &s->config, 0, NULL)))
+        return -1;
+    return s->nslots ? checkpoint_make(s->files.slots, &s->config, s->nslots,
+                                       s->slots)
+                     : 0;
+}
+
+// Of the files that lie in the folder, all that belong to the checkpoint.
+static int write_state(const struct saving *s)
+{
+    char *text = NULL;
+    if (folder_write(s->next, "symbols.txt", s->symbols) ||
+        whole_seal(s->state, s->next))
+        return -1;
+    if (!(text = cJSON_Print(s->state)))
+        return fail("memory: none left for state.json");
+    int rc = folder_write(s->next, "state.json", text);
+    free(text);
+    return rc;
+}
+
+// `params`: NULL where workers have written them by ranges.
+static int write_all(const struct saving *s, const float *params)
+{
+    char config[PATH + 32];
+    const char *model = s->files.model;
+    if (text_into(config, sizeof config, "%s/config.json", s->next) ||
+        checkpoint_write_config(config, &s->config) ||
+        (s->by_ranges ? checkpoint_sync(model)
+                      : checkpoint_write(model, &s->config, params)) ||
+        (s->nslots && checkpoint_sync(s->files.slots)))
+        return -1;
+    return write_state(s);
+}
+
+static int end_folder(const struct saving *s, const float *params)
+{
+    char path[PATH];
+    if (text_into(path, sizeof path, "%s/%s", s->out, s->name) ||
+        write_all(s, params) || folder_replace(s->next, path))
+        return -1;
+    return folder_write(s->out, "latest", s->name) ||
+                   folder_prune(s->out, s->keep)
+               ? -1
+               : 0;
+}
+
+// ---- at once
+
+static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
+{
+    const struct saving *s = ctx;
+    bool params = slot == SYNC_PARAMS;
+    return checkpoint_write_range(params ? s->files.model : s->files.slots,
+                                  &s->config, params ? 0 : slot, off, v, n);
+}
+
+static int save_now(struct trainer *t, struct saving *s)
+{
+    bool writer = t->cluster->rank == 0;
+    const float *params = NULL;
+    int rc = writer ? begin_folder(s) : 0;
+    rc = sync_save(t->sync, rc, write_range, s);
+    if (!rc && writer && !s->by_ranges && !(params = place_read(t, t->params)))
+        rc = -1;
+    if (!rc && writer)
+        rc = end_folder(s, params);
+    if (rc && writer)
+        file_remove_folder(s->next);
+    return rc;
+}
+
+// ---- from a copy
+
+// The writing thread: all of the folder.
+static int write_copy(void *ctx)
+{
+    struct saver *saver = ctx;
+    const struct saving *s = &saver->saving;
+    size_t n = model_nparams(&s->config);
+    int rc = begin_folder(s);
+    for (int i = 0; !rc && i < s->nslots; i++)
+        rc = checkpoint_write_range(s->files.slots, &s->config, i, 0,
+                                    snapshot_vector(saver->copy, 1 + i), n);
+    if (!rc)
+        rc = end_folder(s, snapshot_vector(saver->copy, 0));
+    if (rc)
+        file_remove_folder(s->next);
+    return rc;
+}
+
+static int copy_range(void *ctx, int slot, size_t off, float *v, size_t n)
+{
+    struct saver *saver = ctx;
+    CHECK(slot >= 0 && slot < saver->saving.nslots);
+    memcpy(snapshot_vector(saver->copy, 1 + slot) + off, v, n * sizeof *v);
+    return 0;
+}
+
+static int open_saver(struct saver **saver, const struct saving *s)
+{
+    if (!*saver)
+        *saver = mem_alloc(1, sizeof **saver);
+    if (!*saver)
+        return -1;
+    return (*saver)->copy ? 0
+                          : snapshot_open(&(*saver)->copy, 1 + s->nslots,
+                                          model_nparams(&s->config));
+}
+
+static int save_later(struct trainer *t, struct saving *s)
+{
+    bool writer = t->cluster->rank == 0;
+    int rc = writer ? open_saver(&t->saver, s) : 0;
+    struct saver *saver = t->saver;
+    if (!rc && writer) {
+        saver->saving = *s;
+        *s = (struct saving){.state = NULL}; // the thread's now
+    }
+    rc = sync_save(t->sync, rc, copy_range, saver);
+    if (rc || !writer)
+        return rc;
+    const float *params = place_read(t, t->params);
+    if (!params)
+        return -1;
+    memcpy(snapshot_vector(saver->copy, 0), params,
+           model_nparams(&t->config) * sizeof *params);
+    return snapshot_start(saver->copy, write_copy, saver);
+}
+
+int state_save(struct trainer *t)
+{
+    struct saving s = {.state = NULL};
+    bool last = t->step == t->run.steps;
+    int rc = state_settle(t, true) || describe(&s, t) || sync_whole(t->sync)
+                 ? -1
+                 : 0;
+    if (!rc)
+        rc = t->run.save_async && !last ? save_later(t, &s) : save_now(t, &s);
+    drop(&s);
+    return rc;
+}
+
+int state_settle(struct trainer *t, bool wait)
+{
+    struct saver *saver = t->saver;
+    if (!saver)
+        return 0;
+    int settled = snapshot_settle(saver->copy, wait);
+    if (wait)
+        drop(&saver->saving);
+    return settled;
+}
+
+void state_close(struct trainer *t)
+{
+    if (!t->saver)
+        return;
+    snapshot_close(&t->saver->copy);
+    drop(&t->saver->saving);
+    mem_free(t->saver);
+    t->saver = NULL;
+}

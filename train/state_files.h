@@ -1,0 +1,21 @@
+// state_files.h - what saving and resuming have in common.
+
+#ifndef TRAIN_STATE_FILES_H
+#define TRAIN_STATE_FILES_H
+
+#include "train/trainer.h"
+
+enum { STATE_PATH = CONFIG_PATH + 128, STATE_HASH = 17 };
+
+// The files of a checkpoint that hold numbers, in ranges of several workers.
+struct state_files {
+    char model[STATE_PATH + 32], slots[STATE_PATH + 32];
+};
+
+// 0, or -1 after fail().
+int state_files(struct state_files *f, const char *folder);
+
+// The hash of the data, as text.
+void state_data_hash(const struct trainer *t, char hash[STATE_HASH]);
+
+#endif

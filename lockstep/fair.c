@@ -41,7 +41,7 @@ static void value_of(const struct result *r, const struct key *k, char *to,
 {
     result_setting(r, k->name, to, size);
     if (!strcmp(k->name, "every") && !(r->row && r->row->apart))
-        snprintf(to, size, "0"); // gradients travel, and are not comparable
+        snprintf(to, size, "none"); // gradients travel
     if (!strcmp(k->name, "lr") || !strcmp(k->name, "min_lr"))
         snprintf(to, size, "%.6g", strtod(to, NULL) * r->lr_factor);
 }
@@ -190,6 +190,21 @@ bool fair_one_task(const struct study *s)
     return true;
 }
 
+static void say_validation(const struct range *val, struct say *out)
+{
+    say(out, "Validation loss: ");
+    if (val->least > 0)
+        say(out, "cells evaluate %.0f to %.0f sequences", val->least,
+            val->most);
+    else
+        say(out,
+            "some cells evaluate all of the validation text, others at most "
+            "%.0f sequences of it",
+            val->most);
+    say(out, ", so compare it only between cells that evaluate equally many "
+             "(eval_batches= is the batches of one worker).\n");
+}
+
 void study_fair(const struct study *s, char *text, size_t size)
 {
     struct say out = {.text = text, .size = size};
@@ -216,11 +231,7 @@ void study_fair(const struct study *s, char *text, size_t size)
         say(&out, "Last loss: all cells; each sees %.0f tokens.\n",
             tokens.most);
     if (val.least < val.most)
-        say(&out,
-            "Validation loss: cells look at %.0f to %.0f sequences (0: at "
-            "all), so compare it only between cells that look at as many; "
-            "eval_batches= is a worker's.\n",
-            val.least, val.most);
+        say_validation(&val, &out);
     if (batch.least < batch.most)
         say(&out,
             "Tokens/s and memory: a worker computes %.0f to %.0f sequences at "

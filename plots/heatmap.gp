@@ -1,9 +1,10 @@
 # heatmap.gp - a sweep of two keys: tokens a second of every combination, a panel
-# a named cell: reads sweep.csv.
+# a named cell; of one key, a row a named cell: reads sweep.csv.
 
 DIR = ARG1; OUT = ARG2
-FILE = DIR . "/sweep.csv"
-series = system("awk -F, 'NR>1&&!s[$1]++{printf \"\\\"%s\\\" \", $1}' '" . FILE . "'")
+# Of one key the series are the rows.
+SWEEP = "awk -F, -v OFS=, 'NR==2{one=$3==\"\"} NR>1&&one{$5=$1;$1=\"\"} {print}' '" . DIR . "/sweep.csv' | "
+series = system(SWEEP . "awk -F, 'NR>1&&!s[$1]++{printf \"\\\"%s\\\" \", $1}'")
 n = words(series) > 4 ? 4 : words(series)
 across = n > 1 ? 2 : 1
 down = (n + across - 1) / across
@@ -11,13 +12,13 @@ WIDE = across > 1 ? 1280 : 960
 HIGH = 100 + 440 * down
 load "style.gp"
 # x, y, tokens/s, and their names: places in the order of appearance
-rows(i) = "< awk -F, 'NR>1{if(!($4 in x))x[$4]=nx++; if(!($5 in y))y[$5]=ny++} NR>1&&$1==\"" . word(series, i) . "\"{print x[$4] \",\" y[$5] \",\" $6 \",\" $4 \",\" $5}' '" . FILE . "'"
-x_key = system("awk -F, 'NR==2{print $2}' '" . FILE . "'")
-y_key = system("awk -F, 'NR==2{print $3}' '" . FILE . "'")
+rows(i) = "< " . SWEEP . "awk -F, 'NR>1{if(!($4 in x))x[$4]=nx++; if(!($5 in y))y[$5]=ny++} NR>1&&$1==\"" . word(series, i) . "\"{print x[$4] \",\" y[$5] \",\" $6 \",\" $4 \",\" $5}'"
+x_key = system(SWEEP . "awk -F, 'NR==2{print $2}'")
+y_key = system(SWEEP . "awk -F, 'NR==2{print $3}'")
 # light to dark, told apart in grey as well
 set palette defined (0 "#f4f8fb", 0.5 "#6ba6d6", 1 "#173f6e")
-least = system("awk -F, 'NR>1&&(m==\"\"||$6<m){m=$6} END{print m}' '" . FILE . "'") + 0
-most = system("awk -F, 'NR>1&&$6>m{m=$6} END{print m+0}' '" . FILE . "'") + 0
+least = system(SWEEP . "awk -F, 'NR>1&&(m==\"\"||$6<m){m=$6} END{print m}'") + 0
+most = system(SWEEP . "awk -F, 'NR>1&&$6>m{m=$6} END{print m+0}'") + 0
 set cbrange [least < most ? least : 0 : most > 0 ? most : 1]
 set xlabel x_key noenhanced
 set ylabel y_key noenhanced
@@ -26,8 +27,9 @@ set ytics noenhanced
 unset grid
 unset key
 set xrange [-0.5:*] noextend
-rows_of_y = system("awk -F, 'NR>1&&!s[$5]++{n++} END{print n+0}' '" . FILE . "'") + 0
+rows_of_y = system(SWEEP . "awk -F, 'NR>1&&!s[$5]++{n++} END{print n+0}'") + 0
 set yrange [-0.5 : rows_of_y - 0.5]
+if (rows_of_y == 1) { unset ytics }
 unset colorbox # each field says its number
 set multiplot layout down, across
 do for [i=1:n] {

@@ -181,6 +181,39 @@ def one_training(single, folder):
     assert "same DIFFERS FROM slow" in said, said
 
 
+def apart(single, folder):
+    """Workers that meet every few steps: a training of its own, whose rate is
+    a round's. What cells evaluate is said where it differs."""
+    out = study(single, folder / "apart", {"slow": (20000,) * 3,
+                                           "meets": (10000,) * 3})
+    for k in (1, 2, 3):
+        run = out / "cells" / "meets" / f"r{k}"
+        rewrite(run, 10000, every=4, eval_batches=10)
+        manifest = json.loads((run / "run.json").read_text())
+        manifest["backend"] = "outer"
+        (run / "run.json").write_text(json.dumps(manifest))
+        head, *lines = (run / "steps.csv").read_text().splitlines()
+        at = head.split(",").index("t_step_us")
+        for i in range(3, STEPS, 4):
+            cells = lines[i].split(",")
+            cells[at] = "50000"
+            lines[i] = ",".join(cells)
+        (run / "steps.csv").write_text("\n".join([head] + lines) + "\n")
+    assert "meets: another training than slow by every (4, none)" in \
+        lockstep("compare", out).stdout
+    lockstep("report", out)
+    assert abs(float(table(out / "table.csv")["meets"]["step_s"]) - .02) < 1e-9
+    page = (out / "report.html").read_text()
+    assert "Validation loss: cells evaluate 20 to 40 sequences, so compare it " \
+        "only between cells that evaluate equally many" in page, page
+    for k in (1, 2, 3):
+        rewrite(out / "cells" / "slow" / f"r{k}", 20000, eval_batches=0)
+    lockstep("report", out)
+    page = (out / "report.html").read_text()
+    assert "some cells evaluate all of the validation text, others at most 20 " \
+        "sequences of it, so" in page, page
+
+
 def joins(single, folder):
     """Runs that exist, side by side; one figure again, of a size."""
     a, b = folder / "runs" / "a", folder / "more" / "a"
@@ -290,7 +323,8 @@ def main():
         single = folder / "single"
         lockstep("train", "model=nano", "context=16", "batch=2", "steps=2",
                  "eval=0", "threads=1", f"out={single}")
-        for part in sentences, doubts, reaches, one_training, joins, watches:
+        for part in sentences, doubts, reaches, one_training, apart, joins, \
+                watches:
             part(single, folder)
         names(folder)
     print("ok")

@@ -68,6 +68,23 @@ def draws_of_a_size(plots, data, folder):
         assert struct.unpack(">II", out.read_bytes()[16:24]) == (wide, high)
 
 
+def draws_one_key(plots, folder):
+    """A heat map of one key has the named cells as rows, and no other numbers
+    than those of its fields."""
+    for names in ("ring", "outer"), ("",):
+        (folder / "sweep.csv").write_text(
+            "series,x_key,y_key,x,y,tokens_per_s\n" + "".join(
+                f"{name},net,,{rate},,{1000 * (k + 2 * i)}\n"
+                for i, name in enumerate(names)
+                for k, rate in enumerate(("100mbit", "1gbit"))))
+        draw(plots, "heatmap", folder, folder)
+        said = {"".join(e.itertext()).strip() for e in tree.parse(
+            folder / "heatmap.svg").getroot().iter() if e.tag.endswith("text")}
+        fields = {str(1000 * k) for k in range(2 * len(names))}
+        assert said - {""} == fields | set(names) - {""} | {
+            "100mbit", "1gbit", "net", "tokens per second"}, said
+
+
 def drawn_values(plots, name, data, folder):
     """The numbers of each curve, as gnuplot would have drawn them."""
     table = folder / "table.txt"
@@ -129,6 +146,7 @@ def main():
         draws_nvml(plots, pathlib.Path(folder))
         draws_servers(plots, sample["server_load"], pathlib.Path(folder))
         draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
+        draws_one_key(plots, pathlib.Path(folder))
 
 
 main()

@@ -5,6 +5,8 @@
 FILE = DIR . "/curves.csv"
 cells = values_of(FILE, "cell")
 n = words(cells)
+# names in one column beside the curves need a figure that is high enough
+if (n > 17) HIGH = 170 + 27 * n; load "style.gp"
 set ylabel "training loss (nats a token)"
 if (n > 8) { set key outside right top; set title offset 16,-0.3 } else { set key top right }
 set xrange [0:*]

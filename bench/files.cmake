@@ -52,6 +52,10 @@ add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
 lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
               $<TARGET_FILE:sync_perf> sizes=4)
+# A row that does not read a word for all rows is left out, and a line says so.
+lockstep_says(sync_perf_left_out 0 "dataparallel is left out: .* read wire=bf16"
+              $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
+              rounds=1 wire=bf16)
 # Rows of MPI want mpirun: without it a line says so.
 lockstep_says(sync_perf_without_mpi 0 "allreduce, zero-mpi, outer-mpi, mpi.. are left out"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001

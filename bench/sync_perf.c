@@ -364,6 +364,14 @@ static void print_left_out(const struct sync_plan *p)
     printf("mpi.. are left out without mpirun; try: lockstep bench sync\n");
 }
 
+static void print_unread(const struct sync_plan *p)
+{
+    for (int i = 0; i < p->nrows; i++)
+        if (p->unread[i])
+            printf("# %s is left out: it does not read %s\n", p->rows[i].name,
+                   p->unread[i]);
+}
+
 int main(int argc, char **argv)
 {
     static struct sync_plan p;
@@ -379,6 +387,8 @@ int main(int argc, char **argv)
         return 0;
     if (!launched && p.all)
         print_left_out(&p);
+    if (p.all && (!launched || rank == 0))
+        print_unread(&p);
     for (int i = 0; i < p.nrows; i++)
         if (p.use[i] && p.rows[i].peer && p.rows[i].mpi)
             openmpi_prepare(); // for ours, too, where both are measured

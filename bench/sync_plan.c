@@ -269,7 +269,9 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
             return fail("sync=%s: try: mpirun -n %d sync_perf ...",
                         p->rows[i].name, p->workers);
     for (int i = 0; i < p->nrows; i++)
-        if (p->use[i] && p->unread[i])
+        if (p->all && p->unread[i])
+            p->use[i] = false;
+        else if (p->use[i] && p->unread[i])
             return fail("%s: %s has no such setting; try: leave it out",
                         p->unread[i], p->rows[i].name);
     p->nsizes = series_sizes(p->min_bytes, p->max_mb, p->factor, p->counts);

@@ -34,7 +34,8 @@ struct sync_plan {
     bool all; // without sync=: every row that can be
     bool use[PLAN_ROWS];
     struct sync_settings asked[PLAN_ROWS];
-    const char *unread[PLAN_ROWS]; // a word for a row that does not read it
+    const char *unread[PLAN_ROWS]; // a word for a row that does not read it:
+                                   // of all rows it is left out
     size_t counts[SERIES_SIZES];   // of gradients
     int nsizes;
 };

@@ -10,8 +10,8 @@
 #include "config/keys.h"
 #include "config/value.h"
 #include "lockstep/csv.h"
+#include "lockstep/result_law.h"
 #include "lockstep/samples.h"
-#include "sync/link.h"
 #include "telemetry/steps.h"
 
 #include <cjson/cJSON.h>
@@ -77,6 +77,11 @@ const char *const part_names[RESULT_PARTS] = {
     "activations", "process",   "mapped",
 };
 
+const char *result_verb(int v)
+{
+    return v == RESULT_PUSH ? "push" : group_verb_name((enum group_verb)v);
+}
+
 static int join(char path[CONFIG_PATH], const char *dir, const char *name)
 {
     return text_into(path, CONFIG_PATH, "%s/%s", dir, name);
@@ -113,119 +118,6 @@ static void text(const cJSON *j, const char *outer, const char *key, char *to,
         j = cJSON_GetObjectItemCaseSensitive(j, outer);
     j = cJSON_GetObjectItemCaseSensitive(j, key);
     snprintf(to, size, "%s", cJSON_IsString(j) ? j->valuestring : "");
-    text_visible(to);
-}
-
-// The emulated hosts that servers have to themselves.
-static int own_hosts(const struct result *r)
-{
-    const char *hosts = strstr(r->net, "hosts=");
-    int n = hosts ? atoi(hosts + strlen("hosts=")) : r->world;
-    return n > r->world ? n - r->world : 0;
-}
-
-// Whether each worker has a server beside it.
-static bool beside(const struct result *r)
-{
-    return r->row && r->row->servers < 0 && r->servers == r->world &&
-           own_hosts(r) == 0;
-}
-
-// Bytes of the gradient as they travel. Shared memory is read in fp32. Where
-// workers have shards, the way back is that of parameters: the mean of both.
-static double gradient_bytes(const struct result *r, double parameters)
-{
-    bool narrow = strcmp(r->wire, "fp32") && strcmp(r->transport, "shm");
-    double sum = narrow ? 2 : 4, back = sum;
-    if (r->row && r->row->shards) // a model in 16 bits is sent its weights
-        back = strcmp(r->precision, "fp32") ? 2 : 4;
-    return parameters * (sum + back) / 2;
-}
-
-// Shards of gradients or of parameters that travel more than once in a step: no
-// law of theirs is stated here (docs/zero.md has it).
-static bool travels_again(const struct result *r)
-{
-    char shard[32], accum[32];
-    if (!r->row || !r->row->shards)
-        return false;
-    result_setting(r, "shard", shard, sizeof shard);
-    result_setting(r, "accum", accum, sizeof accum);
-    return atoi(shard) > 2 || (atoi(shard) == 2 && atoi(accum) > 1);
-}
-
-// Steps from one exchange to the next.
-static int steps_of_round(const struct result *r)
-{
-    char every[32];
-    if (!r->row || !r->row->apart)
-        return 1;
-    result_setting(r, "every", every, sizeof every);
-    int steps = atoi(every);
-    return steps > 0 ? steps : 1;
-}
-
-// Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
-// around a ring; where worker 0 owns the parameters, that is the workers' mean.
-// With a server beside each worker, (n-1)/n S out of each of the two; what
-// servers that update answer is fp32. Where not every step exchanges,
-// the mean of all: one exchange a round, and one at the end.
-static double law_bytes(const struct result *r, double parameters)
-{
-    double n = r->world, bytes = gradient_bytes(r, parameters);
-    if (beside(r))
-        return (n - 1) / n * (bytes + (r->held ? 4 * parameters : bytes));
-    if (!r->row || !backend_has_law(r->row) || travels_again(r))
-        return 0;
-    int every = steps_of_round(r), rounds = (r->steps + every - 1) / every;
-    return r->row->servers ? bytes
-                           : 2 * (n - 1) / n * bytes * rounds / r->steps;
-}
-
-// Seconds that an exchange takes on the links of net=RATE; NaN without them.
-static double law_exchange(const struct result *r, double parameters)
-{
-    static const double latency_s = 100e-6; // of a message, about
-    struct links links = {0};
-    struct sync_settings set;
-    int apart = beside(r) ? 0 : r->servers;
-    char rate[64];
-    settings_defaults(&set);
-    snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
-    if (r->world < 2 || !isdigit((unsigned char)*rate) || r->consistency[0] ||
-        !r->row || travels_again(r) || links_read(&links, rate, latency_s) ||
-        (*r->algorithm && settings_set(&set, "algorithm", r->algorithm)))
-        return NAN;
-    if (apart > 1 && own_hosts(r) < apart)
-        return NAN; // shards beside some workers: no law is stated
-    struct law law =
-        law_of(r->row, &(struct law_case){.workers = r->world,
-                                          .servers = apart,
-                                          .held = r->held,
-                                          .algorithm = set.algorithm,
-                                          .every = steps_of_round(r)});
-    return law_seconds(&law, &links.fits[0].link,
-                       gradient_bytes(r, parameters));
-}
-
-const cJSON *result_settings(const cJSON *run)
-{
-    const cJSON *set = cJSON_GetObjectItemCaseSensitive(run, "effective");
-    return set ? set : cJSON_GetObjectItemCaseSensitive(run, "settings");
-}
-
-void result_setting(const struct result *r, const char *key, char *to,
-                    size_t size)
-{
-    const cJSON *e = cJSON_GetObjectItemCaseSensitive(r->settings, key);
-    const struct key *k = key_find(&run_keys, key);
-    if (cJSON_IsNumber(e))
-        snprintf(to, size, "%.10g", e->valuedouble);
-    else
-        snprintf(to, size, "%s",
-                 cJSON_IsString(e) ? e->valuestring
-                 : k               ? key_default(k)
-                                   : "");
     text_visible(to);
 }
 
@@ -310,9 +202,7 @@ static int read_run(struct result *r, const cJSON *j)
                     RESULT_WORKERS);
     if (!(tokens > 0))
         return fail("run.json: context %g", tokens);
-    double parameters = number(j, "model", "parameters");
-    r->value[METRIC_BYTES_LAW] = law_bytes(r, parameters);
-    r->value[METRIC_LINK_LAW] = law_exchange(r, parameters);
+    result_law(r, j);
     r->value[METRIC_TOKENS_PER_S] = tokens * r->global_batch;
     return 0;
 }
@@ -322,7 +212,7 @@ static int read_run(struct result *r, const cJSON *j)
 static int read_summary(struct result *r, const cJSON *j, const char *dir)
 {
     struct steps_summary s;
-    if (steps_summarise(dir, steps_of_round(r), &s))
+    if (steps_summarise(dir, result_round(r), &s))
         return -1;
     r->value[METRIC_STEP_S] = s.median_step_s;
     r->value[METRIC_TOKENS_PER_S] /= s.median_step_s;
@@ -339,9 +229,11 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
         snprintf(key, sizeof key, "%s_bytes", part_names[k]);
         r->part[k] = number(j, "predicted_memory", key);
     }
+    for (int v = 0; v < RESULT_VERBS; v++)
+        r->sent[v] = number(j, "bytes_tx_per_worker_step", result_verb(v));
     r->value[METRIC_BYTES_TX] =
         number(j, NULL, "bytes_tx") / number(j, NULL, "steps") / r->world;
-    if (r->servers && !beside(r))
+    if (r->servers && !result_beside(r))
         r->value[METRIC_BYTES_SERVER] =
             r->value[METRIC_BYTES_TX] * r->world / r->servers;
     return 0;

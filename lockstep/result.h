@@ -3,6 +3,7 @@
 #ifndef LOCKSTEP_RESULT_H
 #define LOCKSTEP_RESULT_H
 
+#include "group/group.h"
 #include "lockstep/curve.h"
 
 #include <stdbool.h>
@@ -45,6 +46,8 @@ enum metric {
 
 enum { RESULT_WORKERS = 4096, RESULT_KINDS = 12 }; // as many as workers= takes
 enum { RESULT_PARTS = 7 };                         // of train/memory.h
+// What travels by no verb of a group goes to servers.
+enum { RESULT_PUSH = GROUP_VERBS, RESULT_VERBS };
 
 struct cJSON;
 
@@ -69,8 +72,13 @@ struct result {
     double *util;               // compute share of each worker; NULL: as NaN
     double share[RESULT_KINDS]; // of the step, mean of workers: of the host, or
                                 // of their GPUs, whether they compute
-    double part[RESULT_PARTS];  // bytes of worker 0's memory, predicted
+    // Payload out of a worker in a step, by verb, and the same by the law.
+    double sent[RESULT_VERBS], law[RESULT_VERBS];
+    double part[RESULT_PARTS]; // bytes of worker 0's memory, predicted
 };
+
+// "all_reduce", .. "push".
+const char *result_verb(int v);
 
 // Read DIR into a zeroed *r. 0, or -1 after fail(). Free it either way.
 int result_read(struct result *r, const char *dir);

@@ -3,11 +3,12 @@ lockstep_library(study
   FILES lockstep/answer.c lockstep/baseline.c lockstep/compare.c
         lockstep/csv.c lockstep/curve.c lockstep/experiment.c lockstep/fair.c
         lockstep/figure.c lockstep/finish.c lockstep/html.c lockstep/join.c
-        lockstep/live.c lockstep/measure.c lockstep/report.c lockstep/result.c
+        lockstep/live.c lockstep/measure.c lockstep/report.c
+        lockstep/result.c lockstep/result_law.c lockstep/result_setting.c
         lockstep/run.c lockstep/samples.c lockstep/say.c lockstep/study.c
         lockstep/sweep.c lockstep/table.c lockstep/table_text.c
         lockstep/watch.c
-  LINKS supervise telemetry law config share base PkgConfig::CJSON
+  LINKS memory supervise telemetry law config share base PkgConfig::CJSON
         PkgConfig::INIH m)
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)

@@ -199,6 +199,29 @@ static int write_memory(const struct study *s)
     return study_file_end(s, f, "memory.csv");
 }
 
+static int write_verbs(const struct study *s)
+{
+    FILE *f = study_file(s, "verbs.csv");
+    if (!f)
+        return -1;
+    fputs("cell,backend,workers", f);
+    for (int v = 0; v < RESULT_VERBS; v++)
+        fprintf(f, ",%s_bytes,law_%s_bytes", result_verb(v), result_verb(v));
+    fputs("\n", f);
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        if (!r)
+            continue;
+        fprintf(f, "%s,%s,%d", r->cell, r->backend, r->world);
+        for (int v = 0; v < RESULT_VERBS; v++) {
+            csv_put(f, isnan(r->sent[v]) ? 0 : r->sent[v]);
+            csv_put(f, r->law[v]);
+        }
+        fputs("\n", f);
+    }
+    return study_file_end(s, f, "verbs.csv");
+}
+
 static int write_workers(const struct study *s)
 {
     FILE *f = study_file(s, "workers.csv");
@@ -253,8 +276,8 @@ static int write_curves(const struct study *s)
 int study_tables(const struct study *s)
 {
     return write_runs(s) || write_table(s) || write_shares(s) ||
-                   write_memory(s) || write_workers(s) || write_curves(s) ||
-                   study_sweep(s) || study_text(s)
+                   write_memory(s) || write_verbs(s) || write_workers(s) ||
+                   write_curves(s) || study_sweep(s) || study_text(s)
                ? -1
                : 0;
 }

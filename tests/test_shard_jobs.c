@@ -162,12 +162,40 @@ static void memory_falls_by_the_law(void **state)
     }
 }
 
+// The report's law of every verb is what the workers of a job have counted.
+static void verbs_are_the_laws(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"shard=1 accum=2", "shard=2 accum=4",
+                                       "shard=3 accum=2", "shard=3",
+                                       "shard=1 precision=bf16"};
+    enum { WAYS = sizeof ways / sizeof *ways };
+    struct job j;
+    for (int k = 0; k < WAYS; k++) {
+        job_run(&j, 60,
+                "lockstep train %s channels=96 batch=1 sync=zero "
+                "transport=tcp workers=3 steps=3 eval=0 trace=off samples=0 "
+                "%s out=verbs%d",
+                same, ways[k], k);
+        assert_ok(&j);
+    }
+    job_run(&j, 60,
+            "lockstep report verbs? out=verbs figure=verbs > verbs.txt; "
+            "awk -F, 'NR > 1 { for (i = 4; i < NF; i += 2) { n += $i > 0; if "
+            "($i - $(i + 1) > 1e-6 * $i || $(i + 1) - $i > 1e-6 * $i) print "
+            "$1, i, $i, $(i + 1) } } END { print NR - 1, n }' verbs/verbs.csv");
+    assert_ok(&j);
+    print_message("%s", j.out);
+    assert_string_equal(j.out, "5 15\n");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_rings_to_the_byte),
         cmocka_unit_test(shards_agree_to_the_byte),
         cmocka_unit_test(memory_falls_by_the_law),
+        cmocka_unit_test(verbs_are_the_laws),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -134,6 +134,19 @@ static int new_weights(struct trainer *t)
     return busy_end(t->dev, DEVICE_COMPUTE);
 }
 
+// What has moved since `before`, in this step.
+static void count_bytes(struct trainer *t, const struct group_stats *before,
+                        struct step_row *row)
+{
+    struct group_stats moved = t->sync->stats;
+    group_stats_less(&moved, before);
+    group_stats_add(&t->moved, &moved);
+    row->bytes_out = moved.bytes_out;
+    row->bytes_in = moved.bytes_in;
+    row->head_out = moved.head_out;
+    row->head_in = moved.head_in;
+}
+
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     const struct sync *s = t->sync, before = *s; // what it has counted so far
@@ -164,10 +177,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->sync_us = (s->step_ns - before.step_ns) / 1000;
     row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
     row->compute_us -= row->ready_us;
-    row->bytes_out = s->stats.bytes_out - before.stats.bytes_out;
-    row->bytes_in = s->stats.bytes_in - before.stats.bytes_in;
-    row->head_out = s->stats.head_out - before.stats.head_out;
-    row->head_in = s->stats.head_in - before.stats.head_in;
+    count_bytes(t, &before.stats, row);
     if (out.skipped && check_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);

@@ -269,7 +269,30 @@ static void add_memory(struct manifest *m, const struct memory *of)
     manifest_end(m);
 }
 
-static int write_summary(const struct trainer *t)
+// Payload out of a worker in a step of this part of the run, the mean of all
+// workers, by verb; what went by none went to servers. `moved` is theirs.
+static void add_verbs(struct manifest *m, const struct trainer *t,
+                      const struct group_stats *moved)
+{
+    double steps = (double)(t->step - t->observe.first_step);
+    double each = steps * t->cluster->world;
+    uint64_t other = moved->bytes_out;
+    if (steps < 1)
+        return;
+    manifest_begin(m, "bytes_tx_per_worker_step");
+    for (int v = 0; v < GROUP_VERBS; v++) {
+        if (moved->out[v])
+            manifest_number(m, group_verb_name((enum group_verb)v),
+                            (double)moved->out[v] / each);
+        other -= moved->out[v];
+    }
+    if (other)
+        manifest_number(m, "push", (double)other / each);
+    manifest_end(m);
+}
+
+static int write_summary(const struct trainer *t,
+                         const struct group_stats *moved)
 {
     char path[PATH];
     struct steps_summary s;
@@ -297,22 +320,38 @@ static int write_summary(const struct trainer *t)
     manifest_number(m, "median_step_s", s.median_step_s);
     manifest_number(m, "bytes_tx", (double)s.bytes_out);
     manifest_number(m, "bytes_rx", (double)s.bytes_in);
+    add_verbs(m, t, moved);
     manifest_number(m, "peak_memory_bytes", (double)mem_peak());
     add_memory(m, &t->memory);
     add_mfu(m, t, &s);
     return manifest_close(&m, path);
 }
 
+// The sum over all workers; also a barrier.
+static int add_moved(const struct trainer *t, struct group_stats *out)
+{
+    int world = t->cluster->world;
+    struct group_stats *all = mem_alloc((size_t)world, sizeof *all);
+    int rc =
+        all ? cluster_allgather(t->cluster, &t->moved, all, sizeof *all) : -1;
+    *out = (struct group_stats){0};
+    for (int r = 0; !rc && r < world; r++)
+        group_stats_add(out, &all[r]);
+    mem_free(all);
+    return rc;
+}
+
 int record_end(struct trainer *t)
 {
+    struct group_stats moved;
     if (!*t->run.out)
         return cluster_barrier(t->cluster);
-    if (steps_close(&t->rows) || observe_end(t) || cluster_barrier(t->cluster))
+    if (steps_close(&t->rows) || observe_end(t) || add_moved(t, &moved))
         return -1;
     if (t->cluster->rank)
         return 0;
     if (steps_merge(t->run.out, t->cluster->world) ||
-        observe_merge(t->run.out) || write_summary(t))
+        observe_merge(t->run.out) || write_summary(t, &moved))
         return -1;
     drop_lock(t);
     return 0;

@@ -56,12 +56,13 @@ struct trainer {
     struct steps *rows;
     int lock; // worker 0's, on OUT, where no launcher has it: 1 + a descriptor
     struct observe observe;
-    char name[CONFIG_WORD]; // of the backend
-    int step;               // steps done: where the next one begins counting
-    int updates;            // of them, those that were not skipped
-    uint64_t position;      // in the data, in steps of this batch and world
-    double time_before;     // s that earlier parts of the run took
-    struct memory memory;   // of this process, predicted
+    char name[CONFIG_WORD];   // of the backend
+    int step;                 // steps done: where the next one begins counting
+    int updates;              // of them, those that were not skipped
+    uint64_t position;        // in the data, in steps of this batch and world
+    double time_before;       // s that earlier parts of the run took
+    struct memory memory;     // of this process, predicted
+    struct group_stats moved; // in steps, since this part of the run began
 };
 
 // Words of the user; then, behind "--", those that the launcher added for this

@@ -1,0 +1,29 @@
+# verbs.gp - bytes that a worker sends in a step by verb, stacked, as counted and
+# by the law below: reads verbs.csv.
+
+DIR = ARG1; OUT = ARG2
+FILE = DIR . "/verbs.csv"
+load "style.gp"
+set datafile columnheaders # all columns are asked for inside functions
+cells = values_of(FILE, "cell")
+n = words(cells)
+set title "Payload out of a worker in a step, by verb: counted above, the law below"
+set xlabel "MB"
+set grid noytics xtics lc rgb "#e2e2e2" lt 1
+set yrange [n - 0.5 : -0.5]
+set xrange [0:*]
+set ytics noenhanced
+set key outside right center vertical samplen 1.5
+VERBS = "reduce_scatter all_gather all_reduce reduce broadcast send push"
+verb_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #8c8c8c #2ba58d #7e57c2", k)
+law_colour(k) = word("#9bb3cf #c4dcee #f9dba6 #e3a487 #c6c6c6 #99d3c6 #c2b1e2", k)
+m = words(VERBS)
+mb(k) = column(word(VERBS, k) . "_bytes") * 1e-6
+law(k) = column("law_" . word(VERBS, k) . "_bytes") * 1e-6
+upto(k) = k < 1 ? 0 : (sum [j=1:k] mb(j))
+law_upto(k) = k < 1 ? 0 : (sum [j=1:k] law(j))
+plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):($0 - 0.17):(mb(k) / 2):(0.16): \
+        ytic(stringcolumn("cell")) \
+        with boxxyerror lc rgb verb_colour(k) title word(VERBS, k), \
+     for [k=1:m] FILE using ((law_upto(k - 1) + law_upto(k)) / 2):($0 + 0.17):(law(k) / 2):(0.16) \
+        with boxxyerror lc rgb law_colour(k) notitle

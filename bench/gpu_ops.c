@@ -35,7 +35,8 @@ struct ops {
     size_t rows, stride;
     char *x, *y, *z, *w; // (N, 4C) each; w the larger of (C, 4C), (V, C)
     float *f, *g;        // (B, NH, T), (N) or (4C)
-    float *dw, *logits, *partial;
+    float *dw, *partial;
+    void *logits;
     int32_t *tokens;
     struct cuda_tokens by_token;
     struct cuda_product *product;
@@ -106,7 +107,7 @@ static int open_tensors(struct ops *o)
     o->f = take(o, sums, sizeof(float));
     o->g = take(o, sums, sizeof(float));
     o->dw = take(o, matrix, sizeof(float));
-    o->logits = take(o, (size_t)o->S * o->stride, sizeof(float));
+    o->logits = take(o, (size_t)o->S * o->stride, o->size);
     o->partial = take(o, cuda_partial(4 * o->C), sizeof(float));
     return o->x && o->y && o->z && o->w && o->f && o->g && o->dw && o->logits &&
                    o->partial
@@ -222,7 +223,6 @@ static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
 
 static int head(struct ops *o)
 {
-    size_t stride = cuda_dlogits_stride(o->format, o->stride);
     struct cuda_product_job y = {.m = o->S,
                                  .n = (int)o->stride,
                                  .k = o->C,
@@ -230,13 +230,12 @@ static int head(struct ops *o)
                                  .a = o->x,
                                  .b = o->w,
                                  .out = o->logits,
-                                 .out_row = o->stride,
-                                 .out_fp32 = true};
+                                 .out_row = o->stride};
     struct cuda_product_job dx = {.m = o->S,
                                   .n = o->C,
                                   .k = (int)o->stride,
                                   .a = o->logits,
-                                  .a_row = stride,
+                                  .a_row = o->stride,
                                   .b = o->w,
                                   .out = o->y};
     struct cuda_product_job dw = {.m = (int)o->stride,
@@ -244,7 +243,7 @@ static int head(struct ops *o)
                                   .k = o->S,
                                   .ta = true,
                                   .a = o->logits,
-                                  .a_row = stride,
+                                  .a_row = o->stride,
                                   .b = o->x,
                                   .out = o->dw,
                                   .out_fp32 = true,
@@ -349,7 +348,7 @@ static int others(struct ops *o)
                    line(o, "LayerNorm, backward", norm_back, 0, 5 * n * size) ||
                    line(o, "GELU, once more", gelu, 0, 8 * n * size) ||
                    line(o, "loss and its gradient", loss, 0,
-                        slice * (sizeof(float) + size))
+                        2 * slice * size)
                ? -1
                : 0;
 }

@@ -54,6 +54,7 @@ ATTENTION = [
 # Kernels on vectors, and the registers that they may take: 2048 threads of 32 fill
 # a multiprocessor.
 VECTORS = {
+    "add_partials": 32,
     "bias_kernel": 32,
     "embed_kernel": 32,
     "gelu_backward": 32,
@@ -62,6 +63,8 @@ VECTORS = {
     "mask_rows": 32,
     "norm_backward": 48,
     "norm_kernel": 40,
+    "norm_rows": 216,
+    "norm_rows_kernelI13__nv_bfloat16Li6E": 168,  # two blocks of 192 threads
     "places_kernel": 40,
     "row_sum": 32,
     "sum_rows": 32,

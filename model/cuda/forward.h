@@ -31,8 +31,9 @@ void cuda_forward_again(struct cuda_model *m, int i,
 void cuda_head(struct cuda_model *m, size_t rows,
                const struct model_step *step);
 
-// m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
-void cuda_head_logits(struct cuda_model *m, size_t row, int rows);
+// m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice. In the
+// model's format, or one row in fp32.
+void cuda_head_logits(struct cuda_model *m, size_t row, int rows, bool fp32);
 
 // backward.c: all gradients, from m->branch down to wte.
 void cuda_backward(struct cuda_model *m, const struct model_step *step);

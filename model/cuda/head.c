@@ -1,8 +1,9 @@
 // head.c - the tied head and the loss on a GPU, a slice of rows at a time.
 //
-// A slice of logits is made in fp32, turned into its loss and its gradient
-// where it lies, and used up at once (model/head.c says why). Rows are padded
-// to whole lines of memory, for a vocabulary of 50257 would align nothing.
+// A slice of logits is made in the model's format, turned into its loss and its
+// gradient where it lies, and used up at once (model/head.c says why); sums are
+// fp32. Rows are padded to whole lines of memory, for a vocabulary of 50257
+// would align nothing.
 //
 // Products take the padding for tokens, too, so that no matrix is of an odd
 // width, for which a library may fall back to slow kernels. Their weights are
@@ -18,7 +19,7 @@ static void *norm_row(const struct cuda_model *m, const void *base, size_t row)
     return (char *)(uintptr_t)base + row * C * dtype_bytes(m->job.precision);
 }
 
-void cuda_head_logits(struct cuda_model *m, size_t row, int rows)
+void cuda_head_logits(struct cuda_model *m, size_t row, int rows, bool fp32)
 {
     const struct model_config *g = &m->job.config;
     struct cuda_product_job j = {.m = rows,
@@ -29,19 +30,18 @@ void cuda_head_logits(struct cuda_model *m, size_t row, int rows)
                                  .b = weight_at(m, 0),
                                  .out = m->logits,
                                  .out_row = m->stride,
-                                 .out_fp32 = true};
+                                 .out_fp32 = fp32};
     cuda_product_run(m->product, &j);
 }
 
 static void slice_backward(struct cuda_model *m, size_t row, int rows, bool add)
 {
     const struct model_config *g = &m->job.config;
-    size_t stride = cuda_dlogits_stride(m->job.precision, m->stride);
     struct cuda_product_job dx = {.m = rows,
                                   .n = g->channels,
                                   .k = (int)m->stride,
                                   .a = m->logits,
-                                  .a_row = stride,
+                                  .a_row = m->stride,
                                   .b = weight_at(m, 0),
                                   .out = norm_row(m, m->branch, row)};
     struct cuda_product_job dw = {.m = (int)m->stride,
@@ -49,7 +49,7 @@ static void slice_backward(struct cuda_model *m, size_t row, int rows, bool add)
                                   .k = rows,
                                   .ta = true,
                                   .a = m->logits,
-                                  .a_row = stride,
+                                  .a_row = m->stride,
                                   .b = norm_row(m, m->norm, row),
                                   .out = m->grads,
                                   .out_fp32 = true,
@@ -65,7 +65,7 @@ void cuda_head(struct cuda_model *m, size_t rows, const struct model_step *step)
     for (size_t row = 0; row < rows; row += (size_t)m->slice) {
         size_t left = rows - row;
         int n = left < (size_t)m->slice ? (int)left : m->slice;
-        cuda_head_logits(m, row, n);
+        cuda_head_logits(m, row, n, false);
         cuda_loss(m->queue, m->job.precision, m->losses + row, m->logits,
                   m->stride, m->y + row, (size_t)n, m->job.config.vocab, factor,
                   step != NULL);

@@ -85,19 +85,14 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
                              const float *lse, const void *qkv,
                              const struct cuda_attention *a);
 
-// loss.cu: loss[r] = cross-entropy of row r of logits (fp32, `stride` floats
-// apart). With `gradient`, factor * its gradient replaces the logits where they
-// lie, as numbers of the format, cuda_dlogits_stride() apart, 0 behind V.
-void cuda_loss(void *queue, enum dtype format, float *loss, float *logits,
+// loss.cu: loss[r] = cross-entropy of row r of logits, `stride` numbers apart,
+// a multiple of 4. With `gradient`, factor * its gradient replaces the logits
+// where they lie, 0 behind V.
+void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient);
 // *mean = sum of v[0..n) over n, added in double in a fixed order.
 void cuda_mean(void *queue, float *mean, const float *v, size_t n);
-
-static inline size_t cuda_dlogits_stride(enum dtype format, size_t stride)
-{
-    return stride * (sizeof(float) / dtype_bytes(format));
-}
 
 // vector.cu
 void cuda_sum_rows(void *queue, enum dtype format, float *out, const void *in,

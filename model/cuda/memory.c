@@ -7,14 +7,18 @@
 
 #include "base/base.h"
 
-static const size_t slice_bytes = (size_t)1 << 30;
+static const size_t slice_bytes = (size_t)1 << 30; // of logits
 
 enum { SLICE_ROWS = 128, LINE = 64 };
 
-static int slice_rows(size_t rows, size_t stride)
+// As few slices as slice_bytes allows, all of about one length.
+static int slice_rows(size_t rows, size_t row_bytes)
 {
-    size_t n = slice_bytes / sizeof(float) / stride / SLICE_ROWS * SLICE_ROWS;
-    n = n < SLICE_ROWS ? SLICE_ROWS : n;
+    size_t most = slice_bytes / row_bytes / SLICE_ROWS * SLICE_ROWS;
+    most = most < SLICE_ROWS ? SLICE_ROWS : most;
+    size_t slices = (rows + most - 1) / most;
+    size_t n = (rows + slices - 1) / slices;
+    n = (n + SLICE_ROWS - 1) / SLICE_ROWS * SLICE_ROWS;
     return (int)(n < rows ? n : rows);
 }
 
@@ -39,8 +43,10 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
     }
     m->stride = ((size_t)g->vocab + LINE - 1) / LINE * LINE;
     CHECK(m->stride * C <= m->nparams); // head.c reads rows behind wte
-    m->slice = slice_rows(rows, m->stride);
-    m->logits = cut_floats(c, (size_t)m->slice * m->stride);
+    m->slice = slice_rows(rows, m->stride * size);
+    size_t logits = (size_t)m->slice * m->stride * size;
+    size_t one = m->stride * sizeof(float); // a row for who samples
+    m->logits = cut(c, logits > one ? logits : one, 1);
     m->x = cut(c, rows, sizeof *m->x);
     m->y = cut(c, rows, sizeof *m->y);
     m->tokens.order = cut(c, rows, sizeof *m->x);

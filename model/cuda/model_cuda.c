@@ -217,7 +217,7 @@ static int cuda_logits(struct model *model, const int32_t *x, int n,
     size_t bytes = (size_t)m->job.config.vocab * sizeof *logits;
     send_batch(m, x, NULL, (size_t)n);
     cuda_forward(m, 1, n, NULL);
-    cuda_head_logits(m, (size_t)n - 1, 1);
+    cuda_head_logits(m, (size_t)n - 1, 1, true);
     return device_copy(m->dev, logits, m->logits, bytes);
 }
 

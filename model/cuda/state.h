@@ -38,7 +38,7 @@ struct cuda_model {
     void *dwide;   // (N, 4C) gradient of pre, or of qkv
     void *dres;    // (N, C)  gradient of the residual stream
     void *dbranch; // (N, C)  dres behind dropout's mask; dres itself without
-    float *logits; // (slice, stride); their gradient replaces them there
+    void *logits;  // (slice, stride); their gradient replaces them there
     float *losses; // (N) loss of every row
     float *mean_loss;
     float *partial; // cuda_partial(4C)

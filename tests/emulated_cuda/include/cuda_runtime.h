@@ -17,7 +17,7 @@
 
 #define __global__
 #define __device__
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __expf expf
 
 struct alignas(8) float2 {

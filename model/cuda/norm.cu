@@ -2,10 +2,11 @@
 //
 //     sum = res + mask(branch);  out = (sum - mean) * rstd * weight + bias
 //
-// Forward: a warp takes a row. Backward: a block takes every so-many-th row and
-// a thread the same columns of all of them, so that it keeps the sums for
-// weight and bias itself; the blocks' sums are added in order by a second,
-// small kernel. No atomics: the same bits in every run.
+// Forward: a warp takes a row. Backward: a warp takes every so-many-th row and
+// a lane the same columns of all of them, so that it keeps the sums for weight
+// and bias itself. Rows of more than WARP_CHANNELS channels need more registers
+// than a lane has: a block takes each. The warps' and the blocks' sums are
+// added in order. No atomics: the same bits in every run.
 
 #include "model/cuda/kernels.h"
 
@@ -15,7 +16,13 @@
 
 #include <cuda_runtime.h>
 
-enum { THREADS = 256, ROWS_AT_ONCE = THREADS / WARP };
+enum {
+    THREADS = 256,
+    ROWS_AT_ONCE = THREADS / WARP,
+    ROWS_WARPS = 6, // of norm_rows_kernel: 12 on a multiprocessor, with all
+    ROWS_THREADS = ROWS_WARPS * WARP, // the registers that there are
+    WARP_CHANNELS = 8 * WARP * 4
+};
 
 #define NORM_EPS 1e-5f
 
@@ -81,6 +88,98 @@ struct norm_in {
     size_t rows;
     bool add_dres;
 };
+
+// A row per warp: 4 N of its numbers a lane, which asks for all of them at once
+// and keeps them for the second look.
+template <typename T, int N>
+__global__ void __launch_bounds__(ROWS_THREADS,
+                                  sizeof(T) == 2 && N <= 6 ? 2 : 1)
+    norm_rows_kernel(T *dres, T *out, float *partial, const T *dout,
+                     const T *sum, const T *weight, const T *bias,
+                     struct norm_in in)
+{
+    extern __shared__ float sums[]; // the block's dw (C), db (C)
+    int C = in.C, warp = (int)(threadIdx.x / WARP);
+    int first = (int)(threadIdx.x % WARP) * 4; // + n * WARP * 4
+    float dw[N][4] = {}, db[N][4] = {}, w[4], b[4], y[4];
+    size_t row = (size_t)blockIdx.x * ROWS_WARPS + (size_t)warp;
+    for (; row < in.rows; row += (size_t)gridDim.x * ROWS_WARPS) {
+        size_t at = row * C + first;
+        four<T> xs[N] = {}, ds[N] = {}, rs[N] = {};
+#pragma unroll
+        for (int n = 0; n < N; n++, at += WARP * 4) {
+            if (first + n * WARP * 4 >= C)
+                continue;
+            xs[n] = *reinterpret_cast<const four<T> *>(sum + at);
+            ds[n] = *reinterpret_cast<const four<T> *>(dout + at);
+            if (in.add_dres)
+                rs[n] = *reinterpret_cast<const four<T> *>(dres + at);
+        }
+        float m = in.mean[row], s = in.rstd[row], g = 0, gx = 0;
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            int c = first + n * WARP * 4;
+            if (c >= C)
+                continue;
+            load4(w, weight + c);
+            load4(b, bias + c);
+            for (int k = 0; k < 4; k++) {
+                float x = (load(xs[n].v[k]) - m) * s, d = load(ds[n].v[k]);
+                g += d * w[k];
+                gx += d * w[k] * x;
+                dw[n][k] += d * x;
+                db[n][k] += d;
+                y[k] = x * w[k] + b[k];
+            }
+            store4(out + row * C + c, y);
+        }
+        float g_mean = warp_sum(g) / C, gx_mean = warp_sum(gx) / C;
+#pragma unroll
+        for (int n = 0; n < N; n++) {
+            int c = first + n * WARP * 4;
+            if (c >= C)
+                continue;
+            load4(w, weight + c);
+            for (int k = 0; k < 4; k++) {
+                float x = (load(xs[n].v[k]) - m) * s, d = load(ds[n].v[k]);
+                y[k] = load(rs[n].v[k]) + s * (d * w[k] - g_mean - x * gx_mean);
+            }
+            store4(dres + row * C + c, y);
+        }
+    }
+    for (int turn = 0; turn < ROWS_WARPS; turn++) { // warp after warp
+#pragma unroll
+        for (int i = 0; i < N * 4; i++) {
+            int c = first + i / 4 * WARP * 4 + i % 4;
+            if (turn != warp || c >= C)
+                continue;
+            sums[c] = (turn ? sums[c] : 0) + dw[i / 4][i % 4];
+            sums[C + c] = (turn ? sums[C + c] : 0) + db[i / 4][i % 4];
+        }
+        __syncthreads();
+    }
+    for (int c = (int)threadIdx.x; c < 2 * C; c += ROWS_THREADS)
+        partial[(size_t)blockIdx.x * 2 * C + c] = sums[c];
+}
+
+// Call f with the packs of four that a lane has of a row, 0 if too many.
+template <int N> struct packs {
+    static constexpr int value = N;
+};
+
+template <typename F> void by_packs(int C, F f)
+{
+    if (C <= 2 * WARP * 4)
+        f(packs<2>());
+    else if (C <= 4 * WARP * 4)
+        f(packs<4>());
+    else if (C <= 6 * WARP * 4)
+        f(packs<6>());
+    else if (C <= WARP_CHANNELS)
+        f(packs<8>());
+    else
+        f(packs<0>());
+}
 
 // First pass over a row: sums for the row (g, gx), for weight and bias (dw,
 // db), and LayerNorm's output once more.
@@ -160,16 +259,24 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
         }
 }
 
+// A block takes WARP columns, each of its warps every so-many-th part of them.
 __global__ void add_partials_kernel(float *dweight, float *dbias, bool add,
                                     const float *partial, int parts, int C)
 {
-    int c = (int)thread_first();
-    if (c >= 2 * C)
+    __shared__ float room[ROWS_AT_ONCE][WARP];
+    int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
+    int c = (int)blockIdx.x * WARP + lane;
+    float sum = 0;
+    for (int p = warp; p < parts && c < 2 * C; p += ROWS_AT_ONCE)
+        sum += partial[(size_t)p * 2 * C + c];
+    room[warp][lane] = sum;
+    __syncthreads();
+    if (warp > 0 || c >= 2 * C)
         return;
     float *out = c < C ? dweight + c : dbias + (c - C);
-    float sum = add ? *out : 0;
-    for (int p = 0; p < parts; p++)
-        sum += partial[(size_t)p * 2 * C + c];
+    sum = add ? *out : 0;
+    for (int w = 0; w < ROWS_AT_ONCE; w++)
+        sum += room[w][lane];
     *out = sum;
 }
 
@@ -200,17 +307,29 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
 {
     cudaStream_t s = (cudaStream_t)queue;
     struct norm_in in = {mean, rstd, C, rows, add_dres};
-    int parts = rows < CUDA_PARTIALS ? (int)rows : CUDA_PARTIALS;
+    size_t groups =
+        C <= WARP_CHANNELS ? (rows + ROWS_WARPS - 1) / ROWS_WARPS : rows;
+    int parts = groups < CUDA_PARTIALS ? (int)groups : CUDA_PARTIALS;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
-        norm_backward_kernel<<<(unsigned)parts, THREADS, 2 * C * sizeof(float),
-                               s>>>((real *)dres, (real *)out, partial,
-                                    (const real *)dout, (const real *)sum,
-                                    (const real *)weight, (const real *)bias,
-                                    in);
+        by_packs(C, [=](auto packs) {
+            constexpr int N = decltype(packs)::value;
+            const real *d = (const real *)dout, *x = (const real *)sum;
+            const real *w = (const real *)weight, *b = (const real *)bias;
+            size_t shared = 2 * C * sizeof(float);
+            if constexpr (N > 0)
+                norm_rows_kernel<real, N>
+                    <<<(unsigned)parts, ROWS_THREADS, shared, s>>>((real *)dres,
+                                                                   (real *)out,
+                                                                   partial, d,
+                                                                   x, w, b, in);
+            else
+                norm_backward_kernel<<<(unsigned)parts, THREADS, shared, s>>>(
+                    (real *)dres, (real *)out, partial, d, x, w, b, in);
+        });
     });
     CU(cudaGetLastError());
-    add_partials_kernel<<<blocks_for(2 * (size_t)C, THREADS), THREADS, 0, s>>>(
+    add_partials_kernel<<<blocks_for(2 * (size_t)C, WARP), THREADS, 0, s>>>(
         dweight, dbias, add, partial, parts, C);
     CU(cudaGetLastError());
 }

@@ -369,15 +369,21 @@ int sync_whole(struct sync *s)
     return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
 }
 
+// Whether the backend keeps the state of training, or sync.c does.
+static bool keeps_state(const struct sync *s)
+{
+    return s->own_update || s->ops->slots;
+}
+
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
-    rc = (s->ops->save ? s->ops->save : slots_save)(s, rc, visit, ctx);
+    rc = (keeps_state(s) ? s->ops->save : slots_save)(s, rc, visit, ctx);
     return leave(s, rc);
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s, (s->ops->load ? s->ops->load : slots_load)(s, visit, ctx));
+    return leave(s, (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx));
 }
 
 int sync_slots(const struct sync *s)

@@ -116,11 +116,21 @@ static void resumes_elsewhere(void **state)
     const struct {
         const char *sync;
         int world;
-    } chain[] = {{"ring", 2},         {"sps", 4},         {"zero", 4},
-                 {"allreduce", 1},    {"dps", 2},         {"zero", 2},
-                 {"local", 1},        {"dps", 4},         {"ring", 1},
-                 {"zero", 1},         {"sps", 2},         {"zero shard=3", 4},
-                 {"zero shard=2", 1}, {"zero shard=3", 2}};
+    } chain[] = {{"ring", 2},
+                 {"sps", 4},
+                 {"zero", 4},
+                 {"allreduce", 1},
+                 {"dps", 2},
+                 {"zero", 2},
+                 {"local", 1},
+                 {"dps", 4},
+                 {"ring", 1},
+                 {"zero", 1},
+                 {"sps", 2},
+                 {"zero shard=3", 4},
+                 {"sps update=worker", 2},
+                 {"zero shard=2", 1},
+                 {"zero shard=3", 2}};
     enum { PARTS = sizeof chain / sizeof *chain, LAST = PARTS * 5 - 5 };
     for (int i = 0; i < PARTS; i++) {
         job_run(&j, 100,

@@ -10,6 +10,8 @@
 #include "lockstep/study.h"
 
 #include "base/base.h"
+#include "config/backends.h"
+#include "config/keys.h"
 #include "lockstep/csv.h"
 
 #include <math.h>
@@ -66,6 +68,13 @@ static void put_word(FILE *f, const char *word)
         fputc(*word == ',' || *word == '\n' ? ' ' : *word, f);
 }
 
+// Whether the run's backend reads a key of [backend]; of others: yes.
+static bool is_read(const struct result *r, const char *key)
+{
+    const struct key *k = key_find(&run_keys, key);
+    return !k || !k->backend || !r->row || backend_reads(r->row, key);
+}
+
 static void put_settings(FILE *f, const struct result *r,
                          const struct keys *keys)
 {
@@ -78,7 +87,7 @@ static void put_settings(FILE *f, const struct result *r,
             r->oversubscribed);
     for (int i = 0; i < keys->n; i++) {
         result_setting(r, keys->at[i], value, sizeof value);
-        put_word(f, value);
+        put_word(f, is_read(r, keys->at[i]) ? value : "");
     }
 }
 

@@ -186,6 +186,10 @@ def apart(single, folder):
     a round's. What cells evaluate is said where it differs."""
     out = study(single, folder / "apart", {"slow": (20000,) * 3,
                                            "meets": (10000,) * 3})
+    ini = (out / "x.ini").read_text()
+    (out / "x.ini").write_text(ini.replace(
+        "[cell meets]\nsync = local",
+        "[cell meets]\nsync = outer\nworkers = 2\nevery = 4"))
     for k in (1, 2, 3):
         run = out / "cells" / "meets" / f"r{k}"
         rewrite(run, 10000, every=4, eval_batches=10)
@@ -203,6 +207,8 @@ def apart(single, folder):
         lockstep("compare", out).stdout
     lockstep("report", out)
     assert abs(float(table(out / "table.csv")["meets"]["step_s"]) - .02) < 1e-9
+    runs = table(out / "runs.csv")
+    assert runs["meets"]["every"] == "4" and runs["slow"]["every"] == "", runs
     page = (out / "report.html").read_text()
     assert "Validation loss: cells evaluate 20 to 40 sequences, so compare it " \
         "only between cells that evaluate equally many" in page, page

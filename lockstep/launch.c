@@ -304,11 +304,11 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     int err = a ? secret_make() : -1;
     if (!err)
         err = argv_add(a, "mpirun") || argv_add(a, "-n") ||
-              argv_add(a, "%d", r->workers) || argv_add(a, "--bind-to") ||
-              argv_add(a, "none") || argv_add(a, "--oversubscribe") ||
-              argv_add(a, "--tag-output") || argv_add(a, "-x") ||
-              argv_add(a, "LOCKSTEP_PROGRESS") || argv_add(a, "-x") ||
-              argv_add(a, "LOCKSTEP_WORKERS") ||
+              argv_add(a, "%d", r->workers + servers) ||
+              argv_add(a, "--bind-to") || argv_add(a, "none") ||
+              argv_add(a, "--oversubscribe") || argv_add(a, "--tag-output") ||
+              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_PROGRESS") ||
+              argv_add(a, "-x") || argv_add(a, "LOCKSTEP_WORKERS") ||
               (getenv("LOCKSTEP_RESTARTS") &&
                (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
@@ -323,8 +323,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               argv_add_program(a, "lockstep") || argv_add(a, "pin") ||
               argv_add_program(a, program) ||
               argv_add_all(a, words->n, words->at) ||
-              (servers && (argv_add(a, ":") || argv_add(a, "-n") ||
-                           argv_add(a, "%d", servers) ||
+              (servers && (argv_add(a, PIN_SERVER) ||
                            argv_add_all(a, server->n, server->at)));
     struct job_child child = {.kind = JOB_MPIRUN,
                               .rank = servers ? r->workers : 0};

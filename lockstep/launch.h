@@ -19,6 +19,9 @@ struct netns;
 
 enum { LAUNCH_ENDPOINTS = CONFIG_PATH };
 
+// `lockstep pin` takes what stands behind it for the ranks behind the workers.
+#define PIN_SERVER "@server"
+
 // How many children launch() will start, at most; -1 after fail().
 int launch_children(const struct run *r);
 

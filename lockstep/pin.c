@@ -2,12 +2,19 @@
 // cores. mpirun starts workers through it, so that they get the same share by
 // the same rule as workers that lockstep starts itself, and die with mpirun.
 // hosts.c starts its workers through it likewise.
+//
+//     lockstep pin trainer words... @server ps_server words...
+//
+// is both kinds of ranks in one: those behind the LOCKSTEP_WORKERS workers are
+// servers. (mpirun's own way to start two programs, with a colon between them,
+// ends with SIGSEGV in Open MPI 5.0.7 of Debian 13.)
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
 #include "lockstep/argv.h"
 #include "lockstep/cores.h"
+#include "lockstep/launch.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -44,6 +51,24 @@ static bool has_threads(int nwords, char **words)
     return false;
 }
 
+// Whether this rank is a server, whose words stand behind PIN_SERVER.
+static bool take_servers_words(int *nwords, char ***words)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    const char *workers = getenv("LOCKSTEP_WORKERS");
+    int n = 0;
+    while (n < *nwords && strcmp((*words)[n], PIN_SERVER) != 0)
+        n++;
+    bool server = n < *nwords && rank && workers && atoi(rank) >= atoi(workers);
+    if (server) {
+        *nwords -= n + 1;
+        *words += n + 1;
+    } else {
+        *nwords = n;
+    }
+    return server;
+}
+
 static int pin(int nwords, char **words)
 {
     int index, count;
@@ -53,8 +78,14 @@ static int pin(int nwords, char **words)
     log_for_launcher();
     if (!a)
         return -1;
+    bool server = take_servers_words(&nwords, &words);
     if (nwords < 1)
         return fail("pin: want a program to run");
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (server) {
+        execv(words[0], words);
+        return fail("%s: %s", words[0], strerror(errno));
+    }
     local_place(&index, &count);
     if (cores_share(index, count, &cores, &oversubscribed) ||
         argv_add_all(a, nwords, words) ||
@@ -63,7 +94,6 @@ static int pin(int nwords, char **words)
         return -1;
     if (oversubscribed)
         setenv("OMP_WAIT_POLICY", "passive", 0); // as launch.c does
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
     sched_setaffinity(0, sizeof cores, &cores);
     execv(a->at[0], a->at);
     return fail("%s: %s", a->at[0], strerror(errno));

@@ -87,8 +87,9 @@ static void put_bytes(const struct panel *p, const struct csv *steps, FILE *f)
 
 static void put_law(const struct panel *p, FILE *f)
 {
+    const struct backend *row = p->result.row;
     double bytes = p->result.value[METRIC_BYTES_LAW];
-    if (!(bytes > 0))
+    if (!(bytes > 0) || (row && row->apart)) // a mean step's, and no step is
         return;
     fprintf(f, ",\n\"law\": {");
     for (int r = 0; r < p->result.world; r++)

@@ -383,7 +383,8 @@ int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s, (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx));
+    return leave(s,
+                 (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx));
 }
 
 int sync_slots(const struct sync *s)

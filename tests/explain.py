@@ -150,7 +150,7 @@ def run_page(bin_dir, folder):
     assert tags.count("animate") == 2 and tags.count("rect") > 30
     assert not re.search(r"href|url\((?!#)|script", svg.read_text())
     ring, alone, parts = data_of(page)["panels"]
-    assert "shard=3" in parts["name"] and "law" not in parts
+    assert "shard=3" in parts["name"] and "law" in parts
     assert svg.read_text().count("'#d9d9d9'") > 1  # the legend, and a wait
     assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
     for rank, law in ring["law"].items():  # of whole elements, and no norm
@@ -164,6 +164,11 @@ def run_page(bin_dir, folder):
         assert {e["args"]["step"] for e in steps} >= {3}
         assert {"forward", "backward", "update"} <= {e["name"] for e in spans}
         assert all(e["ts"] < panel["end_us"] for e in spans)
+    meets = train(bin_dir, folder, "meets", "sync=outer", "every=2", "workers=2")
+    run(bin_dir / "lockstep", "explain", meets, "step=3", f"out={folder}/meets.html")
+    panel, = data_of(folder / "meets.html")["panels"]
+    assert "law" not in panel  # it is a mean step's
+    assert all(total == {"out": 0, "in": 0} for total in panel["total"].values())
     said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
     assert "run.json is not there" in said
     said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",

@@ -77,3 +77,8 @@ if(Python3_FOUND)
       ENVIRONMENT "CC=${CMAKE_C_COMPILER};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
 endif()
+
+# Debian's next release, with its oneDNN and its Open MPI.
+include(tests/long.cmake)
+lockstep_long(debian_13 bash tests/debian_tree.sh trixie
+              ${CMAKE_BINARY_DIR}/debian)

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# debian_tree.sh - build this tree in a fresh Debian of another release, and run
+# there the tests of what differs between releases.
+#
+#     debian_tree.sh SUITE [FOLDER]     trixie, below FOLDER: build/debian
+#
+# The release comes from the archive that this machine's apt uses, by way of
+# debootstrap; what it needs, ./install says. A tree that is there already is used
+# again. Exit status 77, with the reason, where it cannot be made: no root, no
+# debootstrap, no archive.
+set -euo pipefail
+export LC_ALL=C.UTF-8
+cd "$(dirname "$(readlink -f "$0")")/.."
+
+suite=${1:?"debian_tree.sh SUITE [FOLDER]"}
+folder=${2:-build/debian}
+root=$folder/$suite
+tests='supervise|model_ops|model_formats|ring|allreduce_|library_mpi|install_'
+tests="^($tests|start|config|doctor_hosts|lockstep\$)"
+
+skip() {
+    echo "debian_tree.sh: skipped: $*"
+    exit 77
+}
+
+# What this machine's own release comes from.
+archive() {
+    apt-get indextargets 'Origin: Debian' --format '$(CODENAME) $(REPO_URI)' |
+        sort -u | awk -v own="$(. /etc/os-release; echo "$VERSION_CODENAME")" \
+        '$1 == own {print $2; exit}'
+}
+
+[ "$(id -u)" -eq 0 ] || skip "debootstrap wants root"
+command -v debootstrap >/dev/null ||
+    skip "no debootstrap; try: apt-get install debootstrap"
+from=$(archive 2>/dev/null || true)
+[ -n "$from" ] || skip "apt names no archive of Debian"
+mkdir -p "$folder"
+if [ ! -e "$root/whole" ]; then
+    /usr/lib/apt/apt-helper download-file "${from}dists/$suite/Release" \
+        "$folder/Release" >/dev/null 2>&1 ||
+        skip "the archive of this machine's apt does not answer, or has no $suite"
+    rm -rf "$root"
+    debootstrap --variant=minbase "$suite" "$root" "$from" \
+        >"$folder/$suite.log" 2>&1 ||
+        { tail -n 20 "$folder/$suite.log"; exit 1; }
+    touch "$root/whole"
+fi
+
+# The files as they are here, and nothing that was built. Unchanged ones keep
+# their time, so that a second build is short.
+mkdir -p "$root/src"
+git ls-files -z --cached --others --exclude-standard | while read -r -d '' file; do
+    cmp -s "$file" "$root/src/$file" || cp --parents "$file" "$root/src/"
+done
+
+cat >"$root/inside.sh" <<INSIDE
+set -e
+cd /src
+export LC_ALL=C.UTF-8
+./install
+cmake --preset release -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON
+cmake --build --preset release --parallel $(nproc)
+ctest --preset release -R '$tests'
+INSIDE
+# Mounts of a namespace of its own end with it, however it ends.
+exec env -i PATH="$PATH" TERM="${TERM:-dumb}" unshare --mount bash -c "
+    mount -t proc proc '$root/proc' && mount --rbind /sys '$root/sys' &&
+    mount --rbind /dev '$root/dev' && exec chroot '$root' bash /inside.sh"

@@ -36,8 +36,8 @@
 struct dataparallel {
     struct cluster patient; // of others than worker 0: a longer deadline
     struct group *group;
-    uint64_t ticket;             // of the newest message
-    uint64_t notes[GROUP_VERBS]; // bytes that count as heads, by verb
+    uint64_t ticket;          // of the newest message
+    struct group_stats notes; // payload that counts as heads
     // Worker 0's alone:
     float *landing;                // (OWNER_SETS, world - 1, piece)
     uint64_t landed[OWNER_SETS];   // the last ticket of each set
@@ -116,7 +116,9 @@ static struct group_vector note(struct sync *s, enum group_verb verb,
                                 void *data, size_t n, enum dtype type)
 {
     struct dataparallel *d = s->state;
-    d->notes[verb] += n * dtype_bytes(type);
+    uint64_t bytes = n * dtype_bytes(type);
+    bool out = verb == GROUP_SEND;
+    group_count(&d->notes, verb, out ? bytes : 0, out ? 0 : bytes);
     return (struct group_vector){
         .data = data, .n = n, .type = type, .wire = type, .scale = 1};
 }
@@ -124,14 +126,12 @@ static struct group_vector note(struct sync *s, enum group_verb verb,
 static int finish(struct sync *s)
 {
     const struct dataparallel *d = s->state;
-    uint64_t out = d->notes[GROUP_SEND], in = d->notes[GROUP_RECV];
     if (s->job.cluster->world > 1 && group_await(d->group, d->ticket))
         return -1;
     s->stats = d->group->stats;
-    s->stats.bytes_out -= out;
-    s->stats.head_out += out;
-    s->stats.bytes_in -= in;
-    s->stats.head_in += in;
+    group_stats_less(&s->stats, &d->notes);
+    s->stats.head_out += d->notes.bytes_out;
+    s->stats.head_in += d->notes.bytes_in;
     return 0;
 }
 

@@ -140,6 +140,9 @@ static int batch_body(struct worker *w)
     if (now->bytes_out != before.bytes_out ||
         head < times * 2 * TOKENS * sizeof *x || (times == 0 && head > 0))
         return fail("%llu bytes of heads", (unsigned long long)head);
+    if (now->out[GROUP_SEND] != now->bytes_out ||
+        now->in[GROUP_RECV] != now->bytes_in)
+        return fail("bytes by verb are not all bytes");
     worker_integers(w, 1, 4);
     in.loss = 1 << w->rank;
     for (int b = 0; b < w->job.nbuckets; b++)

@@ -83,11 +83,9 @@ static int about(struct experiment *e, const char *key, const char *value)
     const struct {
         const char *key;
         char *to;
-    } texts[] = {{"title", e->title},
-                 {"question", e->question},
-                 {"expect", e->expect},
-                 {"figures", e->figures},
-                 {"baseline", e->baseline}};
+    } texts[] = {{"title", e->title},       {"question", e->question},
+                 {"expect", e->expect},     {"figures", e->figures},
+                 {"baseline", e->baseline}, {"peer_python", e->peer_python}};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (!strcmp(key, texts[i].key))
             return add_text(texts[i].to, value);
@@ -95,7 +93,7 @@ static int about(struct experiment *e, const char *key, const char *value)
         return set_target(e, value);
     if (strcmp(key, "repeat"))
         return fail("[experiment] %s: not one of title, question, expect, "
-                    "figures, repeat, baseline, target_loss",
+                    "figures, repeat, baseline, target_loss, peer_python",
                     key);
     e->repeat = atoi(value);
     return e->repeat >= 1 && e->repeat <= EXP_REPEATS
@@ -113,6 +111,12 @@ static int named(struct experiment *e, const char *name, const char *key,
         c = &e->named[e->nnamed++];
         if (text_into(c->name, sizeof c->name, "%s", name))
             return -1;
+    }
+    if (!strcmp(key, "peer")) {
+        c->peer = true;
+        return strcmp(value, "ddp")
+                   ? fail("[cell %s] peer=%s: want ddp", name, value)
+                   : 0;
     }
     return add_word(&c->words, key, value);
 }
@@ -155,8 +159,11 @@ static int override(struct experiment *e, const char *word)
         e->baseline[0] = '\0';
     if (!strcmp(key, "figures"))
         e->figures[0] = '\0';
-    if (!strcmp(key, "baseline") || !strcmp(key, "figures") ||
-        !strcmp(key, "repeat") || !strcmp(key, "target_loss"))
+    if (!strcmp(key, "peer_python"))
+        e->peer_python[0] = '\0';
+    if (!strcmp(key, "baseline") || !strcmp(key, "peer_python") ||
+        !strcmp(key, "figures") || !strcmp(key, "repeat") ||
+        !strcmp(key, "target_loss"))
         return about(e, key, equals + 1);
     struct axis *a = find_axis(e, key);
     if (!a)
@@ -226,8 +233,10 @@ static int make_cell(const struct experiment *e, int k, struct cell *c)
     }
     if (add_words(&c->words, &e->base))
         return -1;
-    if (e->nnamed)
+    if (e->nnamed) {
         strcpy(c->name, e->named[k].name);
+        c->peer = e->named[k].peer;
+    }
     for (int a = 0; a < e->naxes; a++)
         if (add_value(c, &e->axes[a], e->axes[a].values[digit[a]]))
             return -1;

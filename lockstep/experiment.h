@@ -15,15 +15,20 @@
 //     [cell ring+fp16]                    and of these (a key at least in each)
 //     sync = ring
 //     wire = fp16
+//     [cell torch DDP]                    another program trains this cell:
+//     peer = ddp                          tests/oracle/gpt2_torch_ddp.py,
+//     sync = ring                         by the Python that peer_python= names
 //
 // Words given on the command line replace those of [base], lists of [matrix],
-// and repeat, figures, baseline and target_loss.
+// and repeat, figures, baseline, target_loss and peer_python.
 //
 // baseline= names a cell, or what its name has in common with some: "single"
 // is single batch=8 for ring batch=8, and single batch=16 for ring batch=16.
 
 #ifndef LOCKSTEP_EXPERIMENT_H
 #define LOCKSTEP_EXPERIMENT_H
+
+#include <stdbool.h>
 
 enum {
     EXP_TEXT = 1024,
@@ -49,19 +54,21 @@ struct axis {
 
 struct named_cell {
     char name[64];
+    bool peer;
     struct word_list words;
 };
 
 struct cell {
     char name[EXP_NAME]; // "ring+fp16 batch=8"; its folder has _ for blanks
     struct word_list words;
+    bool peer;    // another program trains it
     int baseline; // the cell that it is compared with; -1: none
 };
 
 struct experiment {
     char name[64]; // of the file, without .ini
     char title[EXP_TEXT], question[EXP_TEXT], expect[EXP_TEXT];
-    char figures[EXP_TEXT], baseline[EXP_TEXT];
+    char figures[EXP_TEXT], baseline[EXP_TEXT], peer_python[EXP_TEXT];
     double target;    // loss; 0: auto
     int repeat, keys; // keys: lines of the file
     struct word_list base;

@@ -23,6 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { NOT_HERE = 77, SKIPPED = 2 }; // a peer's exit status; of a run
+
 static volatile sig_atomic_t stopped_by;
 
 static void stop(int sig)
@@ -55,7 +57,11 @@ static void explain(FILE *f)
            "  size = workers=1 batch=16, workers=2 batch=8   several keys at "
            "once\n"
            "  [cell NAME]                  and of these\n"
-           "  sync = ring\n\n"
+           "  sync = ring\n"
+           "  peer = ddp                   PyTorch's DDP trains this cell "
+           "instead, if there is one:\n"
+           "                               peer_python= names another python3\n"
+           "\n"
            "Figures:\n");
     figures_list(f);
 }
@@ -92,6 +98,19 @@ static void last_line(const char *path, char *out, size_t size)
         fclose(f);
 }
 
+// PyTorch's DDP, told the same words; it asks `lockstep train` what they mean.
+static int add_peer(struct argv *a, const struct experiment *e)
+{
+    char script[CONFIG_PATH];
+    const char *python = *e->peer_python ? e->peer_python : "python3";
+    return share_path(script, sizeof script,
+                      "tests/oracle/gpt2_torch_ddp.py") ||
+                   argv_add(a, "%s", python) || argv_add(a, "%s", script) ||
+                   argv_add_program(a, "lockstep")
+               ? -1
+               : 0;
+}
+
 static void become(char *const *argv, const char *log)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -101,11 +120,11 @@ static void become(char *const *argv, const char *log)
     if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
         dup2(fd, 2) < 0)
         _exit(127);
-    execv(argv[0], argv);
+    execvp(argv[0], argv);
     _exit(127);
 }
 
-// 0; 1 when we were told to stop; -1 after fail().
+// 0; 1 when we were told to stop; SKIPPED, and -1, after fail().
 static int run_one(const struct study *s, int cell, int k)
 {
     char folder[CONFIG_PATH], log[CONFIG_PATH], why[512];
@@ -116,7 +135,9 @@ static int run_one(const struct study *s, int cell, int k)
         rc = study_folder(s, cell, k, folder) || clear_folder(folder) ||
              file_make_folder(folder) < 0 ||
              text_into(log, sizeof log, "%s.txt", folder) ||
-             argv_add_program(a, "lockstep") || argv_add(a, "train");
+             (s->exp->cells[cell].peer
+                  ? add_peer(a, s->exp)
+                  : argv_add_program(a, "lockstep") || argv_add(a, "train"));
     for (int i = 0; !rc && i < words->n; i++)
         rc = argv_add(a, "%s", words->at[i]);
     if (!rc)
@@ -134,7 +155,10 @@ static int run_one(const struct study *s, int cell, int k)
     if (status == 0 && study_done(s, cell, k))
         return 0;
     last_line(log, why, sizeof why);
-    return fail("%s, repeat %d: %s", s->exp->cells[cell].name, k, why);
+    bool skipped = s->exp->cells[cell].peer && WIFEXITED(status) &&
+                   WEXITSTATUS(status) == NOT_HERE;
+    fail("%s, repeat %d: %s", s->exp->cells[cell].name, k, why);
+    return skipped ? SKIPPED : -1;
 }
 
 static void shuffle(int *order, int n, int round)
@@ -181,12 +205,13 @@ static int run_all(const struct study *s)
             fprintf(stderr, "[%d/%d] %s, repeat %d%s\n", done + failed + 1, all,
                     s->exp->cells[order[i]].name, k, left);
             int rc = run_one(s, order[i], k);
-            if (rc > 0)
+            if (rc == 1)
                 return -1;
-            if (rc < 0)
-                log_line("failed: %s", fail_message());
+            if (rc)
+                log_line("%s: %s", rc < 0 ? "failed" : "skipped",
+                         fail_message());
             failed += rc < 0;
-            done += rc == 0;
+            done += rc >= 0;
             ran++;
         }
     }

@@ -17,7 +17,7 @@ unset key
 bar(c) = column(c) / 2
 named = 0 # the names stand once, beside the first panel
 name_of(c) = named ? "" : c . "  "
-largest(c) = system(sprintf("awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} $k+0>m{m=$k+0} END{print m+0}' '%s'", c, FILE)) + 0
+largest(c) = system(sprintf("awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} $k+0>m{m=$k+0} END{print m+0}' '%s'", c, FILE)) + 0.0 # no whole number, whose quarter would be 0
 # four or five tics
 tic_of(most) = most <= 0 ? 1 : 10 ** floor(log10(most / 4)) * (most / 4 / 10 ** floor(log10(most / 4)) > 5 ? 10 : most / 4 / 10 ** floor(log10(most / 4)) > 2 ? 5 : 2)
 set multiplot layout 1, panels > 0 ? panels : 1

@@ -473,6 +473,43 @@ static void looks_at_the_machine(void **state)
     assert_int_equal(j.status, lacks);
 }
 
+// peer=ddp in a cell: another program trains it, told our program, the cell's
+// words and a folder. Exit status 77: it cannot, and the cell is passed over by
+// name. This one copies what ours has left.
+static void a_peer_trains_a_cell(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(
+        &j, 100,
+        "printf '[cell ours]\\nseed=1\\n[cell theirs]\\npeer=ddp\\nseed=1"
+        "\\n' > p.ini; printf '#!/bin/sh\\ncase $1 in "
+        "*gpt2_torch_ddp.py) ;; *) exit 1;; esac\\n"
+        "for w; do out=${w#out=}; done\\n\"$2\" train %s eval=0 "
+        "steps=3 trace=off samples=0 out=$out || exit 1\\n"
+        "sed -i s/local/theirs/ $out/run.json $out/summary.json "
+        "$out/steps.csv\\n' > py; printf '#!/bin/sh\\necho no module named "
+        "torch\\nexit 77\\n' > nopy; chmod +x py nopy; "
+        "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup baseline=ours "
+        "peer_python=$PWD/nopy out=p",
+        tiny, tiny);
+    assert_ok(&j);
+    assert_prints(&j, "skipped: theirs, repeat 1: no module named torch");
+    assert_prints(&j, "theirs    not run");
+    assert_null(strstr(j.out, "gnuplot failed")); // of a speed-up of 1 alone
+    job_run(&j, 100,
+            "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "
+            "peer_python=$PWD/py out=p",
+            tiny);
+    assert_ok(&j);
+    assert_prints(&j, "theirs = ours: the losses of the first 3 steps");
+    assert_null(strstr(j.out, "not run"));
+    job_run(&j, 20,
+            "echo '[cell a]\npeer=horovod' > q.ini; lockstep run q.ini");
+    assert_status(&j, 1);
+    assert_prints(&j, "peer=horovod: want ddp");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +530,7 @@ int main(void)
         cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
         cmocka_unit_test(measures_every_backend),
+        cmocka_unit_test(a_peer_trains_a_cell),
         cmocka_unit_test(looks_at_the_machine),
     };
     return cmocka_run_group_tests(tests, write_text, job_cleanup);

@@ -12,6 +12,15 @@ if(LOCKSTEP_TORCH_PYTHON)
   set_tests_properties(oracle_pytorch PROPERTIES SKIP_RETURN_CODE 77
                                                  TIMEOUT 300)
 endif()
+# DistributedDataParallel on the same model and batches, where PyTorch is.
+if(LOCKSTEP_TORCH_PYTHON)
+  add_test(NAME oracle_ddp
+           COMMAND ${LOCKSTEP_TORCH_PYTHON} tests/oracle/gpt2_torch_ddp.py check
+                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/lockstep
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(oracle_ddp PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+                                             LABELS jobs)
+endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   set(bpe "${Python3_EXECUTABLE} tests/oracle/gpt2_bpe.py")

@@ -167,7 +167,17 @@ void peers_goodbye(struct server *s, int rank)
 
 // ---- time passes
 
-// Sending to a peer whose connection is gone fails: that is how we notice.
+// Those whose connection closed before all messages were taken in did not say
+// BYE.
+static void drop_closed(struct server *s)
+{
+    for (int r = 0; s->described && r < s->job.world && !s->failed; r++)
+        if (s->peers[r].alive && s->peers[r].closed)
+            server_lost(s, r, "its connection closed");
+}
+
+// Sending to a peer whose connection is gone fails: that is how we notice. Its
+// last words may have come since we looked.
 static void ping(struct server *s, uint64_t now)
 {
     uint64_t every = (uint64_t)(s->job.timeout_s * 0.1e9);
@@ -176,9 +186,9 @@ static void ping(struct server *s, uint64_t now)
     if (!s->described || now - s->pinged_ns < every)
         return;
     s->pinged_ns = now;
-    for (int r = 0; r < s->job.world && !s->failed; r++)
+    for (int r = 0; r < s->job.world; r++)
         if (s->peers[r].alive && !server_ping(s, r))
-            server_lost(s, r, "its connection closed");
+            s->peers[r].closed = true;
 }
 
 static void await_workers(struct server *s, uint64_t now)
@@ -218,10 +228,12 @@ static void await_first(struct server *s, uint64_t now)
     server_fail(s, why);
 }
 
-void peers_tick(struct server *s)
+void peers_tick(struct server *s, bool drained)
 {
     uint64_t now = now_ns();
     s->refusals -= s->refusals > 0;
+    if (drained)
+        drop_closed(s);
     ping(s, now);
     if (s->failed || s->done)
         return;

@@ -18,6 +18,7 @@ int peers_hello(struct server *s, const struct message_peer *from,
 void peers_goodbye(struct server *s, int rank);
 
 // Call often: notices who is gone, and ends waits that take too long.
-void peers_tick(struct server *s);
+// `drained`: no message was waiting just now.
+void peers_tick(struct server *s, bool drained);
 
 #endif

@@ -184,12 +184,13 @@ int server_run(struct server *s)
 {
     uint64_t ticked = 0;
     while (!s->failed && !s->done && !atomic_load(&s->stop)) {
+        bool drained = false;
         endpoint_wait(s->endpoint, 20);
-        for (int i = 0; i < 64 && !s->failed && !s->done && receive(s); i++)
-            ;
+        for (int i = 0; i < 64 && !s->failed && !s->done && !drained; i++)
+            drained = !receive(s);
         if (now_ns() - ticked > 20000000u) {
             hub_tick(s->hub);
-            peers_tick(s);
+            peers_tick(s, drained);
             ticked = now_ns();
         }
     }

@@ -44,6 +44,7 @@ struct peer {
     bool known;             // has said HELLO
     bool alive;             // known and neither lost nor gone
     bool left;              // said BYE
+    bool closed;            // its connection is; what it said before may wait
     uint64_t from;          // bsp: the first round it is counted in
     struct pull pull;
     struct ps_step step; // its last STEP

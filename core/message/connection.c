@@ -22,7 +22,7 @@
 #include <zmq.h>
 
 enum {
-    LINGER_MS = 300,       // for last words, when a socket closes
+    LINGER_MS = 300,       // for a server's last words, when it closes
     QUEUE = 64,            // messages of one peer that wait to be read
     BUFFER = 1 << 20,      // of the kernel, each way: slices are about 1 MiB
     MAX_MESSAGE = 65 << 20 // the largest slice and some room; more is hostile
@@ -107,6 +107,8 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
     if (set_common(l->socket, timeout_s) ||
+        // without its last words a worker is one that died
+        set_int(l->socket, ZMQ_LINGER, (int)(timeout_s * 1000) + 1) ||
         door_join(l->socket, endpoint, curve))
         return -1;
     l->events = watch(context, l->socket,
@@ -197,8 +199,7 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||
-        set_int(socket, ZMQ_BACKLOG, SOMAXCONN) ||
-        zmq_bind(socket, endpoint) ||
+        set_int(socket, ZMQ_BACKLOG, SOMAXCONN) || zmq_bind(socket, endpoint) ||
         zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, bound, &size)) {
         int error = zmq_errno();
         fail("cannot listen on %s: %s (errno %d); try: %s", endpoint,

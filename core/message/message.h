@@ -78,7 +78,8 @@ extern const struct message_ops message_zmq, message_mpi;
 int endpoint_open(struct endpoint **m, const struct message_ops *ops,
                   const struct endpoint_config *c);
 
-// Says what is left to say, for a second at most. All messages are back.
+// Says what is left to say: a worker while its server is there, for timeout_s
+// at most; a server for a third of a second. All messages are back.
 void endpoint_close(struct endpoint **m);
 
 // The worker's next server; returns before it answers. 0, or -1 after fail().

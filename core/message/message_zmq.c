@@ -310,7 +310,7 @@ static void office_close(struct endpoint *m)
         zmq_close(o->router);
     door_close(&o->door);
     if (o->context)
-        zmq_ctx_term(o->context); // sends what is left, for a second at most
+        zmq_ctx_term(o->context); // sends what is left
     if (o->wake_fd > 0)
         close(o->wake_fd);
     for (struct message *p = o->spare, *next; p; p = next) {

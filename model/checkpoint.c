@@ -26,8 +26,9 @@ struct checkpoint {
     const char *path;
     const struct model_config *c;
     struct safetensors *file;
-    float *chunk; // 2 CHUNK numbers: judged here, or two tensors compared
-    int nslots;   // that are read; 0: the parameters
+    struct llmc *llmc; // instead, where it is llm.c's
+    float *chunk;      // 2 CHUNK numbers: judged here, or two tensors compared
+    int nslots;        // that are read; 0: the parameters
     const char *const *slot_names;
 };
 
@@ -259,12 +260,9 @@ static int check_shape(const struct checkpoint *k, const struct tensor *t,
 
 // ---- the numbers
 
-// All of a tensor into out, or only judged if out is NULL.
-static int read_numbers(const struct checkpoint *k,
-                        const struct safetensors_tensor *t, float *out)
+static int judge_numbers(const struct checkpoint *k,
+                         const struct safetensors_tensor *t)
 {
-    if (out)
-        return safetensors_read(k->file, t, 0, t->n, out);
     for (size_t at = 0, n; at < t->n; at += n) {
         n = t->n - at < CHUNK ? t->n - at : CHUNK;
         if (safetensors_read(k->file, t, at, n, k->chunk))
@@ -291,14 +289,14 @@ static int find_vector(const struct checkpoint *k, const char *slot,
 }
 
 // One vector laid out like the parameters.
-static int read_vector(const struct checkpoint *k, const char *slot, float *out)
+static int judge_vector(const struct checkpoint *k, const char *slot)
 {
     for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
         const struct safetensors_tensor *found;
         model_tensor(k->c, i, &t);
         if (find_vector(k, slot, t.name, &found) || check_shape(k, &t, found) ||
-            read_numbers(k, found, out ? out + t.off : NULL))
+            judge_numbers(k, found))
             return -1;
     }
     return 0;
@@ -344,37 +342,27 @@ static int judge(const struct checkpoint *k)
 {
     int rc = check_heads(k) || check_names(k) ? -1 : 0;
     if (!rc && k->nslots == 0)
-        rc = read_vector(k, NULL, NULL) || check_head(k) ? -1 : 0;
+        rc = judge_vector(k, NULL) || check_head(k) ? -1 : 0;
     for (int i = 0; !rc && i < k->nslots; i++)
-        rc = read_vector(k, k->slot_names[i], NULL);
+        rc = judge_vector(k, k->slot_names[i]);
     return rc;
 }
 
-static int read_llmc(const char *path, const struct model_config *c,
-                     float *params)
+static int judge_llmc(const struct checkpoint *k)
 {
-    struct llmc *f;
-    if (llmc_open(&f, path))
-        return -1;
-    const struct model_config *has = llmc_config(f);
-    int status = 0;
+    const struct model_config *c = k->c, *has = llmc_config(k->llmc);
     if (has->layers != c->layers || has->heads != c->heads ||
         has->channels != c->channels || has->context != c->context ||
         has->vocab != c->vocab)
-        status = fail("%s: the file's model has layers=%d heads=%d channels=%d "
-                      "context=%d vocab_size=%d, this one %d %d %d %d %d",
-                      path, has->layers, has->heads, has->channels,
-                      has->context, has->vocab, c->layers, c->heads,
-                      c->channels, c->context, c->vocab);
-    for (int pass = 0; pass < 2; pass++) {
-        for (int i = 0; i < model_ntensors(c) && status == 0; i++) {
-            struct tensor t;
-            model_tensor(c, i, &t);
-            status = llmc_read(f, i, pass ? params + t.off : NULL);
-        }
-    }
-    llmc_close(&f);
-    return status;
+        return fail("%s: the file's model has layers=%d heads=%d channels=%d "
+                    "context=%d vocab_size=%d, this one %d %d %d %d %d",
+                    k->path, has->layers, has->heads, has->channels,
+                    has->context, has->vocab, c->layers, c->heads, c->channels,
+                    c->context, c->vocab);
+    for (int i = 0; i < model_ntensors(c); i++)
+        if (llmc_read(k->llmc, i, 0, 0, NULL))
+            return -1;
+    return 0;
 }
 
 int checkpoint_has_slot(const char *path, const char *slot_name)
@@ -401,7 +389,10 @@ int checkpoint_open(struct checkpoint **out, const char *path,
                              .nslots = nslots,
                              .slot_names = slot_names,
                              .chunk = mem_alloc(2 * CHUNK, sizeof *k->chunk)};
-    if (!k->chunk || safetensors_open(&k->file, path) || judge(k)) {
+    int llmc = nslots ? 0 : is_llmc(path);
+    if (!k->chunk || llmc < 0 ||
+        (llmc ? llmc_open(&k->llmc, path) || judge_llmc(k)
+              : safetensors_open(&k->file, path) || judge(k))) {
         checkpoint_close(&k);
         return -1;
     }
@@ -414,25 +405,10 @@ void checkpoint_close(struct checkpoint **k)
     if (!*k)
         return;
     safetensors_close(&(*k)->file);
+    llmc_close(&(*k)->llmc);
     mem_free((*k)->chunk);
     mem_free(*k);
     *k = NULL;
-}
-
-int checkpoint_read(const char *path, const struct model_config *c,
-                    float *params)
-{
-    struct checkpoint *k;
-    int llmc = is_llmc(path);
-    if (llmc < 0)
-        return -1;
-    if (llmc)
-        return read_llmc(path, c, params);
-    if (checkpoint_open(&k, path, c, 0, NULL))
-        return -1;
-    int rc = read_vector(k, NULL, params);
-    checkpoint_close(&k);
-    return rc;
 }
 
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
@@ -447,6 +423,12 @@ int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
         const struct safetensors_tensor *found;
         if (from >= to)
             continue;
+        if (k->llmc) {
+            if (llmc_read(k->llmc, i, from - t.off, to - from,
+                          v + (from - off)))
+                return -1;
+            continue;
+        }
         if (find_vector(k, k->nslots ? k->slot_names[slot] : NULL, t.name,
                         &found) ||
             safetensors_read(k->file, found, from - t.off, to - from,
@@ -454,4 +436,15 @@ int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
             return -1;
     }
     return 0;
+}
+
+int checkpoint_read(const char *path, const struct model_config *c,
+                    float *params)
+{
+    struct checkpoint *k;
+    if (checkpoint_open(&k, path, c, 0, NULL))
+        return -1;
+    int rc = checkpoint_read_range(k, 0, 0, params, model_nparams(c));
+    checkpoint_close(&k);
+    return rc;
 }

@@ -133,15 +133,28 @@ static size_t first_element(const struct llmc *f, int i)
     return at;
 }
 
-// Put n elements of a matrix that lies (out, in), from element `first` on, to
-// their places in (in, out).
-static void scatter(float *to, const struct tensor *t, const float *from,
-                    size_t first, size_t n)
+// Elements [from, from + n) of one of our tensors, at `at`.
+struct wanted {
+    size_t from, n;
+    float *at;
+};
+
+static void put(const struct wanted *w, size_t k, float value)
 {
-    size_t in = t->shape[0], out = t->shape[1];
-    for (size_t k = 0; k < n; k++) {
-        size_t row = (first + k) / in, column = (first + k) % in;
-        to[column * out + row] = from[k];
+    if (k >= w->from && k - w->from < w->n)
+        w->at[k - w->from] = value;
+}
+
+// n elements of a tensor from `first` on, as the file has them: a matrix lies
+// (out, in) there, and (in, out) here.
+static void put_chunk(const struct wanted *w, const struct tensor *t,
+                      bool transpose, const float *chunk, size_t first,
+                      size_t n)
+{
+    for (size_t k = first; k < first + n; k++) {
+        size_t in = transpose ? t->shape[0] : 1;
+        size_t row = k / in, column = k % in;
+        put(w, transpose ? column * t->shape[1] + row : k, chunk[k - first]);
     }
 }
 
@@ -163,21 +176,20 @@ static int read_chunk(const struct llmc *f, const struct tensor *t, size_t at,
     return 0;
 }
 
-int llmc_read(const struct llmc *f, int i, float *out)
+int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out)
 {
     struct tensor t;
     model_tensor(&f->config, i, &t);
     size_t at = first_element(f, i);
     bool transpose = t.ndim == 2 && i > 1;
     float chunk[CHUNK];
-    for (size_t first = 0, n; first < t.n; first += n) {
-        n = t.n - first < CHUNK ? t.n - first : CHUNK;
-        if (read_chunk(f, &t, at, first, n, chunk))
+    const struct wanted wanted = {.from = from, .n = n, .at = out};
+    for (size_t first = 0, len; first < t.n; first += len) {
+        len = t.n - first < CHUNK ? t.n - first : CHUNK;
+        if (read_chunk(f, &t, at, first, len, chunk))
             return -1;
-        if (out && transpose)
-            scatter(out, &t, chunk, first, n);
-        else if (out)
-            memcpy(out + first, chunk, n * sizeof *out);
+        if (out)
+            put_chunk(&wanted, &t, transpose, chunk, first, len);
     }
     return 0;
 }

@@ -21,8 +21,8 @@ void llmc_close(struct llmc **f);
 // What the header says; it passed model_check().
 const struct model_config *llmc_config(const struct llmc *f);
 
-// Tensor i of our layout into out (its n floats), or only judged if out is
-// NULL. Numbers that are not finite are errors.
-int llmc_read(const struct llmc *f, int i, float *out);
+// Elements [from, from + n) of tensor i of our layout into out; with out NULL
+// none. The whole tensor is judged: numbers that are not finite are errors.
+int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out);
 
 #endif

@@ -182,6 +182,21 @@ static void no_end_of_text_but_gpt2s_own(void **state)
     unlink(beside);
 }
 
+// Ranges that begin and end inside of tensors are parts of the whole.
+static void read_pieces(const struct model_config *c, const float *whole)
+{
+    struct checkpoint *k;
+    float piece[37];
+    size_t n = model_nparams(c);
+    assert_int_equal(checkpoint_open(&k, path, c, 0, NULL), 0);
+    for (size_t off = 0, len; off < n; off += len) {
+        len = n - off < 37 ? n - off : 37;
+        assert_int_equal(checkpoint_read_range(k, 0, off, piece, len), 0);
+        assert_memory_equal(piece, whole + off, len * sizeof *piece);
+    }
+    checkpoint_close(&k);
+}
+
 static void llmc_models_are_read(void **state)
 {
     (void)state;
@@ -199,6 +214,7 @@ static void llmc_models_are_read(void **state)
             assert_true(
                 q[i] ==
                 (version == 3 ? p[i] : bf16_to_float(bf16_from_float(p[i]))));
+        read_pieces(&c, q);
     }
 }
 

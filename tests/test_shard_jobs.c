@@ -109,6 +109,62 @@ static void shards_agree_to_the_byte(void **state)
     same_files("four", "sync=zero workers=3 accum=4", four, 2);
 }
 
+// Weights of a file are read by ranges.
+static void read_weights(void)
+{
+    static const char *const ways[] = {"sync=ring", "sync=zero shard=3"};
+    struct job j;
+    for (int k = 0; k < 2; k++) {
+        job_run(&j, 60,
+                "lockstep train %s init=there/checkpoint-3/model.safetensors "
+                "heads=3 batch=1 workers=2 steps=2 save=2 %s out=init%d",
+                same, ways[k], k);
+        assert_ok(&j);
+    }
+    job_run(&j, 20,
+            "cmp init0/checkpoint-2/model.safetensors "
+            "init1/checkpoint-2/model.safetensors");
+    assert_ok(&j);
+}
+
+// A checkpoint goes through every way of holding it and comes back as it was:
+// each resumes it, skips its only step, whose gradient overflows, and saves.
+static void a_checkpoint_goes_there_and_back(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {
+        "sync=zero shard=3 workers=4",
+        "sync=local workers=1",
+        "sync=zero shard=1 workers=3 transport=tcp",
+        "sync=dps workers=2 transport=auto",
+        "sync=zero shard=2 workers=2",
+        "sync=zero shard=3 workers=1",
+        "sync=zero shard=3 workers=3 precision=bf16",
+        "sync=ring workers=4 precision=fp32",
+    };
+    static const char run[] =
+        "lockstep train %s channels=96 batch=1 save=1 keep=20 resume=auto "
+        "schedule=constant out=there";
+    char first[512], again[640];
+    struct job j;
+    snprintf(first, sizeof first, run, same);
+    job_run(&j, 60, "%s steps=3 sync=ring workers=2", first);
+    assert_ok(&j);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        int step = 4 + (int)i;
+        snprintf(again, sizeof again, "%s %s", first, ways[i]);
+        job_run(&j, 60, "%s steps=%d loss_scale=1 inject=inf:1", again, step);
+        assert_ok(&j);
+        assert_int_equal(job_summary("there", "steps_skipped"), i + 1);
+        job_run(&j, 20,
+                "cd there; for f in model optimizer; do cmp checkpoint-3/$f."
+                "safetensors checkpoint-%d/$f.safetensors || exit 1; done",
+                step);
+        assert_ok(&j);
+    }
+    read_weights();
+}
+
 struct shape {
     const char *words;
     double L, C, V, T;
@@ -194,6 +250,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_rings_to_the_byte),
         cmocka_unit_test(shards_agree_to_the_byte),
+        cmocka_unit_test(a_checkpoint_goes_there_and_back),
         cmocka_unit_test(memory_falls_by_the_law),
         cmocka_unit_test(verbs_are_the_laws),
     };

@@ -71,6 +71,8 @@ lockstep_says(fit_nothing 0 "ring [^\n]* - +-\n"
               $<TARGET_FILE:lockstep> fit memory=1gb model=gpt2 workers=4)
 lockstep_says(fit_unit 1 "memory=2: want a size; try: memory=2gb"
               $<TARGET_FILE:lockstep> fit memory=2)
+lockstep_says(fit_alone 1 "sync=local: one worker, .* try: a way of several"
+              $<TARGET_FILE:lockstep> fit memory=2gb sync=local)
 lockstep_says(fit_memory 1 "fit: want memory=; try: memory=2gb"
               $<TARGET_FILE:lockstep> fit model=gpt2)
 lockstep_says(fit_batch 1 "fit: batch= is what it looks for"

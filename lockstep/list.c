@@ -21,6 +21,10 @@ static int read_workers(const char *item, int *out)
 // The first row trains one worker.
 static int read_backend(const char *item, int *out)
 {
+    if (!strcmp(item, backend_at(0)->name))
+        return fail("sync=%s: one worker, and nothing travels; try: a way of "
+                    "several, as sync=%s",
+                    item, backend_at(1)->name);
     *out = 1 + value_word("sync", item, backend_names + 1);
     if (*out > 0 && !backend_has_law(backend_at(*out)))
         return fail("sync=%s: what travels is up to a student's file; try: "

@@ -12,7 +12,7 @@ enum { MAX = 50, STEPS = 6 };
 
 static const char small[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=32 batch=2 "
-    "eval=0 log=0 warmup=0 lr=1e-3 timeout=60 threads=1 bucket_mb=0.05 "
+    "eval=0 log=0 warmup=0 lr=1e-3 timeout=60 threads=1 "
     "steps=6 trace=off";
 
 static void run(const char *device, const char *words)
@@ -48,22 +48,23 @@ static void same_losses(const char *words, int workers)
 static void alone(void **state)
 {
     (void)state;
-    same_losses("sync=local workers=1 accum=2", 1);
+    same_losses("sync=local workers=1 accum=2 bucket_mb=0.05", 1);
 }
 
 static void servers(void **state)
 {
     (void)state;
-    same_losses("sync=sps workers=2", 2);
-    same_losses("sync=dps workers=2", 2);
+    same_losses("sync=sps workers=2 bucket_mb=0.05", 2);
+    same_losses("sync=dps workers=2 bucket_mb=0.05", 2);
 }
 
 static void collectives(void **state)
 {
     (void)state;
-    same_losses("sync=allreduce workers=2", 2);
-    same_losses("sync=ring workers=2", 2);
-    same_losses("sync=zero workers=2", 2);
+    same_losses("sync=allreduce workers=2 bucket_mb=0.05", 2);
+    same_losses("sync=ring workers=2 bucket_mb=0.05", 2);
+    same_losses("sync=zero workers=2 bucket_mb=0.05", 2);
+    same_losses("sync=outer every=2 verify=2 workers=2", 2);
 }
 
 static void no_gpu(void **state)

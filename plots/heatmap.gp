@@ -29,7 +29,7 @@ unset key
 set xrange [-0.5:*] noextend
 rows_of_y = system(SWEEP . "awk -F, 'NR>1&&!s[$5]++{n++} END{print n+0}'") + 0
 set yrange [-0.5 : rows_of_y - 0.5]
-if (rows_of_y == 1) { unset ytics }
+if (system(SWEEP . "awk -F, 'NR==2{print $5}'") eq "") { unset ytics }
 unset colorbox # each field says its number
 set multiplot layout down, across
 do for [i=1:n] {

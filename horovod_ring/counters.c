@@ -98,12 +98,13 @@ int counters_possible(struct cluster *c, char why[128])
         if (maps[r])
             continue;
         possible = 0;
-        snprintf(why, 128, "rank %d cannot map the others' memory", r);
+        snprintf(why, 128, "rank %d cannot map the others' memory",
+                 cluster_job_rank(c->ranks, r));
     }
     if (other < c->world)
         snprintf(why, 128,
                  "rank %d is on another host, or in a namespace of its own",
-                 other);
+                 cluster_job_rank(c->ranks, other));
 free_all:
     if (piece)
         shared_free(piece, &mine.name);
@@ -128,6 +129,7 @@ int counters_open(struct counters *c, struct cluster *cluster, const char *name)
     *c = (struct counters){.name = name,
                            .rank = cluster->rank,
                            .world = world,
+                           .ranks = cluster->ranks,
                            .timeout_s = cluster->timeout_s,
                            .crowded = world > sysconf(_SC_NPROCESSORS_ONLN),
                            .culprit = -1};
@@ -269,11 +271,14 @@ static int look_around(struct counters *c, const struct awaited *a,
         bool left = atomic_load(&p->slot->left);
         bool dead = poll(&end, 1, 0) > 0;
         if (failed > 0) {
-            fail("%s: rank %d failed, says rank %d", c->name, failed - 1, r);
+            fail("%s: rank %d failed, says rank %d", c->name,
+                 cluster_job_rank(c->ranks, failed - 1),
+                 cluster_job_rank(c->ranks, r));
             return give_up(c, failed - 1);
         }
         if ((left || dead) && is_behind(c, r, a) && !come(arg)) {
-            fail("%s: rank %d %s", c->name, r, left ? "closed" : "is gone");
+            fail("%s: rank %d %s", c->name, cluster_job_rank(c->ranks, r),
+                 left ? "closed" : "is gone");
             return give_up(c, r);
         }
     }
@@ -322,7 +327,7 @@ static int late(struct counters *c, const struct awaited *a)
     int whom = whom_we_await(c, a);
     fail("%s: nothing from rank %d for %g s; try: look at its log, or a longer "
          "timeout=",
-         c->name, whom, c->timeout_s);
+         c->name, cluster_job_rank(c->ranks, whom), c->timeout_s);
     return give_up(c, whom);
 }
 

@@ -34,6 +34,7 @@ enum {
 struct counters {
     const char *name; // begins errors
     int rank, world;
+    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
     double timeout_s;
     bool crowded; // more members than processors
     struct peer *peers;

@@ -3,6 +3,7 @@
 #include "horovod_ring/flow.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "telemetry/span.h"
 
 #include <sched.h>
@@ -147,11 +148,17 @@ static int push(struct flow *f)
     return 1;
 }
 
+// As messages name it.
+static int job_rank(const struct flow *f, int member)
+{
+    return cluster_job_rank(f->transport->ranks, member);
+}
+
 static int given_up(struct flow *f, const struct head *h, enum side by)
 {
     f->culprit = (int)h->message;
-    return fail("%s: rank %d failed, says rank %d", f->name, f->culprit,
-                f->transport->peer[by]);
+    return fail("%s: rank %d failed, says rank %d", f->name,
+                job_rank(f, f->culprit), job_rank(f, f->transport->peer[by]));
 }
 
 // A head has come in from the left: is it what the timetable says?
@@ -175,8 +182,8 @@ static int check_head(struct flow *f)
         f->culprit = left;
         return fail("%s: rank %d sent exchange %u, message %u, %u bytes; "
                     "exchange %u, message %d, %zu bytes were due",
-                    f->name, left, h->op, h->message, h->bytes, (uint32_t)c->op,
-                    c->message, bytes);
+                    f->name, job_rank(f, left), h->op, h->message, h->bytes,
+                    (uint32_t)c->op, c->message, bytes);
     }
     bool adds = plan_adds(&f->plan, op, c->message);
     c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);
@@ -257,7 +264,7 @@ static int hear_right(struct flow *f)
     if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
         return given_up(f, &f->back, RIGHT);
     f->culprit = t->peer[RIGHT];
-    return fail("%s: rank %d sent nonsense", f->name, f->culprit);
+    return fail("%s: rank %d sent nonsense", f->name, job_rank(f, f->culprit));
 }
 
 // One side is lost: what the right said before that explains it better.
@@ -314,7 +321,7 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
         f->culprit = whom;
         return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
                     "try: look at its log, or a longer timeout=",
-                    f->name, whom, f->timeout_s,
+                    f->name, job_rank(f, whom), f->timeout_s,
                     (unsigned long long)flow_done(f));
     }
     // Half-way to the deadline we tell the right, lest it blames us.

@@ -147,12 +147,18 @@ static void drop(struct guest *g)
 
 // ---- those that we call
 
+// As messages name it.
+static int job_rank(const struct meeting *m, int member)
+{
+    return cluster_job_rank(m->c->ranks, member);
+}
+
 static int begin_call(struct meeting *m, int to)
 {
     struct guest *g = &m->out[to];
     drop(g);
     g->fd = tcp_begin(&m->all[to].address);
-    return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, to,
+    return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
                             m->all[to].host, fail_message())
                      : 0;
 }
@@ -161,8 +167,8 @@ static int greet(struct meeting *m, int to)
 {
     struct guest *g = &m->out[to];
     if (tcp_connected(g->fd, &m->all[to].address))
-        return fail("%s: rank %d on %s: %s", m->name, to, m->all[to].host,
-                    fail_message());
+        return fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
+                    m->all[to].host, fail_message());
     g->hello = (struct hello){.version = VERSION, .rank = m->c->rank};
     memcpy(g->hello.magic, "lockring", sizeof g->hello.magic);
     secret_random(g->hello.nonce, NONCE);
@@ -174,8 +180,8 @@ static int answer(struct meeting *m, int to)
 {
     struct guest *g = &m->out[to];
     if (!proves(m, ACCEPTS, to, &g->hello, &g->answer, g->answer.proof))
-        return fail("%s: rank %d on %s: is not of this job", m->name, to,
-                    m->all[to].host);
+        return fail("%s: rank %d on %s: is not of this job", m->name,
+                    job_rank(m, to), m->all[to].host);
     prove(m, CALLS, to, &g->hello, &g->answer, g->proof);
     g->phase = PROVEN;
     return say(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
@@ -308,10 +314,10 @@ static int fail_late(const struct meeting *m)
 {
     int to = missing(m, true), from = missing(m, false);
     if (to >= 0)
-        return fail("%s: rank %d on %s: no answer within %g s", m->name, to,
-                    m->all[to].host, m->c->timeout_s);
-    return fail("%s: rank %d did not connect within %g s", m->name, from,
-                m->c->timeout_s);
+        return fail("%s: rank %d on %s: no answer within %g s", m->name,
+                    job_rank(m, to), m->all[to].host, m->c->timeout_s);
+    return fail("%s: rank %d did not connect within %g s", m->name,
+                job_rank(m, from), m->c->timeout_s);
 }
 
 // Wait for news of the listener, the calls and the guests, and deal with it.

@@ -22,6 +22,7 @@ int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
                         .name = name,
                         .rank = c->rank,
                         .world = c->world,
+                        .ranks = c->ranks,
                         .depth = depth,
                         .culprit = -1};
     for (int d = 0; d < 2; d++) {
@@ -49,6 +50,12 @@ void pairs_close(struct pairs *p)
     }
     mem_free(p->state);
     *p = (struct pairs){0};
+}
+
+// As messages name it.
+static int job_rank(const struct pairs *p, int member)
+{
+    return cluster_job_rank(p->ranks, member);
 }
 
 // ---- lines
@@ -188,13 +195,13 @@ static int pull_head(struct pairs *p, int from)
         return got > 0;
     if (l->head.kind == PAIR_ABORT && l->head.number < (uint32_t)p->world) {
         p->culprit = (int)l->head.number;
-        return fail("%s: rank %d failed, says rank %d", p->name, p->culprit,
-                    from);
+        return fail("%s: rank %d failed, says rank %d", p->name,
+                    job_rank(p, p->culprit), job_rank(p, from));
     }
     if (l->head.kind == PAIR_MESSAGE)
         return 1;
     p->culprit = from;
-    return fail("%s: rank %d sent nonsense", p->name, from);
+    return fail("%s: rank %d sent nonsense", p->name, job_rank(p, from));
 }
 
 static int check_head(struct pairs *p, int from)
@@ -206,7 +213,7 @@ static int check_head(struct pairs *p, int from)
     p->culprit = from;
     return fail("%s: rank %d sent message %u of %llu bytes where number %llu "
                 "of %llu is due",
-                p->name, from, l->head.number,
+                p->name, job_rank(p, from), l->head.number,
                 (unsigned long long)l->head.bytes, (unsigned long long)l->done,
                 (unsigned long long)due);
 }
@@ -218,7 +225,7 @@ static int pull(struct pairs *p, int from)
     size_t head = sizeof l->head;
     if (l->closed && l->done < l->posted) {
         p->culprit = from;
-        return fail("%s: rank %d closed", p->name, from);
+        return fail("%s: rank %d closed", p->name, job_rank(p, from));
     }
     if (l->closed)
         return 0;

@@ -61,6 +61,7 @@ struct pairs {
     const struct pairs_ops *ops;
     const char *name;
     int rank, world;
+    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
     size_t depth;
     struct pair_line *lines[2]; // by enum direction, then by rank
     uint64_t pending;           // messages posted and not complete

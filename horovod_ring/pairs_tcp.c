@@ -62,13 +62,15 @@ static ssize_t streams_send(struct pairs *p, int to, const struct iovec *v,
                             int n)
 {
     const struct streams *s = p->state;
-    return tcp_send_some(s->fd[to], v, n, p->name, to);
+    return tcp_send_some(s->fd[to], v, n, p->name,
+                         cluster_job_rank(p->ranks, to));
 }
 
 static ssize_t streams_recv(struct pairs *p, int from, void *at, size_t bytes)
 {
     const struct streams *s = p->state;
-    return tcp_recv_some(s->fd[from], at, bytes, p->name, from);
+    return tcp_recv_some(s->fd[from], at, bytes, p->name,
+                         cluster_job_rank(p->ranks, from));
 }
 
 int pairs_tcp_watch(struct pairs *p)

@@ -43,9 +43,10 @@ static int region_open(struct region *r, struct cluster *c, struct device *dev,
         if (i == c->rank)
             continue;
         if (r->names[i].bytes < r->bytes)
-            return fail("%s: rank %d shares %llu bytes, rank %d %zu", name, i,
-                        (unsigned long long)r->names[i].bytes, c->rank,
-                        r->bytes);
+            return fail("%s: rank %d shares %llu bytes, rank %d %zu", name,
+                        cluster_job_rank(c->ranks, i),
+                        (unsigned long long)r->names[i].bytes,
+                        cluster_job_rank(c->ranks, c->rank), r->bytes);
         r->at[i] = shared_map(&r->names[i], true);
         if (!r->at[i])
             return -1;

@@ -12,6 +12,7 @@
 #include "horovod_ring/ring_flow.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 
 #include <sched.h>
 
@@ -37,8 +38,8 @@ static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
         p->culprit = first->peer;
         return fail("%s: nothing from rank %d for %g s, in %s; try: look at "
                     "its log, or a longer timeout=",
-                    f->name, first->peer, f->timeout_s,
-                    group_verb_name(first->verb));
+                    f->name, cluster_job_rank(p->ranks, first->peer),
+                    f->timeout_s, group_verb_name(first->verb));
     }
     t->also = pairs_tcp_watch(p);
     if (t->also < 0)

@@ -49,14 +49,16 @@ static ssize_t tcp_send(struct transport *t, enum side to,
                         const struct iovec *v, int n)
 {
     const struct tcp *p = t->state;
-    return tcp_send_some(p->fd[to], v, n, t->name, t->peer[to]);
+    return tcp_send_some(p->fd[to], v, n, t->name,
+                         cluster_job_rank(t->ranks, t->peer[to]));
 }
 
 static ssize_t tcp_recv(struct transport *t, enum side from, void *buf,
                         size_t bytes)
 {
     const struct tcp *p = t->state;
-    return tcp_recv_some(p->fd[from], buf, bytes, t->name, t->peer[from]);
+    return tcp_recv_some(p->fd[from], buf, bytes, t->name,
+                         cluster_job_rank(t->ranks, t->peer[from]));
 }
 
 static int tcp_wait(struct transport *t, unsigned wants, int timeout_ms)

@@ -15,6 +15,7 @@ int transport_open(struct transport *t, const struct transport_ops *ops,
                             .world = c->world,
                             .peer = {(c->rank + c->world - 1) % c->world,
                                      (c->rank + 1) % c->world},
+                            .ranks = c->ranks,
                             .also = -1,
                             .state = mem_alloc(1, ops->state_size)};
     return t->state ? ops->open(t, c, config) : -1;

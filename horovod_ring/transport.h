@@ -35,7 +35,8 @@ struct transport {
     const struct transport_ops *ops;
     const char *name;
     int rank, world;
-    int peer[2]; // the ranks on the LEFT and the RIGHT
+    int peer[2];      // the ranks on the LEFT and the RIGHT
+    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
     int also; // tcp: a descriptor that ends wait() once it is readable, or -1
     void *state;
 };

@@ -389,20 +389,20 @@ int job_answer(struct job *j, const char *mark, double seconds, char *out,
 static int fail_with_cause(struct job *j)
 {
     struct child *c = j->failed;
-    char name[JOB_NAME], who[JOB_NAME + MESH_TEXT], place[MESH_TEXT] = "";
+    char name[JOB_NAME], said[MESH_SENTENCE];
     char when[32] = "";
     const char *last = c->last;
-    int status = c->status, rank;
+    int status = c->status;
     long step = progress_step(j->config.progress);
     snprintf(name, sizeof name, "%s", c->name);
     if (c->kind == JOB_MPIRUN)
         mpirun_cause(&j->mpi, name, &status, &last);
     if (step > 0)
         snprintf(when, sizeof when, " after step %ld", step);
-    if (j->config.mesh && sscanf(name, "rank %d", &rank) == 1)
-        mesh_place(j->config.mesh, rank, place);
-    snprintf(who, sizeof who, "%s%s", name, place);
-    return fail_with(j, who, status, last, when);
+    int rc = fail_with(j, name, status, last, when);
+    if (j->config.mesh)
+        fail("%s", mesh_say(j->config.mesh, fail_message(), said));
+    return rc;
 }
 
 int job_run(struct job *j)

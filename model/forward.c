@@ -8,7 +8,7 @@
 // An addition and the LayerNorm behind it are one pass, so the code runs from
 // one LayerNorm to the next. That pass takes the next block before this one is
 // given back. The embeddings and ln_f stay taken: the head and backward need
-// them. (Blocks are lent to whole models alone.)
+// them. (A stage has all of its blocks, and only waits for them.)
 //
 // A stage does this for one chunk of its layers at a time.
 
@@ -100,15 +100,12 @@ void norm_again(struct cpu_model *m)
 }
 
 // From the tokens into the first layer.
-static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
-                 const struct model_step *step)
+static void embed(struct cpu_model *m, const int32_t *x, int B, int T,
+                  const struct model_step *step)
 {
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
-    if (block_take(m, 0, false))
-        return -1;
     m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), x, B, T,
                 m->job.config.channels, &mask);
-    return 0;
 }
 
 // The pass behind layer i: into the layer behind it, the end of the model, or
@@ -137,8 +134,11 @@ int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     state_take_turn(m, t);
-    if ((is_first(m) && embed(m, x, B, T, step)) ||
-        block_take(m, m->from + 1, false))
+    if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
+        return -1;
+    if (is_first(m))
+        embed(m, x, B, T, step);
+    if (block_take(m, m->from + 1, false))
         return -1;
     enter_layer(m, m->from, rows);
     struct span_lane *lane = step ? step->lane : NULL;

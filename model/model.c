@@ -56,7 +56,7 @@ static int check_job(const struct model_job *job)
     CHECK(job->lent_weights || job->params);
     CHECK(job->lent_grads || job->grads || !job->train);
     CHECK(job->lender || !(job->lent_weights || job->lent_grads));
-    CHECK(!(job->lender && job->config.part.of));
+    CHECK(!job->config.part.of || !(job->lent_weights || job->lent_grads));
     return 0;
 }
 

@@ -141,7 +141,8 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     s->overlap = job->settings->overlap && !job->settings->mistake_local_clip;
     s->lends_params = job->settings->shard >= SHARD_PARAMS;
     s->lends_grads = job->settings->shard >= SHARD_GRADS;
-    if (job->settings->inject_rank == job->cluster->rank)
+    if (job->settings->inject_rank ==
+        cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
     if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
         mistakes_check(s) || ops->open(s) ||
@@ -278,6 +279,7 @@ static int update(struct sync *s, const struct sync_in *in,
         .scale = in->grad_scale / s->scale,
         .clip = job->settings->mistake_local_clip ? 0 : in->clip,
         .copy = job->copy,
+        .parts = job->parts,
     };
     out->update_began_ns = now_ns();
     if (find_vectors(s, &params, &grads) ||

@@ -64,6 +64,7 @@ struct sync_job {
     const struct sync_settings *settings; // nothing in them is left to derive
     struct spans *spans; // for what the backend's threads do; may be NULL
     double slowdown; // > 1: this worker is a straggler, so many times slower
+    const struct norm_parts *parts; // NULL: the vectors are the whole model's
 };
 
 struct sync_in {

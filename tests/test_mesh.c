@@ -67,6 +67,13 @@ static void an_example(void **state)
     assert_int_equal(mesh_at(&m, 4, MESH_PP), 0);
     assert_string_equal(mesh_place(&none, 3, place), "");
     assert_int_equal(mesh_ranks(&none), 1);
+    char said[MESH_SENTENCE];
+    assert_string_equal(
+        mesh_say(&m, "ring: nothing from rank 5, says rank 0: rank 9", said),
+        "ring: nothing from rank 5 (tp 1, dp 2), says rank 0 (tp 0, dp 0): "
+        "rank 9");
+    assert_string_equal(mesh_say(&none, "rank 0 closed", said),
+                        "rank 0 closed");
 }
 
 static void bad_meshes(void **state)
@@ -100,8 +107,13 @@ static void a_run_has_as_many_workers(void **state)
         {{"sync=ring", "mesh=dp4,pp1,tp1", "workers=4"}, NULL},
         {{"sync=ring", "mesh=dp4", "workers=2"},
          "mesh=dp4 has 4 ranks, workers=2; try: workers=4"},
-        {{"sync=ring", "mesh=dp2,pp2"}, "mesh=dp2,pp2: the model is not cut"},
-        {{"sync=ring", "mesh=tp4"}, "mesh=tp4: the model is not cut"},
+        {{"sync=ring", "mesh=dp2,pp2"}, NULL},
+        {{"sync=ring", "mesh=tp4"}, "mesh=tp4: tensors are not cut"},
+        {{"sync=dps", "mesh=pp2"}, "sync=dps knows no stages"},
+        {{"sync=local", "mesh=pp2"}, "sync=local knows no stages"},
+        {{"sync=zero", "mesh=pp2", "shard=2"}, "shard=2 exchanges every"},
+        {{"sync=ring", "mesh=pp2", "device=cuda"}, "for device=cpu"},
+        {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static struct run r;

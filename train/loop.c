@@ -1,6 +1,6 @@
 // loop.c - the training loop: the same whatever the backend.
 //
-//     for each micro-batch   data_next, model_train (backward reports buckets)
+//     compute_step           forward and backward of all micro-batches
 //     sync_step              parameters become the next parameters
 //     now and then           evaluate, save, write a row, say how it goes
 //
@@ -16,91 +16,15 @@
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
 #include "train/check.h"
+#include "train/compute.h"
 #include "train/place.h"
 #include "train/progress.h"
 #include "train/record.h"
+#include "train/stages.h"
 #include "train/state.h"
 
 #include <math.h>
 #include <string.h>
-
-// Backward has filled all gradients from `off` on: hand complete buckets over.
-static void on_watermark(void *ctx, size_t off)
-{
-    struct trainer *t = ctx;
-    const struct sync *s = t->sync;
-    struct span_lane *lane = t->observe.lane;
-    while (!t->ready_failed && s->next_bucket < s->job.nbuckets &&
-           s->job.buckets[s->next_bucket].off >= off) {
-        span_begin(lane, SPAN_READY, s->next_bucket);
-        t->ready_failed = sync_ready(t->sync, s->next_bucket) != 0;
-        span_end(lane);
-    }
-}
-
-static int next_batch(struct trainer *t)
-{
-    size_t n = (size_t)t->run.batch * (size_t)t->config.context;
-    if (!t->scatters)
-        return data_next(t->data, t->x, t->y);
-    if (t->replica == 0 && data_next(t->data, t->x, t->y))
-        return -1;
-    return sync_scatter(t->sync, t->x, t->y, n);
-}
-
-// Forward and backward over all micro-batches; buckets go out during the last.
-static int compute(struct trainer *t, struct step_row *row)
-{
-    int accum = t->run.accum;
-    for (int micro = 0; micro < accum; micro++) {
-        uint64_t start = now_ns();
-        span_begin(t->observe.lane, SPAN_DATA, -1);
-        if (next_batch(t))
-            return -1;
-        span_end(t->observe.lane);
-        uint64_t have = now_ns();
-        bool lent = t->share.lends_grads, last = micro == accum - 1;
-        struct model_step s = {
-            .x = t->x,
-            .y = t->y,
-            .step = t->step,
-            .micro = micro,
-            .scale = t->scale.scale,
-            .accumulate = micro > 0 && !lent,
-            .watermark = last || lent ? on_watermark : NULL,
-            .ctx = t,
-            .lane = t->observe.lane,
-        };
-        float loss;
-        if (busy_begin(t->dev, DEVICE_COMPUTE) ||
-            model_train(t->model, &s, &loss) || t->ready_failed ||
-            busy_end(t->dev, DEVICE_COMPUTE))
-            return -1;
-        row->loss += (double)loss / accum;
-        row->data_us += (have - start) / 1000;
-        row->compute_us += (now_ns() - have) / 1000;
-    }
-    return 0;
-}
-
-// Mean loss over this rank's share of the validation batches.
-static int evaluate(struct trainer *t, double *loss)
-{
-    double sum = 0;
-    span_begin(t->observe.lane, SPAN_EVALUATE, t->step);
-    size_t i = 0, most = (size_t)t->run.eval_batches;
-    for (; !most || i < most; i++) {
-        float one;
-        if (!data_val(t->data, i, t->x, t->y))
-            break;
-        if (model_eval(t->model, t->x, t->y, t->run.batch, &one))
-            return -1;
-        sum += (double)one;
-    }
-    span_end(t->observe.lane);
-    *loss = i ? sum / (double)i : NAN;
-    return 0;
-}
 
 static bool due(int every, int step, int last)
 {
@@ -150,9 +74,10 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     const struct sync *s = t->sync, before = *s; // what it has counted so far
-    uint64_t start = now_ns();
+    const struct group_stats moved = stages_moved(t);
+    uint64_t start = now_ns(), bubble = t->bubble_ns;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
-    if (busy_step_begin(t->dev) || compute(t, row))
+    if (busy_step_begin(t->dev) || compute_step(t, row))
         return -1;
     struct sync_in in = {
         .step = t->updates + 1,
@@ -160,12 +85,13 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .grad_scale =
             1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),
         .clip = (float)t->run.clip,
-        .loss = row->loss,
+        .loss = t->loss,
         .last = t->step + 1 >= t->run.steps,
     };
     struct sync_out out;
     if (agree(t, &in, &out))
         return -1;
+    row->loss = t->loss;
     row->lr = (double)in.lr;
     row->grad_norm = (double)out.grad_norm;
     row->loss_scale = (double)t->scale.scale;
@@ -178,6 +104,9 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->compute_us += (out.slowed_ended_ns - out.slowed_began_ns) / 1000;
     row->compute_us -= row->ready_us;
     count_bytes(t, &before.stats, row);
+    row->stage_out = stages_moved(t).bytes_out - moved.bytes_out;
+    row->stage_in = stages_moved(t).bytes_in - moved.bytes_in;
+    row->bubble_us = (t->bubble_ns - bubble) / 1000;
     if (out.skipped && check_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);
@@ -230,7 +159,7 @@ static int train(struct trainer *t)
         if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
         if (due(t->run.eval, t->step, t->run.steps) &&
-            evaluate(t, &row.val_loss))
+            compute_val_loss(t, &row.val_loss))
             return -1;
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;
         if ((t->rows && steps_write(t->rows, &row)) || observe_step(t, &row))

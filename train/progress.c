@@ -26,7 +26,7 @@ void progress_begin(struct progress *p, const struct trainer *t)
     log_line("%s, %d worker%s, %d thread%s each; %zu parameters%s", t->name,
              t->cluster->world, t->cluster->world > 1 ? "s" : "",
              t->run.threads, t->run.threads > 1 ? "s" : "",
-             model_nparams(&t->config),
+             model_nparams(&t->whole),
              t->cluster->world == 1 ? ""
              : t->scatters ? "; losses here are the mean of all workers'"
                            : "; losses here are worker 0's");

@@ -128,7 +128,7 @@ static void add_data(struct manifest *m, const struct trainer *t)
 
 static void add_model(struct manifest *m, const struct trainer *t)
 {
-    const struct model_config *c = &t->config;
+    const struct model_config *c = &t->whole;
     manifest_begin(m, "model");
     manifest_number(m, "layers", c->layers);
     manifest_number(m, "heads", c->heads);
@@ -240,8 +240,8 @@ static void add_mfu(struct manifest *m, const struct trainer *t,
         log_line("summary.json: without MFU: %s", fail_message());
         return;
     }
-    double flop = model_flop(&t->config, t->config.context);
-    double step = (double)t->run.batch * t->run.accum * t->config.context;
+    double flop = model_flop(&t->whole, t->whole.context);
+    double step = (double)t->run.batch * t->run.accum * t->whole.context;
     double rate = step / s->median_step_s * flop;
     manifest_text(m, "device", peak.device);
     manifest_number(m, "flop_per_token", flop);

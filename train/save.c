@@ -17,9 +17,11 @@
 #include "cluster/cluster.h"
 #include "data/data.h"
 #include "model/checkpoint.h"
+#include "model/part.h"
 #include "train/folder.h"
 #include "train/place.h"
 #include "train/snapshot.h"
+#include "train/stages.h"
 #include "train/state_files.h"
 #include "train/whole.h"
 
@@ -31,7 +33,8 @@ enum { PATH = STATE_PATH };
 
 // A checkpoint on its way: all but the numbers as they are at its step.
 struct saving {
-    struct model_config config;
+    struct model_config config, part; // the model; what of it is here
+    size_t tied;                      // of it, what another stage writes
     struct state_files files;
     char out[CONFIG_PATH], next[PATH], name[64];
     int nslots, keep;
@@ -74,11 +77,11 @@ static cJSON *state_json(const struct trainer *t)
     cJSON_AddNumberToObject(j, "windows_of_epoch", (double)window);
     cJSON_AddNumberToObject(j, "loss_scale", (double)t->scale.scale);
     cJSON_AddNumberToObject(j, "steps_since_loss_scale_changed", t->scale.good);
-    cJSON_AddNumberToObject(j, "layers", t->config.layers);
-    cJSON_AddNumberToObject(j, "heads", t->config.heads);
-    cJSON_AddNumberToObject(j, "channels", t->config.channels);
-    cJSON_AddNumberToObject(j, "context", t->config.context);
-    cJSON_AddNumberToObject(j, "vocab_size", t->config.vocab);
+    cJSON_AddNumberToObject(j, "layers", t->whole.layers);
+    cJSON_AddNumberToObject(j, "heads", t->whole.heads);
+    cJSON_AddNumberToObject(j, "channels", t->whole.channels);
+    cJSON_AddNumberToObject(j, "context", t->whole.context);
+    cJSON_AddNumberToObject(j, "vocab_size", t->whole.vocab);
     char hash[STATE_HASH];
     state_data_hash(t, hash);
     cJSON_AddStringToObject(j, "data_hash_xxh3", hash);
@@ -110,10 +113,12 @@ static int name_slots(struct saving *s, const struct sync *sync)
 
 static int describe(struct saving *s, const struct trainer *t)
 {
-    *s = (struct saving){.config = t->config,
+    *s = (struct saving){.config = t->whole,
+                         .part = t->config,
+                         .tied = t->stage ? stages_tied(t) : 0,
                          .nslots = sync_slots(t->sync),
                          .keep = t->run.keep,
-                         .by_ranges = t->share.lends_params};
+                         .by_ranges = t->share.lends_params || t->stages};
     snprintf(s->name, sizeof s->name, "checkpoint-%d", t->step);
     if (text_into(s->out, sizeof s->out, "%s", t->run.out) ||
         text_into(s->next, sizeof s->next, "%s/.next-%d", s->out, t->step) ||
@@ -181,12 +186,39 @@ static int end_folder(const struct saving *s, const float *params)
 
 // ---- at once
 
+// A range of this worker's vector, on its way to the model's.
+struct piece {
+    const struct saving *s;
+    int slot;
+    size_t off;
+    const float *v;
+};
+
+static int write_piece(void *ctx, size_t off, size_t n, size_t at)
+{
+    const struct piece *p = ctx;
+    const struct saving *s = p->s;
+    bool params = p->slot == SYNC_PARAMS;
+    size_t skip = at < s->tied ? s->tied - at : 0;
+    if (skip >= n)
+        return 0;
+    return checkpoint_write_range(params ? s->files.model : s->files.slots,
+                                  &s->config, params ? 0 : p->slot, at + skip,
+                                  p->v + (off - p->off) + skip, n - skip);
+}
+
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct saving *s = ctx;
-    bool params = slot == SYNC_PARAMS;
-    return checkpoint_write_range(params ? s->files.model : s->files.slots,
-                                  &s->config, params ? 0 : slot, off, v, n);
+    struct piece p = {s, slot, off, v};
+    return part_ranges(&s->part, off, n, write_piece, &p);
+}
+
+// A stage's parameters, by the first of those that have them.
+static int write_stage(struct trainer *t, struct saving *s)
+{
+    size_t n = model_nparams(&t->config);
+    return t->members->rank ? 0 : write_range(s, SYNC_PARAMS, 0, t->params, n);
 }
 
 static int save_now(struct trainer *t, struct saving *s)
@@ -194,7 +226,11 @@ static int save_now(struct trainer *t, struct saving *s)
     bool writer = t->cluster->rank == 0;
     const float *params = NULL;
     int rc = writer ? begin_folder(s) : 0;
+    if (t->stages)
+        rc = cluster_check(t->cluster, rc); // the folder is there
     rc = sync_save(t->sync, rc, write_range, s);
+    if (t->stages)
+        rc = cluster_check(t->cluster, rc ? rc : write_stage(t, s));
     if (!rc && writer && !s->by_ranges && !(params = place_read(t, t->params)))
         rc = -1;
     if (!rc && writer)

@@ -8,8 +8,10 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "cluster/hub.h"
+#include "cluster/part.h"
 #include "cluster/zmq.h"
 #include "config/backends.h"
+#include "config/mesh.h"
 #include "data/data.h"
 #include "device/device.h"
 #include "horovod_ring/tcp.h"
@@ -19,6 +21,7 @@
 #include "train/lend.h"
 #include "train/place.h"
 #include "train/shape.h"
+#include "train/stages.h"
 #include "train/state.h"
 
 #include <math.h>
@@ -74,6 +77,21 @@ static int serve_hub(struct trainer *t, const struct backend *row,
     return hub_start(&t->hub, r->hub, r->curve);
 }
 
+// Ranks that agree on the same stage, and the stages of one replica.
+static int find_axes(struct trainer *t)
+{
+    const struct mesh *m = &t->run.mesh;
+    int rank = t->cluster->rank;
+    t->members = t->cluster;
+    if (mesh_size(m, MESH_PP) > 1 &&
+        (cluster_part(&t->members, t->cluster, mesh_at(m, rank, MESH_PP)) ||
+         cluster_part(&t->line, t->cluster, mesh_at(m, rank, MESH_DP))))
+        return -1;
+    t->replica = t->members->rank;
+    t->replicas = t->members->world;
+    return 0;
+}
+
 static int meet(struct trainer *t)
 {
     struct run *r = &t->run;
@@ -101,10 +119,7 @@ static int meet(struct trainer *t)
                     r->workers, r->workers);
     if (t->cluster->world > 1)
         log_set_rank(t->cluster->rank);
-    t->members = t->cluster;
-    t->replica = t->members->rank;
-    t->replicas = t->members->world;
-    return config_check_world(r, t->cluster->world);
+    return config_check_world(r, t->cluster->world) || find_axes(t) ? -1 : 0;
 }
 
 // Worker 0 of a backend that hands out batches reads those of all ranks.
@@ -134,14 +149,14 @@ static int settle_vocab(struct trainer *t)
 {
     struct data_info info;
     data_info(t->data, &info);
-    if (t->config.vocab == 0)
-        t->config.vocab = info.vocab_size < 2 ? 2 : (int)info.vocab_size;
-    if ((size_t)t->config.vocab < info.vocab_size)
+    if (t->whole.vocab == 0)
+        t->whole.vocab = info.vocab_size < 2 ? 2 : (int)info.vocab_size;
+    if ((size_t)t->whole.vocab < info.vocab_size)
         return fail("%s: has token %zu, out of the vocabulary of %d; try: "
                     "vocab_size=%zu",
-                    info.source, info.vocab_size - 1, t->config.vocab,
+                    info.source, info.vocab_size - 1, t->whole.vocab,
                     info.vocab_size);
-    return model_check(&t->config);
+    return model_check(&t->whole);
 }
 
 // Whether the model has to ask for a block before it uses it. A GPU's vectors
@@ -154,7 +169,7 @@ static bool asks_for_blocks(const struct trainer *t)
 
 struct model_job trainer_model_job(const struct trainer *t)
 {
-    return (struct model_job){
+    struct model_job job = {
         .config = t->config,
         .precision = config_format(&t->run),
         .batch = t->run.batch,
@@ -171,6 +186,8 @@ struct model_job trainer_model_job(const struct trainer *t)
         .tf32 = t->run.tf32,
         .recompute = t->run.recompute,
     };
+    stages_buffers(t, &job);
+    return job;
 }
 
 // This worker's cores: those it was given, shared with the workers beside it
@@ -204,6 +221,7 @@ static void predict_memory(struct trainer *t)
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
     memory_worker(&job, &t->memory);
+    t->memory.buffers += stages_bytes(t);
 }
 
 static int check_memory(struct trainer *t)
@@ -238,7 +256,7 @@ static int choose_rule(struct trainer *t)
     for (int i = 0; i < model_ntensors(&t->config); i++) {
         struct tensor tensor;
         model_tensor(&t->config, i, &tensor);
-        if (!tensor.decay)
+        if (!tensor.decay || !tensor.n)
             continue;
         if (o->ndecay == OPTIM_MAX_DECAY)
             return fail("layers=%d: more matrices than the optimiser's %d; "
@@ -269,14 +287,17 @@ static int choose_rule(struct trainer *t)
 
 static int open_model(struct trainer *t)
 {
+    struct model_job job = trainer_model_job(t);
     size_t batch = (size_t)t->run.batch * (size_t)t->config.context;
     if (t->scatters && t->replica == 0)
         batch *= (size_t)t->replicas;
+    if (job.rooms > 1)
+        batch *= (size_t)job.rooms;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
     if (place_vectors(t) || !t->x || !t->y)
         return -1;
-    struct model_job job = trainer_model_job(t);
+    job = trainer_model_job(t); // the vectors are there
     return model_open(&t->model, &job);
 }
 
@@ -346,6 +367,7 @@ static int open_sync(struct trainer *t)
         .settings = set,
         .spans = t->observe.spans,
         .slowdown = slowdown(t),
+        .parts = t->parts,
     };
     t->sync = sync_open(way->strategy, &job);
     if (!t->sync)
@@ -388,9 +410,9 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
 {
     struct run *r = &t->run;
     if (read_words(t, nwords, words) || config_check(r) ||
-        shape_model(r, &t->config) || meet(t) ||
-        config_settle_batch(r, t->replicas) ||
-        open_data(t, t->config.context) || settle_vocab(t))
+        shape_model(r, &t->whole) || meet(t) ||
+        config_settle_batch(r, t->replicas) || open_data(t, t->whole.context) ||
+        settle_vocab(t) || stages_plan(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;
@@ -404,7 +426,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     choose_threads(t);
     if (choose_rule(t) || derive_settings(t) || place_open(t) ||
         check_memory(t) || open_model(t) || agree(t) || observe_open(t) ||
-        open_sync(t))
+        stages_open(t) || open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);
 }
@@ -414,12 +436,16 @@ void trainer_close(struct trainer *t)
     observe_close(t);
     state_close(t);
     sync_close(&t->sync);
+    stages_close(t);
     mem_free(t->buckets);
     model_close(&t->model);
     mem_free(t->x);
     mem_free(t->y);
     place_close(t);
     data_close(&t->data);
+    cluster_close(&t->line);
+    if (t->members != t->cluster)
+        cluster_close(&t->members);
     cluster_close(&t->cluster);
     hub_stop(&t->hub);
 }

@@ -44,9 +44,11 @@ int shape_model(const struct run *r, struct model_config *c)
 
 int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 {
-    int n = model_nblocks(c);
-    CHECK(n <= most);
-    for (int b = 0; b < n; b++)
-        model_block(c, n - 1 - b, &out[b].off, &out[b].n);
+    int n = 0;
+    CHECK(model_nblocks(c) <= most);
+    for (int b = model_nblocks(c) - 1; b >= 0; b--) {
+        model_block(c, b, &out[n].off, &out[n].n);
+        n += out[n].n > 0; // a stage lacks some
+    }
     return n;
 }

@@ -8,6 +8,7 @@
 #include "data/data.h"
 #include "device/device.h"
 #include "model/checkpoint.h"
+#include "model/part.h"
 #include "train/folder.h"
 #include "train/state_files.h"
 #include "train/whole.h"
@@ -77,7 +78,20 @@ static int open_slot(struct range_file *f, int slot)
         if (has <= 0)
             return has ? -1 : SYNC_ABSENT;
     }
-    return checkpoint_open(&f->reader, f->path, &t->config, !params, f->names);
+    return checkpoint_open(&f->reader, f->path, &t->whole, !params, f->names);
+}
+
+// A range of this worker's vector, of what the file has of the whole model's.
+struct piece {
+    const struct checkpoint *reader;
+    size_t off;
+    float *v;
+};
+
+static int read_piece(void *ctx, size_t off, size_t n, size_t at)
+{
+    const struct piece *p = ctx;
+    return checkpoint_read_range(p->reader, 0, at, p->v + (off - p->off), n);
 }
 
 static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
@@ -85,7 +99,8 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     struct range_file *f = ctx;
     bool open = f->reader && f->slot == slot;
     int rc = open ? 0 : open_slot(f, slot);
-    return rc ? rc : checkpoint_read_range(f->reader, 0, off, v, n);
+    struct piece p = {f->reader, off, v};
+    return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
 
 // The newest checkpoint of a run below step `below` that is whole: 1; 0: there
@@ -200,7 +215,7 @@ static int get_number(const cJSON *j, const char *folder, const char *key,
 static int same_model(const struct trainer *t, const cJSON *j,
                       const char *folder)
 {
-    const struct model_config *c = &t->config;
+    const struct model_config *c = &t->whole;
     const struct {
         const char *key;
         int want;
@@ -255,11 +270,14 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
     return 0;
 }
 
-// Where parameters are in shards: this worker's ranges.
+// Where no worker has all parameters: this worker's ranges.
 static int load_params(struct trainer *t, const char *path)
 {
     struct range_file file = {.t = t, .path = path};
-    int rc = sync_ranges(t->sync, SYNC_PARAMS, read_range, &file);
+    size_t n = model_nparams(&t->config);
+    int rc = t->share.lends_params
+                 ? sync_ranges(t->sync, SYNC_PARAMS, read_range, &file)
+                 : read_range(&file, SYNC_PARAMS, 0, t->host, n);
     checkpoint_close(&file.reader);
     return rc;
 }
@@ -280,7 +298,8 @@ int state_first(struct trainer *t)
         return random ? sync_ranges(t->sync, SYNC_PARAMS, draw_range, t)
                       : load_params(t, init);
     if (!random)
-        return checkpoint_read(init, &t->config, t->host);
+        return t->stages ? load_params(t, init)
+                         : checkpoint_read(init, &t->whole, t->host);
     model_init(&t->config, (uint64_t)t->run.seed, t->host);
     return 0;
 }
@@ -300,10 +319,10 @@ int state_load(struct trainer *t, const char *folder)
         return -1;
     if (t->cluster->rank == 0)
         log_line("resuming from %s, step %d", folder, t->step);
-    if (t->share.lends_params)
+    if (t->share.lends_params || t->stages)
         return load_params(t, files.model);
     return t->cluster->rank ? 0
-                            : checkpoint_read(files.model, &t->config, t->host);
+                            : checkpoint_read(files.model, &t->whole, t->host);
 }
 
 int state_load_slots(struct trainer *t, const char *folder)

@@ -7,6 +7,7 @@
 #include "model/model.h"
 #include "optim/optim.h"
 #include "optim/schedule.h"
+#include "pipeline/timetable.h"
 #include "sync/derive.h"
 #include "sync/sync.h"
 #include "train/memory.h"
@@ -17,16 +18,18 @@ struct data;
 struct device;
 struct hub_server;
 struct saver;
+struct stages;
 struct steps;
 
 enum { TRAIN_MAX_BUCKETS = 4096 };
 
 struct trainer {
     struct run run;
-    struct run asked; // by the user, without what the launcher added
-    bool launched;    // by lockstep, which watches
-    int restarts;     // how often it had to start this job again
-    struct model_config config;
+    struct run asked;           // by the user, without what the launcher added
+    bool launched;              // by lockstep, which watches
+    int restarts;               // how often it had to start this job again
+    struct model_config config; // of what is trained here: a stage, or all of
+    struct model_config whole;  // the model
     struct optim_config optim;
     struct schedule schedule;
     struct loss_scale scale;
@@ -34,8 +37,16 @@ struct trainer {
 
     struct hub_server *hub;  // rank 0's, where no server has the rendezvous
     struct cluster *cluster; // all processes of the job
-    struct cluster *members; // those that agree on these parameters: all
-    int replica, replicas;   // of the model: each has micro-batches of its own
+    // Those that agree on these parameters, and the stages of this replica:
+    // all, and none, without a mesh of stages.
+    struct cluster *members, *line;
+    int replica, replicas; // of the model: each has micro-batches of its own
+    struct pipeline plan;  // of a step; one stage: accumulation of gradients
+    int stage;
+    struct stages *stages;          // NULL with one
+    const struct norm_parts *parts; // likewise
+    double loss;                    // of the step, so far
+    uint64_t bubble_ns;             // waited for other stages, in all
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, nothing left to derive
@@ -46,8 +57,8 @@ struct trainer {
     struct bucket *buckets;
     float *params, *grads; // on the device; NULL where the backend lends them
     float *host;           // params as files are read into: itself on the CPU
-    int32_t *x, *y;        // one micro-batch: (B, T) each; of all ranks on a
-                           // worker 0 that hands them out
+    int32_t *x, *y;        // a micro-batch a room: (B, T) each; of all ranks on
+                           // a worker 0 that hands them out
     bool scatters;         // worker 0 reads all batches and hands them out
     double mean_loss;      // of the last step, where worker 0 gathers losses
     bool ready_failed;     // sync_ready(), in the middle of backward

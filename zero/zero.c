@@ -165,6 +165,7 @@ static float *own_grads(const struct sync *s, const struct unit *u)
 static int add_squares(const struct sync *s, double *out)
 {
     const struct zero *z = s->state;
+    const struct norm_parts *parts = s->job.parts;
     size_t blocks = span_blocks(s->job.n);
     struct group_vector all = {.data = z->sums,
                                .n = blocks,
@@ -176,13 +177,14 @@ static int add_squares(const struct sync *s, double *out)
     memset(z->sums, 0, blocks * sizeof *z->sums);
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];
-        span_squares(own_grads(s, u), u->own.off, u->own.n, z->sums);
+        span_squares_from(own_grads(s, u), u->own.off, u->own.n,
+                          parts ? parts->elsewhere : 0, z->sums);
     }
     if (group_all_reduce(z->group, &all, &ticket) ||
         group_await(z->group, ticket))
         return -1;
     *out = span_norm(z->sums, blocks);
-    return 0;
+    return parts ? parts->sum(parts->ctx, out) : 0;
 }
 
 // Update this worker's chunk of unit i and let it travel, unless it travels

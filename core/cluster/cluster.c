@@ -51,7 +51,8 @@ int cluster_check(struct cluster *c, int rc)
     for (int r = 0; !rc && r < c->world; r++)
         if (all[r]) {
             sleep_ns(300000000);
-            rc = fail("rank %d has failed; its own line says why", r);
+            rc = fail("rank %d has failed; its own line says why",
+                      cluster_job_rank(c->ranks, r));
         }
     mem_free(all);
     return rc;
@@ -97,7 +98,8 @@ static size_t line_len(const char *text)
 }
 
 // fail() with the first line in which rank r's text differs from rank 0's.
-static int report_difference(const char *zero, const char *other, int r)
+static int report_difference(const struct cluster *c, const char *zero,
+                             const char *other, int r)
 {
     size_t a = line_len(zero), b = line_len(other);
     while (a == b && a > 0 && !memcmp(zero, other, a)) {
@@ -106,9 +108,9 @@ static int report_difference(const char *zero, const char *other, int r)
         a = line_len(zero);
         b = line_len(other);
     }
-    return fail("settings differ: rank 0 has \"%.*s\", rank %d has \"%.*s\"",
-                (int)(a < 200 ? a : 200), zero, r, (int)(b < 200 ? b : 200),
-                other);
+    return fail("settings differ: rank %d has \"%.*s\", rank %d has \"%.*s\"",
+                cluster_job_rank(c->ranks, 0), (int)(a < 200 ? a : 200), zero,
+                cluster_job_rank(c->ranks, r), (int)(b < 200 ? b : 200), other);
 }
 
 int cluster_agree(struct cluster *c, const char *settings)
@@ -132,7 +134,7 @@ int cluster_agree(struct cluster *c, const char *settings)
     }
     for (int r = 1; !rc && r < c->world; r++)
         if (strcmp(all, all + (size_t)r * most))
-            rc = report_difference(all, all + (size_t)r * most, r);
+            rc = report_difference(c, all, all + (size_t)r * most, r);
     mem_free(all);
     mem_free(mine);
     mem_free(lens);

@@ -37,12 +37,19 @@ struct cluster_ops {
 struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
+    const int *ranks; // in the job, of a part of it (part.h); NULL: the same
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;
 };
 
 extern const struct cluster_ops cluster_local;
+
+// A member's rank in the job, for messages; `ranks` are those of a cluster.
+static inline int cluster_job_rank(const int *ranks, int member)
+{
+    return ranks ? ranks[member] : member;
+}
 
 // 0, or -1 after fail().
 int cluster_open(struct cluster **c, const struct cluster_ops *ops,

@@ -1,5 +1,6 @@
 lockstep_library(cluster
   FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/local.c
+        core/cluster/part.c
   LINKS base)
 lockstep_library(cluster_virtual
   FILES core/cluster/virtual.c

@@ -257,23 +257,55 @@ static int check_apart(const struct run *r, const struct backend *b)
     return 0;
 }
 
-static int check_mesh(const struct run *r)
+const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
+                                         "stages", NULL};
+
+// What a mesh with stages cannot be.
+static int check_stages(const struct run *r, const struct backend *b,
+                        const char *mesh)
+{
+    if (!b->stages)
+        return fail("mesh=%s: sync=%s knows no stages (pp); try: sync=ring",
+                    mesh, b->name);
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
+        return fail("mesh=%s: shard=%d exchanges every micro-batch, a stage "
+                    "(pp) its last alone; try: shard=1",
+                    mesh, r->settings.shard);
+    if (strcmp(r->device, "cpu"))
+        return fail("mesh=%s: stages (pp) are for device=cpu", mesh);
+    return 0;
+}
+
+// Keys of a pipeline where there is none.
+static int check_no_stages(const struct run *r)
+{
+    const char *const *keys = config_stage_keys;
+    for (size_t i = 0; keys[i]; i++)
+        if (config_asked(r, keys[i]))
+            return fail("%s=: is for the stages of a pipeline; try: mesh=pp2",
+                        keys[i]);
+    return 0;
+}
+
+static int check_mesh(const struct run *r, const struct backend *b)
 {
     char mesh[CONFIG_PATH];
     const struct mesh *m = &r->mesh;
-    int ranks = mesh_ranks(m), replicas = mesh_size(m, MESH_DP);
+    int ranks = mesh_ranks(m), stages = mesh_size(m, MESH_PP);
+    if (stages == 1 && check_no_stages(r))
+        return -1;
     if (!m->n)
         return 0;
     mesh_show(m, mesh);
-    if (ranks > replicas)
-        return fail("mesh=%s: the model is not cut into stages (pp) or slices "
-                    "(tp) yet; try: mesh=dp%d",
+    if (mesh_size(m, MESH_TP) > 1)
+        return fail("mesh=%s: tensors are not cut into slices (tp) yet; try: "
+                    "mesh=dp%d",
                     mesh, ranks);
     if (ranks != r->workers)
         return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
                     "mesh=dp%d",
                     mesh, ranks, r->workers, ranks, r->workers);
-    return 0;
+    return stages > 1 ? check_stages(r, b, mesh) : 0;
 }
 
 int config_check(const struct run *r)
@@ -291,7 +323,7 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (check_mesh(r))
+    if (check_mesh(r, b))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");

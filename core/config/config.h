@@ -80,7 +80,10 @@ struct run {
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
     int workers;      // lockstep starts so many
     struct mesh mesh; // of the workers, if it was asked for
-    int rank, world;  // a worker started by hand; -1, 0: from the launcher
+    int pipeline;     // of its stages: enum pipeline_kind
+    int chunks, ahead;
+    struct stage_layers stages;
+    int rank, world; // a worker started by hand; -1, 0: from the launcher
     char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
     struct own_steps mistake_own_steps;

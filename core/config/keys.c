@@ -157,7 +157,18 @@ static const struct key rows[] = {
  .unit = "processes", .help = "that lockstep starts"},
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
  .help = "ranks on a grid, slowest first: dpN, N replicas with data of their "
-         "own; sets workers, and errors say where a rank is"},
+         "own, ppN, N stages of layers; sets workers, and errors say where a "
+         "rank is"},
+{"cluster", "pipeline", "1f1b", KEY_CHOICE, AT(pipeline), // pipeline_kind
+ .words = WORDS("naive", "gpipe", "1f1b"),
+ .help = "mesh=ppN: in which order a stage takes the accum= micro-batches"},
+{"cluster", "chunks", "1", KEY_INT, AT(chunks), 1, 16, .unit = "a stage",
+ .help = "1f1b: parts of the model on each stage; above 1: interleaved"},
+{"cluster", "ahead", "0", KEY_INT, AT(ahead), 0, 64, .unit = "forwards",
+ .help = "1f1b: how many more a stage runs ahead for each hop, where links are "
+         "slow"},
+{"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
+ .help = "layers of each stage, as 7,5; none: as even as possible"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"), .help = "where a worker computes"},
 {"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,

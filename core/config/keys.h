@@ -47,6 +47,9 @@ extern const struct key_table run_keys; // of struct run: keys.c
 // Whether it turns a mistake on: something that is wrong on purpose.
 bool key_is_mistake(const struct key *k);
 
+// The keys of a run that are about stages (mesh=ppN), NULL-terminated.
+extern const char *const config_stage_keys[];
+
 // NULL if there is none; key_must_find() then says which is nearest by fail().
 const struct key *key_find(const struct key_table *t, const char *name);
 const struct key *key_must_find(const struct key_table *t, const char *name);

@@ -109,3 +109,23 @@ char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT])
         snprintf(text + used, MESH_TEXT - used, ")");
     return text;
 }
+
+char *mesh_say(const struct mesh *m, const char *text, char out[MESH_SENTENCE])
+{
+    size_t used = 0;
+    char place[MESH_TEXT];
+    for (const char *p = text; *p && used + MESH_TEXT + 16 < MESH_SENTENCE;) {
+        int rank, n = 0;
+        if (sscanf(p, "rank %d%n", &rank, &n) == 1 && rank >= 0 &&
+            rank < mesh_ranks(m)) {
+            used +=
+                (size_t)snprintf(out + used, MESH_SENTENCE - used, "rank %d%s",
+                                 rank, mesh_place(m, rank, place));
+            p += n;
+        } else {
+            out[used++] = *p++;
+        }
+    }
+    out[used] = '\0';
+    return out;
+}

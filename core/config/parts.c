@@ -172,3 +172,34 @@ void fault_show(const void *at, char text[CONFIG_PATH])
     else if (f->kind != FAULT_NONE)
         snprintf(text, CONFIG_PATH, "%s:%llu", faults[f->kind], step);
 }
+
+// ---- stages=N,N..
+
+int stages_read(void *at, const char *key, const char *value)
+{
+    struct stage_layers s = {.n = 0};
+    const char *p = value;
+    while (*p) {
+        char *end;
+        long layers = strtol(p, &end, 10);
+        bool more = *end == ',' && end[1];
+        if (end == p || layers < 1 || layers > 1000 || s.n == STAGES_PARTS ||
+            (*end && !more))
+            return fail("%s=%s: want the layers of each stage, as in 7,5", key,
+                        value);
+        s.layers[s.n++] = (int)layers;
+        p = end + more;
+    }
+    *(struct stage_layers *)at = s;
+    return 0;
+}
+
+void stages_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct stage_layers *s = at;
+    size_t used = 0;
+    text[0] = '\0';
+    for (int i = 0; i < s->n; i++)
+        used += (size_t)snprintf(text + used, CONFIG_PATH - used, "%s%d",
+                                 i ? "," : "", s->layers[i]);
+}

@@ -17,5 +17,7 @@ int servers_read(void *at, const char *key, const char *value);
 void servers_show(const void *at, char text[CONFIG_PATH]);
 int fault_read(void *at, const char *key, const char *value);
 void fault_show(const void *at, char text[CONFIG_PATH]);
+int stages_read(void *at, const char *key, const char *value);
+void stages_show(const void *at, char text[CONFIG_PATH]);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
+#include "config/mesh.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -34,17 +35,30 @@ static int find_run(const struct run *r, char path[CONFIG_PATH])
     return 0;
 }
 
-// What an earlier run asked of its backend and this one's cannot use.
+static void drop(struct run *r, int i)
+{
+    const struct key *k = &run_keys.rows[i];
+    CHECK(key_set(k, key_base(k, r), key_default(k)) == 0);
+    r->asked[i] = r->inherited[i] = false;
+}
+
+// What an earlier run asked of its backend, or its stages, and this one's
+// cannot use.
 static int drop_unfit(struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
+    bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
+    for (int i = 0; !stages && config_stage_keys[i]; i++) {
+        const struct key *k = key_find(&run_keys, config_stage_keys[i]);
+        if (r->inherited[k - run_keys.rows])
+            drop(r, (int)(k - run_keys.rows));
+    }
     for (int i = 0; b && i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
         if (!k->backend || !r->inherited[i] ||
             backend_takes(b, k->name, &r->settings))
             continue;
-        CHECK(key_set(k, &r->settings, key_default(k)) == 0);
-        r->asked[i] = r->inherited[i] = false;
+        drop(r, i);
     }
     return b ? 0 : -1;
 }

@@ -73,6 +73,13 @@ struct sync_fault {
     int ms;      // of delay
 };
 
+// stages=7,5: layers of each part of a model that is cut into stages.
+enum { STAGES_PARTS = 64 };
+struct stage_layers {
+    int n; // parts; 0: cut evenly
+    int layers[STAGES_PARTS];
+};
+
 struct sync_settings {
     enum dtype wire;
     int overlap; // bool

@@ -51,6 +51,7 @@ int rule_step(struct rule *r, float *params, const float *grads,
               const struct rule_in *in, float *norm)
 {
     CHECK(in->step >= 1);
+    CHECK(!in->parts || r->ops == &rule_cpu);
     if (r->ops->step(r, params, grads, in, norm))
         return -1;
     if (in->copy && isfinite(*norm))

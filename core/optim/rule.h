@@ -22,12 +22,22 @@ struct device;
 
 enum { RULE_BLOCK = 4096, RULE_LANES = 16 };
 
+// Of a vector that is a part of a longer one: the norm is that of the whole.
+struct norm_parts {
+    size_t elsewhere; // the first elements, which another part counts
+    // *squares := that of all parts, the same bits everywhere. 0, or -1 after
+    // fail().
+    int (*sum)(void *ctx, double *squares);
+    void *ctx;
+};
+
 struct rule_in {
     int step; // counts updates from 1
     float lr;
-    float scale;            // unscales the gradient
-    float clip;             // largest norm allowed; 0: no limit
-    struct half_copy *copy; // of params, on the device; or NULL
+    float scale;                    // unscales the gradient
+    float clip;                     // largest norm allowed; 0: no limit
+    struct half_copy *copy;         // of params, on the device; or NULL
+    const struct norm_parts *parts; // NULL: the vector is whole. On the CPU
 };
 
 struct rule {

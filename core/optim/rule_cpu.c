@@ -22,9 +22,12 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
                     const struct rule_in *in, float *norm)
 {
     double *sums = r->state;
-    span_squares(grads, 0, r->n, sums);
-    float scale = optim_clip_scale(span_norm(sums, span_blocks(r->n)),
-                                   in->scale, in->clip, norm);
+    const struct norm_parts *parts = in->parts;
+    span_squares_from(grads, 0, r->n, parts ? parts->elsewhere : 0, sums);
+    double squares = span_norm(sums, span_blocks(r->n));
+    if (parts && parts->sum(parts->ctx, &squares))
+        return -1;
+    float scale = optim_clip_scale(squares, in->scale, in->clip, norm);
     if (isfinite(*norm))
         span_update(r->config, params, r->slots, grads, 0, r->n, in, scale);
     return 0;

@@ -18,13 +18,22 @@ static size_t piece_len(size_t n, size_t at, size_t most)
     return n - at < most ? n - at : most;
 }
 
-void span_squares(const float *grads, size_t off, size_t n, double *sums)
+void span_squares_from(const float *grads, size_t off, size_t n, size_t skip,
+                       double *sums)
 {
     CHECK(off % RULE_BLOCK == 0 || n == 0);
 #pragma omp parallel for schedule(static)
-    for (size_t at = 0; at < n; at += RULE_BLOCK)
-        sums[(off + at) / RULE_BLOCK] =
-            optim_sum_squares(grads + at, piece_len(n, at, RULE_BLOCK));
+    for (size_t at = 0; at < n; at += RULE_BLOCK) {
+        size_t from = off + at, to = from + piece_len(n, at, RULE_BLOCK);
+        size_t first = from < skip ? (skip < to ? skip : to) : from;
+        sums[from / RULE_BLOCK] =
+            optim_sum_squares(grads + (first - off), to - first);
+    }
+}
+
+void span_squares(const float *grads, size_t off, size_t n, double *sums)
+{
+    span_squares_from(grads, off, n, 0, sums);
 }
 
 double span_norm(const double *sums, size_t blocks)

@@ -200,9 +200,9 @@ void span_count(struct span_lane *l, enum span_counter counter, double value)
 const char *span_kind_name(enum span_kind kind)
 {
     static const char *const names[SPAN_KINDS] = {
-        "other",  "step",       "data",     "forward", "backward",
-        "ready",  "wait",       "send",     "receive", "add",
-        "update", "checkpoint", "evaluate", "slowed",  "gather"};
+        "other",    "step",   "data",    "forward", "backward", "ready",
+        "wait",     "send",   "receive", "add",     "update",   "checkpoint",
+        "evaluate", "slowed", "gather",  "bubble"};
     return names[kind];
 }
 

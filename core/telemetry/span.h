@@ -31,6 +31,7 @@ enum span_kind {
     SPAN_EVALUATE,
     SPAN_SLOWED, // on purpose, for as long as more computing would take
     SPAN_GATHER, // a block of the model is waited for
+    SPAN_BUBBLE, // another stage of the pipeline is
     SPAN_KINDS
 };
 

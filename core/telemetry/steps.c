@@ -10,12 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024, COLUMNS = 25 };
+enum { PATH = 1200, LINE = 1024, RESTARTS = 23, COLUMNS = 28 };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
-    "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost\n";
+    "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost,"
+    "stage_tx,stage_rx,t_bubble_us\n";
 
 struct steps {
     FILE *file;
@@ -31,14 +32,25 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// The last two columns of a row; false where it was written before they were
-// there.
-static bool read_restarts(const char *line, int *restarts, int *lost)
+// Columns RESTARTS and the next of a row, where they are there.
+static void read_restarts(const char *line, int *restarts, int *lost)
 {
     int commas = 0;
-    for (; *line && commas < COLUMNS - 2; line++)
+    for (; *line && commas < RESTARTS; line++)
         commas += *line == ',';
-    return sscanf(line, "%d,%d", restarts, lost) == 2;
+    sscanf(line, "%d,%d", restarts, lost);
+}
+
+// A row as it was written, and 0 in columns that were not there then.
+static void copy_row(FILE *to, const char *line)
+{
+    int columns = 1;
+    fputs(line, to);
+    for (; *line; line++)
+        columns += *line == ',';
+    for (; columns < COLUMNS; columns++)
+        fputs(",0", to);
+    fputc('\n', to);
 }
 
 // Copy the rows of this rank up to step `keep` from `from` to `to`. What is
@@ -55,14 +67,14 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                 3 ||
             whose != s->rank)
             continue;
-        bool has = read_restarts(line, &restarts, &s->lost);
+        read_restarts(line, &restarts, &s->lost);
         dropped += step > keep;
         if (step > keep)
             continue;
         *time_s = t;
         last = step;
         line[strcspn(line, "\n")] = '\0';
-        fprintf(to, "%s%s\n", line, has ? "" : ",0,0");
+        copy_row(to, line);
     }
     if (s->restarts) {
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
@@ -134,7 +146,7 @@ int steps_write(struct steps *s, const struct step_row *r)
     int n = fprintf(
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
-        "%llu,%llu,%llu,%llu,%llu,%s,%d,%d\n",
+        "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
@@ -142,7 +154,8 @@ int steps_write(struct steps *s, const struct step_row *r)
         (unsigned long long)r->ready_us, (unsigned long long)r->sync_us,
         (unsigned long long)r->bytes_out, (unsigned long long)r->bytes_in,
         (unsigned long long)r->head_out, (unsigned long long)r->head_in, val,
-        s->restarts, s->lost);
+        s->restarts, s->lost, (unsigned long long)r->stage_out,
+        (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

@@ -9,7 +9,9 @@
 // are the means over the ranks, as summary.json has them. restarts and
 // steps_lost count from the run's beginning: how often the job, or a worker of
 // an elastic one, was started again after a failure, and how many steps this
-// rank then did once more, or missed.
+// rank then did once more, or missed. bytes_tx and bytes_rx are the backend's;
+// stage_tx and stage_rx are payload between the stages of a pipeline, and
+// t_bubble_us is how long this one waited for others.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -27,7 +29,9 @@ struct step_row {
     int lag;
     uint64_t step_us, data_us, compute_us, ready_us, sync_us;
     uint64_t bytes_out, bytes_in, head_out, head_in; // of this step
-    double val_loss; // NaN: not evaluated at this step
+    uint64_t stage_out, stage_in; // between stages: payload, beside the above
+    uint64_t bubble_us;           // waited for other stages
+    double val_loss;              // NaN: not evaluated at this step
 };
 
 struct steps;

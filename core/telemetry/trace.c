@@ -101,20 +101,24 @@ static void put_order(struct out *o, const char *what, int tid, int order)
             event_mark, what, o->head->pid, tid, order);
 }
 
-static const char *index_name(enum span_kind kind)
+// A forward or backward of one micro-batch holds those of its layers.
+static const char *index_name(const struct span_record *r)
 {
-    switch (kind) {
+    bool outer = r->depth <= 1;
+    switch ((enum span_kind)r->kind) {
     case SPAN_STEP:
     case SPAN_EVALUATE:
     case SPAN_CHECKPOINT:
         return "step";
     case SPAN_FORWARD:
     case SPAN_BACKWARD:
-        return "layer";
+        return outer ? "micro" : "layer";
     case SPAN_READY:
         return "bucket";
     case SPAN_GATHER:
         return "block";
+    case SPAN_BUBBLE:
+        return "micro";
     default:
         return "part";
     }
@@ -158,7 +162,7 @@ static void put_span(struct out *o, int tid, const struct span_record *r)
     if (r->index >= 0 || carries)
         fputs(", \"args\": {", o->f);
     if (r->index >= 0)
-        fprintf(o->f, "\"%s\": %d%s", index_name(r->kind), r->index,
+        fprintf(o->f, "\"%s\": %d%s", index_name(r), r->index,
                 carries ? ", " : "");
     if (carries)
         fprintf(o->f, "\"bytes\": %.0f", r->value);

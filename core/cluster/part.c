@@ -1,0 +1,102 @@
+// part.c - exchanges of a part, made of the whole's.
+
+#include "cluster/part.h"
+
+#include "base/base.h"
+
+#include <string.h>
+
+struct part {
+    struct cluster *of;
+    int *ranks; // of the members, in `of`
+};
+
+static int find_members(struct cluster *c, struct part *p, int colour)
+{
+    struct cluster *of = p->of;
+    int *colours = mem_alloc((size_t)of->world, sizeof *colours);
+    p->ranks = mem_alloc((size_t)of->world, sizeof *p->ranks);
+    int rc = colours && p->ranks
+                 ? cluster_allgather(of, &colour, colours, sizeof colour)
+                 : -1;
+    for (int r = 0; !rc && r < of->world; r++) {
+        if (colours[r] != colour)
+            continue;
+        if (r == of->rank)
+            c->rank = c->world;
+        p->ranks[c->world++] = r;
+    }
+    mem_free(colours);
+    return rc;
+}
+
+// The most that any part exchanges.
+static int largest(struct cluster *of, size_t bytes, size_t *most)
+{
+    size_t *all = mem_alloc((size_t)of->world, sizeof *all);
+    int rc = all ? cluster_allgather(of, &bytes, all, sizeof bytes) : -1;
+    *most = 0;
+    for (int r = 0; !rc && r < of->world; r++)
+        *most = all[r] > *most ? all[r] : *most;
+    mem_free(all);
+    return rc;
+}
+
+static int part_allgather(struct cluster *c, const void *in, void *out,
+                          size_t bytes)
+{
+    const struct part *p = c->state;
+    size_t most;
+    if (largest(p->of, bytes, &most))
+        return -1;
+    char *mine = mem_alloc(1, most + 1);
+    char *all = mem_alloc((size_t)p->of->world, most + 1);
+    int rc = mine && all ? 0 : -1;
+    if (!rc) {
+        memcpy(mine, in, bytes);
+        rc = cluster_allgather(p->of, mine, all, most);
+    }
+    for (int k = 0; !rc && k < c->world; k++)
+        memcpy((char *)out + (size_t)k * bytes,
+               all + (size_t)p->ranks[k] * most, bytes);
+    mem_free(mine);
+    mem_free(all);
+    return rc;
+}
+
+static void part_close(struct cluster *c)
+{
+    struct part *p = c->state;
+    if (!p)
+        return;
+    mem_free(p->ranks);
+    mem_free(p);
+}
+
+static const struct cluster_ops cluster_of_part = {
+    .name = "part",
+    .allgather = part_allgather,
+    .close = part_close,
+};
+
+int cluster_part(struct cluster **out, struct cluster *of, int colour)
+{
+    struct cluster *c = mem_alloc(1, sizeof *c);
+    struct part *p = c ? mem_alloc(1, sizeof *p) : NULL;
+    if (!p) {
+        mem_free(c);
+        return -1;
+    }
+    *c = (struct cluster){.ops = &cluster_of_part,
+                          .timeout_s = of->timeout_s,
+                          .curve = of->curve,
+                          .state = p};
+    p->of = of;
+    if (find_members(c, p, colour)) {
+        cluster_close(&c);
+        return -1;
+    }
+    c->ranks = p->ranks;
+    *out = c;
+    return 0;
+}

@@ -1,0 +1,198 @@
+// test_stage_jobs.c - whole jobs of pipelines: one model whatever the schedule,
+// the bytes of the law, checkpoints from any mesh to any other, and stages that
+// die or stop named by where they are.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+#include <math.h>
+
+enum { B = 3, T = 17, C = 32, V = 257 };
+
+// Odd sizes, dropout on, the norm clipped.
+static const char same[] =
+    "lockstep train data=text.txt model=nano layers=5 heads=4 channels=32 "
+    "context=17 vocab_size=257 batch=3 threads=1 eval=0 log=0 "
+    "warmup=0 timeout=30 dropout=0.1 clip=0.1 schedule=constant trace=off "
+    "samples=0";
+
+static void train(const char *words, const char *out)
+{
+    struct job j;
+    job_run(&j, 100, "rm -rf %s; %s %s out=%s", out, same, words, out);
+    assert_ok(&j);
+}
+
+static void assert_same_files(const char *a, const char *b, int step)
+{
+    struct job j;
+    job_run(&j, 20,
+            "for f in model optimizer; do cmp %s/checkpoint-%d/$f.safetensors "
+            "%s/checkpoint-%d/$f.safetensors || exit 1; done",
+            a, step, b, step);
+    assert_ok(&j);
+}
+
+// ---- one model, whatever the schedule
+
+struct way {
+    const char *words;
+    int stages, micro, chunks;
+};
+
+// Payload out of a stage in a step, in bytes: train/stages.h.
+static double law(const struct way *w, int stage)
+{
+    int first = stage == 0, last = stage == w->stages - 1;
+    double stream = (double)w->micro * B * T * C * sizeof(float);
+    double tied = first || last ? (double)V * C * sizeof(float) : 0;
+    int ends = 2 * w->chunks - first - last;
+    return ends * stream + tied + 16 * (w->stages - 1);
+}
+
+static void check_bytes(const struct way *w, const char *out)
+{
+    for (int s = 0; s < w->stages; s++) {
+        double sent[8], came[8];
+        assert_int_equal(job_column(out, "stage_tx", s, sent, 8), 5);
+        assert_int_equal(job_column(out, "stage_rx", s, came, 8), 5);
+        for (int k = 0; k < 5; k++) {
+            assert_true(sent[k] == law(w, s));
+            assert_true(came[k] == law(w, s));
+        }
+    }
+}
+
+static void one_model(int stages, int micro, const struct way *ways, int n)
+{
+    char words[256];
+    for (int i = 0; i < n; i++) {
+        struct way w = ways[i];
+        w.stages = stages;
+        w.micro = micro;
+        snprintf(words, sizeof words,
+                 "sync=ring mesh=pp%d accum=%d steps=5 save=5 %s", stages,
+                 micro, w.words);
+        train(words, i ? "other" : "one");
+        check_bytes(&w, i ? "other" : "one");
+        if (i)
+            assert_same_files("one", "other", 5);
+    }
+}
+
+static void schedules_give_one_model(void **state)
+{
+    (void)state;
+    static const struct way ways[] = {{"pipeline=gpipe", .chunks = 1},
+                                      {"pipeline=1f1b", .chunks = 1},
+                                      {"ahead=1", .chunks = 1},
+                                      {"pipeline=naive", .chunks = 1},
+                                      {"chunks=2", .chunks = 2}};
+    static const int micro[] = {1, 2, 3, 8};
+    one_model(2, 4, ways, 5);
+    one_model(4, 3, ways, 2);
+    for (int i = 0; test_long() && i < 4; i++) {
+        one_model(2, micro[i], ways, micro[i] % 2 ? 4 : 5);
+        one_model(4, micro[i], ways, 4);
+    }
+}
+
+// ---- the whole model's numbers, from mesh to mesh
+
+static double last_loss(const char *out, int rank)
+{
+    double loss[16];
+    int n = job_column(out, "loss", rank, loss, 16);
+    assert_true(n > 0);
+    return loss[n - 1];
+}
+
+static void checkpoints_go_from_mesh_to_mesh(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part[2];
+        bool bits; // of the run that was not interrupted
+    } runs[] = {
+        {{"sync=ring mesh=pp2", "sync=ring mesh=pp2"}, true},
+        {{"sync=local", "sync=ring mesh=pp3 stages=1,3,1"}, false},
+        {{"sync=zero mesh=pp4 pipeline=gpipe", "sync=local workers=1 mesh="},
+         false},
+        {{"sync=ring mesh=dp1,pp2 chunks=2 accum=4",
+          "sync=zero mesh=pp4 chunks=1 pipeline=naive accum=4"},
+         false},
+    };
+    char words[256];
+    train("sync=local accum=4 steps=6", "whole");
+    train("sync=ring mesh=pp2 accum=4 steps=6 save=6", "straight");
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        struct job j;
+        snprintf(words, sizeof words, "accum=4 steps=3 save=3 %s",
+                 runs[i].part[0]);
+        train(words, "parts");
+        job_run(&j, 100,
+                "%s accum=4 %s steps=6 save=3 resume=auto verify=1 out=parts",
+                same, runs[i].part[1]);
+        assert_ok(&j);
+        assert_true(fabs(last_loss("parts", 0) - last_loss("whole", 0)) < 1e-5);
+        if (runs[i].bits)
+            assert_same_files("parts", "straight", 6);
+    }
+}
+
+// Replicas of a pipeline, by every way that sums them: two have one sum.
+static void replicas_of_stages(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sync=ring mesh=dp2,pp2",
+                                       "sync=ring mesh=pp2,dp2 transport=tcp",
+                                       "sync=allreduce mesh=dp2,pp2",
+                                       "sync=zero mesh=dp2,pp2"};
+    char words[256];
+    train("sync=ring mesh=dp2 accum=3 steps=4 eval=4 eval_batches=2", "whole");
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        snprintf(words, sizeof words,
+                 "accum=3 steps=4 save=4 verify=1 eval=4 eval_batches=2 %s",
+                 ways[i]);
+        train(words, i ? "other" : "one");
+        if (i)
+            assert_same_files("one", "other", 4);
+    }
+    assert_true(fabs(last_loss("one", 0) - last_loss("whole", 0)) < 1e-5);
+    assert_true(last_loss("one", 0) == last_loss("one", 1)); // of a replica
+    assert_true(fabs(last_loss("one", 3) - last_loss("whole", 1)) < 1e-5);
+    assert_true(fabs(job_summary("one", "final_val_loss") -
+                     job_summary("whole", "final_val_loss")) < 1e-5);
+}
+
+// ---- failures
+
+static void a_lost_stage_is_named_by_its_place(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "%s sync=ring mesh=dp2,pp2 accum=3 steps=100000 "
+            "inject=kill:3 inject_rank=3 out=killed",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "rank 3 (dp 1, pp 1): killed by signal 9");
+    job_run(&j, 60,
+            "%s sync=ring mesh=pp2 accum=3 steps=100000 timeout=2 "
+            "inject=delay:3:20000 inject_rank=1 out=stopped",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "nothing from rank 1 (pp 1) for 2 s");
+    assert_int_equal(job_processes(5), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(schedules_give_one_model),
+        cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
+        cmocka_unit_test(replicas_of_stages),
+        cmocka_unit_test(a_lost_stage_is_named_by_its_place),
+    };
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

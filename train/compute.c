@@ -1,0 +1,165 @@
+// compute.c - forward and backward of a step's micro-batches, in the order of
+// the stage's timetable; with one stage one after the other.
+
+#include "train/compute.h"
+
+#include "base/base.h"
+#include "data/data.h"
+#include "device/busy.h"
+#include "telemetry/span.h"
+#include "telemetry/steps.h"
+#include "train/stages.h"
+#include "train/trainer.h"
+
+#include <math.h>
+
+// All gradients from `off` on are complete: hand those buckets over.
+static void hand_over(struct trainer *t, size_t off)
+{
+    const struct sync *s = t->sync;
+    struct span_lane *lane = t->observe.lane;
+    while (!t->ready_failed && s->next_bucket < s->job.nbuckets &&
+           s->job.buckets[s->next_bucket].off >= off) {
+        span_begin(lane, SPAN_READY, s->next_bucket);
+        t->ready_failed = sync_ready(t->sync, s->next_bucket) != 0;
+        span_end(lane);
+    }
+}
+
+// Backward has filled them. What is tied is not complete yet.
+static void on_watermark(void *ctx, size_t off)
+{
+    struct trainer *t = ctx;
+    size_t tied = stages_tied(t);
+    hand_over(t, off > tied ? off : tied);
+}
+
+static size_t batch_tokens(const struct trainer *t)
+{
+    return (size_t)t->run.batch * (size_t)t->config.context;
+}
+
+// The tokens of a room.
+static int32_t *x_of(const struct trainer *t, int room)
+{
+    return t->x + (size_t)room * batch_tokens(t);
+}
+
+static int32_t *y_of(const struct trainer *t, int room)
+{
+    return t->y + (size_t)room * batch_tokens(t);
+}
+
+static int next_batch(struct trainer *t, int room)
+{
+    if (!t->scatters)
+        return data_next(t->data, x_of(t, room), y_of(t, room));
+    if (t->replica == 0 && data_next(t->data, t->x, t->y))
+        return -1;
+    return sync_scatter(t->sync, t->x, t->y, batch_tokens(t));
+}
+
+static struct model_step step_of(struct trainer *t, struct action a,
+                                 const struct model_turn *turn)
+{
+    bool lent = t->share.lends_grads, last = a.micro == t->run.accum - 1;
+    return (struct model_step){
+        .x = x_of(t, turn->room),
+        .y = y_of(t, turn->room),
+        .step = t->step,
+        .micro = a.micro,
+        .scale = t->scale.scale,
+        .accumulate = a.micro > 0 && !lent,
+        .watermark = last || lent ? on_watermark : NULL,
+        .ctx = t,
+        .lane = t->observe.lane,
+    };
+}
+
+// All stages that need tokens, to begin or to end the model, read the same.
+static int read_batch(struct trainer *t, struct action a, int room,
+                      struct step_row *row)
+{
+    uint64_t start = now_ns();
+    if (a.kind != ACTION_FORWARD ||
+        !(stages_is_first(t, a.chunk) || stages_is_last(t, a.chunk)))
+        return 0;
+    span_begin(t->observe.lane, SPAN_DATA, -1);
+    if (next_batch(t, room))
+        return -1;
+    span_end(t->observe.lane);
+    row->data_us += (now_ns() - start) / 1000;
+    return 0;
+}
+
+static int run_action(struct trainer *t, struct action a,
+                      const struct model_turn *turn, struct step_row *row)
+{
+    const struct model_step s = step_of(t, a, turn);
+    uint64_t start = now_ns();
+    float loss = 0;
+    if (busy_begin(t->dev, DEVICE_COMPUTE) ||
+        (a.kind == ACTION_FORWARD
+             ? model_forward(t->model, &s, turn)
+             : model_backward(t->model, &s, turn, &loss)) ||
+        t->ready_failed || busy_end(t->dev, DEVICE_COMPUTE))
+        return -1;
+    t->loss += (double)loss / t->run.accum;
+    row->compute_us += (now_ns() - start) / 1000;
+    return 0;
+}
+
+int compute_step(struct trainer *t, struct step_row *row)
+{
+    int length = timetable_length(&t->plan);
+    t->loss = 0;
+    for (int k = 0; k < length; k++) {
+        struct action a = timetable_action(&t->plan, t->stage, k);
+        struct model_turn turn;
+        if (stages_begin(t, a, &turn) || read_batch(t, a, turn.room, row) ||
+            run_action(t, a, &turn, row) || stages_end(t, a, &turn))
+            return -1;
+    }
+    if (t->plan.stages == 1)
+        return 0;
+    if (stages_tie(t))
+        return -1;
+    uint64_t start = now_ns();
+    hand_over(t, 0);
+    row->compute_us += (now_ns() - start) / 1000; // as within backward
+    return t->ready_failed ? -1 : 0;
+}
+
+// Forward alone, chunk by chunk.
+static int evaluate_batch(struct trainer *t, float *loss)
+{
+    *loss = 0;
+    for (int c = 0; c < t->plan.chunks; c++) {
+        const struct model_turn turn = {.chunk = c};
+        if (stages_receive(t, c) ||
+            model_eval_chunk(t->model, &turn, t->x, t->y, t->run.batch, loss) ||
+            stages_send(t, c))
+            return -1;
+    }
+    return 0;
+}
+
+int compute_val_loss(struct trainer *t, double *loss)
+{
+    double sum = 0;
+    span_begin(t->observe.lane, SPAN_EVALUATE, t->step);
+    size_t i = 0, most = (size_t)t->run.eval_batches;
+    for (; !most || i < most; i++) {
+        float one;
+        if (!data_val(t->data, i, t->x, t->y))
+            break;
+        if (evaluate_batch(t, &one))
+            return -1;
+        sum += (double)one;
+    }
+    if (stages_share(t, &sum))
+        return -1;
+    span_end(t->observe.lane);
+    *loss = i ? sum / (double)i : NAN;
+    return 0;
+}

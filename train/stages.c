@@ -1,0 +1,527 @@
+// stages.c - the buffers of a stage, and when each is sent or received.
+//
+// A forward's input is received into the first buffer that is free. There are
+// as many as the stage before has rooms: it holds the room of a micro-batch
+// until this stage has sent its gradient back, so whatever is sent finds a
+// buffer, and no stage waits for room elsewhere. What a room has sent is with
+// the stage behind once that has sent its gradient, so nobody awaits it.
+// Gradients come into `edges` buffers in turn, and leave from where they came:
+// while one is computed, the next may come and the last may leave. With chunks
+// stages form a circle; there every gradient that may come has its buffer.
+
+#include "train/stages.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "cluster/part.h"
+#include "config/mesh.h"
+#include "horovod_ring/carriers.h"
+#include "model/part.h"
+#include "optim/rule.h"
+#include "telemetry/span.h"
+#include "train/trainer.h"
+
+#include <string.h>
+
+struct stages {
+    struct group *forward, *backward; // residual streams; their gradients
+    struct action *order[2];          // by kind: this stage's, in order
+    int total;                        // of each kind
+    int rooms, inputs, edges;
+    int ahead;       // gradients that are received before they are needed
+    int first_input; // those before are of forwards that receive nothing
+    bool *room_used, *input_used;
+    uint64_t *sent_edge, *came_edge; // tickets of what leaves an edge, or comes
+    // By chunk and micro-batch: where it is, and the ticket of its input.
+    int *room, *input;
+    uint64_t *came;
+    uint64_t sent;            // the newest ticket of what leaves a room
+    int expected[2], done[2]; // of `order`: receives posted, actions done
+    float *tied;              // the other end's gradient of wte
+    struct norm_parts parts;
+};
+
+// ---- what this stage is
+
+static struct pipeline plan_of(const struct trainer *t)
+{
+    const struct run *r = &t->run;
+    int stages = mesh_size(&r->mesh, MESH_PP);
+    if (stages == 1)
+        return (struct pipeline){PIPELINE_NAIVE, 1, r->accum, 1, 0};
+    return (struct pipeline){(enum pipeline_kind)r->pipeline, stages, r->accum,
+                             r->chunks, r->ahead};
+}
+
+int stages_plan(struct trainer *t)
+{
+    const struct run *r = &t->run;
+    const struct stage_layers *cut = &r->stages;
+    t->plan = plan_of(t);
+    t->stage = mesh_at(&r->mesh, t->cluster->rank, MESH_PP);
+    t->config = t->whole;
+    if (t->plan.stages == 1)
+        return 0;
+    int parts = t->plan.stages * t->plan.chunks;
+    if (cut->n && cut->n != parts)
+        return fail("stages=: layers of %d parts, there are %d (%d stages of "
+                    "chunks=%d)",
+                    cut->n, parts, t->plan.stages, t->plan.chunks);
+    return pipeline_check(&t->plan) ||
+                   part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
+                            cut->n ? cut->layers : NULL, &t->config)
+               ? -1
+               : 0;
+}
+
+bool stages_is_first(const struct trainer *t, int chunk)
+{
+    return t->stage == 0 && chunk == 0;
+}
+
+bool stages_is_last(const struct trainer *t, int chunk)
+{
+    return t->stage == t->plan.stages - 1 && chunk == t->plan.chunks - 1;
+}
+
+// The stages beside it, in a circle.
+static int stage_before(const struct trainer *t)
+{
+    return (t->stage + t->plan.stages - 1) % t->plan.stages;
+}
+
+static int stage_behind(const struct trainer *t)
+{
+    return (t->stage + 1) % t->plan.stages;
+}
+
+static bool has_tied(const struct trainer *t)
+{
+    bool end = t->stage == 0 || t->stage == t->plan.stages - 1;
+    return t->plan.stages > 1 && end;
+}
+
+size_t stages_tied(const struct trainer *t)
+{
+    return has_tied(t) ? (size_t)t->whole.vocab * (size_t)t->whole.channels : 0;
+}
+
+size_t stages_bytes(const struct trainer *t)
+{
+    return stages_tied(t) * sizeof(float);
+}
+
+// Forwards that receive nothing have an input of their room's, too.
+static int first_input(const struct trainer *t)
+{
+    return t->stage == 0 ? timetable_rooms(&t->plan, 0) : 0;
+}
+
+static int received_ahead(const struct trainer *t)
+{
+    return t->plan.chunks > 1 ? timetable_rooms(&t->plan, t->stage) : 1;
+}
+
+void stages_buffers(const struct trainer *t, struct model_job *job)
+{
+    const struct pipeline *p = &t->plan;
+    if (p->stages == 1)
+        return;
+    job->rooms = timetable_rooms(p, t->stage);
+    job->edges = 2 * received_ahead(t) + 1;
+    job->inputs = timetable_rooms(p, stage_before(t)) + first_input(t);
+    if (t->stage == 0 && p->chunks == 1)
+        job->inputs = 0; // its rooms have their own
+}
+
+// ---- the norm of all stages
+
+static int all_gather(struct trainer *t, double *v, size_t each)
+{
+    struct group_vector all = {.data = v,
+                               .n = each * (size_t)t->plan.stages,
+                               .type = DTYPE_F64,
+                               .wire = DTYPE_F64,
+                               .scale = 1,
+                               .awaited = true};
+    uint64_t ticket;
+    return group_all_gather(t->stages->forward, &all, &ticket) ||
+                   group_await(t->stages->forward, ticket)
+               ? -1
+               : 0;
+}
+
+enum { SHARED = 2 }; // doubles of a stage: squares, loss
+
+static int sum_squares(void *ctx, double *squares)
+{
+    struct trainer *t = ctx;
+    double all[SHARED * PIPELINE_STAGES] = {0}, *mine = all + SHARED * t->stage;
+    mine[0] = *squares;
+    mine[1] = t->loss;
+    if (all_gather(t, all, SHARED))
+        return -1;
+    *squares = 0;
+    for (int s = 0; s < t->plan.stages; s++)
+        *squares += all[SHARED * s];
+    t->loss = all[SHARED * (t->plan.stages - 1) + 1];
+    return 0;
+}
+
+int stages_share(struct trainer *t, double *of_last)
+{
+    double all[SHARED * PIPELINE_STAGES] = {0};
+    if (t->plan.stages == 1)
+        return 0;
+    all[SHARED * t->stage] = *of_last;
+    if (all_gather(t, all, SHARED))
+        return -1;
+    *of_last = all[SHARED * (t->plan.stages - 1)];
+    return 0;
+}
+
+// ---- open and close
+
+static struct group *open_group(const struct trainer *t, const char *name)
+{
+    struct group_job job = {
+        .name = name,
+        .cluster = t->line,
+        .dev = t->dev,
+        .grain = SHARED, // of sum_squares()
+        .depth = 4 * (size_t)timetable_length(&t->plan) + 8,
+        .thread = true,
+        .pairs = true,
+        .iface = t->run.settings.iface,
+    };
+    return group_open(&ring_tcp, &job);
+}
+
+static int list_actions(const struct trainer *t, struct stages *s)
+{
+    int length = timetable_length(&t->plan), n[2] = {0, 0};
+    s->total = length / 2;
+    for (int kind = 0; kind < 2; kind++) {
+        s->order[kind] = mem_alloc((size_t)s->total, sizeof *s->order[kind]);
+        if (!s->order[kind])
+            return -1;
+    }
+    for (int k = 0; k < length; k++) {
+        struct action a = timetable_action(&t->plan, t->stage, k);
+        s->order[a.kind][n[a.kind]++] = a;
+    }
+    return 0;
+}
+
+static int open_buffers(const struct trainer *t, struct stages *s)
+{
+    struct model_job job = {.rooms = 0};
+    stages_buffers(t, &job);
+    s->rooms = job.rooms;
+    s->inputs = job.inputs;
+    s->edges = job.edges;
+    s->ahead = received_ahead(t);
+    s->first_input = first_input(t);
+    s->room_used = mem_alloc((size_t)s->rooms, sizeof *s->room_used);
+    s->input_used = mem_alloc((size_t)s->inputs + 1, sizeof *s->input_used);
+    s->sent_edge = mem_alloc((size_t)s->edges, sizeof *s->sent_edge);
+    s->came_edge = mem_alloc((size_t)s->edges, sizeof *s->came_edge);
+    s->room = mem_alloc((size_t)s->total, sizeof *s->room);
+    s->input = mem_alloc((size_t)s->total, sizeof *s->input);
+    s->came = mem_alloc((size_t)s->total, sizeof *s->came);
+    if (has_tied(t) && !(s->tied = mem_alloc(stages_tied(t), sizeof(float))))
+        return -1;
+    return s->room_used && s->input_used && s->sent_edge && s->came_edge &&
+                   s->room && s->input && s->came
+               ? 0
+               : -1;
+}
+
+int stages_open(struct trainer *t)
+{
+    if (t->plan.stages == 1)
+        return 0;
+    struct stages *s = t->stages = mem_alloc(1, sizeof *s);
+    if (!s || list_actions(t, s) || open_buffers(t, s))
+        return -1;
+    s->parts = (struct norm_parts){
+        .elsewhere = t->stage ? stages_tied(t) : 0,
+        .sum = sum_squares,
+        .ctx = t,
+    };
+    t->parts = &s->parts;
+    s->forward = open_group(t, "activations");
+    s->backward = s->forward ? open_group(t, "gradients") : NULL;
+    return s->backward ? 0 : -1;
+}
+
+void stages_close(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    if (!s)
+        return;
+    group_close(&s->forward);
+    group_close(&s->backward);
+    for (int kind = 0; kind < 2; kind++)
+        mem_free(s->order[kind]);
+    mem_free(s->room_used);
+    mem_free(s->input_used);
+    mem_free(s->sent_edge);
+    mem_free(s->came_edge);
+    mem_free(s->room);
+    mem_free(s->input);
+    mem_free(s->came);
+    mem_free(s->tied);
+    mem_free(s);
+    t->stages = NULL;
+}
+
+// ---- messages
+
+static struct group_vector stream(const struct trainer *t, void *data)
+{
+    enum dtype type = config_format(&t->run);
+    size_t rows = (size_t)t->run.batch * (size_t)t->config.context;
+    return (struct group_vector){.data = data,
+                                 .n = rows * (size_t)t->config.channels,
+                                 .type = type,
+                                 .wire = type,
+                                 .scale = 1};
+}
+
+// Whoever watches must see the end of a stage that is gone before ours.
+static int leave(int rc)
+{
+    if (rc)
+        sleep_ns(300000000);
+    return rc;
+}
+
+// Wait for what another stage computes, which leaves this one idle.
+static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
+                       int micro)
+{
+    uint64_t start = now_ns();
+    span_begin(t->observe.lane, SPAN_BUBBLE, micro);
+    int rc = leave(group_await(g, ticket));
+    span_end(t->observe.lane);
+    t->bubble_ns += now_ns() - start;
+    return rc;
+}
+
+static int index_of(const struct trainer *t, struct action a)
+{
+    return a.chunk * t->plan.micro + a.micro;
+}
+
+static int take_free(bool *used, int from, int n)
+{
+    for (int k = from; k < n; k++)
+        if (!used[k]) {
+            used[k] = true;
+            return k;
+        }
+    return -1;
+}
+
+// Receive inputs of forwards to come, as far as there are free buffers.
+static int expect_inputs(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    int *k = &s->expected[ACTION_FORWARD];
+    for (; *k < s->total; ++*k) {
+        struct action a = s->order[ACTION_FORWARD][*k];
+        int at = index_of(t, a);
+        if (stages_is_first(t, a.chunk))
+            continue;
+        s->input[at] = take_free(s->input_used, s->first_input, s->inputs);
+        if (s->input[at] < 0)
+            return 0;
+        struct group_vector v = stream(t, model_input(t->model, s->input[at]));
+        if (group_recv(s->forward, &v, stage_before(t), &s->came[at]))
+            return leave(-1);
+    }
+    return 0;
+}
+
+// Receive gradients of the next backwards, up to number `most`.
+static int expect_gradients(struct trainer *t, int most)
+{
+    struct stages *s = t->stages;
+    int *k = &s->expected[ACTION_BACKWARD];
+    for (; *k < s->total && *k <= most; ++*k) {
+        struct action a = s->order[ACTION_BACKWARD][*k];
+        int edge = *k % s->edges;
+        struct group_vector v = stream(t, model_edge(t->model, edge));
+        if (group_await(s->backward, s->sent_edge[edge]))
+            return leave(-1);
+        if (!stages_is_last(t, a.chunk) &&
+            group_recv(s->backward, &v, stage_behind(t), &s->came_edge[edge]))
+            return leave(-1);
+    }
+    return 0;
+}
+
+// ---- a step
+
+static int begin_step(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    for (int kind = 0; kind < 2; kind++)
+        s->expected[kind] = s->done[kind] = 0;
+    return expect_inputs(t) || expect_gradients(t, s->ahead - 1) ? -1 : 0;
+}
+
+static int begin_forward(struct trainer *t, struct action a,
+                         struct model_turn *turn)
+{
+    struct stages *s = t->stages;
+    int at = index_of(t, a);
+    if (s->done[ACTION_FORWARD] % s->total == 0 && begin_step(t))
+        return -1;
+    int room = s->room[at] = take_free(s->room_used, 0, s->rooms);
+    CHECK(room >= 0);
+    if (stages_is_first(t, a.chunk))
+        s->input[at] = s->inputs ? room : 0;
+    else if (await_stage(t, s->forward, s->came[at], a.micro))
+        return -1;
+    *turn = (struct model_turn){.chunk = a.chunk,
+                                .room = room,
+                                .input = s->input[at]};
+    return 0;
+}
+
+static int end_forward(struct trainer *t, struct action a,
+                       const struct model_turn *turn)
+{
+    struct stages *s = t->stages;
+    struct group_vector v = stream(t, model_output(t->model, turn->room));
+    s->done[ACTION_FORWARD]++;
+    if (stages_is_last(t, a.chunk))
+        return 0;
+    return leave(group_send(s->forward, &v, stage_behind(t), &s->sent));
+}
+
+static int begin_backward(struct trainer *t, struct action a,
+                          struct model_turn *turn)
+{
+    struct stages *s = t->stages;
+    int number = s->done[ACTION_BACKWARD], edge = number % s->edges;
+    int at = index_of(t, a);
+    *turn = (struct model_turn){.chunk = a.chunk,
+                                .room = s->room[at],
+                                .input = s->input[at],
+                                .edge = edge};
+    if (expect_gradients(t, number) ||
+        (!stages_is_last(t, a.chunk) &&
+         await_stage(t, s->backward, s->came_edge[edge], a.micro)))
+        return -1;
+    return expect_gradients(t, number + s->ahead);
+}
+
+static int end_backward(struct trainer *t, struct action a,
+                        const struct model_turn *turn)
+{
+    struct stages *s = t->stages;
+    struct group_vector v = stream(t, model_edge(t->model, turn->edge));
+    s->done[ACTION_BACKWARD]++;
+    s->room_used[turn->room] = false;
+    if (s->inputs && !stages_is_first(t, a.chunk))
+        s->input_used[turn->input] = false;
+    if (expect_inputs(t))
+        return -1;
+    if (stages_is_first(t, a.chunk))
+        return 0;
+    return leave(group_send(s->backward, &v, stage_before(t),
+                            &s->sent_edge[turn->edge]));
+}
+
+int stages_begin(struct trainer *t, struct action a, struct model_turn *turn)
+{
+    *turn = (struct model_turn){.chunk = a.chunk};
+    if (t->plan.stages == 1)
+        return 0;
+    return (a.kind == ACTION_FORWARD ? begin_forward : begin_backward)(t, a,
+                                                                       turn);
+}
+
+int stages_end(struct trainer *t, struct action a,
+               const struct model_turn *turn)
+{
+    if (t->plan.stages == 1)
+        return 0;
+    return (a.kind == ACTION_FORWARD ? end_forward : end_backward)(t, a, turn);
+}
+
+// All that this step has sent is with the others.
+static int await_sent(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    int newest = (s->total - 1) % s->edges;
+    if (group_await(s->forward, s->sent))
+        return leave(-1);
+    return await_stage(t, s->backward, s->sent_edge[newest], -1);
+}
+
+// Both add two numbers, whose sum has no order: the tables stay one.
+int stages_tie(struct trainer *t)
+{
+    struct stages *s = t->stages;
+    size_t n = stages_tied(t);
+    if (await_sent(t))
+        return -1;
+    if (n == 0)
+        return 0;
+    int other = t->stage ? 0 : t->plan.stages - 1;
+    struct group_vector own = group_floats(t->grads, n);
+    struct group_vector its = group_floats(s->tied, n);
+    uint64_t ticket;
+    if (group_send(s->backward, &own, other, &ticket) ||
+        group_recv(s->backward, &its, other, &ticket) ||
+        await_stage(t, s->backward, ticket, -1))
+        return leave(-1);
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < n; i++)
+        t->grads[i] += s->tied[i];
+    return 0;
+}
+
+// ---- outside a step
+
+int stages_receive(struct trainer *t, int chunk)
+{
+    struct stages *s = t->stages;
+    uint64_t ticket;
+    if (t->plan.stages == 1 || stages_is_first(t, chunk))
+        return 0;
+    struct group_vector v = stream(t, model_input(t->model, 0));
+    return group_recv(s->forward, &v, stage_before(t), &ticket) ||
+                   leave(group_await(s->forward, ticket))
+               ? -1
+               : 0;
+}
+
+int stages_send(struct trainer *t, int chunk)
+{
+    struct stages *s = t->stages;
+    uint64_t ticket;
+    if (t->plan.stages == 1 || stages_is_last(t, chunk))
+        return 0;
+    struct group_vector v = stream(t, model_output(t->model, 0));
+    return group_send(s->forward, &v, stage_behind(t), &ticket) ||
+                   leave(group_await(s->forward, ticket))
+               ? -1
+               : 0;
+}
+
+struct group_stats stages_moved(const struct trainer *t)
+{
+    if (!t->stages)
+        return (struct group_stats){0};
+    const struct group_stats *f = &t->stages->forward->stats;
+    const struct group_stats *b = &t->stages->backward->stats;
+    return (struct group_stats){.bytes_out = f->bytes_out + b->bytes_out,
+                                .bytes_in = f->bytes_in + b->bytes_in,
+                                .head_out = f->head_out + b->head_out,
+                                .head_in = f->head_in + b->head_in};
+}

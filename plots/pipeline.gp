@@ -1,9 +1,15 @@
 # pipeline.gp - which stage computes which micro-batch when, by schedule: reads
 # timetable.csv. Forward is light, backward dark; every second chunk of a stage is
 # green instead of blue. The number is the micro-batch's.
+#
+# With a third argument, that step of a run, out of its trace.json: a row a rank.
 
 DIR = ARG1; OUT = ARG2
 file = DIR . "/timetable.csv"
+if (ARGC > 2) {
+    file = OUT . "-" . ARG3 . ".csv"
+    system("awk -v want=" . (ARG3 + 0) . " -f trace_timetable.awk '" . DIR . "/trace.json' > '" . file . "'")
+}
 schedules = system("awk -F, 'NR>1&&$1~/^[[:alnum:]_.+-]+$/&&!s[$1]++{printf \"%s \", $1}' '" . file . "'")
 stages = system("awk -F, 'NR>1&&$2+0>=m{m=$2+1} END{print m+0}' '" . file . "'") + 0
 WIDE = 1200

@@ -1,0 +1,26 @@
+# trace_timetable.awk - step `want` of a trace.json as a timetable.csv: when each
+# rank computed which micro-batch, since the first of them began the step.
+
+BEGIN { n = 0; zero = "" }
+function number(key) {
+    if (!match($0, "\"" key "\": [0-9.]+"))
+        return ""
+    return substr($0, RSTART + length(key) + 4, RLENGTH - length(key) - 4) + 0
+}
+/"name": "step"/ {
+    step[number("pid")] = number("step")
+    if (number("step") == want && (zero == "" || number("ts") < zero))
+        zero = number("ts")
+}
+/"name": "(forward|backward)".*"micro":/ {
+    if (step[number("pid")] != want)
+        next
+    row[n] = number("pid") "," ($0 ~ /"forward"/ ? "forward" : "backward") "," number("micro")
+    begin[n] = number("ts")
+    end[n++] = number("ts") + number("dur")
+}
+END {
+    print "schedule,stage,action,micro,chunk,begin_ms,end_ms"
+    for (i = 0; i < n; i++)
+        printf "step_%d,%s,0,%.3f,%.3f\n", want, row[i], (begin[i] - zero) / 1000, (end[i] - zero) / 1000
+}

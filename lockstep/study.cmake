@@ -10,6 +10,11 @@ lockstep_library(study
         lockstep/watch.c
   LINKS memory supervise telemetry law config share base PkgConfig::CJSON
         PkgConfig::INIH m)
+lockstep_test(experiments LINKS study)
+if(TARGET test_experiments)
+  target_compile_definitions(test_experiments PRIVATE
+                             LOCKSTEP_SOURCE="${CMAKE_SOURCE_DIR}")
+endif()
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
   add_test(NAME study COMMAND ${Python3_EXECUTABLE} tests/study.py

@@ -320,12 +320,6 @@ static int norm_back(struct ops *o)
     return 0;
 }
 
-static int gelu(struct ops *o)
-{
-    cuda_gelu(o->queue, o->format, o->y, o->x, 4 * o->rows * (size_t)o->C);
-    return 0;
-}
-
 static int loss(struct ops *o)
 {
     cuda_loss(o->queue, o->format, o->f, o->logits, o->stride, o->tokens,
@@ -346,9 +340,7 @@ static int others(struct ops *o)
                         n * size + 8.0 * o->by_token.kinds * o->C) ||
                    line(o, "add and LayerNorm", norm, 0, 4 * n * size) ||
                    line(o, "LayerNorm, backward", norm_back, 0, 5 * n * size) ||
-                   line(o, "GELU, once more", gelu, 0, 8 * n * size) ||
-                   line(o, "loss and its gradient", loss, 0,
-                        2 * slice * size)
+                   line(o, "loss and its gradient", loss, 0, 2 * slice * size)
                ? -1
                : 0;
 }

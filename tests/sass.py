@@ -58,7 +58,6 @@ VECTORS = {
     "bias_kernel": 32,
     "embed_kernel": 32,
     "gelu_backward": 32,
-    "gelu_kernel": 32,
     "loss_kernel": 32,
     "mask_rows": 32,
     "norm_backward": 48,

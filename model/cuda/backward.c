@@ -8,6 +8,7 @@
 #include "model/cuda/forward.h"
 
 #include "device/cuda.h"
+#include "telemetry/span.h"
 
 #include <cuda_runtime_api.h>
 
@@ -102,8 +103,7 @@ static void mlp_backward(const struct back *b, int i)
     int C = m->job.config.channels;
     const void *d = branch_gradient(b, i, SITE_OUT);
     input_gradient(b, m->dwide, l->pre, d, layer_at(i, OUT_W), 4 * C, C);
-    cuda_gelu(m->queue, m->job.precision, m->wide, l->pre, b->rows * 4 * C);
-    weight_gradient(b, layer_at(i, OUT_W), m->wide, d, 4 * C, C);
+    weight_gradient(b, layer_at(i, OUT_W), m->gelu[i], d, 4 * C, C);
     report(b, layer_at(i, OUT_W));
 
     input_gradient(b, m->branch, NULL, m->dwide, layer_at(i, FC_W), C, 4 * C);
@@ -160,10 +160,15 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
                   false);
     report(&b, final_norm_at(&m->job.config));
     for (int i = job->config.layers - 1; i >= 0; i--) {
-        if (job->recompute && i + 1 < job->config.layers)
+        if (job->recompute && i + 1 < job->config.layers) {
+            span_begin(step->lane, SPAN_FORWARD, i);
             cuda_forward_again(m, i, step); // the last layer's is still there
+            span_end(step->lane);
+        }
+        span_begin(step->lane, SPAN_BACKWARD, i);
         mlp_backward(&b, i);
         attention_backward(&b, i);
+        span_end(step->lane);
     }
     embed_backward(&b);
     report(&b, 0);

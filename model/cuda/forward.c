@@ -5,6 +5,8 @@
 
 #include "model/cuda/forward.h"
 
+#include "telemetry/span.h"
+
 struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
                                         int T, const struct model_step *step,
                                         int layer)
@@ -57,8 +59,7 @@ static void enter_layer(struct cuda_model *m, int i, size_t rows)
              none);
 }
 
-// From m->norm on, all that backward needs of a layer, and in m->wide GELU's
-// output.
+// From m->norm on, all that backward needs of a layer.
 static void fill_layer(struct cuda_model *m, int i, int B, int T,
                        const struct model_step *step)
 {
@@ -71,7 +72,7 @@ static void fill_layer(struct cuda_model *m, int i, int B, int T,
     linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
     add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
              l->rstd2, rows, layers_mask(&m->job, step, i, SITE_PROJ));
-    linear(m, m->wide, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
+    linear(m, m->gelu[i], l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C);
 }
 
 void cuda_forward_again(struct cuda_model *m, int i,
@@ -93,13 +94,17 @@ void cuda_forward(struct cuda_model *m, int B, int T,
     cuda_embed(m->queue, m->job.precision, l->in, weight_at(m, 0),
                weight_at(m, 1), m->x, B, T, C, &mask);
     enter_layer(m, 0, rows);
+    struct span_lane *lane = step ? step->lane : NULL;
     for (int i = 0; i < L; i++, l++) {
+        span_begin(lane, SPAN_FORWARD, i);
         fill_layer(m, i, B, T, step);
-        linear(m, m->branch, NULL, m->wide, layer_at(i, OUT_W), rows, 4 * C, C);
+        linear(m, m->branch, NULL, m->gelu[i], layer_at(i, OUT_W), rows, 4 * C,
+               C);
         bool last = i + 1 == L;
         add_norm(m, last ? m->last : l[1].in, l->mid, m->branch,
                  last ? final_norm_at(&m->job.config) : layer_at(i + 1, LN1_W),
                  last ? m->mean : l[1].mean1, last ? m->rstd : l[1].rstd1, rows,
                  layers_mask(&m->job, step, i, SITE_OUT));
+        span_end(lane);
     }
 }

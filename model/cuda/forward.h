@@ -21,8 +21,7 @@ void cuda_forward(struct cuda_model *m, int B, int T,
                   const struct model_step *step);
 
 // forward.c: what backward needs of layer i once more, from the residual stream
-// at its entry, with the bits of step's forward. Spoils m->norm, m->branch and
-// m->wide.
+// at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
 void cuda_forward_again(struct cuda_model *m, int i,
                         const struct model_step *step);
 

@@ -1,7 +1,6 @@
 // gelu.cu - GELU in its tanh form, and the additions of a bias.
 //
-// A product's epilogue does all of these where cuBLASLt has one for the format;
-// cuda_gelu() is also how backward gets the output again, cheaper than to keep.
+// A product's epilogue does all of these where cuBLASLt has one for the format.
 
 #include "model/cuda/kernels.h"
 
@@ -29,18 +28,6 @@ __device__ inline float gelu_slope(float x)
 {
     float s = logistic_2u(x);
     return s + x * s * (1 - s) * GELU_2ROOT * (1 + 3 * GELU_CUBE * x * x);
-}
-
-template <typename T>
-__global__ void gelu_kernel(T *out, const T *in, size_t packs)
-{
-    for (size_t i = thread_first(); i < packs; i += thread_stride()) {
-        float x[4];
-        load4(x, in + i * 4);
-        for (int k = 0; k < 4; k++)
-            x[k] = gelu_of(x[k]);
-        store4(out + i * 4, x);
-    }
 }
 
 template <typename T>
@@ -73,18 +60,6 @@ __global__ void bias_kernel(T *out, T *pre, const T *bias, size_t packs, int C)
         }
         store4(out + i * 4, x);
     }
-}
-
-void cuda_gelu(void *queue, enum dtype format, void *out, const void *in,
-               size_t n)
-{
-    by_format(format, [=](auto number) {
-        typedef decltype(number) real;
-        gelu_kernel<<<blocks_for(n / 4, THREADS), THREADS, 0,
-                      (cudaStream_t)queue>>>((real *)out, (const real *)in,
-                                             n / 4);
-    });
-    CU(cudaGetLastError());
 }
 
 void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,

@@ -60,8 +60,6 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
                         int C, float *partial);
 
 // gelu.cu: what a product's epilogue does where cuBLASLt has none of the kind.
-void cuda_gelu(void *queue, enum dtype format, void *out, const void *in,
-               size_t n);
 void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,
                         size_t n);
 void cuda_bias(void *queue, enum dtype format, void *out, const void *bias,

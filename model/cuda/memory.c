@@ -1,7 +1,7 @@
 // memory.c - what a step needs on the GPU, as one block cut into pieces.
 //
-// The same tensors as on the CPU (model/memory.c), and the logits of a larger
-// slice: a GPU needs more rows at a time to be busy.
+// The same tensors as on the CPU (model/memory.c), GELU's output of each layer,
+// and the logits of a larger slice: a GPU needs more rows at a time to be busy.
 
 #include "model/cuda/state.h"
 
@@ -27,13 +27,19 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
 {
     const struct model_config *g = &m->job.config;
     size_t C = (size_t)g->channels, n = rows * C;
+    void *gelu = NULL;
     m->mean = cut_floats(c, rows);
     m->rstd = cut_floats(c, rows);
     m->losses = cut_floats(c, rows);
     m->mean_loss = cut_floats(c, 1);
     m->norm = cut(c, n, size);
     m->branch = cut(c, n, size);
-    m->wide = cut(c, n, 4 * size);
+    for (int i = 0; i < g->layers; i++) {
+        bool own = i == 0 || (m->job.train && !m->job.recompute);
+        gelu = own ? cut(c, n, 4 * size) : gelu;
+        if (m->gelu)
+            m->gelu[i] = gelu;
+    }
     if (m->job.train) {
         m->dwide = cut(c, n, 4 * size);
         m->dres = cut(c, n, size);

@@ -52,11 +52,13 @@ static int open_host(struct cuda_model *m)
     m->off =
         mem_alloc((size_t)model_ntensors(&m->job.config) + 1, sizeof *m->off);
     m->layers = mem_alloc(layers, sizeof *m->layers);
+    m->gelu = mem_alloc(layers, sizeof *m->gelu);
     m->host_ints =
         device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
     m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
     m->room = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->room);
-    if (!m->off || !m->layers || !m->host_ints || !m->host_loss || !m->room)
+    if (!m->off || !m->layers || !m->gelu || !m->host_ints || !m->host_loss ||
+        !m->room)
         return -1;
     layers_offsets(&m->job.config, m->off);
     return device_event_open(m->dev, &m->loss_known);
@@ -101,6 +103,7 @@ static void cuda_close(struct model *model)
     device_host_free(m->dev, m->host_loss);
     device_host_free(m->dev, m->host_ints);
     mem_free(m->room);
+    mem_free(m->gelu);
     mem_free(m->layers);
     mem_free(m->off);
     mem_free(m);

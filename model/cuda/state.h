@@ -29,12 +29,13 @@ struct cuda_model {
     size_t settled; // gradients from here on are in job.grads (fp16)
 
     struct layer *layers; // L, on the host; without training all the same
-    void *last;           // (N, C) residual stream at the end
-    float *mean, *rstd;   // (N) of ln_f
+    void **gelu;        // L, on the host: (N, 4C) GELU's output, which backward
+                        // needs; all are one with recompute or no training
+    void *last;         // (N, C) residual stream at the end
+    float *mean, *rstd; // (N) of ln_f
 
     void *norm;    // (N, C)  LayerNorm's output; branch and gradient products
     void *branch;  // (N, C)  a branch before it joins; gradients in backward
-    void *wide;    // (N, 4C) GELU's output
     void *dwide;   // (N, 4C) gradient of pre, or of qkv
     void *dres;    // (N, C)  gradient of the residual stream
     void *dbranch; // (N, C)  dres behind dropout's mask; dres itself without

@@ -1,9 +1,31 @@
+# NVTX is a header of the CUDA toolkit's.
+set(telemetry_nvtx_files)
+if(CUDA_BUILT)
+  find_path(NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+  if(NVTX_INCLUDE)
+    set(telemetry_nvtx_files core/telemetry/range.c)
+  endif()
+endif()
 lockstep_library(telemetry
   FILES core/telemetry/align.c core/telemetry/manifest.c core/telemetry/merge.c
         core/telemetry/nvml.c core/telemetry/parts.c core/telemetry/sampler.c
         core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c
         core/telemetry/tfevents.c core/telemetry/times.c core/telemetry/trace.c
+        ${telemetry_nvtx_files}
   LINKS base PkgConfig::CJSON Threads::Threads ${CMAKE_DL_LIBS} m)
+if(telemetry_nvtx_files)
+  target_compile_definitions(telemetry PRIVATE LOCKSTEP_NVTX)
+  target_include_directories(telemetry SYSTEM PRIVATE ${NVTX_INCLUDE})
+  lockstep_test(nvtx LINKS telemetry)
+endif()
+if(TARGET test_nvtx)
+  add_library(fake_nvtx SHARED tests/fake_nvtx.c)
+  target_include_directories(fake_nvtx PRIVATE ${CMAKE_SOURCE_DIR})
+  target_include_directories(fake_nvtx SYSTEM PRIVATE ${NVTX_INCLUDE})
+  target_link_libraries(test_nvtx PRIVATE fake_nvtx)
+  set_property(TEST nvtx PROPERTY ENVIRONMENT
+               NVTX_INJECTION64_PATH=$<TARGET_FILE:fake_nvtx>)
+endif()
 lockstep_test(telemetry LINKS telemetry)
 lockstep_test(spans LINKS telemetry)
 lockstep_test(trace LINKS telemetry)

@@ -7,6 +7,7 @@
 #include "telemetry/span.h"
 
 #include "base/base.h"
+#include "telemetry/range.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -145,6 +146,7 @@ void span_begin(struct span_lane *l, enum span_kind kind, int index)
     uint64_t now = now_ns();
     l->stack[l->depth - 1] = (struct open_span){now, index, kind};
     change(l, now, kind, kind, 0);
+    range_begin((int)kind, span_kind_name(kind), index);
 }
 
 void span_end(struct span_lane *l)
@@ -154,6 +156,7 @@ void span_end(struct span_lane *l)
     CHECK(l->depth > 0);
     if (l->depth-- > SPAN_DEPTH)
         return;
+    range_end();
     const struct open_span *o = &l->stack[l->depth];
     struct span_record r = {.begin_ns = o->begin_ns,
                             .end_ns = now_ns(),

@@ -157,6 +157,11 @@ static void text_is_checked(void **state)
     assert_int_equal(set("straggler", "1"), -1);
     assert_int_equal(set("straggler", "1:0.5"), -1);
     assert_int_equal(set("straggler", "1:nan"), -1);
+    assert_int_equal(set("profile", "20:5"), 0);
+    assert_int_equal(set("profile", ""), 0);
+    assert_int_equal(set("profile", "20"), -1);
+    assert_int_equal(set("profile", "0:5"), -1);
+    assert_int_equal(set("profile", "1:0"), -1);
     assert_int_equal(set("consistency", "ssp:3"), 0);
     assert_int_equal(set("consistency", "ssp:"), -1);
     assert_int_equal(set("consistency", "ssp:-1"), -1);

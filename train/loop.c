@@ -142,6 +142,18 @@ static int last_step(const struct trainer *t)
     return fewer ? own->steps : t->run.steps;
 }
 
+// Is the step to come one of those that profile= is about?
+static int profile(struct trainer *t)
+{
+    const struct profile *p = &t->run.profile;
+    int since = t->step + 1 - p->from;
+    bool on = t->step < last_step(t) && since >= 0 && since < p->count;
+    if (on == t->profiling)
+        return 0;
+    t->profiling = on;
+    return device_profile(t->dev, on);
+}
+
 static int train(struct trainer *t)
 {
     struct progress progress;
@@ -152,7 +164,7 @@ static int train(struct trainer *t)
     progress_begin(&progress, t);
     while (t->step < last_step(t)) {
         struct step_row row = {.val_loss = NAN};
-        if (one_step(t, &row, &skips))
+        if (profile(t) || one_step(t, &row, &skips))
             return -1;
         row.step = t->step;
         row.tokens = (uint64_t)t->step * per_step;
@@ -169,7 +181,7 @@ static int train(struct trainer *t)
             return -1;
         progress_step(&progress, t, &row);
     }
-    return 0;
+    return profile(t);
 }
 
 // Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.

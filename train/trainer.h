@@ -62,6 +62,7 @@ struct trainer {
     bool scatters;         // worker 0 reads all batches and hands them out
     double mean_loss;      // of the last step, where worker 0 gathers losses
     bool ready_failed;     // sync_ready(), in the middle of backward
+    bool profiling;        // profile=: these steps are recorded
 
     struct saver *saver; // worker 0's copy of what is saved, with save_async=1
     struct steps *rows;

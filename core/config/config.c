@@ -334,6 +334,10 @@ int config_check(const struct run *r)
         return fail("save_async=1: worker 0 copies what it has, and other "
                     "workers have a part of the state here; try: "
                     "save_async=0");
+    if (r->profile.count > 0 && strcmp(r->device, "cpu") == 0)
+        return fail("profile=%d:%d is for a profiler of GPUs, and device=cpu "
+                    "has none; try: trace=on, or device=cuda",
+                    r->profile.from, r->profile.count);
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

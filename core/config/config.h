@@ -36,6 +36,11 @@ struct own_steps {
     int rank, steps;
 };
 
+// profile=FROM:COUNT: a profiler records so many steps from FROM on. 0: none.
+struct profile {
+    int from, count;
+};
+
 // Numbers left at 0 (layers, heads, channels, context, vocab_size) come from
 // the preset or the data.
 struct run {
@@ -75,6 +80,7 @@ struct run {
     int trace;       // enum trace
     double samples;  // of utilisation, a second
     int tensorboard; // bool
+    struct profile profile;
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];

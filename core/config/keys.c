@@ -150,6 +150,9 @@ static const struct key rows[] = {
  .local = true, .unit = "per second", .help = "of utilisation: util.csv"},
 {"output", "tensorboard", "0", KEY_INT, AT(tensorboard), 0, 1, .local = true,
  .help = "1: also event files for TensorBoard"},
+{"output", "profile", "", KEY_PARTS, AT(profile), PARTS(profile), .local = true,
+ .unit = "steps", .help = "FROM:COUNT, cuda: cudaProfilerStart before step "
+                          "FROM, Stop after COUNT, with the GPU idle at both"},
 
 {"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters"},

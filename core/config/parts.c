@@ -66,6 +66,33 @@ void own_steps_show(const void *at, char text[CONFIG_PATH])
         snprintf(text, CONFIG_PATH, "%d:%d", s->rank, s->steps);
 }
 
+// ---- profile=FROM:COUNT
+
+int profile_read(void *at, const char *key, const char *value)
+{
+    struct profile *p = at;
+    if (value[0] == '\0') {
+        *p = (struct profile){0};
+        return 0;
+    }
+    char *end;
+    long from = strtol(value, &end, 10);
+    long count = *end == ':' ? strtol(end + 1, &end, 10) : 0;
+    if (*end != '\0' || from < 1 || count < 1 || from > 1000000000 ||
+        count > 1000000000)
+        return fail("%s=%s: want FROM:COUNT, as in 20:5", key, value);
+    *p = (struct profile){(int)from, (int)count};
+    return 0;
+}
+
+void profile_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct profile *p = at;
+    text[0] = '\0';
+    if (p->count > 0)
+        snprintf(text, CONFIG_PATH, "%d:%d", p->from, p->count);
+}
+
 // ---- consistency=bsp, asp or ssp:K
 
 int consistency_read(void *at, const char *key, const char *value)

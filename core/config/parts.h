@@ -11,6 +11,8 @@ int straggler_read(void *at, const char *key, const char *value);
 void straggler_show(const void *at, char text[CONFIG_PATH]);
 int own_steps_read(void *at, const char *key, const char *value);
 void own_steps_show(const void *at, char text[CONFIG_PATH]);
+int profile_read(void *at, const char *key, const char *value);
+void profile_show(const void *at, char text[CONFIG_PATH]);
 int consistency_read(void *at, const char *key, const char *value);
 void consistency_show(const void *at, char text[CONFIG_PATH]);
 int servers_read(void *at, const char *key, const char *value);

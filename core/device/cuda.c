@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 
+#include <cuda_profiler_api.h>
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -261,6 +262,13 @@ static int cuda_finish(struct device *d)
     return 0;
 }
 
+static int cuda_profile(struct device *d, bool on)
+{
+    (void)d;
+    CU(on ? cudaProfilerStart() : cudaProfilerStop());
+    return 0;
+}
+
 static void *cuda_handle(struct device *d, enum device_queue q)
 {
     return stream_of(d, q);
@@ -309,6 +317,7 @@ const struct device_ops device_cuda = {
     .wait = cuda_wait,
     .between = cuda_between,
     .finish = cuda_finish,
+    .profile = cuda_profile,
     .handle = cuda_handle,
     .identity = cuda_identity,
     .close = cuda_close,

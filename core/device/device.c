@@ -179,6 +179,13 @@ int device_finish(struct device *d)
     return d->ops->finish(d);
 }
 
+int device_profile(struct device *d, bool on)
+{
+    if (!d->ops->profile)
+        return 0;
+    return d->ops->finish(d) || d->ops->profile(d, on) ? -1 : 0;
+}
+
 void *device_handle(struct device *d, enum device_queue q)
 {
     return d->ops->handle(d, q);

@@ -75,6 +75,7 @@ struct device_ops {
     int (*between)(struct device *d, const struct device_event *from,
                    const struct device_event *to, uint64_t *ns);
     int (*finish)(struct device *d);
+    int (*profile)(struct device *d, bool on); // optional
     void *(*handle)(struct device *d, enum device_queue q);
     void (*identity)(const struct device *d, unsigned char id[DEVICE_ID]);
     void (*close)(struct device *d); // optional; must accept zeroed state
@@ -158,6 +159,10 @@ int device_between(struct device *d, const struct device_event *from,
 // Wait until everything asked for so far, of every queue, has been done. 0, or
 // -1 after fail().
 int device_finish(struct device *d);
+
+// A profiler that listens begins or ends to record, when all queues have done
+// what they were asked. Devices without one do nothing.
+int device_profile(struct device *d, bool on);
 
 // The queue as the device's own libraries know it (a cudaStream_t); NULL where
 // there are none.

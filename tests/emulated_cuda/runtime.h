@@ -23,6 +23,9 @@ extern "C" {
 // again, as a driver does unless it is told to sleep.
 int emulated_cuda_spins(void);
 
+// How many kernels ran between cudaProfilerStart() and ..Stop().
+long emulated_cuda_profiled(void);
+
 #ifdef __cplusplus
 }
 #endif

@@ -67,6 +67,33 @@ static void collectives(void **state)
     same_losses("sync=outer every=2 verify=2 workers=2", 2);
 }
 
+static long profiled(const char *steps)
+{
+    struct job j = {0};
+    job_run(&j, 200,
+            "lockstep train %s device=cuda sync=local workers=1 profile=%s "
+            "out=cuda > said 2>&1 && cat cuda/log.txt",
+            small, steps);
+    const char *said = strstr(j.out, "emulated CUDA: ");
+    long kernels = said ? strtol(said + 15, NULL, 10) : -1;
+    assert_int_equal(j.status, 0);
+    assert_true(!said || !strstr(said + 1, "emulated CUDA: ")); // stops once
+    struct job after = {0};
+    job_run(&after, 20, "rm -r cuda said");
+    return kernels;
+}
+
+// Whole steps, and no other kernels.
+static void some_steps_are_profiled(void **state)
+{
+    (void)state;
+    long one = profiled("2:1");
+    assert_true(one > 20);
+    assert_int_equal(profiled("2:3"), 3 * one);
+    assert_int_equal(profiled("5:9"), 2 * one); // the last two of six
+    assert_int_equal(profiled("7:1"), -1);
+}
+
 static void no_gpu(void **state)
 {
     (void)state;
@@ -85,6 +112,7 @@ int main(void)
         cmocka_unit_test(alone),
         cmocka_unit_test(servers),
         cmocka_unit_test(collectives),
+        cmocka_unit_test(some_steps_are_profiled),
         cmocka_unit_test(no_gpu),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);

@@ -21,7 +21,7 @@ add_executable(lockstep
   lockstep/completion.c lockstep/demo.c lockstep/doctor_net.c
   lockstep/doctor_say.c lockstep/enter.c
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
-  lockstep/explain_trace.c lockstep/fit.c
+  lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
   lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/pin.c lockstep/predict.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
@@ -37,6 +37,12 @@ lockstep_says(predict 0 "ring +980 MB +331 ms.*64 workers: allreduce, ring and z
 are fastest, too close to tell apart; sps takes 21.4 times as long; dps takes"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=64 link=25gbit
               compute_ms=900)
+# 24 N C C L and 2 N V 2 at 32 x 1024 tokens; 1 + t/64 tiles for row t of a head.
+lockstep_says(predict_gpu 0 "never run.*layers, forward +5.57 TFLOP +8.98 +11.36.*\
+attention, forward +0.845 G instr. +1.52.*gradient +6.59 GB.*tokens/s"
+              $<TARGET_FILE:lockstep> predict model=gpt2 batch=32 device=h100)
+lockstep_says(predict_no_gpu 1 "device=abacus: the arithmetic is of an h100"
+              $<TARGET_FILE:lockstep> predict model=gpt2 device=abacus)
 lockstep_says(predict_lists 0 "4 workers: ring is fastest; dps takes.*16 workers"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=4,16
               sync=dps,ring link=25gbit compute_ms=900)

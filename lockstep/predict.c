@@ -8,6 +8,7 @@
 #include "config/config.h"
 #include "lockstep/argv.h"
 #include "lockstep/forecast.h"
+#include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
 #include "lockstep/result.h"
 #include "lockstep/sizes.h"
@@ -34,7 +35,7 @@ struct question {
     struct forecast_job job;
     struct law_step step;              // of shards
     struct bucket blocks[MOST_BLOCKS]; // of the model
-    const char *link;
+    const char *link, *gpu;
     double alpha_us, compute_ms;
 };
 
@@ -57,7 +58,9 @@ static void explain(FILE *f)
         "  compute_ms  of forward, backward and update of one worker's step; "
         "without it,\n"
         "              measured here: %d steps of one worker, minutes for a "
-        "large model\n\n"
+        "large model\n"
+        "  device      h100: a step by arithmetic, part by part; alone, or "
+        "instead of compute_ms\n\n"
         "Of train's keys: model and its sizes, batch, accum, precision, wire, "
         "servers (on\nhosts of their own), update, algorithm, every, shard, "
         "bucket_mb, first_bucket_mb;\nfor memory alone also optimizer, "
@@ -244,6 +247,8 @@ static int ask(struct question *q, int nwords, char **words)
             workers = words[i] + 8;
         else if (is(words[i], "sync"))
             sync = words[i] + 5;
+        else if (is(words[i], "device") && strcmp(words[i] + 7, "cpu"))
+            q->gpu = words[i] + 7;
         else if (is(words[i], "alpha_us"))
             rc = read_number(words[i], "alpha_us", &q->alpha_us);
         else if (is(words[i], "compute_ms"))
@@ -259,6 +264,11 @@ static int ask(struct question *q, int nwords, char **words)
     if (q->run.global_batch)
         return fail("predict: global_batch= is of one number of workers; try: "
                     "batch= and accum=");
+    if (q->gpu && (read_model(q) ||
+                   gpu_step(q->gpu, &q->model, q->run.batch, &q->compute_ms)))
+        return -1;
+    if (q->gpu && !q->link)
+        return 0;
     if (!q->link)
         return fail("predict: want link=; try: lockstep predict --help");
     return read_lists(q, workers, sync) ||
@@ -465,9 +475,11 @@ static int predict(int nwords, char **words)
         const struct run *r = &q->run;
         struct forecast_job *j = &q->job;
         j->tokens = (double)r->batch * r->accum * q->model.context;
+        q->compute_ms *= q->gpu ? r->accum : 1;
         j->compute_s = q->compute_ms * 1e-3;
         j->backward_s = j->compute_s * 2 / 3 / r->accum;
-        rc = (q->compute_ms == 0 && measure(q)) || answer(q) ? -1 : 0;
+        if (q->link)
+            rc = (q->compute_ms == 0 && measure(q)) || answer(q) ? -1 : 0;
     }
     mem_free(q);
     return rc;

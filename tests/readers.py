@@ -108,7 +108,7 @@ def check_trace(out):
         assert abs(e["dur"] - float(row["t_step_us"])) < \
             1000 + 0.05 * e["dur"], (e, row)
     layers = {e["args"]["layer"] for e in events
-              if e["name"] == "backward" and "args" in e}
+              if e["name"] == "backward" and "layer" in e.get("args", {})}
     assert layers == set(range(4))
 
 

@@ -79,6 +79,10 @@ lockstep_says(fit_unit 1 "memory=2: want a size; try: memory=2gb"
               $<TARGET_FILE:lockstep> fit memory=2)
 lockstep_says(fit_alone 1 "sync=local: one worker, .* try: a way of several"
               $<TARGET_FILE:lockstep> fit memory=2gb sync=local)
+lockstep_says(shards_staging 1 "shard=3 is for vectors in the host.s memory; try: "
+              $<TARGET_FILE:lockstep> train sync=zero shard=3 workers=2
+              staging=always model=nano layers=1 context=16 steps=1 eval=0
+              data=${CMAKE_SOURCE_DIR}/README.md)
 lockstep_says(fit_memory 1 "fit: want memory=; try: memory=2gb"
               $<TARGET_FILE:lockstep> fit model=gpt2)
 lockstep_says(fit_batch 1 "fit: batch= is what it looks for"

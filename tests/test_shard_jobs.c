@@ -245,6 +245,45 @@ static void verbs_are_the_laws(void **state)
     assert_string_equal(j.out, "5 15\n");
 }
 
+// The blocks of worker 0's spans `gather` in DIR/trace.json, in their order.
+static void blocks_in_trace(const char *dir, char out[64])
+{
+    struct job j;
+    job_run(&j, 20,
+            "sed -n 's/.*\"gather\".*\"pid\": 0, .*\"block\": "
+            "\\([0-9]*\\).*/\\1/p' %s/trace.json | tr -d '\\n'",
+            dir);
+    assert_ok(&j);
+    snprintf(out, 64, "%s", j.out);
+}
+
+// Each pass asks for the blocks in its order, backward for the embeddings,
+// whose gradient the head begins, before all others. With shard=2 forward has
+// all parameters.
+static void the_trace_shows_each_gather(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *way, *blocks;
+    } cases[] = {
+        {"shard=3", "012345054321012345054321"},
+        {"shard=3 accum=2 steps=1", "012345054321012345054321"},
+        {"shard=2", "054321054321"},
+    };
+    char dir[16], have[64];
+    struct job j;
+    for (int k = 0; k < 3; k++) {
+        job_run(&j, 60,
+                "lockstep train %s channels=96 batch=1 sync=zero transport=shm "
+                "workers=2 steps=2 eval=0 samples=0 %s out=trace%d",
+                same, cases[k].way, k);
+        assert_ok(&j);
+        snprintf(dir, sizeof dir, "trace%d", k);
+        blocks_in_trace(dir, have);
+        assert_string_equal(have, cases[k].blocks);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +292,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_checkpoint_goes_there_and_back),
         cmocka_unit_test(memory_falls_by_the_law),
         cmocka_unit_test(verbs_are_the_laws),
+        cmocka_unit_test(the_trace_shows_each_gather),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

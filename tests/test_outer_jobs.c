@@ -148,6 +148,7 @@ static void says_what_it_cannot(void **state)
         {"elastic=1", "elastic=1: outer has no such setting"},
         {"consistency=asp", "consistency=asp: outer has no such setting"},
         {"shard=2", "shard=2: outer has no such setting"},
+        {"save=4 save_async=1 out=no", "try: save_async=0"},
         {"carrier=library transport=tcp", "try: carrier=ring"},
         {"inject=nan:2 inject_rank=1", "the gradient of"},
     };

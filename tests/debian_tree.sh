@@ -15,8 +15,8 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 suite=${1:?"debian_tree.sh SUITE [FOLDER]"}
 folder=${2:-build/debian}
 root=$folder/$suite
-tests='supervise|model_ops|model_formats|ring|allreduce_|library_mpi|install_'
-tests="^($tests|start|config|doctor_hosts|lockstep\$)"
+tests='config|start|supervise|doctor_hosts|lockstep|model_ops|model_formats|ring'
+tests="^($tests|(allreduce|library_mpi|install)_.*)\$"
 
 skip() {
     echo "debian_tree.sh: skipped: $*"

@@ -8,6 +8,7 @@
 #include "config/backends.h"
 #include "config/config.h"
 #include "config/keys.h"
+#include "config/mesh.h"
 #include "config/value.h"
 #include "lockstep/csv.h"
 #include "lockstep/result_law.h"
@@ -162,6 +163,14 @@ static void list_mistakes(struct result *r)
     }
 }
 
+static int count_stages(const cJSON *set)
+{
+    struct mesh m = {.n = 0};
+    char mesh[64];
+    text(set, NULL, "mesh", mesh, sizeof mesh);
+    return *mesh && !mesh_read(&m, "mesh", mesh) ? mesh_size(&m, MESH_PP) : 1;
+}
+
 static int read_run(struct result *r, const cJSON *j)
 {
     char update[16];
@@ -181,9 +190,10 @@ static int read_run(struct result *r, const cJSON *j)
     text(j, NULL, "transport", r->transport, sizeof r->transport);
     text(set, NULL, "algorithm", r->algorithm, sizeof r->algorithm);
     r->world = (int)number(j, NULL, "world");
+    r->stages = count_stages(set);
     r->steps = (int)number(set, NULL, "steps");
     r->global_batch = (int)(number(set, NULL, "batch") *
-                            number(set, NULL, "accum") * r->world);
+                            number(set, NULL, "accum") * r->world / r->stages);
     r->lr_factor = lr_factor(r);
     list_mistakes(r);
     r->oversubscribed =

@@ -62,6 +62,7 @@ struct result {
     const struct backend *row; // NULL: this build has no such backend
     char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
+    int stages; // of each replica of the model: mesh=ppN
     double lr_factor;       // of lr and min_lr: lr_scale=
     struct cJSON *settings; // all of them
     struct curve curve;

@@ -162,6 +162,8 @@ void result_law(struct result *r, const cJSON *run)
 {
     struct link link;
     double parameters = model_number(run, "parameters");
+    if (r->stages > 1)
+        return; // each stage sums its own parameters: no law is stated
     if (r->row && r->row->shards) {
         shards_law(r, run);
         return;

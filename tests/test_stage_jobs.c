@@ -163,6 +163,12 @@ static void replicas_of_stages(void **state)
     assert_true(fabs(last_loss("one", 3) - last_loss("whole", 1)) < 1e-5);
     assert_true(fabs(job_summary("one", "final_val_loss") -
                      job_summary("whole", "final_val_loss")) < 1e-5);
+    struct job j; // two replicas of three micro-batches of B sequences
+    job_run(&j, 60,
+            "lockstep report other >/dev/null && head -2 other/runs.csv");
+    assert_ok(&j);
+    assert_prints(&j, ",global_batch,");
+    assert_prints(&j, ",4,0,18,"); // workers, servers, global_batch
 }
 
 // ---- failures

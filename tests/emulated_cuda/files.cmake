@@ -46,6 +46,11 @@ add_custom_command(
   COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${emulated}/translate.py
           ${CMAKE_SOURCE_DIR}/${emulated}/faults.cu ${translated}/faults.cpp
   DEPENDS ${emulated}/faults.cu ${emulated}/translate.py)
+add_custom_command(
+  OUTPUT ${translated}/layouts.cpp
+  COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/${emulated}/translate.py
+          ${CMAKE_SOURCE_DIR}/${emulated}/layouts.cu ${translated}/layouts.cpp
+  DEPENDS ${emulated}/layouts.cu ${emulated}/translate.py)
 add_custom_target(translated_headers DEPENDS ${translated_headers})
 
 # cuBLASLt, to be loaded by name as the real one is; it asks the runtime that
@@ -146,6 +151,30 @@ emulated_kernels(emulated_faults 900 ${translated}/faults.cpp)
 add_executable(test_emulated_cuda ${emulated}/test_emulated_cuda.c
                                   $<TARGET_OBJECTS:emulated_faults>)
 emulated_program(test_emulated_cuda 900)
+
+# CuTe's headers (on PyPI in nvidia-cutlass and nvidia-cuda-cccl) and the real
+# ones of CUDA: what they say about layouts goes to the test as text.
+find_path(LOCKSTEP_CUTE cute/atom/mma_traits_sm80.hpp)
+find_path(LOCKSTEP_CCCL cuda/std/utility HINTS ${CUDAToolkit_INCLUDE_DIRS}
+          PATH_SUFFIXES cccl)
+if(CUDA_BUILT AND LOCKSTEP_CUTE AND LOCKSTEP_CCCL)
+  add_executable(layouts_cute ${emulated}/layouts_cute.cpp)
+  target_compile_features(layouts_cute PRIVATE cxx_std_17)
+  target_include_directories(layouts_cute SYSTEM PRIVATE
+    ${LOCKSTEP_CUTE} ${LOCKSTEP_CCCL} ${CUDAToolkit_INCLUDE_DIRS})
+  emulated_kernels(emulated_layouts 900 ${translated}/layouts.cpp)
+  add_executable(test_layouts ${emulated}/test_layouts.c
+                              $<TARGET_OBJECTS:emulated_layouts>)
+  emulated_program(test_layouts 900)
+  target_link_libraries(test_layouts PRIVATE PkgConfig::CMOCKA)
+  add_test(NAME layouts_cute COMMAND
+           sh -c "$<TARGET_FILE:layouts_cute> | $<TARGET_FILE:test_layouts>")
+  add_dependencies(lockstep_tests layouts_cute test_layouts)
+else()
+  add_test(NAME layouts_cute COMMAND
+           sh -c "echo 'skipped: needs CUDA and CuTe, -DLOCKSTEP_CUTE='; exit 77")
+  set_tests_properties(layouts_cute PROPERTIES SKIP_RETURN_CODE 77)
+endif()
 
 # emulated_test(NAME PROGRAM WORDS... [ENV ...])
 function(emulated_test name program)

@@ -1,0 +1,26 @@
+// layouts.h - kernels that hold numbers where tables say (test_layouts.c).
+
+#ifndef EMULATED_CUDA_LAYOUTS_H
+#define EMULATED_CUDA_LAYOUTS_H
+
+#include <stdbool.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// c (16, 8) = a (16, 16) b (16, 8) by one warp; a and c lie by columns, b by
+// rows. Lane l holds a[at_a[8 l + i]], b[at_b[4 l + i]] and c[at_c[4 l + i]].
+void layout_product(void *stream, float *c, const float *a, const float *b,
+                    const int *at_a, const int *at_b, const int *at_c);
+
+// Shared memory holds its own indices; lane l names the row at from[8 l], and
+// puts the four registers that it gets into out[4 l ..].
+void layout_matrices(void *stream, unsigned *out, const int *from,
+                     bool transposed);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

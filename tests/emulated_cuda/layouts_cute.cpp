@@ -1,0 +1,34 @@
+// layouts_cute.cpp - where CuTe's headers say that the lanes of a warp hold the
+// numbers of mma.m16n8k16 and of ldmatrix.x4: for test_layouts.c to read.
+
+#include <cuda_runtime.h>
+
+#include <cute/atom/copy_traits_sm75.hpp>
+#include <cute/atom/mma_traits_sm80.hpp>
+
+#include <cstdio>
+
+// A line: for each lane, and each of its values, the element's number. `unit`
+// is what the layout counts in: 1, or the bits of an element.
+template <class Layout>
+static void print_layout(const Layout &layout, int values, int unit)
+{
+    for (int lane = 0; lane < 32; lane++)
+        for (int v = 0; v < values; v++)
+            printf("%d ", int(layout(lane, v * unit)) / unit);
+    printf("\n");
+}
+
+int main()
+{
+    typedef cute::MMA_Traits<cute::SM80_16x8x16_F32BF16BF16F32_TN> mma;
+    print_layout(mma::ALayout{}, 8, 1); // m + 16 k
+    print_layout(mma::BLayout{}, 4, 1); // n + 8 k
+    print_layout(mma::CLayout{}, 4, 1); // m + 16 n
+    typedef cute::Copy_Traits<cute::SM75_U32x4_LDSM_N> as_it_lies;
+    typedef cute::Copy_Traits<cute::SM75_U16x8_LDSM_T> transposed;
+    print_layout(as_it_lies::SrcLayout{}, 8, 16); // of 32 rows of 8
+    print_layout(as_it_lies::DstLayout{}, 8, 16);
+    print_layout(transposed::SrcLayout{}, 8, 16);
+    print_layout(transposed::DstLayout{}, 8, 16);
+}

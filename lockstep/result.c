@@ -65,12 +65,14 @@ enum {
     KIND_SLOWED,
     KIND_OTHER,
     KIND_GPU_COMPUTE,
-    KIND_GPU_IDLE
+    KIND_GPU_IDLE,
+    KIND_GPU_COMM
 };
 
 const char *const kind_names[RESULT_KINDS] = {
-    "data",       "forward",  "backward", "exposed", "update",      "wait",
-    "checkpoint", "evaluate", "slowed",   "other",   "gpu_compute", "gpu_idle",
+    "data",        "forward",    "backward", "exposed", "update",
+    "wait",        "checkpoint", "evaluate", "slowed",  "other",
+    "gpu_compute", "gpu_idle",   "gpu_comm",
 };
 
 const char *const part_names[RESULT_PARTS] = {
@@ -299,6 +301,7 @@ static double add_worker(struct result *r, const double s[RESULT_KINDS])
     if (gpu > 0) {
         r->share[KIND_GPU_COMPUTE] += gpu / all / r->world;
         r->share[KIND_GPU_IDLE] += fmax(0, 1 - gpu / all) / r->world;
+        r->share[KIND_GPU_COMM] += s[KIND_GPU_COMM] / all / r->world;
         return gpu / all;
     }
     for (int k = 0; k < RESULT_KINDS; k++)

@@ -44,7 +44,7 @@ enum metric {
     METRICS
 };
 
-enum { RESULT_WORKERS = 4096, RESULT_KINDS = 12 }; // as many as workers= takes
+enum { RESULT_WORKERS = 4096, RESULT_KINDS = 13 }; // as many as workers= takes
 enum { RESULT_PARTS = 7 };                         // of train/memory.h
 // What travels by no verb of a group goes to servers.
 enum { RESULT_PUSH = GROUP_VERBS, RESULT_VERBS };

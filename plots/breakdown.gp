@@ -1,5 +1,6 @@
 # breakdown.gp - where a step's time goes, stacked, a bar a cell; of workers with
-# GPUs, how long those compute: reads shares.csv.
+# GPUs, how long those compute and, as a thin bar below, how long they are in
+# collectives, mostly at the same time: reads shares.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/shares.csv"
@@ -18,7 +19,11 @@ do for [k in KINDS] { if (has_numbers(FILE, k . "_share")) { have = have . k . "
 KINDS = have
 m = words(KINDS)
 ms(k) = column("step_s") * 1000 * column(word(KINDS, k) . "_share")
+half(c) = 500 * column("step_s") * column(c)
+below(c) = (sum [i=1:n] (word(cells, i) eq c ? i : 0)) - 0.58
 upto(k) = k < 1 ? 0 : (sum [j=1:k] ms(j))
+COLLECTIVES = ""
+if (has_numbers(FILE, "gpu_comm_share")) { COLLECTIVES = ', "" using (half("gpu_comm_share")):(below(stringcolumn("cell"))):(half("gpu_comm_share")):(0.05) with boxxyerror lc rgb kind_colour("exposed") title kind_title("gpu_comm")' }
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):0:(ms(k) / 2):(0.36): \
         ytic(stringcolumn("cell") . mark(column("oversubscribed"))) \
-        with boxxyerror lc rgb kind_colour(word(KINDS, k)) title kind_title(word(KINDS, k))
+        with boxxyerror lc rgb kind_colour(word(KINDS, k)) title kind_title(word(KINDS, k)) @COLLECTIVES

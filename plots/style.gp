@@ -57,7 +57,8 @@ kind_colour(k) = \
     k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : \
     k eq "slowed"   ? "#7e57c2" : k eq "gpu_compute" ? "#3f8f4f" : "#e4e4e4"
 kind_title(k) = k eq "exposed" ? "exposed transfer" : k eq "slowed" ? "slowed on purpose" : \
-    k eq "gpu_compute" ? "GPU computes" : k eq "gpu_idle" ? "GPU does not" : k
+    k eq "gpu_compute" ? "GPU computes" : k eq "gpu_idle" ? "GPU does not" : \
+    k eq "gpu_comm" ? "GPU in collectives" : k
 
 # workers of one run
 worker_colour(i) = word("#2b6cb0 #f2b04c #222222 #2ba58d #9a3412 #888888", 1 + int(i) % 6)

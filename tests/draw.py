@@ -111,6 +111,24 @@ def draws_nvml(plots, folder):
     assert "5" not in drawn_values(plots, "util_timeline", data, folder)
 
 
+def draws_a_step(plots, folder):
+    """Of a GPU's step of 100 ms: 94 computing, 6 not, and 20 in collectives."""
+    data = folder / "step"
+    data.mkdir()
+    (data / "shares.csv").write_text(
+        "cell,backend,workers,oversubscribed,step_s,gpu_compute_share,"
+        "gpu_idle_share,gpu_comm_share\nring,ring,2,0,0.1,0.94,0.06,0.2\n")
+    draw(plots, "breakdown", data, folder)
+    table = folder / "table.txt"
+    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c",
+                    "breakdown.gp", str(data), str(folder / "x.svg")],
+                   cwd=plots, check=True, timeout=60)
+    bars = [tuple(map(float, line.split()[1:4]))
+            for line in table.read_text().splitlines()
+            if line.strip() and line[0] != "#"]
+    assert bars == [(0, 0, 94), (0, 94, 100), (.42, 0, 20)], bars
+
+
 def draws_the_gpu(plots, folder):
     """A worker with a GPU is drawn by that, not by the host, which waits."""
     drawn = []
@@ -144,6 +162,7 @@ def main():
             print("drawn", name)
         draws_the_gpu(plots, pathlib.Path(folder))
         draws_nvml(plots, pathlib.Path(folder))
+        draws_a_step(plots, pathlib.Path(folder))
         draws_servers(plots, sample["server_load"], pathlib.Path(folder))
         draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
         draws_one_key(plots, pathlib.Path(folder))

@@ -245,7 +245,8 @@ def a_gpu_is_what_counts(single, folder):
                      for r in csv.DictReader(text.splitlines())
                      if r["kind"] not in ("checkpoint", "evaluate"))
     (copy / "breakdown.csv").write_text(
-        f"{text}0,gpu_compute,{busy:.9f},0,6\n0,gpu_up,0.000001,0,6\n")
+        f"{text}0,gpu_compute,{busy:.9f},0,6\n"
+        f"0,gpu_comm,{busy / 5:.9f},0,6\n0,gpu_up,0.000001,0,6\n")
     done = lockstep("report", copy)
     assert done.returncode == 0, done.stderr
     with open(copy / "table.csv", newline="") as f:
@@ -255,6 +256,7 @@ def a_gpu_is_what_counts(single, folder):
         row, = csv.DictReader(f)
     assert abs(float(row["gpu_compute_share"]) - .25) < 1e-4, row
     assert abs(float(row["gpu_idle_share"]) - .75) < 1e-4, row
+    assert abs(float(row["gpu_comm_share"]) - .05) < 1e-4, row
     assert float(row["backward_share"]) == 0, row  # the host's, which waits
 
 

@@ -78,6 +78,7 @@ static void refused_where_it_cannot_be_made(void **state)
         {"dataparallel", "mistake_two_updates=1", "has no such setting"},
         {"ring", "mistake_own_steps=2:4", "there is no rank 2 of 2"},
         {"ring", "mistake_own_steps=1", "want RANK:STEPS"},
+        {"ring", "mesh=pp2 mistake_local_clip=1", "a mistake of whole models"},
     };
     struct job j;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

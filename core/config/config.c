@@ -271,6 +271,12 @@ static int check_stages(const struct run *r, const struct backend *b,
         return fail("mesh=%s: shard=%d exchanges every micro-batch, a stage "
                     "(pp) its last alone; try: shard=1",
                     mesh, r->settings.shard);
+    char mistake[CONFIG_PATH];
+    int at = 0;
+    if (config_mistake(r, &at, mistake))
+        return fail("mesh=%s: %s is a mistake of whole models; try: no stages "
+                    "(pp)",
+                    mesh, mistake);
     if (strcmp(r->device, "cpu"))
         return fail("mesh=%s: stages (pp) are for device=cpu", mesh);
     return 0;

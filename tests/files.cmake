@@ -15,6 +15,13 @@ if(Python3_FOUND)
     lockstep_long(slurm ${Python3_EXECUTABLE} tests/slurm.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR}
                   ${CMAKE_BINARY_DIR}/slurm) # unpacked there
+    add_test(NAME strangers
+             COMMAND ${Python3_EXECUTABLE} tests/strangers.py
+                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(strangers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+    lockstep_long(strangers ${Python3_EXECUTABLE} tests/strangers.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} 10000)
   endif()
 endif()
 add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)

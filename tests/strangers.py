@@ -1,0 +1,271 @@
+"""Connections from strangers at every port of a job: no job is lost to them.
+
+    strangers.py BIN [CONNECTIONS]
+
+A job of two workers by hand, with a secret: a parameter server, or a rendezvous
+where rank 0 listens. While it waits for its last worker, and while it trains,
+strangers connect and say nothing, a byte now and then, or nonsense; what a
+worker said is said again by somebody else; a second worker takes a rank. The
+job ends as if nobody had come, and whoever listens has taken little memory.
+"""
+
+import os
+import pathlib
+import random
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+BIN = pathlib.Path(sys.argv[1]).resolve()
+CONNECTIONS = int(sys.argv[2]) if len(sys.argv) > 2 else 200
+LIMIT_S = 300
+TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
+        "context=16", "batch=2", "eval=0", "log=0", "warmup=0", "threads=1",
+        "samples=0", "trace=off", "timeout=250", "world=2"]
+# What one connection that has not proved itself may take, and any number of
+# them: ZeroMQ's buffers, and the slack of malloc.
+KB_EACH, KB_SLACK = 8, 24 << 10
+
+
+def grown(pid):
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1])
+    return 0  # it has just ended
+
+
+def dial(port):
+    s = socket.create_connection(("127.0.0.1", port), LIMIT_S)
+    s.settimeout(LIMIT_S)
+    return s
+
+
+def say(s, data):
+    """Whoever is hung up on says no more."""
+    try:
+        s.sendall(data)
+        return True
+    except OSError:
+        return False
+
+
+GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00"
+
+
+def say_nothing(port, dice):
+    return [dial(port) for _ in range(CONNECTIONS)]
+
+
+def say_nonsense(port, dice):
+    open_ones = []
+    for i in range(CONNECTIONS // 10):
+        s = dial(port)
+        begin = GREETING + b"PLAIN".ljust(52, b"\0") if i % 2 else b""
+        say(s, begin + dice.randbytes(dice.randrange(1, 20000)))
+        open_ones.append(s)
+    return open_ones
+
+
+def announce_much(port, dice):
+    """Frames of up to 2^64-1 bytes, in the handshake and in its place."""
+    open_ones = []
+    for size in (1 << 31, 1 << 40, (1 << 64) - 1):
+        for begin in (GREETING + b"NULL".ljust(52, b"\0"),
+                      GREETING + b"PLAIN".ljust(52, b"\0")):
+            for flags in (b"\x02", b"\x03", b"\x06"):
+                s = dial(port)
+                say(s, begin + flags + size.to_bytes(8, "big") + bytes(1000))
+                open_ones.append(s)
+    return open_ones
+
+
+class Trickle(threading.Thread):
+    """A greeting, a byte at a time: each connection is as slow as can be."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.sockets = [dial(port) for _ in range(20)]
+        self.over = threading.Event()
+
+    def run(self):
+        text = GREETING + b"PLAIN".ljust(52, b"\0")
+        for byte in text * 100:
+            for s in self.sockets:
+                say(s, bytes([byte]))
+            if self.over.wait(1):
+                return
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        for s in self.sockets:
+            s.close()
+
+
+class Tap(threading.Thread):
+    """Passes one connection on to `port`, and keeps what its worker said."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port, self.to, self.said = self.listener.getsockname()[1], port, []
+
+    def run(self):
+        while True:
+            s, _ = self.listener.accept()
+            t = dial(self.to)
+            said = bytearray()
+            self.said.append(said)
+            for a, b, keep in ((s, t, said), (t, s, None)):
+                threading.Thread(target=self.carry, args=(a, b, keep),
+                                 daemon=True).start()
+
+    def carry(self, a, b, keep):
+        try:
+            while data := a.recv(65536):
+                if keep is not None and len(keep) < 1 << 20:
+                    keep += data
+                b.sendall(data)
+        except OSError:
+            pass
+        for s in a, b:
+            try:
+                s.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+
+class Job:
+    def __init__(self, folder, sync):
+        self.folder, self.sync, self.started = folder, sync, []
+        self.env = {k: v for k, v in os.environ.items()
+                    if not k.startswith(("SLURM", "PMI", "RANK", "WORLD"))}
+        self.env["LOCKSTEP_SECRET"] = random.Random().randbytes(32).hex()
+        self.env["PATH"] = f"{BIN}:{self.env['PATH']}"
+        if sync == "sps":
+            p = self.start("ps_server", "timeout=250", "world=2", "servers=1")
+            line = p.stdout.readline().decode()
+            self.listener, self.port = p, int(line.rsplit(":", 1)[1])
+            threading.Thread(target=p.stdout.read, daemon=True).start()
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as s:
+                self.port = s.getsockname()[1]
+            self.listener = self.worker(0)
+            while not self.listens():
+                assert self.listener.poll() is None
+                time.sleep(0.02)
+
+    def listens(self):
+        try:
+            dial(self.port).close()
+            return True
+        except OSError:
+            return False
+
+    def start(self, *words):
+        out = subprocess.PIPE if words[0] == "ps_server" else self.log()
+        p = subprocess.Popen(words, env=self.env, cwd=self.folder, stdout=out,
+                             stderr=self.log(), stdin=subprocess.DEVNULL)
+        self.started.append(p)
+        return p
+
+    def log(self):
+        return open(self.folder / f"log-{self.sync}.txt", "ab")
+
+    def worker(self, rank, steps=2000, port=None):
+        at = f"tcp://127.0.0.1:{port or self.port}"
+        where = f"servers={at}" if self.sync == "sps" else f"hub={at}"
+        return self.start("trainer", *TINY, f"sync={self.sync}", where,
+                          f"rank={rank}", f"steps={steps}", f"out={self.sync}")
+
+    def said(self):
+        return (self.folder / f"log-{self.sync}.txt").read_text(errors="replace")
+
+    def stop(self):
+        for p in self.started:
+            if p.poll() is None:
+                p.kill()
+            p.wait()
+
+
+def rows(job, rank):
+    path = job.folder / job.sync / f"steps.{rank}.csv"
+    return path.read_text().count("\n") if path.exists() else 0
+
+
+def hang_up(sockets):
+    """How many they were."""
+    n = len(sockets)
+    while sockets:
+        sockets.pop().close()
+    return n
+
+
+def attack(job):
+    dice = random.Random(1)
+    before = grown(job.listener.pid)
+    slow = Trickle(job.port)
+    slow.start()
+    count, held = 20, []
+    tap = Tap(job.port)
+    tap.start()
+    for how in say_nothing, say_nonsense, announce_much:
+        held += how(job.port, dice)
+    workers = [job.worker(1, port=tap.port)]
+    if job.sync == "sps":
+        workers.append(job.worker(0))
+    while rows(job, 1) < 10:  # they train
+        assert workers[0].poll() is None, job.said()
+        time.sleep(0.05)
+    workers[0].send_signal(signal.SIGSTOP)  # the job waits for the strangers
+    again = [dial(job.port) for _ in tap.said]
+    for s, said in zip(again, tap.said):
+        say(s, bytes(said))
+    count += hang_up(held)
+    for how in say_nothing, say_nonsense, announce_much:
+        held += how(job.port, dice)
+    second = job.worker(1)
+    assert second.wait(LIMIT_S) != 0
+    assert all(p.poll() is None for p in job.started[:-1]), job.said()
+    workers[0].send_signal(signal.SIGCONT)
+    if job.sync != "sps":
+        workers.append(job.listener)
+    peak = before
+    while any(p.poll() is None for p in workers):
+        peak = max(peak, grown(job.listener.pid))
+        time.sleep(0.05)
+    assert not any(p.wait() for p in workers), job.said()
+    slow.stop()
+    count += hang_up(held) + hang_up(again)
+    return before, peak, count
+
+
+def main():
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    need = CONNECTIONS * 3 // 2 + 1000
+    if most < need:
+        print(f"strangers: SKIPPED: {need} descriptors are needed, and {most} "
+              "are allowed")
+        sys.exit(77)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (need, most))
+    with tempfile.TemporaryDirectory(prefix="lockstep-strangers-") as name:
+        folder = pathlib.Path(name)
+        (folder / "text.txt").write_text("the quick brown fox. " * 4000)
+        for sync in "sps", "ring":
+            job = Job(folder, sync)
+            try:
+                before, peak, count = attack(job)
+                print(f"{sync}: {count} strangers; {before} KiB before they "
+                      f"came, at most {peak}")
+                assert peak - before <= KB_EACH * count + KB_SLACK
+            finally:
+                job.stop()
+    print("ok")
+
+
+main()

@@ -13,10 +13,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/part.h"
-#include "config/mesh.h"
 #include "horovod_ring/carriers.h"
-#include "model/part.h"
 #include "optim/rule.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
@@ -40,99 +37,6 @@ struct stages {
     float *tied;              // the other end's gradient of wte
     struct norm_parts parts;
 };
-
-// ---- what this stage is
-
-static struct pipeline plan_of(const struct trainer *t)
-{
-    const struct run *r = &t->run;
-    int stages = mesh_size(&r->mesh, MESH_PP);
-    if (stages == 1)
-        return (struct pipeline){PIPELINE_NAIVE, 1, r->accum, 1, 0};
-    return (struct pipeline){(enum pipeline_kind)r->pipeline, stages, r->accum,
-                             r->chunks, r->ahead};
-}
-
-int stages_plan(struct trainer *t)
-{
-    const struct run *r = &t->run;
-    const struct stage_layers *cut = &r->stages;
-    t->plan = plan_of(t);
-    t->stage = mesh_at(&r->mesh, t->cluster->rank, MESH_PP);
-    t->config = t->whole;
-    if (t->plan.stages == 1)
-        return 0;
-    int parts = t->plan.stages * t->plan.chunks;
-    if (cut->n && cut->n != parts)
-        return fail("stages=: layers of %d parts, there are %d (%d stages of "
-                    "chunks=%d)",
-                    cut->n, parts, t->plan.stages, t->plan.chunks);
-    return pipeline_check(&t->plan) ||
-                   part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
-                            cut->n ? cut->layers : NULL, &t->config)
-               ? -1
-               : 0;
-}
-
-bool stages_is_first(const struct trainer *t, int chunk)
-{
-    return t->stage == 0 && chunk == 0;
-}
-
-bool stages_is_last(const struct trainer *t, int chunk)
-{
-    return t->stage == t->plan.stages - 1 && chunk == t->plan.chunks - 1;
-}
-
-// The stages beside it, in a circle.
-static int stage_before(const struct trainer *t)
-{
-    return (t->stage + t->plan.stages - 1) % t->plan.stages;
-}
-
-static int stage_behind(const struct trainer *t)
-{
-    return (t->stage + 1) % t->plan.stages;
-}
-
-static bool has_tied(const struct trainer *t)
-{
-    bool end = t->stage == 0 || t->stage == t->plan.stages - 1;
-    return t->plan.stages > 1 && end;
-}
-
-size_t stages_tied(const struct trainer *t)
-{
-    return has_tied(t) ? (size_t)t->whole.vocab * (size_t)t->whole.channels : 0;
-}
-
-size_t stages_bytes(const struct trainer *t)
-{
-    return stages_tied(t) * sizeof(float);
-}
-
-// Forwards that receive nothing have an input of their room's, too.
-static int first_input(const struct trainer *t)
-{
-    return t->stage == 0 ? timetable_rooms(&t->plan, 0) : 0;
-}
-
-static int received_ahead(const struct trainer *t)
-{
-    return t->plan.chunks > 1 ? timetable_rooms(&t->plan, t->stage) : 1;
-}
-
-void stages_buffers(const struct trainer *t, struct model_job *job)
-{
-    const struct pipeline *p = &t->plan;
-    if (p->stages == 1)
-        return;
-    job->rooms = timetable_rooms(p, t->stage);
-    job->edges = 2 * received_ahead(t) + 1;
-    job->inputs = timetable_rooms(p, stage_before(t)) + first_input(t);
-    if (t->stage == 0 && p->chunks == 1)
-        job->inputs = 0; // its rooms have their own
-}
 
 // ---- the norm of all stages
 
@@ -220,8 +124,8 @@ static int open_buffers(const struct trainer *t, struct stages *s)
     s->rooms = job.rooms;
     s->inputs = job.inputs;
     s->edges = job.edges;
-    s->ahead = received_ahead(t);
-    s->first_input = first_input(t);
+    s->ahead = stages_ahead(t);
+    s->first_input = stages_first_input(t);
     s->room_used = mem_alloc((size_t)s->rooms, sizeof *s->room_used);
     s->input_used = mem_alloc((size_t)s->inputs + 1, sizeof *s->input_used);
     s->sent_edge = mem_alloc((size_t)s->edges, sizeof *s->sent_edge);
@@ -229,7 +133,7 @@ static int open_buffers(const struct trainer *t, struct stages *s)
     s->room = mem_alloc((size_t)s->total, sizeof *s->room);
     s->input = mem_alloc((size_t)s->total, sizeof *s->input);
     s->came = mem_alloc((size_t)s->total, sizeof *s->came);
-    if (has_tied(t) && !(s->tied = mem_alloc(stages_tied(t), sizeof(float))))
+    if (stages_tied(t) && !(s->tied = mem_alloc(stages_tied(t), sizeof(float))))
         return -1;
     return s->room_used && s->input_used && s->sent_edge && s->came_edge &&
                    s->room && s->input && s->came
@@ -338,7 +242,7 @@ static int expect_inputs(struct trainer *t)
         if (s->input[at] < 0)
             return 0;
         struct group_vector v = stream(t, model_input(t->model, s->input[at]));
-        if (group_recv(s->forward, &v, stage_before(t), &s->came[at]))
+        if (group_recv(s->forward, &v, stages_before(t), &s->came[at]))
             return leave(-1);
     }
     return 0;
@@ -356,7 +260,7 @@ static int expect_gradients(struct trainer *t, int most)
         if (group_await(s->backward, s->sent_edge[edge]))
             return leave(-1);
         if (!stages_is_last(t, a.chunk) &&
-            group_recv(s->backward, &v, stage_behind(t), &s->came_edge[edge]))
+            group_recv(s->backward, &v, stages_behind(t), &s->came_edge[edge]))
             return leave(-1);
     }
     return 0;
@@ -399,7 +303,7 @@ static int end_forward(struct trainer *t, struct action a,
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
-    return leave(group_send(s->forward, &v, stage_behind(t), &s->sent));
+    return leave(group_send(s->forward, &v, stages_behind(t), &s->sent));
 }
 
 static int begin_backward(struct trainer *t, struct action a,
@@ -432,7 +336,7 @@ static int end_backward(struct trainer *t, struct action a,
         return -1;
     if (stages_is_first(t, a.chunk))
         return 0;
-    return leave(group_send(s->backward, &v, stage_before(t),
+    return leave(group_send(s->backward, &v, stages_before(t),
                             &s->sent_edge[turn->edge]));
 }
 
@@ -495,7 +399,7 @@ int stages_receive(struct trainer *t, int chunk)
     if (t->plan.stages == 1 || stages_is_first(t, chunk))
         return 0;
     struct group_vector v = stream(t, model_input(t->model, 0));
-    return group_recv(s->forward, &v, stage_before(t), &ticket) ||
+    return group_recv(s->forward, &v, stages_before(t), &ticket) ||
                    leave(group_await(s->forward, ticket))
                ? -1
                : 0;
@@ -508,7 +412,7 @@ int stages_send(struct trainer *t, int chunk)
     if (t->plan.stages == 1 || stages_is_last(t, chunk))
         return 0;
     struct group_vector v = stream(t, model_output(t->model, 0));
-    return group_send(s->forward, &v, stage_behind(t), &ticket) ||
+    return group_send(s->forward, &v, stages_behind(t), &ticket) ||
                    leave(group_await(s->forward, ticket))
                ? -1
                : 0;

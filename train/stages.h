@@ -39,6 +39,15 @@ int stages_plan(struct trainer *t);
 // What the model needs for it.
 void stages_buffers(const struct trainer *t, struct model_job *job);
 
+// The stages beside it, in a circle.
+int stages_before(const struct trainer *t);
+int stages_behind(const struct trainer *t);
+
+// Buffers of inputs that belong to rooms: those before are of forwards that
+// receive nothing. Gradients that are received before they are needed.
+int stages_first_input(const struct trainer *t);
+int stages_ahead(const struct trainer *t);
+
 // Bytes that stages_open() takes.
 size_t stages_bytes(const struct trainer *t);
 

@@ -1,0 +1,96 @@
+// stages_plan.c - which stage a worker is, what of the model it holds, and how
+// many buffers that takes.
+
+#include "train/stages.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/mesh.h"
+#include "model/part.h"
+#include "train/trainer.h"
+
+static struct pipeline plan_of(const struct trainer *t)
+{
+    const struct run *r = &t->run;
+    int stages = mesh_size(&r->mesh, MESH_PP);
+    if (stages == 1)
+        return (struct pipeline){PIPELINE_NAIVE, 1, r->accum, 1, 0};
+    return (struct pipeline){(enum pipeline_kind)r->pipeline, stages, r->accum,
+                             r->chunks, r->ahead};
+}
+
+int stages_plan(struct trainer *t)
+{
+    const struct run *r = &t->run;
+    const struct stage_layers *cut = &r->stages;
+    t->plan = plan_of(t);
+    t->stage = mesh_at(&r->mesh, t->cluster->rank, MESH_PP);
+    t->config = t->whole;
+    if (t->plan.stages == 1)
+        return 0;
+    int parts = t->plan.stages * t->plan.chunks;
+    if (cut->n && cut->n != parts)
+        return fail("stages=: layers of %d parts, there are %d (%d stages of "
+                    "chunks=%d)",
+                    cut->n, parts, t->plan.stages, t->plan.chunks);
+    return pipeline_check(&t->plan) ||
+                   part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
+                            cut->n ? cut->layers : NULL, &t->config)
+               ? -1
+               : 0;
+}
+
+bool stages_is_first(const struct trainer *t, int chunk)
+{
+    return t->stage == 0 && chunk == 0;
+}
+
+bool stages_is_last(const struct trainer *t, int chunk)
+{
+    return t->stage == t->plan.stages - 1 && chunk == t->plan.chunks - 1;
+}
+
+int stages_before(const struct trainer *t)
+{
+    return (t->stage + t->plan.stages - 1) % t->plan.stages;
+}
+
+int stages_behind(const struct trainer *t)
+{
+    return (t->stage + 1) % t->plan.stages;
+}
+
+size_t stages_tied(const struct trainer *t)
+{
+    bool end = t->stage == 0 || t->stage == t->plan.stages - 1;
+    return t->plan.stages > 1 && end
+               ? (size_t)t->whole.vocab * (size_t)t->whole.channels
+               : 0;
+}
+
+size_t stages_bytes(const struct trainer *t)
+{
+    return stages_tied(t) * sizeof(float);
+}
+
+int stages_first_input(const struct trainer *t)
+{
+    return t->stage == 0 ? timetable_rooms(&t->plan, 0) : 0;
+}
+
+int stages_ahead(const struct trainer *t)
+{
+    return t->plan.chunks > 1 ? timetable_rooms(&t->plan, t->stage) : 1;
+}
+
+void stages_buffers(const struct trainer *t, struct model_job *job)
+{
+    const struct pipeline *p = &t->plan;
+    if (p->stages == 1)
+        return;
+    job->rooms = timetable_rooms(p, t->stage);
+    job->edges = 2 * stages_ahead(t) + 1;
+    job->inputs = timetable_rooms(p, stages_before(t)) + stages_first_input(t);
+    if (t->stage == 0 && p->chunks == 1)
+        job->inputs = 0; // its rooms have their own
+}

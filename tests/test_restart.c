@@ -182,8 +182,9 @@ static void the_others_go_on(void **state)
                 "rm -rf on; lockstep train %s sync=sps workers=2 elastic=1 "
                 "steps=1000000 save=100 restarts=1 inject=kill:25 "
                 "inject_rank=%d trace=off out=on & p=$!; "
-                "until tail -n 1 on/steps.%d.csv 2>&1 | grep -q ',1,[0-9]*$'; "
-                "do sleep 0.02; done; kill $p; wait $p",
+                "until tail -n 1 on/steps.%d.csv 2>&1 | "
+                "grep -q ',1,[0-9]*,0,0,0$'; do sleep 0.02; done; "
+                "kill $p; wait $p",
                 tiny, rank, rank);
         assert_status(&j, 128 + SIGTERM);
         int n = job_column("on", "restarts", rank, at, 1000000);

@@ -304,7 +304,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
     const struct sync_job *job = &s->job;
     s->alone++;
     out->lag = s->alone * (job->cluster->world - 1);
-    if (in->step % job->settings->every && !in->last)
+    if ((in->step + in->skipped) % job->settings->every && !in->last)
         return 0;
     if ((s->stage && stage_fetch_params(s->stage)) || s->ops->merge(s) ||
         (s->stage && stage_send_params(s->stage)))
@@ -319,10 +319,9 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
-    if (hand_over(s, in) || s->ops->step(s, in, out))
+    if (hand_over(s, in) || s->ops->step(s, in, out) ||
+        (!s->own_update && update(s, in, out)))
         return fail("%s (step %d)", fail_message(), in->step);
-    if (!s->own_update && update(s, in, out))
-        return -1;
     if (s->ops->merge)
         return merge(s, in, out);
     return s->own_update && s->stage ? stage_send_params(s->stage) : 0;
@@ -357,7 +356,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
 
 int sync_await(struct sync *s, size_t off, size_t n)
 {
-    if (!s->coming)
+    if (!s->coming || n == 0)
         return 0;
     uint64_t start = now_ns();
     int rc = s->ops->await(s, off, n);

@@ -68,7 +68,8 @@ struct sync_job {
 };
 
 struct sync_in {
-    int step; // counts updates from 1: those applied so far, plus one
+    int step;    // counts updates from 1: those applied so far, plus one
+    int skipped; // steps of the run so far that were no updates
     float lr;
     float grad_scale; // 1 / (world * accumulation * loss scale)
     float clip;       // largest gradient norm allowed; 0 for no limit

@@ -131,6 +131,27 @@ static void resumes_under_others(void **state)
     assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq outer_velocity\"");
 }
 
+// Steps count, and not updates: a run that goes on from a checkpoint with a
+// skipped step meets when it saves and verifies.
+static void meets_by_steps_after_a_skipped_one(void **state)
+{
+    (void)state;
+    struct job j;
+    double lag[MAX];
+    job_run(&j, 60,
+            "lockstep train %s sync=local precision=fp16 inject=inf:1 steps=4 "
+            "save=4 out=skipped && lockstep train %s sync=outer every=2 "
+            "precision=fp32 workers=2 steps=8 save=2 verify=2 resume=auto "
+            "out=skipped",
+            tiny, tiny);
+    assert_ok(&j);
+    assert_true(job_summary("skipped", "steps") == 8);
+    int n = job_column("skipped", "lag", 1, lag, MAX);
+    assert_true(n >= 4);
+    for (int i = 0; i < 4; i++)
+        assert_true(lag[n - 4 + i] == (i + 1) % 2);
+}
+
 static void says_what_it_cannot(void **state)
 {
     (void)state;
@@ -170,6 +191,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(nobody_to_meet_and_always_together),
         cmocka_unit_test(counts_bytes_and_lag),
         cmocka_unit_test(resumes_under_others),
+        cmocka_unit_test(meets_by_steps_after_a_skipped_one),
         cmocka_unit_test(says_what_it_cannot),
     };
     if (argc > 1)

@@ -88,6 +88,9 @@ static int hash_body(struct worker *w)
         if (w->sync->coming != (comes_late(w) && step < STEPS))
             return fail("step %d: parameters %s", step,
                         w->sync->coming ? "still come" : "were waited for");
+        bool comes = w->sync->coming;
+        if (sync_await(w->sync, 0, 0) || w->sync->coming != comes)
+            return fail("step %d: nothing was waited for", step);
         if (read_in_order(w, &w->result))
             return -1;
     }

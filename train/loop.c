@@ -81,6 +81,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         return -1;
     struct sync_in in = {
         .step = t->updates + 1,
+        .skipped = t->step - t->updates,
         .lr = schedule_lr(&t->schedule, t->step),
         .grad_scale =
             1 / ((float)t->replicas * (float)t->run.accum * t->scale.scale),

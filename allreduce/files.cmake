@@ -41,6 +41,9 @@ if(TARGET test_allreduce)
   # Rank 2 stays away: the others must end the job, and say who it was.
   lockstep_says(library_mpi_missing 1 "dp: .* waiting for rank 2"
                 ${mpirun} -n 3 $<TARGET_FILE:test_library_mpi> missing)
+  # So does rank 3 of a part of the job.
+  lockstep_says(library_mpi_part 1 "dp: .* waiting for rank 3"
+                ${mpirun} -n 4 $<TARGET_FILE:test_library_mpi> part)
   lockstep_says(allreduce_missing 1
                 "allreduce: .* waiting for rank 2 .step 2"
                 ${mpirun} -n 3 $<TARGET_FILE:test_allreduce> missing)

@@ -312,7 +312,7 @@ static int library_open(struct group *g)
     narrow_open(&l->fp16.type, &l->fp16.sum, DTYPE_F16);
     narrow_open(&l->bf16.type, &l->bf16.sum, DTYPE_BF16);
     l->has_formats = true;
-    return rollcall_open(&l->roll, l->comm);
+    return rollcall_open(&l->roll, l->comm, g->job.cluster->ranks);
 }
 
 static void library_close(struct group *g)

@@ -3,6 +3,7 @@
 #include "allreduce/rollcall.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "message/mpi_call.h"
 
 #include <stdio.h>
@@ -15,9 +16,9 @@ static void listen_to(struct rollcall *c, int r)
                   &c->hearing[r]));
 }
 
-int rollcall_open(struct rollcall *c, MPI_Comm comm)
+int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks)
 {
-    *c = (struct rollcall){.comm = comm};
+    *c = (struct rollcall){.comm = comm, .ranks = ranks};
     MPI(MPI_Comm_rank(comm, &c->rank));
     MPI(MPI_Comm_size(comm, &c->world));
     size_t n = (size_t)c->world;
@@ -83,8 +84,9 @@ char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
                 listen_to(c, r);
         }
         if (!here && used >= 0 && (size_t)used < size)
-            used += snprintf(out + used, size - (size_t)used, "%s%d",
-                             used ? ", " : "rank ", r);
+            used +=
+                snprintf(out + used, size - (size_t)used, "%s%d",
+                         used ? ", " : "rank ", cluster_job_rank(c->ranks, r));
     }
     return out;
 }

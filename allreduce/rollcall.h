@@ -13,19 +13,21 @@
 #include <stdint.h>
 
 struct rollcall {
-    MPI_Comm comm; // borrowed
+    MPI_Comm comm;    // borrowed
+    const int *ranks; // in the job, of comm's members (cluster.h); borrowed
     int rank, world;
     int64_t *heard, *said;         // each rank's latest number, in and out
     MPI_Request *hearing, *saying; // one each a rank
 };
 
-int rollcall_open(struct rollcall *c, MPI_Comm comm);
+// `ranks`: as a cluster's. 0, or -1 after fail().
+int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks);
 void rollcall_close(struct rollcall *c);
 
 void rollcall_say(struct rollcall *c, int64_t number);
 
-// The ranks that did not say `number` or more, as text: "rank 2, 3"; "" for
-// none.
+// The ranks of the job that did not say `number` or more, as text: "rank 2, 3";
+// "" for none.
 char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
                        size_t size);
 

@@ -3,11 +3,13 @@
 //
 //     mpirun -n 3 test_library_mpi            all cases of a world of three
 //     mpirun -n 3 test_library_mpi missing    the last rank posts less
+//     mpirun -n 4 test_library_mpi part       so it does in a part: {2, 3}
 //     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
 
 #include "allreduce/algorithm.h"
 #include "allreduce/carriers.h"
 #include "cluster/mpi.h"
+#include "cluster/part.h"
 #include "tests/group_cases.h"
 
 #include "base/base.h"
@@ -83,7 +85,8 @@ static int stay_away(struct member *m)
     if (trial_fill(m, &t) || trial_post(m, m->group, &t) ||
         group_await(m->group, t.ticket))
         return -1;
-    if (m->rank == m->world - 1)
+    const int *ranks = mpi.cluster->ranks;
+    if (m->rank == m->world - 1 || (ranks && ranks[0] == 0))
         sleep(60); // mpirun ends it
     for (int i = 0; i < 2 + m->rank; i++) {
         t.off += trial_bytes(&t);
@@ -107,13 +110,16 @@ int main(int argc, char **argv)
         cmocka_unit_test(groups), cmocka_unit_test(pairs),
     };
     const char *part = argc > 1 ? argv[1] : "";
-    bool missing = !strcmp(part, "missing");
+    bool in_part = !strcmp(part, "part");
+    bool missing = in_part || !strcmp(part, "missing");
     int rank = 0, world = 1;
     cluster_launched(&rank, &world);
     const struct cluster_config config = {.servers = !strcmp(part, "halves") &&
                                                      rank >= world / 2,
                                           .timeout_s = missing ? 1 : 60};
     if (cluster_open(&mpi.cluster, &cluster_mpi, &config))
+        die("%s", fail_message());
+    if (in_part && cluster_part(&mpi.cluster, mpi.cluster, rank / 2))
         die("%s", fail_message());
     if (missing)
         return run(stay_away) ? 1 : 0;

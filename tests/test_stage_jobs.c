@@ -189,7 +189,18 @@ static void a_lost_stage_is_named_by_its_place(void **state)
             same);
     assert_int_equal(j.status, 1);
     assert_prints(&j, "nothing from rank 1 (pp 1) for 2 s");
+    assert_prints(&j, "timeout= (step 3)");
     assert_int_equal(job_processes(5), 0);
+}
+
+static void accum_fits_the_stages(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 30, "%s sync=ring mesh=pp2 chunks=2 accum=3", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "chunks=2: accum=3 micro-batches are no multiple of 2 "
+                      "stages; try: accum=4");
 }
 
 int main(void)
@@ -199,6 +210,7 @@ int main(void)
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_stages),
         cmocka_unit_test(a_lost_stage_is_named_by_its_place),
+        cmocka_unit_test(accum_fits_the_stages),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

@@ -101,9 +101,10 @@ int check_replicas(struct trainer *t)
     for (int r = 1; !rc && r < t->members->world; r++)
         if (all[r] != all[0])
             rc = fail("step %d: the parameters of rank %d are not those of "
-                      "rank 0 (hash %016llx, %016llx)",
-                      t->step, r, (unsigned long long)all[r],
-                      (unsigned long long)all[0]);
+                      "rank %d (hash %016llx, %016llx)",
+                      t->step, cluster_job_rank(t->members->ranks, r),
+                      cluster_job_rank(t->members->ranks, 0),
+                      (unsigned long long)all[r], (unsigned long long)all[0]);
     mem_free(all);
     return rc;
 }

@@ -19,6 +19,18 @@ static struct pipeline plan_of(const struct trainer *t)
                              r->chunks, r->ahead};
 }
 
+// accum= is what a timetable calls micro.
+static int check_accum(const struct trainer *t)
+{
+    const struct pipeline *p = &t->plan;
+    if (p->chunks > 1 && p->micro % p->stages)
+        return fail("chunks=%d: accum=%d micro-batches are no multiple of %d "
+                    "stages; try: accum=%d",
+                    p->chunks, p->micro, p->stages,
+                    (p->micro / p->stages + 1) * p->stages);
+    return 0;
+}
+
 int stages_plan(struct trainer *t)
 {
     const struct run *r = &t->run;
@@ -33,7 +45,7 @@ int stages_plan(struct trainer *t)
         return fail("stages=: layers of %d parts, there are %d (%d stages of "
                     "chunks=%d)",
                     cut->n, parts, t->plan.stages, t->plan.chunks);
-    return pipeline_check(&t->plan) ||
+    return check_accum(t) || pipeline_check(&t->plan) ||
                    part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
                             cut->n ? cut->layers : NULL, &t->config)
                ? -1

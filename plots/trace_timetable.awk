@@ -1,7 +1,8 @@
 # trace_timetable.awk - step `want` of a trace.json as a timetable.csv: when each
-# rank computed which micro-batch, since the first of them began the step.
+# rank computed which micro-batch, since the first of them began the step. A rank
+# with chunks takes a micro-batch once a chunk, backward from the last chunk on.
 
-BEGIN { n = 0; zero = "" }
+BEGIN { n = 0; top = 0; zero = "" }
 function number(key) {
     if (!match($0, "\"" key "\": [0-9.]+"))
         return ""
@@ -15,12 +16,18 @@ function number(key) {
 /"name": "(forward|backward)".*"micro":/ {
     if (step[number("pid")] != want)
         next
-    row[n] = number("pid") "," ($0 ~ /"forward"/ ? "forward" : "backward") "," number("micro")
+    action[n] = $0 ~ /"forward"/ ? "forward" : "backward"
+    row[n] = number("pid") "," action[n] "," number("micro")
+    chunk[n] = taken[row[n]]++
+    if (chunk[n] > top)
+        top = chunk[n]
     begin[n] = number("ts")
     end[n++] = number("ts") + number("dur")
 }
 END {
     print "schedule,stage,action,micro,chunk,begin_ms,end_ms"
     for (i = 0; i < n; i++)
-        printf "step_%d,%s,0,%.3f,%.3f\n", want, row[i], (begin[i] - zero) / 1000, (end[i] - zero) / 1000
+        printf "step_%d,%s,%d,%.3f,%.3f\n", want, row[i],
+            action[i] == "forward" ? chunk[i] : top - chunk[i],
+            (begin[i] - zero) / 1000, (end[i] - zero) / 1000
 }

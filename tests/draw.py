@@ -129,6 +129,34 @@ def draws_a_step(plots, folder):
     assert bars == [(0, 0, 94), (0, 94, 100), (.42, 0, 20)], bars
 
 
+def draws_a_pipeline(plots, folder):
+    """Of a run: a row a rank, and the chunks in the order of their layers."""
+    data = folder / "pipeline"
+    data.mkdir()
+    spans = [(name, micro, 10 * i) for i, (name, micro) in enumerate(
+        (("forward", 0), ("forward", 1), ("forward", 0), ("forward", 1),
+         ("backward", 0), ("backward", 1), ("backward", 0), ("backward", 1)))]
+    (data / "trace.json").write_text("".join(
+        f'{{"name": "step", "pid": {rank}, "ts": 0, "dur": 90, '
+        f'"args": {{"step": 3}}}},\n' + "".join(
+            f'{{"name": "{name}", "pid": {rank}, "ts": {at}, "dur": 9, '
+            f'"args": {{"micro": {micro}}}}},\n' for name, micro, at in spans)
+        for rank in range(2)))
+    out = folder / "step.svg"
+    subprocess.run(["gnuplot", "-c", "pipeline.gp", str(data), str(out), "3"],
+                   cwd=plots, check=True, timeout=60)
+    check_svg(out)
+    rows = [line.split(",") for line in
+            (folder / "step.svg-3.csv").read_text().splitlines()[1:]]
+    assert [row[1:5] for row in rows] == [
+        [str(rank), name, str(micro), str(chunk)] for rank in range(2)
+        for (name, micro, _), chunk in zip(spans, (0, 0, 1, 1, 1, 1, 0, 0))
+    ], rows
+    said = {"".join(e.itertext()).strip() for e in tree.parse(
+        out).getroot().iter() if e.tag.endswith("text")}
+    assert {"rank", "backward, odd chunk"} <= said and "stage" not in said, said
+
+
 def draws_the_gpu(plots, folder):
     """A worker with a GPU is drawn by that, not by the host, which waits."""
     drawn = []
@@ -163,6 +191,7 @@ def main():
         draws_the_gpu(plots, pathlib.Path(folder))
         draws_nvml(plots, pathlib.Path(folder))
         draws_a_step(plots, pathlib.Path(folder))
+        draws_a_pipeline(plots, pathlib.Path(folder))
         draws_servers(plots, sample["server_load"], pathlib.Path(folder))
         draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
         draws_one_key(plots, pathlib.Path(folder))

@@ -86,7 +86,7 @@ static void bad_meshes(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct mesh m = {.n = 7};
         assert_int_equal(mesh_read(&m, "mesh", bad[i]), -1);
-        assert_non_null(strstr(fail_message(), "as in dp4 or dp2,pp2,tp2"));
+        assert_non_null(strstr(fail_message(), "try: dp4, pp2 or dp2,pp2"));
         assert_int_equal(m.n, 7);
     }
     struct mesh m;
@@ -112,7 +112,7 @@ static void a_run_has_as_many_workers(void **state)
         {{"sync=dps", "mesh=pp2"}, "sync=dps knows no stages"},
         {{"sync=local", "mesh=pp2"}, "sync=local knows no stages"},
         {{"sync=zero", "mesh=pp2", "shard=2"}, "shard=2 exchanges every"},
-        {{"sync=ring", "mesh=pp2", "device=cuda"}, "for device=cpu"},
+        {{"sync=ring", "mesh=pp2", "device=cuda"}, "try: device=cpu"},
         {{"sync=ring", "mesh=dp2", "chunks=2"}, "chunks=: is for the stages"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -206,7 +206,8 @@ static void refuses(const struct pipeline *p, const char *why)
 static void what_has_no_timetable(void **state)
 {
     (void)state;
-    refuses(&(struct pipeline){PIPELINE_1F1B, 4, 6, 2, 0}, "try: micro=8");
+    refuses(&(struct pipeline){PIPELINE_1F1B, 4, 6, 2, 0},
+            "try: 8 micro-batches");
     refuses(&(struct pipeline){PIPELINE_1F1B, 1, 6, 2, 0}, "chunks=2");
     refuses(&(struct pipeline){PIPELINE_GPIPE, 2, 6, 2, 0}, "chunks=2");
     refuses(&(struct pipeline){PIPELINE_GPIPE, 2, 6, 1, 1}, "ahead=1");

@@ -42,9 +42,9 @@ int stages_plan(struct trainer *t)
         return 0;
     int parts = t->plan.stages * t->plan.chunks;
     if (cut->n && cut->n != parts)
-        return fail("stages=: layers of %d parts, there are %d (%d stages of "
-                    "chunks=%d)",
-                    cut->n, parts, t->plan.stages, t->plan.chunks);
+        return fail("stages=: has the layers of %d parts, %d stages of "
+                    "chunks=%d have %d; try: leave it out",
+                    cut->n, t->plan.stages, t->plan.chunks, parts);
     return check_accum(t) || pipeline_check(&t->plan) ||
                    part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
                             cut->n ? cut->layers : NULL, &t->config)

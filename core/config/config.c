@@ -278,7 +278,8 @@ static int check_stages(const struct run *r, const struct backend *b,
                     "(pp)",
                     mesh, mistake);
     if (strcmp(r->device, "cpu"))
-        return fail("mesh=%s: stages (pp) are for device=cpu", mesh);
+        return fail("mesh=%s: device=%s has no stages (pp); try: device=cpu",
+                    mesh, r->device);
     return 0;
 }
 

@@ -27,17 +27,17 @@ int pipeline_check(const struct pipeline *p)
         return -1;
     if (p->ahead && (p->kind != PIPELINE_1F1B || p->chunks > 1))
         return fail("pipeline=%s chunks=%d: ahead=%d is for pipeline=1f1b "
-                    "with chunks=1",
+                    "with one chunk; try: pipeline=1f1b chunks=1",
                     name, p->chunks, p->ahead);
     if (p->chunks == 1)
         return 0;
     if (p->kind != PIPELINE_1F1B || p->stages == 1)
         return fail("pipeline=%s stages=%d: chunks=%d is for pipeline=1f1b "
-                    "with two stages or more",
+                    "with two stages or more; try: chunks=1",
                     name, p->stages, p->chunks);
     if (p->micro % p->stages)
         return fail("pipeline=1f1b chunks=%d: %d micro-batches are no multiple "
-                    "of %d stages; try: micro=%d",
+                    "of %d stages; try: %d micro-batches",
                     p->chunks, p->micro, p->stages,
                     (p->micro / p->stages + 1) * p->stages);
     return 0;

@@ -3,7 +3,8 @@
 #
 #     sbatch examples/slurm.sh sync=ring model=gpt2 steps=500 save=50
 #
-# The words go to every trainer; one of them is sync=ring, allreduce, sps or dps.
+# The words go to every trainer; one of them is sync=ring, zero, outer,
+# dataparallel, allreduce, sps or dps.
 # The programs are in PATH, and the folder is one that all nodes share. A job
 # that lost a node is queued again by Slurm, and goes on from its newest
 # checkpoint.
@@ -39,7 +40,7 @@ start_servers() {
 }
 
 case " $* " in
-*" sync=ring "*)
+*" sync=ring "* | *" sync=zero "* | *" sync=outer "* | *" sync=dataparallel "*)
     srun --kill-on-bad-exit=1 trainer hub="tcp://${nodes[0]}:$port" "$@"
     ;;
 *" sync=allreduce "*)
@@ -56,7 +57,8 @@ case " $* " in
     wait
     ;;
 *)
-    echo "slurm.sh: want sync=ring, allreduce, sps or dps" >&2
+    echo "slurm.sh: want sync=ring, zero, outer, dataparallel," \
+        "allreduce, sps or dps" >&2
     exit 2
     ;;
 esac

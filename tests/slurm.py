@@ -316,7 +316,7 @@ def every_way_is_a_batch_job(slurm):
         assert not list(slurm.folder.glob(".lockstep-*"))  # the secret
     job = slurm.submit(script, "sync=gossip")
     slurm.await_end(job, "FAILED")
-    assert "want sync=ring, allreduce, sps or dps" in slurm.said(job)
+    assert "want sync=ring, zero, outer" in slurm.said(job)
 
 
 def begin_long_job(slurm, sync, out):

@@ -182,12 +182,12 @@ static void first_failure_is_named(void **state)
 }
 
 // What it said before the first step does not explain a later failure; what it
-// said since does.
+// said since does. Only lines of one stream have an order.
 static void what_was_said_at_the_start_is_left_out(void **state)
 {
     (void)state;
     static const char *const scripts[][2] = {
-        {"echo 'a worker needs 2 GiB' >&2; "
+        {"echo 'a worker needs 2 GiB'; "
          "echo '@progress rank=0 step=7 steps=9 loss=1'; sleep 0.1; exit 3",
          "rank 0: exit code 3 after step 7"},
         {"echo begins >&2; echo '@progress rank=0 step=7 steps=9 loss=1'; "

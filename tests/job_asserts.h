@@ -28,4 +28,15 @@ static inline void assert_prints(const struct job *j, const char *part)
     assert_non_null(strstr(j->out, part));
 }
 
+// Two runs have the same model and optimiser in the checkpoint of a step.
+static inline void assert_same_files(const char *a, const char *b, int step)
+{
+    struct job j;
+    job_run(&j, 20,
+            "for f in model optimizer; do cmp %s/checkpoint-%d/$f.safetensors "
+            "%s/checkpoint-%d/$f.safetensors || exit 1; done",
+            a, step, b, step);
+    assert_ok(&j);
+}
+
 #endif

@@ -99,6 +99,9 @@ int worker_await(struct worker *w);
 // All buckets in order, then the step. Delays before each, if the setup has a
 // seed.
 int worker_step(struct worker *w, int step, struct sync_out *out);
+// A body: the bytes of memory that the process takes to open the backend and
+// for one step, as the system sees it.
+int worker_grows(struct worker *w);
 // fail() unless params are the same bits as `local`'s that was fed the sum.
 int worker_equals(const struct worker *w, const struct worker *local);
 // A worker of `local` beside w, in the same process, with the same job.

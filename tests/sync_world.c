@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "device/device.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -243,6 +244,32 @@ int worker_step(struct worker *w, int step, struct sync_out *out)
     if (sync_step(w->sync, &in, out))
         return -1;
     return w->sync->lends_params ? gather_params(w) : worker_await(w);
+}
+
+// Bytes of this process's own that are in memory.
+static size_t anonymous_bytes(void)
+{
+    char line[128];
+    size_t kib = 0;
+    FILE *f = fopen("/proc/self/status", "r");
+    while (f && fgets(line, sizeof line, f))
+        if (sscanf(line, "RssAnon: %zu kB", &kib) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kib * 1024;
+}
+
+int worker_grows(struct worker *w)
+{
+    struct sync_out out;
+    worker_normals(w, 1);
+    memset(w->job.params, 0, w->job.n * sizeof(float));
+    size_t before = anonymous_bytes();
+    if (worker_begin(w) || sync_bcast(w->sync) || worker_step(w, 1, &out))
+        return -1;
+    w->result = anonymous_bytes() - before;
+    return 0;
 }
 
 int worker_equals(const struct worker *w, const struct worker *local)

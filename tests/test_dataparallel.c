@@ -195,33 +195,7 @@ static void worker_0_alone_has_the_state(void **state)
 
 // ---- memory, as the system sees it
 
-// Bytes of this process's own that are in memory.
-static size_t anonymous_bytes(void)
-{
-    char line[128];
-    size_t kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %zu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 enum { HEAVY = 1 << 22 };
-
-static int memory_body(struct worker *w)
-{
-    struct sync_out out;
-    worker_normals(w, 1);
-    memset(w->job.params, 0, w->job.n * sizeof(float));
-    size_t before = anonymous_bytes();
-    if (worker_begin(w) || sync_bcast(w->sync) || worker_step(w, 1, &out))
-        return -1;
-    w->result = anonymous_bytes() - before;
-    return 0;
-}
 
 // Worker 0: the optimiser's state, and what arrives; the others: nothing.
 static void worker_0_alone_needs_memory(void **state)
@@ -238,7 +212,7 @@ static void worker_0_alone_needs_memory(void **state)
                           .closed = true};
         size_t arrives =
             OWNER_SETS * OWNER_PIECE * sizeof(float) * ((size_t)world - 1);
-        assert_int_equal(world_run(&over_tcp, &s, memory_body, grew), 0);
+        assert_int_equal(world_run(&over_tcp, &s, worker_grows, grew), 0);
         assert_in_range(grew[0], slots + arrives, slots + arrives + 2 * mib);
         for (int r = 1; r < world; r++)
             assert_in_range(grew[r], 0, 2 * mib);

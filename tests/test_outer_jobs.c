@@ -14,16 +14,6 @@ static const char tiny[] =
     "dropout=0.1 eval_batches=2 log=0 warmup=0 timeout=30 threads=1 samples=0 "
     "trace=off";
 
-static void same_files(const char *a, const char *b, int step)
-{
-    struct job j;
-    job_run(&j, 20,
-            "for f in model optimizer; do cmp %s/checkpoint-%d/$f.safetensors "
-            "%s/checkpoint-%d/$f.safetensors || exit 1; done",
-            a, step, b, step);
-    assert_ok(&j);
-}
-
 // A worker dies between two meetings: the job ends with the files and rows that
 // it has without.
 static void ends_as_if_nobody_had_died(void **state)
@@ -42,7 +32,7 @@ static void ends_as_if_nobody_had_died(void **state)
                 tiny, ways[i], tiny, ways[i], i);
         assert_ok(&j);
         assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-10");
-        same_files("calm", "ill", 33); // no multiple of 5, but the last
+        assert_same_files("calm", "ill", 33); // no multiple of 5, but the last
         job_run(&j, 20,
                 "cut -d, -f3,4,7,9,13 calm/steps.csv > a; "
                 "cut -d, -f3,4,7,9,13 ill/steps.csv | diff a -");
@@ -62,7 +52,7 @@ static void nobody_to_meet_and_always_together(void **state)
             "out=one && lockstep train %s steps=21 save=7 out=local",
             tiny, tiny);
     assert_ok(&j);
-    same_files("one", "local", 21);
+    assert_same_files("one", "local", 21);
     for (int half = 0; half < 2; half++) {
         const char *sgd = half ? "optimizer=sgd lr=0.1 clip=0 precision=bf16"
                                : "optimizer=sgd lr=0.1 clip=0";

@@ -23,16 +23,6 @@ static void train(const char *words, const char *out)
     assert_ok(&j);
 }
 
-static void assert_same_files(const char *a, const char *b, int step)
-{
-    struct job j;
-    job_run(&j, 20,
-            "for f in model optimizer; do cmp %s/checkpoint-%d/$f.safetensors "
-            "%s/checkpoint-%d/$f.safetensors || exit 1; done",
-            a, step, b, step);
-    assert_ok(&j);
-}
-
 // ---- one model, whatever the schedule
 
 struct way {

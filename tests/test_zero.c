@@ -408,33 +408,7 @@ static void all_fail_to_save(void **state)
 
 // ---- memory, as the system sees it
 
-// Bytes of this process's own that are in memory.
-static size_t anonymous_bytes(void)
-{
-    char line[128];
-    size_t kib = 0;
-    FILE *f = fopen("/proc/self/status", "r");
-    while (f && fgets(line, sizeof line, f))
-        if (sscanf(line, "RssAnon: %zu kB", &kib) == 1)
-            break;
-    if (f)
-        fclose(f);
-    return kib * 1024;
-}
-
 enum { HEAVY = 1 << 22 };
-
-static int memory_body(struct worker *w)
-{
-    struct sync_out out;
-    worker_normals(w, 1);
-    memset(w->job.params, 0, w->job.n * sizeof(float));
-    size_t before = anonymous_bytes();
-    if (worker_begin(w) || sync_bcast(w->sync) || worker_step(w, 1, &out))
-        return -1;
-    w->result = anonymous_bytes() - before;
-    return 0;
-}
 
 static void a_worker_holds_its_share(void **state)
 {
@@ -454,7 +428,7 @@ static void a_worker_holds_its_share(void **state)
                           .closed = true};
         size_t share = slots / (size_t)world;
         size_t grain = 4 * 2 * sizeof(float) * RULE_BLOCK; // one a bucket
-        assert_int_equal(world_run(&usual, &s, memory_body, grew), 0);
+        assert_int_equal(world_run(&usual, &s, worker_grows, grew), 0);
         for (int r = 0; r < world; r++)
             assert_in_range(grew[r], share - grain, share + grain + 2 * mib);
     }

@@ -344,6 +344,8 @@ static void help_lists_every_key(void **state)
         const char *row = strstr(text, name);
         assert_non_null(row);
         const char *end = strchr(row + 1, '\n'), *help = strstr(row, k->help);
+        if (strspn(end + 1, " ") > 2) // the row has a second line
+            end = strchr(end + 1, '\n');
         assert_true(help && help < end);
         const char *unit = k->unit ? strstr(row, k->unit) : NULL;
         if (k->unit && k->type <= KEY_NUMBER)

@@ -58,20 +58,20 @@ void key_help(FILE *f, const struct key_table *t)
     const char *group = "";
     for (int i = 0; i < t->n; i++) {
         const struct key *k = &t->rows[i];
-        char values[96], value[64], whose[128];
+        char values[96], value[64], whose[128], left[256];
         allowed(k, values);
         usual(k, value);
         readers(k, whose);
         if (strcmp(k->group, group) != 0)
-            fprintf(f, "\n%-18s%-15s%-32s%s\n", k->group, "default", "allowed",
+            fprintf(f, "\n%-22s%-15s%-31s%s\n", k->group, "default", "allowed",
                     "what it is");
         group = k->group;
         bool unit = k->unit && k->type <= KEY_NUMBER;
-        size_t used = strlen(values) + (unit ? strlen(k->unit) + 1 : 0);
-        fprintf(f, "  %-15s %-14s %s%s%s%*s%s%s%s", k->name, value, values,
-                unit ? " " : "", unit ? k->unit : "",
-                used < 31 ? (int)(32 - used) : 1, "", whose, *whose ? ": " : "",
-                k->help);
+        snprintf(left, sizeof left, "  %-19s %-14s %s%s%s", k->name, value,
+                 values, unit ? " " : "", unit ? k->unit : "");
+        bool fits = strlen(left) <= 67; // else the help begins a line
+        fprintf(f, "%s%s%-*s %s%s%s", fits ? "" : left, fits ? "" : "\n", 67,
+                fits ? left : "", whose, *whose ? ": " : "", k->help);
         if (k->zero)
             fprintf(f, " (0: %s)", k->zero);
         fprintf(f, "\n");

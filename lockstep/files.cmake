@@ -59,7 +59,7 @@ lockstep_says(pipeline 0 "gpipe +710.6 +13.3 +11.1 +8 8.1f1b +763.4 +19.3 +11.1 
               $<TARGET_FILE:lockstep> simulate pipeline=all stages=2
               forward_ms=26 backward_ms=51 hop_ms=8.8
               out=${CMAKE_BINARY_DIR}/pipeline)
-lockstep_says(pipeline_no_multiple 1 "6 micro-batches .* 4 stages; try: micro=8"
+lockstep_says(pipeline_no_multiple 1 "6 micro-batches .* 4 stages; try: 8 micro-batches"
               $<TARGET_FILE:lockstep> simulate pipeline=1f1b chunks=2 micro=6)
 lockstep_says(pipeline_interleaved 1 "try: pipeline=1f1b chunks=2"
               $<TARGET_FILE:lockstep> simulate pipeline=interleaved)

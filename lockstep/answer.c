@@ -233,7 +233,11 @@ static void say_price(const struct study *s, struct say *out)
             median(s, large, METRIC_MEMORY) / mib, cells[large].name);
     if (small >= 0 && good >= 0)
         say(out, "; ");
-    if (good >= 0)
+    if (good >= 0 && median(s, good, METRIC_BEST_VAL_LOSS) >=
+                         median(s, bad, METRIC_BEST_VAL_LOSS) - 0.0005)
+        say(out, "the best validation loss is %.3f in all cells",
+            median(s, good, METRIC_BEST_VAL_LOSS));
+    else if (good >= 0)
         say(out, "the best validation losses are from %.3f (%s) to %.3f (%s)",
             median(s, good, METRIC_BEST_VAL_LOSS), cells[good].name,
             median(s, bad, METRIC_BEST_VAL_LOSS), cells[bad].name);

@@ -12,25 +12,37 @@
 
 enum { OWN = -1 }; // not fixed
 
-// Blank `piece` out of `rest`, where it stands there between blanks.
-static bool take(char *rest, const char *piece)
+// Where `piece` stands in `rest` between blanks; NULL: nowhere.
+static char *find(char *rest, const char *piece)
 {
     size_t n = strlen(piece);
-    for (char *at = rest; n && (at = strstr(at, piece)); at++) {
-        if ((at > rest && at[-1] != ' ') || (at[n] && at[n] != ' '))
-            continue;
-        memset(at, ' ', n);
-        return true;
-    }
-    return false;
+    for (char *at = rest; n && (at = strstr(at, piece)); at++)
+        if ((at == rest || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+            return at;
+    return NULL;
 }
 
+// Blank `piece` out of `rest`, where it stands there.
+static bool take(char *rest, const char *piece)
+{
+    char *at = find(rest, piece);
+    if (at)
+        memset(at, ' ', strlen(piece));
+    return at != NULL;
+}
+
+// "local m=8" may be the name of a cell where "m=8" is another: the longest.
 static int take_named(const struct experiment *e, char *rest)
 {
+    int longest = OWN;
     for (int i = 0; i < e->nnamed; i++)
-        if (take(rest, e->named[i].name))
-            return i;
-    return OWN;
+        if (find(rest, e->named[i].name) &&
+            (longest == OWN ||
+             strlen(e->named[i].name) > strlen(e->named[longest].name)))
+            longest = i;
+    if (longest != OWN)
+        take(rest, e->named[longest].name);
+    return longest;
 }
 
 // As a cell's name has it: "batch=8", or the value itself where it sets keys.

@@ -31,6 +31,26 @@ static int add_words(struct word_list *to, const struct word_list *from)
     return 0;
 }
 
+// "batch=2 (steps=160)": both are set, and cells are called batch=2.
+static int add_one(struct axis *a, char *value)
+{
+    char *open = strchr(value, '('), *close = strchr(value, ')');
+    if (!!open != !!close || (open && (open == value || close < open ||
+                                       close[1 + strspn(close + 1, " \t")])))
+        return fail("[matrix] %s = %s: want a value, and (key=value ..) after "
+                    "it at most",
+                    a->key, value);
+    if (open)
+        *open = *close = '\0';
+    for (size_t n = strlen(value); n && strchr(" \t", value[n - 1]);)
+        value[--n] = '\0';
+    if (text_into(a->hidden[a->n], EXP_WORD, "%s", open ? open + 1 : "") ||
+        text_into(a->values[a->n], EXP_WORD, "%s", value))
+        return -1;
+    a->n++;
+    return 0;
+}
+
 // Append "a, b, c" to the axis `key`.
 static int add_axis(struct axis *a, const char *key, const char *list)
 {
@@ -40,13 +60,9 @@ static int add_axis(struct axis *a, const char *key, const char *list)
         return -1;
     for (char *v = strtok_r(copy, ",", &save); v;
          v = strtok_r(NULL, ",", &save)) {
-        v += strspn(v, " \t");
-        size_t n = strlen(v);
-        while (n && (v[n - 1] == ' ' || v[n - 1] == '\t'))
-            v[--n] = '\0';
         if (a->n == EXP_VALUES)
             return fail("%s: more than %d values", key, EXP_VALUES);
-        if (text_into(a->values[a->n++], EXP_WORD, "%s", v))
+        if (add_one(a, v + strspn(v, " \t")))
             return -1;
     }
     return a->n ? 0 : fail("%s: no values", key);
@@ -172,18 +188,11 @@ static int override(struct experiment *e, const char *word)
     return add_axis(a, key, equals + 1);
 }
 
-// One value of an axis: "8" or "workers=2 batch=8".
-static int add_value(struct cell *c, const struct axis *a, const char *value)
+// "workers=2 batch=8"
+static int add_several(struct cell *c, const struct axis *a, const char *words)
 {
     char copy[EXP_WORD], *save = NULL;
-    size_t at = strlen(c->name);
-    bool several = strchr(value, '=') != NULL;
-    if (text_into(c->name + at, EXP_NAME - at, "%s%s%s%s", at ? " " : "",
-                  several ? "" : a->key, several ? "" : "=", value))
-        return -1;
-    if (!several)
-        return add_word(&c->words, a->key, value);
-    strcpy(copy, value);
+    strcpy(copy, words);
     for (char *w = strtok_r(copy, " ", &save); w;
          w = strtok_r(NULL, " ", &save)) {
         char *equals = strchr(w, '=');
@@ -194,6 +203,22 @@ static int add_value(struct cell *c, const struct axis *a, const char *value)
             return -1;
     }
     return 0;
+}
+
+// One value of an axis: "8" or "workers=2 batch=8", and what stands in ().
+static int add_value(struct cell *c, const struct axis *a, int i)
+{
+    const char *value = a->values[i];
+    size_t at = strlen(c->name);
+    bool several = strchr(value, '=') != NULL;
+    if (text_into(c->name + at, EXP_NAME - at, "%s%s%s%s", at ? " " : "",
+                  several ? "" : a->key, several ? "" : "=", value))
+        return -1;
+    return (several ? add_several(c, a, value)
+                    : add_word(&c->words, a->key, value)) ||
+                   add_several(c, a, a->hidden[i])
+               ? -1
+               : 0;
 }
 
 static int blame_cell(const struct cell *c)
@@ -238,7 +263,7 @@ static int make_cell(const struct experiment *e, int k, struct cell *c)
         c->peer = e->named[k].peer;
     }
     for (int a = 0; a < e->naxes; a++)
-        if (add_value(c, &e->axes[a], e->axes[a].values[digit[a]]))
+        if (add_value(c, &e->axes[a], digit[a]))
             return -1;
     if (e->nnamed && add_words(&c->words, &e->named[k].words))
         return -1;

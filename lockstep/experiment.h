@@ -12,6 +12,8 @@
 //     [matrix]                            every combination of these
 //     batch = 8, 16
 //     size = workers=1 batch=16, workers=2 batch=8     several keys at once
+//     size = batch=2 (steps=160), batch=4 (steps=80)   not named in (): cells
+//                                                      are batch=2, batch=4
 //     [cell ring+fp16]                    and of these (a key at least in each)
 //     sync = ring
 //     wire = fp16
@@ -49,7 +51,8 @@ struct word_list {
 struct axis {
     char key[64];
     int n;
-    char values[EXP_VALUES][EXP_WORD];
+    char values[EXP_VALUES][EXP_WORD]; // of "batch=2 (steps=160)": batch=2
+    char hidden[EXP_VALUES][EXP_WORD]; // and steps=160
 };
 
 struct named_cell {

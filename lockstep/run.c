@@ -56,6 +56,8 @@ static void explain(FILE *f)
            "  batch = 8, 16\n"
            "  size = workers=1 batch=16, workers=2 batch=8   several keys at "
            "once\n"
+           "  size = batch=2 (steps=160), batch=4 (steps=80)  words in () are "
+           "set, and not in names\n"
            "  [cell NAME]                  and of these\n"
            "  sync = ring\n"
            "  peer = ddp                   PyTorch's DDP trains this cell "

@@ -31,7 +31,7 @@ warmup = 1
 eval = 0
 threads = 1
 [matrix]
-batch = 2, 4
+batch = 2 (log=2), 4 (log=3)
 [cell plain]
 accum = 1
 [cell twice]
@@ -78,6 +78,9 @@ def runs_all(ini, out):
     assert [r["cell"] for r in table] == [
         "plain batch=2", "plain batch=4", "twice batch=2", "twice batch=4"]
     assert [r["global_batch"] for r in table] == ["2", "4", "4", "8"]
+    for batch, log in (2, 2), (4, 3):  # what names leave out is set all the same
+        run = out / "cells" / f"plain_batch={batch}" / "r1" / "run.json"
+        assert json.loads(run.read_text())["effective"]["log"] == log
     for r in table:
         assert r["n"] == "2"
         assert float(r["step_s_least"]) <= float(r["step_s"]) <= \
@@ -286,6 +289,8 @@ def bad_input(folder):
         "[base]\nbatsh = 3\n": "batch",
         "[matrix]\nbatch =\n": "batch: no values",
         "[matrix]\nbatch = 1, x\n": "batch=x",
+        "[matrix]\nbatch = 1 (log=1\n": "want a value, and (key=value ..)",
+        "[matrix]\nbatch = 1 (log=x)\n": "log=x",
     }
     path = folder / "bad.ini"
     for text, expect in cases.items():

@@ -319,6 +319,18 @@ static void warn_mistakes(const struct study *s, struct say *out)
     }
 }
 
+static void say_paced(const struct study *s, struct say *out)
+{
+    for (int c = 0; c < s->exp->ncells; c++) {
+        const struct result *r = study_first(s, c);
+        if (r && *r->pace)
+            say(out,
+                "%s slept instead of computing (pace=%s ms): its bytes and "
+                "waits are real, and it learned nothing.\n",
+                r->cell, r->pace);
+    }
+}
+
 // A repeat is an outlier where it is off the median by more than a tenth, and
 // by three times as much as the median repeat is.
 static void warn_outliers(const struct study *s, struct say *out)
@@ -361,6 +373,7 @@ void study_answer(const struct study *s, char *text, size_t size)
     warn_unreached(s, &out);
     warn_busy(s, &out);
     warn_crowd(s, &out);
+    say_paced(s, &out);
     warn_mistakes(s, &out);
     warn_outliers(s, &out);
     if (r.n > 1 && !study_repeats(s))

@@ -59,6 +59,11 @@ static void begin_row(FILE *f, const struct result *r)
         fputs(" <span class=\"warn\" title=\"more threads than cores\">&#8225;"
               "</span>",
               f);
+    if (*r->pace) {
+        fputs(" <span class=\"warn\">asleep: pace=", f);
+        html_text(f, r->pace);
+        fputs("</span>", f);
+    }
     if (*r->mistakes) {
         fputs(" <span class=\"warn\">wrong on purpose: ", f);
         html_text(f, r->mistakes);

@@ -191,6 +191,7 @@ static int read_run(struct result *r, const cJSON *j)
         r->consistency[0] = '\0';
     text(j, NULL, "transport", r->transport, sizeof r->transport);
     text(set, NULL, "algorithm", r->algorithm, sizeof r->algorithm);
+    text(set, NULL, "pace", r->pace, sizeof r->pace);
     r->world = (int)number(j, NULL, "world");
     r->stages = count_stages(set);
     r->steps = (int)number(set, NULL, "steps");

@@ -67,6 +67,7 @@ struct result {
     struct cJSON *settings; // all of them
     struct curve curve;
     bool oversubscribed;
+    char pace[64];      // pace=: it slept instead of computing; "": it computed
     char mistakes[128]; // the settings that are wrong on purpose; "" for none
     bool held;                  // servers update, and answer once all has come
     double value[METRICS];      // NaN: not measured

@@ -94,8 +94,9 @@ static void put_speed(const struct text *t, int c)
     if (t->speedups)
         put_spread(t, c, METRIC_SPEEDUP, 8, 2);
     put_number(t->f, 1000 * study_spread(s, c, METRIC_STEP_S, &n).median, 8, 1);
-    fprintf(t->f, "%s%s%s%s%s\n", *r->net ? "  net=" : "", r->net,
+    fprintf(t->f, "%s%s%s%s%s%s%s\n", *r->net ? "  net=" : "", r->net,
             r->oversubscribed ? "  oversubscribed" : "",
+            *r->pace ? "  asleep: pace=" : "", r->pace,
             *r->mistakes ? "  WRONG: " : "", r->mistakes);
 }
 

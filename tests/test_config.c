@@ -294,7 +294,8 @@ static void checks_across_keys(void **state)
         {"min_lr=0.1", "lr=0.01"},   {"heads=3", "channels=128"},
         {"resume=auto", "save=0"},   {"save=10", "keep=1"},
         {"rank=2", "world=2"},       {"rank=2", "batch=2"},
-        {"sync=local", "workers=2"},
+        {"sync=local", "workers=2"}, {"pace=1,2", "eval=5"},
+        {"pace=1,2", "verify=1"},    {"pace=1,2", "device=cuda"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct run r = fresh();

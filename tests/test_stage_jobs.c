@@ -183,6 +183,52 @@ static void a_lost_stage_is_named_by_its_place(void **state)
     assert_int_equal(job_processes(5), 0);
 }
 
+// Stages that sleep move what stages that compute do, and say that they sleep.
+static void paced_stages(void **state)
+{
+    (void)state;
+    const struct way w = {.stages = 4, .micro = 3, .chunks = 1};
+    double all[8], other[8];
+    struct job j;
+    train("sync=ring mesh=dp2,pp2 accum=3 steps=5", "computed");
+    job_run(&j, 60,
+            "%s sync=ring mesh=dp2,pp2 accum=3 steps=5 pace=2,3 "
+            "out=paced",
+            same);
+    assert_ok(&j);
+    assert_prints(&j, "pace=2,3: workers sleep instead of computing");
+    for (int rank = 0; rank < 4; rank++) {
+        static const char *const columns[] = {"bytes_tx", "stage_tx"};
+        for (int c = 0; c < 2; c++) {
+            assert_int_equal(job_column("computed", columns[c], rank, all, 8),
+                             5);
+            assert_int_equal(job_column("paced", columns[c], rank, other, 8),
+                             5);
+            for (int k = 0; k < 5; k++)
+                assert_true(all[k] == other[k]);
+        }
+        job_column("paced", "t_compute_us", rank, all, 8);
+        job_column("paced", "loss", rank, other, 8);
+        for (int k = 0; k < 5; k++) {
+            assert_true(all[k] >= 3 * (2000 + 3000)); // a sleep is no shorter
+            assert_true(isnan(other[k]));
+        }
+    }
+    job_run(&j, 60,
+            "%s sync=ring mesh=pp4 accum=3 steps=5 pace=0,0 "
+            "ahead=1 out=quick",
+            same);
+    assert_ok(&j);
+    check_bytes(&w, "quick");
+    job_run(&j, 30, "lockstep report quick");
+    assert_ok(&j);
+    assert_prints(&j, "asleep: pace=0,0");
+    job_run(&j, 30, "%s sync=ring mesh=pp2 save=5 pace=1,1 out=saved", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "pace=: nothing is computed, so there is nothing for "
+                      "save=");
+}
+
 static void accum_fits_the_stages(void **state)
 {
     (void)state;
@@ -200,6 +246,7 @@ int main(void)
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_stages),
         cmocka_unit_test(a_lost_stage_is_named_by_its_place),
+        cmocka_unit_test(paced_stages),
         cmocka_unit_test(accum_fits_the_stages),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);

@@ -8,6 +8,7 @@
 #include "device/busy.h"
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
+#include "train/pace.h"
 #include "train/stages.h"
 #include "train/trainer.h"
 
@@ -98,6 +99,11 @@ static int run_action(struct trainer *t, struct action a,
     const struct model_step s = step_of(t, a, turn);
     uint64_t start = now_ns();
     float loss = 0;
+    if (t->run.pace.given) {
+        pace_action(t, a, &s);
+        row->compute_us += (now_ns() - start) / 1000;
+        return t->ready_failed ? -1 : 0;
+    }
     if (busy_begin(t->dev, DEVICE_COMPUTE) ||
         (a.kind == ACTION_FORWARD
              ? model_forward(t->model, &s, turn)
@@ -112,7 +118,7 @@ static int run_action(struct trainer *t, struct action a,
 int compute_step(struct trainer *t, struct step_row *row)
 {
     int length = timetable_length(&t->plan);
-    t->loss = 0;
+    t->loss = t->run.pace.given ? NAN : 0;
     for (int k = 0; k < length; k++) {
         struct action a = timetable_action(&t->plan, t->stage, k);
         struct model_turn turn;

@@ -15,7 +15,7 @@ lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 
 lockstep_library(train
   FILES train/check.c train/compute.c train/folder.c train/lend.c train/loop.c
-        train/observe.c train/place.c train/progress.c train/record.c
+        train/observe.c train/pace.c train/place.c train/progress.c train/record.c
         train/save.c train/seats.c train/setup.c train/stages.c train/stages_plan.c
         train/state.c
         train/whole.c

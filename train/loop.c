@@ -171,7 +171,7 @@ static int train(struct trainer *t)
         row.tokens = (uint64_t)t->step * per_step;
         if (due(t->run.verify, t->step, t->run.steps) && check_replicas(t))
             return -1;
-        if (due(t->run.eval, t->step, t->run.steps) &&
+        if (!t->run.pace.given && due(t->run.eval, t->step, t->run.steps) &&
             compute_val_loss(t, &row.val_loss))
             return -1;
         row.time_s = t->time_before + (double)(now_ns() - began) * 1e-9;

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/median.h"
 #include "cluster/cluster.h"
+#include "config/value.h"
 #include "telemetry/steps.h"
 
 #include <math.h>
@@ -40,8 +41,13 @@ void progress_begin(struct progress *p, const struct trainer *t)
              t->cluster->world, t->cluster->world > 1 ? "s" : "", stages,
              t->run.threads, t->run.threads > 1 ? "s" : "",
              model_nparams(&t->whole), whose_losses(t));
-    char mistake[CONFIG_PATH];
+    char mistake[CONFIG_PATH], pace[32], backward[32];
     const char *help;
+    if (t->run.pace.given)
+        log_line("pace=%s,%s: workers sleep instead of computing: bytes and "
+                 "waits are real, and nothing is learned",
+                 value_text(pace, t->run.pace.forward_ms),
+                 value_text(backward, t->run.pace.backward_ms));
     for (int i = 0; (help = config_mistake(&t->run, &i, mistake));)
         log_line("warning: %s: %s", mistake, help);
     log_line("a worker needs %s: %s", mem_text(need, memory_sum(&t->memory)),

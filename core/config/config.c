@@ -315,6 +315,32 @@ static int check_mesh(const struct run *r, const struct backend *b)
     return stages > 1 ? check_stages(r, b, mesh) : 0;
 }
 
+// What a run that only sleeps cannot do.
+static int check_pace(const struct run *r, const struct backend *b)
+{
+    const struct {
+        const char *key;
+        bool wanted;
+    } one[] = {{"save", r->save > 0},
+               {"verify", r->verify > 0},
+               {"resume", r->resume[0] != '\0'},
+               {"eval", r->eval > 0 && config_asked(r, "eval")}};
+    if (!r->pace.given)
+        return 0;
+    for (size_t i = 0; i < sizeof one / sizeof *one; i++)
+        if (one[i].wanted)
+            return fail("pace=: nothing is computed, so there is nothing for "
+                        "%s=; try: without",
+                        one[i].key);
+    if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
+        return fail("pace=: with shard=%d the model asks for its blocks while "
+                    "it computes, and does not here; try: shard=1",
+                    r->settings.shard);
+    if (strcmp(r->device, "cpu"))
+        return fail("pace=: device=%s computes; try: device=cpu", r->device);
+    return 0;
+}
+
 int config_check(const struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
@@ -330,7 +356,7 @@ int config_check(const struct run *r)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
                     r->heads, r->channels,
                     (r->channels / r->heads + 1) * r->heads);
-    if (check_mesh(r, b))
+    if (check_mesh(r, b) || check_pace(r, b))
         return -1;
     if (strcmp(r->resume, "auto") == 0 && r->out[0] == '\0')
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");

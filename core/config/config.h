@@ -36,6 +36,13 @@ struct own_steps {
     int rank, steps;
 };
 
+// pace=F,B: a forward and a backward take so long, asleep. Not given: they
+// compute.
+struct pace {
+    bool given;
+    double forward_ms, backward_ms;
+};
+
 // profile=FROM:COUNT: a profiler records so many steps from FROM on. 0: none.
 struct profile {
     int from, count;
@@ -92,6 +99,7 @@ struct run {
     int rank, world; // a worker started by hand; -1, 0: from the launcher
     char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
+    struct pace pace;
     struct own_steps mistake_own_steps;
     char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait

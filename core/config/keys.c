@@ -202,6 +202,9 @@ static const struct key rows[] = {
          "with elastic=1 a worker alone"},
 {"cluster", "straggler", "", KEY_PARTS, AT(straggler), .local = true,
  PARTS(straggler), .help = "RANK:FACTOR slows one worker on purpose"},
+{"cluster", "pace", "", KEY_PARTS, AT(pace), PARTS(pace), .unit = "ms,ms",
+ .help = "F,B: sleep so long for a forward and a backward of each micro-batch "
+         "and chunk, instead of computing; all else moves as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root"},

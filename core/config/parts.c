@@ -39,6 +39,35 @@ void straggler_show(const void *at, char text[CONFIG_PATH])
                  value_text(factor, s->factor));
 }
 
+// ---- pace=F,B
+
+int pace_read(void *at, const char *key, const char *value)
+{
+    struct pace p = {.given = value[0] != '\0'};
+    char *end = NULL;
+    if (p.given) {
+        p.forward_ms = strtod(value, &end);
+        p.backward_ms = *end == ',' ? strtod(end + 1, &end) : -1;
+    }
+    if (p.given && (*end || !(p.forward_ms >= 0 && p.forward_ms <= 1e6) ||
+                    !(p.backward_ms >= 0 && p.backward_ms <= 1e6)))
+        return fail("%s=%s: want ms of a forward and of a backward, 0 .. 1e6, "
+                    "as in 26,51",
+                    key, value);
+    *(struct pace *)at = p;
+    return 0;
+}
+
+void pace_show(const void *at, char text[CONFIG_PATH])
+{
+    const struct pace *p = at;
+    char forward[32], backward[32];
+    text[0] = '\0';
+    if (p->given)
+        snprintf(text, CONFIG_PATH, "%s,%s", value_text(forward, p->forward_ms),
+                 value_text(backward, p->backward_ms));
+}
+
 // ---- mistake_own_steps=RANK:STEPS
 
 int own_steps_read(void *at, const char *key, const char *value)

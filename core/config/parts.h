@@ -9,6 +9,8 @@
 // fail() that says what is wanted.
 int straggler_read(void *at, const char *key, const char *value);
 void straggler_show(const void *at, char text[CONFIG_PATH]);
+int pace_read(void *at, const char *key, const char *value);
+void pace_show(const void *at, char text[CONFIG_PATH]);
 int own_steps_read(void *at, const char *key, const char *value);
 void own_steps_show(const void *at, char text[CONFIG_PATH]);
 int profile_read(void *at, const char *key, const char *value);

@@ -53,8 +53,8 @@ set(model_cuda_files
     model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
     model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu model/cuda/lt.c
     model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
-    model/cuda/peak.c model/cuda/product.c model/cuda/tokens.c
-    model/cuda/vector.cu)
+    model/cuda/peak.c model/cuda/product.c model/cuda/routine.c
+    model/cuda/tokens.c model/cuda/vector.cu)
 if(CUDA_BUILT)
   list(APPEND model_files ${model_cuda_files})
 endif()

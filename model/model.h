@@ -125,6 +125,7 @@ struct model_job {
     uint64_t seed;                     // of dropout, for this rank
     struct device *dev; // where both live, and who computes; NULL: the CPU
     bool tf32;          // cuda, fp32: products may round factors to TF32
+    int tune;           // cuda: algorithms timed a shape; 0: the first, always
     bool recompute;     // layers keep their input, backward makes the rest
     // Of a stage, on the CPU only; 0 elsewhere. struct model_turn says which.
     int rooms;  // micro-batches, of one chunk each, that are kept at once

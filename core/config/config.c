@@ -371,6 +371,10 @@ int config_check(const struct run *r)
         return fail("profile=%d:%d is for a profiler of GPUs, and device=cpu "
                     "has none; try: trace=on, or device=cuda",
                     r->profile.from, r->profile.count);
+    if (r->tune > 0 && strcmp(r->device, "cpu") == 0)
+        return fail("tune=%d times algorithms of a GPU's library; try: "
+                    "device=cuda, or leave it out",
+                    r->tune);
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

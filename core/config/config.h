@@ -78,6 +78,7 @@ struct run {
     int threads;   // a worker; 0: this worker's share of the cores
     int recompute; // bool: layers' activations are computed twice, not kept
     int tf32;      // bool: cuda, fp32: products may round to TF32
+    int tune;      // cuda: algorithms timed a shape of product; 0: none
 
     // what it leaves behind
     char out[CONFIG_PATH];

@@ -89,6 +89,12 @@ static const struct key rows[] = {
 {"training", "tf32", "0", KEY_INT, AT(tf32), 0, 1,
  .help = "cuda, fp32: 1 lets products round their factors to TF32"},
 
+{"training", "tune", "0", KEY_INT, AT(tune), 2, 16, "the library's first",
+ .unit = "algorithms",
+ .help = "cuda: so many of cuBLASLt's are timed for each shape of product in "
+         "the first steps, and the fastest is kept: another run may keep "
+         "others, and have other bits"},
+
 {"optimizer", "optimizer", "adamw", KEY_CHOICE, AT(optimizer), // optim_kind
  .words = WORDS("adamw", "sgd"), .help = "the update rule"},
 {"optimizer", "lr", "0.002", KEY_NUMBER, AT(lr), 1e-12, 100,

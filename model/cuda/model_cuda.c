@@ -88,7 +88,10 @@ static int cuda_open(struct model *model)
     cuda_state_lay(m, m->block);
     model->copy.at = m->weights;
     return cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
-                             m->partial);
+                             m->partial) ||
+                   cuda_product_time(m->product, job->tune)
+               ? -1
+               : 0;
 }
 
 static void cuda_close(struct model *model)

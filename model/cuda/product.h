@@ -2,8 +2,9 @@
 //
 // Bias, GELU and GELU's gradient ride on the product as epilogues, so that a
 // result is written to memory once. Where cuBLASLt has no such epilogue for the
-// format or this GPU, a kernel of ours follows the product instead, as always
-// for a bias gradient: the caller cannot tell. Sums are fp32 in every format.
+// format or this GPU, a kernel of ours follows the product instead, as for a
+// bias gradient unless cuBLASLt's was timed and is faster: the caller cannot
+// tell. Sums are fp32 in every format.
 
 #ifndef MODEL_CUDA_PRODUCT_H
 #define MODEL_CUDA_PRODUCT_H
@@ -12,6 +13,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+enum { CUDA_PRODUCT_ALGORITHMS = 16 }; // at most so many are timed
 
 struct cuda_product;
 
@@ -44,7 +47,14 @@ int cuda_product_open(struct cuda_product **p, struct device *d,
                       enum dtype format, bool tf32, float *partial);
 void cuda_product_close(struct cuda_product **p);
 
-// Ask the compute queue for a product.
+// From now on, of so many algorithms (0: one) that cuBLASLt names for a shape
+// the fastest is taken when the shape first comes, each with its epilogue and
+// without. The clock decides, so another run may choose otherwise, and sum in
+// another order. Once, before the first product. 0, or -1 after fail().
+int cuda_product_time(struct cuda_product *p, int algorithms);
+
+// Ask the compute queue for a product. While algorithms are timed, the host
+// waits, and what the job writes must not be what it reads.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j);
 
 #endif

@@ -3,10 +3,13 @@
 //     BIAS            D = A B + bias                  bias: m numbers of D's type
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
+//     BGRADA          D = A B; bias = sums of op(A)'s rows
 //
 // With EMULATED_CUBLASLT=plain it has no algorithm for anything but products, of
 // matrices whose columns are whole packs of 16 bytes; with =refuses it names one
 // for epilogues and refuses to run it; with =broken, for plain products, too.
+// With =clocked it has eight, each of which takes a time of its own, and refuses
+// to run the one that would take least.
 // Products themselves are oneDNN's, in fp32; where the preference allows it, k
 // is split and the two parts are added up in D's type. What the manual asks of
 // pointers and leading dimensions is looked at; what a real one has an algorithm
@@ -26,7 +29,8 @@
 #include <vector>
 
 struct emulated_lt {
-    bool plain, refuses, broken;
+    bool plain, refuses, broken, clocked;
+    int bgrad_more; // minutes
 };
 
 struct emulated_layout {
@@ -49,15 +53,28 @@ struct emulated_preference {
 
 typedef struct emulated_layout layout;
 
-// An algorithm: alignments of A, B, C, D, bias and aux, at most LINE, and whether
-// parts of k are added in D's type.
-enum { BIAS = 4, AUX, SPLITS, LINE = 256 };
+// An algorithm: alignments of A, B, C, D, bias and aux, at most LINE, whether
+// parts of k are added in D's type, and its number in the offer.
+enum { BIAS = 4, AUX, SPLITS, NTH, LINE = 256 };
+
+// =clocked: minutes, beside which what the emulation itself takes is nothing. A
+// product without an epilogue takes some more, one with a bias gradient many;
+// with =clocked_fused none.
+static const int minutes[] = {50, 40, 70, 20, 10, 30, 60, 80};
+enum {
+    OFFERED = sizeof minutes / sizeof *minutes,
+    REFUSED = 4,
+    PLAIN_MORE = 5
+};
+static const uint64_t MINUTE_NS = (uint64_t)60 * 1000000000;
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
 {
     const char *set = getenv("EMULATED_CUBLASLT"), *how = set ? set : "";
-    *handle = new emulated_lt{!strcmp(how, "plain"), !strcmp(how, "refuses"),
-                              !strcmp(how, "broken")};
+    *handle =
+        new emulated_lt{!strcmp(how, "plain"), !strcmp(how, "refuses"),
+                        !strcmp(how, "broken"), !strncmp(how, "clocked", 7),
+                        strcmp(how, "clocked_fused") ? 100 : 0};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -213,8 +230,8 @@ static uint64_t alignment_of(const void *p)
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtHandle_t handle, cublasLtMatmulDesc_t d, cublasLtMatrixLayout_t a,
     cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
-    cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t preference, int,
-    cublasLtMatmulHeuristicResult_t *result, int *found)
+    cublasLtMatrixLayout_t out, cublasLtMatmulPreference_t preference,
+    int wanted, cublasLtMatmulHeuristicResult_t *results, int *found)
 {
     *found = 0;
     if (!fits(d, a, b, out) || c != out)
@@ -224,14 +241,18 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
         return CUBLAS_STATUS_NOT_SUPPORTED;
     if (d->compute == CUBLAS_COMPUTE_32F_FAST_TF32 && a->type != CUDA_R_32F)
         return CUBLAS_STATUS_NOT_SUPPORTED;
-    *result = {};
-    for (int i = 0; i < 4; i++)
-        result->algo.data[i] = preference->alignment[i];
-    result->algo.data[BIAS] = alignment_of(d->bias);
-    result->algo.data[AUX] = alignment_of(d->aux);
-    result->algo.data[SPLITS] =
-        preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
-    *found = 1;
+    int most = handle->clocked ? OFFERED : 1;
+    for (; *found < wanted && *found < most; ++*found) {
+        uint64_t *algo = results[*found].algo.data;
+        results[*found] = {};
+        for (int i = 0; i < 4; i++)
+            algo[i] = preference->alignment[i];
+        algo[BIAS] = alignment_of(d->bias);
+        algo[AUX] = alignment_of(d->aux);
+        algo[SPLITS] =
+            preference->reductions & CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+        algo[NTH] = (uint64_t)*found;
+    }
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -320,6 +341,8 @@ struct product {
     void *d;
     float alpha, beta;
     bool splits;
+    int nth;
+    uint64_t ns; // that it takes
 };
 
 // sum (m, n) = columns [from, to) of op(A) times those rows of op(B). By rows,
@@ -331,6 +354,18 @@ static void multiply(const product &p, float *sum, const float *a,
     dnnl_sgemm(tb ? 'T' : 'N', ta ? 'T' : 'N', p.out.columns, p.out.rows,
                to - from, p.alpha, b + from * (tb ? p.lb.rows : 1), p.lb.rows,
                a + from * (ta ? 1 : p.la.rows), p.la.rows, 0, sum, p.out.rows);
+}
+
+// bias = the sums of op(A)'s rows, which run over k.
+static void sum_rows(const product &p, const float *a, int64_t m, int64_t k)
+{
+    bool ta = p.desc.transa == CUBLAS_OP_T;
+    for (int64_t i = 0; i < m; i++) {
+        float sum = 0;
+        for (int64_t x = 0; x < k; x++)
+            sum += a[ta ? i * k + x : x * m + i];
+        store(p.desc.bias, p.out.type, i, sum);
+    }
 }
 
 static void run(const product &p)
@@ -361,6 +396,18 @@ static void run(const product &p)
                 x += p.beta * load(p.d, p.out.type, at);
             store(p.d, p.out.type, at, finish(p.desc, p.out.type, i, j, x));
         }
+    if (p.desc.epilogue == CUBLASLT_EPILOGUE_BGRADA)
+        sum_rows(p, a.data(), m, k);
+    emulated::product(p.nth, p.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT);
+    emulated::pass(p.ns);
+}
+
+static uint64_t time_of(cublasLtHandle_t handle, int nth, cublasLtEpilogue_t e)
+{
+    int more = e == CUBLASLT_EPILOGUE_DEFAULT  ? PLAIN_MORE
+               : e == CUBLASLT_EPILOGUE_BGRADA ? handle->bgrad_more
+                                               : 0;
+    return handle->clocked ? (uint64_t)(minutes[nth] + more) * MINUTE_NS : 0;
 }
 
 cublasStatus_t
@@ -372,7 +419,9 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                void *, size_t, cudaStream_t stream)
 {
     bool plain = desc->epilogue == CUBLASLT_EPILOGUE_DEFAULT;
-    if (handle->broken || (handle->refuses && !plain))
+    int nth = (int)algo->data[NTH];
+    if (handle->broken || (handle->refuses && !plain) ||
+        (handle->clocked && nth == REFUSED))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     const void *operands[] = {a, b, c, d};
     for (int i = 0; i < 4; i++)
@@ -396,7 +445,9 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
                  d,
                  *(const float *)alpha,
                  *(const float *)beta,
-                 algo->data[SPLITS] != 0};
+                 algo->data[SPLITS] != 0,
+                 nth,
+                 time_of(handle, nth, desc->epilogue)};
     emulated::enqueue(stream, [p] { run(p); });
     return CUBLAS_STATUS_SUCCESS;
 }

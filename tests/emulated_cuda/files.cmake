@@ -218,6 +218,9 @@ emulated_test(emulated_cuda emulated_cuda)
 add_executable(test_cuda_waits ${emulated}/test_cuda_waits.c)
 emulated_program(test_cuda_waits 900)
 emulated_test(cuda_waits_emulated cuda_waits)
+add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
+emulated_program(test_cuda_tune 900)
+emulated_test(cuda_tune_emulated cuda_tune)
 
 # The bench of a GPU: that it runs, and touches nothing that is not its own.
 add_executable(layer_perf_emulated
@@ -264,6 +267,11 @@ target_compile_definitions(test_cuda_jobs_emulated PRIVATE
 target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
 add_dependencies(test_cuda_jobs_emulated emulated_programs)
 emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
+lockstep_says(cuda_tune_job 0
+  "to fp32, epilogue bias gradient: .* us by the fastest of 14 algorithms"
+  env EMULATED_CUBLASLT=clocked ${programs}/lockstep train device=cuda tune=8
+  model=nano layers=1 channels=32 heads=2 context=32 batch=2 steps=1 eval=0
+  threads=1)
 set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)
 if(NOT LOCKSTEP_SANITIZE) # `readers` looks at memory, of the same readers
   add_test(NAME readers_emulated

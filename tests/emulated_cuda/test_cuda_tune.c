@@ -1,0 +1,196 @@
+// test_cuda_tune.c - of the algorithms that cuBLASLt names for a shape the
+// fastest is kept, by a clock that the emulation turns: =clocked of
+// cublaslt.cpp, where the offer takes 50, 40, 70, 20, -, 30, 60 and 80 minutes.
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "device/device.h"
+#include "model/cuda/kernels.h"
+#include "model/cuda/product.h"
+#include "tests/emulated_cuda/runtime.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/test.h"
+
+enum { M = 16, N = 24, K = 32, FIRST = 0, FASTEST = 3 };
+
+static struct device *gpu;
+
+struct tensors {
+    float *a, *b, *bias, *pre, *out, *bias_grad, *partial;
+};
+
+static float *drawn(size_t n, uint64_t key)
+{
+    float host[K * N], *v = device_alloc(gpu, n, sizeof *v);
+    assert_true(v && n <= K * N);
+    for (size_t i = 0; i < n; i++)
+        host[i] = (float)rng_below(key, i, 9) - 4; // sums are exact
+    assert_int_equal(device_copy(gpu, v, host, n * sizeof *v), 0);
+    return v;
+}
+
+static void draw(struct tensors *t)
+{
+    *t = (struct tensors){drawn(M * K, 1), drawn(K * N, 2), drawn(N, 3),
+                          drawn(M * N, 4), drawn(M * N, 5), drawn(N, 6),
+                          drawn(1, 7)};
+    device_free(gpu, t->partial);
+    t->partial = device_alloc(gpu, cuda_partial(N), sizeof(float));
+    assert_non_null(t->partial);
+}
+
+static void drop(struct tensors *t)
+{
+    float *all[] = {t->a,   t->b,         t->bias,   t->pre,
+                    t->out, t->bias_grad, t->partial};
+    for (int i = 0; i < 7; i++)
+        device_free(gpu, all[i]);
+}
+
+static struct cuda_product *opened(const char *how, const struct tensors *t,
+                                   int algorithms)
+{
+    struct cuda_product *p = NULL;
+    setenv("EMULATED_CUBLASLT", how, 1);
+    assert_int_equal(cuda_product_open(&p, gpu, DTYPE_F32, false, t->partial),
+                     0);
+    assert_int_equal(cuda_product_time(p, algorithms), 0);
+    return p;
+}
+
+static struct cuda_product_job job_of(const struct tensors *t,
+                                      enum epilogue epilogue, bool add)
+{
+    return (struct cuda_product_job){.m = M,
+                                     .n = N,
+                                     .k = K,
+                                     .a = t->a,
+                                     .b = t->b,
+                                     .out = t->out,
+                                     .out_fp32 = true,
+                                     .add = add,
+                                     .epilogue = epilogue,
+                                     .bias = t->bias,
+                                     .pre = t->pre,
+                                     .bias_grad = t->bias_grad};
+}
+
+// A product once more, of a shape that is known by now: who does it?
+static void runs_by(struct cuda_product *p, const struct tensors *t,
+                    enum epilogue epilogue, bool add, int nth, bool fused)
+{
+    struct cuda_product_job j = job_of(t, epilogue, add);
+    bool was_fused;
+    cuda_product_run(p, &j);
+    assert_int_equal(device_finish(gpu), 0);
+    assert_int_equal(emulated_cuda_algorithm(&was_fused), nth);
+    assert_int_equal(was_fused, fused);
+}
+
+static void the_fastest_that_runs_is_kept(void **state)
+{
+    (void)state;
+    struct tensors t;
+    draw(&t);
+    struct cuda_product *p = opened("clocked", &t, 8);
+    for (int again = 0; again < 2; again++) {
+        runs_by(p, &t, EPILOGUE_BIAS, false, FASTEST, true);
+        runs_by(p, &t, EPILOGUE_GELU, false, FASTEST, true);
+        runs_by(p, &t, EPILOGUE_DGELU, false, FASTEST, true);
+        runs_by(p, &t, EPILOGUE_NONE, false, FASTEST, false);
+        runs_by(p, &t, EPILOGUE_NONE, true, FASTEST, false);
+    }
+    cuda_product_close(&p);
+    p = opened("clocked", &t, 3); // of 50, 40 and 70
+    runs_by(p, &t, EPILOGUE_BIAS, false, 1, true);
+    cuda_product_close(&p);
+    drop(&t);
+}
+
+// Its epilogue where that is faster than a kernel of ours; never where the
+// gradient is added, which it cannot.
+static void bias_gradients_go_the_faster_way(void **state)
+{
+    (void)state;
+    struct tensors t;
+    draw(&t);
+    for (int fused = 0; fused < 2; fused++) {
+        struct cuda_product *p =
+            opened(fused ? "clocked_fused" : "clocked", &t, 8);
+        runs_by(p, &t, EPILOGUE_BIAS_GRAD, false, FASTEST, fused);
+        runs_by(p, &t, EPILOGUE_BIAS_GRAD, true, FASTEST, false);
+        cuda_product_close(&p);
+    }
+    drop(&t);
+}
+
+// Without timing every run takes cuBLASLt's first, so reruns keep their bits.
+static void unasked_the_first_is_taken(void **state)
+{
+    (void)state;
+    struct tensors t;
+    draw(&t);
+    for (int again = 0; again < 2; again++) {
+        struct cuda_product *p = opened("clocked", &t, 0);
+        runs_by(p, &t, EPILOGUE_BIAS, false, FIRST, true);
+        runs_by(p, &t, EPILOGUE_BIAS_GRAD, false, FIRST, false);
+        cuda_product_close(&p);
+    }
+    drop(&t);
+}
+
+struct result {
+    float out[M * N], pre[M * N], bias_grad[N];
+};
+
+// Each epilogue once, and once added where it can be, from the same numbers.
+static void results(struct result *r, const char *how, int algorithms,
+                    enum epilogue epilogue)
+{
+    struct tensors t;
+    draw(&t);
+    struct cuda_product *p = opened(how, &t, algorithms);
+    bool adds = epilogue == EPILOGUE_NONE || epilogue == EPILOGUE_BIAS_GRAD;
+    for (int add = 0; add <= adds; add++) {
+        struct cuda_product_job j = job_of(&t, epilogue, add);
+        cuda_product_run(p, &j);
+    }
+    assert_int_equal(device_copy(gpu, r->out, t.out, sizeof r->out), 0);
+    assert_int_equal(device_copy(gpu, r->pre, t.pre, sizeof r->pre), 0);
+    assert_int_equal(device_copy(gpu, r->bias_grad, t.bias_grad,
+                                 sizeof r->bias_grad),
+                     0);
+    cuda_product_close(&p);
+    drop(&t);
+}
+
+static void timing_changes_no_result(void **state)
+{
+    (void)state;
+    for (int e = EPILOGUE_NONE; e <= EPILOGUE_BIAS_GRAD; e++) {
+        struct result plain, timed, fused;
+        results(&plain, "clocked", 0, (enum epilogue)e);
+        results(&timed, "clocked", 8, (enum epilogue)e);
+        results(&fused, "clocked_fused", 8, (enum epilogue)e);
+        assert_memory_equal(&plain, &timed, sizeof plain);
+        assert_memory_equal(&plain, &fused, sizeof plain);
+    }
+}
+
+int main(void)
+{
+    if (device_open(&gpu, "cuda"))
+        die("%s", fail_message());
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_fastest_that_runs_is_kept),
+        cmocka_unit_test(bias_gradients_go_the_faster_way),
+        cmocka_unit_test(unasked_the_first_is_taken),
+        cmocka_unit_test(timing_changes_no_result),
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    device_close(&gpu);
+    return failed;
+}

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""pages.py [TREE] - hold the Markdown pages to the sources.
+
+Every link to a file of the tree leads to one, and its #anchor to a heading.
+Every `FILE:FUNCTION` names a function that this file defines. In a call tree, an
+indented block of such lines (docs/tour.md), the caller of a line is the nearest
+line above that stands further left: it must call the function, or with
+`MEMBER = FILE:FUNCTION` that member, which some table sets to the function.
+
+pages.py --self-test makes trees with one mistake each and must find it.
+"""
+
+import functools
+import pathlib
+import re
+import sys
+
+import rule
+
+SOURCES = (".c", ".h", ".cu", ".cuh")
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CALL = re.compile(r"( {4,})(?:(\w+) = )?((?:[\w-]+/)+\w+\.(?:c|cu)):(\w+)")
+INLINE = re.compile(r"\b((?:[\w-]+/)+\w+\.(?:c|h|cu|cuh)):([a-z]\w+)\b")
+COMMENT = re.compile(r"//[^\n]*")
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
+
+@functools.lru_cache(None)
+def files(tree, suffixes):
+    """Of the project: what builds, runs and tools leave is not."""
+    return [p for p in sorted(tree.rglob("*")) if p.suffix in suffixes and not
+            any(part in ("build", "runs", "old_run") or part.startswith(".")
+                for part in p.relative_to(tree).parts)]
+
+
+@functools.lru_cache(None)
+def source(path):
+    return COMMENT.sub("", path.read_text()) if path.exists() else ""
+
+
+def body(path, name):
+    """A function from its name to its end; None where the file has none."""
+    found = re.search(rf"^[A-Za-z_][\w *]*?\b{name}\([^;{{]*\)\s*{{.*?^}}",
+                      source(path), re.M | re.S)
+    return found and found.group()
+
+
+def anchors(path):
+    """GitHub's, of all headings."""
+    heads = re.findall(r"^#+ +(.*)$", FENCE.sub("", path.read_text()), re.M)
+    heads = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", h) for h in heads]
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
+
+
+def judge_links(page):
+    complaints = []
+    for link in LINK.findall(page.read_text()):
+        name, _, anchor = link.partition("#")
+        to = page.parent / name if name else page
+        if "://" in link or link.startswith("mailto:"):
+            continue
+        if not to.exists():
+            complaints.append(f"{link} is not there")
+        elif anchor and anchor not in anchors(to):
+            complaints.append(f"{link}: there is no such heading")
+    return complaints
+
+
+def judge_call(tree, caller, member, name, function):
+    """Whether the caller, (file, function), calls it."""
+    text = body(tree / caller[0], caller[1]) or ""
+    what = rf"(?:->|\.){member}\(" if member else rf"\b{function}\b"
+    inner = text[text.find("{"):]
+    if not re.search(what, inner):
+        return [f"{caller[0]}:{caller[1]} does not call {member or function}"]
+    table = rf"(?:\.{member}\s*=|\b{member}_\w+ )[^,;]*\b{function}\b"
+    if member and not any(re.search(table, source(p))
+                          for p in files(tree, SOURCES)):
+        return [f"no table has .{member} = {function}"]
+    return []
+
+
+def judge_calls(tree, text):
+    complaints, above = [], []
+    for line in text.splitlines():
+        found = CALL.match(line)
+        if not found:
+            above = []
+            continue
+        indent, member, name, function = found.groups()
+        if not body(tree / name, function):
+            complaints.append(f"{name}:{function} is not there")
+        above = [a for a in above if a[0] < len(indent)]
+        if above:
+            complaints += judge_call(tree, above[-1][1], member, name, function)
+        above.append((len(indent), (name, function)))
+    return complaints
+
+
+def judge(tree):
+    complaints = []
+    for page in files(tree, (".md",)):
+        text = page.read_text()
+        found = judge_links(page) + judge_calls(tree, text)
+        found += [f"{name}:{function} is not there"
+                  for name, function in INLINE.findall(text)
+                  if not body(tree / name, function)]
+        where = page.relative_to(tree)
+        complaints += [f"{where}: {text}" for text in dict.fromkeys(found)]
+    return complaints
+
+
+CODE = """static int low(int x)
+{
+    return x;
+}
+
+int high(struct s *s)
+{
+    return low(1) + s->ops->turn(s);
+}
+
+static int around(struct s *s)
+{
+    return s->n; // low
+}
+
+const struct ops table = {.turn = around};
+"""
+
+
+def tree(page):
+    return {"a/b.c": CODE, "a/README.md": "# Two words, `x`\n", "P.md": page}
+
+
+# (files, whether there is a mistake)
+CASES = [
+    (tree("[b](a/b.c) [w](a/README.md#two-words-x) `a/b.c:low`\n"), False),
+    (tree("[c](a/c.c)\n"), True),
+    (tree("[w](a/README.md#three-words)\n"), True),
+    (tree("`a/b.c:none`\n"), True),
+    (tree("    a/b.c:high\n      a/b.c:low    text\n"), False),
+    (tree("    a/b.c:high\n      turn = a/b.c:around\n"), False),
+    (tree("    a/b.c:high\n      a/b.c:around\n"), True),
+    (tree("    a/b.c:around\n      a/b.c:low\n"), True),
+    (tree("    a/b.c:high\n      turn = a/b.c:low\n"), True),
+    (tree("    a/b.c:low\n    a/b.c:around\n"), False),
+]
+
+
+if __name__ == "__main__":
+    sys.exit(rule.main(judge, CASES, "the pages agree with the sources"))

@@ -1,6 +1,6 @@
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND)
-  foreach(rule floors circles style backends)
+  foreach(rule floors circles style backends pages)
     add_test(NAME ${rule}
              COMMAND ${Python3_EXECUTABLE} tests/${rule}.py ${CMAKE_SOURCE_DIR}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
@@ -22,6 +22,13 @@ if(Python3_FOUND)
     set_tests_properties(strangers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
     lockstep_long(strangers ${Python3_EXECUTABLE} tests/strangers.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} 10000)
+    set(hour ${Python3_EXECUTABLE} tests/first_hour.py ${CMAKE_SOURCE_DIR}
+             ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+    add_test(NAME first_hour COMMAND ${hour}
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(first_hour PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77
+                                               LABELS jobs)
+    lockstep_long(first_hour ${hour})
   endif()
 endif()
 add_test(NAME check_gpu COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh)

@@ -74,7 +74,7 @@ def judge_call(tree, caller, member, name, function):
     if not re.search(what, inner):
         return [f"{caller[0]}:{caller[1]} does not call {member or function}"]
     table = rf"(?:\.{member}\s*=|\b{member}_\w+ )[^,;]*\b{function}\b"
-    if member and not any(re.search(table, source(p))
+    if member and not any(function in source(p) and re.search(table, source(p))
                           for p in files(tree, SOURCES)):
         return [f"no table has .{member} = {function}"]
     return []

@@ -7,6 +7,7 @@
 #include "message/curve.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,6 +25,12 @@ struct worker {
     double sum;
     char text[16], message[512];
     void (*body)(struct worker *w, struct cluster *c);
+};
+
+struct goodbye {
+    char hub[MESSAGE_ENDPOINT];
+    int rc;
+    atomic_bool closed;
 };
 
 static void *run(void *arg)
@@ -290,6 +297,80 @@ static void elastic(void **state)
     hub_close(&h);
 }
 
+static void *close_it(void *arg)
+{
+    struct goodbye *g = arg;
+    struct cluster *c = NULL;
+    const struct cluster_config config = {.world = 1,
+                                          .hub = g->hub,
+                                          .curve = "",
+                                          .timeout_s = 60};
+    g->rc = cluster_open(&c, &cluster_zmq, &config) || cluster_barrier(c);
+    cluster_close(&c);
+    atomic_store(&g->closed, true);
+    return NULL;
+}
+
+// Take one message of a worker, with its address in *from.
+static void take(void *router, zmq_msg_t *from, struct hub_head *head)
+{
+    uint8_t raw[HUB_HEAD];
+    assert_true(zmq_msg_recv(from, router, 0) >= 0);
+    assert_int_equal(zmq_recv(router, raw, HUB_HEAD, 0), HUB_HEAD);
+    assert_true(zmq_recv(router, NULL, 0, 0) >= 0);
+    assert_int_equal(hub_head_get(head, raw, HUB_HEAD), 0);
+}
+
+static void answer(void *router, zmq_msg_t *from, struct hub_head head,
+                   enum hub_kind kind)
+{
+    uint8_t raw[HUB_HEAD], piece[64] = {0};
+    head.kind = (uint32_t)kind;
+    hub_head_put(raw, &head);
+    assert_true(zmq_msg_send(from, router, ZMQ_SNDMORE) >= 0);
+    assert_int_equal(zmq_send(router, raw, HUB_HEAD, ZMQ_SNDMORE), HUB_HEAD);
+    assert_true(zmq_send(router, piece, head.bytes, 0) >= 0);
+}
+
+// A worker's goodbye waits for the hub's, or for the end of the connection.
+// Without that, a hub that ends at the same time left the goodbye unsent, and
+// the worker lingered for as long as its timeout.
+static void goodbye_waits_for_the_hub(void **state)
+{
+    (void)state;
+    for (int answers = 0; answers < 2; answers++) {
+        void *context = zmq_ctx_new(),
+             *router = zmq_socket(context, ZMQ_ROUTER);
+        struct goodbye g = {0};
+        struct hub_head head;
+        size_t size = sizeof g.hub;
+        pthread_t thread;
+        zmq_msg_t from;
+        zmq_msg_init(&from);
+        assert_int_equal(zmq_bind(router, "tcp://127.0.0.1:0"), 0);
+        assert_int_equal(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, g.hub,
+                                        &size),
+                         0);
+        assert_int_equal(pthread_create(&thread, NULL, close_it, &g), 0);
+        take(router, &from, &head);
+        answer(router, &from, head, HUB_ALL);
+        take(router, &from, &head);
+        assert_int_equal(head.kind, HUB_BYE);
+        sleep_ns(200000000);
+        assert_false(atomic_load(&g.closed));
+        if (answers)
+            answer(router, &from, head, HUB_BYE);
+        else
+            zmq_close(router);
+        pthread_join(thread, NULL);
+        assert_int_equal(g.rc, 0);
+        if (answers)
+            zmq_close(router);
+        zmq_msg_close(&from);
+        zmq_ctx_term(context);
+    }
+}
+
 static void nonsense_is_refused(void **state)
 {
     (void)state;
@@ -325,6 +406,7 @@ int main(void)
         cmocka_unit_test(keys_open_the_door),
         cmocka_unit_test(silence_has_one_limit),
         cmocka_unit_test(elastic),
+        cmocka_unit_test(goodbye_waits_for_the_hub),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

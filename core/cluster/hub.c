@@ -294,6 +294,7 @@ static int take(struct hub *h, const struct message_peer *from,
     if (m.kind != HUB_BYE)
         return fail("hub: rank %u sent kind %u", m.rank, m.kind);
     h->members[m.rank].left = true;
+    reply(h, from, HUB_BYE, m.exchange, "", 0);
     if (h->elastic)
         hub_lost(h, (int)m.rank);
     return 0;

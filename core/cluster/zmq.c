@@ -117,14 +117,36 @@ static int meeting_allgather(struct cluster *c, const void *in, void *out,
     return 0;
 }
 
+// Read one message of the hub; whether it is its goodbye, or none can be read.
+static bool read_goodbye(struct meeting *m)
+{
+    uint8_t head[HUB_HEAD];
+    struct hub_head h = {0};
+    int n = zmq_recv(m->link.socket, head, sizeof head, 0);
+    (void)zmq_recv(m->link.socket, NULL, 0, 0); // its data
+    return n < 0 || hub_head_get(&h, head, (size_t)n) || h.kind == HUB_BYE;
+}
+
+// Say goodbye and wait for the hub's, or for the end of the connection. A hub
+// that ends at that moment would leave ours unsent, and ZeroMQ would wait for
+// as long as a socket lingers.
+static void say_goodbye(struct cluster *c)
+{
+    struct meeting *m = c->state;
+    if (!m->link.socket || !connection_is_up(&m->link) ||
+        give(c, HUB_BYE, "", 0))
+        return;
+    while (!wait_for_hub(c) && !read_goodbye(m))
+        ;
+}
+
 static void meeting_close(struct cluster *c)
 {
     struct meeting *m = c->state;
     if (!m)
         return;
-    if (m->link.socket && connection_is_up(&m->link))
-        (void)give(c, HUB_BYE, "", 0);
-    connection_close(&m->link);
+    say_goodbye(c);
+    connection_drop(&m->link);
     zmq_ctx_term(m->context);
     mem_free(m);
     c->state = NULL;

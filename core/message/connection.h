@@ -30,7 +30,13 @@ int connection_check(struct connection *l);
 
 // Whether there is somebody to say goodbye to.
 bool connection_is_up(struct connection *l);
+
+// Close it. ZeroMQ goes on to send what waits, for as long as the timeout, and
+// the end of its context waits for that.
 void connection_close(struct connection *l);
+
+// Close it and drop what waits: the other end has all that matters.
+void connection_drop(struct connection *l);
 
 // The server's end: a ROUTER bound to `endpoint` (port 0: any), whose real
 // address is stored in bound[]. Sends fail with EHOSTUNREACH when the receiver

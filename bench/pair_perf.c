@@ -48,13 +48,14 @@ static int run_rounds(const struct pair_plan *p, struct subject *s,
                       struct cluster *c, double times[WAYS][ROUNDS])
 {
     struct sync *syncs[WAYS];
+    struct sync_settings settings[WAYS];
     double warm;
     int rc = 0;
     for (int w = 0; w < p->n; w++) {
         const struct way *way = way_find(p->ways[w]);
-        syncs[w] =
-            w ? subject_sync(s, p->ways[w], way->strategy, way->carriers, c)
-              : s->local;
+        syncs[w] = w ? subject_sync(s, &settings[w], p->ways[w], way->strategy,
+                                    way->carriers, c)
+                     : s->local;
         rc |= syncs[w] ? 0 : -1;
     }
     for (int round = -1; !rc && round < p->rounds; round++)

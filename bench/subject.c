@@ -87,13 +87,13 @@ static int cut_buckets(struct subject *s)
     return s->nbuckets < 0 ? -1 : 0;
 }
 
-struct sync *subject_sync(struct subject *s, const struct backend *row,
-                          const struct sync_ops *ops,
+struct sync *subject_sync(struct subject *s, struct sync_settings *set,
+                          const struct backend *row, const struct sync_ops *ops,
                           const struct group_ops *const *carriers,
                           struct cluster *cluster)
 {
-    settings_defaults(&s->settings);
-    sync_derive(&s->settings, row, cluster->world, s->n);
+    settings_defaults(set);
+    sync_derive(set, row, cluster->world, s->n);
     struct sync_job job = {.backend = row,
                            .carriers = carriers,
                            .cluster = cluster,
@@ -105,7 +105,7 @@ struct sync *subject_sync(struct subject *s, const struct backend *row,
                            .buckets = s->buckets,
                            .nbuckets = s->nbuckets,
                            .optim = s->optim,
-                           .settings = &s->settings};
+                           .settings = set};
     struct sync *sync = sync_open(ops, &job);
     if (sync && sync_bcast(sync))
         sync_close(&sync);
@@ -118,8 +118,8 @@ static int open_local(struct subject *s)
     if (set_rule(s) || cut_buckets(s) ||
         cluster_open(&s->cluster, &cluster_local, &alone))
         return -1;
-    s->sync = s->local =
-        subject_sync(s, backend_at(0), &sync_local, NULL, s->cluster);
+    s->sync = s->local = subject_sync(s, &s->settings, backend_at(0),
+                                      &sync_local, NULL, s->cluster);
     return s->local ? 0 : -1;
 }
 

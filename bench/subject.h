@@ -31,7 +31,7 @@ struct subject {
     int nbuckets, filled; // of this step's buckets
     struct device *dev;
     struct cluster *cluster;       // of one
-    struct sync_settings settings; // the defaults
+    struct sync_settings settings; // of `local`
     struct model *model;
     struct sync *local;
     struct sync *sync; // of the steps to come: `local`, or another's
@@ -43,10 +43,11 @@ int subject_open(struct subject *s, const struct subject_case *c);
 void subject_close(struct subject *s);
 
 // A backend, a strategy over one of its carriers (NULL: none), for the
-// subject's vectors, with its default settings; params become worker 0's. The
-// caller closes it. NULL after fail().
-struct sync *subject_sync(struct subject *s, const struct backend *row,
-                          const struct sync_ops *ops,
+// subject's vectors, with its default settings, which are written to `set` and
+// read until it is closed; params become worker 0's. The caller closes it. NULL
+// after fail().
+struct sync *subject_sync(struct subject *s, struct sync_settings *set,
+                          const struct backend *row, const struct sync_ops *ops,
                           const struct group_ops *const *carriers,
                           struct cluster *cluster);
 

@@ -1,11 +1,14 @@
 // compare.c - did all runs train the same thing?
 //
 // Runs are comparable where nothing that a loss depends on differs (fair.c).
-// They must then show the same losses within rounding.
+// They must then show the same losses within rounding: training losses; where
+// workers' parameters differ between exchanges, validation losses after one.
 
 #include "lockstep/commands.h"
 
 #include "base/base.h"
+#include "config/backends.h"
+#include "lockstep/result_law.h"
 #include "lockstep/say.h"
 #include "lockstep/study.h"
 
@@ -38,6 +41,43 @@ static double farthest(const struct study *s, int i, int j, int *steps)
     return worst;
 }
 
+static bool is_apart(const struct result *r)
+{
+    return r->row && r->row->apart;
+}
+
+// Of replicas that differ between two exchanges: of the first validation after
+// one, when all workers have the same parameters; NaN: none.
+static double farthest_validation(const struct study *s, int i, int j,
+                                  int *step)
+{
+    const struct curve *a = &s->runs[i].curve, *b = &s->runs[j].curve;
+    int every = result_round(&s->runs[i]);
+    for (int k = 0; k < least(a->n, b->n); k++) {
+        double x = a->at[k].val_loss, y = b->at[k].val_loss;
+        *step = a->at[k].step;
+        bool met = *step % every == 0 || *step == s->runs[i].steps;
+        if (!isnan(x) && !isnan(y) && met)
+            return fabs(x - y) / fabs(x);
+    }
+    return NAN;
+}
+
+// What was compared, into `what`.
+static double distance(const struct study *s, int i, int j, char what[64])
+{
+    int n = 0;
+    double far;
+    if (is_apart(&s->runs[i])) {
+        far = farthest_validation(s, i, j, &n);
+        snprintf(what, 64, "the validation losses at step %d", n);
+    } else {
+        far = farthest(s, i, j, &n);
+        snprintf(what, 64, "the losses of the first %d steps", n);
+    }
+    return far;
+}
+
 // The earliest run of the same training; else the run itself, and in `why` what
 // tells it from the first of all.
 static int reference_of(const struct study *s, int i, char *why, size_t size)
@@ -52,19 +92,26 @@ static int reference_of(const struct study *s, int i, char *why, size_t size)
 // Every first run of a cell against the earliest of the same training.
 static void compare_losses(const struct study *s, struct verdict *v)
 {
-    char why[512];
+    char why[512], what[64];
     for (int i = 1; i < s->nruns; i++) {
         if (s->cell_of[i] == s->cell_of[i - 1]) // repeats: reruns
             continue;
-        int reference = reference_of(s, i, why, sizeof why), steps;
+        int reference = reference_of(s, i, why, sizeof why);
         const char *cell = s->runs[i].cell;
         if (reference == i) {
             say(&v->out, "  %s: another training than %s by %s\n", cell,
                 s->runs[0].cell, why);
             continue;
         }
-        double far = farthest(s, i, reference, &steps);
+        double far = distance(s, i, reference, what);
         bool same = far <= same_within;
+        if (isnan(far)) {
+            say(&v->out,
+                "  %s: its workers' parameters differ between exchanges, and "
+                "no validation follows one; try: eval= a multiple of every=\n",
+                cell);
+            continue;
+        }
         if (*s->runs[i].consistency) {
             say(&v->out,
                 "  %s: %s does not promise the losses of %s (they differ by "
@@ -73,8 +120,8 @@ static void compare_losses(const struct study *s, struct verdict *v)
             continue;
         }
         v->differences += !same;
-        say(&v->out, "  %s %s %s: the losses of the first %d steps ", cell,
-            same ? "=" : "DIFFERS FROM", s->runs[reference].cell, steps);
+        say(&v->out, "  %s %s %s: %s ", cell, same ? "=" : "DIFFERS FROM",
+            s->runs[reference].cell, what);
         if (far > 0)
             say(&v->out, "differ by at most %.1e of their value\n", far);
         else
@@ -87,8 +134,8 @@ static void compare_reruns(const struct study *s, struct verdict *v)
     for (int i = 1; i < s->nruns; i++) {
         if (s->cell_of[i] != s->cell_of[i - 1])
             continue;
-        int steps;
-        double far = farthest(s, i, i - 1, &steps);
+        char what[64];
+        double far = distance(s, i, i - 1, what);
         if (far > 0)
             say(&v->out, "  %s: repeats %d and %d are %.1e apart\n",
                 s->runs[i].cell, s->runs[i - 1].repeat, s->runs[i].repeat, far);

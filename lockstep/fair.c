@@ -205,6 +205,29 @@ static void say_validation(const struct range *val, struct say *out)
              "(eval_batches= is the batches of one worker).\n");
 }
 
+static bool is_apart(const struct study *s, int cell)
+{
+    const struct result *r = study_first(s, cell);
+    return r && r->row && r->row->apart;
+}
+
+// Cells whose workers differ between two exchanges.
+static void say_apart(const struct study *s, struct say *out)
+{
+    int n = 0, j = 0;
+    for (int c = 0; c < s->exp->ncells; c++)
+        n += is_apart(s, c);
+    if (!n)
+        return;
+    say(out, "Training loss: the workers of ");
+    for (int c = 0; c < s->exp->ncells; c++)
+        if (is_apart(s, c))
+            say_one_of(out, j++, n, s->exp->cells[c].name);
+    say(out, " have parameters of their own between two exchanges, and "
+             "training losses of those. Compare validation losses, at "
+             "multiples of every=.\n");
+}
+
 void study_fair(const struct study *s, char *text, size_t size)
 {
     struct say out = {.text = text, .size = size};
@@ -215,6 +238,7 @@ void study_fair(const struct study *s, char *text, size_t size)
     struct range batch = range_of(s, sequences_of);
     struct range val = range_of(s, validated_of);
     say_trainings(s, &out);
+    say_apart(s, &out);
     if (!fair_one_task(s)) {
         say(&out, "Seconds to a loss: models or data differ, so cells have no "
                   "loss in common.\n");

@@ -209,7 +209,7 @@ static void law_table(FILE *f, const struct study *s)
         "all-reduce of n workers, and as much with a server beside each "
         "worker, whose answers to others cross the same link. Shared "
         "memory (shm) is read in fp32 whatever the wire. "
-        "<b>Held up</b> is what a worker waited in a step, exposed "
+        "<b>Held up</b> is what a worker waits of the median step, exposed "
         "communication and waiting together. <b>The law</b> is the time of the "
         "exchange alone, on links of net=RATE with 100 us a message; with "
         "overlap=1 part of it hides behind backward, with overlap=0 the two "

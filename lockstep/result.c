@@ -261,20 +261,19 @@ static int find_kind(const char *name)
 }
 
 struct spent { // one worker's breakdown
-    double s[RESULT_KINDS], steps;
+    double s[RESULT_KINDS];
 };
 
 static void read_spent(struct spent *spent, const struct result *r,
                        const struct csv *c)
 {
     int rank = csv_column(c, "rank"), kind = csv_column(c, "kind");
-    int seconds = csv_column(c, "seconds"), steps = csv_column(c, "steps");
+    int seconds = csv_column(c, "seconds");
     for (int i = 0; i < c->nrows; i++) {
         const char *who = csv_text(c, i, rank), *what = csv_text(c, i, kind);
         int w = atoi(who), k = find_kind(what);
         if (!isdigit((unsigned char)*who) || w >= r->world)
             continue;
-        spent[w].steps = steps < 0 ? r->steps : csv_number(c, i, steps);
         if (k >= 0)
             spent[w].s[k] += csv_number(c, i, seconds);
     }
@@ -288,16 +287,23 @@ static bool is_of_step(int kind)
            kind < KIND_GPU_COMPUTE;
 }
 
+// Of all steps of a worker; NaN: none was measured.
+static double step_seconds(const double s[RESULT_KINDS])
+{
+    double all = 0;
+    for (int k = 0; k < RESULT_KINDS; k++)
+        all += is_of_step(k) ? s[k] : 0;
+    return all > 0 ? all : NAN;
+}
+
 // One worker's; returns its utilisation. A worker with a GPU is busy when that
 // is.
 static double add_worker(struct result *r, const double s[RESULT_KINDS])
 {
-    double all = 0, gpu = s[KIND_GPU_COMPUTE];
+    double all = step_seconds(s), gpu = s[KIND_GPU_COMPUTE];
     double host =
         s[KIND_FORWARD] + s[KIND_BACKWARD] + s[KIND_UPDATE] + s[KIND_SLOWED];
-    for (int k = 0; k < RESULT_KINDS; k++)
-        all += is_of_step(k) ? s[k] : 0;
-    if (all <= 0)
+    if (isnan(all))
         return NAN;
     if (gpu > 0) {
         r->share[KIND_GPU_COMPUTE] += gpu / all / r->world;
@@ -310,20 +316,23 @@ static double add_worker(struct result *r, const double s[RESULT_KINDS])
     return host / all;
 }
 
+// Seconds of a step are shares of the median step, so that they stand beside
+// it: a mean over the steps would hold those that a median leaves out.
 static void add_spent(struct result *r, const struct spent *spent)
 {
     double total = 0, exposed = 0, wait = 0;
     for (int w = 0; w < r->world; w++) {
         const double *s = spent[w].s;
+        double all = step_seconds(s);
         r->util[w] = add_worker(r, s);
         total += r->util[w];
-        exposed += s[KIND_EXPOSED] / spent[w].steps / r->world;
-        wait += s[KIND_WAIT] / spent[w].steps / r->world;
+        exposed += s[KIND_EXPOSED] / all / r->world;
+        wait += s[KIND_WAIT] / all / r->world;
     }
     r->value[METRIC_UTIL_TOTAL] = total;
     r->value[METRIC_UTIL_MEAN] = total / r->world;
-    r->value[METRIC_EXPOSED_S] = exposed;
-    r->value[METRIC_WAIT_S] = wait;
+    r->value[METRIC_EXPOSED_S] = exposed * r->value[METRIC_STEP_S];
+    r->value[METRIC_WAIT_S] = wait * r->value[METRIC_STEP_S];
 }
 
 static int read_breakdown(struct result *r, const char *dir)

@@ -181,6 +181,40 @@ def one_training(single, folder):
     assert "same DIFFERS FROM slow" in said, said
 
 
+def meets(run, validations, factor=1):
+    """A run whose workers exchange every fourth step, which takes 50 ms, with
+    validation losses {step: loss}."""
+    rewrite(run, 10000, lambda step: factor * (5 - .1 * step), every=4,
+            eval_batches=10)
+    manifest = json.loads((run / "run.json").read_text())
+    manifest["backend"] = "outer"
+    (run / "run.json").write_text(json.dumps(manifest))
+    head, *lines = (run / "steps.csv").read_text().splitlines()
+    at = head.split(",").index
+    for i, line in enumerate(lines):
+        cells = line.split(",")
+        if i % 4 == 3:
+            cells[at("t_step_us")] = "50000"
+        cells[at("val_loss")] = str(validations.get(i + 1, ""))
+        lines[i] = ",".join(cells)
+    (run / "steps.csv").write_text("\n".join([head] + lines) + "\n")
+
+
+def waits_of_a_step(single, folder):
+    """What a step waits is its share of the median step, whatever a slow first
+    step adds to the mean."""
+    run = folder / "waits"
+    shutil.copytree(single, run)
+    rewrite(run, 10000)
+    (run / "breakdown.csv").write_text(
+        "rank,kind,seconds,share,steps\n0,forward,0.6,0.6,40\n"
+        "0,exposed,0.3,0.3,40\n0,wait,0.1,0.1,40\n0,evaluate,5,0,40\n")
+    lockstep("report", run)
+    row = next(iter(table(run / "table.csv").values()))
+    assert abs(float(row["exposed_s_per_step"]) - .003) < 1e-9, row
+    assert abs(float(row["wait_s_per_step"]) - .001) < 1e-9, row
+
+
 def apart(single, folder):
     """Workers that meet every few steps: a training of its own, whose rate is
     a round's. What cells evaluate is said where it differs."""
@@ -189,23 +223,28 @@ def apart(single, folder):
     ini = (out / "x.ini").read_text()
     (out / "x.ini").write_text(ini.replace(
         "[cell meets]\nsync = local",
-        "[cell meets]\nsync = outer\nworkers = 2\nevery = 4"))
+        "[cell meets]\nsync = outer\nworkers = 2\nevery = 4") +
+        "[cell net]\nsync = outer\nworkers = 2\nevery = 4\n")
     for k in (1, 2, 3):
-        run = out / "cells" / "meets" / f"r{k}"
-        rewrite(run, 10000, every=4, eval_batches=10)
-        manifest = json.loads((run / "run.json").read_text())
-        manifest["backend"] = "outer"
-        (run / "run.json").write_text(json.dumps(manifest))
-        head, *lines = (run / "steps.csv").read_text().splitlines()
-        at = head.split(",").index("t_step_us")
-        for i in range(3, STEPS, 4):
-            cells = lines[i].split(",")
-            cells[at] = "50000"
-            lines[i] = ",".join(cells)
-        (run / "steps.csv").write_text("\n".join([head] + lines) + "\n")
-    assert "meets: another training than slow by every (4, none)" in \
-        lockstep("compare", out).stdout
+        meets(out / "cells" / "meets" / f"r{k}", {})
+    shutil.copytree(out / "cells" / "meets", out / "cells" / "net")
+    said = lockstep("compare", out).stdout
+    assert "meets: another training than slow by every (4, none)" in said
+    assert "net: its workers' parameters differ between exchanges, and no " \
+        "validation follows one" in said, said
+    # training losses are each worker's own: what counts is validation after an
+    # exchange, and not before
+    for name, early, late, factor in (("meets", 3, 2.5, 1), ("net", 9, 2.5, 2)):
+        meets(out / "cells" / name / "r1", {2: early, 8: late}, factor)
+    said = lockstep("compare", out).stdout
+    assert "net = meets: the validation losses at step 8 are the same" in said
+    meets(out / "cells" / "net" / "r1", {8: 2.6})
+    said = lockstep("compare", out, status=1).stdout
+    assert "net DIFFERS FROM meets: the validation losses at step 8" in said
+    shutil.rmtree(out / "cells" / "net")
     lockstep("report", out)
+    assert "Training loss: the workers of meets have parameters of their own" in \
+        (out / "report.html").read_text()
     assert abs(float(table(out / "table.csv")["meets"]["step_s"]) - .02) < 1e-9
     runs = table(out / "runs.csv")
     assert runs["meets"]["every"] == "4" and runs["slow"]["every"] == "", runs
@@ -329,8 +368,8 @@ def main():
         single = folder / "single"
         lockstep("train", "model=nano", "context=16", "batch=2", "steps=2",
                  "eval=0", "threads=1", f"out={single}")
-        for part in sentences, doubts, reaches, one_training, apart, joins, \
-                watches:
+        for part in sentences, doubts, reaches, one_training, \
+                waits_of_a_step, apart, joins, watches:
             part(single, folder)
         names(folder)
     print("ok")

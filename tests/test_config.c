@@ -329,6 +329,18 @@ static void checks_of_a_world(void **state)
     }
 }
 
+// One blank for each run of blanks and newlines.
+static void squeeze(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from; from++) {
+        bool blank = *from == ' ' || *from == '\n';
+        if (!blank || (to > text && to[-1] != ' '))
+            *to++ = blank ? ' ' : *from;
+    }
+    *to = '\0';
+}
+
 static void help_lists_every_key(void **state)
 {
     (void)state;
@@ -338,23 +350,29 @@ static void help_lists_every_key(void **state)
     assert_non_null(f);
     config_help(f);
     fclose(f);
+    for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+        assert_in_range(strcspn(line, "\n"), 0, 80);
+    for (int i = 0; i < run_keys.n; i++) {
+        char row[64];
+        snprintf(row, sizeof row, "\n  %-20s", run_keys.rows[i].name);
+        assert_non_null(strstr(text, row)); // the default begins in one column
+    }
+    squeeze(text);
+    const char *at = text;
     for (int i = 0; i < run_keys.n; i++) {
         const struct key *k = &run_keys.rows[i];
-        char name[CONFIG_WORD + 8];
-        snprintf(name, sizeof name, "\n  %s ", k->name);
-        const char *row = strstr(text, name);
-        assert_non_null(row);
-        const char *end = strchr(row + 1, '\n'), *help = strstr(row, k->help);
-        if (strspn(end + 1, " ") > 2) // the row has a second line
-            end = strchr(end + 1, '\n');
-        assert_true(help && help < end);
-        const char *unit = k->unit ? strstr(row, k->unit) : NULL;
+        const char *help = strstr(at, k->help);
+        assert_non_null(help);
+        const char *unit = k->unit ? strstr(at, k->unit) : NULL;
         if (k->unit && k->type <= KEY_NUMBER)
-            assert_true(unit && unit < end);
+            assert_true(unit && unit < help);
+        at = help;
     }
-    assert_non_null(strstr(text, "0|1 "));
+    assert_non_null(strstr(text, " 0|1 "));
     assert_null(strstr(text, "0..1 "));
     assert_non_null(strstr(text, "1..1e9 steps"));
+    assert_non_null(strstr(text, "1..2^30 sequences"));
+    assert_non_null(strstr(text, " [all but outer] "));
     free(text);
 }
 

@@ -8,73 +8,112 @@
 
 #include <string.h>
 
+// Columns of a key's first row, where its help begins, and the page's width.
+enum { AT_DEFAULT = 22, AT_ALLOWED = 39, AT_HELP = 6, WIDTH = 80, TEXT = 512 };
+
 // What may stand after '='.
-static void allowed(const struct key *k, char out[96])
+static void allowed(const struct key *k, char out[TEXT])
 {
     char min[32], max[32];
     size_t at = 0;
+    bool unit = k->unit && k->type <= KEY_NUMBER;
     out[0] = '\0';
     if (k->type == KEY_INT && k->min == 0 && k->max == 1) {
-        snprintf(out, 96, "0|1");
+        snprintf(out, TEXT, "0|1");
     } else if (k->type <= KEY_NUMBER) {
-        snprintf(out, 96, "%s..%s", value_text(min, k->min),
-                 value_text(max, k->max));
+        snprintf(out, TEXT, "%s..%s%s%s", value_limit(min, k->min),
+                 value_limit(max, k->max), unit ? " " : "",
+                 unit ? k->unit : "");
     } else if (k->words) {
         for (int i = 0; k->words[i]; i++)
-            at += (size_t)snprintf(out + at, 96 - at, "%s%s", i ? "|" : "",
+            at += (size_t)snprintf(out + at, TEXT - at, "%s%s", i ? "|" : "",
                                    k->words[i]);
     } else {
-        snprintf(out, 96, "%s", k->unit ? k->unit : "text");
+        snprintf(out, TEXT, "%s", k->unit ? k->unit : "text");
     }
 }
 
-// The default, with what 0 stands for.
-static void usual(const struct key *k, char out[64])
+// The default: for 0 what it stands for, where that is short.
+static const char *usual(const struct key *k)
 {
     const char *value = key_default(k);
-    bool zero = k->zero && strcmp(value, "0") == 0;
-    snprintf(out, 64, "%s", zero ? k->zero : value[0] ? value : "-");
+    if (k->zero && strcmp(value, "0") == 0 &&
+        strlen(k->zero) < AT_ALLOWED - AT_DEFAULT)
+        return k->zero;
+    return value[0] ? value : "-";
 }
 
-// "sps, dps" where not all backends of several workers read a key; else "".
-static void readers(const struct key *k, char out[128])
+// Whether a backend of several workers reads the key, or does not.
+static bool is_among(const struct backend *b, const struct key *k, bool reads)
+{
+    return b->launch != LAUNCH_ALONE && backend_reads(b, k->name) == reads;
+}
+
+// The names of those that do, or of those that do not. How many.
+static int list_readers(const struct key *k, bool reads, char *out, size_t size)
 {
     const struct backend *b;
-    bool all = true;
-    out[0] = '\0';
-    for (int i = 0; k->backend && (b = backend_at(i)); i++) {
+    int n = 0;
+    for (int i = 0; (b = backend_at(i)); i++) {
         size_t at = strlen(out);
-        if (backend_reads(b, k->name))
-            snprintf(out + at, 128 - at, "%s%s", at ? ", " : "", b->name);
-        else
-            all &= b->launch == LAUNCH_ALONE;
+        if (is_among(b, k, reads))
+            snprintf(out + at, size - at, "%s%s", n++ ? ", " : "", b->name);
     }
-    if (all)
-        out[0] = '\0';
+    return n;
+}
+
+// What a key does: "[sps, dps]" or "[all but outer]", where not all backends of
+// several workers read it; its help; and what 0 means.
+static void describe(const struct key *k, char out[TEXT])
+{
+    char with[128] = "", without[128] = "";
+    out[0] = '\0';
+    if (k->backend) {
+        int yes = list_readers(k, true, with, sizeof with);
+        int no = list_readers(k, false, without, sizeof without);
+        if (no > 0 && yes <= no + 1)
+            snprintf(out, TEXT, "[%s] ", with);
+        else if (no > 0)
+            snprintf(out, TEXT, "[all but %s] ", without);
+    }
+    size_t at = strlen(out);
+    snprintf(out + at, TEXT - at, "%s%s%s%s", k->help, k->zero ? " (0: " : "",
+             k->zero ? k->zero : "", k->zero ? ")" : "");
+}
+
+// Text from column `from` on, in as many lines as it takes; the first has come
+// that far. A line ends at a blank or behind '|'.
+static void put_wrapped(FILE *f, const char *text, int from)
+{
+    const size_t room = (size_t)(WIDTH - from);
+    while (strlen(text) > room) {
+        size_t n = room;
+        while (n > 0 && text[n] != ' ' && text[n - 1] != '|')
+            n--;
+        n = n ? n : room;
+        fprintf(f, "%.*s\n%*s", (int)n, text, from, "");
+        text += n + (text[n] == ' ');
+    }
+    fprintf(f, "%s\n", text);
 }
 
 void key_help(FILE *f, const struct key_table *t)
 {
     const char *group = "";
+    char text[TEXT];
     for (int i = 0; i < t->n; i++) {
         const struct key *k = &t->rows[i];
-        char values[96], value[64], whose[128], left[256];
-        allowed(k, values);
-        usual(k, value);
-        readers(k, whose);
         if (strcmp(k->group, group) != 0)
-            fprintf(f, "\n%-22s%-15s%-31s%s\n", k->group, "default", "allowed",
-                    "what it is");
+            fprintf(f, "\n%-*s%-*s%s\n", AT_DEFAULT, k->group,
+                    AT_ALLOWED - AT_DEFAULT, "default", "allowed");
         group = k->group;
-        bool unit = k->unit && k->type <= KEY_NUMBER;
-        snprintf(left, sizeof left, "  %-19s %-14s %s%s%s", k->name, value,
-                 values, unit ? " " : "", unit ? k->unit : "");
-        bool fits = strlen(left) <= 67; // else the help begins a line
-        fprintf(f, "%s%s%-*s %s%s%s", fits ? "" : left, fits ? "" : "\n", 67,
-                fits ? left : "", whose, *whose ? ": " : "", k->help);
-        if (k->zero)
-            fprintf(f, " (0: %s)", k->zero);
-        fprintf(f, "\n");
+        fprintf(f, "  %-*s %-*s ", AT_DEFAULT - 3, k->name,
+                AT_ALLOWED - AT_DEFAULT - 1, usual(k));
+        allowed(k, text);
+        put_wrapped(f, text, AT_ALLOWED);
+        describe(k, text);
+        fprintf(f, "%*s", AT_HELP, "");
+        put_wrapped(f, text, AT_HELP);
     }
 }
 
@@ -82,23 +121,17 @@ void key_manual(FILE *f, const struct key_table *t,
                 void (*line)(FILE *f, const char *text))
 {
     const char *group = "";
-    char values[96], value[64], whose[128], text[512];
+    char values[TEXT], text[2 * TEXT];
     for (int i = 0; i < t->n; i++) {
         const struct key *k = &t->rows[i];
-        allowed(k, values);
-        usual(k, value);
-        readers(k, whose);
         if (strcmp(k->group, group) != 0)
             fprintf(f, ".SS %s\n", k->group);
         group = k->group;
-        bool unit = k->unit && k->type <= KEY_NUMBER;
-        snprintf(text, sizeof text, "%s=%s%s%s [%s]", k->name, values,
-                 unit ? " " : "", unit ? k->unit : "", value);
+        allowed(k, values);
+        snprintf(text, sizeof text, "%s=%s [%s]", k->name, values, usual(k));
         fputs(".TP\n.B ", f);
         line(f, text);
-        snprintf(text, sizeof text, "%s%s%s%s%s%s", whose, *whose ? ": " : "",
-                 k->help, k->zero ? " (0: " : "", k->zero ? k->zero : "",
-                 k->zero ? ")" : "");
+        describe(k, text);
         line(f, text);
     }
 }

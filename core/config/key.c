@@ -44,8 +44,8 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
 static void range_text(const struct key *k, char out[160])
 {
     char min[32], max[32];
-    int at = snprintf(out, 160, "%s .. %s", value_text(min, k->min),
-                      value_text(max, k->max));
+    int at = snprintf(out, 160, "%s .. %s", value_limit(min, k->min),
+                      value_limit(max, k->max));
     if (k->unit)
         at += snprintf(out + at, (size_t)(160 - at), " %s", k->unit);
     if (k->zero)

@@ -88,3 +88,14 @@ char *value_text(char buf[32], double x)
     }
     return memcpy(buf, text, sizeof text);
 }
+
+char *value_limit(char buf[32], double x)
+{
+    int power;
+    for (int less = 0; x >= 1e6 && less < 2; less++)
+        if (frexp(x + less, &power) == 0.5) {
+            snprintf(buf, 32, "2^%d%s", power - 1, less ? "-1" : "");
+            return buf;
+        }
+    return value_text(buf, x);
+}

@@ -22,4 +22,7 @@ bool value_known(const char *text, const char *const *words);
 // The shortest decimal that reads back as x. Writes into buf, returns buf.
 char *value_text(char buf[32], double x);
 
+// A limit as people write it: 2^30, 2^53-1. Not for reading back.
+char *value_limit(char buf[32], double x);
+
 #endif

@@ -23,15 +23,22 @@ says() { # STEP PATTERN
 
 if [ $# -gt 0 ]; then
     LOCKSTEP_BIN=$1 "$check" --emulated "$work/out" machine device products \
-        memory reruns losses kill || {
+        memory busy reruns losses kill || {
         cat "$work/out"/*.log
         wrong "a step failed"
     }
-    for step in machine device products reruns losses kill; do
+    for step in machine device products busy reruns losses kill; do
         says $step 'passed .*[^ ]'
     done
     says memory 'skipped .*compute-sanitizer'
     says reruns '.*the same model to the byte'
+    for line in 'gpu_tensor_share +0[.]05' 'gpu_energy_j +[0-9]' 'tokens/s +592k' \
+        ' *"tokens_per_s": *[0-9]'; do
+        grep -Eq "^$line" "$work/out/results.txt" || {
+            cat "$work/out/results.txt"
+            wrong "busy: no \"$line\""
+        }
+    done
     exit
 fi
 

@@ -1,7 +1,10 @@
 // fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one.
 //
-// The functions that telemetry/nvml.c looks for, by NVML's names and types. The
-// environment variable FAKE_NVML names what does not work: init, power.
+// The functions that telemetry/nvml.c and gpm.c look for, by NVML's names and
+// types. The environment variable FAKE_NVML names what does not work: init,
+// power, gpm (this GPU has no such counters), nvlink (nor these). A counter
+// goes on by its number with each sample, so that what lies between two samples
+// tells which they are.
 
 #include <stdlib.h>
 #include <string.h>
@@ -15,9 +18,34 @@ int nvmlDeviceGetUtilizationRates(void *gpu, unsigned percent[2]);
 int nvmlDeviceGetMemoryInfo(void *gpu, unsigned long long bytes[3]);
 int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts);
 int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz);
-int fake_nvml_users(void); // begun and not ended
+int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj);
+int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *bits);
+int fake_nvml_users(void);   // begun and not ended
+int fake_nvml_samples(void); // of counters, allocated and not freed
 
-static int users;
+struct support {
+    unsigned version, yes;
+};
+struct sample {
+    double nth;
+};
+struct request {
+    unsigned version, count;
+    struct sample *before, *after;
+    struct {
+        unsigned id;
+        int status;
+        double value;
+        const char *names[3];
+    } metrics[];
+};
+int nvmlGpmQueryDeviceSupport(void *gpu, struct support *support);
+int nvmlGpmSampleAlloc(struct sample **sample);
+int nvmlGpmSampleFree(struct sample *sample);
+int nvmlGpmSampleGet(void *gpu, struct sample *sample);
+int nvmlGpmMetricsGet(struct request *r);
+
+static int users, samples, taken;
 static char the_gpu;
 
 static int broken(const char *what)
@@ -79,5 +107,71 @@ int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts)
 int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz)
 {
     *mhz = gpu == &the_gpu && which == 1 ? 1380 : 0;
+    return SUCCESS;
+}
+
+// A joule more each time.
+int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj)
+{
+    static unsigned long long used = 5000000;
+    *mj = gpu == &the_gpu ? used += 1000 : 0;
+    return SUCCESS;
+}
+
+// FAKE_REASONS, a number.
+int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *bits)
+{
+    const char *said = getenv("FAKE_REASONS");
+    *bits = gpu == &the_gpu && said ? strtoull(said, NULL, 0) : 0;
+    return SUCCESS;
+}
+
+// ---- counters
+
+int fake_nvml_samples(void)
+{
+    return samples;
+}
+
+int nvmlGpmQueryDeviceSupport(void *gpu, struct support *support)
+{
+    if (support->version != 1)
+        return NOT_SUPPORTED;
+    support->yes = gpu == &the_gpu && !broken("gpm");
+    return SUCCESS;
+}
+
+int nvmlGpmSampleAlloc(struct sample **sample)
+{
+    *sample = calloc(1, sizeof **sample);
+    samples += *sample != NULL;
+    return *sample ? SUCCESS : NOT_FOUND;
+}
+
+int nvmlGpmSampleFree(struct sample *sample)
+{
+    samples--;
+    free(sample);
+    return SUCCESS;
+}
+
+int nvmlGpmSampleGet(void *gpu, struct sample *sample)
+{
+    sample->nth = gpu == &the_gpu ? ++taken : 0;
+    return SUCCESS;
+}
+
+// The metric's number, times how many samples lie between.
+int nvmlGpmMetricsGet(struct request *r)
+{
+    double between = r->after->nth - r->before->nth;
+    if (r->version != 1 || between <= 0)
+        return NOT_SUPPORTED;
+    for (unsigned i = 0; i < r->count; i++) {
+        r->metrics[i].status = broken("nvlink") && r->metrics[i].id >= 60
+                                   ? NOT_SUPPORTED
+                                   : SUCCESS;
+        r->metrics[i].value = r->metrics[i].id * between;
+    }
     return SUCCESS;
 }

@@ -18,7 +18,7 @@ static const unsigned char there[NVML_UUID] = {0x00, 0x11, 0x22, 0x33,
                                                0x44, 0x55, 0x66, 0x77,
                                                0x88, 0x99, 0xaa, 0xbb,
                                                0xcc, 0xdd, 0xee, 0xff};
-static int (*users)(void);
+static int (*users)(void), (*samples)(void);
 
 static void reads_the_gpu_of_that_uuid(void **state)
 {
@@ -65,6 +65,81 @@ static void what_a_gpu_does_not_tell_is_nan(void **state)
     assert_true(s.util_share == 0.37 && isnan(s.power_w));
     nvml_close(&n);
     unsetenv("FAKE_NVML");
+}
+
+static void energy_counts_from_the_beginning(void **state)
+{
+    (void)state;
+    struct nvml_sample s;
+    struct nvml *n = nvml_open(there);
+    assert_non_null(n);
+    for (int i = 1; i <= 2; i++) {
+        nvml_read(n, &s);
+        assert_true(s.energy_j == i);
+    }
+    nvml_close(&n);
+}
+
+static void limits_are_told_apart(void **state)
+{
+    (void)state;
+    // idle, applications' clocks; power: software, brake; heat: both kinds
+    static const struct {
+        const char *bits;
+        double power, heat;
+    } cases[] = {{"0x3", 0, 0},  {"0x4", 1, 0},  {"0x88", 1, 0},
+                 {"0x20", 0, 1}, {"0x48", 0, 1}, {"0x64", 1, 1}};
+    struct nvml_sample s;
+    struct nvml *n = nvml_open(there);
+    assert_non_null(n);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("FAKE_REASONS", cases[i].bits, 1);
+        nvml_read(n, &s);
+        assert_true(s.power_limited == cases[i].power);
+        assert_true(s.heat_limited == cases[i].heat);
+    }
+    unsetenv("FAKE_REASONS");
+    nvml_close(&n);
+}
+
+// Each look is compared with the one before: the fake's counters say how many
+// samples lie between.
+static void counters_are_of_the_time_between_looks(void **state)
+{
+    (void)state;
+    struct nvml_sample s;
+    struct nvml *n = nvml_open(there);
+    assert_non_null(n);
+    assert_int_equal(samples(), 2);
+    nvml_read(n, &s);
+    assert_true(isnan(s.gpm.sm_share) && isnan(s.gpm.nvlink_in_bps));
+    for (int i = 0; i < 3; i++) {
+        nvml_read(n, &s);
+        assert_true(s.gpm.sm_share == 0.02 && s.gpm.occupancy == 0.03);
+        assert_true(s.gpm.tensor_share == 0.05 && s.gpm.dram_share == 0.1);
+        assert_true(s.gpm.nvlink_in_bps == 60.0 * 1048576);
+        assert_true(s.gpm.nvlink_out_bps == 61.0 * 1048576);
+    }
+    nvml_close(&n);
+    assert_int_equal(samples(), 0);
+}
+
+static void counters_that_are_not_there_are_nan(void **state)
+{
+    (void)state;
+    static const char *const missing[] = {"gpm", "nvlink"};
+    for (int i = 0; i < 2; i++) {
+        struct nvml_sample s;
+        setenv("FAKE_NVML", missing[i], 1);
+        struct nvml *n = nvml_open(there);
+        assert_non_null(n);
+        nvml_read(n, &s);
+        nvml_read(n, &s);
+        assert_true(s.util_share == 0.37 && isnan(s.gpm.nvlink_out_bps));
+        assert_int_equal(isnan(s.gpm.sm_share), i == 0);
+        nvml_close(&n);
+        unsetenv("FAKE_NVML");
+    }
 }
 
 // Values of a metric in a util.csv; the last one goes to *value.
@@ -114,6 +189,12 @@ static void the_sampler_writes_them(void **state)
     assert_true(v == 3000000);
     assert_true(rows_of(path, "gpu_clock_mhz", &t, &v) > 0 && v == 1380);
     assert_int_equal(rows_of(path, "gpu_power_w", &t, &v), 0);
+    assert_true(rows_of(path, "gpu_energy_j", &t, &v) > 0 && v > 0);
+    assert_true(rows_of(path, "gpu_heat_limited", &t, &v) > 0 && v == 0);
+    assert_true(rows_of(path, "gpu_sm_share", &t, &v) > 0 && v == 0.02);
+    assert_true(rows_of(path, "gpu_tensor_share", &t, &v) > 0 && v == 0.05);
+    assert_true(rows_of(path, "gpu_dram_share", &t, &v) > 0 && v == 0.1);
+    assert_true(rows_of(path, "gpu_nvlink_out_bytes_per_s", &t, &v) > 0);
     assert_int_equal(rows_of(path, "gpu_compute_share", &t, &v), 1);
     assert_true(t == 0.25 && v == 0.75);
     unlink(path);
@@ -123,7 +204,8 @@ int main(void)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     *(void **)&users = library ? dlsym(library, "fake_nvml_users") : NULL;
-    if (!users) {
+    *(void **)&samples = library ? dlsym(library, "fake_nvml_samples") : NULL;
+    if (!users || !samples) {
         print_message("skipped: the fake libnvidia-ml.so.1 is not first in "
                       "LD_LIBRARY_PATH; try: ctest -R nvml\n");
         return TEST_SKIPPED;
@@ -133,6 +215,10 @@ int main(void)
         cmocka_unit_test(another_gpu_is_not_found),
         cmocka_unit_test(without_a_driver_there_is_none),
         cmocka_unit_test(what_a_gpu_does_not_tell_is_nan),
+        cmocka_unit_test(energy_counts_from_the_beginning),
+        cmocka_unit_test(limits_are_told_apart),
+        cmocka_unit_test(counters_are_of_the_time_between_looks),
+        cmocka_unit_test(counters_that_are_not_there_are_nan),
         cmocka_unit_test(the_sampler_writes_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

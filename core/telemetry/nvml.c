@@ -1,16 +1,20 @@
-// nvml.c - the seven functions of libnvidia-ml.so.1 that the sampler needs.
+// nvml.c - the functions of libnvidia-ml.so.1 that the sampler needs.
 //
 // Their types as its header states them; a handle is an opaque pointer and 0
-// means success.
+// means success. Seven must be there; what older drivers lack is left out.
 
 #include "telemetry/nvml.h"
 
 #include "base/base.h"
+#include "telemetry/library.h"
 
 #include <dlfcn.h>
 #include <math.h>
 
 enum { CLOCK_SM = 1 }; // nvmlClockType_t
+
+// nvmlClocksEventReason..: software's cap and hardware's brake; both's thermal.
+enum { POWER_REASONS = 0x04 | 0x80, HEAT_REASONS = 0x20 | 0x40 };
 
 struct utilization { // nvmlUtilization_t, percent
     unsigned gpu, memory;
@@ -29,16 +33,12 @@ struct nvml {
     int (*memory)(void *gpu, struct memory *out);
     int (*power)(void *gpu, unsigned *milliwatts);
     int (*clock)(void *gpu, int which, unsigned *mhz);
+    int (*energy)(void *gpu, unsigned long long *millijoules);
+    int (*reasons)(void *gpu, unsigned long long *bits);
+    unsigned long long energy_before; // millijoules
+    struct gpm *gpm;
     bool initialised;
 };
-
-// A function pointer out of dlsym's data pointer, as POSIX has it.
-static int find(void *library, const char *name, void *function)
-{
-    void *at = dlsym(library, name);
-    *(void **)function = at;
-    return at ? 0 : -1;
-}
 
 void nvml_uuid_text(char text[NVML_UUID_TEXT],
                     const unsigned char uuid[NVML_UUID])
@@ -55,17 +55,32 @@ static int start(struct nvml *n, const unsigned char uuid[NVML_UUID])
 {
     char text[NVML_UUID_TEXT];
     n->library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!n->library || find(n->library, "nvmlInit_v2", &n->init) ||
-        find(n->library, "nvmlShutdown", &n->shutdown) ||
-        find(n->library, "nvmlDeviceGetHandleByUUID", &n->handle) ||
-        find(n->library, "nvmlDeviceGetUtilizationRates", &n->utilization) ||
-        find(n->library, "nvmlDeviceGetMemoryInfo", &n->memory) ||
-        find(n->library, "nvmlDeviceGetPowerUsage", &n->power) ||
-        find(n->library, "nvmlDeviceGetClockInfo", &n->clock) || n->init())
+    if (!n->library || library_find(n->library, "nvmlInit_v2", &n->init) ||
+        library_find(n->library, "nvmlShutdown", &n->shutdown) ||
+        library_find(n->library, "nvmlDeviceGetHandleByUUID", &n->handle) ||
+        library_find(n->library, "nvmlDeviceGetUtilizationRates",
+                     &n->utilization) ||
+        library_find(n->library, "nvmlDeviceGetMemoryInfo", &n->memory) ||
+        library_find(n->library, "nvmlDeviceGetPowerUsage", &n->power) ||
+        library_find(n->library, "nvmlDeviceGetClockInfo", &n->clock) ||
+        n->init())
         return -1;
     n->initialised = true;
     nvml_uuid_text(text, uuid);
     return n->handle(text, &n->gpu) ? -1 : 0;
+}
+
+static void start_others(struct nvml *n)
+{
+    if (library_find(n->library, "nvmlDeviceGetCurrentClocksEventReasons",
+                     &n->reasons))
+        library_find(n->library, "nvmlDeviceGetCurrentClocksThrottleReasons",
+                     &n->reasons);
+    if (!library_find(n->library, "nvmlDeviceGetTotalEnergyConsumption",
+                      &n->energy) &&
+        n->energy(n->gpu, &n->energy_before))
+        n->energy = NULL;
+    n->gpm = gpm_open(n->library, n->gpu);
 }
 
 struct nvml *nvml_open(const unsigned char uuid[NVML_UUID])
@@ -73,6 +88,8 @@ struct nvml *nvml_open(const unsigned char uuid[NVML_UUID])
     struct nvml *n = mem_alloc(1, sizeof *n);
     if (n && start(n, uuid))
         nvml_close(&n);
+    if (n)
+        start_others(n);
     return n;
 }
 
@@ -81,7 +98,14 @@ void nvml_read(struct nvml *n, struct nvml_sample *out)
     struct utilization u;
     struct memory m;
     unsigned milliwatts, mhz;
-    *out = (struct nvml_sample){NAN, NAN, NAN, NAN};
+    unsigned long long energy, reasons;
+    *out = (struct nvml_sample){.util_share = NAN,
+                                .memory_bytes = NAN,
+                                .power_w = NAN,
+                                .clock_mhz = NAN,
+                                .energy_j = NAN,
+                                .power_limited = NAN,
+                                .heat_limited = NAN};
     if (!n->utilization(n->gpu, &u))
         out->util_share = u.gpu / 100.0;
     if (!n->memory(n->gpu, &m))
@@ -90,12 +114,20 @@ void nvml_read(struct nvml *n, struct nvml_sample *out)
         out->power_w = milliwatts / 1000.0;
     if (!n->clock(n->gpu, CLOCK_SM, &mhz))
         out->clock_mhz = mhz;
+    if (n->energy && !n->energy(n->gpu, &energy))
+        out->energy_j = (double)(energy - n->energy_before) / 1000;
+    if (n->reasons && !n->reasons(n->gpu, &reasons)) {
+        out->power_limited = (reasons & POWER_REASONS) != 0;
+        out->heat_limited = (reasons & HEAT_REASONS) != 0;
+    }
+    gpm_read(n->gpm, &out->gpm);
 }
 
 void nvml_close(struct nvml **n)
 {
     if (!*n)
         return;
+    gpm_close(&(*n)->gpm);
     if ((*n)->initialised)
         (*n)->shutdown();
     if ((*n)->library)

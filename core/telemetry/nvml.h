@@ -4,6 +4,8 @@
 #ifndef TELEMETRY_NVML_H
 #define TELEMETRY_NVML_H
 
+#include "telemetry/gpm.h"
+
 struct nvml;
 
 struct nvml_sample {     // NaN: this GPU does not tell
@@ -11,6 +13,9 @@ struct nvml_sample {     // NaN: this GPU does not tell
     double memory_bytes; // in use, by everybody
     double power_w;
     double clock_mhz; // of its multiprocessors
+    double energy_j;  // since nvml_open(), exact where power_w is a mean
+    double power_limited, heat_limited; // 1: clocks are lower for that now
+    struct gpm_sample gpm;
 };
 
 enum { NVML_UUID = 16 }; // bytes

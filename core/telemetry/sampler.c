@@ -81,6 +81,15 @@ static void put_gpu(struct sampler *s, double t)
     put(s, t, "gpu_memory_bytes", g.memory_bytes);
     put(s, t, "gpu_power_w", g.power_w);
     put(s, t, "gpu_clock_mhz", g.clock_mhz);
+    put(s, t, "gpu_energy_j", g.energy_j);
+    put(s, t, "gpu_power_limited", g.power_limited);
+    put(s, t, "gpu_heat_limited", g.heat_limited);
+    put(s, t, "gpu_sm_share", g.gpm.sm_share);
+    put(s, t, "gpu_occupancy_share", g.gpm.occupancy);
+    put(s, t, "gpu_tensor_share", g.gpm.tensor_share);
+    put(s, t, "gpu_dram_share", g.gpm.dram_share);
+    put(s, t, "gpu_nvlink_in_bytes_per_s", g.gpm.nvlink_in_bps);
+    put(s, t, "gpu_nvlink_out_bytes_per_s", g.gpm.nvlink_out_bps);
 }
 
 // Of the compute lane's own time, which its totals add up to.

@@ -14,6 +14,13 @@
 //     gpu_util_share, gpu_memory_bytes, gpu_power_w, gpu_clock_mhz   NVML's,
 //                         where there is one: some kernel ran, which a waiting
 //                         one does too
+//     gpu_energy_j        since the run began
+//     gpu_power_limited, gpu_heat_limited   1: clocks are lower for that
+//     gpu_sm_share, gpu_occupancy_share, gpu_tensor_share, gpu_dram_share,
+//     gpu_nvlink_in_bytes_per_s, gpu_nvlink_out_bytes_per_s   by counters, on
+//                         Hopper and later: multiprocessors with work, warps of
+//                         the most they hold, tensor cores at work, bandwidth
+//                         of the memory; over NVLink
 //
 // Each value is over the time since the sample before. Of a server (rank s0,
 // s1 ..) compute_share is adding and updating, wait_share having nothing to do.

@@ -452,7 +452,8 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     prop->major = EMULATED_CAPABILITY / 100;
     prop->minor = EMULATED_CAPABILITY / 10 % 10;
     prop->multiProcessorCount = 4;
-    prop->uuid.bytes[0] = (char)(device + 1);
+    for (int i = 0; i < 16; i++) // the first is the GPU of tests/fake_nvml.c
+        prop->uuid.bytes[i] = (char)(0x11 * i - (i == 15 ? device : 0));
     snprintf(prop->name, sizeof prop->name, "emulated GPU %d", device);
     return cudaSuccess;
 }

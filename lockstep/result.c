@@ -12,6 +12,7 @@
 #include "config/value.h"
 #include "lockstep/csv.h"
 #include "lockstep/result_law.h"
+#include "lockstep/result_stages.h"
 #include "lockstep/samples.h"
 #include "telemetry/steps.h"
 
@@ -49,6 +50,10 @@ const char *const metric_names[METRICS] = {
     "gpu_util_share",
     "gpu_peak_memory_bytes",
     "gpu_power_w",
+    "bubble_share",
+    "law_bubble_share",
+    "timetable_bubble_share",
+    "timetable_step_s",
     "speedup",
     "seconds_to_target",
     "tokens_to_target",
@@ -95,7 +100,7 @@ static cJSON *read_json(const char *dir, const char *name)
     char path[CONFIG_PATH];
     if (join(path, dir, name))
         return NULL;
-    char *text = file_read(path, 1 << 20);
+    char *text = file_read(path, 1 << 22);
     if (!text)
         return NULL;
     cJSON *j = cJSON_Parse(text);
@@ -220,6 +225,25 @@ static int read_run(struct result *r, const cJSON *j)
     return 0;
 }
 
+// Worker 0's; of a mesh that of the rank with the highest peak.
+static void read_memory(struct result *r, const cJSON *summary)
+{
+    const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(summary, "ranks");
+    const cJSON *most = summary, *rank;
+    cJSON_ArrayForEach(rank, ranks)
+    {
+        if (most == summary || number(rank, NULL, "peak_memory_bytes") >
+                                   number(most, NULL, "peak_memory_bytes"))
+            most = rank;
+    }
+    r->value[METRIC_MEMORY] = number(most, NULL, "peak_memory_bytes");
+    for (int k = 0; k < RESULT_PARTS; k++) {
+        char key[32];
+        snprintf(key, sizeof key, "%s_bytes", part_names[k]);
+        r->part[k] = number(most, "predicted_memory", key);
+    }
+}
+
 // Times are computed from steps.csv, so that they mean the same whatever build
 // wrote the summary.
 static int read_summary(struct result *r, const cJSON *j, const char *dir)
@@ -236,12 +260,7 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
     r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
     r->value[METRIC_BEST_VAL_LOSS] = s.best_val_loss;
     r->value[METRIC_TOKENS] = (double)s.tokens;
-    r->value[METRIC_MEMORY] = number(j, NULL, "peak_memory_bytes");
-    for (int k = 0; k < RESULT_PARTS; k++) {
-        char key[32];
-        snprintf(key, sizeof key, "%s_bytes", part_names[k]);
-        r->part[k] = number(j, "predicted_memory", key);
-    }
+    read_memory(r, j);
     for (int v = 0; v < RESULT_VERBS; v++)
         r->sent[v] = number(j, "bytes_tx_per_worker_step", result_verb(v));
     r->value[METRIC_BYTES_TX] =
@@ -397,6 +416,7 @@ int result_read(struct result *r, const char *dir)
                  : 0;
         read_samples(r, dir);
         r->value[METRIC_LAG] = mean_lag(dir);
+        result_stages(r, dir);
     }
     cJSON_Delete(run);
     cJSON_Delete(summary);

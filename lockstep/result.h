@@ -37,6 +37,11 @@ enum metric {
     METRIC_GPU_UTIL, // as NVML says
     METRIC_GPU_MEMORY,
     METRIC_GPU_POWER,
+    // of stages, the mean of all: result_stages.h
+    METRIC_BUBBLE, // share of a step in which one waits for others
+    METRIC_BUBBLE_LAW,
+    METRIC_BUBBLE_TIMETABLE,
+    METRIC_STEP_TIMETABLE,
     // beside other runs of the study (measure.c)
     METRIC_SPEEDUP,    // tokens/s over those of the baseline
     METRIC_SECONDS_TO, // the target loss, in steps alone
@@ -76,7 +81,9 @@ struct result {
                                 // of their GPUs, whether they compute
     // Payload out of a worker in a step, by verb, and the same by the law.
     double sent[RESULT_VERBS], law[RESULT_VERBS];
-    double part[RESULT_PARTS]; // bytes of worker 0's memory, predicted
+    // Bytes of worker 0's memory, predicted; of a mesh those of the rank with
+    // the highest peak.
+    double part[RESULT_PARTS];
 };
 
 // "all_reduce", .. "push".

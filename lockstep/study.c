@@ -130,6 +130,8 @@ int study_open(struct study **out, const char *dir)
     }
     if (!rc)
         rc = study_results(s);
+    if (!rc && !*s->ini && s->nruns && *s->runs[0].pace) // no loss to draw
+        strcpy(s->exp->figures, "util_timeline memory_timeline breakdown");
     if (rc)
         study_close(&s);
     else

@@ -4,7 +4,7 @@ lockstep_library(study
         lockstep/csv.c lockstep/curve.c lockstep/experiment.c lockstep/fair.c
         lockstep/figure.c lockstep/finish.c lockstep/html.c lockstep/join.c
         lockstep/live.c lockstep/measure.c lockstep/report.c
-        lockstep/result.c lockstep/result_law.c lockstep/result_setting.c
+        lockstep/result.c lockstep/result_law.c lockstep/result_setting.c lockstep/result_stages.c
         lockstep/run.c lockstep/samples.c lockstep/say.c lockstep/study.c
         lockstep/sweep.c lockstep/table.c lockstep/table_text.c
         lockstep/watch.c

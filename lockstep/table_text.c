@@ -18,6 +18,7 @@ struct text {
     bool repeats;   // some cell was run more than once
     bool speedups;  // there is a baseline
     bool validated; // there is a validation loss
+    bool stages;    // some cell has some
 };
 
 static void put_percent(FILE *f, double share, int width)
@@ -156,6 +157,42 @@ static void outcome_block(const struct text *t)
         put_outcome(t, c);
 }
 
+// What stages wait, of cells that have some. Whether there were any.
+static bool bubble_block(const struct text *t)
+{
+    static const struct {
+        const char *name;
+        enum metric metric;
+        double times;
+    } columns[] = {{"bubble %", METRIC_BUBBLE, 100},
+                   {"law %", METRIC_BUBBLE_LAW, 100},
+                   {"timetable %", METRIC_BUBBLE_TIMETABLE, 100},
+                   {"step ms", METRIC_STEP_S, 1000},
+                   {"timetable ms", METRIC_STEP_TIMETABLE, 1000}};
+    const size_t ncolumns = sizeof columns / sizeof *columns;
+    bool any = false;
+    for (int c = 0; c < t->s->exp->ncells; c++) {
+        const struct result *r = study_first(t->s, c);
+        int n;
+        if (!r || r->stages < 2)
+            continue;
+        if (!any)
+            fprintf(t->f, "\n%-*s  %6s", t->width, "cell", "stages");
+        for (size_t k = 0; !any && k < ncolumns; k++)
+            fprintf(t->f, "  %12s", columns[k].name);
+        fprintf(t->f, "%s%-*s  %6d", any ? "" : "\n", t->width, r->cell,
+                r->stages);
+        for (size_t k = 0; k < ncolumns; k++)
+            put_number(t->f,
+                       columns[k].times *
+                           study_spread(t->s, c, columns[k].metric, &n).median,
+                       12, 1);
+        fputs("\n", t->f);
+        any = true;
+    }
+    return any;
+}
+
 static void notes(const struct text *t)
 {
     fputs("Medians; tokens/s is that of the median step. ", t->f);
@@ -176,6 +213,11 @@ static void notes(const struct text *t)
                 "%d steps is %.2f; -: not reached.\n",
                 t->s->target, CURVE_MEAN, t->s->target);
     fputs("MiB: peak of any worker, of any server.\n", t->f);
+    if (t->stages)
+        fputs("Bubble: share of a step in which a stage waits for others; law: "
+              "of equal stages;\ntimetable: with each stage's measured times "
+              "and links that take none.\n",
+              t->f);
 }
 
 int study_text(const struct study *s)
@@ -198,6 +240,7 @@ int study_text(const struct study *s)
     }
     speed_block(&t);
     outcome_block(&t);
+    t.stages = bubble_block(&t);
     notes(&t);
     return study_file_end(s, t.f, "table.txt");
 }

@@ -180,7 +180,13 @@ double job_summary(const char *name, const char *key)
     snprintf(path, sizeof path, "%s/%s/summary.json", job_dir(), name);
     char *text = read_file(path);
     cJSON *j = text ? cJSON_Parse(text) : NULL;
-    const cJSON *n = cJSON_GetObjectItem(j, key);
+    const cJSON *n = j;
+    char part[PATH];
+    for (size_t k; *key; key += k + (key[k] == '.')) {
+        k = strcspn(key, ".");
+        snprintf(part, sizeof part, "%.*s", (int)k, key);
+        n = cJSON_GetObjectItem(n, part);
+    }
     double value = cJSON_IsNumber(n) ? n->valuedouble : NAN;
     cJSON_Delete(j);
     return value;

@@ -29,7 +29,8 @@ void job_run(struct job *j, int deadline, const char *fmt, ...)
 // soon as all have ended; logs a line for each.
 int job_processes(int deadline);
 
-// The number `key` of DIR/summary.json; NaN if it is not there.
+// The number `key` of DIR/summary.json, "a.b" in an object; NaN if it is not
+// there.
 double job_summary(const char *dir, const char *key);
 
 // Column `name` of DIR/steps.csv, rows of `rank`, into out; how many.

@@ -130,6 +130,40 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
     }
 }
 
+static double of_rank(const char *out, int rank, const char *key)
+{
+    char path[128];
+    snprintf(path, sizeof path, "ranks.%d.%s", rank, key);
+    return job_summary(out, path);
+}
+
+// summary.json says of each rank of mesh=dp2,pp2, three micro-batches, where it
+// is, what it moved along each axis, and what memory it took.
+static void check_ranks(const char *out)
+{
+    const struct way w = {.stages = 2, .micro = 3, .chunks = 1};
+    double dp = 0, pp = 0;
+    for (int r = 0; r < 4; r++) {
+        double bytes[8];
+        int n = job_column(out, "bytes_tx", r, bytes, 8);
+        assert_true(n > 0);
+        assert_true(of_rank(out, r, "dp") == r / 2);
+        assert_true(of_rank(out, r, "pp") == r % 2);
+        assert_true(of_rank(out, r, "bytes_tx_per_step_by_axis.dp") ==
+                    bytes[n - 1]);
+        assert_true(of_rank(out, r, "bytes_tx_per_step_by_axis.pp") ==
+                    law(&w, r % 2));
+        assert_true(of_rank(out, r, "peak_memory_bytes") > 1e6);
+        dp += bytes[n - 1] / 4;
+        pp += law(&w, r % 2) / 4;
+    }
+    assert_true(job_summary(out, "bytes_tx_per_step_by_axis.dp") == dp);
+    assert_true(job_summary(out, "bytes_tx_per_step_by_axis.pp") == pp);
+    // Five layers: the first stage has one more, and the position table.
+    assert_true(of_rank(out, 2, "predicted_memory.parameters_bytes") >
+                of_rank(out, 3, "predicted_memory.parameters_bytes"));
+}
+
 // Replicas of a pipeline, by every way that sums them: two have one sum.
 static void replicas_of_stages(void **state)
 {
@@ -153,6 +187,7 @@ static void replicas_of_stages(void **state)
     assert_true(fabs(last_loss("one", 3) - last_loss("whole", 1)) < 1e-5);
     assert_true(fabs(job_summary("one", "final_val_loss") -
                      job_summary("whole", "final_val_loss")) < 1e-5);
+    check_ranks("other");
     struct job j; // two replicas of three micro-batches of B sequences
     job_run(&j, 60,
             "lockstep report other >/dev/null && head -2 other/runs.csv");
@@ -223,6 +258,13 @@ static void paced_stages(void **state)
     job_run(&j, 30, "lockstep report quick");
     assert_ok(&j);
     assert_prints(&j, "asleep: pace=0,0");
+    assert_null(strstr(j.out, "loss.gp"));
+    job_run(&j, 30,
+            "lockstep report paced >/dev/null && head -2 paced/runs.csv"
+            " | cut -d, -f 2-");
+    assert_ok(&j);
+    assert_prints(&j, "bubble_share,law_bubble_share,timetable_bubble_share");
+    assert_prints(&j, ",0.25,"); // (p-1)/(m+p-1), p=2, m=3
     job_run(&j, 30, "%s sync=ring mesh=pp2 save=5 pace=1,1 out=saved", same);
     assert_status(&j, 1);
     assert_prints(&j, "pace=: nothing is computed, so there is nothing for "

@@ -69,6 +69,7 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
     row->bytes_in = moved.bytes_in;
     row->head_out = moved.head_out;
     row->head_in = moved.head_in;
+    t->axis_out[MESH_DP] += moved.bytes_out;
 }
 
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
@@ -107,6 +108,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     count_bytes(t, &before.stats, row);
     row->stage_out = stages_moved(t).bytes_out - moved.bytes_out;
     row->stage_in = stages_moved(t).bytes_in - moved.bytes_in;
+    t->axis_out[MESH_PP] += row->stage_out;
     row->bubble_us = (t->bubble_ns - bubble) / 1000;
     if (out.skipped && check_skip(t, skips))
         return -1;

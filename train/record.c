@@ -1,4 +1,4 @@
-// record.c - run.json, steps.csv and summary.json around the loop.
+// record.c - run.json and steps.csv around the loop; summary.json behind it.
 
 #include "train/record.h"
 
@@ -13,6 +13,7 @@
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
 #include "train/seats.h"
+#include "train/summary.h"
 
 #include <dnnl.h>
 #include <errno.h>
@@ -227,131 +228,11 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
     return rc;
 }
 
-// MFU of a worker: its tokens/s in the median step times their arithmetic, over
-// both peaks of its GPU.
-static void add_mfu(struct manifest *m, const struct trainer *t,
-                    const struct steps_summary *s)
-{
-    struct model_job job = trainer_model_job(t);
-    struct model_peak peak;
-    if (device_is_host(t->dev))
-        return;
-    if (model_peak(&job, &peak)) {
-        log_line("summary.json: without MFU: %s", fail_message());
-        return;
-    }
-    double flop = model_flop(&t->whole, t->whole.context);
-    double step = (double)t->run.batch * t->run.accum * t->whole.context;
-    double rate = step / s->median_step_s * flop;
-    manifest_text(m, "device", peak.device);
-    manifest_number(m, "flop_per_token", flop);
-    manifest_number(m, "peak_measured_flop_per_s", peak.measured);
-    manifest_number(m, "mfu_measured_share", rate / peak.measured);
-    if (peak.sheet > 0) {
-        manifest_number(m, "peak_data_sheet_flop_per_s", peak.sheet);
-        manifest_number(m, "mfu_data_sheet_share", rate / peak.sheet);
-    }
-}
-
-// The prediction of peak_memory_bytes, and its parts.
-static void add_memory(struct manifest *m, const struct memory *of)
-{
-    manifest_number(m, "predicted_memory_bytes",
-                    (double)(memory_sum(of) + of->mapped));
-    manifest_begin(m, "predicted_memory");
-    manifest_number(m, "parameters_bytes", (double)of->params);
-    manifest_number(m, "gradients_bytes", (double)of->grads);
-    manifest_number(m, "optimizer_bytes", (double)of->optimizer);
-    manifest_number(m, "buffers_bytes", (double)of->buffers);
-    manifest_number(m, "activations_bytes", (double)of->activations);
-    manifest_number(m, "process_bytes", (double)of->process);
-    manifest_number(m, "mapped_bytes", (double)of->mapped);
-    manifest_end(m);
-}
-
-// Payload out of a worker in a step of this part of the run, the mean of all
-// workers, by verb; what went by none went to servers. `moved` is theirs.
-static void add_verbs(struct manifest *m, const struct trainer *t,
-                      const struct group_stats *moved)
-{
-    double steps = (double)(t->step - t->observe.first_step);
-    double each = steps * t->cluster->world;
-    uint64_t other = moved->bytes_out;
-    if (steps < 1)
-        return;
-    manifest_begin(m, "bytes_tx_per_worker_step");
-    for (int v = 0; v < GROUP_VERBS; v++) {
-        if (moved->out[v])
-            manifest_number(m, group_verb_name((enum group_verb)v),
-                            (double)moved->out[v] / each);
-        other -= moved->out[v];
-    }
-    if (other)
-        manifest_number(m, "push", (double)other / each);
-    manifest_end(m);
-}
-
-static int write_summary(const struct trainer *t,
-                         const struct group_stats *moved)
-{
-    char path[PATH];
-    struct steps_summary s;
-    if (steps_summarise(t->run.out, t->settings.every, &s) ||
-        text_into(path, sizeof path, "%s/summary.json", t->run.out))
-        return -1;
-    struct manifest *m = manifest_open();
-    if (!m)
-        return -1;
-    manifest_text(m, "backend", t->name);
-    manifest_number(m, "world", t->cluster->world);
-    manifest_number(m, "steps", s.steps);
-    manifest_number(m, "steps_skipped", s.skipped);
-    manifest_number(m, "gradients_dropped", s.dropped);
-    manifest_number(m, "restarts", s.restarts);
-    manifest_number(m, "steps_lost", s.lost);
-    manifest_number(m, "final_train_loss", s.final_loss);
-    manifest_number(m, "best_train_loss", s.best_loss);
-    manifest_number(m, "final_val_loss", s.final_val_loss);
-    manifest_number(m, "best_val_loss", s.best_val_loss);
-    manifest_number(m, "best_val_step", s.best_val_step);
-    manifest_number(m, "tokens", (double)s.tokens);
-    manifest_number(m, "seconds", s.seconds);
-    manifest_number(m, "tokens_per_s", s.tokens_per_s);
-    manifest_number(m, "median_step_s", s.median_step_s);
-    manifest_number(m, "bytes_tx", (double)s.bytes_out);
-    manifest_number(m, "bytes_rx", (double)s.bytes_in);
-    add_verbs(m, t, moved);
-    manifest_number(m, "peak_memory_bytes", (double)mem_peak());
-    add_memory(m, &t->memory);
-    add_mfu(m, t, &s);
-    return manifest_close(&m, path);
-}
-
-// The sum over all workers; also a barrier.
-static int add_moved(const struct trainer *t, struct group_stats *out)
-{
-    int world = t->cluster->world;
-    struct group_stats *all = mem_alloc((size_t)world, sizeof *all);
-    int rc =
-        all ? cluster_allgather(t->cluster, &t->moved, all, sizeof *all) : -1;
-    *out = (struct group_stats){0};
-    for (int r = 0; !rc && r < world; r++)
-        group_stats_add(out, &all[r]);
-    mem_free(all);
-    return rc;
-}
-
 int record_end(struct trainer *t)
 {
-    struct group_stats moved;
     if (!*t->run.out)
         return cluster_barrier(t->cluster);
-    if (steps_close(&t->rows) || observe_end(t) || add_moved(t, &moved))
-        return -1;
-    if (t->cluster->rank)
-        return 0;
-    if (steps_merge(t->run.out, t->cluster->world) ||
-        observe_merge(t->run.out) || write_summary(t, &moved))
+    if (steps_close(&t->rows) || observe_end(t) || summary_write(t))
         return -1;
     drop_lock(t);
     return 0;

@@ -38,8 +38,29 @@ struct stages {
     struct norm_parts parts;
 };
 
+// Whoever watches must see the end of a stage that is gone before ours.
+static int leave(int rc)
+{
+    if (rc)
+        sleep_ns(300000000);
+    return rc;
+}
+
+// Wait for what another stage computes, which leaves this one idle.
+static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
+                       int micro)
+{
+    uint64_t start = now_ns();
+    span_begin(t->observe.lane, SPAN_BUBBLE, micro);
+    int rc = leave(group_await(g, ticket));
+    span_end(t->observe.lane);
+    t->bubble_ns += now_ns() - start;
+    return rc;
+}
+
 // ---- the norm of all stages
 
+// A stage between the ends is here while others are still at their backwards.
 static int all_gather(struct trainer *t, double *v, size_t each)
 {
     struct group_vector all = {.data = v,
@@ -50,7 +71,7 @@ static int all_gather(struct trainer *t, double *v, size_t each)
                                .awaited = true};
     uint64_t ticket;
     return group_all_gather(t->stages->forward, &all, &ticket) ||
-                   group_await(t->stages->forward, ticket)
+                   await_stage(t, t->stages->forward, ticket, -1)
                ? -1
                : 0;
 }
@@ -191,26 +212,6 @@ static struct group_vector stream(const struct trainer *t, void *data)
                                  .type = type,
                                  .wire = type,
                                  .scale = 1};
-}
-
-// Whoever watches must see the end of a stage that is gone before ours.
-static int leave(int rc)
-{
-    if (rc)
-        sleep_ns(300000000);
-    return rc;
-}
-
-// Wait for what another stage computes, which leaves this one idle.
-static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
-                       int micro)
-{
-    uint64_t start = now_ns();
-    span_begin(t->observe.lane, SPAN_BUBBLE, micro);
-    int rc = leave(group_await(g, ticket));
-    span_end(t->observe.lane);
-    t->bubble_ns += now_ns() - start;
-    return rc;
 }
 
 static int index_of(const struct trainer *t, struct action a)

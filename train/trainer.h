@@ -75,6 +75,7 @@ struct trainer {
     double time_before;       // s that earlier parts of the run took
     struct memory memory;     // of this process, predicted
     struct group_stats moved; // in steps, since this part of the run began
+    uint64_t axis_out[MESH_AXES]; // likewise: payload out, by axis
 };
 
 // Words of the user; then, behind "--", those that the launcher added for this

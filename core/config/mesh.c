@@ -12,6 +12,11 @@ enum { MOST = 4096 }; // as many as workers=
 static const char *const names[MESH_AXES] = {
     [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp"};
 
+const char *mesh_axis_name(enum mesh_axis axis)
+{
+    return names[axis];
+}
+
 // ---- text
 
 static int find_axis(const char *word)

@@ -28,6 +28,9 @@ struct mesh {
 int mesh_read(void *at, const char *key, const char *value);
 void mesh_show(const void *at, char text[CONFIG_PATH]);
 
+// "dp", "pp", "tp".
+const char *mesh_axis_name(enum mesh_axis axis);
+
 // All ranks; members along an axis, 1 where the mesh does not name it.
 int mesh_ranks(const struct mesh *m);
 int mesh_size(const struct mesh *m, enum mesh_axis axis);

@@ -1,0 +1,190 @@
+// summary.c - summary.json: what came of a run, of all ranks.
+
+#include "train/summary.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/mesh.h"
+#include "device/device.h"
+#include "telemetry/manifest.h"
+#include "telemetry/steps.h"
+#include "train/trainer.h"
+
+#include <string.h>
+
+enum { PATH = CONFIG_PATH + 64 };
+
+// What every rank says of this part of the run.
+struct said {
+    struct group_stats moved;
+    uint64_t out[MESH_AXES];
+    uint64_t peak_bytes;
+    struct memory memory;
+};
+
+static double steps_here(const struct trainer *t)
+{
+    return (double)(t->step - t->observe.first_step);
+}
+
+// MFU of a worker: its tokens/s in the median step times their arithmetic, over
+// both peaks of its GPU.
+static void add_mfu(struct manifest *m, const struct trainer *t,
+                    const struct steps_summary *s)
+{
+    struct model_job job = trainer_model_job(t);
+    struct model_peak peak;
+    if (device_is_host(t->dev))
+        return;
+    if (model_peak(&job, &peak)) {
+        log_line("summary.json: without MFU: %s", fail_message());
+        return;
+    }
+    double flop = model_flop(&t->whole, t->whole.context);
+    double step = (double)t->run.batch * t->run.accum * t->whole.context;
+    double rate = step / s->median_step_s * flop;
+    manifest_text(m, "device", peak.device);
+    manifest_number(m, "flop_per_token", flop);
+    manifest_number(m, "peak_measured_flop_per_s", peak.measured);
+    manifest_number(m, "mfu_measured_share", rate / peak.measured);
+    if (peak.sheet > 0) {
+        manifest_number(m, "peak_data_sheet_flop_per_s", peak.sheet);
+        manifest_number(m, "mfu_data_sheet_share", rate / peak.sheet);
+    }
+}
+
+// What was predicted of peak_memory_bytes, by part.
+static void add_memory(struct manifest *m, const struct memory *of)
+{
+    manifest_number(m, "predicted_memory_bytes",
+                    (double)(memory_sum(of) + of->mapped));
+    manifest_begin(m, "predicted_memory");
+    manifest_number(m, "parameters_bytes", (double)of->params);
+    manifest_number(m, "gradients_bytes", (double)of->grads);
+    manifest_number(m, "optimizer_bytes", (double)of->optimizer);
+    manifest_number(m, "buffers_bytes", (double)of->buffers);
+    manifest_number(m, "activations_bytes", (double)of->activations);
+    manifest_number(m, "process_bytes", (double)of->process);
+    manifest_number(m, "mapped_bytes", (double)of->mapped);
+    manifest_end(m);
+}
+
+// Payload out of a worker in a step of this part of the run, the mean of all
+// workers, by verb; what went by none went to servers. `moved` is theirs.
+static void add_verbs(struct manifest *m, const struct trainer *t,
+                      const struct group_stats *moved)
+{
+    double steps = steps_here(t);
+    double each = steps * t->cluster->world;
+    uint64_t other = moved->bytes_out;
+    if (steps < 1)
+        return;
+    manifest_begin(m, "bytes_tx_per_worker_step");
+    for (int v = 0; v < GROUP_VERBS; v++) {
+        if (moved->out[v])
+            manifest_number(m, group_verb_name((enum group_verb)v),
+                            (double)moved->out[v] / each);
+        other -= moved->out[v];
+    }
+    if (other)
+        manifest_number(m, "push", (double)other / each);
+    manifest_end(m);
+}
+
+// Payload out by axis of the mesh, in a step: of one rank, or of `ranks` the
+// mean.
+static void add_axes(struct manifest *m, const struct trainer *t,
+                     const struct said *all, int ranks)
+{
+    double each = steps_here(t) * ranks;
+    if (each < 1)
+        return;
+    manifest_begin(m, "bytes_tx_per_step_by_axis");
+    for (int a = 0; a < MESH_AXES; a++) {
+        double sum = 0;
+        for (int r = 0; r < ranks; r++)
+            sum += (double)all[r].out[a];
+        manifest_number(m, mesh_axis_name((enum mesh_axis)a), sum / each);
+    }
+    manifest_end(m);
+}
+
+// Of a mesh each rank has a part of its own, so that each needs another memory.
+static void add_ranks(struct manifest *m, const struct trainer *t,
+                      const struct said *all)
+{
+    if (!t->run.mesh.n)
+        return;
+    add_axes(m, t, all, t->cluster->world);
+    manifest_begin(m, "ranks");
+    for (int r = 0; r < t->cluster->world; r++) {
+        char name[16];
+        snprintf(name, sizeof name, "%d", r);
+        manifest_begin(m, name);
+        for (int a = 0; a < MESH_AXES; a++)
+            if (mesh_size(&t->run.mesh, (enum mesh_axis)a) > 1)
+                manifest_number(m, mesh_axis_name((enum mesh_axis)a),
+                                mesh_at(&t->run.mesh, r, (enum mesh_axis)a));
+        add_axes(m, t, &all[r], 1);
+        manifest_number(m, "peak_memory_bytes", (double)all[r].peak_bytes);
+        add_memory(m, &all[r].memory);
+        manifest_end(m);
+    }
+    manifest_end(m);
+}
+
+static int write_summary(const struct trainer *t, const struct said *all)
+{
+    struct group_stats moved = {0};
+    char path[PATH];
+    struct steps_summary s;
+    if (steps_summarise(t->run.out, t->settings.every, &s) ||
+        text_into(path, sizeof path, "%s/summary.json", t->run.out))
+        return -1;
+    struct manifest *m = manifest_open();
+    if (!m)
+        return -1;
+    manifest_text(m, "backend", t->name);
+    manifest_number(m, "world", t->cluster->world);
+    manifest_number(m, "steps", s.steps);
+    manifest_number(m, "steps_skipped", s.skipped);
+    manifest_number(m, "gradients_dropped", s.dropped);
+    manifest_number(m, "restarts", s.restarts);
+    manifest_number(m, "steps_lost", s.lost);
+    manifest_number(m, "final_train_loss", s.final_loss);
+    manifest_number(m, "best_train_loss", s.best_loss);
+    manifest_number(m, "final_val_loss", s.final_val_loss);
+    manifest_number(m, "best_val_loss", s.best_val_loss);
+    manifest_number(m, "best_val_step", s.best_val_step);
+    manifest_number(m, "tokens", (double)s.tokens);
+    manifest_number(m, "seconds", s.seconds);
+    manifest_number(m, "tokens_per_s", s.tokens_per_s);
+    manifest_number(m, "median_step_s", s.median_step_s);
+    manifest_number(m, "bytes_tx", (double)s.bytes_out);
+    manifest_number(m, "bytes_rx", (double)s.bytes_in);
+    for (int r = 0; r < t->cluster->world; r++)
+        group_stats_add(&moved, &all[r].moved);
+    add_verbs(m, t, &moved);
+    manifest_number(m, "peak_memory_bytes", (double)all->peak_bytes);
+    add_memory(m, &all->memory);
+    add_ranks(m, t, all);
+    add_mfu(m, t, &s);
+    return manifest_close(&m, path);
+}
+
+int summary_write(const struct trainer *t)
+{
+    struct said mine = {.moved = t->moved,
+                        .peak_bytes = mem_peak(),
+                        .memory = t->memory};
+    struct said *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    memcpy(mine.out, t->axis_out, sizeof mine.out);
+    int rc = all ? cluster_allgather(t->cluster, &mine, all, sizeof *all) : -1;
+    if (!rc && t->cluster->rank == 0)
+        rc = steps_merge(t->run.out, t->cluster->world) ||
+                     observe_merge(t->run.out) || write_summary(t, all)
+                 ? -1
+                 : 0;
+    mem_free(all);
+    return rc;
+}

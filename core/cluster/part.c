@@ -79,6 +79,13 @@ static const struct cluster_ops cluster_of_part = {
     .close = part_close,
 };
 
+struct cluster *cluster_whole(struct cluster *c)
+{
+    while (c->ops == &cluster_of_part)
+        c = ((struct part *)c->state)->of;
+    return c;
+}
+
 int cluster_part(struct cluster **out, struct cluster *of, int colour)
 {
     struct cluster *c = mem_alloc(1, sizeof *c);

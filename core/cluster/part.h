@@ -18,4 +18,7 @@
 // fail().
 int cluster_part(struct cluster **out, struct cluster *of, int colour);
 
+// The job that a cluster is a part of; a cluster that is no part is its own.
+struct cluster *cluster_whole(struct cluster *c);
+
 #endif

@@ -1,6 +1,8 @@
 lockstep_library(group
-  FILES core/group/group.c
+  FILES core/group/group.c core/group/supported.c
   LINKS cluster base Threads::Threads)
+include(tests/forked.cmake)
+lockstep_test(part LINKS group forked)
 if(NCCL_BUILT)
   lockstep_library(group_nccl
     FILES core/group/nccl.c core/group/nccl_queue.c

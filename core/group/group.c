@@ -261,12 +261,6 @@ int group_follow(struct group *g, uint64_t ticket)
 
 // ---- open and close
 
-int group_is_supported(const struct group_ops *ops, const struct group_job *job,
-                       char why[128])
-{
-    return ops->is_supported ? ops->is_supported(job, why) : 1;
-}
-
 static int open_progress(struct group *g)
 {
     struct progress *p = g->progress = mem_alloc(1, sizeof *p);

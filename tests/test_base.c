@@ -54,6 +54,33 @@ static void memory(void **state)
     assert_true(mem_peak() > 10u << 20);
 }
 
+// A program's peak is its own, not that of the program that it replaced.
+static void peak_after_exec(void **state)
+{
+    (void)state;
+    enum { LARGE = 256 << 20 };
+    int ends[2], status;
+    char text[32] = "";
+    assert_int_equal(pipe(ends), 0);
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        char *p = mem_alloc(LARGE, 1);
+        if (p)
+            memset(p, 1, LARGE);
+        dup2(ends[1], STDOUT_FILENO);
+        execl("/proc/self/exe", "test_base", "peak", (char *)NULL);
+        _exit(1);
+    }
+    close(ends[1]);
+    assert_true(read(ends[0], text, sizeof text - 1) > 0);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_in_range(strtoull(text, NULL, 10), 1 << 20, LARGE - 1);
+}
+
 static void random_numbers(void **state)
 {
     (void)state;
@@ -163,11 +190,14 @@ static void medians(void **state)
     assert_true(v[0] == -1 && v[3] == 10);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 2 && !strcmp(argv[1], "peak"))
+        return printf("%zu\n", mem_peak()) < 0;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(messages),
         cmocka_unit_test(memory),
+        cmocka_unit_test(peak_after_exec),
         cmocka_unit_test(random_numbers),
         cmocka_unit_test(hashes),
         cmocka_unit_test(sizes),

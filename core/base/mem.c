@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 enum { HEADER = 64, HUGE = 2 << 20 };
 
@@ -93,18 +92,24 @@ static size_t read_number(const char *path)
     return n;
 }
 
+// The number behind "name:" in a file of lines "name: N kB", in bytes.
+static size_t read_kb(const char *path, const char *name)
+{
+    char line[128];
+    size_t kb = 0, length = strlen(name);
+    FILE *f = fopen(path, "re");
+    while (f && fgets(line, sizeof line, f))
+        if (!strncmp(line, name, length) && line[length] == ':' &&
+            sscanf(line + length + 1, "%zu kB", &kb) == 1)
+            break;
+    if (f)
+        fclose(f);
+    return kb * 1024;
+}
+
 size_t mem_available(void)
 {
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (!f)
-        return 0;
-    char line[128];
-    size_t kb = 0;
-    while (fgets(line, sizeof line, f))
-        if (sscanf(line, "MemAvailable: %zu kB", &kb) == 1)
-            break;
-    fclose(f);
-    size_t bytes = kb * 1024;
+    size_t bytes = read_kb("/proc/meminfo", "MemAvailable");
     size_t limit = read_number("/sys/fs/cgroup/memory.max");
     size_t used = read_number("/sys/fs/cgroup/memory.current");
     if (limit > used && limit - used < bytes)
@@ -112,12 +117,11 @@ size_t mem_available(void)
     return bytes;
 }
 
+// getrusage() would not do: its maximum holds what the process took before its
+// last execve(), so that a program that Python started looks as large as it.
 size_t mem_peak(void)
 {
-    struct rusage r;
-    if (getrusage(RUSAGE_SELF, &r) < 0)
-        return 0;
-    return (size_t)r.ru_maxrss * 1024;
+    return read_kb("/proc/self/status", "VmHWM");
 }
 
 char *mem_text(char buf[32], size_t bytes)

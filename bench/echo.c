@@ -146,7 +146,7 @@ static int say(const struct sync *s, const struct caller *c, struct far *f)
         CHECK(zmq_msg_init_data(&msg, (char *)s->job.grads + f->sent, n, NULL,
                                 NULL) == 0);
         if (zmq_msg_send(&msg, f->link.socket, 0) < 0)
-            return fail("zmq-echo: %s", zmq_strerror(zmq_errno()));
+            return connection_not_sent(&f->link);
         f->sent += n;
         f->credit--;
     }

@@ -63,8 +63,9 @@ static void end(FILE *f, const char *others)
     static const char *const rows[][2] = {
         {"LOCKSTEP_SECRET",
          "The secret of the job: its sockets take nobody who does not know it. "
-         "The launcher makes one; whoever starts workers by hand gives all the "
-         "same."},
+         "The launcher makes one. Programs that are started by hand within one "
+         "host take their user's, in ~/.local/state/lockstep/secret; those of "
+         "several hosts or users are given the same."},
         {"LOCKSTEP_SECRET_FILE",
          "A file that holds it, which its owner alone can read."},
         {"LOCKSTEP_RSH",

@@ -97,8 +97,8 @@ static int help(void)
 {
     printf("ps_server key=value ... - one parameter server of one job. It "
            "listens to this host\nonly, unless it has keys (curve=), or the "
-           "job's secret in LOCKSTEP_SECRET or the\nfile LOCKSTEP_SECRET_FILE."
-           "\n");
+           "job's secret in LOCKSTEP_SECRET or the\nfile LOCKSTEP_SECRET_FILE. "
+           "Within the host its user's secret will do.\n");
     key_help(stdout, &keys);
     return 0;
 }

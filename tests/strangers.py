@@ -2,11 +2,13 @@
 
     strangers.py BIN [CONNECTIONS]
 
-A job of two workers by hand, with a secret: a parameter server, or a rendezvous
-where rank 0 listens. While it waits for its last worker, and while it trains,
-strangers connect and say nothing, a byte now and then, or nonsense; what a
-worker said is said again by somebody else; a second worker takes a rank. The
-job ends as if nobody had come, and whoever listens has taken little memory.
+A job of two workers by hand: a parameter server that was given no secret, so
+that its user's keeps its door, or a rendezvous, with a secret, where rank 0
+listens. While it waits for its last worker, and while it trains, strangers
+connect and say nothing, a byte now and then, nonsense, or a message without an
+end; what a worker said is said again by somebody else; a second worker takes a
+rank, another user's comes. The job ends as if nobody had come, and whoever
+listens has taken little memory.
 """
 
 import os
@@ -30,6 +32,7 @@ TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
 # What one connection that has not proved itself may take, and any number of
 # them: ZeroMQ's buffers, and the slack of malloc.
 KB_EACH, KB_SLACK = 8, 24 << 10
+ENDLESS = 400 << 20  # bytes of a message without an end
 
 
 def grown(pid):
@@ -52,6 +55,13 @@ def say(s, data):
         return True
     except OSError:
         return False
+
+
+def hear(s):
+    try:
+        return s.recv(64)
+    except OSError:
+        return b""
 
 
 GREETING = b"\xff" + bytes(7) + b"\x01\x7f\x03\x00"
@@ -82,6 +92,32 @@ def announce_much(port, dice):
                 say(s, begin + flags + size.to_bytes(8, "big") + bytes(1000))
                 open_ones.append(s)
     return open_ones
+
+
+def command(name, data):
+    body = bytes([len(name)]) + name + data
+    return b"\x04" + bytes([len(body)]) + body
+
+
+def never_end(port, dice):
+    """A message in frames of 64 KiB, each of which announces another."""
+    open_ones = []
+    frame = b"\x03" + (1 << 16).to_bytes(8, "big") + bytes(1 << 16)
+    kind = b"\x0bSocket-Type\0\0\0\x06DEALER"
+    for how, prove in ((b"NULL", command(b"READY", kind)),
+                       (b"PLAIN", command(b"HELLO", b"\x01a\x01b") +
+                        command(b"INITIATE", kind))):
+        s = dial(port)
+        going = say(s, GREETING + how.ljust(52, b"\0"))
+        hear(s)  # as who is let in does: what comes too soon is not read
+        going = going and say(s, prove)
+        for _ in range(ENDLESS >> 16):
+            going = going and say(s, frame)
+        open_ones.append(s)
+    return open_ones
+
+
+ATTACKS = say_nothing, say_nonsense, announce_much, never_end
 
 
 class Trickle(threading.Thread):
@@ -145,7 +181,9 @@ class Job:
         self.folder, self.sync, self.started = folder, sync, []
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("SLURM", "PMI", "RANK", "WORLD"))}
-        self.env["LOCKSTEP_SECRET"] = random.Random().randbytes(32).hex()
+        self.env["XDG_STATE_HOME"] = str(folder / "state")
+        if sync == "ring":
+            self.env["LOCKSTEP_SECRET"] = random.Random().randbytes(32).hex()
         self.env["PATH"] = f"{BIN}:{self.env['PATH']}"
         if sync == "sps":
             p = self.start("ps_server", "timeout=250", "world=2", "servers=1")
@@ -167,9 +205,9 @@ class Job:
         except OSError:
             return False
 
-    def start(self, *words):
+    def start(self, *words, **env):
         out = subprocess.PIPE if words[0] == "ps_server" else self.log()
-        p = subprocess.Popen(words, env=self.env, cwd=self.folder, stdout=out,
+        p = subprocess.Popen(words, env=self.env | env, cwd=self.folder, stdout=out,
                              stderr=self.log(), stdin=subprocess.DEVNULL)
         self.started.append(p)
         return p
@@ -177,11 +215,12 @@ class Job:
     def log(self):
         return open(self.folder / f"log-{self.sync}.txt", "ab")
 
-    def worker(self, rank, steps=2000, port=None):
+    def worker(self, rank, steps=2000, port=None, **env):
         at = f"tcp://127.0.0.1:{port or self.port}"
         where = f"servers={at}" if self.sync == "sps" else f"hub={at}"
         return self.start("trainer", *TINY, f"sync={self.sync}", where,
-                          f"rank={rank}", f"steps={steps}", f"out={self.sync}")
+                          f"rank={rank}", f"steps={steps}", f"out={self.sync}",
+                          **env)
 
     def said(self):
         return (self.folder / f"log-{self.sync}.txt").read_text(errors="replace")
@@ -214,7 +253,7 @@ def attack(job):
     count, held = 20, []
     tap = Tap(job.port)
     tap.start()
-    for how in say_nothing, say_nonsense, announce_much:
+    for how in ATTACKS:
         held += how(job.port, dice)
     workers = [job.worker(1, port=tap.port)]
     if job.sync == "sps":
@@ -227,11 +266,14 @@ def attack(job):
     for s, said in zip(again, tap.said):
         say(s, bytes(said))
     count += hang_up(held)
-    for how in say_nothing, say_nonsense, announce_much:
+    for how in ATTACKS:
         held += how(job.port, dice)
     second = job.worker(1)
-    assert second.wait(LIMIT_S) != 0
-    assert all(p.poll() is None for p in job.started[:-1]), job.said()
+    user = job.worker(1, XDG_STATE_HOME=str(job.folder / "other"),
+                      LOCKSTEP_SECRET="")
+    assert second.wait(LIMIT_S) != 0 and user.wait(LIMIT_S) != 0
+    assert "refused our key; try: the secret of its job" in job.said()
+    assert all(p.poll() is None for p in job.started[:-2]), job.said()
     workers[0].send_signal(signal.SIGCONT)
     if job.sync != "sps":
         workers.append(job.listener)

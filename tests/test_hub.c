@@ -5,6 +5,7 @@
 #include "cluster/zmq.h"
 #include "message/connection.h"
 #include "message/curve.h"
+#include "message/door.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -343,10 +344,14 @@ static void goodbye_waits_for_the_hub(void **state)
              *router = zmq_socket(context, ZMQ_ROUTER);
         struct goodbye g = {0};
         struct hub_head head;
+        struct door *door;
         size_t size = sizeof g.hub;
         pthread_t thread;
         zmq_msg_t from;
         zmq_msg_init(&from);
+        assert_int_equal(door_serve(&door, context, router, "tcp://127.0.0.1:0",
+                                    ""),
+                         0);
         assert_int_equal(zmq_bind(router, "tcp://127.0.0.1:0"), 0);
         assert_int_equal(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, g.hub,
                                         &size),
@@ -366,6 +371,7 @@ static void goodbye_waits_for_the_hub(void **state)
         assert_int_equal(g.rc, 0);
         if (answers)
             zmq_close(router);
+        door_close(&door);
         zmq_msg_close(&from);
         zmq_ctx_term(context);
     }

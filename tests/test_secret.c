@@ -5,26 +5,33 @@
 #include "base/base.h"
 #include "cluster/hub.h"
 #include "cluster/zmq.h"
+#include "message/connection.h"
 #include "message/curve.h"
 
 #include <arpa/inet.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
 #include "tests/test.h"
 
 static const char one[] = "0123456789abcdef0123456789abcdef",
                   other[] = "0123456789abcdef0123456789abcdeX";
 
+static char mine[PATH_MAX], theirs[PATH_MAX]; // what users' programs remember
+
 static int no_secret(void **state)
 {
     (void)state;
     unsetenv("LOCKSTEP_SECRET");
     unsetenv("LOCKSTEP_SECRET_FILE");
+    setenv("XDG_STATE_HOME", mine, 1);
     return 0;
 }
 
@@ -73,6 +80,82 @@ static void may_lie_in_a_file(void **state)
     assert_int_equal(secret_read(again), -1);
     assert_non_null(strstr(fail_message(), "8 characters"));
     assert_null(strstr(fail_message(), "password"));
+}
+
+// Whoever asks first makes it; all others of the user's find the same.
+static void users_have_one(void **state)
+{
+    (void)state;
+    enum { ASK = 8 };
+    uint8_t key[SECRET_KEY], again[SECRET_KEY], said[SECRET_KEY];
+    char path[PATH_MAX + 64];
+    struct stat st;
+    int answers[2], status;
+    assert_int_equal(pipe(answers), 0);
+    for (int i = 0; i < ASK; i++) {
+        pid_t pid = fork();
+        assert_true(pid >= 0);
+        if (pid == 0) {
+            bool ok = secret_of_user(key) == 1 &&
+                      write(answers[1], key, SECRET_KEY) == SECRET_KEY;
+            _exit(!ok);
+        }
+    }
+    for (int i = 0; i < ASK; i++) {
+        assert_true(wait(&status) > 0);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(secret_of_user(key), 1);
+    for (int i = 0; i < ASK; i++) {
+        assert_int_equal(read(answers[0], said, SECRET_KEY), SECRET_KEY);
+        assert_true(secret_same(said, key, SECRET_KEY));
+    }
+    close(answers[0]);
+    close(answers[1]);
+    snprintf(path, sizeof path, "%s/lockstep/secret", mine);
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0600);
+    setenv("XDG_STATE_HOME", theirs, 1);
+    assert_int_equal(secret_of_user(again), 1);
+    assert_false(secret_same(again, key, SECRET_KEY));
+    assert_int_equal(chmod(path, 0640), 0);
+    setenv("XDG_STATE_HOME", mine, 1);
+    assert_int_equal(secret_of_user(again), -1);
+    assert_non_null(strstr(fail_message(), "try: chmod 600"));
+    if (geteuid() == 0) {
+        assert_int_equal(chmod(path, 0600) || chown(path, 1, 1), 0);
+        assert_int_equal(secret_of_user(again), -1);
+        assert_non_null(strstr(fail_message(), "belongs to user 1"));
+    }
+    unlink(path);
+}
+
+// Where a home cannot be written there is a line, and a job all the same.
+static void a_home_may_be_closed(void **state)
+{
+    (void)state;
+    uint8_t key[SECRET_KEY];
+    char path[PATH_MAX + 64], line[1024] = "";
+    int lines[2], before = dup(STDERR_FILENO);
+    assert_true(before >= 0 && pipe(lines) == 0);
+    setenv("XDG_STATE_HOME", "/dev/null/state", 1);
+    assert_int_equal(dup2(lines[1], STDERR_FILENO), STDERR_FILENO);
+    int rc = secret_of_user(key), again = secret_of_user(key);
+    assert_int_equal(dup2(before, STDERR_FILENO), STDERR_FILENO);
+    close(lines[1]);
+    assert_true(read(lines[0], line, sizeof line - 1) > 0);
+    close(lines[0]);
+    close(before);
+    assert_int_equal(rc, 0);
+    assert_int_equal(again, 0);
+    assert_non_null(strstr(line, "/dev/null/state/lockstep: Not a directory"));
+    assert_non_null(strstr(line, "try: LOCKSTEP_SECRET_FILE="));
+    assert_ptr_equal(strchr(line, '\n') + 1, line + strlen(line)); // one
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", theirs, 1);
+    assert_int_equal(secret_of_user(key), 1);
+    snprintf(path, sizeof path, "%s/.local/state/lockstep/secret", theirs);
+    assert_int_equal(access(path, R_OK), 0);
 }
 
 static void proofs_hold(void **state)
@@ -158,6 +241,42 @@ static void strangers_stay_out(void **state)
     }
 }
 
+// Somebody who was turned away has nobody to send to: that waits for nothing.
+static void is_told_at_a_send(const char *endpoint)
+{
+    struct connection c;
+    void *context = zmq_ctx_new();
+    assert_int_equal(connection_open(&c, context, endpoint, "", 20), 0);
+    while (zmq_send(c.socket, "x", 1, 0) >= 0)
+        sleep_ns(1000000);
+    assert_int_equal(connection_not_sent(&c), -1);
+    assert_non_null(strstr(fail_message(), "refused our key"));
+    connection_close(&c);
+    zmq_ctx_term(context);
+}
+
+// Jobs by hand that were given no secret have their user's: another user's
+// worker is turned away, and is told so.
+static void users_stay_apart(void **state)
+{
+    (void)state;
+    struct hub_server *h;
+    struct worker w;
+    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    setenv("XDG_STATE_HOME", theirs, 1);
+    begin(&w, hub_endpoint(h), 0, 1);
+    pthread_join(w.thread, NULL);
+    assert_int_equal(w.rc, -1);
+    assert_non_null(strstr(w.message, "refused our key"));
+    assert_non_null(strstr(w.message, "LOCKSTEP_SECRET"));
+    is_told_at_a_send(hub_endpoint(h));
+    setenv("XDG_STATE_HOME", mine, 1);
+    begin(&w, hub_endpoint(h), 0, 1);
+    pthread_join(w.thread, NULL);
+    assert_string_equal(w.message, "");
+    hub_stop(&h);
+}
+
 // Many who connect and say nothing, more than a process has descriptors by
 // default, keep nobody out.
 static void idle_strangers_hold_nobody_up(void **state)
@@ -227,16 +346,39 @@ static void open_doors_are_refused(void **state)
     hub_stop(&h);
 }
 
+static int make_homes(void **state)
+{
+    (void)state;
+    char *const homes[] = {mine, theirs};
+    for (int i = 0; i < 2; i++) {
+        strcpy(homes[i], "/tmp/lockstep-state-XXXXXX");
+        if (!mkdtemp(homes[i]))
+            return -1;
+    }
+    return 0;
+}
+
+static int remove_homes(void **state)
+{
+    (void)state;
+    char command[2 * PATH_MAX + 16];
+    snprintf(command, sizeof command, "rm -rf %s %s", mine, theirs);
+    return system(command);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(is_made_once, no_secret),
         cmocka_unit_test_setup(may_lie_in_a_file, no_secret),
+        cmocka_unit_test_setup(users_have_one, no_secret),
+        cmocka_unit_test_setup(a_home_may_be_closed, no_secret),
         cmocka_unit_test_setup(proofs_hold, no_secret),
         cmocka_unit_test_setup(strangers_stay_out, no_secret),
+        cmocka_unit_test_setup(users_stay_apart, no_secret),
         cmocka_unit_test_setup(idle_strangers_hold_nobody_up, no_secret),
         cmocka_unit_test_setup(a_name_is_its_address, no_secret),
         cmocka_unit_test_setup(open_doors_are_refused, no_secret),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_homes, remove_homes);
 }

@@ -1,4 +1,5 @@
-// secret.c - out of the environment, and what libsodium makes of it.
+// secret.c - out of the environment or the user's folder, and what libsodium
+// makes of it.
 
 #include "base/secret.h"
 
@@ -6,29 +7,38 @@
 #include "base/file.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <pwd.h>
 #include <sodium.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 // So many characters at least; the launcher's has 64.
-enum { LEAST = 32, MOST = 4096, BYTES = 32 };
+enum { LEAST = 32, MOST = 4096, BYTES = 32, TEXT = 2 * BYTES + 1 };
 
 static const char in_words[] = "LOCKSTEP_SECRET",
                   in_file[] = "LOCKSTEP_SECRET_FILE";
 
-int secret_make(void)
+static void new_text(char text[TEXT])
 {
     uint8_t random[BYTES];
-    char text[2 * BYTES + 1];
+    secret_random(random, sizeof random);
+    sodium_bin2hex(text, TEXT, random, sizeof random);
+    sodium_memzero(random, sizeof random);
+}
+
+int secret_make(void)
+{
+    char text[TEXT];
     if (getenv(in_words) || getenv(in_file))
         return 0;
-    secret_random(random, sizeof random);
-    sodium_bin2hex(text, sizeof text, random, sizeof random);
+    new_text(text);
     int rc = setenv(in_words, text, 1)
                  ? fail("%s: %s", in_words, strerror(errno))
                  : 0;
-    sodium_memzero(random, sizeof random);
     sodium_memzero(text, sizeof text);
     return rc;
 }
@@ -50,14 +60,20 @@ static int key_of(const char *from, const char *text, uint8_t key[SECRET_KEY])
     return 1;
 }
 
-static int read_file(const char *path, uint8_t key[SECRET_KEY])
+// `what` is the file in words. Where it must be this user's own, nobody else
+// can have put it there.
+static int read_file(const char *what, const char *path, bool own,
+                     uint8_t key[SECRET_KEY])
 {
     struct stat st;
     if (stat(path, &st))
-        return fail("%s=%s: %s", in_file, path, strerror(errno));
+        return fail("%s%s: %s", what, path, strerror(errno));
+    if (own && st.st_uid != geteuid())
+        return fail("%s%s: belongs to user %u; try: remove it", what, path,
+                    st.st_uid);
     if (st.st_mode & 077)
-        return fail("%s=%s: others may read it; try: chmod 600 %s", in_file,
-                    path, path);
+        return fail("%s%s: others may read it; try: chmod 600 %s", what, path,
+                    path);
     char *text = file_read(path, MOST);
     int rc = text ? key_of(path, text, key) : -1;
     if (text)
@@ -72,7 +88,61 @@ int secret_read(uint8_t key[SECRET_KEY])
     CHECK(sodium_init() >= 0);
     if (text && *text)
         return key_of(in_words, text, key);
-    return path && *path ? read_file(path, key) : 0;
+    return path && *path ? read_file("LOCKSTEP_SECRET_FILE=", path, false, key)
+                         : 0;
+}
+
+// Where programs keep what they remember of a user (XDG Base Directory
+// Specification).
+static int user_folder(char out[PATH_MAX])
+{
+    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
+    struct passwd entry, *found = NULL;
+    char text[4096];
+    if (state && *state == '/')
+        return text_into(out, PATH_MAX, "%s/lockstep", state);
+    if (!home || *home != '/') {
+        getpwuid_r(geteuid(), &entry, text, sizeof text, &found);
+        home = found ? found->pw_dir : NULL;
+    }
+    return home ? text_into(out, PATH_MAX, "%s/.local/state/lockstep", home)
+                : fail("user %u has no home", geteuid());
+}
+
+// Whole or not at all: another process of the user's may do the same.
+static int make_file(const char *folder, const char *path)
+{
+    char temporary[PATH_MAX], text[TEXT];
+    if (file_make_folder(folder) < 0 ||
+        text_into(temporary, sizeof temporary, "%s.XXXXXX", path))
+        return -1;
+    int fd = mkstemp(temporary), rc = 0; // for its owner alone
+    if (fd < 0)
+        return fail("%s: %s", temporary, strerror(errno));
+    new_text(text);
+    if (write(fd, text, TEXT - 1) != TEXT - 1 || fsync(fd) ||
+        (link(temporary, path) && errno != EEXIST))
+        rc = fail("%s: %s", path, strerror(errno));
+    sodium_memzero(text, sizeof text);
+    unlink(temporary);
+    close(fd);
+    return rc;
+}
+
+int secret_of_user(uint8_t key[SECRET_KEY])
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    char folder[PATH_MAX], path[PATH_MAX];
+    CHECK(sodium_init() >= 0);
+    if (!user_folder(folder) &&
+        !text_into(path, sizeof path, "%s/secret", folder) &&
+        (!access(path, F_OK) || !make_file(folder, path)))
+        return read_file("", path, true, key);
+    if (!atomic_flag_test_and_set(&said))
+        log_line("no secret, so that every user of this host may join the job: "
+                 "%s; try: LOCKSTEP_SECRET_FILE=FILE",
+                 fail_message());
+    return 0;
 }
 
 void secret_random(void *out, size_t bytes)

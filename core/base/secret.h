@@ -2,9 +2,10 @@
 //
 // The launcher makes one and passes it on in the environment; whoever starts
 // workers by hand gives all of them the same, as LOCKSTEP_SECRET, or as
-// LOCKSTEP_SECRET_FILE, a file that its owner alone can read. It is never a
-// word of a command, which every user of the host can see. Keys for each
-// purpose are derived from it, so that none of them tells another.
+// LOCKSTEP_SECRET_FILE, a file that its owner alone can read. A job by hand
+// that has neither takes its user's. It is never a word of a command, which
+// every user of the host can see. Keys for each purpose are derived from it, so
+// that none of them tells another.
 
 #ifndef BASE_SECRET_H
 #define BASE_SECRET_H
@@ -24,6 +25,13 @@ const char *secret_name(void);
 
 // The secret of this process's job: 1; 0: it has none; -1 after fail().
 int secret_read(uint8_t key[SECRET_KEY]);
+
+// The secret of this process's user, for a job that has none and stays within
+// this host: 1. It lies in $XDG_STATE_HOME/lockstep/secret, below
+// ~/.local/state by default, and is made by whoever first asks for it. 0, and a
+// line in the log: it cannot be made. -1 after fail(): it is there, but others
+// may have read or made it.
+int secret_of_user(uint8_t key[SECRET_KEY]);
 
 // Fresh random bytes.
 void secret_random(void *out, size_t bytes);

@@ -50,7 +50,7 @@ static int give(struct cluster *c, enum hub_kind kind, const void *in,
     hub_head_put(head, &h);
     if (zmq_send(m->link.socket, head, HUB_HEAD, ZMQ_SNDMORE) < 0 ||
         zmq_send(m->link.socket, in, bytes, 0) < 0)
-        return fail("hub %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
+        return connection_not_sent(&m->link);
     return 0;
 }
 

@@ -107,6 +107,8 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
     if (set_common(l->socket, timeout_s) ||
+        // a send queues; it has to wait only where nobody is there any more
+        set_int(l->socket, ZMQ_SNDTIMEO, 0) ||
         // without its last words a worker is one that died
         set_int(l->socket, ZMQ_LINGER, (int)(timeout_s * 1000) + 1) ||
         door_join(l->socket, endpoint, curve))
@@ -160,6 +162,14 @@ int connection_check(struct connection *l)
                     "sides, or the same LOCKSTEP_SECRET",
                     l->endpoint);
     return 0;
+}
+
+int connection_not_sent(struct connection *l)
+{
+    int error = zmq_errno();
+    return connection_check(l)
+               ? -1
+               : fail("server %s: %s", l->endpoint, zmq_strerror(error));
 }
 
 bool connection_is_up(struct connection *l)

@@ -28,6 +28,10 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
 // or was refused.
 int connection_check(struct connection *l);
 
+// After a send that failed, which it does at once when the other end has turned
+// us away: -1 after fail() with the reason.
+int connection_not_sent(struct connection *l);
+
 // Whether there is somebody to say goodbye to.
 bool connection_is_up(struct connection *l);
 

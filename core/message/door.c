@@ -95,10 +95,12 @@ static int choose(struct proof *p, const char *endpoint, const char *curve,
     if (*curve)
         return server ? curve_server_keys(curve, &p->keys)
                       : curve_worker_keys(curve, &p->keys);
+    bool private = is_private(endpoint);
     int has = secret_read(secret);
+    if (!has && private)
+        has = secret_of_user(secret);
     if (has < 0)
         return -1;
-    bool private = is_private(endpoint);
     if (!has && !private && server)
         return fail("%s is open to other hosts, and the job has no secret; "
                     "try: LOCKSTEP_SECRET_FILE=FILE on all sides, or curve=DIR "

@@ -4,7 +4,8 @@
 //     a secret         the job's (base/secret.h). Where others can listen in it
 //                      gives the keys of CURVE; within this host a password
 //                      (PLAIN), which costs nothing once it was said
-//     neither          everybody, and therefore only within this host
+//     neither          within this host the user's secret, which hosts need not
+//                      have in common; other hosts are not listened to
 //
 // A stranger ends in the handshake: what it sends is never queued. Both ends
 // choose by the address of the server alone.

@@ -143,17 +143,21 @@ static int office_send(struct endpoint *m, const struct message_peer *to,
 {
     const int more = ZMQ_SNDMORE | ZMQ_DONTWAIT;
     const struct office *o = m->state;
-    void *socket = o->router ? o->router : link_of(o, to)->socket;
+    struct connection *link = o->router ? NULL : link_of(o, to);
+    void *socket = link ? link->socket : o->router;
     zmq_msg_t msg;
     if (make(&msg, data))
         return -1;
-    if ((!o->router || zmq_send(socket, to->id, to->n, more) >= 0) &&
+    if ((link || zmq_send(socket, to->id, to->n, more) >= 0) &&
         zmq_send(socket, head, head_bytes, more) >= 0 &&
         zmq_msg_send(&msg, socket, ZMQ_DONTWAIT) >= 0)
         return 0;
     int error = zmq_errno();
     zmq_msg_close(&msg);
-    return error == EHOSTUNREACH ? 1 : fail("%s", zmq_strerror(error));
+    errno = error;
+    return link                    ? connection_not_sent(link)
+           : error == EHOSTUNREACH ? 1
+                                   : fail("%s", zmq_strerror(error));
 }
 
 // ---- receiving

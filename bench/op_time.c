@@ -94,11 +94,11 @@ static void embed(void *out, const void *wte, const void *wpe, const int32_t *x,
 }
 
 static void embed_backward(float *dwte, float *dwpe, const void *dout,
-                           const int32_t *x, int B, int T, int C, bool add,
-                           const struct mask *mask)
+                           const int32_t *x, struct words here, int B, int T,
+                           int C, bool add, const struct mask *mask)
 {
     double start = begin();
-    state.k->embed_backward(dwte, dwpe, dout, x, B, T, C, add, mask);
+    state.k->embed_backward(dwte, dwpe, dout, x, here, B, T, C, add, mask);
     end("embed backward", start, 0, (width() + 16) * B * T * C);
 }
 

@@ -57,6 +57,21 @@ static void input_gradient(const struct back *b, void *din, const void *dout,
     product_run(b->m->product, &j);
 }
 
+// m->branch = dout (rows, outs) W', summed over slices.
+static int branch_input_gradient(const struct back *b, const void *dout, int w,
+                                 int outs)
+{
+    struct cpu_model *m = b->m;
+    struct product_job j = {.m = (int)b->rows,
+                            .n = m->job.config.channels,
+                            .k = outs,
+                            .tb = true,
+                            .a = dout,
+                            .b = weight_at(m, w)};
+    branch_product(m, &j, 0);
+    return branch_join(m, b->rows);
+}
+
 // dW = in' dout, db = sum of dout's rows.
 static void weight_gradient(const struct back *b, int w, const void *in,
                             const void *dout, int ins, int outs)
@@ -102,58 +117,58 @@ static const void *branch_gradient(const struct back *b, int layer,
 }
 
 // x += out(gelu(fc(ln_2(x))))
-static void mlp_backward(struct back *b, int i)
+static int mlp_backward(struct back *b, int i)
 {
     struct cpu_model *m = b->m;
     const struct layer *l = &m->layers[i];
-    int C = m->job.config.channels;
+    int C = m->job.config.channels, F = m->inner;
     const void *d = branch_gradient(b, i, SITE_OUT);
-    input_gradient(b, m->dwide, d, layer_at(i, OUT_W), 4 * C, C);
+    input_gradient(b, m->dwide, d, layer_at(i, OUT_W), F, C);
     m->k->gelu_backward(m->dwide, m->wide, l->pre,
-                        late_bias(m, layer_at(i, FC_B)), b->rows, 4 * C);
-    weight_gradient(b, layer_at(i, OUT_W), m->wide, d, 4 * C, C);
+                        late_bias(m, layer_at(i, FC_B)), b->rows, F);
+    weight_gradient(b, layer_at(i, OUT_W), m->wide, d, F, C);
     report(b, layer_at(i, OUT_W));
 
-    input_gradient(b, m->branch, m->dwide, layer_at(i, FC_W), C, 4 * C);
+    if (branch_input_gradient(b, m->dwide, layer_at(i, FC_W), F))
+        return -1;
     norm_gradient(b, layer_at(i, LN2_W), l->mid, l->mean2, l->rstd2, true);
-    weight_gradient(b, layer_at(i, FC_W), m->norm, m->dwide, C, 4 * C);
+    weight_gradient(b, layer_at(i, FC_W), m->norm, m->dwide, C, F);
     report(b, layer_at(i, LN2_W));
+    return 0;
 }
 
 // x += proj(attention(qkv(ln_1(x))))
-static void attention_backward(struct back *b, int i)
+static int attention_backward(struct back *b, int i)
 {
     struct cpu_model *m = b->m;
-    const struct model_config *g = &m->job.config;
+    const struct model_job *job = &m->job;
     const struct layer *l = &m->layers[i];
-    int C = g->channels;
+    int C = job->config.channels, H = m->width;
     const void *d = branch_gradient(b, i, SITE_PROJ);
-    input_gradient(b, m->branch, d, layer_at(i, PROJ_W), C, C);
-    weight_gradient(b, layer_at(i, PROJ_W), l->att, d, C, C);
+    input_gradient(b, m->branch, d, layer_at(i, PROJ_W), H, C);
+    weight_gradient(b, layer_at(i, PROJ_W), l->att, d, H, C);
     report(b, layer_at(i, PROJ_W));
 
-    struct attention a = {.B = m->job.batch,
-                          .T = m->job.tokens,
-                          .C = C,
-                          .NH = g->heads,
-                          .mask =
-                              layers_mask(&m->job, b->step, i, SITE_ATTENTION),
-                          .scratch = m->scratch};
+    struct attention a =
+        state_attention(m, job->batch, job->tokens, b->step, i);
     m->k->attention_backward(m->dwide, m->branch, l->att, l->lse, l->qkv, &a);
-    input_gradient(b, m->branch, m->dwide, layer_at(i, QKV_W), C, 3 * C);
+    if (branch_input_gradient(b, m->dwide, layer_at(i, QKV_W), 3 * H))
+        return -1;
     norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true);
-    weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * C);
+    weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * H);
     report(b, layer_at(i, LN1_W));
+    return 0;
 }
 
 // A layer's forward again: the layers behind it have used its room.
-static void recompute(const struct back *b, int i)
+static int recompute(const struct back *b, int i)
 {
     if (!b->m->job.recompute)
-        return;
+        return 0;
     span_begin(b->step->lane, SPAN_FORWARD, part_layer(&b->m->job.config, i));
-    forward_again(b->m, i, b->step);
+    int rc = forward_again(b->m, i, b->step);
     span_end(b->step->lane);
+    return rc;
 }
 
 // Gradients of the tables, where dres has come.
@@ -169,7 +184,7 @@ static void embed_backward(struct back *b)
         memset(dwpe + used, 0, (all - used) * sizeof *dwpe);
     if (!b->add && !part_has_head(&job->config)) // which would have begun it
         memset(dwte, 0, (m->off[1] - m->off[0]) * sizeof *dwte);
-    m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, job->batch,
+    m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, m->words, job->batch,
                          job->tokens, job->config.channels, b->add, &mask);
     report(b, 0);
 }
@@ -199,12 +214,9 @@ int backward(struct cpu_model *m, const struct model_step *step)
         return -1;
     for (int i = m->to - 1; i >= m->from; i--) {
         span_begin(step->lane, SPAN_BACKWARD, part_layer(&job->config, i));
-        if (block_take(m, i + 1, true))
-            return -1;
-        recompute(&b, i);
-        mlp_backward(&b, i);
-        attention_backward(&b, i);
-        if (block_give(m, i + 1))
+        if (block_take(m, i + 1, true) || recompute(&b, i) ||
+            mlp_backward(&b, i) || attention_backward(&b, i) ||
+            block_give(m, i + 1))
             return -1;
         span_end(step->lane);
     }

@@ -71,7 +71,8 @@ if(CUDA_BUILT)
   target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
 endif()
 
-foreach(test attention model_ops model_grad model_formats model_blocks stages)
+foreach(test attention model_ops model_grad model_formats model_blocks stages
+        slices)
   lockstep_test(${test} LINKS model pipeline)
   if(TARGET test_${test})
     target_sources(test_${test} PRIVATE tests/reference_gpt2.c tests/op_case.c

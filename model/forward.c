@@ -33,12 +33,12 @@ static void linear(struct cpu_model *m, void *out, const void *in, int w,
 }
 
 // sum = res + mask(branch, bias `b` added if left to do), m->norm =
-// LayerNorm(sum) by tensors w and w + 1.
+// LayerNorm(sum) by tensors w and w + 1. b 0: no branch.
 static void add_norm(struct cpu_model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
                      size_t rows, struct mask mask)
 {
-    m->k->norm(sum, m->norm, mean, rstd, res, branch, late_bias(m, b),
+    m->k->norm(sum, m->norm, mean, rstd, res, branch, branch_bias(m, b),
                weight_at(m, w), weight_at(m, w + 1), rows,
                m->job.config.channels, &mask);
 }
@@ -52,33 +52,64 @@ static void enter_layer(struct cpu_model *m, int i, size_t rows)
              rows, none);
 }
 
-// From m->norm on, all that backward needs of a layer.
-static void fill_layer(struct cpu_model *m, int i, int B, int T,
-                       const struct model_step *step)
+// m->branch = in (rows, ins) W, tensor `w`; the bias, tensor w + 1, is added
+// here or by the pass behind. 0, or -1 after fail().
+static int linear_branch(struct cpu_model *m, const void *in, int w,
+                         size_t rows, int ins)
+{
+    bool left = branch_bias(m, w + 1) != NULL;
+    struct product_job j = {.m = (int)rows,
+                            .n = m->job.config.channels,
+                            .k = ins,
+                            .a = in,
+                            .b = weight_at(m, w),
+                            .bias = left ? NULL : weight_at(m, w + 1)};
+    branch_product(m, &j, 0);
+    return branch_join(m, rows);
+}
+
+// Attention of the heads here, of B sequences of T tokens.
+struct attention state_attention(const struct cpu_model *m, int B, int T,
+                                 const struct model_step *step, int layer)
+{
+    const struct model_config *g = &m->job.config;
+    struct part_share heads = part_heads(g);
+    return (struct attention){.B = B,
+                              .T = T,
+                              .C = m->width,
+                              .NH = heads.n,
+                              .mask = layers_mask(&m->job, step, layer,
+                                                  SITE_ATTENTION),
+                              .scratch = m->scratch,
+                              .head = heads.first,
+                              .heads = g->heads};
+}
+
+// From m->norm on, all that backward needs of a layer. 0, or -1 after fail().
+static int fill_layer(struct cpu_model *m, int i, int B, int T,
+                      const struct model_step *step)
 {
     const struct layer *l = &m->layers[i];
     int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
-    struct attention a = {.B = B,
-                          .T = T,
-                          .C = C,
-                          .NH = m->job.config.heads,
-                          .mask = layers_mask(&m->job, step, i, SITE_ATTENTION),
-                          .scratch = m->scratch};
-    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * C, false);
+    struct attention a = state_attention(m, B, T, step, i);
+    linear(m, l->qkv, m->norm, layer_at(i, QKV_W), rows, C, 3 * m->width,
+           false);
     m->k->attention(l->att, l->lse, l->qkv, &a);
-    linear(m, m->branch, l->att, layer_at(i, PROJ_W), rows, C, C, true);
+    if (linear_branch(m, l->att, layer_at(i, PROJ_W), rows, m->width))
+        return -1;
     add_norm(m, l->mid, l->in, m->branch, layer_at(i, PROJ_B),
              layer_at(i, LN2_W), l->mean2, l->rstd2, rows,
              layers_mask(&m->job, step, i, SITE_PROJ));
-    linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, 4 * C, true);
+    linear(m, l->pre, m->norm, layer_at(i, FC_W), rows, C, m->inner, true);
+    return 0;
 }
 
-void forward_again(struct cpu_model *m, int i, const struct model_step *step)
+int forward_again(struct cpu_model *m, int i, const struct model_step *step)
 {
     int B = m->job.batch, T = m->job.tokens;
     enter_layer(m, i, (size_t)B * T);
-    fill_layer(m, i, B, T, step);
+    return fill_layer(m, i, B, T, step);
 }
 
 void state_take_turn(struct cpu_model *m, const struct model_turn *t)
@@ -99,13 +130,24 @@ void norm_again(struct cpu_model *m)
              m->rstd, (size_t)m->job.batch * m->job.tokens, none);
 }
 
-// From the tokens into the first layer.
-static void embed(struct cpu_model *m, const int32_t *x, int B, int T,
-                  const struct model_step *step)
+// From the tokens into the first layer. 0, or -1 after fail().
+static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
+                 const struct model_step *step)
 {
     struct mask mask = layers_mask(&m->job, step, 0, SITE_EMBED);
-    m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), x, B, T,
-                m->job.config.channels, &mask);
+    const struct model_slices *s = m->job.slices;
+    int C = m->job.config.channels;
+    size_t rows = (size_t)B * T;
+    if (!m->sum) {
+        m->k->embed(m->layers->in, weight_at(m, 0), weight_at(m, 1), x, B, T, C,
+                    &mask);
+        return 0;
+    }
+    m->k->embed_words(m->sum, weight_at(m, 0), x, m->words, rows, C);
+    if (s->join(s->ctx, m->sum, rows * C))
+        return -1;
+    m->k->embed_places(m->layers->in, m->sum, weight_at(m, 1), B, T, C, &mask);
+    return 0;
 }
 
 // The pass behind layer i: into the layer behind it, the end of the model, or
@@ -124,20 +166,19 @@ static void leave_layer(struct cpu_model *m, int i, size_t rows,
                  final_norm_at(&m->job.config), m->mean, m->rstd, rows, mask);
     else
         m->k->norm(m->last, NULL, NULL, NULL, l->mid, m->branch,
-                   late_bias(m, bias), NULL, NULL, rows, m->job.config.channels,
-                   &mask);
+                   branch_bias(m, bias), NULL, NULL, rows,
+                   m->job.config.channels, &mask);
 }
 
 int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
             int B, int T, const struct model_step *step)
 {
-    int C = m->job.config.channels;
     size_t rows = (size_t)B * T;
     state_take_turn(m, t);
     if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
         return -1;
-    if (is_first(m))
-        embed(m, x, B, T, step);
+    if (is_first(m) && embed(m, x, B, T, step))
+        return -1;
     if (block_take(m, m->from + 1, false))
         return -1;
     enter_layer(m, m->from, rows);
@@ -145,10 +186,12 @@ int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
     for (int i = m->from; i < m->to; i++) {
         const struct layer *l = &m->layers[i];
         span_begin(lane, SPAN_FORWARD, part_layer(&m->job.config, i));
-        fill_layer(m, i, B, T, step);
+        if (fill_layer(m, i, B, T, step))
+            return -1;
         m->k->gelu(m->wide, l->pre, late_bias(m, layer_at(i, FC_B)), rows,
-                   4 * C);
-        linear(m, m->branch, m->wide, layer_at(i, OUT_W), rows, 4 * C, C, true);
+                   m->inner);
+        if (linear_branch(m, m->wide, layer_at(i, OUT_W), rows, m->inner))
+            return -1;
         if (block_take(m, i + 2, false))
             return -1;
         leave_layer(m, i, rows, step);

@@ -4,6 +4,9 @@
 // symbols: 785 MiB). A slice of them is made, turned into its loss and its
 // gradient where it lies, and used up at once: its gradient times wte goes into
 // m->branch, its product with the slice's input into wte's gradient.
+//
+// A model in slices has the logits of some words. What those give to the losses
+// of a slice of rows is exchanged.
 
 #include "model/state.h"
 
@@ -12,7 +15,7 @@ void head_logits(struct cpu_model *m, size_t row, int rows)
     const struct model_config *g = &m->job.config;
     size_t at = row * g->channels * dtype_bytes(m->job.precision);
     struct product_job j = {.m = rows,
-                            .n = g->vocab,
+                            .n = m->words.n,
                             .k = g->channels,
                             .tb = true,
                             .a = (char *)m->norm + at,
@@ -28,11 +31,10 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
     size_t at = row * g->channels * dtype_bytes(m->job.precision);
     struct product_job dx = {.m = rows,
                              .n = g->channels,
-                             .k = g->vocab,
+                             .k = m->words.n,
                              .a = m->dlogits,
-                             .b = weight_at(m, 0),
-                             .out = (char *)m->branch + at};
-    struct product_job dw = {.m = g->vocab,
+                             .b = weight_at(m, 0)};
+    struct product_job dw = {.m = m->words.n,
                              .n = g->channels,
                              .k = rows,
                              .ta = true,
@@ -41,12 +43,32 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
                              .out = grad_at(m, 0),
                              .out_fp32 = true,
                              .add = add};
-    product_run(m->product, &dx);
+    branch_product(m, &dx, row);
     product_run(m->product, &dw);
 }
 
-float head(struct cpu_model *m, const int32_t *y, size_t rows,
-           const struct model_step *step)
+// The losses of n rows from `row` on, and with `dlogits` its gradient.
+static int slice_loss(struct cpu_model *m, const int32_t *y, size_t row, int n,
+                      void *dlogits, float factor)
+{
+    const struct model_slices *s = m->job.slices;
+    const struct model_part *p = &m->job.config.part;
+    float *losses = m->losses + row;
+    if (!s) {
+        m->k->loss(losses, dlogits, m->logits, y + row, n, m->words.n, factor);
+        return 0;
+    }
+    struct loss_part *own = m->parts + (size_t)p->slice * n;
+    m->k->loss_parts(own, m->logits, y + row, m->words, n);
+    if (s->gather(s->ctx, &m->parts->max, n * sizeof *own / sizeof(float)))
+        return -1;
+    m->k->loss_joined(losses, dlogits, m->logits, m->parts, p->slices, p->slice,
+                      y + row, m->words, n, factor);
+    return 0;
+}
+
+int head(struct cpu_model *m, const int32_t *y, size_t rows,
+         const struct model_step *step, float *loss)
 {
     float factor = step ? step->scale / (float)rows : 0;
     bool add = step && adds_grads(m, step);
@@ -54,13 +76,14 @@ float head(struct cpu_model *m, const int32_t *y, size_t rows,
         size_t left = rows - row;
         int n = left < (size_t)m->slice ? (int)left : m->slice;
         head_logits(m, row, n);
-        m->k->loss(m->losses + row, step ? m->dlogits : NULL, m->logits,
-                   y + row, n, m->job.config.vocab, factor);
+        if (slice_loss(m, y, row, n, step ? m->dlogits : NULL, factor))
+            return -1;
         if (step)
             slice_backward(m, row, n, add || row > 0);
     }
     double sum = 0;
     for (size_t r = 0; r < rows; r++)
         sum += m->losses[r];
-    return (float)(sum / (double)rows);
+    *loss = (float)(sum / (double)rows);
+    return step ? branch_join(m, rows) : 0;
 }

@@ -33,15 +33,17 @@ float *cut_floats(struct cutter *c, size_t n)
     return cut(c, n, sizeof(float));
 }
 
-static void cut_layer(struct cutter *c, struct layer *l, size_t rows, size_t C,
-                      size_t NH, size_t size)
+static void cut_layer(struct cutter *c, struct layer *l, size_t rows,
+                      const struct model_config *g, size_t size)
 {
+    size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
+    size_t width = C / (size_t)g->heads * heads;
     l->in = cut(c, rows * C, size);
-    l->qkv = cut(c, rows * C, 3 * size);
-    l->att = cut(c, rows * C, size);
+    l->qkv = cut(c, rows * width, 3 * size);
+    l->att = cut(c, rows * width, size);
     l->mid = cut(c, rows * C, size);
-    l->pre = cut(c, rows * C, 4 * size);
-    l->lse = cut_floats(c, rows * NH);
+    l->pre = cut(c, rows * (size_t)part_inner(g).n, size);
+    l->lse = cut_floats(c, rows * heads);
     l->mean1 = cut_floats(c, rows);
     l->rstd1 = cut_floats(c, rows);
     l->mean2 = cut_floats(c, rows);
@@ -57,7 +59,7 @@ void *cut_room(struct cutter *c, const struct model_job *job, int room,
     struct layer l = *shared;
     for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
         if ((room == 0 && k == 0) || (job->train && !job->recompute))
-            cut_layer(c, &l, rows, C, (size_t)g->heads, size);
+            cut_layer(c, &l, rows, g, size);
         else if (job->train)
             l.in = cut(c, rows * C, size);
         if (!job->train)

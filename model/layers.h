@@ -51,8 +51,9 @@ static inline int block_first(int b)
 void layers_offsets(const struct model_config *c, size_t *off);
 
 // What backward needs of a layer's forward: 10 C numbers a token, in the
-// model's format where it says void. N = B*T rows. With recompute each layer
-// has its own `in` alone: forward_again() makes the rest, in one place for all.
+// model's format where it says void. (A slice has 2 C, and its share of qkv,
+// att, pre and lse.) N = B*T rows. With recompute each layer has its own `in`
+// alone: forward_again() makes the rest, in one place for all.
 struct layer {
     void *in;             // (N, C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)

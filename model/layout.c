@@ -4,7 +4,8 @@
 //     layer: ln_1 2C, c_attn 3C(C+1), c_proj C(C+1), ln_2 2C,
 //            c_fc 4C(C+1), c_proj C(4C+1)            = 12 C^2 + 13 C
 //
-// A part has its own layers, and of wte, wpe and ln_f what it needs.
+// A part has its own layers, and of wte, wpe and ln_f what it needs; a slice
+// has some rows or columns of the matrices (part.h).
 //
 // Sizes and init: Radford et al. 2019 and OpenAI's release of GPT-2.
 
@@ -130,40 +131,78 @@ int model_ntensors(const struct model_config *c)
     return 2 + MODEL_PER_LAYER * c->layers + 2;
 }
 
+// What a slice has of a tensor.
+enum slicing { WHOLE, ROWS, COLUMNS };
+
+// Units of C that are the numbers between the MLP's products, not all heads.
+enum { INNER = 4 };
+
 // What is told of a tensor before its size and place are known.
 struct shape {
     const char *name;
-    int in, out; // in units of C; in = 0: a vector
+    int in, out; // in units of C; in = 0: a vector, of columns
+    enum slicing slicing;
     bool residual;
     float fill;
 };
 
 static const struct shape in_layer[MODEL_PER_LAYER] = {
-    {"ln_1.weight", 0, 1, false, 1},
-    {"ln_1.bias", 0, 1, false, 0},
-    {"attn.c_attn.weight", 1, 3, false, 0},
-    {"attn.c_attn.bias", 0, 3, false, 0},
-    {"attn.c_proj.weight", 1, 1, true, 0},
-    {"attn.c_proj.bias", 0, 1, false, 0},
-    {"ln_2.weight", 0, 1, false, 1},
-    {"ln_2.bias", 0, 1, false, 0},
-    {"mlp.c_fc.weight", 1, 4, false, 0},
-    {"mlp.c_fc.bias", 0, 4, false, 0},
-    {"mlp.c_proj.weight", 4, 1, true, 0},
-    {"mlp.c_proj.bias", 0, 1, false, 0},
+    {"ln_1.weight", 0, 1, WHOLE, false, 1},
+    {"ln_1.bias", 0, 1, WHOLE, false, 0},
+    {"attn.c_attn.weight", 1, 3, COLUMNS, false, 0},
+    {"attn.c_attn.bias", 0, 3, COLUMNS, false, 0},
+    {"attn.c_proj.weight", 1, 1, ROWS, true, 0},
+    {"attn.c_proj.bias", 0, 1, WHOLE, false, 0},
+    {"ln_2.weight", 0, 1, WHOLE, false, 1},
+    {"ln_2.bias", 0, 1, WHOLE, false, 0},
+    {"mlp.c_fc.weight", 1, 4, COLUMNS, false, 0},
+    {"mlp.c_fc.bias", 0, 4, COLUMNS, false, 0},
+    {"mlp.c_proj.weight", 4, 1, ROWS, true, 0},
+    {"mlp.c_proj.bias", 0, 1, WHOLE, false, 0},
 };
 
-static size_t shape_n(const struct shape *s, size_t C)
+// Of `units` C rows or columns: the share here of the MLP's, or of each C,
+// which are all heads.
+static struct part_share sliced(const struct model_config *c, int units)
 {
-    size_t out = (size_t)s->out * C;
-    return s->in ? (size_t)s->in * C * out : out;
+    struct part_share heads = part_heads(c);
+    int D = c->channels / c->heads;
+    if (units == INNER)
+        return part_inner(c);
+    return (struct part_share){heads.first * D, heads.n * D};
 }
 
-static size_t layer_n(size_t C)
+static size_t pieces(int units)
+{
+    return units == INNER ? 1 : (size_t)units;
+}
+
+static size_t extent(const struct model_config *c, int units, bool here)
+{
+    return here ? (size_t)sliced(c, units).n * pieces(units)
+                : (size_t)c->channels * (size_t)units;
+}
+
+static size_t shape_rows(const struct model_config *c, const struct shape *s)
+{
+    return s->in ? extent(c, s->in, s->slicing == ROWS) : 1;
+}
+
+static size_t shape_columns(const struct model_config *c, const struct shape *s)
+{
+    return extent(c, s->out, s->slicing == COLUMNS);
+}
+
+static size_t shape_n(const struct model_config *c, const struct shape *s)
+{
+    return shape_rows(c, s) * shape_columns(c, s);
+}
+
+static size_t layer_n(const struct model_config *c)
 {
     size_t n = 0;
     for (int k = 0; k < MODEL_PER_LAYER; k++)
-        n += shape_n(&in_layer[k], C);
+        n += shape_n(c, &in_layer[k]);
     return n;
 }
 
@@ -171,7 +210,7 @@ static size_t layer_n(size_t C)
 static size_t wte_n(const struct model_config *c)
 {
     bool here = part_embeds(c) || part_has_head(c);
-    return here ? (size_t)c->vocab * (size_t)c->channels : 0;
+    return here ? (size_t)part_words(c).n * (size_t)c->channels : 0;
 }
 
 static size_t wpe_n(const struct model_config *c)
@@ -192,7 +231,7 @@ static size_t ln_f_n(const struct model_config *c)
 // The tables' and all layers' elements: where ln_f begins.
 static size_t ln_f_off(const struct model_config *c)
 {
-    return tables_n(c) + (size_t)c->layers * layer_n((size_t)c->channels);
+    return tables_n(c) + (size_t)c->layers * layer_n(c);
 }
 
 size_t model_nparams(const struct model_config *c)
@@ -225,17 +264,16 @@ static void in_layer_tensor(const struct model_config *c, int layer, int k,
                             struct tensor *out)
 {
     const struct shape *s = &in_layer[k];
-    size_t C = (size_t)c->channels;
     int status = text_into(out->name, sizeof out->name, "h.%d.%s",
                            part_layer(c, layer), s->name);
     CHECK(status == 0);
-    out->off = tables_n(c) + (size_t)layer * layer_n(C);
+    out->off = tables_n(c) + (size_t)layer * layer_n(c);
     for (int before = 0; before < k; before++)
-        out->off += shape_n(&in_layer[before], C);
+        out->off += shape_n(c, &in_layer[before]);
     if (s->in)
-        set_matrix(out, (size_t)s->in * C, (size_t)s->out * C);
+        set_matrix(out, shape_rows(c, s), shape_columns(c, s));
     else
-        set_vector(out, (size_t)s->out * C);
+        set_vector(out, shape_columns(c, s));
     out->residual = s->residual;
     out->fill = s->fill;
 }
@@ -244,7 +282,7 @@ void model_tensor(const struct model_config *c, int i, struct tensor *out)
 {
     int n = model_ntensors(c);
     CHECK(i >= 0 && i < n);
-    size_t C = (size_t)c->channels, V = (size_t)c->vocab;
+    size_t C = (size_t)c->channels, V = (size_t)part_words(c).n;
     *out = (struct tensor){.off = 0};
     if (i == 0) {
         set_name(out, "wte.weight");
@@ -276,7 +314,7 @@ int model_nblocks(const struct model_config *c)
 void model_block(const struct model_config *c, int b, size_t *off, size_t *n)
 {
     CHECK(b >= 0 && b < model_nblocks(c));
-    size_t layer = layer_n((size_t)c->channels), tables = tables_n(c);
+    size_t layer = layer_n(c), tables = tables_n(c);
     *off = b == 0 ? 0 : tables + (size_t)(b - 1) * layer;
     *n = b == 0 ? tables : b <= c->layers ? layer : ln_f_n(c);
 }
@@ -285,19 +323,55 @@ size_t model_work(const struct model_config *c)
 {
     size_t layers = c->layers < 2 ? (size_t)c->layers : 2;
     size_t others = (size_t)c->layers - layers;
-    return model_nparams(c) - others * layer_n((size_t)c->channels);
+    return model_nparams(c) - others * layer_n(c);
 }
 
-// The number of tensor i in the whole model.
-static int whole_tensor(const struct model_config *c, int i)
+// A tensor of n elements in one piece.
+static struct part_box one_piece(size_t n, size_t at)
+{
+    return (struct part_box){1, n, 1, n, at, n};
+}
+
+struct part_box part_box(const struct model_config *c, int i)
+{
+    struct tensor t;
+    size_t C = (size_t)c->channels;
+    int k = i - 2;
+    model_tensor(c, i, &t);
+    if (i == 0)
+        return one_piece(t.n, (size_t)part_words(c).first * C);
+    if (k < 0 || k >= MODEL_PER_LAYER * c->layers)
+        return one_piece(t.n, 0);
+    const struct shape *s = &in_layer[k % MODEL_PER_LAYER];
+    if (s->slicing == WHOLE || !c->part.slices)
+        return one_piece(t.n, 0);
+    int units = s->slicing == ROWS ? s->in : s->out;
+    struct part_share own = sliced(c, units);
+    if (s->slicing == ROWS)
+        return one_piece(t.n, (size_t)own.first * C);
+    return (struct part_box){.rows = shape_rows(c, s),
+                             .width = (size_t)units * C,
+                             .pieces = pieces(units),
+                             .apart = C,
+                             .at = (size_t)own.first,
+                             .n = (size_t)own.n};
+}
+
+bool part_counts(const struct model_config *c, int i)
 {
     int k = i - 2, layers = MODEL_PER_LAYER * c->layers;
-    if (k < 0)
-        return i;
-    if (k >= layers)
-        return 2 + MODEL_PER_LAYER * part_whole(c).layers + k - layers;
-    return 2 + MODEL_PER_LAYER * part_layer(c, k / MODEL_PER_LAYER) +
-           k % MODEL_PER_LAYER;
+    if (i == 0)
+        return part_embeds(c);
+    return c->part.slice == 0 ||
+           (k >= 0 && k < layers &&
+            in_layer[k % MODEL_PER_LAYER].slicing != WHOLE);
+}
+
+// Where the whole's tensor has element k.
+static size_t in_whole(const struct part_box *b, size_t k)
+{
+    size_t row = k / (b->pieces * b->n), at = k % (b->pieces * b->n);
+    return row * b->width + b->at + at / b->n * b->apart + at % b->n;
 }
 
 void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
@@ -309,13 +383,16 @@ void model_init_range(const struct model_config *c, uint64_t seed, size_t off,
         model_tensor(c, i, &t);
         size_t from = off > t.off ? off : t.off, to = t.off + t.n;
         to = to < off + n ? to : off + n;
-        uint64_t key = rng_key(seed, (uint64_t)whole_tensor(c, i));
+        uint64_t key = rng_key(seed, (uint64_t)part_tensor(c, i));
         double sigma = t.residual ? 0.02 / sqrt(2.0 * L) : 0.02;
+        struct part_box box = part_box(c, i);
         bool drawn = t.ndim == 2;
 #pragma omp parallel for schedule(static)
         for (size_t k = from; k < to; k++)
             out[k - off] =
-                drawn ? (float)(sigma * rng_normal(key, k - t.off)) : t.fill;
+                drawn ? (float)(sigma *
+                                rng_normal(key, in_whole(&box, k - t.off)))
+                      : t.fill;
     }
 }
 

@@ -7,6 +7,9 @@
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
 //                C more with dropout, 4C less with recompute: wide is pre
 //
+// Of slices 8 C of a layer's 10 C, and wide and dwide, are shared among them.
+// They are summed in a vector of the trainer's, which in fp32 is branch.
+//
 // A stage of a pipeline has the first line in each of its rooms, C numbers for
 // each input, and a dres for each edge.
 //
@@ -27,7 +30,7 @@ enum { SLICE_BYTES = 64 << 20, SLICE_ROWS = 64 };
 static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
 {
     const struct model_config *g = &m->job.config;
-    size_t C = g->channels, V = g->vocab;
+    size_t C = g->channels, V = m->words.n;
     size_t weight = 4 * C * C > V * C ? 4 * C * C : V * C;
     size_t logits = m->slice * V;
     size_t input = 4 * rows * C > logits ? 4 * rows * C : logits;
@@ -53,6 +56,14 @@ static int slice_rows(size_t rows, size_t V)
     size_t n = SLICE_BYTES / sizeof(float) / V / SLICE_ROWS * SLICE_ROWS;
     n = n < SLICE_ROWS ? SLICE_ROWS : n;
     return (int)(n < rows ? n : rows);
+}
+
+// Words of the largest slice of the vocabulary, which all cut their rows by.
+static size_t most_words(const struct model_config *g)
+{
+    struct model_config first = *g;
+    first.part.slice = 0;
+    return (size_t)part_words(&first).n;
 }
 
 // A whole model's job says 0.
@@ -90,28 +101,32 @@ static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
                         size_t size)
 {
     const struct model_config *g = &m->job.config;
-    size_t C = g->channels, V = g->vocab, n = rows * C;
+    size_t C = g->channels, n = rows * C, wide = rows * m->inner;
+    size_t qkv = rows * 3 * m->width, words = m->words.n;
     bool train = m->job.train, fp32 = m->job.precision == DTYPE_F32;
     m->mean = cut_floats(c, rows);
     m->rstd = cut_floats(c, rows);
     m->losses = cut_floats(c, rows);
     m->norm = cut(c, n, size);
-    m->branch = cut(c, n, size);
+    m->sum = m->job.slices ? m->job.slices->sum : NULL;
+    m->branch = m->job.slices && fp32 ? m->sum : cut(c, n, size);
     if (!train || !m->job.recompute)
-        m->wide = cut(c, n, 4 * size);
+        m->wide = cut(c, wide, size);
     else if (m->all_layers) // GELU in place: backward makes its input again
         m->wide = m->all_layers->pre;
     if (train) {
-        m->dwide = cut(c, n, 4 * size);
+        m->dwide = cut(c, wide > qkv ? wide : qkv, size);
         for (int i = 0; i < at_least_one(m->job.edges); i++)
             lay_one(m->edges, i, cut(c, n, size));
         m->dbranch = g->dropout > 0 ? cut(c, n, size) : NULL;
         lay_turned(m, c);
         m->partial = cut_floats(c, m->threads * 4 * partial_width((int)C));
     }
-    m->slice = slice_rows(rows, V);
-    m->logits = cut_floats(c, m->slice * V);
-    m->dlogits = fp32 || !train ? m->logits : cut(c, m->slice * V, size);
+    m->slice = slice_rows(rows, most_words(g));
+    m->logits = cut_floats(c, m->slice * words);
+    m->dlogits = fp32 || !train ? m->logits : cut(c, m->slice * words, size);
+    if (m->job.slices)
+        m->parts = cut(c, (size_t)g->part.slices * m->slice, sizeof *m->parts);
     m->scratch =
         cut_floats(c, m->threads * attention_scratch(m->job.tokens, g->channels,
                                                      g->heads));
@@ -125,7 +140,12 @@ size_t state_lay(struct cpu_model *m, char *block)
     struct cutter c = {.block = block, .line = 64};
     size_t rows = (size_t)job->batch * job->tokens;
     size_t size = dtype_bytes(job->precision);
+    struct part_share words = part_words(&job->config);
     m->nparams = model_nparams(&job->config);
+    m->width =
+        job->config.channels / job->config.heads * part_heads(&job->config).n;
+    m->inner = part_inner(&job->config).n;
+    m->words = (struct words){words.first, words.n};
     m->off = cut(&c, model_ntensors(&job->config) + 1, sizeof *m->off);
     bool copied = job->precision != DTYPE_F32 && !job->lent_weights;
     bool aside = job->precision == DTYPE_F16 && job->train && !job->lent_grads;

@@ -56,7 +56,8 @@ static int check_job(const struct model_job *job)
     CHECK(job->lent_weights || job->params);
     CHECK(job->lent_grads || job->grads || !job->train);
     CHECK(job->lender || !(job->lent_weights || job->lent_grads));
-    CHECK(!job->config.part.of || !(job->lent_weights || job->lent_grads));
+    CHECK(part_is_whole(g) || !(job->lent_weights || job->lent_grads));
+    CHECK((g->part.slices > 0) == (job->slices != NULL));
     return 0;
 }
 
@@ -123,8 +124,8 @@ int model_open(struct model **out, const struct model_job *job)
     if (job->lender && !ops->borrows)
         return fail("model: parameters in shards are for device=cpu; try: "
                     "shard=1");
-    if (job->config.part.of && !ops->stages)
-        return fail("model: a stage of a pipeline is for device=cpu");
+    if (!part_is_whole(&job->config) && !ops->parts)
+        return fail("model: stages and slices are for device=cpu");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
@@ -279,7 +280,7 @@ int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
 
 int model_logits(struct model *m, const int32_t *x, int n, float *logits)
 {
-    CHECK(n > 0 && n <= m->job.tokens);
+    CHECK(n > 0 && n <= m->job.tokens && part_is_whole(&m->job.config));
     if (check_tokens(m, "token", x, 1, n) < 0 ||
         m->ops->logits(m, x, n, logits) < 0)
         return -1;

@@ -19,11 +19,13 @@
 
 enum { MODEL_CHUNKS = 16 };
 
-// Some of a model's layers: a stage of a pipeline (part.h).
+// Some of a model (part.h): some of its layers, a stage of a pipeline; or of
+// each tensor a slice; or both.
 struct model_part {
-    int of;     // layers of the whole model; 0: this is the whole
+    int of;     // layers of the whole model; 0: all are here
     int chunks; // runs of neighbouring layers, in the order of the model
     int first[MODEL_CHUNKS], layers[MODEL_CHUNKS]; // of each
+    int slices, slice; // of how many which; 0: tensors are whole
 };
 
 struct model_config {
@@ -110,6 +112,19 @@ struct model_lender {
     void *ctx;
 };
 
+// What a model whose tensors are slices exchanges with those that have the
+// others. All call the same in the same order. Each returns 0, or -1 after
+// fail(), which ends the step with -1.
+struct model_slices {
+    // v[0..n) := the sum over all slices, the same bits on each.
+    int (*join)(void *ctx, float *v, size_t n);
+    // v holds `each` floats of every slice, slice by slice: those of the others
+    // := theirs.
+    int (*gather)(void *ctx, float *v, size_t each);
+    void *ctx;
+    float *sum; // borrowed: (B*T, C), where all is that is joined
+};
+
 struct model_job {
     struct model_config config;
     enum dtype precision; // of weights, activations and their gradients
@@ -131,6 +146,8 @@ struct model_job {
     int rooms;  // micro-batches, of one chunk each, that are kept at once
     int inputs; // buffers of what the stages before send
     int edges;  // buffers of gradients between stages
+    // Of slices, on the CPU only; NULL elsewhere.
+    const struct model_slices *slices;
 };
 
 // Bytes of the host's memory that a process needs for a step with these
@@ -222,6 +239,7 @@ int model_eval_chunk(struct model *m, const struct model_turn *t,
                      float *loss);
 
 // Logits (V) after the last of n tokens, 1 <= n <= T of the job, batch row 0.
+// Of a whole model.
 int model_logits(struct model *m, const int32_t *x, int n, float *logits);
 
 #endif

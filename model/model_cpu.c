@@ -94,9 +94,9 @@ static int begin_backward(struct cpu_model *m, const struct model_step *s,
     if (m->normed != room)
         norm_again(m);
     m->normed = -1;
-    *loss = head(m, s->y, (size_t)m->job.batch * m->job.tokens, s);
+    int rc = head(m, s->y, (size_t)m->job.batch * m->job.tokens, s, loss);
     span_end(s->lane);
-    return 0;
+    return rc;
 }
 
 static int cpu_backward(struct model *model, const struct model_step *s,
@@ -134,7 +134,7 @@ static int cpu_eval(struct model *model, const struct model_turn *t,
     int T = m->job.tokens, before = take_threads(m);
     int rc = forward(m, t, x, batch, T, NULL);
     if (!rc && is_last(m))
-        *loss = head(m, y, (size_t)batch * T, NULL);
+        rc = head(m, y, (size_t)batch * T, NULL, loss);
     omp_set_num_threads(before);
     return rc ? rc : give_ends(m);
 }
@@ -158,7 +158,7 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 const struct model_ops model_cpu = {
     .device = "cpu",
     .borrows = true,
-    .stages = true,
+    .parts = true,
     .open = cpu_open,
     .params_changed = cpu_params_changed,
     .forward = cpu_forward,

@@ -21,7 +21,7 @@ enum model_between { BETWEEN_INPUT, BETWEEN_OUTPUT, BETWEEN_EDGE };
 struct model_ops {
     const char *device; // whose ops->name
     bool borrows;       // takes blocks from a lender
-    bool stages;        // can be one, and then has what is between them
+    bool parts;         // of a model; a stage has what is between stages
     int (*open)(struct model *m);
     void (*params_changed)(struct model *m);
     int (*forward)(struct model *m, const struct model_step *s,

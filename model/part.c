@@ -1,13 +1,13 @@
-// part.c - which of the whole's layers and tensors a stage has.
+// part.c - which of the whole's layers, heads and words a part has.
 
 #include "model/part.h"
 
 #include "base/base.h"
 
-// Layers of run k of `runs`, where nobody says.
-static int even(int layers, int runs, int k)
+// Of n things share k of `shares`, where nobody says.
+static int even(int n, int shares, int k)
 {
-    return layers / runs + (k < layers % runs);
+    return n / shares + (k < n % shares);
 }
 
 static int check_cut(const struct model_config *whole, int runs,
@@ -35,7 +35,7 @@ int part_cut(const struct model_config *whole, int stages, int stage,
              int chunks, const int *layers, struct model_config *out)
 {
     int runs = stages * chunks, at = 0;
-    CHECK(stage >= 0 && stage < stages && whole->part.of == 0);
+    CHECK(stage >= 0 && stage < stages && part_is_whole(whole));
     CHECK(chunks >= 1 && chunks <= MODEL_CHUNKS);
     if (check_cut(whole, runs, layers))
         return -1;
@@ -53,6 +53,28 @@ int part_cut(const struct model_config *whole, int stages, int stage,
     }
     *out = c;
     return 0;
+}
+
+int part_slice(const struct model_config *c, int slices, int slice,
+               struct model_config *out)
+{
+    CHECK(slices >= 1 && slice >= 0 && slice < slices && !c->part.slices);
+    if (slices > c->heads || slices > c->vocab)
+        return fail("slices: %d heads and %d words in %d slices leave one "
+                    "without; try: tp%d or fewer",
+                    c->heads, c->vocab, slices,
+                    c->heads < c->vocab ? c->heads : c->vocab);
+    *out = *c;
+    if (slices > 1) {
+        out->part.slices = slices;
+        out->part.slice = slice;
+    }
+    return 0;
+}
+
+bool part_is_whole(const struct model_config *c)
+{
+    return c->part.of == 0 && c->part.slices == 0;
 }
 
 struct model_config part_whole(const struct model_config *c)
@@ -102,6 +124,17 @@ int part_layer(const struct model_config *c, int layer)
     return c->part.first[k] + layer - from;
 }
 
+int part_tensor(const struct model_config *c, int i)
+{
+    int k = i - 2, layers = MODEL_PER_LAYER * c->layers;
+    if (k < 0)
+        return i;
+    if (k >= layers)
+        return 2 + MODEL_PER_LAYER * part_whole(c).layers + k - layers;
+    return 2 + MODEL_PER_LAYER * part_layer(c, k / MODEL_PER_LAYER) +
+           k % MODEL_PER_LAYER;
+}
+
 bool part_embeds(const struct model_config *c)
 {
     return !c->part.of || c->part.first[0] == 0;
@@ -112,4 +145,30 @@ bool part_has_head(const struct model_config *c)
     int last = part_chunks(c) - 1;
     return !c->part.of ||
            c->part.first[last] + c->part.layers[last] == c->part.of;
+}
+
+static struct part_share share(const struct model_config *c, int n)
+{
+    const struct model_part *p = &c->part;
+    if (!p->slices)
+        return (struct part_share){0, n};
+    int more = n % p->slices;
+    return (struct part_share){.first = p->slice * (n / p->slices) +
+                                        (p->slice < more ? p->slice : more),
+                               .n = even(n, p->slices, p->slice)};
+}
+
+struct part_share part_heads(const struct model_config *c)
+{
+    return share(c, c->heads);
+}
+
+struct part_share part_inner(const struct model_config *c)
+{
+    return share(c, 4 * c->channels);
+}
+
+struct part_share part_words(const struct model_config *c)
+{
+    return share(c, c->vocab);
 }

@@ -1,30 +1,83 @@
-// part_ranges.c - where the whole has the elements of a stage's vector.
+// part_ranges.c - where the whole has the elements of a part's vector.
 
 #include "model/part.h"
 
-// The range's share of one block, whose elements from `off` on the whole has
-// from `at` on.
-static int visit(size_t off, size_t n, size_t block, size_t len, size_t at,
-                 part_range *fn, void *ctx)
+// Ranges that follow each other here and in the whole become one.
+struct ranges {
+    size_t from, end;  // what is asked for
+    size_t off, n, at; // not yet told
+    part_range *fn;
+    void *ctx;
+};
+
+static int tell(struct ranges *r)
 {
-    size_t from = off > block ? off : block, to = off + n;
-    to = to < block + len ? to : block + len;
-    return from < to ? fn(ctx, from, to - from, at + from - block) : 0;
+    int rc = r->n ? r->fn(r->ctx, r->off, r->n, r->at) : 0;
+    r->n = 0;
+    return rc;
+}
+
+// Elements [off, off + n), which the whole has from `at` on, as far as they are
+// asked for.
+static int add(struct ranges *r, size_t off, size_t n, size_t at)
+{
+    size_t from = off > r->from ? off : r->from;
+    size_t end = off + n < r->end ? off + n : r->end;
+    if (from >= end)
+        return 0;
+    at += from - off;
+    if (r->n && r->off + r->n == from && r->at + r->n == at) {
+        r->n += end - from;
+        return 0;
+    }
+    int rc = tell(r);
+    r->off = from;
+    r->n = end - from;
+    r->at = at;
+    return rc;
+}
+
+// A tensor that begins at `off` here, and at `at` in the whole.
+static int add_tensor(struct ranges *r, const struct part_box *b, size_t off,
+                      size_t at)
+{
+    size_t runs = b->rows * b->pieces;
+    size_t first = r->from > off ? (r->from - off) / b->n : 0;
+    int rc = 0;
+    for (size_t k = first; !rc && k < runs && off + k * b->n < r->end; k++)
+        rc = add(r, off + k * b->n, b->n,
+                 at + k / b->pieces * b->width + b->at +
+                     k % b->pieces * b->apart);
+    return rc;
+}
+
+static int walk(const struct model_config *c, bool counted, struct ranges *r)
+{
+    struct model_config whole = part_whole(c);
+    int rc = 0;
+    for (int i = 0; !rc && i < model_ntensors(c); i++) {
+        struct tensor here, there;
+        model_tensor(c, i, &here);
+        if (here.n == 0 || here.off >= r->end || here.off + here.n <= r->from ||
+            (counted && !part_counts(c, i)))
+            continue;
+        model_tensor(&whole, part_tensor(c, i), &there);
+        struct part_box box = part_box(c, i);
+        rc = add_tensor(r, &box, here.off, there.off);
+    }
+    return rc ? rc : tell(r);
 }
 
 int part_ranges(const struct model_config *c, size_t off, size_t n,
                 part_range *fn, void *ctx)
 {
-    struct model_config whole = part_whole(c);
-    int rc = 0, last = model_nblocks(c) - 1;
-    for (int b = 0; !rc && b <= last; b++) {
-        size_t block, len, at, all;
-        model_block(c, b, &block, &len);
-        int in_whole = b == 0      ? 0
-                       : b == last ? model_nblocks(&whole) - 1
-                                   : 1 + part_layer(c, b - 1);
-        model_block(&whole, in_whole, &at, &all);
-        rc = visit(off, n, block, len, at, fn, ctx);
-    }
-    return rc;
+    struct ranges r = {.from = off, .end = off + n, .fn = fn, .ctx = ctx};
+    return walk(c, false, &r);
+}
+
+int part_counted_ranges(const struct model_config *c, size_t off, size_t n,
+                        part_range *fn, void *ctx)
+{
+    struct ranges r = {.from = off, .end = off + n, .fn = fn, .ctx = ctx};
+    return walk(c, true, &r);
 }

@@ -19,6 +19,8 @@ struct cpu_model {
     const struct kernels *k;
     struct product *product;
     size_t nparams;
+    int width, inner;   // columns of q here, and of what lies between the MLP's
+    struct words words; // products; the vocabulary here: a slice's, or all
     size_t *off; // of every tensor in the flat vector, and nparams behind them
     char *block; // what everything below lies in
 
@@ -43,15 +45,18 @@ struct cpu_model {
     void *last;           // the residual stream behind them
     void *dres;           // (N, C)  gradient of the residual stream
 
-    void *norm;     // (N, C)  LayerNorm's output; branch and gradient products
-    void *branch;   // (N, C)  a branch before it joins; gradients in backward
-    void *wide;     // (N, 4C) GELU's output; with recompute where its input was
-    void *dwide;    // (N, 4C) gradient of pre, or of qkv
-    void *dbranch;  // (N, C)  dres behind dropout's mask; NULL without
-    float *logits;  // (slice, V)
-    void *dlogits;  // (slice, V); logits itself in fp32
-    float *losses;  // (N) loss of every row
-    float *scratch; // of attention, a piece for each thread
+    void *norm;    // (N, C)  LayerNorm's output; branch and gradient products
+    void *branch;  // (N, C)  a branch before it joins; gradients in backward
+    float *sum;    // (N, C)  of slices: what becomes branch when it is summed;
+                   //         in fp32 it is branch; NULL where tensors are whole
+    void *wide;    // (N, inner) GELU's output; with recompute its input's room
+    void *dwide;   // (N, inner) gradient of pre, or (N, 3 width) of qkv
+    void *dbranch; // (N, C)  dres behind dropout's mask; NULL without
+    float *logits; // (slice, words)
+    void *dlogits; // (slice, words); logits itself in fp32
+    float *losses; // (N) loss of every row
+    struct loss_part *parts; // (slices, slice) of the vocabulary; NULL: whole
+    float *scratch;          // of attention, a piece for each thread
     float *partial; // of norm_backward and sum_rows, (threads, 4C) and padding
     struct product_scratch products;
     int slice; // rows of logits worked on at a time
@@ -115,6 +120,37 @@ static inline const void *late_bias(const struct cpu_model *m, int tensor)
     return m->job.precision == DTYPE_F32 ? weight_at(m, tensor) : NULL;
 }
 
+// The bias of a product whose result is summed over slices: each would add it,
+// so it is always left to the pass behind.
+static inline const void *branch_bias(const struct cpu_model *m, int tensor)
+{
+    return m->sum ? weight_at(m, tensor) : late_bias(m, tensor);
+}
+
+// A product that makes m->branch, from row `row` on; of slices m->sum, until
+// all of it is summed: branch_join() of the rows. 0, or -1 after fail().
+static inline void branch_product(struct cpu_model *m, struct product_job *j,
+                                  size_t row)
+{
+    size_t size = m->sum ? sizeof(float) : dtype_bytes(m->job.precision);
+    void *out = m->sum ? m->sum : m->branch;
+    j->out = (char *)out + row * m->job.config.channels * size;
+    j->out_fp32 = m->sum != NULL;
+    product_run(m->product, j);
+}
+static inline int branch_join(struct cpu_model *m, size_t rows)
+{
+    const struct model_slices *s = m->job.slices;
+    size_t n = rows * m->job.config.channels;
+    if (!m->sum)
+        return 0;
+    if (s->join(s->ctx, m->sum, n))
+        return -1;
+    if (m->sum != m->branch)
+        m->k->narrow(m->branch, m->sum, n);
+    return 0;
+}
+
 // The layers, room and buffers that forward and backward work with.
 void state_take_turn(struct cpu_model *m, const struct model_turn *t);
 
@@ -124,17 +160,23 @@ void state_take_turn(struct cpu_model *m, const struct model_turn *t);
 int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
             int B, int T, const struct model_step *step);
 
+// forward.c: attention in a layer, of B sequences of T tokens.
+struct attention state_attention(const struct cpu_model *m, int B, int T,
+                                 const struct model_step *step, int layer);
+
 // forward.c: ln_f's output of m->last once more, into m->norm.
 void norm_again(struct cpu_model *m);
 
 // forward.c: what backward needs of layer i once more, from the residual stream
 // at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
-void forward_again(struct cpu_model *m, int i, const struct model_step *step);
+// 0, or -1 after fail().
+int forward_again(struct cpu_model *m, int i, const struct model_step *step);
 
-// head.c: mean loss of `rows` rows of m->norm. With a step, also the gradient
-// of m->norm into m->branch, and wte's share from the head.
-float head(struct cpu_model *m, const int32_t *y, size_t rows,
-           const struct model_step *step);
+// head.c: *loss = mean of `rows` rows of m->norm. With a step, also the
+// gradient of m->norm into m->branch, and wte's share from the head. 0, or -1
+// after fail().
+int head(struct cpu_model *m, const int32_t *y, size_t rows,
+         const struct model_step *step, float *loss);
 
 // m->logits of `rows` rows of m->norm from `row` on; rows <= m->slice.
 void head_logits(struct cpu_model *m, size_t row, int rows);

@@ -33,7 +33,7 @@ static void check_attention(struct shape is, const struct mask *mask, int every)
 {
     static float lse[MAX];
     int channels = is.NH * is.D, n = is.B * is.T * channels;
-    struct attention a = {is.B, is.T, channels, is.NH, *mask, scratch};
+    struct attention a = {is.B, is.T, channels, is.NH, *mask, scratch, 0, 0};
     size_t need =
         omp_get_max_threads() * attention_scratch(is.T, channels, is.NH);
     assert_true(need <= sizeof scratch / sizeof *scratch);
@@ -116,7 +116,7 @@ static void test_tiles_again(void **state)
     (void)state;
     enum { TOKENS = 70, WIDE = 96, HEADS = 3, SIZE = 2 * TOKENS * WIDE };
     static float lse[2][2 * HEADS * TOKENS];
-    struct attention a = {2, TOKENS, WIDE, HEADS, some_mask, scratch};
+    struct attention a = {2, TOKENS, WIDE, HEADS, some_mask, scratch, 0, 0};
     k = tiled[0];
     draw(&in, 3 * SIZE, 12, 2);
     draw(&dout, SIZE, 13, 1);

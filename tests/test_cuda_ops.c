@@ -180,8 +180,8 @@ static void embedding(void **state)
         k->embed(out.cpu, wte.cpu, wpe.cpu, x.cpu, B, T, C, &mask);
         cuda_embed(queue, t, out.gpu, wte.gpu, wpe.gpu, x.gpu, B, T, C, &mask);
         assert_close("embed", &out, tolerance(t));
-        k->embed_backward(dwte.cpu, dwpe.cpu, dout.cpu, x.cpu, B, T, C, add,
-                          &mask);
+        k->embed_backward(dwte.cpu, dwpe.cpu, dout.cpu, x.cpu,
+                          (struct words){0, V}, B, T, C, add, &mask);
         cuda_embed_backward(queue, t, dwte.gpu, dwpe.gpu, dout.gpu, &tokens, B,
                             T, C, add, &mask);
         assert_close("dwte", &dwte, 1e-4);
@@ -300,7 +300,7 @@ static void attentions(enum dtype t, bool tf32, int b, int len, int heads,
     int c = heads * size;
     size_t rows = (size_t)b * (size_t)len, n = rows * (size_t)c;
     size_t threads = (size_t)omp_get_max_threads();
-    struct attention on_cpu = {b, len, c, heads, mask_of(rate), NULL};
+    struct attention on_cpu = {b, len, c, heads, mask_of(rate), NULL, 0, 0};
     struct cuda_attention on_gpu = {b, len, c, heads, t, tf32, mask_of(rate)};
     struct both qkv = both_random(t, 3 * n, 1, 1), out = both_zeros(t, n);
     struct both lse = both_zeros(DTYPE_F32, rows * (size_t)heads);

@@ -190,8 +190,8 @@ static void test_embed(void)
     memset(grad, 0, sizeof grad);
     for (int i = 0; i < 4 * CH; i++)
         grad2[i] = 5; // replaced
-    k->embed_backward(grad, grad2, dout.raw, words, B, 4, CH, false,
-                      &some_mask);
+    k->embed_backward(grad, grad2, dout.raw, words, (struct words){0, 7}, B, 4,
+                      CH, false, &some_mask);
     near("dwte", grad, in.d, 7 * CH);
     near("dwpe", grad2, in2.d, 4 * CH);
 }

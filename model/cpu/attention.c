@@ -32,7 +32,7 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     struct head h = {.T = a->T, .D = D, .stride = 3 * (size_t)a->C};
     h.Tp = (a->T + STEP - 1) / STEP * STEP;
     h.Dp = (D + ATTENTION_LANES - 1) / ATTENTION_LANES * ATTENTION_LANES;
-    h.row0 = (uint64_t)bh * a->T;
+    h.row0 = first_row(a, bh);
     h.scale = 1 / sqrtf((float)D);
     float **whole[] = {&h.k, &h.kt, &h.vt, &h.v, &h.dk, &h.dv};
     for (int i = 0; i < 6; i++, p += (size_t)h.Tp * h.Dp)

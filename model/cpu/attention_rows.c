@@ -8,6 +8,14 @@
 
 enum { STEP = ATTENTION_STEP };
 
+// The number, in the whole model, of the first row of probabilities of a
+// sequence's head: what dropout's masks are named by.
+static uint64_t first_row(const struct attention *a, int bh)
+{
+    int heads = a->heads ? a->heads : a->NH;
+    return ((uint64_t)(bh / a->NH) * heads + a->head + bh % a->NH) * a->T;
+}
+
 // The D numbers at p will be read or written soon. Inlined by force: a call
 // that only prefetches has no effect in the compiler's eyes, and is dropped.
 static inline __attribute__((always_inline)) void ask(const real *p, int D)

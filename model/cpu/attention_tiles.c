@@ -43,7 +43,7 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     struct head h = {.T = a->T, .D = D, .stride = 3 * (size_t)a->C};
     h.Tp = (a->T + STEP - 1) / STEP * STEP;
     h.Dp = (D + DEEP - 1) / DEEP * DEEP;
-    h.row0 = (uint64_t)bh * a->T;
+    h.row0 = first_row(a, bh);
     h.scale = 1 / sqrtf((float)D);
     size_t whole = (size_t)h.Tp * h.Dp, strip = (size_t)STEP * h.Dp;
     h.dk = p;

@@ -22,23 +22,61 @@ static void embed(void *out_, const void *wte_, const void *wpe_,
     }
 }
 
+static void embed_words(float *out, const void *wte_, const int32_t *x,
+                        struct words here, size_t rows, int C)
+{
+    const real *wte = wte_;
+#pragma omp parallel for
+    for (size_t r = 0; r < rows; r++) {
+        int word = x[r] - here.first;
+        bool is_here = word >= 0 && word < here.n;
+        const real *token = is_here ? wte + (size_t)word * C : wte;
+#pragma omp simd
+        for (int c = 0; c < C; c++)
+            out[r * C + c] = is_here ? load(token[c]) : 0;
+    }
+}
+
+static void embed_places(void *out_, const float *words, const void *wpe_,
+                         int B, int T, int C, const struct mask *mask)
+{
+    real *out = out_;
+    const real *wpe = wpe_;
+    size_t rows = (size_t)B * T;
+#pragma omp parallel for
+    for (size_t r = 0; r < rows; r++) {
+        const float *word = words + r * C;
+        const real *place = wpe + r % T * C;
+        uint32_t key = mask_row(mask, r);
+        bool drop = mask->threshold > 0;
+#pragma omp simd
+        for (int c = 0; c < C; c++) {
+            float keep = drop ? mask_at(mask, key, (uint32_t)c) : 1;
+            out[r * C + c] = store((word[c] + load(place[c])) * keep);
+        }
+    }
+}
+
 // The same token may stand in many rows: threads take columns, not rows, so no
 // two write the same number and every sum has one order.
 static void embed_backward(float *dwte, float *dwpe, const void *dout_,
-                           const int32_t *x, int B, int T, int C, bool add,
-                           const struct mask *mask)
+                           const int32_t *x, struct words here, int B, int T,
+                           int C, bool add, const struct mask *mask)
 {
     const real *dout = dout_;
     size_t rows = (size_t)B * T;
 #pragma omp parallel for
     for (int first = 0; first < C; first += STRIP) {
         int n = C - first < STRIP ? C - first : STRIP;
+        float others[STRIP] = {0}; // of rows that are not here
         if (!add)
             for (int t = 0; t < T; t++)
                 memset(dwpe + (size_t)t * C + first, 0, n * sizeof *dwpe);
         for (size_t r = 0; r < rows; r++) {
             const real *d = dout + r * C + first;
-            float *token = dwte + (size_t)x[r] * C + first;
+            int word = x[r] - here.first;
+            bool is_here = word >= 0 && word < here.n;
+            float *token = is_here ? dwte + (size_t)word * C + first : others;
             float *place = dwpe + r % T * C + first;
             uint32_t key = mask_row(mask, r);
             bool drop = mask->threshold > 0;

@@ -29,6 +29,12 @@ struct attention {
     int B, T, C, NH;
     struct mask mask; // of the probabilities
     float *scratch;   // threads * attention_scratch() floats
+    int head, heads;  // of a slice: the first, and all of the model; else 0
+};
+
+// The tokens whose rows of wte are here: all, or a slice's.
+struct words {
+    int first, n;
 };
 
 // Attention works on this many queries at a time, padded to whole steps.
@@ -55,17 +61,30 @@ static inline size_t partial_width(int C)
            ATTENTION_LANES;
 }
 
+// What some of a row's logits give to its loss: the largest, the sum of e^(l -
+// largest), and the target's, 0 where that is not among them.
+struct loss_part {
+    float max, sum, right;
+};
+
 struct kernels {
     const char *isa;
     enum dtype format;
 
     // embed.c: out = mask(wte[x] + wpe[t]), and the gradients of both tables.
-    // dwte is added to; dwpe (T rows) is replaced, or added to.
+    // dwte, which has the rows of `here`, is added to; dwpe (T rows) is
+    // replaced, or added to.
     void (*embed)(void *out, const void *wte, const void *wpe, const int32_t *x,
                   int B, int T, int C, const struct mask *mask);
     void (*embed_backward)(float *dwte, float *dwpe, const void *dout,
-                           const int32_t *x, int B, int T, int C, bool add,
-                           const struct mask *mask);
+                           const int32_t *x, struct words here, int B, int T,
+                           int C, bool add, const struct mask *mask);
+    // Of a slice, in two steps: out = wte[x], 0 where that row is another's;
+    // then out = mask(the sum of those over all slices + wpe[t]).
+    void (*embed_words)(float *out, const void *wte, const int32_t *x,
+                        struct words here, size_t rows, int C);
+    void (*embed_places)(void *out, const float *words, const void *wpe, int B,
+                         int T, int C, const struct mask *mask);
 
     // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
     // branch may be NULL: then sum is not written; branch_bias, too. out may be
@@ -101,6 +120,15 @@ struct kernels {
     // the format is fp32.
     void (*loss)(float *loss, void *dlogits, float *logits, const int32_t *y,
                  size_t rows, int V, float factor);
+    // Of a slice, whose logits are those of `here`, in two steps. parts: row r
+    // of parts gets what the slice adds to the loss of row r. Then, with those
+    // of all slices one behind the other: as loss(), dlogits of the slice.
+    void (*loss_parts)(struct loss_part *parts, float *logits, const int32_t *y,
+                       struct words here, size_t rows);
+    void (*loss_joined)(float *loss, void *dlogits, float *logits,
+                        const struct loss_part *parts, int slices, int slice,
+                        const int32_t *y, struct words here, size_t rows,
+                        float factor);
 
     // vector.c: small passes. sum_rows: out[c] = (or +=) sum over rows; partial
     // is threads * partial_width(C) floats of scratch.

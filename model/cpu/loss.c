@@ -2,7 +2,8 @@
 //
 // loss = log(sum e^l) - l[y]; its gradient is softmax(l) - [j = y]. The
 // exponentials replace the logits where they lie, so the gradient is one
-// multiplication more. Part of kernels.c.
+// multiplication more. Of a vocabulary in slices, three numbers a row are
+// exchanged between both. Part of kernels.c.
 
 static float row_max(const float *l, int n)
 {
@@ -25,6 +26,28 @@ static float row_exp(float *l, int n, float shift)
     return sum;
 }
 
+// Logits of one row, which become e^(l - part->max). y: the target's number
+// among them, or outside [0, V).
+static void row_part(struct loss_part *part, float *l, int V, int y)
+{
+    part->max = row_max(l, V);
+    part->right = y >= 0 && y < V ? l[y] : 0;
+    part->sum = row_exp(l, V, part->max);
+}
+
+// d = scale e^(l - max), less factor at the target.
+static void row_gradient(real *d, const float *l, int V, int y, float scale,
+                         float factor)
+{
+    bool is_here = y >= 0 && y < V;
+    float hit = is_here ? l[y] * scale - factor : 0;
+#pragma omp simd
+    for (int j = 0; j < V; j++)
+        d[j] = store(l[j] * scale);
+    if (is_here)
+        d[y] = store(hit);
+}
+
 static void loss(float *loss, void *dlogits_, float *logits, const int32_t *y,
                  size_t rows, int V, float factor)
 {
@@ -32,17 +55,54 @@ static void loss(float *loss, void *dlogits_, float *logits, const int32_t *y,
 #pragma omp parallel for
     for (size_t r = 0; r < rows; r++) {
         float *l = logits + r * V;
-        float max = row_max(l, V), right = l[y[r]];
-        float sum = row_exp(l, V, max);
-        loss[r] = max + logf(sum) - right;
-        if (!dlogits)
-            continue;
-        float scale = factor / sum;
-        float hit = l[y[r]] * scale - factor;
-        real *d = dlogits + r * V;
-#pragma omp simd
-        for (int j = 0; j < V; j++)
-            d[j] = store(l[j] * scale);
-        d[y[r]] = store(hit);
+        struct loss_part p;
+        row_part(&p, l, V, y[r]);
+        loss[r] = p.max + logf(p.sum) - p.right;
+        if (dlogits)
+            row_gradient(dlogits + r * V, l, V, y[r], factor / p.sum, factor);
+    }
+}
+
+static void loss_parts(struct loss_part *parts, float *logits, const int32_t *y,
+                       struct words here, size_t rows)
+{
+#pragma omp parallel for
+    for (size_t r = 0; r < rows; r++)
+        row_part(&parts[r], logits + r * here.n, here.n, y[r] - here.first);
+}
+
+// All slices' parts of a row as one, in their order.
+static struct loss_part add_parts(const struct loss_part *parts, size_t rows,
+                                  size_t r, int slices)
+{
+    struct loss_part all = parts[r];
+    for (int s = 1; s < slices; s++) {
+        float max = parts[s * rows + r].max;
+        all.max = max > all.max ? max : all.max;
+    }
+    all.sum = all.right = 0;
+    for (int s = 0; s < slices; s++) {
+        const struct loss_part *p = &parts[s * rows + r];
+        all.sum += p->sum * expf(p->max - all.max);
+        all.right += p->right;
+    }
+    return all;
+}
+
+static void loss_joined(float *loss, void *dlogits_, float *logits,
+                        const struct loss_part *parts, int slices, int slice,
+                        const int32_t *y, struct words here, size_t rows,
+                        float factor)
+{
+    real *dlogits = dlogits_;
+#pragma omp parallel for
+    for (size_t r = 0; r < rows; r++) {
+        struct loss_part all = add_parts(parts, rows, r, slices);
+        float own = expf(parts[slice * rows + r].max - all.max);
+        size_t at = r * here.n;
+        loss[r] = all.max + logf(all.sum) - all.right;
+        if (dlogits)
+            row_gradient(dlogits + at, logits + at, here.n, y[r] - here.first,
+                         factor / all.sum * own, factor);
     }
 }

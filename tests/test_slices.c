@@ -1,0 +1,419 @@
+// test_slices.c - a model in slices computes what the whole model does: as near
+// to double precision as that, with the same masks; what is the same on all
+// slices stays the same to the bit; and it joins as often as its law says.
+//
+// All slices are models of this process, each with a thread of its own, which
+// exchange by way of a barrier. Nothing divides evenly.
+
+#include "base/base.h"
+#include "base/rng.h"
+#include "model/part.h"
+#include "tests/reference_gpt2.h"
+#include "tests/test.h"
+#include "tests/tiny_model.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <string.h>
+
+enum { LAYERS = 3, CHANNELS = 35, SLICES = 4, STEPS = 20, SUM = 64 * CHANNELS };
+
+static const struct model_config odd = {.layers = LAYERS,
+                                        .heads = 5,
+                                        .channels = CHANNELS,
+                                        .context = 13,
+                                        .vocab = 31};
+
+// ---- slices that exchange
+
+struct world {
+    pthread_barrier_t barrier;
+    int n;
+    float *at[SLICES]; // what each exchanges now
+};
+
+struct member {
+    struct world *world;
+    int rank, joins;
+    struct model_slices slices;
+    float sum[SUM];
+    struct bench b;
+    float loss, eval;
+    pthread_t thread;
+};
+
+static void publish(struct member *m, float *v)
+{
+    m->world->at[m->rank] = v;
+    pthread_barrier_wait(&m->world->barrier);
+}
+
+static int join(void *ctx, float *v, size_t n)
+{
+    struct member *m = ctx;
+    float all[SUM];
+    assert_true(n <= SUM);
+    publish(m, v);
+    for (size_t i = 0; i < n; i++) {
+        all[i] = 0;
+        for (int r = 0; r < m->world->n; r++)
+            all[i] += m->world->at[r][i];
+    }
+    pthread_barrier_wait(&m->world->barrier);
+    memcpy(v, all, n * sizeof *v);
+    m->joins++;
+    return 0;
+}
+
+static int gather(void *ctx, float *v, size_t each)
+{
+    struct member *m = ctx;
+    publish(m, v);
+    for (int r = 0; r < m->world->n; r++)
+        if (r != m->rank)
+            memcpy(v + (size_t)r * each, m->world->at[r] + (size_t)r * each,
+                   each * sizeof *v);
+    pthread_barrier_wait(&m->world->barrier);
+    return 0;
+}
+
+static int copy_in(void *ctx, size_t off, size_t n, size_t at)
+{
+    struct bench *const *both = ctx;
+    memcpy(both[0]->params + off, both[1]->params + at, n * sizeof(float));
+    return 0;
+}
+
+static void open_member(struct member *m, const struct bench *whole)
+{
+    struct bench from = *whole, *both[] = {&m->b, &from};
+    struct model_job job = whole->job;
+    m->b = *whole;
+    assert_int_equal(part_slice(&whole->job.config, m->world->n, m->rank,
+                                &job.config),
+                     0);
+    size_t n = m->b.n = model_nparams(&job.config);
+    m->b.params = job.params = mem_alloc(n, sizeof(float));
+    m->b.grads = job.grads = mem_alloc(n, sizeof(float));
+    memset(job.grads, 0xff, n * sizeof(float));
+    memset(m->sum, 0xff, sizeof m->sum);
+    m->slices = (struct model_slices){join, gather, m, m->sum};
+    job.slices = &m->slices;
+    part_ranges(&job.config, 0, n, copy_in, both);
+    m->b.job = job;
+    assert_int_equal(model_open(&m->b.m, &job), 0);
+}
+
+// Run `body` as every slice of the model at once. The caller frees *world.
+static struct member *run_slices(const struct bench *whole, int slices,
+                                 void *(*body)(void *))
+{
+    struct world *w = mem_alloc(1, sizeof *w);
+    struct member *all = mem_alloc((size_t)slices, sizeof *all);
+    w->n = slices;
+    pthread_barrier_init(&w->barrier, NULL, (unsigned)slices);
+    for (int r = 0; r < slices; r++) {
+        all[r].world = w;
+        all[r].rank = r;
+        open_member(&all[r], whole);
+    }
+    for (int r = 0; r < slices; r++)
+        assert_int_equal(pthread_create(&all[r].thread, NULL, body, &all[r]),
+                         0);
+    for (int r = 0; r < slices; r++)
+        pthread_join(all[r].thread, NULL);
+    return all;
+}
+
+static void end_slices(struct member *all)
+{
+    struct world *w = all->world;
+    for (int r = 0; r < w->n; r++) {
+        model_close(&all[r].b.m);
+        mem_free(all[r].b.params);
+        mem_free(all[r].b.grads);
+    }
+    pthread_barrier_destroy(&w->barrier);
+    mem_free(w);
+    mem_free(all);
+}
+
+static int copy_out(void *ctx, size_t off, size_t n, size_t at)
+{
+    float *const *both = ctx;
+    memcpy(both[0] + at, both[1] + off, n * sizeof(float));
+    return 0;
+}
+
+// A vector of all slices as the whole model's; the caller frees.
+static float *assembled(struct member *all, bool grads)
+{
+    struct model_config whole = part_whole(&all->b.job.config);
+    float *out = mem_alloc(model_nparams(&whole), sizeof *out);
+    for (int r = 0; r < all->world->n; r++) {
+        struct bench *b = &all[r].b;
+        float *both[] = {out, grads ? b->grads : b->params};
+        part_counted_ranges(&b->job.config, 0, b->n, copy_out, both);
+    }
+    return out;
+}
+
+// ---- what a slice is
+
+static int count_once(void *ctx, size_t off, size_t n, size_t at)
+{
+    (void)off;
+    for (size_t i = at; i < at + n; i++)
+        ((uint8_t *)ctx)[i]++;
+    return 0;
+}
+
+struct compare {
+    const float *own, *all;
+    size_t off;
+};
+
+static int same_bits(void *ctx, size_t off, size_t n, size_t at)
+{
+    struct compare *k = ctx;
+    assert_true(off == k->off);
+    assert_memory_equal(k->own + off, k->all + at, n * sizeof(float));
+    k->off = off + n;
+    return 0;
+}
+
+static void check_tiles(int stages, int slices, const float *all,
+                        uint8_t *count)
+{
+    size_t n = model_nparams(&odd);
+    memset(count, 0, n);
+    for (int k = 0; k < stages * slices; k++) {
+        struct model_config stage, c;
+        assert_int_equal(part_cut(&odd, stages, k / slices, 1, NULL, &stage),
+                         0);
+        assert_int_equal(part_slice(stages > 1 ? &stage : &odd, slices,
+                                    k % slices, &c),
+                         0);
+        size_t mine = model_nparams(&c);
+        float *own = mem_alloc(mine, sizeof *own);
+        struct compare same = {own, all, 0};
+        model_init(&c, 9, own);
+        part_ranges(&c, 0, mine, same_bits, &same);
+        assert_true(same.off == mine);
+        for (size_t at = 0; at < mine; at += 100) // in pieces, the same
+            part_counted_ranges(&c, at, mine - at < 100 ? mine - at : 100,
+                                count_once, count);
+        mem_free(own);
+    }
+    for (size_t i = 0; i < n; i++)
+        assert_int_equal(count[i], 1);
+}
+
+// Together parts have each element that counts once, under the whole's first
+// numbers.
+static void slices_tile_the_model(void **state)
+{
+    (void)state;
+    size_t n = model_nparams(&odd);
+    float *all = mem_alloc(n, sizeof *all);
+    uint8_t *count = mem_alloc(n, 1);
+    model_init(&odd, 9, all);
+    for (int stages = 1; stages <= LAYERS; stages++)
+        for (int slices = 1; slices <= odd.heads; slices++)
+            check_tiles(stages, slices, all, count);
+    mem_free(all);
+    mem_free(count);
+    struct model_config c;
+    assert_int_equal(part_slice(&odd, 6, 0, &c), -1);
+    assert_non_null(strstr(fail_message(), "5 heads"));
+}
+
+// ---- against double precision
+
+enum { SAMPLES = 6, TENSORS = 2 + MODEL_PER_LAYER * LAYERS + 2 };
+
+// Some gradients of every tensor, by differences of fourth order.
+struct truth {
+    double loss, slope[TENSORS * SAMPLES];
+    size_t at[TENSORS * SAMPLES];
+};
+
+static double reference(const struct bench *b, const double *params)
+{
+    return ref_gpt2(&b->job.config, params, b->x, b->y, b->job.batch,
+                    b->job.tokens, NULL);
+}
+
+static struct truth *find_truth(const struct bench *b)
+{
+    static const double factor[] = {1, -8, 8, -1};
+    struct truth *t = mem_alloc(1, sizeof *t);
+    double *params = mem_alloc(b->n, sizeof *params), h = 1e-3;
+    for (size_t i = 0; i < b->n; i++)
+        params[i] = b->params[i];
+    t->loss = reference(b, params);
+    for (int k = 0; k < TENSORS * SAMPLES; k++) {
+        struct tensor tensor;
+        model_tensor(&b->job.config, k / SAMPLES, &tensor);
+        size_t at = tensor.off + rng_below(20, (uint64_t)k, tensor.n);
+        double keep = params[at], sum = 0;
+        for (int i = 0; i < 4; i++) {
+            params[at] = keep + (i < 2 ? i - 2 : i - 1) * h;
+            sum += factor[i] * reference(b, params);
+        }
+        params[at] = keep;
+        t->at[k] = at;
+        t->slope[k] = sum / (12 * h);
+    }
+    mem_free(params);
+    return t;
+}
+
+static double error_of(const float *grads, const struct truth *t)
+{
+    double diff = 0, norm = 0;
+    for (int k = 0; k < TENSORS * SAMPLES; k++) {
+        diff += pow(grads[t->at[k]] - t->slope[k], 2);
+        norm += pow(t->slope[k], 2);
+    }
+    return sqrt(diff / norm);
+}
+
+static void *train_once(void *arg)
+{
+    struct member *m = arg;
+    m->loss = train(&m->b);
+    assert_int_equal(model_eval(m->b.m, m->b.x, m->b.y, ROWS, &m->eval), 0);
+    return NULL;
+}
+
+// The whole model, whose weights 16 bits hold exactly, on one thread.
+static struct bench begin_whole(enum dtype format, bool recompute, float drop)
+{
+    struct model_config c = odd;
+    c.dropout = drop;
+    struct bench b = begin(c, format, ROWS, TOKENS);
+    model_close(&b.m);
+    for (size_t i = 0; i < b.n; i++)
+        b.params[i] = (float)((int)lrintf(b.params[i] * 128)) / 128;
+    b.job.threads = 1;
+    b.job.recompute = recompute;
+    assert_int_equal(model_open(&b.m, &b.job), 0);
+    return b;
+}
+
+// Joins of forward, and of backward, which makes forward again.
+static int joins(bool recompute)
+{
+    return 4 * LAYERS + 2 + (recompute ? LAYERS : 0);
+}
+
+static void slices_are_as_near_to_the_truth(void **state)
+{
+    (void)state;
+    struct bench b = begin_whole(DTYPE_F32, false, 0);
+    struct truth *t = find_truth(&b);
+    end(&b);
+    for (int k = 0; k < 6; k++) {
+        bool again = k % 2;
+        b = begin_whole((enum dtype)(k / 2), again, 0);
+        float loss = train(&b), eval;
+        double local = error_of(b.grads, t);
+        assert_int_equal(model_eval(b.m, b.x, b.y, ROWS, &eval), 0);
+        for (int slices = 2; slices <= SLICES; slices++) {
+            struct member *all = run_slices(&b, slices, train_once);
+            float *grads = assembled(all, true);
+            double error = error_of(grads, t);
+            if (error > 1.5 * local)
+                print_error("%d slices: error %g, the whole's %g\n", slices,
+                            error, local);
+            assert_true(error <= 1.5 * local);
+            for (int r = 0; r < slices; r++) {
+                assert_true(all[r].loss == all[0].loss);
+                assert_true(all[r].eval == all[0].eval);
+                assert_int_equal(all[r].joins, joins(again) + 2 * LAYERS + 1);
+            }
+            double bound = 1.5 * fabs(loss - t->loss) + 1e-6 * t->loss;
+            assert_true(fabs(all->loss - t->loss) <= bound);
+            assert_true(fabs(all->eval - all->loss) <= 1e-6 * all->loss);
+            mem_free(grads);
+            end_slices(all);
+        }
+        end(&b);
+    }
+    mem_free(t);
+}
+
+// ---- training
+
+static void descend(struct bench *b, int step)
+{
+    b->step.step = step;
+    train(b);
+    for (size_t i = 0; i < b->n; i++)
+        b->params[i] -= 0.05f * b->grads[i];
+    model_params_changed(b->m);
+}
+
+static void *train_long(void *arg)
+{
+    struct member *m = arg;
+    for (int k = 1; k <= STEPS; k++)
+        descend(&m->b, k);
+    return NULL;
+}
+
+// A tensor that all slices have whole.
+static const float *replicated(const struct member *m, int i, size_t *n)
+{
+    struct tensor here, whole;
+    model_tensor(&m->b.job.config, i, &here);
+    model_tensor(&odd, i, &whole);
+    *n = here.n == whole.n ? here.n : 0;
+    return m->b.params + here.off;
+}
+
+// With dropout, whose masks must be the whole model's: another mask would show
+// in the first digits.
+static void replicas_stay_equal_to_the_bit(void **state)
+{
+    (void)state;
+    for (int k = 0; k < 6; k++) {
+        struct bench b = begin_whole((enum dtype)(k / 2), k % 2, 0.1f);
+        struct member *all = run_slices(&b, 2 + k % 3, train_long);
+        int count = 0;
+        for (int i = 0; i < model_ntensors(&odd); i++)
+            for (int r = 1; r < all->world->n; r++) {
+                size_t n;
+                const float *first = replicated(&all[0], i, &n);
+                assert_memory_equal(replicated(&all[r], i, &n), first,
+                                    n * sizeof *first);
+                count += r == 1 && n;
+            }
+        assert_int_equal(count, 1 + 6 * LAYERS + 2); // wpe, ln, biases
+        assert_int_equal(all->joins, STEPS * joins(k % 2));
+        float *params = assembled(all, false), *before = copy(b.params, b.n);
+        for (int step = 1; step <= STEPS; step++)
+            descend(&b, step);
+        double moved = distance(b.params, before, b.n);
+        double apart = distance(params, b.params, b.n);
+        if (apart > (k < 2 ? 1e-5 : 0.05) * moved)
+            print_error("format %d: %g apart, moved by %g\n", k / 2, apart,
+                        moved);
+        assert_true(apart <= (k < 2 ? 1e-5 : 0.05) * moved);
+        mem_free(before);
+        mem_free(params);
+        end_slices(all);
+        end(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_tile_the_model),
+        cmocka_unit_test(slices_are_as_near_to_the_truth),
+        cmocka_unit_test(replicas_stay_equal_to_the_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -57,7 +57,8 @@ static void ways_take_what_is_predicted(void **state)
         {"sync=zero shard=3 workers=4 transport=tcp", 0, 0},
         {"sync=zero shard=3 workers=2 transport=shm", 0, 0},
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
-        {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0, 0},
+        {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
+         0},
         {"sync=dataparallel workers=2 transport=tcp", 0, 0}, // worker 0
         {"sync=dataparallel workers=4 transport=shm", 0, 0},
         {"sync=sps workers=2", 0, 0.25},

@@ -1,9 +1,10 @@
 // hub.h - where workers without MPI meet: the server's side of cluster_zmq.
 //
 // Every worker sends its piece of the k-th exchange; when all are there, each
-// gets all pieces in rank order. A goodbye is answered by a goodbye. The hub is a small state machine without
-// sockets, so that ps_server 0 runs it on the socket it has anyway; hub_start()
-// gives it a thread and a socket of its own where there is no server.
+// gets all pieces in rank order. A goodbye is answered by a goodbye. The hub is
+// a small state machine without sockets, so that ps_server 0 runs it on the
+// socket it has anyway; hub_start() gives it a thread and a socket of its own
+// where there is no server.
 //
 // An elastic hub goes on without workers that died (their pieces are zero) and
 // remembers what was exchanged, so that one who joins later can hear it.

@@ -88,14 +88,24 @@ struct spread study_spread(const struct study *s, int cell, enum metric m,
     return v;
 }
 
-double study_util(const struct study *s, int cell, int worker)
+static double of_worker(const struct study *s, int cell, int worker, bool comm)
 {
     double v[EXP_REPEATS];
     int n = 0;
     for (int i = 0; i < s->nruns && n < EXP_REPEATS; i++) {
         const struct result *r = &s->runs[i];
         if (s->cell_of[i] == cell && r->util && worker < r->world)
-            v[n++] = r->util[worker];
+            v[n++] = comm ? r->comm[worker] : r->util[worker];
     }
     return spread_of(v, n).median;
+}
+
+double study_util(const struct study *s, int cell, int worker)
+{
+    return of_worker(s, cell, worker, false);
+}
+
+double study_comm(const struct study *s, int cell, int worker)
+{
+    return of_worker(s, cell, worker, true);
 }

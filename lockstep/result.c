@@ -344,6 +344,7 @@ static void add_spent(struct result *r, const struct spent *spent)
         const double *s = spent[w].s;
         double all = step_seconds(s);
         r->util[w] = add_worker(r, s);
+        r->comm[w] = s[KIND_GPU_COMPUTE] > 0 ? s[KIND_GPU_COMM] / all : NAN;
         total += r->util[w];
         exposed += s[KIND_EXPOSED] / all / r->world;
         wait += s[KIND_WAIT] / all / r->world;
@@ -362,7 +363,8 @@ static int read_breakdown(struct result *r, const char *dir)
         return 0; // trace=off: not measured
     struct spent *spent = mem_alloc((size_t)r->world, sizeof *spent);
     r->util = mem_alloc((size_t)r->world, sizeof *r->util);
-    int rc = spent && r->util ? 0 : -1;
+    r->comm = mem_alloc((size_t)r->world, sizeof *r->comm);
+    int rc = spent && r->util && r->comm ? 0 : -1;
     if (!rc) {
         read_spent(spent, r, &c);
         add_spent(r, spent);
@@ -426,7 +428,8 @@ int result_read(struct result *r, const char *dir)
 void result_free(struct result *r)
 {
     mem_free(r->util);
-    r->util = NULL;
+    mem_free(r->comm);
+    r->util = r->comm = NULL;
     curve_free(&r->curve);
     cJSON_Delete(r->settings);
     r->settings = NULL;

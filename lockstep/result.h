@@ -67,16 +67,17 @@ struct result {
     const struct backend *row; // NULL: this build has no such backend
     char consistency[32], transport[16], algorithm[16];
     int world, servers, global_batch, steps;
-    int stages; // of each replica of the model: mesh=ppN
+    int stages;             // of each replica of the model: mesh=ppN
     double lr_factor;       // of lr and min_lr: lr_scale=
     struct cJSON *settings; // all of them
     struct curve curve;
     bool oversubscribed;
     char pace[64];      // pace=: it slept instead of computing; "": it computed
     char mistakes[128]; // the settings that are wrong on purpose; "" for none
-    bool held;                  // servers update, and answer once all has come
+    bool held;          // servers update, and answer once all has come
     double value[METRICS];      // NaN: not measured
     double *util;               // compute share of each worker; NULL: as NaN
+    double *comm;               // of each worker's GPU, in collectives
     double share[RESULT_KINDS]; // of the step, mean of workers: of the host, or
                                 // of their GPUs, whether they compute
     // Payload out of a worker in a step, by verb, and the same by the law.

@@ -75,6 +75,9 @@ struct spread study_ratio(const struct study *s, int cell, int base,
 // The median over a cell's repeats of a worker's utilisation.
 double study_util(const struct study *s, int cell, int worker);
 
+// The same of its GPU's time in collectives; NaN: it has none.
+double study_comm(const struct study *s, int cell, int worker);
+
 // The run of a cell's repeat k; NULL if it is not finished.
 const struct result *study_run(const struct study *s, int cell, int k);
 

@@ -236,14 +236,17 @@ static int write_workers(const struct study *s)
     FILE *f = study_file(s, "workers.csv");
     if (!f)
         return -1;
-    fputs("cell,backend,workers,worker,utilisation,oversubscribed\n", f);
+    fputs("cell,backend,workers,worker,utilisation,oversubscribed,gpu_comm\n",
+          f);
     for (int c = 0; c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
         for (int w = 0; r && w < r->world; w++) {
             fputs(r->cell, f);
             fprintf(f, ",%s,%d,%d", r->backend, r->world, w);
             csv_put(f, study_util(s, c, w));
-            fprintf(f, ",%d\n", r->oversubscribed);
+            fprintf(f, ",%d", r->oversubscribed);
+            csv_put(f, study_comm(s, c, w));
+            fputs("\n", f);
         }
     }
     return study_file_end(s, f, "workers.csv");

@@ -4,9 +4,7 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/shares.csv"
-load "style.gp"
-cells = values_of(FILE, "cell")
-n = words(cells)
+load "cells.gp"
 set title "A step's time, mean of its workers"
 set xlabel "milliseconds a step" . (crowded(FILE) ? "\n" . note(FILE) : "")
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -25,5 +23,5 @@ upto(k) = k < 1 ? 0 : (sum [j=1:k] ms(j))
 COLLECTIVES = ""
 if (has_numbers(FILE, "gpu_comm_share")) { COLLECTIVES = ', "" using (half("gpu_comm_share")):(below(stringcolumn("cell"))):(half("gpu_comm_share")):(0.05) with boxxyerror lc rgb kind_colour("exposed") title kind_title("gpu_comm")' }
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):0:(ms(k) / 2):(0.36): \
-        ytic(stringcolumn("cell") . mark(column("oversubscribed"))) \
+        ytic(shown(stringcolumn("cell")) . mark(column("oversubscribed"))) \
         with boxxyerror lc rgb kind_colour(word(KINDS, k)) title kind_title(word(KINDS, k)) @COLLECTIVES

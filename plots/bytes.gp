@@ -3,9 +3,7 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
-load "style.gp"
-cells = values_of(FILE, "cell")
-n = words(cells)
+load "cells.gp"
 set title "Traffic of a step: out of a worker, into a server"
 set xlabel "MiB, payload"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -18,7 +16,7 @@ MIB = 1048576.0
 plot keyentry with boxes lc rgb "#777777" title "out of a worker (colour: backend)", \
      keyentry with boxes lc rgb "#c9c9c9" title "into a server", \
      FILE using (column("bytes_tx_per_worker_step") / MIB / 2):($0 - 0.17):(column("bytes_tx_per_worker_step") / MIB / 2):(0.16): \
-        (hex(backend_colour(stringcolumn("backend")))):ytic(stringcolumn("cell")) \
+        (hex(backend_colour(stringcolumn("backend")))):ytic(shown(stringcolumn("cell"))) \
         with boxxyerror lc rgb variable notitle, \
      "" using (column("bytes_rx_per_server_step") / MIB / 2):($0 + 0.17):(column("bytes_rx_per_server_step") / MIB / 2):(0.16) \
         with boxxyerror lc rgb "#c9c9c9" notitle, \

@@ -3,12 +3,9 @@
 # points at which runs.csv says that it is reached (curves are the first repeat's).
 
 FILE = DIR . "/curves.csv"
-cells = values_of(FILE, "cell")
-n = words(cells)
-# names in one column beside the curves need a figure that is high enough
-if (n > 17) HIGH = 170 + 27 * n; load "style.gp"
+load "cells.gp"
 set ylabel "training loss (nats a token)"
-if (n > 8) { set key outside right top; set title offset 16,-0.3 } else { set key top right }
+if (n > 8) { set key outside right top vertical maxcols 1; set title offset 6,-0.3 } else { set key top right }
 set xrange [0:*]
 if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.03 tc rgb "#8a4b00"
 array C[n]; array B[n]; array D[n]
@@ -18,20 +15,19 @@ do for [i=1:n] {
     D[i] = 1
     do for [j=1:i-1] { if (B[j] eq B[i]) { D[i] = D[i] + 1 } }
 }
-# where all cells have one backend its colour says nothing: a colour a cell
-one = n > 1
-do for [i=2:n] { if (B[i] ne B[1]) { one = 0 } }
+# where many cells have one backend its colour says little: a colour a cell
+one = 0
+do for [i=1:n] { if (D[i] > 4 || (i == n && i > 1 && D[i] == n)) { one = 1 } }
 curve_colour(i) = one ? worker_colour(i-1) : backend_colour(B[i])
 curve_dash(i) = one ? 1 + (i-1) / 6 : D[i]
+# a line that covers another exactly is thinner; where there are many, each has a
+# few points of its own
 width(i) = n > 1 ? 1.5 + 3.5 * (n - i) / (n - 1) : 2
-reached = exists("target") ? strlen(target) > 0 : 0
-# a line that covers another exactly is thinner, so that both are seen
-if (reached) {
-    plot for [i=1:n] FILE using (column(X) * SCALE):(stringcolumn("cell") eq C[i] ? column(Y) : NaN) \
-            with lines lw width(i) dt curve_dash(i) lc rgb curve_colour(i) title C[i], \
-         for [i=1:n] DIR . "/runs.csv" using (stringcolumn("cell") eq C[i] && column("repeat") == 1 ? column("seconds_to_target") : NaN):(target + 0) \
-            with points pt 7 ps 1.4 lc rgb curve_colour(i) notitle
-} else {
-    plot for [i=1:n] FILE using (column(X) * SCALE):(stringcolumn("cell") eq C[i] ? column(Y) : NaN) \
-        with lines lw width(i) dt curve_dash(i) lc rgb curve_colour(i) title C[i]
-}
+point(i) = word("7 5 9 11 13 15 6 4 8 10 12 14 3", 1 + (i-1) % 13) + 0
+size = n > 6 ? 1 : 0
+points(i) = sprintf("< awk -F, 'NR==1{for(i=1;i<=NF;i++){if($i==\"%s\")x=i;if($i==\"%s\")y=i};next} $1==\"%s\"{X[m++]=$x;Y[m-1]=$y} END{e=m<7?1:int(m/6); for(j=int(e*%d/%d);j<m;j+=e)print X[j] \",\" Y[j]}' '%s'", X, Y, C[i], i, n + 1, FILE)
+if (!exists("target")) target = ""
+command = 'plot for [i=1:n] keyentry with linespoints lw width(i) ps size pt point(i) dt curve_dash(i) lc rgb curve_colour(i) title shown(C[i]), for [i=1:n] FILE using (column(X) * SCALE):(stringcolumn("cell") eq C[i] ? column(Y) : NaN) with lines lw width(i) dt curve_dash(i) lc rgb curve_colour(i) notitle'
+if (size) { command = command . ', for [i=1:n] points(i) using ($1 * SCALE):2 with points pt point(i) ps 1 lw 1.5 lc rgb curve_colour(i) notitle' }
+if (strlen(target)) { command = command . ', for [i=1:n] DIR . "/runs.csv" using (stringcolumn("cell") eq C[i] && column("repeat") == 1 ? column("seconds_to_target") : NaN):(target + 0) with points pt 7 ps 1.6 lc rgb curve_colour(i) notitle' }
+eval command

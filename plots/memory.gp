@@ -2,9 +2,7 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
-load "style.gp"
-cells = values_of(FILE, "cell")
-n = words(cells)
+load "cells.gp"
 MIB = 1048576.0
 set title "Memory: peak of any worker, and of any server"
 set xlabel "MiB"
@@ -22,4 +20,4 @@ plot keyentry with boxes lc rgb "#777777" title "worker (colour: backend)", \
         with boxxyerror lc rgb "#c9c9c9" notitle, \
      "" using (column("peak_memory_bytes") / MIB):($0 - 0.17):(column("peak_memory_bytes_least") / MIB):(column("peak_memory_bytes_most") / MIB) \
         with xerrorbars pt -1 lw 1.5 lc rgb "#000000" notitle, \
-     "" using (0):0:(0):(0):ytic(sprintf("%s  %.0f", stringcolumn("cell"), column("peak_memory_bytes") / MIB)) with boxxyerror lc rgb "#ffffff" notitle
+     "" using (0):0:(0):(0):ytic(sprintf("%s  %.0f", shown(stringcolumn("cell")), column("peak_memory_bytes") / MIB)) with boxxyerror lc rgb "#ffffff" notitle

@@ -3,10 +3,8 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/memory.csv"
-load "style.gp"
+load "cells.gp"
 set datafile columnheaders # all columns are asked for inside functions
-cells = values_of(FILE, "cell")
-n = words(cells)
 set title "Memory of a worker: predicted by part, and its peak as measured"
 set xlabel "MB"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -22,7 +20,7 @@ mb(k) = column(word(PARTS, k) . "_bytes") * 1e-6
 upto(k) = k < 1 ? 0 : (sum [j=1:k] mb(j))
 peak(x) = column("peak_bytes") * 1e-6
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):0:(mb(k) / 2):(0.3): \
-        ytic(stringcolumn("cell")) \
+        ytic(shown(stringcolumn("cell"))) \
         with boxxyerror lc rgb part_colour(k) title part_title(k), \
      FILE using (peak(0)):0:(0):(0.42) with vectors nohead lw 3 lc rgb "#000000" notitle, \
      FILE using (peak(0)):0:(0):(-0.42) with vectors nohead lw 3 lc rgb "#000000" title "measured peak"

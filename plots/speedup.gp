@@ -4,9 +4,7 @@
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
 WIDE = 1280
-load "style.gp"
-cells = values_of(FILE, "cell")
-n = words(cells)
+load "cells.gp"
 target = value_at(FILE, word(cells, 1), "target_loss_nats")
 panels = has_numbers(FILE, "speedup") + has_numbers(FILE, "seconds_to_target")
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -31,7 +29,7 @@ if (has_numbers(FILE, "speedup")) {
     set xlabel "times the baseline"
     set arrow 1 from 1, graph 0 to 1, graph 1 nohead dt 2 lw 1.5 lc rgb "#555555" front
     plot FILE using (bar("speedup")):0:(bar("speedup")):(0.36):(hex(backend_colour(stringcolumn("backend")))): \
-            ytic(sprintf("%s%s  %.2f", stringcolumn("cell"), mark(column("oversubscribed")), column("speedup"))) \
+            ytic(sprintf("%s%s  %.2f", shown(stringcolumn("cell")), mark(column("oversubscribed")), column("speedup"))) \
             with boxxyerror lc rgb variable, \
          "" using "speedup":0:"speedup_least":"speedup_most" with xerrorbars pt -1 lw 1.5 lc rgb "#000000"
     unset arrow 1
@@ -42,7 +40,7 @@ if (has_numbers(FILE, "seconds_to_target")) {
     set xtics tic_of(largest("seconds_to_target_most"))
     set xlabel "seconds in steps"
     plot FILE using (bar("seconds_to_target")):0:(bar("seconds_to_target")):(0.36):(hex(backend_colour(stringcolumn("backend")))): \
-            ytic(sprintf("%s%.3g", name_of(stringcolumn("cell")), column("seconds_to_target"))) \
+            ytic(sprintf("%s%.3g", name_of(shown(stringcolumn("cell"))), column("seconds_to_target"))) \
             with boxxyerror lc rgb variable, \
          "" using "seconds_to_target":0:"seconds_to_target_least":"seconds_to_target_most" with xerrorbars pt -1 lw 1.5 lc rgb "#000000"
 }

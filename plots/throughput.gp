@@ -3,10 +3,7 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
-load "style.gp"
-cells = values_of(FILE, "cell")
-n = words(cells)
-row_of(c) = (sum [i=1:n] (word(cells, i) eq c ? i - 1 : 0))
+load "cells.gp"
 set title "Throughput of the job: median, range, repeats"
 set xlabel "tokens per second"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -18,10 +15,10 @@ set bmargin 4
 if (crowded(FILE)) set label 99 note(FILE) at graph 0.99, graph 0.03 right tc rgb "#8a4b00"
 plot FILE using (column("tokens_per_s") / 2):0:(column("tokens_per_s") / 2):(0.36): \
         (hex(backend_colour(stringcolumn("backend")))): \
-        ytic(sprintf("%s%s  %.0f", stringcolumn("cell"), mark(column("oversubscribed")), column("tokens_per_s"))) \
+        ytic(sprintf("%s%s  %.0f", shown(stringcolumn("cell")), mark(column("oversubscribed")), column("tokens_per_s"))) \
         with boxxyerror lc rgb variable, \
      "" using "tokens_per_s":0:"tokens_per_s_least":"tokens_per_s_most" \
         with xerrorbars pt -1 lw 1.5 lc rgb "#000000", \
-     DIR . "/runs.csv" using "tokens_per_s":(row_of(stringcolumn("cell"))) \
+     DIR . "/runs.csv" using "tokens_per_s":(number_of(stringcolumn("cell")) - 1) \
         with points pt 7 ps 0.9 lc rgb "#ffffff", \
-     "" using "tokens_per_s":(row_of(stringcolumn("cell"))) with points pt 6 ps 0.9 lw 1.5 lc rgb "#000000"
+     "" using "tokens_per_s":(number_of(stringcolumn("cell")) - 1) with points pt 6 ps 0.9 lw 1.5 lc rgb "#000000"

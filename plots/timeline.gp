@@ -1,56 +1,69 @@
 # timeline.gp - what util_timeline.gp and memory_timeline.gp share: a panel a
 # cell, a line a worker: METRICS (the first of these words that the worker has)
-# times UNIT, up to MOST; servers too, with SERVERS = 1.
+# times UNIT, up to MOST; servers too, with SERVERS = 1; BESIDE, thin, if any has
+# it. Up to 16 panels, in the order of table.csv; of more cells every k-th.
 
-# in the order of table.csv, where there is one
-all = system("cd '" . DIR . "'; [ -f util.csv ] && echo '\"util.csv\"' || awk -F, 'NR>1{c=$1; gsub(/ /,\"_\",c); f=\"cells/\" c \"/r1/util.csv\"; if((getline l < f)>=0) print \"\\\"\" f \"\\\"\"}' table.csv")
-every = int((words(all) + 6) / 7)
-n = every ? int((words(all) + every - 1) / every) : 0
-file(i) = DIR . "/" . word(all, 1 + (i - 1) * every)
-HIGH = n > 1 ? 150 + 150 * n : 520
+single = system("cd '" . DIR . "'; ls util.csv 2>/dev/null") ne ""
+if (!single) FILE = DIR . "/table.csv"; load "cells.gp"
+folder(c) = DIR . "/" . system("echo '" . c . "' | tr ' ' '_' | sed 's,.*,cells/&/r1/util.csv,'")
+all = ""
+if (!single) { do for [c in cells] { if (system("ls '" . folder(c) . "' 2>/dev/null") ne "") { all = all . '"' . c . '" ' } } }
+every = int((words(all) + 15) / 16)
+n = single ? 1 : every ? int((words(all) + every - 1) / every) : 0
+across = n > 6 ? 2 : 1
+down = int((n + across - 1) / across)
+cell(i) = word(all, 1 + (i - 1) * every)
+file(i) = single ? DIR . "/util.csv" : folder(cell(i))
+WIDE = across > 1 ? 1280 : 1120
+HIGH = n > 1 ? 190 + 145 * down : 560
 load "style.gp"
-name_of(f) = system("dirname '" . f . "' | sed 's,/r1$,,; s,.*/,,; s,_, ,g'")
+name_of(i) = single ? system("basename '" . DIR . "'") : shown(cell(i))
 metric_of(f, r) = system("awk -F, '$2==\"" . r . "\"{s[$3]=1} END{n=split(\"" . METRICS . "\",m,\" \"); for(i=1;i<=n;i++)if(m[i] in s){print m[i];exit}}' '" . f . "'")
 samples(f, r, m) = "< awk -F, '$2==\"" . r . "\"&&$3==\"" . m . "\"' '" . f . "'"
 ranks_of(f) = system("awk -F, 'NR>1&&" . (SERVERS ? "1" : "$2+0==$2") . "&&!s[$2]++{print $2}' '" . f . "' | sort -V | head -n 12")
 is_server(r) = r[1:1] eq "s"
 who(r) = is_server(r) ? "server " . r[2:] : "worker " . r
 dash_of(r) = is_server(r) ? 2 : 1
-evaluates(f) = exists("MOST") ? system("grep -c evaluate_share '" . f . "'") + 0 > 0 : 0
+has(f, m) = system("awk -F, '$3==\"" . m . "\"&&$4>0{n=1} END{print n+0}' '" . f . "'") + 0
 colour_of(r) = worker_colour(is_server(r) ? r[2:] + 3 : r + 0)
 list = ""
 do for [i=1:n] { list = list . " '" . file(i) . "'" }
-last = system("awk -F, '$1+0>m{m=$1} END{if(!m)m=1; print m}'" . list) + 0
+last = n ? system("awk -F, '$1+0>m{m=$1} END{if(!m)m=1; print m}'" . list) + 0 : 1
 # the legend stands once, for whoever is in any panel
 everybody = ""
+beside = 0
 do for [i=1:n] {
+    if (exists("BESIDE")) { if (has(file(i), BESIDE)) { beside = 1 } }
     do for [r in ranks_of(file(i))] {
         if (strstrt(" " . everybody, " " . r . " ") == 0) { everybody = everybody . r . " " }
     }
 }
 if (every > 1) TITLE = sprintf("%s; every %s cell", TITLE, every == 2 ? "second" : every == 3 ? "third" : sprintf("%d.", every))
-set multiplot layout n, 1 title TITLE font ",17" noenhanced margins 0.09, words(everybody) > 4 ? 0.60 : words(everybody) > 2 ? 0.72 : 0.86, 80.0 / HIGH, 1 - 90.0 / HIGH spacing 0, 60.0 / HIGH
+set multiplot layout (down ? down : 1), across title TITLE font ",17" noenhanced \
+    margins across > 1 ? 0.075 : 0.095, 0.985, 80.0 / HIGH, 1 - 125.0 / HIGH spacing 0.05, 62.0 / HIGH
 set xrange [0:last]
 # three tics a panel, of all panels alike
-most = system("awk -F, '$3==\"" . word(METRICS, 1) . "\"&&$4+0>m{m=$4+0} END{print m+0}'" . list) * UNIT
+most = n ? system("awk -F, '$3==\"" . word(METRICS, 1) . "\"&&$4+0>m{m=$4+0} END{print m+0}'" . list) * UNIT : 1
 tic = most > 0 ? 10 ** floor(log10(most / 2)) * floor(most / 2 / 10 ** floor(log10(most / 2))) : 1
 if (exists("MOST")) { set yrange [0:MOST]; set ytics 0, 50, 100 } else { set yrange [0 : most > 0 ? 1.15 * most : 1]; set ytics 0, tic, 100 * tic }
+if (n == 0) {
+    set label 1 "no run has samples" at graph 0.5, 0.5 center
+    plot NaN notitle
+}
 do for [i=1:n] {
     f = file(i)
-    set title name_of(f) font ",14" offset 0,-0.6
-    set ylabel i == int((n + 1) / 2) ? LABEL : ""
-    set xlabel i == n ? "seconds" : ""
-    if (i == 1) { set key at screen 0.99, screen 1 - 90.0 / HIGH right top vertical maxcols 1 } else { unset key }
+    set title name_of(i) font ",14" offset 0,-0.6
+    set ylabel (i == 1 + across * int((down - 1) / 2) ? LABEL : "")
+    set xlabel (i > n - across ? "seconds" : "")
+    if (i == 1) { set key at screen 0.5, screen 1 - 62.0 / HIGH center center horizontal maxrows 1 } else { unset key }
     mine = ranks_of(f)
-    if (evaluates(f)) {
-        plot for [r in everybody] keyentry with lines lw 2 dt dash_of(r) lc rgb colour_of(r) title who(r), \
-             samples(f, "0", "evaluate_share") using 1:(100 * $4) with impulses lw 4 lc rgb "#dddddd" notitle, \
-             for [r in mine] samples(f, r, metric_of(f, r)) using 1:(UNIT * $4) \
-                with lines lw 1.5 dt dash_of(r) lc rgb colour_of(r) notitle
-    } else {
-        plot for [r in everybody] keyentry with lines lw 2 dt dash_of(r) lc rgb colour_of(r) title who(r), \
-             for [r in mine] samples(f, r, metric_of(f, r)) using 1:(UNIT * $4) \
-                with lines lw 1.5 dt dash_of(r) lc rgb colour_of(r) notitle
-    }
+    grey = exists("MOST") ? has(f, "evaluate_share") : 0
+    thin = beside ? has(f, BESIDE) : 0
+    command = 'plot for [r in everybody] keyentry with lines lw 2.5 dt dash_of(r) lc rgb colour_of(r) title who(r)'
+    if (beside) { command = command . ', keyentry with lines lw 1.5 dt 3 lc rgb "#555555" title BESIDE_TITLE' }
+    if (grey) { command = command . ', samples(f, "0", "evaluate_share") using 1:(100 * $4) with impulses lw 4 lc rgb "#dddddd" notitle' }
+    command = command . ', for [r in mine] samples(f, r, metric_of(f, r)) using 1:(UNIT * $4) with lines lw 2 dt dash_of(r) lc rgb colour_of(r) notitle'
+    if (thin) { command = command . ', for [r in mine] samples(f, r, BESIDE) using 1:(UNIT * $4) with lines lw 2 dt 3 lc rgb colour_of(r) notitle' }
+    eval command
 }
 unset multiplot

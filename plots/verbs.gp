@@ -3,10 +3,8 @@
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/verbs.csv"
-load "style.gp"
+load "cells.gp"
 set datafile columnheaders # all columns are asked for inside functions
-cells = values_of(FILE, "cell")
-n = words(cells)
 set title "Payload out of a worker in a step, by verb: counted above, the law below"
 set xlabel "MB"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
@@ -23,7 +21,7 @@ law(k) = column("law_" . word(VERBS, k) . "_bytes") * 1e-6
 upto(k) = k < 1 ? 0 : (sum [j=1:k] mb(j))
 law_upto(k) = k < 1 ? 0 : (sum [j=1:k] law(j))
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):($0 - 0.17):(mb(k) / 2):(0.16): \
-        ytic(stringcolumn("cell")) \
+        ytic(shown(stringcolumn("cell"))) \
         with boxxyerror lc rgb verb_colour(k) title word(VERBS, k), \
      for [k=1:m] FILE using ((law_upto(k - 1) + law_upto(k)) / 2):($0 + 0.17):(law(k) / 2):(0.16) \
         with boxxyerror lc rgb law_colour(k) notitle

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
-PARTS = {"style", "loss_curves", "timeline"}  # loaded by others
+PARTS = {"style", "cells", "loss_curves", "timeline"}  # loaded by others
 
 
 def check_png(path):
@@ -101,14 +101,52 @@ def draws_nvml(plots, folder):
     data.mkdir()
     (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
         f"{t / 10},0,compute_share,0.05\n{t / 10},0,gpu_compute_share,0.93\n"
+        f"{t / 10},0,gpu_comm_share,0.21\n"
         f"{t / 10},0,gpu_util_share,0.94\n{t / 10},0,gpu_power_w,250\n"
         f"{t / 10},0,gpu_memory_bytes,{3 << 30}\n"
         f"{t / 10},0,gpu_clock_mhz,1380\n" for t in range(1, 30)))
     draw(plots, "gpu_timeline", data, folder)
     assert drawn_values(plots, "gpu_timeline", data, folder) == \
         {"94", "3072", "250", "1380"}
-    assert "93" in drawn_values(plots, "util_timeline", data, folder)
-    assert "5" not in drawn_values(plots, "util_timeline", data, folder)
+    drawn = drawn_values(plots, "util_timeline", data, folder)
+    assert {"93", "21"} <= drawn and "5" not in drawn, drawn
+    (data / "workers.csv").write_text(
+        "cell,backend,workers,worker,utilisation,oversubscribed,gpu_comm\n"
+        "ring,ring,2,0,0.93,0,0.21\nring,ring,2,1,0.92,0,0.22\n")
+    drawn = drawn_values(plots, "util_bars", data, folder)
+    assert {"93", "92", "21", "22"} <= drawn, drawn
+
+
+def draws_all_cells(plots, folder):
+    """Of 13 cells with one backend none is left out, all colours are used, and
+    no name says what all have in common."""
+    data = folder / "many"
+    names = [f"way {k} net=1gbit" for k in range(13)]
+    head = "cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss," \
+        "train_s,loss_smooth,restarts\n"
+    for name in names:
+        run = data / "cells" / name.replace(" ", "_") / "r1"
+        run.mkdir(parents=True)
+        (run / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
+            f"{t / 10},0,resident_bytes,{t << 20}\n" for t in range(1, 9)))
+    (data / "curves.csv").write_text(head + "".join(
+        f"{name},ring,0,{s},{s},{s},{5 - s / 9},,{s},{5 - s / 9},0\n"
+        for name in names for s in range(1, 20)))
+    (data / "table.csv").write_text("cell,backend,oversubscribed\n" + "".join(
+        f"{name},ring,0\n" for name in names))
+    for figure in "memory_timeline", "loss_step":
+        draw(plots, figure, data, folder)
+        said = ["".join(e.itertext()).strip() for e in tree.parse(
+            folder / f"{figure}.svg").getroot().iter()
+            if e.tag.endswith("text")]
+        assert all(f"way {k}" in said for k in range(13)), said
+        assert not any("net=" in text for text in said), said
+    palette = re.search(r'worker_colour\(i\) = word\("([^"]*)"',
+                        (plots / "style.gp").read_text())[1].split()
+    svg = (folder / "loss_step.svg").read_text()
+    for colour in palette:
+        red, green, blue = bytes.fromhex(colour[1:])
+        assert re.search(rf"rgb\(\s*{red},\s*{green},\s*{blue}\)", svg), colour
 
 
 def draws_a_step(plots, folder):
@@ -190,6 +228,7 @@ def main():
             print("drawn", name)
         draws_the_gpu(plots, pathlib.Path(folder))
         draws_nvml(plots, pathlib.Path(folder))
+        draws_all_cells(plots, pathlib.Path(folder))
         draws_a_step(plots, pathlib.Path(folder))
         draws_a_pipeline(plots, pathlib.Path(folder))
         draws_servers(plots, sample["server_load"], pathlib.Path(folder))

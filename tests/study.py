@@ -261,6 +261,9 @@ def a_gpu_is_what_counts(single, folder):
     assert abs(float(row["gpu_idle_share"]) - .75) < 1e-4, row
     assert abs(float(row["gpu_comm_share"]) - .05) < 1e-4, row
     assert float(row["backward_share"]) == 0, row  # the host's, which waits
+    with open(copy / "workers.csv", newline="") as f:
+        row, = csv.DictReader(f)
+    assert abs(float(row["gpu_comm"]) - .05) < 1e-4, row
 
 
 def compares(out):

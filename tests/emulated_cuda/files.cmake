@@ -273,6 +273,14 @@ lockstep_says(cuda_tune_job 0
   model=nano layers=1 channels=32 heads=2 context=32 batch=2 steps=1 eval=0
   threads=1)
 set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)
+if(TARGET fake_nvml)
+  add_dependencies(emulated_programs fake_nvml)
+  add_test(NAME gpu_drawn
+           COMMAND ${Python3_EXECUTABLE} tests/gpu_drawn.py ${programs}/lockstep
+                   ${CMAKE_BINARY_DIR}/fake plots
+           WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+  set_tests_properties(gpu_drawn PROPERTIES TIMEOUT 400 LABELS jobs)
+endif()
 if(NOT LOCKSTEP_SANITIZE) # `readers` looks at memory, of the same readers
   add_test(NAME readers_emulated
            COMMAND ${Python3_EXECUTABLE} tests/readers.py ${programs}/trainer

@@ -1,0 +1,74 @@
+"""What a job on the emulated GPU and a made-up NVML say, through to the figures.
+
+    gpu_drawn.py LOCKSTEP FOLDER_OF_NVML PLOTS
+
+Two workers train on it. NVML says 94%, which the host's own share of computing is
+not: the panel shows 94, and utilisation is the GPU's own time.
+"""
+
+import csv
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+LOCKSTEP, NVML, PLOTS = map(os.path.abspath, sys.argv[1:])
+
+
+def drawn(name, run, folder):
+    table = folder / "drawn.txt"
+    subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c", f"{name}.gp",
+                    str(run), str(folder / "x.svg")], cwd=PLOTS, check=True,
+                   timeout=60)
+    return [tuple(map(float, line.split()[:2]))
+            for line in table.read_text().splitlines()
+            if line.strip() and line[0] != "#"]
+
+
+def samples(run, rank, metric):
+    with open(run / "util.csv", newline="") as f:
+        return [(float(r["t_s"]), float(r["value"])) for r in csv.DictReader(f)
+                if r["rank"] == str(rank) and r["metric"] == metric]
+
+
+def close(a, b):
+    return abs(a[0] - b[0]) < 1e-3 and abs(a[1] - 100 * b[1]) < 1e-2
+
+
+def main():
+    with tempfile.TemporaryDirectory(prefix="lockstep-gpu-") as name:
+        folder = pathlib.Path(name)
+        run = folder / "run"
+        done = subprocess.run(
+            [LOCKSTEP, "train", "device=cuda", "sync=ring", "workers=2",
+             "model=nano", "layers=1", "channels=32", "heads=2", "context=32",
+             "batch=2", "steps=4", "warmup=0", "eval=0", "threads=1",
+             f"out={run}"],
+            env=dict(os.environ, LD_LIBRARY_PATH=NVML), capture_output=True,
+            text=True, timeout=250)
+        assert done.returncode == 0, done.stderr
+        done = subprocess.run([LOCKSTEP, "report", str(run)],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        for rank in range(2):
+            said = samples(run, rank, "gpu_util_share")
+            assert said and all(v == .94 for _, v in said), said
+        with open(run / "workers.csv", newline="") as f:
+            rows = list(csv.DictReader(f))
+        assert all(0 < float(r["utilisation"]) < 1.1 and r["gpu_comm"] == "0"
+                   for r in rows), rows
+        if not shutil.which("gnuplot"):
+            print("no gnuplot: figures not drawn")
+            return
+        said = [v for _, v in drawn("gpu_timeline", run, folder)]
+        assert 94 in said, said
+        for rank in range(2):
+            gpu = samples(run, rank, "gpu_compute_share")
+            points = drawn("util_timeline", run, folder)
+            assert gpu and all(any(close(p, g) for p in points) for g in gpu), \
+                (gpu, points)
+
+
+main()

@@ -21,7 +21,8 @@ if(TARGET test_allreduce)
   set(mpirun ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
              OMPI_ALLOW_RUN_AS_ROOT=1
              OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
-             ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none)
+             ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none
+             --mca mpi_yield_when_idle 1) # other tests want the cores
   set(mpi_worlds 2 3 4)
   if(LOCKSTEP_SANITIZE) # a build that looks at memory needs no world of each size
     set(mpi_worlds 3)

@@ -68,6 +68,7 @@ struct member {
     struct device *dev;
     char *arena; // CARRY_BYTES of the device's memory
     char *host;  // as many of the host's
+    char *want;  // and as many again, to compare with
     struct group *group;
     uint64_t out, in; // payload so far, by the law
     uint64_t result;  // for the parent

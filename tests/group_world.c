@@ -39,13 +39,15 @@ static int open_memory(struct member *m)
     m->arena = (shared ? device_alloc_shared
                        : device_alloc)(m->dev, CARRY_BYTES, sizeof *m->arena);
     m->host = mem_alloc(CARRY_BYTES, sizeof *m->host);
-    return m->arena && m->host ? 0 : -1;
+    m->want = mem_alloc(CARRY_BYTES, sizeof *m->want);
+    return m->arena && m->host && m->want ? 0 : -1;
 }
 
 static void member_close(struct member *m)
 {
     group_close(&m->group);
     mem_free(m->host);
+    mem_free(m->want);
     if (m->dev) {
         device_free(m->dev, m->arena);
         device_close(&m->dev);
@@ -118,10 +120,16 @@ size_t trial_bytes(const struct trial *t)
 }
 
 // Within what all members' sum may be for the wire to hold it exactly.
-static double value(const struct trial *t, int world, int rank, size_t i)
+static int most_exact(const struct trial *t, int world)
 {
     int sum = t->op.vector.wire == DTYPE_BF16 ? 240 : 2000;
-    size_t most = (size_t)sum / (world > 4 ? (size_t)world : 4);
+    return sum / (world > 4 ? world : 4);
+}
+
+// Repeats after 5 * (2 * most + 1) elements; repeat() knows that.
+static double value(const struct trial *t, int world, int rank, size_t i)
+{
+    size_t most = (size_t)most_exact(t, world);
     size_t r = (size_t)rank, salt = (size_t)t->salt;
     size_t at = i * 7 + r * 31 + salt * 13 + i * r % 5;
     return (double)(at % (2 * most + 1)) - (double)most;
@@ -137,14 +145,33 @@ static void store(char *at, enum dtype type, size_t i, double x)
     memcpy(at + i * dtype_bytes(type), from, dtype_bytes(type));
 }
 
+// How many of n elements are all the different ones.
+static size_t distinct(const struct member *m, const struct trial *t, size_t n)
+{
+    size_t period = 5 * (2 * (size_t)most_exact(t, m->world) + 1);
+    return n < period ? n : period;
+}
+
+// The rest of n elements, of which the distinct ones are there.
+static void repeat(const struct member *m, const struct trial *t, char *at,
+                   size_t n)
+{
+    size_t size = dtype_bytes(t->op.vector.type), some;
+    for (size_t done = distinct(m, t, n); done < n; done += some) {
+        some = done < n - done ? done : n - done;
+        memcpy(at + done * size, at, some * size);
+    }
+}
+
 int trial_fill(struct member *m, const struct trial *t)
 {
-    size_t bytes = trial_bytes(t);
+    const struct group_vector *v = &t->op.vector;
+    size_t bytes = trial_bytes(t), n = distinct(m, t, v->n);
     CHECK(t->off + bytes <= CARRY_BYTES);
     memset(m->host, PATTERN, bytes);
-    for (size_t i = 0; i < t->op.vector.n; i++)
-        store(m->host + GUARD, t->op.vector.type, i,
-              value(t, m->world, m->rank, i));
+    for (size_t i = 0; i < n; i++)
+        store(m->host + GUARD, v->type, i, value(t, m->world, m->rank, i));
+    repeat(m, t, m->host + GUARD, v->n);
     return device_copy(m->dev, m->arena + t->off, m->host, bytes);
 }
 
@@ -193,30 +220,20 @@ static struct group_chunk promised(const struct member *m,
     return all;
 }
 
-// Whose numbers a moving verb brings.
-static int source(const struct member *m, const struct trial *t, size_t i)
+// m->want := what the verb must leave in `part`; moved numbers are `from`'s.
+static void expect(struct member *m, const struct trial *t,
+                   struct group_chunk part, int from)
 {
-    size_t n = t->op.vector.n;
-    if (t->op.verb == GROUP_SEND || t->op.verb == GROUP_RECV)
-        return t->origin;
-    if (t->op.verb != GROUP_ALL_GATHER)
-        return t->op.peer;
-    for (int c = 0;; c++) {
-        struct group_chunk own =
-            group_chunk(n, m->group->job.grain, m->world, c);
-        if (i < own.off + own.n)
-            return c;
+    bool sums = is_sum(t->op.verb);
+    double scale = m->world > 1 ? (double)t->op.vector.scale : 1;
+    size_t n = distinct(m, t, part.n);
+    for (size_t i = 0; i < n; i++) {
+        double x = 0;
+        for (int r = sums ? 0 : from; r <= (sums ? m->world - 1 : from); r++)
+            x += value(t, m->world, r, part.off + i);
+        store(m->want, t->op.vector.type, i, sums ? x * scale : x);
     }
-}
-
-static double expected(const struct member *m, const struct trial *t, size_t i)
-{
-    double sum = 0;
-    if (!is_sum(t->op.verb))
-        return value(t, m->world, source(m, t, i), i);
-    for (int r = 0; r < m->world; r++)
-        sum += value(t, m->world, r, i);
-    return m->world > 1 ? sum * (double)t->op.vector.scale : sum;
+    repeat(m, t, m->want, part.n);
 }
 
 static int wrong(const struct member *m, const struct trial *t,
@@ -230,24 +247,38 @@ static int wrong(const struct member *m, const struct trial *t,
                 what, i);
 }
 
+static int check_part(struct member *m, const struct trial *t,
+                      struct group_chunk part, int from)
+{
+    size_t size = dtype_bytes(t->op.vector.type), i = 0;
+    const char *at = m->host + GUARD + part.off * size;
+    expect(m, t, part, from);
+    if (!memcmp(m->want, at, part.n * size))
+        return 0;
+    while (!memcmp(m->want + i * size, at + i * size, size))
+        i++;
+    return wrong(m, t, "element", part.off + i);
+}
+
 int trial_check(struct member *m, const struct trial *t)
 {
-    const struct group_vector *v = &t->op.vector;
+    const struct group_op *op = &t->op;
+    const struct group_vector *v = &op->vector;
     size_t size = dtype_bytes(v->type), bytes = trial_bytes(t);
-    const char *at = m->host + GUARD;
-    struct group_chunk range = promised(m, t);
-    char want[8];
+    bool moves = op->verb == GROUP_SEND || op->verb == GROUP_RECV;
     if (device_copy(m->dev, m->host, m->arena + t->off, bytes))
         return -1;
-    for (size_t i = 0; i < bytes; i++)
-        if ((i < GUARD || i >= GUARD + v->n * size) &&
-            (unsigned char)m->host[i] != PATTERN)
-            return wrong(m, t, "guarding byte", i);
-    for (size_t i = range.off; i < range.off + range.n; i++) {
-        store(want, v->type, 0, expected(m, t, i));
-        if (memcmp(want, at + i * size, size))
-            return wrong(m, t, "element", i);
+    for (size_t i = 0; i < bytes - v->n * size; i++) {
+        size_t at = i < GUARD ? i : i + v->n * size;
+        if ((unsigned char)m->host[at] != PATTERN)
+            return wrong(m, t, "guarding byte", at);
     }
+    if (op->verb != GROUP_ALL_GATHER)
+        return check_part(m, t, promised(m, t), moves ? t->origin : op->peer);
+    for (int c = 0; c < m->world; c++)
+        if (check_part(m, t,
+                       group_chunk(v->n, m->group->job.grain, m->world, c), c))
+            return -1;
     return 0;
 }
 

@@ -84,6 +84,7 @@ static void equivalence(void **state)
 }
 
 // AdamW with clipping and a schedule; the same bits again; 16-bit wires near.
+// A sanitizer looks at memory, not at bits: one run of each, the last.
 static void adamw_and_reruns(void **state)
 {
     (void)state;
@@ -92,16 +93,18 @@ static void adamw_and_reruns(void **state)
     for (int b = 0; b < CARRIED; b++) {
         const char *runs[] = {"x", "y", "z"},
                    *wire[] = {"fp32", "fp32", "bf16"};
-        for (int i = 0; i < 3; i++) {
+        for (int i = TEST_SANITIZED ? 2 : 0; i < 3; i++) {
             job_run(&j, 100,
                     "rm -rf %s; lockstep train %s steps=30 sync=%s workers=3 "
                     "batch=4 accum=2 verify=5 wire=%s out=%s",
                     runs[i], same, backends[b], wire[i], runs[i]);
             assert_ok(&j);
         }
+        assert_int_equal(mean_loss("z", 3, narrow), 30);
+        if (TEST_SANITIZED)
+            continue;
         assert_int_equal(mean_loss("x", 3, first), 30);
         mean_loss("y", 3, again);
-        mean_loss("z", 3, narrow);
         assert_memory_equal(first, again, 30 * sizeof *first);
         assert_close(first, narrow, 30, 0.02);
     }

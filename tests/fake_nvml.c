@@ -1,5 +1,4 @@
-// fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one; and it
-// knows the emulated GPUs, which are busy for 94%.
+// fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one.
 //
 // The functions that telemetry/nvml.c and gpm.c look for, by NVML's names and
 // types. The environment variable FAKE_NVML names what does not work: init,
@@ -47,7 +46,7 @@ int nvmlGpmSampleGet(void *gpu, struct sample *sample);
 int nvmlGpmMetricsGet(struct request *r);
 
 static int users, samples, taken;
-static char the_gpu, emulated;
+static char the_gpu;
 
 static int broken(const char *what)
 {
@@ -76,18 +75,15 @@ int fake_nvml_users(void)
 
 int nvmlDeviceGetHandleByUUID(const char *uuid, void **gpu)
 {
-    if (!strcmp(uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff"))
-        *gpu = &the_gpu;
-    else if (strstr(uuid, "000000-0000-0000-0000-000000000000"))
-        *gpu = &emulated;
-    else
+    if (strcmp(uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff") != 0)
         return NOT_FOUND;
+    *gpu = &the_gpu;
     return SUCCESS;
 }
 
 int nvmlDeviceGetUtilizationRates(void *gpu, unsigned percent[2])
 {
-    percent[0] = gpu == &the_gpu ? 37 : 94;
+    percent[0] = gpu == &the_gpu ? 37 : 0;
     percent[1] = 11;
     return SUCCESS;
 }

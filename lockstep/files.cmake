@@ -22,10 +22,11 @@ add_executable(lockstep
   lockstep/doctor_say.c lockstep/enter.c
   lockstep/explain.c lockstep/explain_runs.c lockstep/explain_svg.c
   lockstep/explain_trace.c lockstep/fit.c lockstep/gpu_step.c
-  lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/pin.c lockstep/predict.c
+  lockstep/keypairs.c lockstep/list.c lockstep/man.c lockstep/mesh_case.c
+  lockstep/mesh_search.c lockstep/pin.c lockstep/predict.c lockstep/predict_mesh.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
-  lockstep/simulation_table.c lockstep/sizes.c lockstep/tend.c lockstep/train.c)
+  lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/tend.c lockstep/train.c)
 target_link_libraries(lockstep PRIVATE
   forecast memory page pipeline textbook study supervise telemetry model data
   cluster
@@ -54,6 +55,28 @@ lockstep_says(predict_measures 0 "measuring how long .* compute_ms=.*tokens/s"
               $<TARGET_FILE:lockstep> predict model=nano layers=1 context=16
               workers=2 sync=ring link=1gbit threads=1
               data=${CMAKE_SOURCE_DIR}/README.md)
+# The trainer predicts 128303872 bytes of stage 0 for the same words; 8 x 1 MiB
+# of activations and 256 x 256 floats of the tied table.
+lockstep_says(predict_mesh 0 "pp2 +ring +8 +8 .* 128 +0 +8.6508 +0 .*mesh=pp2 \
+sync=ring batch=8 accum=8.*0 +6.7 +6.7 +13.4 +0.3 +61.4 .*128.3 "
+              $<TARGET_FILE:lockstep> predict model=micro mesh=pp2 link=1gbit
+              compute_ms=160 global_batch=64 batch=8 threads=1 ahead=0)
+# All ways to use 64 workers; some do not fit.
+lockstep_says(predict_meshes 0 "8 on each of 8 hosts, 16gb.*days +cost.*dp32,pp1,\
+tp2 +zero shard=1 .*of 46 ways fit. The first: mesh="
+              $<TARGET_FILE:lockstep> predict model=gpt2-xl hosts=8 memory=16gb
+              link=25gbit inner=200gbit tokens=1e9 price=2.5 compute_ms=60000)
+# The head has the FLOP of 4.5 layers, so the last stage should have one.
+lockstep_says(predict_cut 0 "stages=4,4,3,1"
+              $<TARGET_FILE:lockstep> predict model=gpt2 vocab_size=50257
+              mesh=pp4 link=25gbit compute_ms=900 global_batch=64 batch=1)
+lockstep_says(predict_none_fits 1 "memory=1gb: none of .* ways fits; the least \
+takes .* MB; try: recompute=1"
+              $<TARGET_FILE:lockstep> predict model=gpt2-xl hosts=1 slots=2
+              memory=1gb compute_ms=900)
+lockstep_says(fit_mesh 0 "dp2,pp4 .*ring +242.6 +242.6 +485.2 .* 6 +25"
+              $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 mesh=dp2,pp4
+              accum=8 threads=1)
 lockstep_says(pipeline 0 "gpipe +710.6 +13.3 +11.1 +8 8.1f1b +763.4 +19.3 +11.1 \
 +2 1.*pipeline.png"
               $<TARGET_FILE:lockstep> simulate pipeline=all stages=2

@@ -41,31 +41,12 @@ static void explain(FILE *f)
             "Of train's keys: model and its sizes, precision, dropout, "
             "threads, optimizer,\nmomentum, wire, staging, servers, update, "
             "slice_kb, bucket_mb, first_bucket_mb, outer_rule, "
-            "outer_momentum.\n"
+            "outer_momentum; mesh,\naccum, pipeline, chunks, ahead, stages.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
             WORKERS, list_all_backends(all));
 }
 
 // ---- the question
-
-static int read_bytes(const char *text, double *out)
-{
-    static const struct {
-        const char *name;
-        double bytes;
-    } units[] = {{"kb", 1e3},     {"mb", 1e6},     {"gb", 1e9},
-                 {"tb", 1e12},    {"kib", 0x1p10}, {"mib", 0x1p20},
-                 {"gib", 0x1p30}, {"tib", 0x1p40}};
-    char *end;
-    double v = strtod(text, &end);
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (end > text && v > 0 && v < 1e9 && !strcmp(end, units[i].name)) {
-            *out = v * units[i].bytes;
-            return 0;
-        }
-    return fail("memory=%s: want a size; try: memory=2gb, 900mb or 1.5gib",
-                text);
-}
 
 // What the answer depends on, of a backend's keys.
 static const struct backend asker = {
@@ -100,7 +81,7 @@ static int ask(struct question *q, int nwords, char **words)
     config_defaults(&q->run);
     for (int i = 0; !rc && i < nwords; i++) {
         if (!strncmp(words[i], "memory=", 7))
-            rc = read_bytes(words[i] + 7, &q->bytes);
+            rc = sizes_bytes("memory", words[i] + 7, &q->bytes);
         else if (!strncmp(words[i], "workers=", 8))
             workers = words[i] + 8;
         else if (!strncmp(words[i], "sync=", 5))
@@ -108,8 +89,11 @@ static int ask(struct question *q, int nwords, char **words)
         else
             rest[n++] = words[i];
     }
-    rc = rc || config_parse(&q->run, n, rest) || check(q) ||
-         list_workers(&q->workers, workers) || list_backends(&q->sync, sync);
+    rc = rc || config_parse(&q->run, n, rest) || check(q);
+    if (!rc && q->run.mesh.n)
+        snprintf(number, sizeof number, "%d", mesh_ranks(&q->run.mesh));
+    rc = rc || list_workers(&q->workers, workers) ||
+         list_backends(&q->sync, sync);
     mem_free(rest);
     return rc ? -1 : 0;
 }
@@ -123,6 +107,10 @@ static int measure(const struct question *q, const struct way *w, int batch,
     r.batch = batch;
     r.recompute = recompute;
     r.settings.shard = w->shard;
+    if (r.mesh.n) {
+        *server = (struct memory){.params = 0};
+        return sizes_mesh(&r, w->backend, worker);
+    }
     return sizes_memory(&r, w->backend, w->workers, worker, server);
 }
 
@@ -175,6 +163,10 @@ static int print_backend(const struct question *q, const struct backend *b,
 {
     const struct key *k = key_find(&run_keys, "shard");
     int last = b->shards ? (int)k->max : (int)k->min;
+    if (q->run.mesh.n && !b->stages)
+        return 0;
+    if (mesh_size(&q->run.mesh, MESH_PP) > 1)
+        last = SHARD_STATE; // a stage reports its last backward alone
     for (int shard = (int)k->min; shard <= last; shard++) {
         struct way w = {.backend = b, .shard = shard, .workers = workers};
         int rc = b->shards ? text_into(w.name, sizeof w.name, "%s shard=%d",
@@ -189,10 +181,12 @@ static int print_backend(const struct question *q, const struct backend *b,
 static int answer(const struct question *q)
 {
     for (int i = 0; i < q->workers.n; i++) {
-        char head[32];
+        char head[32], mesh[CONFIG_PATH];
         snprintf(head, sizeof head, "%d workers", q->workers.at[i]);
+        if (q->run.mesh.n)
+            mesh_show(&q->run.mesh, mesh);
         printf("%s", i ? "\n" : "");
-        sizes_print_head(head);
+        sizes_print_head(q->run.mesh.n ? mesh : head);
         printf(" %9s %9s\n", "batch", "recompute");
         for (int k = 0; k < q->sync.n; k++)
             if (print_backend(q, backend_at(q->sync.at[k]), q->workers.at[i]))
@@ -200,7 +194,8 @@ static int answer(const struct question *q)
     }
     printf("\nMB of a worker with batch=1; then the largest batch within "
            "memory=, kept and with\nrecompute=1; -: not even batch=1 of a "
-           "worker, or its server\n");
+           "worker, or its server%s\n",
+           q->run.mesh.n ? "; of the rank that needs most" : "");
     return 0;
 }
 

@@ -6,26 +6,22 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/config.h"
-#include "lockstep/argv.h"
 #include "lockstep/forecast.h"
 #include "lockstep/gpu_step.h"
 #include "lockstep/list.h"
-#include "lockstep/result.h"
+#include "lockstep/predict_mesh.h"
 #include "lockstep/sizes.h"
+#include "lockstep/step_time.h"
 #include "model/model.h"
 #include "optim/rule.h"
 #include "sync/derive.h"
 #include "sync/sync.h"
 #include "train/shape.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-enum { STEPS = 3, MOST_BLOCKS = 1024 };
+enum { MOST_BLOCKS = 1024 };
 
 struct question {
     struct run run;
@@ -68,83 +64,23 @@ static void explain(FILE *f)
         "slice_kb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
-        list_all_backends(all), STEPS);
+        list_all_backends(all), STEP_TIME_STEPS);
+    predict_mesh_explain(f);
 }
 
 // ---- computing, measured
 
-static _Noreturn void become(const struct argv *a)
-{
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (null >= 0)
-        dup2(null, 1);
-    execv(a->at[0], a->at);
-    _exit(127);
-}
-
-// Train `STEPS` steps of one worker in a child, into `folder`.
-static int train(const struct question *q, const char *folder)
-{
-    const struct run *r = &q->run;
-    static const char *const formats[] = {"fp32", "bf16", "fp16"};
-    struct argv *a = mem_alloc(1, sizeof *a);
-    int status = 0;
-    if (!a || argv_add_program(a, "lockstep") || argv_add(a, "train") ||
-        argv_add(a, "model=%s", r->model) ||
-        argv_add(a, "layers=%d", q->model.layers) ||
-        argv_add(a, "heads=%d", q->model.heads) ||
-        argv_add(a, "channels=%d", q->model.channels) ||
-        argv_add(a, "context=%d", q->model.context) ||
-        argv_add(a, "vocab_size=%d", q->model.vocab) ||
-        argv_add(a, "precision=%s", formats[r->precision]) ||
-        argv_add(a, "recompute=%d", r->recompute) ||
-        argv_add(a, "batch=%d", r->batch) ||
-        argv_add(a, "accum=%d", r->accum) ||
-        (r->data[0] && argv_add(a, "data=%s", r->data)) ||
-        (r->threads && argv_add(a, "threads=%d", r->threads)) ||
-        argv_add(a, "steps=%d", STEPS) || argv_add(a, "warmup=0") ||
-        argv_add(a, "eval=0") || argv_add(a, "log=0") ||
-        argv_add(a, "out=%s", folder)) {
-        mem_free(a);
-        return -1;
-    }
-    pid_t pid = fork();
-    if (pid == 0)
-        become(a);
-    mem_free(a);
-    if (pid < 0 || waitpid(pid, &status, 0) < 0)
-        return fail("predict: %s", strerror(errno));
-    return status
-               ? fail("predict: the training that was to be measured failed; "
-                      "try: compute_ms=")
-               : 0;
-}
-
-static int remove_folder(const char *folder)
-{
-    char command[CONFIG_PATH];
-    return text_into(command, sizeof command, "rm -rf '%s'", folder) ||
-           system(command);
-}
-
 static int measure(struct question *q)
 {
-    char folder[] = "/tmp/lockstep-predict-XXXXXX";
-    struct result r = {0};
-    if (!mkdtemp(folder))
-        return fail("%s: %s", folder, strerror(errno));
+    struct step_time t;
     log_line("measuring how long one worker computes here: %d steps of %s; "
              "compute_ms=MS would skip this",
-             STEPS, q->run.model);
-    int rc = train(q, folder) || result_read(&r, folder) ? -1 : 0;
-    if (!rc) {
-        const double *s = r.share; // of kind_names: begin and end are "other"
-        double step = s[0] + s[1] + s[2] + s[4];
-        q->job.compute_s = r.value[METRIC_STEP_S];
-        q->job.backward_s = s[2] / step * q->job.compute_s / q->run.accum;
-    }
-    result_free(&r);
-    return remove_folder(folder) || rc ? -1 : 0;
+             STEP_TIME_STEPS, q->run.model);
+    if (step_time(&q->run, &q->model, &t))
+        return -1;
+    q->job.compute_s = t.step_s;
+    q->job.backward_s = t.backward_s / q->run.accum;
+    return 0;
 }
 
 // ---- the question
@@ -469,6 +405,8 @@ static int answer(struct question *q)
 
 static int predict(int nwords, char **words)
 {
+    if (predict_mesh_is_asked(nwords, words))
+        return predict_mesh(nwords, words);
     struct question *q = mem_alloc(1, sizeof *q);
     int rc = q ? ask(q, nwords, words) : -1;
     if (!rc) {

@@ -170,7 +170,8 @@ static void say(const struct question *q, const struct pipeline *p,
 static int row(const struct question *q, int kind, FILE *f)
 {
     struct pipeline p = pipeline_of(q, kind);
-    struct pipeline_times t = {q->forward_s, q->backward_s, q->hop_ms * 1e-3};
+    struct pipeline_times t = {q->forward_s, q->backward_s, q->hop_ms * 1e-3,
+                               NULL};
     int n = p.stages * timetable_length(&p);
     struct timetable_entry *e = mem_alloc((size_t)n, sizeof *e);
     double seconds = e ? timetable_run(&p, &t, e) : -1;

@@ -4,12 +4,16 @@
 
 #include "base/base.h"
 #include "config/config.h"
-#include "model/model.h"
+#include "model/part.h"
 #include "optim/optim.h"
+#include "pipeline/timetable.h"
 #include "sync/derive.h"
 #include "train/shape.h"
 
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int sizes_model(const struct run *r, struct model_config *c)
@@ -51,6 +55,119 @@ int sizes_memory(const struct run *r, const struct backend *b, int workers,
     memory_worker(&job, worker);
     memory_server(&job, server);
     return 0;
+}
+
+// ---- a rank of a mesh
+
+double sizes_slice(const struct model_config *c, int slices)
+{
+    double C = c->channels, V = c->vocab, L = c->layers;
+    double tables = part_embeds(c) || part_has_head(c) ? V * C : 0;
+    double cut = tables + L * (12 * C * C + 7 * C);
+    return (double)model_nparams(c) - cut + cut / slices;
+}
+
+// What a slice leaves of a stage's activations: per token and layer 8 of 10 C
+// that are kept, of scratch 8 of 11 C, and the logits are its words' alone.
+static void slice_memory(const struct model_job *job, int slices,
+                         struct memory *m)
+{
+    const struct model_config *c = &job->config;
+    double share = sizes_slice(c, slices) / (double)model_nparams(c);
+    double rows = (double)job->batch * job->tokens, left = 1 - 1.0 / slices;
+    double kept = job->recompute ? 1 : c->layers * (job->rooms + !job->rooms);
+    double cut = rows * 8 * c->channels * (kept + 1) *
+                 (double)dtype_bytes(job->precision) * left;
+    m->params = (size_t)((double)m->params * share);
+    m->grads = (size_t)((double)m->grads * share);
+    m->optimizer = (size_t)((double)m->optimizer * share);
+    m->activations -= (size_t)fmin(cut, (double)m->activations);
+}
+
+int sizes_stage(const struct run *r, const struct backend *b,
+                const struct sizes_rank *rank, struct model_config *part,
+                struct memory *out)
+{
+    struct model_job model = {.precision = config_format(r),
+                              .batch = r->batch,
+                              .threads = threads_of(r, rank->replicas),
+                              .train = true,
+                              .recompute = r->recompute};
+    const struct pipeline *p = rank->plan;
+    const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
+                                       .momentum = (float)r->momentum};
+    struct sync_settings settings = r->settings;
+    struct model_config whole;
+    if (sizes_model(r, &whole))
+        return -1;
+    model.config = whole;
+    if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
+                                  rank->layers, &model.config))
+        return -1;
+    model.tokens = whole.context;
+    shape_stage(p, rank->stage, &model);
+    sync_derive(&settings, b, rank->replicas, model_nparams(&model.config));
+    const struct memory_job job = {.model = &model,
+                                   .settings = &settings,
+                                   .backend = b,
+                                   .optim = &optim,
+                                   .world = rank->replicas};
+    memory_worker(&job, out);
+    if (rank->slices > 1)
+        slice_memory(&model, rank->slices, out);
+    if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
+        out->buffers += (size_t)whole.vocab * (size_t)whole.channels *
+                        sizeof(float) / (size_t)rank->slices;
+    *part = model.config;
+    return 0;
+}
+
+int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
+{
+    int stages = mesh_size(&r->mesh, MESH_PP);
+    struct pipeline plan = {PIPELINE_NAIVE, 1, r->accum, 1, 0};
+    if (stages > 1)
+        plan = (struct pipeline){(enum pipeline_kind)r->pipeline, stages,
+                                 r->accum, r->chunks, r->ahead};
+    if (pipeline_check(&plan))
+        return -1;
+    if (r->stages.n && r->stages.n != stages * r->chunks)
+        return fail("stages=: has the layers of %d parts, mesh= has %d; try: "
+                    "leave it out",
+                    r->stages.n, stages * r->chunks);
+    *out = (struct memory){.params = 0};
+    for (int s = 0; s < stages; s++) {
+        const struct sizes_rank rank = {&plan,
+                                        r->stages.n ? r->stages.layers : NULL,
+                                        s, mesh_size(&r->mesh, MESH_TP),
+                                        mesh_size(&r->mesh, MESH_DP)};
+        struct model_config part;
+        struct memory one;
+        if (sizes_stage(r, b, &rank, &part, &one))
+            return -1;
+        if (memory_sum(&one) > memory_sum(out))
+            *out = one;
+    }
+    return 0;
+}
+
+int sizes_bytes(const char *key, const char *text, double *out)
+{
+    static const struct {
+        const char *name;
+        double bytes;
+    } units[] = {{"kb", 1e3},     {"mb", 1e6},     {"gb", 1e9},
+                 {"tb", 1e12},    {"kib", 0x1p10}, {"mib", 0x1p20},
+                 {"gib", 0x1p30}, {"tib", 0x1p40}};
+    char *end;
+    double v = strtod(text, &end);
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end > text && v > 0 && v < 1e9 && !strcmp(end, units[i].name)) {
+            *out = v * units[i].bytes;
+            return 0;
+        }
+    return fail("%s=%s: want a size; try: %s=2gb, 900mb or 1.5gib", key, text,
+                key);
 }
 
 // ---- a table

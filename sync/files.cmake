@@ -5,5 +5,5 @@ lockstep_library(sync
   LINKS group rule optim device cluster config base)
 lockstep_test(sync LINKS sync)
 lockstep_library(law
-  FILES sync/law.c sync/link.c
+  FILES sync/law.c sync/law_mesh.c sync/link.c
   LINKS group rule base PkgConfig::CJSON m)

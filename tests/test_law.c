@@ -4,6 +4,7 @@
 #include "config/backends.h"
 #include "lockstep/forecast.h"
 #include "sync/law.h"
+#include "sync/law_mesh.h"
 #include "sync/link.h"
 #include "sync/sync.h"
 
@@ -30,6 +31,34 @@ static void times(void **state)
     struct law shards = law_shards(4);
     t = law_seconds(&shards, &gigabit, 1e6);
     assert_true(fabs(t - (2 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
+}
+
+// Bytes of stages and slices, counted by hand.
+static void parts_of_a_model(void **state)
+{
+    (void)state;
+    enum { N = 6, C = 8, V = 11, M = 3 };
+    struct law_mesh m = {.rows = N,
+                         .channels = C,
+                         .vocab = V,
+                         .width = 2,
+                         .micro = M,
+                         .stages = 3,
+                         .chunks = 1,
+                         .slices = 1,
+                         .layers = 2,
+                         .stage = 1};
+    assert_true(law_mesh_stages(&m) == 2 * M * N * C * 2 + 16 * 2);
+    assert_true(law_mesh_slices(&m) == 0);
+    m.stage = 2; // the head, and the tied table
+    assert_true(law_mesh_stages(&m) == M * N * C * 2 + 4 * V * C + 16 * 2);
+    m.stages = 1;
+    m.stage = 0;
+    m.slices = 2; // 4 L + 2 joins, of which half of the vector leaves, twice
+    assert_true(law_mesh_stages(&m) == 0);
+    assert_int_equal(law_mesh_joins(&m, false) + law_mesh_joins(&m, true),
+                     4 * 2 + 2);
+    assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N));
 }
 
 static void fit(void **state)
@@ -251,7 +280,8 @@ static void forecasts_of_shards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times),     cmocka_unit_test(fit),
+        cmocka_unit_test(times),
+        cmocka_unit_test(parts_of_a_model),     cmocka_unit_test(fit),
         cmocka_unit_test(shares),    cmocka_unit_test(file),
         cmocka_unit_test(forecasts), cmocka_unit_test(forecasts_of_shards),
     };

@@ -37,7 +37,7 @@ static double run(const struct pipeline *p, double f, double b, double hop)
         fs[s] = f;
         bs[s] = b;
     }
-    struct pipeline_times t = {fs, bs, hop};
+    struct pipeline_times t = {fs, bs, hop, NULL};
     double seconds = timetable_run(p, &t, entries);
     if (seconds < 0)
         print_message("%s, %d stages, %d micro-batches, %d chunks, ahead %d: "
@@ -163,7 +163,7 @@ static void unequal_stages(void **state)
             sum += 3 * f[s];
             most = fmax(most, f[s]);
         }
-        struct pipeline_times t = {f, b, 0};
+        struct pipeline_times t = {f, b, 0, NULL};
         assert_true(timetable_run(&p, &t, entries) ==
                     sum + (p.micro - 1) * 3 * most);
         p.kind = PIPELINE_1F1B; // has no formula, and is no faster

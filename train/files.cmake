@@ -9,7 +9,7 @@ endif()
 
 lockstep_library(memory
   FILES train/memory.c train/shape.c
-  LINKS model sync ps_wire optim device config base)
+  LINKS model sync ps_wire pipeline optim device config base)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 

@@ -6,6 +6,7 @@
 #include "config/config.h"
 #include "model/checkpoint.h"
 #include "model/model.h"
+#include "pipeline/timetable.h"
 #include "sync/sync.h"
 
 #include <errno.h>
@@ -51,4 +52,26 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
         n += out[n].n > 0; // a stage lacks some
     }
     return n;
+}
+
+int shape_first_input(const struct pipeline *p, int stage)
+{
+    return stage == 0 ? timetable_rooms(p, 0) : 0;
+}
+
+int shape_ahead(const struct pipeline *p, int stage)
+{
+    return p->chunks > 1 ? timetable_rooms(p, stage) : 1;
+}
+
+void shape_stage(const struct pipeline *p, int stage, struct model_job *job)
+{
+    int before = (stage + p->stages - 1) % p->stages;
+    if (p->stages == 1)
+        return;
+    job->rooms = timetable_rooms(p, stage);
+    job->edges = 2 * shape_ahead(p, stage) + 1;
+    job->inputs = timetable_rooms(p, before) + shape_first_input(p, stage);
+    if (stage == 0 && p->chunks == 1)
+        job->inputs = 0; // its rooms have their own
 }

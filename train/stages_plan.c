@@ -7,6 +7,7 @@
 #include "cluster/cluster.h"
 #include "config/mesh.h"
 #include "model/part.h"
+#include "train/shape.h"
 #include "train/trainer.h"
 
 static struct pipeline plan_of(const struct trainer *t)
@@ -87,22 +88,15 @@ size_t stages_bytes(const struct trainer *t)
 
 int stages_first_input(const struct trainer *t)
 {
-    return t->stage == 0 ? timetable_rooms(&t->plan, 0) : 0;
+    return shape_first_input(&t->plan, t->stage);
 }
 
 int stages_ahead(const struct trainer *t)
 {
-    return t->plan.chunks > 1 ? timetable_rooms(&t->plan, t->stage) : 1;
+    return shape_ahead(&t->plan, t->stage);
 }
 
 void stages_buffers(const struct trainer *t, struct model_job *job)
 {
-    const struct pipeline *p = &t->plan;
-    if (p->stages == 1)
-        return;
-    job->rooms = timetable_rooms(p, t->stage);
-    job->edges = 2 * stages_ahead(t) + 1;
-    job->inputs = timetable_rooms(p, stages_before(t)) + stages_first_input(t);
-    if (t->stage == 0 && p->chunks == 1)
-        job->inputs = 0; // its rooms have their own
+    shape_stage(&t->plan, t->stage, job);
 }

@@ -123,18 +123,26 @@ static double *end_of(const struct paper *y, enum action_kind kind, int part,
     return &y->ends[((int)kind * parts + part) * p->micro + micro];
 }
 
+// Between a part of the model and the one behind it.
+static double hop(const struct paper *y, int part)
+{
+    const struct pipeline_times *t = y->times;
+    if (y->p->stages == 1)
+        return 0;
+    return t->hops_s ? t->hops_s[part % y->p->stages] : t->hop_s;
+}
+
 // When what the action needs has come: NAN if it is not there yet.
 static double arrival(const struct paper *y, int part, struct action a)
 {
     int last = y->p->stages * y->p->chunks - 1;
-    double hop = y->p->stages > 1 ? y->times->hop_s : 0;
     if (a.kind == ACTION_BACKWARD && part == last)
         return *end_of(y, ACTION_FORWARD, part, a.micro);
     if (a.kind == ACTION_BACKWARD)
-        return *end_of(y, ACTION_BACKWARD, part + 1, a.micro) + hop;
+        return *end_of(y, ACTION_BACKWARD, part + 1, a.micro) + hop(y, part);
     if (part == 0)
         return 0;
-    return *end_of(y, ACTION_FORWARD, part - 1, a.micro) + hop;
+    return *end_of(y, ACTION_FORWARD, part - 1, a.micro) + hop(y, part - 1);
 }
 
 // Run a stage as far as it gets. Whether it did anything.

@@ -84,6 +84,7 @@ int timetable_rooms(const struct pipeline *p, int stage);
 struct pipeline_times {
     const double *forward_s, *backward_s; // of a stage, for one chunk
     double hop_s; // from stage to stage, either way; links take any load
+    const double *hops_s; // by stage, to the one behind; NULL: hop_s for all
 };
 
 struct timetable_entry {

@@ -1,0 +1,287 @@
+// mesh_case.c - a step of a model on a mesh of workers, by its laws.
+
+#include "lockstep/mesh_case.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+#include "lockstep/forecast.h"
+#include "lockstep/sizes.h"
+#include "model/part.h"
+#include "optim/rule.h"
+#include "sync/derive.h"
+#include "sync/law_mesh.h"
+#include "sync/sync.h"
+#include "train/shape.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_BLOCKS = 1024 };
+
+// ---- links
+
+// The rank behind this one along an axis, in a circle.
+static int neighbour(const struct mesh *m, int rank, enum mesh_axis axis)
+{
+    int stride = 1, size = mesh_size(m, axis), at = mesh_at(m, rank, axis);
+    for (int i = m->n - 1; i >= 0 && m->axis[i] != axis; i--)
+        stride *= m->size[i];
+    return rank + (at + 1 == size ? -(size - 1) : 1) * stride;
+}
+
+struct link mesh_link(const struct mesh_job *job, const struct mesh *m,
+                      enum mesh_axis axis, int at)
+{
+    int most = 0;
+    for (int host = 0; host < job->hosts; host++) {
+        int leave = 0; // of this host's ranks those whose neighbour is away
+        for (int k = 0; k < job->slots; k++) {
+            int rank = host * job->slots + k;
+            if (rank < mesh_ranks(m) &&
+                (at < 0 || mesh_at(m, rank, axis) == at))
+                leave += neighbour(m, rank, axis) / job->slots != host;
+        }
+        most = leave > most ? leave : most;
+    }
+    struct link link = most ? job->outer : job->inner;
+    link.bytes_per_s /= most ? most : 1;
+    return link;
+}
+
+// ---- stages
+
+struct part {
+    struct model_config config;
+    struct memory memory;
+    double params; // of a slice
+};
+
+static int slices_of(const struct mesh_case *c)
+{
+    return mesh_size(&c->mesh, MESH_TP);
+}
+
+static const int *cut_of(const struct mesh_case *c)
+{
+    return c->layers[0] ? c->layers : NULL;
+}
+
+static int read_part(const struct mesh_job *job, const struct mesh_case *c,
+                     int stage, struct part *out)
+{
+    struct run r = *job->run;
+    const struct sizes_rank rank = {&c->plan, cut_of(c), stage, slices_of(c),
+                                    mesh_size(&c->mesh, MESH_DP)};
+    r.batch = c->batch;
+    r.settings.shard = c->backend->shards ? c->shard : SHARD_STATE;
+    if (sizes_stage(&r, c->backend, &rank, &out->config, &out->memory))
+        return -1;
+    out->params = sizes_slice(&out->config, slices_of(c));
+    return 0;
+}
+
+static struct law_mesh law_of_stage(const struct mesh_job *job,
+                                    const struct mesh_case *c, int stage,
+                                    int layers)
+{
+    const struct model_config *m = &job->model;
+    return (struct law_mesh){
+        .rows = (double)c->batch * m->context,
+        .channels = m->channels,
+        .vocab = m->vocab,
+        .width = (double)dtype_bytes(config_format(job->run)),
+        .micro = c->plan.micro,
+        .stages = c->plan.stages,
+        .chunks = c->plan.chunks,
+        .slices = slices_of(c),
+        .layers = layers,
+        .stage = stage,
+    };
+}
+
+// Seconds of a stage's forward, or backward, of a micro-batch: all its chunks.
+static double stage_time(const struct mesh_job *job, const struct mesh_case *c,
+                         int stage, int layers, bool backward)
+{
+    struct law_mesh law = law_of_stage(job, c, stage, layers);
+    bool last = stage == c->plan.stages - 1;
+    double layer = backward ? job->layer_backward : job->layer_forward;
+    double head = backward ? job->head_backward : job->head_forward;
+    double t = c->batch * (layers * layer + last * head) / law.slices;
+    if (law.slices == 1)
+        return t;
+    struct link link = mesh_link(job, &c->mesh, MESH_TP, -1);
+    struct law ring = law_ring(law.slices);
+    return t + law_mesh_joins(&law, backward) *
+                   law_seconds(&ring, &link, 4 * law.rows * law.channels);
+}
+
+// ---- the pipeline
+
+static int run_pipeline(const struct mesh_job *job, const struct mesh_case *c,
+                        const struct mesh_step *s, double *seconds,
+                        double *bubble)
+{
+    const struct pipeline *p = &c->plan;
+    double f[PIPELINE_STAGES], b[PIPELINE_STAGES], hops[PIPELINE_STAGES];
+    double busy = 0;
+    struct law_mesh law = law_of_stage(job, c, 0, 0);
+    for (int k = 0; k < p->stages; k++) {
+        struct link link = mesh_link(job, &c->mesh, MESH_PP, k);
+        f[k] = s->forward[k] / p->chunks;
+        b[k] = s->backward[k] / p->chunks;
+        busy += p->micro * (s->forward[k] + s->backward[k]) / p->stages;
+        hops[k] = link.alpha_s +
+                  law.rows * law.channels * law.width / link.bytes_per_s;
+    }
+    struct pipeline_times times = {.forward_s = f,
+                                   .backward_s = b,
+                                   .hops_s = hops};
+    struct timetable_entry *e =
+        mem_alloc((size_t)(p->stages * timetable_length(p)), sizeof *e);
+    *seconds = e ? timetable_run(p, &times, e) : -1;
+    mem_free(e);
+    *bubble = fmax(0, 1 - busy / *seconds);
+    return *seconds < 0 ? -1 : 0;
+}
+
+// ---- replicas
+
+// A step of one stage whose pipeline takes so long: its replicas' exchange
+// beside it, and its update. Their laws are those of whole vectors: where a
+// slice is shorter, the link is as much faster.
+static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
+                        const struct part *part, double pipeline_s,
+                        double backward_s, struct forecast *out)
+{
+    struct bucket blocks[MOST_BLOCKS];
+    struct sync_settings set = job->run->settings;
+    int replicas = mesh_size(&c->mesh, MESH_DP);
+    double n = (double)model_nparams(&part->config);
+    double mine = part->params / (c->backend->shards ? replicas : 1);
+    set.shard = c->backend->shards ? c->shard : SHARD_STATE;
+    sync_derive(&set, c->backend, replicas, (size_t)n);
+    struct law_step step = {
+        .world = replicas,
+        .micro = c->plan.micro,
+        .shards = true,
+        .kind = (enum shard_level)set.shard,
+        .cut = blocks,
+        .count = shape_blocks(&part->config, blocks, MOST_BLOCKS),
+        .grain = RULE_BLOCK,
+        .sum_bytes = dtype_bytes(set.wire),
+        .param_bytes = job->run->precision == PRECISION_FP32 ? 4 : 2,
+    };
+    struct tensor layer; // the first behind wte and wpe
+    model_tensor(&part->config, 2, &layer);
+    struct forecast_job f = {
+        .exchange = {.workers = replicas, .algorithm = set.algorithm},
+        .params = n,
+        .bytes_each = (double)dtype_bytes(set.wire),
+        .step = &step,
+        .bucket = set.bucket_mb * 1048576 / sizeof(float),
+        .first_bucket = set.first_bucket_mb * 1048576 / sizeof(float),
+        .embeddings = (double)layer.off,
+        .compute_s = pipeline_s + mine * job->update,
+        .backward_s = backward_s,
+    };
+    *out = (struct forecast){.overlapped_s = f.compute_s};
+    if (replicas == 1)
+        return 0;
+    struct links links = {.n = 1, .fits = {{.who = "tcp"}}};
+    links.fits[0].link = mesh_link(job, &c->mesh, MESH_DP, -1);
+    links.fits[0].link.bytes_per_s *= n / part->params;
+    if (forecast(&f, c->backend, &links, out))
+        return -1;
+    out->link_bytes *= part->params / n;
+    return 0;
+}
+
+// ---- all of it
+
+// Both ends of a pipeline add their shares of the tied table's gradient; then
+// all stages exchange the norm.
+static double after_pipeline(const struct mesh_job *job,
+                             const struct mesh_case *c)
+{
+    const struct model_config *m = &job->model;
+    if (c->plan.stages == 1)
+        return 0;
+    struct link link = mesh_link(job, &c->mesh, MESH_PP, c->plan.stages - 1);
+    double tied = 4.0 * m->vocab * m->channels / slices_of(c);
+    return c->plan.stages * link.alpha_s + tied / link.bytes_per_s;
+}
+
+int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
+              struct mesh_step *out)
+{
+    struct part parts[PIPELINE_STAGES];
+    double pipeline_s;
+    int stages = c->plan.stages;
+    memset(out, 0, sizeof *out);
+    for (int s = 0; s < stages; s++) {
+        if (read_part(job, c, s, &parts[s]))
+            return -1;
+        int layers = parts[s].config.layers;
+        out->forward[s] = stage_time(job, c, s, layers, false);
+        out->backward[s] = stage_time(job, c, s, layers, true);
+        out->of_stage[s] = parts[s].memory;
+        if (memory_sum(&parts[s].memory) > memory_sum(&out->memory)) {
+            out->memory = parts[s].memory;
+            out->stage = s;
+        }
+    }
+    if (run_pipeline(job, c, out, &pipeline_s, &out->bubble))
+        return -1;
+    for (int s = 0; s < stages; s++) {
+        struct law_mesh law = law_of_stage(job, c, s, parts[s].config.layers);
+        struct forecast f;
+        if (add_replicas(job, c, &parts[s], pipeline_s, out->backward[s], &f))
+            return -1;
+        out->seconds = fmax(out->seconds, f.overlapped_s);
+        out->bytes[MESH_DP] = fmax(out->bytes[MESH_DP], f.link_bytes);
+        out->bytes[MESH_PP] = fmax(out->bytes[MESH_PP], law_mesh_stages(&law));
+        out->bytes[MESH_TP] = fmax(out->bytes[MESH_TP], law_mesh_slices(&law));
+    }
+    out->seconds += after_pipeline(job, c);
+    return 0;
+}
+
+// ---- the cut
+
+static double slowest(const struct mesh_job *job, const struct mesh_case *c,
+                      const int *layers)
+{
+    double most = 0;
+    for (int s = 0; s < c->plan.stages; s++)
+        most = fmax(most, stage_time(job, c, s, layers[s], false) +
+                              stage_time(job, c, s, layers[s], true));
+    return most;
+}
+
+// As many as the others or one more, the first ones; the last has `last`.
+static void spread(int layers, int stages, int last, int *out)
+{
+    int others = layers - last, n = stages - 1;
+    for (int s = 0; s < n; s++)
+        out[s] = others / n + (s < others % n);
+    out[n] = last;
+}
+
+void mesh_cut(const struct mesh_job *job, struct mesh_case *c)
+{
+    int p = c->plan.stages, L = job->model.layers, cut[STAGES_PARTS];
+    c->layers[0] = 0;
+    if (p == 1 || c->plan.chunks > 1 || L < p)
+        return;
+    spread(L, p, L / p, cut);
+    double best = slowest(job, c, cut);
+    for (int last = L / p - 1; last > 0; last--) {
+        spread(L, p, last, cut);
+        double t = slowest(job, c, cut);
+        if (t < best * (1 - 1e-9)) {
+            best = t;
+            memcpy(c->layers, cut, sizeof cut);
+        }
+    }
+}

@@ -1,0 +1,163 @@
+// mesh_search.c - all ways to use so many workers, the fastest first.
+
+#include "lockstep/mesh_search.h"
+
+#include "base/base.h"
+#include "config/backends.h"
+
+#include <string.h>
+
+struct search {
+    const struct mesh_question *q;
+    struct mesh_answers *out;
+    struct mesh_answer now; // being tried
+    struct mesh_answer *fastest, *smallest;
+    bool fits, any;
+};
+
+static bool asked(const struct search *s, const char *key)
+{
+    return config_asked(s->q->job.run, key);
+}
+
+static void keep(struct mesh_answers *a, const struct mesh_answer *one)
+{
+    int at = a->n < MESH_BEST ? a->n++ : MESH_BEST;
+    for (; at > 0 && a->best[at - 1].step.seconds > one->step.seconds; at--)
+        if (at < MESH_BEST)
+            a->best[at] = a->best[at - 1];
+    if (at < MESH_BEST)
+        a->best[at] = *one;
+}
+
+// One way, with everything decided.
+static int try_one(struct search *s)
+{
+    const struct mesh_question *q = s->q;
+    struct mesh_answer *a = &s->now;
+    if (mesh_step(&q->job, &a->way, &a->step))
+        return -1;
+    size_t need = memory_sum(&a->step.memory);
+    bool fits = q->memory == 0 || (double)need <= q->memory;
+    if (fits && (!s->fits || a->step.seconds < s->fastest->step.seconds))
+        *s->fastest = *a;
+    if (!s->any || need < memory_sum(&s->smallest->step.memory))
+        *s->smallest = *a;
+    s->fits |= fits;
+    s->any = true;
+    return 0;
+}
+
+// The micro-batches of `batch` sequences that make a step; 0: none do.
+static int micro_of(const struct search *s, int batch)
+{
+    int all = batch * mesh_size(&s->now.way.mesh, MESH_DP);
+    int micro = s->q->global_batch % all ? 0 : s->q->global_batch / all;
+    return micro > PIPELINE_MICRO ? 0 : micro;
+}
+
+static int try_batch(struct search *s, int batch)
+{
+    const struct run *r = s->q->job.run;
+    struct mesh_case *c = &s->now.way;
+    bool stages = mesh_size(&c->mesh, MESH_PP) > 1;
+    int most = r->ahead;
+    c->batch = batch;
+    c->plan = (struct pipeline){PIPELINE_NAIVE, 1, micro_of(s, batch), 1, 0};
+    if (!c->plan.micro)
+        return 0;
+    if (stages)
+        c->plan = (struct pipeline){(enum pipeline_kind)r->pipeline,
+                                    mesh_size(&c->mesh, MESH_PP), c->plan.micro,
+                                    r->chunks, r->ahead};
+    if (stages && !asked(s, "ahead") && r->pipeline == PIPELINE_1F1B &&
+        r->chunks == 1)
+        most = 1;
+    if (c->plan.chunks > 1 && c->plan.micro % c->plan.stages)
+        return 0;
+    if (stages && r->stages.n == c->plan.stages)
+        memcpy(c->layers, r->stages.layers, sizeof c->layers);
+    else
+        mesh_cut(&s->q->job, c);
+    for (; c->plan.ahead <= most; c->plan.ahead++)
+        if (try_one(s))
+            return -1;
+    return 0;
+}
+
+static int try_backend(struct search *s, const struct backend *b, int shard)
+{
+    struct mesh_answers *out = s->out;
+    const struct run *r = s->q->job.run;
+    struct mesh_answer fastest, smallest;
+    int first = asked(s, "batch") ? r->batch : 1;
+    s->now.way.backend = b;
+    s->now.way.shard = shard;
+    s->fastest = &fastest;
+    s->smallest = &smallest;
+    s->fits = s->any = false;
+    for (int batch = first; batch <= s->q->global_batch; batch *= 2) {
+        if (try_batch(s, batch))
+            return -1;
+        if (asked(s, "batch"))
+            break;
+    }
+    out->tried += s->any;
+    if (s->fits)
+        keep(out, &fastest);
+    if (s->fits || !s->any)
+        return 0;
+    if (!out->too_large++ ||
+        memory_sum(&smallest.step.memory) < memory_sum(&out->least.step.memory))
+        out->least = smallest;
+    return 0;
+}
+
+// A mesh over each backend that can be compared: those that have stages, which
+// are replicas or shards of them.
+static int try_mesh(struct search *s, const struct mesh *m)
+{
+    const struct run *r = s->q->job.run;
+    bool replicas = mesh_size(m, MESH_DP) > 1;
+    bool cut = mesh_size(m, MESH_PP) > 1 || mesh_size(m, MESH_TP) > 1;
+    s->now = (struct mesh_answer){.way = {.mesh = *m}};
+    for (int i = 0; backend_at(i); i++) {
+        const struct backend *b = backend_at(i);
+        if (asked(s, "sync") ? strcmp(b->name, r->sync) != 0
+                             : !b->stages || b->traffic != TRAFFIC_RING)
+            continue;
+        int least = b->shards && asked(s, "shard") ? r->settings.shard : 1;
+        int most = !b->shards || cut   ? 1
+                   : asked(s, "shard") ? r->settings.shard
+                                       : SHARD_PARAMS;
+        if (b->shards && !replicas && !asked(s, "sync"))
+            continue; // nobody to share with
+        for (int shard = least; shard <= most; shard++)
+            if (try_backend(s, b, shard))
+                return -1;
+    }
+    return 0;
+}
+
+int mesh_search(const struct mesh_question *q, struct mesh_answers *out)
+{
+    const struct run *r = q->job.run;
+    int workers = q->job.hosts * q->job.slots;
+    struct search s = {.q = q, .out = out};
+    memset(out, 0, sizeof *out);
+    if (r->mesh.n)
+        return try_mesh(&s, &r->mesh);
+    for (int tp = 1; tp <= workers && tp <= q->job.model.heads; tp++)
+        for (int pp = 1; pp * tp <= workers && pp <= q->job.model.layers &&
+                         pp <= PIPELINE_STAGES;
+             pp++) {
+            if (workers % (pp * tp) || (r->stages.n && r->stages.n != pp))
+                continue;
+            const struct mesh m = {3,
+                                   {MESH_DP, MESH_PP, MESH_TP},
+                                   {workers / (pp * tp), pp, tp}};
+            if (try_mesh(&s, &m))
+                return -1;
+        }
+    return 0;
+}

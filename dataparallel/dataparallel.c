@@ -19,7 +19,7 @@
 //
 // Memory: worker 0 alone has the optimiser's state, and buffers for the
 // gradients that arrive. The update is the host's; a GPU's vectors come down
-// and go up by the door's stage.
+// and go up by the door's copies.
 
 #include "dataparallel/dataparallel.h"
 

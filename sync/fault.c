@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
-#include "sync/stage.h"
+#include "sync/copies.h"
 
 #include <math.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ int fault_gradient(struct sync *s)
     float bad = nan ? NAN : INFINITY;
     size_t off = s->job.buckets[0].off;
     float *grads = s->lends_grads ? s->place.grads
-                   : s->stage     ? stage_grads(s->stage) + off
+                   : s->copies    ? copies_grads(s->copies) + off
                                   : s->job.grads + off;
     return device_copy(s->job.dev, grads, &bad, sizeof bad);
 }

@@ -1,6 +1,6 @@
 lockstep_library(sync
   FILES sync/sync.c sync/bucket.c sync/derive.c sync/fault.c sync/fusion.c
-        sync/slots.c sync/stage.c sync/local.c sync/members.c sync/mistakes.c
+        sync/slots.c sync/copies.c sync/local.c sync/members.c sync/mistakes.c
         sync/replicas.c
   LINKS group rule optim device cluster config base)
 lockstep_test(sync LINKS sync)

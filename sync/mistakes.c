@@ -10,7 +10,7 @@
 
 int mistakes_check(const struct sync *s)
 {
-    bool host = s->stage || device_is_host(s->job.dev);
+    bool host = s->copies || device_is_host(s->job.dev);
     if (s->job.settings->mistake_local_clip && !host)
         return fail("mistake_local_clip=1: clips in the host's memory; try: "
                     "device=cpu");

@@ -15,10 +15,10 @@
 #include "config/config.h"
 #include "device/busy.h"
 #include "device/device.h"
+#include "sync/copies.h"
 #include "sync/fault.h"
 #include "sync/mistakes.h"
 #include "sync/slots.h"
-#include "sync/stage.h"
 
 #include <math.h>
 #include <string.h>
@@ -114,7 +114,7 @@ static int choose_carrier(struct sync *s)
 
 // A backend for host memory gets host copies where the vectors are not there,
 // or where staging=always asks for them.
-static int open_stage(struct sync *s)
+static int open_copies(struct sync *s)
 {
     bool always = s->job.settings->staging == STAGING_ALWAYS;
     bool on_device = s->carrier ? s->carrier->on_device : s->ops->on_device;
@@ -124,7 +124,7 @@ static int open_stage(struct sync *s)
         return fail("%s: shard=%d is for vectors in the host's memory; try: "
                     "device=cpu and staging=auto, or shard=1",
                     s->job.backend->name, s->job.settings->shard);
-    return stage_open(&s->stage, &s->job, always);
+    return copies_open(&s->copies, &s->job, always);
 }
 
 struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
@@ -144,7 +144,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     if (job->settings->inject_rank ==
         cluster_job_rank(job->cluster->ranks, job->cluster->rank))
         s->fault = job->settings->inject;
-    if (!s->state || check_same(s) || choose_carrier(s) || open_stage(s) ||
+    if (!s->state || check_same(s) || choose_carrier(s) || open_copies(s) ||
         mistakes_check(s) || ops->open(s) ||
         (!s->own_update && rule_open(&s->rule, job->dev, job->optim, job->n)))
         sync_close(&s);
@@ -165,11 +165,11 @@ int sync_bcast(struct sync *s)
 {
     if (s->lends_params)
         return 0; // every worker has filled its own ranges in
-    int rc = s->stage ? stage_fetch_params(s->stage) : 0;
+    int rc = s->copies ? copies_fetch_params(s->copies) : 0;
     if (!rc)
         rc = s->ops->broadcast(s, -1, s->job.params);
-    if (!rc && s->stage)
-        rc = stage_send_params(s->stage);
+    if (!rc && s->copies)
+        rc = copies_send_params(s->copies);
     return leave(s, rc);
 }
 
@@ -194,8 +194,8 @@ int sync_ready(struct sync *s, int b)
         return -1;
     if (s->ops->merge)
         return 0; // gradients stay where they are
-    if (s->stage)
-        return stage_ready(s->stage, b); // it goes out from sync_step()
+    if (s->copies)
+        return copies_ready(s->copies, b); // it goes out from sync_step()
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
     uint64_t start = now_ns();
@@ -236,34 +236,34 @@ int sync_give(struct sync *s, int b)
 }
 
 // Hand the backend the buckets that it has not had: all of them with overlap=0;
-// behind a stage, as they come down, while the device goes on.
+// with copies, as they come down, while the device goes on.
 static int hand_over(struct sync *s, const struct sync_in *in)
 {
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
         return 0; // none was held back
-    if (s->stage && !s->overlap && stage_await(s->stage, n - 1))
+    if (s->copies && !s->overlap && copies_await(s->copies, n - 1))
         return -1;
     mistakes_clip(s, in);
-    for (int b = 0; (s->stage || !s->overlap) && b < n; b++)
-        if ((s->stage && stage_await(s->stage, b)) ||
+    for (int b = 0; (s->copies || !s->overlap) && b < n; b++)
+        if ((s->copies && copies_await(s->copies, b)) ||
             (s->ops->ready && s->ops->ready(s, b)))
             return -1;
     return 0;
 }
 
-// Where the update works. Behind a stage the sum goes up first; gradients that
+// Where the update works. With copies the sum goes up first; gradients that
 // did not travel are there.
 static int find_vectors(struct sync *s, float **params, float **grads)
 {
     *params = s->job.params;
     *grads = s->job.grads;
-    if (!s->stage)
+    if (!s->copies)
         return 0;
-    if (!s->ops->merge && stage_send_grads(s->stage))
+    if (!s->ops->merge && copies_send_grads(s->copies))
         return -1;
-    *params = stage_params(s->stage);
-    *grads = stage_grads(s->stage);
+    *params = copies_params(s->copies);
+    *grads = copies_grads(s->copies);
     return 0;
 }
 
@@ -298,7 +298,7 @@ static int update(struct sync *s, const struct sync_in *in,
 }
 
 // Workers have updated by themselves. When it is time, their parameters become
-// one; behind a stage, in host memory.
+// one; with copies, in host memory.
 static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
@@ -306,8 +306,8 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
     out->lag = s->alone * (job->cluster->world - 1);
     if ((in->step + in->skipped) % job->settings->every && !in->last)
         return 0;
-    if ((s->stage && stage_fetch_params(s->stage)) || s->ops->merge(s) ||
-        (s->stage && stage_send_params(s->stage)))
+    if ((s->copies && copies_fetch_params(s->copies)) || s->ops->merge(s) ||
+        (s->copies && copies_send_params(s->copies)))
         return fail("%s (step %d)", fail_message(), in->step);
     if (job->copy)
         job->copy->fresh = false;
@@ -324,7 +324,7 @@ static int take_step(struct sync *s, const struct sync_in *in,
         return fail("%s (step %d)", fail_message(), in->step);
     if (s->ops->merge)
         return merge(s, in, out);
-    return s->own_update && s->stage ? stage_send_params(s->stage) : 0;
+    return s->own_update && s->copies ? copies_send_params(s->copies) : 0;
 }
 
 // Make a straggler's own time since the last step slowdown times as long.
@@ -415,7 +415,7 @@ void sync_close(struct sync **s)
     if ((*s)->state && (*s)->ops->close)
         (*s)->ops->close(*s);
     rule_close(&(*s)->rule);
-    stage_close(&(*s)->stage);
+    copies_close(&(*s)->copies);
     mem_free((*s)->state);
     mem_free(*s);
     *s = NULL;

@@ -37,7 +37,7 @@ struct device;       // allocate, copy, add, events: CPU or CUDA
 struct optim_config; // plain data, so a server can be told it in one message
 struct spans;        // telemetry: where a backend records what it does
 struct half_copy;    // the 16-bit weights that a model multiplies by
-struct stage;        // host copies of a GPU's vectors
+struct copies;       // host copies of a GPU's vectors
 
 struct bucket {
     size_t off, n; // a range of params and grads, in elements
@@ -103,7 +103,7 @@ struct sync_place {
 struct sync {
     const struct sync_ops *ops;
     const struct group_ops *carrier; // of the job's; NULL where it has none
-    struct sync_job job; // behind a stage: its vectors are the host's copies
+    struct sync_job job; // with `copies`: its vectors are the host's copies
     struct group_stats stats;       // since open; the backend counts
     uint64_t ready_ns, step_ns;     // the trainer was held up in all, so far
     const char *transport;          // what carries the bytes; NULL: none travel
@@ -122,7 +122,7 @@ struct sync {
     uint64_t joined;  // updates that the group had made before this worker
                       // came, of a job that takes in workers as it runs
     struct sync_fault fault;
-    struct stage *stage;
+    struct copies *copies;
     struct rule rule; // the update, unless own_update
     void *state;      // ops->state_size zeroed bytes; sync.c frees it
 };

@@ -36,7 +36,7 @@
 // clipping and the test for overflow have the bits of the other backends.
 //
 // The update is the host's: a GPU's vectors come down and go up by the door's
-// stage, so what this saves there is the host's memory.
+// copies, so what this saves there is the host's memory.
 
 #include "zero/zero.h"
 
@@ -81,7 +81,7 @@ static int zero_open(struct sync *s)
     struct zero *z = s->state;
     const struct sync_job *job = &s->job;
     s->own_update = true;
-    s->copy_only = job->copy && !s->stage;
+    s->copy_only = job->copy && !s->copies;
     if (shards_open(&z->shards, job, RULE_BLOCK) ||
         (s->lends_grads && blocks_open(&z->blocks, s, &z->shards)))
         return -1;
@@ -103,7 +103,7 @@ static int zero_open(struct sync *s)
     if (!z->group)
         return -1;
     // Only a thread moves data while the model computes.
-    z->late = job->awaits && s->overlap && !s->stage && s->carrier->threaded &&
+    z->late = job->awaits && s->overlap && !s->copies && s->carrier->threaded &&
               z->group->job.thread;
     return share(s);
 }

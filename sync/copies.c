@@ -1,18 +1,18 @@
-// stage.c - lets a backend that knows host memory alone serve a GPU.
+// copies.c - lets a backend that knows host memory alone serve a GPU.
 
-#include "sync/stage.h"
+#include "sync/copies.h"
 
 #include "base/base.h"
 #include "device/staging.h"
 
-struct stage {
+struct copies {
     struct sync_job device; // as it was, pointing at the device's vectors
     struct staging *params, *grads;
 };
 
-int stage_open(struct stage **out, struct sync_job *job, bool always)
+int copies_open(struct copies **out, struct sync_job *job, bool always)
 {
-    struct stage *s = mem_alloc(1, sizeof *s);
+    struct copies *s = mem_alloc(1, sizeof *s);
     if (!s)
         return -1;
     s->device = *job;
@@ -20,7 +20,7 @@ int stage_open(struct stage **out, struct sync_job *job, bool always)
                      always) ||
         staging_open(&s->grads, job->dev, job->grads, job->n, job->nbuckets,
                      always)) {
-        stage_close(&s);
+        copies_close(&s);
         return -1;
     }
     job->params = staging_host(s->params);
@@ -29,7 +29,7 @@ int stage_open(struct stage **out, struct sync_job *job, bool always)
     return 0;
 }
 
-void stage_close(struct stage **s)
+void copies_close(struct copies **s)
 {
     if (!*s)
         return;
@@ -39,42 +39,42 @@ void stage_close(struct stage **s)
     *s = NULL;
 }
 
-int stage_ready(struct stage *s, int b)
+int copies_ready(struct copies *s, int b)
 {
     const struct bucket *k = &s->device.buckets[b];
     return staging_down(s->grads, b, k->off, k->n);
 }
 
-int stage_await(const struct stage *s, int b)
+int copies_await(const struct copies *s, int b)
 {
     return staging_await(s->grads, b);
 }
 
-float *stage_grads(const struct stage *s)
+float *copies_grads(const struct copies *s)
 {
     return s->device.grads;
 }
 
-float *stage_params(const struct stage *s)
+float *copies_params(const struct copies *s)
 {
     return s->device.params;
 }
 
-int stage_fetch_params(struct stage *s)
+int copies_fetch_params(struct copies *s)
 {
     if (staging_down(s->params, 0, 0, s->device.n))
         return -1;
     return staging_await(s->params, 0);
 }
 
-int stage_send_params(struct stage *s)
+int copies_send_params(struct copies *s)
 {
     if (staging_up(s->params, 0, s->device.n))
         return -1;
     return staging_settle(s->params);
 }
 
-int stage_send_grads(struct stage *s)
+int copies_send_grads(struct copies *s)
 {
     if (staging_up(s->grads, 0, s->device.n))
         return -1;

@@ -17,7 +17,7 @@
 
 #include "base/base.h"
 #include "device/vector.h"
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 #include "telemetry/span.h"
 
 #include <math.h>
@@ -210,7 +210,7 @@ static int take_slice(struct server *s, int row, int turn, struct message **p)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
-    struct gather_rule rule = {.team = s->team,
+    struct gather_rule rule = {.threads = s->threads,
                                .sums = s->store->pool,
                                .narrow = s->store->narrow,
                                .wire = s->job.wire,

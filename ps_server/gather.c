@@ -7,7 +7,7 @@
 #include "device/vector.h"
 #include "message/message.h"
 #include "optim/optim.h"
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 
 #include <string.h>
 
@@ -91,7 +91,7 @@ static void add(struct gather *g, const struct gather_rule *rule,
 {
     size_t parts = (a->n + PART - 1) / PART;
     CHECK(parts <= MAX_PARTS);
-    team_run(rule->team, add_part, a, parts);
+    thread_pool_run(rule->threads, add_part, a, parts);
     for (int t = a->from; t < a->to; t++) {
         message_drop(g->held[t]);
         g->here[t] = ADDED;

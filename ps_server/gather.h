@@ -16,7 +16,7 @@
 #include <stdint.h>
 
 struct message;
-struct team;
+struct thread_pool;
 
 struct gather {
     struct buffer *sum;    // fp32; NULL while it is not needed
@@ -28,7 +28,7 @@ struct gather {
 
 // What is the same for all rows.
 struct gather_rule {
-    struct team *team;
+    struct thread_pool *threads;
     struct buffers *sums;   // of fp32 slices
     struct buffers *narrow; // where a sum is answered in the wire's format
     enum dtype wire;

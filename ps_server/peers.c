@@ -27,7 +27,7 @@ int peers_find(const struct server *s, const struct message_peer *from,
 // message of a stranger cannot make the server take memory.
 static int equip(struct server *s)
 {
-    if (store_open(&s->store, &s->job, s->team))
+    if (store_open(&s->store, &s->job, s->threads))
         return -1;
     s->policy = s->job.consistency == PS_BSP ? &policy_bsp : &policy_async;
     return s->policy->open(s);

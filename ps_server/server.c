@@ -8,7 +8,7 @@
 #include "ps_server/peers.h"
 
 #include "base/base.h"
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
@@ -170,7 +170,7 @@ int server_open(struct server **out, const struct server_config *config)
     s->config = *config;
     s->lane = spans_compute(config->spans);
     s->heard_ns = now_ns();
-    if (team_open(&s->team, config->threads) ||
+    if (thread_pool_open(&s->threads, config->threads) ||
         hub_open(&s->hub, send_for_hub, s) ||
         endpoint_open(&s->endpoint, config->transport, &end)) {
         server_close(&s);
@@ -214,7 +214,7 @@ void server_close(struct server **server)
     store_close(&s->store);
     mem_free(s->peers);
     hub_close(&s->hub);
-    team_close(&s->team);
+    thread_pool_close(&s->threads);
     mem_free(s);
     *server = NULL;
 }

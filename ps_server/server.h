@@ -2,8 +2,8 @@
 //
 // It listens at an endpoint (message/message.h); workers have many pushes
 // under way before the first answer. One thread runs everything here; the
-// carrier moves the bytes meanwhile, and a team of threads adds and updates
-// (team.h).
+// carrier moves the bytes meanwhile, and a pool of threads adds and
+// updates (thread_pool.h).
 
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
@@ -19,7 +19,7 @@
 
 struct span_lane;
 struct spans;
-struct team;
+struct thread_pool;
 
 struct server_config {
     const struct message_ops *transport;
@@ -87,7 +87,7 @@ struct server {
     struct server_config config;
     struct endpoint *endpoint;
     struct hub *hub;
-    struct team *team;
+    struct thread_pool *threads;
     struct span_lane *lane;
 
     bool described; // by the first HELLO; what follows is set

@@ -3,20 +3,21 @@
 #include "ps_server/store.h"
 
 #include "base/base.h"
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 
 #include <string.h>
 
 // Elements that one thread updates at a time, in blocks that stay in its cache.
 enum { PART = 1 << 16, BLOCK = 1 << 14 };
 
-int store_open(struct store **out, const struct ps_job *job, struct team *team)
+int store_open(struct store **out, const struct ps_job *job,
+               struct thread_pool *threads)
 {
     struct store *s = mem_alloc(1, sizeof *s);
     if (!s)
         return -1;
     s->job = job;
-    s->team = team;
+    s->threads = threads;
     if (shard_make(&s->shard, job->n, job->slice, job->servers, job->index) ||
         buffers_open(&s->pool, job->slice * sizeof(float)) ||
         buffers_open(&s->narrow, job->slice * sizeof(uint16_t)))
@@ -157,7 +158,7 @@ int store_update(struct store *s, int row, const float *grads, int step,
     if (!to)
         return -1;
     struct update u = {s, r, to, grads, step, lr, scale};
-    team_run(s->team, update_part, &u, (r->at.n + PART - 1) / PART);
+    thread_pool_run(s->threads, update_part, &u, (r->at.n + PART - 1) / PART);
     replace(r, to);
     r->version++;
     return 0;

@@ -11,7 +11,7 @@
 #include "ps_wire/shard.h"
 #include "ps_wire/wire.h"
 
-struct team;
+struct thread_pool;
 
 struct row {
     struct slice at;
@@ -22,7 +22,7 @@ struct row {
 struct store {
     const struct ps_job *job;
     struct shard shard;
-    struct team *team;
+    struct thread_pool *threads;
     struct buffers *pool;   // of one fp32 slice each
     struct buffers *narrow; // of one 16-bit slice each
     int nrows;
@@ -32,7 +32,8 @@ struct store {
     int next_set[PS_WHATS];        // row expected of the one being set
 };
 
-int store_open(struct store **s, const struct ps_job *job, struct team *team);
+int store_open(struct store **s, const struct ps_job *job,
+               struct thread_pool *threads);
 void store_close(struct store **s);
 
 // Row `row` of vector `what` := data (fp32). Rows come in order; with the last

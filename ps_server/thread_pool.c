@@ -1,14 +1,14 @@
-// team.c - fork and join: threads sleep until there is work, and take parts
-// from a common counter.
+// thread_pool.c - fork and join: threads sleep until there is work, and take
+// parts from a common counter.
 
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 
 #include "base/base.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct team {
+struct thread_pool {
     int threads; // beside the caller
     pthread_t *ids;
     pthread_mutex_t lock;
@@ -16,13 +16,13 @@ struct team {
     unsigned job; // counts pieces of work
     int busy;     // threads that have not finished the present one
     bool stop;
-    team_part *fn;
+    thread_pool_part *fn;
     void *ctx;
     size_t parts;
     atomic_size_t next;
 };
 
-static void take_parts(struct team *t)
+static void take_parts(struct thread_pool *t)
 {
     for (;;) {
         size_t part = atomic_fetch_add(&t->next, 1);
@@ -34,7 +34,7 @@ static void take_parts(struct team *t)
 
 static void *work(void *arg)
 {
-    struct team *t = arg;
+    struct thread_pool *t = arg;
     unsigned done = 0;
     pthread_mutex_lock(&t->lock);
     for (;;) {
@@ -53,10 +53,10 @@ static void *work(void *arg)
     return NULL;
 }
 
-int team_open(struct team **out, int threads)
+int thread_pool_open(struct thread_pool **out, int threads)
 {
     CHECK(threads >= 1);
-    struct team *t = mem_alloc(1, sizeof *t);
+    struct thread_pool *t = mem_alloc(1, sizeof *t);
     if (!t)
         return -1;
     pthread_mutex_init(&t->lock, NULL);
@@ -69,16 +69,16 @@ int team_open(struct team **out, int threads)
     if (!t->ids || t->threads < threads - 1) {
         fail("server: only %d of %d threads can be started", t->threads + 1,
              threads);
-        team_close(&t);
+        thread_pool_close(&t);
         return -1;
     }
     *out = t;
     return 0;
 }
 
-void team_close(struct team **team)
+void thread_pool_close(struct thread_pool **pool)
 {
-    struct team *t = *team;
+    struct thread_pool *t = *pool;
     if (!t)
         return;
     pthread_mutex_lock(&t->lock);
@@ -92,10 +92,11 @@ void team_close(struct team **team)
     pthread_mutex_destroy(&t->lock);
     mem_free(t->ids);
     mem_free(t);
-    *team = NULL;
+    *pool = NULL;
 }
 
-void team_run(struct team *t, team_part *fn, void *ctx, size_t parts)
+void thread_pool_run(struct thread_pool *t, thread_pool_part *fn, void *ctx,
+                     size_t parts)
 {
     if (t->threads == 0 || parts < 2) {
         for (size_t i = 0; i < parts; i++)

@@ -13,19 +13,19 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_HEAD = 64, MOST_LETTER = 512 };
+enum { MOST_HEAD = 64, MOST_EAGER = 512 };
 
 struct envelope {
     uint64_t head_bytes, bytes; // bytes: of data that follow
-    uint64_t letter_bytes;      // of data that are here
+    uint64_t eager_bytes;       // of data that are here
     uint8_t head[MOST_HEAD];
-    _Alignas(8) uint8_t letter[MOST_LETTER];
+    _Alignas(8) uint8_t eager[MOST_EAGER];
 };
 
 struct packet {             // that comes, or came
     struct message message; // first, so that it stands for the packet
     struct envelope envelope;
-    void *room;
+    void *buffer;
 };
 
 struct sending {
@@ -143,9 +143,9 @@ static int state_send(struct endpoint *m, const struct message_peer *to,
     if (data->sent) {
         k->envelope.bytes = data->bytes;
     } else if (data->bytes > 0) {
-        CHECK(data->bytes <= MOST_LETTER);
-        k->envelope.letter_bytes = data->bytes;
-        memcpy(k->envelope.letter, data->at, data->bytes);
+        CHECK(data->bytes <= MOST_EAGER);
+        k->envelope.eager_bytes = data->bytes;
+        memcpy(k->envelope.eager, data->at, data->bytes);
     }
     if (p->first)
         p->last->next = k;
@@ -175,9 +175,9 @@ static void put_ready(struct state *s, struct peer *p, int rank)
     msg->server = p->server;
     msg->head = k->envelope.head;
     msg->head_bytes = k->envelope.head_bytes;
-    bool here = k->envelope.letter_bytes > 0;
-    msg->data = here ? k->envelope.letter : k->room;
-    msg->bytes = here ? k->envelope.letter_bytes : k->envelope.bytes;
+    bool here = k->envelope.eager_bytes > 0;
+    msg->data = here ? k->envelope.eager : k->buffer;
+    msg->bytes = here ? k->envelope.eager_bytes : k->envelope.bytes;
     if (s->ready)
         s->ready_last->next = msg;
     else
@@ -198,9 +198,9 @@ static int pull(struct endpoint *m, int rank)
         if (p->in.left == 0)
             got = virtual_line_recv(&p->in, &k->envelope, sizeof k->envelope);
         if (got > 0 && p->in.left > 0) {
-            if (!k->room && !(k->room = mem_alloc(k->envelope.bytes, 1)))
+            if (!k->buffer && !(k->buffer = mem_alloc(k->envelope.bytes, 1)))
                 return -1;
-            got = virtual_line_recv(&p->in, k->room, k->envelope.bytes);
+            got = virtual_line_recv(&p->in, k->buffer, k->envelope.bytes);
         }
         if (got <= 0)
             return (int)got;
@@ -233,7 +233,7 @@ static struct message *state_receive(struct endpoint *m)
 static void state_drop(struct message *p)
 {
     struct packet *k = (struct packet *)p;
-    mem_free(k->room);
+    mem_free(k->buffer);
     mem_free(k);
 }
 

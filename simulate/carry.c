@@ -22,15 +22,15 @@ void contents_open(const struct exchange *e, size_t most)
         nothing = SMPI_SHARED_MALLOC(most);
 }
 
-void *carry_room(size_t bytes)
+void *carry_buffer(size_t bytes)
 {
     return nothing ? nothing : mem_alloc(bytes, 1);
 }
 
-void carry_free(void *room)
+void carry_free(void *buffer)
 {
     if (!nothing)
-        mem_free(room);
+        mem_free(buffer);
 }
 
 void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r)
@@ -39,9 +39,10 @@ void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r)
               MPI_COMM_WORLD, r);
 }
 
-void carry_receive(void *room, size_t bytes, int rank, MPI_Request *r)
+void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r)
 {
-    MPI_Irecv(room, (int)bytes, MPI_BYTE, rank, CARRY_DATA, MPI_COMM_WORLD, r);
+    MPI_Irecv(buffer, (int)bytes, MPI_BYTE, rank, CARRY_DATA, MPI_COMM_WORLD,
+              r);
 }
 
 // SimGrid searches a list of all that a rank has under way, and forgets only

@@ -67,7 +67,7 @@ static struct fixture over_mpi = {.ops = &sync_servers,
                                   .stop = stop,
                                   .law = law};
 
-// Slices that fit into no letter, and the workers' own update.
+// Slices that are too large for an eager message, and the workers' own update.
 static void large_slices(void **state)
 {
     (void)state;

@@ -73,7 +73,7 @@ def test_sums(folder):
 
 
 def test_small_slices(folder):
-    """Those that travel in the letter itself, without contents."""
+    """Those that travel in the eager message itself, without contents."""
     assert len(rows(folder, "workers=16", "sync=dps", "mb=0.008")) == 1
 
 

@@ -290,7 +290,7 @@ static void alone_on_a_gpu(void **state)
         w.sync = sync_open(&sync_replicas, &w.job);
         assert_non_null(w.sync);
         assert_ptr_equal(w.sync->carrier, gpu ? &device : &host);
-        assert_null(w.sync->stage);
+        assert_null(w.sync->copies);
         assert_null(w.sync->transport);
         sync_close(&w.sync);
         w.job.dev = w.dev;

@@ -7,14 +7,14 @@
 
 #include <limits.h>
 
-void *carry_room(size_t bytes)
+void *carry_buffer(size_t bytes)
 {
     return mem_alloc(bytes, 1);
 }
 
-void carry_free(void *room)
+void carry_free(void *buffer)
 {
-    mem_free(room);
+    mem_free(buffer);
 }
 
 void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r)
@@ -24,11 +24,11 @@ void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r)
                   r));
 }
 
-void carry_receive(void *room, size_t bytes, int rank, MPI_Request *r)
+void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r)
 {
     CHECK(bytes <= INT_MAX);
-    MPI(MPI_Irecv(room, (int)bytes, MPI_BYTE, rank, CARRY_DATA, MPI_COMM_WORLD,
-                  r));
+    MPI(MPI_Irecv(buffer, (int)bytes, MPI_BYTE, rank, CARRY_DATA,
+                  MPI_COMM_WORLD, r));
 }
 
 int carry_wait(MPI_Request *r, int n, uint64_t until_ns,

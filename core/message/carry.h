@@ -13,19 +13,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Room for the data of a message that is to come; NULL after fail().
-void *carry_room(size_t bytes);
-void carry_free(void *room); // takes NULL
+// A buffer for the data of a message that is to come; NULL after fail().
+void *carry_buffer(size_t bytes);
+void carry_free(void *buffer); // takes NULL
 
 // Begin to move data to or from a rank, from or to where they lie.
 void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r);
-void carry_receive(void *room, size_t bytes, int rank, MPI_Request *r);
+void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r);
 
 // Wait for one of n requests, of which some may be MPI_REQUEST_NULL, until that
 // time of now_ns() (0: only look) or until *wake is set. Which; -1: none.
 int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
                const atomic_bool *wake, MPI_Status *status);
 
-enum { CARRY_LETTER = 11, CARRY_DATA = 12 }; // tags
+enum { CARRY_EAGER = 11, CARRY_DATA = 12 }; // tags
 
 #endif

@@ -1,14 +1,14 @@
 // message_mpi.c - messages over MPI point-to-point: bind and endpoints
 // are mpi://RANK.
 //
-//     letter   envelope, head, and data where they are few: received into any
-//              of SLOTS rooms that are always open, in the order sent
-//     data     more of them follow by themselves, from where they lie; where
-//              to receive them, their letter has said
+//     eager   an envelope, the head, and the data if they are few: received
+//             into one of SLOTS pre-posted buffers, in the order sent
+//     data    larger data follow in a message of their own, without a copy;
+//             the envelope has told the receiver how much to expect
 //
-// A message is whole when its data are here; behind one that is not, those of
-// the same sender wait, so that messages between two ends stay in order. Every
-// rank that dies takes the job with it, as mpirun has it.
+// A message is complete when its data are here. Later messages of the same
+// sender wait for it, so that messages between two ends stay in order. With
+// mpirun a rank that dies ends the whole job.
 
 #include "message/message.h"
 
@@ -19,10 +19,10 @@
 #include <string.h>
 
 enum {
-    LETTER = 1024, // bytes
+    EAGER = 1024,  // bytes
     HEAD_AT = 16,  // behind the envelope
     DATA_AT = 128, // where both head and data are as numbers want them
-    SLOTS = 8,     // letters that may come at once
+    SLOTS = 8,     // eager messages that may come at once
     COMING = 64,   // data that are received at once
     EACH = 4       // that are sent at once to a rank, and received by a
                    // worker from each server
@@ -35,23 +35,23 @@ struct envelope {
 };
 
 struct packet {
-    struct message parcel; // first, so that it stands for the packet
+    struct message message; // first, so that it stands for the packet
     bool whole;
     int rank;
-    void *room; // for data that do not fit into the letter
-    size_t room_bytes;
+    void *buffer; // for data that do not fit into eager
+    size_t buffer_bytes;
     struct packet *behind; // data that wait to be received
-    _Alignas(64) uint8_t letter[LETTER];
+    _Alignas(64) uint8_t eager[EAGER];
 };
 
 struct sending {
     struct sending *next;
-    MPI_Request requests[2]; // of the letter, of the data
+    MPI_Request requests[2]; // of the eager message, of the data
     int rank;
-    bool bulky; // its data do not fit into the letter
+    bool bulky; // its data do not fit into eager
     struct payload data;
-    size_t bytes; // of the letter
-    uint8_t letter[];
+    size_t bytes; // of eager
+    uint8_t eager[];
 };
 
 struct outbox {
@@ -69,13 +69,13 @@ struct correspondent {
     int server;            // a worker's; -1: none
 };
 
-struct office {
+struct transport {
     int rank, ranks, nservers;
     int *rank_of; // a server's
     struct correspondent *from;
     struct packet *slots[SLOTS];
-    MPI_Request letters[SLOTS];
-    int slot; // whose letter is next
+    MPI_Request eager[SLOTS];
+    int slot; // whose eager message is next
     struct packet *coming[COMING];
     MPI_Request data[COMING];
     int ncoming;
@@ -121,49 +121,49 @@ static struct message *take(struct queue *q)
 
 static struct packet *take_spare(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     struct packet *k = (struct packet *)o->spare;
     if (k)
-        o->spare = k->parcel.next;
+        o->spare = k->message.next;
     else
         k = mem_alloc(1, sizeof *k);
     CHECK(k != NULL); // little more than a kilobyte
-    k->parcel = (struct message){.endpoint = m, .server = -1};
+    k->message = (struct message){.endpoint = m, .server = -1};
     k->whole = false;
     return k;
 }
 
-static void office_drop(struct message *p)
+static void transport_drop(struct message *p)
 {
-    struct office *o = p->endpoint->state;
+    struct transport *o = p->endpoint->state;
     p->next = o->spare;
     o->spare = p;
 }
 
 static void open_slot(struct endpoint *m, int i)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     o->slots[i] = take_spare(m);
-    MPI(MPI_Irecv(o->slots[i]->letter, LETTER, MPI_BYTE, MPI_ANY_SOURCE,
-                  CARRY_LETTER, MPI_COMM_WORLD, &o->letters[i]));
+    MPI(MPI_Irecv(o->slots[i]->eager, EAGER, MPI_BYTE, MPI_ANY_SOURCE,
+                  CARRY_EAGER, MPI_COMM_WORLD, &o->eager[i]));
 }
 
-static void receive_data(struct office *o, struct packet *k)
+static void receive_data(struct transport *o, struct packet *k)
 {
     int i = o->ncoming++;
-    if (k->room_bytes < k->parcel.bytes) {
-        carry_free(k->room);
-        k->room = carry_room(k->parcel.bytes);
-        CHECK(k->room != NULL);
-        k->room_bytes = k->parcel.bytes;
+    if (k->buffer_bytes < k->message.bytes) {
+        carry_free(k->buffer);
+        k->buffer = carry_buffer(k->message.bytes);
+        CHECK(k->buffer != NULL);
+        k->buffer_bytes = k->message.bytes;
     }
-    k->parcel.data = k->room;
+    k->message.data = k->buffer;
     o->coming[i] = k;
-    carry_receive(k->room, k->parcel.bytes, k->rank, &o->data[i]);
+    carry_receive(k->buffer, k->message.bytes, k->rank, &o->data[i]);
 }
 
 // What is whole of a rank's messages, as far as the first that is not.
-static void hand_out(struct office *o, int rank)
+static void hand_out(struct transport *o, int rank)
 {
     struct queue *q = &o->from[rank].coming;
     while (q->first && ((struct packet *)q->first)->whole)
@@ -171,31 +171,31 @@ static void hand_out(struct office *o, int rank)
 }
 
 // Each is a buffer, and so many share the link.
-static int most_coming(const struct office *o)
+static int most_coming(const struct transport *o)
 {
     int most = EACH * o->nservers;
     return most && most < COMING ? most : COMING;
 }
 
-static void letter_came(struct endpoint *m, int rank)
+static void eager_came(struct endpoint *m, int rank)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     struct packet *k = o->slots[o->slot];
-    struct message *p = &k->parcel;
+    struct message *p = &k->message;
     struct envelope e;
-    memcpy(&e, k->letter, sizeof e);
+    memcpy(&e, k->eager, sizeof e);
     CHECK(e.head_bytes <= DATA_AT - HEAD_AT && e.bytes <= MOST);
     open_slot(m, o->slot);
     o->slot = (o->slot + 1) % SLOTS;
     k->rank = rank;
     p->from = message_server(rank);
     p->server = o->from[rank].server;
-    p->head = k->letter + HEAD_AT;
+    p->head = k->eager + HEAD_AT;
     p->head_bytes = e.head_bytes;
-    p->data = k->letter + DATA_AT;
+    p->data = k->eager + DATA_AT;
     p->bytes = e.bytes;
     put(&o->from[rank].coming, p);
-    k->whole = e.bytes <= LETTER - DATA_AT;
+    k->whole = e.bytes <= EAGER - DATA_AT;
     if (k->whole) {
         hand_out(o, rank);
     } else if (o->ncoming < most_coming(o) && !o->behind) {
@@ -207,7 +207,7 @@ static void letter_came(struct endpoint *m, int rank)
     }
 }
 
-static void data_came(struct office *o, int i)
+static void data_came(struct transport *o, int i)
 {
     struct packet *k = o->coming[i];
     k->whole = true;
@@ -236,10 +236,10 @@ static void add(struct outbox *b, struct sending *s)
     b->last = s;
 }
 
-static void set_out(struct office *o, struct sending *s)
+static void set_out(struct transport *o, struct sending *s)
 {
     add(&o->out, s);
-    MPI(MPI_Isend(s->letter, (int)s->bytes, MPI_BYTE, s->rank, CARRY_LETTER,
+    MPI(MPI_Isend(s->eager, (int)s->bytes, MPI_BYTE, s->rank, CARRY_EAGER,
                   MPI_COMM_WORLD, &s->requests[0]));
     s->requests[1] = MPI_REQUEST_NULL;
     if (s->bulky)
@@ -247,7 +247,7 @@ static void set_out(struct office *o, struct sending *s)
     o->from[s->rank].under_way += s->bulky;
 }
 
-static void set_out_some(struct office *o, int rank)
+static void set_out_some(struct transport *o, int rank)
 {
     struct correspondent *c = &o->from[rank];
     while (c->waiting.first && c->under_way < EACH) {
@@ -267,7 +267,7 @@ static void forget_first(struct outbox *b)
 }
 
 // Give back what has arrived, from the oldest on, and let others follow.
-static void clear_sent(struct office *o)
+static void clear_sent(struct transport *o)
 {
     for (struct sending *s; (s = o->out.first);) {
         int rank = s->rank;
@@ -297,13 +297,13 @@ static int copy(struct payload *d)
     return 0;
 }
 
-static int office_send(struct endpoint *m, const struct message_peer *to,
-                       const void *head, size_t head_bytes,
-                       const struct payload *data)
+static int transport_send(struct endpoint *m, const struct message_peer *to,
+                          const void *head, size_t head_bytes,
+                          const struct payload *data)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     struct envelope e = {head_bytes, data->bytes};
-    bool fits = data->bytes <= LETTER - DATA_AT;
+    bool fits = data->bytes <= EAGER - DATA_AT;
     size_t bytes = DATA_AT + (fits ? data->bytes : 0);
     int peer = 0;
     memcpy(&peer, to->id, sizeof peer);
@@ -320,10 +320,10 @@ static int office_send(struct endpoint *m, const struct message_peer *to,
         mem_free(s);
         return -1;
     }
-    memcpy(s->letter, &e, sizeof e);
-    memcpy(s->letter + HEAD_AT, head, head_bytes);
+    memcpy(s->eager, &e, sizeof e);
+    memcpy(s->eager + HEAD_AT, head, head_bytes);
     if (fits && data->bytes)
-        memcpy(s->letter + DATA_AT, data->at, data->bytes);
+        memcpy(s->eager + DATA_AT, data->at, data->bytes);
     add(&o->from[rank].waiting, s);
     set_out_some(o, rank);
     return 0;
@@ -331,17 +331,17 @@ static int office_send(struct endpoint *m, const struct message_peer *to,
 
 // ---- waiting
 
-// Take one step: the next letter, data, or what has left. False: none until
+// Take one step: the next eager message, data, or what has left. False: none until
 // then.
 static bool go_on(struct endpoint *m, uint64_t until_ns)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     MPI_Request all[COMING + 3];
     MPI_Status status;
     struct sending *first = o->out.first;
     int n = o->ncoming;
     memcpy(all, o->data, sizeof o->data);
-    all[n] = o->letters[o->slot];
+    all[n] = o->eager[o->slot];
     all[n + 1] = first ? first->requests[0] : MPI_REQUEST_NULL;
     all[n + 2] = first ? first->requests[1] : MPI_REQUEST_NULL;
     int i = carry_wait(all, n + 3, until_ns, &o->woken, &status);
@@ -349,44 +349,44 @@ static bool go_on(struct endpoint *m, uint64_t until_ns)
         first->requests[i - n - 1] = MPI_REQUEST_NULL;
         clear_sent(o);
     } else if (i == n) {
-        letter_came(m, status.MPI_SOURCE);
+        eager_came(m, status.MPI_SOURCE);
     } else if (i >= 0) {
         data_came(o, i);
     }
     return i >= 0;
 }
 
-static struct message *office_receive(struct endpoint *m)
+static struct message *transport_receive(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     while (!o->ready.first && go_on(m, 0))
         ;
     return take(&o->ready);
 }
 
-static void office_wait(struct endpoint *m, int ms)
+static void transport_wait(struct endpoint *m, int ms)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     uint64_t until = now_ns() + (uint64_t)ms * 1000000u;
     while (!o->ready.first && go_on(m, until))
         ;
     atomic_store(&o->woken, false);
 }
 
-static void office_wake(struct endpoint *m)
+static void transport_wake(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     atomic_store(&o->woken, true);
 }
 
 // ---- open and close
 
-static int office_open(struct endpoint *m, const struct endpoint_config *c)
+static int transport_open(struct endpoint *m, const struct endpoint_config *c)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     int there = 0;
     for (int i = 0; i < SLOTS; i++)
-        o->letters[i] = MPI_REQUEST_NULL;
+        o->eager[i] = MPI_REQUEST_NULL;
     MPI(MPI_Initialized(&there));
     if (!there)
         return fail("transport=mpi: not started by mpirun; try: lockstep train "
@@ -408,9 +408,9 @@ static int office_open(struct endpoint *m, const struct endpoint_config *c)
     return 0;
 }
 
-static int office_connect(struct endpoint *m, const char *endpoint)
+static int transport_connect(struct endpoint *m, const char *endpoint)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     int rank;
     if (read_rank(endpoint, &rank))
         return -1;
@@ -422,15 +422,15 @@ static int office_connect(struct endpoint *m, const char *endpoint)
     return 0;
 }
 
-static int office_check(struct endpoint *m)
+static int transport_check(struct endpoint *m)
 {
     (void)m; // mpirun ends the job when a rank dies
     return 0;
 }
 
-static bool office_is_up(struct endpoint *m, int server)
+static bool transport_is_up(struct endpoint *m, int server)
 {
-    const struct office *o = m->state;
+    const struct transport *o = m->state;
     return server < o->nservers;
 }
 
@@ -443,9 +443,9 @@ static void give_up(MPI_Request *r)
 }
 
 // What was sent leaves first, within leave_s; nobody sends to us any more.
-static void office_close(struct endpoint *m)
+static void transport_close(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     uint64_t until = now_ns() + (uint64_t)(leave_s * 1e9);
     while (o->out.first && go_on(m, until))
         ;
@@ -457,21 +457,21 @@ static void office_close(struct endpoint *m)
     for (int i = 0; i < o->ncoming; i++)
         give_up(&o->data[i]);
     for (int i = 0; i < SLOTS; i++) {
-        give_up(&o->letters[i]);
+        give_up(&o->eager[i]);
         if (o->slots[i])
-            office_drop(&o->slots[i]->parcel);
+            transport_drop(&o->slots[i]->message);
     }
     for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].coming.first)
-            office_drop(take(&o->from[r].coming));
+            transport_drop(take(&o->from[r].coming));
     for (int r = 0; o->from && r < o->ranks; r++)
         while (o->from[r].waiting.first)
             forget_first(&o->from[r].waiting);
     while (o->ready.first)
-        office_drop(take(&o->ready));
+        transport_drop(take(&o->ready));
     for (struct message *p = o->spare, *next; p; p = next) {
         next = p->next;
-        carry_free(((struct packet *)p)->room);
+        carry_free(((struct packet *)p)->buffer);
         mem_free(p);
     }
     mem_free(o->rank_of);
@@ -480,15 +480,15 @@ static void office_close(struct endpoint *m)
 
 const struct message_ops message_mpi = {
     .name = "mpi",
-    .state_size = sizeof(struct office),
-    .open = office_open,
-    .connect = office_connect,
-    .send = office_send,
-    .receive = office_receive,
-    .drop = office_drop,
-    .wait = office_wait,
-    .wake = office_wake,
-    .check = office_check,
-    .is_up = office_is_up,
-    .close = office_close,
+    .state_size = sizeof(struct transport),
+    .open = transport_open,
+    .connect = transport_connect,
+    .send = transport_send,
+    .receive = transport_receive,
+    .drop = transport_drop,
+    .wait = transport_wait,
+    .wake = transport_wake,
+    .check = transport_check,
+    .is_up = transport_is_up,
+    .close = transport_close,
 };

@@ -25,12 +25,12 @@
 enum { DESCRIPTORS = 65536 };
 
 struct packet {
-    struct message parcel; // first, so that it stands for the packet
+    struct message message; // first, so that it stands for the packet
     zmq_msg_t head, data;
     void *copy; // of data that lay askew
 };
 
-struct office {
+struct transport {
     struct endpoint_config config;
     void *context;
     struct message *spare;
@@ -55,9 +55,9 @@ static void allow_descriptors(void)
     (void)!setrlimit(RLIMIT_NOFILE, &l); // else as many as there are
 }
 
-static int office_open(struct endpoint *m, const struct endpoint_config *c)
+static int transport_open(struct endpoint *m, const struct endpoint_config *c)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     o->config = *c;
     o->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     o->context = zmq_ctx_new();
@@ -72,7 +72,7 @@ static int office_open(struct endpoint *m, const struct endpoint_config *c)
 }
 
 // Room for one more link, whose address must not change: its socket has it.
-static int grow(struct office *o)
+static int grow(struct transport *o)
 {
     size_t n = (size_t)o->nlinks;
     struct connection **links = mem_alloc(n + 1, sizeof(struct connection *));
@@ -95,9 +95,9 @@ static int grow(struct office *o)
     return 0;
 }
 
-static int office_connect(struct endpoint *m, const char *endpoint)
+static int transport_connect(struct endpoint *m, const char *endpoint)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     if (grow(o) ||
         connection_open(o->links[o->nlinks - 1], o->context, endpoint,
                         o->config.curve, o->config.timeout_s))
@@ -111,7 +111,7 @@ static int office_connect(struct endpoint *m, const char *endpoint)
     return 0;
 }
 
-static struct connection *link_of(const struct office *o,
+static struct connection *link_of(const struct transport *o,
                                   const struct message_peer *to)
 {
     int n = 0;
@@ -137,12 +137,12 @@ static int make(zmq_msg_t *msg, const struct payload *d)
     return fail("zmq: no memory for a message of %zu bytes", d->bytes);
 }
 
-static int office_send(struct endpoint *m, const struct message_peer *to,
-                       const void *head, size_t head_bytes,
-                       const struct payload *data)
+static int transport_send(struct endpoint *m, const struct message_peer *to,
+                          const void *head, size_t head_bytes,
+                          const struct payload *data)
 {
     const int more = ZMQ_SNDMORE | ZMQ_DONTWAIT;
-    const struct office *o = m->state;
+    const struct transport *o = m->state;
     struct connection *link = o->router ? NULL : link_of(o, to);
     void *socket = link ? link->socket : o->router;
     zmq_msg_t msg;
@@ -164,7 +164,7 @@ static int office_send(struct endpoint *m, const struct message_peer *to,
 
 static struct packet *take_spare(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     struct message *p = o->spare;
     if (p)
         o->spare = p->next;
@@ -179,10 +179,10 @@ static struct packet *take_spare(struct endpoint *m)
     return k;
 }
 
-static void office_drop(struct message *p)
+static void transport_drop(struct message *p)
 {
     struct packet *k = (struct packet *)p;
-    struct office *o = p->endpoint->state;
+    struct transport *o = p->endpoint->state;
     zmq_msg_close(&k->head);
     zmq_msg_close(&k->data);
     mem_free(k->copy);
@@ -209,7 +209,7 @@ static enum frames read_frames(void *socket, struct packet *k)
 
 static struct message *finish(struct packet *k, enum frames found)
 {
-    struct message *p = &k->parcel;
+    struct message *p = &k->message;
     if (found != TWO)
         return p;
     p->head = zmq_msg_data(&k->head);
@@ -227,11 +227,11 @@ static struct message *finish(struct packet *k, enum frames found)
 
 static struct message *from_router(struct endpoint *m)
 {
-    const struct office *o = m->state;
+    const struct transport *o = m->state;
     struct packet *k = take_spare(m);
-    struct message *p = &k->parcel;
+    struct message *p = &k->message;
     if (zmq_msg_recv(&k->head, o->router, ZMQ_DONTWAIT) < 0) {
-        office_drop(p);
+        transport_drop(p);
         return NULL;
     }
     size_t n = zmq_msg_size(&k->head);
@@ -243,9 +243,9 @@ static struct message *from_router(struct endpoint *m)
     return finish(k, p->from.n ? found : BROKEN);
 }
 
-static struct message *office_receive(struct endpoint *m)
+static struct message *transport_receive(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     if (o->router)
         return from_router(m);
     for (; o->at < o->nlinks; o->at++) {
@@ -253,18 +253,18 @@ static struct message *office_receive(struct endpoint *m)
             continue;
         struct packet *k = take_spare(m);
         enum frames found = read_frames(o->links[o->at]->socket, k);
-        k->parcel.server = o->at;
-        k->parcel.from = message_server(o->at);
+        k->message.server = o->at;
+        k->message.from = message_server(o->at);
         if (found != NONE)
             return finish(k, found);
-        office_drop(&k->parcel);
+        transport_drop(&k->message);
     }
     return NULL;
 }
 
-static void office_wait(struct endpoint *m, int ms)
+static void transport_wait(struct endpoint *m, int ms)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     uint64_t drained;
     if (o->router) {
         zmq_pollitem_t item = {o->router, 0, ZMQ_POLLIN, 0};
@@ -278,16 +278,16 @@ static void office_wait(struct endpoint *m, int ms)
               errno == EAGAIN);
 }
 
-static void office_wake(struct endpoint *m)
+static void transport_wake(struct endpoint *m)
 {
-    const struct office *o = m->state;
+    const struct transport *o = m->state;
     uint64_t one = 1;
     CHECK(write(o->wake_fd, &one, sizeof one) == sizeof one);
 }
 
-static int office_check(struct endpoint *m)
+static int transport_check(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     for (int i = 0; i < o->nlinks; i++)
         if (o->items[2 * i + 1].revents && connection_check(o->links[i])) {
             o->items[2 * i].revents = ZMQ_POLLIN; // its last words
@@ -297,15 +297,15 @@ static int office_check(struct endpoint *m)
     return 0;
 }
 
-static bool office_is_up(struct endpoint *m, int server)
+static bool transport_is_up(struct endpoint *m, int server)
 {
-    const struct office *o = m->state;
+    const struct transport *o = m->state;
     return server < o->nlinks && connection_is_up(o->links[server]);
 }
 
-static void office_close(struct endpoint *m)
+static void transport_close(struct endpoint *m)
 {
-    struct office *o = m->state;
+    struct transport *o = m->state;
     for (int i = 0; i < o->nlinks; i++) {
         connection_close(o->links[i]);
         mem_free(o->links[i]);
@@ -328,15 +328,15 @@ static void office_close(struct endpoint *m)
 const struct message_ops message_zmq = {
     .name = "zmq",
     .notices = true,
-    .state_size = sizeof(struct office),
-    .open = office_open,
-    .connect = office_connect,
-    .send = office_send,
-    .receive = office_receive,
-    .drop = office_drop,
-    .wait = office_wait,
-    .wake = office_wake,
-    .check = office_check,
-    .is_up = office_is_up,
-    .close = office_close,
+    .state_size = sizeof(struct transport),
+    .open = transport_open,
+    .connect = transport_connect,
+    .send = transport_send,
+    .receive = transport_receive,
+    .drop = transport_drop,
+    .wait = transport_wait,
+    .wake = transport_wake,
+    .check = transport_check,
+    .is_up = transport_is_up,
+    .close = transport_close,
 };

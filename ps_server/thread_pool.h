@@ -1,5 +1,5 @@
-// thread_pool.h - the threads of a server: one piece of work, cut into parts, at
-// a time.
+// thread_pool.h - the threads of a server: one piece of work, in parts, at a
+// time.
 //
 // What a part is does not depend on how many threads there are, so neither do
 // the bits.

@@ -47,7 +47,7 @@ static int blame_tensor(struct trainer *t)
         if (sync_ranges(t->sync, SYNC_GRADS, blame_range, t))
             return -1;
     } else {
-        bool host = t->sync->stage && !t->sync->ops->merge;
+        bool host = t->sync->copies && !t->sync->ops->merge;
         const float *grads =
             host ? t->sync->job.grads : place_read(t, t->grads);
         if (!grads || blame(t, 0, grads, model_nparams(&t->config)))

@@ -331,8 +331,8 @@ static int transport_send(struct endpoint *m, const struct message_peer *to,
 
 // ---- waiting
 
-// Take one step: the next eager message, data, or what has left. False: none until
-// then.
+// Take one step: the next eager message, data, or what has left. False: none
+// until then.
 static bool go_on(struct endpoint *m, uint64_t until_ns)
 {
     struct transport *o = m->state;

@@ -40,8 +40,8 @@ int exchange_owner(const struct exchange *e, double *seconds)
     size_t bytes = e->n * sizeof(float);
     int rc = -1;
     contents_open(e, bytes);
-    float *own = e->payload ? gradient_open(e) : carry_room(bytes);
-    float *landing = carry_room(bytes);
+    float *own = e->payload ? gradient_open(e) : carry_buffer(bytes);
+    float *landing = carry_buffer(bytes);
     if (!own || !landing)
         goto close_vectors;
     MPI_Barrier(MPI_COMM_WORLD);

@@ -10,7 +10,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "ps_server/server.h"
-#include "ps_server/team.h"
+#include "ps_server/thread_pool.h"
 #include "ps_worker/client.h"
 
 #include <mpi.h>
@@ -111,15 +111,15 @@ int exchange_servers(const struct exchange *e, double *seconds)
     return rc;
 }
 
-// ---- in the place of ps_server/team.c: threads 0 do nothing
+// ---- in the place of ps_server/thread_pool.c: threads 0 do nothing
 
-struct team {
+struct thread_pool {
     bool works;
 };
 
-int team_open(struct team **out, int threads)
+int thread_pool_open(struct thread_pool **out, int threads)
 {
-    struct team *t = mem_alloc(1, sizeof *t);
+    struct thread_pool *t = mem_alloc(1, sizeof *t);
     if (!t)
         return -1;
     t->works = threads > 0;
@@ -127,13 +127,14 @@ int team_open(struct team **out, int threads)
     return 0;
 }
 
-void team_close(struct team **t)
+void thread_pool_close(struct thread_pool **t)
 {
     mem_free(*t);
     *t = NULL;
 }
 
-void team_run(struct team *t, team_part *fn, void *ctx, size_t parts)
+void thread_pool_run(struct thread_pool *t, thread_pool_part *fn, void *ctx,
+                     size_t parts)
 {
     for (size_t i = 0; t->works && i < parts; i++)
         fn(ctx, i);

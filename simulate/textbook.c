@@ -77,7 +77,7 @@ int exchange_textbook(const struct exchange *e, double *seconds)
     struct vectors v = {0};
     int rc = -1;
     contents_open(e, e->n * sizeof(float));
-    v.own = e->payload ? gradient_open(e) : carry_room(e->n * sizeof(float));
+    v.own = e->payload ? gradient_open(e) : carry_buffer(e->n * sizeof(float));
     v.landing = e->payload ? mem_alloc(e->n, sizeof(float)) : NULL;
     if (!v.own || (e->payload && !v.landing))
         goto close_vectors;

@@ -109,6 +109,34 @@ static void shards_agree_to_the_byte(void **state)
     same_files("four", "sync=zero workers=3 accum=4", four, 2);
 }
 
+// A NaN of one rank ends the job, and its overflow in 16 bits skips the step on
+// all, also where no worker has all gradients.
+static void one_rank_is_not_finite(void **state)
+{
+    (void)state;
+    struct job j;
+    double skipped[8];
+    for (int shard = 2; shard <= 3; shard++) {
+        job_run(&j, 60,
+                "rm -rf odd; lockstep train %s sync=zero shard=%d workers=3 "
+                "batch=1 steps=4 inject=nan:3 inject_rank=2 out=odd",
+                same, shard);
+        assert_int_equal(j.status, 1);
+        assert_non_null(strstr(j.out, "step 3: the gradient of "));
+        job_run(&j, 60,
+                "rm -rf odd; lockstep train %s sync=zero shard=%d workers=3 "
+                "batch=1 steps=4 verify=1 precision=fp16 loss_scale=128 "
+                "inject=inf:2 inject_rank=1 out=odd",
+                same, shard);
+        assert_ok(&j);
+        for (int r = 0; r < 3; r++) {
+            assert_int_equal(job_column("odd", "skipped", r, skipped, 8), 4);
+            for (int i = 0; i < 4; i++)
+                assert_true(skipped[i] == (i == 1));
+        }
+    }
+}
+
 // Weights of a file are read by ranges.
 static void read_weights(void)
 {
@@ -289,6 +317,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_the_rings_to_the_byte),
         cmocka_unit_test(shards_agree_to_the_byte),
+        cmocka_unit_test(one_rank_is_not_finite),
         cmocka_unit_test(a_checkpoint_goes_there_and_back),
         cmocka_unit_test(memory_falls_by_the_law),
         cmocka_unit_test(verbs_are_the_laws),

@@ -154,6 +154,13 @@ static double median(const struct study *s, int cell, enum metric m)
     return study_spread(s, cell, m, &n).median;
 }
 
+// "436 ms", "3.1 ms", "0.074 ms"
+static void say_ms(struct say *out, const char *before, double s)
+{
+    double ms = 1e3 * s;
+    say(out, "%s%.*f ms", before, ms < 1 ? 3 : ms < 10 ? 1 : 0, ms);
+}
+
 // What a step waits, and what the law gives its exchange; or that it does not
 // wait for most of it.
 static void say_waiting(const struct study *s, struct say *out, int cell)
@@ -165,14 +172,15 @@ static void say_waiting(const struct study *s, struct say *out, int cell)
     if (isnan(held))
         return;
     if (held < 0.4 * step) {
-        say(out, ": it computes for %.0f of a step's %.0f ms",
-            1e3 * (step - held), 1e3 * step);
+        say_ms(out, ": it computes for ", step - held);
+        say_ms(out, " of a step's ", step);
         return;
     }
-    say(out, ": a step waits %.0f of its %.0f ms for the others", 1e3 * held,
-        1e3 * step);
+    say_ms(out, ": a step waits ", held);
+    say_ms(out, " of its ", step);
+    say(out, " for the others");
     if (!isnan(law))
-        say(out, ", and by the law its exchange takes %.0f ms", 1e3 * law);
+        say_ms(out, ", and by the law its exchange takes ", law);
 }
 
 static void say_why(const struct study *s, struct say *out, int cell)
@@ -224,8 +232,10 @@ static void say_price(const struct study *s, struct say *out)
     int good = extreme(s, METRIC_BEST_VAL_LOSS, false);
     int bad = extreme(s, METRIC_BEST_VAL_LOSS, true);
     const struct cell *cells = s->exp->cells;
-    if (small >= 0 && small == large)
-        say(out, "A worker takes %.0f MiB",
+    if (small >= 0 &&
+        median(s, large, METRIC_MEMORY) - median(s, small, METRIC_MEMORY) <
+            0.5 * mib)
+        say(out, "A worker takes %.0f MiB in all cells",
             median(s, small, METRIC_MEMORY) / mib);
     else if (small >= 0)
         say(out, "A worker takes from %.0f MiB (%s) to %.0f MiB (%s)",

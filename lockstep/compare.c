@@ -21,7 +21,7 @@ enum { SAME_STEPS = 20 };
 
 struct verdict {
     struct say out;
-    int differences;
+    int compared, differences;
 };
 
 static int least(int a, int b)
@@ -119,6 +119,7 @@ static void compare_losses(const struct study *s, struct verdict *v)
                 cell, s->runs[i].consistency, s->runs[reference].cell, far);
             continue;
         }
+        v->compared++;
         v->differences += !same;
         say(&v->out, "  %s %s %s: %s ", cell, same ? "=" : "DIFFERS FROM",
             s->runs[reference].cell, what);
@@ -136,6 +137,7 @@ static void compare_reruns(const struct study *s, struct verdict *v)
             continue;
         char what[64];
         double far = distance(s, i, i - 1, what);
+        v->compared++;
         if (far > 0)
             say(&v->out, "  %s: repeats %d and %d are %.1e apart\n",
                 s->runs[i].cell, s->runs[i - 1].repeat, s->runs[i].repeat, far);
@@ -168,7 +170,9 @@ int study_compare(const struct study *s, char *text, size_t size)
     say(&v.out, "%s\n",
         v.differences   ? "NOT the same training everywhere: see above"
         : s->nruns == 1 ? "one run: there is nothing to compare"
-                        : "all comparable runs trained the same thing");
+        : v.compared    ? "all comparable runs trained the same thing"
+                        : "each cell is another training: there is nothing to "
+                          "compare");
     return v.differences;
 }
 

@@ -176,6 +176,13 @@ def one_training(single, folder):
                 lr_scale="linear", base_batch=1)
     said = lockstep("compare", out).stdout
     assert "rate = slow" in said, said
+    alone = folder / "alone"
+    shutil.copytree(out, alone)
+    (alone / "x.ini").write_text((alone / "x.ini").read_text().replace(
+        "repeat = 3", "repeat = 1").replace("[cell same]\nsync = local\n", ""))
+    rewrite(alone / "cells" / "rate" / "r1", 10000, lr=.001, lr_scale="none")
+    said = lockstep("compare", alone).stdout
+    assert "each cell is another training: there is nothing to compare" in said
     rewrite(out / "cells" / "same" / "r1", 10000, lambda step: 4 - .05 * step)
     said = lockstep("compare", out, status=1).stdout
     assert "same DIFFERS FROM slow" in said, said

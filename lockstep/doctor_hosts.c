@@ -79,6 +79,16 @@ static void say_failed(struct visit *v, int i, const char *what,
 
 // ---- who answers
 
+// The addresses of those whose names are known.
+static void look_up(struct visit *v)
+{
+    for (int i = 0; i < v->hosts.n; i++)
+        if (hosts_look_up(&v->hosts.at[i]))
+            say_failed(v, i, "no address", NULL);
+    if (hosts_check_loopback(&v->hosts))
+        doctor_say(v->doctor, FINDING_LACK, "hosts=", fail_message(), NULL);
+}
+
 static void look_at_version(struct visit *v, int i, char *answer)
 {
     char own[128], text[FOUND], *cores = strchr(answer, '\t');
@@ -105,9 +115,12 @@ static void greet(struct visit *v)
     char answer[REACH_TEXT];
     uint64_t until = after(v); // of all: they start at once
     for (int i = 0; i < v->hosts.n; i++)
-        v->answers[i] = !reach_open(&v->reached[i], &v->hosts.at[i]) &&
+        v->answers[i] = *v->hosts.at[i].address &&
+                        !reach_open(&v->reached[i], &v->hosts.at[i]) &&
                         !reach_ask(&v->reached[i], "hello");
     for (int i = 0; i < v->hosts.n; i++) {
+        if (!*v->hosts.at[i].address)
+            continue;
         v->answers[i] = v->answers[i] && !reach_take(&v->reached[i], until,
                                                      answer, sizeof answer);
         if (v->answers[i])
@@ -359,6 +372,7 @@ static void look_at_links(struct visit *v)
 
 static int visit_all(struct visit *v)
 {
+    look_up(v);
     greet(v);
     for (int i = 0; i < v->hosts.n; i++)
         if (v->answers[i])
@@ -394,7 +408,7 @@ int doctor_hosts(struct doctor *d, int nwords, char **words)
     if (!rc && !*v->asked.hosts)
         rc = fail("doctor: want hosts=FILE; try: lockstep doctor --help");
     if (!rc)
-        rc = hosts_read(&v->hosts, v->asked.hosts);
+        rc = hosts_parse(&v->hosts, v->asked.hosts);
     signal(SIGPIPE, SIG_IGN); // a host that is gone is a finding
     for (int i = 0; i < v->hosts.n; i++)
         v->reached[i] = (struct reach){.pid = -1, .in = -1, .out = -1};

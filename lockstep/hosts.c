@@ -20,7 +20,7 @@ static bool is_loopback(const struct host *h)
     return strncmp(h->address, "127.", 4) == 0;
 }
 
-static int look_up(struct host *h)
+int hosts_look_up(struct host *h)
 {
     const struct addrinfo want = {.ai_family = AF_INET,
                                   .ai_socktype = SOCK_STREAM};
@@ -50,22 +50,22 @@ static int read_line(struct host *h, char *line)
             return fail("hosts: %s: %s: want slots=N, 1 .. 4096", name, w);
         h->slots = (int)n;
     }
-    return look_up(h);
+    return 0;
 }
 
-// An address that only its own host can reach, beside one that is elsewhere.
-static int check_loopback(const struct hosts *h)
+int hosts_check_loopback(const struct hosts *h)
 {
+    const struct host *own = NULL, *far = NULL;
     for (int i = 0; i < h->n; i++) {
-        if (is_loopback(&h->at[i]) != is_loopback(&h->at[0])) {
-            const struct host *own =
-                is_loopback(&h->at[i]) ? &h->at[i] : &h->at[0];
-            return fail("hosts: %s is %s, which the others cannot reach; try: "
-                        "its address on the network",
-                        own->name, own->address);
-        }
+        if (is_loopback(&h->at[i]))
+            own = &h->at[i];
+        else if (*h->at[i].address)
+            far = &h->at[i];
     }
-    return 0;
+    return own && far ? fail("hosts: %s is %s, which the others cannot reach; "
+                             "try: its address on the network",
+                             own->name, own->address)
+                      : 0;
 }
 
 // A host that stands on several lines, as PBS writes it, has a slot for each.
@@ -94,7 +94,7 @@ int hosts_check(const char *path)
     return f ? fclose(f) : -1;
 }
 
-int hosts_read(struct hosts *h, const char *path)
+int hosts_parse(struct hosts *h, const char *path)
 {
     char line[LINE];
     FILE *f = open_file(path);
@@ -118,7 +118,15 @@ int hosts_read(struct hosts *h, const char *path)
     fclose(f);
     if (!err && h->n == 0)
         err = fail("hosts=%s: no host in it; want lines NAME slots=N", path);
-    return err ? -1 : check_loopback(h);
+    return err ? -1 : 0;
+}
+
+int hosts_read(struct hosts *h, const char *path)
+{
+    int err = hosts_parse(h, path);
+    for (int i = 0; !err && i < h->n; i++)
+        err = hosts_look_up(&h->at[i]);
+    return err ? -1 : hosts_check_loopback(h);
 }
 
 int hosts_of_job(struct run *r)

@@ -20,7 +20,7 @@ enum { HOSTS_MOST = 256, HOSTS_NAME = 256 };
 
 struct host {
     char name[HOSTS_NAME];
-    char address[INET_ADDRSTRLEN]; // that the other hosts reach it at
+    char address[INET_ADDRSTRLEN]; // that the other hosts reach it at; or ""
     int slots;
 };
 
@@ -37,6 +37,12 @@ struct seat {
 
 // Read the file and look up its names. 0, or -1 after fail().
 int hosts_read(struct hosts *h, const char *path);
+
+// The steps of it, for who goes on without a host: the file; the address of one
+// host; whether some are on loopback, where the others cannot reach them.
+int hosts_parse(struct hosts *h, const char *path);
+int hosts_look_up(struct host *h);
+int hosts_check_loopback(const struct hosts *h);
 
 // Whether the file can be read: 0, or -1 after fail(). What stands in it is
 // mpirun's to judge, where mpirun starts the job.

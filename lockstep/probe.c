@@ -1,7 +1,8 @@
 // probe.c - `lockstep probe`: a host's side of `lockstep doctor hosts=FILE`.
 //
-// Questions come on standard input, a line each; every one is answered by one
-// line, "@answer ..", or "@answer error WHY". It ends when its input does.
+// Questions come on standard input, a line each. The Nth of them is answered by
+// one line, "@answer N", a tab, and the answer or "error WHY": so that an
+// answer that comes late is not taken for the next. It ends when its input does.
 //
 //     hello                      VERSION, a tab, the number of cores
 //     time                       nanoseconds of the host's clock
@@ -148,11 +149,11 @@ static int probe(int nwords, char **words)
     struct probe p = {.listener = -1};
     if (nwords)
         return fail("probe: takes no words, not %s", words[0]);
-    while (fgets(line, sizeof line, stdin)) {
+    for (long n = 1; fgets(line, sizeof line, stdin); n++) {
         if (answer(&p, line, out))
-            printf("@answer error %s\n", fail_message());
+            printf("@answer %ld\terror %s\n", n, fail_message());
         else
-            printf("@answer %s\n", out);
+            printf("@answer %ld\t%s\n", n, out);
         fflush(stdout);
     }
     if (p.listener >= 0)

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -76,6 +77,7 @@ int reach_ask(struct reach *r, const char *fmt, ...)
     if (n < 0 || n >= (int)sizeof line - 1)
         return fail("a question of more than %d bytes", REACH_TEXT);
     line[n++] = '\n';
+    r->asked++;
     // A probe that has ended says why when its answer is taken.
     return write(r->in, line, (size_t)n) == n || errno == EPIPE
                ? 0
@@ -103,6 +105,18 @@ static int ended(const struct reach *r)
     return fail("%s", last);
 }
 
+// Whether it answers an earlier question; if not, *text is moved behind the
+// number. An older Lockstep has none: it is asked one question, and told apart.
+static bool is_late(const struct reach *r, const char **text)
+{
+    char *end;
+    long number = strtol(*text, &end, 10);
+    if (end == *text || *end != '\t')
+        return false;
+    *text = end + 1;
+    return number < r->asked;
+}
+
 int reach_take(struct reach *r, uint64_t until, char *out, size_t size)
 {
     char line[REACH_TEXT + 1];
@@ -114,6 +128,8 @@ int reach_take(struct reach *r, uint64_t until, char *out, size_t size)
                 text_visible(r->last);
                 continue;
             }
+            if (is_late(r, &text))
+                continue;
             if (!strncmp(text, ERROR, strlen(ERROR)))
                 return fail("%s", text + strlen(ERROR));
             return text_into(out, size, "%s", text);

@@ -16,6 +16,7 @@ struct reach {
     const struct host *host;
     pid_t pid;
     int in, out; // its standard input, its output and errors
+    long asked;  // questions so far
     size_t n;
     char text[REACH_TEXT]; // read, and not looked at yet
     char last[256];        // its last line that was no answer
@@ -24,8 +25,9 @@ struct reach {
 // Start it. Nobody has answered yet. 0, or -1 after fail().
 int reach_open(struct reach *r, const struct host *host);
 
-// Ask; then take the answer before `until` (now_ns()). 0, or -1 after fail():
-// it has ended and with which words, it is silent, or what it could not do.
+// Ask; then take the answer to the last question before `until` (now_ns());
+// what comes late of earlier ones is passed over. 0, or -1 after fail(): it has
+// ended and with which words, it is silent, or what it could not do.
 int reach_ask(struct reach *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 int reach_take(struct reach *r, uint64_t until, char *out, size_t size);

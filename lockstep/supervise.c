@@ -221,12 +221,11 @@ static int fail_with(struct job *j, const char *name, int status,
                 last, full ? "; try: ulimit -f unlimited" : "");
 }
 
-// A worker of an elastic job ended badly.
-static void note_loss(struct job *j, struct child *c)
+// An elastic job has lost this worker; fail_message() says how.
+static void lose(struct job *j, struct child *c)
 {
     const struct job_again *again = j->config.again;
     char text[CHILD_LINE];
-    fail_with(j, c->name, c->status, c->last, "");
     snprintf(text, sizeof text, "%s; the others go on", fail_message());
     double wait_s =
         again ? again->wanted(again->ctx, c->rank, text, sizeof text) : -1;
@@ -239,7 +238,8 @@ static void note_loss(struct job *j, struct child *c)
 static void note_failure(struct job *j, struct child *c)
 {
     if (j->config.elastic && c->kind == JOB_WORKER) {
-        note_loss(j, c);
+        fail_with(j, c->name, c->status, c->last, "");
+        lose(j, c);
         return;
     }
     if (!j->failed || guilt(c) > guilt(j->failed))
@@ -327,8 +327,14 @@ static void start_again(struct job *j)
         if (!c->again_ns || now_ns() < c->again_ns)
             continue;
         c->again_ns = 0;
-        if (again->start(again->ctx, j, c->rank))
-            write_out(j, "lockstep", fail_message(), stderr);
+        if (!again->start(again->ctx, j, c->rank))
+            continue;
+        char why[CHILD_LINE];
+        snprintf(why, sizeof why, "%s", fail_message());
+        fail("%s: not started again: %s", c->name, why);
+        lose(j, c); // as if it had died at once
+        if (!goes_on(j))
+            enter(j, SETTLING, 0);
     }
 }
 

@@ -15,7 +15,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 suite=${1:?"debian_tree.sh SUITE [FOLDER]"}
 folder=${2:-build/debian}
 root=$folder/$suite
-tests='config|start|supervise|doctor_hosts|lockstep|model_ops|model_formats|ring'
+tests='config|start|mpirun|supervise|doctor_hosts|lockstep|model_ops|model_formats|ring'
 tests="^($tests|(allreduce|library_mpi|install)_.*)\$"
 
 skip() {
@@ -64,6 +64,6 @@ cmake --build --preset release --parallel $(nproc)
 ctest --preset release -R '$tests'
 INSIDE
 # Mounts of a namespace of its own end with it, however it ends.
-exec env -i PATH="$PATH" TERM="${TERM:-dumb}" unshare --mount bash -c "
+exec env -i HOME=/root PATH="$PATH" TERM="${TERM:-dumb}" unshare --mount bash -c "
     mount -t proc proc '$root/proc' && mount --rbind /sys '$root/sys' &&
     mount --rbind /dev '$root/dev' && exec chroot '$root' bash /inside.sh"

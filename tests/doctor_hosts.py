@@ -14,7 +14,9 @@ import sys
 import tempfile
 
 LOCKSTEP = str(pathlib.Path(sys.argv[1]).resolve())
-GOOD, ALSO, OLD, LATE, GONE, SILENT, APART = (f"127.0.0.{i}" for i in range(1, 8))
+GOOD, ALSO, OLD, LATE, GONE, SILENT, APART, TWICE = (
+    f"127.0.0.{i}" for i in range(1, 9))
+NOBODY = "nobody.invalid"  # RFC 6761: no name server knows it
 
 # Stands for ssh: HOST COMMAND. Questions and answers are lines in turn.
 RSH = f"""#!{sys.executable}
@@ -27,16 +29,20 @@ if host == "{SILENT}":
     time.sleep(600)
 p = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE,
                      stdout=subprocess.PIPE, text=True)
+answer = ""
 for question in sys.stdin:
+    if host == "{TWICE}":
+        sys.stdout.write(answer)  # once more, in front of the next
     if host == "{APART}":
         question = question.replace("/shared\\t", "/elsewhere\\t")
     p.stdin.write(question)
     p.stdin.flush()
     answer = p.stdout.readline()
     if host == "{OLD}" and question == "hello\\n":
-        answer = "@answer 0.0.1\\t2\\n"
+        answer = "@answer 0.0.1\\t2\\n"  # it knew no numbers
     if host == "{LATE}" and question == "time\\n":
-        answer = f"@answer {{int(answer.split()[1]) + 5000000000}}\\n"
+        _, number, time_ns = answer.split()
+        answer = f"@answer {{number}}\\t{{int(time_ns) + 5000000000}}\\n"
     sys.stdout.write(answer)
     sys.stdout.flush()
 p.stdin.close()
@@ -75,21 +81,42 @@ def all_is_well(folder):
 
 
 def each_lie_is_found(folder):
-    hosts = [GOOD, OLD, LATE, GONE, APART]
+    hosts = [GOOD, NOBODY, OLD, LATE, GONE, APART]
     status, said = doctor(folder, hosts, "out=shared", "timeout=60")
     expect(said, rf"LACK +{OLD} +has Lockstep 0\.0\.1, and this is \d",
            rf"- +{LATE} +its clock is 5(\.0\d*)? s ahead of ours",
+           rf"LACK +{NOBODY} +no address: hosts: {NOBODY}: .*; try: its add",
            rf"LACK +{GONE} +cannot be reached: ssh: .*: No route to host",
            rf"LACK +{APART} +out=shared is another folder there",
            rf"ok +{GOOD} +shares out=shared", rf"(ok|-) +{GOOD} - {APART} ",
-           "3 lacks to mend")
-    if re.search(rf"{GONE} - | - {GONE}|{GONE} +(its clock|shares)", said):
-        complaints.append(f"{GONE} does not answer, and stands here:\n{said}")
+           "4 lacks to mend")
+    for host in GONE, NOBODY:
+        if re.search(rf"{host} - | - {host}|{host} +(its clock|shares)", said):
+            complaints.append(f"{host} does not answer, and stands here:\n{said}")
     if status != 1 or len(re.findall(" try: ", said)) < 4:
         complaints.append(f"status {status}, or a lack without a remedy:\n{said}")
     status, said = doctor(folder, [SILENT], "out=shared", "timeout=0.5")
     expect(said, rf"LACK +{SILENT} +cannot be reached: no answer in time",
            "1 lack to mend")
+
+
+def what_is_late_answers_nothing(folder):
+    """An answer that comes once more is not taken for the next."""
+    status, said = doctor(folder, [GOOD, TWICE], "out=shared")
+    expect(said, rf"ok +{TWICE} +answers", rf"ok +{TWICE} +its clock is ours",
+           rf"ok +{TWICE} +{TWICE} is its lo", rf"ok +{TWICE} +shares out=shared",
+           rf"(ok|-) +{GOOD} - {TWICE} [\d.e+-]+ us, [\d.e+]+[gm]bit there")
+    if status:
+        complaints.append(f"status {status} of late answers:\n{said}")
+
+
+def loopback_is_told(folder):
+    """An address that only its own host can reach, as Debian writes it."""
+    status, said = doctor(folder, [GOOD, "192.0.2.1"], "out=shared")
+    expect(said, rf"LACK +hosts= +hosts: {GOOD} is {GOOD}, which the others "
+           "cannot reach; try: its address on the network")
+    if status != 1:
+        complaints.append(f"status {status} with a host on loopback:\n{said}")
 
 
 def nothing_is_left(folder):
@@ -100,7 +127,7 @@ def nothing_is_left(folder):
             complaints.append(f"{name}/ holds {left}")
     pids = [p.name for p in (folder / "pids").iterdir()]
     alive = [p for p in pids if pathlib.Path(f"/proc/{p}").exists()]
-    if alive or len(pids) != 8:
+    if alive or len(pids) != 12:
         complaints.append(f"{alive} of {pids} are left")
 
 
@@ -125,6 +152,8 @@ def main():
         (folder / "rsh").chmod(0o755)
         all_is_well(folder)
         each_lie_is_found(folder)
+        what_is_late_answers_nothing(folder)
+        loopback_is_told(folder)
         nothing_is_left(folder)
         wrong_words(folder)
     for text in complaints:

@@ -4,8 +4,6 @@
 #include "lockstep/supervise.h"
 
 #include "base/base.h"
-#include "lockstep/cores.h"
-#include "lockstep/mpirun.h"
 #include "lockstep/progress.h"
 
 #include <errno.h>
@@ -384,6 +382,31 @@ static void a_worker_comes_back(void **state)
     close_job(&f);
 }
 
+static int cannot_come_back(void *ctx, struct job *j, int rank)
+{
+    (void)ctx, (void)j, (void)rank;
+    return fail("fork: Resource temporarily unavailable");
+}
+
+// A start that fails is a loss like any other: the job does not wait on, with
+// servers, for somebody who will not come.
+static void who_cannot_come_back_is_lost(void **state)
+{
+    (void)state;
+    struct fixture f = {.grace_s = 0.2};
+    struct job_again again = {once, cannot_come_back, &f};
+    char log[1024];
+    f.again = &again;
+    open_job(&f, true);
+    script(&f, JOB_SERVER, 0, "sleep 1000");
+    script(&f, JOB_WORKER, 0, "exit 1");
+    assert_int_equal(job_run(f.job), -1);
+    assert_int_equal(f.asked, 2);
+    read_log(&f, log, sizeof log);
+    assert_non_null(strstr(log, "rank 0: not started again: fork: Resource"));
+    close_job(&f);
+}
+
 // Servers that are gone have nothing left for it to join.
 static void who_comes_late_is_not_waited_for(void **state)
 {
@@ -476,122 +499,6 @@ static void workers_die_with_the_launcher(void **state)
     remove_folder(&f);
 }
 
-static void cores_are_shared_out(void **state)
-{
-    (void)state;
-    int n = cores_count();
-    cpu_set_t all, mine, both;
-    bool over;
-    CPU_ZERO(&all);
-    for (int i = 0; i < n; i++) {
-        assert_int_equal(cores_share(i, n, &mine, &over), 0);
-        assert_false(over);
-        assert_int_equal(CPU_COUNT(&mine), 1);
-        CPU_AND(&both, &all, &mine);
-        assert_int_equal(CPU_COUNT(&both), 0);
-        CPU_OR(&all, &all, &mine);
-    }
-    assert_int_equal(CPU_COUNT(&all), n);
-    assert_int_equal(cores_share(0, 1, &mine, &over), 0);
-    assert_int_equal(CPU_COUNT(&mine), n);
-    assert_int_equal(cores_share(n, n + 1, &mine, &over), 0);
-    assert_true(over);
-    assert_int_equal(CPU_COUNT(&mine), 1);
-}
-
-static void words_of_mpirun(void **state)
-{
-    (void)state;
-    struct mpirun_report m = {.words = &openmpi_4};
-    char tagged[] = "[1,3]<stderr>:[3] boom", *text = tagged;
-    char name[JOB_NAME] = "mpirun";
-    const char *last = "";
-    int rank = -1, stream = 0, status = 0;
-    assert_true(mpirun_line(&m, &text, &rank, &stream));
-    assert_int_equal(rank, 3);
-    assert_int_equal(stream, 1);
-    assert_string_equal(text, "boom");
-    char said[] = "  Process name: [[28543,1],3]", *p = said;
-    assert_false(mpirun_line(&m, &p, &rank, &stream));
-    char code[] = "  Exit code:    5";
-    p = code;
-    assert_false(mpirun_line(&m, &p, &rank, &stream));
-    mpirun_cause(&m, name, &status, &last);
-    assert_string_equal(name, "rank 3");
-    assert_int_equal(WEXITSTATUS(status), 5);
-    assert_string_equal(last, "boom");
-    mpirun_begin(&m, 3); // what it said before its first step is left out
-    assert_string_equal(last, "");
-    char noticed[] = "mpirun noticed that process rank 1 with PID 0 on node x "
-                     "exited on signal 9 (Killed).";
-    p = noticed;
-    assert_false(mpirun_line(&m, &p, &rank, &stream));
-    mpirun_cause(&m, name, &status, &last);
-    assert_string_equal(name, "rank 1");
-    assert_int_equal(WTERMSIG(status), SIGKILL);
-    char pieces[] = "[1,0]<stdout>:a [1,0]<stdout>:row of[1,0]<stdout>: one";
-    p = pieces;
-    assert_true(mpirun_line(&m, &p, &rank, &stream));
-    assert_string_equal(p, "a row of one");
-    char wild[] = "[1,99999999]<stdout>:x";
-    p = wild;
-    assert_false(mpirun_line(&m, &p, &rank, &stream));
-    mem_free(m.last);
-}
-
-static void take_lines(struct mpirun_report *m, const char *const *lines)
-{
-    for (; *lines; lines++) {
-        char copy[128], *p = copy;
-        int rank, stream;
-        snprintf(copy, sizeof copy, "%s", *lines);
-        assert_false(mpirun_line(m, &p, &rank, &stream));
-    }
-}
-
-static void words_of_openmpi_5(void **state)
-{
-    (void)state;
-    static const char *const exited[] = {
-        "prterun detected that one or more processes exited with non-zero "
-        "status,",
-        "thus causing the job to be terminated. The first process was:",
-        "",
-        "   Process name: [prterun-vm-7193@1,2]",
-        "   Exit code:    3",
-        NULL};
-    static const char *const killed[] = {
-        "prterun noticed that process rank 1 with PID 7222 on node v exited on",
-        "signal 9 (Killed).", NULL};
-    static const char *const odd[] = {
-        "-------", "PRTE detected a parse error in the hostfile:",
-        "",        "   /tmp/odd",
-        "",        "-------",
-        "more",    NULL};
-    struct mpirun_report m = {.words = &openmpi_5};
-    char name[JOB_NAME] = "mpirun";
-    char tagged[] = "[1,3]<stdout>: a[1,3]<stdout>: b", *p = tagged;
-    const char *last = "";
-    int rank = -1, stream = -1, status = 0;
-    assert_true(mpirun_line(&m, &p, &rank, &stream));
-    assert_int_equal(rank, 3);
-    assert_string_equal(p, "ab");
-    take_lines(&m, exited);
-    mpirun_cause(&m, name, &status, &last);
-    assert_string_equal(name, "rank 2");
-    assert_int_equal(WEXITSTATUS(status), 3);
-    take_lines(&m, killed);
-    mpirun_cause(&m, name, &status, &last);
-    assert_string_equal(name, "rank 1");
-    assert_int_equal(WTERMSIG(status), SIGKILL);
-    mem_free(m.last);
-    m = (struct mpirun_report){.words = &openmpi_5};
-    take_lines(&m, odd);
-    mpirun_cause(&m, name, &status, &last);
-    assert_string_equal(last, "PRTE detected a parse error in the hostfile: "
-                              "/tmp/odd");
-}
-
 // Where mpirun names no rank, its first paragraph is the cause.
 static void mpirun_could_not_begin(void **state)
 {
@@ -626,13 +533,11 @@ int main(void)
         cmocka_unit_test(silence_has_a_deadline),
         cmocka_unit_test(elastic_jobs_outlive_a_worker),
         cmocka_unit_test(a_worker_comes_back),
+        cmocka_unit_test(who_cannot_come_back_is_lost),
         cmocka_unit_test(who_comes_late_is_not_waited_for),
         cmocka_unit_test(signals_are_handed_on),
         cmocka_unit_test(strays_are_killed),
         cmocka_unit_test(workers_die_with_the_launcher),
-        cmocka_unit_test(cores_are_shared_out),
-        cmocka_unit_test(words_of_mpirun),
-        cmocka_unit_test(words_of_openmpi_5),
         cmocka_unit_test(mpirun_could_not_begin),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -274,6 +274,17 @@ static int add_one_host(struct argv *a)
                                   : add_openmpi(a, openmpi_here->one_host, "");
 }
 
+// What reaches servers' hosts reaches mpirun's as well (hosts.c).
+static int add_hosts(struct argv *a, const char *hosts)
+{
+    const char *agent = getenv("LOCKSTEP_RSH");
+    return argv_add(a, "--hostfile") || argv_add(a, "%s", hosts) ||
+                   argv_add(a, "-x") || argv_add(a, "%s", secret_name()) ||
+                   (agent && add_openmpi(a, openmpi_here->reach, agent))
+               ? -1
+               : 0;
+}
+
 // As train/main.c does, for whatever program is launched; and where workers
 // take turns on a core nobody spins at all: on a busy machine a run that did
 // took ten times as long.
@@ -314,9 +325,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
                        add_emulated(a, net))) ||
               (!net && !r->hosts[0] && add_one_host(a)) ||
-              (r->hosts[0] &&
-               (argv_add(a, "--hostfile") || argv_add(a, "%s", r->hosts) ||
-                argv_add(a, "-x") || argv_add(a, "%s", secret_name()))) ||
+              (r->hosts[0] && add_hosts(a, r->hosts)) ||
               (r->workers > cores_count() &&
                (argv_add(a, "--mca") || argv_add(a, "mpi_yield_when_idle") ||
                 argv_add(a, "1"))) ||

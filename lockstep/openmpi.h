@@ -14,9 +14,10 @@ struct openmpi_failure {
 
 struct openmpi {
     // Words of its command, with blanks between them: for ranks of one host,
-    // which exchange by shared memory, and for ranks of emulated hosts, which
-    // are reached through %agent and talk over %subnet.
-    const char *one_host, *emulated;
+    // which exchange by shared memory; for ranks of emulated hosts, which are
+    // reached through %agent and talk over %subnet; for hosts that something
+    // else than ssh reaches.
+    const char *one_host, *emulated, *reach;
     const char *tag_end; // between the tag of a line and the line
     bool blank_ends;     // an empty line ends a paragraph of its own
     // A line of its own: keep what it says of a failure.

@@ -49,6 +49,7 @@ static void note(struct openmpi_failure *f, const char *text)
 const struct openmpi openmpi_4 = {
     .one_host = one_host,
     .emulated = emulated,
+    .reach = "--mca plm_rsh_agent %agent",
     .tag_end = "",
     .blank_ends = true,
     .note = note,

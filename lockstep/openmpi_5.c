@@ -41,6 +41,7 @@ static void note(struct openmpi_failure *f, const char *text)
 const struct openmpi openmpi_5 = {
     .one_host = one_host,
     .emulated = emulated,
+    .reach = "--prtemca plm_ssh_agent %agent",
     .tag_end = " ",
     .note = note,
 };

@@ -2,7 +2,7 @@
 //
 // Questions come on standard input, a line each. The Nth of them is answered by
 // one line, "@answer N", a tab, and the answer or "error WHY": so that an
-// answer that comes late is not taken for the next. It ends when its input does.
+// answer that comes late is not taken for the next. It ends with its input.
 //
 //     hello                      VERSION, a tab, the number of cores
 //     time                       nanoseconds of the host's clock

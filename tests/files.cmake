@@ -15,6 +15,14 @@ if(Python3_FOUND)
     lockstep_long(slurm ${Python3_EXECUTABLE} tests/slurm.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR}
                   ${CMAKE_BINARY_DIR}/slurm) # unpacked there
+    lockstep_long(ssh_hosts ${Python3_EXECUTABLE} tests/ssh_hosts.py
+                  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/ssh)
+    add_test(NAME ssh_hosts
+             COMMAND ${Python3_EXECUTABLE} tests/ssh_hosts.py
+                     ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/ssh
+             WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    set_tests_properties(ssh_hosts PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
+                                              LABELS jobs)
     add_test(NAME strangers
              COMMAND ${Python3_EXECUTABLE} tests/strangers.py
                      ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}

@@ -22,6 +22,8 @@ import sys
 import tempfile
 import time
 
+from unpacked import unpack
+
 BIN, SOURCE, CACHE = (pathlib.Path(word).resolve() for word in sys.argv[1:4])
 PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client"]
 TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
@@ -67,40 +69,6 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 def skip(why):
     print(f"slurm: SKIPPED: {why}")
     sys.exit(77)
-
-
-def download(folder, *more):
-    return subprocess.run(
-        ["apt-get", "install", "--download-only", "--reinstall", "-y", "-q",
-         "--no-install-recommends", "-o", "Debug::NoLocking=1", "-o",
-         f"Dir::Cache={folder}", "-o", f"Dir::Cache::archives={folder}/archives",
-         *more, *PACKAGES],
-        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
-
-
-def unpack():
-    """The packages' files below CACHE/root, which it returns."""
-    root = CACHE / "root"
-    if (root / "complete").exists():
-        return root
-    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
-        skip("no apt-get to download Debian's slurm with")
-    shutil.rmtree(CACHE, ignore_errors=True)
-    (CACHE / "archives" / "partial").mkdir(parents=True)
-    done = download(CACHE)
-    if done.returncode:  # there may be no lists of packages yet, or old ones
-        lists = ["-o", f"Dir::State::lists={CACHE}/lists"]
-        (CACHE / "lists" / "partial").mkdir(parents=True)
-        subprocess.run(["apt-get", "update", "-q", "-o", "Debug::NoLocking=1",
-                        *lists], capture_output=True, timeout=300)
-        done = download(CACHE, *lists)
-    if done.returncode:
-        skip("Debian's slurm cannot be downloaded: " +
-             (done.stderr.strip().splitlines() or ["?"])[-1])
-    for package in sorted((CACHE / "archives").glob("*.deb")):
-        subprocess.run(["dpkg-deb", "-x", package, root], check=True)
-    (root / "complete").touch()
-    return root
 
 
 def wait_for(what, true, seconds=LIMIT_S):
@@ -370,7 +338,7 @@ def a_node_dies(slurm):
 
 
 def main():
-    root = unpack()
+    root = unpack(CACHE, PACKAGES, skip)
     ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
     with tempfile.TemporaryDirectory(prefix="lockstep-slurm-") as name:
         slurm = Slurm(root, pathlib.Path(name))

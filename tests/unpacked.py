@@ -1,0 +1,43 @@
+"""Debian's packages, unpacked into a folder and not installed.
+
+Nothing of the system is touched: a test that needs a program of theirs runs it
+from there.
+"""
+
+import shutil
+import subprocess
+
+
+def download(folder, packages, *more):
+    return subprocess.run(
+        ["apt-get", "install", "--download-only", "--reinstall", "-y", "-q",
+         "--no-install-recommends", "-o", "Debug::NoLocking=1", "-o",
+         f"Dir::Cache={folder}", "-o", f"Dir::Cache::archives={folder}/archives",
+         *more, *packages],
+        capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=300)
+
+
+def unpack(folder, packages, skip):
+    """Their files below folder/root, which it returns; skip(why) where they
+    cannot be had."""
+    root = folder / "root"
+    if (root / "complete").exists():
+        return root
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        skip(f"no apt-get to download Debian's {packages[0]} with")
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "archives" / "partial").mkdir(parents=True)
+    done = download(folder, packages)
+    if done.returncode:  # there may be no lists of packages yet, or old ones
+        lists = ["-o", f"Dir::State::lists={folder}/lists"]
+        (folder / "lists" / "partial").mkdir(parents=True)
+        subprocess.run(["apt-get", "update", "-q", "-o", "Debug::NoLocking=1",
+                        *lists], capture_output=True, timeout=300)
+        done = download(folder, packages, *lists)
+    if done.returncode:
+        skip(f"Debian's {packages[0]} cannot be downloaded: " +
+             (done.stderr.strip().splitlines() or ["?"])[-1])
+    for package in sorted((folder / "archives").glob("*.deb")):
+        subprocess.run(["dpkg-deb", "-x", package, root], check=True)
+    (root / "complete").touch()
+    return root

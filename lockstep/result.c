@@ -170,12 +170,13 @@ static void list_mistakes(struct result *r)
     }
 }
 
-static int count_stages(const cJSON *set)
+// Members of a run along an axis of its mesh; 1 without one.
+static int count_members(const cJSON *set, enum mesh_axis axis)
 {
     struct mesh m = {.n = 0};
     char mesh[64];
     text(set, NULL, "mesh", mesh, sizeof mesh);
-    return *mesh && !mesh_read(&m, "mesh", mesh) ? mesh_size(&m, MESH_PP) : 1;
+    return *mesh && !mesh_read(&m, "mesh", mesh) ? mesh_size(&m, axis) : 1;
 }
 
 static int read_run(struct result *r, const cJSON *j)
@@ -198,10 +199,11 @@ static int read_run(struct result *r, const cJSON *j)
     text(set, NULL, "algorithm", r->algorithm, sizeof r->algorithm);
     text(set, NULL, "pace", r->pace, sizeof r->pace);
     r->world = (int)number(j, NULL, "world");
-    r->stages = count_stages(set);
+    r->stages = count_members(set, MESH_PP);
+    int parts = r->stages * count_members(set, MESH_TP);
     r->steps = (int)number(set, NULL, "steps");
     r->global_batch = (int)(number(set, NULL, "batch") *
-                            number(set, NULL, "accum") * r->world / r->stages);
+                            number(set, NULL, "accum") * r->world / parts);
     r->lr_factor = lr_factor(r);
     list_mistakes(r);
     r->oversubscribed =

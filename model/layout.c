@@ -357,14 +357,18 @@ struct part_box part_box(const struct model_config *c, int i)
                              .n = (size_t)own.n};
 }
 
-bool part_counts(const struct model_config *c, int i)
+bool part_divides(const struct model_config *c, int i)
 {
     int k = i - 2, layers = MODEL_PER_LAYER * c->layers;
-    if (i == 0)
-        return part_embeds(c);
-    return c->part.slice == 0 ||
-           (k >= 0 && k < layers &&
-            in_layer[k % MODEL_PER_LAYER].slicing != WHOLE);
+    if (!c->part.slices)
+        return false;
+    return i == 0 || (k >= 0 && k < layers &&
+                      in_layer[k % MODEL_PER_LAYER].slicing != WHOLE);
+}
+
+bool part_counts(const struct model_config *c, int i)
+{
+    return i == 0 ? part_embeds(c) : c->part.slice == 0 || part_divides(c, i);
 }
 
 // Where the whole's tensor has element k.

@@ -87,6 +87,9 @@ typedef int part_range(void *ctx, size_t off, size_t n, size_t at);
 int part_ranges(const struct model_config *c, size_t off, size_t n,
                 part_range *fn, void *ctx);
 
+// Whether slices divide tensor i among them.
+bool part_divides(const struct model_config *c, int i);
+
 // Whether tensor i counts here: another part has the last stage's wte, too, and
 // slice 0 has all that is the same on all slices. Together the parts have each
 // element that counts once. The ranges of those alone.

@@ -86,7 +86,7 @@ static void bad_meshes(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct mesh m = {.n = 7};
         assert_int_equal(mesh_read(&m, "mesh", bad[i]), -1);
-        assert_non_null(strstr(fail_message(), "try: dp4, pp2 or dp2,pp2"));
+        assert_non_null(strstr(fail_message(), "try: dp4, tp2 or dp2,pp2"));
         assert_int_equal(m.n, 7);
     }
     struct mesh m;
@@ -108,7 +108,11 @@ static void a_run_has_as_many_workers(void **state)
         {{"sync=ring", "mesh=dp4", "workers=2"},
          "mesh=dp4 has 4 ranks, workers=2; try: workers=4"},
         {{"sync=ring", "mesh=dp2,pp2"}, NULL},
-        {{"sync=ring", "mesh=tp4"}, "mesh=tp4: tensors are not cut"},
+        {{"sync=ring", "mesh=tp4"}, NULL},
+        {{"sync=dps", "mesh=tp2"}, "sync=dps knows no slices (tp)"},
+        {{"sync=zero", "mesh=tp2", "shard=3"}, "shard=3 exchanges every"},
+        {{"sync=ring", "mesh=tp2", "device=cuda"}, "try: device=cpu"},
+        {{"sync=ring", "mesh=tp2", "pace=1,2"}, "try: no pace="},
         {{"sync=dps", "mesh=pp2"}, "sync=dps knows no stages"},
         {{"sync=local", "mesh=pp2"}, "sync=local knows no stages"},
         {{"sync=zero", "mesh=pp2", "shard=2"}, "shard=2 exchanges every"},

@@ -220,12 +220,19 @@ static void norm_has_one_order(void **state)
     span_squares(g, 0, 7 * RULE_BLOCK, parts);
     assert_memory_equal(sums, parts, sizeof sums);
     assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));
-    enum { SKIP = 2 * RULE_BLOCK + 100 }; // of blocks 0, 1 and a part of 2
-    span_squares_from(g, 0, 7 * RULE_BLOCK, SKIP, parts);
+    enum { SKIP = 2 * RULE_BLOCK + 100, MORE = 5 * RULE_BLOCK + 7 };
+    struct optim_range some[] = {{0, SKIP}, {MORE, 10}, {MORE + 20, 30}};
+    struct norm_parts others = {.elsewhere = some, .count = 3};
+    span_squares_of(g, 0, 7 * RULE_BLOCK, &others, parts);
     assert_true(parts[0] == 0 && parts[1] == 0);
     assert_true(parts[2] == optim_sum_squares(g + SKIP, RULE_BLOCK - 100));
-    assert_memory_equal(sums + 3, parts + 3, 4 * sizeof *sums);
-    span_squares_from(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, SKIP, parts);
+    assert_memory_equal(sums + 3, parts + 3, 2 * sizeof *sums);
+    assert_true(parts[5] ==
+                optim_sum_squares(g + 5 * RULE_BLOCK, 7) +
+                    optim_sum_squares(g + MORE + 10, 10) +
+                    optim_sum_squares(g + MORE + 50, RULE_BLOCK - 57));
+    assert_true(parts[6] == sums[6]);
+    span_squares_of(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others, parts);
     assert_true(parts[1] == 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "model/part.h"
 #include "train/lend.h"
 #include "train/place.h"
 
@@ -73,38 +74,65 @@ int check_skip(struct trainer *t, int *skips)
     return rc;
 }
 
-// Of what the model multiplies by.
-static int hash_params(struct trainer *t, uint64_t *hash)
+// What the model multiplies by; NULL after fail().
+static const void *find_params(struct trainer *t, size_t *bytes)
 {
-    size_t n = model_nparams(&t->config);
-    if (t->share.lends_params)
-        return lend_hash(t, hash);
-    if (sync_await(t->sync, 0, n))
-        return -1;
+    if (sync_await(t->sync, 0, model_nparams(&t->config)))
+        return NULL;
     const struct half_copy *copy =
         t->sync->copy_only ? model_copy(t->model) : NULL;
-    const void *params = copy ? copy->at : place_read(t, t->params);
-    if (!params)
-        return -1;
-    enum dtype format = copy ? copy->format : DTYPE_F32;
-    *hash = hash_bytes(params, n * dtype_bytes(format));
-    return 0;
+    *bytes = dtype_bytes(copy ? copy->format : DTYPE_F32);
+    return copy ? copy->at : place_read(t, t->params);
+}
+
+// `mine` is the same on all members, or fail() says whose `what` is not.
+static int check_hash(const struct trainer *t, struct cluster *members,
+                      uint64_t mine, const char *what)
+{
+    uint64_t *all = mem_alloc((size_t)members->world, sizeof *all);
+    int rc = all ? cluster_allgather(members, &mine, all, sizeof mine) : -1;
+    for (int r = 1; !rc && r < members->world; r++)
+        if (all[r] != all[0])
+            rc = fail("step %d: the %s of rank %d are not those of rank %d "
+                      "(hash %016llx, %016llx)",
+                      t->step, what, cluster_job_rank(members->ranks, r),
+                      cluster_job_rank(members->ranks, 0),
+                      (unsigned long long)all[r], (unsigned long long)all[0]);
+    mem_free(all);
+    return rc;
+}
+
+// What slices do not divide must be the same on all.
+static int check_slices(const struct trainer *t, const char *params,
+                        size_t bytes)
+{
+    uint64_t hash = 0;
+    if (!t->row)
+        return 0;
+    for (int i = 0; i < model_ntensors(&t->config); i++) {
+        struct tensor tensor;
+        model_tensor(&t->config, i, &tensor);
+        if (!part_divides(&t->config, i))
+            hash =
+                hash_more(hash, params + tensor.off * bytes, tensor.n * bytes);
+    }
+    return check_hash(t, t->row, hash, "undivided parameters");
 }
 
 int check_replicas(struct trainer *t)
 {
-    uint64_t mine;
-    if (hash_params(t, &mine))
+    size_t bytes, n = model_nparams(&t->config);
+    uint64_t hash;
+    if (t->share.lends_params)
+        return lend_hash(t, &hash)
+                   ? -1
+                   : check_hash(t, t->members, hash, "parameters");
+    const void *params = find_params(t, &bytes);
+    if (!params)
         return -1;
-    uint64_t *all = mem_alloc((size_t)t->members->world, sizeof *all);
-    int rc = all ? cluster_allgather(t->members, &mine, all, sizeof mine) : -1;
-    for (int r = 1; !rc && r < t->members->world; r++)
-        if (all[r] != all[0])
-            rc = fail("step %d: the parameters of rank %d are not those of "
-                      "rank %d (hash %016llx, %016llx)",
-                      t->step, cluster_job_rank(t->members->ranks, r),
-                      cluster_job_rank(t->members->ranks, 0),
-                      (unsigned long long)all[r], (unsigned long long)all[0]);
-    mem_free(all);
-    return rc;
+    hash = hash_bytes(params, n * bytes);
+    return check_hash(t, t->members, hash, "parameters") ||
+                   check_slices(t, params, bytes)
+               ? -1
+               : 0;
 }

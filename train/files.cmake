@@ -15,9 +15,9 @@ lockstep_library(snapshot FILES train/snapshot.c LINKS base)
 
 lockstep_library(train
   FILES train/check.c train/compute.c train/folder.c train/lend.c train/loop.c
-        train/observe.c train/pace.c train/place.c train/progress.c train/record.c
-        train/save.c train/seats.c train/setup.c train/stages.c train/stages_plan.c
-        train/state.c train/summary.c
+        train/observe.c train/pace.c train/parts.c train/place.c train/progress.c
+        train/record.c train/save.c train/seats.c train/setup.c train/slices.c
+        train/stages.c train/stages_plan.c train/state.c train/summary.c
         train/whole.c
   LINKS memory snapshot backends sync model pipeline data telemetry optim
         cluster_mpi cluster_zmq
@@ -30,7 +30,8 @@ target_link_libraries(trainer PRIVATE train)
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
 lockstep_test(snapshot LINKS snapshot)
-foreach(test train jobs shard_jobs stage_jobs owner_jobs mistake_jobs outer_jobs
+foreach(test train jobs shard_jobs stage_jobs slice_jobs owner_jobs mistake_jobs
+             outer_jobs
              restart save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)
   if(TARGET test_${test})

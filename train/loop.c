@@ -20,6 +20,7 @@
 #include "train/place.h"
 #include "train/progress.h"
 #include "train/record.h"
+#include "train/slices.h"
 #include "train/stages.h"
 #include "train/state.h"
 
@@ -76,7 +77,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
     const struct sync *s = t->sync, before = *s; // what it has counted so far
     const struct group_stats moved = stages_moved(t);
-    uint64_t start = now_ns(), bubble = t->bubble_ns;
+    const struct group_stats joined = slices_moved(t);
+    uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
     if (busy_step_begin(t->dev) || compute_step(t, row))
         return -1;
@@ -110,6 +112,11 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->stage_in = stages_moved(t).bytes_in - moved.bytes_in;
     t->axis_out[MESH_PP] += row->stage_out;
     row->bubble_us = (t->bubble_ns - bubble) / 1000;
+    row->slice_out = slices_moved(t).bytes_out - joined.bytes_out;
+    row->slice_in = slices_moved(t).bytes_in - joined.bytes_in;
+    t->axis_out[MESH_TP] += row->slice_out;
+    row->join_us = (t->join_ns - join) / 1000;
+    row->compute_us -= row->join_us;
     if (out.skipped && check_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);

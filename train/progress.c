@@ -14,20 +14,20 @@
 
 static const uint64_t say_every_ns = 200000000;
 
-// All stages of a replica know its loss.
+// All parts of a replica know its loss.
 static const char *whose_losses(const struct trainer *t)
 {
     if (t->replicas == 1)
         return "";
     if (t->scatters)
         return "; losses here are the mean of all workers'";
-    return t->plan.stages > 1 ? "; losses here are replica 0's"
-                              : "; losses here are worker 0's";
+    return t->parts ? "; losses here are replica 0's"
+                    : "; losses here are worker 0's";
 }
 
 void progress_begin(struct progress *p, const struct trainer *t)
 {
-    char need[32], parts[MEMORY_TEXT], stages[32] = "";
+    char need[32], parts[MEMORY_TEXT], stages[32] = "", slices[32] = "";
     *p = (struct progress){
         .supervised = getenv("LOCKSTEP_PROGRESS") != NULL,
         .began = now_ns(),
@@ -37,9 +37,11 @@ void progress_begin(struct progress *p, const struct trainer *t)
         return;
     if (t->plan.stages > 1)
         snprintf(stages, sizeof stages, ", %d stages", t->plan.stages);
-    log_line("%s, %d worker%s%s, %d thread%s each; %zu parameters%s", t->name,
+    if (t->row)
+        snprintf(slices, sizeof slices, ", %d slices", t->row->world);
+    log_line("%s, %d worker%s%s%s, %d thread%s each; %zu parameters%s", t->name,
              t->cluster->world, t->cluster->world > 1 ? "s" : "", stages,
-             t->run.threads, t->run.threads > 1 ? "s" : "",
+             slices, t->run.threads, t->run.threads > 1 ? "s" : "",
              model_nparams(&t->whole), whose_losses(t));
     char mistake[CONFIG_PATH], pace[32], backward[32];
     const char *help;

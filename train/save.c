@@ -21,7 +21,6 @@
 #include "train/folder.h"
 #include "train/place.h"
 #include "train/snapshot.h"
-#include "train/stages.h"
 #include "train/state_files.h"
 #include "train/whole.h"
 
@@ -34,7 +33,6 @@ enum { PATH = STATE_PATH };
 // A checkpoint on its way: all but the numbers as they are at its step.
 struct saving {
     struct model_config config, part; // the model; what of it is here
-    size_t tied;                      // of it, what another stage writes
     struct state_files files;
     char out[CONFIG_PATH], next[PATH], name[64];
     int nslots, keep;
@@ -111,14 +109,18 @@ static int name_slots(struct saving *s, const struct sync *sync)
     return s->text && s->slots ? 0 : -1;
 }
 
+static bool is_part(const struct trainer *t)
+{
+    return !part_is_whole(&t->config);
+}
+
 static int describe(struct saving *s, const struct trainer *t)
 {
     *s = (struct saving){.config = t->whole,
                          .part = t->config,
-                         .tied = t->stage ? stages_tied(t) : 0,
                          .nslots = sync_slots(t->sync),
                          .keep = t->run.keep,
-                         .by_ranges = t->share.lends_params || t->stages};
+                         .by_ranges = t->share.lends_params || is_part(t)};
     snprintf(s->name, sizeof s->name, "checkpoint-%d", t->step);
     if (text_into(s->out, sizeof s->out, "%s", t->run.out) ||
         text_into(s->next, sizeof s->next, "%s/.next-%d", s->out, t->step) ||
@@ -199,23 +201,21 @@ static int write_piece(void *ctx, size_t off, size_t n, size_t at)
     const struct piece *p = ctx;
     const struct saving *s = p->s;
     bool params = p->slot == SYNC_PARAMS;
-    size_t skip = at < s->tied ? s->tied - at : 0;
-    if (skip >= n)
-        return 0;
     return checkpoint_write_range(params ? s->files.model : s->files.slots,
-                                  &s->config, params ? 0 : p->slot, at + skip,
-                                  p->v + (off - p->off) + skip, n - skip);
+                                  &s->config, params ? 0 : p->slot, at,
+                                  p->v + (off - p->off), n);
 }
 
+// What several parts have one of them writes.
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct saving *s = ctx;
     struct piece p = {s, slot, off, v};
-    return part_ranges(&s->part, off, n, write_piece, &p);
+    return part_counted_ranges(&s->part, off, n, write_piece, &p);
 }
 
-// A stage's parameters, by the first of those that have them.
-static int write_stage(struct trainer *t, struct saving *s)
+// A part's parameters, by the first of those that have it.
+static int write_part(struct trainer *t, struct saving *s)
 {
     size_t n = model_nparams(&t->config);
     return t->members->rank ? 0 : write_range(s, SYNC_PARAMS, 0, t->params, n);
@@ -226,11 +226,11 @@ static int save_now(struct trainer *t, struct saving *s)
     bool writer = t->cluster->rank == 0;
     const float *params = NULL;
     int rc = writer ? begin_folder(s) : 0;
-    if (t->stages)
+    if (is_part(t))
         rc = cluster_check(t->cluster, rc); // the folder is there
     rc = sync_save(t->sync, rc, write_range, s);
-    if (t->stages)
-        rc = cluster_check(t->cluster, rc ? rc : write_stage(t, s));
+    if (is_part(t))
+        rc = cluster_check(t->cluster, rc ? rc : write_part(t, s));
     if (!rc && writer && !s->by_ranges && !(params = place_read(t, t->params)))
         rc = -1;
     if (!rc && writer)

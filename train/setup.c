@@ -19,8 +19,10 @@
 #include "sync/derive.h"
 #include "train/backends.h"
 #include "train/lend.h"
+#include "train/parts.h"
 #include "train/place.h"
 #include "train/shape.h"
+#include "train/slices.h"
 #include "train/stages.h"
 #include "train/state.h"
 
@@ -77,15 +79,21 @@ static int serve_hub(struct trainer *t, const struct backend *row,
     return hub_start(&t->hub, r->hub, r->curve);
 }
 
-// Ranks that agree on the same stage, and the stages of one replica.
+// Ranks that agree on the same part of the model, the stages of one replica,
+// the slices of one stage: those that differ along one axis alone.
 static int find_axes(struct trainer *t)
 {
     const struct mesh *m = &t->run.mesh;
-    int rank = t->cluster->rank;
-    t->members = t->cluster;
-    if (mesh_size(m, MESH_PP) > 1 &&
-        (cluster_part(&t->members, t->cluster, mesh_at(m, rank, MESH_PP)) ||
-         cluster_part(&t->line, t->cluster, mesh_at(m, rank, MESH_DP))))
+    struct cluster *all = t->cluster;
+    int stages = mesh_size(m, MESH_PP), slices = mesh_size(m, MESH_TP);
+    int dp = mesh_at(m, all->rank, MESH_DP);
+    int pp = mesh_at(m, all->rank, MESH_PP);
+    int tp = mesh_at(m, all->rank, MESH_TP);
+    t->members = all;
+    if (stages * slices > 1 && cluster_part(&t->members, all, pp * slices + tp))
+        return -1;
+    if ((stages > 1 && cluster_part(&t->line, all, dp * slices + tp)) ||
+        (slices > 1 && cluster_part(&t->row, all, dp * stages + pp)))
         return -1;
     t->replica = t->members->rank;
     t->replicas = t->members->world;
@@ -186,6 +194,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .tf32 = t->run.tf32,
         .tune = t->run.tune,
         .recompute = t->run.recompute,
+        .slices = slices_job(t),
     };
     stages_buffers(t, &job);
     return job;
@@ -222,7 +231,7 @@ static void predict_memory(struct trainer *t)
             t->run.save_async && t->run.save > 0 && t->run.save < t->run.steps,
     };
     memory_worker(&job, &t->memory);
-    t->memory.buffers += stages_bytes(t);
+    t->memory.buffers += stages_bytes(t) + slices_bytes(t);
 }
 
 static int check_memory(struct trainer *t)
@@ -296,7 +305,7 @@ static int open_model(struct trainer *t)
         batch *= (size_t)job.rooms;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
-    if (place_vectors(t) || !t->x || !t->y)
+    if (place_vectors(t) || slices_room(t) || !t->x || !t->y)
         return -1;
     job = trainer_model_job(t); // the vectors are there
     return model_open(&t->model, &job);
@@ -413,7 +422,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     if (read_words(t, nwords, words) || config_check(r) ||
         shape_model(r, &t->whole) || meet(t) ||
         config_settle_batch(r, t->replicas) || open_data(t, t->whole.context) ||
-        settle_vocab(t) || stages_plan(t))
+        settle_vocab(t) || stages_plan(t) || slices_plan(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;
@@ -427,7 +436,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     choose_threads(t);
     if (choose_rule(t) || derive_settings(t) || place_open(t) ||
         check_memory(t) || open_model(t) || agree(t) || observe_open(t) ||
-        stages_open(t) || open_sync(t))
+        stages_open(t) || slices_open(t) || parts_open(t) || open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);
 }
@@ -437,14 +446,17 @@ void trainer_close(struct trainer *t)
     observe_close(t);
     state_close(t);
     sync_close(&t->sync);
+    parts_close(t);
     stages_close(t);
     mem_free(t->buckets);
     model_close(&t->model);
+    slices_close(t);
     mem_free(t->x);
     mem_free(t->y);
     place_close(t);
     data_close(&t->data);
     cluster_close(&t->line);
+    cluster_close(&t->row);
     if (t->members != t->cluster)
         cluster_close(&t->members);
     cluster_close(&t->cluster);

@@ -14,7 +14,6 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "horovod_ring/carriers.h"
-#include "optim/rule.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
 
@@ -35,7 +34,6 @@ struct stages {
     uint64_t sent;            // the newest ticket of what leaves a room
     int expected[2], done[2]; // of `order`: receives posted, actions done
     float *tied;              // the other end's gradient of wte
-    struct norm_parts parts;
 };
 
 // Whoever watches must see the end of a stage that is gone before ours.
@@ -78,9 +76,10 @@ static int all_gather(struct trainer *t, double *v, size_t each)
 
 enum { SHARED = 2 }; // doubles of a stage: squares, loss
 
-static int sum_squares(void *ctx, double *squares)
+int stages_sum(struct trainer *t, double *squares)
 {
-    struct trainer *t = ctx;
+    if (t->plan.stages == 1)
+        return 0;
     double all[SHARED * PIPELINE_STAGES] = {0}, *mine = all + SHARED * t->stage;
     mine[0] = *squares;
     mine[1] = t->loss;
@@ -113,7 +112,7 @@ static struct group *open_group(const struct trainer *t, const char *name)
         .name = name,
         .cluster = t->line,
         .dev = t->dev,
-        .grain = SHARED, // of sum_squares()
+        .grain = SHARED, // of stages_sum()
         .depth = 4 * (size_t)timetable_length(&t->plan) + 8,
         .thread = true,
         .pairs = true,
@@ -169,12 +168,6 @@ int stages_open(struct trainer *t)
     struct stages *s = t->stages = mem_alloc(1, sizeof *s);
     if (!s || list_actions(t, s) || open_buffers(t, s))
         return -1;
-    s->parts = (struct norm_parts){
-        .elsewhere = t->stage ? stages_tied(t) : 0,
-        .sum = sum_squares,
-        .ctx = t,
-    };
-    t->parts = &s->parts;
     s->forward = open_group(t, "activations");
     s->backward = s->forward ? open_group(t, "gradients") : NULL;
     return s->backward ? 0 : -1;

@@ -15,9 +15,6 @@
 // last backward, each adds the other's gradient to its own. Only then is the
 // table's bucket handed to the backend, so that replicas sum what is complete.
 //
-// All stages take the same step: the norm, and whether anything overflows, are
-// of the sum over the stages in their order.
-//
 // Payload of a stage, in a step of m micro-batches of N rows: m N C numbers of
 // the model's format out of each chunk that does not end the model (forward),
 // and of each that does not begin it (backward), and as many in; V C floats
@@ -75,6 +72,10 @@ int stages_tie(struct trainer *t);
 // other. Receive its input, and send its output. 0, or -1 after fail().
 int stages_receive(struct trainer *t, int chunk);
 int stages_send(struct trainer *t, int chunk);
+
+// *squares := the sum over the stages, in their order; the step's loss is that
+// of the last one. 0, or -1 after fail().
+int stages_sum(struct trainer *t, double *squares);
 
 // What the last stage has is on all stages. 0, or -1 after fail().
 int stages_share(struct trainer *t, double *of_last);

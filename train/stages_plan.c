@@ -77,7 +77,7 @@ size_t stages_tied(const struct trainer *t)
 {
     bool end = t->stage == 0 || t->stage == t->plan.stages - 1;
     return t->plan.stages > 1 && end
-               ? (size_t)t->whole.vocab * (size_t)t->whole.channels
+               ? (size_t)part_words(&t->config).n * (size_t)t->whole.channels
                : 0;
 }
 

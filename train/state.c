@@ -298,8 +298,9 @@ int state_first(struct trainer *t)
         return random ? sync_ranges(t->sync, SYNC_PARAMS, draw_range, t)
                       : load_params(t, init);
     if (!random)
-        return t->stages ? load_params(t, init)
-                         : checkpoint_read(init, &t->whole, t->host);
+        return part_is_whole(&t->config)
+                   ? checkpoint_read(init, &t->whole, t->host)
+                   : load_params(t, init);
     model_init(&t->config, (uint64_t)t->run.seed, t->host);
     return 0;
 }
@@ -319,7 +320,7 @@ int state_load(struct trainer *t, const char *folder)
         return -1;
     if (t->cluster->rank == 0)
         log_line("resuming from %s, step %d", folder, t->step);
-    if (t->share.lends_params || t->stages)
+    if (t->share.lends_params || !part_is_whole(&t->config))
         return load_params(t, files.model);
     return t->cluster->rank ? 0
                             : checkpoint_read(files.model, &t->whole, t->host);

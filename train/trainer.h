@@ -18,6 +18,7 @@ struct data;
 struct device;
 struct hub_server;
 struct saver;
+struct slices;
 struct stages;
 struct steps;
 
@@ -28,7 +29,7 @@ struct trainer {
     struct run asked;           // by the user, without what the launcher added
     bool launched;              // by lockstep, which watches
     int restarts;               // how often it had to start this job again
-    struct model_config config; // of what is trained here: a stage, or all of
+    struct model_config config; // of what is trained here: a part, or all of
     struct model_config whole;  // the model
     struct optim_config optim;
     struct schedule schedule;
@@ -37,16 +38,17 @@ struct trainer {
 
     struct hub_server *hub;  // rank 0's, where no server has the rendezvous
     struct cluster *cluster; // all processes of the job
-    // Those that agree on these parameters, and the stages of this replica:
-    // all, and none, without a mesh of stages.
-    struct cluster *members, *line;
+    // Those that agree on these parameters; the stages of this replica, and the
+    // slices of this stage: all, and none, where the model is whole.
+    struct cluster *members, *line, *row;
     int replica, replicas; // of the model: each has micro-batches of its own
     struct pipeline plan;  // of a step; one stage: accumulation of gradients
     int stage;
-    struct stages *stages;          // NULL with one
-    const struct norm_parts *parts; // likewise
-    double loss;                    // of the step, so far
-    uint64_t bubble_ns;             // waited for other stages, in all
+    struct stages *stages;       // NULL with one
+    struct slices *slices;       // likewise
+    struct norm_parts *parts;    // NULL where the model is whole
+    double loss;                 // of the step, so far
+    uint64_t bubble_ns, join_ns; // waited for other stages, slices, in all
     struct device *dev;
     struct data *data;
     struct sync_settings settings; // of the backend, nothing left to derive

@@ -40,7 +40,7 @@ struct backend {
     bool shards;        // a worker holds 1/workers of the optimiser's state
     bool apart;         // parameters travel, every= steps, and no gradients:
                         // workers' parameters differ in between
-    bool stages;        // agrees on a stage of a pipeline as on a model
+    bool parts;         // agrees on a part of a model as on a model
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };

@@ -260,26 +260,37 @@ static int check_apart(const struct run *r, const struct backend *b)
 const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
                                          "stages", NULL};
 
-// What a mesh with stages cannot be.
-static int check_stages(const struct run *r, const struct backend *b,
-                        const char *mesh)
+// Whether workers have parts of the model.
+static bool has_parts(const struct run *r)
 {
-    if (!b->stages)
-        return fail("mesh=%s: sync=%s knows no stages (pp); try: sync=ring",
-                    mesh, b->name);
+    return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1;
+}
+
+// What a mesh with parts of the model cannot be.
+static int check_parts(const struct run *r, const struct backend *b,
+                       const char *mesh)
+{
+    bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
+    const char *parts = stages ? "stages (pp)" : "slices (tp)";
+    if (!b->parts)
+        return fail("mesh=%s: sync=%s knows no %s; try: sync=ring", mesh,
+                    b->name, parts);
     if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
-        return fail("mesh=%s: shard=%d exchanges every micro-batch, a stage "
-                    "(pp) its last alone; try: shard=1",
-                    mesh, r->settings.shard);
+        return fail("mesh=%s: shard=%d exchanges every micro-batch, %s their "
+                    "last alone; try: shard=1",
+                    mesh, r->settings.shard, parts);
     char mistake[CONFIG_PATH];
     int at = 0;
     if (config_mistake(r, &at, mistake))
-        return fail("mesh=%s: %s is a mistake of whole models; try: no stages "
-                    "(pp)",
-                    mesh, mistake);
+        return fail("mesh=%s: %s is a mistake of whole models; try: no %s",
+                    mesh, mistake, parts);
     if (strcmp(r->device, "cpu"))
-        return fail("mesh=%s: device=%s has no stages (pp); try: device=cpu",
-                    mesh, r->device);
+        return fail("mesh=%s: device=%s has no %s; try: device=cpu", mesh,
+                    r->device, parts);
+    if (r->pace.given && mesh_size(&r->mesh, MESH_TP) > 1)
+        return fail("mesh=%s: with pace= nothing is computed that slices (tp) "
+                    "could sum; try: no pace=",
+                    mesh);
     return 0;
 }
 
@@ -304,15 +315,11 @@ static int check_mesh(const struct run *r, const struct backend *b)
     if (!m->n)
         return 0;
     mesh_show(m, mesh);
-    if (mesh_size(m, MESH_TP) > 1)
-        return fail("mesh=%s: tensors are not cut into slices (tp) yet; try: "
-                    "mesh=dp%d",
-                    mesh, ranks);
     if (ranks != r->workers)
         return fail("mesh=%s has %d ranks, workers=%d; try: workers=%d, or "
                     "mesh=dp%d",
                     mesh, ranks, r->workers, ranks, r->workers);
-    return stages > 1 ? check_stages(r, b, mesh) : 0;
+    return has_parts(r) ? check_parts(r, b, mesh) : 0;
 }
 
 // What a run that only sleeps cannot do.
@@ -362,8 +369,7 @@ int config_check(const struct run *r)
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')
         return fail("save=%d has nowhere to write; try: out=DIR", r->save);
-    if (r->save_async &&
-        (b->shards || b->apart || mesh_size(&r->mesh, MESH_PP) > 1))
+    if (r->save_async && (b->shards || b->apart || has_parts(r)))
         return fail("save_async=1: worker 0 copies what it has, and other "
                     "workers have a part of the state here; try: "
                     "save_async=0");

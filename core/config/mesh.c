@@ -55,8 +55,8 @@ int mesh_read(void *at, const char *key, const char *value)
         p += *p == ',';
     }
     if (!good)
-        return fail("%s=%s: want dp and pp, each at most once and with its "
-                    "size; try: dp4, pp2 or dp2,pp2",
+        return fail("%s=%s: want dp, pp and tp, each at most once and with its "
+                    "size; try: dp4, tp2 or dp2,pp2",
                     key, value);
     if (mesh_ranks(&m) > MOST)
         return fail("%s=%s: more than %d ranks", key, value, MOST);

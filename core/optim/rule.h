@@ -24,7 +24,8 @@ enum { RULE_BLOCK = 4096, RULE_LANES = 16 };
 
 // Of a vector that is a part of a longer one: the norm is that of the whole.
 struct norm_parts {
-    size_t elsewhere; // the first elements, which another part counts
+    struct optim_range *elsewhere; // which another part counts: ascending,
+    int count;                     // disjoint
     // *squares := that of all parts, the same bits everywhere. 0, or -1 after
     // fail().
     int (*sum)(void *ctx, double *squares);

@@ -23,7 +23,7 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
 {
     double *sums = r->state;
     const struct norm_parts *parts = in->parts;
-    span_squares_from(grads, 0, r->n, parts ? parts->elsewhere : 0, sums);
+    span_squares_of(grads, 0, r->n, parts, sums);
     double squares = span_norm(sums, span_blocks(r->n));
     if (parts && parts->sum(parts->ctx, &squares))
         return -1;

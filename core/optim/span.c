@@ -18,22 +18,52 @@ static size_t piece_len(size_t n, size_t at, size_t most)
     return n - at < most ? n - at : most;
 }
 
-void span_squares_from(const float *grads, size_t off, size_t n, size_t skip,
-                       double *sums)
+// The first of the ranges that ends behind element `at`.
+static int first_behind(const struct norm_parts *parts, size_t at)
+{
+    int low = 0, high = parts ? parts->count : 0;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        const struct optim_range *r = &parts->elsewhere[middle];
+        if (r->off + r->n <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+// Of elements [from, to), g being the first, those that count here.
+static double counted(const float *g, size_t from, size_t to,
+                      const struct norm_parts *parts)
+{
+    double sum = 0;
+    size_t at = from;
+    int count = parts ? parts->count : 0;
+    for (int k = first_behind(parts, from); k < count && at < to; k++) {
+        size_t off = parts->elsewhere[k].off, n = parts->elsewhere[k].n;
+        size_t end = off < to ? off : to;
+        if (end > at)
+            sum += optim_sum_squares(g + (at - from), end - at);
+        at = off + n > at ? off + n : at;
+    }
+    return at < to ? sum + optim_sum_squares(g + (at - from), to - at) : sum;
+}
+
+void span_squares_of(const float *grads, size_t off, size_t n,
+                     const struct norm_parts *parts, double *sums)
 {
     CHECK(off % RULE_BLOCK == 0 || n == 0);
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += RULE_BLOCK) {
         size_t from = off + at, to = from + piece_len(n, at, RULE_BLOCK);
-        size_t first = from < skip ? (skip < to ? skip : to) : from;
-        sums[from / RULE_BLOCK] =
-            optim_sum_squares(grads + (first - off), to - first);
+        sums[from / RULE_BLOCK] = counted(grads + at, from, to, parts);
     }
 }
 
 void span_squares(const float *grads, size_t off, size_t n, double *sums)
 {
-    span_squares_from(grads, off, n, 0, sums);
+    span_squares_of(grads, off, n, NULL, sums);
 }
 
 double span_norm(const double *sums, size_t blocks)

@@ -24,9 +24,9 @@ size_t span_blocks(size_t n);
 // blocks.
 void span_squares(const float *grads, size_t off, size_t n, double *sums);
 
-// The same, where elements before `skip` count as 0.
-void span_squares_from(const float *grads, size_t off, size_t n, size_t skip,
-                       double *sums);
+// The same, where elements that other parts count are 0; parts may be NULL.
+void span_squares_of(const float *grads, size_t off, size_t n,
+                     const struct norm_parts *parts, double *sums);
 
 // The sum of all blocks of a vector.
 double span_norm(const double *sums, size_t blocks);

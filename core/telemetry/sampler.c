@@ -111,8 +111,8 @@ static void put_shares(struct sampler *s, double t, const struct look *l)
         put(s, t, "evaluate_share", share[SPAN_EVALUATE]);
     put(s, t, "wait_share",
         share[SPAN_READY] + share[SPAN_GATHER] + share[SPAN_BUBBLE] +
-            share[SPAN_WAIT] + share[SPAN_SEND] + share[SPAN_RECEIVE] +
-            share[SPAN_ADD]);
+            share[SPAN_JOIN] + share[SPAN_WAIT] + share[SPAN_SEND] +
+            share[SPAN_RECEIVE] + share[SPAN_ADD]);
     put(s, t, "data_share", share[SPAN_DATA]);
 }
 

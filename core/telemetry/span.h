@@ -32,6 +32,7 @@ enum span_kind {
     SPAN_SLOWED, // on purpose, for as long as more computing would take
     SPAN_GATHER, // a block of the model is waited for
     SPAN_BUBBLE, // another stage of the pipeline is
+    SPAN_JOIN,   // sums over the slices of the model are
     SPAN_KINDS
 };
 

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024, RESTARTS = 23, COLUMNS = 28 };
+enum { PATH = 1200, LINE = 1024, RESTARTS = 23, COLUMNS = 31 };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
     "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost,"
-    "stage_tx,stage_rx,t_bubble_us\n";
+    "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us\n";
 
 struct steps {
     FILE *file;
@@ -146,7 +146,8 @@ int steps_write(struct steps *s, const struct step_row *r)
     int n = fprintf(
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
-        "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu\n",
+        "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu,"
+        "%llu,%llu,%llu\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
@@ -155,7 +156,9 @@ int steps_write(struct steps *s, const struct step_row *r)
         (unsigned long long)r->bytes_out, (unsigned long long)r->bytes_in,
         (unsigned long long)r->head_out, (unsigned long long)r->head_in, val,
         s->restarts, s->lost, (unsigned long long)r->stage_out,
-        (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us);
+        (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us,
+        (unsigned long long)r->slice_out, (unsigned long long)r->slice_in,
+        (unsigned long long)r->join_us);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

@@ -11,7 +11,8 @@
 // an elastic one, was started again after a failure, and how many steps this
 // rank then did once more, or missed. bytes_tx and bytes_rx are the backend's;
 // stage_tx and stage_rx are payload between the stages of a pipeline, and
-// t_bubble_us is how long this one waited for others.
+// t_bubble_us is how long this one waited for others; slice_tx, slice_rx and
+// t_join_us are the same of slices. t_compute_us has no waiting in it.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -31,6 +32,8 @@ struct step_row {
     uint64_t bytes_out, bytes_in, head_out, head_in; // of this step
     uint64_t stage_out, stage_in; // between stages: payload, beside the above
     uint64_t bubble_us;           // waited for other stages
+    uint64_t slice_out, slice_in; // between slices of the model likewise
+    uint64_t join_us;             // waited for their sums
     double val_loss;              // NaN: not evaluated at this step
 };
 

@@ -149,7 +149,8 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
         all += t->seconds[k];
     const double *s = t->seconds;
     double held = s[SPAN_READY] + s[SPAN_GATHER] + s[SPAN_BUBBLE] +
-                  s[SPAN_WAIT] + s[SPAN_SEND] + s[SPAN_RECEIVE] + s[SPAN_ADD];
+                  s[SPAN_JOIN] + s[SPAN_WAIT] + s[SPAN_SEND] + s[SPAN_RECEIVE] +
+                  s[SPAN_ADD];
     double exposed = held * exposed_share(t, held, all);
     const struct row filled[ROWS] = {
         {"data", s[SPAN_DATA]},

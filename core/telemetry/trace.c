@@ -119,6 +119,8 @@ static const char *index_name(const struct span_record *r)
         return "block";
     case SPAN_BUBBLE:
         return "micro";
+    case SPAN_JOIN:
+        return "join";
     default:
         return "part";
     }

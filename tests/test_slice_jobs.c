@@ -1,0 +1,194 @@
+// test_slice_jobs.c - whole jobs of models in slices: the whole model's losses,
+// the bytes of the law, checkpoints from any mesh to any other, and slices that
+// die or stop named by where they are.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+#include <math.h>
+
+enum { B = 3, T = 17, C = 35, L = 5, MICRO = 2, STEPS = 4 };
+
+// Odd sizes, heads and words that nothing divides, dropout on, the norm
+// clipped.
+static const char same[] =
+    "lockstep train data=text.txt model=nano layers=5 heads=5 channels=35 "
+    "context=17 vocab_size=257 batch=3 accum=2 threads=1 eval=0 log=0 "
+    "warmup=0 timeout=30 dropout=0.1 clip=0.1 schedule=constant trace=off "
+    "samples=0";
+
+static void train(const char *words, const char *out)
+{
+    struct job j;
+    job_run(&j, 100, "rm -rf %s; %s %s out=%s", out, same, words, out);
+    assert_ok(&j);
+}
+
+static double last_loss(const char *out, int rank)
+{
+    double loss[16];
+    int n = job_column(out, "loss", rank, loss, 16);
+    assert_true(n > 0);
+    return loss[n - 1];
+}
+
+static double last_norm(const char *out)
+{
+    double norm[16];
+    int n = job_column(out, "grad_norm", 0, norm, 16);
+    assert_true(n > 0);
+    return norm[n - 1];
+}
+
+// ---- the whole model's numbers, and the law's bytes
+
+// The length of chunk r (taken round) of n elements.
+static int chunk(int n, int slices, int r)
+{
+    return n / slices + (r % slices < n % slices);
+}
+
+// Payload out of a slice in a step over TCP, in bytes: train/slices.h.
+static double law(int slices, int r)
+{
+    int n = B * T * C, part = 3 * B * T;
+    int join = 2 * n - chunk(n, slices, r) - chunk(n, slices, r + 1);
+    int loss = slices * part - part, norm = 8 * (slices - 1);
+    return 4.0 * MICRO * ((4 * L + 2) * join + loss) + norm;
+}
+
+static void check_slices(int slices, const char *words, double within)
+{
+    char all[256];
+    snprintf(all, sizeof all, "sync=ring mesh=tp%d steps=%d verify=1 %s",
+             slices, STEPS, words);
+    train(all, "slices");
+    for (int r = 0; r < slices; r++) {
+        double sent[8], came[8];
+        assert_int_equal(job_column("slices", "slice_tx", r, sent, 8), STEPS);
+        assert_int_equal(job_column("slices", "slice_rx", r, came, 8), STEPS);
+        assert_true(sent[STEPS - 1] == law(slices, r));
+        assert_true(came[STEPS - 1] == law(slices, r + slices - 1));
+        assert_true(last_loss("slices", r) == last_loss("slices", 0));
+        assert_true(fabs(last_loss("slices", r) - last_loss("whole", 0)) <
+                    within);
+    }
+    assert_true(fabs(last_norm("slices") - last_norm("whole")) < 10 * within);
+}
+
+static void slices_train_as_the_whole(void **state)
+{
+    (void)state;
+    train("sync=local steps=4", "whole");
+    check_slices(2, "", 1e-5); // the law is the same in shared memory
+    check_slices(2, "transport=tcp", 1e-5);
+    check_slices(3, "transport=tcp", 1e-5);
+    train("sync=local steps=4 precision=bf16", "whole");
+    check_slices(2, "precision=bf16", 2e-3);
+}
+
+// ---- with replicas and stages
+
+static void slices_of_replicas_and_stages(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"sync=ring mesh=dp2,pp2,tp2",
+                                       "sync=ring mesh=dp2,tp2",
+                                       "sync=zero mesh=dp2,tp2",
+                                       "sync=allreduce mesh=dp2,tp2",
+                                       "sync=ring mesh=tp2,dp2 transport=tcp"};
+    int n = test_long() ? 5 : 3;
+    char words[256];
+    train("sync=ring mesh=dp2 steps=4 eval=4 eval_batches=2", "whole");
+    for (int i = 0; i < n; i++) {
+        snprintf(words, sizeof words,
+                 "steps=4 save=4 verify=1 eval=4 eval_batches=2 %s", ways[i]);
+        train(words, i ? "other" : "one");
+        assert_true(fabs(last_loss(i ? "other" : "one", 0) -
+                         last_loss("whole", 0)) < 1e-5);
+        assert_true(fabs(job_summary(i ? "other" : "one", "final_val_loss") -
+                         job_summary("whole", "final_val_loss")) < 1e-5);
+        if (i > 0 && i < 4) // the same sums in the same order
+            assert_same_files("one", "other", 4);
+    }
+    struct job j; // two replicas of two micro-batches of B sequences
+    job_run(&j, 60, "lockstep report cube >/dev/null && head -2 cube/runs.csv");
+    assert_ok(&j);
+    assert_prints(&j, ",8,0,12,"); // workers, servers, global_batch
+}
+
+// ---- from mesh to mesh
+
+static void checkpoints_go_from_mesh_to_mesh(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *part[2];
+        bool bits; // of the run that was not interrupted
+    } runs[] = {
+        {{"sync=ring mesh=tp2", "sync=ring mesh=tp2"}, true},
+        {{"sync=local", "sync=ring mesh=tp3"}, false},
+        {{"sync=zero mesh=pp2,tp2", "sync=local workers=1 mesh="}, false},
+        {{"sync=ring mesh=tp4", "sync=ring mesh=pp2"}, false},
+    };
+    char words[256];
+    train("sync=local steps=4", "whole");
+    train("sync=ring mesh=tp2 steps=4 save=4", "straight");
+    for (int i = 0; i < (test_long() ? 4 : 3); i++) {
+        struct job j;
+        snprintf(words, sizeof words, "steps=2 save=2 %s", runs[i].part[0]);
+        train(words, "parts");
+        job_run(&j, 100, "%s %s steps=4 save=4 resume=auto verify=1 out=parts",
+                same, runs[i].part[1]);
+        assert_ok(&j);
+        assert_true(fabs(last_loss("parts", 0) - last_loss("whole", 0)) < 1e-5);
+        if (runs[i].bits)
+            assert_same_files("parts", "straight", 4);
+    }
+    struct job j;
+    job_run(&j, 60, "lockstep sample straight prompt=the tokens=5");
+    assert_ok(&j);
+}
+
+// ---- failures
+
+static void a_lost_slice_is_named_by_its_place(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "%s sync=ring mesh=dp2,tp2 steps=100000 inject=kill:3 "
+            "inject_rank=3 out=killed",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "rank 3 (dp 1, tp 1): killed by signal 9");
+    job_run(&j, 60,
+            "%s sync=ring mesh=tp2 steps=100000 timeout=2 "
+            "inject=delay:3:20000 inject_rank=1 out=stopped",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "rank 1 (tp 1)");
+    assert_int_equal(job_processes(5), 0);
+}
+
+static void what_slices_cannot_be(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 30, "%s sync=ring mesh=tp6 out=none", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "5 heads and 257 words in 6 slices leave one without; "
+                      "try: tp5 or fewer");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slices_train_as_the_whole),
+        cmocka_unit_test(slices_of_replicas_and_stages),
+        cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
+        cmocka_unit_test(a_lost_slice_is_named_by_its_place),
+        cmocka_unit_test(what_slices_cannot_be),
+    };
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,0 +1,208 @@
+// slices.c - the sums over the slices of a model, by a group of its own.
+//
+// The group has no thread: forward and backward wait for a join anyway, so the
+// caller drives.
+
+#include "train/slices.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/mesh.h"
+#include "device/device.h"
+#include "horovod_ring/carriers.h"
+#include "model/cpu/kernels.h"
+#include "model/part.h"
+#include "telemetry/span.h"
+#include "train/trainer.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct slices {
+    struct model_slices job;
+    struct group *group;
+    int joins; // of this step or evaluation, by which their spans are numbered
+};
+
+int slices_plan(struct trainer *t)
+{
+    const struct mesh *m = &t->run.mesh;
+    int slices = mesh_size(m, MESH_TP);
+    if (slices == 1)
+        return 0;
+    t->slices = mem_alloc(1, sizeof *t->slices);
+    return t->slices
+               ? part_slice(&t->config, slices,
+                            mesh_at(m, t->cluster->rank, MESH_TP), &t->config)
+               : -1;
+}
+
+const struct model_slices *slices_job(const struct trainer *t)
+{
+    return t->slices ? &t->slices->job : NULL;
+}
+
+// ---- exchanges
+
+// The end of a slice that is gone must be seen before ours.
+static int await_slices(struct trainer *t, int rc, uint64_t ticket)
+{
+    rc = rc || group_await(t->slices->group, ticket) ? -1 : 0;
+    if (rc)
+        sleep_ns(300000000);
+    return rc;
+}
+
+// A span, since the model computes before it and behind.
+static int exchange(struct trainer *t,
+                    int verb(struct group *, const struct group_vector *,
+                             uint64_t *),
+                    float *v, size_t n)
+{
+    struct group_vector all = group_floats(v, n);
+    uint64_t start = now_ns(), ticket = 0;
+    all.awaited = true;
+    span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins);
+    int rc = verb(t->slices->group, &all, &ticket);
+    rc = await_slices(t, rc, ticket);
+    span_end(t->observe.lane);
+    t->join_ns += now_ns() - start;
+    return rc;
+}
+
+static int join(void *ctx, float *v, size_t n)
+{
+    return exchange(ctx, group_all_reduce, v, n);
+}
+
+static int gather(void *ctx, float *v, size_t each)
+{
+    struct trainer *t = ctx;
+    return exchange(t, group_all_gather, v,
+                    each * (size_t)t->slices->group->size);
+}
+
+int slices_sum(struct trainer *t, double *squares)
+{
+    if (!t->slices)
+        return 0;
+    struct group *g = t->slices->group;
+    double *all = mem_alloc((size_t)g->size, sizeof *all);
+    struct group_vector v = {.data = all,
+                             .n = (size_t)g->size,
+                             .type = DTYPE_F64,
+                             .wire = DTYPE_F64,
+                             .scale = 1,
+                             .awaited = true};
+    uint64_t ticket = 0;
+    if (!all)
+        return -1;
+    all[g->rank] = *squares;
+    int rc = group_all_gather(g, &v, &ticket);
+    rc = await_slices(t, rc, ticket);
+    *squares = 0;
+    for (int s = 0; s < g->size; s++)
+        *squares += all[s];
+    mem_free(all);
+    return rc;
+}
+
+// ---- open and close
+
+static size_t sum_n(const struct trainer *t)
+{
+    return (size_t)t->run.batch * (size_t)t->config.context *
+           (size_t)t->config.channels;
+}
+
+// In fp32 it is in place of the model's own vector, which the model counts.
+size_t slices_bytes(const struct trainer *t)
+{
+    bool own = config_format(&t->run) != DTYPE_F32;
+    return t->slices && own ? sum_n(t) * sizeof(float) : 0;
+}
+
+int slices_room(struct trainer *t)
+{
+    if (!t->slices)
+        return 0;
+    float *sum = device_alloc_shared(t->dev, sum_n(t), sizeof(float));
+    t->slices->job = (struct model_slices){join, gather, t, sum};
+    return sum ? 0 : -1;
+}
+
+// How a worker computes: what is the same on all slices stays so where this is.
+struct means { // as it travels: no padding
+    int threads;
+    char isa[16];
+};
+
+static int check_means(struct trainer *t)
+{
+    struct means mine = {.threads = t->run.threads};
+    const struct kernels *k = kernels_find(config_format(&t->run));
+    if (!k)
+        return -1;
+    snprintf(mine.isa, sizeof mine.isa, "%s", k->isa);
+    struct cluster *c = t->row;
+    struct means *all = mem_alloc((size_t)c->world, sizeof *all);
+    int rc = all ? cluster_allgather(c, &mine, all, sizeof mine) : -1;
+    for (int s = 1; !rc && s < c->world; s++)
+        if (memcmp(&all[s], &all[0], sizeof mine))
+            rc =
+                fail("slices (tp): rank %d computes with %d threads and %s, "
+                     "rank %d with %d and %s, so that their numbers would "
+                     "part; try: threads=1, or MODEL_ISA=baseline for all",
+                     cluster_job_rank(c->ranks, s), all[s].threads, all[s].isa,
+                     cluster_job_rank(c->ranks, 0), all[0].threads, all[0].isa);
+    mem_free(all);
+    return rc;
+}
+
+// Shared memory where all slices of every replica have it, else TCP.
+static const struct group_ops *choose_carrier(const struct trainer *t,
+                                              const struct group_job *job)
+{
+    char why[128];
+    int can = t->run.settings.transport == TRANSPORT_TCP
+                  ? 0
+                  : group_is_supported(&ring_shm, job, why);
+    return can < 0 ? NULL : can ? &ring_shm : &ring_tcp;
+}
+
+int slices_open(struct trainer *t)
+{
+    if (!t->slices)
+        return 0;
+    struct group_job job = {
+        .name = "slices",
+        .cluster = t->row,
+        .dev = t->dev,
+        .grain = 1, // of gather()
+        .depth = 2,
+        .iface = t->run.settings.iface,
+    };
+    if (check_means(t))
+        return -1;
+    const struct group_ops *carrier = choose_carrier(t, &job);
+    struct group *g = carrier ? group_open(carrier, &job) : NULL;
+    t->slices->group = g;
+    return g ? group_share(g, t->slices->job.sum, sum_n(t) * sizeof(float))
+             : -1;
+}
+
+void slices_close(struct trainer *t)
+{
+    struct slices *s = t->slices;
+    if (!s)
+        return;
+    group_close(&s->group);
+    device_free(t->dev, s->job.sum);
+    mem_free(s);
+    t->slices = NULL;
+}
+
+struct group_stats slices_moved(const struct trainer *t)
+{
+    return t->slices ? t->slices->group->stats : (struct group_stats){0};
+}

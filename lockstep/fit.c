@@ -163,7 +163,7 @@ static int print_backend(const struct question *q, const struct backend *b,
 {
     const struct key *k = key_find(&run_keys, "shard");
     int last = b->shards ? (int)k->max : (int)k->min;
-    if (q->run.mesh.n && !b->stages)
+    if (q->run.mesh.n && !b->parts)
         return 0;
     if (mesh_size(&q->run.mesh, MESH_PP) > 1)
         last = SHARD_STATE; // a stage reports its last backward alone

@@ -124,7 +124,7 @@ static int try_mesh(struct search *s, const struct mesh *m)
     for (int i = 0; backend_at(i); i++) {
         const struct backend *b = backend_at(i);
         if (asked(s, "sync") ? strcmp(b->name, r->sync) != 0
-                             : !b->stages || b->traffic != TRAFFIC_RING)
+                             : !b->parts || b->traffic != TRAFFIC_RING)
             continue;
         int least = b->shards && asked(s, "shard") ? r->settings.shard : 1;
         int most = !b->shards || cut   ? 1

@@ -67,23 +67,6 @@ double sizes_slice(const struct model_config *c, int slices)
     return (double)model_nparams(c) - cut + cut / slices;
 }
 
-// What a slice leaves of a stage's activations: per token and layer 8 of 10 C
-// that are kept, of scratch 8 of 11 C, and the logits are its words' alone.
-static void slice_memory(const struct model_job *job, int slices,
-                         struct memory *m)
-{
-    const struct model_config *c = &job->config;
-    double share = sizes_slice(c, slices) / (double)model_nparams(c);
-    double rows = (double)job->batch * job->tokens, left = 1 - 1.0 / slices;
-    double kept = job->recompute ? 1 : c->layers * (job->rooms + !job->rooms);
-    double cut = rows * 8 * c->channels * (kept + 1) *
-                 (double)dtype_bytes(job->precision) * left;
-    m->params = (size_t)((double)m->params * share);
-    m->grads = (size_t)((double)m->grads * share);
-    m->optimizer = (size_t)((double)m->optimizer * share);
-    m->activations -= (size_t)fmin(cut, (double)m->activations);
-}
-
 int sizes_stage(const struct run *r, const struct backend *b,
                 const struct sizes_rank *rank, struct model_config *part,
                 struct memory *out)
@@ -96,6 +79,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
     const struct pipeline *p = rank->plan;
     const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
                                        .momentum = (float)r->momentum};
+    const struct model_slices sums = {.sum = NULL}; // only counted
     struct sync_settings settings = r->settings;
     struct model_config whole;
     if (sizes_model(r, &whole))
@@ -104,6 +88,12 @@ int sizes_stage(const struct run *r, const struct backend *b,
     if (p->stages > 1 && part_cut(&whole, p->stages, rank->stage, p->chunks,
                                   rank->layers, &model.config))
         return -1;
+    *part = model.config;
+    if (rank->slices > 1) { // the first is the largest
+        if (part_slice(part, rank->slices, 0, &model.config))
+            return -1;
+        model.slices = &sums;
+    }
     model.tokens = whole.context;
     shape_stage(p, rank->stage, &model);
     sync_derive(&settings, b, rank->replicas, model_nparams(&model.config));
@@ -113,12 +103,12 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                    .optim = &optim,
                                    .world = rank->replicas};
     memory_worker(&job, out);
-    if (rank->slices > 1)
-        slice_memory(&model, rank->slices, out);
+    if (rank->slices > 1 && model.precision != DTYPE_F32)
+        out->buffers += (size_t)model.batch * (size_t)model.tokens *
+                        (size_t)whole.channels * sizeof(float);
     if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))
-        out->buffers += (size_t)whole.vocab * (size_t)whole.channels *
-                        sizeof(float) / (size_t)rank->slices;
-    *part = model.config;
+        out->buffers += (size_t)part_words(&model.config).n *
+                        (size_t)whole.channels * sizeof(float);
     return 0;
 }
 

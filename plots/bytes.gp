@@ -13,11 +13,10 @@ set ytics noenhanced
 set key outside bottom left horizontal
 set bmargin 6
 MIB = 1048576.0
+SERVER = ""
+if (has_numbers(FILE, "bytes_rx_per_server_step")) { SERVER = ', keyentry with boxes lc rgb "#c9c9c9" title "into a server", FILE using (column("bytes_rx_per_server_step") / MIB / 2):($0 + 0.17):(column("bytes_rx_per_server_step") / MIB / 2):(0.16) with boxxyerror lc rgb "#c9c9c9" notitle' }
 plot keyentry with boxes lc rgb "#777777" title "out of a worker (colour: backend)", \
-     keyentry with boxes lc rgb "#c9c9c9" title "into a server", \
      FILE using (column("bytes_tx_per_worker_step") / MIB / 2):($0 - 0.17):(column("bytes_tx_per_worker_step") / MIB / 2):(0.16): \
         (hex(backend_colour(stringcolumn("backend")))):ytic(shown(stringcolumn("cell"))) \
         with boxxyerror lc rgb variable notitle, \
-     "" using (column("bytes_rx_per_server_step") / MIB / 2):($0 + 0.17):(column("bytes_rx_per_server_step") / MIB / 2):(0.16) \
-        with boxxyerror lc rgb "#c9c9c9" notitle, \
-     "" using (column("law_bytes_tx") / MIB):($0 + 0.03):(0):(-0.4) with vectors nohead lw 3 lc rgb "#000000" title "law of a worker"
+     "" using (column("law_bytes_tx") / MIB):($0 + 0.03):(0):(-0.4) with vectors nohead lw 3 lc rgb "#000000" title "law of a worker" @SERVER

@@ -33,7 +33,7 @@ do for [i=1:4] {
         plot NaN notitle
     } else {
         plot for [r in ranks] samples(r, M[i]) using 1:($4 * U[i]) \
-            with lines lw 2 lc rgb worker_colour(r + 0) title "worker " . r
+            with lines lw (r + 0 < 4 ? 5 - r : 1.5) lc rgb worker_colour(r + 0) title "worker " . r
         unset key
     }
 }

@@ -16,12 +16,15 @@ VERBS = "reduce_scatter all_gather all_reduce reduce broadcast send push"
 verb_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #8c8c8c #2ba58d #7e57c2", k)
 law_colour(k) = word("#9bb3cf #c4dcee #f9dba6 #e3a487 #c6c6c6 #99d3c6 #c2b1e2", k)
 m = words(VERBS)
+# in the legend: what some cell has
+array HAVE[m]
+do for [k=1:m] { HAVE[k] = has_numbers(FILE, word(VERBS, k) . "_bytes") || has_numbers(FILE, "law_" . word(VERBS, k) . "_bytes") }
 mb(k) = column(word(VERBS, k) . "_bytes") * 1e-6
 law(k) = column("law_" . word(VERBS, k) . "_bytes") * 1e-6
 upto(k) = k < 1 ? 0 : (sum [j=1:k] mb(j))
 law_upto(k) = k < 1 ? 0 : (sum [j=1:k] law(j))
 plot for [k=1:m] FILE using ((upto(k - 1) + upto(k)) / 2):($0 - 0.17):(mb(k) / 2):(0.16): \
         ytic(shown(stringcolumn("cell"))) \
-        with boxxyerror lc rgb verb_colour(k) title word(VERBS, k), \
+        with boxxyerror lc rgb verb_colour(k) title HAVE[k] ? word(VERBS, k) : "", \
      for [k=1:m] FILE using ((law_upto(k - 1) + law_upto(k)) / 2):($0 + 0.17):(law(k) / 2):(0.16) \
         with boxxyerror lc rgb law_colour(k) notitle

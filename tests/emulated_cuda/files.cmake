@@ -273,7 +273,7 @@ lockstep_says(cuda_tune_job 0
   model=nano layers=1 channels=32 heads=2 context=32 batch=2 steps=1 eval=0
   threads=1)
 set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)
-if(TARGET fake_nvml)
+if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
   add_dependencies(emulated_programs fake_nvml)
   add_test(NAME gpu_drawn
            COMMAND ${Python3_EXECUTABLE} tests/gpu_drawn.py ${programs}/lockstep

@@ -1,13 +1,14 @@
 // crew.c - the workers of a bench: forked here, or started by mpirun.
 //
-// Workers are forked before the hub's thread exists (a child would inherit its
-// locks), and hear through a pipe where the hub is.
+// Workers are forked before the rendezvous server's thread exists (a child
+// would inherit its locks), and hear through a pipe where the rendezvous server
+// is.
 
 #include "bench/crew.h"
 
 #include "base/base.h"
-#include "cluster/hub.h"
 #include "cluster/mpi.h"
+#include "cluster/rendezvous.h"
 #include "cluster/zmq.h"
 
 #include <sched.h>
@@ -62,7 +63,7 @@ static _Noreturn void child(int from, struct cluster_config *config,
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (read(from, endpoint, sizeof endpoint) != sizeof endpoint)
         _exit(1); // the parent has said why
-    config->hub = endpoint;
+    config->rendezvous = endpoint;
     crew_pin(config->rank, config->world);
     int rc = work_in(&cluster_zmq, config, work, arg);
     fflush(NULL);
@@ -114,16 +115,16 @@ int crew_run(bool launched, int workers, double timeout_s,
                                     .curve = "",
                                     .timeout_s = timeout_s};
     struct worker crew[CREW_MOST] = {0};
-    struct hub_server *hub = NULL;
+    struct rendezvous_server *rendezvous = NULL;
     if (launched)
         return work_in(&cluster_mpi, &config, work, arg);
     CHECK(workers <= CREW_MOST);
     char endpoint[ENDPOINT] = "";
     int rc = fork_all(crew, workers, &config, work, arg);
     if (!rc)
-        rc = hub_start(&hub, "tcp://127.0.0.1:0", "") ||
+        rc = rendezvous_start(&rendezvous, "tcp://127.0.0.1:0", "") ||
                      text_into(endpoint, sizeof endpoint, "%s",
-                               hub_endpoint(hub))
+                               rendezvous_endpoint(rendezvous))
                  ? -1
                  : 0;
     if (rc)
@@ -136,6 +137,6 @@ int crew_run(bool launched, int workers, double timeout_s,
     }
     if (reap(crew, started))
         rc = -1;
-    hub_stop(&hub);
+    rendezvous_stop(&rendezvous);
     return rc;
 }

@@ -12,7 +12,8 @@ enum { CREW_MOST = 64 };
 #define CREW_CHECK "--check"
 
 // Run work() on every worker. Launched: this process is one, over MPI; else
-// fork `workers` and let them meet at a hub of ours. 0 if all went well, else
+// fork `workers` and let them meet at a rendezvous server of ours. 0 if all
+// went well, else
 // -1, and the messages have been printed.
 int crew_run(bool launched, int workers, double timeout_s,
              int (*work)(struct cluster *c, void *arg), void *arg);

@@ -41,7 +41,7 @@ start_servers() {
 
 case " $* " in
 *" sync=ring "* | *" sync=zero "* | *" sync=outer "* | *" sync=dataparallel "*)
-    srun --kill-on-bad-exit=1 trainer hub="tcp://${nodes[0]}:$port" "$@"
+    srun --kill-on-bad-exit=1 trainer rendezvous="tcp://${nodes[0]}:$port" "$@"
     ;;
 *" sync=allreduce "*)
     srun --kill-on-bad-exit=1 --mpi=pmix trainer "$@"

@@ -219,7 +219,8 @@ static int start_worker(struct job *j, const struct run *r,
             argv_add(a, "rank=%d", rank) || argv_add(a, "world=%d", r->workers);
     if (!err && endpoints[0])
         err = argv_add(a, "servers=%s", endpoints) ||
-              argv_add(a, "hub=%.*s", (int)strcspn(endpoints, ","), endpoints);
+              argv_add(a, "rendezvous=%.*s", (int)strcspn(endpoints, ","),
+                       endpoints);
     struct job_child child = {.kind = JOB_WORKER, .rank = rank};
     child.cores = p->hosts ? NULL : &cores;
     child.host = net ? netns_name(net, rank % netns_hosts(net)) : NULL;

@@ -30,7 +30,7 @@ configure_file(package/lockstep.pc.in ${CMAKE_BINARY_DIR}/lockstep.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/lockstep.pc
         DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 foreach(header
-    core/base/base.h core/base/half.h core/cluster/cluster.h core/cluster/hub.h
+    core/base/base.h core/base/half.h core/cluster/cluster.h core/cluster/rendezvous.h
     core/cluster/zmq.h core/config/backends.h core/config/config.h
     core/config/mesh.h core/config/settings.h core/device/device.h
     core/group/group.h core/message/message.h core/optim/optim.h

@@ -85,7 +85,7 @@ static int describe(struct server *s, const struct ps_job *j)
     s->job = *j;
     s->round = 1;
     s->hello_ns = s->said_ns = now_ns();
-    hub_set_elastic(s->hub, j->elastic);
+    rendezvous_set_elastic(s->rendezvous, j->elastic);
     s->described = true;
     return 0;
 }

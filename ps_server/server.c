@@ -16,13 +16,13 @@
 // get one a tick.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
-static void send_for_hub(void *ctx, const struct message_peer *to,
-                         const uint8_t head[HUB_HEAD], const void *data,
-                         size_t bytes)
+static void send_for_rendezvous(void *ctx, const struct message_peer *to,
+                                const uint8_t head[RENDEZVOUS_HEAD],
+                                const void *data, size_t bytes)
 {
     const struct server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
-    (void)endpoint_send(s->endpoint, to, head, HUB_HEAD, &d);
+    (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
 }
 
 // ---- messages
@@ -118,9 +118,9 @@ static void dispatch(struct server *s, struct message **p)
     const struct message *m = *p;
     const struct message_peer from = m->from;
     int rank = -1, rc;
-    if (m->head && hub_is_head(m->head, m->head_bytes)) {
-        if (hub_receive(s->hub, &from, m->head, m->head_bytes, m->data,
-                        m->bytes))
+    if (m->head && rendezvous_is_head(m->head, m->head_bytes)) {
+        if (rendezvous_receive(s->rendezvous, &from, m->head, m->head_bytes,
+                               m->data, m->bytes))
             say_refused(s, fail_message());
         return;
     }
@@ -171,7 +171,7 @@ int server_open(struct server **out, const struct server_config *config)
     s->lane = spans_compute(config->spans);
     s->heard_ns = now_ns();
     if (thread_pool_open(&s->threads, config->threads) ||
-        hub_open(&s->hub, send_for_hub, s) ||
+        rendezvous_open(&s->rendezvous, send_for_rendezvous, s) ||
         endpoint_open(&s->endpoint, config->transport, &end)) {
         server_close(&s);
         return -1;
@@ -189,7 +189,7 @@ int server_run(struct server *s)
         for (int i = 0; i < 64 && !s->failed && !s->done && !drained; i++)
             drained = !receive(s);
         if (now_ns() - ticked > 20000000u) {
-            hub_tick(s->hub);
+            rendezvous_tick(s->rendezvous);
             peers_tick(s, drained);
             ticked = now_ns();
         }
@@ -213,7 +213,7 @@ void server_close(struct server **server)
         &s->endpoint); // those that it sends, with the store's buffers
     store_close(&s->store);
     mem_free(s->peers);
-    hub_close(&s->hub);
+    rendezvous_close(&s->rendezvous);
     thread_pool_close(&s->threads);
     mem_free(s);
     *server = NULL;

@@ -8,7 +8,7 @@
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
 
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 #include "message/message.h"
 #include "ps_server/store.h"
 #include "ps_wire/job.h"
@@ -86,7 +86,7 @@ extern const struct policy policy_bsp, policy_async;
 struct server {
     struct server_config config;
     struct endpoint *endpoint;
-    struct hub *hub;
+    struct rendezvous *rendezvous;
     struct thread_pool *threads;
     struct span_lane *lane;
 

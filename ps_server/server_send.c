@@ -59,7 +59,7 @@ void server_fail(struct server *s, const char *why)
     for (int r = 0; s->described && r < s->job.world; r++)
         if (s->peers[r].alive)
             server_error(s, &s->peers[r].id, s->why);
-    hub_abort(s->hub, s->why);
+    rendezvous_abort(s->rendezvous, s->why);
 }
 
 void server_lost(struct server *s, int rank, const char *why)
@@ -76,7 +76,7 @@ void server_lost(struct server *s, int rank, const char *why)
     }
     log_line("server %d: worker rank %d is gone (%s); going on without it",
              s->job.index, rank, why);
-    hub_lost(s->hub, rank);
+    rendezvous_lost(s->rendezvous, rank);
     s->policy->lost(s, rank);
 }
 

@@ -19,7 +19,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     ps_server/server.c ps_server/server_send.c ps_server/peers.c
     ps_server/bsp.c ps_server/bsp_members.c ps_server/bsp_round.c
     ps_server/async.c ps_server/gather.c ps_server/vectors.c ps_server/store.c
-    core/message/message.c core/message/message_mpi.c core/cluster/hub.c
+    core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
     core/config/backends.c core/config/key.c core/config/suggest.c

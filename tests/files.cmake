@@ -48,7 +48,7 @@ include(tests/emulated_cuda/files.cmake)
 # more under ThreadSanitizer, which needs to be told what libraries do
 # (tsan.supp).
 add_custom_target(lockstep_threads)
-foreach(test data flow group group_faults ring ring_shared hub ps_policy
+foreach(test data flow group group_faults ring ring_shared rendezvous ps_policy
              snapshot spans trace virtual)
   if(TEST ${test})
     if(TARGET test_${test})

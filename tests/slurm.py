@@ -259,7 +259,7 @@ def srun_starts_workers(slurm):
               "steps=6", "save=6", "out=alone")
     slurm.run("srun", "-N", "2", "-n", "2", "trainer", *TINY, "sync=ring",
               "steps=6", "save=6", "out=srun",
-              f"hub=tcp://{slurm.nodes[0]}:19900")
+              f"rendezvous=tcp://{slurm.nodes[0]}:19900")
     files = [slurm.folder / out / "checkpoint-6" / "model.safetensors"
              for out in ("alone", "srun")]
     assert files[0].read_bytes() == files[1].read_bytes()

@@ -217,7 +217,7 @@ class Job:
 
     def worker(self, rank, steps=2000, port=None, **env):
         at = f"tcp://127.0.0.1:{port or self.port}"
-        where = f"servers={at}" if self.sync == "sps" else f"hub={at}"
+        where = f"servers={at}" if self.sync == "sps" else f"rendezvous={at}"
         return self.start("trainer", *TINY, f"sync={self.sync}", where,
                           f"rank={rank}", f"steps={steps}", f"out={self.sync}",
                           **env)

@@ -329,6 +329,27 @@ static void checks_of_a_world(void **state)
     }
 }
 
+// A renamed key says its new name, in one line, and no key has an old name.
+static void old_names_name_the_new(void **state)
+{
+    (void)state;
+    int renamed = 0;
+    for (int i = 0; i < run_keys.n; i++) {
+        const struct key *k = &run_keys.rows[i];
+        char word[CONFIG_WORD], want[128];
+        if (!k->was)
+            continue;
+        struct run r = fresh();
+        snprintf(word, sizeof word, "%s=1", k->was);
+        snprintf(want, sizeof want, "%s= is called %s= now", k->was, k->name);
+        assert_int_equal(parse(&r, 1, (const char *[]){word}), -1);
+        assert_non_null(strstr(fail_message(), want));
+        assert_null(key_find(&run_keys, k->was));
+        renamed++;
+    }
+    assert_true(renamed > 0);
+}
+
 // One blank for each run of blanks and newlines.
 static void squeeze(char *text)
 {
@@ -450,6 +471,7 @@ int main(void)
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(checks_of_a_world),
         cmocka_unit_test(a_global_batch_is_shared_out),
+        cmocka_unit_test(old_names_name_the_new),
         cmocka_unit_test(help_lists_every_key),
         cmocka_unit_test(shortest_text_of_a_number),
     };

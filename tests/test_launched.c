@@ -107,10 +107,10 @@ static void they_train_one_model(void **state)
     static const char *const told[] = {
         "RANK=%d WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=%s MASTER_PORT=2910 "
         "trainer",
-        "PMI_RANK=%d PMI_SIZE=2 trainer hub=tcp://%s:2911",
+        "PMI_RANK=%d PMI_SIZE=2 trainer rendezvous=tcp://%s:2911",
         "SLURM_PROCID=%d SLURM_NTASKS=2 SLURM_STEP_ID=0 trainer "
-        "hub=tcp://%s:2912",
-        "trainer world=2 rank=%d hub=tcp://%s:2913"};
+        "rendezvous=tcp://%s:2912",
+        "trainer world=2 rank=%d rendezvous=tcp://%s:2913"};
     struct job j;
     job_run(&j, 60,
             NOBODY "lockstep train %s sync=ring workers=2 save=6 out=one",
@@ -144,7 +144,8 @@ static void none_trains_alone(void **state)
                                            "sync=local trains one worker"},
         {"RANK=0 WORLD_SIZE=2 trainer %s sync=ring",
          "Open MPI cannot join them; try: mpirun"},
-        {"PMI_RANK=1 PMI_SIZE=2 trainer %s sync=ring", "hub=tcp://HOST:PORT"},
+        {"PMI_RANK=1 PMI_SIZE=2 trainer %s sync=ring",
+         "rendezvous=tcp://HOST:PORT"},
         {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 trainer %s sync=ring",
          "srun started 2 of this, and Open MPI cannot join them; try: mpirun "
          "(in Slurm srun --mpi=pmix)"},

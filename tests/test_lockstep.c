@@ -234,7 +234,7 @@ static void wrong_words(void **state)
         {"init=/no/such", "try: init=random"},
         {"lr=0.01 min_lr=0.1", "try: min_lr=0.0005"},
         {"heads=3 channels=64", "try: channels=66"},
-        {"hub=foo", "try: hub=tcp://"},
+        {"rendezvous=foo", "try: rendezvous=tcp://"},
         {"model=", "model=: empty; try:"},
         {"out=/dev/null", "try: a folder that you may write to"},
         {"sync=ring world=2 rank=2", "try: rank=1"},

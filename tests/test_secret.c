@@ -3,7 +3,7 @@
 #include "base/secret.h"
 
 #include "base/base.h"
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 #include "cluster/zmq.h"
 #include "message/connection.h"
 #include "message/curve.h"
@@ -196,11 +196,11 @@ static void *come(void *arg)
     return NULL;
 }
 
-static void begin(struct worker *w, const char *hub, int rank, int world)
+static void begin(struct worker *w, const char *rendezvous, int rank, int world)
 {
     *w = (struct worker){.config = {.rank = rank,
                                     .world = world,
-                                    .hub = hub,
+                                    .rendezvous = rendezvous,
                                     .curve = "",
                                     .timeout_s = 20}};
     assert_int_equal(pthread_create(&w->thread, NULL, come, w), 0);
@@ -214,16 +214,16 @@ static void strangers_stay_out(void **state)
     static const char *const places[] = {"tcp://127.0.0.1:0",
                                          "tcp://0.0.0.0:0"};
     for (int i = 0; i < 2; i++) {
-        struct hub_server *h;
+        struct rendezvous_server *h;
         struct worker w[2];
         setenv("LOCKSTEP_SECRET", one, 1);
-        assert_int_equal(hub_start(&h, places[i], ""), 0);
+        assert_int_equal(rendezvous_start(&h, places[i], ""), 0);
         for (int k = 0; k < 2; k++) {
             if (k)
                 setenv("LOCKSTEP_SECRET", other, 1);
             else
                 unsetenv("LOCKSTEP_SECRET");
-            begin(&w[0], hub_endpoint(h), 0, 2);
+            begin(&w[0], rendezvous_endpoint(h), 0, 2);
             pthread_join(w[0].thread, NULL);
             print_message("%s\n", w[0].message);
             assert_int_equal(w[0].rc, -1);
@@ -231,13 +231,13 @@ static void strangers_stay_out(void **state)
         }
         setenv("LOCKSTEP_SECRET", one, 1);
         for (int r = 0; r < 2; r++)
-            begin(&w[r], hub_endpoint(h), r, 2);
+            begin(&w[r], rendezvous_endpoint(h), r, 2);
         for (int r = 0; r < 2; r++) {
             pthread_join(w[r].thread, NULL);
             assert_string_equal(w[r].message, "");
             assert_int_equal(w[r].rc, 0);
         }
-        hub_stop(&h);
+        rendezvous_stop(&h);
     }
 }
 
@@ -260,21 +260,21 @@ static void is_told_at_a_send(const char *endpoint)
 static void users_stay_apart(void **state)
 {
     (void)state;
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w;
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
     setenv("XDG_STATE_HOME", theirs, 1);
-    begin(&w, hub_endpoint(h), 0, 1);
+    begin(&w, rendezvous_endpoint(h), 0, 1);
     pthread_join(w.thread, NULL);
     assert_int_equal(w.rc, -1);
     assert_non_null(strstr(w.message, "refused our key"));
     assert_non_null(strstr(w.message, "LOCKSTEP_SECRET"));
-    is_told_at_a_send(hub_endpoint(h));
+    is_told_at_a_send(rendezvous_endpoint(h));
     setenv("XDG_STATE_HOME", mine, 1);
-    begin(&w, hub_endpoint(h), 0, 1);
+    begin(&w, rendezvous_endpoint(h), 0, 1);
     pthread_join(w.thread, NULL);
     assert_string_equal(w.message, "");
-    hub_stop(&h);
+    rendezvous_stop(&h);
 }
 
 // Many who connect and say nothing, more than a process has descriptors by
@@ -284,7 +284,7 @@ static void idle_strangers_hold_nobody_up(void **state)
     (void)state;
     enum { IDLE = 1500, ROOM = 2 * IDLE + 200 };
     static int fd[IDLE];
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w[2];
     struct rlimit before, few;
     struct sockaddr_in a = {.sin_family = AF_INET};
@@ -296,8 +296,10 @@ static void idle_strangers_hold_nobody_up(void **state)
         skip();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     setenv("LOCKSTEP_SECRET", one, 1);
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
-    assert_int_equal(sscanf(hub_endpoint(h), "tcp://127.0.0.1:%d", &port), 1);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(sscanf(rendezvous_endpoint(h), "tcp://127.0.0.1:%d",
+                            &port),
+                     1);
     a.sin_port = htons((uint16_t)port);
     a.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     for (int i = 0; i < IDLE; i++) {
@@ -306,14 +308,14 @@ static void idle_strangers_hold_nobody_up(void **state)
         assert_int_equal(connect(fd[i], (struct sockaddr *)&a, sizeof a), 0);
     }
     for (int r = 0; r < 2; r++)
-        begin(&w[r], hub_endpoint(h), r, 2);
+        begin(&w[r], rendezvous_endpoint(h), r, 2);
     for (int r = 0; r < 2; r++) {
         pthread_join(w[r].thread, NULL);
         assert_string_equal(w[r].message, "");
     }
     for (int i = 0; i < IDLE; i++)
         close(fd[i]);
-    hub_stop(&h);
+    rendezvous_stop(&h);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
@@ -321,29 +323,29 @@ static void idle_strangers_hold_nobody_up(void **state)
 static void a_name_is_its_address(void **state)
 {
     (void)state;
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w;
     char name[64];
     setenv("LOCKSTEP_SECRET", one, 1);
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
     snprintf(name, sizeof name, "tcp://0x7f.1%s",
-             strrchr(hub_endpoint(h), ':'));
+             strrchr(rendezvous_endpoint(h), ':'));
     begin(&w, name, 0, 1);
     pthread_join(w.thread, NULL);
     assert_string_equal(w.message, "");
-    hub_stop(&h);
+    rendezvous_stop(&h);
 }
 
 // Without a secret nothing listens where other hosts reach it.
 static void open_doors_are_refused(void **state)
 {
     (void)state;
-    struct hub_server *h;
-    assert_int_equal(hub_start(&h, "tcp://0.0.0.0:0", ""), -1);
+    struct rendezvous_server *h;
+    assert_int_equal(rendezvous_start(&h, "tcp://0.0.0.0:0", ""), -1);
     assert_non_null(strstr(fail_message(), "is open to other hosts"));
     assert_non_null(strstr(fail_message(), "try: LOCKSTEP_SECRET_FILE="));
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
-    hub_stop(&h);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    rendezvous_stop(&h);
 }
 
 static int make_homes(void **state)

@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/hub.h"
 #include "cluster/part.h"
+#include "cluster/rendezvous.h"
 #include "cluster/zmq.h"
 #include "config/backends.h"
 #include "config/mesh.h"
@@ -34,14 +34,14 @@
 #include <string.h>
 #include <unistd.h>
 
-// Where servers are named and no hub is, server 0 is the hub, too.
-static int default_hub(struct run *r)
+// Where servers are named and no rendezvous is, workers meet at server 0.
+static int default_rendezvous(struct run *r)
 {
     const char *servers = r->settings.servers.endpoints;
-    if (*r->hub || !*servers)
+    if (*r->rendezvous || !*servers)
         return 0;
-    return text_into(r->hub, sizeof r->hub, "%.*s", (int)strcspn(servers, ","),
-                     servers);
+    return text_into(r->rendezvous, sizeof r->rendezvous, "%.*s",
+                     (int)strcspn(servers, ","), servers);
 }
 
 // Rank and world from a launcher that Open MPI cannot join. Without them each
@@ -57,26 +57,27 @@ static int take_place(struct run *r, const struct backend *row)
                     p.launcher, p.world, row->name);
     r->rank = p.rank;
     r->world = p.world;
-    if (*r->hub || *r->settings.servers.endpoints)
+    if (*r->rendezvous || *r->settings.servers.endpoints)
         return 0;
-    if (cluster_rendezvous(r->hub))
+    if (cluster_rendezvous(r->rendezvous))
         return -1;
-    return *r->hub ? 0
-                   : fail("%s started %d of this, and Open MPI cannot join "
-                          "them; try: mpirun (in Slurm srun --mpi=pmix), or "
-                          "hub=tcp://HOST:PORT, where rank 0 will listen",
-                          p.launcher, p.world);
+    return *r->rendezvous
+               ? 0
+               : fail("%s started %d of this, and Open MPI cannot join "
+                      "them; try: mpirun (in Slurm srun --mpi=pmix), or "
+                      "rendezvous=tcp://HOST:PORT, where rank 0 will listen",
+                      p.launcher, p.world);
 }
 
 // Where no server serves the rendezvous rank 0 does.
-static int serve_hub(struct trainer *t, const struct backend *row,
-                     const struct cluster_ops *ops)
+static int serve_rendezvous(struct trainer *t, const struct backend *row,
+                            const struct cluster_ops *ops)
 {
     const struct run *r = &t->run;
     if (ops != &cluster_zmq || r->rank > 0 || row->launch == LAUNCH_SERVERS ||
-        !*r->hub)
+        !*r->rendezvous)
         return 0;
-    return hub_start(&t->hub, r->hub, r->curve);
+    return rendezvous_start(&t->rendezvous, r->rendezvous, r->curve);
 }
 
 // Ranks that agree on the same part of the model, the stages of one replica,
@@ -104,17 +105,17 @@ static int meet(struct trainer *t)
 {
     struct run *r = &t->run;
     const struct backend *row = backend_row(r->sync);
-    if (!row || take_place(r, row) || default_hub(r))
+    if (!row || take_place(r, row) || default_rendezvous(r))
         return -1;
     struct cluster_config config = {
         .rank = r->rank < 0 ? 0 : r->rank,
         .world = r->world ? r->world : 1,
-        .hub = r->hub,
+        .rendezvous = r->rendezvous,
         .curve = r->curve,
         .timeout_s = r->timeout,
     };
     const struct cluster_ops *ops = meeting_find(r->cluster, row, config.world);
-    if (!ops || serve_hub(t, row, ops) ||
+    if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
     if (t->launched) { // whose clock runs until we have met
@@ -460,5 +461,5 @@ void trainer_close(struct trainer *t)
     if (t->members != t->cluster)
         cluster_close(&t->members);
     cluster_close(&t->cluster);
-    hub_stop(&t->hub);
+    rendezvous_stop(&t->rendezvous);
 }

@@ -16,7 +16,7 @@
 struct cluster;
 struct data;
 struct device;
-struct hub_server;
+struct rendezvous_server;
 struct saver;
 struct slices;
 struct stages;
@@ -36,7 +36,8 @@ struct trainer {
     struct loss_scale scale;
     bool scaling; // the loss is scaled: an overflow skips a step, no more
 
-    struct hub_server *hub;  // rank 0's, where no server has the rendezvous
+    struct rendezvous_server
+        *rendezvous;         // rank 0's, where no server has the rendezvous
     struct cluster *cluster; // all processes of the job
     // Those that agree on these parameters; the stages of this replica, and the
     // slices of this stage: all, and none, where the model is whole.

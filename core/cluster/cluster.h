@@ -3,7 +3,8 @@
 //
 //     local   one worker, nobody to talk to
 //     mpi     under mpirun or srun; servers there meet apart from the workers
-//     zmq     no MPI: every worker talks to a hub (lockstep, or ps_server 0)
+//     zmq     no MPI: every worker talks to a rendezvous server, in ps_server 0
+//             or in rank 0
 //
 // Every call is made by all workers in the same order, has the deadline of
 // cluster_config, and on its passing fails with the ranks that did not come.
@@ -18,12 +19,12 @@
 struct cluster;
 
 struct cluster_config {
-    int rank, world;   // ignored by mpi, which knows
-    const char *hub;   // zmq: the hub's endpoint, tcp://host:port
-    const char *curve; // folder of CURVE keys; "" for none
-    bool servers;      // mpi: of servers, not of workers; all ranks open one
-    double timeout_s;  // of every wait
-};                     // its strings outlive the cluster
+    int rank, world;        // ignored by mpi, which knows
+    const char *rendezvous; // zmq: the endpoint to meet at, tcp://host:port
+    const char *curve;      // folder of CURVE keys; "" for none
+    bool servers;     // mpi: of servers, not of workers; all ranks open one
+    double timeout_s; // of every wait
+};                    // its strings outlive the cluster
 
 struct cluster_ops {
     const char *name; // cluster=NAME

@@ -10,7 +10,7 @@ lockstep_library(cluster_mpi
   FILES core/cluster/mpi.c
   LINKS cluster message_mpi base MPI::MPI_C)
 lockstep_library(cluster_zmq
-  FILES core/cluster/hub.c core/cluster/hub_thread.c core/cluster/zmq.c
+  FILES core/cluster/rendezvous.c core/cluster/rendezvous_thread.c core/cluster/zmq.c
   LINKS cluster message_zmq base PkgConfig::ZMQ Threads::Threads)
-lockstep_test(hub LINKS cluster_zmq)
+lockstep_test(rendezvous LINKS cluster_zmq)
 lockstep_test(secret LINKS cluster_zmq secret)

@@ -1,9 +1,9 @@
-// zmq.c - a worker's side of the hub: give a piece, get all.
+// zmq.c - a worker's side of the rendezvous server: give a piece, get all.
 
 #include "cluster/zmq.h"
 
 #include "base/base.h"
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 #include "message/connection.h"
 
 #include <string.h>
@@ -19,27 +19,28 @@ static int meeting_open(struct cluster *c, const struct cluster_config *config)
 {
     c->rank = config->rank;
     c->world = config->world;
-    if (c->world < 1 || c->world > HUB_MAX_WORLD || c->rank < 0 ||
+    if (c->world < 1 || c->world > RENDEZVOUS_MAX_WORLD || c->rank < 0 ||
         c->rank >= c->world)
         return fail("cluster=zmq: rank=%d world=%d; try: 0 <= rank < world",
                     c->rank, c->world);
-    if (!config->hub || !*config->hub)
-        return fail("cluster=zmq: nowhere to meet; try: hub=tcp://HOST:PORT, "
-                    "where rank 0 or ps_server 0 listens");
+    if (!config->rendezvous || !*config->rendezvous)
+        return fail(
+            "cluster=zmq: nowhere to meet; try: rendezvous=tcp://HOST:PORT, "
+            "where rank 0 or ps_server 0 listens");
     struct meeting *m = c->state = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;
     m->context = zmq_ctx_new();
-    return connection_open(&m->link, m->context, config->hub,
+    return connection_open(&m->link, m->context, config->rendezvous,
                            config->curve ? config->curve : "", c->timeout_s);
 }
 
-static int give(struct cluster *c, enum hub_kind kind, const void *in,
+static int give(struct cluster *c, enum rendezvous_kind kind, const void *in,
                 size_t bytes)
 {
     struct meeting *m = c->state;
-    uint8_t head[HUB_HEAD];
-    struct hub_head h = {
+    uint8_t head[RENDEZVOUS_HEAD];
+    struct rendezvous_head h = {
         .kind = (uint32_t)kind,
         .rank = (uint32_t)c->rank,
         .world = (uint32_t)c->world,
@@ -47,24 +48,26 @@ static int give(struct cluster *c, enum hub_kind kind, const void *in,
         .exchange = m->exchange,
         .bytes = bytes,
     };
-    hub_head_put(head, &h);
-    if (zmq_send(m->link.socket, head, HUB_HEAD, ZMQ_SNDMORE) < 0 ||
+    rendezvous_head_put(head, &h);
+    if (zmq_send(m->link.socket, head, RENDEZVOUS_HEAD, ZMQ_SNDMORE) < 0 ||
         zmq_send(m->link.socket, in, bytes, 0) < 0)
         return connection_not_sent(&m->link);
     return 0;
 }
 
-// Wait until the hub has said something: a little longer than the deadline,
-// since the hub knows better who is missing. 0, or -1 after fail().
-static int wait_for_hub(struct cluster *c)
+// Wait until the rendezvous server has said something: a little longer than the
+// deadline, since the rendezvous server knows better who is missing. 0, or -1
+// after fail().
+static int wait_for_rendezvous(struct cluster *c)
 {
     struct meeting *m = c->state;
     uint64_t end = now_ns() + (uint64_t)((c->timeout_s + 0.3) * 1e9);
     for (;;) {
         uint64_t now = now_ns();
         if (now >= end)
-            return fail("hub %s: no answer within %.3g s; try: is it running?",
-                        m->link.endpoint, c->timeout_s);
+            return fail(
+                "rendezvous %s: no answer within %.3g s; try: is it running?",
+                m->link.endpoint, c->timeout_s);
         zmq_pollitem_t items[] = {
             {.socket = m->link.socket, .events = ZMQ_POLLIN},
             {.socket = m->link.events, .events = ZMQ_POLLIN},
@@ -80,8 +83,8 @@ static int wait_for_hub(struct cluster *c)
 static int read_answer(struct cluster *c, void *out, size_t bytes)
 {
     struct meeting *m = c->state;
-    uint8_t head[HUB_HEAD];
-    struct hub_head h = {0};
+    uint8_t head[RENDEZVOUS_HEAD];
+    struct rendezvous_head h = {0};
     zmq_msg_t data;
     zmq_msg_init(&data);
     int n = zmq_recv(m->link.socket, head, sizeof head, 0);
@@ -89,13 +92,14 @@ static int read_answer(struct cluster *c, void *out, size_t bytes)
     int rc = -1;
     size_t size = zmq_msg_size(&data);
     if (n < 0 || got < 0)
-        fail("hub %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
-    else if (hub_head_get(&h, head, (size_t)n))
+        fail("rendezvous %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
+    else if (rendezvous_head_get(&h, head, (size_t)n))
         rc = -1;
-    else if (h.kind == HUB_ERROR)
+    else if (h.kind == RENDEZVOUS_ERROR)
         fail("%.*s", (int)size, (const char *)zmq_msg_data(&data));
-    else if (h.kind != HUB_ALL || h.exchange != m->exchange || size != bytes)
-        fail("hub %s: an answer out of order", m->link.endpoint);
+    else if (h.kind != RENDEZVOUS_ALL || h.exchange != m->exchange ||
+             size != bytes)
+        fail("rendezvous %s: an answer out of order", m->link.endpoint);
     else
         rc = 0;
     if (!rc)
@@ -108,35 +112,38 @@ static int meeting_allgather(struct cluster *c, const void *in, void *out,
                              size_t bytes)
 {
     struct meeting *m = c->state;
-    if (bytes > HUB_MAX_BYTES)
-        return fail("hub: %zu bytes are too many for the control plane", bytes);
-    if (give(c, HUB_GIVE, in, bytes) || wait_for_hub(c) ||
+    if (bytes > RENDEZVOUS_MAX_BYTES)
+        return fail("rendezvous: %zu bytes are too many for the control plane",
+                    bytes);
+    if (give(c, RENDEZVOUS_GIVE, in, bytes) || wait_for_rendezvous(c) ||
         read_answer(c, out, bytes * (size_t)c->world))
         return -1;
     m->exchange++;
     return 0;
 }
 
-// Read one message of the hub; whether it is its goodbye, or none can be read.
+// Read one message of the rendezvous server; whether it is its goodbye, or none
+// can be read.
 static bool read_goodbye(struct meeting *m)
 {
-    uint8_t head[HUB_HEAD];
-    struct hub_head h = {0};
+    uint8_t head[RENDEZVOUS_HEAD];
+    struct rendezvous_head h = {0};
     int n = zmq_recv(m->link.socket, head, sizeof head, 0);
     (void)zmq_recv(m->link.socket, NULL, 0, 0); // its data
-    return n < 0 || hub_head_get(&h, head, (size_t)n) || h.kind == HUB_BYE;
+    return n < 0 || rendezvous_head_get(&h, head, (size_t)n) ||
+           h.kind == RENDEZVOUS_BYE;
 }
 
-// Say goodbye and wait for the hub's, or for the end of the connection. A hub
-// that ends at that moment would leave ours unsent, and ZeroMQ would wait for
-// as long as a socket lingers.
+// Say goodbye and wait for the rendezvous server's, or for the end of the
+// connection. A rendezvous server that ends at that moment would leave ours
+// unsent, and ZeroMQ would wait for as long as a socket lingers.
 static void say_goodbye(struct cluster *c)
 {
     struct meeting *m = c->state;
     if (!m->link.socket || !connection_is_up(&m->link) ||
-        give(c, HUB_BYE, "", 0))
+        give(c, RENDEZVOUS_BYE, "", 0))
         return;
-    while (!wait_for_hub(c) && !read_goodbye(m))
+    while (!wait_for_rendezvous(c) && !read_goodbye(m))
         ;
 }
 

@@ -98,7 +98,7 @@ struct run {
     int chunks, ahead;
     struct stage_layers stages;
     int rank, world; // a worker started by hand; -1, 0: from the launcher
-    char hub[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
+    char rendezvous[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
     struct pace pace;
     struct own_steps mistake_own_steps;

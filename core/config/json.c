@@ -12,7 +12,9 @@ static int take(struct run *r, const cJSON *item)
 {
     char number[32];
     const char *value = cJSON_GetStringValue(item);
-    const struct key *k = key_must_find(&run_keys, item->string);
+    const struct key *k = key_renamed(&run_keys, item->string);
+    if (!k)
+        k = key_must_find(&run_keys, item->string);
     if (!k)
         return -1;
     if (cJSON_IsNumber(item))

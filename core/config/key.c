@@ -24,12 +24,26 @@ bool key_is_mistake(const struct key *k)
     return strcmp(k->group, "mistakes") == 0;
 }
 
+const struct key *key_renamed(const struct key_table *t, const char *name)
+{
+    for (int i = 0; i < t->n; i++) {
+        if (t->rows[i].was && strcmp(t->rows[i].was, name) == 0)
+            return &t->rows[i];
+    }
+    return NULL;
+}
+
 const struct key *key_must_find(const struct key_table *t, const char *name)
 {
     const char *names[KEYS_MOST];
     const struct key *k = key_find(t, name);
     if (k)
         return k;
+    const struct key *now = key_renamed(t, name);
+    if (now) {
+        fail("%s= is called %s= now", name, now->name);
+        return NULL;
+    }
     CHECK(t->n <= KEYS_MOST);
     for (int i = 0; i < t->n; i++)
         names[i] = t->rows[i].name;

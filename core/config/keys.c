@@ -224,10 +224,10 @@ static const struct key rows[] = {
 {"cluster", "world", "0", KEY_INT, AT(world), 1, 4096, "launcher",
  .local = true, .once = true, .unit = "workers",
  .help = "number of workers, for a worker started by hand"},
-{"cluster", "hub", "", KEY_TEXT, AT(hub), .check = check_endpoint,
- .local = true, .once = true, .unit = "endpoint",
- .help = "cluster=zmq: where workers meet, tcp://HOST:PORT: ps_server 0, or "
-         "rank 0 listens there"},
+{"cluster", "rendezvous", "", KEY_TEXT, AT(rendezvous),
+ .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
+ .help = "cluster=zmq: where workers meet, tcp://HOST:PORT; ps_server 0 or "
+         "rank 0 listens there", .was = "hub"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over "
          "these hosts, through ssh or LOCKSTEP_RSH"},

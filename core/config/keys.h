@@ -34,6 +34,7 @@ struct key {
     // KEY_PARTS: text into *at and back. read: 0, or -1 after fail().
     int (*read)(void *at, const char *key, const char *value);
     void (*show)(const void *at, char text[CONFIG_PATH]);
+    const char *was; // its name in earlier versions; NULL: the same
 };
 
 struct key_table {
@@ -50,9 +51,13 @@ bool key_is_mistake(const struct key *k);
 // The keys of a run that are about stages (mesh=ppN), NULL-terminated.
 extern const char *const config_stage_keys[];
 
-// NULL if there is none; key_must_find() then says which is nearest by fail().
+// NULL if there is none; key_must_find() then says by fail() how it is called
+// now, or which is nearest.
 const struct key *key_find(const struct key_table *t, const char *name);
 const struct key *key_must_find(const struct key_table *t, const char *name);
+
+// The key that had this name in an earlier version; NULL if none had.
+const struct key *key_renamed(const struct key_table *t, const char *name);
 
 // The value from text into *base, the struct that holds the row's member. 0, or
 // -1 after fail() that names key, value and what is allowed.

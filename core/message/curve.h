@@ -1,6 +1,7 @@
 // curve.h - ZeroMQ CURVE: both ends prove who they are, and encrypt.
 //
-//     DIR/server.public  server.secret     what servers and the hub prove to be
+//     DIR/server.public  server.secret     what servers prove to be, and the
+//                                          rendezvous server
 //     DIR/worker.public  worker.secret     what workers prove to be
 //
 // One Z85 line of 40 characters a file, as ZeroMQ's own tools write them. Give

@@ -4,7 +4,7 @@
 //     ./sum 0 3 tcp://127.0.0.1:29500 & ./sum 1 3 .. & ./sum 2 3 ..
 
 #include <base/base.h>
-#include <cluster/hub.h>
+#include <cluster/rendezvous.h>
 #include <cluster/zmq.h>
 #include <device/device.h>
 #include <horovod_ring/carriers.h>
@@ -15,13 +15,14 @@ int main(int argc, char **argv)
 {
     struct cluster_config at = {.curve = "", .timeout_s = 20};
     struct group_job job = {.name = "sum", .depth = 1};
-    struct hub_server *hub = NULL;
+    struct rendezvous_server *rendezvous = NULL;
     struct group *group = NULL;
     enum { N = 1000 };
     at.rank = atoi(argv[argc - 3]);
     at.world = atoi(argv[argc - 2]);
-    at.hub = argv[argc - 1]; // rank 0 listens there
-    int rc = at.rank == 0 ? hub_start(&hub, at.hub, "") : 0;
+    at.rendezvous = argv[argc - 1]; // rank 0 listens there
+    int rc =
+        at.rank == 0 ? rendezvous_start(&rendezvous, at.rendezvous, "") : 0;
     if (!rc && !cluster_open(&job.cluster, &cluster_zmq, &at) &&
         !device_open(&job.dev, "cpu"))
         group = group_open(&ring_tcp, &job);
@@ -35,6 +36,6 @@ int main(int argc, char **argv)
         return fprintf(stderr, "sum: %s\n", fail_message()), 1;
     printf("rank %d: v[%d] = %g\n", at.rank, N - 1, v[N - 1]);
     group_close(&group), device_free(job.dev, v), device_close(&job.dev);
-    cluster_close(&job.cluster), hub_stop(&hub);
+    cluster_close(&job.cluster), rendezvous_stop(&rendezvous);
     return 0;
 }

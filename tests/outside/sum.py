@@ -10,7 +10,7 @@ import sys
 
 
 class ClusterConfig(c.Structure):
-    _fields_ = [("rank", c.c_int), ("world", c.c_int), ("hub", c.c_char_p),
+    _fields_ = [("rank", c.c_int), ("world", c.c_int), ("rendezvous", c.c_char_p),
                 ("curve", c.c_char_p), ("servers", c.c_bool),
                 ("timeout_s", c.c_double)]
 
@@ -42,11 +42,11 @@ def check(good):
 
 def main():
     rank, world, where = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].encode()
-    hub, job = c.c_void_p(), GroupJob(name=b"sum", depth=1)
-    config = ClusterConfig(rank=rank, world=world, hub=where, curve=b"",
+    rendezvous, job = c.c_void_p(), GroupJob(name=b"sum", depth=1)
+    config = ClusterConfig(rank=rank, world=world, rendezvous=where, curve=b"",
                            timeout_s=20)
     if rank == 0:
-        check(library.hub_start(c.byref(hub), where, b"") == 0)
+        check(library.rendezvous_start(c.byref(rendezvous), where, b"") == 0)
     cluster, device = c.c_void_p(), c.c_void_p()
     zmq, ring = (c.byref(c.c_char.in_dll(library, name))
                  for name in ("cluster_zmq", "ring_tcp"))
@@ -66,7 +66,7 @@ def main():
     library.group_close(c.byref(group))
     library.device_close(c.byref(device))
     library.cluster_close(c.byref(cluster))
-    library.hub_stop(c.byref(hub))
+    library.rendezvous_stop(c.byref(rendezvous))
 
 
 main()

@@ -1,9 +1,10 @@
-// hub.c - the meeting place as a state machine: pieces in, all pieces out.
+// rendezvous.c - the rendezvous server as a state machine: pieces in, all
+// pieces out.
 //
 // One exchange at a time: a worker gives its piece of exchange k only after it
-// was answered k-1, so the hub holds one buffer of world pieces.
+// was answered k-1, so the rendezvous server holds one buffer of world pieces.
 
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 
 #include "base/base.h"
 
@@ -27,8 +28,8 @@ struct past {
     uint8_t *all;
 };
 
-struct hub {
-    hub_send *send;
+struct rendezvous {
+    rendezvous_send *send;
     void *ctx;
     bool elastic;
     int refusals;
@@ -70,7 +71,8 @@ static uint64_t get64(const uint8_t *p)
     return le64toh(v);
 }
 
-void hub_head_put(uint8_t out[HUB_HEAD], const struct hub_head *h)
+void rendezvous_head_put(uint8_t out[RENDEZVOUS_HEAD],
+                         const struct rendezvous_head *h)
 {
     put32(out, MAGIC);
     put32(out + 4, VERSION << 16 | h->kind);
@@ -82,22 +84,23 @@ void hub_head_put(uint8_t out[HUB_HEAD], const struct hub_head *h)
     put64(out + 32, h->bytes);
 }
 
-bool hub_is_head(const void *frame, size_t n)
+bool rendezvous_is_head(const void *frame, size_t n)
 {
     return n >= 4 && get32(frame) == MAGIC;
 }
 
-int hub_head_get(struct hub_head *h, const void *frame, size_t n)
+int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n)
 {
     const uint8_t *p = frame;
-    if (n != HUB_HEAD || !hub_is_head(frame, n))
-        return fail("hub: not a message of ours (%zu bytes)", n);
+    if (n != RENDEZVOUS_HEAD || !rendezvous_is_head(frame, n))
+        return fail("rendezvous: not a message of ours (%zu bytes)", n);
     uint32_t kind = get32(p + 4);
     if (kind >> 16 != VERSION)
-        return fail("hub: speaks version %u, this side %d; try: the same build "
-                    "everywhere",
-                    kind >> 16, VERSION);
-    struct hub_head m = {
+        return fail(
+            "rendezvous: speaks version %u, this side %d; try: the same build "
+            "everywhere",
+            kind >> 16, VERSION);
+    struct rendezvous_head m = {
         .kind = kind & 0xffff,
         .rank = get32(p + 8),
         .world = get32(p + 12),
@@ -105,43 +108,45 @@ int hub_head_get(struct hub_head *h, const void *frame, size_t n)
         .exchange = get64(p + 24),
         .bytes = get64(p + 32),
     };
-    if (m.kind < HUB_GIVE || m.kind >= HUB_KINDS || m.world < 1 ||
-        m.world > HUB_MAX_WORLD || m.rank >= m.world || m.timeout_ms == 0 ||
-        m.timeout_ms > 100000000 || m.bytes > (uint64_t)HUB_MAX_BYTES * m.world)
-        return fail("hub: a message with impossible numbers: kind %u, rank %u "
-                    "of %u, %llu bytes",
-                    m.kind, m.rank, m.world, (unsigned long long)m.bytes);
+    if (m.kind < RENDEZVOUS_GIVE || m.kind >= RENDEZVOUS_KINDS || m.world < 1 ||
+        m.world > RENDEZVOUS_MAX_WORLD || m.rank >= m.world ||
+        m.timeout_ms == 0 || m.timeout_ms > 100000000 ||
+        m.bytes > (uint64_t)RENDEZVOUS_MAX_BYTES * m.world)
+        return fail(
+            "rendezvous: a message with impossible numbers: kind %u, rank %u "
+            "of %u, %llu bytes",
+            m.kind, m.rank, m.world, (unsigned long long)m.bytes);
     *h = m;
     return 0;
 }
 
-static void reply(struct hub *h, const struct message_peer *to,
-                  enum hub_kind kind, uint64_t exchange, const void *data,
-                  size_t bytes)
+static void reply(struct rendezvous *h, const struct message_peer *to,
+                  enum rendezvous_kind kind, uint64_t exchange,
+                  const void *data, size_t bytes)
 {
-    uint8_t head[HUB_HEAD];
-    struct hub_head m = {
+    uint8_t head[RENDEZVOUS_HEAD];
+    struct rendezvous_head m = {
         .kind = (uint32_t)kind,
         .world = h->world ? (uint32_t)h->world : 1,
         .timeout_ms = 1,
         .exchange = exchange,
         .bytes = bytes,
     };
-    hub_head_put(head, &m);
+    rendezvous_head_put(head, &m);
     h->send(h->ctx, to, head, data, bytes);
 }
 
-static void reply_error(struct hub *h, const struct message_peer *to,
+static void reply_error(struct rendezvous *h, const struct message_peer *to,
                         const char *text)
 {
-    reply(h, to, HUB_ERROR, h->exchange, text, strlen(text));
+    reply(h, to, RENDEZVOUS_ERROR, h->exchange, text, strlen(text));
 }
 
 // ---- exchanges
 
-int hub_open(struct hub **out, hub_send *send, void *ctx)
+int rendezvous_open(struct rendezvous **out, rendezvous_send *send, void *ctx)
 {
-    struct hub *h = mem_alloc(1, sizeof *h);
+    struct rendezvous *h = mem_alloc(1, sizeof *h);
     if (!h)
         return -1;
     h->send = send;
@@ -150,7 +155,7 @@ int hub_open(struct hub **out, hub_send *send, void *ctx)
     return 0;
 }
 
-void hub_close(struct hub **h)
+void rendezvous_close(struct rendezvous **h)
 {
     if (!*h)
         return;
@@ -163,14 +168,14 @@ void hub_close(struct hub **h)
     *h = NULL;
 }
 
-void hub_set_elastic(struct hub *h, bool elastic)
+void rendezvous_set_elastic(struct rendezvous *h, bool elastic)
 {
     h->elastic = elastic;
 }
 
 // Keep what was exchanged while there is room for it. Whether the job is
 // elastic is known only after its first exchanges, so all jobs' are kept.
-static void remember(struct hub *h)
+static void remember(struct rendezvous *h)
 {
     size_t bytes = h->bytes * (size_t)h->world;
     if (h->exchange >= h->past_room) {
@@ -192,12 +197,12 @@ static void remember(struct hub *h)
     h->all = NULL;
 }
 
-static void finish(struct hub *h)
+static void finish(struct rendezvous *h)
 {
     for (int r = 0; r < h->world; r++) {
         struct member *m = &h->members[r];
         if (m->given)
-            reply(h, &m->peer, HUB_ALL, h->exchange, h->all,
+            reply(h, &m->peer, RENDEZVOUS_ALL, h->exchange, h->all,
                   h->bytes * (size_t)h->world);
         m->given = false;
     }
@@ -205,7 +210,7 @@ static void finish(struct hub *h)
     h->exchange++;
 }
 
-static void finish_if_all(struct hub *h)
+static void finish_if_all(struct rendezvous *h)
 {
     for (int r = 0; r < h->world; r++)
         if (!h->members[r].given && !h->members[r].lost)
@@ -214,7 +219,7 @@ static void finish_if_all(struct hub *h)
         finish(h);
 }
 
-static int begin(struct hub *h, size_t bytes)
+static int begin(struct rendezvous *h, size_t bytes)
 {
     h->bytes = bytes;
     h->all = mem_alloc((size_t)h->world, bytes ? bytes : 1);
@@ -223,62 +228,66 @@ static int begin(struct hub *h, size_t bytes)
 }
 
 // Somebody who came back, or never heard: exchange k from memory.
-static int replay(struct hub *h, const struct message_peer *to,
-                  const struct hub_head *m)
+static int replay(struct rendezvous *h, const struct message_peer *to,
+                  const struct rendezvous_head *m)
 {
     const struct past *p = &h->past[m->exchange];
     if (!p->all)
-        return fail("hub: exchange %llu is over and forgotten, rank %u came "
-                    "too late",
-                    (unsigned long long)m->exchange, m->rank);
+        return fail(
+            "rendezvous: exchange %llu is over and forgotten, rank %u came "
+            "too late",
+            (unsigned long long)m->exchange, m->rank);
     if (p->bytes != m->bytes)
-        return fail("hub: rank %u gives %llu bytes, the others gave %zu",
+        return fail("rendezvous: rank %u gives %llu bytes, the others gave %zu",
                     m->rank, (unsigned long long)m->bytes, p->bytes);
-    reply(h, to, HUB_ALL, m->exchange, p->all, p->bytes * (size_t)h->world);
+    reply(h, to, RENDEZVOUS_ALL, m->exchange, p->all,
+          p->bytes * (size_t)h->world);
     return 0;
 }
 
-static int give(struct hub *h, const struct message_peer *from,
-                const struct hub_head *m, const void *data, size_t bytes)
+static int give(struct rendezvous *h, const struct message_peer *from,
+                const struct rendezvous_head *m, const void *data, size_t bytes)
 {
     struct member *who = &h->members[m->rank];
     bool same = who->known && message_same_peer(&who->peer, from);
     if (who->known && !same && !h->elastic)
-        return fail("hub: there are two workers of rank %u; try: a rank= of "
-                    "its own for each",
-                    m->rank);
+        return fail(
+            "rendezvous: there are two workers of rank %u; try: a rank= of "
+            "its own for each",
+            m->rank);
     who->peer = *from;
     who->known = true;
     if (m->exchange < h->exchange)
         return replay(h, from, m);
     who->lost = who->left = false;
-    if (m->exchange > h->exchange || who->given || bytes > HUB_MAX_BYTES)
-        return fail("hub: rank %u gives %zu bytes of exchange %llu, the "
+    if (m->exchange > h->exchange || who->given || bytes > RENDEZVOUS_MAX_BYTES)
+        return fail("rendezvous: rank %u gives %zu bytes of exchange %llu, the "
                     "present one is %llu",
                     m->rank, bytes, (unsigned long long)m->exchange,
                     (unsigned long long)h->exchange);
     if (!h->all && begin(h, bytes))
         return -1;
     if (bytes != h->bytes)
-        return fail("hub: rank %u gives %zu bytes, the others %zu; try: the "
-                    "same build everywhere",
-                    m->rank, bytes, h->bytes);
+        return fail(
+            "rendezvous: rank %u gives %zu bytes, the others %zu; try: the "
+            "same build everywhere",
+            m->rank, bytes, h->bytes);
     memcpy(h->all + m->rank * h->bytes, data, bytes);
     who->given = true;
     finish_if_all(h);
     return 0;
 }
 
-static int take(struct hub *h, const struct message_peer *from,
+static int take(struct rendezvous *h, const struct message_peer *from,
                 const void *head, size_t head_bytes, const void *data,
                 size_t bytes)
 {
-    struct hub_head m = {0};
-    if (hub_head_get(&m, head, head_bytes))
+    struct rendezvous_head m = {0};
+    if (rendezvous_head_get(&m, head, head_bytes))
         return -1;
     if (m.bytes != bytes)
-        return fail("hub: rank %u sent %zu bytes and said %llu", m.rank, bytes,
-                    (unsigned long long)m.bytes);
+        return fail("rendezvous: rank %u sent %zu bytes and said %llu", m.rank,
+                    bytes, (unsigned long long)m.bytes);
     if (!h->world) {
         h->members = mem_alloc(m.world, sizeof *h->members);
         if (!h->members)
@@ -286,23 +295,23 @@ static int take(struct hub *h, const struct message_peer *from,
         h->world = (int)m.world;
     }
     if (m.world != (uint32_t)h->world)
-        return fail("hub: rank %u has world=%u, the others %d", m.rank, m.world,
-                    h->world);
+        return fail("rendezvous: rank %u has world=%u, the others %d", m.rank,
+                    m.world, h->world);
     h->timeout_ns = (uint64_t)m.timeout_ms * 1000000u;
-    if (m.kind == HUB_GIVE)
+    if (m.kind == RENDEZVOUS_GIVE)
         return give(h, from, &m, data, bytes);
-    if (m.kind != HUB_BYE)
-        return fail("hub: rank %u sent kind %u", m.rank, m.kind);
+    if (m.kind != RENDEZVOUS_BYE)
+        return fail("rendezvous: rank %u sent kind %u", m.rank, m.kind);
     h->members[m.rank].left = true;
-    reply(h, from, HUB_BYE, m.exchange, "", 0);
+    reply(h, from, RENDEZVOUS_BYE, m.exchange, "", 0);
     if (h->elastic)
-        hub_lost(h, (int)m.rank);
+        rendezvous_lost(h, (int)m.rank);
     return 0;
 }
 
-int hub_receive(struct hub *h, const struct message_peer *from,
-                const void *head, size_t head_bytes, const void *data,
-                size_t bytes)
+int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
+                       const void *head, size_t head_bytes, const void *data,
+                       size_t bytes)
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;
@@ -312,7 +321,7 @@ int hub_receive(struct hub *h, const struct message_peer *from,
 }
 
 // "rank 1, rank 3": who has not given its piece.
-static int list_missing(const struct hub *h, char *out, size_t size)
+static int list_missing(const struct rendezvous *h, char *out, size_t size)
 {
     int missing = 0;
     size_t at = 0;
@@ -330,7 +339,7 @@ static int list_missing(const struct hub *h, char *out, size_t size)
     return missing;
 }
 
-void hub_abort(struct hub *h, const char *why)
+void rendezvous_abort(struct rendezvous *h, const char *why)
 {
     for (int r = 0; r < h->world; r++) {
         if (h->members[r].given)
@@ -341,7 +350,7 @@ void hub_abort(struct hub *h, const char *why)
     h->all = NULL;
 }
 
-void hub_tick(struct hub *h)
+void rendezvous_tick(struct rendezvous *h)
 {
     h->refusals -= h->refusals > 0;
     if (!h->all)
@@ -355,7 +364,7 @@ void hub_tick(struct hub *h)
         snprintf(why, sizeof why,
                  "%d of %d workers did not come within %.3g s: %s", missing,
                  h->world, most, who);
-        hub_abort(h, why);
+        rendezvous_abort(h, why);
     } else if (now - h->said_ns >= 5000000000u) {
         log_line("waiting for %d of %d workers (%s), %.0f s of %.3g s", missing,
                  h->world, who, seconds, most);
@@ -363,7 +372,7 @@ void hub_tick(struct hub *h)
     }
 }
 
-void hub_lost(struct hub *h, int rank)
+void rendezvous_lost(struct rendezvous *h, int rank)
 {
     if (rank >= h->world)
         return;
@@ -375,6 +384,6 @@ void hub_lost(struct hub *h, int rank)
         finish_if_all(h);
     } else if (h->all && !m->given) {
         snprintf(why, sizeof why, "rank %d is gone", rank);
-        hub_abort(h, why);
+        rendezvous_abort(h, why);
     }
 }

@@ -1,7 +1,8 @@
-// test_hub.c - the control plane without MPI: exchanges, absentees, keys.
+// test_rendezvous.c - the control plane without MPI: exchanges, absentees,
+// keys.
 
 #include "base/base.h"
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 #include "cluster/zmq.h"
 #include "message/connection.h"
 #include "message/curve.h"
@@ -29,7 +30,7 @@ struct worker {
 };
 
 struct goodbye {
-    char hub[MESSAGE_ENDPOINT];
+    char rendezvous[MESSAGE_ENDPOINT];
     int rc;
     atomic_bool closed;
 };
@@ -47,14 +48,14 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void start(struct worker *w, const char *hub, const char *curve,
+static void start(struct worker *w, const char *rendezvous, const char *curve,
                   int rank, int world, double timeout_s,
                   void (*body)(struct worker *, struct cluster *))
 {
     *w = (struct worker){
         .config = {.rank = rank,
                    .world = world,
-                   .hub = hub,
+                   .rendezvous = rendezvous,
                    .curve = curve,
                    .timeout_s = timeout_s},
         .body = body,
@@ -81,18 +82,18 @@ static void all_meet(void **state)
 {
     (void)state;
     for (int world = 1; world <= MAX_WORLD; world *= 2) {
-        struct hub_server *h;
+        struct rendezvous_server *h;
         struct worker w[MAX_WORLD];
-        assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+        assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
         for (int r = 0; r < world; r++)
-            start(&w[r], hub_endpoint(h), "", r, world, 20, exchange);
+            start(&w[r], rendezvous_endpoint(h), "", r, world, 20, exchange);
         for (int r = 0; r < world; r++) {
             pthread_join(w[r].thread, NULL);
             assert_int_equal(w[r].rc, 0);
             assert_true(w[r].sum == world * (world + 1) / 2);
             assert_string_equal(w[r].text, "from zero");
         }
-        hub_stop(&h);
+        rendezvous_stop(&h);
     }
 }
 
@@ -105,36 +106,36 @@ static void differ(struct worker *w, struct cluster *c)
 static void settings_differ(void **state)
 {
     (void)state;
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w[3];
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
     for (int r = 0; r < 3; r++)
-        start(&w[r], hub_endpoint(h), "", r, 3, 20, differ);
+        start(&w[r], rendezvous_endpoint(h), "", r, 3, 20, differ);
     for (int r = 0; r < 3; r++) {
         pthread_join(w[r].thread, NULL);
         assert_int_equal(w[r].rc, -1);
         assert_non_null(strstr(w[r].message, "rank 2 has \"wire=fp16\""));
     }
-    hub_stop(&h);
+    rendezvous_stop(&h);
 }
 
 static void missing_worker_is_named(void **state)
 {
     (void)state;
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w[2];
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
-    start(&w[0], hub_endpoint(h), "", 0, 4, 2, exchange);
-    start(&w[1], hub_endpoint(h), "", 2, 4, 2, exchange);
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    start(&w[0], rendezvous_endpoint(h), "", 0, 4, 2, exchange);
+    start(&w[1], rendezvous_endpoint(h), "", 2, 4, 2, exchange);
     for (int i = 0; i < 2; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].rc, -1);
         assert_non_null(strstr(w[i].message, "rank 1, rank 3"));
     }
-    hub_stop(&h);
+    rendezvous_stop(&h);
 }
 
-static void missing_hub(void **state)
+static void missing_rendezvous(void **state)
 {
     (void)state;
     struct worker w;
@@ -150,11 +151,11 @@ static void missing_hub(void **state)
 static void port_in_use(void **state)
 {
     (void)state;
-    struct hub_server *h, *other = NULL;
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", ""), 0);
-    assert_int_equal(hub_start(&other, hub_endpoint(h), ""), -1);
+    struct rendezvous_server *h, *other = NULL;
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", ""), 0);
+    assert_int_equal(rendezvous_start(&other, rendezvous_endpoint(h), ""), -1);
     assert_non_null(strstr(fail_message(), "another port"));
-    hub_stop(&h);
+    rendezvous_stop(&h);
 }
 
 static void remove_keys(const char *dir)
@@ -184,13 +185,14 @@ static void keys_open_the_door(void **state)
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
 
-    struct hub_server *h;
+    struct rendezvous_server *h;
     struct worker w[4];
-    assert_int_equal(hub_start(&h, "tcp://127.0.0.1:0", dir), 0);
-    start(&w[0], hub_endpoint(h), dir, 0, 2, 10, exchange);
-    start(&w[1], hub_endpoint(h), dir, 1, 2, 10, exchange);
-    start(&w[2], hub_endpoint(h), "", 0, 2, 1, exchange);    // no key
-    start(&w[3], hub_endpoint(h), other, 1, 2, 1, exchange); // a wrong key
+    assert_int_equal(rendezvous_start(&h, "tcp://127.0.0.1:0", dir), 0);
+    start(&w[0], rendezvous_endpoint(h), dir, 0, 2, 10, exchange);
+    start(&w[1], rendezvous_endpoint(h), dir, 1, 2, 10, exchange);
+    start(&w[2], rendezvous_endpoint(h), "", 0, 2, 1, exchange); // no key
+    start(&w[3], rendezvous_endpoint(h), other, 1, 2, 1,
+          exchange); // a wrong key
     for (int i = 0; i < 4; i++) {
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].rc, i < 2 ? 0 : -1);
@@ -203,12 +205,12 @@ static void keys_open_the_door(void **state)
     snprintf(path, sizeof path, "%s/server.public", other);
     unlink(path);
     assert_int_equal(link(from, path), 0);
-    start(&w[0], hub_endpoint(h), other, 0, 2, 5, exchange);
+    start(&w[0], rendezvous_endpoint(h), other, 0, 2, 5, exchange);
     pthread_join(w[0].thread, NULL);
     assert_int_equal(w[0].rc, -1);
     print_message("stranger: %s\n", w[0].message);
     assert_non_null(strstr(w[0].message, "refused our key"));
-    hub_stop(&h);
+    rendezvous_stop(&h);
     remove_keys(dir);
     remove_keys(other);
 }
@@ -241,61 +243,62 @@ static void silence_has_one_limit(void **state)
 
 struct inbox {
     int count;
-    struct hub_head head;
+    struct rendezvous_head head;
     uint8_t data[256];
 };
 
 static void collect(void *ctx, const struct message_peer *to,
-                    const uint8_t head[HUB_HEAD], const void *data,
+                    const uint8_t head[RENDEZVOUS_HEAD], const void *data,
                     size_t bytes)
 {
     struct inbox *in = &((struct inbox *)ctx)[to->id[0]];
     in->count++;
-    assert_int_equal(hub_head_get(&in->head, head, HUB_HEAD), 0);
+    assert_int_equal(rendezvous_head_get(&in->head, head, RENDEZVOUS_HEAD), 0);
     memcpy(in->data, data, bytes < sizeof in->data ? bytes : sizeof in->data);
 }
 
-static int say(struct hub *h, uint8_t id, uint32_t kind, uint32_t rank,
+static int say(struct rendezvous *h, uint8_t id, uint32_t kind, uint32_t rank,
                uint64_t k, uint8_t piece)
 {
-    uint8_t head[HUB_HEAD];
+    uint8_t head[RENDEZVOUS_HEAD];
     struct message_peer from = {.n = 1, .id = {id}};
-    struct hub_head m = {.kind = kind,
-                         .rank = rank,
-                         .world = 3,
-                         .timeout_ms = 1000,
-                         .exchange = k,
-                         .bytes = kind == HUB_GIVE};
-    hub_head_put(head, &m);
-    return hub_receive(h, &from, head, HUB_HEAD, &piece, m.bytes);
+    struct rendezvous_head m = {.kind = kind,
+                                .rank = rank,
+                                .world = 3,
+                                .timeout_ms = 1000,
+                                .exchange = k,
+                                .bytes = kind == RENDEZVOUS_GIVE};
+    rendezvous_head_put(head, &m);
+    return rendezvous_receive(h, &from, head, RENDEZVOUS_HEAD, &piece, m.bytes);
 }
 
 // The dead give zero, and who joins later hears what was said.
 static void elastic(void **state)
 {
     (void)state;
-    struct hub *h;
+    struct rendezvous *h;
     struct inbox in[8] = {0};
-    assert_int_equal(hub_open(&h, collect, in), 0);
-    hub_set_elastic(h, true);
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
+    rendezvous_set_elastic(h, true);
     for (uint8_t r = 0; r < 3; r++)
-        assert_int_equal(say(h, r, HUB_GIVE, r, 0, 10 + r), 0);
+        assert_int_equal(say(h, r, RENDEZVOUS_GIVE, r, 0, 10 + r), 0);
     for (int r = 0; r < 3; r++)
         assert_memory_equal(in[r].data, ((uint8_t[]){10, 11, 12}), 3);
-    assert_int_equal(say(h, 0, HUB_GIVE, 0, 1, 20), 0);
-    assert_int_equal(say(h, 2, HUB_GIVE, 2, 1, 22), 0);
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 1, 20), 0);
+    assert_int_equal(say(h, 2, RENDEZVOUS_GIVE, 2, 1, 22), 0);
     assert_int_equal(in[0].count, 1);
-    hub_lost(h, 1);
+    rendezvous_lost(h, 1);
     assert_int_equal(in[0].count, 2);
     assert_memory_equal(in[0].data, ((uint8_t[]){20, 0, 22}), 3);
-    assert_int_equal(say(h, 5, HUB_GIVE, 1, 0, 99), 0); // rank 1 again
+    assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 1, 0, 99), 0); // rank 1 again
     assert_memory_equal(in[5].data, ((uint8_t[]){10, 11, 12}), 3);
-    assert_int_equal(say(h, 5, HUB_GIVE, 1, 1, 99), 0);
+    assert_int_equal(say(h, 5, RENDEZVOUS_GIVE, 1, 1, 99), 0);
     assert_memory_equal(in[5].data, ((uint8_t[]){20, 0, 22}), 3);
     for (uint8_t r = 0; r < 3; r++)
-        assert_int_equal(say(h, r == 1 ? 5 : r, HUB_GIVE, r, 2, 30 + r), 0);
+        assert_int_equal(say(h, r == 1 ? 5 : r, RENDEZVOUS_GIVE, r, 2, 30 + r),
+                         0);
     assert_memory_equal(in[5].data, ((uint8_t[]){30, 31, 32}), 3);
-    hub_close(&h);
+    rendezvous_close(&h);
 }
 
 static void *close_it(void *arg)
@@ -303,7 +306,7 @@ static void *close_it(void *arg)
     struct goodbye *g = arg;
     struct cluster *c = NULL;
     const struct cluster_config config = {.world = 1,
-                                          .hub = g->hub,
+                                          .rendezvous = g->rendezvous,
                                           .curve = "",
                                           .timeout_s = 60};
     g->rc = cluster_open(&c, &cluster_zmq, &config) || cluster_barrier(c);
@@ -313,39 +316,41 @@ static void *close_it(void *arg)
 }
 
 // Take one message of a worker, with its address in *from.
-static void take(void *router, zmq_msg_t *from, struct hub_head *head)
+static void take(void *router, zmq_msg_t *from, struct rendezvous_head *head)
 {
-    uint8_t raw[HUB_HEAD];
+    uint8_t raw[RENDEZVOUS_HEAD];
     assert_true(zmq_msg_recv(from, router, 0) >= 0);
-    assert_int_equal(zmq_recv(router, raw, HUB_HEAD, 0), HUB_HEAD);
+    assert_int_equal(zmq_recv(router, raw, RENDEZVOUS_HEAD, 0),
+                     RENDEZVOUS_HEAD);
     assert_true(zmq_recv(router, NULL, 0, 0) >= 0);
-    assert_int_equal(hub_head_get(head, raw, HUB_HEAD), 0);
+    assert_int_equal(rendezvous_head_get(head, raw, RENDEZVOUS_HEAD), 0);
 }
 
-static void answer(void *router, zmq_msg_t *from, struct hub_head head,
-                   enum hub_kind kind)
+static void answer(void *router, zmq_msg_t *from, struct rendezvous_head head,
+                   enum rendezvous_kind kind)
 {
-    uint8_t raw[HUB_HEAD], piece[64] = {0};
+    uint8_t raw[RENDEZVOUS_HEAD], piece[64] = {0};
     head.kind = (uint32_t)kind;
-    hub_head_put(raw, &head);
+    rendezvous_head_put(raw, &head);
     assert_true(zmq_msg_send(from, router, ZMQ_SNDMORE) >= 0);
-    assert_int_equal(zmq_send(router, raw, HUB_HEAD, ZMQ_SNDMORE), HUB_HEAD);
+    assert_int_equal(zmq_send(router, raw, RENDEZVOUS_HEAD, ZMQ_SNDMORE),
+                     RENDEZVOUS_HEAD);
     assert_true(zmq_send(router, piece, head.bytes, 0) >= 0);
 }
 
-// A worker's goodbye waits for the hub's, or for the end of the connection.
-// Without that, a hub that ends at the same time left the goodbye unsent, and
-// the worker lingered for as long as its timeout.
-static void goodbye_waits_for_the_hub(void **state)
+// A worker's goodbye waits for the rendezvous server's, or for the end of the
+// connection. Without that, a rendezvous server that ends at the same time left
+// the goodbye unsent, and the worker lingered for as long as its timeout.
+static void goodbye_waits_for_the_rendezvous(void **state)
 {
     (void)state;
     for (int answers = 0; answers < 2; answers++) {
         void *context = zmq_ctx_new(),
              *router = zmq_socket(context, ZMQ_ROUTER);
         struct goodbye g = {0};
-        struct hub_head head;
+        struct rendezvous_head head;
         struct door *door;
-        size_t size = sizeof g.hub;
+        size_t size = sizeof g.rendezvous;
         pthread_t thread;
         zmq_msg_t from;
         zmq_msg_init(&from);
@@ -353,18 +358,18 @@ static void goodbye_waits_for_the_hub(void **state)
                                     ""),
                          0);
         assert_int_equal(zmq_bind(router, "tcp://127.0.0.1:0"), 0);
-        assert_int_equal(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, g.hub,
+        assert_int_equal(zmq_getsockopt(router, ZMQ_LAST_ENDPOINT, g.rendezvous,
                                         &size),
                          0);
         assert_int_equal(pthread_create(&thread, NULL, close_it, &g), 0);
         take(router, &from, &head);
-        answer(router, &from, head, HUB_ALL);
+        answer(router, &from, head, RENDEZVOUS_ALL);
         take(router, &from, &head);
-        assert_int_equal(head.kind, HUB_BYE);
+        assert_int_equal(head.kind, RENDEZVOUS_BYE);
         sleep_ns(200000000);
         assert_false(atomic_load(&g.closed));
         if (answers)
-            answer(router, &from, head, HUB_BYE);
+            answer(router, &from, head, RENDEZVOUS_BYE);
         else
             zmq_close(router);
         pthread_join(thread, NULL);
@@ -380,25 +385,26 @@ static void goodbye_waits_for_the_hub(void **state)
 static void nonsense_is_refused(void **state)
 {
     (void)state;
-    struct hub *h;
+    struct rendezvous *h;
     struct inbox in[8] = {0};
     struct message_peer from = {.n = 1, .id = {1}};
-    uint8_t junk[HUB_HEAD + 1] = {1, 2, 3};
-    assert_int_equal(hub_open(&h, collect, in), 0);
+    uint8_t junk[RENDEZVOUS_HEAD + 1] = {1, 2, 3};
+    assert_int_equal(rendezvous_open(&h, collect, in), 0);
     for (size_t n = 0; n <= sizeof junk; n++)
-        assert_int_equal(hub_receive(h, &from, junk, n, "", 0), -1);
-    assert_int_equal(say(h, 0, HUB_GIVE, 3, 0, 0), -1); // no such rank
-    assert_int_equal(say(h, 0, HUB_ALL, 0, 0, 0), -1);  // not for workers
-    assert_int_equal(say(h, 0, HUB_GIVE, 0, 7, 0), -1); // from the future
-    assert_int_equal(say(h, 0, HUB_GIVE, 0, 0, 0), 0);
-    assert_int_equal(say(h, 0, HUB_GIVE, 0, 0, 0), -1); // twice
-    assert_int_equal(say(h, 1, HUB_GIVE, 0, 0, 0), -1); // somebody else
-    assert_int_equal(in[0].head.kind, HUB_ERROR);
+        assert_int_equal(rendezvous_receive(h, &from, junk, n, "", 0), -1);
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 3, 0, 0), -1); // no such rank
+    assert_int_equal(say(h, 0, RENDEZVOUS_ALL, 0, 0, 0), -1); // not for workers
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 7, 0),
+                     -1); // from the future
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), 0);
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), -1); // twice
+    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 0, 0, 0), -1); // somebody else
+    assert_int_equal(in[0].head.kind, RENDEZVOUS_ERROR);
     // Who never reads costs no more than so many answers.
     for (int i = 0; i < 20000; i++)
-        assert_int_equal(say(h, 2, HUB_ALL, 0, 0, 0), -1);
+        assert_int_equal(say(h, 2, RENDEZVOUS_ALL, 0, 0, 0), -1);
     assert_in_range(in[2].count, 1000, 5000);
-    hub_close(&h);
+    rendezvous_close(&h);
 }
 
 int main(void)
@@ -407,12 +413,12 @@ int main(void)
         cmocka_unit_test(all_meet),
         cmocka_unit_test(settings_differ),
         cmocka_unit_test(missing_worker_is_named),
-        cmocka_unit_test(missing_hub),
+        cmocka_unit_test(missing_rendezvous),
         cmocka_unit_test(port_in_use),
         cmocka_unit_test(keys_open_the_door),
         cmocka_unit_test(silence_has_one_limit),
         cmocka_unit_test(elastic),
-        cmocka_unit_test(goodbye_waits_for_the_hub),
+        cmocka_unit_test(goodbye_waits_for_the_rendezvous),
         cmocka_unit_test(nonsense_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

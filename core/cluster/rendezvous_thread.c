@@ -1,7 +1,7 @@
-// hub_thread.c - a hub with a thread and an end of its own, for jobs that have
-// no parameter server to run it.
+// rendezvous_thread.c - a rendezvous server with a thread and an end of its
+// own, for jobs that have no parameter server to run it.
 
-#include "cluster/hub.h"
+#include "cluster/rendezvous.h"
 
 #include "base/base.h"
 
@@ -13,32 +13,34 @@
 
 enum { MAX_LINES = 20 }; // about messages that make no sense
 
-struct hub_server {
+struct rendezvous_server {
     int strangers;
     struct endpoint *endpoint;
-    struct hub *hub;
+    struct rendezvous *rendezvous;
     pthread_t thread;
     bool running;
     atomic_bool stop;
 };
 
 static void send_to(void *ctx, const struct message_peer *to,
-                    const uint8_t head[HUB_HEAD], const void *data,
+                    const uint8_t head[RENDEZVOUS_HEAD], const void *data,
                     size_t bytes)
 {
-    const struct hub_server *s = ctx;
+    const struct rendezvous_server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
-    (void)endpoint_send(s->endpoint, to, head, HUB_HEAD, &d);
+    (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
     // who is gone has a deadline of its own
 }
 
-static void receive_all(struct hub_server *s)
+static void receive_all(struct rendezvous_server *s)
 {
     for (struct message *p; (p = endpoint_receive(s->endpoint));
          message_drop(p)) {
-        int rc = p->head ? hub_receive(s->hub, &p->from, p->head, p->head_bytes,
-                                       p->data, p->bytes)
-                         : fail("hub: a message of too few or too many frames");
+        int rc =
+            p->head
+                ? rendezvous_receive(s->rendezvous, &p->from, p->head,
+                                     p->head_bytes, p->data, p->bytes)
+                : fail("rendezvous: a message of too few or too many frames");
         if (rc && ++s->strangers <= MAX_LINES)
             log_line("%s%s", fail_message(),
                      s->strangers == MAX_LINES ? " (no more lines of these)"
@@ -48,11 +50,11 @@ static void receive_all(struct hub_server *s)
 
 static void *serve(void *arg)
 {
-    struct hub_server *s = arg;
+    struct rendezvous_server *s = arg;
     while (!atomic_load(&s->stop)) {
         endpoint_wait(s->endpoint, 100);
         receive_all(s);
-        hub_tick(s->hub);
+        rendezvous_tick(s->rendezvous);
     }
     return NULL;
 }
@@ -73,7 +75,7 @@ static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
         return -1;
     int err = getaddrinfo(name, NULL, &want, &found);
     if (err)
-        return fail("hub=%s: %s: %s; try: its address", endpoint, name,
+        return fail("rendezvous=%s: %s: %s; try: its address", endpoint, name,
                     gai_strerror(err));
     const struct sockaddr_in *a = (const void *)found->ai_addr;
     inet_ntop(AF_INET, &a->sin_addr, address, sizeof address);
@@ -81,38 +83,39 @@ static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
     return text_into(out, MESSAGE_ENDPOINT, "tcp://%s%s", address, port);
 }
 
-int hub_start(struct hub_server **out, const char *endpoint, const char *curve)
+int rendezvous_start(struct rendezvous_server **out, const char *endpoint,
+                     const char *curve)
 {
     char bind[MESSAGE_ENDPOINT];
     if (look_up(endpoint, bind))
         return -1;
-    struct hub_server *s = mem_alloc(1, sizeof *s);
+    struct rendezvous_server *s = mem_alloc(1, sizeof *s);
     struct endpoint_config config = {.bind = bind,
                                      .curve = curve,
                                      .timeout_s = 10};
     if (!s)
         return -1;
-    if (hub_open(&s->hub, send_to, s) ||
+    if (rendezvous_open(&s->rendezvous, send_to, s) ||
         endpoint_open(&s->endpoint, &message_zmq, &config))
         goto stop;
     s->running = pthread_create(&s->thread, NULL, serve, s) == 0;
     if (!s->running) {
-        fail("hub: no thread left");
+        fail("rendezvous: no thread left");
         goto stop;
     }
     *out = s;
     return 0;
 stop:
-    hub_stop(&s);
+    rendezvous_stop(&s);
     return -1;
 }
 
-const char *hub_endpoint(const struct hub_server *s)
+const char *rendezvous_endpoint(const struct rendezvous_server *s)
 {
     return s->endpoint->address;
 }
 
-void hub_stop(struct hub_server **s)
+void rendezvous_stop(struct rendezvous_server **s)
 {
     if (!*s)
         return;
@@ -120,7 +123,7 @@ void hub_stop(struct hub_server **s)
     if ((*s)->running)
         pthread_join((*s)->thread, NULL);
     endpoint_close(&(*s)->endpoint);
-    hub_close(&(*s)->hub);
+    rendezvous_close(&(*s)->rendezvous);
     mem_free(*s);
     *s = NULL;
 }

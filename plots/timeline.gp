@@ -24,6 +24,7 @@ ranks_of(f) = system("awk -F, 'NR>1&&" . (SERVERS ? "1" : "$2+0==$2") . "&&!s[$2
 is_server(r) = r[1:1] eq "s"
 who(r) = is_server(r) ? "server " . r[2:] : "worker " . r
 dash_of(r) = is_server(r) ? 2 : 1
+evaluates(f) = system("awk -F, '$2==0&&$3==\"evaluate_share\"&&$4>0{n=1} END{print n+0}' '" . f . "'") + 0
 has(f, m) = system("awk -F, '$3==\"" . m . "\"&&$4>0{n=1} END{print n+0}' '" . f . "'") + 0
 colour_of(r) = worker_colour(is_server(r) ? r[2:] + 3 : r + 0)
 list = ""
@@ -56,13 +57,15 @@ do for [i=1:n] {
     set ylabel (i == 1 + across * int((down - 1) / 2) ? LABEL : "")
     set xlabel (i > n - across ? "seconds" : "")
     if (i == 1) { set key at screen 0.5, screen 1 - 62.0 / HIGH center center horizontal maxrows 1 } else { unset key }
-    mine = ranks_of(f)
-    grey = exists("MOST") ? has(f, "evaluate_share") : 0
+    mine = ""
+    do for [r in ranks_of(f)] { if (metric_of(f, r) ne "") { mine = mine . r . " " } }
+    grey = exists("MOST") ? evaluates(f) : 0
     thin = beside ? has(f, BESIDE) : 0
     command = 'plot for [r in everybody] keyentry with lines lw 2.5 dt dash_of(r) lc rgb colour_of(r) title who(r)'
     if (beside) { command = command . ', keyentry with lines lw 1.5 dt 3 lc rgb "#555555" title BESIDE_TITLE' }
     if (grey) { command = command . ', samples(f, "0", "evaluate_share") using 1:(100 * $4) with impulses lw 4 lc rgb "#dddddd" notitle' }
-    command = command . ', for [r in mine] samples(f, r, metric_of(f, r)) using 1:(UNIT * $4) with lines lw 2 dt dash_of(r) lc rgb colour_of(r) notitle'
+    if (!words(mine)) { command = command . ', NaN notitle' }
+    if (words(mine)) { command = command . ', for [r in mine] samples(f, r, metric_of(f, r)) using 1:(UNIT * $4) with lines lw 2 dt dash_of(r) lc rgb colour_of(r) notitle' }
     if (thin) { command = command . ', for [r in mine] samples(f, r, BESIDE) using 1:(UNIT * $4) with lines lw 2 dt 3 lc rgb colour_of(r) notitle' }
     eval command
 }

@@ -67,8 +67,12 @@ VECTORS = {
     "places_kernel": 40,
     "row_sum": 32,
     "sum_rows": 32,
-    "tokens_kernel": 32,
+    "tokens_kernel": 72,
 }
+
+# Loads of a thread that are on their way at once, at least: what keeps the memory
+# busy where sums must be added up in order.
+AHEAD = {"squares_kernel": 8, "tokens_kernel": 8}
 
 # Where a thread has one number at a time, and a warp's stores lie side by side.
 SINGLES = {"squares_kernel": 32, "update_kernel": 32}
@@ -155,6 +159,23 @@ def blocks_at_once(registers, shared, threads=128):
     return min(65536 // warp // (threads // 32), 233472 // (shared + 1024))
 
 
+def loads_at_once(code):
+    """The most loads from memory of which none is used before the last is asked."""
+    most, waiting = 0, []
+    for at in code:
+        used = at.operands
+        if at.name.startswith("LDG"):
+            to, _, used = at.operands.partition(",")
+        if at.name.startswith("BRA") or any(
+            re.search(rf"\b{r}\b", used) for r in waiting
+        ):
+            waiting = []
+        if at.name.startswith("LDG"):
+            waiting.append(to.strip())
+            most = max(most, len(waiting))
+    return most
+
+
 def attention_row(row, code, used):
     kernel, math, head, regs, stack, shared, blocks, tensor, copies, most, part = row
     mark = f"{kernel}_kernelI9math_{math}Li{head}E"
@@ -219,6 +240,10 @@ def main(version, tool, *libraries):
     wrong = [line for row in ATTENTION for line in attention_row(row, code, used)]
     for mark, most in (VECTORS | SINGLES).items():
         wrong += vector_rows(mark, most, mark in SINGLES, code, used)
+    for mark, least in AHEAD.items():
+        for name in [n for n in code if mark in n]:
+            if (most := loads_at_once(code[name])) < least:
+                wrong.append(f"{name}: {most} loads at once, at least {least}")
     print(*wrong, sep="\n")
     return 1 if wrong else 0
 

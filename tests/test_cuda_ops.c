@@ -123,7 +123,8 @@ static struct mask mask_of(double rate)
 
 // ---- embedding
 
-enum { B = 3, T = 21, C = 96, V = 37, ROWS = B * T };
+// Tokens of many rows, and more channels than a block of threads takes.
+enum { B = 3, T = 21, C = 264, V = 11, ROWS = B * T };
 
 static void make_tokens(struct both *x)
 {

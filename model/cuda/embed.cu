@@ -11,7 +11,9 @@
 
 #include <cuda_runtime.h>
 
-enum { THREADS = 256 };
+// AHEAD rows of a token are on their way at once: the commonest one has
+// thousands, which must be added up in order.
+enum { THREADS = 256, TOKEN_THREADS = 64, AHEAD = 8 };
 
 template <typename T>
 __global__ void embed_kernel(T *out, const T *wte, const T *wpe,
@@ -34,35 +36,52 @@ __global__ void embed_kernel(T *out, const T *wte, const T *wpe,
     }
 }
 
-template <typename T>
-__device__ inline void add_row(float sum[4], const T *dout, size_t row, int c,
-                               int C, const struct mask &mask)
+__device__ inline void add_numbers(float sum[4], const float d[4], size_t row,
+                                   int c, const struct mask &mask)
 {
-    float d[4];
-    load4(d, dout + row * C + c);
     uint32_t key = mask.threshold ? mask_row(mask, row) : 0;
     for (int k = 0; k < 4; k++)
         sum[k] +=
             mask.threshold ? d[k] * mask_at(mask, key, (uint32_t)c + k) : d[k];
 }
 
-// One block a kind of token; adds to what the head has put into dwte.
+template <typename T>
+__device__ inline void add_row(float sum[4], const T *dout, size_t row, int c,
+                               int C, const struct mask &mask)
+{
+    float d[4];
+    load4(d, dout + row * C + c);
+    add_numbers(sum, d, row, c, mask);
+}
+
+// A block takes some channels of one kind of token; adds to what the head has
+// put into dwte.
 template <typename T>
 __global__ void tokens_kernel(float *dwte, const T *dout,
                               struct cuda_tokens tokens, int C,
                               struct mask mask)
 {
     int from = tokens.start[blockIdx.x], to = tokens.start[blockIdx.x + 1];
-    float *row = dwte + (size_t)tokens.token[blockIdx.x] * C;
-    for (int c = (int)threadIdx.x * 4; c < C; c += (int)blockDim.x * 4) {
-        float sum[4] = {0, 0, 0, 0}, old[4];
-        for (int i = from; i < to; i++)
-            add_row(sum, dout, (size_t)tokens.order[i], c, C, mask);
-        load4(old, row + c);
-        for (int k = 0; k < 4; k++)
-            sum[k] += old[k];
-        store4(row + c, sum);
+    int c = (int)(blockIdx.y * TOKEN_THREADS + threadIdx.x) * 4, i = from;
+    if (c >= C)
+        return;
+    float *row = dwte + (size_t)tokens.token[blockIdx.x] * C + c;
+    float sum[4] = {0, 0, 0, 0}, old[4];
+    load4(old, row);
+    for (; i + AHEAD <= to; i += AHEAD) {
+        float d[AHEAD][4];
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            load4(d[k], dout + (size_t)tokens.order[i + k] * C + c);
+#pragma unroll
+        for (int k = 0; k < AHEAD; k++)
+            add_numbers(sum, d[k], (size_t)tokens.order[i + k], c, mask);
     }
+    for (; i < to; i++)
+        add_row(sum, dout, (size_t)tokens.order[i], c, C, mask);
+    for (int k = 0; k < 4; k++)
+        sum[k] += old[k];
+    store4(row, sum);
 }
 
 // One block a position.
@@ -106,8 +125,10 @@ void cuda_embed_backward(void *queue, enum dtype format, float *dwte,
     struct cuda_tokens t = *tokens;
     by_format(format, [=](auto number) {
         typedef decltype(number) real;
-        tokens_kernel<<<(unsigned)t.kinds, THREADS, 0, (cudaStream_t)queue>>>(
-            dwte, (const real *)dout, t, C, m);
+        tokens_kernel<<<
+            dim3((unsigned)t.kinds, blocks_for((size_t)C, TOKEN_THREADS * 4)),
+            TOKEN_THREADS, 0, (cudaStream_t)queue>>>(dwte, (const real *)dout,
+                                                     t, C, m);
         places_kernel<<<(unsigned)T, THREADS, 0, (cudaStream_t)queue>>>(
             dwpe, (const real *)dout, B, C, add, m);
     });

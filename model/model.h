@@ -140,6 +140,8 @@ struct model_job {
     uint64_t seed;                     // of dropout, for this rank
     struct device *dev; // where both live, and who computes; NULL: the CPU
     bool tf32;          // cuda, fp32: products may round factors to TF32
+    int spared;         // cuda: multiprocessors left to collectives by what
+                        // backward asks for while gradients travel
     int tune;           // cuda: algorithms timed a shape; 0: the first, always
     bool recompute;     // layers keep their input, backward makes the rest
     // Of a stage, on the CPU only; 0 elsewhere. struct model_turn says which.

@@ -31,6 +31,7 @@ struct group *members_open(struct sync *s, const struct members_need *need)
         .slice_bytes = (size_t)set->slice_kb * 1024,
         .iface = set->iface,
         .algorithm = (int)set->algorithm,
+        .ctas = set->ctas,
     };
     s->scale = group_scale(set->wire, job->cluster->world);
     return group_open(s->carrier, &members);

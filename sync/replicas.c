@@ -1,10 +1,11 @@
 // replicas.c - every worker holds all parameters; gradients are all-reduced.
 //
 // Buckets are joined into fused buckets (fusion.h) and all-reduced as backward
-// fills them; step() awaits the last. The door then updates on every worker,
-// with the same sum, so that replicas stay the same to the bit.
+// fills them; settle() awaits the last. The door then updates on every worker,
+// with the same sum, so that replicas stay the same to the bit. On a device it
+// asks for the update first, behind the sum.
 //
-//     trainer  ready ready ready ........ step |await| update
+//     trainer  ready ready ready ....... step |settle| update
 //     group         [bucket 0][bucket 1]..[bucket 2]
 
 #include "sync/replicas.h"
@@ -68,9 +69,21 @@ static int replicas_ready(struct sync *s, int b)
 static int replicas_step(struct sync *s, const struct sync_in *in,
                          struct sync_out *out)
 {
-    struct replicas *r = s->state;
+    (void)s;
     (void)in;
     (void)out;
+    return 0;
+}
+
+static int replicas_follow(struct sync *s)
+{
+    const struct replicas *r = s->state;
+    return group_follow(r->group, r->ticket);
+}
+
+static int replicas_settle(struct sync *s)
+{
+    const struct replicas *r = s->state;
     if (group_await(r->group, r->ticket))
         return -1;
     s->stats = r->group->stats;
@@ -90,5 +103,7 @@ const struct sync_ops sync_replicas = {
     .broadcast = replicas_broadcast,
     .ready = replicas_ready,
     .step = replicas_step,
+    .follow = replicas_follow,
+    .settle = replicas_settle,
     .close = replicas_close,
 };

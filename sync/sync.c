@@ -267,6 +267,28 @@ static int find_vectors(struct sync *s, float **params, float **grads)
     return 0;
 }
 
+// The sum need not be there when the update is asked for, if both are of the
+// device's queues.
+static bool runs_ahead(const struct sync *s)
+{
+    return s->ops->settle && s->carrier && s->carrier->on_device &&
+           rule_runs_ahead(&s->rule);
+}
+
+struct settling {
+    struct sync *s;
+    struct sync_out *out;
+};
+
+// The update begins, for the host's records, when the sum is there.
+static int settle(void *ctx)
+{
+    const struct settling *x = ctx;
+    int rc = x->s->ops->settle(x->s);
+    x->out->update_began_ns = now_ns();
+    return rc;
+}
+
 // The update by this worker, where its parameters live.
 static int update(struct sync *s, const struct sync_in *in,
                   struct sync_out *out)
@@ -274,13 +296,19 @@ static int update(struct sync *s, const struct sync_in *in,
     const struct sync_job *job = &s->job;
     float *params, *grads;
     int times = mistakes_updates(s);
+    bool ahead = runs_ahead(s);
+    struct settling x = {s, out};
     struct rule_in rule = {
         .lr = in->lr,
         .scale = in->grad_scale / s->scale,
         .clip = job->settings->mistake_local_clip ? 0 : in->clip,
         .copy = job->copy,
         .parts = job->parts,
+        .settle = ahead ? settle : NULL,
+        .ctx = &x,
     };
+    if (s->ops->settle && (ahead ? s->ops->follow(s) : s->ops->settle(s)))
+        return -1;
     out->update_began_ns = now_ns();
     if (find_vectors(s, &params, &grads) ||
         busy_begin(job->dev, DEVICE_COMPUTE))

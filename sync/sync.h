@@ -164,6 +164,11 @@ struct sync_ops {
     // own_update: params (with copy_only: job.copy) := the next parameters, and
     // *out is filled.
     int (*step)(struct sync *s, const struct sync_in *in, struct sync_out *out);
+    // Optional: step() leaves the sum under way. settle: the host waits for it,
+    // with the deadline. follow, where the carrier works on the device: what
+    // the compute queue is asked for from now on waits for it.
+    int (*follow)(struct sync *s);
+    int (*settle)(struct sync *s);
     // With coming: wait until elements [off, off + n) are there; clear it once
     // all are.
     int (*await)(struct sync *s, size_t off, size_t n);

@@ -56,7 +56,7 @@ enum { GROUP = 8 };
 static _Thread_local struct order group[GROUP];
 static _Thread_local int grouped, depth;
 static _Thread_local void *group_stream;
-static int aborted, unaligned, looks_after = 3;
+static int aborted, unaligned, looks_after = 3, ctas;
 
 void fake_nccl_setup(void)
 {
@@ -78,6 +78,11 @@ void fake_nccl_looks(int looks)
 int fake_nccl_unaligned(void)
 {
     return unaligned;
+}
+
+int fake_nccl_ctas(void)
+{
+    return ctas == NCCL_CONFIG_UNDEF_INT ? 0 : ctas;
 }
 
 int fake_nccl_said(const char *what)
@@ -301,6 +306,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int world,
                                     ncclConfig_t *config)
 {
     CHECK(world <= RANKS && config->blocking == 0);
+    ctas = config->maxCTAs;
     *comm = calloc(1, sizeof **comm);
     CHECK(*comm);
     (*comm)->rank = rank;

@@ -29,6 +29,9 @@ void fake_nccl_looks(int looks);
 // Pointers in this process's calls that were no multiples of 16 so far.
 int fake_nccl_unaligned(void);
 
+// Thread blocks that this process's last communicator may take; 0: any.
+int fake_nccl_ctas(void);
+
 // 0, or -1 after fail() unless the last message says `what` and one
 // communicator of this process was aborted so far.
 int fake_nccl_said(const char *what);

@@ -220,6 +220,61 @@ static void buckets_are_aligned(void **state)
     }
 }
 
+// ---- thread blocks
+
+static int asks_for_blocks(struct worker *w)
+{
+    int want = strstr(w->text, "ctas=12") ? 12 : 0;
+    return fake_nccl_ctas() == want ? 0 : fail("%d blocks", fake_nccl_ctas());
+}
+
+static void thread_blocks(void **state)
+{
+    (void)state;
+    struct setup s = {.world = 2, .n = 100, .first = 100, .bucket = 100};
+    for (int i = 0; i < 4; i++) {
+        snprintf(s.opts, sizeof s.opts, "%s", i % 2 ? "ctas=12" : "");
+        assert_int_equal(world_run(both[i / 2], &s, asks_for_blocks, NULL), 0);
+    }
+}
+
+// ---- the host may come later than the device's queue
+
+static int step_and_follow(struct sync *s, const struct sync_in *in,
+                           struct sync_out *out)
+{
+    return sync_replicas.step(s, in, out) || sync_replicas.follow(s) ? -1 : 0;
+}
+
+static int sums_ones(struct worker *w)
+{
+    struct sync_out out;
+    for (size_t i = 0; i < w->job.n; i++)
+        w->job.grads[i] = 1;
+    if (worker_step(w, 1, &out))
+        return -1;
+    for (size_t i = 0; i < w->job.n; i++)
+        if (w->job.grads[i] != (float)w->world)
+            return fail("element %zu: %g", i, (double)w->job.grads[i]);
+    w->result = w->sync->stats.bytes_out;
+    return 0;
+}
+
+static void compute_follows_the_sum(void **state)
+{
+    (void)state;
+    struct sync_ops ops = sync_replicas;
+    struct setup s = {.world = 2, .n = 2000, .first = 500, .bucket = 700};
+    ops.step = step_and_follow;
+    for (int i = 0; i < 2; i++) {
+        struct fixture f = *both[i];
+        uint64_t bytes[2];
+        f.ops = &ops;
+        assert_int_equal(world_run(&f, &s, sums_ones, bytes), 0);
+        assert_true(bytes[0] > 0 && bytes[1] > 0); // they are counted
+    }
+}
+
 // ---- meters
 
 // Device time is commands here: what was asked of the queue for the buckets.
@@ -258,6 +313,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(errors),
         cmocka_unit_test(one_gpu_for_two),
         cmocka_unit_test(buckets_are_aligned),
+        cmocka_unit_test(thread_blocks),
+        cmocka_unit_test(compute_follows_the_sum),
         cmocka_unit_test(buckets_are_measured),
     };
     if (argc > 1)

@@ -139,8 +139,11 @@ static void whole_vectors(int threads, enum dtype format, float *p)
     for (size_t i = 0; i < LONG; i++)
         p[i] = (float)rng_normal(3, i);
     for (int step = 1; step <= 3; step++) {
-        struct rule_in in = {
-            step, 0.01f, 0.5f, 1, format == DTYPE_F32 ? NULL : &copy, NULL};
+        struct rule_in in = {.step = step,
+                             .lr = 0.01f,
+                             .scale = 0.5f,
+                             .clip = 1,
+                             .copy = format == DTYPE_F32 ? NULL : &copy};
         for (size_t i = 0; i < LONG; i++)
             g[i] = gradient(step, i);
         assert_int_equal(rule_step(&r, p, g, &in, &norm), 0);

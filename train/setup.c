@@ -193,6 +193,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .seed = (uint64_t)t->run.seed + (uint64_t)t->replica,
         .dev = t->dev,
         .tf32 = t->run.tf32,
+        .spared = t->members->world > 1 ? t->settings.ctas : 0,
         .tune = t->run.tune,
         .recompute = t->run.recompute,
         .slices = slices_job(t),

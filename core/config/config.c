@@ -381,6 +381,11 @@ int config_check(const struct run *r)
         return fail("tune=%d times algorithms of a GPU's library; try: "
                     "device=cuda, or leave it out",
                     r->tune);
+    if (r->settings.ctas > 0 && strcmp(r->device, "cpu") == 0)
+        return fail(
+            "ctas=%d is of NCCL, which joins GPUs; try: device=cuda, or "
+            "leave it out",
+            r->settings.ctas);
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

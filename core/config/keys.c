@@ -193,6 +193,7 @@ static const struct key rows[] = {
          "FROM and cudaProfilerStop COUNT steps later, with the GPU idle at "
          "both"},
 
+
 {"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters; listed below"},
 {"cluster", "workers", "1", KEY_INT, AT(workers), 1, 4096,
@@ -306,6 +307,10 @@ static const struct key rows[] = {
 {"backend", "algorithm", "auto", KEY_CHOICE, SET(algorithm),
  .words = WORDS(ALGORITHM_WORDS),
  .help = "Open MPI's algorithm; auto: ring; library: its own choice"},
+{"backend", "ctas", "0", KEY_INT, SET(ctas), 1, 64, "NCCL's own choice",
+ .unit = "thread blocks",
+ .help = "over NCCL: of a collective, at most; backward's products leave it so "
+         "many multiprocessors"},
 {"backend", "shard", "1", KEY_INT, SET(shard), 1, 3,
  .help = "what workers share out; 1: optimiser state, 2: gradients, too, 3: "
          "parameters, too"},

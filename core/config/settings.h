@@ -94,6 +94,7 @@ struct sync_settings {
     enum updater update;
     int elastic, priority; // bool
     enum algorithm algorithm;
+    int ctas;  // thread blocks of NCCL's collectives, at most; 0: its choice
     int shard; // what is cut among workers
     enum carrier_kind carrier;
     int every; // steps from one exchange to the next

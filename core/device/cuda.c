@@ -280,6 +280,12 @@ int cuda_capability(const struct device *d)
     return c->prop.major * 10 + c->prop.minor;
 }
 
+int cuda_multiprocessors(const struct device *d)
+{
+    const struct cuda *c = d->state;
+    return c->prop.multiProcessorCount;
+}
+
 const char *cuda_name(const struct device *d)
 {
     const struct cuda *c = d->state;

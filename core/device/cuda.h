@@ -22,6 +22,9 @@ void cuda_check(int status, const char *file, int line, const char *call);
 // What a kernel may use: major * 10 + minor.
 int cuda_capability(const struct device *d);
 
+// How many multiprocessors it has.
+int cuda_multiprocessors(const struct device *d);
+
 // The device's name as its maker gives it, and its largest memory rate as the
 // driver reports it, in bytes a second (0: unknown).
 const char *cuda_name(const struct device *d);

@@ -90,6 +90,7 @@ struct group_job {
     size_t slice_bytes; // pieces that are pipelined; 0: 256 KiB
     const char *iface;  // network interface to listen on; "" for loopback
     int algorithm;      // enum algorithm: of the library (config/settings.h)
+    int ctas;           // thread blocks of a collective on GPUs; 0: any
 };
 
 struct group;

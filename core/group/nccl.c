@@ -178,7 +178,7 @@ struct invitation {
 };
 
 int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
-              const char *name)
+              const char *name, int ctas)
 {
     struct invitation all;
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -198,6 +198,8 @@ int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
     if (prctl(PR_SET_TIMERSLACK, 1UL)) // the kernel adds 50 us to every nap
         log_line("%s: naps of this thread are long: %s", name, strerror(errno));
     config.blocking = 0;
+    if (ctas > 0)
+        config.maxCTAs = ctas;
     ncclResult_t r = ncclCommInitRankConfig(&n->comm, cluster->world, all.id,
                                             cluster->rank, &config);
     return nccl_asked(n, r, "joining the ranks");

@@ -20,7 +20,7 @@ int nccl_queue_open(struct group *g)
     for (; q->depth < g->job.depth; q->depth++)
         if (device_event_open(d, &q->ended[q->depth]))
             return -1;
-    return nccl_open(&q->nccl, g->job.cluster, d, g->name);
+    return nccl_open(&q->nccl, g->job.cluster, d, g->name, g->job.ctas);
 }
 
 void nccl_queue_close(struct group *g)

@@ -47,11 +47,17 @@ void rule_close(struct rule *r)
     *r = (struct rule){0};
 }
 
+bool rule_runs_ahead(const struct rule *r)
+{
+    return r->ops && r->ops->ahead;
+}
+
 int rule_step(struct rule *r, float *params, const float *grads,
               const struct rule_in *in, float *norm)
 {
     CHECK(in->step >= 1);
     CHECK(!in->parts || r->ops == &rule_cpu);
+    CHECK(!in->settle || r->ops->ahead);
     if (r->ops->step(r, params, grads, in, norm))
         return -1;
     if (in->copy && isfinite(*norm))

@@ -39,6 +39,10 @@ struct rule_in {
     float clip;                     // largest norm allowed; 0: no limit
     struct half_copy *copy;         // of params, on the device; or NULL
     const struct norm_parts *parts; // NULL: the vector is whole. On the CPU
+    // Where rule_runs_ahead(): called when the update has been asked for and
+    // before the host waits for it; -1 ends the step. NULL: nothing is.
+    int (*settle)(void *ctx);
+    void *ctx; // of settle
 };
 
 struct rule {
@@ -54,6 +58,7 @@ struct rule {
 // alone, behind which the update is queued: the device does not stand still.
 struct rule_ops {
     const char *device; // whose ops->name
+    bool ahead;         // what it asks for follows the compute queue
     int (*open)(struct rule *r);
     int (*step)(struct rule *r, float *params, const float *grads,
                 const struct rule_in *in, float *norm);
@@ -67,6 +72,10 @@ extern const struct rule_ops rule_cpu, rule_cuda;
 int rule_open(struct rule *r, struct device *d, const struct optim_config *c,
               size_t n);
 void rule_close(struct rule *r);
+
+// Whether an update is queued behind what the device's compute queue was asked
+// for, so that the gradient need not be there when rule_step() is called.
+bool rule_runs_ahead(const struct rule *r);
 
 // One update of params from the gradient in->scale * grads, both on the device.
 // *norm is that of the unscaled gradient; where it is not finite, nothing has

@@ -78,7 +78,7 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
         return -1;
     rule_cuda_update(queue, c->kind, params, r->slots, grads, r->n, rates,
                      s->decay, c->ndecay, s->verdict, in->copy);
-    if (device_wait(r->dev, &s->known))
+    if ((in->settle && in->settle(in->ctx)) || device_wait(r->dev, &s->known))
         return -1;
     *norm = s->seen->norm;
     return 0;
@@ -86,6 +86,7 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
 
 const struct rule_ops rule_cuda = {
     .device = "cuda",
+    .ahead = true,
     .open = cuda_open,
     .step = cuda_step,
     .close = cuda_close,

@@ -159,6 +159,7 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
     norm_gradient(&b, final_norm_at(&m->job.config), m->last, m->mean, m->rstd,
                   false);
     report(&b, final_norm_at(&m->job.config));
+    cuda_product_leave(m->product, step->watermark ? job->spared : 0);
     for (int i = job->config.layers - 1; i >= 0; i--) {
         if (job->recompute && i + 1 < job->config.layers) {
             span_begin(step->lane, SPAN_FORWARD, i);
@@ -170,6 +171,7 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
         attention_backward(&b, i);
         span_end(step->lane);
     }
+    cuda_product_leave(m->product, 0);
     embed_backward(&b);
     report(&b, 0);
 }

@@ -32,7 +32,8 @@ struct cuda_product {
     struct routine_maker maker;
     void *workspace;
     struct made *made;
-    int timed; // algorithms; 0: cuBLASLt's first is taken
+    int timed;  // algorithms; 0: cuBLASLt's first is taken
+    int target; // multiprocessors for a product; 0: all
     struct device_event from, to;
 };
 
@@ -76,6 +77,12 @@ int cuda_product_time(struct cuda_product *p, int algorithms)
                    device_event_open_timed(p->dev, &p->to)
                ? -1
                : 0;
+}
+
+void cuda_product_leave(struct cuda_product *p, int multiprocessors)
+{
+    int left = cuda_multiprocessors(p->dev) - multiprocessors;
+    p->target = multiprocessors == 0 ? 0 : left > 1 ? left : 1;
 }
 
 void cuda_product_close(struct cuda_product **pp)
@@ -265,7 +272,8 @@ static struct made *look_up(const struct cuda_product *p,
                             const struct cuda_product_job *j, bool add)
 {
     struct made *c = p->made;
-    while (c && !(c->is.shape.add == add && same_shape(&c->is.shape, j)))
+    while (c && !(c->is.shape.add == add && c->is.target == p->target &&
+                  same_shape(&c->is.shape, j)))
         c = c->next;
     return c;
 }
@@ -279,6 +287,7 @@ static struct made *find(struct cuda_product *p,
     c = calloc(1, sizeof *c);
     CHECK(c);
     c->is.shape = *j;
+    c->is.target = p->target;
     const struct made *same = j->add ? look_up(p, j, false) : NULL;
     if (!(p->timed && !j->add && find_fastest(p, c, j)) &&
         !(may_fuse(p, j) && find_first(p, &c->is, true)) &&

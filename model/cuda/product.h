@@ -53,6 +53,10 @@ void cuda_product_close(struct cuda_product **p);
 // another order. Once, before the first product. 0, or -1 after fail().
 int cuda_product_time(struct cuda_product *p, int algorithms);
 
+// From now on products leave so many multiprocessors (0: none) to others, such
+// as collectives beside them; it is the library that chooses how.
+void cuda_product_leave(struct cuda_product *p, int multiprocessors);
+
 // Ask the compute queue for a product. While algorithms are timed, the host
 // waits, and what the job writes must not be what it reads.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j);

@@ -94,6 +94,9 @@ static void describe(const struct routine_maker *m, struct routine *r)
                        type);
     r->out = make_layout(lt, j->m, j->n, j->out_row,
                          j->out_fp32 ? CUDA_R_32F : type);
+    if (r->target)
+        set(lt, r->desc, CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET, &r->target,
+            sizeof r->target);
     if (r->fused)
         set_epilogue(lt, r);
 }

@@ -18,7 +18,8 @@ struct routine_maker {
 
 struct routine {
     struct cuda_product_job shape; // without pointers that matter
-    bool fused;                    // the epilogue is cuBLASLt's
+    int target; // multiprocessors that it may be made for; 0: all
+    bool fused; // the epilogue is cuBLASLt's
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, out;
     cublasLtMatmulAlgo_t algo;

@@ -44,6 +44,7 @@ struct emulated_desc {
     cublasLtEpilogue_t epilogue;
     void *bias, *aux;
     int64_t aux_ld;
+    int32_t target; // multiprocessors; 0: all
 };
 
 struct emulated_preference {
@@ -109,13 +110,10 @@ cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc,
                                         cublasComputeType_t compute,
                                         cudaDataType_t)
 {
-    *desc = new emulated_desc{compute,
-                              CUBLAS_OP_N,
-                              CUBLAS_OP_N,
-                              CUBLASLT_EPILOGUE_DEFAULT,
-                              nullptr,
-                              nullptr,
-                              0};
+    *desc = new emulated_desc{compute,     CUBLAS_OP_N,
+                              CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT,
+                              nullptr,     nullptr,
+                              0,           0};
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -152,6 +150,8 @@ cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t d,
         return put(&d->aux, value, bytes);
     case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
         return put(&d->aux_ld, value, bytes);
+    case CUBLASLT_MATMUL_DESC_SM_COUNT_TARGET:
+        return put(&d->target, value, bytes);
     }
     return CUBLAS_STATUS_INVALID_VALUE;
 }
@@ -398,7 +398,8 @@ static void run(const product &p)
         }
     if (p.desc.epilogue == CUBLASLT_EPILOGUE_BGRADA)
         sum_rows(p, a.data(), m, k);
-    emulated::product(p.nth, p.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT);
+    emulated::product(p.nth, p.desc.epilogue != CUBLASLT_EPILOGUE_DEFAULT,
+                      p.desc.target);
     emulated::pass(p.ns);
 }
 

@@ -217,6 +217,7 @@ emulated_test(cuda_products_refused cuda_products_emulated
 emulated_test(emulated_cuda emulated_cuda)
 add_executable(test_cuda_waits ${emulated}/test_cuda_waits.c)
 emulated_program(test_cuda_waits 900)
+target_link_libraries(test_cuda_waits PRIVATE sync cluster config)
 emulated_test(cuda_waits_emulated cuda_waits)
 add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
 emulated_program(test_cuda_tune 900)

@@ -314,7 +314,7 @@ cudaError_t cudaProfilerStop(void)
 // ---- the clock, and who did the last product
 
 static uint64_t passed_ns;
-static int algorithm;
+static int algorithm, target;
 static bool algorithm_fused;
 
 void emulated::pass(uint64_t ns)
@@ -323,10 +323,11 @@ void emulated::pass(uint64_t ns)
     passed_ns += ns;
 }
 
-void emulated::product(int nth, bool fused)
+void emulated::product(int nth, bool fused, int multiprocessors)
 {
     entered here;
     algorithm = nth;
+    target = multiprocessors;
     algorithm_fused = fused;
 }
 
@@ -335,6 +336,12 @@ int emulated_cuda_algorithm(bool *fused)
     entered here;
     *fused = algorithm_fused;
     return algorithm;
+}
+
+int emulated_cuda_target(void)
+{
+    entered here;
+    return target;
 }
 
 // ---- events: the last record asked for, and the last that was reached

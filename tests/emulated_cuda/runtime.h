@@ -21,8 +21,9 @@ void enqueue(void *stream, std::function<void()> what);
 // tell.
 void pass(uint64_t ns);
 
-// A product is being done by the nth algorithm that was offered.
-void product(int nth, bool fused);
+// A product is being done by the nth algorithm that was offered, for so many
+// multiprocessors.
+void product(int nth, bool fused, int target);
 
 } // namespace emulated
 
@@ -36,6 +37,9 @@ int emulated_cuda_spins(void);
 // Which algorithm did the last product, counted from 0 in the order of the
 // offer, and whether with an epilogue of its own.
 int emulated_cuda_algorithm(bool *fused);
+
+// For how many multiprocessors the last product was made; 0: for all.
+int emulated_cuda_target(void);
 
 // How many kernels ran between cudaProfilerStart() and ..Stop().
 long emulated_cuda_profiled(void);

@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/busy.h"
+#include "telemetry/activity.h"
 #include "telemetry/align.h"
 #include "telemetry/parts.h"
 #include "telemetry/sampler.h"
@@ -20,7 +21,12 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { RECORDS = 1 << 15, ROUNDS = 9, PATH = CONFIG_PATH + 64 };
+enum {
+    RECORDS = 1 << 15,
+    KERNELS = 1 << 18,
+    ROUNDS = 9,
+    PATH = CONFIG_PATH + 64
+};
 
 int observe_open(struct trainer *t)
 {
@@ -143,7 +149,8 @@ int observe_begin(struct trainer *t)
     t->observe.first_step = t->step;
     if (cut_earlier(t) || find_zero(t) ||
         sync_clock(t->sync, t->observe.zero_ns) ||
-        (t->run.samples > 0 && start_sampler(t)))
+        (t->run.samples > 0 && start_sampler(t)) ||
+        (t->run.kernels && activity_open(&t->observe.activity, KERNELS)))
         return -1;
     if (t->restarts)
         span_count(t->observe.lane, COUNTER_RESTARTS, t->restarts);
@@ -180,6 +187,14 @@ static int write_traces(struct trainer *t)
     int rank = t->cluster->rank;
     struct trace_head head = {.pid = rank, .name = name};
     snprintf(name, sizeof name, "rank %d (%s)", rank, t->name);
+    if (t->observe.activity) {
+        uint64_t dropped =
+            activity_end(t->observe.activity, &head.activity, &head.nactivity);
+        if (dropped)
+            log_line("kernels=1: %zu kernels and copies are in the trace, "
+                     "%llu after them are not; try: fewer steps",
+                     head.nactivity, (unsigned long long)dropped);
+    }
     if (text_into(path, sizeof path, "%s/trace.%d.json", t->run.out, rank) ||
         trace_write(t->observe.spans, path, &head))
         return -1;
@@ -213,6 +228,7 @@ int observe_end(struct trainer *t)
     rc |= sampler_close(&o->sampler) | tfevents_close(&o->events);
     if (!rc && o->spans)
         rc = write_traces(t) || write_times(t);
+    activity_close(&o->activity);
     spans_close(&o->spans);
     o->lane = NULL;
     return rc ? -1 : 0;
@@ -231,6 +247,7 @@ void observe_close(struct trainer *t)
     struct observe *o = &t->observe;
     if (o->spans && o->zero_ns && write_traces(t))
         log_line("%s", fail_message());
+    activity_close(&o->activity);
     sampler_close(&o->sampler);
     tfevents_close(&o->events);
     spans_close(&o->spans);

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+struct activity;
 struct sampler;
 struct span_lane;
 struct spans;
@@ -18,6 +19,7 @@ struct trainer;
 struct observe {
     struct spans *spans;    // NULL: trace=off, or no out=
     struct span_lane *lane; // of the loop's thread; NULL likewise
+    struct activity *activity; // kernels=1
     struct sampler *sampler;
     struct tfevents *events;
     struct times_gpu gpu; // where there is one

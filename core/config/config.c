@@ -386,6 +386,10 @@ int config_check(const struct run *r)
             "ctas=%d is of NCCL, which joins GPUs; try: device=cuda, or "
             "leave it out",
             r->settings.ctas);
+    if (r->kernels && (strcmp(r->device, "cpu") == 0 || r->trace == TRACE_OFF ||
+                       r->out[0] == '\0'))
+        return fail("kernels=1 records a GPU's kernels in the trace; try: "
+                    "device=cuda trace=on out=DIR");
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

@@ -89,6 +89,7 @@ struct run {
     double samples;  // of utilisation, a second
     int tensorboard; // bool
     struct profile profile;
+    int kernels; // bool: of the GPU, in the trace
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];

@@ -193,6 +193,9 @@ static const struct key rows[] = {
          "FROM and cudaProfilerStop COUNT steps later, with the GPU idle at "
          "both"},
 
+{"output", "kernels", "0", KEY_INT, AT(kernels), 0, 1, .local = true,
+ .help = "cuda: 1: each kernel and copy of the GPU in trace.json, by CUPTI, "
+         "which slows the run by some percent"},
 
 {"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters; listed below"},

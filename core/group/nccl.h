@@ -30,7 +30,8 @@ int nccl_is_supported(struct cluster *cluster, struct device *dev,
                       char why[128]);
 
 // All ranks together; `name` is borrowed. A collective takes at most `ctas`
-// thread blocks, a multiprocessor each; 0: as NCCL likes. 0, or -1 after fail().
+// thread blocks, a multiprocessor each; 0: as NCCL likes. 0, or -1 after
+// fail().
 int nccl_open(struct nccl *n, struct cluster *cluster, struct device *dev,
               const char *name, int ctas);
 void nccl_close(struct nccl *n); // takes a zeroed one

@@ -7,7 +7,7 @@ if(CUDA_BUILT)
   endif()
 endif()
 lockstep_library(telemetry
-  FILES core/telemetry/align.c core/telemetry/gpm.c
+  FILES core/telemetry/activity.c core/telemetry/align.c core/telemetry/gpm.c
         core/telemetry/manifest.c core/telemetry/merge.c
         core/telemetry/nvml.c core/telemetry/parts.c core/telemetry/sampler.c
         core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c
@@ -36,6 +36,16 @@ if(Python3_FOUND)
                                 ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/trainer
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(readers PROPERTIES TIMEOUT 300 LABELS jobs)
+endif()
+lockstep_test(activity LINKS telemetry)
+if(TARGET test_activity)
+  add_library(fake_cupti SHARED tests/fake_cupti.c)
+  set_target_properties(fake_cupti PROPERTIES
+    OUTPUT_NAME cupti SOVERSION 13
+    LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake)
+  add_dependencies(test_activity fake_cupti)
+  set_property(TEST activity PROPERTY ENVIRONMENT
+               LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fake)
 endif()
 lockstep_test(nvml LINKS telemetry)
 if(TARGET test_nvml)

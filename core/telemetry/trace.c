@@ -185,9 +185,15 @@ static void put_lane(struct out *o, int tid, const char *name,
 }
 
 // HTA: the launch on the host's thread, the kernel on the stream.
-static void put_kernel(struct out *o, int stream, const struct span_record *r)
+struct kernel {
+    const char *before, *name, *category;
+    uint64_t begin_ns, end_ns;
+    int stream;
+};
+
+static void put_kernel(struct out *o, const struct kernel *k)
 {
-    uint64_t begin = r->begin_ns - o->zero_ns;
+    uint64_t begin = k->begin_ns - o->zero_ns;
     o->correlation++;
     begin_event(o);
     fprintf(o->f,
@@ -199,16 +205,30 @@ static void put_kernel(struct out *o, int stream, const struct span_record *r)
     fprintf(o->f, ", \"args\": {\"correlation\": %ld}}", o->correlation);
     begin_event(o);
     fprintf(o->f,
-            "%s\"X\", \"cat\": \"kernel\", \"name\": \"%s%s\", \"pid\": %d, "
+            "%s\"X\", \"cat\": \"%s\", \"name\": \"%s%s\", \"pid\": %d, "
             "\"tid\": %d",
-            event_mark, moves_bytes(r->kind) ? "nccl_compat_Kernel:" : "",
-            span_kind_name(r->kind), o->head->pid, stream);
+            event_mark, k->category, k->before, k->name, o->head->pid,
+            k->stream);
     put_time(o, "ts", begin);
-    put_time(o, "dur", r->end_ns - r->begin_ns);
+    put_time(o, "dur", k->end_ns - k->begin_ns);
     fprintf(o->f,
             ", \"args\": {\"device\": %d, \"stream\": %d, \"correlation\": "
             "%ld}}",
-            o->head->pid, stream, o->correlation);
+            o->head->pid, k->stream, o->correlation);
+}
+
+static void put_span_kernel(struct out *o, int stream,
+                            const struct span_record *r)
+{
+    const struct kernel k = {
+        .before = moves_bytes(r->kind) ? "nccl_compat_Kernel:" : "",
+        .name = span_kind_name(r->kind),
+        .category = "kernel",
+        .begin_ns = r->begin_ns,
+        .end_ns = r->end_ns,
+        .stream = stream,
+    };
+    put_kernel(o, &k);
 }
 
 static void put_profiler_step(struct out *o, const struct span_record *r)
@@ -231,8 +251,9 @@ static void put_stream(struct out *o, int lane, const struct sheet *sheet)
         bool leaf = i + 1 == sheet->n || r[1].begin_ns >= r->end_ns;
         if (!r->is_counter && r->kind == SPAN_STEP)
             put_profiler_step(o, r);
-        else if (!r->is_counter && leaf && strcmp(category(r->kind), "loop"))
-            put_kernel(o, 7 + lane, r);
+        else if (!r->is_counter && leaf && !o->head->nactivity &&
+                 strcmp(category(r->kind), "loop"))
+            put_span_kernel(o, 7 + lane, r);
     }
 }
 
@@ -250,6 +271,61 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
         mem_free(sheet.at);
     }
     return 0;
+}
+
+// ---- what the GPU did, stream by stream
+
+static void put_activity(struct out *o, const struct activity_record *r)
+{
+    const struct kernel k = {
+        .before = "",
+        .name = r->name,
+        .category = r->bytes ? "gpu_memcpy" : "kernel",
+        .begin_ns = r->begin_ns,
+        .end_ns = r->end_ns,
+        .stream = (int)r->stream,
+    };
+    put_kernel(o, &k);
+}
+
+static void put_stream_event(struct out *o, int tid,
+                             const struct activity_record *r)
+{
+    begin_event(o);
+    fprintf(
+        o->f,
+        "%s\"X\", \"name\": \"%s\", \"cat\": \"%s\", \"pid\": %d, \"tid\": %d",
+        event_mark, r->name, r->bytes ? "gpu_memcpy" : "kernel", o->head->pid,
+        tid);
+    put_time(o, "ts", r->begin_ns - o->zero_ns);
+    put_time(o, "dur", r->end_ns - r->begin_ns);
+    if (r->bytes)
+        fprintf(o->f, ", \"args\": {\"bytes\": %llu}",
+                (unsigned long long)r->bytes);
+    fputs("}", o->f);
+}
+
+static void put_device(struct out *o, uint64_t began_ns, bool hta)
+{
+    const struct activity_record *r = o->head->activity;
+    int tid = SPAN_LANES - 1;
+    for (size_t i = 0; i < o->head->nactivity; i++, r++) {
+        char name[48];
+        if (i == 0 || r[-1].stream != r->stream) {
+            snprintf(name, sizeof name, "GPU stream %u", r->stream);
+            tid++;
+            if (!hta) {
+                put_name(o, "thread_name", tid, name);
+                put_order(o, "thread_sort_index", tid, tid);
+            }
+        }
+        if (r->begin_ns < began_ns)
+            continue;
+        if (hta)
+            put_activity(o, r);
+        else
+            put_stream_event(o, tid, r);
+    }
 }
 
 static int write_file(const struct spans *s, const char *path,
@@ -272,6 +348,7 @@ static int write_file(const struct spans *s, const char *path,
     put_name(&o, "process_name", 0, head->name);
     put_order(&o, "process_sort_index", 0, head->pid);
     int rc = put_lanes(&o, s, hta);
+    put_device(&o, spans_began(s), hta);
     fputs("\n]}\n", o.f);
     bool bad = ferror(o.f);
     if (fclose(o.f) || bad || (!rc && rename(next, path)))

@@ -10,6 +10,8 @@
 #ifndef TELEMETRY_TRACE_H
 #define TELEMETRY_TRACE_H
 
+#include "telemetry/activity.h"
+
 #include <stdbool.h>
 
 struct spans;
@@ -19,6 +21,9 @@ enum { TRACE_SERVER = 10000 }; // pid of server 0; of rank 0 it is 0
 struct trace_head {
     int pid;          // unique in the job
     const char *name; // of the process: "rank 0 (ring)"
+    // Kernels and copies of its GPU, if they were recorded: a thread a stream.
+    const struct activity_record *activity;
+    size_t nactivity;
 };
 
 // Write all lanes to `path` by temporary file and rename; times count from
@@ -26,9 +31,10 @@ struct trace_head {
 int trace_write(const struct spans *s, const char *path,
                 const struct trace_head *head);
 
-// The same as HTA reads it: a lane is a stream of a device, each innermost span
-// a kernel behind its launch. Communication is called nccl_compat_Kernel:NAME,
-// since HTA takes for it what matches ^nccl.*Kernel, and nothing else.
+// The same as HTA reads it: kernels of the GPU, if they were recorded. Else a
+// lane is a stream of a device, each innermost span a kernel behind its launch,
+// and communication is called nccl_compat_Kernel:NAME, since HTA takes for it
+// what matches ^nccl.*Kernel, and nothing else.
 int trace_write_hta(const struct spans *s, const char *path,
                     const struct trace_head *head);
 

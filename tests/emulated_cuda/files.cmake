@@ -264,9 +264,10 @@ endforeach()
 add_custom_target(emulated_programs DEPENDS ${copies} trainer_emulated)
 add_executable(test_cuda_jobs_emulated ${emulated}/test_cuda_jobs.c tests/job.c)
 target_compile_definitions(test_cuda_jobs_emulated PRIVATE
-                           LOCKSTEP_BIN="${programs}")
+                           LOCKSTEP_BIN="${programs}"
+                           FAKE_LIBRARIES="${CMAKE_BINARY_DIR}/fake")
 target_link_libraries(test_cuda_jobs_emulated PRIVATE base PkgConfig::CJSON)
-add_dependencies(test_cuda_jobs_emulated emulated_programs)
+add_dependencies(test_cuda_jobs_emulated emulated_programs fake_cupti)
 emulated_test(cuda_jobs_emulated cuda_jobs_emulated)
 lockstep_says(cuda_tune_job 0
   "to fp32, epilogue bias gradient: .* us by the fastest of 14 algorithms"

@@ -15,6 +15,7 @@
 #include <cuda_runtime_api.h>
 
 #include <deque>
+#include <dlfcn.h>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -250,10 +251,35 @@ cudaError_t cudaFreeHost(void *p)
     return cudaSuccess;
 }
 
+// ---- whoever records kernels and copies: tests/fake_cupti.c, if it is loaded
+
+enum { RAN_COPY = 1, RAN_KERNEL = 10 };
+
+static void tell(uint32_t kind, const char *name, uint64_t began, void *stream,
+                 size_t bytes)
+{
+    typedef void ran(uint32_t, const char *, uint64_t, uint64_t, uint32_t,
+                     uint64_t);
+    void *cupti = dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+    if (!cupti)
+        return;
+    ran *fn = (ran *)dlsym(cupti, "fake_cupti_ran");
+    uint32_t nth = 0;
+    while (nth < streams.size() && streams[nth] != stream)
+        nth++;
+    if (fn)
+        fn(kind, name, began, now_ns(), nth + 1, bytes);
+    dlclose(cupti);
+}
+
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
                             enum cudaMemcpyKind, cudaStream_t s)
 {
-    emulated::enqueue(s, [=] { memcpy(dst, src, bytes); });
+    emulated::enqueue(s, [=] {
+        uint64_t began = now_ns();
+        memcpy(dst, src, bytes);
+        tell(RAN_COPY, nullptr, began, s, bytes);
+    });
     return cudaSuccess;
 }
 
@@ -283,8 +309,10 @@ void emulated::ask(const char *name, const struct shape &s,
         return;
     }
     enqueue(s.stream, [=] {
+        uint64_t began = now_ns();
         profiled += profiling;
         run_grid(name, s, thread);
+        tell(RAN_KERNEL, name, began, s.stream, 0);
     });
 }
 

@@ -94,6 +94,36 @@ static void some_steps_are_profiled(void **state)
     assert_int_equal(profiled("7:1"), -1);
 }
 
+static long count_in(const char *file, const char *word)
+{
+    struct job j = {0};
+    job_run(&j, 20, "grep -c '%s' %s", word, file);
+    return strtol(j.out, NULL, 10);
+}
+
+// In trace.json and for HTA, by a libcupti that the emulated GPU tells what it
+// runs: the embedding twice, one step each.
+static void kernels_are_in_the_trace(void **state)
+{
+    (void)state;
+    struct job j = {0};
+    job_run(&j, 200,
+            "LD_LIBRARY_PATH=" FAKE_LIBRARIES " lockstep train %s device=cuda "
+            "sync=local workers=1 steps=2 trace=hta kernels=1 out=cuda",
+            small);
+    if (j.status)
+        print_message("%s\n", j.out);
+    assert_int_equal(j.status, 0);
+    assert_int_equal(count_in("cuda/trace.json",
+                              "\"embed_kernel\", \"cat\": \"kernel\""),
+                     2);
+    assert_int_equal(count_in("cuda/hta/rank-0.json", "\"embed_kernel\""), 2);
+    assert_true(count_in("cuda/trace.json", "\"GPU stream ") > 0);
+    assert_true(count_in("cuda/trace.json", "\"gpu_memcpy\"") >= 2);
+    struct job after = {0};
+    job_run(&after, 20, "rm -r cuda");
+}
+
 static void no_gpu(void **state)
 {
     (void)state;
@@ -113,6 +143,7 @@ int main(void)
         cmocka_unit_test(servers),
         cmocka_unit_test(collectives),
         cmocka_unit_test(some_steps_are_profiled),
+        cmocka_unit_test(kernels_are_in_the_trace),
         cmocka_unit_test(no_gpu),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);

@@ -1,11 +1,11 @@
 find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 # The linker puts layer_perf's clock around the model's operations.
-add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/op_time.c
-                          bench/pair.c bench/peer.c bench/series.c
-                          bench/subject.c)
+add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/openblas.c
+                          bench/op_time.c bench/pair.c bench/peer.c
+                          bench/series.c bench/subject.c)
 target_link_libraries(layer_perf PRIVATE share model sync optim cluster config device
-                                         dnnl OpenMP::OpenMP_C)
+                                         dnnl OpenMP::OpenMP_C ${CMAKE_DL_LIBS})
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
                                        -Wl,--wrap=kernels_find)
 target_compile_definitions(layer_perf PRIVATE
@@ -27,6 +27,32 @@ lockstep_says(layer_perf_help 0 "A training step beside the least"
 lockstep_says(layer_perf_device 1
               "device=abacus: this build measures on device=cpu"
               $<TARGET_FILE:layer_perf> device=abacus)
+
+# A library of that name whose products take no time is the fastest of each; one
+# without products, or none, is left out by name.
+if(NOT LOCKSTEP_SANITIZE) # it would have to be loaded first
+  foreach(with sgemm nothing)
+    add_library(openblas_${with} SHARED tests/fake_openblas.c)
+    set_target_properties(openblas_${with} PROPERTIES
+      OUTPUT_NAME openblas SUFFIX .so.0
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/openblas_${with})
+  endforeach()
+  target_compile_definitions(openblas_sgemm PRIVATE FAKE_SGEMM)
+  set(floor $<TARGET_FILE:layer_perf> a fp32 threads=1 rounds=5 peers=0)
+  lockstep_says(layer_perf_openblas 0
+                "kernels for a fake.*fc dW +4 x .*OpenBLAS"
+                env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/openblas_sgemm ${floor})
+  set(fake_python ${CMAKE_SOURCE_DIR}/tests/fake_torch_python.sh)
+  lockstep_says(layer_perf_peer 0
+                "fake, heads=4 channels=128 .*precision=fp32 threads=1 ours_ms=[0-9.]+"
+                $<TARGET_FILE:layer_perf> a fp32 threads=1 rounds=5 detail=0
+                peer_python=${fake_python})
+  lockstep_says(layer_perf_no_openblas 0
+                "OpenBLAS is left out: libopenblas.so.0: has no cblas_sgemm.*fc dW.*PyTorch is left out: /none cannot be run"
+                env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/openblas_nothing
+                $<TARGET_FILE:layer_perf> a fp32 threads=1 rounds=5
+                peer_python=/none)
+endif()
 
 add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/series.c
                          bench/subject.c)

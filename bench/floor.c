@@ -1,12 +1,13 @@
-// floor.c - a step's matrix products by the fastest call of the library.
+// floor.c - a step's matrix products by the fastest call of two libraries.
 //
 //     floor = sum over products of count * share * median(time of one)
 //             + 28 bytes a parameter / bandwidth of such streams
 //
-// Every product is tried as dnnl_sgemm (fp32; a batch call by call) and as a
-// matmul primitive, whose factors lie as they come or as the primitive would
-// have them; packing them, or turning a transposed one, is not counted. What is
-// fastest at the start stays. A product's factors come from wherever the
+// Every product is tried as dnnl_sgemm (fp32; a batch call by call), as
+// OpenBLAS's sgemm where that is installed, and as a matmul primitive, whose
+// factors lie as they come or as the primitive would have them; packing them,
+// or turning a transposed one, is not counted. What is fastest at the start
+// stays. A product's factors come from wherever the
 // products before it left them, as they do in a step; beside that stands the
 // time when it is run again at once. Attention's products are whole squares of
 // which `share` counts: the bench knows no library call for a triangle.
@@ -15,10 +16,12 @@
 
 #include "base/base.h"
 #include "base/median.h"
+#include "bench/openblas.h"
 #include "model/cpu/onednn.h"
 #include "model/cpu/product.h"
 
 #include <omp.h>
+#include <stdio.h>
 #include <string.h>
 
 #define DNNL(call) CHECK((call) == dnnl_success)
@@ -30,6 +33,8 @@ enum { ONE = 0x3f80 }; // 1 in bf16; twice, about 1 in fp32
 enum call {
     SGEMM,
     SGEMM_TURNED,
+    OPENBLAS,
+    OPENBLAS_TURNED,
     MATMUL,
     MATMUL_TURNED,
     MATMUL_B,
@@ -40,6 +45,8 @@ enum call {
 static const char *const call_name[CALLS] = {
     [SGEMM] = "sgemm",
     [SGEMM_TURNED] = "sgemm, a turned",
+    [OPENBLAS] = "OpenBLAS",
+    [OPENBLAS_TURNED] = "OpenBLAS, a turned",
     [MATMUL] = "matmul",
     [MATMUL_TURNED] = "matmul, a turned",
     [MATMUL_B] = "matmul, b packed",
@@ -59,6 +66,7 @@ struct floor {
     struct subject_case is;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
+    struct openblas openblas;
     int nproducts, rounds;
     struct product products[FLOOR_PRODUCTS];
     size_t n;          // parameters
@@ -197,6 +205,23 @@ static float *floats(size_t n)
     return p;
 }
 
+static bool is_turned(enum call call)
+{
+    return call == SGEMM_TURNED || call == OPENBLAS_TURNED ||
+           call == MATMUL_TURNED;
+}
+
+static bool is_openblas(enum call call)
+{
+    return call == OPENBLAS || call == OPENBLAS_TURNED;
+}
+
+// A function rather than a primitive.
+static bool is_sgemm(enum call call)
+{
+    return call == SGEMM || call == SGEMM_TURNED || is_openblas(call);
+}
+
 static void open_sgemm(struct product *p)
 {
     size_t m = p->is.m, n = p->is.n, k = p->is.k, batch = p->is.batch;
@@ -205,15 +230,21 @@ static void open_sgemm(struct product *p)
     p->out = floats(batch * m * n);
 }
 
-static void run_sgemm(struct product *p)
+static void run_sgemm(const struct floor *f, struct product *p)
 {
     const struct floor_product *is = &p->is;
     size_t m = is->m, n = is->n, k = is->k;
-    for (size_t i = 0; i < (size_t)is->batch; i++)
-        DNNL(dnnl_sgemm(is->ta ? 'T' : 'N', is->tb ? 'T' : 'N', is->m, is->n,
-                        is->k, 1, p->a + i * m * k, is->ta ? is->m : is->k,
-                        p->b + i * k * n, is->tb ? is->k : is->n, 0,
-                        p->out + i * m * n, is->n));
+    for (size_t i = 0; i < (size_t)is->batch; i++) {
+        const float *a = p->a + i * m * k, *b = p->b + i * k * n;
+        float *out = p->out + i * m * n;
+        if (is_openblas(p->call))
+            openblas_run(&f->openblas, is->ta, is->tb, is->m, is->n, is->k, a,
+                         b, out);
+        else
+            DNNL(dnnl_sgemm(is->ta ? 'T' : 'N', is->tb ? 'T' : 'N', is->m,
+                            is->n, is->k, 1, a, is->ta ? is->m : is->k, b,
+                            is->tb ? is->k : is->n, 0, out, is->n));
+    }
 }
 
 // Where the processor has no bf16 instructions, the library's bf16 is several
@@ -250,14 +281,14 @@ static bool open_matmul(struct floor *f, struct product *p, enum call call)
 static bool open_call(struct floor *f, struct product *p, enum call call)
 {
     p->call = call;
-    if (call == SGEMM_TURNED || call == MATMUL_TURNED) {
+    if (is_turned(call)) {
         if (!p->is.ta)
             return false;
         p->is.ta = false;
     }
-    if (call != SGEMM && call != SGEMM_TURNED)
+    if (!is_sgemm(call))
         return open_matmul(f, p, call);
-    if (!in_fp32(f))
+    if (!in_fp32(f) || (is_openblas(call) && !f->openblas.library))
         return false;
     open_sgemm(p);
     return true;
@@ -280,8 +311,8 @@ static void close_call(struct product *p)
 static double time_call(struct floor *f, struct product *p)
 {
     double start = subject_clock(f->is.threads);
-    if (p->call == SGEMM || p->call == SGEMM_TURNED) {
-        run_sgemm(p);
+    if (is_sgemm(p->call)) {
+        run_sgemm(f, p);
     } else {
         DNNL(dnnl_primitive_execute(p->primitive, f->stream, ARGS, p->args));
         DNNL(dnnl_stream_wait(f->stream));
@@ -338,6 +369,10 @@ void floor_open(struct floor **out, const struct subject_case *c)
     f->is = *c;
     f->n = model_nparams(&c->config);
     omp_set_num_threads(c->threads);
+    if (openblas_open(&f->openblas, c->threads))
+        printf("# OpenBLAS is left out: %s\n", fail_message());
+    else
+        printf("# OpenBLAS with the kernels for %s\n", f->openblas.core);
     DNNL(dnnl_engine_create(&f->engine, dnnl_cpu, 0));
     DNNL(dnnl_stream_create(&f->stream, f->engine, dnnl_stream_in_order));
     list_products(f);
@@ -359,6 +394,7 @@ void floor_close(struct floor **ff)
         mem_free(f->streams[i]);
     dnnl_stream_destroy(f->stream);
     dnnl_engine_destroy(f->engine);
+    openblas_close(&f->openblas);
     mem_free(f);
     *ff = NULL;
 }

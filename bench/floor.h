@@ -1,4 +1,5 @@
-// floor.h - the least time that a step could take with the library's products.
+// floor.h - the least time that a step could take with the products of the
+// fastest library.
 
 #ifndef BENCH_FLOOR_H
 #define BENCH_FLOOR_H
@@ -19,7 +20,7 @@ enum { FLOOR_PRODUCTS = 32, FLOOR_ROUNDS = 64 };
 
 struct floor_line {
     struct floor_product is;
-    const char *call;   // the library's fastest
+    const char *call;   // the fastest of both libraries
     double seconds;     // a step, all of its count
     double hot_seconds; // with factors in the cache
     double gflops, hot_gflops;
@@ -27,6 +28,7 @@ struct floor_line {
 
 struct floor;
 
+// Prints a line: OpenBLAS's kernels, or why it is left out.
 void floor_open(struct floor **f, const struct subject_case *c);
 void floor_close(struct floor **f);
 

@@ -1,6 +1,7 @@
 // layer_perf.c - how fast a step of GPT-2 is, beside the least it could take.
 //
 //     layer_perf [a|b|c|d|m|w ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
+//                [peer_python=PATH]
 //     layer_perf device=cuda [words]                          (layer_cuda.c)
 //
 // Steps of ours alternate with rounds of the floor (floor.c), so that whatever
@@ -40,7 +41,8 @@ enum { CASES = sizeof cases / sizeof *cases };
 struct plan {
     char names[NAMES + 1]; // of cases; "m": memory; "w": two workers
     bool fp32, bf16, peers, detail;
-    int threads; // 0: one, then all
+    const char *python; // of the peers; NULL: Debian's
+    int threads;        // 0: one, then all
     int rounds;
 };
 
@@ -101,7 +103,8 @@ static void print_ops(struct subject *s, const struct floor *f)
 
 // ---- a row
 
-static void measure(const struct plan *plan, const struct subject_case *c)
+// Returns the milliseconds of a step of ours.
+static double measure(const struct plan *plan, const struct subject_case *c)
 {
     struct floor *f;
     struct subject s;
@@ -134,6 +137,7 @@ static void measure(const struct plan *plan, const struct subject_case *c)
     fflush(stdout);
     subject_close(&s);
     floor_close(&f);
+    return ms;
 }
 
 // ---- memory
@@ -194,6 +198,8 @@ static int parse(struct plan *p, int nwords, char **words)
             p->peers = false;
         else if (!strcmp(w, "detail=0"))
             p->detail = false;
+        else if (!strncmp(w, "peer_python=", 12) && !strchr(w, '\''))
+            p->python = w + 12;
         else if (!strncmp(w, "threads=", 8))
             p->threads = atoi(w + 8);
         else if (!strncmp(w, "rounds=", 7))
@@ -202,7 +208,7 @@ static int parse(struct plan *p, int nwords, char **words)
             snprintf(p->names, sizeof p->names, "%s", w);
         else
             return fail("%s: want letters of abcdmw, fp32 or bf16, threads=N, "
-                        "rounds=N, detail=0, peers=0",
+                        "rounds=N, detail=0, peers=0, peer_python=PATH",
                         w);
     }
     if (p->threads < 0 || p->rounds < 5 || p->rounds > FLOOR_ROUNDS)
@@ -242,10 +248,11 @@ static int on_cpu(int nwords, char **words)
                 struct subject_case c = cases[i];
                 c.precision = formats[f];
                 c.threads = threads;
-                if (runs(&plan, c.precision, threads))
-                    measure(&plan, &c);
-                if (runs(&plan, c.precision, threads) && plan.peers)
-                    peer_print(&c);
+                if (!runs(&plan, c.precision, threads))
+                    continue;
+                double ms = measure(&plan, &c);
+                if (plan.peers)
+                    peer_print(&c, plan.python, ms);
             }
     for (int f = 0; strchr(plan.names, 'm') && f < 2; f++)
         if (runs(&plan, formats[f], most))
@@ -283,6 +290,7 @@ static const char help[] =
     "  rounds      7, of steps and bound in turns; times are medians\n"
     "  detail=0    without each operation's time\n"
     "  peers=0     without PyTorch\n"
+    "  peer_python another python3 whose PyTorch stands beside: PATH\n"
     "\n"
     "  model, batch, steps   gpt2, 32, 20: on a GPU\n";
 

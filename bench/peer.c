@@ -8,20 +8,23 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+
+enum { SHELL_CANNOT_RUN = 126 }; // 127: not found
 
 // Both scripts say themselves what they lack.
-static void run(const char *script, const struct subject_case *c,
-                const char *more)
+static void run(const char *python, const char *script,
+                const struct subject_case *c, const char *more)
 {
     const struct model_config *g = &c->config;
     char name[64], path[512], command[1024], line[512];
     if (text_into(name, sizeof name, "tests/oracle/%s", script) ||
         share_path(path, sizeof path, name) ||
         text_into(command, sizeof command,
-                  "%s '%s' layers=%d heads=%d channels=%d "
+                  "'%s' '%s' layers=%d heads=%d channels=%d "
                   "context=%d vocab=%d batch=%d tokens=%d %s",
-                  BENCH_PYTHON, path, g->layers, g->heads, g->channels,
-                  g->context, g->vocab, c->batch, c->tokens, more))
+                  python, path, g->layers, g->heads, g->channels, g->context,
+                  g->vocab, c->batch, c->tokens, more))
         die("%s", fail_message());
     FILE *f = popen(command, "r");
     if (!f) {
@@ -30,21 +33,25 @@ static void run(const char *script, const struct subject_case *c,
     }
     while (fgets(line, sizeof line, f))
         printf("#   %s", line);
-    pclose(f);
+    int status = pclose(f);
+    if (WIFEXITED(status) && WEXITSTATUS(status) >= SHELL_CANNOT_RUN)
+        printf("#   PyTorch is left out: %s cannot be run; try: "
+               "peer_python=/usr/bin/python3\n",
+               python);
     fflush(stdout);
 }
 
-void peer_print(const struct subject_case *c)
+void peer_print(const struct subject_case *c, const char *python, double ms)
 {
-    char more[64];
-    snprintf(more, sizeof more, "precision=%s threads=%d",
-             dtype_name(c->precision), c->threads);
-    run("gpt2_torch_speed.py", c, more);
+    char more[96];
+    snprintf(more, sizeof more, "precision=%s threads=%d ours_ms=%.4f",
+             dtype_name(c->precision), c->threads, ms);
+    run(python ? python : BENCH_PYTHON, "gpt2_torch_speed.py", c, more);
 }
 
 void peer_print_cuda(const struct subject_case *c, int steps)
 {
     char more[64];
     snprintf(more, sizeof more, "steps=%d", steps);
-    run("gpt2_torch_gpu.py", c, more);
+    run(BENCH_PYTHON, "gpt2_torch_gpu.py", c, more);
 }

@@ -5,9 +5,10 @@
 
 #include "bench/subject.h"
 
-// Run the same step in PyTorch and print its line below ours; says why where
-// it cannot.
-void peer_print(const struct subject_case *c);
+// Run the same step in PyTorch and print its lines below ours, which took `ms`:
+// eager and compiled. `python` is the interpreter; NULL: the one that CMake
+// found. Where it cannot, a line says why.
+void peer_print(const struct subject_case *c, const char *python, double ms);
 
 // The same on a GPU: eager and compiled, in bf16.
 void peer_print_cuda(const struct subject_case *c, int steps);

@@ -26,7 +26,7 @@ static const struct {
 } benches[] = {
     {"cpu", "layer_perf", "a training step beside the least it could take",
      "[a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] [detail=0] "
-     "[peers=0]",
+     "[peers=0] [peer_python=PATH]",
      NULL, false},
     {"gpu", "layer_perf",
      "the same on a GPU, each operation beside its lower bound",

@@ -4,13 +4,20 @@ beside ours.
 
     gpt2_torch_speed.py layers=4 heads=4 channels=256 context=128 vocab=256
                         batch=8 tokens=128 precision=fp32|bf16 threads=1
+                        [ours_ms=MS]
 
-Forward, backward, clipping and AdamW; bf16 is autocast. Tuned means: AVX-512
-where there is one, an allocator that keeps what it has, and the OpenMP build of
-OpenBLAS, for which the program starts itself again; and that library's AVX-512
-kernels by name, since on processors newer than itself it falls back to those of
-a Pentium 4. With Debian's reference BLAS a comparison would mean nothing, and
-there is none. Exit status 77: not possible here.
+Forward, backward, clipping and AdamW; bf16 is autocast. A line each: eager, and
+compiled (torch.compile), with fused attention (scaled_dot_product_attention) and
+the fused AdamW. What this PyTorch does not have is named: without fused attention
+eager multiplies by itself, without the fused AdamW its foreach loops update, and a
+version that cannot compile has no such line. With ours_ms, Lockstep's time for the
+same step, the line says how many times as fast that is.
+
+Tuned means: AVX-512 where there is one, an allocator that keeps what it has, and
+MKL or the OpenMP build of OpenBLAS, for which the program starts itself again; and
+that library's AVX-512 kernels by name, since on processors newer than itself it
+falls back to those of a Pentium 4. With Debian's reference BLAS a comparison would
+mean nothing, and there is none. Exit status 77: not possible here.
 """
 import glob
 import math
@@ -49,12 +56,15 @@ def settings():
     s = {}
     for word in sys.argv[1:]:
         key, _, value = word.partition("=")
-        s[key] = value if key == "precision" else int(value)
+        s[key] = (value if key == "precision" else
+                  float(value) if key == "ours_ms" else int(value))
     return s
 
 
-def blas():
-    """The library that sgemm_ comes from."""
+def blas(torch):
+    """The library that products come from."""
+    if "BLAS_INFO=mkl" in torch.__config__.show():
+        return "MKL"
     with open("/proc/self/maps") as f:
         paths = {line.split()[-1] for line in f if "blas" in line}
     for path in sorted(paths):
@@ -67,6 +77,7 @@ def blas():
 def build(torch, s):
     nn, functional = torch.nn, torch.nn.functional
     C, H = s["channels"], s["heads"]
+    fused = getattr(functional, "scaled_dot_product_attention", None)
 
     class Block(nn.Module):
         def __init__(self):
@@ -79,6 +90,9 @@ def build(torch, s):
             B, T, _ = x.shape
             q, k, v = self.qkv(x).view(B, T, 3, H, C // H).permute(
                 2, 0, 3, 1, 4).unbind(0)
+            if fused:
+                o = fused(q, k, v, is_causal=True)
+                return o.transpose(1, 2).reshape(B, T, C)
             scores = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(C // H))
             p = functional.softmax(scores + mask, dim=-1)
             return (p @ v).transpose(1, 2).reshape(B, T, C)
@@ -108,10 +122,22 @@ def build(torch, s):
     return GPT2()
 
 
-def measure(torch, s):
+def adamw(torch, model):
+    """The optimiser, and what it is called."""
+    settings = {"lr": 1e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
+    try:
+        optimizer = torch.optim.AdamW(model.parameters(), fused=True, **settings)
+        return optimizer, "fused AdamW"
+    except (TypeError, RuntimeError):  # not there, or not on a CPU
+        return torch.optim.AdamW(model.parameters(), **settings), "AdamW not fused"
+
+
+def measure(torch, s, compiled):
+    """(seconds of a step, what the optimiser is called)."""
+    torch.manual_seed(1)
     model = build(torch, s)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4,
-                                  betas=(0.9, 0.95), weight_decay=0.1)
+    optimizer, name = adamw(torch, model)
+    run = torch.compile(model) if compiled else model
     x = torch.randint(s["vocab"], (s["batch"], s["tokens"]))
     y = torch.randint(s["vocab"], (s["batch"] * s["tokens"],))
     # one thread: its own processor time, as in layer_perf
@@ -121,7 +147,7 @@ def measure(torch, s):
         start = clock()
         with torch.autocast("cpu", dtype=torch.bfloat16,
                             enabled=s["precision"] == "bf16"):
-            logits = model(x)
+            logits = run(x)
             loss = torch.nn.functional.cross_entropy(
                 logits.view(-1, s["vocab"]).float(), y)
         optimizer.zero_grad(set_to_none=True)
@@ -130,7 +156,22 @@ def measure(torch, s):
         optimizer.step()
         if i >= WARM:
             times.append(clock() - start)
-    return sorted(times)[REPEATS // 2]
+    return sorted(times)[REPEATS // 2], name
+
+
+def print_row(torch, s, way, library):
+    fused = hasattr(torch.nn.functional, "scaled_dot_product_attention")
+    attention = "fused attention" if fused else "attention not fused"
+    head = f"PyTorch {torch.__version__} {way}, {library}"
+    try:
+        step, optimizer = measure(torch, s, way == "compiled")
+    except Exception as e:  # pylint: disable=broad-except  # a compiler's
+        print(f"{head}: left out: {str(e).splitlines()[0]}")
+        return
+    faster = f", ours is {step * 1e3 / s['ours_ms']:.2f} times as fast" \
+        if "ours_ms" in s else ""
+    print(f"{head}, {attention}, {optimizer}: step {step * 1e3:.2f} ms, "
+          f"{s['batch'] * s['tokens'] / step:.0f} tokens/s{faster}", flush=True)
 
 
 def main():
@@ -139,14 +180,16 @@ def main():
     try:
         import torch
     except ImportError as missing:
-        give_up(f"{missing}; try: apt-get install python3-torch")
-    torch.manual_seed(1)
+        give_up(f"{missing}; try: apt-get install python3-torch, or peer_python= "
+                "of a virtual environment that has it")
     torch.set_num_threads(s["threads"])
-    library = blas()
-    step = measure(torch, s)
-    tokens = s["batch"] * s["tokens"]
-    print(f"PyTorch {torch.__version__}, {library}: step {step * 1e3:.2f} ms, "
-          f"{tokens / step:.0f} tokens/s")
+    library = blas(torch)
+    print_row(torch, s, "eager", library)
+    if hasattr(torch, "compile"):
+        print_row(torch, s, "compiled", library)
+    else:
+        print(f"PyTorch {torch.__version__} compiled: left out: it has no "
+              "torch.compile; try: peer_python= of a PyTorch 2")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,62 @@
+// openblas.c - loads OpenBLAS by name: Lockstep builds and runs without it.
+
+#include "bench/openblas.h"
+
+#include "base/base.h"
+
+#include <dlfcn.h>
+#include <oneapi/dnnl/dnnl.h>
+#include <stdlib.h>
+
+// Of cblas.h.
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
+
+static const char name[] = "libopenblas.so.0";
+
+static void choose_kernels(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    unsigned wide = dnnl_cpu_isa_avx512_core, narrow = dnnl_cpu_isa_avx2;
+    if ((isa & wide) == wide)
+        setenv("OPENBLAS_CORETYPE", "SkylakeX", 0);
+    else if ((isa & narrow) == narrow)
+        setenv("OPENBLAS_CORETYPE", "Haswell", 0);
+}
+
+int openblas_open(struct openblas *b, int threads)
+{
+    *b = (struct openblas){0};
+    choose_kernels(); // read when the library is loaded
+    b->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+    if (!b->library)
+        return fail("%s; try: apt-get install libopenblas0-openmp", dlerror());
+    void (*set_threads)(int);
+    char *(*core)(void);
+    // POSIX: what dlsym() returns may be a function's address
+    *(void **)&b->sgemm = dlsym(b->library, "cblas_sgemm");
+    *(void **)&set_threads = dlsym(b->library, "openblas_set_num_threads");
+    *(void **)&core = dlsym(b->library, "openblas_get_corename");
+    if (!b->sgemm || !set_threads || !core) {
+        openblas_close(b);
+        return fail("%s: has no cblas_sgemm; try: apt-get install "
+                    "libopenblas0-openmp",
+                    name);
+    }
+    set_threads(threads);
+    b->core = core();
+    return 0;
+}
+
+void openblas_close(struct openblas *b)
+{
+    if (b->library)
+        dlclose(b->library);
+    *b = (struct openblas){0};
+}
+
+void openblas_run(const struct openblas *b, bool ta, bool tb, int m, int n,
+                  int k, const float *left, const float *right, float *out)
+{
+    b->sgemm(ROW_MAJOR, ta ? TRANSPOSED : PLAIN, tb ? TRANSPOSED : PLAIN, m, n,
+             k, 1, left, ta ? m : k, right, tb ? k : n, 0, out, n);
+}

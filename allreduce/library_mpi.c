@@ -15,7 +15,7 @@
 #include "allreduce/carriers.h"
 
 #include "allreduce/algorithm.h"
-#include "allreduce/narrow.h"
+#include "allreduce/half_types.h"
 #include "allreduce/operands.h"
 #include "allreduce/rollcall.h"
 
@@ -34,7 +34,7 @@ enum { TAG_PAIR = 1, TAG_CREATE = 3 };
 struct verb { // under way
     struct group_op op;
     uint64_t number;
-    uint16_t *narrow; // fp32 in a 16-bit wire: the vector as it travels
+    uint16_t *half; // fp32 in a 16-bit wire: the vector as it travels
     uint64_t begun_ns;
     bool ended;
 };
@@ -68,7 +68,7 @@ struct library {
 // ---- one verb
 
 // A vector to travel in: one that is unused, or one more.
-static uint16_t *take_narrow(struct group *g)
+static uint16_t *take_half(struct group *g)
 {
     struct library *l = g->state;
     if (l->nunused)
@@ -83,14 +83,14 @@ static int cast_down(struct group *g, struct verb *v)
     struct group_chunk own = operand_given(g, &v->op);
     bool result =
         v->op.verb == GROUP_ALL_GATHER || v->op.verb == GROUP_BROADCAST;
-    v->narrow = take_narrow(g);
-    if (!v->narrow)
+    v->half = take_half(g);
+    if (!v->half)
         return -1;
-    vector_cast_scaled(v->narrow + own.off, x->wire, group_at(x, own.off),
+    vector_cast_scaled(v->half + own.off, x->wire, group_at(x, own.off),
                        x->scale, own.n);
     if (result)
-        vector_cast(group_at(x, own.off), DTYPE_F32, v->narrow + own.off,
-                    x->wire, own.n);
+        vector_cast(group_at(x, own.off), DTYPE_F32, v->half + own.off, x->wire,
+                    own.n);
     return 0;
 }
 
@@ -123,7 +123,7 @@ static void ask(struct group *g, const struct verb *v, MPI_Request *r)
     const struct library *l = g->state;
     const struct group_op *op = &v->op;
     struct format f = format_of(l, op->vector.wire);
-    void *data = v->narrow ? (void *)v->narrow : op->vector.data;
+    void *data = v->half ? (void *)v->half : op->vector.data;
     bool root = g->rank == op->peer;
     int n = (int)op->vector.n, *lengths, *offsets;
     set_chunks(g, v, &lengths, &offsets);
@@ -162,10 +162,10 @@ static void take(struct group *g, struct verb *v)
     const struct group_vector *x = &v->op.vector;
     struct group_chunk own = operand_taken(g, &v->op);
     size_t from = v->op.verb == GROUP_REDUCE_SCATTER ? 0 : own.off;
-    if (v->narrow) {
-        vector_cast(group_at(x, own.off), DTYPE_F32, v->narrow + from, x->wire,
+    if (v->half) {
+        vector_cast(group_at(x, own.off), DTYPE_F32, v->half + from, x->wire,
                     own.n);
-        l->unused[l->nunused++] = v->narrow;
+        l->unused[l->nunused++] = v->half;
     } else if (from != own.off) {
         memmove(group_at(x, own.off), group_at(x, from),
                 own.n * dtype_bytes(x->type));
@@ -196,7 +196,7 @@ static int library_begin(struct group *g, const struct group_op *op)
                     "sync=ring",
                     g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
     *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
-    if (group_narrows(&op->vector) && cast_down(g, v))
+    if (group_casts(&op->vector) && cast_down(g, v))
         return -1;
     operands_count(g, op);
     ask(g, v, &l->requests[slot]);
@@ -309,8 +309,8 @@ static int library_open(struct group *g)
     if (algorithm_use((enum algorithm)g->job.algorithm) || open_memory(g) ||
         open_comm(g))
         return -1;
-    narrow_open(&l->fp16.type, &l->fp16.sum, DTYPE_F16);
-    narrow_open(&l->bf16.type, &l->bf16.sum, DTYPE_BF16);
+    half_types_open(&l->fp16.type, &l->fp16.sum, DTYPE_F16);
+    half_types_open(&l->bf16.type, &l->bf16.sum, DTYPE_BF16);
     l->has_formats = true;
     return rollcall_open(&l->roll, l->comm, g->job.cluster->ranks);
 }
@@ -327,8 +327,8 @@ static void library_close(struct group *g)
     }
     rollcall_close(&l->roll);
     if (l->has_formats) {
-        narrow_close(&l->fp16.type, &l->fp16.sum);
-        narrow_close(&l->bf16.type, &l->bf16.sum);
+        half_types_close(&l->fp16.type, &l->fp16.sum);
+        half_types_close(&l->bf16.type, &l->bf16.sum);
     }
     if (l->has_comm)
         MPI(MPI_Comm_free(&l->comm));

@@ -19,7 +19,7 @@
 
 struct library {
     struct nccl_queue queue; // must be first
-    void *narrow;            // job.largest elements of two bytes
+    void *half;              // job.largest elements of two bytes
 };
 
 static void *at(void *data, enum dtype type, size_t off)
@@ -113,29 +113,29 @@ static int cast(struct nccl *n, void *dst, enum dtype to, void *src,
 
 // fp32 in 16 bits. What all members end with is rounded, so the sender of such
 // numbers takes its own back, too.
-static int move_narrow(struct library *l, const struct group *g,
-                       const struct group_op *op)
+static int move_half(struct library *l, const struct group *g,
+                     const struct group_op *op)
 {
     struct nccl *n = &l->queue.nccl;
     const struct group_vector *v = &op->vector;
     struct group_chunk given = operand_given(g, op);
     bool result = op->verb == GROUP_ALL_GATHER || op->verb == GROUP_BROADCAST;
-    if (cast(n, l->narrow, v->wire, v->data, DTYPE_F32, v->scale, given) ||
-        (result && cast(n, v->data, DTYPE_F32, l->narrow, v->wire, 1, given)) ||
-        move(n, g, op, l->narrow))
+    if (cast(n, l->half, v->wire, v->data, DTYPE_F32, v->scale, given) ||
+        (result && cast(n, v->data, DTYPE_F32, l->half, v->wire, 1, given)) ||
+        move(n, g, op, l->half))
         return -1;
-    return cast(n, v->data, DTYPE_F32, l->narrow, v->wire, 1,
+    return cast(n, v->data, DTYPE_F32, l->half, v->wire, 1,
                 operand_taken(g, op));
 }
 
 static int library_begin(struct group *g, const struct group_op *op)
 {
     struct library *l = g->state;
-    bool narrows = group_narrows(&op->vector);
+    bool casts = group_casts(&op->vector);
     operands_count(g, op);
     if (nccl_queue_begin(&l->queue) ||
-        (narrows ? move_narrow(l, g, op)
-                 : move(&l->queue.nccl, g, op, op->vector.data)))
+        (casts ? move_half(l, g, op)
+               : move(&l->queue.nccl, g, op, op->vector.data)))
         return -1;
     return nccl_queue_end(&l->queue);
 }
@@ -144,8 +144,8 @@ static int library_open(struct group *g)
 {
     struct library *l = g->state;
     if (g->job.largest) {
-        l->narrow = device_alloc(g->job.dev, g->job.largest, sizeof(uint16_t));
-        if (!l->narrow)
+        l->half = device_alloc(g->job.dev, g->job.largest, sizeof(uint16_t));
+        if (!l->half)
             return -1;
     }
     return nccl_queue_open(g);
@@ -155,7 +155,7 @@ static void library_close(struct group *g)
 {
     struct library *l = g->state;
     nccl_queue_close(g);
-    device_free(g->job.dev, l->narrow);
+    device_free(g->job.dev, l->half);
 }
 
 const struct group_ops library_nccl = {

@@ -8,15 +8,15 @@
 
 enum { ROOM = 1 << 16 }; // bytes
 
-static int open_line(struct pair_line *l, size_t depth, bool narrow)
+static int open_line(struct pair_line *l, size_t depth, bool half)
 {
     l->queue = mem_alloc(depth, sizeof *l->queue);
-    l->room = narrow ? mem_alloc(ROOM, 1) : NULL;
-    return l->queue && (l->room || !narrow) ? 0 : -1;
+    l->room = half ? mem_alloc(ROOM, 1) : NULL;
+    return l->queue && (l->room || !half) ? 0 : -1;
 }
 
 int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
-               struct cluster *c, const char *iface, size_t depth, bool narrow)
+               struct cluster *c, const char *iface, size_t depth, bool half)
 {
     *p = (struct pairs){.ops = ops,
                         .name = name,
@@ -30,7 +30,7 @@ int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
         if (!p->lines[d])
             return -1;
         for (int r = 0; r < c->world; r++)
-            if (r != c->rank && open_line(&p->lines[d][r], depth, narrow))
+            if (r != c->rank && open_line(&p->lines[d][r], depth, half))
                 return -1;
     }
     p->state = mem_alloc(1, ops->state_size);
@@ -104,7 +104,7 @@ static char *payload_at(const struct pair_line *l, const struct group_vector *v,
                         size_t at, size_t *bytes)
 {
     size_t left = payload(v) - at, skip = at % ROOM;
-    if (!group_narrows(v)) {
+    if (!group_casts(v)) {
         *bytes = left;
         return (char *)v->data + at;
     }
@@ -153,7 +153,7 @@ static int push(struct pairs *p, int to)
         parts[n++] =
             (struct iovec){(char *)&l->head + l->moved, head - l->moved};
     size_t at = l->moved < head ? 0 : l->moved - head, bytes;
-    if (group_narrows(v) && at == l->cast && at < l->head.bytes) {
+    if (group_casts(v) && at == l->cast && at < l->head.bytes) {
         cast(l, v, at, OUT);
         l->cast += l->head.bytes - at < ROOM ? l->head.bytes - at : ROOM;
     }
@@ -242,7 +242,7 @@ static int pull(struct pairs *p, int from)
     if (got < 0)
         return lost(p, from, at);
     l->moved += (size_t)got;
-    if (group_narrows(v) && got > 0 && (size_t)got == bytes) {
+    if (group_casts(v) && got > 0 && (size_t)got == bytes) {
         cast(l, v, l->cast, IN);
         l->cast = at + bytes;
     }

@@ -73,10 +73,10 @@ struct pairs {
     void *state;
 };
 
-// At most `depth` messages under way; `narrow`: fp32 will travel in 16 bits. 0,
+// At most `depth` messages under way; `half`: fp32 will travel in 16 bits. 0,
 // or -1 after fail(); pairs_close() follows either way.
 int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
-               struct cluster *c, const char *iface, size_t depth, bool narrow);
+               struct cluster *c, const char *iface, size_t depth, bool half);
 void pairs_close(struct pairs *p);
 
 // One more send or recv; its number in its line.

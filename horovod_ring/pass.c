@@ -13,19 +13,19 @@
 enum { PIECE = 4 * PASS_BLOCK }; // elements of one thread at a time
 
 // As wire.h has it for messages: scaled, and rounded after every addition.
-static void sum_narrow(const struct group_vector *v, char *const *dst, int d,
-                       const char *const *src, int k, size_t n)
+static void sum_half(const struct group_vector *v, char *const *dst, int d,
+                     const char *const *src, int k, size_t n)
 {
     float scaled[PASS_BLOCK];
-    uint16_t narrow[PASS_BLOCK];
-    vector_cast_scaled(narrow, v->wire, (const float *)src[0], v->scale, n);
+    uint16_t half[PASS_BLOCK];
+    vector_cast_scaled(half, v->wire, (const float *)src[0], v->scale, n);
     for (int j = 1; j < k; j++) {
         vector_cast_scaled(scaled, DTYPE_F32, (const float *)src[j], v->scale,
                            n);
-        vector_add_into_wire(narrow, v->wire, scaled, n);
+        vector_add_into_wire(half, v->wire, scaled, n);
     }
     for (int j = 0; j < d; j++)
-        vector_cast(dst[j], DTYPE_F32, narrow, v->wire, n);
+        vector_cast(dst[j], DTYPE_F32, half, v->wire, n);
 }
 
 static void sum_doubles(char *const *dst, int d, const char *const *src, int k,
@@ -42,8 +42,8 @@ static void sum_doubles(char *const *dst, int d, const char *const *src, int k,
 void pass_sum_block(const struct group_vector *v, char *const *dst, int d,
                     const char *const *src, int k, size_t n)
 {
-    if (group_narrows(v))
-        sum_narrow(v, dst, d, src, k, n);
+    if (group_casts(v))
+        sum_half(v, dst, d, src, k, n);
     else if (v->type == DTYPE_F64)
         sum_doubles(dst, d, src, k, n);
     else
@@ -89,14 +89,14 @@ void pass_copy(const struct group_vector *v, char *dst, const char *src,
 
 void pass_round(const struct group_vector *v, char *at, size_t n)
 {
-    if (!group_narrows(v))
+    if (!group_casts(v))
         return;
 #pragma omp parallel for if (n > 2 * PIECE) schedule(static)
     for (size_t i = 0; i < n; i += PASS_BLOCK) {
-        uint16_t narrow[PASS_BLOCK];
+        uint16_t half[PASS_BLOCK];
         float *block = (float *)at + i;
         size_t len = n - i < PASS_BLOCK ? n - i : PASS_BLOCK;
-        vector_cast(narrow, v->wire, block, DTYPE_F32, len);
-        vector_cast(block, DTYPE_F32, narrow, v->wire, len);
+        vector_cast(half, v->wire, block, DTYPE_F32, len);
+        vector_cast(block, DTYPE_F32, half, v->wire, len);
     }
 }

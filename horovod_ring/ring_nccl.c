@@ -104,15 +104,15 @@ static int fit_rooms(struct group *g, const struct plan *p,
                      const struct group_op *op)
 {
     size_t n = op->vector.n, most = group_chunk(n, p->grain, p->world, 0).n;
-    bool narrow = group_narrows(&op->vector);
+    bool half = group_casts(&op->vector);
     if (plan_is_chain(op))
         most = slice_elements(g, op);
     if (group_is_pair(op->verb))
         most = n;
     size_t bytes = most * dtype_bytes(op->vector.wire);
-    if (!narrow && !plan_adds(p, op, 0))
+    if (!half && !plan_adds(p, op, 0))
         return 0;
-    return fit(g, 0, bytes) || (narrow && fit(g, 1, bytes)) ? -1 : 0;
+    return fit(g, 0, bytes) || (half && fit(g, 1, bytes)) ? -1 : 0;
 }
 
 // One message each way at once.
@@ -157,8 +157,8 @@ static int pass_wide(struct group *g, const struct group_op *op,
 
 // fp32 in 16 bits: what came in, with our share added, is what leaves next.
 // The result of a verb that does not sum is rounded where it begins, too.
-static int pass_narrow(struct group *g, const struct group_op *op,
-                       const struct message *m, int k)
+static int pass_half(struct group *g, const struct group_op *op,
+                     const struct message *m, int k)
 {
     struct ring *r = g->state;
     const struct group_vector *v = &op->vector;
@@ -181,7 +181,7 @@ static int pass_all(struct group *g, const struct plan *p,
                     const struct group_op *op)
 {
     const struct group_vector *v = &op->vector;
-    bool narrow = group_narrows(v);
+    bool half = group_casts(v);
     int count = plan_is_chain(op) ? chain_messages(g, p, op)
                                   : plan_messages(p, op, OUT);
     if (v->scale != 1 &&
@@ -189,7 +189,7 @@ static int pass_all(struct group *g, const struct plan *p,
         return -1;
     for (int k = 0; k < count; k++) {
         struct message m = message_at(g, p, op, k);
-        if (narrow ? pass_narrow(g, op, &m, k) : pass_wide(g, op, &m))
+        if (half ? pass_half(g, op, &m, k) : pass_wide(g, op, &m))
             return -1;
     }
     return 0;
@@ -203,17 +203,17 @@ static int pass_pair(struct group *g, const struct group_op *op)
     struct nccl *n = &r->queue.nccl;
     const struct group_vector *v = &op->vector;
     ncclDataType_t type = nccl_type(v->wire);
-    bool narrow = group_narrows(v), sends = op->verb == GROUP_SEND;
-    void *data = narrow ? r->rooms[0] : v->data;
-    if (narrow && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
+    bool half = group_casts(v), sends = op->verb == GROUP_SEND;
+    void *data = half ? r->rooms[0] : v->data;
+    if (half && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
         return -1;
     ncclResult_t result =
         sends ? ncclSend(data, v->n, type, op->peer, n->comm, n->stream)
               : ncclRecv(data, v->n, type, op->peer, n->comm, n->stream);
     if (nccl_asked(n, result, group_verb_name(op->verb)))
         return -1;
-    return narrow && !sends ? cast(g, v->data, v->type, data, v->wire, 1, v->n)
-                            : 0;
+    return half && !sends ? cast(g, v->data, v->type, data, v->wire, 1, v->n)
+                          : 0;
 }
 
 // ---- a group's functions

@@ -16,8 +16,8 @@ int wire_open(struct wire *w, size_t largest, size_t piece)
         return 0;
     w->scaled = mem_alloc(BLOCK, sizeof *w->scaled);
     for (int i = 0; i < WIRE_OPS; i++) {
-        w->narrow[i] = mem_alloc(largest, sizeof *w->narrow[i]);
-        if (!w->narrow[i] || !w->scaled)
+        w->half[i] = mem_alloc(largest, sizeof *w->half[i]);
+        if (!w->half[i] || !w->scaled)
             return -1;
     }
     return 0;
@@ -28,7 +28,7 @@ void wire_close(struct wire *w)
     mem_free(w->landing);
     mem_free(w->scaled);
     for (int i = 0; i < WIRE_OPS; i++)
-        mem_free(w->narrow[i]);
+        mem_free(w->half[i]);
     *w = (struct wire){0};
 }
 
@@ -36,37 +36,37 @@ const void *wire_leave(struct wire *w, const struct group_vector *v, uint64_t k,
                        struct group_chunk piece, bool own, bool result)
 {
     float *data = group_at(v, piece.off);
-    if (!group_narrows(v))
+    if (!group_casts(v))
         return data;
-    uint16_t *narrow = w->narrow[k % WIRE_OPS] + piece.off;
+    uint16_t *half = w->half[k % WIRE_OPS] + piece.off;
     if (own)
-        vector_cast_scaled(narrow, v->wire, data, v->scale, piece.n);
+        vector_cast_scaled(half, v->wire, data, v->scale, piece.n);
     if (own && result)
-        vector_cast(data, DTYPE_F32, narrow, v->wire, piece.n);
-    return narrow;
+        vector_cast(data, DTYPE_F32, half, v->wire, piece.n);
+    return half;
 }
 
 void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
                 struct group_chunk piece, bool adds)
 {
-    if (group_narrows(v))
-        return w->narrow[k % WIRE_OPS] + piece.off;
+    if (group_casts(v))
+        return w->half[k % WIRE_OPS] + piece.off;
     return adds ? w->landing : group_at(v, piece.off);
 }
 
 // A block at a time, so that what one pass wrote the next finds in cache.
-static void landed_narrow(struct wire *w, const struct group_vector *v,
-                          float *data, uint16_t *narrow, size_t n, bool adds,
-                          bool completes)
+static void landed_half(struct wire *w, const struct group_vector *v,
+                        float *data, uint16_t *half, size_t n, bool adds,
+                        bool completes)
 {
     for (size_t i = 0; i < n; i += BLOCK) {
         size_t len = n - i < BLOCK ? n - i : BLOCK;
         if (adds) {
             vector_cast_scaled(w->scaled, DTYPE_F32, data + i, v->scale, len);
-            vector_add_into_wire(narrow + i, v->wire, w->scaled, len);
+            vector_add_into_wire(half + i, v->wire, w->scaled, len);
         }
         if (completes)
-            vector_cast(data + i, DTYPE_F32, narrow + i, v->wire, len);
+            vector_cast(data + i, DTYPE_F32, half + i, v->wire, len);
     }
 }
 
@@ -74,9 +74,9 @@ void wire_landed(struct wire *w, const struct group_vector *v, uint64_t k,
                  struct group_chunk piece, bool adds, bool completes)
 {
     void *data = group_at(v, piece.off);
-    if (group_narrows(v))
-        landed_narrow(w, v, data, w->narrow[k % WIRE_OPS] + piece.off, piece.n,
-                      adds, completes);
+    if (group_casts(v))
+        landed_half(w, v, data, w->half[k % WIRE_OPS] + piece.off, piece.n,
+                    adds, completes);
     else if (adds && v->type == DTYPE_F64)
         vector_add_doubles(data, w->landing, piece.n);
     else if (adds)

@@ -15,9 +15,9 @@
 enum { WIRE_OPS = 2 }; // may be on their way at once
 
 struct wire {
-    uint16_t *narrow[WIRE_OPS]; // 16-bit wire: the vector as it travels
-    void *landing;              // a piece that came in, to be added
-    float *scaled;              // a block of our share
+    uint16_t *half[WIRE_OPS]; // 16-bit wire: the vector as it travels
+    void *landing;            // a piece that came in, to be added
+    float *scaled;            // a block of our share
 };
 
 // For 16-bit vectors of at most `largest` elements (0: none), in pieces of at

@@ -22,7 +22,7 @@
 enum { GIVEN = 1, OWED = 2 };
 
 struct async {
-    float *wide;   // a row of a 16-bit wire, widened
+    float *wide;   // a row of a 16-bit wire, cast up
     uint64_t base; // updates made before this job began
     bool based;
 };

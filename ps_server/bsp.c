@@ -116,7 +116,7 @@ static void finish_round(struct server *s, double squares)
 {
     const struct bsp *b = bsp_of(s);
     const struct ps_step *step = &s->peers[b->rank_of[0]].step;
-    // a mean over those who were in it, of what a narrow wire made smaller
+    // a mean over those who were in it, of what a 16-bit wire made smaller
     float scale = step->grad_scale * ps_divisor(s->job.world, s->job.wire) *
                   ((float)s->job.world / (float)b->need);
     float norm;
@@ -212,7 +212,7 @@ static int take_slice(struct server *s, int row, int turn, struct message **p)
     struct gather *g = &b->rows[row];
     struct gather_rule rule = {.threads = s->threads,
                                .sums = s->store->pool,
-                               .narrow = s->store->narrow,
+                               .half = s->store->half,
                                .wire = s->job.wire,
                                .keep = !s->job.worker_updates};
     struct buffer *sum = NULL;

@@ -1,5 +1,5 @@
 // gather.c - block by block, so that a sum stays in the first cache until it is
-// whole: added, squared and narrowed there, read and written once.
+// whole: added, squared and cast down there, read and written once.
 
 #include "ps_server/gather.h"
 
@@ -54,7 +54,7 @@ struct addition {
     int from, to; // turns
     size_t n;
     float *sum;    // NULL: nobody needs it
-    void *narrow;  // NULL: it stays wide
+    void *half;    // NULL: it stays fp32
     bool squaring; // it is complete
     double squares[MAX_PARTS];
 };
@@ -77,8 +77,8 @@ static void add_part(void *ctx, size_t part)
             else
                 vector_add(sum, from, a->wire, n);
         }
-        if (a->narrow)
-            vector_cast((char *)a->narrow + at * width, a->wire, sum, DTYPE_F32,
+        if (a->half)
+            vector_cast((char *)a->half + at * width, a->wire, sum, DTYPE_F32,
                         n);
         if (a->squaring)
             squares += optim_sum_squares(sum, n);
@@ -108,14 +108,14 @@ int gather_add(struct gather *g, const struct gather_rule *rule, int need,
     while (to < need && g->here[to])
         to++;
     bool complete = to == need, more = to > g->added;
-    bool narrow = complete && !rule->keep && rule->wire != DTYPE_F32;
+    bool half = complete && !rule->keep && rule->wire != DTYPE_F32;
     struct buffer *reply = NULL;
     g->added = to;
     if (!more || (to == 1 && !complete))
         return 0; // the first stands for the sum
-    if (!narrow && !g->sum && !(g->sum = buffer_get(rule->sums)))
+    if (!half && !g->sum && !(g->sum = buffer_get(rule->sums)))
         return -1;
-    if (narrow && !(reply = buffer_get(rule->narrow)))
+    if (half && !(reply = buffer_get(rule->half)))
         return -1;
     struct addition a = {.g = g,
                          .wire = rule->wire,
@@ -123,13 +123,13 @@ int gather_add(struct gather *g, const struct gather_rule *rule, int need,
                          .to = to,
                          .n = n,
                          .sum = g->sum ? g->sum->data : NULL,
-                         .narrow = reply ? reply->data : NULL,
+                         .half = reply ? reply->data : NULL,
                          .squaring = complete && rule->keep};
     add(g, rule, &a);
     if (!complete || rule->keep)
         return 0;
-    *out = narrow ? reply : g->sum;
-    if (narrow)
+    *out = half ? reply : g->sum;
+    if (half)
         buffer_unref(g->sum);
     g->sum = NULL;
     return 0;

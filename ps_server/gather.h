@@ -29,8 +29,8 @@ struct gather {
 // What is the same for all rows.
 struct gather_rule {
     struct thread_pool *threads;
-    struct buffers *sums;   // of fp32 slices
-    struct buffers *narrow; // where a sum is answered in the wire's format
+    struct buffers *sums; // of fp32 slices
+    struct buffers *half; // where a sum is answered in the wire's format
     enum dtype wire;
     bool keep; // the fp32 sum and its squares, for the update
 };

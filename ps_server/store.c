@@ -20,7 +20,7 @@ int store_open(struct store **out, const struct ps_job *job,
     s->threads = threads;
     if (shard_make(&s->shard, job->n, job->slice, job->servers, job->index) ||
         buffers_open(&s->pool, job->slice * sizeof(float)) ||
-        buffers_open(&s->narrow, job->slice * sizeof(uint16_t)))
+        buffers_open(&s->half, job->slice * sizeof(uint16_t)))
         goto close_store;
     s->nrows = shard_rows(&s->shard);
     s->rows = mem_alloc((size_t)s->nrows + 1, sizeof *s->rows);
@@ -50,7 +50,7 @@ void store_close(struct store **store)
         mem_free(s->slots[i]);
     mem_free(s->rows);
     buffers_close(&s->pool);
-    buffers_close(&s->narrow);
+    buffers_close(&s->half);
     mem_free(s);
     *store = NULL;
 }

@@ -23,8 +23,8 @@ struct store {
     const struct ps_job *job;
     struct shard shard;
     struct thread_pool *threads;
-    struct buffers *pool;   // of one fp32 slice each
-    struct buffers *narrow; // of one 16-bit slice each
+    struct buffers *pool; // of one fp32 slice each
+    struct buffers *half; // of one 16-bit slice each
     int nrows;
     struct row *rows;
     float *slots[OPTIM_MAX_SLOTS]; // the shard's; NULL before the first use

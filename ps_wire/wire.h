@@ -111,9 +111,9 @@ int ps_result_get(struct ps_result *r, const void *data, size_t n);
 // workers are many, who share the server's link, fewer: from 32 on 2.
 int ps_window(int world);
 
-// What a worker divides its gradient by before it narrows it, so that a sum
+// What a worker divides its gradient by before it is cast down, so that a sum
 // over `world` stays in range: the least power of two that is not below world,
-// which is exact; 1 for a wide wire.
+// which is exact; 1 for an fp32 wire.
 float ps_divisor(int world, enum dtype wire);
 
 #endif

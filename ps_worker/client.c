@@ -334,7 +334,7 @@ int client_open(struct client *c, const struct ps_job *job,
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->changed, NULL);
     if (endpoint_open(&c->endpoint, transport, &end) ||
-        buffers_open(&c->narrow, job->slice * sizeof(uint16_t)) ||
+        buffers_open(&c->half, job->slice * sizeof(uint16_t)) ||
         open_remotes(c, endpoints))
         return -1;
     c->lane = spans_lane(sync->spans, "communication");
@@ -363,7 +363,7 @@ void client_close(struct client *c)
         mem_free(r->version);
     }
     endpoint_close(&c->endpoint);
-    buffers_close(&c->narrow);
+    buffers_close(&c->half);
     mem_free(c->remotes);
     pthread_cond_destroy(&c->changed);
     pthread_mutex_destroy(&c->lock);

@@ -65,7 +65,7 @@ struct client {
     float *params, *grads;
     double timeout_s;
     struct endpoint *endpoint;
-    struct buffers *narrow; // slices in a 16-bit wire
+    struct buffers *half; // slices in a 16-bit wire
     int nremotes;
     struct remote *remotes;
 

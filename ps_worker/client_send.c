@@ -38,7 +38,7 @@ int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                         NULL};
     h.dtype = wire;
     if (wire != DTYPE_F32) {
-        struct buffer *b = buffer_get(c->narrow);
+        struct buffer *b = buffer_get(c->half);
         if (!b)
             return -1;
         vector_cast_scaled(b->data, wire, from + at.off,

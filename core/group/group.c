@@ -147,11 +147,11 @@ static void *communicate(void *arg)
 static void check_op(const struct group *g, const struct group_op *op)
 {
     const struct group_vector *v = &op->vector;
-    bool narrows = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
-    CHECK(v->wire == v->type || narrows);
-    CHECK(!narrows || v->n <= g->job.largest);
+    bool casts = v->type == DTYPE_F32 && dtype_bytes(v->wire) == 2;
+    CHECK(v->wire == v->type || casts);
+    CHECK(!casts || v->n <= g->job.largest);
     CHECK(!group_is_sum(op->verb) || dtype_bytes(v->type) >= 4);
-    CHECK(v->scale == 1 || (group_is_sum(op->verb) && narrows));
+    CHECK(v->scale == 1 || (group_is_sum(op->verb) && casts));
     CHECK(op->peer >= 0 && op->peer < g->size);
     CHECK(!group_is_pair(op->verb) || (g->job.pairs && op->peer != g->rank));
 }

@@ -215,7 +215,7 @@ void group_stats_less(struct group_stats *s, const struct group_stats *less);
 struct group_vector group_floats(float *data, size_t n);
 
 // Whether fp32 travels in 16 bits; where element `off` is.
-static inline bool group_narrows(const struct group_vector *v)
+static inline bool group_casts(const struct group_vector *v)
 {
     return v->wire != v->type;
 }

@@ -1,6 +1,6 @@
-// narrow.c - sums in fp16 and bf16 for MPI, which has no such types.
+// half_types.c - sums in fp16 and bf16 for MPI, which has no such types.
 
-#include "allreduce/narrow.h"
+#include "allreduce/half_types.h"
 
 #include "device/vector.h"
 #include "message/mpi_call.h"
@@ -30,14 +30,14 @@ static void add_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
     add(in, inout, (size_t)*n, DTYPE_BF16);
 }
 
-void narrow_open(MPI_Datatype *type, MPI_Op *sum, enum dtype format)
+void half_types_open(MPI_Datatype *type, MPI_Op *sum, enum dtype format)
 {
     MPI(MPI_Type_contiguous(2, MPI_BYTE, type));
     MPI(MPI_Type_commit(type));
     MPI(MPI_Op_create(format == DTYPE_F16 ? add_f16 : add_bf16, 1, sum));
 }
 
-void narrow_close(MPI_Datatype *type, MPI_Op *sum)
+void half_types_close(MPI_Datatype *type, MPI_Op *sum)
 {
     MPI(MPI_Op_free(sum));
     MPI(MPI_Type_free(type));

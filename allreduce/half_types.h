@@ -1,0 +1,14 @@
+// half_types.h - sums in fp16 and bf16 for MPI, which has no such types.
+
+#ifndef ALLREDUCE_HALF_TYPES_H
+#define ALLREDUCE_HALF_TYPES_H
+
+#include "base/half.h"
+
+#include <mpi.h>
+
+// A type of two bytes, and a sum that adds two of them in fp32 and rounds once.
+void half_types_open(MPI_Datatype *type, MPI_Op *sum, enum dtype format);
+void half_types_close(MPI_Datatype *type, MPI_Op *sum);
+
+#endif

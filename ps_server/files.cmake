@@ -10,14 +10,14 @@ include(tests/long.cmake)
 include(tests/sync_cases.cmake)
 if(TARGET sync_cases)
   lockstep_library(ps_tests
-    FILES tests/ps_servers.c tests/ps_crew.c
+    FILES tests/ps_servers.c tests/ps_workers.c
     LINKS ps_server_lib ps_worker sync_cases)
   lockstep_test(ps LINKS ps_tests)
   lockstep_test(ps_policy LINKS ps_tests)
   lockstep_test(ps_backup LINKS ps_tests)
   lockstep_test(ps_faults LINKS ps_tests)
   lockstep_test(ps_leave LINKS ps_server_lib)
-  lockstep_test(ps_liars LINKS ps_tests)
+  lockstep_test(ps_malformed LINKS ps_tests)
   lockstep_test(ps_memory LINKS ps_tests)
   target_compile_definitions(test_ps_faults PRIVATE
                              PS_SERVER="$<TARGET_FILE:ps_server>")
@@ -51,6 +51,6 @@ if(TARGET sync_cases)
   lockstep_long(ps_faults $<TARGET_FILE:test_ps_faults>)
   # Many more processes than cores: who waits must not spin.
   set_tests_properties(ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_backup
-                       ps_faults ps_liars ps_memory ${ps_mpi} PROPERTIES TIMEOUT 900
+                       ps_faults ps_malformed ps_memory ${ps_mpi} PROPERTIES TIMEOUT 900
                        ENVIRONMENT OMP_NUM_THREADS=1)
 endif()

@@ -23,12 +23,12 @@ if(Python3_FOUND)
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(ssh_hosts PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77
                                               LABELS jobs)
-    add_test(NAME strangers
-             COMMAND ${Python3_EXECUTABLE} tests/strangers.py
+    add_test(NAME unauthenticated
+             COMMAND ${Python3_EXECUTABLE} tests/unauthenticated.py
                      ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
-    set_tests_properties(strangers PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
-    lockstep_long(strangers ${Python3_EXECUTABLE} tests/strangers.py
+    set_tests_properties(unauthenticated PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+    lockstep_long(unauthenticated ${Python3_EXECUTABLE} tests/unauthenticated.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} 10000)
     set(hour ${Python3_EXECUTABLE} tests/first_hour.py ${CMAKE_SOURCE_DIR}
              ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})

@@ -20,13 +20,13 @@ struct task {
 };
 
 // In a child: its status is the result.
-static _Noreturn void child(const struct task *t, struct shm_board *board,
+static _Noreturn void child(const struct task *t, struct shm_counters *counters,
                             int rank, int world, double timeout_s,
                             uint64_t *result)
 {
     struct cluster *c = NULL;
     omp_set_num_threads(1); // more than the cores would only wait in turns
-    int rc = shm_cluster_open(&c, board, rank, world, timeout_s) ||
+    int rc = shm_cluster_open(&c, counters, rank, world, timeout_s) ||
              t->body(c, t->arg, result);
     cluster_close(&c);
     _exit(rc ? 1 : 0);
@@ -67,20 +67,20 @@ static int fork_all(const struct task *t, int world, double timeout_s,
     size_t bytes = sizeof(uint64_t) * FORKED_MOST;
     uint64_t *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    struct shm_board *board = shm_board_open();
-    CHECK(shared != MAP_FAILED && board && world <= FORKED_MOST);
+    struct shm_counters *counters = shm_counters_open();
+    CHECK(shared != MAP_FAILED && counters && world <= FORKED_MOST);
     pid_t pids[FORKED_MOST];
     fflush(NULL);
     for (int r = 0; r < world; r++) {
         pids[r] = fork();
         CHECK(pids[r] >= 0);
         if (pids[r] == 0)
-            child(t, board, r, world, timeout_s, &shared[r]);
+            child(t, counters, r, world, timeout_s, &shared[r]);
     }
     int bad = reap(pids, world);
     if (results)
         memcpy(results, shared, sizeof *results * (size_t)world);
-    shm_board_close(&board);
+    shm_counters_close(&counters);
     munmap(shared, bytes);
     return bad;
 }

@@ -1,4 +1,4 @@
-"""Folders and files from strangers: they are read, never run, never waited for.
+"""Folders and files from unknown senders: they are read, never run, never waited for.
 
     hostile.py LOCKSTEP
 """

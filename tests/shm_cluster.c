@@ -1,7 +1,7 @@
 // shm_cluster.c - a cluster of forked test workers over shared memory.
 //
-// Each rank writes its share on the board and raises its count; everybody waits
-// until all counts have come up. Two halves take turns: a rank can be one
+// Each rank writes its share into shared memory and raises its count; everybody
+// waits until all counts have come up. Two halves take turns: a rank can be one
 // exchange ahead of the slowest, never two.
 
 #include "tests/shm_cluster.h"
@@ -15,27 +15,27 @@
 
 enum { RANKS = 16, SHARE = 1 << 16 };
 
-struct shm_board {
+struct shm_counters {
     atomic_uint count[RANKS];
     char share[2][RANKS][SHARE];
 };
 
 struct view {
-    struct shm_board *board;
+    struct shm_counters *counters;
     unsigned round;
 };
 
-struct shm_board *shm_board_open(void)
+struct shm_counters *shm_counters_open(void)
 {
-    struct shm_board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct shm_counters *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE,
+                                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (b != MAP_FAILED)
         return b;
-    fail("board: no shared memory");
+    fail("counters: no shared memory");
     return NULL;
 }
 
-void shm_board_close(struct shm_board **b)
+void shm_counters_close(struct shm_counters **b)
 {
     if (*b)
         munmap(*b, sizeof **b);
@@ -46,7 +46,7 @@ static int view_gather(struct cluster *c, const void *in, void *out,
                        size_t bytes)
 {
     struct view *v = c->state;
-    struct shm_board *b = v->board;
+    struct shm_counters *b = v->counters;
     CHECK(bytes <= SHARE);
     unsigned half = v->round++ % 2;
     memcpy(b->share[half][c->rank], in, bytes);
@@ -74,7 +74,7 @@ static const struct cluster_ops view_ops = {
     .close = view_close,
 };
 
-int shm_cluster_open(struct cluster **out, struct shm_board *b, int rank,
+int shm_cluster_open(struct cluster **out, struct shm_counters *b, int rank,
                      int world, double timeout_s)
 {
     CHECK(world <= RANKS);
@@ -85,7 +85,7 @@ int shm_cluster_open(struct cluster **out, struct shm_board *b, int rank,
         mem_free(v);
         return -1;
     }
-    v->board = b;
+    v->counters = b;
     *c = (struct cluster){.ops = &view_ops,
                           .rank = rank,
                           .world = world,

@@ -5,14 +5,14 @@
 
 #include "cluster/cluster.h"
 
-struct shm_board;
+struct shm_counters;
 
 // Made before fork(), shared with the children; NULL after fail().
-struct shm_board *shm_board_open(void);
-void shm_board_close(struct shm_board **b);
+struct shm_counters *shm_counters_open(void);
+void shm_counters_close(struct shm_counters **b);
 
 // A worker's view. 0, or -1 after fail(); close with cluster_close().
-int shm_cluster_open(struct cluster **c, struct shm_board *b, int rank,
+int shm_cluster_open(struct cluster **c, struct shm_counters *b, int rank,
                      int world, double timeout_s);
 
 #endif

@@ -3,31 +3,31 @@
 
 #include "base/base.h"
 
-#include "tests/ps_crew.h"
 #include "tests/ps_servers.h"
+#include "tests/ps_workers.h"
 #include "tests/test.h"
 
 enum { STEPS = 40, TIMEOUT_S = 20 };
 
 // Run workers of parameter servers to their end; all must do every step.
-static void run(struct ps_crew *crew, int servers)
+static void run(struct ps_workers *workers, int servers)
 {
-    pid_t pid[PS_CREW_MOST];
+    pid_t pid[PS_WORKERS_MOST];
     struct ps_servers s;
     assert_int_equal(ps_servers_start(&s, servers, 1, TIMEOUT_S, ""), 0);
-    crew->board = ps_board_make();
-    crew->endpoints = s.endpoints;
-    crew->curve = "";
-    crew->timeout_s = TIMEOUT_S;
-    crew->steps = STEPS;
-    for (int r = 0; r < crew->world; r++)
-        pid[r] = ps_crew_start(crew, r);
-    for (int r = 0; r < crew->world; r++) {
-        ps_crew_join(pid[r]);
-        if (crew->board->end[r].rc)
-            print_message("rank %d: %s\n", r, crew->board->end[r].why);
-        assert_int_equal(crew->board->end[r].rc, 0);
-        assert_int_equal(crew->board->step[r], STEPS);
+    workers->progress = ps_progress_make();
+    workers->endpoints = s.endpoints;
+    workers->curve = "";
+    workers->timeout_s = TIMEOUT_S;
+    workers->steps = STEPS;
+    for (int r = 0; r < workers->world; r++)
+        pid[r] = ps_workers_start(workers, r);
+    for (int r = 0; r < workers->world; r++) {
+        ps_workers_join(pid[r]);
+        if (workers->progress->end[r].rc)
+            print_message("rank %d: %s\n", r, workers->progress->end[r].why);
+        assert_int_equal(workers->progress->end[r].rc, 0);
+        assert_int_equal(workers->progress->step[r], STEPS);
     }
     assert_int_equal(ps_servers_stop(&s), servers);
 }
@@ -39,15 +39,15 @@ static void late_worker_catches_up(void **state)
 {
     (void)state;
     for (int servers = 1; servers <= 2; servers++) {
-        struct ps_crew crew = {.world = 3,
-                               .opts = "backup=1",
-                               .meet = 10,
-                               .late = true};
-        run(&crew, servers);
-        for (int r = 0; r < crew.world; r++) {
-            int late = r ? 0 : STEPS / crew.meet;
-            assert_int_equal(crew.board->end[r].dropped, late);
-            assert_int_equal(crew.board->end[r].taken, r ? STEPS : late);
+        struct ps_workers workers = {.world = 3,
+                                     .opts = "backup=1",
+                                     .meet = 10,
+                                     .late = true};
+        run(&workers, servers);
+        for (int r = 0; r < workers.world; r++) {
+            int late = r ? 0 : STEPS / workers.meet;
+            assert_int_equal(workers.progress->end[r].dropped, late);
+            assert_int_equal(workers.progress->end[r].taken, r ? STEPS : late);
         }
     }
 }
@@ -58,11 +58,13 @@ static void anybody_may_be_late(void **state)
 {
     (void)state;
     for (int servers = 1; servers <= 2; servers++) {
-        struct ps_crew crew = {.world = 3, .opts = "backup=1", .meet = STEPS};
+        struct ps_workers workers = {.world = 3,
+                                     .opts = "backup=1",
+                                     .meet = STEPS};
         int used = 0;
-        run(&crew, servers);
-        for (int r = 0; r < crew.world; r++)
-            used += crew.board->end[r].taken - crew.board->end[r].dropped;
+        run(&workers, servers);
+        for (int r = 0; r < workers.world; r++)
+            used += workers.progress->end[r].taken - workers.progress->end[r].dropped;
         assert_int_equal(used, 2 * STEPS);
     }
 }
@@ -75,22 +77,22 @@ static void too_few_are_left(void **state)
     struct ps_servers s;
     pid_t pid[3];
     assert_int_equal(ps_servers_start(&s, 1, 1, TIMEOUT_S, ""), 0);
-    struct ps_crew crew = {.board = ps_board_make(),
-                           .world = 3,
-                           .opts = "backup=1",
-                           .endpoints = s.endpoints,
-                           .curve = "",
-                           .timeout_s = TIMEOUT_S,
-                           .steps = 10};
-    struct ps_crew longer = crew;
+    struct ps_workers workers = {.progress = ps_progress_make(),
+                                 .world = 3,
+                                 .opts = "backup=1",
+                                 .endpoints = s.endpoints,
+                                 .curve = "",
+                                 .timeout_s = TIMEOUT_S,
+                                 .steps = 10};
+    struct ps_workers longer = workers;
     longer.steps = 20;
     for (int r = 0; r < 3; r++)
-        pid[r] = ps_crew_start(r < 2 ? &crew : &longer, r);
+        pid[r] = ps_workers_start(r < 2 ? &workers : &longer, r);
     for (int r = 0; r < 3; r++)
-        ps_crew_join(pid[r]);
-    assert_int_equal(crew.board->end[2].rc, -1);
+        ps_workers_join(pid[r]);
+    assert_int_equal(workers.progress->end[2].rc, -1);
     assert_non_null(
-        strstr(crew.board->end[2].why, "left before step 11, which others"));
+        strstr(workers.progress->end[2].why, "left before step 11, which others"));
     assert_int_equal(ps_servers_stop(&s), 0);
 }
 

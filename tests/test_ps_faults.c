@@ -4,8 +4,8 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "message/curve.h"
-#include "tests/ps_crew.h"
 #include "tests/ps_servers.h"
+#include "tests/ps_workers.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@
 
 enum { WORLD = 4 };
 
-static struct ps_board *board;
+static struct ps_progress *progress;
 
 // ---- elastic: a worker dies, the others go on; one joins later
 
@@ -26,36 +26,36 @@ static void dies_and_joins(const char *opts, int servers)
     struct ps_servers s;
     pid_t pids[WORLD];
     assert_int_equal(ps_servers_start(&s, servers, 1, 20, ""), 0);
-    struct ps_crew j = {.board = board,
-                        .world = 3,
-                        .opts = opts,
-                        .endpoints = s.endpoints,
-                        .curve = "",
-                        .timeout_s = 15};
-    atomic_store(&board->last, 0);
+    struct ps_workers j = {.progress = progress,
+                           .world = 3,
+                           .opts = opts,
+                           .endpoints = s.endpoints,
+                           .curve = "",
+                           .timeout_s = 15};
+    atomic_store(&progress->last, 0);
     for (int r = 0; r < 3; r++)
-        pids[r] = ps_crew_start(&j, r);
-    ps_crew_await(&j, 1, 20);
+        pids[r] = ps_workers_start(&j, r);
+    ps_workers_await(&j, 1, 20);
     kill(pids[1], SIGKILL);
-    ps_crew_join(pids[1]);
-    int at = atomic_load(&board->step[0]);
-    ps_crew_await(&j, 0, at + 20); // they go on
-    pids[1] = ps_crew_start(&j, 1);
-    ps_crew_await(&j, 1, 1); // it has joined
-    ps_crew_finish(&j);
+    ps_workers_join(pids[1]);
+    int at = atomic_load(&progress->step[0]);
+    ps_workers_await(&j, 0, at + 20); // they go on
+    pids[1] = ps_workers_start(&j, 1);
+    ps_workers_await(&j, 1, 1); // it has joined
+    ps_workers_finish(&j);
     for (int r = 0; r < 3; r++)
-        ps_crew_join(pids[r]);
+        ps_workers_join(pids[r]);
     for (int r = 0; r < 3; r++) {
-        if (board->end[r].rc)
-            print_message("rank %d: %s\n", r, board->end[r].why);
-        assert_int_equal(board->end[r].rc, 0);
+        if (progress->end[r].rc)
+            print_message("rank %d: %s\n", r, progress->end[r].why);
+        assert_int_equal(progress->end[r].rc, 0);
     }
     print_message("rank 1 joined after %llu updates\n",
-                  (unsigned long long)board->end[1].joined);
-    assert_true(board->end[1].joined >= 20);
+                  (unsigned long long)progress->end[1].joined);
+    assert_true(progress->end[1].joined >= 20);
     if (!strstr(opts, "consistency")) // the replicas are equal again
-        assert_true(board->end[0].hash == board->end[1].hash &&
-                    board->end[0].hash == board->end[2].hash);
+        assert_true(progress->end[0].hash == progress->end[1].hash &&
+                    progress->end[0].hash == progress->end[2].hash);
     assert_int_equal(ps_servers_stop(&s), servers);
 }
 
@@ -82,26 +82,26 @@ static void elastic_at_any_moment(void **state)
         struct ps_servers s;
         pid_t pids[WORLD];
         assert_int_equal(ps_servers_start(&s, 1 + round % 3, 1, 20, ""), 0);
-        struct ps_crew j = {.board = board,
-                            .world = 3,
-                            .opts = "elastic=1",
-                            .endpoints = s.endpoints,
-                            .curve = "",
-                            .timeout_s = 10,
-                            .steps = 40,
-                            .pause_us = 0};
+        struct ps_workers j = {.progress = progress,
+                               .world = 3,
+                               .opts = "elastic=1",
+                               .endpoints = s.endpoints,
+                               .curve = "",
+                               .timeout_s = 10,
+                               .steps = 40,
+                               .pause_us = 0};
         for (int r = 0; r < 3; r++)
-            pids[r] = ps_crew_start(&j, r);
+            pids[r] = ps_workers_start(&j, r);
         int victim = round % 3;
-        ps_crew_await(&j, victim, 2);
+        ps_workers_await(&j, victim, 2);
         usleep((useconds_t)rng_below(5, (uint64_t)round, 8000));
         kill(pids[victim], SIGKILL);
         for (int r = 0; r < 3; r++)
-            ps_crew_join(pids[r]);
+            ps_workers_join(pids[r]);
         for (int r = 0; r < 3; r++) {
-            if (r != victim && board->end[r].rc)
-                print_message("rank %d: %s\n", r, board->end[r].why);
-            assert_true(r == victim || board->end[r].rc == 0);
+            if (r != victim && progress->end[r].rc)
+                print_message("rank %d: %s\n", r, progress->end[r].why);
+            assert_true(r == victim || progress->end[r].rc == 0);
         }
         assert_int_equal(ps_servers_stop(&s), 1 + round % 3);
     }
@@ -116,22 +116,22 @@ static void server_dies(void **state)
         struct ps_servers s;
         pid_t pids[2];
         assert_int_equal(ps_servers_start(&s, servers, 1, 5, ""), 0);
-        struct ps_crew j = {.board = board,
-                            .world = 2,
-                            .opts = "wire=fp32",
-                            .endpoints = s.endpoints,
-                            .curve = "",
-                            .timeout_s = 5,
-                            .steps = 1 << 24};
+        struct ps_workers j = {.progress = progress,
+                               .world = 2,
+                               .opts = "wire=fp32",
+                               .endpoints = s.endpoints,
+                               .curve = "",
+                               .timeout_s = 5,
+                               .steps = 1 << 24};
         for (int r = 0; r < 2; r++)
-            pids[r] = ps_crew_start(&j, r);
-        ps_crew_await(&j, 1, 5);
+            pids[r] = ps_workers_start(&j, r);
+        ps_workers_await(&j, 1, 5);
         kill(s.pids[servers - 1], SIGKILL);
         for (int r = 0; r < 2; r++) {
-            ps_crew_join(pids[r]);
-            assert_int_equal(board->end[r].rc, -1);
-            print_message("rank %d: %s\n", r, board->end[r].why);
-            assert_non_null(strstr(board->end[r].why, "127.0.0.1"));
+            ps_workers_join(pids[r]);
+            assert_int_equal(progress->end[r].rc, -1);
+            print_message("rank %d: %s\n", r, progress->end[r].why);
+            assert_non_null(strstr(progress->end[r].why, "127.0.0.1"));
         }
         ps_servers_stop(&s);
     }
@@ -142,15 +142,15 @@ static void nobody_there(void **state)
     (void)state;
     char nobody[CLOSED_PORT_TEXT];
     int port = closed_port(nobody);
-    struct ps_crew j = {.board = board,
-                        .world = 1,
-                        .opts = "wire=fp32",
-                        .endpoints = nobody,
-                        .curve = "",
-                        .timeout_s = 0.5};
-    ps_crew_join(ps_crew_start(&j, 0));
-    assert_non_null(strstr(board->end[0].why, nobody));
-    assert_non_null(strstr(board->end[0].why, "0.5 s"));
+    struct ps_workers j = {.progress = progress,
+                           .world = 1,
+                           .opts = "wire=fp32",
+                           .endpoints = nobody,
+                           .curve = "",
+                           .timeout_s = 0.5};
+    ps_workers_join(ps_workers_start(&j, 0));
+    assert_non_null(strstr(progress->end[0].why, nobody));
+    assert_non_null(strstr(progress->end[0].why, "0.5 s"));
     close(port);
 }
 
@@ -171,22 +171,22 @@ static void same_rank_twice(void **state)
     struct ps_servers s;
     pid_t pids[2];
     assert_int_equal(ps_servers_start(&s, 1, 1, 20, ""), 0);
-    struct ps_crew j = {.board = board,
-                        .world = 2,
-                        .opts = "wire=fp32",
-                        .endpoints = s.endpoints,
-                        .curve = "",
-                        .timeout_s = 20,
-                        .steps = 1};
-    pids[0] = ps_crew_start(&j, 0);
-    pids[1] = ps_crew_start(&j, 0);
+    struct ps_workers j = {.progress = progress,
+                           .world = 2,
+                           .opts = "wire=fp32",
+                           .endpoints = s.endpoints,
+                           .curve = "",
+                           .timeout_s = 20,
+                           .steps = 1};
+    pids[0] = ps_workers_start(&j, 0);
+    pids[1] = ps_workers_start(&j, 0);
     pid_t first = outlives(pids);
-    assert_int_equal(board->end[0].rc, -1);
-    assert_non_null(strstr(board->end[0].why, "rank 0 already"));
-    pids[1] = ps_crew_start(&j, 1);
-    ps_crew_join(first);
-    ps_crew_join(pids[1]);
-    assert_int_equal(board->end[0].rc, 0);
+    assert_int_equal(progress->end[0].rc, -1);
+    assert_non_null(strstr(progress->end[0].why, "rank 0 already"));
+    pids[1] = ps_workers_start(&j, 1);
+    ps_workers_join(first);
+    ps_workers_join(pids[1]);
+    assert_int_equal(progress->end[0].rc, 0);
     ps_servers_stop(&s);
 }
 
@@ -237,27 +237,27 @@ static void keys(void **state)
     assert_int_equal(curve_make(dir), 0);
     assert_int_equal(curve_make(other), 0);
     assert_int_equal(ps_servers_start(&s, 2, 1, 5, dir), 0);
-    struct ps_crew j = {.board = board,
-                        .world = 2,
-                        .opts = "wire=fp32",
-                        .endpoints = s.endpoints,
-                        .curve = "",
-                        .timeout_s = 1,
-                        .steps = 3};
-    ps_crew_join(ps_crew_start(&j, 0)); // no key
-    assert_int_equal(board->end[0].rc, -1);
-    print_message("no key: %s\n", board->end[0].why);
+    struct ps_workers j = {.progress = progress,
+                           .world = 2,
+                           .opts = "wire=fp32",
+                           .endpoints = s.endpoints,
+                           .curve = "",
+                           .timeout_s = 1,
+                           .steps = 3};
+    ps_workers_join(ps_workers_start(&j, 0)); // no key
+    assert_int_equal(progress->end[0].rc, -1);
+    print_message("no key: %s\n", progress->end[0].why);
     j.curve = other;
-    ps_crew_join(ps_crew_start(&j, 0)); // a wrong one
-    assert_int_equal(board->end[0].rc, -1);
-    print_message("a wrong key: %s\n", board->end[0].why);
+    ps_workers_join(ps_workers_start(&j, 0)); // a wrong one
+    assert_int_equal(progress->end[0].rc, -1);
+    print_message("a wrong key: %s\n", progress->end[0].why);
     j.curve = dir;
     j.timeout_s = 10;
     for (int r = 0; r < 2; r++)
-        pids[r] = ps_crew_start(&j, r);
+        pids[r] = ps_workers_start(&j, r);
     for (int r = 0; r < 2; r++) {
-        ps_crew_join(pids[r]);
-        assert_int_equal(board->end[r].rc, 0);
+        ps_workers_join(pids[r]);
+        assert_int_equal(progress->end[r].rc, 0);
     }
     assert_int_equal(ps_servers_stop(&s), 2);
     remove_keys(dir);
@@ -266,7 +266,7 @@ static void keys(void **state)
 
 int main(int argc, char **argv)
 {
-    board = ps_board_make();
+    progress = ps_progress_make();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(elastic_bsp),
         cmocka_unit_test(elastic_async),

@@ -4,8 +4,8 @@
 
 #include "base/base.h"
 #include "ps_wire/wire.h"
-#include "tests/ps_crew.h"
 #include "tests/ps_servers.h"
+#include "tests/ps_workers.h"
 
 #include <stdlib.h>
 
@@ -39,28 +39,28 @@ static void slow_worker(void **state)
     pid_t pids[WORLD];
     assert_int_equal(ps_servers_start(&s, 1, 1, 60, ""), 0);
     long before = status_kb(s.pids[0], "VmRSS:"), peak = before;
-    struct ps_crew j = {.board = ps_board_make(),
-                        .world = WORLD,
-                        .opts = opts,
-                        .endpoints = s.endpoints,
-                        .curve = "",
-                        .timeout_s = 60,
-                        .steps = STEPS,
-                        .slow_us = 200000,
-                        .n = N,
-                        .slice_kb = SLICE_KB};
+    struct ps_workers j = {.progress = ps_progress_make(),
+                           .world = WORLD,
+                           .opts = opts,
+                           .endpoints = s.endpoints,
+                           .curve = "",
+                           .timeout_s = 60,
+                           .steps = STEPS,
+                           .slow_us = 200000,
+                           .n = N,
+                           .slice_kb = SLICE_KB};
     for (int r = 0; r < WORLD; r++)
-        pids[r] = ps_crew_start(&j, r);
+        pids[r] = ps_workers_start(&j, r);
     for (int r = 0; r < WORLD; r++) {
-        ps_crew_await(&j, r, STEPS - 1);
+        ps_workers_await(&j, r, STEPS - 1);
         long now = status_kb(s.pids[0], "VmHWM:");
         peak = now > peak ? now : peak;
     }
     for (int r = 0; r < WORLD; r++) {
-        ps_crew_join(pids[r]);
-        if (j.board->end[r].rc)
-            print_message("rank %d: %s\n", r, j.board->end[r].why);
-        assert_int_equal(j.board->end[r].rc, 0);
+        ps_workers_join(pids[r]);
+        if (j.progress->end[r].rc)
+            print_message("rank %d: %s\n", r, j.progress->end[r].why);
+        assert_int_equal(j.progress->end[r].rc, 0);
     }
     assert_int_equal(ps_servers_stop(&s), 1);
     long flight = WORLD * ps_window(WORLD) * SLICE_KB;

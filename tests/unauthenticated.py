@@ -1,10 +1,10 @@
-"""Connections from strangers at every port of a job: no job is lost to them.
+"""Unauthenticated connections at every port of a job: no job is lost to them.
 
-    strangers.py BIN [CONNECTIONS]
+    unauthenticated.py BIN [CONNECTIONS]
 
 A job of two workers by hand: a parameter server that was given no secret, so
 that its user's keeps its door, or a rendezvous, with a secret, where rank 0
-listens. While it waits for its last worker, and while it trains, strangers
+listens. While it waits for its last worker, and while it trains, they
 connect and say nothing, a byte now and then, nonsense, or a message without an
 end; what a worker said is said again by somebody else; a second worker takes a
 rank, another user's comes. The job ends as if nobody had come, and whoever
@@ -261,7 +261,7 @@ def attack(job):
     while rows(job, 1) < 10:  # they train
         assert workers[0].poll() is None, job.said()
         time.sleep(0.05)
-    workers[0].send_signal(signal.SIGSTOP)  # the job waits for the strangers
+    workers[0].send_signal(signal.SIGSTOP)  # the job waits through all of them
     again = [dial(job.port) for _ in tap.said]
     for s, said in zip(again, tap.said):
         say(s, bytes(said))
@@ -291,18 +291,18 @@ def main():
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     need = CONNECTIONS * 3 // 2 + 1000
     if most < need:
-        print(f"strangers: SKIPPED: {need} descriptors are needed, and {most} "
+        print(f"unauthenticated: SKIPPED: {need} descriptors are needed, and {most} "
               "are allowed")
         sys.exit(77)
     resource.setrlimit(resource.RLIMIT_NOFILE, (need, most))
-    with tempfile.TemporaryDirectory(prefix="lockstep-strangers-") as name:
+    with tempfile.TemporaryDirectory(prefix="lockstep-unauthenticated-") as name:
         folder = pathlib.Path(name)
         (folder / "text.txt").write_text("the quick brown fox. " * 4000)
         for sync in "sps", "ring":
             job = Job(folder, sync)
             try:
                 before, peak, count = attack(job)
-                print(f"{sync}: {count} strangers; {before} KiB before they "
+                print(f"{sync}: {count} connections; {before} KiB before they "
                       f"came, at most {peak}")
                 assert peak - before <= KB_EACH * count + KB_SLACK
             finally:

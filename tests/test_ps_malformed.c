@@ -1,4 +1,4 @@
-// test_ps_liars.c - peers that break the rules, speak nonsense or come alone:
+// test_ps_malformed.c - peers that break the rules, speak nonsense or come alone:
 // the server names what was wrong, drops them, and serves the others.
 
 #include "base/base.h"
@@ -6,21 +6,21 @@
 #include "message/door.h"
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"
-#include "tests/ps_crew.h"
 #include "tests/ps_servers.h"
+#include "tests/ps_workers.h"
 
 #include <zmq.h>
 
 #include "tests/test.h"
 
-static struct ps_board *board;
+static struct ps_progress *board;
 
 // A peer of the same user's, so that it is let in, that says whatever we like.
-struct liar {
+struct bad_peer {
     void *context, *socket;
 };
 
-static void liar_open(struct liar *l, const char *endpoint)
+static void bad_peer_open(struct bad_peer *l, const char *endpoint)
 {
     int wait_ms = 30000, linger = 100;
     l->context = zmq_ctx_new();
@@ -32,21 +32,21 @@ static void liar_open(struct liar *l, const char *endpoint)
     assert_int_equal(zmq_connect(l->socket, endpoint), 0);
 }
 
-static void liar_close(struct liar *l)
+static void bad_peer_close(struct bad_peer *l)
 {
     zmq_close(l->socket);
     zmq_ctx_term(l->context);
 }
 
 // False where nobody takes it any more: the job is over.
-static bool say(struct liar *l, const void *head, size_t head_bytes,
+static bool say(struct bad_peer *l, const void *head, size_t head_bytes,
                 const void *data, size_t bytes)
 {
     return zmq_send(l->socket, head, head_bytes, ZMQ_SNDMORE) >= 0 &&
            zmq_send(l->socket, data, bytes, 0) >= 0;
 }
 
-static void say_head(struct liar *l, struct ps_head h, const void *data,
+static void say_head(struct bad_peer *l, struct ps_head h, const void *data,
                      size_t bytes)
 {
     uint8_t raw[PS_HEAD];
@@ -55,7 +55,7 @@ static void say_head(struct liar *l, struct ps_head h, const void *data,
 }
 
 // The text of the next ERROR, passing over other messages.
-static void hear_error(struct liar *l, const char *want)
+static void hear_error(struct bad_peer *l, const char *want)
 {
     for (;;) {
         uint8_t raw[PS_HEAD];
@@ -80,23 +80,23 @@ static void strangers_do_not_matter(void **state)
 {
     (void)state;
     struct ps_servers s;
-    struct liar l;
+    struct bad_peer l;
     pid_t pids[2];
     uint8_t junk[600], raw[PS_JOB_BYTES];
     assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
-    struct ps_crew j = {.board = board,
-                        .world = 2,
-                        .opts = "wire=fp32",
-                        .endpoints = s.endpoints,
-                        .curve = "",
-                        .timeout_s = 10,
-                        .pause_us = 2000};
+    struct ps_workers j = {.board = board,
+                           .world = 2,
+                           .opts = "wire=fp32",
+                           .endpoints = s.endpoints,
+                           .curve = "",
+                           .timeout_s = 10,
+                           .pause_us = 2000};
     atomic_store(&board->last, 0);
     for (int r = 0; r < 2; r++)
-        pids[r] = ps_crew_start(&j, r);
+        pids[r] = ps_workers_start(&j, r);
     // The job is a job: a stranger's HELLO cannot end it.
-    ps_crew_await(&j, 0, 1);
-    liar_open(&l, s.endpoints);
+    ps_workers_await(&j, 0, 1);
+    bad_peer_open(&l, s.endpoints);
     zmq_send(l.socket, "x", 1, 0);
     hear_error(&l, "too few");
     for (int i = 0; i < 5; i++)
@@ -110,8 +110,11 @@ static void strangers_do_not_matter(void **state)
     hear_error(&l, "announces 5 bytes and brings 2");
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = 3}, "abc", 3);
     hear_error(&l, "HELLO of 3 bytes");
-    struct ps_job fake = {
-        .world = 2, .servers = 1, .n = PS_CREW_N, .slice = 256, .timeout_s = 1};
+    struct ps_job fake = {.world = 2,
+                          .servers = 1,
+                          .n = PS_WORKERS_N,
+                          .slice = 256,
+                          .timeout_s = 1};
     size_t bytes = ps_job_put(raw, &fake);
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
              bytes);
@@ -126,12 +129,12 @@ static void strangers_do_not_matter(void **state)
         if (!say(&l, junk, n < PS_HEAD ? n : PS_HEAD, junk, n))
             break;
     }
-    ps_crew_finish(&j);
+    ps_workers_finish(&j);
     for (int r = 0; r < 2; r++) {
-        ps_crew_join(pids[r]);
+        ps_workers_join(pids[r]);
         assert_int_equal(board->end[r].rc, 0);
     }
-    liar_close(&l);
+    bad_peer_close(&l);
     assert_int_equal(ps_servers_stop(&s), 1);
 }
 
@@ -163,15 +166,15 @@ static void member_breaks_rules(void **state)
     static uint8_t data[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ps_servers s;
-        struct liar l;
+        struct bad_peer l;
         uint8_t raw[PS_JOB_BYTES];
         struct ps_job job = {.world = 1,
                              .servers = 1,
-                             .n = PS_CREW_N,
+                             .n = PS_WORKERS_N,
                              .slice = 256,
                              .timeout_s = 10};
         assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
-        liar_open(&l, s.endpoints);
+        bad_peer_open(&l, s.endpoints);
         size_t bytes = ps_job_put(raw, &job);
         say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
                  bytes);
@@ -179,8 +182,8 @@ static void member_breaks_rules(void **state)
         h.bytes = cases[i].bytes;
         say_head(&l, h, data, cases[i].bytes);
         hear_error(&l, cases[i].because);
-        liar_close(&l);
-        ps_crew_join(s.pids[0]);
+        bad_peer_close(&l);
+        ps_workers_join(s.pids[0]);
         assert_int_equal(ps_servers_stop(&s), 0);
     }
 }
@@ -191,27 +194,27 @@ static void the_other_worker_is_missing(void **state)
 {
     (void)state;
     struct ps_servers s;
-    struct liar l;
+    struct bad_peer l;
     uint8_t raw[PS_JOB_BYTES];
     struct ps_job job = {.world = 2,
                          .servers = 1,
-                         .n = PS_CREW_N,
+                         .n = PS_WORKERS_N,
                          .slice = 256,
                          .timeout_s = 0.5};
     assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
-    liar_open(&l, s.endpoints);
+    bad_peer_open(&l, s.endpoints);
     size_t bytes = ps_job_put(raw, &job);
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
              bytes);
     hear_error(&l, "1 of 2 workers did not come within 0.5 s: rank 1");
-    liar_close(&l);
-    ps_crew_join(s.pids[0]);
+    bad_peer_close(&l);
+    ps_workers_join(s.pids[0]);
     assert_int_equal(ps_servers_stop(&s), 0);
 }
 
 int main(int argc, char **argv)
 {
-    board = ps_board_make();
+    board = ps_progress_make();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strangers_do_not_matter),
         cmocka_unit_test(member_breaks_rules),

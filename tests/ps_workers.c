@@ -1,6 +1,6 @@
-// ps_crew.c - workers in processes of their own, so that one can be killed.
+// ps_workers.c - workers in processes of their own, so that one can be killed.
 
-#include "tests/ps_crew.h"
+#include "tests/ps_workers.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -21,7 +21,7 @@
 enum { BUCKETS = 16 };
 
 struct worker {
-    const struct ps_crew *job;
+    const struct ps_workers *job;
     int rank;
     struct cluster cluster;
     struct sync_job sync_job;
@@ -37,9 +37,9 @@ static int no_gather(struct cluster *c, const void *in, void *out, size_t bytes)
 
 static const struct cluster_ops nobody = {.allgather = no_gather};
 
-static size_t size_of(const struct ps_crew *j)
+static size_t size_of(const struct ps_workers *j)
 {
-    return j->n ? j->n : PS_CREW_N;
+    return j->n ? j->n : PS_WORKERS_N;
 }
 
 static int worker_open(struct worker *w)
@@ -47,7 +47,7 @@ static int worker_open(struct worker *w)
     static struct optim_config optim = {.kind = OPTIM_SGD};
     static struct bucket buckets[BUCKETS];
     static struct sync_settings settings;
-    const struct ps_crew *j = w->job;
+    const struct ps_workers *j = w->job;
     const char *name = strchr(j->endpoints, ',') ? "dps" : "sps";
     char text[1024];
     struct device *dev;
@@ -91,10 +91,10 @@ static int check(const struct worker *w, int step)
 }
 
 // Wait until all workers from rank `first` on have done `step`.
-static int await_others(const struct ps_crew *j, int first, int step)
+static int await_others(const struct ps_workers *j, int first, int step)
 {
     for (int r = first; r < j->world; r++)
-        for (int ms = 0; atomic_load(&j->board->step[r]) < step; ms++) {
+        for (int ms = 0; atomic_load(&j->progress->step[r]) < step; ms++) {
             if (ms == 20000)
                 return fail("rank %d did not come to step %d", r, step);
             usleep(1000);
@@ -102,9 +102,9 @@ static int await_others(const struct ps_crew *j, int first, int step)
     return 0;
 }
 
-static bool is_over(const struct ps_crew *j, int done)
+static bool is_over(const struct ps_workers *j, int done)
 {
-    int last = j->steps ? j->steps : atomic_load(&j->board->last);
+    int last = j->steps ? j->steps : atomic_load(&j->progress->last);
     return last && done >= last;
 }
 
@@ -112,11 +112,11 @@ static bool is_over(const struct ps_crew *j, int done)
 // parameter, however many workers were in it.
 static int train(struct worker *w)
 {
-    const struct ps_crew *j = w->job;
+    const struct ps_workers *j = w->job;
     int step = 0;
     if (worker_open(w))
         return -1;
-    j->board->end[w->rank].joined = w->sync->joined;
+    j->progress->end[w->rank].joined = w->sync->joined;
     for (int done = (int)w->sync->joined; !is_over(j, done); done = step) {
         struct sync_out out;
         if (j->late && w->rank == 0 &&
@@ -139,28 +139,28 @@ static int train(struct worker *w)
         if (!strstr(j->opts, "consistency") && (!out.dropped || j->late) &&
             check(w, step))
             return -1;
-        atomic_store(&j->board->step[w->rank], step);
-        j->board->end[w->rank].taken++;
-        j->board->end[w->rank].dropped += out.dropped;
+        atomic_store(&j->progress->step[w->rank], step);
+        j->progress->end[w->rank].taken++;
+        j->progress->end[w->rank].dropped += out.dropped;
         if (j->meet && step % j->meet == 0 && await_others(j, 0, step))
             return -1;
     }
     return 0;
 }
 
-struct ps_board *ps_board_make(void)
+struct ps_progress *ps_progress_make(void)
 {
-    struct ps_board *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE,
-                              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct ps_progress *b = mmap(NULL, sizeof *b, PROT_READ | PROT_WRITE,
+                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(b != MAP_FAILED);
     return b;
 }
 
-pid_t ps_crew_start(const struct ps_crew *j, int rank)
+pid_t ps_workers_start(const struct ps_workers *j, int rank)
 {
-    struct ps_board *board = j->board;
-    board->end[rank].rc = 99;
-    atomic_store(&board->step[rank], 0);
+    struct ps_progress *progress = j->progress;
+    progress->end[rank].rc = 99;
+    atomic_store(&progress->step[rank], 0);
     pid_t pid = fork();
     if (pid)
         return pid;
@@ -169,30 +169,30 @@ pid_t ps_crew_start(const struct ps_crew *j, int rank)
     struct worker w = {.job = j, .rank = rank};
     int rc = train(&w);
     if (rc)
-        snprintf(board->end[rank].why, sizeof board->end[rank].why, "%s",
+        snprintf(progress->end[rank].why, sizeof progress->end[rank].why, "%s",
                  fail_message());
     else
-        board->end[rank].hash =
+        progress->end[rank].hash =
             hash_bytes(w.sync_job.params, w.sync_job.n * sizeof(float));
     sync_close(&w.sync);
-    board->end[rank].rc = rc;
+    progress->end[rank].rc = rc;
     _exit(rc ? 1 : 0);
 }
 
-void ps_crew_finish(const struct ps_crew *j)
+void ps_workers_finish(const struct ps_workers *j)
 {
-    atomic_store(&j->board->last, atomic_load(&j->board->step[0]) + 50);
+    atomic_store(&j->progress->last, atomic_load(&j->progress->step[0]) + 50);
 }
 
-void ps_crew_await(const struct ps_crew *j, int rank, int step)
+void ps_workers_await(const struct ps_workers *j, int rank, int step)
 {
-    for (int ms = 0; atomic_load(&j->board->step[rank]) < step; ms++) {
+    for (int ms = 0; atomic_load(&j->progress->step[rank]) < step; ms++) {
         assert_true(ms < 60000);
         usleep(1000);
     }
 }
 
-void ps_crew_join(pid_t pid)
+void ps_workers_join(pid_t pid)
 {
     int status;
     for (int ms = 0; waitpid(pid, &status, WNOHANG) == 0; ms++) {

@@ -56,7 +56,7 @@ static int check_same(const struct sync *s)
     config_add_settings(&all, job->settings);
     config_line(&all, "buckets=%d, hash %llx", job->nbuckets,
                 (unsigned long long)hash_bytes(job->buckets, bytes));
-    return cluster_agree(job->cluster, all.text);
+    return cluster_check_same(job->cluster, all.text);
 }
 
 // Whether transport= and carrier= allow it.

@@ -60,10 +60,10 @@ static void control_plane(void **state)
     assert_int_equal(cluster_bcast(c, &word, sizeof word), 0);
     assert_int_equal(word, 7);
     assert_int_equal(cluster_barrier(c), 0);
-    assert_int_equal(cluster_agree(c, "lr=1\n"), 0);
+    assert_int_equal(cluster_check_same(c, "lr=1\n"), 0);
     if (c->world == 1)
         return;
-    assert_int_equal(cluster_agree(c, c->rank ? "lr=1\n" : "lr=2\n"), -1);
+    assert_int_equal(cluster_check_same(c, c->rank ? "lr=1\n" : "lr=2\n"), -1);
     assert_non_null(strstr(fail_message(), "lr=2"));
 }
 

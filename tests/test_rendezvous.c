@@ -75,7 +75,7 @@ static void exchange(struct worker *w, struct cluster *c)
     if (!w->rc)
         w->rc = cluster_bcast(c, w->text, sizeof w->text);
     if (!w->rc)
-        w->rc = cluster_agree(c, "wire=fp32\nn=10\n");
+        w->rc = cluster_check_same(c, "wire=fp32\nn=10\n");
 }
 
 static void all_meet(void **state)
@@ -99,8 +99,8 @@ static void all_meet(void **state)
 
 static void differ(struct worker *w, struct cluster *c)
 {
-    w->rc = cluster_agree(c, c->rank == 2 ? "seed=1\nwire=fp16\n"
-                                          : "seed=1\nwire=fp32\n");
+    w->rc = cluster_check_same(c, c->rank == 2 ? "seed=1\nwire=fp16\n"
+                                               : "seed=1\nwire=fp32\n");
 }
 
 static void settings_differ(void **state)

@@ -304,7 +304,7 @@ static void settings_agree(void **state)
     struct cluster *c;
     struct cluster_config cc = {.world = 1, .timeout_s = 5};
     assert_int_equal(cluster_open(&c, &cluster_local, &cc), 0);
-    assert_int_equal(cluster_agree(c, "a=1\nb=2\n"), 0);
+    assert_int_equal(cluster_check_same(c, "a=1\nb=2\n"), 0);
     double v[2] = {1, 2};
     assert_int_equal(cluster_sum(c, v, 2), 0);
     assert_true(v[0] == 1 && v[1] == 2);

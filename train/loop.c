@@ -34,8 +34,8 @@ static bool due(int every, int step, int last)
 
 // The update is part of the wait, where this worker does it. A straggler's
 // delay stands for a slower processor.
-static int agree(struct trainer *t, const struct sync_in *in,
-                 struct sync_out *out)
+static int synchronize(struct trainer *t, const struct sync_in *in,
+                       struct sync_out *out)
 {
     struct span_lane *lane = t->observe.lane;
     span_begin(lane, SPAN_WAIT, -1);
@@ -93,7 +93,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .last = t->step + 1 >= t->run.steps,
     };
     struct sync_out out;
-    if (agree(t, &in, &out))
+    if (synchronize(t, &in, &out))
         return -1;
     row->loss = t->loss;
     row->lr = (double)in.lr;

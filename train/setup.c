@@ -389,7 +389,7 @@ static int open_sync(struct trainer *t)
 }
 
 // All workers must mean the same run: settings, data and model.
-static int agree(struct trainer *t)
+static int check_same(struct trainer *t)
 {
     struct config_lines all = {.n = 0};
     struct data_info info;
@@ -397,7 +397,7 @@ static int agree(struct trainer *t)
     config_add_run(&all, &t->run);
     config_line(&all, "hash of the data=%016llx",
                 (unsigned long long)info.hash);
-    return cluster_agree(t->cluster, all.text);
+    return cluster_check_same(t->cluster, all.text);
 }
 
 // The user's words, with the settings of a run that is resumed. The launcher
@@ -437,7 +437,7 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     }
     choose_threads(t);
     if (choose_rule(t) || derive_settings(t) || place_open(t) ||
-        check_memory(t) || open_model(t) || agree(t) || observe_open(t) ||
+        check_memory(t) || open_model(t) || check_same(t) || observe_open(t) ||
         stages_open(t) || slices_open(t) || parts_open(t) || open_sync(t))
         return -1;
     return text_into(t->name, sizeof t->name, "%s", r->sync);

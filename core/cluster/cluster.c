@@ -113,7 +113,7 @@ static int report_difference(const struct cluster *c, const char *zero,
                 cluster_job_rank(c->ranks, r), (int)(b < 200 ? b : 200), other);
 }
 
-int cluster_agree(struct cluster *c, const char *settings)
+int cluster_check_same(struct cluster *c, const char *settings)
 {
     size_t len = strlen(settings) + 1, world = (size_t)c->world, most = 0;
     size_t *lens = mem_alloc(world, sizeof *lens);

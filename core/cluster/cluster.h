@@ -92,6 +92,6 @@ int cluster_bcast(struct cluster *c, void *buf, size_t bytes);
 
 // All workers give a text of settings; -1 after fail() that names the first
 // line that differs and on which ranks, on every worker alike.
-int cluster_agree(struct cluster *c, const char *settings);
+int cluster_check_same(struct cluster *c, const char *settings);
 
 #endif

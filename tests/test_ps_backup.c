@@ -64,7 +64,8 @@ static void anybody_may_be_late(void **state)
         int used = 0;
         run(&workers, servers);
         for (int r = 0; r < workers.world; r++)
-            used += workers.progress->end[r].taken - workers.progress->end[r].dropped;
+            used += workers.progress->end[r].taken -
+                    workers.progress->end[r].dropped;
         assert_int_equal(used, 2 * STEPS);
     }
 }
@@ -91,8 +92,8 @@ static void too_few_are_left(void **state)
     for (int r = 0; r < 3; r++)
         ps_workers_join(pid[r]);
     assert_int_equal(workers.progress->end[2].rc, -1);
-    assert_non_null(
-        strstr(workers.progress->end[2].why, "left before step 11, which others"));
+    assert_non_null(strstr(workers.progress->end[2].why,
+                           "left before step 11, which others"));
     assert_int_equal(ps_servers_stop(&s), 0);
 }
 

@@ -1,5 +1,5 @@
-// test_ps_malformed.c - peers that break the rules, speak nonsense or come alone:
-// the server names what was wrong, drops them, and serves the others.
+// test_ps_malformed.c - peers that break the rules, speak nonsense or come
+// alone: the server names what was wrong, drops them, and serves the others.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -13,7 +13,7 @@
 
 #include "tests/test.h"
 
-static struct ps_progress *board;
+static struct ps_progress *progress;
 
 // A peer of the same user's, so that it is let in, that says whatever we like.
 struct bad_peer {
@@ -76,7 +76,7 @@ static void hear_error(struct bad_peer *l, const char *want)
     }
 }
 
-static void strangers_do_not_matter(void **state)
+static void nonsense_does_not_matter(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -84,14 +84,14 @@ static void strangers_do_not_matter(void **state)
     pid_t pids[2];
     uint8_t junk[600], raw[PS_JOB_BYTES];
     assert_int_equal(ps_servers_start(&s, 1, 1, 10, ""), 0);
-    struct ps_workers j = {.board = board,
+    struct ps_workers j = {.progress = progress,
                            .world = 2,
                            .opts = "wire=fp32",
                            .endpoints = s.endpoints,
                            .curve = "",
                            .timeout_s = 10,
                            .pause_us = 2000};
-    atomic_store(&board->last, 0);
+    atomic_store(&progress->last, 0);
     for (int r = 0; r < 2; r++)
         pids[r] = ps_workers_start(&j, r);
     // The job is a job: a stranger's HELLO cannot end it.
@@ -132,7 +132,7 @@ static void strangers_do_not_matter(void **state)
     ps_workers_finish(&j);
     for (int r = 0; r < 2; r++) {
         ps_workers_join(pids[r]);
-        assert_int_equal(board->end[r].rc, 0);
+        assert_int_equal(progress->end[r].rc, 0);
     }
     bad_peer_close(&l);
     assert_int_equal(ps_servers_stop(&s), 1);
@@ -214,9 +214,9 @@ static void the_other_worker_is_missing(void **state)
 
 int main(int argc, char **argv)
 {
-    board = ps_progress_make();
+    progress = ps_progress_make();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(strangers_do_not_matter),
+        cmocka_unit_test(nonsense_does_not_matter),
         cmocka_unit_test(member_breaks_rules),
         cmocka_unit_test(the_other_worker_is_missing),
     };

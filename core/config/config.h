@@ -193,8 +193,9 @@ int settings_set(struct sync_settings *s, const char *key, const char *value);
 // -1 after fail() where the settings of servers do not go together.
 int settings_check(const struct sync_settings *s);
 
-// Lines "key=value" that all workers must agree on, for cluster_check_same(): any
-// one, by a format as of printf(); all of a run; all of a backend's settings.
+// Lines "key=value" that all workers must agree on, for cluster_check_same():
+// any one, by a format as of printf(); all of a run; all of a backend's
+// settings.
 struct config_lines {
     char text[1 << 14];
     size_t n; // bytes used

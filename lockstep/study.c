@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -199,6 +200,19 @@ static int check_files(const char *folder)
     return rc;
 }
 
+// Where some run has samples of a GPU, those are drawn unasked.
+static void add_gpu_figure(struct study *s)
+{
+    char *figures = s->exp->figures;
+    size_t at = strlen(figures);
+    bool gpu = false;
+    for (int i = 0; i < s->nruns; i++)
+        gpu |= !isnan(s->runs[i].value[METRIC_GPU_UTIL]);
+    if (gpu && strcmp(figures, "none") && !strstr(figures, "gpu_timeline") &&
+        at + sizeof " gpu_timeline" <= EXP_TEXT)
+        strcpy(figures + at, " gpu_timeline");
+}
+
 int study_results(struct study *s)
 {
     int most = s->exp->ncells * s->exp->repeat;
@@ -224,6 +238,7 @@ int study_results(struct study *s)
         }
     }
     study_measure(s);
+    add_gpu_figure(s);
     return 0;
 }
 

@@ -54,8 +54,8 @@ KINDS = "data forward backward update slowed exposed wait other gpu_compute gpu_
 kind_colour(k) = \
     k eq "data"     ? "#8c8c8c" : k eq "forward" ? "#c2dcf0" : \
     k eq "backward" ? "#6ba6d6" : k eq "update"  ? "#235a97" : \
-    k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#fbc48f" : \
-    k eq "slowed"   ? "#7e57c2" : k eq "gpu_compute" ? "#3f8f4f" : "#e4e4e4"
+    k eq "exposed"  ? "#c2410c" : k eq "wait"    ? "#f5b06f" : \
+    k eq "slowed"   ? "#45257a" : k eq "gpu_compute" ? "#3f8f4f" : "#e4e4e4"
 kind_title(k) = k eq "exposed" ? "exposed transfer" : k eq "slowed" ? "slowed on purpose" : \
     k eq "gpu_compute" ? "GPU computes" : k eq "gpu_idle" ? "GPU does not" : \
     k eq "gpu_comm" ? "GPU in collectives" : k

@@ -13,8 +13,8 @@ set xrange [0:*]
 set ytics noenhanced
 set key outside right center vertical samplen 1.5
 VERBS = "reduce_scatter all_gather all_reduce reduce broadcast send push"
-verb_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #8c8c8c #2ba58d #7e57c2", k)
-law_colour(k) = word("#9bb3cf #c4dcee #f9dba6 #e3a487 #c6c6c6 #99d3c6 #c2b1e2", k)
+verb_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #e0e0e0 #2ba58d #45257a", k)
+law_colour(k) = word("#9bb3cf #c4dcee #f9dba6 #e3a487 #f0f0f0 #99d3c6 #b1a5c9", k)
 m = words(VERBS)
 # in the legend: what some cell has
 array HAVE[m]

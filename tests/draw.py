@@ -117,6 +117,33 @@ def draws_nvml(plots, folder):
     assert {"93", "92", "21", "22"} <= drawn, drawn
 
 
+def lightness(colour):
+    """CIE L*, 0 to 100, of "#rrggbb": what is left on a grey printer."""
+    linear = [c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4
+              for c in (v / 255 for v in bytes.fromhex(colour[1:]))]
+    grey = sum(w * c for w, c in zip((.2126, .7152, .0722), linear))
+    return 116 * grey ** (1 / 3) - 16 if grey > .008856 else 903.3 * grey
+
+
+def colours_differ_in_grey(plots):
+    style = (plots / "style.gp").read_text()
+    kinds = dict(re.findall(r'k eq "(\w+)"\s*\? "(#\w+)"', style))
+    palettes = {
+        "backends": re.findall(r'colour = "(#\w+)', (
+            plots / "../core/config/backends.def").read_text()),
+        "workers": re.search(r'worker_colour\(i\) = word\("([^"]*)"',
+                             style)[1].split(),
+        "kinds": [kinds[k] for k in ("forward", "backward", "update", "exposed",
+                                     "wait", "slowed")],
+        "verbs": re.search(r'verb_colour\(k\) = word\("([^"]*)"', (
+            plots / "verbs.gp").read_text())[1].split()}
+    for name, palette in palettes.items():
+        assert len(palette) > 5, name
+        by = sorted(palette, key=lightness)
+        for a, b in zip(by, by[1:]):
+            assert lightness(b) - lightness(a) >= 2.5, (name, a, b)
+
+
 def draws_all_cells(plots, folder):
     """Of 13 cells with one backend none is left out, all colours are used, and
     no name says what all have in common."""
@@ -228,6 +255,7 @@ def main():
             print("drawn", name)
         draws_the_gpu(plots, pathlib.Path(folder))
         draws_nvml(plots, pathlib.Path(folder))
+        colours_differ_in_grey(plots)
         draws_all_cells(plots, pathlib.Path(folder))
         draws_a_step(plots, pathlib.Path(folder))
         draws_a_pipeline(plots, pathlib.Path(folder))

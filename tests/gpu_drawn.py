@@ -62,6 +62,7 @@ def main():
         if not shutil.which("gnuplot"):
             print("no gnuplot: figures not drawn")
             return
+        assert (run / "figures" / "gpu_timeline.png").exists()  # unasked
         said = [v for _, v in drawn("gpu_timeline", run, folder)]
         assert 37 in said, said
         for rank in range(2):

@@ -18,6 +18,18 @@
 
 enum { MOST_BLOCKS = 1024 };
 
+void mesh_divide(struct mesh_job *j, int layers, double seconds)
+{
+    const struct model_config *m = &j->model;
+    double C = m->channels, times = 2 + j->run->recompute;
+    double layer = 24 * C * C + 4.0 * m->context * C, head = 2.0 * m->vocab * C;
+    double each = seconds / (layers * (1 + times) * layer + 3 * head);
+    j->layer_forward = layer * each;
+    j->layer_backward = times * layer * each;
+    j->head_forward = head * each;
+    j->head_backward = 2 * head * each;
+}
+
 // ---- links
 
 // The rank behind this one along an axis, in a circle.
@@ -216,7 +228,6 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
               struct mesh_step *out)
 {
     struct part parts[PIPELINE_STAGES];
-    double pipeline_s;
     int stages = c->plan.stages;
     memset(out, 0, sizeof *out);
     for (int s = 0; s < stages; s++) {
@@ -231,19 +242,21 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
             out->stage = s;
         }
     }
-    if (run_pipeline(job, c, out, &pipeline_s, &out->bubble))
+    if (run_pipeline(job, c, out, &out->pipeline_s, &out->bubble))
         return -1;
     for (int s = 0; s < stages; s++) {
         struct law_mesh law = law_of_stage(job, c, s, parts[s].config.layers);
         struct forecast f;
-        if (add_replicas(job, c, &parts[s], pipeline_s, out->backward[s], &f))
+        if (add_replicas(job, c, &parts[s], out->pipeline_s, out->backward[s],
+                         &f))
             return -1;
         out->seconds = fmax(out->seconds, f.overlapped_s);
         out->bytes[MESH_DP] = fmax(out->bytes[MESH_DP], f.link_bytes);
         out->bytes[MESH_PP] = fmax(out->bytes[MESH_PP], law_mesh_stages(&law));
         out->bytes[MESH_TP] = fmax(out->bytes[MESH_TP], law_mesh_slices(&law));
     }
-    out->seconds += after_pipeline(job, c);
+    out->tied_s = after_pipeline(job, c);
+    out->seconds += out->tied_s;
     return 0;
 }
 

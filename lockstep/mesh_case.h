@@ -42,13 +42,21 @@ struct mesh_case {
 };
 
 struct mesh_step {
-    double seconds, bubble;  // of a step; share of the pipeline's time
-    double bytes[MESH_AXES]; // out of the busiest rank, by axis
-    struct memory memory;    // of the rank that needs most
-    int stage;               // which stage that is
+    double seconds, bubble;    // of a step; share of the pipeline's time
+    double pipeline_s, tied_s; // of it: the timetable; what its ends and all
+                               // stages exchange behind it
+    double bytes[MESH_AXES];   // out of the busiest rank, by axis
+    struct memory memory;      // of the rank that needs most
+    int stage;                 // which stage that is
     double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES];
     struct memory of_stage[PIPELINE_STAGES];
 };
+
+// The times of a layer and of the head, where a sequence takes so many seconds
+// through `layers` and the head, forward and backward: divided by FLOP, of a
+// token 24 C C + 4 T C in a layer, 2 V C in the head; backward takes twice as
+// many, and with recompute=1 a layer's forward again.
+void mesh_divide(struct mesh_job *job, int layers, double seconds);
 
 // 0, or -1 after fail().
 int mesh_step(const struct mesh_job *job, const struct mesh_case *c,

@@ -170,22 +170,6 @@ static int check(const struct question *q)
 
 // ---- computing
 
-// Seconds of one sequence through so many layers and the head, divided by FLOP:
-// of a token 24 C C + 4 T C in a layer, 2 V C in the head; backward takes twice
-// as many, and with recompute=1 a layer's forward again.
-static void divide(struct question *q, int layers, double seconds)
-{
-    struct mesh_job *j = &q->search.job;
-    const struct model_config *m = &j->model;
-    double C = m->channels, times = 2 + q->run.recompute;
-    double layer = 24 * C * C + 4.0 * m->context * C, head = 2.0 * m->vocab * C;
-    double each = seconds / (layers * (1 + times) * layer + 3 * head);
-    j->layer_forward = layer * each;
-    j->layer_backward = times * layer * each;
-    j->head_forward = head * each;
-    j->head_backward = 2 * head * each;
-}
-
 // A model of the same width with a few layers: that takes no cluster.
 static int by_steps(struct question *q)
 {
@@ -202,7 +186,7 @@ static int by_steps(struct question *q)
              STEP_TIME_STEPS, r.model, few.layers);
     if (step_time(&r, &few, &t))
         return -1;
-    divide(q, few.layers, (t.forward_s + t.backward_s) / r.batch);
+    mesh_divide(j, few.layers, (t.forward_s + t.backward_s) / r.batch);
     j->update = t.update_s / (double)model_nparams(&few);
     return 0;
 }
@@ -218,7 +202,7 @@ static int read_times(struct question *q)
             return -1;
     }
     if (ms > 0)
-        divide(q, j->model.layers, ms * 1e-3 / q->run.batch);
+        mesh_divide(j, j->model.layers, ms * 1e-3 / q->run.batch);
     else {
         q->computing = "measured here";
         return by_steps(q);
@@ -229,13 +213,13 @@ static int read_times(struct question *q)
 static int ask(struct question *q, int nwords, char **words)
 {
     struct mesh_job *j = &q->search.job;
+    j->run = &q->run;
     if (read_words(q, nwords, words) || place(q) ||
         sizes_model(&q->run, &j->model) || check(q) ||
         read_link(q, q->link, &j->outer) ||
         read_link(q, *q->inner ? q->inner : q->link, &j->inner) ||
         (*q->memory && sizes_bytes("memory", q->memory, &q->search.memory)))
         return -1;
-    j->run = &q->run;
     q->search.global_batch =
         q->run.global_batch ? q->run.global_batch : 8 * j->hosts * j->slots;
     return read_times(q);

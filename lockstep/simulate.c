@@ -5,6 +5,7 @@
 // the simulated time beside the law. docs/scale.md has what came out.
 
 #include "lockstep/commands.h"
+#include "lockstep/simulate_mesh.h"
 #include "lockstep/simulate_op.h"
 #include "lockstep/simulate_pipeline.h"
 #include "lockstep/simulation_table.h"
@@ -73,6 +74,7 @@ static void explain(FILE *f)
             list_all_backends(all));
     simulate_op_explain(f);
     simulate_pipeline_explain(f);
+    simulate_mesh_explain(f);
 }
 
 // ---- the question
@@ -126,7 +128,7 @@ static int row(const struct simulation_table *t, const struct question *q,
     s.workers = workers;
     s.backend = b;
     s.name = b->name;
-    return simulation_table_row(t, &s, b->name, &law);
+    return simulation_table_row(t, &s, b->name, simulation_law(&s, &law));
 }
 
 // What is being simulated, on standard error: some take minutes.
@@ -156,6 +158,8 @@ static int simulate(int nwords, char **words)
 {
     if (simulate_op_is_asked(nwords, words))
         return simulate_op(nwords, words);
+    if (simulate_mesh_is_asked(nwords, words))
+        return simulate_mesh(nwords, words);
     if (simulate_pipeline_is_asked(nwords, words))
         return simulate_pipeline(nwords, words);
     struct question *q = mem_alloc(1, sizeof *q);

@@ -105,7 +105,7 @@ static int row(const struct simulation_table *t, const struct question *q,
     s.schedule = &schedule;
     snprintf(names, sizeof names, "%s,%s", s.name,
              schedule_algorithm_names[algorithm]);
-    return simulation_table_row(t, &s, names, &law);
+    return simulation_table_row(t, &s, names, simulation_law(&s, &law));
 }
 
 static int answer(const struct question *q)

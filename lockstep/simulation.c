@@ -116,6 +116,23 @@ static int add_exchange(struct argv *a, const struct simulation *s)
              : argv_add(a, "sync=%s", s->backend->name);
 }
 
+static int add_job(struct argv *a, const struct simulation *s)
+{
+    for (int i = 0; i < s->mesh_words; i++)
+        if (argv_add(a, "%s", s->mesh[i]))
+            return -1;
+    if (s->mesh_words)
+        return 0;
+    return add_exchange(a, s) || argv_add(a, "workers=%d", s->workers) ||
+                   argv_add(a, "n=%zu", s->n) ||
+                   argv_add(a, "slice_kb=%ld", slice_kb(s)) ||
+                   argv_add(a, "bucket_mb=%.9g", s->bucket_mb) ||
+                   argv_add(a, "payload=%d", s->payload) ||
+                   argv_add(a, "worker_updates=%d", s->worker_updates)
+               ? -1
+               : 0;
+}
+
 static int add_words(struct argv *a, const struct simulation *s,
                      const char *platform, const char *hosts)
 {
@@ -139,13 +156,7 @@ static int add_words(struct argv *a, const struct simulation *s,
                    argv_add(a, "--cfg=smpi/shared-malloc:%s",
                             one_block ? "local" : "global") ||
                    argv_add(a, "--log=root.thres:error") || add_network(a, s) ||
-                   argv_add_program(a, "simulate_job") || add_exchange(a, s) ||
-                   argv_add(a, "workers=%d", s->workers) ||
-                   argv_add(a, "n=%zu", s->n) ||
-                   argv_add(a, "slice_kb=%ld", slice_kb(s)) ||
-                   argv_add(a, "bucket_mb=%.9g", s->bucket_mb) ||
-                   argv_add(a, "payload=%d", s->payload) ||
-                   argv_add(a, "worker_updates=%d", s->worker_updates)
+                   argv_add_program(a, "simulate_job") || add_job(a, s)
                ? -1
                : 0;
 }

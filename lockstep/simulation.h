@@ -15,6 +15,8 @@ struct simulation {
     const struct backend *backend;
     const struct schedule *schedule; // instead of the backend's exchange; NULL:
                                      // none
+    char *const *mesh; // instead: words of simulate/mesh.c, `mesh_words` of
+    int mesh_words;    // them; 0: none
     int workers;
     size_t n; // elements of the gradient, fp32
     struct link link;

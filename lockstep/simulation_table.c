@@ -52,13 +52,17 @@ int simulation_table_open(struct simulation_table *t,
     return 0;
 }
 
+double simulation_law(const struct simulation *s, const struct law *law)
+{
+    return law_seconds(law, &s->link, (double)s->n * sizeof(float));
+}
+
 int simulation_table_row(const struct simulation_table *t,
                          const struct simulation *s, const char *names,
-                         const struct law *law)
+                         double seconds)
 {
     struct simulated r;
     double bytes = (double)s->n * sizeof(float);
-    double seconds = law_seconds(law, &s->link, bytes);
     if (simulation_run(s, &r))
         return -1;
     printf("%7d  %-20s %13.6g %12.6g %8.4f %9.1f %12.0f\n", s->workers, names,

@@ -9,7 +9,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   set(vector_files ${device_files})
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
-    simulate/main.c simulate/gradient.c simulate/ring.c
+    simulate/main.c simulate/gradient.c simulate/mesh.c simulate/ring.c
     simulate/transport_mpi.c simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
@@ -22,7 +22,8 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     core/message/message.c core/message/message_mpi.c core/cluster/rendezvous.c
     sync/bucket.c
     core/base/clock.c core/base/error.c core/base/hash.c core/base/mem.c
-    core/config/backends.c core/config/key.c core/config/suggest.c
+    core/config/backends.c core/config/key.c core/config/mesh.c
+    core/config/suggest.c core/pipeline/timetable.c
     core/config/value.c
     core/telemetry/span.c core/telemetry/align.c core/optim/optim.c
     ${vector_files})

@@ -35,6 +35,10 @@ int exchange_owner(const struct exchange *e, double *seconds);
 int exchange_servers(const struct exchange *e, double *seconds);
 int exchange_textbook(const struct exchange *e, double *seconds);
 
+// mesh.c: a step on a mesh of workers, whose words are its own; the first is
+// mesh=. As above.
+int simulate_mesh(int nwords, char **words, double *seconds);
+
 // ---- gradient.c: what they share
 
 // Element i of a rank's gradient, where there is payload.

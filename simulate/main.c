@@ -2,6 +2,7 @@
 //
 //     smpirun .. simulate_job sync=ring n=124475904 slice_kb=256
 //     smpirun .. simulate_job op=0 algorithm=1 n=1250000   textbook/schedule.h
+//     smpirun .. simulate_job mesh=dp2,pp2 ..              simulate/mesh.c
 //
 // Prints one line "@seconds=S": simulated, from a common start until the last
 // worker has what it waits for. Started by lockstep simulate.
@@ -15,6 +16,7 @@
 
 #include <limits.h>
 #include <mpi.h>
+#include <string.h>
 
 #define AT(member) offsetof(struct exchange, member), false
 
@@ -47,6 +49,8 @@ static int run(int nwords, char **words, double *seconds)
 {
     struct exchange e = {0};
     int ranks;
+    if (nwords && !strncmp(words[0], "mesh=", 5))
+        return simulate_mesh(nwords, words, seconds);
     key_defaults(&keys, &e);
     if (key_words(&keys, &e, nwords, words))
         return -1;

@@ -9,6 +9,7 @@
 #include "simulate/transport_mpi.h"
 
 #include "base/base.h"
+#include "cluster/cluster.h"
 #include "horovod_ring/flow.h"
 
 #include <mpi.h>
@@ -49,8 +50,9 @@ static void slot_free(const struct lane *l, struct slot *s)
 static void post(struct transport *t, int i)
 {
     struct lane *l = t->state;
-    MPI_Irecv(l->in[i].data, (int)l->most, MPI_BYTE, t->peer[LEFT], TAG,
-              MPI_COMM_WORLD, &l->receiving[i]);
+    MPI_Irecv(l->in[i].data, (int)l->most, MPI_BYTE,
+              cluster_job_rank(t->ranks, t->peer[LEFT]), TAG, MPI_COMM_WORLD,
+              &l->receiving[i]);
 }
 
 static int lane_open(struct transport *t, struct cluster *c,
@@ -89,8 +91,9 @@ static ssize_t lane_send(struct transport *t, enum side to,
             memcpy(l->out[i].data + bytes, v[k].iov_base, v[k].iov_len);
         bytes += v[k].iov_len;
     }
-    MPI_Isend(l->out[i].data, (int)bytes, MPI_BYTE, t->peer[RIGHT], TAG,
-              MPI_COMM_WORLD, &l->sending[i]);
+    MPI_Isend(l->out[i].data, (int)bytes, MPI_BYTE,
+              cluster_job_rank(t->ranks, t->peer[RIGHT]), TAG, MPI_COMM_WORLD,
+              &l->sending[i]);
     l->sent++;
     return (ssize_t)bytes;
 }

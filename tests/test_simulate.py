@@ -112,6 +112,35 @@ def test_collectives_numbers(folder):
         assert count == (12 if op in ("broadcast", "reduce") else 8)
 
 
+def test_mesh(folder):
+    """A step of stages, slices and replicas takes what timetable, joins and
+    ring say. Between slices of stages the law lacks one thing: joins and
+    activations share a worker's link, which shows where there is little to
+    compute."""
+    for mesh, compute_ms, most in (("pp2", 100, 1.001), ("dp4", 100, 1.001),
+                                   ("tp4", 100, 1.001), ("dp2,pp3", 100, 1.001),
+                                   ("tp2,dp2", 100, 1.001),
+                                   ("dp2,pp2,tp2", 1000, 1.01),
+                                   ("dp2,pp2,tp2", 100, 1.2)):
+        for words in ("", "pipeline=gpipe"):
+            seen = rows(folder, f"mesh={mesh}", f"compute_ms={compute_ms}",
+                        "model=gpt2", *words.split(), file="mesh.csv")
+            assert len(seen) == 1, seen
+            assert seen[0]["mesh"] == mesh.replace(",", " "), seen
+            assert 0.999 < float(seen[0]["ratio"]) < most, seen
+
+
+def test_mesh_words(folder):
+    for word, said in (("mesh=dp1", "try: mesh=dp2,pp2"),
+                       ("mesh=qq2", "want dp"),
+                       ("mesh=pp2 stages=1,2,3", "mesh= has 2"),
+                       ("mesh=pp2 stages=1,2", "add up to 12"),
+                       ("mesh=pp2 payload=1", "try: without")):
+        done = simulate(folder, *word.split())
+        assert done.returncode == 1 and said in done.stderr, done.stderr
+        assert done.stderr.count("\n") == 1, done.stderr
+
+
 def test_wrong_words(folder):
     for word, said in (("workers=1", "2 .. 4096"), ("worker=2", "nearest: workers"),
                        ("sync=rings", "try: sync=ring"), ("link=fast", "25gbit"),

@@ -1,0 +1,313 @@
+// mesh.c - a step of a model on a mesh of simulated workers: replicas, stages
+// and slices.
+//
+// What runs is the product's: the timetable says which micro-batch a stage
+// takes next, joins, norm and gradients go through the ring's flow and plan.
+// Computing sleeps its time; messages have a size and no contents. Replicas
+// begin to exchange when all backwards are done (overlap=0).
+//
+//     forward    receive | compute, joins of the slices | send
+//     backward   receive | compute, joins               | send
+//     at the end tied table, norm of all stages, gradients of all replicas
+
+#include "simulate/job.h"
+#include "simulate/transport_mpi.h"
+
+#include "base/base.h"
+#include "cluster/cluster.h"
+#include "config/keys.h"
+#include "config/mesh.h"
+#include "horovod_ring/flow.h"
+#include "message/carry.h"
+#include "pipeline/timetable.h"
+
+#include <mpi.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { DEPTH = 1, PAGE_BYTES = 4096, MOST_MESSAGE = 1 << 30, RANKS = 4096 };
+
+// By stage: as lists in the words.
+struct question {
+    struct mesh mesh;
+    int kind, micro, ahead;
+    size_t stream; // bytes between stages
+    size_t join;   // floats that slices sum
+    size_t tied;   // floats that the ends of the pipeline exchange
+    char forward_s[CONFIG_PATH], backward_s[CONFIG_PATH];
+    char joins_forward[CONFIG_PATH], joins_backward[CONFIG_PATH];
+    char params[CONFIG_PATH];
+};
+
+#define AT(member) offsetof(struct question, member), false
+#define COUNT      KEY_INT64
+#define LIST(name)                                                             \
+    {                                                                          \
+        NULL, #name, "", KEY_TEXT, AT(name), .help = "by stage"                \
+    }
+
+static const struct key rows[] = {
+    {NULL, "mesh", "", KEY_PARTS, AT(mesh), .read = mesh_read,
+     .show = mesh_show},
+    {NULL, "pipeline", NULL, KEY_CHOICE, AT(kind), .words = pipeline_names},
+    {NULL, "micro", "1", KEY_INT, AT(micro), .min = 1, .max = PIPELINE_MICRO},
+    {NULL, "ahead", "0", KEY_INT, AT(ahead), .min = 0, .max = PIPELINE_STAGES},
+    {NULL, "stream", "1", COUNT, AT(stream), .min = 1, .max = MOST_MESSAGE},
+    {NULL, "join", "1", COUNT, AT(join), .min = 1, .max = MOST_MESSAGE},
+    {NULL, "tied", "1", COUNT, AT(tied), .min = 1, .max = MOST_MESSAGE},
+    LIST(forward_s),
+    LIST(backward_s),
+    LIST(joins_forward),
+    LIST(joins_backward),
+    LIST(params),
+};
+
+static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
+                                      "simulate/mesh.c"};
+
+static double of_stage(const char *list, int stage)
+{
+    for (; stage > 0 && *list; stage--)
+        list += strcspn(list, ",") + (list[strcspn(list, ",")] == ',');
+    return strtod(list, NULL);
+}
+
+// ---- a ring of those that differ along one axis alone
+
+struct ring {
+    int world;
+    int ranks[RANKS]; // of the members, in the job
+    struct transport transport;
+    struct wire wire; // nothing lands
+    struct flow flow;
+    struct group_op ops[DEPTH];
+};
+
+static int ring_open(struct ring *r, const struct mesh *m, int rank,
+                     enum mesh_axis axis, size_t most)
+{
+    struct cluster c = {.ranks = r->ranks};
+    size_t message = most < MOST_MESSAGE ? most : MOST_MESSAGE;
+    const struct transport_config config = {.name = mesh_axis_name(axis),
+                                            .message =
+                                                message + sizeof(struct head)};
+    for (int k = 0; k < mesh_ranks(m); k++) {
+        bool same = true;
+        for (int a = 0; a < MESH_AXES; a++)
+            same &= a == (int)axis || mesh_at(m, k, (enum mesh_axis)a) ==
+                                          mesh_at(m, rank, (enum mesh_axis)a);
+        if (!same)
+            continue;
+        if (k == rank)
+            c.rank = r->world;
+        r->ranks[r->world++] = k;
+    }
+    c.world = r->world;
+    if (c.world == 1)
+        return 0;
+    if (transport_open(&r->transport, &transport_mpi, &c, &config))
+        return -1;
+    r->flow = (struct flow){.transport = &r->transport,
+                            .wire = &r->wire,
+                            .name = mesh_axis_name(axis),
+                            .ops = r->ops,
+                            .depth = DEPTH,
+                            .slice_bytes = message,
+                            .timeout_s = 1e6,
+                            .plan = {.grain = 1}};
+    flow_open(&r->flow);
+    return 0;
+}
+
+static void ring_close(struct ring *r)
+{
+    if (r->world > 1)
+        transport_close(&r->transport);
+}
+
+static int ring_verb(struct ring *r, enum group_verb verb, float *v, size_t n)
+{
+    if (r->world == 1)
+        return 0;
+    flow_post(&r->flow,
+              &(struct group_op){.verb = verb, .vector = group_floats(v, n)});
+    int rc = flow_advance(&r->flow);
+    while (!rc && flow_done(&r->flow) < r->flow.posted)
+        rc = flow_wait(&r->flow, 0) || flow_advance(&r->flow) ? -1 : 0;
+    return rc;
+}
+
+// ---- a stage
+
+struct stage {
+    const struct question *q;
+    struct pipeline plan;
+    int rank, stage;
+    struct ring rings[MESH_AXES];
+    char *nothing;               // what all messages between stages are
+    float *vector;               // addresses that nobody writes to
+    MPI_Request *came[2], *sent; // by kind of action and micro-batch; in order
+    int nsent;
+};
+
+static void compute(double seconds)
+{
+    struct timespec t = {(time_t)seconds,
+                         (long)((seconds - (double)(time_t)seconds) * 1e9)};
+    smpi_nanosleep(&t, NULL);
+}
+
+// The other end of a link along pp: +1 the stage behind, -1 the one before.
+static int beside(const struct stage *s, int step)
+{
+    int p = s->plan.stages;
+    return s->rings[MESH_PP].ranks[(s->stage + step + p) % p];
+}
+
+static int tag_of(struct action a)
+{
+    return 16 + 2 * a.micro + (int)a.kind;
+}
+
+// Whatever comes has a buffer (train/stages.c), so all receives are posted at
+// the start of a step.
+static void expect(struct stage *s)
+{
+    for (int kind = 0; kind < 2; kind++)
+        for (int i = 0; i < s->plan.micro; i++) {
+            struct action a = {(enum action_kind)kind, i, 0};
+            bool forward = kind == ACTION_FORWARD;
+            s->came[kind][i] = MPI_REQUEST_NULL;
+            if (s->stage == (forward ? 0 : s->plan.stages - 1))
+                continue;
+            MPI_Irecv(s->nothing, (int)s->q->stream, MPI_BYTE,
+                      beside(s, forward ? -1 : 1), tag_of(a), MPI_COMM_WORLD,
+                      &s->came[kind][i]);
+        }
+}
+
+static int run_action(struct stage *s, struct action a)
+{
+    const struct question *q = s->q;
+    bool forward = a.kind == ACTION_FORWARD;
+    bool sends = s->stage != (forward ? s->plan.stages - 1 : 0);
+    int joins =
+        (int)of_stage(forward ? q->joins_forward : q->joins_backward, s->stage);
+    double takes = of_stage(forward ? q->forward_s : q->backward_s, s->stage);
+    MPI_Wait(&s->came[a.kind][a.micro], MPI_STATUS_IGNORE);
+    compute(takes / (joins + 1));
+    for (int k = 0; k < joins; k++) {
+        if (ring_verb(&s->rings[MESH_TP], GROUP_ALL_REDUCE, s->vector, q->join))
+            return -1;
+        compute(takes / (joins + 1));
+    }
+    if (sends)
+        MPI_Isend(s->nothing, (int)q->stream, MPI_BYTE,
+                  beside(s, forward ? 1 : -1), tag_of(a), MPI_COMM_WORLD,
+                  &s->sent[s->nsent++]);
+    return 0;
+}
+
+static void tie(const struct stage *s)
+{
+    int other = s->stage ? 0 : s->plan.stages - 1;
+    bool end = s->stage == 0 || s->stage == s->plan.stages - 1;
+    int bytes = (int)(s->q->tied * sizeof(float));
+    if (s->plan.stages == 1 || !end)
+        return;
+    MPI_Sendrecv(s->nothing, bytes, MPI_BYTE, s->rings[MESH_PP].ranks[other], 2,
+                 s->nothing, bytes, MPI_BYTE, s->rings[MESH_PP].ranks[other], 2,
+                 MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static int run(struct stage *s)
+{
+    size_t norm = 2 * sizeof(double) / sizeof(float);
+    expect(s);
+    for (int k = 0; k < timetable_length(&s->plan); k++)
+        if (run_action(s, timetable_action(&s->plan, s->stage, k)))
+            return -1;
+    MPI_Waitall(s->nsent, s->sent, MPI_STATUSES_IGNORE);
+    tie(s);
+    size_t n = (size_t)of_stage(s->q->params, s->stage);
+    return ring_verb(&s->rings[MESH_DP], GROUP_ALL_REDUCE, s->vector, n) ||
+                   ring_verb(&s->rings[MESH_PP], GROUP_ALL_GATHER, s->vector,
+                             norm * (size_t)s->plan.stages)
+               ? -1
+               : 0;
+}
+
+// Floats of the longest vector of any rank.
+static size_t longest(const struct stage *s)
+{
+    const struct question *q = s->q;
+    size_t most = q->join > q->tied ? q->join : q->tied;
+    size_t stream = q->stream / sizeof(float) + 1;
+    most = stream > most ? stream : most;
+    for (int k = 0; k < s->plan.stages; k++) {
+        size_t params = (size_t)of_stage(q->params, k);
+        most = params > most ? params : most;
+    }
+    return most;
+}
+
+// A ring's longest message is a chunk of what it sums.
+static int open_rings(struct stage *s)
+{
+    const struct mesh *m = &s->q->mesh;
+    size_t most[MESH_AXES];
+    most[MESH_DP] = (size_t)of_stage(s->q->params, s->stage);
+    most[MESH_PP] = PAGE_BYTES;
+    most[MESH_TP] = s->q->join;
+    for (int a = 0; a < MESH_AXES; a++) {
+        int members = mesh_size(m, (enum mesh_axis)a);
+        size_t chunk = most[a] / (size_t)members + 1;
+        if (ring_open(&s->rings[a], m, s->rank, (enum mesh_axis)a,
+                      chunk * sizeof(float)))
+            return -1;
+    }
+    return 0;
+}
+
+int simulate_mesh(int nwords, char **words, double *seconds)
+{
+    struct question q;
+    key_defaults(&keys, &q);
+    if (key_words(&keys, &q, nwords, words))
+        return -1;
+    struct stage *s = mem_alloc(1, sizeof *s);
+    struct exchange e = {.n = 1};
+    int rc = -1;
+    if (!s)
+        return -1;
+    MPI_Comm_rank(MPI_COMM_WORLD, &s->rank);
+    s->q = &q;
+    s->stage = mesh_at(&q.mesh, s->rank, MESH_PP);
+    s->plan =
+        (struct pipeline){(enum pipeline_kind)q.kind,
+                          mesh_size(&q.mesh, MESH_PP), q.micro, 1, q.ahead};
+    e.n = longest(s);
+    s->vector = gradient_open(&e);
+    contents_open(&e, e.n * sizeof(float));
+    s->nothing = carry_room(e.n * sizeof(float));
+    s->sent = mem_alloc(2 * (size_t)q.micro, sizeof(MPI_Request));
+    for (int kind = 0; kind < 2; kind++)
+        s->came[kind] = mem_alloc((size_t)q.micro, sizeof(MPI_Request));
+    if (!s->vector || !s->sent || !s->came[0] || !s->came[1] ||
+        pipeline_check(&s->plan) || open_rings(s))
+        goto close_stage;
+    MPI_Barrier(MPI_COMM_WORLD);
+    double began = MPI_Wtime();
+    rc = run(s);
+    *seconds = MPI_Wtime() - began;
+close_stage:
+    for (int a = 0; a < MESH_AXES; a++)
+        ring_close(&s->rings[a]);
+    gradient_close(&e, s->vector);
+    mem_free(s->came[0]);
+    mem_free(s->came[1]);
+    mem_free(s->sent);
+    mem_free(s);
+    return rc;
+}

@@ -108,6 +108,7 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
         .slices = slices_of(c),
         .layers = layers,
         .stage = stage,
+        .recompute = job->run->recompute,
     };
 }
 

@@ -106,7 +106,7 @@ static int read_model(struct question *q)
 static const struct backend *replicas(void)
 {
     for (int i = 0; backend_at(i); i++)
-        if (backend_at(i)->traffic == TRAFFIC_RING && backend_at(i)->stages)
+        if (backend_at(i)->traffic == TRAFFIC_RING && backend_at(i)->parts)
             return backend_at(i);
     return NULL;
 }

@@ -91,8 +91,8 @@ int simulation_table_open(struct simulation_table *t,
                           const struct simulation *s, const char *name,
                           const char *columns);
 
-// Simulate, and write the answer beside the law's seconds: `names` are separated
-// by commas. 0, or -1 after fail().
+// Simulate, and write the answer beside the law's seconds: commas separate
+// `names`. 0, or -1 after fail().
 int simulation_table_row(const struct simulation_table *t,
                          const struct simulation *s, const char *names,
                          double seconds);

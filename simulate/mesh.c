@@ -290,7 +290,7 @@ int simulate_mesh(int nwords, char **words, double *seconds)
     e.n = longest(s);
     s->vector = gradient_open(&e);
     contents_open(&e, e.n * sizeof(float));
-    s->nothing = carry_room(e.n * sizeof(float));
+    s->nothing = carry_buffer(e.n * sizeof(float));
     s->sent = mem_alloc(2 * (size_t)q.micro, sizeof(MPI_Request));
     for (int kind = 0; kind < 2; kind++)
         s->came[kind] = mem_alloc((size_t)q.micro, sizeof(MPI_Request));

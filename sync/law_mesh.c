@@ -25,9 +25,15 @@ double law_mesh_stages(const struct law_mesh *m)
            16.0 * (m->stages - 1);
 }
 
+int law_mesh_layer_joins(const struct law_mesh *m, int backward)
+{
+    return (2 + (backward && m->recompute)) * m->layers;
+}
+
 int law_mesh_joins(const struct law_mesh *m, int backward)
 {
-    return 2 * m->layers + (backward ? is_last(m) : is_first(m));
+    return law_mesh_layer_joins(m, backward) +
+           (backward ? is_last(m) : is_first(m));
 }
 
 double law_mesh_sum(int n)
@@ -40,5 +46,7 @@ double law_mesh_slices(const struct law_mesh *m)
     double join = law_mesh_sum(m->slices) * 4 * m->rows * m->channels;
     double loss = is_last(m) * 3.0 * 4 * m->rows * (m->slices - 1);
     int joins = law_mesh_joins(m, false) + law_mesh_joins(m, true);
-    return m->slices == 1 ? 0 : m->micro * (joins * join + loss);
+    return m->slices == 1
+               ? 0
+               : m->micro * (joins * join + loss) + 8.0 * (m->slices - 1);
 }

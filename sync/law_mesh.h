@@ -9,7 +9,8 @@
 //              16 (p-1) norm and loss
 //     slice    m (4 L + 2) joins of N C floats around a ring, of L layers here:
 //              two a layer forward, two backward; embeddings forward, head
-//              backward; m gathers of 3 floats a row and slice, for the loss
+//              backward; with recompute one more a layer, backward; m gathers
+//              of 3 floats a row and slice, for the loss; 8 (t-1) for the norm
 //
 // Slices are those of Shoeybi et al., "Megatron-LM", 2019; the loss as in
 // Narayanan et al., 2021, without a row of logits on its way.
@@ -22,6 +23,7 @@ struct law_mesh {
     int micro, stages, chunks, slices;
     int layers; // of this stage
     int stage;
+    int recompute; // bool: layers' activations are made twice
 };
 
 // Payload out of a rank in a step between stages, and among slices; 0 of one
@@ -31,6 +33,9 @@ double law_mesh_slices(const struct law_mesh *m);
 
 // Sums over all slices in a forward and in a backward of one micro-batch.
 int law_mesh_joins(const struct law_mesh *m, int backward);
+
+// Those of its layers alone.
+int law_mesh_layer_joins(const struct law_mesh *m, int backward);
 
 // Share of a vector that a member of a ring of n sends for its sum: 2 (n-1)/n.
 double law_mesh_sum(int n);

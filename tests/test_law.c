@@ -58,7 +58,9 @@ static void parts_of_a_model(void **state)
     assert_true(law_mesh_stages(&m) == 0);
     assert_int_equal(law_mesh_joins(&m, false) + law_mesh_joins(&m, true),
                      4 * 2 + 2);
-    assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N));
+    assert_true(law_mesh_slices(&m) == M * (10 * 4 * N * C + 3 * 4 * N) + 8);
+    m.recompute = 1;
+    assert_int_equal(law_mesh_joins(&m, true), 3 * 2 + 1);
 }
 
 static void fit(void **state)

@@ -112,7 +112,6 @@ static void a_run_has_as_many_workers(void **state)
         {{"sync=dps", "mesh=tp2"}, "sync=dps knows no slices (tp)"},
         {{"sync=zero", "mesh=tp2", "shard=3"}, "shard=3 exchanges every"},
         {{"sync=ring", "mesh=tp2", "device=cuda"}, "try: device=cpu"},
-        {{"sync=ring", "mesh=tp2", "pace=1,2"}, "try: no pace="},
         {{"sync=dps", "mesh=pp2"}, "sync=dps knows no stages"},
         {{"sync=local", "mesh=pp2"}, "sync=local knows no stages"},
         {{"sync=zero", "mesh=pp2", "shard=2"}, "shard=2 exchanges every"},

@@ -100,9 +100,9 @@ static int run_action(struct trainer *t, struct action a,
     uint64_t start = now_ns();
     float loss = 0;
     if (t->run.pace.given) {
-        pace_action(t, a, &s);
+        int rc = pace_action(t, a, &s);
         row->compute_us += (now_ns() - start) / 1000;
-        return t->ready_failed ? -1 : 0;
+        return rc || t->ready_failed ? -1 : 0;
     }
     if (busy_begin(t->dev, DEVICE_COMPUTE) ||
         (a.kind == ACTION_FORWARD

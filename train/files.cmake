@@ -19,7 +19,7 @@ lockstep_library(train
         train/record.c train/save.c train/seats.c train/setup.c train/slices.c
         train/stages.c train/stages_plan.c train/state.c train/summary.c
         train/whole.c
-  LINKS memory snapshot backends sync model pipeline data telemetry optim
+  LINKS memory snapshot backends sync law model pipeline data telemetry optim
         cluster_mpi cluster_zmq
         device cluster config version base PkgConfig::CJSON PkgConfig::ZMQ MPI::MPI_C
         dnnl m)

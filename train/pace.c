@@ -3,46 +3,66 @@
 #include "train/pace.h"
 
 #include "base/base.h"
+#include "model/part.h"
+#include "sync/law_mesh.h"
 #include "telemetry/span.h"
+#include "train/slices.h"
+#include "train/stages.h"
 #include "train/trainer.h"
 
-static void sleep_until(uint64_t end)
+// A backward's watermark falls in at least so many parts.
+enum { PARTS = 16 };
+
+// Sums over slices in an action.
+static int joins_of(const struct trainer *t, struct action a)
 {
-    uint64_t now = now_ns();
-    if (now < end)
-        sleep_ns(end - now);
+    int from, to;
+    part_chunk(&t->config, a.chunk, &from, &to);
+    const struct law_mesh law = {.stages = t->plan.stages,
+                                 .stage = t->stage,
+                                 .layers = to - from,
+                                 .recompute = t->run.recompute};
+    bool end = a.kind == ACTION_FORWARD ? stages_is_first(t, a.chunk)
+                                        : stages_is_last(t, a.chunk);
+    return law_mesh_layer_joins(&law, a.kind == ACTION_BACKWARD) + end;
+}
+
+static int join(struct trainer *t)
+{
+    const struct model_slices *s = slices_job(t);
+    size_t n = (size_t)t->run.batch * (size_t)t->config.context;
+    return s->join(s->ctx, s->sum, n * (size_t)t->config.channels);
 }
 
 // The chunk's part of the vector is [from, to): chunks are taken to be equal.
 static void fall(const struct trainer *t, const struct model_step *s, int chunk,
-                 uint64_t begin, double ns)
+                 double done)
 {
     size_t n = model_nparams(&t->config), chunks = (size_t)t->plan.chunks;
     size_t from = n / chunks * (size_t)chunk;
     size_t to = chunk + 1 == t->plan.chunks ? n : from + n / chunks;
-    for (int i = 0; i < t->sync->job.nbuckets; i++) {
-        size_t off = t->buckets[i].off;
-        if (off >= to || off <= from)
-            continue;
-        double done = (double)(to - off) / (double)(to - from);
-        sleep_until(begin + (uint64_t)(done * ns));
-        s->watermark(s->ctx, off);
-    }
-    sleep_until(begin + (uint64_t)ns);
-    s->watermark(s->ctx, from);
+    s->watermark(s->ctx, to - (size_t)(done * (double)(to - from)));
 }
 
-void pace_action(const struct trainer *t, struct action a,
-                 const struct model_step *s)
+int pace_action(struct trainer *t, struct action a, const struct model_step *s)
 {
     const struct pace *p = &t->run.pace;
-    bool forward = a.kind == ACTION_FORWARD;
-    double ns = 1e6 * (forward ? p->forward_ms : p->backward_ms);
-    uint64_t begin = now_ns();
+    bool forward = a.kind == ACTION_FORWARD, falls = !forward && s->watermark;
+    int joins = slices_job(t) ? joins_of(t, a) : 0;
+    int parts = falls && joins + 1 < PARTS ? PARTS : joins + 1, rc = 0;
+    double ns = 1e6 * (forward ? p->forward_ms : p->backward_ms) / parts;
+    uint64_t begin = now_ns(), joined = t->join_ns;
     span_begin(s->lane, forward ? SPAN_FORWARD : SPAN_BACKWARD, a.micro);
-    if (s->watermark && !forward)
-        fall(t, s, a.chunk, begin, ns);
-    else
-        sleep_until(begin + (uint64_t)ns);
+    for (int k = 1; !rc && k <= parts; k++) {
+        uint64_t end = begin + (uint64_t)(k * ns) + t->join_ns - joined;
+        uint64_t now = now_ns();
+        if (now < end)
+            sleep_ns(end - now);
+        if (k <= joins)
+            rc = join(t);
+        if (falls)
+            fall(t, s, a.chunk, (double)k / parts);
+    }
     span_end(s->lane);
+    return rc;
 }

@@ -287,10 +287,6 @@ static int check_parts(const struct run *r, const struct backend *b,
     if (strcmp(r->device, "cpu"))
         return fail("mesh=%s: device=%s has no %s; try: device=cpu", mesh,
                     r->device, parts);
-    if (r->pace.given && mesh_size(&r->mesh, MESH_TP) > 1)
-        return fail("mesh=%s: with pace= nothing is computed that slices (tp) "
-                    "could sum; try: no pace=",
-                    mesh);
     return 0;
 }
 

@@ -15,7 +15,7 @@
 #include "bench/subject.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
-#include "train/backends.h"
+#include "train/ways.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "config/suggest.h"
 #include "group/group.h"
 #include "sync/derive.h"
-#include "train/backends.h"
+#include "train/ways.h"
 
 #include <string.h>
 

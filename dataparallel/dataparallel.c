@@ -27,7 +27,7 @@
 #include "cluster/cluster.h"
 #include "device/vector.h"
 #include "group/group.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 #include "sync/derive.h"
 #include "sync/members.h"
 
@@ -68,7 +68,7 @@ static int open_owner(struct sync *s)
         if (!d->slots[i])
             return -1;
     }
-    d->sums = mem_alloc(span_blocks(n), sizeof *d->sums);
+    d->sums = mem_alloc(segment_blocks(n), sizeof *d->sums);
     d->losses = mem_alloc(others + 1, sizeof *d->losses);
     if (landing)
         d->landing = mem_alloc(landing, sizeof *d->landing);
@@ -235,12 +235,13 @@ static void update(struct sync *s, const struct sync_in *in,
     const struct sync_job *job = &s->job;
     const struct rule_in rule = {.step = in->step, .lr = in->lr};
     out->update_began_ns = now_ns();
-    span_squares(job->grads, 0, job->n, d->sums);
-    float scale = optim_clip_scale(span_norm(d->sums, span_blocks(job->n)),
-                                   in->grad_scale, in->clip, &out->grad_norm);
+    segment_squares(job->grads, 0, job->n, d->sums);
+    float scale =
+        optim_clip_scale(segment_norm(d->sums, segment_blocks(job->n)),
+                         in->grad_scale, in->clip, &out->grad_norm);
     if (isfinite(out->grad_norm))
-        span_update(job->optim, job->params, d->slots, job->grads, 0, job->n,
-                    &rule, scale);
+        segment_update(job->optim, job->params, d->slots, job->grads, 0, job->n,
+                       &rule, scale);
     out->update_ended_ns = now_ns();
 }
 

@@ -9,7 +9,7 @@
 #include "explain/message_virtual.h"
 
 #include "base/base.h"
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "config/backends.h"
 #include "ps_server/server.h"
 #include "ps_worker/client.h"

@@ -7,16 +7,16 @@
 #include "explain/ways.h"
 
 #include "base/base.h"
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "config/backends.h"
 #include "config/config.h"
 #include "device/device.h"
 #include "horovod_ring/carriers.h"
 #include "optim/optim.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 #include "sync/derive.h"
 #include "sync/sync.h"
-#include "train/backends.h"
+#include "train/ways.h"
 
 struct step {
     struct story *story;
@@ -126,7 +126,7 @@ static void set_law(struct story *s, const struct backend *b)
             struct group_op op = {.verb = GROUP_ALL_REDUCE, .vector.n = n};
             enum direction way = (enum direction)d;
             s->law[d][r] = plan_elements(&p, &op, way) * sizeof(float);
-            op.vector.n = span_blocks(n);
+            op.vector.n = segment_blocks(n);
             if (b->shards)
                 s->law[d][r] += plan_elements(&p, &op, way) * sizeof(double);
         }
@@ -135,7 +135,7 @@ static void set_law(struct story *s, const struct backend *b)
     const struct law norm = {ring.hops, ring.hops};
     if (b->shards)
         s->law_s += law_seconds(&norm, &s->link,
-                                (double)span_blocks(n) * sizeof(double));
+                                (double)segment_blocks(n) * sizeof(double));
 }
 
 int way_strategy(struct story *s, const struct backend *b)

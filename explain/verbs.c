@@ -4,7 +4,7 @@
 #include "explain/ways.h"
 
 #include "base/base.h"
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "device/vector.h"
 #include "horovod_ring/carriers.h"
 

@@ -1,8 +1,8 @@
 lockstep_backend(horovod_ring
   FILES horovod_ring/ring_tcp.c horovod_ring/ring_flow.c horovod_ring/flow.c horovod_ring/plan.c
-        horovod_ring/wire.c horovod_ring/transport.c
+        horovod_ring/ring_wire.c horovod_ring/transport.c
         horovod_ring/meet.c horovod_ring/tcp.c horovod_ring/socket.c
-        horovod_ring/ring_shm.c horovod_ring/steps.c horovod_ring/counters.c
+        horovod_ring/ring_shm.c horovod_ring/shm_steps.c horovod_ring/counters.c
         horovod_ring/regions.c horovod_ring/pass.c
         horovod_ring/pairs.c horovod_ring/pairs_tcp.c horovod_ring/pairs_shm.c
         horovod_ring/tickets.c

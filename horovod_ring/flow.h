@@ -17,8 +17,8 @@
 #define HOROVOD_RING_FLOW_H
 
 #include "horovod_ring/plan.h"
+#include "horovod_ring/ring_wire.h"
 #include "horovod_ring/transport.h"
-#include "horovod_ring/wire.h"
 
 struct span_lane;
 

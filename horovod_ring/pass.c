@@ -12,7 +12,7 @@
 
 enum { PIECE = 4 * PASS_BLOCK }; // elements of one thread at a time
 
-// As wire.h has it for messages: scaled, and rounded after every addition.
+// As ring_wire.h has it for messages: scaled, and rounded after every addition.
 static void sum_half(const struct group_vector *v, char *const *dst, int d,
                      const char *const *src, int k, size_t n)
 {

@@ -7,9 +7,9 @@
 // backward. Chains (broadcast, reduce) travel in slices, so that all their
 // links are busy.
 //
-// The arithmetic is wire.h's: numbers as wide as the vector are added in it; a
-// 16-bit wire multiplies by the scale first, adds in fp32 and rounds once a
-// hop, and what goes round at the end is the same bits everywhere.
+// The arithmetic is ring_wire.h's: numbers as wide as the vector are added in
+// it; a 16-bit wire multiplies by the scale first, adds in fp32 and rounds once
+// a hop, and what goes round at the end is the same bits everywhere.
 
 #include "horovod_ring/carriers.h"
 

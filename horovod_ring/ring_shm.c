@@ -17,9 +17,9 @@
 // The other verbs are parts of this: reduce_scatter writes a chunk into the
 // member's own vector only, reduce into the root's; all_gather copies the
 // others' chunks, broadcast the root's. One step is enough where vectors can be
-// mapped (steps.h). A vector of at most 2048 elements is copied to where all
-// others read it, and every member sums it for itself, which saves the second
-// update of a counter.
+// mapped (shm_steps.h). A vector of at most 2048 elements is copied to where
+// all others read it, and every member sums it for itself, which saves the
+// second update of a counter.
 //
 // Additions are in the ring's order, chunk c from member c+1 round to c, and so
 // is the rounding of a 16-bit wire after each: the bits are those of ring_tcp.
@@ -30,7 +30,7 @@
 
 #include "horovod_ring/carriers.h"
 
-#include "horovod_ring/steps.h"
+#include "horovod_ring/shm_steps.h"
 #include "horovod_ring/tickets.h"
 
 #include "base/base.h"

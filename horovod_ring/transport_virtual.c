@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "horovod_ring/flow.h"
 
 #include <math.h>

@@ -18,7 +18,7 @@
 #include "model/model.h"
 #include "pipeline/timetable.h"
 #include "sync/law.h"
-#include "train/memory.h"
+#include "train/memory_plan.h"
 
 // What is given.
 struct mesh_job {

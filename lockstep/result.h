@@ -4,7 +4,7 @@
 #define LOCKSTEP_RESULT_H
 
 #include "group/group.h"
-#include "lockstep/curve.h"
+#include "lockstep/loss_curve.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ enum metric {
 };
 
 enum { RESULT_WORKERS = 4096, RESULT_KINDS = 13 }; // as many as workers= takes
-enum { RESULT_PARTS = 7 };                         // of train/memory.h
+enum { RESULT_PARTS = 7 };                         // of train/memory_plan.h
 // What travels by no verb of a group goes to servers.
 enum { RESULT_PUSH = GROUP_VERBS, RESULT_VERBS };
 

@@ -13,7 +13,7 @@
 
 #include "base/base.h"
 #include "config/backends.h"
-#include "config/parts.h"
+#include "config/key_parts.h"
 #include "model/part.h"
 #include "sync/law_mesh.h"
 

@@ -3,7 +3,7 @@
 #ifndef LOCKSTEP_SIZES_H
 #define LOCKSTEP_SIZES_H
 
-#include "train/memory.h"
+#include "train/memory_plan.h"
 
 struct pipeline;
 struct run;

@@ -1,7 +1,7 @@
 # Experiments: run, tables, figures, report, compare.
 lockstep_library(study
   FILES lockstep/answer.c lockstep/baseline.c lockstep/compare.c
-        lockstep/csv.c lockstep/curve.c lockstep/experiment.c lockstep/fair.c
+        lockstep/csv.c lockstep/loss_curve.c lockstep/experiment.c lockstep/fair.c
         lockstep/figure.c lockstep/finish.c lockstep/html.c lockstep/join.c
         lockstep/live.c lockstep/measure.c lockstep/report.c
         lockstep/result.c lockstep/result_law.c lockstep/result_setting.c lockstep/result_stages.c

@@ -12,9 +12,9 @@
 #include "lockstep/restart.h"
 #include "lockstep/supervise.h"
 #include "netns/netns.h"
-#include "telemetry/parts.h"
 #include "telemetry/steps.h"
 #include "telemetry/trace.h"
+#include "telemetry/trace_parts.h"
 
 #include <signal.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 lockstep_backend(outer
-  FILES outer/outer.c outer/rule.c
+  FILES outer/outer.c outer/outer_rule.c
   LINKS sync group cluster base OpenMP::OpenMP_C)
 # No fused multiply-add: replicas on different machines have one sum.
 target_compile_options(outer PRIVATE -ffp-contract=off)

@@ -6,8 +6,8 @@
 //
 // The door updates by this worker's own gradients, which do not travel, and
 // calls merge() after every H = every= steps. merge() is one all_reduce of a
-// vector as long as the parameters, and the outer step (rule.h). So the bytes
-// are those of sync=ring, divided by H.
+// vector as long as the parameters, and the outer step (outer_rule.h). So the
+// bytes are those of sync=ring, divided by H.
 //
 // What travels: the parameters themselves, where the wire is fp32 and their
 // mean is wanted; else how far each worker went from their common start, which
@@ -24,7 +24,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "group/group.h"
-#include "outer/rule.h"
+#include "outer/outer_rule.h"
 #include "sync/members.h"
 #include "sync/slots.h"
 

@@ -12,7 +12,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
     simulate/main.c simulate/gradient.c simulate/mesh.c simulate/ring.c
     simulate/transport_mpi.c simulate/textbook.c textbook/schedule.c
     simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry.c
-    horovod_ring/flow.c horovod_ring/plan.c horovod_ring/wire.c
+    horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/transport.c core/group/group.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
     ps_worker/client.c ps_worker/client_send.c ps_worker/task.c

@@ -5,7 +5,7 @@
 #include "sync/sync.h"
 
 #include "config/backends.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 
 #include <math.h>
 
@@ -204,8 +204,8 @@ void law_step_bytes(const struct law_step *s, int rank, struct group_stats *out)
             (uint64_t)gathered(s, s->count - 1 - i) * s->param_bytes, out);
     }
     if (s->shards)
-        add(s, rank, GROUP_ALL_REDUCE, span_blocks(s->cut[0].off + s->cut[0].n),
-            sizeof(double), out);
+        add(s, rank, GROUP_ALL_REDUCE,
+            segment_blocks(s->cut[0].off + s->cut[0].n), sizeof(double), out);
 }
 
 double law_step_mean(const struct law_step *s, double out[GROUP_VERBS])

@@ -24,7 +24,7 @@ WHOLE = "help", "keys", "launch", "colour", "point"
 SPARED = {
     "core/config/settings.h": {"ring"},  # an algorithm of Open MPI's
     "core/config/keys.c": {"local", "lab"},  # a control plane; a key
-    "core/cluster/local.c": {"local"},  # the same
+    "core/cluster/single.c": {"local"},  # the same
     "lockstep/simulation.c": {"local"},  # a way of SimGrid to share memory
     "labs/04-ring/grade.c": {"ring"},  # the lab
 }

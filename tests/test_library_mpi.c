@@ -9,7 +9,7 @@
 #include "allreduce/algorithm.h"
 #include "allreduce/carriers.h"
 #include "cluster/mpi.h"
-#include "cluster/part.h"
+#include "cluster/split.h"
 #include "tests/group_cases.h"
 
 #include "base/base.h"
@@ -119,7 +119,7 @@ int main(int argc, char **argv)
                                           .timeout_s = missing ? 1 : 60};
     if (cluster_open(&mpi.cluster, &cluster_mpi, &config))
         die("%s", fail_message());
-    if (in_part && cluster_part(&mpi.cluster, mpi.cluster, rank / 2))
+    if (in_part && cluster_split(&mpi.cluster, mpi.cluster, rank / 2))
         die("%s", fail_message());
     if (missing)
         return run(stay_away) ? 1 : 0;

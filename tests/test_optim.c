@@ -1,10 +1,10 @@
 // test_optim.c - the update rules against plain double arithmetic, cut anyhow;
 // whole vectors and their 16-bit copy; clipping, schedules, loss scaling.
 
+#include "optim/lr_schedule.h"
 #include "optim/optim.h"
 #include "optim/rule.h"
-#include "optim/schedule.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -213,14 +213,14 @@ static void norm_has_one_order(void **state)
     double sums[BLOCKS] = {0}, parts[BLOCKS];
     sums[0] = 0x1p53;
     sums[1] = sums[1 + RULE_LANES] = sums[1 + 2 * RULE_LANES] = 1;
-    assert_true(span_norm(sums, BLOCKS) == 0x1p53 + 4);
-    assert_int_equal(span_blocks(LAST), BLOCKS);
+    assert_true(segment_norm(sums, BLOCKS) == 0x1p53 + 4);
+    assert_int_equal(segment_blocks(LAST), BLOCKS);
     for (size_t i = 0; i < LAST; i++)
         g[i] = gradient(1, i);
-    span_squares(g, 0, LAST, sums);
-    span_squares(g + 7 * RULE_BLOCK, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK,
-                 parts);
-    span_squares(g, 0, 7 * RULE_BLOCK, parts);
+    segment_squares(g, 0, LAST, sums);
+    segment_squares(g + 7 * RULE_BLOCK, 7 * RULE_BLOCK, LAST - 7 * RULE_BLOCK,
+                    parts);
+    segment_squares(g, 0, 7 * RULE_BLOCK, parts);
     assert_memory_equal(sums, parts, sizeof sums);
     assert_true(sums[3] == optim_sum_squares(g + 3 * 4096, 4096));
     enum { SKIP = 2 * RULE_BLOCK + 100, MORE = 5 * RULE_BLOCK + 7 };

@@ -4,8 +4,8 @@
 
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
+#include "optim/lr_schedule.h"
 #include "optim/optim.h"
-#include "optim/schedule.h"
 
 #include "base/base.h"
 

@@ -2,7 +2,7 @@
 // carrier for all of them.
 
 #include "base/base.h"
-#include "cluster/part.h"
+#include "cluster/split.h"
 #include "group/group.h"
 #include "tests/forked.h"
 #include "tests/test.h"
@@ -22,7 +22,7 @@ static int check_ranks(struct cluster *c, const void *arg, uint64_t *result)
     struct cluster *part, *single;
     int rank = c->rank;
     (void)arg, (void)result;
-    if (cluster_part(&part, c, rank % 2) || cluster_part(&single, part, rank))
+    if (cluster_split(&part, c, rank % 2) || cluster_split(&single, part, rank))
         return -1;
     CHECK(part->world == WORLD / 2 && part->rank == rank / 2);
     for (int m = 0; m < part->world; m++)
@@ -48,7 +48,7 @@ static int check_exchange(struct cluster *c, const void *arg, uint64_t *result)
     size_t bytes = c->rank % 2 ? 1000 : 3;
     char in[1000], out[1000 * WORLD / 2];
     (void)arg, (void)result;
-    if (cluster_part(&part, c, c->rank % 2))
+    if (cluster_split(&part, c, c->rank % 2))
         return -1;
     memset(in, 'a' + c->rank, bytes);
     if (cluster_allgather(part, in, out, bytes))
@@ -84,7 +84,7 @@ static int check_carrier(struct cluster *c, const void *arg, uint64_t *result)
     struct cluster *part;
     char why[128] = "";
     (void)arg, (void)result;
-    if (cluster_part(&part, c, c->rank / 2))
+    if (cluster_split(&part, c, c->rank / 2))
         return -1;
     struct group_job job = {.name = "part", .cluster = part};
     int can = group_is_supported(&ops, &job, why);

@@ -2,7 +2,7 @@
 // every strategy must pass, in this one process; its bytes and its time, as the
 // cluster counts them; death and deadlock.
 
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"
 #include "sync/law.h"

@@ -5,11 +5,11 @@
 
 #include "base/base.h"
 #include "telemetry/align.h"
-#include "telemetry/parts.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
 #include "telemetry/tfevents.h"
 #include "telemetry/times.h"
+#include "telemetry/trace_parts.h"
 
 #include <cjson/cJSON.h>
 #include <glob.h>

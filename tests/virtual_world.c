@@ -4,7 +4,7 @@
 #include "tests/virtual_world.h"
 
 #include "base/base.h"
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 #include "virtual/virtual.h"
 
 struct world {

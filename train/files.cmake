@@ -1,14 +1,14 @@
 # Strategies and carriers: what the folders of all backends hold.
 get_property(backends GLOBAL PROPERTY lockstep_backends)
 lockstep_library(backends
-  FILES train/backends.c
+  FILES train/ways.c
   LINKS ${backends} sync cluster_mpi cluster_zmq cluster config base)
 if(NCCL_BUILT)
   target_compile_definitions(backends PRIVATE LOCKSTEP_NCCL)
 endif()
 
 lockstep_library(memory
-  FILES train/memory.c train/shape.c
+  FILES train/memory_plan.c train/shape.c
   LINKS model sync ps_wire pipeline optim device config base)
 
 lockstep_library(snapshot FILES train/snapshot.c LINKS base)

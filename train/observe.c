@@ -7,13 +7,13 @@
 #include "device/busy.h"
 #include "telemetry/activity.h"
 #include "telemetry/align.h"
-#include "telemetry/parts.h"
 #include "telemetry/sampler.h"
 #include "telemetry/span.h"
 #include "telemetry/steps.h"
 #include "telemetry/tfevents.h"
 #include "telemetry/times.h"
 #include "telemetry/trace.h"
+#include "telemetry/trace_parts.h"
 #include "train/trainer.h"
 
 #include <errno.h>

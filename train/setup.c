@@ -7,8 +7,8 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/part.h"
 #include "cluster/rendezvous.h"
+#include "cluster/split.h"
 #include "cluster/zmq.h"
 #include "config/backends.h"
 #include "config/mesh.h"
@@ -17,7 +17,6 @@
 #include "horovod_ring/tcp.h"
 #include "sync/bucket.h"
 #include "sync/derive.h"
-#include "train/backends.h"
 #include "train/lend.h"
 #include "train/parts.h"
 #include "train/place.h"
@@ -25,6 +24,7 @@
 #include "train/slices.h"
 #include "train/stages.h"
 #include "train/state.h"
+#include "train/ways.h"
 
 #include <math.h>
 #include <netinet/in.h>
@@ -91,10 +91,11 @@ static int find_axes(struct trainer *t)
     int pp = mesh_at(m, all->rank, MESH_PP);
     int tp = mesh_at(m, all->rank, MESH_TP);
     t->members = all;
-    if (stages * slices > 1 && cluster_part(&t->members, all, pp * slices + tp))
+    if (stages * slices > 1 &&
+        cluster_split(&t->members, all, pp * slices + tp))
         return -1;
-    if ((stages > 1 && cluster_part(&t->line, all, dp * slices + tp)) ||
-        (slices > 1 && cluster_part(&t->row, all, dp * stages + pp)))
+    if ((stages > 1 && cluster_split(&t->line, all, dp * slices + tp)) ||
+        (slices > 1 && cluster_split(&t->row, all, dp * stages + pp)))
         return -1;
     t->replica = t->members->rank;
     t->replicas = t->members->world;

@@ -5,12 +5,12 @@
 
 #include "config/config.h"
 #include "model/model.h"
+#include "optim/lr_schedule.h"
 #include "optim/optim.h"
-#include "optim/schedule.h"
 #include "pipeline/timetable.h"
 #include "sync/derive.h"
 #include "sync/sync.h"
-#include "train/memory.h"
+#include "train/memory_plan.h"
 #include "train/observe.h"
 
 struct cluster;

@@ -2,7 +2,7 @@
 //
 // A unit is what travels at once: a fused bucket (sync/fusion.h), its ends
 // moved up to multiples of `grain`, so that chunks are whole blocks of the norm
-// (optim/span.h) whatever the size of buckets. Chunks may be empty.
+// (optim/segment.h) whatever the size of buckets. Chunks may be empty.
 //
 //     fused buckets     |   2   |   1   |   0   |
 //     units             |    2    |   1   |  0  |

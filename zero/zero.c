@@ -43,7 +43,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "group/group.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 #include "sync/members.h"
 #include "zero/blocks.h"
 #include "zero/shards.h"
@@ -90,7 +90,7 @@ static int zero_open(struct sync *s)
         if (!z->slots[i])
             return -1;
     }
-    z->sums = mem_alloc(span_blocks(job->n), sizeof *z->sums);
+    z->sums = mem_alloc(segment_blocks(job->n), sizeof *z->sums);
     z->gathers = mem_alloc((size_t)z->shards.count, sizeof *z->gathers);
     if (!z->sums || !z->gathers)
         return -1;
@@ -166,7 +166,7 @@ static int add_squares(const struct sync *s, double *out)
 {
     const struct zero *z = s->state;
     const struct norm_parts *parts = s->job.parts;
-    size_t blocks = span_blocks(s->job.n);
+    size_t blocks = segment_blocks(s->job.n);
     struct group_vector all = {.data = z->sums,
                                .n = blocks,
                                .type = DTYPE_F64,
@@ -182,7 +182,7 @@ static int add_squares(const struct sync *s, double *out)
     if (group_all_reduce(z->group, &all, &ticket) ||
         group_await(z->group, ticket))
         return -1;
-    *out = span_norm(z->sums, blocks);
+    *out = segment_norm(z->sums, blocks);
     return parts ? parts->sum(parts->ctx, out) : 0;
 }
 
@@ -200,8 +200,8 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
     float *slots[OPTIM_MAX_SLOTS];
     for (int k = 0; k < OPTIM_MAX_SLOTS; k++)
         slots[k] = z->slots[k] ? z->slots[k] + u->at : NULL;
-    span_update(job->optim, own_params(s, u), slots, own_grads(s, u),
-                u->own.off, u->own.n, &rule, scale);
+    segment_update(job->optim, own_params(s, u), slots, own_grads(s, u),
+                   u->own.off, u->own.n, &rule, scale);
     if (s->lends_params)
         return 0;
     struct group_vector v = group_floats(job->params + u->all.off, u->all.n);

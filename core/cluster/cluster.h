@@ -38,7 +38,7 @@ struct cluster_ops {
 struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
-    const int *ranks; // in the job, of a part of it (part.h); NULL: the same
+    const int *ranks; // in the job, of a split of it (split.h); NULL: the same
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;

@@ -1,9 +1,9 @@
 lockstep_library(cluster
-  FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/local.c
-        core/cluster/part.c
+  FILES core/cluster/cluster.c core/cluster/launched.c core/cluster/single.c
+        core/cluster/split.c
   LINKS base)
 lockstep_library(cluster_virtual
-  FILES core/cluster/virtual.c
+  FILES core/cluster/virtual_cluster.c
   LINKS cluster virtual base)
 # The control planes are libraries of their own: link only what you use.
 lockstep_library(cluster_mpi

@@ -1,7 +1,7 @@
 lockstep_library(config
   FILES core/config/backends.c core/config/batch.c core/config/config.c
         core/config/help.c core/config/ini.c core/config/json.c core/config/key.c
-        core/config/keys.c core/config/mesh.c core/config/parts.c core/config/resume.c
+        core/config/keys.c core/config/mesh.c core/config/key_parts.c core/config/resume.c
         core/config/suggest.c core/config/value.c
   LINKS base PkgConfig::CJSON PkgConfig::INIH m)
 lockstep_test(config LINKS config)

@@ -8,8 +8,8 @@
 
 #include "base/base.h"
 #include "config/backends.h"
+#include "config/key_parts.h"
 #include "config/mesh.h"
-#include "config/parts.h"
 
 #include <stddef.h>
 #include <string.h>

@@ -8,12 +8,12 @@
 #include "data/data.h"
 
 #include "base/base.h"
-#include "data/file.h"
 #include "data/headers.h"
 #include "data/loader.h"
 #include "data/order.h"
-#include "data/shard.h"
 #include "data/symbols.h"
+#include "data/token_file.h"
+#include "data/token_shard.h"
 #include "data/tokens.h"
 
 #include <stdlib.h>

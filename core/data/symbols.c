@@ -6,7 +6,7 @@
 #include "data/symbols.h"
 
 #include "base/base.h"
-#include "data/file.h"
+#include "data/token_file.h"
 #include "data/utf8.h"
 
 #include <stdlib.h>

@@ -143,7 +143,7 @@ struct group {
 
 // Whether a carrier can join these members: 1, 0 with the reason in `why`, or
 // -1 after fail(). A call of all members; where they are a part of a job
-// (cluster/part.h), of all parts, which get the same answer.
+// (cluster/split.h), of all parts, which get the same answer.
 int group_is_supported(const struct group_ops *ops, const struct group_job *job,
                        char why[128]);
 

@@ -2,14 +2,14 @@
 // a job.
 //
 // To open a carrier takes exchanges of the control plane, which all parts make
-// together (cluster/part.h): so where it cannot join the members of one part,
+// together (cluster/split.h): so where it cannot join the members of one part,
 // the others do not take it either.
 
 #include "group/group.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
-#include "cluster/part.h"
+#include "cluster/split.h"
 
 #include <string.h>
 

@@ -3,13 +3,13 @@
 set(optim_flags "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fopenmp-simd>"
                 "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
 lockstep_library(optim
-  FILES core/optim/optim.c core/optim/schedule.c
+  FILES core/optim/optim.c core/optim/lr_schedule.c
   LINKS base m)
 target_compile_options(optim PRIVATE ${optim_flags})
 lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
 # The rules over whole vectors, by device: for workers, which have one.
-set(rule_files core/optim/rule.c core/optim/rule_cpu.c core/optim/span.c)
+set(rule_files core/optim/rule.c core/optim/rule_cpu.c core/optim/segment.c)
 set(rule_cuda_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
 if(CUDA_BUILT)
   list(APPEND rule_files ${rule_cuda_files})

@@ -3,9 +3,9 @@
 //     norm = |grads| * scale;  not finite: skip;  clip;  optim_update()
 //
 // The same bits on every device, and however a vector is cut among workers at
-// multiples of RULE_BLOCK: sums of squares have one order (optim/span.h), and
-// no multiplication is fused with an addition. Where the params have a copy in
-// 16 bits, the pass that updates them writes it, too: 30 bytes an element
+// multiples of RULE_BLOCK: sums of squares have one order (optim/segment.h),
+// and no multiplication is fused with an addition. Where the params have a copy
+// in 16 bits, the pass that updates them writes it, too: 30 bytes an element
 // instead of 28 and 6 more in a pass of its own.
 
 #ifndef OPTIM_RULE_H

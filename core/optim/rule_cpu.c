@@ -3,13 +3,13 @@
 #include "optim/rule.h"
 
 #include "base/base.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 
 #include <math.h>
 
 static int cpu_open(struct rule *r)
 {
-    r->state = mem_alloc(span_blocks(r->n), sizeof(double));
+    r->state = mem_alloc(segment_blocks(r->n), sizeof(double));
     return r->state ? 0 : -1;
 }
 
@@ -24,12 +24,12 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
     double *sums = r->state;
     const struct norm_parts *parts = in->parts;
     span_squares_of(grads, 0, r->n, parts, sums);
-    double squares = span_norm(sums, span_blocks(r->n));
+    double squares = segment_norm(sums, segment_blocks(r->n));
     if (parts && parts->sum(parts->ctx, &squares))
         return -1;
     float scale = optim_clip_scale(squares, in->scale, in->clip, norm);
     if (isfinite(*norm))
-        span_update(r->config, params, r->slots, grads, 0, r->n, in, scale);
+        segment_update(r->config, params, r->slots, grads, 0, r->n, in, scale);
     return 0;
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/base.h"
 #include "device/device.h"
-#include "optim/span.h"
+#include "optim/segment.h"
 
 #include <math.h>
 
@@ -29,7 +29,7 @@ static int cuda_open(struct rule *r)
     if (!s)
         return -1;
     r->state = s;
-    s->sums = device_alloc(d, span_blocks(r->n), sizeof *s->sums);
+    s->sums = device_alloc(d, segment_blocks(r->n), sizeof *s->sums);
     s->decay = device_alloc(d, r->config->ndecay, sizeof *s->decay);
     s->verdict = device_alloc(d, 1, sizeof *s->verdict);
     s->seen = device_host_alloc(d, 1, sizeof *s->seen);
@@ -70,8 +70,8 @@ static int cuda_step(struct rule *r, float *params, const float *grads,
         .correct2 = (float)(1 / (1 - pow((double)c->beta2, in->step))),
     };
     rule_cuda_squares(queue, s->sums, grads, r->n);
-    rule_cuda_decide(queue, s->verdict, s->sums, span_blocks(r->n), in->scale,
-                     in->clip);
+    rule_cuda_decide(queue, s->verdict, s->sums, segment_blocks(r->n),
+                     in->scale, in->clip);
     if (device_copy_on(r->dev, DEVICE_COMPUTE, s->seen, s->verdict,
                        sizeof *s->seen) ||
         device_record(r->dev, &s->known, DEVICE_COMPUTE))

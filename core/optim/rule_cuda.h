@@ -26,7 +26,7 @@ struct rule_rates {
 // sums[b] = sum of squares of block b of g[0..n).
 void rule_cuda_squares(void *queue, double *sums, const float *g, size_t n);
 
-// Adds nblocks sums as span_norm() does, and decides.
+// Adds nblocks sums as segment_norm() does, and decides.
 void rule_cuda_decide(void *queue, struct rule_verdict *v, const double *sums,
                       size_t nblocks, float scale, float clip);
 

@@ -46,7 +46,7 @@ __global__ void squares_kernel(double *sums, const float *g, size_t n)
         sums[block] = sum;
 }
 
-// ---- the verdict: span_norm() by a thread a lane, fed by the others, then
+// ---- the verdict: segment_norm() by a thread a lane, fed by the others, then
 // optim_clip_scale() by one
 
 __global__ void decide_kernel(struct rule_verdict *v, const double *sums,

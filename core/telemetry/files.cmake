@@ -9,7 +9,7 @@ endif()
 lockstep_library(telemetry
   FILES core/telemetry/activity.c core/telemetry/align.c core/telemetry/gpm.c
         core/telemetry/manifest.c core/telemetry/merge.c
-        core/telemetry/nvml.c core/telemetry/parts.c core/telemetry/sampler.c
+        core/telemetry/nvml.c core/telemetry/trace_parts.c core/telemetry/sampler.c
         core/telemetry/shares.c core/telemetry/span.c core/telemetry/steps.c
         core/telemetry/tfevents.c core/telemetry/times.c core/telemetry/trace.c
         ${telemetry_nvtx_files}

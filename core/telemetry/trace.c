@@ -8,8 +8,8 @@
 #include "telemetry/trace.h"
 
 #include "base/base.h"
-#include "telemetry/parts.h"
 #include "telemetry/span.h"
+#include "telemetry/trace_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 // fuzz_shard.c - any bytes as a .bin, and as saved symbols: what is taken lies
 // inside the file.
 
-#include "data/shard.h"
+#include "data/token_shard.h"
 
 #include "base/base.h"
 #include "data/symbols.h"

@@ -1,9 +1,10 @@
-// file.h - a whole file as bytes, mapped: a shard of 20 GB costs no memory.
+// token_file.h - a whole file as bytes, mapped: a shard of 20 GB costs no
+// memory.
 //
 // Who shortens a file while a run reads it ends the run with SIGBUS.
 
-#ifndef DATA_FILE_H
-#define DATA_FILE_H
+#ifndef DATA_TOKEN_FILE_H
+#define DATA_TOKEN_FILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

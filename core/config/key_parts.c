@@ -1,6 +1,6 @@
-// parts.c - values of several parts out of text, and back.
+// key_parts.c - values of several parts out of text, and back.
 
-#include "config/parts.h"
+#include "config/key_parts.h"
 
 #include "base/base.h"
 #include "config/config.h"

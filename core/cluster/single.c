@@ -1,4 +1,4 @@
-// local.c - a cluster of one.
+// single.c - a cluster of one.
 
 #include "cluster/cluster.h"
 

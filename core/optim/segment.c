@@ -1,13 +1,14 @@
-// span.c - the passes of an update over a span of the vector, in host memory.
+// segment.c - the passes of an update over a segment of the vector, in host
+// memory.
 
-#include "optim/span.h"
+#include "optim/segment.h"
 
 #include "base/base.h"
 #include "device/vector.h"
 
 enum { PIECE = 1 << 16 }; // elements that a thread updates at a time
 
-size_t span_blocks(size_t n)
+size_t segment_blocks(size_t n)
 {
     return (n + RULE_BLOCK - 1) / RULE_BLOCK;
 }
@@ -61,12 +62,12 @@ void span_squares_of(const float *grads, size_t off, size_t n,
     }
 }
 
-void span_squares(const float *grads, size_t off, size_t n, double *sums)
+void segment_squares(const float *grads, size_t off, size_t n, double *sums)
 {
     span_squares_of(grads, off, n, NULL, sums);
 }
 
-double span_norm(const double *sums, size_t blocks)
+double segment_norm(const double *sums, size_t blocks)
 {
     double part[RULE_LANES] = {0}, sum = 0;
     for (size_t b = 0; b < blocks; b++)
@@ -77,9 +78,9 @@ double span_norm(const double *sums, size_t blocks)
 }
 
 // The copy follows its piece while that is in the cache.
-void span_update(const struct optim_config *c, float *params,
-                 float *const *slots, const float *grads, size_t off, size_t n,
-                 const struct rule_in *in, float scale)
+void segment_update(const struct optim_config *c, float *params,
+                    float *const *slots, const float *grads, size_t off,
+                    size_t n, const struct rule_in *in, float scale)
 {
 #pragma omp parallel for schedule(static)
     for (size_t at = 0; at < n; at += PIECE) {

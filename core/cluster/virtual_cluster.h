@@ -1,8 +1,8 @@
-// virtual.h - the control plane of ranks of a virtual cluster: what it
+// virtual_cluster.h - the control plane of ranks of a virtual cluster: what it
 // exchanges takes no time and is not counted.
 
-#ifndef CLUSTER_VIRTUAL_H
-#define CLUSTER_VIRTUAL_H
+#ifndef CLUSTER_VIRTUAL_CLUSTER_H
+#define CLUSTER_VIRTUAL_CLUSTER_H
 
 #include "cluster/cluster.h"
 

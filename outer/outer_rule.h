@@ -1,4 +1,4 @@
-// rule.h - the outer step: what becomes of the workers' parameters.
+// outer_rule.h - the outer step: what becomes of the workers' parameters.
 //
 //     average     p := the mean of all workers' p
 //     nesterov    d := the mean of start - p, over all workers
@@ -14,8 +14,8 @@
 //
 // Host memory; n elements each. The same bits on every worker.
 
-#ifndef OUTER_RULE_H
-#define OUTER_RULE_H
+#ifndef OUTER_OUTER_RULE_H
+#define OUTER_OUTER_RULE_H
 
 #include <stddef.h>
 

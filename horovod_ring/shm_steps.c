@@ -1,6 +1,7 @@
-// steps.c - a verb in shared memory: what a member does in each of its steps.
+// shm_steps.c - a verb in shared memory: what a member does in each of its
+// steps.
 
-#include "horovod_ring/steps.h"
+#include "horovod_ring/shm_steps.h"
 
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/pass.h"

@@ -1,4 +1,5 @@
-// shard.h - tokens in files that others wrote: nanoGPT's and llm.c's .bin.
+// token_shard.h - tokens in files that others wrote: nanoGPT's and llm.c's
+// .bin.
 //
 //     nanoGPT   uint16 token[n]
 //     llm.c     int32 header[256]: 20240520, version 1, n; uint16 token[n]
@@ -6,10 +7,10 @@
 // A file is a shard when it begins with llm.c's number, or else when its name
 // ends in .bin; anything else is text.
 
-#ifndef DATA_SHARD_H
-#define DATA_SHARD_H
+#ifndef DATA_TOKEN_SHARD_H
+#define DATA_TOKEN_SHARD_H
 
-#include "data/file.h"
+#include "data/token_file.h"
 #include "data/tokens.h"
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-// memory.h - what a worker or a server needs of its host's memory, by part,
-// known before it needs it.
+// memory_plan.h - what a worker or a server needs of its host's memory, by
+// part, known before it needs it.
 //
 // The trainer refuses what does not fit by this and prints it before step 1;
 // `lockstep predict` and `lockstep fit` print it of every way. P parameters, w
@@ -21,8 +21,8 @@
 // have a buffer, the one at work and the one that is gathered, and so have the
 // embeddings and ln_f, which both ends of a step need (zero/blocks.h).
 
-#ifndef TRAIN_MEMORY_H
-#define TRAIN_MEMORY_H
+#ifndef TRAIN_MEMORY_PLAN_H
+#define TRAIN_MEMORY_PLAN_H
 
 #include "model/model.h"
 

@@ -1,6 +1,6 @@
-// file.c - map a file, and say in one line why it cannot be.
+// token_file.c - map a file, and say in one line why it cannot be.
 
-#include "data/file.h"
+#include "data/token_file.h"
 
 #include "base/base.h"
 

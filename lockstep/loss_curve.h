@@ -1,4 +1,5 @@
-// curve.h - the loss of a run by step, tokens and seconds, from its steps.csv.
+// loss_curve.h - the loss of a run by step, tokens and seconds, from its
+// steps.csv.
 //
 //     smooth    mean loss of the last CURVE_MEAN steps, or of those there are
 //     reached   the first step whose smoothed loss is at most a target
@@ -6,8 +7,8 @@
 // Losses are means over the ranks. A step's seconds leave evaluation and
 // checkpoints out; where ranks have paces of their own they are the mean.
 
-#ifndef LOCKSTEP_CURVE_H
-#define LOCKSTEP_CURVE_H
+#ifndef LOCKSTEP_LOSS_CURVE_H
+#define LOCKSTEP_LOSS_CURVE_H
 
 enum { CURVE_MEAN = 10 }; // steps
 

@@ -1,4 +1,4 @@
-// part.h - some ranks of a job as a cluster of their own: an axis of a mesh.
+// split.h - some ranks of a job as a cluster of their own: an axis of a mesh.
 //
 //     job    rank   0 1 2 3 4 5        all give a colour, here 0 1 0 1 0 1
 //     parts         0   1   2          colour 0
@@ -8,15 +8,15 @@
 // parts exchange equally often, at the same moments. They need not exchange
 // equally much.
 
-#ifndef CLUSTER_PART_H
-#define CLUSTER_PART_H
+#ifndef CLUSTER_SPLIT_H
+#define CLUSTER_SPLIT_H
 
 #include "cluster/cluster.h"
 
 // Those of `of` that give the same colour, in the order of its ranks. A call of
 // all ranks of `of`, which is borrowed until the part is closed. 0, or -1 after
 // fail().
-int cluster_part(struct cluster **out, struct cluster *of, int colour);
+int cluster_split(struct cluster **out, struct cluster *of, int colour);
 
 // The job that a cluster is a part of; a cluster that is no part is its own.
 struct cluster *cluster_whole(struct cluster *c);

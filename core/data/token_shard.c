@@ -1,10 +1,10 @@
-// shard.c - the header of an llm.c shard, checked, or a headerless .bin.
+// token_shard.c - the header of an llm.c shard, checked, or a headerless .bin.
 //
 // A headerless file has no magic to be wrong. What tells a broken shard from
 // nanoGPT's is that version and length of a header agree with the file, or that
 // the number is one that llm.c gives to another kind of file.
 
-#include "data/shard.h"
+#include "data/token_shard.h"
 
 #include "base/base.h"
 

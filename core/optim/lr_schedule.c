@@ -1,6 +1,7 @@
-// schedule.c - linear warm-up, then constant, cosine or linear; loss scaling.
+// lr_schedule.c - linear warm-up, then constant, cosine or linear; loss
+// scaling.
 
-#include "optim/schedule.h"
+#include "optim/lr_schedule.h"
 
 #include "base/base.h"
 

@@ -1,5 +1,5 @@
-// wire.h - what is done to a piece of a vector before it leaves and after it
-// came in, by number format.
+// ring_wire.h - what is done to a piece of a vector before it leaves and after
+// it came in, by number format.
 //
 // Wire as wide as the vector: pieces leave from the vector itself; what comes
 // in is added to it, or lands in it. fp32 in a 16-bit wire: a worker's share is
@@ -7,8 +7,8 @@
 // rounds once; the complete sum goes round as it was rounded, so that every
 // worker, the owner too, ends up with the same bits.
 
-#ifndef HOROVOD_RING_WIRE_H
-#define HOROVOD_RING_WIRE_H
+#ifndef HOROVOD_RING_RING_WIRE_H
+#define HOROVOD_RING_RING_WIRE_H
 
 #include "horovod_ring/plan.h"
 

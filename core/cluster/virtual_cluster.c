@@ -1,6 +1,7 @@
-// virtual.c - all ranks of a virtual cluster tell each other, in envelopes.
+// virtual_cluster.c - all ranks of a virtual cluster tell each other, in
+// envelopes.
 
-#include "cluster/virtual.h"
+#include "cluster/virtual_cluster.h"
 
 #include "base/base.h"
 #include "virtual/virtual.h"

@@ -1,6 +1,6 @@
-// rule.c - the outer step's three passes.
+// outer_rule.c - the outer step's three passes.
 
-#include "outer/rule.h"
+#include "outer/outer_rule.h"
 
 void outer_mean(float *v, size_t n, float by)
 {

@@ -1,8 +1,8 @@
-// parts.h - one file of several: OUT/NAME.0.csv, OUT/NAME.1.csv and
+// trace_parts.h - one file of several: OUT/NAME.0.csv, OUT/NAME.1.csv and
 // OUT/NAME.s0.csv become OUT/NAME.csv when the job is over.
 
-#ifndef TELEMETRY_PARTS_H
-#define TELEMETRY_PARTS_H
+#ifndef TELEMETRY_TRACE_PARTS_H
+#define TELEMETRY_TRACE_PARTS_H
 
 #include <stdbool.h>
 #include <stdio.h>

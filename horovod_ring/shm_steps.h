@@ -1,4 +1,5 @@
-// steps.h - a verb in shared memory: what a member does in each of its steps.
+// shm_steps.h - a verb in shared memory: what a member does in each of its
+// steps.
 //
 //     show        let the others see this member's numbers
 //     work        read what the others show: sum, or copy
@@ -8,8 +9,8 @@
 // places in the members' slots: many steps, each of a slice of every chunk. A
 // short vector goes through them whole, and every member sums it for itself.
 
-#ifndef HOROVOD_RING_STEPS_H
-#define HOROVOD_RING_STEPS_H
+#ifndef HOROVOD_RING_SHM_STEPS_H
+#define HOROVOD_RING_SHM_STEPS_H
 
 #include "group/group.h"
 #include "horovod_ring/counters.h"

@@ -1,6 +1,6 @@
-// wire.c - pieces of a vector in the wire's number format.
+// ring_wire.c - pieces of a vector in the wire's number format.
 
-#include "horovod_ring/wire.h"
+#include "horovod_ring/ring_wire.h"
 
 #include "base/base.h"
 #include "device/vector.h"

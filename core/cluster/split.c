@@ -1,6 +1,6 @@
-// part.c - exchanges of a part, made of the whole's.
+// split.c - exchanges of a part, made of the whole's.
 
-#include "cluster/part.h"
+#include "cluster/split.h"
 
 #include "base/base.h"
 
@@ -86,7 +86,7 @@ struct cluster *cluster_whole(struct cluster *c)
     return c;
 }
 
-int cluster_part(struct cluster **out, struct cluster *of, int colour)
+int cluster_split(struct cluster **out, struct cluster *of, int colour)
 {
     struct cluster *c = mem_alloc(1, sizeof *c);
     struct part *p = c ? mem_alloc(1, sizeof *p) : NULL;

@@ -1,6 +1,6 @@
-// memory.c - the arithmetic of memory.h.
+// memory_plan.c - the arithmetic of memory_plan.h.
 
-#include "train/memory.h"
+#include "train/memory_plan.h"
 
 #include "base/base.h"
 #include "config/backends.h"
@@ -19,7 +19,7 @@ enum {
     ZMQ_BYTES = 2 << 20,
     DATA_BYTES = 6 << 20,
     SERVER_BYTES = 12 << 20,
-    CASTS = 2,        // of a 16-bit wire at a time (horovod_ring/wire.h)
+    CASTS = 2,        // of a 16-bit wire at a time (horovod_ring/ring_wire.h)
     PLACES = 2 << 20, // of a worker in shared memory (horovod_ring/counters.h)
 };
 

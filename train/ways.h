@@ -1,7 +1,7 @@
-// backends.h - what trains a row of the table of backends, and ways to meet.
+// ways.h - what trains a row of the table of backends, and ways to meet.
 
-#ifndef TRAIN_BACKENDS_H
-#define TRAIN_BACKENDS_H
+#ifndef TRAIN_WAYS_H
+#define TRAIN_WAYS_H
 
 struct backend;
 struct cluster_ops;

@@ -1,6 +1,6 @@
-// parts.c - many small files into one, by temporary file and rename.
+// trace_parts.c - many small files into one, by temporary file and rename.
 
-#include "telemetry/parts.h"
+#include "telemetry/trace_parts.h"
 
 #include "base/base.h"
 

@@ -1,6 +1,6 @@
-// curve.c - rows of ranks become points of a curve.
+// loss_curve.c - rows of ranks become points of a curve.
 
-#include "lockstep/curve.h"
+#include "lockstep/loss_curve.h"
 
 #include "base/base.h"
 #include "config/config.h"

@@ -1,7 +1,7 @@
-// schedule.h - the learning rate of a step, and the loss scale of fp16.
+// lr_schedule.h - the learning rate of a step, and the loss scale of fp16.
 
-#ifndef OPTIM_SCHEDULE_H
-#define OPTIM_SCHEDULE_H
+#ifndef OPTIM_LR_SCHEDULE_H
+#define OPTIM_LR_SCHEDULE_H
 
 #include <stdbool.h>
 

@@ -1,7 +1,7 @@
-// backends.c - strategy and carriers of each row of the table of backends
+// ways.c - strategy and carriers of each row of the table of backends
 // (config/backends.def), and ways to meet.
 
-#include "train/backends.h"
+#include "train/ways.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"

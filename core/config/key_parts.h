@@ -1,7 +1,7 @@
-// parts.h - values of several parts: "ssp:3", "1:2.5", "delay:5:100".
+// key_parts.h - values of several parts: "ssp:3", "1:2.5", "delay:5:100".
 
-#ifndef CONFIG_PARTS_H
-#define CONFIG_PARTS_H
+#ifndef CONFIG_KEY_PARTS_H
+#define CONFIG_KEY_PARTS_H
 
 #include "config/settings.h"
 

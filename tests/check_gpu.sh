@@ -32,7 +32,7 @@ if [ $# -gt 0 ]; then
     done
     says memory 'skipped .*compute-sanitizer'
     says reruns '.*the same model to the byte'
-    for line in 'gpu_tensor_share +0[.]05' 'gpu_energy_j +[0-9]' 'tokens/s +592k' \
+    for line in 'gpu_tensor_share +0[.]05' 'gpu_energy_j +[0-9]' 'tokens/s +[0-9]+k' \
         ' *"tokens_per_s": *[0-9]'; do
         grep -Eq "^$line" "$work/out/results.txt" || {
             cat "$work/out/results.txt"

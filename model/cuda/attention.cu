@@ -44,98 +44,80 @@ __global__ void __launch_bounds__(ATT_THREADS)
 
     frag_a<real> q[G][DP / 16];
     static_assert(my::ROWS <= 4 * KEYS, "the queries pass through the tiles");
-    copy_tile<real, DP, my::ROWS>(tiles, in + (size_t)q0 * h.stride, h.stride,
-                                  h.T - q0, h.D);
-    copy_wait();
-    __syncthreads();
-    for (int g = 0; g < G; g++)
-        load_rows<real, DP>(q[g], tiles, first - q0 + g * 16);
-    __syncthreads();
+    take_rows<real, DP>(q, tiles, in + (size_t)q0 * h.stride, h.stride,
+                        h.T - q0, h.D, first - q0);
 
     frag_c o[G][DP / 8] = {};
     float m[2 * G], l[2 * G] = {}, scale2 = h.scale * LOG2_E;
     for (int r = 0; r < 2 * G; r++)
         m[r] = -INFINITY;
     int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T; // keys before it
-    const real *k_in = in + h.C;
-    copy_tile<real, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
-    copy_tile<real, DP, KEYS>(tiles + my::SIZE, k_in + h.C, h.stride, h.T, h.D);
-    int half = 0; // of the tiles: K and V for this turn
-    for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * my::SIZE - half) {
-        copy_wait();
-        __syncthreads(); // the tiles are there, and nobody reads the last ones
-        if (k0 + KEYS < last) {
-            real *next = tiles + 2 * my::SIZE - half;
-            k_in += KEYS * h.stride;
-            copy_tile<real, DP, KEYS>(next, k_in, h.stride, h.T - k0 - KEYS,
-                                      h.D);
-            copy_tile<real, DP, KEYS>(next + my::SIZE, k_in + h.C, h.stride,
-                                      h.T - k0 - KEYS, h.D);
-        }
-        const real *ks = tiles + half + lane_b<real>(LD);
-        const real *vs = tiles + half + my::SIZE + lane_rows<real>(LD);
-        if (k0 < first + 16 * G) { // else behind all of the warp's rows
-            frag_c s[G][KEYS / 8] = {};
-            frag_b<real> b[2];
+    auto turn = [&](int k0, const real *tile) {
+        const real *ks = tile + lane_b<real>(LD);
+        const real *vs = tile + my::SIZE + lane_rows<real>(LD);
+        if (k0 >= first + 16 * G)
+            return; // all keys are behind the warp's rows
+        frag_c s[G][KEYS / 8] = {};
+        frag_b<real> b[2];
 #pragma unroll
-            for (int k = 0; k < DP / 16; k++)
+        for (int k = 0; k < DP / 16; k++)
 #pragma unroll
-                for (int n = 0; n < KEYS / 8; n += 2) {
-                    load_b(b, ks + n * 8 * LD + k * 16, LD);
-                    for (int g = 0; g < G; g++) {
-                        M::mma(s[g][n], q[g][k], b[0]);
-                        M::mma(s[g][n + 1], q[g][k], b[1]);
-                    }
-                }
-            if (k0 + KEYS - 1 > first) // the diagonal
-                hide_later<G, KEYS / 8>(s, row, k0 + 2 * lane_t());
-            float m2[2 * G];
-#pragma unroll
-            for (int r = 0; r < 2 * G; r++) { // m is finite: key 0 came first
-                frag_c *x = s[r / 2];
-                float top = m[r];
-#pragma unroll
-                for (int n = 0; n < KEYS / 8; n++)
-                    top = fmaxf(top, fmaxf(x[n].v[r % 2 * 2],
-                                           x[n].v[r % 2 * 2 + 1]));
-                top = row_max_of(top);
-                float fade = power_of_two((m[r] - top) * scale2);
-                m[r] = top;
-                m2[r] = top * scale2;
-                l[r] *= fade;
-#pragma unroll
-                for (int n = 0; n < DP / 8; n++) {
-                    o[r / 2][n].v[r % 2 * 2] *= fade;
-                    o[r / 2][n].v[r % 2 * 2 + 1] *= fade;
-                }
-            }
-#pragma unroll
-            for (int c = 0; c < KEYS / 16; c++) {
-                frag_a<real> p[G];
-#pragma unroll
+            for (int n = 0; n < KEYS / 8; n += 2) {
+                load_b(b, ks + n * 8 * LD + k * 16, LD);
                 for (int g = 0; g < G; g++) {
-                    frag_c *x = &s[g][2 * c];
-                    for (int i = 0; i < 8; i++) {
-                        int r = 2 * g + i / 2 % 2;
-                        float *e = &x[i / 4].v[i % 4];
-                        *e = power_of_two(fmaf(*e, scale2, -m2[r]));
-                        l[r] += *e;
-                    }
-                    if (h.mask.threshold)
-                        drop(x, h, row + g * 16, k0 + c * 16);
-                    p[g] = a_from_c<real>(x[0], x[1]);
+                    M::mma(s[g][n], q[g][k], b[0]);
+                    M::mma(s[g][n + 1], q[g][k], b[1]);
                 }
+            }
+        if (k0 + KEYS - 1 > first) // the diagonal
+            hide_later<G, KEYS / 8>(s, row, k0 + 2 * lane_t());
+        float m2[2 * G];
 #pragma unroll
-                for (int n = 0; n < DP / 8; n += 2) {
-                    load_b_rows(b, vs + c * 16 * LD + n * 8, LD);
-                    for (int g = 0; g < G; g++) {
-                        M::mma(o[g][n], p[g], b[0]);
-                        M::mma(o[g][n + 1], p[g], b[1]);
-                    }
+        for (int r = 0; r < 2 * G; r++) { // m is finite: key 0 came first
+            frag_c *x = s[r / 2];
+            float top = m[r];
+#pragma unroll
+            for (int n = 0; n < KEYS / 8; n++)
+                top =
+                    fmaxf(top, fmaxf(x[n].v[r % 2 * 2], x[n].v[r % 2 * 2 + 1]));
+            top = row_max_of(top);
+            float fade = power_of_two((m[r] - top) * scale2);
+            m[r] = top;
+            m2[r] = top * scale2;
+            l[r] *= fade;
+#pragma unroll
+            for (int n = 0; n < DP / 8; n++) {
+                o[r / 2][n].v[r % 2 * 2] *= fade;
+                o[r / 2][n].v[r % 2 * 2 + 1] *= fade;
+            }
+        }
+#pragma unroll
+        for (int c = 0; c < KEYS / 16; c++) {
+            frag_a<real> p[G];
+#pragma unroll
+            for (int g = 0; g < G; g++) {
+                frag_c *x = &s[g][2 * c];
+                for (int i = 0; i < 8; i++) {
+                    int r = 2 * g + i / 2 % 2;
+                    float *e = &x[i / 4].v[i % 4];
+                    *e = power_of_two(fmaf(*e, scale2, -m2[r]));
+                    l[r] += *e;
+                }
+                if (h.mask.threshold)
+                    drop(x, h, row + g * 16, k0 + c * 16);
+                p[g] = a_from_c<real>(x[0], x[1]);
+            }
+#pragma unroll
+            for (int n = 0; n < DP / 8; n += 2) {
+                load_b_rows(b, vs + c * 16 * LD + n * 8, LD);
+                for (int g = 0; g < G; g++) {
+                    M::mma(o[g][n], p[g], b[0]);
+                    M::mma(o[g][n + 1], p[g], b[1]);
                 }
             }
         }
-    }
+    };
+    each_keys<real, DP>(tiles, in + h.C, h, last, turn);
 #pragma unroll
     for (int r = 0; r < 2 * G; r++) {
         l[r] = row_sum_of(l[r]);

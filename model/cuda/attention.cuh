@@ -93,6 +93,47 @@ __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
         a[k] = load_a(tile + k * 16, LD);
 }
 
+// The rows of a warp's own as A: `in` is where the block's begin, `valid` of them
+// exist, the warp's are from row0 on; they pass through `room`. All threads of
+// the block, and afterwards nobody reads the room.
+template <typename T, int DP>
+__device__ inline void take_rows(frag_a<T> a[shape<T, DP>::GROUPS][DP / 16],
+                                 T *room, const T *in, size_t stride, int valid,
+                                 int D, int row0)
+{
+    copy_tile<T, DP, shape<T, DP>::ROWS>(room, in, stride, valid, D);
+    copy_wait();
+    __syncthreads();
+    for (int g = 0; g < shape<T, DP>::GROUPS; g++)
+        load_rows<T, DP>(a[g], room, row0 + g * 16);
+    __syncthreads();
+}
+
+// Call f(k0, K's tile) for each tile of keys k0, k0 + 1, .. before `last`, with
+// V's tile SIZE numbers behind K's. There is room for four tiles: the next two
+// are on their way while f computes. All threads of the block.
+template <typename T, int DP, typename F>
+__device__ inline void each_keys(T *tiles, const T *k_in, const head &h,
+                                 int last, F f)
+{
+    constexpr int KEYS = shape<T, DP>::TILE, SIZE = shape<T, DP>::SIZE;
+    copy_tile<T, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
+    copy_tile<T, DP, KEYS>(tiles + SIZE, k_in + h.C, h.stride, h.T, h.D);
+    int half = 0; // of the tiles: K and V for this turn
+    for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * SIZE - half) {
+        copy_wait();
+        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        if (k0 + KEYS < last) {
+            T *next = tiles + 2 * SIZE - half;
+            k_in += KEYS * h.stride;
+            copy_tile<T, DP, KEYS>(next, k_in, h.stride, h.T - k0 - KEYS, h.D);
+            copy_tile<T, DP, KEYS>(next + SIZE, k_in + h.C, h.stride,
+                                   h.T - k0 - KEYS, h.D);
+        }
+        f(k0, tiles + half);
+    }
+}
+
 // out rows g and g + 8 = c * f0, f1, of those that exist. `row` is that of g.
 template <typename T, int DP>
 __device__ inline void store_rows(T *out, size_t stride, int row, int T_, int D,

@@ -62,20 +62,10 @@ __global__ void __launch_bounds__(ATT_THREADS)
     const real *d_in = dout + h.token * h.C + h.column;
 
     frag_a<real> q[G][DP / 16], d[G][DP / 16];
-    copy_tile<real, DP, my::ROWS>(tiles, in + (size_t)q0 * h.stride, h.stride,
-                                  h.T - q0, h.D);
-    copy_wait();
-    __syncthreads();
-    for (int g = 0; g < G; g++)
-        load_rows<real, DP>(q[g], tiles, first - q0 + g * 16);
-    __syncthreads();
-    copy_tile<real, DP, my::ROWS>(tiles, d_in + (size_t)q0 * h.C, (size_t)h.C,
-                                  h.T - q0, h.D);
-    copy_wait();
-    __syncthreads();
-    for (int g = 0; g < G; g++)
-        load_rows<real, DP>(d[g], tiles, first - q0 + g * 16);
-    __syncthreads();
+    take_rows<real, DP>(q, tiles, in + (size_t)q0 * h.stride, h.stride,
+                        h.T - q0, h.D, first - q0);
+    take_rows<real, DP>(d, tiles, d_in + (size_t)q0 * h.C, (size_t)h.C,
+                        h.T - q0, h.D, first - q0);
 
     float lse2[2 * G], sum[2 * G], scale2 = h.scale * LOG2_E;
     for (int r = 0; r < 2 * G; r++) {
@@ -85,25 +75,11 @@ __global__ void __launch_bounds__(ATT_THREADS)
     }
     frag_c dq[G][DP / 8] = {};
     int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T;
-    const real *k_in = in + h.C;
-    copy_tile<real, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
-    copy_tile<real, DP, KEYS>(tiles + my::SIZE, k_in + h.C, h.stride, h.T, h.D);
-    int half = 0; // of the tiles: K and V for this turn
-    for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * my::SIZE - half) {
-        copy_wait();
-        __syncthreads(); // the tiles are there, and nobody reads the last ones
-        if (k0 + KEYS < last) {
-            real *next = tiles + 2 * my::SIZE - half;
-            k_in += KEYS * h.stride;
-            copy_tile<real, DP, KEYS>(next, k_in, h.stride, h.T - k0 - KEYS,
-                                      h.D);
-            copy_tile<real, DP, KEYS>(next + my::SIZE, k_in + h.C, h.stride,
-                                      h.T - k0 - KEYS, h.D);
-        }
+    auto turn = [&](int k0, const real *tile) {
         if (k0 >= first + 16 * G)
-            continue; // all keys are behind the warp's rows
-        const real *ks = tiles + half + lane_b<real>(LD), *vs = ks + my::SIZE;
-        const real *k_rows = tiles + half + lane_rows<real>(LD);
+            return; // all keys are behind the warp's rows
+        const real *ks = tile + lane_b<real>(LD), *vs = ks + my::SIZE;
+        const real *k_rows = tile + lane_rows<real>(LD);
 #pragma unroll(sizeof(real) == 2 ? KEYS / CHUNK : 1)
         for (int c0 = 0; c0 < KEYS; c0 += CHUNK) {
             frag_c s[G][2] = {}, dp[G][2] = {};
@@ -143,7 +119,8 @@ __global__ void __launch_bounds__(ATT_THREADS)
                     M::mma(dq[i / 2][n + i % 2], ds[i / 2], b[i % 2]);
             }
         }
-    }
+    };
+    each_keys<real, DP>(tiles, in + h.C, h, last, turn);
 #pragma unroll
     for (int g = 0; g < G; g++)
         store_rows<real, DP>(dqkv + h.token * h.stride + h.column, h.stride,
@@ -186,12 +163,8 @@ __global__ void __launch_bounds__(ATT_THREADS)
             load_rows<real, DP>(key[g], tiles, first - k0 + g * 16);
         __syncthreads();
     }
-    copy_tile<real, DP, my::ROWS>(tiles, k_in + h.C, h.stride, h.T - k0, h.D);
-    copy_wait();
-    __syncthreads();
-    for (int g = 0; g < G; g++)
-        load_rows<real, DP>(value[g], tiles, first - k0 + g * 16);
-    __syncthreads();
+    take_rows<real, DP>(value, tiles, k_in + h.C, h.stride, h.T - k0, h.D,
+                        first - k0);
 
     frag_c dk[G][DP / 8] = {}, dv[G][DP / 8] = {};
     float scale2 = h.scale * LOG2_E;

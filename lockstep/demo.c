@@ -13,9 +13,9 @@
 static void explain(FILE *f)
 {
     fprintf(f, "lockstep demo\n\n"
-               "Some four minutes: a small GPT-2 learns to write C, then two "
-               "workers train it in\neach way of agreeing, side by side. "
-               "Leaves all of it in runs/.\n");
+               "Some minutes: a tiny GPT-2 and a small one learn to write C, "
+               "then two workers train\na GPT-2 in each way of agreeing, side "
+               "by side. Leaves all of it in runs/.\n");
 }
 
 static int demo(int nwords, char **words)
@@ -32,7 +32,7 @@ static int demo(int nwords, char **words)
 const struct command command_demo = {
     .name = "demo",
     .words = "",
-    .help = "a small GPT-2 learns to write C, in some four minutes",
+    .help = "a small GPT-2 learns to write C, in some minutes",
     .explain = explain,
     .run = demo,
 };

@@ -35,10 +35,11 @@ int study_finish(struct study *s)
     if (study_report(s))
         return -1;
     study_answer(s, answer, sizeof answer);
-    printf("\n%s: %s\n\n%s%s", s->exp->name, s->exp->title, answer,
-           *answer ? "\n" : "");
+    printf("\n%s: %s\n\n", s->exp->name, s->exp->title);
     show_file(s->out, "table.txt");
-    printf("\n%s\nreport: %s/report.html\n", verdict, s->out);
+    // what a terminal still shows at the end is the answer
+    printf("\n%s\n%s%sreport: %s/report.html\n", verdict, answer,
+           *answer ? "\n" : "", s->out);
     return 0;
 }
 

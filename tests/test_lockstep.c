@@ -504,6 +504,11 @@ static void a_peer_trains_a_cell(void **state)
             tiny);
     assert_ok(&j);
     assert_prints(&j, "theirs = ours: the losses of the first 3 steps");
+    // the answer and the report's path come last
+    const char *answer = strstr(j.out, "Each cell ran once");
+    assert_non_null(answer);
+    assert_true(answer > strstr(j.out, "theirs = ours"));
+    assert_string_equal(strstr(answer, "\n\n"), "\n\nreport: p/report.html\n");
     assert_null(strstr(j.out, "not run"));
     job_run(&j, 20,
             "echo '[cell a]\npeer=horovod' > q.ini; lockstep run q.ini");

@@ -178,11 +178,16 @@ int sync_clock(struct sync *s, uint64_t zero_ns)
     return leave(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
 }
 
+void sync_waited(struct sync *s, uint64_t took_ns)
+{
+    s->left_ns += took_ns;
+}
+
 int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n)
 {
     uint64_t start = now_ns();
     int rc = s->ops->scatter(s, x, y, n);
-    s->left_ns += now_ns() - start; // no time of a straggler's own
+    sync_waited(s, now_ns() - start);
     return rc ? leave(s, rc) : 0;
 }
 
@@ -204,13 +209,12 @@ int sync_ready(struct sync *s, int b)
     return rc ? leave(s, rc) : 0;
 }
 
-// The trainer has waited for parameters since `start`: no time of a straggler's
-// own.
+// The trainer has waited for parameters since `start`.
 static int held_up(struct sync *s, uint64_t start, int rc)
 {
     uint64_t took = now_ns() - start;
     s->ready_ns += took;
-    s->left_ns += took;
+    sync_waited(s, took);
     return rc ? leave(s, rc) : 0;
 }
 
@@ -325,6 +329,12 @@ static int update(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
+// A failure says in which step of the run.
+static int name_step(const struct sync_in *in)
+{
+    return fail("%s (step %d)", fail_message(), in->step + in->skipped);
+}
+
 // Workers have updated by themselves. When it is time, their parameters become
 // one; with copies, in host memory.
 static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
@@ -336,7 +346,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
         return 0;
     if ((s->copies && copies_fetch_params(s->copies)) || s->ops->merge(s) ||
         (s->copies && copies_send_params(s->copies)))
-        return fail("%s (step %d)", fail_message(), in->step);
+        return name_step(in);
     if (job->copy)
         job->copy->fresh = false;
     s->alone = out->lag = 0;
@@ -349,7 +359,7 @@ static int take_step(struct sync *s, const struct sync_in *in,
 {
     if (hand_over(s, in) || s->ops->step(s, in, out) ||
         (!s->own_update && update(s, in, out)))
-        return fail("%s (step %d)", fail_message(), in->step);
+        return name_step(in);
     if (s->ops->merge)
         return merge(s, in, out);
     return s->own_update && s->copies ? copies_send_params(s->copies) : 0;

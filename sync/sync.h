@@ -118,7 +118,7 @@ struct sync {
     int next_bucket;  // sync.c checks the order of calls
     bool overlap;     // false: buckets wait for the whole backward pass
     uint64_t calls;   // of sync_step
-    uint64_t left_ns; // when the last step returned
+    uint64_t left_ns; // when the last step returned, and the time waited since
     uint64_t joined;  // updates that the group had made before this worker
                       // came, of a job that takes in workers as it runs
     struct sync_fault fault;
@@ -201,6 +201,9 @@ int sync_clock(struct sync *s, uint64_t zero_ns);
 // each. Worker 0 has those of all ranks, one after the other, and keeps the
 // first; the others receive theirs.
 int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n);
+// The trainer has waited took_ns for other members: no time of a straggler's
+// own.
+void sync_waited(struct sync *s, uint64_t took_ns);
 int sync_ready(struct sync *s, int b);
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out);
 int sync_give(struct sync *s, int b);

@@ -218,6 +218,32 @@ static void a_lost_stage_is_named_by_its_place(void **state)
     assert_int_equal(job_processes(5), 0);
 }
 
+static double sum_of(const char *out, const char *column, int rank)
+{
+    double v[16], sum = 0;
+    int n = job_column(out, column, rank, v, 16);
+    assert_true(n > 0);
+    while (n > 0)
+        sum += v[--n];
+    return sum;
+}
+
+// A straggler's own work takes twice as long. What it waits for three stages
+// that do as much each is no work: were it doubled, too, computing would take
+// longer than waiting.
+static void a_stragglers_waits_are_not_its_work(void **state)
+{
+    (void)state;
+    struct job j;
+    job_run(&j, 60,
+            "%s sync=ring mesh=pp4 pipeline=naive accum=4 steps=3 pace=6,9 "
+            "straggler=3:2 out=straggler",
+            same);
+    assert_ok(&j);
+    assert_true(sum_of("straggler", "t_compute_us", 3) <
+                sum_of("straggler", "t_bubble_us", 3));
+}
+
 // Stages that sleep move what stages that compute do, and say that they sleep.
 static void paced_stages(void **state)
 {
@@ -294,6 +320,10 @@ static void accum_fits_the_stages(void **state)
     assert_status(&j, 1);
     assert_prints(&j, "chunks=2: accum=3 micro-batches are no multiple of 2 "
                       "stages; try: accum=4");
+    job_run(&j, 30, "%s sync=ring mesh=pp2 accum=5000", same);
+    assert_status(&j, 1);
+    assert_prints(&j, "accum=5000: a pipeline takes at most 4096 micro-batches "
+                      "in a step; try: accum=4096");
 }
 
 int main(void)
@@ -303,6 +333,7 @@ int main(void)
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_stages),
         cmocka_unit_test(a_lost_stage_is_named_by_its_place),
+        cmocka_unit_test(a_stragglers_waits_are_not_its_work),
         cmocka_unit_test(paced_stages),
         cmocka_unit_test(accum_fits_the_stages),
     };

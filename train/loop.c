@@ -80,8 +80,10 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     const struct group_stats joined = slices_moved(t);
     uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
     span_begin(t->observe.lane, SPAN_STEP, t->step + 1);
-    if (busy_step_begin(t->dev) || compute_step(t, row))
+    if (busy_step_begin(t->dev))
         return -1;
+    if (compute_step(t, row))
+        return fail("%s (step %d)", fail_message(), t->step + 1);
     struct sync_in in = {
         .step = t->updates + 1,
         .skipped = t->step - t->updates,

@@ -424,8 +424,9 @@ int trainer_open(struct trainer *t, int nwords, char *const *words)
     struct run *r = &t->run;
     if (read_words(t, nwords, words) || config_check(r) ||
         shape_model(r, &t->whole) || meet(t) ||
-        config_settle_batch(r, t->replicas) || open_data(t, t->whole.context) ||
-        settle_vocab(t) || stages_plan(t) || slices_plan(t))
+        config_settle_batch(r, t->replicas) || stages_check(t) ||
+        open_data(t, t->whole.context) || settle_vocab(t) || stages_plan(t) ||
+        slices_plan(t))
         return -1;
     if (r->epochs > 0) {
         struct data_info info;

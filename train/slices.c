@@ -12,6 +12,7 @@
 #include "horovod_ring/carriers.h"
 #include "model/cpu/kernels.h"
 #include "model/part.h"
+#include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
 
@@ -66,7 +67,9 @@ static int exchange(struct trainer *t,
     int rc = verb(t->slices->group, &all, &ticket);
     rc = await_slices(t, rc, ticket);
     span_end(t->observe.lane);
-    t->join_ns += now_ns() - start;
+    uint64_t took = now_ns() - start;
+    t->join_ns += took;
+    sync_waited(t->sync, took);
     return rc;
 }
 

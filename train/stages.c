@@ -14,6 +14,7 @@
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "horovod_ring/carriers.h"
+#include "sync/sync.h"
 #include "telemetry/span.h"
 #include "train/trainer.h"
 
@@ -52,7 +53,9 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
     span_begin(t->observe.lane, SPAN_BUBBLE, micro);
     int rc = leave(group_await(g, ticket));
     span_end(t->observe.lane);
-    t->bubble_ns += now_ns() - start;
+    uint64_t took = now_ns() - start;
+    t->bubble_ns += took;
+    sync_waited(t->sync, took);
     return rc;
 }
 

@@ -29,8 +29,11 @@
 
 struct trainer;
 
-// Which stage this is and what it holds: t->plan, t->stage, t->config, of
-// t->whole and the mesh. 0, or -1 after fail().
+// How a step goes: t->plan, of accum= and the mesh. 0, or -1 after fail().
+int stages_check(struct trainer *t);
+
+// Which stage this is and what it holds: t->stage and t->config, of t->whole
+// and the mesh. 0, or -1 after fail().
 int stages_plan(struct trainer *t);
 
 // What the model needs for it.

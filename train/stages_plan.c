@@ -21,22 +21,28 @@ static struct pipeline plan_of(const struct trainer *t)
 }
 
 // accum= is what a timetable calls micro.
-static int check_accum(const struct trainer *t)
+int stages_check(struct trainer *t)
 {
     const struct pipeline *p = &t->plan;
+    t->plan = plan_of(t);
+    if (p->stages == 1)
+        return 0;
+    if (p->micro > PIPELINE_MICRO)
+        return fail("accum=%d: a pipeline takes at most %d micro-batches in a "
+                    "step; try: accum=%d and a larger batch=, or more replicas",
+                    p->micro, PIPELINE_MICRO, PIPELINE_MICRO);
     if (p->chunks > 1 && p->micro % p->stages)
         return fail("chunks=%d: accum=%d micro-batches are no multiple of %d "
                     "stages; try: accum=%d",
                     p->chunks, p->micro, p->stages,
                     (p->micro / p->stages + 1) * p->stages);
-    return 0;
+    return pipeline_check(p);
 }
 
 int stages_plan(struct trainer *t)
 {
     const struct run *r = &t->run;
     const struct stage_layers *cut = &r->stages;
-    t->plan = plan_of(t);
     t->stage = mesh_at(&r->mesh, t->cluster->rank, MESH_PP);
     t->config = t->whole;
     if (t->plan.stages == 1)
@@ -46,11 +52,8 @@ int stages_plan(struct trainer *t)
         return fail("stages=: has the layers of %d parts, %d stages of "
                     "chunks=%d have %d; try: leave it out",
                     cut->n, t->plan.stages, t->plan.chunks, parts);
-    return check_accum(t) || pipeline_check(&t->plan) ||
-                   part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
-                            cut->n ? cut->layers : NULL, &t->config)
-               ? -1
-               : 0;
+    return part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,
+                    cut->n ? cut->layers : NULL, &t->config);
 }
 
 bool stages_is_first(const struct trainer *t, int chunk)

@@ -98,6 +98,11 @@ static void compare_losses(const struct study *s, struct verdict *v)
             continue;
         int reference = reference_of(s, i, why, sizeof why);
         const char *cell = s->runs[i].cell;
+        if (*s->runs[i].pace) {
+            say(&v->out, "  %s: slept (pace=%s), and has no loss\n", cell,
+                s->runs[i].pace);
+            continue;
+        }
         if (reference == i) {
             say(&v->out, "  %s: another training than %s by %s\n", cell,
                 s->runs[0].cell, why);

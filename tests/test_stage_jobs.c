@@ -281,6 +281,15 @@ static void paced_stages(void **state)
             same);
     assert_ok(&j);
     check_bytes(&w, "quick");
+    job_run(&j, 60,
+            "%s sync=ring mesh=pp3 accum=3 steps=5 pace=1,2 trace=on "
+            "out=traced && awk -F, 'NR > 1 && !($3 < 60) {exit 1}' "
+            "traced/breakdown.csv",
+            same);
+    assert_ok(&j); // seconds by kind: none is less than nothing
+    job_run(&j, 60, "lockstep report quick traced out=both");
+    assert_ok(&j);
+    assert_prints(&j, "slept (pace=1,2), and has no loss");
     // Slices join as often as they do when they compute; the loss, three floats
     // a row, is not computed.
     train("sync=ring mesh=pp2,tp2 transport=tcp accum=3 steps=5", "sliced");

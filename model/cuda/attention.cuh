@@ -93,9 +93,9 @@ __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
         a[k] = load_a(tile + k * 16, LD);
 }
 
-// The rows of a warp's own as A: `in` is where the block's begin, `valid` of them
-// exist, the warp's are from row0 on; they pass through `room`. All threads of
-// the block, and afterwards nobody reads the room.
+// The rows of a warp's own as A: `in` is where the block's begin, `valid` of
+// them exist, the warp's are from row0 on; they pass through `room`. All
+// threads of the block, and afterwards nobody reads the room.
 template <typename T, int DP>
 __device__ inline void take_rows(frag_a<T> a[shape<T, DP>::GROUPS][DP / 16],
                                  T *room, const T *in, size_t stride, int valid,

@@ -42,6 +42,7 @@ const char *const metric_names[METRICS] = {
     "peak_memory_bytes",
     "restarts",
     "steps_lost",
+    "seconds_lost",
     "server_peak_memory_bytes",
     "best_val_loss_nats",
     "tokens",
@@ -258,6 +259,7 @@ static int read_summary(struct result *r, const cJSON *j, const char *dir)
     r->value[METRIC_SECONDS] = s.seconds;
     r->value[METRIC_RESTARTS] = s.restarts;
     r->value[METRIC_STEPS_LOST] = s.lost;
+    r->value[METRIC_SECONDS_LOST] = s.seconds_lost;
     r->value[METRIC_TRAIN_LOSS] = number(j, NULL, "final_train_loss");
     r->value[METRIC_VAL_LOSS] = number(j, NULL, "final_val_loss");
     r->value[METRIC_BEST_VAL_LOSS] = s.best_val_loss;

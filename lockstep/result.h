@@ -29,6 +29,7 @@ enum metric {
     METRIC_MEMORY,       // peak of any worker
     METRIC_RESTARTS,     // of the whole job, after failures
     METRIC_STEPS_LOST,   // done once more because of them
+    METRIC_SECONDS_LOST, // on those, beside METRIC_SECONDS
     METRIC_SERVER_MEMORY, // peak of any server
     METRIC_BEST_VAL_LOSS,
     METRIC_TOKENS,

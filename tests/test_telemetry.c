@@ -32,12 +32,13 @@ static int remove_dir(void **state)
 }
 
 // Loss 10 - step + rank, evaluated every second step.
-static void write_rows(int rank, int world, int from, int to)
+static void write_rows_again(int rank, int world, int from, int to,
+                             int restarts)
 {
     struct steps *s;
     double time_s;
-    assert_int_equal(steps_open(&s, dir, "ring", rank, world, from, false, 0,
-                                &time_s),
+    assert_int_equal(steps_open(&s, dir, "ring", rank, world, from, false,
+                                restarts, &time_s),
                      0);
     for (int step = from + 1; step <= to; step++) {
         time_s += 0.5;
@@ -58,6 +59,11 @@ static void write_rows(int rank, int world, int from, int to)
         assert_int_equal(steps_write(s, &row), 0);
     }
     assert_int_equal(steps_close(&s), 0);
+}
+
+static void write_rows(int rank, int world, int from, int to)
+{
+    write_rows_again(rank, world, from, to, 0);
 }
 
 static char *read_all(const char *name)
@@ -167,6 +173,27 @@ static void resumed(void **state)
     assert_string_equal(read_all("steps.csv"), whole);
 }
 
+// A step of 0.5 s that is done once more is time that was lost, and no part of
+// `seconds`, also where that is merged and resumed by hand later on.
+static void lost_time_is_kept_apart(void **state)
+{
+    (void)state;
+    struct steps_summary sum;
+    write_rows(0, 1, 0, 5);
+    write_rows_again(0, 1, 3, 8, 1); // steps 4 and 5 are lost
+    write_rows_again(0, 1, 6, 7, 2); // and 7 and 8
+    write_rows(0, 1, 7, 10);
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_int_equal(sum.restarts, 2);
+    assert_int_equal(sum.lost, 4);
+    assert_true(fabs(sum.seconds - 5) < 1e-6);
+    assert_true(fabs(sum.seconds_lost - 2) < 1e-6);
+    write_rows_again(0, 1, 0, 1, 3); // without a checkpoint: all of it
+    assert_int_equal(steps_summarise(dir, 1, &sum), 0);
+    assert_true(fabs(sum.seconds - 0.5) < 1e-6);
+    assert_true(fabs(sum.seconds_lost - 7) < 1e-6);
+}
+
 static void merged(void **state)
 {
     (void)state;
@@ -257,6 +284,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(rounds_count_as_one, make_dir,
                                         remove_dir),
         cmocka_unit_test_setup_teardown(resumed, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(lost_time_is_kept_apart, make_dir,
+                                        remove_dir),
         cmocka_unit_test_setup_teardown(merged, make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(resumed_by_another_world, make_dir,
                                         remove_dir),

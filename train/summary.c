@@ -158,6 +158,8 @@ static int write_summary(const struct trainer *t, const struct said *all)
     manifest_number(m, "best_val_step", s.best_val_step);
     manifest_number(m, "tokens", (double)s.tokens);
     manifest_number(m, "seconds", s.seconds);
+    manifest_number(m, "seconds_lost", s.seconds_lost);
+    manifest_number(m, "seconds_whole", s.seconds + s.seconds_lost);
     manifest_number(m, "tokens_per_s", s.tokens_per_s);
     manifest_number(m, "median_step_s", s.median_step_s);
     manifest_number(m, "bytes_tx", (double)s.bytes_out);

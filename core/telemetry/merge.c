@@ -178,14 +178,17 @@ static int read_row(struct reader *r, const char *line)
     r->ranks++;
     r->loss += loss;
     int restarts = 0, lost = 0;
+    double lost_s = 0;
     const char *val = line + used, *after = strchr(val, ',');
     if (*val != '\n' && *val != '\0' && *val != ',') {
         r->val += strtod(val, NULL);
         r->val_ranks++;
     }
-    if (after && sscanf(after, ",%d,%d", &restarts, &lost) == 2) {
+    if (after && sscanf(after, ",%d,%d,%*d,%*d,%*d,%*d,%*d,%*d,%lf", &restarts,
+                        &lost, &lost_s) >= 2) {
         s->restarts = restarts > s->restarts ? restarts : s->restarts;
         s->lost = lost > s->lost ? lost : s->lost;
+        s->seconds_lost = lost_s > s->seconds_lost ? lost_s : s->seconds_lost;
     }
     s->skipped += rank == 0 && skipped;
     s->dropped += dropped;

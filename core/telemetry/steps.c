@@ -10,19 +10,20 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PATH = 1200, LINE = 1024, RESTARTS = 23, COLUMNS = 31 };
+enum { PATH = 1200, LINE = 1024, RESTARTS = 23, LOST_S = 31, COLUMNS };
 
 static const char header[] =
     "run,backend,rank,step,tokens,time_s,loss,lr,grad_norm,loss_scale,skipped,"
     "dropped,lag,t_step_us,t_data_us,t_compute_us,t_ready_us,t_sync_us,"
     "bytes_tx,bytes_rx,head_tx,head_rx,val_loss,restarts,steps_lost,"
-    "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us\n";
+    "stage_tx,stage_rx,t_bubble_us,slice_tx,slice_rx,t_join_us,lost_s\n";
 
 struct steps {
     FILE *file;
     char path[PATH];
     char run[256], backend[64];
     int rank, restarts, lost;
+    double lost_s;
 };
 
 static int file_path(char path[PATH], const char *out, int rank, int world)
@@ -32,13 +33,12 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// Columns RESTARTS and the next of a row, where they are there.
-static void read_restarts(const char *line, int *restarts, int *lost)
+// Column k of a row, or "" where it is not there.
+static const char *column(const char *line, int k)
 {
-    int commas = 0;
-    for (; *line && commas < RESTARTS; line++)
-        commas += *line == ',';
-    sscanf(line, "%d,%d", restarts, lost);
+    for (; *line && k > 0; line++)
+        k -= *line == ',';
+    return line;
 }
 
 // A row as it was written, and 0 in columns that were not there then.
@@ -60,6 +60,7 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
 {
     char line[LINE];
     int dropped = 0, restarts = 0, last = 0;
+    double end = 0; // of the last row, kept or not
     while (fgets(line, sizeof line, from)) {
         int whose, step;
         double t;
@@ -67,7 +68,9 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                 3 ||
             whose != s->rank)
             continue;
-        read_restarts(line, &restarts, &s->lost);
+        sscanf(column(line, RESTARTS), "%d,%d", &restarts, &s->lost);
+        sscanf(column(line, LOST_S), "%lf", &s->lost_s);
+        end = t;
         dropped += step > keep;
         if (step > keep)
             continue;
@@ -79,6 +82,7 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     if (s->restarts) {
         s->restarts = restarts < s->restarts ? s->restarts : restarts + 1;
         s->lost += joined ? keep - last : dropped;
+        s->lost_s += end - *time_s;
     } else {
         s->restarts = restarts;
     }
@@ -147,7 +151,7 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->file,
         "%s,%s,%d,%d,%llu,%.6f,%.9g,%.9g,%.9g,%g,%d,%d,%d,%llu,%llu,%llu,%llu,"
         "%llu,%llu,%llu,%llu,%llu,%s,%d,%d,%llu,%llu,%llu,"
-        "%llu,%llu,%llu\n",
+        "%llu,%llu,%llu,%.6f\n",
         s->run, s->backend, s->rank, r->step, (unsigned long long)r->tokens,
         r->time_s, r->loss, r->lr, r->grad_norm, r->loss_scale, r->skipped,
         r->dropped, r->lag, (unsigned long long)r->step_us,
@@ -158,7 +162,7 @@ int steps_write(struct steps *s, const struct step_row *r)
         s->restarts, s->lost, (unsigned long long)r->stage_out,
         (unsigned long long)r->stage_in, (unsigned long long)r->bubble_us,
         (unsigned long long)r->slice_out, (unsigned long long)r->slice_in,
-        (unsigned long long)r->join_us);
+        (unsigned long long)r->join_us, s->lost_s);
     if (n < 0 || ferror(s->file))
         return fail("%s: %s", s->path, strerror(errno));
     return 0;

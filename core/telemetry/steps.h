@@ -9,10 +9,13 @@
 // are the means over the ranks, as summary.json has them. restarts and
 // steps_lost count from the run's beginning: how often the job, or a worker of
 // an elastic one, was started again after a failure, and how many steps this
-// rank then did once more, or missed. bytes_tx and bytes_rx are the backend's;
-// stage_tx and stage_rx are payload between the stages of a pipeline, and
-// t_bubble_us is how long this one waited for others; slice_tx, slice_rx and
-// t_join_us are the same of slices. t_compute_us has no waiting in it.
+// rank then did once more, or missed. time_s is the time of the steps that
+// count, each once; lost_s is the training time of those that were done once
+// more: their sum is the whole time of training, without starting and waiting
+// to start again. bytes_tx and bytes_rx are the backend's; stage_tx and
+// stage_rx are payload between the stages of a pipeline, and t_bubble_us is how
+// long this one waited for others; slice_tx, slice_rx and t_join_us are the
+// same of slices. t_compute_us has no waiting in it.
 
 #ifndef TELEMETRY_STEPS_H
 #define TELEMETRY_STEPS_H
@@ -24,7 +27,7 @@
 struct step_row {
     int step;        // from 1
     uint64_t tokens; // of the whole job, up to and with this step
-    double time_s;   // since training began (resumes add up)
+    double time_s;   // since training began (resumes add up), see above
     double loss, lr, grad_norm, loss_scale;
     bool skipped, dropped;
     int lag;
@@ -60,7 +63,8 @@ struct steps_summary {
     double final_loss, best_loss; // mean over ranks, per step
     double final_val_loss, best_val_loss;
     int best_val_step;
-    double seconds;       // all of it, evaluation and checkpoints included
+    double seconds;       // evaluation and checkpoints included
+    double seconds_lost;  // beside those: most of any rank
     double median_step_s; // harmonic mean of the ranks' median steps
     double tokens_per_s;  // of the whole job: those of a step / median_step_s
     uint64_t tokens, bytes_out, bytes_in;

@@ -67,9 +67,11 @@ int experiment_baselines(struct experiment *e)
     int named = take_named(e, rest);
     for (int a = 0; a < e->naxes; a++)
         fixed[a] = take_value(&e->axes[a], rest);
+    const char *first = e->cells[0].name;
+    const char *quote = strchr(first, ' ') ? "'" : ""; // for a shell
     if (rest[strspn(rest, " ")])
-        return fail("baseline=%s: no cell is called so; try: baseline=%s",
-                    e->baseline, e->cells[0].name);
+        return fail("baseline=%s: no cell is called so; try: baseline=%s%s%s",
+                    e->baseline, quote, first, quote);
     for (int c = 0; c < e->ncells; c++) {
         int k = 0, stride = 1, left = c;
         for (int a = e->naxes - 1; a >= 0; a--) {

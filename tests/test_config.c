@@ -5,7 +5,6 @@
 #include "base/base.h"
 #include "config/backends.h"
 #include "config/keys.h"
-#include "config/suggest.h"
 #include "config/value.h"
 
 #include <math.h>
@@ -118,27 +117,6 @@ static void values_land_where_they_belong(void **state)
     assert_true(r.timeout == 0.5);
     assert_int_equal(r.schedule, 2);
     assert_int_equal(r.symbols, 1);
-}
-
-static void unknown_names_find_their_neighbour(void **state)
-{
-    (void)state;
-    assert_int_equal(set("stpes", "5"), -1);
-    assert_says("nearest: steps;");
-    assert_int_equal(set("batch_size", "5"), -1);
-    assert_says("nearest: batch;");
-    assert_int_equal(set("--lr", "5"), -1);
-    assert_says("nearest: lr;");
-    assert_int_equal(set("max_steps", "5"), -1);
-    assert_says("nearest: steps;");
-    assert_int_equal(set("", "5"), -1);
-    assert_int_equal(set("sync", "rign"), -1);
-    assert_says("try: sync=ring");
-    assert_int_equal(suggest_distance("warmup", "warmpu"), 1);
-    assert_int_equal(set("STEPS", "5"), -1);
-    assert_says("nearest: steps;");
-    assert_int_equal(suggest_distance("", "abc"), 3);
-    assert_int_equal(suggest_distance("kitten", "sitting"), 3);
 }
 
 static void text_is_checked(void **state)
@@ -463,7 +441,6 @@ int main(void)
         cmocka_unit_test(numbers_out_of_range),
         cmocka_unit_test(zero_only_where_it_means_something),
         cmocka_unit_test(values_land_where_they_belong),
-        cmocka_unit_test(unknown_names_find_their_neighbour),
         cmocka_unit_test(text_is_checked),
         cmocka_unit_test(backend_keys_become_settings),
         cmocka_unit_test(rows_of_backends_make_sense),

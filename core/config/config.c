@@ -347,6 +347,7 @@ static int check_pace(const struct run *r, const struct backend *b)
 int config_check(const struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
+    const struct own_steps *own = &r->mistake_own_steps;
     if (!b)
         return -1;
     if (r->min_lr > r->lr)
@@ -365,6 +366,9 @@ int config_check(const struct run *r)
         return fail("resume=auto looks for checkpoints in out; try: out=DIR");
     if (r->save > 0 && r->out[0] == '\0')
         return fail("save=%d has nowhere to write; try: out=DIR", r->save);
+    if (r->save_async && r->save == 0)
+        return fail("save_async=1: nothing is saved without save=; try: "
+                    "save=100");
     if (r->save_async && (b->shards || b->apart || has_parts(r)))
         return fail("save_async=1: worker 0 copies what it has, and other "
                     "workers have a part of the state here; try: "
@@ -386,6 +390,10 @@ int config_check(const struct run *r)
                        r->out[0] == '\0'))
         return fail("kernels=1 records a GPU's kernels in the trace; try: "
                     "device=cuda trace=on out=DIR");
+    if (own->steps > 0 && r->steps > 0 && own->steps >= r->steps)
+        return fail("mistake_own_steps=%d:%d: no fewer than steps=%d, so that "
+                    "nothing is wrong; try: %d:%d",
+                    own->rank, own->steps, r->steps, own->rank, r->steps / 2);
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "
                     "save=100",

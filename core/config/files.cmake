@@ -7,6 +7,7 @@ lockstep_library(config
 lockstep_test(config LINKS config)
 lockstep_test(config_files LINKS config)
 lockstep_test(mesh LINKS config)
+lockstep_test(suggest LINKS config)
 if(COMMAND lockstep_fuzz)
   lockstep_fuzz(ini LINKS config)
 endif()

@@ -33,9 +33,17 @@ const struct key *key_renamed(const struct key_table *t, const char *name)
     return NULL;
 }
 
+// The key of "key=value".
+static const char *text_key(const char *word, char key[64])
+{
+    snprintf(key, 64, "%.*s", (int)strcspn(word, "="), word);
+    return key;
+}
+
 const struct key *key_must_find(const struct key_table *t, const char *name)
 {
     const char *names[KEYS_MOST];
+    char key[64];
     const struct key *k = key_find(t, name);
     if (k)
         return k;
@@ -47,8 +55,12 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     CHECK(t->n <= KEYS_MOST);
     for (int i = 0; i < t->n; i++)
         names[i] = t->rows[i].name;
-    fail("unknown key %.60s; nearest: %s; all: %s", name,
-         suggest_nearest(name, names, t->n), t->all);
+    const char *ours = suggest_ours("", name);
+    if (ours && key_find(t, text_key(ours, key)))
+        fail("unknown key %.60s; try: %s; all: %s", name, ours, t->all);
+    else
+        fail("unknown key %.60s; nearest: %s; all: %s", name,
+             suggest_nearest(name, names, t->n), t->all);
     return NULL;
 }
 

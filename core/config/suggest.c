@@ -1,5 +1,6 @@
 // suggest.c - edit distance with swaps (Damerau 1964), by the usual table: row
 // i holds the cost of turning the first i letters of a into each start of b.
+// And names of other programs and papers, whose neighbours would mislead.
 
 #include "config/suggest.h"
 
@@ -62,4 +63,74 @@ const char *suggest_nearest(const char *word, const char *const *words, int n)
         }
     }
     return nearest;
+}
+
+static const struct suggest_row field[] = {
+    {"sync", "ddp", "sync=ring, or sync=allreduce"},
+    {"sync", "horovod gloo", "sync=ring"},
+    {"sync", "mpi nccl", "sync=allreduce"},
+    {"sync", "fsdp fully_shard zero3", "sync=zero shard=3"},
+    {"sync", "deepspeed zero2", "sync=zero shard=2"},
+    {"sync", "zero1 distributed_optimizer", "sync=zero shard=1"},
+    {"sync", "diloco localsgd fedavg", "sync=outer every=10"},
+    {"sync", "dp nn.DataParallel", "sync=dataparallel"},
+    {"sync", "ps pserver parameter_server", "sync=sps, or sync=dps"},
+    {"sync", "byteps", "sync=dps"},
+    {"sync", "async hogwild asp", "sync=sps consistency=asp"},
+    {"sync", "ssp", "sync=sps consistency=ssp:2"},
+    {"sync", "gpipe pipeline pp", "sync=ring mesh=pp2 pipeline=gpipe"},
+    {"sync", "pipedream 1f1b", "sync=ring mesh=pp2 pipeline=1f1b"},
+    {"sync", "none single", "sync=local"},
+    {"pipeline", "pipedream", "pipeline=1f1b"},
+    {"", "learning_rate", "lr="},
+    {"", "backend strategy", "sync="},
+    {"", "world_size nproc_per_node num_workers np", "workers="},
+    {"", "gradient_accumulation_steps grad_accum", "accum="},
+    {"", "zero_stage stage", "shard="},
+    {"", "seq_len block_size sequence_length", "context="},
+    {"", "max_grad_norm grad_clip", "clip="},
+    {"", "n_embd hidden_size d_model", "channels="},
+    {"", "hostfile", "hosts="},
+    {"", "activation_checkpointing gradient_checkpointing", "recompute=1"},
+};
+
+static char plain(const char **s)
+{
+    while (**s == '-' || **s == '_')
+        ++*s;
+    return **s ? (char)tolower((unsigned char)*(*s)++) : '\0';
+}
+
+// Whether `word` is the first of `words`.
+static bool is_first(const char *words, const char *word)
+{
+    char own, his;
+    do {
+        own = plain(&words);
+        his = plain(&word);
+    } while (own == his && own);
+    return !his && (!own || own == ' ');
+}
+
+bool suggest_row(int i, struct suggest_row *row)
+{
+    if (i >= (int)(sizeof field / sizeof *field))
+        return false;
+    *row = field[i];
+    return true;
+}
+
+const char *suggest_ours(const char *key, const char *word)
+{
+    struct suggest_row row;
+    for (int i = 0; suggest_row(i, &row); i++) {
+        if (strcmp(row.key, key))
+            continue;
+        for (const char *w = row.words; w; w = strchr(w, ' ')) {
+            w += *w == ' ';
+            if (is_first(w, word))
+                return row.ours;
+        }
+    }
+    return NULL;
 }

@@ -57,8 +57,10 @@ int value_word(const char *key, const char *text, const char *const *words)
         size_t at = strlen(list);
         snprintf(list + at, sizeof list - at, "%s%s", n ? ", " : "", words[n]);
     }
-    return fail("%s=%s: not one of %s; try: %s=%s", key, text, list, key,
-                suggest_nearest(text, words, n));
+    const char *ours = suggest_ours(key, text);
+    return ours ? fail("%s=%s: not one of %s; try: %s", key, text, list, ours)
+                : fail("%s=%s: not one of %s; try: %s=%s", key, text, list, key,
+                       suggest_nearest(text, words, n));
 }
 
 bool value_known(const char *text, const char *const *words)

@@ -123,11 +123,13 @@ endif()
 lockstep_test(mpirun LINKS supervise)
 lockstep_test(supervise LINKS supervise)
 lockstep_test(start LINKS supervise)
-lockstep_test(lockstep LINKS base PkgConfig::CJSON LABELS jobs)
-if(TARGET test_lockstep)
-  target_sources(test_lockstep PRIVATE tests/job.c)
-  target_compile_definitions(test_lockstep PRIVATE
-                             LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
-                             LOCKSTEP_VERSION="${PROJECT_VERSION}")
-  add_dependencies(test_lockstep lockstep trainer ps_server sync_perf)
-endif()
+foreach(test lockstep refusals)
+  lockstep_test(${test} LINKS base PkgConfig::CJSON LABELS jobs)
+  if(TARGET test_${test})
+    target_sources(test_${test} PRIVATE tests/job.c)
+    target_compile_definitions(test_${test} PRIVATE
+                               LOCKSTEP_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+                               LOCKSTEP_VERSION="${PROJECT_VERSION}")
+    add_dependencies(test_${test} lockstep trainer ps_server sync_perf)
+  endif()
+endforeach()

@@ -15,7 +15,7 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 suite=${1:?"debian_tree.sh SUITE [FOLDER]"}
 folder=${2:-build/debian}
 root=$folder/$suite
-tests='config|start|mpirun|supervise|doctor_hosts|lockstep|model_ops|model_formats|ring'
+tests='config|start|mpirun|supervise|doctor_hosts|lockstep|refusals|model_ops|model_formats|ring'
 tests="^($tests|(allreduce|library_mpi|install)_.*)\$"
 
 skip() {

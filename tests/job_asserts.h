@@ -39,4 +39,12 @@ static inline void assert_same_files(const char *a, const char *b, int step)
     assert_ok(&j);
 }
 
+static inline int count_lines(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += *text == '\n';
+    return n;
+}
+
 #endif

@@ -1,5 +1,5 @@
 // test_lockstep.c - the front door as a user meets it: help, training,
-// sampling, keys, and what a wrong word leads to.
+// sampling, keys, benches.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -21,14 +21,6 @@ static int write_text(void **state)
     for (int i = 0; i < 500; i++)
         fprintf(f, "int a%d = %d + b;\n", i * 7 % 40, i % 13);
     return fclose(f);
-}
-
-static int count_lines(const char *text)
-{
-    int n = 0;
-    for (; *text; text++)
-        n += *text == '\n';
-    return n;
 }
 
 static void helps(void **state)
@@ -207,214 +199,6 @@ static void a_folder_of_its_own_by_default(void **state)
     assert_null(strstr(j.out, "runs"));
 }
 
-// One line that names the value; nothing left behind.
-static void wrong_words(void **state)
-{
-    (void)state;
-    static const char *const bad[][2] = {
-        {"stpes=3", "steps"},
-        {"steps=0", "1 .. "},
-        {"steps=1e30", "1e30"},
-        {"lr=fast", "fast"},
-        {"model=nanoo", "nanoo"},
-        {"data=/no/such/file", "/no/such/file"},
-        {"precision=fp8", "fp8"},
-        {"workers=2", "sync=ring"},
-        {"resume=auto out=", "out=DIR"},
-        {"heads=3", "heads=3"},
-        {"wire=fp16", "local has no such setting; try: leave it out, or an"},
-        {"min_lr=1", "min_lr=1"},
-        {"/no/such.ini", "/no/such.ini"},
-        {".", ".: a folder; try: ./run.json"},
-        {"sync=ring workers=2 init=/no/such", "/no/such: No such file"},
-        {"sync=dps workers=2 init=/no/such", "/no/such: No such file"},
-        {"resume=/no/such", "try: the folder of a run"},
-        {"resume=.", "resume=.: holds no checkpoint"},
-        {"epochs=1", "try: one of them"},
-        {"init=/no/such", "try: init=random"},
-        {"lr=0.01 min_lr=0.1", "try: min_lr=0.0005"},
-        {"heads=3 channels=64", "try: channels=66"},
-        {"rendezvous=foo", "try: rendezvous=tcp://"},
-        {"model=", "model=: empty; try:"},
-        {"out=/dev/null", "try: a folder that you may write to"},
-        {"sync=ring world=2 rank=2", "try: rank=1"},
-        {"sync=sps workers=2 hosts=/no/such", "try: a file of lines NAME"},
-        {"sync=ring workers=2 hosts=/no/such", "try: a file of lines NAME"},
-        {"net=fast", "want RATE[,hosts=N]"},
-        {"net=-1gbit", "want RATE[,hosts=N]"},
-        {"STEPS=5", "nearest: steps"},
-        {"sync=ring workers=2 iface=nosuch0", "iface=nosuch0"},
-        {"sync=ring workers=2 iface=nosuch0 transport=tcp", "iface=nosuch0"},
-        {"sync=sps workers=2 iface=nosuch0", "nosuch0"},
-        {"sync=ring workers=2 straggler=9:2", "no rank 9 of 2"},
-        {"sync=ring workers=2 inject=fail:1 inject_rank=7", "no rank 7 of 2"},
-        {"sync=sps workers=2 elastic=1 backup=1", "backup=1 requires"},
-        {"sync=dps workers=2 backup=2", "backup=2 of 2 workers"},
-        {"sync=dps workers=2 servers=0", "servers=0"},
-        {"sync=dps workers=2 servers=9999", "1 .. 4096"},
-        {"sync=dps workers=2 curve=/no/such", "lockstep keys /no/such"},
-        {"sync=ring workers=2 curve=/no/such", "try: leave it out"},
-        {"curve=/no/such", "encrypts messages of servers, and sync=local"},
-    };
-    struct job j = {0};
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        job_run(&j, 60, "lockstep train %s steps=3 out=bad %s", tiny,
-                bad[i][0]);
-        assert_int_equal(j.status, 1);
-        assert_prints(&j, bad[i][1]);
-        if (count_lines(j.out) != 1 || job_has("bad")) {
-            print_error("%s: %s\n", bad[i][0], j.out);
-            assert_true(false);
-        }
-    }
-    job_run(&j, 20, "lockstep sample no/such/run");
-    assert_int_equal(j.status, 1);
-    assert_prints(&j, "no/such/run");
-    job_run(&j, 20, "lockstep sample text.txt tokens=x");
-    assert_int_equal(j.status, 1);
-    assert_prints(&j, "tokens=x");
-}
-
-// A command that is refused leaves an earlier run's folder as it was.
-static void keeps_an_earlier_run(void **state)
-{
-    (void)state;
-    static const char *const bad[][2] = {
-        {"sync=ring workers=2", "holds another run; try: another out="},
-        {"resume=auto", "left no checkpoint"},
-        {"sync=dps workers=2 resume=auto", "left no checkpoint"},
-    };
-    struct job j = {0};
-    job_run(&j, 60, "lockstep train %s steps=3 out=kept && cp -r kept then",
-            tiny);
-    assert_int_equal(j.status, 0);
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        job_run(&j, 60, "lockstep train %s steps=5 out=kept %s", tiny,
-                bad[i][0]);
-        assert_int_equal(j.status, 1);
-        assert_prints(&j, bad[i][1]);
-        assert_int_equal(count_lines(j.out), 1);
-        job_run(&j, 20, "diff -r kept then");
-        assert_int_equal(j.status, 0);
-    }
-}
-
-// Two jobs in one folder would write into each other's files: the later is
-// refused, however early it comes.
-static void one_job_a_folder(void **state)
-{
-    (void)state;
-    struct job j = {0};
-    static const char *const starts[] = {"lockstep train", "trainer"};
-    for (int i = 0; i < 2; i++) {
-        job_run(&j, 60,
-                "rm -rf ours; mkdir ours; flock ours/.lock sh -c 'ls -A ours > "
-                "before; %s %s steps=3 out=ours; s=$?; ls -A ours | diff "
-                "before - && exit $s'",
-                starts[i], tiny);
-        assert_int_equal(j.status, 1);
-        assert_prints(&j, "out=ours: another job is writing there; try: ");
-        assert_int_equal(count_lines(j.out), 1);
-        job_run(&j, 60, "%s %s steps=3 out=ours && [ ! -e ours/.lock ]",
-                starts[i], tiny);
-        assert_int_equal(j.status, 0);
-    }
-}
-
-// What mpirun could not do stands in the error's line, all of it in the log.
-static void mpirun_is_heard(void **state)
-{
-    (void)state;
-    struct job j = {0};
-    job_run(&j, 60,
-            "echo '?' > odd; lockstep train %s steps=3 sync=ring workers=2 "
-            "hosts=odd out=unheard",
-            tiny);
-    assert_int_equal(j.status, 1);
-    assert_prints(&j, "parse error in the hostfile: ");
-    assert_prints(&j, "odd"); // the whole path, with Open MPI 5
-    assert_int_equal(count_lines(j.out), 1);
-    assert_true(job_has("unheard/log.txt"));
-}
-
-// A limit on files stops the run in a line that names the file.
-static void a_file_may_not_grow(void **state)
-{
-    (void)state;
-    struct job j = {0};
-    job_run(&j, 60,
-            "ulimit -f 300; lockstep train %s steps=9 save=3 out=limited",
-            tiny);
-    assert_int_equal(j.status, 1);
-    assert_prints(&j, "/optimizer.safetensors: File too large");
-}
-
-// Every gradient is finite, but in 16 bits of the wire their sum is not: who
-// holds the sum names the tensor, though the gradients are on a device.
-static void a_sum_that_overflows_is_named(void **state)
-{
-    (void)state;
-    static const char *const holders[] = {"zero", "ring"};
-    struct job j = {0};
-    for (int b = 0; b < 2; b++) {
-        job_run(&j, 60,
-                "rm -rf sum; lockstep train %s steps=30 sync=%s workers=2 "
-                "wire=fp16 loss_scale=16777216 staging=always out=sum",
-                tiny, holders[b]);
-        assert_int_equal(j.status, 1);
-        assert_prints(&j, "the gradient of ");
-    }
-}
-
-// Worker 0 cannot make the checkpoint's folder: that is the one cause.
-static void a_folder_that_cannot_be_made(void **state)
-{
-    (void)state;
-    static const char *const writers[] = {"ring", "zero"};
-    struct job j = {0};
-    for (int b = 0; b < 2; b++) {
-        job_run(&j, 60,
-                "rm -rf bad; mkdir bad; touch bad/.next-2; lockstep train %s "
-                "steps=2 save=2 sync=%s workers=2 out=bad",
-                tiny, writers[b]);
-        assert_int_equal(j.status, 1);
-        assert_prints(&j, "bad/.next-2: Not a directory");
-        assert_null(strstr(j.out, "did not come"));
-    }
-}
-
-// The server is given the interface's name, its workers the address.
-static void servers_listen_at_an_interface(void **state)
-{
-    (void)state;
-    struct job j = {0};
-    job_run(&j, 60, "lockstep train %s steps=3 sync=sps workers=2 iface=lo",
-            tiny);
-    if (j.status)
-        print_error("%s\n", j.out);
-    assert_int_equal(j.status, 0);
-}
-
-static void stops_when_told(void **state)
-{
-    (void)state;
-    static const char *const ways[][2] = {{"sync=local", "steps"},
-                                          {"sync=dps workers=2", "steps.1"}};
-    struct job j = {0};
-    for (int i = 0; i < 2; i++) {
-        job_run(&j, 60,
-                "rm -rf stopped; lockstep train %s steps=100000 %s out=stopped "
-                "& while ! grep -q ,1, stopped/%s.csv; do sleep 0.05; done; "
-                "kill -TERM $!; wait $!",
-                tiny, ways[i][0], ways[i][1]);
-        assert_int_equal(j.status, 128 + 15);
-        assert_prints(&j, "stopped by signal 15");
-        assert_int_equal(job_processes(20), 0);
-        assert_true(job_has("stopped/steps.csv"));
-        assert_false(job_has("stopped/steps.1.csv"));
-    }
-}
-
 static void makes_keys_for_their_owner_only(void **state)
 {
     (void)state;
@@ -525,15 +309,6 @@ int main(void)
         cmocka_unit_test(trains_and_samples),
         cmocka_unit_test(says_how_it_goes),
         cmocka_unit_test(a_folder_of_its_own_by_default),
-        cmocka_unit_test(wrong_words),
-        cmocka_unit_test(keeps_an_earlier_run),
-        cmocka_unit_test(mpirun_is_heard),
-        cmocka_unit_test(one_job_a_folder),
-        cmocka_unit_test(a_file_may_not_grow),
-        cmocka_unit_test(a_folder_that_cannot_be_made),
-        cmocka_unit_test(a_sum_that_overflows_is_named),
-        cmocka_unit_test(servers_listen_at_an_interface),
-        cmocka_unit_test(stops_when_told),
         cmocka_unit_test(makes_keys_for_their_owner_only),
         cmocka_unit_test(measures_every_backend),
         cmocka_unit_test(a_peer_trains_a_cell),

@@ -13,7 +13,7 @@ set xrange [0:*]
 set ytics noenhanced
 set key outside right center vertical samplen 1.5
 PARTS = "parameters gradients optimizer buffers activations process mapped"
-part_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #2ba58d #8c8c8c #e4e4e4", k)
+part_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #2ba58d #c8c8c8 #ececec", k)
 part_title(k) = k == 3 ? "optimiser" : k == 7 ? "others', mapped" : word(PARTS, k)
 m = words(PARTS)
 mb(k) = column(word(PARTS, k) . "_bytes") * 1e-6

@@ -12,7 +12,7 @@
 // S into it, where a ring moves (size-1)/size S into each. What is counted is
 // allreduce/operands.h's.
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 
 #include "allreduce/algorithm.h"
 #include "allreduce/half_types.h"

@@ -10,7 +10,7 @@
 // NCCL scatters and gathers chunks of one size. Where chunks differ, each goes
 // by a collective of its own, all in one launch.
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 
 #include "allreduce/operands.h"
 

@@ -6,7 +6,7 @@
 
 #include "bench/collect_plan.h"
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "bench/crew.h"
 #include "horovod_ring/carriers.h"
 

@@ -5,7 +5,7 @@
 
 #include "bench/mpi_calls.h"
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "base/base.h"
 #include "cluster/cluster.h"
 #include "device/device.h"

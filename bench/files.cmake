@@ -70,7 +70,7 @@ target_link_libraries(span_perf PRIVATE model telemetry)
 
 add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
                          bench/entrant.c bench/servers.c bench/echo.c bench/loop.c
-                         bench/openmpi.c bench/memory.c bench/series.c)
+                         bench/openmpi.c bench/host_memory.c bench/series.c)
 target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
                                         cluster_zmq netns sync)
 # Small sizes only: that it runs and that no result is wrong.

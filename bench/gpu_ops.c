@@ -8,17 +8,18 @@
 #include "base/base.h"
 #include "base/median.h"
 #include "device/cuda.h"
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
-#include "model/cuda/product.h"
-#include "model/cuda/state.h"
+#include "model/cuda/product_cuda.h"
+#include "model/cuda/state_cuda.h"
 #include "optim/rule.h"
 
 #include <stdio.h>
 
 enum { ROUNDS = 10, WARM = 3, LINE = 64, MOST_TENSORS = 16 };
 
-static const size_t slice_numbers = (size_t)1 << 28; // as model/cuda/memory.c
+static const size_t slice_numbers = (size_t)1
+                                    << 28; // as model/cuda/memory_cuda.c
 
 struct ops {
     struct device *dev;

@@ -26,12 +26,13 @@
 // the rounds: their middle half, in percent of the median.
 //
 // With ring-shm a table says what share it reaches of the memory's bandwidth,
-// as plain loops of the same run have it (memory.h). Gloo's time, for which
-// there is no Debian library but PyTorch's: tests/oracle/gloo_allreduce.py.
+// as plain loops of the same run have it (host_memory.h). Gloo's time, for
+// which there is no Debian library but PyTorch's:
+// tests/oracle/gloo_allreduce.py.
 
 #include "bench/crew.h"
 #include "bench/entrant.h"
-#include "bench/memory.h"
+#include "bench/host_memory.h"
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
 #include "group/group.h"

@@ -1,3 +1,3 @@
 lockstep_backend(homework
-  FILES homework/homework.c homework/real.c
+  FILES homework/homework.c homework/real_lab.c
   LINKS sync group cluster base ${CMAKE_DL_LIBS})

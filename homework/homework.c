@@ -9,7 +9,7 @@
 
 #include "homework/homework.h"
 
-#include "homework/real.h"
+#include "homework/real_lab.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"

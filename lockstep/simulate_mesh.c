@@ -1,5 +1,5 @@
 // simulate_mesh.c - `lockstep simulate mesh=dp16,pp8,tp8`: a step of a model on
-// a mesh of simulated workers (simulate/mesh.c), beside its law.
+// a mesh of simulated workers (simulate/mesh_step.c), beside its law.
 //
 // The law is mesh_case.h's, without overlap: the timetable run with each
 // stage's times, joins and hops, then the tied table and the norm, then the
@@ -160,7 +160,7 @@ static int ask(struct question *q, int nwords, char **words)
     return 0;
 }
 
-// ---- the words of simulate/mesh.c
+// ---- the words of simulate/mesh_step.c
 
 struct job_words {
     char at[WORDS][WORD];

@@ -139,7 +139,8 @@ static int add_words(struct argv *a, const struct simulation *s,
     // One block of memory for all ranks' gradients; or one page for all parts
     // of messages that nobody looks at.
     bool one_block = s->backend->traffic == TRAFFIC_LIBRARY;
-    // They wait for all that they send (simulate/carry.c, textbook.c, owner.c).
+    // They wait for all that they send (simulate/carry_simulated.c, textbook.c,
+    // owner.c).
     bool waited = s->schedule || s->backend->servers ||
                   s->backend->traffic == TRAFFIC_OWNER;
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||

@@ -15,12 +15,13 @@ struct simulation {
     const struct backend *backend;
     const struct schedule *schedule; // instead of the backend's exchange; NULL:
                                      // none
-    char *const *mesh; // instead: words of simulate/mesh.c, `mesh_words` of
-    int mesh_words;    // them; 0: none
+    char *const
+        *mesh;      // instead: words of simulate/mesh_step.c, `mesh_words` of
+    int mesh_words; // them; 0: none
     int workers;
     size_t n; // elements of the gradient, fp32
     struct link link;
-    long slice_kb;                         // 0: simulate/job.h says
+    long slice_kb;                         // 0: simulate/exchange.h says
     double bucket_mb;                      // 0: the whole gradient
     bool payload, worker_updates, halving; // halving: else the ring
     bool default_network; // SimGrid's, fitted to a cluster; else the law's

@@ -50,11 +50,11 @@ set(model_files
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu
-    model/cuda/backward.c model/cuda/embed.cu model/cuda/forward.c
-    model/cuda/gelu.cu model/cuda/head.c model/cuda/loss.cu model/cuda/lt.c
-    model/cuda/memory.c model/cuda/model_cuda.c model/cuda/norm.cu
-    model/cuda/peak.c model/cuda/product.c model/cuda/routine.c
-    model/cuda/tokens.c model/cuda/vector.cu)
+    model/cuda/backward_cuda.c model/cuda/embed.cu model/cuda/forward_cuda.c
+    model/cuda/gelu.cu model/cuda/head_cuda.c model/cuda/loss.cu model/cuda/lt.c
+    model/cuda/memory_cuda.c model/cuda/model_cuda.c model/cuda/norm.cu
+    model/cuda/peak.c model/cuda/product_cuda.c model/cuda/routine.c
+    model/cuda/tokens_cuda.c model/cuda/vector.cu)
 if(CUDA_BUILT)
   list(APPEND model_files ${model_cuda_files})
 endif()

@@ -1,6 +1,6 @@
 // allreduce.c - MPI_Allreduce by whichever algorithm smpirun was told to take.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 
 #include "base/base.h"
 

@@ -9,9 +9,9 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   set(vector_files ${device_files})
   list(FILTER vector_files INCLUDE REGEX "/vector")
   add_library(simulate_job MODULE
-    simulate/main.c simulate/gradient.c simulate/mesh.c simulate/ring.c
+    simulate/main.c simulate/gradient.c simulate/mesh_step.c simulate/ring.c
     simulate/transport_mpi.c simulate/textbook.c textbook/schedule.c
-    simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry.c
+    simulate/allreduce.c simulate/owner.c simulate/servers.c simulate/carry_simulated.c
     horovod_ring/flow.c horovod_ring/plan.c horovod_ring/ring_wire.c
     horovod_ring/transport.c core/group/group.c
     ps_wire/shard.c ps_wire/wire.c ps_wire/buffer.c ps_wire/job.c
@@ -32,7 +32,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   target_compile_options(simulate_job PRIVATE ${optim_flags})
   target_link_libraries(simulate_job PRIVATE ${SIMGRID_LIBRARY}
                                              PkgConfig::XXHASH m)
-  # ring.c and carry.c say why.
+  # ring.c and carry_simulated.c say why.
   target_link_options(simulate_job PRIVATE -Wl,--wrap=wire_landed -Wl,-z,defs
     -Wl,--wrap=vector_cast)
   set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""

@@ -1,6 +1,6 @@
 // gradient.c - what travels: numbers of a known sum, or addresses alone.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 
 #include "base/base.h"
 

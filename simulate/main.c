@@ -2,12 +2,12 @@
 //
 //     smpirun .. simulate_job sync=ring n=124475904 slice_kb=256
 //     smpirun .. simulate_job op=0 algorithm=1 n=1250000   textbook/schedule.h
-//     smpirun .. simulate_job mesh=dp2,pp2 ..              simulate/mesh.c
+//     smpirun .. simulate_job mesh=dp2,pp2 ..              simulate/mesh_step.c
 //
 // Prints one line "@seconds=S": simulated, from a common start until the last
 // worker has what it waits for. Started by lockstep simulate.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 #include "textbook/schedule.h"
 
 #include "base/base.h"

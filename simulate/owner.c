@@ -3,7 +3,7 @@
 // Whole vectors. A send is over when the receiver has everything, so what
 // crosses worker 0's link goes one after the other, in each direction.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 
 #include "base/base.h"
 #include "device/vector.h"

@@ -4,7 +4,7 @@
 // below in the place of wire.c's where a slice that came in is added, because
 // without payload there is nothing to add.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"
 
 #include "base/base.h"

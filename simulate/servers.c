@@ -2,10 +2,10 @@
 //
 // What runs is ps_server and the client of ps_worker, over message_mpi.c: ranks
 // 0..world-1 are workers, those behind them servers. What works on numbers has
-// others in its place, here and in carry.c, because without payload there are
-// none.
+// others in its place, here and in carry_simulated.c, because without payload
+// there are none.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"

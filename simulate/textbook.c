@@ -4,7 +4,7 @@
 // is over when the receiver has everything. So a rank sends one message at a
 // time and receives one at a time: the model behind the textbooks' laws.
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 #include "textbook/schedule.h"
 
 #include "base/base.h"

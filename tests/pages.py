@@ -5,7 +5,8 @@ Every link to a file of the tree leads to one, and its #anchor to a heading.
 Every `FILE:FUNCTION` names a function that this file defines. In a call tree, an
 indented block of such lines (docs/tour.md), the caller of a line is the nearest
 line above that stands further left: it must call the function, or with
-`MEMBER = FILE:FUNCTION` that member, which some table sets to the function.
+`MEMBER = FILE:FUNCTION` that member, which some table sets to the function. The index, docs/README.md, names every page of docs and
+experiments.
 
 pages.py --self-test makes trees with one mistake each and must find it.
 """
@@ -97,8 +98,18 @@ def judge_calls(tree, text):
     return complaints
 
 
+def judge_index(tree):
+    index = tree / "docs/README.md"
+    named = LINK.findall(index.read_text()) if index.exists() else []
+    named = {(index.parent / name.partition("#")[0]).resolve() for name in named}
+    return [f"docs/README.md: does not name {page.relative_to(tree)}"
+            for folder in ("docs", "experiments")
+            for page in sorted((tree / folder).glob("*.md"))
+            if page != index and page.resolve() not in named]
+
+
 def judge(tree):
-    complaints = []
+    complaints = judge_index(tree)
     for page in files(tree, (".md",)):
         text = page.read_text()
         found = judge_links(page) + judge_calls(tree, text)
@@ -145,6 +156,8 @@ CASES = [
     (tree("    a/b.c:around\n      a/b.c:low\n"), True),
     (tree("    a/b.c:high\n      turn = a/b.c:low\n"), True),
     (tree("    a/b.c:low\n    a/b.c:around\n"), False),
+    ({"docs/README.md": "[p](p.md)\n", "docs/p.md": ""}, False),
+    ({"docs/README.md": "[p](p.md)\n", "docs/p.md": "", "docs/q.md": ""}, True),
 ]
 
 

@@ -3,7 +3,8 @@
 
 A section "## Sample: FILE" shows that file, letter by letter; every `path/file.c`
 in the text is there. No line of a source is wider than .clang-format says
-(ColumnLimit), comments and what clang-format leaves alone included.
+(ColumnLimit), comments and what clang-format leaves alone included. Two files of
+one program have two names.
 
 style.py --self-test makes trees with one mistake each and must find it.
 """
@@ -18,6 +19,9 @@ SAMPLE = re.compile(r"## Sample: (\S+)\n```c\n(.*?)```\n", re.S)
 NAMED = re.compile(r"[`(\s]((?:[a-z_]+/)+[a-z_]+\.(?:c|h|cu|gp|py|md))\b")
 LIMIT = re.compile(r"^ColumnLimit:\s*(\d+)", re.M)
 SOURCES = (".c", ".h", ".cu", ".cuh")
+# Folders of a program each. All others are libraries, which any of them may link.
+PROGRAMS = ("bench", "explain", "lockstep", "ps_server", "simulate", "train")
+ASIDE = ("build", "runs", "tests", "labs")
 
 
 def judge_page(tree):
@@ -52,8 +56,26 @@ def judge_width(tree):
     return complaints
 
 
+def judge_names(tree):
+    """All names that two files of one program share, but main.c."""
+    found = {}  # (program or "", name): path
+    complaints = []
+    paths = [p.relative_to(tree) for p in sorted(tree.glob("**/*"))
+             if p.suffix in SOURCES]
+    for path in paths:
+        if path.parts[0] in ASIDE or path.name == "main.c":
+            continue
+        own = path.parts[0] if path.parts[0] in PROGRAMS else ""
+        for program in (own, "") if own else ("", *PROGRAMS):
+            other = found.get((program, path.name))
+            if other:
+                complaints.append(f"{path}: {other} has the same name")
+        found[own, path.name] = path
+    return complaints
+
+
 def judge(tree):
-    return judge_page(tree) + judge_width(tree)
+    return judge_page(tree) + judge_width(tree) + judge_names(tree)
 
 
 PAGE = "Read `a/b.c`.\n## Sample: a/b.c\n```c\nint x;\n```\n"
@@ -72,6 +94,9 @@ CASES = [
     (tree("int y;\n", "", PAGE), True),
     (tree("int x;\n", "", "Read `a/b.c`.\n"), True),
     (tree("int x;\n", "", "See plots/none.gp.\n" + PAGE), True),
+    ({**tree("int x;\n", "", PAGE), "c/b.c": ""}, True),
+    ({**tree("int x;\n", "", PAGE), "train/b.c": ""}, True),
+    ({**tree("int x;\n", "", PAGE), "train/d.c": "", "bench/d.c": ""}, False),
 ]
 
 

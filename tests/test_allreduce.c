@@ -5,7 +5,7 @@
 //     mpirun -n 3 test_allreduce missing    the last rank never steps
 //     mpirun -n 3 test_allreduce absent     the last rank never meets
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "cluster/mpi.h"
 #include "sync/replicas.h"
 #include "tests/sync_cases.h"

@@ -13,7 +13,7 @@
 #include "device/cuda.h"
 #include "device/vector.h"
 #include "model/cpu/kernels.h"
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include <math.h>
 #include <omp.h>
@@ -135,7 +135,7 @@ static void make_tokens(struct both *x)
     send(x);
 }
 
-// As model/cuda/tokens.c sorts them; here the plain way.
+// As model/cuda/tokens_cuda.c sorts them; here the plain way.
 static struct cuda_tokens sort_tokens(const int32_t *x, struct both *order,
                                       struct both *start, struct both *token)
 {

@@ -6,9 +6,9 @@
 #include "base/rng.h"
 #include "device/cuda.h"
 #include "device/vector.h"
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/lt.h"
-#include "model/cuda/product.h"
+#include "model/cuda/product_cuda.h"
 
 #include <dlfcn.h>
 #include <math.h>

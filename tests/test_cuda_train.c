@@ -9,10 +9,10 @@
 #include "base/rng.h"
 #include "device/cuda.h"
 #include "device/vector.h"
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
-#include "model/cuda/product.h"
-#include "model/cuda/state.h"
+#include "model/cuda/product_cuda.h"
+#include "model/cuda/state_cuda.h"
 #include "model/model.h"
 #include "optim/rule.h"
 

@@ -7,7 +7,7 @@
 //     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
 
 #include "allreduce/algorithm.h"
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "cluster/mpi.h"
 #include "cluster/split.h"
 #include "tests/group_cases.h"

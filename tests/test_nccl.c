@@ -5,7 +5,7 @@
 // buffer when it is used again, the ring's timetable, deadlines, and what is
 // done when a rank is missing, dies, or NCCL reports an error.
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "device/busy.h"
 #include "horovod_ring/carriers.h"
 #include "sync/fusion.h"

@@ -6,7 +6,7 @@
 // when it is used again, the timetable, deadlines, and what is done when a
 // member is missing, dies, or NCCL reports an error.
 
-#include "allreduce/carriers.h"
+#include "allreduce/library_carriers.h"
 #include "device/busy.h"
 #include "group/nccl.h"
 #include "horovod_ring/carriers.h"

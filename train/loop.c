@@ -20,9 +20,9 @@
 #include "train/place.h"
 #include "train/progress.h"
 #include "train/record.h"
+#include "train/run_state.h"
 #include "train/slices.h"
 #include "train/stages.h"
-#include "train/state.h"
 
 #include <math.h>
 #include <string.h>

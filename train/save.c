@@ -10,7 +10,7 @@
 // thread does the same with the copy while steps go on (snapshot.h). Cost: the
 // copy's memory, and the time of copying in place of that of writing.
 
-#include "train/state.h"
+#include "train/run_state.h"
 
 #include "base/base.h"
 #include "base/file.h"

@@ -20,10 +20,10 @@
 #include "train/lend.h"
 #include "train/parts.h"
 #include "train/place.h"
+#include "train/run_state.h"
 #include "train/shape.h"
 #include "train/slices.h"
 #include "train/stages.h"
-#include "train/state.h"
 #include "train/ways.h"
 
 #include <math.h>

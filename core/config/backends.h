@@ -18,7 +18,7 @@ enum launch {
 };
 
 // What all workers' gradients do in a step. The law (sync/law.h) and the
-// simulation (simulate/job.h) of a backend are those of its traffic.
+// simulation (simulate/exchange.h) of a backend are those of its traffic.
 enum traffic {
     TRAFFIC_NONE,    // one worker
     TRAFFIC_OWN,     // go as a student's file says: nobody states a law

@@ -15,7 +15,7 @@
 #include <omp.h>
 #include <string.h>
 
-#include "model/cpu/vector.c"
+#include "model/cpu/vector_ops.c"
 
 #include "model/cpu/embed.c"
 #include "model/cpu/gelu.c"

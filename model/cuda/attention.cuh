@@ -4,7 +4,7 @@
 #ifndef MODEL_CUDA_ATTENTION_CUH
 #define MODEL_CUDA_ATTENTION_CUH
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/mask.cuh"
 #include "model/cuda/tensor.cuh"
 

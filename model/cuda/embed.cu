@@ -1,10 +1,10 @@
 // embed.cu - tokens to vectors: a row of wte plus the position's row of wpe.
 //
 // The same token may stand in many rows. Backward gets the rows sorted by token
-// (model/cuda/tokens.c), a block takes one token and adds its rows up in order:
-// no atomics, and the same bits in every run.
+// (model/cuda/tokens_cuda.c), a block takes one token and adds its rows up in
+// order: no atomics, and the same bits in every run.
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include "device/number.cuh"
 #include "model/cuda/mask.cuh"

@@ -2,7 +2,7 @@
 //
 // A product's epilogue does all of these where cuBLASLt has one for the format.
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include "device/number.cuh"
 

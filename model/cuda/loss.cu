@@ -8,7 +8,7 @@
 // the start, so that it finds in the cache what the first read, and memory is
 // read once.
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include "device/number.cuh"
 #include "model/cuda/reduce.cuh"

@@ -7,7 +7,7 @@
 // The wait is for the loss alone, which is known before backward has begun,
 // with all of backward queued behind it: the GPU does not stand still for it.
 
-#include "model/cuda/forward.h"
+#include "model/cuda/forward_cuda.h"
 
 #include "base/base.h"
 #include "device/cuda.h"

@@ -8,7 +8,7 @@
 // than a lane has: a block takes each. The warps' and the blocks' sums are
 // added in order. No atomics: the same bits in every run.
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include "device/number.cuh"
 #include "model/cuda/mask.cuh"

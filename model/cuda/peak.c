@@ -6,7 +6,7 @@
 #include "base/rng.h"
 #include "device/cuda.h"
 #include "model/cuda/peak.h"
-#include "model/cuda/product.h"
+#include "model/cuda/product_cuda.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #define MODEL_CUDA_ROUTINE_H
 
 #include "model/cuda/lt.h"
-#include "model/cuda/product.h"
+#include "model/cuda/product_cuda.h"
 
 // What all products of a model have in common.
 struct routine_maker {

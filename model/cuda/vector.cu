@@ -1,6 +1,6 @@
 // vector.cu - small passes over whole tensors: sums, masks, settling.
 
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 
 #include "device/number.cuh"
 #include "model/cuda/mask.cuh"

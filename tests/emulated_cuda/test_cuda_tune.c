@@ -5,8 +5,8 @@
 #include "base/base.h"
 #include "base/rng.h"
 #include "device/device.h"
-#include "model/cuda/kernels.h"
-#include "model/cuda/product.h"
+#include "model/cuda/kernels_cuda.h"
+#include "model/cuda/product_cuda.h"
 #include "tests/emulated_cuda/runtime.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// head.c - the tied head and the loss on a GPU, a slice of rows at a time.
+// head_cuda.c - the tied head and the loss on a GPU, a slice of rows at a time.
 //
 // A slice of logits is made in the model's format, turned into its loss and its
 // gradient where it lies, and used up at once (model/head.c says why); sums are
@@ -11,7 +11,7 @@
 // whose logits nobody reads. Their gradient is 0, and so is what the product
 // puts (or adds) into those rows' gradients, which backward comes to later.
 
-#include "model/cuda/forward.h"
+#include "model/cuda/forward_cuda.h"
 
 static void *norm_row(const struct cuda_model *m, const void *base, size_t row)
 {

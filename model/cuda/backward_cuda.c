@@ -1,11 +1,12 @@
-// backward.c - gradients on a GPU, from the last LayerNorm to the embeddings.
+// backward_cuda.c - gradients on a GPU, from the last LayerNorm to the
+// embeddings.
 //
 // The steps are those of model/backward.c. A product's epilogue carries GELU's
 // gradient; those of the biases follow their products. The watermark falls as
 // the work is asked for: who wants the gradients follows the compute queue from
 // there.
 
-#include "model/cuda/forward.h"
+#include "model/cuda/forward_cuda.h"
 
 #include "device/cuda.h"
 #include "telemetry/span.h"

@@ -1,9 +1,9 @@
-// forward.c - GPT-2 on a GPU, from tokens to the last LayerNorm.
+// forward_cuda.c - GPT-2 on a GPU, from tokens to the last LayerNorm.
 //
 // The steps are those of model/forward.c; GELU is the epilogue of the product
 // in front of it. Everything is asked of one queue, nothing is waited for.
 
-#include "model/cuda/forward.h"
+#include "model/cuda/forward_cuda.h"
 
 #include "telemetry/span.h"
 

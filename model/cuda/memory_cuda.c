@@ -1,9 +1,9 @@
-// memory.c - what a step needs on the GPU, as one block cut into pieces.
+// memory_cuda.c - what a step needs on the GPU, as one block cut into pieces.
 //
 // The same tensors as on the CPU (model/memory.c), GELU's output of each layer,
 // and the logits of a larger slice: a GPU needs more rows at a time to be busy.
 
-#include "model/cuda/state.h"
+#include "model/cuda/state_cuda.h"
 
 #include "base/base.h"
 
@@ -48,7 +48,7 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
         m->row_sum = cut_floats(c, rows * (size_t)g->heads);
     }
     m->stride = ((size_t)g->vocab + LINE - 1) / LINE * LINE;
-    CHECK(m->stride * C <= m->nparams); // head.c reads rows behind wte
+    CHECK(m->stride * C <= m->nparams); // head_cuda.c reads rows behind wte
     m->slice = slice_rows(rows, m->stride * size);
     size_t logits = (size_t)m->slice * m->stride * size;
     size_t one = m->stride * sizeof(float); // a row for who samples

@@ -1,4 +1,4 @@
-// product.c - products through cuBLASLt, an algorithm kept for each shape.
+// product_cuda.c - products through cuBLASLt, an algorithm kept for each shape.
 //
 // The first step asks for an algorithm for every shape; later ones find that
 // again. It is cuBLASLt's first, whose choice is the same in every run; or, if
@@ -7,11 +7,11 @@
 // have written anyway, again and again: so a shape that adds to its output
 // takes what was found for the same shape without.
 
-#include "model/cuda/product.h"
+#include "model/cuda/product_cuda.h"
 
 #include "base/base.h"
 #include "device/cuda.h"
-#include "model/cuda/kernels.h"
+#include "model/cuda/kernels_cuda.h"
 #include "model/cuda/routine.h"
 
 #include <stdio.h>

@@ -1,12 +1,13 @@
-// kernels.h - the operations of GPT-2 on a GPU that are not matrix products.
+// kernels_cuda.h - the operations of GPT-2 on a GPU that are not matrix
+// products.
 //
 // The same operations, shapes and letters as model/cpu/kernels.h. Each is asked
 // of a queue (a cudaStream_t) and runs when those before it are done; pointers
 // are the device's. Channels are a multiple of 8: rows then begin where 16
 // bytes can be moved at once.
 
-#ifndef MODEL_CUDA_KERNELS_H
-#define MODEL_CUDA_KERNELS_H
+#ifndef MODEL_CUDA_KERNELS_CUDA_H
+#define MODEL_CUDA_KERNELS_CUDA_H
 
 #include "base/half.h"
 #include "model/cpu/kernels.h"

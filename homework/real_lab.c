@@ -1,6 +1,6 @@
-// real.c - labs on real workers: lab.h's calls by group.h's send and recv.
+// real_lab.c - labs on real workers: lab.h's calls by group.h's send and recv.
 
-#include "homework/real.h"
+#include "homework/real_lab.h"
 
 #include "labs/ops.h"
 

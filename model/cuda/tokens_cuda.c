@@ -1,9 +1,10 @@
-// tokens.c - the rows of a batch by token, for the gradient of the embedding.
+// tokens_cuda.c - the rows of a batch by token, for the gradient of the
+// embedding.
 //
 // Kinds come in the order of their first row, rows of a kind in theirs: two
 // passes over the batch, on the host, while the GPU is still at the last step.
 
-#include "model/cuda/state.h"
+#include "model/cuda/state_cuda.h"
 
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
                      int32_t *room, const int32_t *x, int n)

@@ -1,12 +1,13 @@
-// memory.h - this machine's memory at its best, in an all-reduce's pattern.
+// host_memory.h - this machine's memory at its best, in an all-reduce's
+// pattern.
 //
 // An all-reduce of S bytes in one pass reads and writes every worker's vector
 // once: S bytes of each kind a worker. Here every worker moves as much by the
 // plainest loop, s = x + y; x = s; y = s, over two vectors of its own of S/2
 // bytes each, all workers at once.
 
-#ifndef BENCH_MEMORY_H
-#define BENCH_MEMORY_H
+#ifndef BENCH_HOST_MEMORY_H
+#define BENCH_HOST_MEMORY_H
 
 #include <stddef.h>
 

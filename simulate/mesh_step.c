@@ -1,5 +1,5 @@
-// mesh.c - a step of a model on a mesh of simulated workers: replicas, stages
-// and slices.
+// mesh_step.c - a step of a model on a mesh of simulated workers: replicas,
+// stages and slices.
 //
 // What runs is the product's: the timetable says which micro-batch a stage
 // takes next, joins, norm and gradients go through the ring's flow and plan.
@@ -10,7 +10,7 @@
 //     backward   receive | compute, joins               | send
 //     at the end tied table, norm of all stages, gradients of all replicas
 
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"
 
 #include "base/base.h"
@@ -64,7 +64,7 @@ static const struct key rows[] = {
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
-                                      "simulate/mesh.c"};
+                                      "simulate/mesh_step.c"};
 
 static double of_stage(const char *list, int stage)
 {

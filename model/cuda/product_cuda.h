@@ -1,4 +1,4 @@
-// product.h - the matrix products of a step on a GPU, by cuBLASLt.
+// product_cuda.h - the matrix products of a step on a GPU, by cuBLASLt.
 //
 // Bias, GELU and GELU's gradient ride on the product as epilogues, so that a
 // result is written to memory once. Where cuBLASLt has no such epilogue for the
@@ -6,8 +6,8 @@
 // bias gradient unless cuBLASLt's was timed and is faster: the caller cannot
 // tell. Sums are fp32 in every format.
 
-#ifndef MODEL_CUDA_PRODUCT_H
-#define MODEL_CUDA_PRODUCT_H
+#ifndef MODEL_CUDA_PRODUCT_CUDA_H
+#define MODEL_CUDA_PRODUCT_CUDA_H
 
 #include "device/device.h"
 

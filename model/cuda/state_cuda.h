@@ -1,14 +1,14 @@
-// state.h - everything that a model on a GPU holds between open and close.
+// state_cuda.h - everything that a model on a GPU holds between open and close.
 //
 // All tensors lie in one block of device memory, cut up by cuda_state_lay().
 // `void *` tensors hold numbers of the model's format. N = B*T rows. What is
 // not kept of a layer is computed again, as on the CPU.
 
-#ifndef MODEL_CUDA_STATE_H
-#define MODEL_CUDA_STATE_H
+#ifndef MODEL_CUDA_STATE_CUDA_H
+#define MODEL_CUDA_STATE_CUDA_H
 
-#include "model/cuda/kernels.h"
-#include "model/cuda/product.h"
+#include "model/cuda/kernels_cuda.h"
+#include "model/cuda/product_cuda.h"
 #include "model/layers.h"
 #include "model/ops.h"
 
@@ -59,9 +59,9 @@ struct cuda_model {
 // Cut the block at `block` (NULL: only count) into m's tensors. Returns bytes.
 size_t cuda_state_lay(struct cuda_model *m, char *block);
 
-// tokens.c: sort rows 0..n-1 by token, stably. `order` takes n numbers, `start`
-// n + 1, `token` n; `room` is V + 1 numbers, zero before and after. Returns
-// the number of kinds.
+// tokens_cuda.c: sort rows 0..n-1 by token, stably. `order` takes n numbers,
+// `start` n + 1, `token` n; `room` is V + 1 numbers, zero before and after.
+// Returns the number of kinds.
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
                      int32_t *room, const int32_t *x, int n);
 

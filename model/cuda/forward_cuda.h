@@ -1,9 +1,9 @@
-// forward.h - the three parts of a step on a GPU, and what they share.
+// forward_cuda.h - the three parts of a step on a GPU, and what they share.
 
-#ifndef MODEL_CUDA_FORWARD_H
-#define MODEL_CUDA_FORWARD_H
+#ifndef MODEL_CUDA_FORWARD_CUDA_H
+#define MODEL_CUDA_FORWARD_CUDA_H
 
-#include "model/cuda/state.h"
+#include "model/cuda/state_cuda.h"
 
 static inline const void *weight_at(const struct cuda_model *m, int tensor)
 {
@@ -15,18 +15,19 @@ struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
                                         int T, const struct model_step *step,
                                         int layer);
 
-// forward.c: the residual stream's end for the B sequences of T tokens in m->x;
-// m->norm holds ln_f's output.
+// forward_cuda.c: the residual stream's end for the B sequences of T tokens in
+// m->x; m->norm holds ln_f's output.
 void cuda_forward(struct cuda_model *m, int B, int T,
                   const struct model_step *step);
 
-// forward.c: what backward needs of layer i once more, from the residual stream
-// at its entry, with the bits of step's forward. Spoils m->norm and m->branch.
+// forward_cuda.c: what backward needs of layer i once more, from the residual
+// stream at its entry, with the bits of step's forward. Spoils m->norm and
+// m->branch.
 void cuda_forward_again(struct cuda_model *m, int i,
                         const struct model_step *step);
 
-// head.c: the mean loss of `rows` rows of m->norm into m->mean_loss. With a
-// step, also the gradient of m->norm into m->branch, and wte's share.
+// head_cuda.c: the mean loss of `rows` rows of m->norm into m->mean_loss. With
+// a step, also the gradient of m->norm into m->branch, and wte's share.
 void cuda_head(struct cuda_model *m, size_t rows,
                const struct model_step *step);
 
@@ -34,7 +35,7 @@ void cuda_head(struct cuda_model *m, size_t rows,
 // model's format, or one row in fp32.
 void cuda_head_logits(struct cuda_model *m, size_t row, int rows, bool fp32);
 
-// backward.c: all gradients, from m->branch down to wte.
+// backward_cuda.c: all gradients, from m->branch down to wte.
 void cuda_backward(struct cuda_model *m, const struct model_step *step);
 
 #endif

@@ -1,12 +1,12 @@
-// real.h - labs on real workers: lab.h's calls by group.h's send and recv.
+// real_lab.h - labs on real workers: lab.h's calls by group.h's send and recv.
 //
 // Where it is less than the virtual cluster: messages have an even number of
 // bytes, there is one thread a rank and no lab_recv_any(), and a request is
 // complete only when those that were begun before it are. lab_compute() takes
 // no time, and alpha_s and bytes_per_s are 0: nobody knows them.
 
-#ifndef HOMEWORK_REAL_H
-#define HOMEWORK_REAL_H
+#ifndef HOMEWORK_REAL_LAB_H
+#define HOMEWORK_REAL_LAB_H
 
 #include "group/group.h"
 #include "labs/lab.h"

@@ -1,4 +1,4 @@
-// vector.c - small passes over whole tensors: sums, masks, conversions.
+// vector_ops.c - small passes over whole tensors: sums, masks, conversions.
 // Part of kernels.c.
 
 enum { STRIP = 64 }; // columns of a table that one thread adds up at a time

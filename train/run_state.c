@@ -1,6 +1,6 @@
-// state.c - resume: find a checkpoint that is whole, and begin from it.
+// run_state.c - resume: find a checkpoint that is whole, and begin from it.
 
-#include "train/state.h"
+#include "train/run_state.h"
 
 #include "base/base.h"
 #include "base/file.h"

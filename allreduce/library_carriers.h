@@ -1,7 +1,7 @@
-// carriers.h - the libraries' carriers of group.h's verbs.
+// library_carriers.h - the libraries' carriers of group.h's verbs.
 
-#ifndef ALLREDUCE_CARRIERS_H
-#define ALLREDUCE_CARRIERS_H
+#ifndef ALLREDUCE_LIBRARY_CARRIERS_H
+#define ALLREDUCE_LIBRARY_CARRIERS_H
 
 #include "group/group.h"
 

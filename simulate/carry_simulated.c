@@ -1,5 +1,5 @@
-// carry.c - what messages over MPI ask of MPI (message/carry.h), here in
-// a simulation.
+// carry_simulated.c - what messages over MPI ask of MPI (message/carry.h), here
+// in a simulation.
 //
 // Simulated time passes only while all wait, so waiting blocks; messages always
 // come, and SimGrid itself ends a run in which everybody waits. Without payload
@@ -11,7 +11,7 @@
 #include "base/base.h"
 #include "device/vector.h"
 #include "message/mpi_call.h"
-#include "simulate/job.h"
+#include "simulate/exchange.h"
 
 // All ranks live in one process and agree on it.
 static char *nothing;

@@ -1,4 +1,4 @@
-// job.h - one exchange of one gradient, in simulated time.
+// exchange.h - one exchange of one gradient, in simulated time.
 //
 // The program of this folder runs under SimGrid's smpirun: every rank is a
 // coroutine of one process, MPI messages take the time that a model of the
@@ -6,8 +6,8 @@
 // (payload=0), a message has its size but no contents, so that a thousand ranks
 // fit into one machine's memory and time.
 
-#ifndef SIMULATE_JOB_H
-#define SIMULATE_JOB_H
+#ifndef SIMULATE_EXCHANGE_H
+#define SIMULATE_EXCHANGE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -50,7 +50,7 @@ float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);
 
-// carry.c: what a message holds, of at most so many bytes each.
+// carry_simulated.c: what a message holds, of at most so many bytes each.
 void contents_open(const struct exchange *e, size_t most);
 
 #endif

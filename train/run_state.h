@@ -1,4 +1,4 @@
-// state.h - a checkpoint is a folder: everything to go on from, to the bit.
+// run_state.h - a checkpoint is a folder: everything to go on from, to the bit.
 //
 //     OUT/checkpoint-200/model.safetensors      weights, Hugging Face's names
 //                        config.json            for `transformers`
@@ -11,8 +11,8 @@
 // It is written under a name that begins with a dot, fsynced and renamed, so a
 // folder of that name is always whole, whenever the writer was killed.
 
-#ifndef TRAIN_STATE_H
-#define TRAIN_STATE_H
+#ifndef TRAIN_RUN_STATE_H
+#define TRAIN_RUN_STATE_H
 
 #include "train/trainer.h"
 

@@ -1,6 +1,7 @@
-// memory.c - this machine's memory at its best, in an all-reduce's pattern.
+// host_memory.c - this machine's memory at its best, in an all-reduce's
+// pattern.
 
-#include "bench/memory.h"
+#include "bench/host_memory.h"
 
 #include "base/base.h"
 

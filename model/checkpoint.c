@@ -28,6 +28,7 @@ struct checkpoint {
     struct safetensors *file;
     struct llmc *llmc; // instead, where it is llm.c's
     float *chunk;      // 2 CHUNK numbers: judged here, or two tensors compared
+    size_t *end;       // of every tensor, in elements of the vector
     int nslots;        // that are read; 0: the parameters
     const char *const *slot_names;
 };
@@ -384,17 +385,24 @@ int checkpoint_open(struct checkpoint **out, const char *path,
     struct checkpoint *k = mem_alloc(1, sizeof *k);
     if (!k)
         return -1;
+    size_t n = (size_t)model_ntensors(c);
     *k = (struct checkpoint){.path = path,
                              .c = c,
                              .nslots = nslots,
                              .slot_names = slot_names,
-                             .chunk = mem_alloc(2 * CHUNK, sizeof *k->chunk)};
+                             .chunk = mem_alloc(2 * CHUNK, sizeof *k->chunk),
+                             .end = mem_alloc(n, sizeof *k->end)};
     int llmc = nslots ? 0 : is_llmc(path);
-    if (!k->chunk || llmc < 0 ||
+    if (!k->chunk || !k->end || llmc < 0 ||
         (llmc ? llmc_open(&k->llmc, path) || judge_llmc(k)
               : safetensors_open(&k->file, path) || judge(k))) {
         checkpoint_close(&k);
         return -1;
+    }
+    for (int i = 0; i < (int)n; i++) {
+        struct tensor t;
+        model_tensor(c, i, &t);
+        k->end[i] = t.off + t.n;
     }
     *out = k;
     return 0;
@@ -407,15 +415,31 @@ void checkpoint_close(struct checkpoint **k)
     safetensors_close(&(*k)->file);
     llmc_close(&(*k)->llmc);
     mem_free((*k)->chunk);
+    mem_free((*k)->end);
     mem_free(*k);
     *k = NULL;
+}
+
+// The tensor of element `off`. A slice reads many small ranges.
+static int tensor_of(const struct checkpoint *k, size_t off)
+{
+    int low = 0, high = model_ntensors(k->c);
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (k->end[middle] <= off)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 int checkpoint_read_range(const struct checkpoint *k, int slot, size_t off,
                           float *v, size_t n)
 {
     CHECK(slot >= 0 && slot < (k->nslots ? k->nslots : 1));
-    for (int i = 0; i < model_ntensors(k->c); i++) {
+    for (int i = tensor_of(k, off), all = model_ntensors(k->c);
+         i < all && (i == 0 || k->end[i - 1] < off + n); i++) {
         struct tensor t;
         model_tensor(k->c, i, &t);
         size_t from = off > t.off ? off : t.off, to = t.off + t.n;

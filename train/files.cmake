@@ -30,7 +30,7 @@ target_link_libraries(trainer PRIVATE train)
 include(tests/long.cmake)
 lockstep_test(folder LINKS train)
 lockstep_test(snapshot LINKS snapshot)
-foreach(test train jobs shard_jobs stage_jobs slice_jobs owner_jobs mistake_jobs
+foreach(test train jobs shard_jobs stage_jobs slice_jobs worlds owner_jobs mistake_jobs
              outer_jobs
              restart save launched memory)
   lockstep_test(${test} LINKS cluster base PkgConfig::CJSON LABELS jobs)

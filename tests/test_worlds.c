@@ -1,0 +1,126 @@
+// test_worlds.c - every mesh of one or two replicas, stages and slices, with
+// every way that sums replicas: the losses and norms of the run without stages
+// and slices, from parameters that are no longer the first ones, while the norm
+// is clipped.
+
+#include "base/base.h"
+#include "tests/job_asserts.h"
+
+#include <math.h>
+
+enum { FROM = 3, TO = 6 };
+static const double clip = 0.05;
+
+// Odd numbers of symbols, layers and positions.
+static const char same[] =
+    "lockstep train data=text.txt model=nano layers=5 heads=4 channels=32 "
+    "context=17 vocab_size=257 batch=3 threads=1 log=0 warmup=0 timeout=60 "
+    "schedule=constant trace=off samples=0 eval=6 eval_batches=2";
+
+static const char *const ways[] = {"ring", "allreduce", "zero shard=1",
+                                   "zero shard=2"};
+enum { WAYS = 4, WORLDS = 8 * WAYS };
+
+struct world {
+    int dp, pp, tp, accum;
+    double dropout;
+    const char *way;
+    bool refused; // stages and slices hand gradients over once a step
+};
+
+// Accumulation and dropout are spread over the worlds.
+static struct world world_at(int i)
+{
+    int mesh = i / WAYS, spread = mesh + i % WAYS;
+    struct world w = {.dp = 1 + mesh / 4,
+                      .pp = 1 + mesh / 2 % 2,
+                      .tp = 1 + mesh % 2,
+                      .accum = spread % 2 ? 3 : 1,
+                      .dropout = spread / 2 % 2 ? 0.1 : 0,
+                      .way = ways[i % WAYS]};
+    w.refused = (w.pp > 1 || w.tp > 1) && i % WAYS == WAYS - 1;
+    return w;
+}
+
+// The run from the same parameters without stages and slices: replicas have
+// data of their own.
+static void train(struct job *j, const struct world *w, bool whole)
+{
+    char mesh[64] = "local";
+    if (!whole)
+        snprintf(mesh, sizeof mesh, "%s mesh=dp%d,pp%d,tp%d", w->way, w->dp,
+                 w->pp, w->tp);
+    else if (w->dp > 1)
+        snprintf(mesh, sizeof mesh, "ring workers=%d", w->dp);
+    const char *out = whole ? "whole" : "cut";
+    job_run(j, 120,
+            "rm -rf %s; cp -r start %s && %s resume=%s/checkpoint-%d "
+            "sync=%s accum=%d dropout=%g clip=%g steps=%d out=%s",
+            out, out, same, out, FROM, mesh, w->accum, w->dropout, clip, TO,
+            out);
+}
+
+static bool near(double a, double b, double relative)
+{
+    return fabs(a - b) <= relative * fabs(b);
+}
+
+static void check_column(const char *name, double least, double relative)
+{
+    double whole[TO], cut[TO];
+    int n = job_column("whole", name, 0, whole, TO);
+    assert_true(n >= TO - FROM);
+    assert_int_equal(job_column("cut", name, 0, cut, TO), n);
+    for (int k = 0; k < n; k++) {
+        if (!near(cut[k], whole[k], relative) || !(whole[k] > least))
+            print_error("%s, row %d: %.9g, whole %.9g\n", name, k, cut[k],
+                        whole[k]);
+        assert_true(near(cut[k], whole[k], relative));
+        assert_true(k < n - (TO - FROM) || whole[k] > least);
+    }
+}
+
+static void check_world(int i)
+{
+    struct world w = world_at(i);
+    struct job j;
+    print_message("%s mesh=dp%d,pp%d,tp%d accum=%d dropout=%g\n", w.way, w.dp,
+                  w.pp, w.tp, w.accum, w.dropout);
+    train(&j, &w, false);
+    if (w.refused) {
+        assert_status(&j, 1);
+        assert_prints(&j, "shard=2 exchanges every micro-batch");
+        return;
+    }
+    assert_ok(&j);
+    train(&j, &w, true);
+    assert_ok(&j);
+    check_column("loss", 0, 1e-5);
+    check_column("grad_norm", clip, 1e-4);
+    assert_true(near(job_summary("cut", "final_val_loss"),
+                     job_summary("whole", "final_val_loss"), 1e-5));
+}
+
+static void worlds(void **state)
+{
+    (void)state;
+    static const int few[] = {7, 14, 21, 28}; // of each way one
+    struct job j;
+    job_run(&j, 60, "%s sync=local lr=0.02 steps=%d save=%d out=start", same,
+            FROM, FROM);
+    assert_ok(&j);
+    if (test_long())
+        for (int i = 0; i < WORLDS; i++)
+            check_world(i);
+    else
+        for (size_t i = 0; i < sizeof few / sizeof *few; i++)
+            check_world(few[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(worlds),
+    };
+    return cmocka_run_group_tests(tests, job_text, job_cleanup);
+}

@@ -1,12 +1,14 @@
 // head.c - the tied head and the loss, a slice of rows at a time.
 //
 // All logits of a step would be the largest tensor of all (4096 rows of 50257
-// symbols: 785 MiB). A slice of them is made, turned into its loss and its
-// gradient where it lies, and used up at once: its gradient times wte goes into
-// m->branch, its product with the slice's input into wte's gradient.
+// symbols: 785 MiB). So the head works on a slice of rows at a time. It
+// computes the slice's logits, turns them into the loss and, in place, the
+// gradient. The gradient times wte goes into m->branch; its product with the
+// slice's input goes into wte's gradient. Then the memory is free for the next
+// slice.
 //
-// A model in slices has the logits of some words. What those give to the losses
-// of a slice of rows is exchanged.
+// With mesh=tpN a worker has the logits of some symbols only. Workers exchange
+// what these contribute to the losses of a slice of rows.
 
 #include "model/state.h"
 
@@ -47,7 +49,7 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
     product_run(m->product, &dw);
 }
 
-// The losses of n rows from `row` on, and with `dlogits` its gradient.
+// The losses of n rows from `row` on; with `dlogits` also their gradient.
 static int slice_loss(struct cpu_model *m, const int32_t *y, size_t row, int n,
                       void *dlogits, float factor)
 {

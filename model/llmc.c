@@ -1,7 +1,8 @@
 // llmc.c - model files of Karpathy's llm.c, versions 3 (fp32) and 5 (bf16).
 //
-// The file goes tensor by tensor with all layers of one kind behind each other,
-// our vector layer by layer, so a layer's piece is found by counting.
+// The file is ordered by kind of tensor, and within a kind by layer. Our vector
+// is ordered by layer. So the place of a layer's tensor in the file is
+// computed.
 
 #include "model/llmc.h"
 
@@ -109,8 +110,7 @@ const struct model_config *llmc_config(const struct llmc *f)
     return &f->config;
 }
 
-// The file's first element of our tensor i. Its order is ours with the loops
-// over layers and over the tensors of a layer exchanged.
+// Where our tensor i begins in the file, in elements.
 static size_t first_element(const struct llmc *f, int i)
 {
     const struct model_config *c = &f->config;
@@ -145,8 +145,8 @@ static void put(const struct wanted *w, size_t k, float value)
         w->at[k - w->from] = value;
 }
 
-// n elements of a tensor from `first` on, as the file has them: a matrix lies
-// (out, in) there, and (in, out) here.
+// n elements of a tensor from `first` on, in the file's order: matrices are
+// (out, in) in the file and (in, out) here.
 static void put_chunk(const struct wanted *w, const struct tensor *t,
                       bool transpose, const float *chunk, size_t first,
                       size_t n)

@@ -24,7 +24,7 @@ static bool is_header(const FTSENT *e)
            memcmp(e->fts_name + n - 2, ".h", 2) == 0;
 }
 
-// A header that cannot be read is passed over.
+// A header that cannot be read is skipped.
 static void append(struct headers *h, const char *path, size_t room)
 {
     FILE *f = fopen(path, "rbe");

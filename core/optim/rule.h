@@ -2,11 +2,11 @@
 //
 //     norm = |grads| * scale;  not finite: skip;  clip;  optim_update()
 //
-// The same bits on every device, and however a vector is cut among workers at
-// multiples of RULE_BLOCK: sums of squares have one order (optim/segment.h),
-// and no multiplication is fused with an addition. Where the params have a copy
-// in 16 bits, the pass that updates them writes it, too: 30 bytes an element
-// instead of 28 and 6 more in a pass of its own.
+// The bits are the same on every device, and for every division of the vector
+// among workers at multiples of RULE_BLOCK: sums of squares have one order
+// (optim/segment.h), and no multiplication is fused with an addition. If the
+// params have a 16-bit copy, the pass that updates them writes the copy as
+// well. It moves 30 bytes an element; two passes would move 28 and 6.
 
 #ifndef OPTIM_RULE_H
 #define OPTIM_RULE_H
@@ -22,7 +22,7 @@ struct device;
 
 enum { RULE_BLOCK = 4096, RULE_LANES = 16 };
 
-// Of a vector that is a part of a longer one: the norm is that of the whole.
+// For a vector that is a part of a longer one. The norm is of the whole.
 struct norm_parts {
     struct optim_range *elsewhere; // which another part counts: ascending,
     int count;                     // disjoint
@@ -38,7 +38,7 @@ struct rule_in {
     float scale;                    // unscales the gradient
     float clip;                     // largest norm allowed; 0: no limit
     struct half_copy *copy;         // of params, on the device; or NULL
-    const struct norm_parts *parts; // NULL: the vector is whole. On the CPU
+    const struct norm_parts *parts; // NULL: the vector is whole. CPU only
     // Where rule_runs_ahead(): called when the update has been asked for and
     // before the host waits for it; -1 ends the step. NULL: nothing is.
     int (*settle)(void *ctx);
@@ -54,8 +54,8 @@ struct rule {
     void *state;
 };
 
-// A device's way to do it. step() asks for the update and waits for the norm
-// alone, behind which the update is queued: the device does not stand still.
+// How a device does it. step() queues the norm and the update, and waits only
+// for the norm, so that the device is never idle.
 struct rule_ops {
     const char *device; // whose ops->name
     bool ahead;         // what it asks for follows the compute queue

@@ -1,7 +1,7 @@
-// merge.c - the ranks' rows in one file, and what they come to.
+// merge.c - joins the ranks' rows in one file, and sums them up.
 //
-// Each rank's rows ascend by step, so merging reads all files side by side and
-// writes, step by step, whoever has that step, in rank order.
+// The rows of each rank ascend by step. So merging reads all files side by side
+// and writes, for each step, the rows of the ranks that have it, in rank order.
 
 #include "telemetry/steps.h"
 
@@ -107,7 +107,7 @@ close_to:
     return 0;
 }
 
-struct timed { // a step of a rank; then the mean of those of a round
+struct timed { // one step of a rank; later the mean of a round
     int rank, round;
     double s;
 };
@@ -230,8 +230,8 @@ static int by_rank(const void *a, const void *b)
     return (x->s > y->s) - (x->s < y->s);
 }
 
-// The step that gives the job's rate: that of each worker is its median step's,
-// and all of them add up. Under bsp all steps take equally long.
+// The step time that stands for the job's rate. A worker's rate is that of its
+// median step; the job's is the sum. Under bsp all workers' steps are equal.
 static double pace(struct timed *t, size_t n)
 {
     double rate = 0;

@@ -1,15 +1,15 @@
-// attention_rows.c - what attention does besides its products: a row of scores
-// becomes probabilities, gradients of those become gradients of scores, heads
-// are stored, and rows are asked for before they are needed.
+// attention_rows.c - attention without its products: softmax of a row of
+// scores, its gradient, storing heads, and prefetching rows.
 //
-// A head's rows lie further apart than the processor's own prefetching reaches,
-// so the code asks for them: for what a strip writes before its products, for
-// what the next strip reads during the softmax. Part of kernels.c.
+// A head's rows are further apart than the processor's own prefetcher reaches,
+// so the code prefetches them: before the products the rows that a strip will
+// write, during the softmax those that the next strip will read. Part of
+// kernels.c.
 
 enum { STEP = ATTENTION_STEP };
 
 // The number, in the whole model, of the first row of probabilities of a
-// sequence's head: what dropout's masks are named by.
+// sequence's head. Dropout's masks are numbered by it.
 static uint64_t first_row(const struct attention *a, int bh)
 {
     int heads = a->heads ? a->heads : a->NH;
@@ -66,8 +66,8 @@ static float softmax_row(float *s, int n, int keys, float scale,
     return max + logf(sum);
 }
 
-// From scores s, to be scaled, and ds = dO V' of one row to s = P, masked, and
-// ds = dS.
+// One row. Before: unscaled scores in s, and dO V' in ds. After: masked
+// probabilities P in s, and dS in ds.
 static void softmax_row_backward(float *s, float *ds, int n, int keys,
                                  float scale, float lse, float row_sum,
                                  const struct mask *mask, uint64_t row)
@@ -96,7 +96,7 @@ static float row_dot(const real *d, const real *o, int n)
     return lanes_sum(sum);
 }
 
-// Row t of dk and dv, and what the strip after reads at the same place.
+// Prefetch row t of dk and dv, and what the next strip reads at that place.
 static inline __attribute__((always_inline)) void
 ask_strip(int D, int t, const real *dqkv, const real *dout, const real *out,
           const real *qkv, size_t C)

@@ -1,17 +1,18 @@
 // flow.h - vectors on their way round the ring, piece by piece.
 //
-// Verbs (group.h) are worked through in order by two cursors, one for what goes
-// out and one for what comes in. Each message is cut into slices; a slice may
-// leave as soon as the one that it is made of has come in, so all links are
-// busy at once and adding overlaps receiving:
+// Two cursors go through the verbs (group.h) in order, one for sending and one
+// for receiving. Each message is cut into slices. A slice may leave as soon as
+// the slice from which it is made has come in. So all links are busy at once,
+// and adding overlaps receiving:
 //
 //     in     [a0][a1][a2][b0]..        a message is a, b, ..
 //     add        +a0  +a1  +a2
 //     out    [z0][a0'][a1'][a2']..
 //
-// Every slice has a head of 16 bytes that says what it is. Between slices a
-// worker that is stuck says so to its right, and on failure tells both sides
-// whose fault it was, so that all workers name the same rank.
+// Every slice has a head of 16 bytes that says what it is. A worker that waits
+// for long tells its right neighbour, between two slices, for whom it waits. A
+// worker that fails tells both neighbours which rank is to blame, so that all
+// workers name the same one.
 
 #ifndef HOROVOD_RING_FLOW_H
 #define HOROVOD_RING_FLOW_H
@@ -63,7 +64,7 @@ struct flow {
     struct group_stats counted;
 };
 
-// The rest of a flow in which the caller's members are set, all else zero.
+// Sets the other members. The caller has set its own; all others are zero.
 void flow_open(struct flow *f);
 
 // One more verb; fewer than `depth` may be under way.

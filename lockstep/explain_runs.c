@@ -1,7 +1,7 @@
 // explain_runs.c - one step of each of some runs, side by side on one clock.
 //
-// Each run becomes a panel: the events of its trace.json that lie in the step,
-// the bytes that steps.csv counted, and the law of its backend.
+// Each run becomes a panel with the events of the step in trace.json, the bytes
+// that steps.csv counted, and the law of its backend.
 
 #include "lockstep/explain_runs.h"
 

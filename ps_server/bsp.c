@@ -1,17 +1,17 @@
 // bsp.c - whole rounds: all gradients of a step, added in rank order.
 //
 // Slices of a row are added in the order of ranks, whatever the order of
-// arrival, so that reruns give the same bits; one that comes early is held as
-// the message it came in. Credits bound how many those are.
+// arrival, so that reruns give the same bits. An early slice is kept as the
+// message it came in; credits limit how many there are.
 //
-// With the worker updating, a row's sum is answered as soon as its last slice
-// is in. With the server updating it cannot be: clipping and the overflow test
-// need the norm of the whole gradient, which is known after the last row, and
-// with several servers after a worker has added their partial sums (NORM out,
-// COMMIT back). One server alone decides at once.
+// update=worker: the sum of a row goes back as soon as its last slice is here.
+// update=server: the answer has to wait, because clipping and the overflow test
+// need the norm of the whole gradient. One server knows it after the last row.
+// Several servers send their partial sums to a worker, which adds them (NORM
+// out, COMMIT back).
 //
 // backup=B: only the first N of N+B gradients are used, the same on all
-// servers: a worker asks server 0 (CLAIM) before it pushes.
+// servers. So a worker asks server 0 (CLAIM) before it pushes.
 
 #include "ps_server/bsp.h"
 
@@ -43,7 +43,7 @@ static int bsp_open(struct server *s)
     return rc;
 }
 
-// Before the endpoint closes: what is held goes back.
+// Before the endpoint closes: give kept messages back.
 static void bsp_close(struct server *s)
 {
     struct bsp *b = s->state;
@@ -142,7 +142,7 @@ static void finish_round(struct server *s, double squares)
     next_round(s);
 }
 
-// Which ranks are in the sum, a bit each: all servers must mean the same.
+// Which ranks are in the sum, a bit each. It must be the same on all servers.
 static size_t member_bits(const struct server *s, uint8_t *bits)
 {
     const struct bsp *b = bsp_of(s);

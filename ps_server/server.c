@@ -1,8 +1,9 @@
-// server.c - messages in, to whom they belong.
+// server.c - receives messages and hands them to their readers.
 //
-// Whatever a peer sends is checked twice: against its own limits (ps_wire), and
-// against the moment (here and in the policies). Who breaks the rules is
-// dropped with a line that says why; the server itself goes on.
+// Each message is checked twice: its numbers against their limits (ps_wire),
+// and whether it is allowed at this moment (here and in the policies). A peer
+// that breaks the rules is dropped, with a line that says why. The server goes
+// on.
 
 #include "ps_server/server.h"
 #include "ps_server/peers.h"
@@ -12,8 +13,8 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-// About strangers; and answers to them, which may never be read, before they
-// get one a tick.
+// Lines about unauthenticated peers; and refusals sent to them, which they may
+// never read, before they get only one a tick.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_rendezvous(void *ctx, const struct message_peer *to,
@@ -37,7 +38,7 @@ static int step_message(struct server *s, int rank, const struct ps_head *h,
     return s->policy->step(s, rank, h);
 }
 
-// How our clock stands, or where the run's zero lies on it.
+// Answers with this server's time, or learns where the run's zero lies on it.
 static void clock_message(struct server *s, int rank, const struct ps_head *h)
 {
     struct ps_head answer = {.kind = PS_CLOCK, .round = align_host()};

@@ -48,8 +48,8 @@ static int choose_symbols(struct data *d, const struct data_config *c,
                                     : symbols_bytes(&d->symbols);
 }
 
-// Bytes are tokens as they lie; the rest is encoded. A mapping of n tokens
-// costs only what is written to.
+// With symbols=bytes the text's bytes are the tokens. Other tokens are encoded
+// into a mapping, of which only the written part takes memory.
 static int encode_text(struct data *d, const char *text, size_t n)
 {
     if (d->symbols.kind == SYMBOLS_BYTES) {

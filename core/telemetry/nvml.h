@@ -1,5 +1,5 @@
-// nvml.h - NVIDIA's management library, found at run time: nothing needs it to
-// build, and where it is missing there are no GPU columns.
+// nvml.h - NVIDIA's management library, loaded at run time. It is not needed to
+// build; without it there are no GPU columns.
 
 #ifndef TELEMETRY_NVML_H
 #define TELEMETRY_NVML_H
@@ -25,7 +25,7 @@ enum { NVML_UUID_TEXT = 48 };
 void nvml_uuid_text(char text[NVML_UUID_TEXT],
                     const unsigned char uuid[NVML_UUID]);
 
-// The GPU by what no other has, since NVML's own numbering knows nothing of
+// The GPU by its UUID, because NVML's own numbering ignores
 // CUDA_VISIBLE_DEVICES. NULL where there is no library, no driver or no such
 // GPU.
 struct nvml *nvml_open(const unsigned char uuid[NVML_UUID]);

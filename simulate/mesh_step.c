@@ -106,7 +106,7 @@ static int ring_open(struct ring *r, const struct mesh *m, int rank,
     c.world = r->world;
     if (c.world == 1)
         return 0;
-    if (transport_open(&r->transport, &transport_mpi, &c, &config))
+    if (transport_open(&r->transport, &transport_mpi_stream, &c, &config))
         return -1;
     r->flow = (struct flow){.transport = &r->transport,
                             .wire = &r->wire,

@@ -26,6 +26,7 @@ struct slot {
 struct lane {
     bool payload;
     size_t most; // bytes of a message
+    int slots;   // messages under way to the right
     struct slot out[OUT_SLOTS], in[IN_SLOTS];
     MPI_Request sending[OUT_SLOTS], receiving[IN_SLOTS];
     unsigned long sent, taken;
@@ -66,7 +67,8 @@ static int lane_open(struct transport *t, struct cluster *c,
         l->receiving[i] = MPI_REQUEST_NULL;
     l->payload = config->payload;
     l->most = config->message;
-    for (int i = 0; i < OUT_SLOTS; i++)
+    l->slots = t->ops == &transport_mpi_stream ? 1 : OUT_SLOTS;
+    for (int i = 0; i < l->slots; i++)
         if (!(l->out[i].data = slot_alloc(l)))
             return -1;
     for (int i = 0; i < IN_SLOTS; i++) {
@@ -81,7 +83,7 @@ static ssize_t lane_send(struct transport *t, enum side to,
                          const struct iovec *v, int n)
 {
     struct lane *l = t->state;
-    int i = (int)(l->sent % OUT_SLOTS);
+    int i = (int)(l->sent % (unsigned long)l->slots);
     if (to != RIGHT || l->sending[i] != MPI_REQUEST_NULL)
         return 0;
     size_t bytes = 0;
@@ -123,7 +125,8 @@ static ssize_t lane_recv(struct transport *t, enum side from, void *p,
 static int lane_wait(struct transport *t, unsigned wants, int timeout_ms)
 {
     struct lane *l = t->state;
-    int in = (int)(l->taken % IN_SLOTS), out = (int)(l->sent % OUT_SLOTS);
+    int in = (int)(l->taken % IN_SLOTS),
+        out = (int)(l->sent % (unsigned long)l->slots);
     MPI_Request both[2] = {MPI_REQUEST_NULL, MPI_REQUEST_NULL};
     MPI_Status status;
     int which;
@@ -165,12 +168,12 @@ static void lane_close(struct transport *t)
         slot_free(l, &l->in[i]);
 }
 
-const struct transport_ops transport_mpi = {
-    .state_size = sizeof(struct lane),
-    .open = lane_open,
-    .send = lane_send,
-    .recv = lane_recv,
-    .wait = lane_wait,
-    .wake = lane_wake,
-    .close = lane_close,
-};
+#define LANE                                                                   \
+    {                                                                          \
+        .state_size = sizeof(struct lane), .open = lane_open,                  \
+        .send = lane_send, .recv = lane_recv, .wait = lane_wait,               \
+        .wake = lane_wake, .close = lane_close,                                \
+    }
+
+const struct transport_ops transport_mpi = LANE;
+const struct transport_ops transport_mpi_stream = LANE;

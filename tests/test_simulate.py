@@ -114,14 +114,13 @@ def test_collectives_numbers(folder):
 
 def test_mesh(folder):
     """A step of stages, slices and replicas takes what timetable, joins and
-    ring say. Between slices of stages the law lacks one thing: joins and
-    activations share a worker's link, which shows where there is little to
-    compute."""
+    ring say. Where there is little to compute, activations travel beside the
+    next joins and hold them up a little."""
     for mesh, compute_ms, most in (("pp2", 100, 1.001), ("dp4", 100, 1.001),
                                    ("tp4", 100, 1.001), ("dp2,pp3", 100, 1.001),
                                    ("tp2,dp2", 100, 1.001),
                                    ("dp2,pp2,tp2", 1000, 1.01),
-                                   ("dp2,pp2,tp2", 100, 1.2)):
+                                   ("dp2,pp2,tp2", 100, 1.02)):
         for words in ("", "pipeline=gpipe"):
             seen = rows(folder, f"mesh={mesh}", f"compute_ms={compute_ms}",
                         "model=gpt2", *words.split(), file="mesh.csv")

@@ -226,7 +226,8 @@ emulated_test(cuda_tune_emulated cuda_tune)
 # The bench of a GPU: that it runs, and touches nothing that is not its own.
 add_executable(layer_perf_emulated
   bench/layer_perf.c bench/floor.c bench/gpu_ops.c bench/layer_cuda.c
-  bench/op_time.c bench/pair.c bench/peer.c bench/series.c bench/subject.c)
+  bench/openblas.c bench/op_time.c bench/pair.c bench/peer.c bench/series.c
+  bench/subject.c)
 emulated_program(layer_perf_emulated 900)
 target_link_libraries(layer_perf_emulated PRIVATE share sync optim cluster config dnnl
                                                   OpenMP::OpenMP_C)

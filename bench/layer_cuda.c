@@ -1,7 +1,7 @@
 // layer_cuda.c - how fast a step of GPT-2 is on a GPU, beside what it could be.
 //
 //     layer_perf device=cuda [model=gpt2] [batch=32] [fp32|tf32|bf16|fp16 ...]
-//                            [steps=20] [detail=0] [peers=0]
+//                            [steps=20] [tune=N] [detail=0] [peers=0]
 //
 // A row a format: tokens/s, and the model's arithmetic over the step's time as
 // a share of two peaks: a matrix product measured in the same run, and the data
@@ -18,6 +18,7 @@
 #include "bench/peer.h"
 #include "bench/subject.h"
 #include "device/cuda.h"
+#include "model/cuda/product.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -39,7 +40,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 
 struct plan {
     struct model_config config;
-    int batch, steps;
+    int batch, steps, tune;
     bool wanted[WAYS], detail, peers;
 };
 
@@ -122,10 +123,15 @@ static int read_word(struct plan *p, const char *word)
     else if (!strncmp(word, "model=", 6))
         return model_preset(word + 6, &p->config);
     else if (sscanf(word, "batch=%d", &p->batch) != 1 &&
-             sscanf(word, "steps=%d", &p->steps) != 1)
-        return fail("%s: want model=NAME, batch=N, steps=N, fp32, tf32, bf16, "
-                    "fp16, detail=0, peers=0",
-                    word);
+             sscanf(word, "steps=%d", &p->steps) != 1 &&
+             sscanf(word, "tune=%d", &p->tune) != 1)
+        return fail(
+            "%s: want model=NAME, batch=N, steps=N, tune=N, fp32, tf32, "
+            "bf16, fp16, detail=0, peers=0",
+            word);
+    if (p->tune < 0 || p->tune > CUDA_PRODUCT_ALGORITHMS)
+        return fail("%s; try: 0 to %d algorithms", word,
+                    CUDA_PRODUCT_ALGORITHMS);
     if (p->batch < 1 || p->steps < 1 || p->steps > MOST_STEPS)
         return fail("%s; try: a batch of 1 or more, 1 to %d steps", word,
                     MOST_STEPS);
@@ -164,7 +170,8 @@ int layer_cuda(int nwords, char **words)
                              .batch = plan.batch,
                              .tokens = plan.config.context,
                              .threads = omp_get_num_procs(),
-                             .device = "cuda"};
+                             .device = "cuda",
+                             .tune = plan.tune};
     struct model_peak peaks[WAYS];
     printf("# %s, compute capability %d.%d, %.0f GB/s by its clocks\n"
            "# %-5s %9s %9s %10s %8s %8s %8s %8s %8s\n",

@@ -29,11 +29,18 @@
 
 enum { WARM = 2, TIMED = 3, NAMES = 8 };
 
+// In fp32, by one thread: layers, heads, channels, context, vocabulary.
+#define CASE(name, batch, tokens, ...)                                         \
+    {                                                                          \
+        name, {__VA_ARGS__, 0, {0}}, batch, tokens, DTYPE_F32, 1, NULL, false, \
+            0                                                                  \
+    }
+
 static const struct subject_case cases[] = {
-    {"a", {4, 4, 128, 64, 65, 0, {0}}, 12, 64, DTYPE_F32, 1, NULL, false},
-    {"b", {4, 4, 256, 128, 256, 0, {0}}, 8, 128, DTYPE_F32, 1, NULL, false},
-    {"c", {6, 6, 384, 256, 65, 0, {0}}, 16, 256, DTYPE_F32, 1, NULL, false},
-    {"d", {12, 12, 768, 1024, 50257, 0, {0}}, 4, 64, DTYPE_F32, 1, NULL, false},
+    CASE("a", 12, 64, 4, 4, 128, 64, 65),
+    CASE("b", 8, 128, 4, 4, 256, 128, 256),
+    CASE("c", 16, 256, 6, 6, 384, 256, 65),
+    CASE("d", 4, 64, 12, 12, 768, 1024, 50257),
 };
 
 enum { CASES = sizeof cases / sizeof *cases };
@@ -155,10 +162,12 @@ static double needed(const struct subject_case *c)
 // In a process of its own, whose peak is that of this step alone.
 static void measure_memory(enum dtype precision, int threads)
 {
-    struct subject_case c = {"m",       {12, 12, 768, 1024, 50257, 0, {0}},
-                             4,         1024,
-                             precision, threads,
-                             NULL,      false};
+    struct subject_case c = {.name = "m",
+                             .config = {12, 12, 768, 1024, 50257, 0, {0}},
+                             .batch = 4,
+                             .tokens = 1024,
+                             .precision = precision,
+                             .threads = threads};
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)

@@ -53,7 +53,8 @@ static int open_model(struct subject *s)
                             .params = s->params,
                             .grads = s->grads,
                             .dev = s->dev,
-                            .tf32 = s->is.tf32};
+                            .tf32 = s->is.tf32,
+                            .tune = s->is.tune};
     return draw_params(s) || model_open(&s->model, &job) ? -1 : 0;
 }
 

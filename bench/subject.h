@@ -19,6 +19,7 @@ struct subject_case {
     int threads;
     const char *device; // NULL: cpu
     bool tf32;
+    int tune; // algorithms timed a shape of product; 0: none
 };
 
 struct subject {

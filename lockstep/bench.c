@@ -30,7 +30,8 @@ static const struct {
      NULL, false},
     {"gpu", "layer_perf",
      "the same on a GPU, each operation beside its lower bound",
-     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [peers=0]",
+     "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [tune=N] "
+     "[peers=0]",
      "device=cuda", false},
     {"sync", "sync_perf", "every way of agreeing, by size of the gradients",
      "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL,

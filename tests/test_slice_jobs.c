@@ -6,6 +6,7 @@
 #include "tests/job_asserts.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 enum { B = 3, T = 17, C = 35, L = 5, MICRO = 2, STEPS = 4 };
 
@@ -76,11 +77,25 @@ static void check_slices(int slices, const char *words, double within)
     assert_true(fabs(last_norm("slices") - last_norm("whole")) < 10 * within);
 }
 
+// Sums and exchanges of the loss, of both slices, numbered by step.
+static void check_spans(void)
+{
+    struct job j;
+    int each = MICRO * (4 * L + 2 + 1);
+    job_run(&j, 30, "grep -c '\"name\": \"join\"' slices/trace.json");
+    assert_ok(&j);
+    assert_int_equal(atoi(j.out), 2 * STEPS * each);
+    job_run(&j, 30, "grep -c '\"join\": %d}' slices/trace.json", each - 1);
+    assert_ok(&j);
+    assert_int_equal(atoi(j.out), 2 * STEPS);
+}
+
 static void slices_train_as_the_whole(void **state)
 {
     (void)state;
     train("sync=local steps=4", "whole");
-    check_slices(2, "", 1e-5); // the law is the same in shared memory
+    check_slices(2, "trace=on", 1e-5); // the law is the same in shared memory
+    check_spans();
     check_slices(2, "transport=tcp", 1e-5);
     check_slices(3, "transport=tcp", 1e-5);
     train("sync=local steps=4 precision=bf16", "whole");

@@ -22,7 +22,7 @@
 struct slices {
     struct model_slices job;
     struct group *group;
-    int joins; // of this step or evaluation, by which their spans are numbered
+    int joins; // since the last norm, by which their spans are numbered
 };
 
 int slices_plan(struct trainer *t)
@@ -63,7 +63,7 @@ static int exchange(struct trainer *t,
     struct group_vector all = group_floats(v, n);
     uint64_t start = now_ns(), ticket = 0;
     all.awaited = true;
-    span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins);
+    span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
     int rc = verb(t->slices->group, &all, &ticket);
     rc = await_slices(t, rc, ticket);
     span_end(t->observe.lane);
@@ -90,6 +90,7 @@ int slices_sum(struct trainer *t, double *squares)
     if (!t->slices)
         return 0;
     struct group *g = t->slices->group;
+    t->slices->joins = 0;
     double *all = mem_alloc((size_t)g->size, sizeof *all);
     struct group_vector v = {.data = all,
                              .n = (size_t)g->size,

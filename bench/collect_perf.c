@@ -25,8 +25,8 @@
 
 #include "bench/collect_plan.h"
 #include "bench/collective.h"
-#include "bench/crew.h"
 #include "bench/openmpi.h"
+#include "bench/workers.h"
 
 #include "base/base.h"
 #include "base/median.h"
@@ -56,7 +56,7 @@ static int run_round(struct collective *c, int row, enum collect_verb verb,
                      size_t n, double *times)
 {
     int calls = calls_of(n), world = c->cluster->world;
-    double mine[CALLS], all[CREW_MOST * CALLS];
+    double mine[CALLS], all[WORKERS_MOST * CALLS];
     for (int k = 0; k < calls; k++)
         if (collective_time(c, row, verb, n, &mine[k]))
             return -1;
@@ -74,7 +74,7 @@ static int run_round(struct collective *c, int row, enum collect_verb verb,
 static int gather(struct collective *c, int row, enum collect_verb verb,
                   size_t n, struct cell *cell)
 {
-    struct collect_check mine, all[CREW_MOST];
+    struct collect_check mine, all[WORKERS_MOST];
     if (collective_check(c, row, verb, n, &mine) ||
         cluster_allgather(c->cluster, &mine, all, sizeof mine))
         return -1;
@@ -195,9 +195,9 @@ static int work(struct cluster *cluster, void *arg)
     size_t most = collect_elements(COLLECT_ALL_REDUCE, p->counts[p->nsizes - 1],
                                    cluster->world);
     omp_set_num_threads(p->threads);
-    if (cluster->world < 2 || cluster->world > CREW_MOST)
+    if (cluster->world < 2 || cluster->world > WORKERS_MOST)
         return fail("collect_perf: workers=%d: want 2 .. %d", cluster->world,
-                    CREW_MOST);
+                    WORKERS_MOST);
     if (leave_out(p, cluster))
         return -1;
     int rc = collective_open(&c, p, cluster, most);
@@ -217,7 +217,7 @@ int main(int argc, char **argv)
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
     bool launched = cluster_launched(&rank, &world);
-    bool checks = argc > 1 && !strcmp(argv[argc - 1], CREW_CHECK);
+    bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = collect_parse(&p, launched || checks, argc - 1 - checks, argv + 1);
     if (rc < 0)
         die("%s", fail_message());
@@ -229,5 +229,5 @@ int main(int argc, char **argv)
     if (!launched || rank == 0)
         printf("# ring-nccl, library-nccl: left out, they move GPUs' memory\n");
     openmpi_prepare();
-    return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
+    return workers_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

@@ -7,7 +7,7 @@
 #include "bench/collect_plan.h"
 
 #include "allreduce/library_carriers.h"
-#include "bench/crew.h"
+#include "bench/workers.h"
 #include "horovod_ring/carriers.h"
 
 #include "base/base.h"
@@ -108,7 +108,7 @@ static const struct key rows[] = {
     {"collect", "rows", "all", KEY_TEXT, AT(rows_text), .unit = "ROW,..",
      .help = "ways of doing them"},
     {"collect", "workers", "2", KEY_INT, AT(workers), .min = 2,
-     .max = CREW_MOST, .help = "processes; mpirun's -n says it there"},
+     .max = WORKERS_MOST, .help = "processes; mpirun's -n says it there"},
     {"collect", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
      .max = COLLECT_ROUNDS, .help = "in which rows take turns"},
     {"collect", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,

@@ -1,9 +1,9 @@
 find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
 # The linker puts layer_perf's clock around the model's operations.
-add_executable(layer_perf bench/layer_perf.c bench/floor.c bench/openblas.c
+add_executable(layer_perf bench/layer_perf.c bench/bound.c bench/openblas.c
                           bench/op_time.c bench/pair.c bench/peer.c
-                          bench/series.c bench/subject.c)
+                          bench/series.c bench/workload.c)
 target_link_libraries(layer_perf PRIVATE share model sync optim cluster config device
                                          dnnl OpenMP::OpenMP_C ${CMAKE_DL_LIBS})
 target_link_options(layer_perf PRIVATE -Wl,--wrap=product_run
@@ -38,10 +38,10 @@ if(NOT LOCKSTEP_SANITIZE) # it would have to be loaded first
       LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/openblas_${with})
   endforeach()
   target_compile_definitions(openblas_sgemm PRIVATE FAKE_SGEMM)
-  set(floor $<TARGET_FILE:layer_perf> a fp32 threads=1 rounds=5 peers=0)
+  set(bound $<TARGET_FILE:layer_perf> a fp32 threads=1 rounds=5 peers=0)
   lockstep_says(layer_perf_openblas 0
                 "kernels for a fake.*fc dW +4 x .*OpenBLAS"
-                env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/openblas_sgemm ${floor})
+                env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/openblas_sgemm ${bound})
   set(fake_python ${CMAKE_SOURCE_DIR}/tests/fake_torch_python.sh)
   lockstep_says(layer_perf_peer 0
                 "fake, heads=4 channels=128 .*precision=fp32 threads=1 ours_ms=[0-9.]+"
@@ -54,8 +54,8 @@ if(NOT LOCKSTEP_SANITIZE) # it would have to be loaded first
                 peer_python=/none)
 endif()
 
-add_executable(pair_perf bench/pair_perf.c bench/crew.c bench/series.c
-                         bench/subject.c)
+add_executable(pair_perf bench/pair_perf.c bench/workers.c bench/series.c
+                         bench/workload.c)
 target_link_libraries(pair_perf PRIVATE backends cluster_mpi cluster_zmq model
                                         sync optim config device
                                         OpenMP::OpenMP_C)
@@ -68,8 +68,8 @@ endif()
 add_executable(span_perf bench/span_perf.c bench/series.c)
 target_link_libraries(span_perf PRIVATE model telemetry)
 
-add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/crew.c
-                         bench/entrant.c bench/servers.c bench/echo.c bench/loop.c
+add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/workers.c
+                         bench/tested.c bench/servers.c bench/echo.c bench/loop.c
                          bench/openmpi.c bench/host_memory.c bench/series.c)
 target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
                                         cluster_zmq netns sync)
@@ -101,7 +101,7 @@ set_tests_properties(sync_perf PROPERTIES TIMEOUT 300)
 
 add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
                             bench/collective.c bench/mpi_calls.c bench/series.c
-                            bench/start.c bench/crew.c bench/openmpi.c)
+                            bench/start.c bench/workers.c bench/openmpi.c)
 target_link_libraries(collect_perf PRIVATE textbook allreduce horovod_ring sync
                                            cluster_mpi cluster_zmq telemetry
                                            config device)

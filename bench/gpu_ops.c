@@ -23,7 +23,7 @@ static const size_t slice_numbers = (size_t)1
 
 struct ops {
     struct device *dev;
-    const struct subject_case *is;
+    const struct workload_case *is;
     enum dtype format;
     size_t size; // of a number
     void *queue;
@@ -150,7 +150,7 @@ static int line(struct ops *o, const char *name, int (*fn)(struct ops *o),
     double least = by_flop > by_bytes ? by_flop : by_bytes;
     if (time_of(o, fn, &t))
         return -1;
-    printf("#   %-30s %-5s %9.3f ms, floor %9.3f ms (%s): %5.1f%%\n", name,
+    printf("#   %-30s %-5s %9.3f ms, bound %9.3f ms (%s): %5.1f%%\n", name,
            o->is->name, t * 1e3, least * 1e3,
            by_flop > by_bytes ? "arithmetic" : "bytes", 100 * least / t);
     return 0;
@@ -270,7 +270,7 @@ static int products(struct ops *o)
 
 static struct cuda_attention attention_of(const struct ops *o)
 {
-    const struct subject_case *c = o->is;
+    const struct workload_case *c = o->is;
     return (struct cuda_attention){c->batch,        c->tokens, o->C,
                                    c->config.heads, o->format, c->tf32,
                                    {.keep = 1}};
@@ -381,7 +381,7 @@ static int measure_update(struct ops *o)
     return rc;
 }
 
-int gpu_ops(struct device *d, const struct subject_case *c, double peak)
+int gpu_ops(struct device *d, const struct workload_case *c, double peak)
 {
     struct ops o = {.dev = d,
                     .is = c,

@@ -7,8 +7,8 @@
 // a share of two peaks: a matrix product measured in the same run, and the data
 // sheet's (model/cuda/peak.c). A step's time is from the event at the end of
 // the one before to its own, so that what the GPU stands still for the host is
-// in it; medians. Then single operations beside their floor (gpu_ops.c), and
-// PyTorch on the same card (tests/oracle/gpt2_torch_gpu.py).
+// in it; medians. Then single operations beside their lower bound (gpu_ops.c),
+// and PyTorch on the same card (tests/oracle/gpt2_torch_gpu.py).
 
 #include "bench/layer_cuda.h"
 
@@ -16,9 +16,9 @@
 #include "base/median.h"
 #include "bench/gpu_ops.h"
 #include "bench/peer.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "device/cuda.h"
-#include "model/cuda/product.h"
+#include "model/cuda/product_cuda.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ struct plan {
 // ---- whole steps
 
 // The median time between the ends of two steps.
-static double time_steps(struct subject *s, int steps)
+static double time_steps(struct workload *s, int steps)
 {
     static struct device_event ends[MOST_STEPS + 1];
     static double t[MOST_STEPS];
@@ -56,7 +56,7 @@ static double time_steps(struct subject *s, int steps)
         if (device_event_open_timed(s->dev, &ends[i]))
             die("%s", fail_message());
     for (int i = -WARM; i <= steps; i++) {
-        subject_step(s, &compute, &update);
+        workload_step(s, &compute, &update);
         if (i >= 0)
             device_record(s->dev, &ends[i], DEVICE_COMPUTE);
     }
@@ -71,7 +71,7 @@ static double time_steps(struct subject *s, int steps)
     return median(t, steps);
 }
 
-static void print_row(const struct subject_case *c, const struct model_peak *p,
+static void print_row(const struct workload_case *c, const struct model_peak *p,
                       double seconds)
 {
     double tokens = (double)c->batch * c->tokens / seconds;
@@ -87,12 +87,12 @@ static void print_row(const struct subject_case *c, const struct model_peak *p,
 
 // The case as it fits: half the batch until the card holds it. Its peak, and
 // how long a step takes.
-static void measure(struct subject_case *c, const struct plan *plan,
+static void measure(struct workload_case *c, const struct plan *plan,
                     struct model_peak *peak)
 {
-    struct subject s;
-    while (subject_open(&s, c)) {
-        subject_close(&s);
+    struct workload s;
+    while (workload_open(&s, c)) {
+        workload_close(&s);
         if (c->batch == 1)
             die("%s", fail_message());
         c->batch /= 2;
@@ -104,7 +104,7 @@ static void measure(struct subject_case *c, const struct plan *plan,
     if (model_peak(&job, peak))
         die("%s", fail_message());
     print_row(c, peak, seconds);
-    subject_close(&s);
+    workload_close(&s);
 }
 
 // ---- the words
@@ -166,12 +166,12 @@ int layer_cuda(int nwords, char **words)
         printf("skipped: %s\n", fail_message());
         return SKIPPED;
     }
-    struct subject_case c = {.config = plan.config,
-                             .batch = plan.batch,
-                             .tokens = plan.config.context,
-                             .threads = omp_get_num_procs(),
-                             .device = "cuda",
-                             .tune = plan.tune};
+    struct workload_case c = {.config = plan.config,
+                              .batch = plan.batch,
+                              .tokens = plan.config.context,
+                              .threads = omp_get_num_procs(),
+                              .device = "cuda",
+                              .tune = plan.tune};
     struct model_peak peaks[WAYS];
     printf("# %s, compute capability %d.%d, %.0f GB/s by its clocks\n"
            "# %-5s %9s %9s %10s %8s %8s %8s %8s %8s\n",

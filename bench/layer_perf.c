@@ -4,21 +4,21 @@
 //                [peer_python=PATH]
 //     layer_perf device=cuda [words]                          (layer_cuda.c)
 //
-// Steps of ours alternate with rounds of the floor (floor.c), so that whatever
-// else the machine does falls on both alike; medians, and their ratio. Then a
-// few steps with a clock around every operation. PyTorch, where it is
+// Steps of ours alternate with rounds of the lower bound (bound.c), so that
+// whatever else the machine does falls on both alike; medians, and their ratio.
+// Then a few steps with a clock around every operation. PyTorch, where it is
 // installed, runs the same configurations (tests/oracle/gpt2_torch_speed.py).
 // `m` is the memory of a step of 124M parameters at 4 x 1024 tokens, `w` two
 // workers that talk beside two that do not (pair_perf.c).
 //
 #include "base/base.h"
 #include "base/median.h"
-#include "bench/floor.h"
+#include "bench/bound.h"
 #include "bench/layer_cuda.h"
 #include "bench/op_time.h"
 #include "bench/pair.h"
 #include "bench/peer.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "model/cpu/product.h"
 
 #include <omp.h>
@@ -36,7 +36,7 @@ enum { WARM = 2, TIMED = 3, NAMES = 8 };
             0                                                                  \
     }
 
-static const struct subject_case cases[] = {
+static const struct workload_case cases[] = {
     CASE("a", 12, 64, 4, 4, 128, 64, 65),
     CASE("b", 8, 128, 4, 4, 256, 128, 256),
     CASE("c", 16, 256, 6, 6, 384, 256, 65),
@@ -53,18 +53,18 @@ struct plan {
     int rounds;
 };
 
-static double flop_a_step(const struct subject_case *c)
+static double flop_a_step(const struct workload_case *c)
 {
     return model_flop(&c->config, c->tokens) * c->batch * c->tokens;
 }
 
 // ---- where the time went
 
-static void print_floor(const struct floor *f)
+static void print_bound(const struct bound *f)
 {
-    printf("#   the floor, product by product:\n");
-    for (int i = 0; i < floor_nlines(f); i++) {
-        struct floor_line l = floor_line(f, i);
+    printf("#   the lower bound, product by product:\n");
+    for (int i = 0; i < bound_nlines(f); i++) {
+        struct bound_line l = bound_line(f, i);
         printf("#   %-20s %5d x (%5d x %6d x %6d) %9.2f ms %6.0f GFLOP/s, "
                "again at once %6.0f  %s\n",
                l.is.name, l.is.count, l.is.m, l.is.n, l.is.k, l.seconds * 1e3,
@@ -72,25 +72,25 @@ static void print_floor(const struct floor *f)
     }
 }
 
-static void print_ops(struct subject *s, const struct floor *f)
+static void print_ops(struct workload *s, const struct bound *f)
 {
     struct op_time ops[OP_TIMES];
     double compute = 0, update = 0, counted = 0;
     op_time_start(s->is.threads);
     for (int i = 0; i < TIMED; i++) {
         double c, u;
-        subject_step(s, &c, &u);
+        workload_step(s, &c, &u);
         compute += c;
         update += u;
     }
     int n = op_time_read(ops);
     op_time_start(0);
     double whole = compute + update, best = 0;
-    for (int i = 0; i < floor_nlines(f); i++)
-        if (floor_line(f, i).hot_gflops > best)
-            best = floor_line(f, i).hot_gflops;
-    double bandwidth = 28.0 * (double)s->n / floor_update(f) * 1e-9;
-    printf("#   ours, operation by operation (best product of the floor %.0f "
+    for (int i = 0; i < bound_nlines(f); i++)
+        if (bound_line(f, i).hot_gflops > best)
+            best = bound_line(f, i).hot_gflops;
+    double bandwidth = 28.0 * (double)s->n / bound_update(f) * 1e-9;
+    printf("#   ours, operation by operation (best product of the bound %.0f "
            "GFLOP/s, AdamW's streams %.0f GB/s):\n",
            best, bandwidth);
     for (int i = 0; i < n; i++) {
@@ -111,45 +111,45 @@ static void print_ops(struct subject *s, const struct floor *f)
 // ---- a row
 
 // Returns the milliseconds of a step of ours.
-static double measure(const struct plan *plan, const struct subject_case *c)
+static double measure(const struct plan *plan, const struct workload_case *c)
 {
-    struct floor *f;
-    struct subject s;
+    struct bound *f;
+    struct workload s;
     double compute[FLOOR_ROUNDS], update[FLOOR_ROUNDS], step[FLOOR_ROUNDS];
-    floor_open(&f, c);
-    if (subject_open(&s, c))
+    bound_open(&f, c);
+    if (workload_open(&s, c))
         die("%s", fail_message());
     for (int i = -WARM; i < plan->rounds; i++) {
         double one, two;
-        subject_step(&s, &one, &two);
+        workload_step(&s, &one, &two);
         if (i < 0)
             continue;
-        floor_round(f);
-        subject_step(&s, &compute[i], &update[i]);
+        bound_round(f);
+        workload_step(&s, &compute[i], &update[i]);
         step[i] = compute[i] + update[i];
     }
     double ms = median(step, plan->rounds) * 1e3;
-    double least = (floor_products(f) + floor_update(f)) * 1e3;
+    double least = (bound_products(f) + bound_update(f)) * 1e3;
     printf("%-3s %-5s %7d %9.2f %9.2f %9.2f %9.2f %9.2f %9.2f %6.2f %9.0f "
            "%8.0f\n",
            c->name, dtype_name(c->precision), c->threads,
-           floor_products(f) * 1e3, floor_hot(f) * 1e3, floor_update(f) * 1e3,
+           bound_products(f) * 1e3, bound_hot(f) * 1e3, bound_update(f) * 1e3,
            median(compute, plan->rounds) * 1e3,
            median(update, plan->rounds) * 1e3, ms, ms / least,
            c->batch * c->tokens / ms * 1e3, flop_a_step(c) / ms * 1e-6);
     if (plan->detail) {
         print_ops(&s, f);
-        print_floor(f);
+        print_bound(f);
     }
     fflush(stdout);
-    subject_close(&s);
-    floor_close(&f);
+    workload_close(&s);
+    bound_close(&f);
     return ms;
 }
 
 // ---- memory
 
-static double needed(const struct subject_case *c)
+static double needed(const struct workload_case *c)
 {
     const struct model_config *g = &c->config;
     double rows = (double)c->batch * c->tokens, C = g->channels;
@@ -162,23 +162,23 @@ static double needed(const struct subject_case *c)
 // In a process of its own, whose peak is that of this step alone.
 static void measure_memory(enum dtype precision, int threads)
 {
-    struct subject_case c = {.name = "m",
-                             .config = {12, 12, 768, 1024, 50257, 0, {0}},
-                             .batch = 4,
-                             .tokens = 1024,
-                             .precision = precision,
-                             .threads = threads};
+    struct workload_case c = {.name = "m",
+                              .config = {12, 12, 768, 1024, 50257, 0, {0}},
+                              .batch = 4,
+                              .tokens = 1024,
+                              .precision = precision,
+                              .threads = threads};
     fflush(stdout);
     pid_t child = fork();
     if (child < 0)
         die("fork: no process for the memory row");
     if (child == 0) {
-        struct subject s;
+        struct workload s;
         double compute, update;
         size_t before = mem_peak();
-        if (subject_open(&s, &c))
+        if (workload_open(&s, &c))
             die("%s", fail_message());
-        subject_step(&s, &compute, &update);
+        workload_step(&s, &compute, &update);
         size_t peak = mem_peak();
         printf("%-3s %-5s %7d  peak %.0f MiB, needed %.0f MiB, ratio %.3f "
                "(goal 1.2); before the step %.0f MiB\n",
@@ -244,17 +244,17 @@ static int on_cpu(int nwords, char **words)
     if (parse(&plan, nwords, words))
         die("%s", fail_message());
     int most = plan.threads ? plan.threads : omp_get_num_procs() < 2 ? 1 : 2;
-    printf("# floor = products + adamw (in_cache: the products with factors in "
-           "the cache); step = compute + update; ratio = step / floor; ms\n"
+    printf("# bound = products + adamw (in_cache: the products with factors in "
+           "the cache); step = compute + update; ratio = step / bound; ms\n"
            "#   precision threads products  in_cache     adamw   compute    "
            "update      step  ratio  tokens/s  GFLOP/s\n");
     if (plan.bf16 && product_widens(DTYPE_BF16))
         printf("# bf16: this processor has no instructions for it; products "
-               "are in fp32, the floor's, too\n");
+               "are in fp32, the lower bound's, too\n");
     for (int i = 0; i < CASES; i++)
         for (int f = 0; strchr(plan.names, *cases[i].name) && f < 2; f++)
             for (int threads = 1; threads <= most; threads++) {
-                struct subject_case c = cases[i];
+                struct workload_case c = cases[i];
                 c.precision = formats[f];
                 c.threads = threads;
                 if (!runs(&plan, c.precision, threads))

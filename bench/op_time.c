@@ -7,7 +7,7 @@
 #include "bench/op_time.h"
 
 #include "base/base.h"
-#include "bench/subject.h"
+#include "bench/workload.h"
 #include "model/cpu/kernels.h"
 #include "model/cpu/product.h"
 
@@ -23,14 +23,14 @@ static struct {
 
 static double begin(void)
 {
-    return state.threads ? subject_clock(state.threads) : 0;
+    return state.threads ? workload_clock(state.threads) : 0;
 }
 
 static void end(const char *name, double start, double flop, double bytes)
 {
     if (!state.threads)
         return;
-    double s = subject_clock(state.threads) - start;
+    double s = workload_clock(state.threads) - start;
     int i = 0;
     while (i < state.n && strcmp(state.ops[i].name, name) != 0)
         i++;

@@ -11,8 +11,8 @@
 
 #include "base/base.h"
 #include "base/median.h"
-#include "bench/crew.h"
-#include "bench/subject.h"
+#include "bench/workers.h"
+#include "bench/workload.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "train/ways.h"
@@ -32,19 +32,20 @@ struct pair_plan {
 };
 
 // Seconds of a step, from the moment that both workers are there.
-static int run(struct subject *s, struct cluster *c, int steps, double *seconds)
+static int run(struct workload *s, struct cluster *c, int steps,
+               double *seconds)
 {
     double compute, update;
     if (cluster_barrier(c))
         return -1;
     uint64_t start = now_ns();
     for (int i = 0; i < steps; i++)
-        subject_step(s, &compute, &update);
+        workload_step(s, &compute, &update);
     *seconds = (double)(now_ns() - start) * 1e-9 / steps;
     return 0;
 }
 
-static int run_rounds(const struct pair_plan *p, struct subject *s,
+static int run_rounds(const struct pair_plan *p, struct workload *s,
                       struct cluster *c, double times[WAYS][ROUNDS])
 {
     struct sync *syncs[WAYS];
@@ -53,8 +54,8 @@ static int run_rounds(const struct pair_plan *p, struct subject *s,
     int rc = 0;
     for (int w = 0; w < p->n; w++) {
         const struct way *way = way_find(p->ways[w]);
-        syncs[w] = w ? subject_sync(s, &settings[w], p->ways[w], way->strategy,
-                                    way->carriers, c)
+        syncs[w] = w ? workload_sync(s, &settings[w], p->ways[w], way->strategy,
+                                     way->carriers, c)
                      : s->local;
         rc |= syncs[w] ? 0 : -1;
     }
@@ -96,22 +97,22 @@ static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
 static int work(struct cluster *c, void *arg)
 {
     const struct pair_plan *p = arg;
-    struct subject_case is = {.name = "w",
-                              .batch = 8,
-                              .precision = DTYPE_F32,
-                              .threads = 1};
-    struct subject s;
+    struct workload_case is = {.name = "w",
+                               .batch = 8,
+                               .precision = DTYPE_F32,
+                               .threads = 1};
+    struct workload s;
     static double times[WAYS][ROUNDS];
     if (model_preset("micro", &is.config))
         return -1;
     is.config.vocab = BYTES;
     is.tokens = is.config.context;
-    int rc = subject_open(&s, &is) || run_rounds(p, &s, c, times) ? -1 : 0;
+    int rc = workload_open(&s, &is) || run_rounds(p, &s, c, times) ? -1 : 0;
     for (int w = 0; !rc && w < p->n; w++)
         rc = cluster_sum(c, times[w], p->rounds);
     if (!rc && c->rank == 0)
         print(p, times);
-    subject_close(&s);
+    workload_close(&s);
     return rc;
 }
 
@@ -137,6 +138,6 @@ int main(int argc, char **argv)
     for (int i = 0; (b = backend_at(i)) && p.n < WAYS; i++)
         if (!b->servers && b->traffic != TRAFFIC_OWN)
             p.ways[p.n++] = b;
-    crew_pin(rank, world);
-    return crew_run(true, world, 60, work, &p) ? 1 : 0;
+    workers_pin(rank, world);
+    return workers_run(true, world, 60, work, &p) ? 1 : 0;
 }

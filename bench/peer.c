@@ -14,7 +14,7 @@ enum { SHELL_CANNOT_RUN = 126 }; // 127: not found
 
 // Both scripts say themselves what they lack.
 static void run(const char *python, const char *script,
-                const struct subject_case *c, const char *more)
+                const struct workload_case *c, const char *more)
 {
     const struct model_config *g = &c->config;
     char name[64], path[512], command[1024], line[512];
@@ -41,7 +41,7 @@ static void run(const char *python, const char *script,
     fflush(stdout);
 }
 
-void peer_print(const struct subject_case *c, const char *python, double ms)
+void peer_print(const struct workload_case *c, const char *python, double ms)
 {
     char more[96];
     snprintf(more, sizeof more, "precision=%s threads=%d ours_ms=%.4f",
@@ -49,7 +49,7 @@ void peer_print(const struct subject_case *c, const char *python, double ms)
     run(python ? python : BENCH_PYTHON, "gpt2_torch_speed.py", c, more);
 }
 
-void peer_print_cuda(const struct subject_case *c, int steps)
+void peer_print_cuda(const struct workload_case *c, int steps)
 {
     char more[64];
     snprintf(more, sizeof more, "steps=%d", steps);

@@ -30,11 +30,11 @@
 // which there is no Debian library but PyTorch's:
 // tests/oracle/gloo_allreduce.py.
 
-#include "bench/crew.h"
-#include "bench/entrant.h"
 #include "bench/host_memory.h"
 #include "bench/openmpi.h"
 #include "bench/sync_plan.h"
+#include "bench/tested.h"
+#include "bench/workers.h"
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
 #include "sync/bucket.h"
@@ -63,14 +63,14 @@ static size_t bucket_elements(const struct sync_plan *p, size_t n)
 }
 
 static int open_all(const struct sync_plan *p, struct arena *a,
-                    struct entrant *e)
+                    struct tested *e)
 {
     struct cost warm = {0};
     for (int i = 0; i < p->nrows; i++) {
         const struct row *r = &p->rows[i];
-        if (p->use[i] && (entrant_open(&e[i], a, r->ops, r->carrier, r->backend,
-                                       &p->asked[i]) ||
-                          entrant_run(&e[i], 2, &warm)))
+        if (p->use[i] && (tested_open(&e[i], a, r->ops, r->carrier, r->backend,
+                                      &p->asked[i]) ||
+                          tested_run(&e[i], 2, &warm)))
             return -1;
     }
     return 0;
@@ -94,7 +94,7 @@ static int run_memory(struct memory *m, struct cluster *cluster, int count,
 }
 
 // The backends take turns, since a machine's speed drifts.
-static int run_rounds(const struct sync_plan *p, struct entrant *e,
+static int run_rounds(const struct sync_plan *p, struct tested *e,
                       struct memory *m, struct cell *cells,
                       double (*times)[PLAN_ROUNDS])
 {
@@ -104,7 +104,7 @@ static int run_rounds(const struct sync_plan *p, struct entrant *e,
         for (int i = 0; i < p->nrows; i++) {
             struct cost *c = &cells[i].cost;
             double before = c->seconds;
-            if (p->use[i] && entrant_run(&e[i], each, c))
+            if (p->use[i] && tested_run(&e[i], each, c))
                 return -1;
             times[i][round] = (c->seconds - before) / each;
         }
@@ -126,13 +126,12 @@ static int middle(struct cluster *c, double *times, int rounds, double *seconds,
     return 0;
 }
 
-static int gather(const struct sync_plan *p, struct entrant *e, struct cell *c,
+static int gather(const struct sync_plan *p, struct tested *e, struct cell *c,
                   double *times)
 {
     struct cluster *cluster = e->arena->cluster;
     double seconds, spread;
-    if (entrant_check(e) ||
-        middle(cluster, times, p->rounds, &seconds, &spread))
+    if (tested_check(e) || middle(cluster, times, p->rounds, &seconds, &spread))
         return -1;
     double sums[] = {c->cost.cpu_s, c->cost.bytes_out, (double)e->wrong};
     if (cluster_sum(cluster, sums, 3))
@@ -149,26 +148,26 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
                    struct cell *cells)
 {
     static struct arena arena;
-    static struct entrant entrants[PLAN_ROWS];
+    static struct tested tested[PLAN_ROWS];
     struct memory memory = {0};
     double times[CELLS][PLAN_ROUNDS];
     memset(cells, 0, CELLS * sizeof *cells);
-    memset(entrants, 0, sizeof entrants);
+    memset(tested, 0, sizeof tested);
     for (int i = 0; i < p->nrows; i++)
-        entrants[i].arena = &arena;
+        tested[i].arena = &arena;
     int rc = arena_open(&arena, cluster, n, bucket_elements(p, n), p->threads,
                         p->server_host) ||
-                     memory_open(&memory, n) || open_all(p, &arena, entrants) ||
-                     run_rounds(p, entrants, &memory, cells, times) ||
+                     memory_open(&memory, n) || open_all(p, &arena, tested) ||
+                     run_rounds(p, tested, &memory, cells, times) ||
                      middle(cluster, times[MEMORY], p->rounds,
                             &cells[MEMORY].cost.seconds, &cells[MEMORY].spread)
                  ? -1
                  : 0;
     for (int i = 0; !rc && i < p->nrows; i++)
         if (p->use[i])
-            rc = gather(p, &entrants[i], &cells[i], times[i]);
+            rc = gather(p, &tested[i], &cells[i], times[i]);
     for (int i = 0; i < p->nrows; i++)
-        if (entrant_close(&entrants[i], rc))
+        if (tested_close(&tested[i], rc))
             rc = -1;
     memory_close(&memory);
     arena_close(&arena);
@@ -380,7 +379,7 @@ int main(int argc, char **argv)
     log_for_launcher();
     setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
     bool launched = cluster_launched(&rank, &world);
-    bool checks = argc > 1 && !strcmp(argv[argc - 1], CREW_CHECK);
+    bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = plan_parse(&p, launched || checks, argc - 1 - checks, argv + 1);
     if (rc < 0)
         die("%s", fail_message());
@@ -393,5 +392,5 @@ int main(int argc, char **argv)
     for (int i = 0; i < p.nrows; i++)
         if (p.use[i] && p.rows[i].peer && p.rows[i].mpi)
             openmpi_prepare(); // for ours, too, where both are measured
-    return crew_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
+    return workers_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

@@ -2,10 +2,10 @@
 
 #include "bench/sync_plan.h"
 
-#include "bench/crew.h"
 #include "bench/echo.h"
 #include "bench/loop.h"
 #include "bench/openmpi.h"
+#include "bench/workers.h"
 
 #include "base/base.h"
 #include "config/keys.h"
@@ -117,7 +117,7 @@ static const struct key rows[] = {
     {"sync_perf", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "ROW,..",
      .help = "rows to measure"},
     {"sync_perf", "workers", "2", KEY_INT, AT(workers), .min = 2,
-     .max = CREW_MOST, .help = "processes; mpirun's -n says it there"},
+     .max = WORKERS_MOST, .help = "processes; mpirun's -n says it there"},
     {"sync_perf", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
      .max = PLAN_ROUNDS,
      .help = "in which all rows take turns; times are medians"},

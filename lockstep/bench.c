@@ -4,7 +4,7 @@
 #include "lockstep/commands.h"
 
 #include "base/base.h"
-#include "bench/crew.h"
+#include "bench/workers.h"
 #include "cluster/cluster.h"
 #include "config/backends.h"
 #include "lockstep/argv.h"
@@ -106,7 +106,7 @@ static int read_words(struct run *r, const char **rate, int nwords,
         if (is(words[i], "net"))
             *rate = words[i] + 4;
     }
-    int most = *rate ? NETNS_HOSTS - 1 : CREW_MOST;
+    int most = *rate ? NETNS_HOSTS - 1 : WORKERS_MOST;
     if (r->workers < 2 || r->workers > most)
         return fail("workers=%d: want 2 .. %d%s", r->workers, most,
                     *rate ? " with net=" : "");
@@ -122,7 +122,7 @@ static int check_words(const char *program, const struct run *r, int nwords,
     struct argv *a = mem_alloc(1, sizeof *a);
     if (!a || argv_add_program(a, program) ||
         add_words(a, r, NULL, program, nwords, words) ||
-        argv_add(a, CREW_CHECK)) {
+        argv_add(a, WORKERS_CHECK)) {
         mem_free(a);
         return -1;
     }

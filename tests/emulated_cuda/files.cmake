@@ -225,9 +225,9 @@ emulated_test(cuda_tune_emulated cuda_tune)
 
 # The bench of a GPU: that it runs, and touches nothing that is not its own.
 add_executable(layer_perf_emulated
-  bench/layer_perf.c bench/floor.c bench/gpu_ops.c bench/layer_cuda.c
+  bench/layer_perf.c bench/bound.c bench/gpu_ops.c bench/layer_cuda.c
   bench/openblas.c bench/op_time.c bench/pair.c bench/peer.c bench/series.c
-  bench/subject.c)
+  bench/workload.c)
 emulated_program(layer_perf_emulated 900)
 target_link_libraries(layer_perf_emulated PRIVATE share sync optim cluster config dnnl
                                                   OpenMP::OpenMP_C)
@@ -240,7 +240,7 @@ lockstep_says(cuda_products_broken 134
   "product .48, 72. = .48, 40. .40, 72. in fp32, epilogue bias: not supported"
   env EMULATED_CUBLASLT=broken OMP_NUM_THREADS=1
   $<TARGET_FILE:test_cuda_products_emulated>)
-lockstep_says(layer_perf_emulated 0 "norm and AdamW .* floor"
+lockstep_says(layer_perf_emulated 0 "norm and AdamW .* bound"
               $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano
               batch=1 steps=1 peers=0)
 set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)

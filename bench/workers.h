@@ -1,25 +1,25 @@
-// crew.h - the workers of a bench: forked here, or started by mpirun.
+// workers.h - the workers of a bench: forked here, or started by mpirun.
 
-#ifndef BENCH_CREW_H
-#define BENCH_CREW_H
+#ifndef BENCH_WORKERS_H
+#define BENCH_WORKERS_H
 
 #include "cluster/cluster.h"
 
-enum { CREW_MOST = 64 };
+enum { WORKERS_MOST = 64 };
 
 // A bench whose last word this is reads the others, and ends: with status 1 if
 // one of them is wrong.
-#define CREW_CHECK "--check"
+#define WORKERS_CHECK "--check"
 
 // Run work() on every worker. Launched: this process is one, over MPI; else
 // fork `workers` and let them meet at a rendezvous server of ours. 0 if all
 // went well, else
 // -1, and the messages have been printed.
-int crew_run(bool launched, int workers, double timeout_s,
-             int (*work)(struct cluster *c, void *arg), void *arg);
+int workers_run(bool launched, int workers, double timeout_s,
+                int (*work)(struct cluster *c, void *arg), void *arg);
 
 // This process, worker `rank` of as many on this host, to its own share of the
 // cores, as the launcher has it; left alone where they are too few.
-void crew_pin(int rank, int workers);
+void workers_pin(int rank, int workers);
 
 #endif

@@ -1,6 +1,6 @@
-// floor.c - a step's matrix products by the fastest call of two libraries.
+// bound.c - a step's matrix products by the fastest call of two libraries.
 //
-//     floor = sum over products of count * share * median(time of one)
+//     bound = sum over products of count * share * median(time of one)
 //             + 28 bytes a parameter / bandwidth of such streams
 //
 // Every product is tried as dnnl_sgemm (fp32; a batch call by call), as
@@ -12,7 +12,7 @@
 // time when it is run again at once. Attention's products are whole squares of
 // which `share` counts: the bench knows no library call for a triangle.
 
-#include "bench/floor.h"
+#include "bench/bound.h"
 
 #include "base/base.h"
 #include "base/median.h"
@@ -54,7 +54,7 @@ static const char *const call_name[CALLS] = {
 };
 
 struct product {
-    struct floor_product is;
+    struct bound_product is;
     enum call call;
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[ONEDNN_ARGS];
@@ -62,8 +62,8 @@ struct product {
     double cold[FLOOR_ROUNDS], hot[FLOOR_ROUNDS];
 };
 
-struct floor {
-    struct subject_case is;
+struct bound {
+    struct workload_case is;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct openblas openblas;
@@ -76,25 +76,25 @@ struct floor {
 
 // ---- the step's products
 
-static void add(struct floor *f, struct floor_product p)
+static void add(struct bound *f, struct bound_product p)
 {
     CHECK(f->nproducts < FLOOR_PRODUCTS);
     f->products[f->nproducts++].is = p;
 }
 
 // A linear layer of every block: forward, dX and dW.
-static void add_linear(struct floor *f, const char *const names[3], int ins,
+static void add_linear(struct bound *f, const char *const names[3], int ins,
                        int outs)
 {
     int rows = f->is.batch * f->is.tokens, L = f->is.config.layers;
-    add(f, (struct floor_product){.name = names[0],
+    add(f, (struct bound_product){.name = names[0],
                                   .batch = 1,
                                   .m = rows,
                                   .n = outs,
                                   .k = ins,
                                   .count = L,
                                   .share = 1});
-    add(f, (struct floor_product){.name = names[1],
+    add(f, (struct bound_product){.name = names[1],
                                   .batch = 1,
                                   .m = rows,
                                   .n = ins,
@@ -102,7 +102,7 @@ static void add_linear(struct floor *f, const char *const names[3], int ins,
                                   .tb = true,
                                   .count = L,
                                   .share = 1});
-    add(f, (struct floor_product){.name = names[2],
+    add(f, (struct bound_product){.name = names[2],
                                   .batch = 1,
                                   .m = ins,
                                   .n = outs,
@@ -114,12 +114,12 @@ static void add_linear(struct floor *f, const char *const names[3], int ins,
 }
 
 // Q K' and P V, and the two gradients of each: S and dP, O and dQ, dK and dV
-// are alike in shape. S is not computed again: this is the floor.
-static void add_attention(struct floor *f)
+// are alike in shape. S is not computed again: this is the lower bound.
+static void add_attention(struct bound *f)
 {
     const struct model_config *g = &f->is.config;
     int T = f->is.tokens, D = g->channels / g->heads, L = g->layers;
-    struct floor_product p = {.name = "attention S, dP",
+    struct bound_product p = {.name = "attention S, dP",
                               .batch = f->is.batch * g->heads,
                               .m = T,
                               .n = T,
@@ -139,14 +139,14 @@ static void add_attention(struct floor *f)
 }
 
 // Large vocabularies are counted as slices of rows, as anybody would do it.
-static void add_head(struct floor *f)
+static void add_head(struct bound *f)
 {
     int rows = f->is.batch * f->is.tokens, count = 1;
     int V = f->is.config.vocab, C = f->is.config.channels;
     while ((size_t)rows / count * V > MAX_LOGITS && rows % (2 * count) == 0)
         count *= 2;
     rows /= count;
-    struct floor_product p = {.name = "head",
+    struct bound_product p = {.name = "head",
                               .batch = 1,
                               .m = rows,
                               .n = V,
@@ -156,7 +156,7 @@ static void add_head(struct floor *f)
                               .count = count,
                               .share = 1};
     add(f, p);
-    p = (struct floor_product){.name = "head dX",
+    p = (struct bound_product){.name = "head dX",
                                .batch = 1,
                                .m = rows,
                                .n = C,
@@ -164,7 +164,7 @@ static void add_head(struct floor *f)
                                .count = count,
                                .share = 1};
     add(f, p);
-    p = (struct floor_product){.name = "head dW",
+    p = (struct bound_product){.name = "head dW",
                                .batch = 1,
                                .m = V,
                                .n = C,
@@ -176,7 +176,7 @@ static void add_head(struct floor *f)
     add(f, p);
 }
 
-static void list_products(struct floor *f)
+static void list_products(struct bound *f)
 {
     static const char *const names[][3] = {
         {"qkv", "qkv dX", "qkv dW"},
@@ -230,9 +230,9 @@ static void open_sgemm(struct product *p)
     p->out = floats(batch * m * n);
 }
 
-static void run_sgemm(const struct floor *f, struct product *p)
+static void run_sgemm(const struct bound *f, struct product *p)
 {
-    const struct floor_product *is = &p->is;
+    const struct bound_product *is = &p->is;
     size_t m = is->m, n = is->n, k = is->k;
     for (size_t i = 0; i < (size_t)is->batch; i++) {
         const float *a = p->a + i * m * k, *b = p->b + i * k * n;
@@ -248,16 +248,16 @@ static void run_sgemm(const struct floor *f, struct product *p)
 }
 
 // Where the processor has no bf16 instructions, the library's bf16 is several
-// times slower than its fp32: then the floor is that of fp32.
-static bool in_fp32(const struct floor *f)
+// times slower than its fp32: then the lower bound is that of fp32.
+static bool in_fp32(const struct bound *f)
 {
     return f->is.precision == DTYPE_F32 || product_widens(f->is.precision);
 }
 
 // False where the library has no such primitive.
-static bool open_matmul(struct floor *f, struct product *p, enum call call)
+static bool open_matmul(struct bound *f, struct product *p, enum call call)
 {
-    const struct floor_product *is = &p->is;
+    const struct bound_product *is = &p->is;
     dnnl_data_type_t type = in_fp32(f) ? dnnl_f32 : dnnl_bf16;
     bool both = call == MATMUL_AB;
     const struct onednn_matmul matmul = {
@@ -278,7 +278,7 @@ static bool open_matmul(struct floor *f, struct product *p, enum call call)
     return n > 0;
 }
 
-static bool open_call(struct floor *f, struct product *p, enum call call)
+static bool open_call(struct bound *f, struct product *p, enum call call)
 {
     p->call = call;
     if (is_turned(call)) {
@@ -308,19 +308,19 @@ static void close_call(struct product *p)
     p->a = p->b = p->out = NULL;
 }
 
-static double time_call(struct floor *f, struct product *p)
+static double time_call(struct bound *f, struct product *p)
 {
-    double start = subject_clock(f->is.threads);
+    double start = workload_clock(f->is.threads);
     if (is_sgemm(p->call)) {
         run_sgemm(f, p);
     } else {
         DNNL(dnnl_primitive_execute(p->primitive, f->stream, ARGS, p->args));
         DNNL(dnnl_stream_wait(f->stream));
     }
-    return subject_clock(f->is.threads) - start;
+    return workload_clock(f->is.threads) - start;
 }
 
-static void choose_call(struct floor *f, struct product *p)
+static void choose_call(struct bound *f, struct product *p)
 {
     double best = 0;
     int chosen = -1;
@@ -345,25 +345,25 @@ static void choose_call(struct floor *f, struct product *p)
 
 // ---- AdamW's bytes
 
-static double time_streams(struct floor *f)
+static double time_streams(struct bound *f)
 {
     float *p = f->streams[0], *m = f->streams[1], *v = f->streams[2];
     const float *g = f->streams[3];
-    double start = subject_clock(f->is.threads);
+    double start = workload_clock(f->is.threads);
 #pragma omp parallel for simd num_threads(f->is.threads) schedule(static)
     for (size_t i = 0; i < f->n; i++) {
         m[i] += g[i];
         v[i] += g[i];
         p[i] += g[i];
     }
-    return subject_clock(f->is.threads) - start;
+    return workload_clock(f->is.threads) - start;
 }
 
-// ---- the floor
+// ---- the lower bound
 
-void floor_open(struct floor **out, const struct subject_case *c)
+void bound_open(struct bound **out, const struct workload_case *c)
 {
-    struct floor *f = mem_alloc(1, sizeof *f);
+    struct bound *f = mem_alloc(1, sizeof *f);
     if (!f)
         die("%s", fail_message());
     f->is = *c;
@@ -383,9 +383,9 @@ void floor_open(struct floor **out, const struct subject_case *c)
     *out = f;
 }
 
-void floor_close(struct floor **ff)
+void bound_close(struct bound **ff)
 {
-    struct floor *f = *ff;
+    struct bound *f = *ff;
     if (!f)
         return;
     for (int i = 0; i < f->nproducts; i++)
@@ -399,7 +399,7 @@ void floor_close(struct floor **ff)
     *ff = NULL;
 }
 
-void floor_round(struct floor *f)
+void bound_round(struct bound *f)
 {
     CHECK(f->rounds < FLOOR_ROUNDS);
     for (int i = 0; i < f->nproducts; i++) {
@@ -410,7 +410,7 @@ void floor_round(struct floor *f)
     f->update[f->rounds++] = time_streams(f);
 }
 
-struct floor_line floor_line(const struct floor *f, int i)
+struct bound_line bound_line(const struct bound *f, int i)
 {
     const struct product *p = &f->products[i];
     double v[FLOOR_ROUNDS], times = p->is.count * p->is.share;
@@ -419,7 +419,7 @@ struct floor_line floor_line(const struct floor *f, int i)
     double cold = median(v, f->rounds);
     memcpy(v, p->hot, sizeof v);
     double hot = median(v, f->rounds);
-    return (struct floor_line){.is = p->is,
+    return (struct bound_line){.is = p->is,
                                .call = call_name[p->call],
                                .seconds = cold * times,
                                .hot_seconds = hot * times,
@@ -427,28 +427,28 @@ struct floor_line floor_line(const struct floor *f, int i)
                                .hot_gflops = flop / hot * 1e-9};
 }
 
-int floor_nlines(const struct floor *f)
+int bound_nlines(const struct bound *f)
 {
     return f->nproducts;
 }
 
-double floor_products(const struct floor *f)
+double bound_products(const struct bound *f)
 {
     double sum = 0;
     for (int i = 0; i < f->nproducts; i++)
-        sum += floor_line(f, i).seconds;
+        sum += bound_line(f, i).seconds;
     return sum;
 }
 
-double floor_hot(const struct floor *f)
+double bound_hot(const struct bound *f)
 {
     double sum = 0;
     for (int i = 0; i < f->nproducts; i++)
-        sum += floor_line(f, i).hot_seconds;
+        sum += bound_line(f, i).hot_seconds;
     return sum;
 }
 
-double floor_update(const struct floor *f)
+double bound_update(const struct bound *f)
 {
     double v[FLOOR_ROUNDS];
     memcpy(v, f->update, sizeof v);

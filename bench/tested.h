@@ -1,13 +1,13 @@
-// entrant.h - one backend under test: opened, stepped, its results checked.
+// tested.h - one backend under test: opened, stepped, its results checked.
 //
 // Gradients are small integers that differ by rank and element, of one sign in
 // odd steps and of the other in even ones, and the update subtracts their sum:
 // whoever updates, parameters are minus the sum after an odd step and zero
-// again after an even one, exactly. So entrants can take turns on the same
+// again after an even one, exactly. So tested can take turns on the same
 // vectors, an even number of steps at a time.
 
-#ifndef BENCH_ENTRANT_H
-#define BENCH_ENTRANT_H
+#ifndef BENCH_TESTED_H
+#define BENCH_TESTED_H
 
 #include "optim/optim.h"
 #include "sync/sync.h"
@@ -18,7 +18,7 @@ struct backend;
 struct group_ops;
 struct servers;
 
-// What all entrants at one size share.
+// What all tested at one size share.
 struct arena {
     struct cluster *cluster;
     struct device *dev;
@@ -32,7 +32,7 @@ struct arena {
         *server_host; // emulated, of a single server; "": beside worker 0
 };
 
-struct entrant {
+struct tested {
     struct arena *arena;
     struct servers *servers; // those of this worker
     struct sync_settings settings;
@@ -56,17 +56,17 @@ void arena_close(struct arena *a);
 
 // A strategy and its carrier (NULL: none), with what was asked of it, and
 // servers beside the first workers, as many as its row says. 0, or -1 after
-// fail(); entrant_close() follows either way.
-int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const struct group_ops *carrier, const struct backend *row,
-                 const struct sync_settings *asked);
-int entrant_close(struct entrant *e, bool failed);
+// fail(); tested_close() follows either way.
+int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
+                const struct group_ops *carrier, const struct backend *row,
+                const struct sync_settings *asked);
+int tested_close(struct tested *e, bool failed);
 
 // `count` steps, even, from parameters of zero to parameters of zero.
-int entrant_run(struct entrant *e, int count, struct cost *cost);
+int tested_run(struct tested *e, int count, struct cost *cost);
 
 // One more step, with a result other than zero; the last call. Both count in
 // e->wrong what is not as it should be.
-int entrant_check(struct entrant *e);
+int tested_check(struct tested *e);
 
 #endif

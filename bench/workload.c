@@ -1,6 +1,6 @@
-// subject.c - a model, the backend `local` and a batch, as a trainer has them.
+// workload.c - a model, the backend `local` and a batch, as a trainer has them.
 
-#include "bench/subject.h"
+#include "bench/workload.h"
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -14,7 +14,7 @@
 
 #include <omp.h>
 
-static int draw_tokens(struct subject *s)
+static int draw_tokens(struct workload *s)
 {
     int n = s->is.batch * s->is.tokens;
     s->x = mem_alloc(n, sizeof *s->x);
@@ -28,7 +28,7 @@ static int draw_tokens(struct subject *s)
     return 0;
 }
 
-static int draw_params(struct subject *s)
+static int draw_params(struct workload *s)
 {
     bool host = device_is_host(s->dev);
     float *init = host ? s->params : mem_alloc(s->n, sizeof *init);
@@ -42,7 +42,7 @@ static int draw_params(struct subject *s)
     return rc;
 }
 
-static int open_model(struct subject *s)
+static int open_model(struct workload *s)
 {
     struct model_job job = {.config = s->is.config,
                             .precision = s->is.precision,
@@ -59,7 +59,7 @@ static int open_model(struct subject *s)
 }
 
 // Weight decay on matrices only, as the trainer has it.
-static int set_rule(struct subject *s)
+static int set_rule(struct workload *s)
 {
     struct optim_config *c = s->optim = mem_alloc(1, sizeof *c);
     if (!c)
@@ -78,7 +78,7 @@ static int set_rule(struct subject *s)
     return 0;
 }
 
-static int cut_buckets(struct subject *s)
+static int cut_buckets(struct workload *s)
 {
     enum { FIRST = 1 << 18, MOST = 4096 };
     s->buckets = mem_alloc(MOST, sizeof *s->buckets);
@@ -88,10 +88,11 @@ static int cut_buckets(struct subject *s)
     return s->nbuckets < 0 ? -1 : 0;
 }
 
-struct sync *subject_sync(struct subject *s, struct sync_settings *set,
-                          const struct backend *row, const struct sync_ops *ops,
-                          const struct group_ops *const *carriers,
-                          struct cluster *cluster)
+struct sync *workload_sync(struct workload *s, struct sync_settings *set,
+                           const struct backend *row,
+                           const struct sync_ops *ops,
+                           const struct group_ops *const *carriers,
+                           struct cluster *cluster)
 {
     settings_defaults(set);
     sync_derive(set, row, cluster->world, s->n);
@@ -113,20 +114,20 @@ struct sync *subject_sync(struct subject *s, struct sync_settings *set,
     return sync;
 }
 
-static int open_local(struct subject *s)
+static int open_local(struct workload *s)
 {
     struct cluster_config alone = {.world = 1, .timeout_s = 60};
     if (set_rule(s) || cut_buckets(s) ||
         cluster_open(&s->cluster, &cluster_local, &alone))
         return -1;
-    s->sync = s->local = subject_sync(s, &s->settings, backend_at(0),
-                                      &sync_local, NULL, s->cluster);
+    s->sync = s->local = workload_sync(s, &s->settings, backend_at(0),
+                                       &sync_local, NULL, s->cluster);
     return s->local ? 0 : -1;
 }
 
-int subject_open(struct subject *s, const struct subject_case *c)
+int workload_open(struct workload *s, const struct workload_case *c)
 {
-    *s = (struct subject){.is = *c, .n = model_nparams(&c->config)};
+    *s = (struct workload){.is = *c, .n = model_nparams(&c->config)};
     if (device_open(&s->dev, c->device ? c->device : "cpu"))
         return -1;
     omp_set_num_threads(c->threads);
@@ -137,7 +138,7 @@ int subject_open(struct subject *s, const struct subject_case *c)
     return draw_tokens(s) || open_model(s) || open_local(s) ? -1 : 0;
 }
 
-void subject_close(struct subject *s)
+void workload_close(struct workload *s)
 {
     sync_close(&s->local);
     cluster_close(&s->cluster);
@@ -155,14 +156,14 @@ void subject_close(struct subject *s)
 
 static void on_watermark(void *ctx, size_t off)
 {
-    struct subject *s = ctx;
+    struct workload *s = ctx;
     for (; s->filled < s->nbuckets && s->buckets[s->filled].off >= off;
          s->filled++)
         if (sync_ready(s->sync, s->filled))
             die("%s", fail_message());
 }
 
-void subject_step(struct subject *s, double *compute, double *update)
+void workload_step(struct workload *s, double *compute, double *update)
 {
     float scale = s->is.precision == DTYPE_F16 ? 1024 : 1;
     struct model_step step = {.x = s->x,
@@ -179,14 +180,14 @@ void subject_step(struct subject *s, double *compute, double *update)
     struct sync_out out;
     float loss;
     s->filled = 0;
-    double start = subject_clock(s->is.threads);
+    double start = workload_clock(s->is.threads);
     if (model_train(s->model, &step, &loss))
         die("%s", fail_message());
-    double middle = subject_clock(s->is.threads);
+    double middle = workload_clock(s->is.threads);
     if (sync_step(s->sync, &in, &out))
         die("%s", fail_message());
     model_params_changed(s->model);
     *compute = middle - start;
-    *update = subject_clock(s->is.threads) - middle;
+    *update = workload_clock(s->is.threads) - middle;
     s->steps++;
 }

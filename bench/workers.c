@@ -1,10 +1,10 @@
-// crew.c - the workers of a bench: forked here, or started by mpirun.
+// workers.c - the workers of a bench: forked here, or started by mpirun.
 //
 // Workers are forked before the rendezvous server's thread exists (a child
 // would inherit its locks), and hear through a pipe where the rendezvous server
 // is.
 
-#include "bench/crew.h"
+#include "bench/workers.h"
 
 #include "base/base.h"
 #include "cluster/mpi.h"
@@ -25,7 +25,7 @@ struct worker {
     int pipe;
 };
 
-void crew_pin(int rank, int workers)
+void workers_pin(int rank, int workers)
 {
     cpu_set_t all, mine;
     if (sched_getaffinity(0, sizeof all, &all))
@@ -64,14 +64,14 @@ static _Noreturn void child(int from, struct cluster_config *config,
     if (read(from, endpoint, sizeof endpoint) != sizeof endpoint)
         _exit(1); // the parent has said why
     config->rendezvous = endpoint;
-    crew_pin(config->rank, config->world);
+    workers_pin(config->rank, config->world);
     int rc = work_in(&cluster_zmq, config, work, arg);
     fflush(NULL);
     _exit(rc ? 1 : 0);
 }
 
 // Who fails ends the others: they would only wait for it.
-static int reap(const struct worker *crew, int n)
+static int reap(const struct worker *forked, int n)
 {
     int rc = 0, status;
     for (int left = n; left > 0; left--) {
@@ -80,13 +80,13 @@ static int reap(const struct worker *crew, int n)
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
             continue;
         for (int r = 0; !rc && r < n; r++)
-            kill(crew[r].pid, SIGTERM);
+            kill(forked[r].pid, SIGTERM);
         rc = -1;
     }
     return rc;
 }
 
-static int fork_all(struct worker *crew, int n, struct cluster_config *config,
+static int fork_all(struct worker *forked, int n, struct cluster_config *config,
                     int (*work)(struct cluster *c, void *arg), void *arg)
 {
     fflush(NULL);
@@ -94,33 +94,33 @@ static int fork_all(struct worker *crew, int n, struct cluster_config *config,
         int ends[2];
         if (pipe(ends))
             return fail("bench: no pipe left");
-        crew[r].pid = fork();
-        if (crew[r].pid < 0)
+        forked[r].pid = fork();
+        if (forked[r].pid < 0)
             return fail("bench: cannot fork worker %d of %d", r, n);
         config->rank = r;
-        if (crew[r].pid == 0) {
+        if (forked[r].pid == 0) {
             close(ends[1]);
             child(ends[0], config, work, arg);
         }
         close(ends[0]);
-        crew[r].pipe = ends[1];
+        forked[r].pipe = ends[1];
     }
     return 0;
 }
 
-int crew_run(bool launched, int workers, double timeout_s,
-             int (*work)(struct cluster *c, void *arg), void *arg)
+int workers_run(bool launched, int workers, double timeout_s,
+                int (*work)(struct cluster *c, void *arg), void *arg)
 {
     struct cluster_config config = {.world = workers,
                                     .curve = "",
                                     .timeout_s = timeout_s};
-    struct worker crew[CREW_MOST] = {0};
+    struct worker forked[WORKERS_MOST] = {0};
     struct rendezvous_server *rendezvous = NULL;
     if (launched)
         return work_in(&cluster_mpi, &config, work, arg);
-    CHECK(workers <= CREW_MOST);
+    CHECK(workers <= WORKERS_MOST);
     char endpoint[ENDPOINT] = "";
-    int rc = fork_all(crew, workers, &config, work, arg);
+    int rc = fork_all(forked, workers, &config, work, arg);
     if (!rc)
         rc = rendezvous_start(&rendezvous, "tcp://127.0.0.1:0", "") ||
                      text_into(endpoint, sizeof endpoint, "%s",
@@ -130,12 +130,12 @@ int crew_run(bool launched, int workers, double timeout_s,
     if (rc)
         log_line("%s", fail_message());
     int started = 0;
-    for (int r = 0; r < workers && crew[r].pid > 0; r++, started++) {
-        if (!rc && write(crew[r].pipe, endpoint, sizeof endpoint) < 0)
+    for (int r = 0; r < workers && forked[r].pid > 0; r++, started++) {
+        if (!rc && write(forked[r].pipe, endpoint, sizeof endpoint) < 0)
             log_line("worker %d is gone", r);
-        close(crew[r].pipe);
+        close(forked[r].pipe);
     }
-    if (reap(crew, started))
+    if (reap(forked, started))
         rc = -1;
     rendezvous_stop(&rendezvous);
     return rc;

@@ -1,6 +1,6 @@
-// entrant.c - one backend under test: opened, stepped, its results checked.
+// tested.c - one backend under test: opened, stepped, its results checked.
 
-#include "bench/entrant.h"
+#include "bench/tested.h"
 
 #include "base/base.h"
 #include "bench/echo.h"
@@ -38,7 +38,7 @@ void arena_close(struct arena *a)
     device_close(&a->dev);
 }
 
-static int start_servers(struct entrant *e, int servers, bool echo)
+static int start_servers(struct tested *e, int servers, bool echo)
 {
     struct cluster *c = e->arena->cluster;
     const char *host = e->arena->server_host;
@@ -49,11 +49,11 @@ static int start_servers(struct entrant *e, int servers, bool echo)
                         e->settings.iface, &e->settings.servers);
 }
 
-int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
-                 const struct group_ops *carrier, const struct backend *row,
-                 const struct sync_settings *asked)
+int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
+                const struct group_ops *carrier, const struct backend *row,
+                const struct sync_settings *asked)
 {
-    *e = (struct entrant){.arena = a, .settings = *asked};
+    *e = (struct tested){.arena = a, .settings = *asked};
     if (carrier && carrier->library)
         e->settings.carrier = CARRIER_LIBRARY;
     sync_derive(&e->settings, row, a->cluster->world, a->n);
@@ -76,7 +76,7 @@ int entrant_open(struct entrant *e, struct arena *a, const struct sync_ops *ops,
     return e->sync ? sync_bcast(e->sync) : -1;
 }
 
-int entrant_close(struct entrant *e, bool failed)
+int tested_close(struct tested *e, bool failed)
 {
     sync_close(&e->sync);
     return servers_close(&e->servers, failed);
@@ -88,7 +88,7 @@ static float share(int rank, size_t i)
     return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
 }
 
-static int step(struct entrant *e, struct cost *cost)
+static int step(struct tested *e, struct cost *cost)
 {
     struct arena *a = e->arena;
     struct sync_in in = {.step = ++e->steps, .lr = 1, .grad_scale = 1};
@@ -116,7 +116,7 @@ static int step(struct entrant *e, struct cost *cost)
 }
 
 // After an even number of steps, or an odd one.
-static void count_wrong(struct entrant *e)
+static void count_wrong(struct tested *e)
 {
     const struct arena *a = e->arena;
     if (e->sync->ops == &sync_echo)
@@ -129,7 +129,7 @@ static void count_wrong(struct entrant *e)
     }
 }
 
-int entrant_run(struct entrant *e, int count, struct cost *cost)
+int tested_run(struct tested *e, int count, struct cost *cost)
 {
     CHECK(count % 2 == 0);
     memset(e->arena->params, 0, e->arena->n * sizeof(float));
@@ -140,7 +140,7 @@ int entrant_run(struct entrant *e, int count, struct cost *cost)
     return 0;
 }
 
-int entrant_check(struct entrant *e)
+int tested_check(struct tested *e)
 {
     struct cost unused = {0};
     memset(e->arena->params, 0, e->arena->n * sizeof(float));

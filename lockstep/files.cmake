@@ -40,7 +40,7 @@ are fastest, too close to tell apart; sps takes 21.4 times as long; dps takes"
               compute_ms=900)
 # 24 N C C L and 2 N V 2 at 32 x 1024 tokens; 1 + t/64 tiles for row t of a head.
 lockstep_says(predict_gpu 0 "never run.*layers, forward +5.57 TFLOP +8.98 +11.36.*\
-attention, forward +0.845 G instr. +1.52.*gradient +6.59 GB.*tokens/s"
+attention, forward +0.84 G instr. +1.51.*gradient +6.59 GB.*tokens/s"
               $<TARGET_FILE:lockstep> predict model=gpt2 batch=32 device=h100)
 lockstep_says(predict_no_gpu 1 "device=abacus: the arithmetic is of an h100"
               $<TARGET_FILE:lockstep> predict model=gpt2 device=abacus)

@@ -76,8 +76,9 @@ def study(single, out, cells, about="baseline = slow\n"):
 
 
 def answer(out):
-    said = lockstep("report", out).stdout.split("\n\n")
-    return said[1] if len(said) > 1 else ""
+    *_, said, path = lockstep("report", out).stdout.split("\n\n")
+    assert path.startswith("report: "), path
+    return said
 
 
 def sentences(single, folder):

@@ -24,7 +24,7 @@ static const double mib = 1048576;
 
 struct rank {
     int cell;
-    struct spread v; // of what ranks; v.median is a number
+    struct range v; // of what ranks; v.median is a number
 };
 
 struct ranking {
@@ -43,7 +43,7 @@ static int by_median(const void *a, const void *b)
     return x->v.median < y->v.median ? -1 : 1;
 }
 
-static bool overlap(const struct spread *a, const struct spread *b)
+static bool overlap(const struct range *a, const struct range *b)
 {
     return a->least <= b->most && b->least <= a->most;
 }
@@ -55,7 +55,7 @@ static void rank_by(const struct study *s, enum metric m, struct ranking *r)
     r->seconds = m == METRIC_SECONDS_TO;
     r->n = r->tied = 0;
     for (int c = 0; c < s->exp->ncells; c++) {
-        struct rank one = {c, study_spread(s, c, m, &n)};
+        struct rank one = {c, study_range(s, c, m, &n)};
         if (!isnan(one.v.median))
             r->at[r->n++] = one;
     }
@@ -89,7 +89,7 @@ static const char *common_net(const struct study *s)
     return net ? net : "";
 }
 
-static void say_range(struct say *out, const struct spread *v)
+static void say_range(struct say *out, const struct range *v)
 {
     if (v->least < v->most)
         say(out, " (%.3g .. %.3g)", v->least, v->most);
@@ -103,7 +103,7 @@ static void say_beside(const struct study *s, struct say *out,
     int base = s->exp->cells[cell].baseline;
     if (base < 0 || base == cell)
         return;
-    struct spread ratio = study_ratio(s, cell, base, r->metric);
+    struct range ratio = study_ratio(s, cell, base, r->metric);
     if (isnan(ratio.median))
         return;
     say(out, ", %.2f", ratio.median);
@@ -114,7 +114,7 @@ static void say_beside(const struct study *s, struct say *out,
 }
 
 static void say_value(struct say *out, const struct ranking *r,
-                      const struct spread *v)
+                      const struct range *v)
 {
     say(out, r->seconds ? "%.3g" : "%.0f", v->median);
     if (r->seconds)
@@ -151,7 +151,7 @@ static void say_first(const struct study *s, struct say *out,
 static double median(const struct study *s, int cell, enum metric m)
 {
     int n;
-    return study_spread(s, cell, m, &n).median;
+    return study_range(s, cell, m, &n).median;
 }
 
 // "436 ms", "3.1 ms", "0.074 ms"
@@ -352,7 +352,7 @@ static void warn_outliers(const struct study *s, struct say *out)
         for (int i = 0; i < s->nruns && n < EXP_REPEATS; i++)
             if (s->cell_of[i] == c)
                 off[n++] = fabs(s->runs[i].value[METRIC_TOKENS_PER_S] - middle);
-        double usual = spread_of(off, n).median;
+        double usual = range_of(off, n).median;
         for (int i = 0; n > 2 && i < s->nruns; i++) {
             const struct result *r = &s->runs[i];
             double rate = r->value[METRIC_TOKENS_PER_S];

@@ -46,18 +46,18 @@ static void close_both(const int ends[2])
         close(ends[WRITE]);
 }
 
-static int open_input(int in[2], bool tended)
+static int open_input(int in[2], bool watched)
 {
-    if (tended)
+    if (watched)
         return pipe2(in, O_CLOEXEC);
     in[READ] = open("/dev/null", O_RDONLY | O_CLOEXEC);
     in[WRITE] = -1;
     return in[READ] < 0 ? -1 : 0;
 }
 
-static int open_pipes(int in[2], int out[2], int err[2], bool tended)
+static int open_pipes(int in[2], int out[2], int err[2], bool watched)
 {
-    if (open_input(in, tended))
+    if (open_input(in, watched))
         return fail("pipe: %s", strerror(errno));
     if (pipe2(out, O_CLOEXEC)) {
         close_both(in);
@@ -82,8 +82,8 @@ static void set_name(struct child *c)
                  c->kind == JOB_SERVER ? "server" : "rank", c->rank);
 }
 
-// The first line that `lockstep tend` reads; our end of the pipe is open, and
-// the pipe is empty, so that this neither waits nor fails.
+// The first line that `lockstep watchdog` reads; our end of the pipe is open,
+// and the pipe is empty, so that this neither waits nor fails.
 static void pass_secret(int fd)
 {
     const char *name = secret_name(), *value = getenv(name);
@@ -94,7 +94,7 @@ int child_spawn(struct child *c, const struct job_child *what,
                 const sigset_t *blocked)
 {
     int in[2], out[2], err[2];
-    if (open_pipes(in, out, err, what->tended))
+    if (open_pipes(in, out, err, what->watched))
         return -1;
     pid_t parent = getpid();
     fflush(NULL);
@@ -108,7 +108,7 @@ int child_spawn(struct child *c, const struct job_child *what,
         close_both(err);
         return fail("fork: %s", strerror(error));
     }
-    if (what->tended)
+    if (what->watched)
         pass_secret(in[WRITE]);
     close(in[READ]);
     close(out[WRITE]);

@@ -136,14 +136,14 @@ static void say_trainings(const struct study *s, struct say *out)
     }
 }
 
-struct range {
+struct bounds {
     double least, most;
 };
 
-static struct range range_of(const struct study *s,
-                             double (*of)(const struct result *r))
+static struct bounds bounds_of(const struct study *s,
+                               double (*of)(const struct result *r))
 {
-    struct range v = {NAN, NAN};
+    struct bounds v = {NAN, NAN};
     for (int i = 0; i < s->nruns; i++) {
         v.least = fmin(v.least, of(&s->runs[i]));
         v.most = fmax(v.most, of(&s->runs[i]));
@@ -190,7 +190,7 @@ bool fair_one_task(const struct study *s)
     return true;
 }
 
-static void say_validation(const struct range *val, struct say *out)
+static void say_validation(const struct bounds *val, struct say *out)
 {
     say(out, "Validation loss: ");
     if (val->least > 0)
@@ -234,9 +234,9 @@ void study_fair(const struct study *s, char *text, size_t size)
     *text = '\0';
     if (!s->nruns)
         return;
-    struct range tokens = range_of(s, tokens_of);
-    struct range batch = range_of(s, sequences_of);
-    struct range val = range_of(s, validated_of);
+    struct bounds tokens = bounds_of(s, tokens_of);
+    struct bounds batch = bounds_of(s, sequences_of);
+    struct bounds val = bounds_of(s, validated_of);
     say_trainings(s, &out);
     say_apart(s, &out);
     if (!fair_one_task(s)) {

@@ -26,7 +26,8 @@ add_executable(lockstep
   lockstep/mesh_search.c lockstep/pin.c lockstep/predict.c lockstep/predict_mesh.c
   lockstep/restart.c lockstep/sample.c lockstep/simulate.c
   lockstep/simulate_mesh.c lockstep/simulate_op.c lockstep/simulate_pipeline.c lockstep/simulation.c
-  lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/tend.c lockstep/train.c)
+  lockstep/simulation_table.c lockstep/sizes.c lockstep/step_time.c lockstep/train.c
+  lockstep/watchdog.c)
 target_link_libraries(lockstep PRIVATE
   forecast memory page pipeline textbook study supervise telemetry model data
   cluster

@@ -144,7 +144,7 @@ int hosts_of_job(struct run *r)
     return rc;
 }
 
-// ---- seats
+// ---- slots
 
 // The host of a rank.
 static int host_of(const struct hosts *h, int rank)
@@ -157,10 +157,10 @@ static int host_of(const struct hosts *h, int rank)
     return i;
 }
 
-struct seat hosts_seat(const struct hosts *h, int rank, int world)
+struct slot hosts_slot(const struct hosts *h, int rank, int world)
 {
     int own = host_of(h, rank);
-    struct seat s = {.host = &h->at[own]};
+    struct slot s = {.host = &h->at[own]};
     for (int r = 0; r < world; r++) {
         bool here = host_of(h, r) == own;
         s.count += here;
@@ -187,14 +187,14 @@ static int quote(char *line, size_t size, const char *word)
     return text_into(line + at, size - at, "'");
 }
 
-static int add_environment(char *line, size_t size, const struct seat *seat)
+static int add_environment(char *line, size_t size, const struct slot *slot)
 {
     static const char *const names[] = {"LOCKSTEP_PROGRESS",
                                         "LOCKSTEP_RESTARTS", "OMP_WAIT_POLICY",
                                         "GOMP_SPINCOUNT", NULL};
     char place[2][64];
-    snprintf(place[0], 64, "LOCKSTEP_SEAT=%d", seat->index);
-    snprintf(place[1], 64, "LOCKSTEP_SEATS=%d", seat->count);
+    snprintf(place[0], 64, "LOCKSTEP_SLOT=%d", slot->index);
+    snprintf(place[1], 64, "LOCKSTEP_SLOTS=%d", slot->count);
     int err = quote(line, size, "env") || quote(line, size, place[0]) ||
               quote(line, size, place[1]);
     for (int i = 0; !err && names[i]; i++) {
@@ -231,7 +231,7 @@ static int add_shell(struct argv *out, const struct host *h)
     return argv_add(out, "%s", h->name);
 }
 
-static int wrap(struct argv *out, const struct seat *seat,
+static int wrap(struct argv *out, const struct slot *slot,
                 const struct argv *program)
 {
     char folder[CONFIG_PATH], line[COMMAND] = "cd";
@@ -242,30 +242,31 @@ static int wrap(struct argv *out, const struct seat *seat,
         err = quote(line, sizeof line, folder) ||
               text_into(line + strlen(line), sizeof line - strlen(line),
                         " && exec") ||
-              add_environment(line, sizeof line, seat);
+              add_environment(line, sizeof line, slot);
     for (int i = 0; !err && i < program->n; i++)
         err = quote(line, sizeof line, program->at[i]);
-    return err || add_shell(out, seat->host) || argv_add(out, "%s", line) ? -1
+    return err || add_shell(out, slot->host) || argv_add(out, "%s", line) ? -1
                                                                           : 0;
 }
 
-int hosts_wrap(struct argv *out, const struct seat *seat,
+int hosts_wrap(struct argv *out, const struct slot *slot,
                const struct argv *program)
 {
-    struct argv *tend = mem_alloc(1, sizeof *tend);
-    int err =
-        !tend || argv_add_program(tend, "lockstep") || argv_add(tend, "tend") ||
-        argv_add_all(tend, program->n, program->at) || wrap(out, seat, tend);
-    mem_free(tend);
+    struct argv *watchdog = mem_alloc(1, sizeof *watchdog);
+    int err = !watchdog || argv_add_program(watchdog, "lockstep") ||
+              argv_add(watchdog, "watchdog") ||
+              argv_add_all(watchdog, program->n, program->at) ||
+              wrap(out, slot, watchdog);
+    mem_free(watchdog);
     return err ? -1 : 0;
 }
 
 int hosts_reach(struct argv *out, const struct host *host, const char *command)
 {
     struct argv *program = mem_alloc(1, sizeof *program);
-    const struct seat seat = {.host = host, .count = 1};
+    const struct slot slot = {.host = host, .count = 1};
     int err = !program || argv_add_program(program, "lockstep") ||
-              argv_add(program, "%s", command) || wrap(out, &seat, program);
+              argv_add(program, "%s", command) || wrap(out, &slot, program);
     mem_free(program);
     return err ? -1 : 0;
 }

@@ -6,7 +6,7 @@
 //
 // Programs start over there through ssh, or the words of LOCKSTEP_RSH in its
 // place, in a folder of the same path, from executables of the same path. They
-// stand under `lockstep tend`, which ends them when the connection ends.
+// stand under `lockstep watchdog`, which ends them when the connection ends.
 
 #ifndef LOCKSTEP_HOSTS_H
 #define LOCKSTEP_HOSTS_H
@@ -30,7 +30,7 @@ struct hosts {
 };
 
 // A rank's host, and its place among the ranks there.
-struct seat {
+struct slot {
     const struct host *host;
     int index, count;
 };
@@ -53,11 +53,11 @@ int hosts_check(const char *path);
 int hosts_of_job(struct run *r);
 
 // Where `rank` of `world` sits.
-struct seat hosts_seat(const struct hosts *h, int rank, int world);
+struct slot hosts_slot(const struct hosts *h, int rank, int world);
 
-// What starts `program` (argv) at that seat, as words for exec. 0, or -1 after
+// What starts `program` (argv) at that slot, as words for exec. 0, or -1 after
 // fail().
-int hosts_wrap(struct argv *out, const struct seat *seat,
+int hosts_wrap(struct argv *out, const struct slot *slot,
                const struct argv *program);
 
 // The same for a command of `lockstep` that ends with its own standard input:

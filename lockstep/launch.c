@@ -91,13 +91,13 @@ struct place {
 };
 
 // The child that runs *a: on this host, an emulated one, or through a shell on
-// `seat`; then *a becomes the words for that.
+// `slot`; then *a becomes the words for that.
 static int place_child(struct job_child *child, struct argv **a,
-                       const struct seat *seat)
+                       const struct slot *slot)
 {
-    if (seat) {
+    if (slot) {
         struct argv *far = mem_alloc(1, sizeof *far);
-        if (!far || hosts_wrap(far, seat, *a)) {
+        if (!far || hosts_wrap(far, slot, *a)) {
             mem_free(far);
             return -1;
         }
@@ -105,7 +105,7 @@ static int place_child(struct job_child *child, struct argv **a,
         *a = far;
     }
     child->argv = (*a)->at;
-    child->tended = seat;
+    child->watched = slot;
     return 0;
 }
 
@@ -130,15 +130,15 @@ static int start_server(struct job *j, const struct run *r,
 {
     const struct netns *net = p->net;
     int host = net ? server_host(r, net, index) : 0;
-    struct seat seat = {0};
+    struct slot slot = {0};
     if (p->hosts)
-        seat = hosts_seat(p->hosts, index, r->workers);
+        slot = hosts_slot(p->hosts, index, r->workers);
     struct argv *a = mem_alloc(1, sizeof *a);
     int err = a ? add_server(a, r, servers) : -1;
     if (!err)
         err = argv_add(a, "bind=tcp://%s:0",
                        net                  ? netns_address(net, host)
-                       : p->hosts           ? seat.host->address
+                       : p->hosts           ? slot.host->address
                        : *r->settings.iface ? r->settings.iface
                                             : "127.0.0.1") ||
               argv_add(a, "index=%d", index) ||
@@ -146,7 +146,7 @@ static int start_server(struct job *j, const struct run *r,
     struct job_child child = {.kind = JOB_SERVER, .rank = index};
     child.host = net ? netns_name(net, host) : NULL;
     if (!err)
-        err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
+        err = place_child(&child, &a, p->hosts ? &slot : NULL) ||
               job_start(j, &child) ||
               job_answer(j, "@endpoint ", r->timeout, endpoint, size);
     mem_free(a);
@@ -199,11 +199,11 @@ static int start_worker(struct job *j, const struct run *r,
                         const struct place *p, int rank, const char *endpoints)
 {
     const struct netns *net = p->net;
-    struct seat seat = {0};
+    struct slot slot = {0};
     cpu_set_t cores;
     bool oversubscribed;
     if (p->hosts)
-        seat = hosts_seat(p->hosts, rank, r->workers);
+        slot = hosts_slot(p->hosts, rank, r->workers);
     else if (cores_share(rank, r->workers, &cores, &oversubscribed))
         return -1;
     struct argv *a = mem_alloc(1, sizeof *a);
@@ -225,7 +225,7 @@ static int start_worker(struct job *j, const struct run *r,
     child.cores = p->hosts ? NULL : &cores;
     child.host = net ? netns_name(net, rank % netns_hosts(net)) : NULL;
     if (!err)
-        err = place_child(&child, &a, p->hosts ? &seat : NULL) ||
+        err = place_child(&child, &a, p->hosts ? &slot : NULL) ||
               job_start(j, &child);
     mem_free(a);
     return err ? -1 : 0;

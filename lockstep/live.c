@@ -237,5 +237,5 @@ double live_slowness(const struct live *l, int worker)
     double v[RESULT_WORKERS];
     for (int i = 0; i < l->world; i++)
         v[i] = l->at[i].compute_s;
-    return l->at[worker].compute_s / spread_of(v, l->world).median;
+    return l->at[worker].compute_s / range_of(v, l->world).median;
 }

@@ -49,19 +49,19 @@ void study_measure(struct study *s)
     }
 }
 
-static struct spread plain(const struct study *s, int cell, enum metric m,
-                           int *n)
+static struct range plain(const struct study *s, int cell, enum metric m,
+                          int *n)
 {
     double v[EXP_REPEATS];
     *n = 0;
     for (int i = 0; i < s->nruns && *n < EXP_REPEATS; i++)
         if (s->cell_of[i] == cell)
             v[(*n)++] = s->runs[i].value[m];
-    return spread_of(v, *n);
+    return range_of(v, *n);
 }
 
-struct spread study_ratio(const struct study *s, int cell, int base,
-                          enum metric m)
+struct range study_ratio(const struct study *s, int cell, int base,
+                         enum metric m)
 {
     double v[EXP_REPEATS];
     int n = 0, ignored;
@@ -72,17 +72,16 @@ struct spread study_ratio(const struct study *s, int cell, int base,
         const struct result *other = study_run(s, base, r->repeat);
         v[n++] = other ? r->value[m] / other->value[m] : NAN;
     }
-    struct spread ratio = spread_of(v, n);
+    struct range ratio = range_of(v, n);
     ratio.median =
         plain(s, cell, m, &ignored).median / plain(s, base, m, &ignored).median;
     return ratio;
 }
 
-struct spread study_spread(const struct study *s, int cell, enum metric m,
-                           int *n)
+struct range study_range(const struct study *s, int cell, enum metric m, int *n)
 {
     int base = s->exp->cells[cell].baseline;
-    struct spread v = plain(s, cell, m, n);
+    struct range v = plain(s, cell, m, n);
     if (m == METRIC_SPEEDUP && base >= 0)
         v = study_ratio(s, cell, base, METRIC_TOKENS_PER_S);
     return v;
@@ -97,7 +96,7 @@ static double of_worker(const struct study *s, int cell, int worker, bool comm)
         if (s->cell_of[i] == cell && r->util && worker < r->world)
             v[n++] = comm ? r->comm[worker] : r->util[worker];
     }
-    return spread_of(v, n).median;
+    return range_of(v, n).median;
 }
 
 double study_util(const struct study *s, int cell, int worker)

@@ -28,11 +28,11 @@
 static void local_place(int *index, int *count)
 {
     static const char *const names[][2] = {
-        {"LOCKSTEP_SEAT", "LOCKSTEP_SEATS"},
+        {"LOCKSTEP_SLOT", "LOCKSTEP_SLOTS"},
         {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
         {"OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"},
     };
-    int by = getenv("LOCKSTEP_SEAT") ? 0 : getenv("LOCKSTEP_EMULATED") ? 1 : 2;
+    int by = getenv("LOCKSTEP_SLOT") ? 0 : getenv("LOCKSTEP_EMULATED") ? 1 : 2;
     const char *rank = getenv(names[by][0]), *size = getenv(names[by][1]);
     *index = rank ? atoi(rank) : 0;
     *count = size ? atoi(size) : 1;

@@ -31,7 +31,7 @@ static void put_median(FILE *f, const struct study *s, int c, enum metric m,
                        double scale)
 {
     int n;
-    struct spread v = study_spread(s, c, m, &n);
+    struct range v = study_range(s, c, m, &n);
     fputs("<td>", f);
     put_value(f, m, v.median * scale, 4);
     if (n > 1 && v.least < v.most) {
@@ -187,7 +187,7 @@ static void law_table(FILE *f, const struct study *s)
         int n;
         if (!r || r->value[METRIC_BYTES_LAW] <= 0)
             continue;
-        double bytes = study_spread(s, c, METRIC_BYTES_TX, &n).median;
+        double bytes = study_range(s, c, METRIC_BYTES_TX, &n).median;
         begin_row(f, r);
         put_plain(f, bytes, 8);
         put_plain(f, r->value[METRIC_BYTES_LAW], 8);
@@ -197,8 +197,8 @@ static void law_table(FILE *f, const struct study *s)
         fputs(*r->net ? ", " : "", f);
         html_text(f, r->net);
         fputs("</td>", f);
-        double held = study_spread(s, c, METRIC_EXPOSED_S, &n).median +
-                      study_spread(s, c, METRIC_WAIT_S, &n).median;
+        double held = study_range(s, c, METRIC_EXPOSED_S, &n).median +
+                      study_range(s, c, METRIC_WAIT_S, &n).median;
         put_plain(f, held * 1e3, 4);
         put_plain(f, r->value[METRIC_LINK_LAW] * 1e3, 4);
         fputs("</tr>\n", f);

@@ -439,14 +439,14 @@ void result_free(struct result *r)
     r->settings = NULL;
 }
 
-struct spread spread_of(double *v, int n)
+struct range range_of(double *v, int n)
 {
     int k = 0;
     for (int i = 0; i < n; i++)
         if (!isnan(v[i]))
             v[k++] = v[i];
     if (!k)
-        return (struct spread){NAN, NAN, NAN};
+        return (struct range){NAN, NAN, NAN};
     double middle = median(v, k); // and v is in order
-    return (struct spread){middle, v[0], v[k - 1]};
+    return (struct range){middle, v[0], v[k - 1]};
 }

@@ -106,9 +106,9 @@ void result_setting(const struct result *r, const char *key, char *to,
 
 // Median, least and most of n numbers (NaN left out; all NaN if none is left).
 // Sorts them in place.
-struct spread {
+struct range {
     double median, least, most;
 };
-struct spread spread_of(double *v, int n);
+struct range range_of(double *v, int n);
 
 #endif

@@ -58,8 +58,8 @@ void study_measure(struct study *s);
 
 // The spread of a metric over the repeats of a cell; n of them are finished.
 // Of a speed-up: that of study_ratio().
-struct spread study_spread(const struct study *s, int cell, enum metric m,
-                           int *n);
+struct range study_range(const struct study *s, int cell, enum metric m,
+                         int *n);
 
 // Whether some cell has finished more than once.
 bool study_repeats(const struct study *s);
@@ -69,8 +69,8 @@ const struct result *study_first(const struct study *s, int cell);
 
 // A metric of `cell` over that of `base`: median over median, and least and
 // most of the pairs of repeats, which ran in one round.
-struct spread study_ratio(const struct study *s, int cell, int base,
-                          enum metric m);
+struct range study_ratio(const struct study *s, int cell, int base,
+                         enum metric m);
 
 // The median over a cell's repeats of a worker's utilisation.
 double study_util(const struct study *s, int cell, int worker);

@@ -62,7 +62,7 @@ struct job_child {
     char *const *argv;      // NULL-terminated; argv[0] a path, or in PATH
     const cpu_set_t *cores; // NULL: any
     const char *host;       // emulated (net.h) that it runs on; NULL: this one
-    bool tended; // its standard input stays open for as long as we live
+    bool watched; // its standard input stays open for as long as we live
 };
 
 // 0, or -1 after fail().

@@ -55,7 +55,7 @@ static void put_cell(FILE *f, const struct study *s, int c)
     put_text(f, ",", x);
     put_text(f, ",", y);
     for (int i = 0; i < SHOWN; i++) {
-        struct spread v = study_spread(s, c, shown[i], &n);
+        struct range v = study_range(s, c, shown[i], &n);
         csv_put(f, v.median);
         csv_put(f, v.least);
         csv_put(f, v.most);

@@ -134,13 +134,13 @@ static int write_table(const struct study *s)
         int n;
         if (!r)
             continue;
-        study_spread(s, c, 0, &n);
+        study_range(s, c, 0, &n);
         fputs(r->cell, f);
         fprintf(f, ",%d", n);
         put_settings(f, r, &keys);
         csv_put(f, s->target);
         for (int m = 0; m < METRICS; m++) {
-            struct spread v = study_spread(s, c, m, &n);
+            struct range v = study_range(s, c, m, &n);
             csv_put(f, v.median);
             csv_put(f, v.least);
             csv_put(f, v.most);
@@ -158,7 +158,7 @@ static double median_share(const struct study *s, int cell, int kind)
     for (int i = 0; i < s->nruns && n < EXP_REPEATS; i++)
         if (s->cell_of[i] == cell)
             v[n++] = s->runs[i].share[kind];
-    return spread_of(v, n).median;
+    return range_of(v, n).median;
 }
 
 static int write_shares(const struct study *s)
@@ -177,7 +177,7 @@ static int write_shares(const struct study *s)
             continue;
         fputs(r->cell, f);
         fprintf(f, ",%s,%d,%d", r->backend, r->world, r->oversubscribed);
-        csv_put(f, study_spread(s, c, METRIC_STEP_S, &n).median);
+        csv_put(f, study_range(s, c, METRIC_STEP_S, &n).median);
         for (int k = 0; k < RESULT_KINDS; k++)
             csv_put(f, median_share(s, c, k));
         fputs("\n", f);
@@ -200,7 +200,7 @@ static int write_memory(const struct study *s)
         if (!r)
             continue;
         fprintf(f, "%s,%s,%d", r->cell, r->backend, r->world);
-        csv_put(f, study_spread(s, c, METRIC_MEMORY, &n).median);
+        csv_put(f, study_range(s, c, METRIC_MEMORY, &n).median);
         for (int k = 0; k < RESULT_PARTS; k++)
             csv_put(f, r->part[k]);
         fputs("\n", f);

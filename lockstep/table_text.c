@@ -42,7 +42,7 @@ static void put_spread(const struct text *t, int c, enum metric m, int width,
                        int decimals)
 {
     int n;
-    struct spread v = study_spread(t->s, c, m, &n);
+    struct range v = study_range(t->s, c, m, &n);
     put_number(t->f, v.median, width, decimals);
     if (!t->repeats)
         return;
@@ -90,11 +90,11 @@ static void put_speed(const struct text *t, int c)
     }
     fprintf(t->f, "%-*s %7d %7d  ", t->width, r->cell, r->world, r->servers);
     put_workers(t, c, r->world);
-    put_percent(t->f, study_spread(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
+    put_percent(t->f, study_range(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
     put_spread(t, c, METRIC_TOKENS_PER_S, 8, 0);
     if (t->speedups)
         put_spread(t, c, METRIC_SPEEDUP, 8, 2);
-    put_number(t->f, 1000 * study_spread(s, c, METRIC_STEP_S, &n).median, 8, 1);
+    put_number(t->f, 1000 * study_range(s, c, METRIC_STEP_S, &n).median, 8, 1);
     fprintf(t->f, "%s%s%s%s%s%s%s\n", *r->net ? "  net=" : "", r->net,
             r->oversubscribed ? "  oversubscribed" : "",
             *r->pace ? "  asleep: pace=" : "", r->pace,
@@ -126,16 +126,16 @@ static void put_outcome(const struct text *t, int c)
     fprintf(t->f, "%-*s", t->width, r->cell);
     if (!isnan(t->s->target)) {
         put_spread(t, c, METRIC_SECONDS_TO, 9, 2);
-        put_number(t->f, study_spread(t->s, c, METRIC_TOKENS_TO, &n).median, 9,
+        put_number(t->f, study_range(t->s, c, METRIC_TOKENS_TO, &n).median, 9,
                    0);
     }
-    put_number(t->f, study_spread(t->s, c, METRIC_TRAIN_LOSS, &n).median, 7, 4);
+    put_number(t->f, study_range(t->s, c, METRIC_TRAIN_LOSS, &n).median, 7, 4);
     if (t->validated)
         put_spread(t, c, METRIC_BEST_VAL_LOSS, 9, 4);
-    put_number(t->f, study_spread(t->s, c, METRIC_MEMORY, &n).median / mib, 10,
+    put_number(t->f, study_range(t->s, c, METRIC_MEMORY, &n).median / mib, 10,
                1);
     put_number(t->f,
-               study_spread(t->s, c, METRIC_SERVER_MEMORY, &n).median / mib, 10,
+               study_range(t->s, c, METRIC_SERVER_MEMORY, &n).median / mib, 10,
                1);
     fputs("\n", t->f);
 }
@@ -185,7 +185,7 @@ static bool bubble_block(const struct text *t)
         for (size_t k = 0; k < ncolumns; k++)
             put_number(t->f,
                        columns[k].times *
-                           study_spread(t->s, c, columns[k].metric, &n).median,
+                           study_range(t->s, c, columns[k].metric, &n).median,
                        12, 1);
         fputs("\n", t->f);
         any = true;

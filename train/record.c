@@ -12,7 +12,7 @@
 #include "device/device.h"
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
-#include "train/seats.h"
+#include "train/identity.h"
 #include "train/summary.h"
 
 #include <dnnl.h>
@@ -164,7 +164,7 @@ static void add_versions(struct manifest *m)
     manifest_end(m);
 }
 
-static int write_run(const struct trainer *t, const struct seat *seats,
+static int write_run(const struct trainer *t, const struct identity *all,
                      int argc, char *const *argv)
 {
     char path[PATH], when[32], program[64];
@@ -193,7 +193,7 @@ static int write_run(const struct trainer *t, const struct seat *seats,
     add_settings(m, t);
     manifest_machine(m);
     add_versions(m);
-    seats_write(m, seats, t->cluster->world);
+    identity_write(m, all, t->cluster->world);
     return manifest_close(&m, path);
 }
 
@@ -220,11 +220,11 @@ int record_begin(struct trainer *t, int argc, char *const *argv)
                    &t->time_before) ||
         observe_begin(t))
         return -1;
-    struct seat *seats = seats_gather(t);
-    int rc = seats ? 0 : -1;
-    if (seats && t->cluster->rank == 0)
-        rc = remove_summary(t) || write_run(t, seats, argc, argv) ? -1 : 0;
-    mem_free(seats);
+    struct identity *all = identity_gather(t);
+    int rc = all ? 0 : -1;
+    if (all && t->cluster->rank == 0)
+        rc = remove_summary(t) || write_run(t, all, argc, argv) ? -1 : 0;
+    mem_free(all);
     return rc;
 }
 

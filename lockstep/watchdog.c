@@ -1,8 +1,8 @@
-// tend.c - `lockstep tend PROGRAM words...`: run PROGRAM for as long as our
-// standard input stays open. On another host that is the one sign that whoever
-// asked for it is still there: ssh ends without a word to what it started. The
-// first line of it is a variable for PROGRAM's environment, the job's secret:
-// words of ssh could be read by every user of either host.
+// watchdog.c - `lockstep watchdog PROGRAM words...`: run PROGRAM for as long as
+// our standard input stays open. On another host that is the one sign that
+// whoever asked for it is still there: ssh ends without a word to what it
+// started. The first line of it is a variable for PROGRAM's environment, the
+// job's secret: words of ssh could be read by every user of either host.
 
 #include "lockstep/commands.h"
 
@@ -29,14 +29,14 @@ static int take_secret(void)
     while (n < sizeof line - 1 && read(0, line + n, 1) == 1 && line[n] != '\n')
         n++;
     if (line[n] != '\n')
-        return fail("tend: nobody is there");
+        return fail("watchdog: nobody is there");
     line[n] = '\0';
     equals = strchr(line, '=');
     if (strncmp(line, "LOCKSTEP_SECRET", 15) || !equals)
-        return fail("tend: standard input does not begin with a secret");
+        return fail("watchdog: standard input does not begin with a secret");
     *equals = '\0';
     int rc = equals[1] && setenv(line, equals + 1, 1)
-                 ? fail("tend: %s", strerror(errno))
+                 ? fail("watchdog: %s", strerror(errno))
                  : 0;
     explicit_bzero(line, sizeof line);
     return rc;
@@ -97,12 +97,12 @@ static int watch(pid_t pid, int signals)
     return status;
 }
 
-static int tend(int nwords, char **words)
+static int watchdog(int nwords, char **words)
 {
     static const int ours[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
     sigset_t set, before;
     if (nwords < 1)
-        return fail("tend: want a program to run");
+        return fail("watchdog: want a program to run");
     if (take_secret())
         return -1;
     sigemptyset(&set);
@@ -112,9 +112,9 @@ static int tend(int nwords, char **words)
     int signals = signalfd(-1, &set, SFD_CLOEXEC);
     pid_t pid = signals < 0 ? -1 : start(words, &before);
     if (pid < 0)
-        return fail("tend: %s", strerror(errno));
+        return fail("watchdog: %s", strerror(errno));
     int status = watch(pid, signals);
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-const struct command command_tend = {.name = "tend", .run = tend};
+const struct command command_watchdog = {.name = "watchdog", .run = watchdog};

@@ -1,6 +1,6 @@
-// seats.c - every worker tells the others its host, its process and its GPU.
+// identity.c - every worker tells the others its host, its process and its GPU.
 
-#include "train/seats.h"
+#include "train/identity.h"
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -12,16 +12,17 @@
 #include <string.h>
 #include <unistd.h>
 
-struct seat { // as it travels: no pointers, no padding that is not zero
+struct identity { // as it travels: no pointers, no padding that is not zero
     char host[64];
     int64_t pid, has_gpu;
     unsigned char gpu[DEVICE_ID];
 };
 
-struct seat *seats_gather(const struct trainer *t)
+struct identity *identity_gather(const struct trainer *t)
 {
-    struct seat mine = {.pid = getpid(), .has_gpu = !device_is_host(t->dev)};
-    struct seat *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    struct identity mine = {.pid = getpid(),
+                            .has_gpu = !device_is_host(t->dev)};
+    struct identity *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
     if (!all)
         return NULL;
     if (gethostname(mine.host, sizeof mine.host - 1))
@@ -35,12 +36,12 @@ struct seat *seats_gather(const struct trainer *t)
     return all;
 }
 
-void seats_write(struct manifest *m, const struct seat *seats, int world)
+void identity_write(struct manifest *m, const struct identity *all, int world)
 {
     char rank[32], uuid[NVML_UUID_TEXT], text[192];
     manifest_begin(m, "workers");
     for (int r = 0; r < world; r++) {
-        const struct seat *s = &seats[r];
+        const struct identity *s = &all[r];
         nvml_uuid_text(uuid, s->gpu);
         snprintf(rank, sizeof rank, "rank %d", r);
         snprintf(text, sizeof text, "host %.63s, pid %lld%s%s", s->host,

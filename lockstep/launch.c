@@ -246,23 +246,48 @@ static int add_openmpi(struct argv *a, const char *words, const char *agent)
     return 0;
 }
 
+// The first of `ranks` ranks on host i, of hosts that have as even blocks of
+// them as can be; not more hosts than ranks.
+static int first_rank(const struct netns *net, int ranks, int i)
+{
+    int hosts = netns_hosts(net) < ranks ? netns_hosts(net) : ranks;
+    return i < hosts ? (i * ranks + hosts - 1) / hosts : ranks;
+}
+
+// The hosts as mpirun's --host takes them: how many ranks each has, or a rank
+// each in turn where servers are behind the workers.
+static int list_hosts(const struct netns *net, int ranks, bool in_turn,
+                      char *out, size_t size)
+{
+    for (int i = 0; i < netns_hosts(net); i++) {
+        int here = first_rank(net, ranks, i + 1) - first_rank(net, ranks, i);
+        size_t at = strlen(out);
+        const char *name = netns_name(net, i), *comma = i ? "," : "";
+        if (in_turn ? text_into(out + at, size - at, "%s%s", comma, name)
+            : here
+                ? text_into(out + at, size - at, "%s%s:%d", comma, name, here)
+                : 0)
+            return -1;
+    }
+    return 0;
+}
+
 // mpirun sits on the first emulated host and reaches the others through
 // `lockstep enter`, as it would through ssh.
-static int add_emulated(struct argv *a, const struct netns *net)
+static int add_emulated(struct argv *a, const struct netns *net, int workers,
+                        int servers)
 {
-    char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 1)] = "";
+    char agent[CONFIG_PATH], list[NETNS_HOSTS * (NETNS_NAME + 6)] = "";
     struct argv *program = mem_alloc(1, sizeof *program);
     int err =
         program ? argv_add_program(program, "lockstep") ||
                       text_into(agent, sizeof agent, "%s enter", program->at[0])
                 : -1;
     mem_free(program);
-    for (int i = 0; !err && i < netns_hosts(net); i++) {
-        size_t at = strlen(list);
-        err = text_into(list + at, sizeof list - at, "%s%s", i ? "," : "",
-                        netns_name(net, i));
-    }
-    return err || argv_add(a, "--host") || argv_add(a, "%s", list) ||
+    return err || list_hosts(net, workers, servers > 0, list, sizeof list) ||
+                   argv_add(a, "--map-by") ||
+                   argv_add(a, servers ? "node" : "slot") ||
+                   argv_add(a, "--host") || argv_add(a, "%s", list) ||
                    add_openmpi(a, openmpi_here->emulated, agent)
                ? -1
                : 0;
@@ -324,7 +349,7 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
               (getenv("LOCKSTEP_RESTARTS") &&
                (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_RESTARTS"))) ||
               (net && (argv_add(a, "-x") || argv_add(a, "LOCKSTEP_EMULATED") ||
-                       add_emulated(a, net))) ||
+                       add_emulated(a, net, r->workers, servers))) ||
               (!net && !r->hosts[0] && add_one_host(a)) ||
               (r->hosts[0] && add_hosts(a, r->hosts)) ||
               (r->workers > cores_count() &&

@@ -26,7 +26,7 @@ static const char one_host[] =
     "--mca btl vader,self --mca oob_tcp_if_include lo";
 
 static const char emulated[] =
-    "--map-by node --mca plm rsh --mca plm_rsh_agent %agent "
+    "--mca plm rsh --mca plm_rsh_agent %agent "
     "--mca plm_rsh_no_tree_spawn 1 --mca pml ob1 --mca btl tcp,self "
     "--mca btl_tcp_if_include %subnet --mca oob_tcp_if_include %subnet";
 

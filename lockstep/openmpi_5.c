@@ -18,7 +18,7 @@
 static const char one_host[] = "--mca btl sm,self";
 
 static const char emulated[] =
-    "--map-by node --prtemca plm ssh --prtemca plm_ssh_agent %agent "
+    "--prtemca plm ssh --prtemca plm_ssh_agent %agent "
     "--prtemca plm_ssh_no_tree_spawn 1 --mca pml ob1 --mca btl tcp,self "
     "--mca btl_tcp_if_include %subnet --prtemca prte_if_include %subnet";
 

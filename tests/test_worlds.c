@@ -7,6 +7,7 @@
 #include "tests/job_asserts.h"
 
 #include <math.h>
+#include <unistd.h>
 
 enum { FROM = 3, TO = 6 };
 static const double clip = 0.05;
@@ -117,10 +118,48 @@ static void worlds(void **state)
             check_world(few[i]);
 }
 
+// ---- hosts
+
+// The host that run.json has for a rank, of two: 'a' for rank 0's, else 'b'.
+static char host_of(int rank)
+{
+    struct job j;
+    job_run(&j, 10,
+            "host() { grep -o \"\\\"rank $1\\\":.*host [^,]*\" "
+            "hosts/run.json | sed 's/.*host //'; }; "
+            "test -n \"$(host %d)\" || exit 2; "
+            "test \"$(host 0)\" = \"$(host %d)\"",
+            rank, rank);
+    assert_true(j.status == 0 || j.status == 1);
+    return j.status ? 'b' : 'a';
+}
+
+// Stages of two replicas on two hosts of three ranks: the replicas of the first
+// stage share a host and those of the second do not, and all take one carrier.
+static void ranks_are_placed_in_blocks(void **state)
+{
+    (void)state;
+    struct job j;
+    if (geteuid())
+        skip();
+    job_run(&j, 100,
+            "%s sync=ring mesh=pp3,dp2 accum=2 steps=2 net=1gbit,hosts=2 "
+            "out=hosts",
+            same);
+    if (j.status && strstr(j.out, "net=")) {
+        print_message("%s", j.out);
+        skip();
+    }
+    assert_ok(&j);
+    for (int rank = 0; rank < 6; rank++)
+        assert_int_equal(host_of(rank), rank < 3 ? 'a' : 'b');
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(worlds),
+        cmocka_unit_test(ranks_are_placed_in_blocks),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

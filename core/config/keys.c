@@ -205,7 +205,8 @@ static const struct key rows[] = {
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
  .help = "ranks on a grid, slowest first: dpN, N replicas with data of their "
          "own, ppN, N stages of layers, tpN, N slices of tensors; sets "
-         "workers, and errors say where a rank is"},
+         "workers, and errors say where a rank is; each host has a block of "
+         "ranks, so the last word's neighbours share one"},
 {"cluster", "pipeline", "1f1b", KEY_CHOICE, AT(pipeline), // pipeline_kind
  .words = WORDS("naive", "gpipe", "1f1b"),
  .help = "mesh=ppN: in which order a stage takes the accum= micro-batches"},

@@ -40,8 +40,8 @@ static void explain(FILE *f)
             "  sync        %s\n\n"
             "Of train's keys: model and its sizes, precision, dropout, "
             "threads, optimizer,\nmomentum, wire, staging, servers, update, "
-            "slice_kb, bucket_mb, first_bucket_mb, outer_rule, "
-            "outer_momentum; mesh,\naccum, pipeline, chunks, ahead, stages.\n"
+            "slice_kb, bucket_mb, first_bucket_mb,\nouter_rule, "
+            "outer_momentum; mesh, accum, pipeline, chunks, ahead, stages.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
             WORKERS, list_all_backends(all));
 }

@@ -35,9 +35,9 @@ static int bsp_open(struct server *s)
         return -1;
     size_t world = (size_t)s->job.world;
     b->rank_of = mem_alloc(world, sizeof *b->rank_of);
-    b->turn_of = mem_alloc(world, sizeof *b->turn_of);
+    b->order_of = mem_alloc(world, sizeof *b->order_of);
     b->rows = mem_alloc((size_t)s->store->nrows + 1, sizeof *b->rows);
-    int rc = b->rank_of && b->turn_of && b->rows ? 0 : -1;
+    int rc = b->rank_of && b->order_of && b->rows ? 0 : -1;
     for (int r = 0; !rc && r < s->store->nrows; r++)
         rc = gather_open(&b->rows[r], s->job.world);
     return rc;
@@ -52,7 +52,7 @@ static void bsp_close(struct server *s)
     for (int r = 0; b->rows && r < s->store->nrows; r++)
         gather_close(&b->rows[r], s->job.world);
     mem_free(b->rows);
-    mem_free(b->turn_of);
+    mem_free(b->order_of);
     mem_free(b->rank_of);
     mem_free(b);
     s->state = NULL;
@@ -155,9 +155,9 @@ static size_t member_bits(const struct server *s, uint8_t *bits)
 
 // Whether a worker adds the partial sums: the first one does. In an elastic job
 // all do, since one that dies may have answered some servers and not others.
-static bool adds_norms(const struct server *s, int turn)
+static bool adds_norms(const struct server *s, int order)
 {
-    return turn == 0 || (turn > 0 && s->job.elastic);
+    return order == 0 || (order > 0 && s->job.elastic);
 }
 
 static void finish_if_complete(struct server *s)
@@ -189,11 +189,11 @@ static void finish_if_complete(struct server *s)
 
 // ---- a round goes on
 
-static void credit(struct server *s, int row, int turn)
+static void credit(struct server *s, int row, int order)
 {
     struct ps_head h = bsp_answer(s, PS_CREDIT);
     h.row = (uint32_t)row;
-    server_send(s, bsp_of(s)->rank_of[turn], h, NULL, 0);
+    server_send(s, bsp_of(s)->rank_of[order], h, NULL, 0);
 }
 
 static void row_complete(struct server *s, int row, struct buffer *sum)
@@ -206,7 +206,7 @@ static void row_complete(struct server *s, int row, struct buffer *sum)
     buffer_unref(sum);
 }
 
-static int take_slice(struct server *s, int row, int turn, struct message **p)
+static int take_slice(struct server *s, int row, int order, struct message **p)
 {
     struct bsp *b = bsp_of(s);
     struct gather *g = &b->rows[row];
@@ -218,7 +218,7 @@ static int take_slice(struct server *s, int row, int turn, struct message **p)
     struct buffer *sum = NULL;
     int before = g->added;
     span_begin(s->lane, SPAN_ADD, row);
-    gather_take(g, turn, *p);
+    gather_take(g, order, *p);
     *p = NULL;
     int rc = gather_add(g, &rule, b->need, s->store->rows[row].at.n, &sum);
     span_end(s->lane);
@@ -231,18 +231,18 @@ static int take_slice(struct server *s, int row, int turn, struct message **p)
     return 0;
 }
 
-// Bind a rank to its turn, or check that it keeps to it.
+// Give a rank its place in the order, or check that it keeps to it.
 static int check_turn(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
-    if (s->job.backup && b->turn_of[rank] < 0 && h->order < (uint32_t)b->need &&
-        b->rank_of[h->order] < 0 &&
-        s->job.index != 0) { // server 0 has given the turns itself
-        b->turn_of[rank] = (int)h->order;
+    if (s->job.backup && b->order_of[rank] < 0 &&
+        h->order < (uint32_t)b->need && b->rank_of[h->order] < 0 &&
+        s->job.index != 0) { // server 0 has given the places itself
+        b->order_of[rank] = (int)h->order;
         b->rank_of[h->order] = rank;
     }
-    if (b->turn_of[rank] < 0 ||
-        (s->job.backup && h->order != (uint32_t)b->turn_of[rank]))
+    if (b->order_of[rank] < 0 ||
+        (s->job.backup && h->order != (uint32_t)b->order_of[rank]))
         return fail("%s for step %llu, of which rank %d is no part",
                     ps_kind_name(h->kind), (unsigned long long)s->round, rank);
     return 0;
@@ -274,12 +274,12 @@ static int bsp_push(struct server *s, int rank, const struct ps_head *h,
         return fail("PUSH of row %u of %d, %llu bytes as %s", h->row,
                     s->store->nrows, (unsigned long long)h->bytes,
                     dtype_name(h->dtype));
-    if (b->rows[h->row].here[b->turn_of[rank]])
+    if (b->rows[h->row].here[b->order_of[rank]])
         return fail("PUSH of row %u twice in step %llu", h->row,
                     (unsigned long long)s->round);
     if (!server_beside(s, rank))
         s->served_in += h->bytes;
-    if (take_slice(s, (int)h->row, b->turn_of[rank], p)) {
+    if (take_slice(s, (int)h->row, b->order_of[rank], p)) {
         server_fail(s, fail_message());
         return 0;
     }
@@ -322,7 +322,8 @@ static int bsp_commit(struct server *s, int rank, const struct ps_head *h)
     struct bsp *b = bsp_of(s);
     if (s->job.elastic && (h->round < s->round || bsp_outdated(s, h)))
         return 0; // another worker's copy of it was first
-    if (h->round != s->round || !b->waiting || !adds_norms(s, b->turn_of[rank]))
+    if (h->round != s->round || !b->waiting ||
+        !adds_norms(s, b->order_of[rank]))
         return fail("COMMIT of step %llu, the present one is %llu",
                     (unsigned long long)h->round, (unsigned long long)s->round);
     finish_round(s, h->value);

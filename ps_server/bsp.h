@@ -8,14 +8,14 @@
 
 struct bsp {
     struct gather *rows;
-    int *rank_of; // of a turn; -1: not known yet (backup)
-    int *turn_of; // of a rank; -1: not in this round
-    int need;     // turns
-    int claims;   // turns given away (backup)
-    int complete; // rows
-    int stepped;  // workers
-    bool active;  // somebody has sent something
-    bool waiting; // for COMMIT
+    int *rank_of;  // by order; -1: not known yet (backup)
+    int *order_of; // of a rank; -1: not in this round
+    int need;      // workers in the round
+    int claims;    // places given away (backup)
+    int complete;  // rows
+    int stepped;   // workers
+    bool active;   // somebody has sent something
+    bool waiting;  // for COMMIT
     uint32_t epoch;
     uint64_t heard_ns; // the last message of this round
 };

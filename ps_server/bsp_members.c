@@ -19,7 +19,7 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
     struct bsp *b = bsp_of(s);
     struct ps_head reply = bsp_answer(s, PS_LATE);
     if (!s->job.backup || s->job.index != 0 || h->round > s->round ||
-        (h->round == s->round && b->turn_of[rank] >= 0))
+        (h->round == s->round && b->order_of[rank] >= 0))
         return fail("CLAIM of step %llu, the present one is %llu",
                     (unsigned long long)h->round, (unsigned long long)s->round);
     if (h->round < s->round) {
@@ -34,7 +34,7 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
         b->active = true;
         b->heard_ns = now_ns();
         b->rank_of[b->claims] = rank;
-        b->turn_of[rank] = b->claims++;
+        b->order_of[rank] = b->claims++;
         bsp_check_left(s);
     }
     server_send(s, rank, reply, NULL, 0);
@@ -78,7 +78,7 @@ static void restart(struct server *s)
 // from the next on. Otherwise the round begins again without it.
 void bsp_lost(struct server *s, int rank)
 {
-    if (bsp_of(s)->turn_of[rank] >= 0 && !bsp_gave_all(s, rank))
+    if (bsp_of(s)->order_of[rank] >= 0 && !bsp_gave_all(s, rank))
         restart(s);
 }
 
@@ -98,12 +98,12 @@ int bsp_drop(struct server *s, int rank, const struct ps_head *h)
         return 0;
     if (other >= s->job.world || other == rank)
         return fail("DROP of rank %d", other);
-    if (b->turn_of[other] < 0)
+    if (b->order_of[other] < 0)
         return 0;
     s->peers[other].from = UINT64_MAX;
     if (s->peers[other].alive)
         server_lost(s, other, "another server lost it");
-    if (b->turn_of[other] >= 0)
+    if (b->order_of[other] >= 0)
         restart(s);
     return 0;
 }
@@ -122,7 +122,7 @@ int bsp_join(struct server *s, int rank, const struct ps_head *h)
     if (wish > present + 1000 || p->stepped)
         return fail("JOIN from step %llu on, the present one is %llu", wish,
                     present);
-    bool expected = b->turn_of[rank] >= 0;
+    bool expected = b->order_of[rank] >= 0;
     if (wish <= present) {
         struct ps_head later = bsp_answer(s, PS_LATER);
         server_send(s, rank, later, NULL, 0);
@@ -150,8 +150,8 @@ static bool is_behind(const struct server *s, int rank)
 {
     const struct bsp *b = bsp_of(s);
     if (s->job.backup)
-        return b->turn_of[rank] < 0 || !s->peers[rank].stepped;
-    return b->turn_of[rank] >= 0 && !bsp_gave_all(s, rank);
+        return b->order_of[rank] < 0 || !s->peers[rank].stepped;
+    return b->order_of[rank] >= 0 && !bsp_gave_all(s, rank);
 }
 
 // Those for whom the round waits: "rank 1, rank 3" and, as ranks, in behind[].

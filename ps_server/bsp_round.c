@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 
-// Who is in the present round, and in which turn. Without backup: all members,
+// Who is in the present round, and in which order. Without backup: all members,
 // by rank.
 static void choose_members(struct server *s)
 {
@@ -13,12 +13,12 @@ static void choose_members(struct server *s)
     for (int r = 0; r < s->job.world; r++) {
         const struct peer *p = &s->peers[r];
         bool member = (p->alive || !s->job.elastic) && p->from <= s->round;
-        b->turn_of[r] = -1;
+        b->order_of[r] = -1;
         b->rank_of[r] = -1;
         if (!member)
             continue;
         if (!s->job.backup) {
-            b->turn_of[r] = b->need;
+            b->order_of[r] = b->need;
             b->rank_of[b->need] = r;
         }
         b->need++;
@@ -58,7 +58,7 @@ bool bsp_gave_all(const struct server *s, int rank)
     if (!s->peers[rank].stepped)
         return false;
     for (int r = 0; r < s->store->nrows; r++)
-        if (!b->rows[r].here[b->turn_of[rank]])
+        if (!b->rows[r].here[b->order_of[rank]])
             return false;
     return true;
 }

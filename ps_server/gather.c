@@ -42,16 +42,16 @@ void gather_close(struct gather *g, int world)
     mem_free(g->here);
 }
 
-void gather_take(struct gather *g, int turn, struct message *p)
+void gather_take(struct gather *g, int order, struct message *p)
 {
-    g->held[turn] = p;
-    g->here[turn] = HELD;
+    g->held[order] = p;
+    g->here[order] = HELD;
 }
 
 struct addition {
     const struct gather *g;
     enum dtype wire;
-    int from, to; // turns
+    int from, to; // places in the order
     size_t n;
     float *sum;    // NULL: nobody needs it
     void *half;    // NULL: it stays fp32

@@ -1,9 +1,9 @@
-// gather.h - the slices of one row in one round, added in turn.
+// gather.h - the slices of one row in one round, added in order.
 //
-// Slices are added in the order of turns, whatever the order of arrival, so
-// that reruns give the same bits; one that comes early is held as the message
-// it came in. The first stands for the sum until the second is there: a sum of
-// two is one pass over both, and no copy.
+// Slices are added in rank order (with backup= in the order that server 0
+// gave), whatever the order of arrival, so that reruns give the same bits. An
+// early one is kept as the message it came in. The first stands for the sum
+// until the second is there: a sum of two is one pass over both, and no copy.
 
 #ifndef PS_SERVER_GATHER_H
 #define PS_SERVER_GATHER_H
@@ -20,10 +20,10 @@ struct thread_pool;
 
 struct gather {
     struct buffer *sum;    // fp32; NULL while it is not needed
-    int added;             // turns taken so far
+    int added;             // how many have been added
     double squares;        // of the complete sum, where asked for
-    struct message **held; // by turn: early ones, and the first
-    uint8_t *here;         // by turn: 0: not yet
+    struct message **held; // by order: early ones, and the first
+    uint8_t *here;         // by order: 0: not yet
 };
 
 // What is the same for all rows.
@@ -42,8 +42,8 @@ void gather_close(struct gather *g, int world);
 // Nothing has come yet; what is held is given back.
 void gather_clear(struct gather *g, int world);
 
-// Take the slice of this turn: its data are n numbers.
-void gather_take(struct gather *g, int turn, struct message *p);
+// Take the slice with this place in the order: its data are n numbers.
+void gather_take(struct gather *g, int order, struct message *p);
 
 // Add what is due; `need` slices make the row complete. With the last one, *out
 // is the sum in the wire's format, of which the caller takes a reference, or

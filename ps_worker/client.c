@@ -1,4 +1,4 @@
-// client.c - turns, and who runs them.
+// client.c - poll steps, and who runs them.
 
 #include "ps_worker/client.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { TURN_MS = 50 }; // between looks at the deadline
+enum { POLL_MS = 50 }; // between looks at the deadline
 
 // ---- receiving
 
@@ -70,7 +70,7 @@ static int take_in(struct client *c)
     return receive_all(c) ? -1 : fail("%s", why); // it may have said why
 }
 
-// ---- turns
+// ---- poll steps
 
 static int check_deadline(struct client *c)
 {
@@ -126,9 +126,9 @@ static void begin_task(struct client *c)
     task_begin(c);
 }
 
-// A turn: it ends the task, or waits once for news and takes it in. The lock is
-// held but for the wait.
-static int turn(struct client *c)
+// A poll step: it ends the task, or waits once for news and takes it in. The
+// lock is held but for the wait.
+static int poll_step(struct client *c)
 {
     begin_task(c);
     if (send_some(c))
@@ -144,7 +144,7 @@ static int turn(struct client *c)
     if (moving)
         span_begin(c->lane, SPAN_RECEIVE, (int)c->round);
     pthread_mutex_unlock(&c->lock);
-    endpoint_wait(c->endpoint, TURN_MS);
+    endpoint_wait(c->endpoint, POLL_MS);
     pthread_mutex_lock(&c->lock);
     uint64_t bytes = c->stats.bytes_in;
     int rc = take_in(c);
@@ -162,7 +162,7 @@ static int note_failure(struct client *c)
     return -1;
 }
 
-// Turns in place of a trainer that computes.
+// Poll steps in place of a trainer that computes.
 static void *run(void *arg)
 {
     struct client *c = arg;
@@ -173,7 +173,7 @@ static void *run(void *arg)
             continue;
         }
         c->inside = true;
-        if (turn(c))
+        if (poll_step(c))
             note_failure(c);
         c->inside = false;
         if (c->waiting)
@@ -196,7 +196,7 @@ static int run_task(struct client *c, enum task task)
         return fail("%s", c->why);
     c->task = task;
     while (c->waiting)
-        if (turn(c))
+        if (poll_step(c))
             return note_failure(c);
     return 0;
 }

@@ -1,12 +1,12 @@
 // client.h - a worker's connection to all servers.
 //
-// The trainer's thread asks for one task at a time and runs its turns itself
-// until it is done: send what is ready and what credits allow, wait, take in
-// what has come. A round begins earlier, while backward still runs, with the
-// first bucket; what can be sent is sent at once, and while the trainer
-// computes on, a thread runs the turns in its place. It starts with the first
-// bucket that is not the last. One of them at a time is `inside` a turn, and
-// has the endpoint.
+// The trainer's thread asks for one task at a time and runs its poll steps
+// itself until it is done: send what is ready and what credits allow, wait,
+// take in what has come. A round begins earlier, while backward still runs,
+// with the first bucket; what can be sent is sent at once, and while the
+// trainer computes on, a thread runs the poll steps in its place. It starts
+// with the first bucket that is not the last. One of them at a time is `inside`
+// a poll step, and has the endpoint.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
@@ -73,8 +73,8 @@ struct client {
     pthread_cond_t changed;
     pthread_t thread;
     bool running;
-    bool inside;  // the thread is in a turn
-    bool waiting; // the trainer waits for a task: turns are its own
+    bool inside;  // the thread is in a poll step
+    bool waiting; // the trainer waits for a task: poll steps are its own
     bool failed, stop;
     char why[512];
     enum task task, current; // asked for; begun
@@ -93,7 +93,7 @@ struct client {
     uint64_t missed;         // and so did so many rounds after it
 
     uint64_t heard_ns;
-    struct span_lane *lane; // what the turns do; NULL: not recorded
+    struct span_lane *lane; // what the poll steps do; NULL: not recorded
     bool claimed, admitted; // backup
     uint32_t order;
     uint64_t join; // the round that we asked to join

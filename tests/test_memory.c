@@ -82,9 +82,27 @@ static void ways_take_what_is_predicted(void **state)
     }
 }
 
+// Rank 0 of a pipeline writes the checkpoint's header, draws the weights and
+// reads the batches, and still holds no more than its own layers.
+static void rank_0_of_stages_holds_its_part(void **state)
+{
+    (void)state;
+    if (TEST_SANITIZED)
+        skip();
+    struct peak whole = run("sync=local save=2");
+    struct peak part = run("sync=ring mesh=pp2 save=2");
+    print_message("rank 0 of two stages: %.1f MB, predicted %.1f; the whole "
+                  "model: %.1f\n",
+                  part.measured * 1e-6, part.predicted * 1e-6,
+                  whole.measured * 1e-6);
+    assert_true(part.measured <= 1.05 * part.predicted);
+    assert_true(part.measured < whole.measured - 1.5 * VECTOR);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rank_0_of_stages_holds_its_part),
         cmocka_unit_test(ways_take_what_is_predicted),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);

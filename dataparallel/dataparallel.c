@@ -38,6 +38,7 @@ struct dataparallel {
     struct group *group;
     uint64_t ticket;          // of the newest message
     struct group_stats notes; // payload that counts as heads
+    double loss, norm;        // messages: they outlive a step that fails
     // Worker 0's alone:
     float *landing;                // (OWNER_SETS, world - 1, piece)
     uint64_t landed[OWNER_SETS];   // the last ticket of each set
@@ -176,18 +177,19 @@ static int step_of_others(struct sync *s, const struct sync_in *in,
                           struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
-    double loss = in->loss, norm = 0;
-    if (send(s, 0, note(s, GROUP_SEND, &loss, 1, DTYPE_F64)))
+    struct dataparallel *d = s->state;
+    d->loss = in->loss;
+    if (send(s, 0, note(s, GROUP_SEND, &d->loss, 1, DTYPE_F64)))
         return -1;
     for (size_t off = 0, n; off < job->n; off += n) {
         n = piece_at(s, off);
         if (send(s, 0, group_floats(job->grads + off, n)))
             return -1;
     }
-    if (receive(s, 0, note(s, GROUP_RECV, &norm, 1, DTYPE_F64)) ||
+    if (receive(s, 0, note(s, GROUP_RECV, &d->norm, 1, DTYPE_F64)) ||
         copy_out(s, job->params) || finish(s))
         return -1;
-    out->grad_norm = (float)norm;
+    out->grad_norm = (float)d->norm;
     return 0;
 }
 
@@ -256,9 +258,9 @@ static int step_of_owner(struct sync *s, const struct sync_in *in,
     if (world > 1 && add_up(s))
         return -1;
     update(s, in, out);
-    double norm = (double)out->grad_norm;
+    d->norm = (double)out->grad_norm;
     for (int r = 1; r < world; r++)
-        if (send(s, r, note(s, GROUP_SEND, &norm, 1, DTYPE_F64)))
+        if (send(s, r, note(s, GROUP_SEND, &d->norm, 1, DTYPE_F64)))
             return -1;
     if (copy_out(s, s->job.params) || finish(s))
         return -1;

@@ -1,6 +1,6 @@
-// join.c - runs that exist, put side by side as the cells of an experiment.
+// join.c - makes an experiment of runs that exist: each run becomes a cell.
 //
-//     DIR/runs.ini          a cell a run, with the settings that it was asked
+//     DIR/runs.ini          a cell for each run, with the run's settings
 //     DIR/command.txt       so that report, compare and run know the folder
 //     DIR/cells/NAME/r1     a link to the run's folder
 
@@ -20,8 +20,9 @@
 
 static const char ini_name[] = "runs.ini";
 
-// The last part of its path, or for a repeat of an experiment's cell
-// (.. /CELL/r2) the last two; only what an INI section and a folder may hold.
+// The name of a run: the last part of its path. A repeat of an experiment's
+// cell (.. /CELL/r2) has the last two parts. Characters that an INI section or
+// a folder may not hold become '_'.
 static int name_run(char name[64], const char *whole)
 {
     const char *last = strrchr(whole, '/') + 1, *from = last;
@@ -57,7 +58,7 @@ static int add_settings(struct say *ini, const cJSON *run, const char *dir)
     return 0;
 }
 
-// Another run before it may have its name.
+// If an earlier run has this name, adds the number of this one.
 static int make_unique(char name[64], const struct say *ini, int i)
 {
     char head[80];
@@ -101,7 +102,7 @@ static int add_run(struct say *ini, const char *dir, const char *out, int i)
     return rc ? -1 : 0;
 }
 
-// Only a folder that is new, or was made here before.
+// 0 if `out` holds no experiment, or one that this file made before.
 static int check_out(const char *out)
 {
     char path[CONFIG_PATH];

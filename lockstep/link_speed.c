@@ -4,10 +4,10 @@
 //     token                   ->
 //     a byte                 <->   the same byte, ROUNDS times
 //     data for MOMENT_S       ->   counts
-//                             <-   how many, in which time; data for MOMENT_S
+//                             <-   its rate; data for MOMENT_S
 //     counts
 //
-// Sockets buffer little, so that a slow link has not much to drain.
+// Socket buffers are small, so a slow link empties them soon after MOMENT_S.
 
 #include "lockstep/link_speed.h"
 
@@ -96,7 +96,7 @@ static int take(int fd, void *data, size_t n)
     return (size_t)got == n ? 0 : fail("the other side has left");
 }
 
-// As much as goes for a moment, then no more.
+// Sends as much as it can for moment_s seconds, then says that it is done.
 static int push(int fd)
 {
     static const char data[SENT];
@@ -141,7 +141,7 @@ static int serve(int fd)
     return put(fd, text, sizeof text) || push(fd) ? -1 : 0;
 }
 
-// A guest with the token: its socket; -1: not one.
+// Accepts one connection. Returns its socket if it shows the token, else -1.
 static int admit(int listener, const char *token)
 {
     char shown[LINK_TOKEN];

@@ -1,8 +1,9 @@
-# pipeline.gp - which stage computes which micro-batch when, by schedule: reads
-# timetable.csv. Forward is light, backward dark; every second chunk of a stage is
-# green instead of blue. The number is the micro-batch's.
+# pipeline.gp - draws timetable.csv: for each schedule, when each stage computes
+# each micro-batch. Forward is light, backward dark. Every second chunk of a stage
+# is green instead of blue. The number in a box is the micro-batch's.
 #
-# With a third argument, that step of a run, out of its trace.json: a row a rank.
+# The third argument is the number of a step. With it, the figure shows that step
+# of a run, read from its trace.json, with a row for each rank.
 
 DIR = ARG1; OUT = ARG2
 file = DIR . "/timetable.csv"
@@ -20,7 +21,7 @@ WIDE = 1200
 HIGH = 90 + words(schedules) * (80 + 38 * (chunks > 1 && stages < 4 ? 4 : stages))
 load "style.gp"
 last = system("awk -F, 'NR>1&&$7>m{m=$7} END{print m+0}' '" . file . "'") + 0
-# a number is written where a box has room for it
+# a box shorter than this has no room for its number
 least = last * 0.016
 rows(k, a, odd) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$5%%2==%d' '%s'", word(schedules, k), a, odd, file)
 numbers(k, a) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$7-$6>=%g' '%s'", word(schedules, k), a, least, file)

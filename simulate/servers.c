@@ -1,9 +1,9 @@
 // servers.c - a round of the product's servers and their clients.
 //
-// What runs is ps_server and the client of ps_worker, over message_mpi.c: ranks
-// 0..world-1 are workers, those behind them servers. What works on numbers has
-// others in its place, here and in carry_simulated.c, because without payload
-// there are none.
+// The code of ps_server and of ps_worker's client runs here, over
+// message_mpi.c. Ranks 0..world-1 are workers, and the ranks behind them are
+// servers. Without payload there are no numbers. So this file and
+// carry_simulated.c replace the functions that work on numbers.
 
 #include "simulate/exchange.h"
 
@@ -17,7 +17,8 @@
 
 enum { NAME = 16 }; // "mpi://1023,"
 
-// Deadlines are in real time; whoever starts the simulation keeps one.
+// Deadlines are in real time. They are off here: the program that starts the
+// simulation has a deadline of its own.
 static const double no_deadline_s = 9e5;
 
 static size_t slice_of(const struct exchange *e)
@@ -27,8 +28,8 @@ static size_t slice_of(const struct exchange *e)
     return slice < most ? slice : most;
 }
 
-// A server that updates does it with the rule p := p + g, so that parameters,
-// zero before, are the sums.
+// A server that updates uses the rule p := p + g. Parameters begin as zero, so
+// after one step they are the sums.
 static const struct ps_step step = {.step = 1, .lr = -1, .grad_scale = 1};
 
 static int run(const struct exchange *e, struct client *c, float *vector,
@@ -111,7 +112,7 @@ int exchange_servers(const struct exchange *e, double *seconds)
     return rc;
 }
 
-// ---- in the place of ps_server/thread_pool.c: threads 0 do nothing
+// ---- replaces ps_server/thread_pool.c; a pool of 0 threads does no work
 
 struct thread_pool {
     bool works;

@@ -20,7 +20,7 @@ import rule
 TABLE = "core/config/backends.def"
 SHOWN = "tests/gathered/row.def"
 WHOLE = "help", "keys", "launch", "colour", "point"
-# Words that are also something else's, and where.
+# Words that also mean something else, and the file where they do.
 SPARED = {
     "core/config/settings.h": {"ring"},  # an algorithm of Open MPI's
     "core/config/keys.c": {"local", "lab"},  # a control plane; a key

@@ -119,7 +119,8 @@ size_t trial_bytes(const struct trial *t)
     return 2 * GUARD + (bytes + 7) / 8 * 8;
 }
 
-// Within what all members' sum may be for the wire to hold it exactly.
+// The largest value of one member. The wire can then hold the sum of all
+// members exactly.
 static int most_exact(const struct trial *t, int world)
 {
     int sum = t->op.vector.wire == DTYPE_BF16 ? 240 : 2000;
@@ -145,14 +146,14 @@ static void store(char *at, enum dtype type, size_t i, double x)
     memcpy(at + i * dtype_bytes(type), from, dtype_bytes(type));
 }
 
-// How many of n elements are all the different ones.
+// How many of the first n elements come before value() repeats itself.
 static size_t distinct(const struct member *m, const struct trial *t, size_t n)
 {
     size_t period = 5 * (2 * (size_t)most_exact(t, m->world) + 1);
     return n < period ? n : period;
 }
 
-// The rest of n elements, of which the distinct ones are there.
+// `at` has the distinct elements: fills the rest of its n elements with copies.
 static void repeat(const struct member *m, const struct trial *t, char *at,
                    size_t n)
 {
@@ -220,7 +221,8 @@ static struct group_chunk promised(const struct member *m,
     return all;
 }
 
-// m->want := what the verb must leave in `part`; moved numbers are `from`'s.
+// m->want := what the verb must leave in `part`. A verb that only moves numbers
+// moves those of member `from`.
 static void expect(struct member *m, const struct trial *t,
                    struct group_chunk part, int from)
 {

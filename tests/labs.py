@@ -2,18 +2,19 @@
 """labs.py NUMBER OUT - show that a lab's tests are right.
 
 The reference scores all 70 points. The skeleton compiles without a warning and
-scores what grade.c declares. Every mutant passes all tests before its own and fails
-that one; some mutant is found by one test only, as a break-it must be; the skeleton
-is refused as one. The handout's points are grade.c's. So it is for second.c (where
-there is one) and the changes of it, or of the reference, in unseen.txt, which were
-written without a look at grade.c: those are judged by the command itself.
+scores the floor that grade.c declares. Every mutant passes all tests before its own
+and fails that one. At least one mutant fails only one test: a student's break-it must
+do so, too. The skeleton is refused as a break-it. The handout and grade.c state the
+same points. Some labs have a second.c, another right solution: it scores 70 points,
+too. unseen.txt holds changes of second.c or of the reference. They were written
+without a look at grade.c, and the command itself grades them.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
-labs.py export OUT - show that what labs/export makes builds and grades where nothing
-else is, that references have all points in every variant and the skeletons their
-floor, that a solution of another variant has not, and that no reference is in it.
-Every lab has a variant.
+labs.py export OUT - show that a tree made by labs/export builds and grades alone. In
+every variant the reference has all points and the skeleton its floor; a solution of
+another variant has fewer than all points. No reference is in the tree. Every lab has
+a variant.
 
 labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
 an idle and on a busy machine.
@@ -41,19 +42,19 @@ export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
 def at_once(judge, items):
-    """What judge() complains of each item; so many at a time as there are cores."""
+    """All complaints of judge() about the items, with one item at a time a core."""
     with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
         return sum(pool.map(judge, items, chunksize=1), [])
 
 
 def points_in_handout(text):
-    """{test: points} of the table of a README.md."""
+    """{test: points}, from the table in the text of a README.md."""
     rows = re.findall(r"^\| `(\w+)` \| (\d+) \|", text, re.M)
     return {name: int(points) for name, points in rows}
 
 
 def grade_text(its, builder, tests, text, stop=False, every=False):
-    """The rows of a file with this text."""
+    """Grade a file with this text: a row for each test."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "handed-in.c"
         path.write_text(text)
@@ -182,7 +183,7 @@ def judge_lab(number, out):
 
 
 def measured(its, builder, tests, out):
-    """Everything that grading reference and skeleton shows, but for seconds."""
+    """All results of grading the reference and the skeleton, without the seconds."""
     table = out / "run.csv"
     seen = []
     for name in ("reference.c", "skeleton.c"):
@@ -197,7 +198,7 @@ def measured(its, builder, tests, out):
 
 
 def judge_load(numbers, out):
-    """Compare an idle machine with one where twice as many others want each core."""
+    """Compare an idle machine with one that runs two busy processes for each core."""
     complaints = []
     for its in [lab.find(number) for number in numbers] or lab.every():
         builder = build.Builder(its, out, ours=True)
@@ -218,14 +219,15 @@ def judge_load(numbers, out):
 
 
 def run_job(*words):
-    """(status, what was said) of a command."""
+    """(status, output) of a command."""
     done = subprocess.run([str(word) for word in words], capture_output=True,
                           text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
-# What is put before lab_exchange(), what its first statement becomes, and what is
-# said; None: it can be graded, but has no more points than the skeleton.
+# Of each cheat: the text put before lab_exchange(), its new first statement, and the
+# message of the refusal. None as the message: the file can be graded, but has no more
+# points than the skeleton.
 CHEATS = {
     "forks": ("int fork(void);", "fork();", "uses fork"),
     "sleeps": ("int usleep(unsigned);", "usleep(1);", "uses usleep"),
@@ -290,7 +292,8 @@ def judge_cheat(its, builder, about, name, text, out):
 
 
 def judge_commands():
-    """What cannot be read or written is one line, and status 2."""
+    """For a file that it cannot read or write, a command prints one line and exits
+    with status 2."""
     complaints = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -312,7 +315,7 @@ def judge_commands():
 
 
 def judge_orphans():
-    """What a test's process started ends with it."""
+    """A process that a test started ends when the test ends."""
     with tempfile.TemporaryDirectory() as folder:
         program = pathlib.Path(folder) / "starts-another"
         program.write_text("#!/bin/sh\nsleep 600 &\necho $! >pid\n")
@@ -342,7 +345,7 @@ def judge_cheats():
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
                    r"\+\+|--|<<|>>|\S")
-RUN = 20  # so many tokens in a row are no accident
+RUN = 20  # this many equal tokens in a row are no accident
 
 
 def tokens(text):
@@ -355,12 +358,13 @@ def runs(text):
 
 
 def bodies(text):
-    """What stands between the braces of a file's functions."""
+    """The bodies of a file's functions."""
     return re.findall(r"^\{\n(.*?)^\}", text, re.M | re.S)
 
 
 def judge_secrets(tree):
-    """Runs of a reference's tokens that are in the tree, but in no skeleton."""
+    """Complaints about a reference in the tree: RUN of its tokens in a row are in some
+    file of the tree, but in no skeleton and no lab.h."""
     shown, given = set(), set()
     for path in tree.glob("**/*.[ch]"):
         if path.name in ("skeleton.c", "lab.h"):
@@ -376,7 +380,7 @@ def judge_secrets(tree):
 
 
 def grade_there(tree, its, name, text):
-    """(status, score, said) of a file, by the exported command itself."""
+    """(status, score, output): the exported command grades a file."""
     path = tree / "labs" / its.folder.name / name
     path.write_text(text)
     done = subprocess.run(
@@ -390,8 +394,8 @@ def grade_there(tree, its, name, text):
 
 
 def with_values(text, changed):
-    """A reference as a student of a term with these variants would have handed it in:
-    the macros of term.h stand in it, and not the header."""
+    """A reference in the form that a student of a term with these variants hands in:
+    the macros of term.h are written out in place of the #include."""
     term = (TOP / "labs/term.h").read_text()
     for change in changed:
         term = re.sub(rf"(#define {change.name} +)\S+", rf"\g<1>{change.value}", term)
@@ -409,8 +413,8 @@ def judge_tree(tree, term, its):
     if (status, score) != (0, 70):
         complaints.append(f"{its}, {changed}: the reference has {score} points: "
                           f"{said}")
-    # Last year's file is of the open variant, or, in that one, of the one that is
-    # farthest from it.
+    # Last year's file solves the open variant. If this term has the open variant, it
+    # solves the variant with all changes.
     other = [] if chosen else export.variants(its)
     status, score, said = grade_there(tree, its, its.file, with_values(text, other))
     if status != 1 or score >= 70:
@@ -443,7 +447,8 @@ def term_with(wanted):
 def judge_exports():
     macros = {its.number: [c.name for c in export.variants(its)]
               for its in lab.every()}
-    # None and all at once; then those of one lab in their other combinations.
+    # A term that changes nothing, and one that changes everything. Then, for a lab
+    # with several macros, a term for each macro alone.
     trees = [([], lab.every()), (sum(macros.values(), []), lab.every())]
     for its in lab.every():
         if len(macros[its.number]) > 1:

@@ -1,6 +1,6 @@
-// test_cuda_train.c - whole steps on the GPU beside the CPU's: 50 losses in
-// every format, evaluation, logits, dropout, and accumulation; the update.
-// Skipped where there is no GPU.
+// test_cuda_train.c - compares whole steps on the GPU with the same steps on
+// the CPU: 50 losses in every format, evaluation, logits, dropout, accumulation
+// and the update. Skipped on a machine without a GPU.
 //
 // Losses of a nano GPT-2 that learns a short text by heart may differ by 1e-3
 // in fp32, 1e-2 in TF32 and fp16 and 3e-2 in bf16 (nats a token, of about 4).
@@ -68,7 +68,7 @@ static void updates(const struct optim_config *c, size_t n, enum dtype format)
     for (int step = 1; step <= 4; step++) {
         for (size_t k = 0; k < n; k++)
             start[k] = (float)rng_normal((uint64_t)step, k);
-        if (step == 3) // one overflow: nothing moves
+        if (step == 3) // one overflow: the step is skipped
             start[n / 2] = INFINITY;
         for (int i = 0; i < 2; i++) {
             struct rule_in in = {.step = step,
@@ -131,7 +131,7 @@ struct side {
 
 enum { BATCH = 4, TOKENS = 64, STEPS = 50, VOCAB = 61 };
 
-// Fewer by the words of the command, where a GPU is emulated.
+// The command line can make them smaller, for an emulated GPU.
 static int steps = STEPS, layers = 4, batch = BATCH;
 
 static struct optim_config optim = {.kind = OPTIM_ADAMW,
@@ -184,7 +184,7 @@ static void batch_of(int32_t *x, int32_t *y, int step)
     }
 }
 
-// What a kernel's launch would fail on is told beforehand.
+// The launch of a kernel would fail with this batch. model_open() says so first.
 static void too_large_is_refused(void **state)
 {
     (void)state;
@@ -288,7 +288,8 @@ static void reruns_are_the_same(void **state)
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
 }
 
-// A step with layers computed twice, instead of kept, has the same gradients.
+// recompute= computes layers a second time instead of keeping their results. The
+// gradients are the same.
 static void recompute_has_the_same_bits(void **state)
 {
     (void)state;

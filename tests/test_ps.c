@@ -1,5 +1,5 @@
-// test_ps.c - sps and dps against what every backend must pass: one server,
-// one beside each worker, more than workers; server and worker updating.
+// test_ps.c - sps and dps pass the cases that every backend must pass. There is
+// one server, one beside each worker, or three. Servers update, or workers do.
 
 #include "base/base.h"
 #include "ps_worker/ps_worker.h"
@@ -47,7 +47,7 @@ static void stop(void *state)
     mem_free(state);
 }
 
-// All out, all in.
+// The whole gradient goes out, and the whole sum comes in.
 static void law_sps(const struct sync_job *job, int rank, int world,
                     enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -56,7 +56,7 @@ static void law_sps(const struct sync_job *job, int rank, int world,
     *out = *in = job->n * dtype_bytes(wire);
 }
 
-// The same, but parameters come back whole.
+// The same, but parameters come back, and always as float32.
 static void law_sps_update(const struct sync_job *job, int rank, int world,
                            enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -64,7 +64,7 @@ static void law_sps_update(const struct sync_job *job, int rank, int world,
     *in = job->n * sizeof(float);
 }
 
-// What the worker sends to other hosts, and what the server beside it does.
+// The bytes of a host: its worker and the server beside it send to other hosts.
 static void law_dps(const struct sync_job *job, int rank, int world,
                     enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -122,7 +122,7 @@ static const struct fixture dps_worker = {
     .stop = stop,
 };
 
-// Behind the stage, as on a GPU.
+// Buffers are staged, as on a GPU.
 static const struct fixture sps_staged = {
     .sync = "sps",
     .ops = &sync_servers,
@@ -172,9 +172,10 @@ static const struct fixture dps_staged = {
         case_disagree(&name);                                                  \
     }
 
-// The heads that a step sends where servers update: one of each row, and STEP
-// with its numbers for each server; worker 0 adds the norms of several servers
-// (COMMIT). What comes in holds PINGs, too, which go by the clock.
+// The bytes of the heads that a worker sends in a step: one head for each row,
+// and for each server a STEP with its numbers. Worker 0 adds up the norms of
+// several servers, and sends each server a COMMIT. The test does not count the
+// heads that come in: PINGs are among them, and these depend on the clock.
 static size_t heads_sent(const struct worker *w, int servers)
 {
     size_t heads = 0, most = (w->job.n + (size_t)servers - 1) / (size_t)servers;

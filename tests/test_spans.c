@@ -198,8 +198,9 @@ static void assert_shares(const double share[SPAN_KINDS])
     assert_true(fabs(all - 1) < 1e-9);
 }
 
-// A sample counts to `wait` what turns out to have been an update: the total of
-// `wait` falls. The update is not lost, and wait is not counted twice.
+// A sample counts some time as `wait`. Later the same time turns out to be an
+// update, so the total of `wait` falls. No update may be lost, and no wait may
+// be counted twice.
 static void totals_that_fall(void **state)
 {
     (void)state;
@@ -211,9 +212,9 @@ static void totals_that_fall(void **state)
         uint64_t wait, update;
         double wait_share, update_share;
     } looks[] = {
-        {100, 0, 1, 0},     // all of it, as it seems
-        {20, 180, 0, 1},    // 80 of it were not; 180 wait for 100 to tell of
-        {120, 180, .2, .8}, // 20 of the 100; the 80 that were left
+        {100, 0, 1, 0},     // all 100 seem to be waiting
+        {20, 180, 0, 1},    // 80 were not: 180 of update are due, 100 fit
+        {120, 180, .2, .8}, // 20 of new waiting, and 80 of update still due
         {150, 180, 1, 0},
     };
     uint64_t before = 0;
@@ -233,7 +234,8 @@ static void totals_that_fall(void **state)
     assert_true(share[SPAN_WAIT] == 0 && share[SPAN_UPDATE] == 0);
 }
 
-// The same of a lane: an update inside a wait, told when it is over.
+// The same with a real lane: an update ran inside a wait, and the lane learns
+// of it when the update is over.
 static void an_update_inside_a_wait(void **state)
 {
     (void)state;
@@ -252,7 +254,7 @@ static void an_update_inside_a_wait(void **state)
     shares_take(&s, t, share);
     assert_shares(share);
     assert_true(share[SPAN_WAIT] == 1);
-    span_add(l, SPAN_UPDATE, -1, from, from + hour); // no wait until then
+    span_add(l, SPAN_UPDATE, -1, from, from + hour); // all the wait so far
     span_totals(l, later);
     assert_true(later[SPAN_WAIT] < t[SPAN_WAIT]);
     shares_take(&s, later, share);
@@ -281,8 +283,8 @@ static void *write_spans(void *arg)
     return NULL;
 }
 
-// The sum of totals never goes back, and never exceeds the time that has
-// passed; shares are shares whenever one looks.
+// The sum of totals never falls, and never exceeds the time that has passed.
+// Whenever a reader looks, shares are from 0 to 1 and add up to 1.
 static void reader_beside_writer(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-// test_stage_jobs.c - whole jobs of pipelines: one model whatever the schedule,
-// the bytes of the law, checkpoints from any mesh to any other, and stages that
-// die or stop named by where they are.
+// test_stage_jobs.c - whole jobs of pipelines. Every schedule trains the same
+// model and sends the bytes that the law says. A job on any mesh continues from
+// a checkpoint of any other. An error about a stage that dies or stops names
+// the stage's place in the mesh.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -102,7 +103,7 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
     (void)state;
     static const struct {
         const char *part[2];
-        bool bits; // of the run that was not interrupted
+        bool bits; // the same bits as the run without a break
     } runs[] = {
         {{"sync=ring mesh=pp2", "sync=ring mesh=pp2"}, true},
         {{"sync=local", "sync=ring mesh=pp3 stages=1,3,1"}, false},
@@ -137,8 +138,8 @@ static double of_rank(const char *out, int rank, const char *key)
     return job_summary(out, path);
 }
 
-// summary.json says of each rank of mesh=dp2,pp2, three micro-batches, where it
-// is, what it moved along each axis, and what memory it took.
+// The job: mesh=dp2,pp2 and three micro-batches. For each rank, summary.json
+// has the place, the bytes moved along each axis, and the memory taken.
 static void check_ranks(const char *out)
 {
     const struct way w = {.stages = 2, .micro = 3, .chunks = 1};
@@ -164,7 +165,8 @@ static void check_ranks(const char *out)
                 of_rank(out, 3, "predicted_memory.parameters_bytes"));
 }
 
-// Replicas of a pipeline, by every way that sums them: two have one sum.
+// Replicas of a pipeline, with every backend that sums them. All backends must
+// write the same files: a sum of two is the same in either order.
 static void replicas_of_stages(void **state)
 {
     (void)state;
@@ -183,7 +185,7 @@ static void replicas_of_stages(void **state)
             assert_same_files("one", "other", 4);
     }
     assert_true(fabs(last_loss("one", 0) - last_loss("whole", 0)) < 1e-5);
-    assert_true(last_loss("one", 0) == last_loss("one", 1)); // of a replica
+    assert_true(last_loss("one", 0) == last_loss("one", 1)); // one replica
     assert_true(fabs(last_loss("one", 3) - last_loss("whole", 1)) < 1e-5);
     assert_true(fabs(job_summary("one", "final_val_loss") -
                      job_summary("whole", "final_val_loss")) < 1e-5);
@@ -228,9 +230,9 @@ static double sum_of(const char *out, const char *column, int rank)
     return sum;
 }
 
-// A straggler's own work takes twice as long. What it waits for three stages
-// that do as much each is no work: were it doubled, too, computing would take
-// longer than waiting.
+// A straggler's own work takes twice as long. It also waits for three stages,
+// and each of these does as much work. Waiting is not work, so it must not be
+// doubled: if it were, computing would take longer than waiting.
 static void a_stragglers_waits_are_not_its_work(void **state)
 {
     (void)state;
@@ -244,7 +246,8 @@ static void a_stragglers_waits_are_not_its_work(void **state)
                 sum_of("straggler", "t_bubble_us", 3));
 }
 
-// Stages that sleep move what stages that compute do, and say that they sleep.
+// With pace=, stages sleep instead of computing. They move the same bytes as
+// stages that compute, and the log says that they sleep.
 static void paced_stages(void **state)
 {
     (void)state;
@@ -271,7 +274,7 @@ static void paced_stages(void **state)
         job_column("paced", "t_compute_us", rank, all, 8);
         job_column("paced", "loss", rank, other, 8);
         for (int k = 0; k < 5; k++) {
-            assert_true(all[k] >= 3 * (2000 + 3000)); // a sleep is no shorter
+            assert_true(all[k] >= 3 * (2000 + 3000)); // no sleep is shorter
             assert_true(isnan(other[k]));
         }
     }
@@ -286,12 +289,12 @@ static void paced_stages(void **state)
             "out=traced && awk -F, 'NR > 1 && !($3 < 60) {exit 1}' "
             "traced/breakdown.csv",
             same);
-    assert_ok(&j); // seconds by kind: none is less than nothing
+    assert_ok(&j); // the seconds of every kind are below 60
     job_run(&j, 60, "lockstep report quick traced out=both");
     assert_ok(&j);
     assert_prints(&j, "slept (pace=1,2), and has no loss");
-    // Slices join as often as they do when they compute; the loss, three floats
-    // a row, is not computed.
+    // Sleeping slices join as often as computing slices do. Only the loss is
+    // not computed: three floats a row.
     train("sync=ring mesh=pp2,tp2 transport=tcp accum=3 steps=5", "sliced");
     job_run(&j, 60,
             "%s sync=ring mesh=pp2,tp2 transport=tcp accum=3 steps=5 pace=0,0 "

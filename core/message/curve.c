@@ -1,4 +1,4 @@
-// curve.c - key files: made, and read.
+// curve.c - makes key files, and reads them.
 
 #include "message/curve.h"
 

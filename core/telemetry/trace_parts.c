@@ -1,4 +1,5 @@
-// trace_parts.c - many small files into one, by temporary file and rename.
+// trace_parts.c - merges many small files into one: writes a temporary file,
+// then renames it.
 
 #include "telemetry/trace_parts.h"
 
@@ -10,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Whether `file` is NAME.3.SUFFIX, or NAME.s0.SUFFIX where servers count.
+// Whether `file` is NAME.3.SUFFIX. NAME.s0.SUFFIX, of a server, is one only if
+// p->servers is set.
 static bool is_part(const struct parts *p, const char *file)
 {
     size_t name = strlen(p->name), suffix = strlen(p->suffix), n = strlen(file);

@@ -1,7 +1,8 @@
 // gpu_ops.c - the operations of a step on a GPU, each beside its lower bound.
 //
-// Numbers are drawn, as a model's would be: with zeros a GPU draws less power
-// and clocks higher. Letters as in model/; S rows of logits are a slice.
+// The numbers are random, as those of a model would be: on zeros a GPU needs
+// less power and clocks higher. The letters of shapes are those of model/. A
+// slice is S rows of logits.
 
 #include "bench/gpu_ops.h"
 
@@ -41,7 +42,7 @@ struct ops {
     int32_t *tokens;
     struct cuda_tokens by_token;
     struct cuda_product *product;
-    struct cuda_product_job job; // of the product being timed
+    struct cuda_product_job job; // the product being timed
     struct mask mask;
     struct rule rule;
     struct half_copy copy;
@@ -64,7 +65,7 @@ static void *draw(struct ops *o, size_t n)
     return p && !cuda_draw(o->dev, o->format, p, n) ? p : NULL;
 }
 
-// A batch's tokens, and its rows by token.
+// Makes a batch's tokens, and sorts its rows by token.
 static int sort_tokens(struct ops *o)
 {
     int n = (int)o->rows;
@@ -178,7 +179,7 @@ static int product(struct ops *o, const char *name, const char *what,
                     (job.pre ? m * n * size : 0));
 }
 
-// y = x W + b, and its gradients; a product with GELU has 4C outputs.
+// Times y = x W + b and its gradients. With `gelu` the product has 4C outputs.
 static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                   bool after_gelu)
 {
@@ -266,7 +267,7 @@ static int products(struct ops *o)
                : 0;
 }
 
-// ---- what is no product
+// ---- operations other than products
 
 static struct cuda_attention attention_of(const struct ops *o)
 {
@@ -358,8 +359,9 @@ static int update(struct ops *o)
     return rule_step(&o->rule, o->f, o->g, &in, &length);
 }
 
-// Parameters, two slots and the gradient read, and the gradient once more for
-// its norm; the first three written, and the 16-bit weights.
+// The update reads the parameters, two slots and the gradient, and the gradient
+// a second time for its norm. It writes the parameters, the slots and the
+// 16-bit weights.
 static int measure_update(struct ops *o)
 {
     static const struct optim_config adamw = {.kind = OPTIM_ADAMW,

@@ -1,5 +1,5 @@
-// doctor.c - `lockstep doctor`: what this machine has and lacks, and what to do
-// about each lack.
+// doctor.c - `lockstep doctor` says what this machine has and what it lacks.
+// For each lack it says how to mend it.
 
 #include "lockstep/doctor.h"
 #include "lockstep/commands.h"

@@ -1,6 +1,6 @@
 // join.c - makes an experiment of runs that exist: each run becomes a cell.
 //
-//     DIR/runs.ini          a cell for each run, with the run's settings
+//     DIR/runs.ini          a cell for each run, with the settings asked for
 //     DIR/command.txt       so that report, compare and run know the folder
 //     DIR/cells/NAME/r1     a link to the run's folder
 

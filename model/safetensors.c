@@ -1,8 +1,8 @@
-// safetensors.c - the header, validated whole; then numbers, as floats.
+// safetensors.c - checks the whole header first, then reads numbers as floats.
 //
-// cJSON parses the header but is lenient where the format is not: duplicate
-// keys, numbers with fractions, text behind the end and NUL bytes are ours to
-// refuse. Format: huggingface/safetensors, README, "Format".
+// cJSON parses the header, but allows more than the format does. So this file
+// refuses duplicate keys, numbers with fractions, text behind the end, and NUL
+// bytes. Format: huggingface/safetensors, README, "Format".
 
 #include "model/safetensors.h"
 
@@ -21,8 +21,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// The format allows 100 MB; GPT-2's headers are about 100 kB, and parsed JSON
-// takes some thirty times its text.
+// The format allows headers of 100 MB; GPT-2's have about 100 kB. Parsed JSON
+// takes about thirty times the memory of its text, so we allow less.
 enum { MAX_HEADER = 16 << 20, CHUNK = 1 << 14 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
@@ -63,7 +63,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Fit to stand in a message of one line.
+// Whether the text can stand in a message of one line.
 static bool is_plain(const char *text)
 {
     while ((unsigned char)*text >= ' ' && *text != 127)
@@ -252,8 +252,8 @@ static int get_all(struct safetensors *s)
     return check_tiling(s);
 }
 
-// What cJSON would let pass: NUL, raw or escaped, cuts its strings short, so
-// that two keys could look alike.
+// Refuses a NUL, raw or escaped. cJSON would allow it and end the string there,
+// so two different keys could look alike.
 static int check_text(const struct safetensors *s, const char *text, size_t n)
 {
     if (text[0] != '{')
@@ -274,7 +274,7 @@ static int parse(struct safetensors *s, size_t n)
         file_read_at(s->fd, s->path, text, n, 8) || check_text(s, text, n) ? -1
                                                                            : 0;
     if (status == 0) {
-        // Behind the object only blanks, up to the NUL that ends the text.
+        // Only blanks may stand between the object and the NUL behind the text.
         s->json = cJSON_ParseWithLengthOpts(text, n + 1, NULL, true);
         if (!cJSON_IsObject(s->json))
             status = fail("%s: the header of %zu bytes is not a JSON object",

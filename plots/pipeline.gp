@@ -1,9 +1,9 @@
 # pipeline.gp - draws timetable.csv: for each schedule, when each stage computes
-# each micro-batch. Forward is light, backward dark. Every second chunk of a stage
-# is green instead of blue. The number in a box is the micro-batch's.
+# each micro-batch. Forward is light, backward dark. Every second chunk of a
+# stage is green instead of blue. The number in a box is the micro-batch's.
 #
-# The third argument is the number of a step. With it, the figure shows that step
-# of a run, read from its trace.json, with a row for each rank.
+# The third argument is the number of a step. With it, the figure shows that
+# step of a run, read from its trace.json, with a row for each rank.
 
 DIR = ARG1; OUT = ARG2
 file = DIR . "/timetable.csv"

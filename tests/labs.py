@@ -2,19 +2,20 @@
 """labs.py NUMBER OUT - show that a lab's tests are right.
 
 The reference scores all 70 points. The skeleton compiles without a warning and
-scores the floor that grade.c declares. Every mutant passes all tests before its own
-and fails that one. At least one mutant fails only one test: a student's break-it must
-do so, too. The skeleton is refused as a break-it. The handout and grade.c state the
-same points. Some labs have a second.c, another right solution: it scores 70 points,
-too. unseen.txt holds changes of second.c or of the reference. They were written
-without a look at grade.c, and the command itself grades them.
+scores the floor that grade.c declares. Every mutant passes all tests before its
+own and fails that one. At least one mutant fails only one test: a student's
+break-it must do so, too. The skeleton is refused as a break-it. The handout and
+grade.c state the same points. Some labs have a second.c, another right
+solution: it scores 70 points, too. unseen.txt holds changes of second.c or of
+the reference. They were written without a look at grade.c, and the command
+itself grades them.
 
 labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
 
-labs.py export OUT - show that a tree made by labs/export builds and grades alone. In
-every variant the reference has all points and the skeleton its floor; a solution of
-another variant has fewer than all points. No reference is in the tree. Every lab has
-a variant.
+labs.py export OUT - show that a tree made by labs/export builds and grades
+alone. In every variant the reference has all points and the skeleton its floor;
+a solution of another variant has fewer than all points. No reference is in the
+tree. Every lab has a variant.
 
 labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
 an idle and on a busy machine.
@@ -42,7 +43,8 @@ export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
 def at_once(judge, items):
-    """All complaints of judge() about the items, with one item at a time a core."""
+    """All complaints of judge() about the items, with one item at a time a
+    core."""
     with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
         return sum(pool.map(judge, items, chunksize=1), [])
 
@@ -183,7 +185,8 @@ def judge_lab(number, out):
 
 
 def measured(its, builder, tests, out):
-    """All results of grading the reference and the skeleton, without the seconds."""
+    """All results of grading the reference and the skeleton, without the
+    seconds."""
     table = out / "run.csv"
     seen = []
     for name in ("reference.c", "skeleton.c"):
@@ -198,7 +201,8 @@ def measured(its, builder, tests, out):
 
 
 def judge_load(numbers, out):
-    """Compare an idle machine with one that runs two busy processes for each core."""
+    """Compare an idle machine with one that runs two busy processes for each
+    core."""
     complaints = []
     for its in [lab.find(number) for number in numbers] or lab.every():
         builder = build.Builder(its, out, ours=True)
@@ -225,9 +229,9 @@ def run_job(*words):
     return done.returncode, done.stdout + done.stderr
 
 
-# Of each cheat: the text put before lab_exchange(), its new first statement, and the
-# message of the refusal. None as the message: the file can be graded, but has no more
-# points than the skeleton.
+# Of each cheat: the text put before lab_exchange(), its new first statement,
+# and the message of the refusal. None as the message: the file can be graded,
+# but has no more points than the skeleton.
 CHEATS = {
     "forks": ("int fork(void);", "fork();", "uses fork"),
     "sleeps": ("int usleep(unsigned);", "usleep(1);", "uses usleep"),
@@ -292,8 +296,8 @@ def judge_cheat(its, builder, about, name, text, out):
 
 
 def judge_commands():
-    """For a file that it cannot read or write, a command prints one line and exits
-    with status 2."""
+    """For a file that it cannot read or write, a command prints one line and
+    exits with status 2."""
     complaints = []
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -363,8 +367,8 @@ def bodies(text):
 
 
 def judge_secrets(tree):
-    """Complaints about a reference in the tree: RUN of its tokens in a row are in some
-    file of the tree, but in no skeleton and no lab.h."""
+    """Complaints about a reference in the tree: RUN of its tokens in a row are
+    in some file of the tree, but in no skeleton and no lab.h."""
     shown, given = set(), set()
     for path in tree.glob("**/*.[ch]"):
         if path.name in ("skeleton.c", "lab.h"):
@@ -394,8 +398,8 @@ def grade_there(tree, its, name, text):
 
 
 def with_values(text, changed):
-    """A reference in the form that a student of a term with these variants hands in:
-    the macros of term.h are written out in place of the #include."""
+    """A reference in the form that a student of a term with these variants
+    hands in: the macros of term.h are written out in place of the #include."""
     term = (TOP / "labs/term.h").read_text()
     for change in changed:
         term = re.sub(rf"(#define {change.name} +)\S+", rf"\g<1>{change.value}", term)
@@ -413,8 +417,8 @@ def judge_tree(tree, term, its):
     if (status, score) != (0, 70):
         complaints.append(f"{its}, {changed}: the reference has {score} points: "
                           f"{said}")
-    # Last year's file solves the open variant. If this term has the open variant, it
-    # solves the variant with all changes.
+    # Last year's file solves the open variant. If this term has the open
+    # variant, it solves the variant with all changes.
     other = [] if chosen else export.variants(its)
     status, score, said = grade_there(tree, its, its.file, with_values(text, other))
     if status != 1 or score >= 70:
@@ -447,8 +451,8 @@ def term_with(wanted):
 def judge_exports():
     macros = {its.number: [c.name for c in export.variants(its)]
               for its in lab.every()}
-    # A term that changes nothing, and one that changes everything. Then, for a lab
-    # with several macros, a term for each macro alone.
+    # A term that changes nothing, and one that changes everything. Then, for a
+    # lab with several macros, a term for each macro alone.
     trees = [([], lab.every()), (sum(macros.values(), []), lab.every())]
     for its in lab.every():
         if len(macros[its.number]) > 1:

@@ -184,7 +184,8 @@ static void batch_of(int32_t *x, int32_t *y, int step)
     }
 }
 
-// The launch of a kernel would fail with this batch. model_open() says so first.
+// The launch of a kernel would fail with this batch. model_open() says so
+// first.
 static void too_large_is_refused(void **state)
 {
     (void)state;
@@ -288,8 +289,8 @@ static void reruns_are_the_same(void **state)
     assert_memory_equal(loss[0], loss[1], sizeof loss[0]);
 }
 
-// recompute= computes layers a second time instead of keeping their results. The
-// gradients are the same.
+// recompute= computes layers a second time instead of keeping their results.
+// The gradients are the same.
 static void recompute_has_the_same_bits(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_staging.c - staging's bookkeeping, through the CPU device and through
-// one that does its copies as late as it may.
+// test_staging.c - the bookkeeping of staging, on the CPU device and on a
+// device that copies as late as it may.
 
 #include "device/staging.h"
 
@@ -12,10 +12,10 @@
 
 enum { N = 1000, PIECES = 4, PIECE = N / PIECES };
 
-// ---- a device that does nothing before it is waited for
+// ---- a device that copies as late as it may
 //
-// Its memory is the host's; a copy is written down, and done when somebody
-// waits for an event behind it. So a missing wait shows as old numbers.
+// Its memory is the host's. It notes each copy, and copies only when somebody
+// waits for an event behind it. So if a wait is missing, old numbers are seen.
 
 enum { LATE_MOST = 64 };
 

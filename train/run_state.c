@@ -52,18 +52,18 @@ int state_files(struct state_files *f, const char *folder)
                : 0;
 }
 
-// A visit's context, to read: a file of slots, or of parameters.
+// Context of the functions that read a file of slots, or one of parameters.
 struct range_file {
     const struct trainer *t;
     const char *path;
-    int slot; // that the reader was opened for
+    int slot; // the reader was opened for this one
     char name[SYNC_SLOT_NAME];
     const char *names[1];
     struct checkpoint *reader;
 };
 
-// A reader of one slot, or of the parameters: 0, SYNC_ABSENT, or -1 after
-// fail().
+// Opens a reader of one slot, or of the parameters. Returns 0, or SYNC_ABSENT
+// if the file does not have the slot, or -1 after fail().
 static int open_slot(struct range_file *f, int slot)
 {
     const struct trainer *t = f->t;
@@ -81,7 +81,7 @@ static int open_slot(struct range_file *f, int slot)
     return checkpoint_open(&f->reader, f->path, &t->whole, !params, f->names);
 }
 
-// A range of this worker's vector, of what the file has of the whole model's.
+// A range of this worker's vector. The file has the whole model's vector.
 struct piece {
     const struct checkpoint *reader;
     size_t off;
@@ -103,8 +103,9 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
 
-// The newest checkpoint of a run below step `below` that is whole: 1; 0: there
-// is none. Says which are passed over. -1 after fail().
+// Finds the newest checkpoint of a run that is whole and older than step
+// `below`. Returns 1, or 0 if there is none, or -1 after fail(). Logs each
+// damaged checkpoint on the way.
 static int find_whole(const char *run, int below, char *folder, size_t size)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
@@ -150,7 +151,7 @@ static int find_named(const char *of, char *folder, size_t size)
                : 0;
 }
 
-// What resume= names, as this worker sees it.
+// The checkpoint that resume= names, as this worker sees the file system.
 static int find(const struct run *run, char *folder, size_t size)
 {
     folder[0] = '\0';
@@ -158,7 +159,7 @@ static int find(const struct run *run, char *folder, size_t size)
         return 0;
     bool newest = !strcmp(run->resume, "auto");
     const char *of = newest ? run->out : run->resume;
-    if (folder_newest(of, INT_MAX) < 0) // a checkpoint has none in it
+    if (folder_newest(of, INT_MAX) < 0) // a checkpoint holds no checkpoint
         return newest ? 0 : find_named(of, folder, size);
     int found = find_whole(of, INT_MAX, folder, size);
     if (found == 0)
@@ -168,8 +169,8 @@ static int find(const struct run *run, char *folder, size_t size)
     return found < 0 ? -1 : 0;
 }
 
-// Worker 0 looks, so that all take the same, where a file may be damaged or the
-// file system slow to show it.
+// Only worker 0 looks, and tells the others. So all take the same checkpoint,
+// even if a file is damaged or a slow file system does not show it to all yet.
 int state_find(const struct trainer *t, char *folder, size_t size)
 {
     struct {
@@ -270,7 +271,7 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
     return 0;
 }
 
-// Where no worker has all parameters: this worker's ranges.
+// Loads this worker's ranges. Used where no worker has all parameters.
 static int load_params(struct trainer *t, const char *path)
 {
     struct range_file file = {.t = t, .path = path};

@@ -27,9 +27,9 @@ struct data {
     struct data_config config; // without the paths, which the caller owns
     struct symbols symbols;
     struct tokens train, val;
-    struct file files[2]; // what the tokens lie in,
-    char *text;           // or came from,
-    uint16_t *encoded;    // or were made here
+    struct file files[2]; // shards, or a text file: the tokens or their text
+    char *text;           // the headers' text, made here
+    uint16_t *encoded;    // the tokens, if they were encoded here
     uint64_t hash;
     uint64_t windows; // of the training tokens
     size_t step_windows, steps_per_epoch;
@@ -136,7 +136,7 @@ static void split(struct data *d)
     d->train = tokens_part(&d->train, 0, train);
 }
 
-// a * b, or the largest number where that is too large.
+// a * b, or the largest size_t if the product is too large.
 static size_t times(size_t a, size_t b)
 {
     size_t product;
@@ -177,7 +177,7 @@ static int cut(struct data *d)
     return 0;
 }
 
-// Shards need no symbols, but a vocab gives their tokens back as text.
+// Shards need no symbols. With a vocab their tokens can be shown as text.
 static int shard_symbols(struct data *d, const struct data_config *c,
                          uint32_t largest)
 {
@@ -192,7 +192,8 @@ static int shard_symbols(struct data *d, const struct data_config *c,
     return 0;
 }
 
-// The one pass over all tokens: their hash, and what a shard names.
+// The only pass over all tokens. It makes their hash, and finds the largest
+// token for the check of a shard's symbols.
 static int scan(struct data *d, const struct data_config *c)
 {
     uint64_t lengths[] = {d->train.n, d->val.n};

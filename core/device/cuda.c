@@ -1,7 +1,7 @@
 // cuda.c - one NVIDIA GPU: its memory, four streams, events between them.
 //
-// Calls that a setting can make fail (no GPU, no memory) end in fail(); what
-// only a broken device or our own bug can make fail ends in CU().
+// A setting can make some calls fail (no GPU, no memory): they end in fail().
+// Only a broken device or our own bug makes the others fail: they end in CU().
 
 #include "device/cuda.h"
 
@@ -25,7 +25,7 @@ void cuda_check(int status, const char *file, int line, const char *call)
         return;
     log_line("%s:%d: %s: %s", file, line, call,
              cudaGetErrorString((cudaError_t)status));
-    abort(); // as a lost rank, so that the launcher stops the others
+    abort(); // so the launcher sees a lost rank and stops the others
 }
 
 static cudaStream_t stream_of(const struct device *d, enum device_queue q)
@@ -34,7 +34,7 @@ static cudaStream_t stream_of(const struct device *d, enum device_queue q)
     return c->streams[q];
 }
 
-// The first call of the runtime: what a machine without a usable GPU says.
+// The first call of the runtime: it fails on a machine without a usable GPU.
 static int count_devices(int *count)
 {
     cudaError_t status = cudaGetDeviceCount(count);
@@ -47,7 +47,8 @@ static int count_devices(int *count)
     return 0;
 }
 
-// Two numbers a clock (double data rate), bus width in bits, clock in kHz.
+// Memory moves two bits a wire in each clock (double data rate). The bus width
+// is in bits, the clock in kHz.
 static double rated_bandwidth(int device)
 {
     int khz = 0, bits = 0;
@@ -101,7 +102,7 @@ static int check_product(size_t n, size_t size, size_t *bytes)
     if (__builtin_mul_overflow(n, size, bytes))
         return fail("memory: %zu objects of %zu bytes", n, size);
     if (*bytes == 0)
-        *bytes = 1; // a pointer even for nothing, as on the CPU
+        *bytes = 1; // no bytes give a pointer, too, as on the CPU
     return 0;
 }
 
@@ -115,7 +116,7 @@ static void *cuda_alloc(struct device *d, size_t n, size_t size)
     if (status != cudaSuccess) {
         size_t available = 0, total = 0;
         char need[32], have[32];
-        cudaGetLastError(); // it is dealt with here
+        cudaGetLastError(); // clears the error: it is handled here
         if (cudaMemGetInfo(&available, &total) != cudaSuccess)
             cudaGetLastError();
         fail("memory of GPU %d: %s more are needed, %s are left: %s; try: a "
@@ -132,7 +133,7 @@ static void *cuda_alloc(struct device *d, size_t n, size_t size)
 static void cuda_free(struct device *d, void *p)
 {
     (void)d;
-    CU(cudaFree(p)); // waits for whoever still uses it
+    CU(cudaFree(p)); // waits for kernels that still use it
 }
 
 static void *cuda_host_alloc(struct device *d, size_t n, size_t size)
@@ -194,8 +195,8 @@ static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
     (void)d;
     cudaEvent_t event = NULL;
     unsigned flags = timed ? 0 : cudaEventDisableTiming;
-    // Who waits sleeps: servers and the other workers need the cores, and the
-    // device has more to do behind what is waited for.
+    // A thread that waits sleeps: servers and the other workers need the cores.
+    // The device does not fall idle: it has more work in its queue.
     cudaError_t status =
         cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
     if (status != cudaSuccess)
@@ -231,7 +232,7 @@ static int cuda_reached(struct device *d, const struct device_event *e)
     (void)d;
     cudaError_t status = cudaEventQuery(e->handle);
     if (status == cudaErrorNotReady) {
-        cudaGetLastError(); // no error: not the next launch's either
+        cudaGetLastError(); // clears it, or the next launch would report it
         return 0;
     }
     CU(status);

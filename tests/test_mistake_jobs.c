@@ -17,17 +17,19 @@ static void every_mistake_is_named(void **state)
 {
     (void)state;
     struct job j;
-    job_run(&j, 100,
-            "printf '[base]\\n[cell right]\\noverlap=1\\n[cell twice]\\n"
-            "mistake_two_updates=1\\n[cell clip]\\nmistake_local_clip=1\\n"
-            "[cell steps]\\nmistake_own_steps=0:2\\n' > m.ini && "
-            "lockstep run m.ini %s sync=ring steps=2 repeat=1 out=m > said",
-            same);
+    job_run(
+        &j, 100,
+        "printf '[base]\\nsync=ring\\n[cell right]\\noverlap=1\\n[cell twice]"
+        "\\nmistake_two_updates=1\\n[cell clip]\\nmistake_local_clip=1\\n"
+        "[cell steps]\\nsync=sps\\nconsistency=asp\\n"
+        "mistake_own_steps=1:1\\n' > m.ini && "
+        "lockstep run m.ini %s steps=2 repeat=1 out=m > said",
+        same);
     assert_ok(&j);
     static const char *const named[][2] = {
         {"twice", "mistake_two_updates=1"},
         {"clip", "mistake_local_clip=1"},
-        {"steps", "mistake_own_steps=0:2"},
+        {"steps", "mistake_own_steps=1:1"},
     };
     for (int i = 0; i < 3; i++) {
         const char *cell = named[i][0], *word = named[i][1];
@@ -76,8 +78,9 @@ static void refused_where_it_cannot_be_made(void **state)
         {"sps", "mistake_two_updates=1", "sps has no such setting"},
         {"zero", "mistake_local_clip=1", "zero has no such setting"},
         {"dataparallel", "mistake_two_updates=1", "has no such setting"},
-        {"ring", "mistake_own_steps=2:4", "there is no rank 2 of 2"},
+        {"ring", "mistake_own_steps=2:1", "there is no rank 2 of 2"},
         {"ring", "mistake_own_steps=1", "want RANK:STEPS"},
+        {"ring", "mistake_own_steps=1:2", "nothing is wrong"},
         {"ring", "mesh=pp2 mistake_local_clip=1", "a mistake of whole models"},
     };
     struct job j;

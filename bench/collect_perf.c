@@ -1,27 +1,28 @@
-// collect_perf.c - each verb of a group, by carrier and size, beside Open MPI's
-// own call.
+// collect_perf.c - times each verb of a group, by carrier and size, and Open
+// MPI's own call beside it.
 //
 //     lockstep bench collect workers=4             all rows, under mpirun
 //     mpirun -n 4 collect_perf op=broadcast        the same by hand
 //     collect_perf workers=4 rows=ring-tcp         rows without MPI
 //
-// Rows are the verbs of group.h over our ring (ring-tcp, ring-shm) and over the
-// library's non-blocking collectives (library); openmpi is MPI's own blocking
-// call, by the algorithm that Open MPI takes itself. linear, tree and chain are
-// the textbooks' (textbook/schedule.h), made of a carrier's sends and receives.
-// NCCL's carriers (ring-nccl, library-nccl) work on GPUs and are left out.
+// A row is a verb of group.h over one carrier: our ring (ring-tcp, ring-shm) or
+// the library's non-blocking collectives (library). openmpi is MPI's own
+// blocking call, with the algorithm that Open MPI chooses. linear, tree and
+// chain are algorithms of textbooks (textbook/schedule.h), made of a carrier's
+// sends and receives. NCCL's carriers (ring-nccl, library-nccl) work on GPUs
+// and are left out.
 //
-// A table a verb, with nccl-tests' columns: size of the vector in bytes, count
-// of its elements (or of a member's part, where the vector is one part a
-// member), time, algbw = size/time, busbw = algbw times the factor in the
-// table's head, and how many results are wrong. Beside them the bytes that the
-// busiest member sent, and whether every member sent what the law says: ok, or
-// the difference of the member that is off most. Libraries do not tell what
-// they send.
+// Each verb has a table with the columns of nccl-tests: the vector's size in
+// bytes; the count of its elements, or of one member's part if each member has
+// a part; the time; algbw = size/time; busbw = algbw times the factor in the
+// table's head; and the number of wrong results. Two more columns are ours: the
+// bytes that the busiest member sent, and whether every member sent the bytes
+// of the law. That is ok, or the largest difference of a member. Libraries do
+// not tell what they send.
 //
-// The time is that of the last member to be done, from a moment at which all
-// begin (start.h); the median of all calls. At each size the rows take turns,
-// round by round, on the same vectors.
+// All members begin a call at one moment (start.h). Its time is that of the
+// last member to be done. The table has the median of all calls. At each size
+// the rows take turns, round by round, on the same vectors.
 
 #include "bench/collect_plan.h"
 #include "bench/collective.h"
@@ -40,7 +41,7 @@ enum { CALLS = 20 }; // most in a round
 
 struct cell { // one row at one size, all members together
     double seconds;
-    double wrong, sent, off; // off: sent - law, of the member that is off most
+    double wrong, sent, off; // off: sent - law; the largest of all members
     bool told;               // sent and off are known
 };
 
@@ -51,7 +52,7 @@ static int calls_of(size_t n)
     return n <= 1 << 14 ? CALLS : n <= 1 << 20 ? 5 : 2;
 }
 
-// A round of one row: the time of each call, of the last member to be done.
+// A round of one row: the time of each call, until the last member is done.
 static int run_round(struct collective *c, int row, enum collect_verb verb,
                      size_t n, double *times)
 {
@@ -140,8 +141,8 @@ static void print_row(const struct cell *c, enum collect_verb verb, size_t n,
            algbw * collect_factor(verb, world), c->wrong, sent, law, name);
 }
 
-// One verb at all sizes. What is wrong is added to *bad: results, and rows that
-// did not send what the law says.
+// One verb at all sizes. Adds to *bad the number of wrong results, and of rows
+// that did not send the bytes of the law.
 static int table(struct collective *c, enum collect_verb verb, double *bad)
 {
     const struct collect_plan *p = c->plan;
@@ -215,7 +216,7 @@ int main(int argc, char **argv)
     static struct collect_plan p;
     int rank, world;
     log_for_launcher();
-    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
+    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun passes lines on as they come
     bool launched = cluster_launched(&rank, &world);
     bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = collect_parse(&p, launched || checks, argc - 1 - checks, argv + 1);

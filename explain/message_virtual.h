@@ -6,11 +6,12 @@
 
 #include "message/message.h"
 
-// Of the rank that the calling thread is. Heads are envelopes. Waiting knows no
-// time limit: what never comes is a deadlock, which ends the rank.
+// The calling thread is a rank; these are its messages. Heads travel as
+// envelopes. A wait has no time limit: if a message never comes, that is a
+// deadlock, and a deadlock ends the rank.
 extern const struct message_ops message_virtual;
 
-// What an envelope held: the head of its message, and the bytes of its data.
+// The contents of an envelope: its message's head, and the bytes of its data.
 const void *message_virtual_head(const void *envelope);
 size_t message_virtual_bytes(const void *envelope);
 

@@ -11,8 +11,8 @@
 
 enum head_kind {
     HEAD_SLICE = 0x52494e47, // "RING"
-    HEAD_STUCK,              // nothing new: waiting for rank `message`
-    HEAD_ABORT,              // given up because of rank `message`
+    HEAD_STUCK,              // the sender waits for rank `message`
+    HEAD_ABORT,              // the sender gave up because of rank `message`
 };
 
 void flow_open(struct flow *f)
@@ -38,8 +38,8 @@ static struct group_chunk slice_at(const struct flow *f, const struct cursor *c,
     return (struct group_chunk){s.off + c->off, left < most ? left : most};
 }
 
-// Move on to the next slice that is not empty, or to the first of a verb that
-// is not posted yet.
+// Moves the cursor on to the next slice that is not empty. If no posted verb
+// has one, moves it to the start of the next verb to be posted.
 static void settle(struct flow *f, struct cursor *c, enum direction d)
 {
     for (; c->op < f->posted; c->op++, c->message = 0) {
@@ -66,7 +66,7 @@ uint64_t flow_done(const struct flow *f)
     return f->out.op < f->in.op ? f->out.op : f->in.op;
 }
 
-// Whether the next slice may leave: it is our own, or came in already.
+// Whether the next slice may leave: it is our own, or it has come in.
 static bool may_leave(const struct flow *f)
 {
     const struct cursor *out = &f->out, *in = &f->in;
@@ -148,7 +148,7 @@ static int push(struct flow *f)
     return 1;
 }
 
-// As messages name it.
+// The rank by which messages name a member.
 static int job_rank(const struct flow *f, int member)
 {
     return cluster_job_rank(f->transport->ranks, member);
@@ -245,7 +245,7 @@ static int pull(struct flow *f)
     return check_head(f) ? -1 : 1;
 }
 
-// What the right says: it only speaks when it gives up.
+// Reads from the right neighbour. It only sends when it gives up.
 static int hear_right(struct flow *f)
 {
     struct transport *t = f->transport;
@@ -267,7 +267,7 @@ static int hear_right(struct flow *f)
     return fail("%s: rank %d sent nonsense", f->name, job_rank(f, f->culprit));
 }
 
-// One side is lost: what the right said before that explains it better.
+// One side is lost. If the right gave a reason before, that explains it better.
 static int explain(struct flow *f)
 {
     char why[256];
@@ -295,7 +295,8 @@ int flow_advance(struct flow *f)
     return 0;
 }
 
-// Whom we wait for: the left, or whom the left waits for; or the right.
+// The rank that we wait for: the left, or the one that the left waits for, or
+// the right.
 static int waiting_for(const struct flow *f)
 {
     if (!may_land(f))
@@ -311,20 +312,20 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - f->moved_ns;
     if (idle < spin_ns) {
-        sched_yield(); // whom we wait for may need this very core
+        sched_yield(); // the rank we wait for may need this core
         return 0;
     }
     int whom = waiting_for(f);
     if (idle >= limit) {
         if (f->out.op < f->posted && hear_right(f))
-            return -1; // it has given up before us, and knows why
+            return -1; // it gave up before us, and told why
         f->culprit = whom;
         return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
                     "try: look at its log, or a longer timeout=",
                     f->name, job_rank(f, whom), f->timeout_s,
                     (unsigned long long)flow_done(f));
     }
-    // Half-way to the deadline we tell the right, lest it blames us.
+    // Half-way to the deadline we tell the right, so that it does not blame us.
     if (idle >= limit / 2 && !f->out.busy && f->told != whom) {
         f->out.busy = true;
         f->out.done = 0;
@@ -351,7 +352,7 @@ void flow_abort(struct flow *f)
     int culprit = f->culprit < 0 ? t->rank : f->culprit;
     struct head h = {.kind = HEAD_ABORT, .message = (uint32_t)culprit};
     struct iovec v = {&h, sizeof h};
-    // Best effort from here on: there is nobody left to report to.
+    // From here on errors are ignored: there is nobody left to report them to.
     if (culprit != t->peer[LEFT])
         (void)t->ops->send(t, LEFT, &v, 1);
     if (culprit == t->peer[RIGHT])

@@ -1,5 +1,6 @@
-// test_activity.c - kernels of a GPU as CUPTI records them, and in a trace,
-// against a libcupti.so.13 that CTest puts first in the path (fake_cupti.c).
+// test_activity.c - records of a GPU's kernels from CUPTI, and the same kernels
+// in a trace. CTest puts our own libcupti.so.13 (fake_cupti.c) first in the
+// path of libraries.
 
 #include "telemetry/activity.h"
 
@@ -39,7 +40,7 @@ static void records_come_back_by_stream_and_time(void **state)
     assert_string_equal(at[2].name, "ncclDevKernel");
     assert_true(at[0].bytes == 4096 && at[0].stream == 7);
     assert_true(at[1].bytes == 0 && at[1].stream == 7 && at[2].stream == 13);
-    // its clock is a second behind ours, to within what two looks take
+    // the fake's clock is a second behind ours; reading both takes some time
     for (int i = 0; i < 3; i++) {
         static const uint64_t begins[] = {100, 300, 500};
         int64_t off = (int64_t)(at[i].begin_ns - now - begins[i]);
@@ -50,7 +51,7 @@ static void records_come_back_by_stream_and_time(void **state)
     assert_null(a);
 }
 
-// More than one of CUPTI's buffers, and more than there is room for.
+// More kernels than fit one of CUPTI's buffers, and more than we have room for.
 static void what_has_no_room_is_counted(void **state)
 {
     (void)state;
@@ -97,7 +98,7 @@ static void who_cannot_record_says_why(void **state)
     assert_null(a);
     assert_non_null(strstr(fail_message(), "CUPTI says 39; try: without"));
     unsetenv("FAKE_CUPTI");
-    assert_int_equal(activity_open(&a, 10), 0); // the next one can
+    assert_int_equal(activity_open(&a, 10), 0); // the next open works
     activity_close(&a);
 }
 
@@ -113,8 +114,8 @@ static int lines_with(const char *path, const char *word)
     return n;
 }
 
-// In trace.json a thread a stream; for HTA they are the kernels, and spans are
-// none.
+// trace.json has a thread for each stream of the GPU. HTA must take its events
+// for kernels, and must not take spans for kernels.
 static void traces_have_them(void **state)
 {
     (void)state;

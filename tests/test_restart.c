@@ -1,4 +1,5 @@
-// test_restart.c - a job that fails starts again, and ends as if it had not.
+// test_restart.c - a job that fails starts again. It ends with the same files
+// as a job that did not fail.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -13,14 +14,16 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
 
-// Every bsp way. Servers over MPI run under mpirun as one job with the workers.
+// Every way with consistency=bsp. Servers over MPI run under mpirun, as one job
+// with the workers.
 static const char *const ways[] = {
     "ring transport=shm", "sps",         "allreduce", "dps update=worker",
     "ring transport=tcp", "zero",        "dps",       "sps transport=mpi",
     "dps transport=mpi",  "dataparallel"};
 enum { WAYS = sizeof ways / sizeof *ways, QUICK = 4 };
 
-// One death, at `step`, and the same files as without: those of `calm`.
+// One worker dies at `step`. The job ends with the same files as `calm`, a job
+// without a death.
 static void kill_at(const char *way, int step, int rank)
 {
     struct job j;
@@ -48,7 +51,7 @@ static void kill_at(const char *way, int step, int rank)
         assert_int_equal(job_column("ill", "steps_lost", r, lost, MAX), 60);
         for (int i = 0; i < 60; i++) {
             assert_true(restarts[i] == (i >= saved));
-            // the one that did not die may have been a step further, or less
+            // the other worker may have been a step ahead, or behind
             assert_true(fabs(lost[i] - (i < saved ? 0 : done - saved)) <=
                         (i >= saved));
         }
@@ -78,7 +81,7 @@ static void ends_as_if_nobody_had_died(void **state)
     }
 }
 
-// The same error after the same step: once more would not help.
+// The same error comes after the same step: another restart would not help.
 static void a_fault_that_stays_is_not_repeated(void **state)
 {
     (void)state;
@@ -95,8 +98,9 @@ static void a_fault_that_stays_is_not_repeated(void **state)
     assert_null(strstr(j.out, "restart 2 of 9"));
 }
 
-// Deaths after different steps are accidents, whatever the folder's name: each
-// begins again. The second comes two checkpoints behind the first one's start.
+// Deaths after different steps are accidents, so the job starts again after
+// each. The second death comes two checkpoints after the first restart. The
+// folder's name has brackets, which must not matter.
 static void another_step_is_another_fault(void **state)
 {
     (void)state;
@@ -117,8 +121,8 @@ static void another_step_is_another_fault(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
-// As often as it was allowed, then the failure is the job's. Also a server's
-// death, and one while nobody saves.
+// A job starts again as often as restarts= allows; the next failure ends it. A
+// server's death counts, too, and so does a death while nobody saves.
 static void restarts_are_counted(void **state)
 {
     (void)state;
@@ -141,8 +145,8 @@ static void restarts_are_counted(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
-// Of an elastic job the dead worker alone: the servers keep what was learnt.
-// The step in which it died is over when it comes back.
+// In an elastic job only the dead worker starts again: the servers keep the
+// parameters. When it comes back, the step in which it died is over.
 static void a_worker_is_started_again_alone(void **state)
 {
     (void)state;
@@ -172,7 +176,8 @@ static void a_worker_is_started_again_alone(void **state)
     }
 }
 
-// Whoever it is, and the others' rows stay; it tells what it has missed.
+// Either worker may die. The other's rows stay, and count no restart. The rows
+// of the worker that died count the steps that it missed.
 static void the_others_go_on(void **state)
 {
     (void)state;

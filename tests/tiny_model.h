@@ -9,7 +9,7 @@ enum { ROWS = 3, TOKENS = 11 };
 
 extern const struct model_config tiny;
 
-// A job with memory of its own, and tokens for it.
+// A model with memory of its own, and tokens for it.
 struct bench {
     struct model_job job;
     struct model *m;
@@ -19,14 +19,14 @@ struct bench {
     struct model_step step;
 };
 
-// A training model of B rows of T tokens, and its end.
+// Opens a training model of B rows of T tokens; end() closes it.
 struct bench begin(struct model_config c, enum dtype precision, int B, int T);
 void end(struct bench *b);
 
-// The loss of b->step; gradients are added to b->grads.
+// Returns the loss of b->step, and adds its gradients to b->grads.
 float train(struct bench *b);
 
-// The caller frees.
+// A copy of x[0..n). The caller frees it.
 float *copy(const float *x, size_t n);
 
 // |got - want| / |want|

@@ -10,10 +10,10 @@
 #include "train/stages.h"
 #include "train/trainer.h"
 
-// A backward's watermark falls in at least so many parts.
+// A backward lowers its watermark in at least this many parts.
 enum { PARTS = 16 };
 
-// Sums over slices in an action.
+// How many sums over slices (joins) an action has.
 static int joins_of(const struct trainer *t, struct action a)
 {
     int from, to;
@@ -34,7 +34,8 @@ static int join(struct trainer *t)
     return s->join(s->ctx, s->sum, n * (size_t)t->config.channels);
 }
 
-// The chunk's part of the vector is [from, to): chunks are taken to be equal.
+// Lowers the watermark to the `done` share of this chunk's part of the vector,
+// which is [from, to). All chunks count as equal here.
 static void fall(const struct trainer *t, const struct model_step *s, int chunk,
                  double done)
 {

@@ -1,11 +1,12 @@
 // product_cuda.c - products through cuBLASLt, an algorithm kept for each shape.
 //
-// The first step asks for an algorithm for every shape; later ones find that
-// again. It is cuBLASLt's first, whose choice is the same in every run; or, if
-// the caller wants so many timed, the fastest of them, with epilogues and with
-// kernels of ours that follow. A product that is timed writes what it would
-// have written anyway, again and again: so a shape that adds to its output
-// takes what was found for the same shape without.
+// The first step chooses an algorithm for every shape, and later steps use it
+// again. It is the first that cuBLASLt offers: that one is the same in every
+// run. The caller can also ask for `timed` algorithms: then each is timed, with
+// its epilogue or with kernels of ours behind it, and the fastest is kept. A
+// timed product runs several times and writes the same numbers each time. That
+// would be wrong for a product that adds to its output. So such a shape takes
+// the algorithm of the same shape that does not add.
 
 #include "model/cuda/product_cuda.h"
 
@@ -21,7 +22,7 @@ enum { WORKSPACE = 32 << 20, TIMES = 3 };
 
 struct made {
     struct routine is;
-    cublasLtMatmulAlgo_t plain; // the fastest of those that fuse nothing
+    cublasLtMatmulAlgo_t plain; // the fastest without an epilogue
     bool has_plain;
     struct made *next;
 };
@@ -32,7 +33,7 @@ struct cuda_product {
     struct routine_maker maker;
     void *workspace;
     struct made *made;
-    int timed;  // algorithms; 0: cuBLASLt's first is taken
+    int timed;  // algorithms to time; 0: take cuBLASLt's first
     int target; // multiprocessors for a product; 0: all
     struct device_event from, to;
 };
@@ -108,7 +109,7 @@ void cuda_product_close(struct cuda_product **pp)
 
 // ---- running one
 
-// What the epilogue would have done.
+// Kernels of ours do the work of an epilogue.
 static void follow(const struct cuda_product *p,
                    const struct cuda_product_job *j)
 {
@@ -180,21 +181,23 @@ static const char *name_of(const struct cuda_product *p,
     return text;
 }
 
-// Every format has plain products: a GPU without ends the run with this line.
+// Every format has plain products. If a GPU has none, the run ends with this
+// line.
 static void stop(const struct cuda_product *p, const struct cuda_product_job *j,
                  cublasStatus_t status)
 {
     char text[128];
     log_line("cuBLASLt: product %s: %s", name_of(p, j, text),
              p->maker.lt.GetStatusString(status));
-    abort(); // as a lost rank, so that the launcher stops the others
+    abort(); // so the launcher sees a lost rank and stops the others
 }
 
 // A bias gradient is a kernel of ours, unless cuBLASLt's was timed and is
-// faster. The product it rides on is a weight gradient: a small output, whose
-// sum over all tokens must be split for the GPU to be busy. An epilogue seldom
-// allows that, and BGRADA is reported to be slow (NVIDIA/CUDALibrarySamples,
-// issue 90); neither was measured here. It replaces, and cannot add.
+// faster. cuBLASLt's is an epilogue of the product for the weight gradient.
+// That product has a small output, and its sum over all tokens must be split to
+// keep the GPU busy. An epilogue seldom allows that, and BGRADA is reported to
+// be slow (NVIDIA/CUDALibrarySamples, issue 90); neither was measured here. The
+// epilogue overwrites its output, and cannot add to it.
 static bool may_fuse(const struct cuda_product *p,
                      const struct cuda_product_job *j)
 {
@@ -202,9 +205,9 @@ static bool may_fuse(const struct cuda_product *p,
                                              : j->epilogue != EPILOGUE_NONE;
 }
 
-// ns of a product and what follows it, with what r says; 0 if cuBLASLt refuses
-// to run it. Once before the clock starts: kernels are loaded when they are
-// first asked for.
+// The ns of a product, as r says, and of the kernels that follow it; 0 if
+// cuBLASLt refuses to run it. One run comes before the clock starts, because
+// the first run also loads the kernels.
 static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
                         const struct cuda_product_job *j)
 {
@@ -220,10 +223,10 @@ static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
     rc = rc || device_record(d, &to, DEVICE_COMPUTE) || device_wait(d, &to) ||
          device_between(d, &from, &to, &ns);
     CHECK(rc == 0);
-    return ns / TIMES + 1; // more than none
+    return ns / TIMES + 1; // never 0
 }
 
-// The fastest of those that cuBLASLt offers. False if none of them runs.
+// Finds the fastest of the algorithms that cuBLASLt offers. False if none runs.
 static bool find_fastest(const struct cuda_product *p, struct made *c,
                          const struct cuda_product_job *j)
 {
@@ -300,8 +303,8 @@ static struct made *find(struct cuda_product *p,
     return c;
 }
 
-// An algorithm that cuBLASLt named may be refused when it is to run. One with
-// an epilogue then gives way to a plain one, for good.
+// cuBLASLt may offer an algorithm and then refuse to run it. If that one has an
+// epilogue, a plain one replaces it for the rest of the run.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j)
 {
     struct routine *r = &find(p, j)->is;

@@ -8,8 +8,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 
-// Of cblas.h.
-enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112 };
+// Of cblas.h; OPENMP: what openblas_get_parallel() says.
+enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112, OPENMP = 2 };
 
 static const char name[] = "libopenblas.so.0";
 
@@ -31,14 +31,23 @@ int openblas_open(struct openblas *b, int threads)
     if (!b->library)
         return fail("%s; try: apt-get install libopenblas0-openmp", dlerror());
     void (*set_threads)(int);
+    int (*parallel)(void);
     char *(*core)(void);
     // POSIX: what dlsym() returns may be a function's address
     *(void **)&b->sgemm = dlsym(b->library, "cblas_sgemm");
     *(void **)&set_threads = dlsym(b->library, "openblas_set_num_threads");
+    *(void **)&parallel = dlsym(b->library, "openblas_get_parallel");
     *(void **)&core = dlsym(b->library, "openblas_get_corename");
     if (!b->sgemm || !set_threads || !core) {
         openblas_close(b);
         return fail("%s: has no cblas_sgemm; try: apt-get install "
+                    "libopenblas0-openmp",
+                    name);
+    }
+    // Other threads than OpenMP's would spin beside ours after each product.
+    if (threads > 1 && parallel && parallel() != OPENMP) {
+        openblas_close(b);
+        return fail("%s: not its OpenMP build; try: apt-get install "
                     "libopenblas0-openmp",
                     name);
     }

@@ -317,9 +317,11 @@ static int measure(struct visit *v, int a, int b, struct link_speed *s)
                   token))
         return -1;
     uint64_t until = after(v) + (uint64_t)(4 * LINK_WAIT_S * 1e9);
-    if (reach_take(from, until, answer, sizeof answer) ||
-        sscanf(answer, "%lf %lf %lf", &s->latency_s, &s->there, &s->back) != 3)
+    if (reach_take(from, until, answer, sizeof answer))
         snprintf(why, sizeof why, "%.500s", fail_message());
+    else if (sscanf(answer, "%lf %lf %lf", &s->latency_s, &s->there,
+                    &s->back) != 3)
+        snprintf(why, sizeof why, "no measure of a link: %.400s", answer);
     if (reach_take(to, until, answer, sizeof answer) && !*why)
         return -1;
     return *why ? fail("%s", why) : 0;

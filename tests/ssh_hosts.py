@@ -52,6 +52,7 @@ BatchMode yes
 # As root, sshd wants a user and a folder: in a namespace of its own.
 AS_ROOT = """mount -t tmpfs tmpfs /run && mkdir /run/sshd || exit
 mount --bind {dir}/passwd /etc/passwd || exit
+mount --bind {dir}/shadow /etc/shadow || exit
 exec "$@"
 """
 
@@ -106,6 +107,10 @@ def start_sshd(folder):
                  .splitlines() if not line.startswith("sshd:")]
         users.append("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
         (folder / "passwd").write_text("\n".join(users))
+        # not locked, as root is where Debian was installed with sudo
+        (folder / "shadow").touch(mode=0o600)
+        (folder / "shadow").write_text("root:*:19000::::::\n"
+                                       "sshd:!:19000::::::\n")
         words = ["unshare", "--mount", "sh", str(folder / "as_root"), *words]
     p = subprocess.Popen(
         words, env={**os.environ, "LD_LIBRARY_PATH": libraries},

@@ -122,8 +122,8 @@ static void users_have_one(void **state)
     setenv("XDG_STATE_HOME", mine, 1);
     assert_int_equal(secret_of_user(again), -1);
     assert_non_null(strstr(fail_message(), "try: chmod 600"));
-    if (geteuid() == 0) {
-        assert_int_equal(chmod(path, 0600) || chown(path, 1, 1), 0);
+    // In a user namespace root may know of no other user.
+    if (geteuid() == 0 && !chmod(path, 0600) && !chown(path, 1, 1)) {
         assert_int_equal(secret_of_user(again), -1);
         assert_non_null(strstr(fail_message(), "belongs to user 1"));
     }

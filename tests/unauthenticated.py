@@ -180,7 +180,8 @@ class Job:
     def __init__(self, folder, sync):
         self.folder, self.sync, self.started = folder, sync, []
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("SLURM", "PMI", "RANK", "WORLD"))}
+                    if not k.startswith(("SLURM", "PMI", "RANK", "WORLD",
+                                        "LOCKSTEP_SECRET"))}
         self.env["XDG_STATE_HOME"] = str(folder / "state")
         if sync == "ring":
             self.env["LOCKSTEP_SECRET"] = random.Random().randbytes(32).hex()

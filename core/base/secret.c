@@ -66,8 +66,10 @@ static int read_file(const char *what, const char *path, bool own,
                      uint8_t key[SECRET_KEY])
 {
     struct stat st;
-    if (stat(path, &st))
+    if (own ? lstat(path, &st) : stat(path, &st))
         return fail("%s%s: %s", what, path, strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return fail("%s%s: not a file; try: remove it", what, path);
     if (own && st.st_uid != geteuid())
         return fail("%s%s: belongs to user %u; try: remove it", what, path,
                     st.st_uid);
@@ -98,10 +100,12 @@ static int user_folder(char out[PATH_MAX])
 {
     const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
     struct passwd entry, *found = NULL;
+    struct stat st;
     char text[4096];
     if (state && *state == '/')
         return text_into(out, PATH_MAX, "%s/lockstep", state);
-    if (!home || *home != '/') {
+    // HOME may be another user's, as after `sudo -E`
+    if (!home || *home != '/' || (!stat(home, &st) && st.st_uid != geteuid())) {
         getpwuid_r(geteuid(), &entry, text, sizeof text, &found);
         home = found ? found->pw_dir : NULL;
     }
@@ -113,15 +117,20 @@ static int user_folder(char out[PATH_MAX])
 static int make_file(const char *folder, const char *path)
 {
     char temporary[PATH_MAX], text[TEXT];
-    if (file_make_folder(folder) < 0 ||
-        text_into(temporary, sizeof temporary, "%s.XXXXXX", path))
+    struct stat st;
+    int made = file_make_folder(folder);
+    if (made > 0 && chmod(folder, 0700))
+        return fail("%s: %s", folder, strerror(errno));
+    if (made < 0 || text_into(temporary, sizeof temporary, "%s.XXXXXX", path))
         return -1;
     int fd = mkstemp(temporary), rc = 0; // for its owner alone
     if (fd < 0)
         return fail("%s: %s", temporary, strerror(errno));
     new_text(text);
-    if (write(fd, text, TEXT - 1) != TEXT - 1 || fsync(fd) ||
-        (link(temporary, path) && errno != EEXIST))
+    if (fstat(fd, &st) || st.st_uid != geteuid() || st.st_mode & 077)
+        rc = fail("%s: its file system keeps no owner or mode", folder);
+    else if (write(fd, text, TEXT - 1) != TEXT - 1 || fsync(fd) ||
+             (link(temporary, path) && errno != EEXIST))
         rc = fail("%s: %s", path, strerror(errno));
     sodium_memzero(text, sizeof text);
     unlink(temporary);

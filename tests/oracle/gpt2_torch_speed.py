@@ -166,7 +166,7 @@ def print_row(torch, s, way, library):
     try:
         step, optimizer = measure(torch, s, way == "compiled")
     except Exception as e:  # pylint: disable=broad-except  # a compiler's
-        print(f"{head}: left out: {str(e).splitlines()[0]}")
+        print(f"{head}: left out: {(str(e).splitlines() or [type(e).__name__])[0]}")
         return
     faster = f", ours is {step * 1e3 / s['ours_ms']:.2f} times as fast" \
         if "ours_ms" in s else ""

@@ -1,16 +1,19 @@
-// bound.c - a step's matrix products by the fastest call of two libraries.
+// bound.c - times a step's matrix products, each with the fastest call of two
+// libraries.
 //
 //     bound = sum over products of count * share * median(time of one)
 //             + 28 bytes a parameter / bandwidth of such streams
 //
-// Every product is tried as dnnl_sgemm (fp32; a batch call by call), as
-// OpenBLAS's sgemm where that is installed, and as a matmul primitive, whose
-// factors lie as they come or as the primitive would have them; packing them,
-// or turning a transposed one, is not counted. What is fastest at the start
-// stays. A product's factors come from wherever the
-// products before it left them, as they do in a step; beside that stands the
-// time when it is run again at once. Attention's products are whole squares of
-// which `share` counts: the bench knows no library call for a triangle.
+// The bench tries every product as dnnl_sgemm (fp32; a batch call by call), as
+// OpenBLAS's sgemm if that is installed, and as a matmul primitive. The factors
+// of a primitive lie as they come, or as the primitive prefers. The time to
+// pack them, or to turn a transposed one, is not counted. The call that is
+// fastest at the start is kept.
+//
+// A product's factors are in the cache or in memory, where the products before
+// left them, as in a step. A second time is printed beside: the product is run
+// again at once. Attention's products are computed as whole squares, of which
+// only `share` counts: the bench knows no library call for a triangle.
 
 #include "bench/bound.h"
 
@@ -28,7 +31,7 @@
 
 enum { TRIES = 3, ARGS = ONEDNN_ARGS - 1, MAX_LOGITS = 16 << 20 };
 
-enum { ONE = 0x3f80 }; // 1 in bf16; twice, about 1 in fp32
+enum { ONE = 0x3f80 }; // 1 in bf16; written twice, about 1 in fp32
 
 enum call {
     SGEMM,
@@ -58,7 +61,7 @@ struct product {
     enum call call;
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[ONEDNN_ARGS];
-    float *a, *b, *out; // of sgemm; primitives own theirs
+    float *a, *b, *out; // for sgemm; primitives have their own
     double cold[FLOOR_ROUNDS], hot[FLOOR_ROUNDS];
 };
 
@@ -113,8 +116,9 @@ static void add_linear(struct bound *f, const char *const names[3], int ins,
                                   .share = 1});
 }
 
-// Q K' and P V, and the two gradients of each: S and dP, O and dQ, dK and dV
-// are alike in shape. S is not computed again: this is the lower bound.
+// Q K' and P V, and the two gradients of each. S and dP have the same shapes,
+// and so have O and dQ, and dK and dV. S is not computed a second time: this is
+// a lower bound.
 static void add_attention(struct bound *f)
 {
     const struct model_config *g = &f->is.config;
@@ -138,7 +142,7 @@ static void add_attention(struct bound *f)
     add(f, p);
 }
 
-// Large vocabularies are counted as slices of rows, as anybody would do it.
+// A large vocabulary's head is computed in slices of rows, as is usual.
 static void add_head(struct bound *f)
 {
     int rows = f->is.batch * f->is.tokens, count = 1;
@@ -216,7 +220,7 @@ static bool is_openblas(enum call call)
     return call == OPENBLAS || call == OPENBLAS_TURNED;
 }
 
-// A function rather than a primitive.
+// Whether the call is a function, not a primitive.
 static bool is_sgemm(enum call call)
 {
     return call == SGEMM || call == SGEMM_TURNED || is_openblas(call);
@@ -247,14 +251,14 @@ static void run_sgemm(const struct bound *f, struct product *p)
     }
 }
 
-// Where the processor has no bf16 instructions, the library's bf16 is several
-// times slower than its fp32: then the lower bound is that of fp32.
+// Without bf16 instructions in the processor, the library's bf16 is several
+// times slower than its fp32. Then the lower bound is that of fp32.
 static bool in_fp32(const struct bound *f)
 {
     return f->is.precision == DTYPE_F32 || product_widens(f->is.precision);
 }
 
-// False where the library has no such primitive.
+// False if the library has no such primitive.
 static bool open_matmul(struct bound *f, struct product *p, enum call call)
 {
     const struct bound_product *is = &p->is;
@@ -327,7 +331,7 @@ static void choose_call(struct bound *f, struct product *p)
     for (enum call c = 0; c < CALLS; c++) {
         struct product tried = {.is = p->is};
         if (open_call(f, &tried, c)) {
-            double least = time_call(f, &tried); // code is generated now
+            double least = time_call(f, &tried); // also generates code
             for (int i = 0; i < TRIES; i++) {
                 double s = time_call(f, &tried);
                 least = s < least ? s : least;

@@ -1,4 +1,5 @@
-// counters.c - what members on one host tell each other through shared memory.
+// counters.c - members on one host tell each other their progress, through
+// shared memory.
 
 #include "horovod_ring/counters.h"
 
@@ -17,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 64, LOOK_MS = 100 }; // bytes; between looks at the others
+enum { LINE = 64, LOOK_MS = 100 }; // bytes; time between two looks at others
 
 struct slot {
     struct {
@@ -25,7 +26,7 @@ struct slot {
     } counters[COUNTERS];
     _Alignas(LINE) _Atomic uint32_t futex; // changed by others
     _Atomic uint32_t asleep;
-    _Atomic int32_t failed; // 0, or 1 + the rank whose fault it was
+    _Atomic int32_t failed; // 0, or 1 + the rank at fault
     _Atomic uint32_t left;  // closed
     _Alignas(LINE) char place[2][COUNTERS_PLACE];
 };
@@ -44,7 +45,7 @@ static uint64_t inode_of(const char *path)
     return stat(path, &st) ? 0 : st.st_ino;
 }
 
-// What all members must have in common: host, user, namespaces.
+// A hash of all that members must have in common: host, user, namespaces.
 static uint64_t host_hash(void)
 {
     char text[256] = "", host[256] = "";
@@ -116,7 +117,7 @@ free_all:
 static int map_peer(struct peer *p)
 {
     p->slot = shared_map(&p->name, true);
-    // Without pidfd (Linux 5.3) only the deadline tells.
+    // Without pidfd (Linux 5.3) only the deadline shows that a member died.
     p->watch = (int)syscall(SYS_pidfd_open, p->name.pid, 0);
     return p->slot ? 0 : -1;
 }
@@ -149,7 +150,7 @@ int counters_open(struct counters *c, struct cluster *cluster, const char *name)
         if (r != c->rank && map_peer(&c->peers[r]))
             goto free_all;
     }
-    rc = cluster_barrier(cluster); // all have mapped before anybody goes
+    rc = cluster_barrier(cluster); // all have mapped before any may leave
 free_all:
     mem_free(all);
     return rc;
@@ -225,7 +226,7 @@ char *counters_place(const struct counters *c, int rank, uint64_t turn)
     return c->peers[rank].slot->place[turn % 2];
 }
 
-// Differs whenever anything has changed.
+// Counters only grow, so this differs after any change.
 static uint64_t sum_of_all(const struct counters *c)
 {
     uint64_t sum = 0;
@@ -247,8 +248,8 @@ static bool is_behind(const struct counters *c, int r, const struct awaited *a)
            (a->k == MOVED || counters_read(c, r, a->k) < a->goal);
 }
 
-// A member is ready for a step before anybody does its part in it: the one that
-// is last to be ready keeps all others waiting.
+// All members must be ready for a step before any member does its part in it.
+// So the last to be ready keeps all others waiting.
 static int whom_we_await(const struct counters *c, const struct awaited *a)
 {
     if (a->rank >= 0)
@@ -257,8 +258,8 @@ static int whom_we_await(const struct counters *c, const struct awaited *a)
     return counters_read(c, last, READY) < a->goal ? last : last_of(c, a->k);
 }
 
-// Is somebody gone without whom it cannot go on? What has come before they went
-// is still good.
+// -1 after fail() if a member that we still need is gone, or has failed.
+// Numbers that came before it went are still good.
 static int look_around(struct counters *c, const struct awaited *a,
                        bool (*come)(const void *arg), const void *arg)
 {
@@ -285,7 +286,7 @@ static int look_around(struct counters *c, const struct awaited *a,
     return 0;
 }
 
-// With fewer cores than members, the other may need this very core.
+// With fewer cores than members, the member we wait for may need this core.
 static void relax(const struct counters *c)
 {
     if (c->crowded)
@@ -295,8 +296,8 @@ static void relax(const struct counters *c)
 #endif
 }
 
-// Until it is woken, or it is time to look around; not at all if anything has
-// changed since the last look.
+// Sleeps until another member wakes it, or it is time to look around. Does not
+// sleep if a counter has changed since the last look.
 static void sleep_for_a_change(const struct counters *c)
 {
     struct slot *mine = c->peers[c->rank].slot;

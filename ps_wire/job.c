@@ -1,4 +1,4 @@
-// job.c - the handshake's message, its limits, and where two of them differ.
+// job.c - the handshake's message: its limits, and the comparison of two.
 
 #include "ps_wire/job.h"
 
@@ -123,7 +123,7 @@ int ps_job_get(struct ps_job *out, const void *data, size_t n)
     j.optim.weight_decay = get_f32(&p);
     j.optim.momentum = get_f32(&p);
     j.optim.ndecay = get_u32(&p);
-    p += 8; // room for later
+    p += 8; // reserved
     if (j.optim.ndecay > OPTIM_MAX_DECAY ||
         n != FIXED + 16 * (size_t)j.optim.ndecay)
         return fail("HELLO of %zu bytes with %u ranges that decay", n,

@@ -1,5 +1,5 @@
-// members.h - the group of a strategy's workers, on the carrier that the door
-// has chosen.
+// members.h - opens the group of a strategy's workers, on the carrier that
+// sync_open() has chosen.
 
 #ifndef SYNC_MEMBERS_H
 #define SYNC_MEMBERS_H
@@ -16,14 +16,14 @@ struct members_need {
     bool pairs;     // send and recv will be used
 };
 
-// Opens s->carrier, and sets s->scale. NULL after fail(). A call of all
-// workers. group_close() ends it.
+// Opens s->carrier, and sets s->scale. NULL after fail(). All workers call it.
+// group_close() ends it.
 struct group *members_open(struct sync *s, const struct members_need *need);
 
 // v (job.n elements) on every worker := worker 0's. 0, or -1 after fail().
 int members_broadcast(struct sync *s, struct group *g, float *v);
 
-// The most elements of n buckets.
+// The elements of the largest of n buckets.
 size_t members_largest(const struct bucket *b, int n);
 
 #endif

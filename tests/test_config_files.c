@@ -1,4 +1,5 @@
-// test_config_files.c - settings out of INI files and run.json, and back.
+// test_config_files.c - reads settings from INI files and run.json, and writes
+// them.
 
 #include "config/ini.h"
 #include "config/json.h"
@@ -77,7 +78,7 @@ static void collect(void *ctx, const char *key, const char *value, bool number,
     w->shared += shared;
 }
 
-// What config_each() shows, parsed again, is the same run.
+// Parsing the output of config_each() gives the same run.
 static void each_round_trips(void **state)
 {
     (void)state;
@@ -118,7 +119,7 @@ static void json_of_a_run(void **state)
     assert_true(r.lr == 0.01);
     assert_int_equal(r.settings.wire, DTYPE_F16);
     assert_true(config_asked(&r, "steps") && !config_asked(&r, "batch"));
-    // of one start of the run alone
+    // not restored: these belong to one start of a run only
     assert_string_equal(r.out, "");
     assert_int_equal(r.rank, -1);
     assert_int_equal(r.settings.servers.count, 0);

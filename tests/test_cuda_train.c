@@ -24,7 +24,7 @@
 
 static struct device *gpu, *cpu;
 
-// ---- rows by token: no GPU needed
+// ---- rows sorted by token (needs no GPU)
 
 static void tokens_are_sorted(void **state)
 {

@@ -1,5 +1,5 @@
-// test_nvml.c - NVML as the sampler uses it, against a library of that name
-// that CTest puts first in the path (fake_nvml.c).
+// test_nvml.c - the functions that read NVML for the sampler. CTest puts our
+// own library of NVML's name (fake_nvml.c) first in the path of libraries.
 
 #include "telemetry/nvml.h"
 
@@ -83,7 +83,8 @@ static void energy_counts_from_the_beginning(void **state)
 static void limits_are_told_apart(void **state)
 {
     (void)state;
-    // idle, applications' clocks; power: software, brake; heat: both kinds
+    // in hex, bits 1, 2: idle, applications' clocks; 4, 80: power, by software
+    // and by brake; 20, 40: heat, by software and by hardware
     static const struct {
         const char *bits;
         double power, heat;
@@ -102,8 +103,8 @@ static void limits_are_told_apart(void **state)
     nvml_close(&n);
 }
 
-// Each look is compared with the one before: the fake's counters say how many
-// samples lie between.
+// A value compares each look with the one before. From the fake's counters one
+// can tell how many samples lie between them.
 static void counters_are_of_the_time_between_looks(void **state)
 {
     (void)state;

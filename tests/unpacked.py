@@ -1,7 +1,7 @@
-"""Debian's packages, unpacked into a folder and not installed.
+"""Unpacks Debian's packages into a folder, without installing them.
 
-Nothing of the system is touched: a test that needs a program of theirs runs it
-from there.
+The system stays as it is. A test that needs a program of a package runs it from
+that folder.
 """
 
 import shutil
@@ -18,8 +18,8 @@ def download(folder, packages, *more):
 
 
 def unpack(folder, packages, skip):
-    """Their files below folder/root, which it returns; skip(why) where they
-    cannot be had."""
+    """Unpacks the packages below folder/root, and returns that folder. Calls
+    skip(why) if they cannot be downloaded."""
     root = folder / "root"
     if (root / "complete").exists():
         return root

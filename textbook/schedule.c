@@ -1,7 +1,8 @@
-// schedule.c - who sends what to whom in which round, by formulas.
+// schedule.c - formulas for each move: its round, its two members, its
+// elements.
 //
-// Everything is worked out for the way down, from the root; a reduce and a
-// gather are read off it backwards.
+// The formulas are for the way down, from the root. A reduce and a gather are
+// the same moves backwards.
 
 #include "textbook/schedule.h"
 
@@ -22,7 +23,7 @@ static bool is_whole(const struct schedule *s)
     return s->op == SCHEDULE_BROADCAST || s->op == SCHEDULE_REDUCE;
 }
 
-// What members [first, last) are to have.
+// The elements that members [first, last) must get.
 static struct group_chunk span_of(const struct schedule *s, int first, int last)
 {
     if (is_whole(s))
@@ -48,8 +49,8 @@ static struct move linear_move(const struct schedule *s, int rank, int k)
                          .span = span_of(s, other, other + 1)};
 }
 
-// ---- tree: member r hears from r without its lowest bit, m, and serves the
-// members from r up to r + m
+// ---- tree: m is the lowest bit of r. Member r receives from r - m, and sends
+// to the members between r and r + m
 
 static int tree_rounds(const struct schedule *s)
 {
@@ -59,7 +60,7 @@ static int tree_rounds(const struct schedule *s)
     return rounds;
 }
 
-// log2 of m; the root's is the number of rounds.
+// log2 of m; for the root, the number of rounds.
 static int tree_height(const struct schedule *s, int rank)
 {
     int height = 0;
@@ -70,7 +71,7 @@ static int tree_height(const struct schedule *s, int rank)
     return height;
 }
 
-// Those of r+1, r+2, r+4 .. below r + m that there are.
+// How many of r+1, r+2, r+4 .. below r + m are members.
 static int tree_children(const struct schedule *s, int rank)
 {
     int n = 0, height = tree_height(s, rank);
@@ -79,7 +80,7 @@ static int tree_children(const struct schedule *s, int rank)
     return n;
 }
 
-// The message to `child`, whose height says when.
+// The message to `child`. The child's height gives the round.
 static struct move tree_edge(const struct schedule *s, int child, bool sends)
 {
     int height = tree_height(s, child), last = child + (1 << height);
@@ -126,8 +127,9 @@ static struct move chain_piece(const struct schedule *s, int rank, int j,
                          .span = {off, left < s->piece ? left : s->piece}};
 }
 
-// In the middle: piece 0 comes in, then in each round one more comes in and the
-// one before goes out, then the last goes out.
+// The moves of a member in the middle. First piece 0 comes in. Then in each
+// round the next piece comes in and the one before it goes out. At the end the
+// last piece goes out.
 static struct move chain_move(const struct schedule *s, int rank, int k)
 {
     int last = 2 * chain_pieces(s) - 1;

@@ -1,11 +1,11 @@
 // message.h - messages of a head and data, between servers and their workers.
 //
-//     server   listens; says who a message is from, and answers that address
+//     server   listens; a message has its sender's address, for the answer
 //     worker   connects to servers 0, 1, ..; the n-th is the address n
 //
 // Messages between two ends arrive whole and in order; sending never waits.
-// ZeroMQ is one transport, MPI point-to-point another. One thread at a time
-// uses an endpoint; endpoint_wake() alone may be called by any.
+// ZeroMQ is one transport, MPI point-to-point another. Only one thread at a
+// time may use an endpoint. But any thread may call endpoint_wake().
 
 #ifndef MESSAGE_MESSAGE_H
 #define MESSAGE_MESSAGE_H
@@ -16,23 +16,23 @@
 
 enum { MESSAGE_ID = 64, MESSAGE_ENDPOINT = 256 };
 
-struct message_peer { // an address, as the transport has it
+struct message_peer { // an address, in the transport's form
     size_t n;
     uint8_t id[MESSAGE_ID];
 };
 
 struct endpoint {
     const struct message_ops *ops;
-    char address[MESSAGE_ENDPOINT]; // of a server: where it is reached
+    char address[MESSAGE_ENDPOINT]; // a server's: workers connect to it
     void *state;
 };
 
 // A message that has come. Its data may be read as numbers of 4 bytes.
 struct message {
     struct endpoint *endpoint;
-    struct message *next; // of whoever has it
+    struct message *next; // for lists of the message's present owner
     struct message_peer from;
-    int server;       // a worker's: from which; -1: a server's
+    int server;       // at a worker: its sender; at a server: -1
     const void *head; // NULL: not a message of a head and data
     size_t head_bytes;
     void *data;
@@ -45,8 +45,8 @@ struct endpoint_config {
     double timeout_s;
 };
 
-// Data that is sent from where it lies: sent(data, hint) says, perhaps in
-// another thread, that it is needed no more.
+// Data that is sent without a copy. sent(data, hint) is called when the data is
+// no longer needed, perhaps in another thread.
 struct payload {
     const void *at;
     size_t bytes;
@@ -78,11 +78,13 @@ extern const struct message_ops message_zmq, message_mpi;
 int endpoint_open(struct endpoint **m, const struct message_ops *ops,
                   const struct endpoint_config *c);
 
-// Says what is left to say: a worker while its server is there, for timeout_s
-// at most; a server for a third of a second. All messages are back.
+// Sends the messages that still wait: a worker as long as its server is there,
+// for at most timeout_s; a server for a third of a second. The caller must have
+// dropped all messages that it received.
 void endpoint_close(struct endpoint **m);
 
-// The worker's next server; returns before it answers. 0, or -1 after fail().
+// Connects a worker to its next server, without waiting for its answer. 0, or
+// -1 after fail().
 int endpoint_connect(struct endpoint *m, const char *endpoint);
 
 // The address of a worker's n-th server.
@@ -90,25 +92,28 @@ struct message_peer message_server(int n);
 bool message_same_peer(const struct message_peer *a,
                        const struct message_peer *b);
 
-// 0; 1: the receiver is gone; -1 after fail(). Takes the data in any case.
+// 0, or 1 if the receiver is gone, or -1 after fail(). Takes the data in any
+// case.
 int endpoint_send(struct endpoint *m, const struct message_peer *to,
                   const void *head, size_t head_bytes,
                   const struct payload *data);
 
-// For data that stays where it is until the answer comes.
+// A `sent` that does nothing, for data that stays in place until the answer
+// comes.
 void message_lent(void *data, void *hint);
 
-// The next message, which the caller hands back with message_drop(); NULL: none
-// is here now. Call it until it says so, then wait.
+// The next message, or NULL if none is here now. The caller hands it back with
+// message_drop(). Call it until it returns NULL, then wait.
 struct message *endpoint_receive(struct endpoint *m);
 void message_drop(struct message *p); // takes NULL
 
-// Until there is news, endpoint_wake(), or the time is over.
+// Waits until there is news, or endpoint_wake() is called, or the time is over.
 void endpoint_wait(struct endpoint *m, int ms);
 void endpoint_wake(struct endpoint *m);
 
-// A worker's: -1 after fail() that names a server which is gone or refused us.
+// For a worker: 0, or -1 after fail() with the name of a server that is gone or
+// refused us.
 int endpoint_check(struct endpoint *m);
-bool endpoint_is_up(struct endpoint *m, int server); // has been, and still is
+bool endpoint_is_up(struct endpoint *m, int server); // connected, and there
 
 #endif

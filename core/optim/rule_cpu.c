@@ -1,4 +1,4 @@
-// rule_cpu.c - the update in host memory: one span, the whole vector.
+// rule_cpu.c - the update in host memory, of the whole vector as one span.
 
 #include "optim/rule.h"
 

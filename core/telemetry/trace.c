@@ -1,9 +1,9 @@
-// trace.c - one event a line, so that files are merged line by line.
+// trace.c - writes one event a line, so that files can be merged line by line.
 //
-// Readers want events of a thread to nest and parents to come first: a lane is
-// sorted by begin, longest first. Nanoseconds are kept as three decimals, so
-// nothing that nests in the records stops nesting in the file. What began
-// before training did is left out; Perfetto would drop events of negative time.
+// Readers need events of a thread to nest, and parents to come first. So a lane
+// is sorted by begin, longest first. Times in microseconds have three decimals,
+// so events that nest in the records also nest in the file. Events that began
+// before training are left out: Perfetto would drop events of negative time.
 
 #include "telemetry/trace.h"
 
@@ -66,7 +66,7 @@ struct out {
     FILE *f;
     const struct trace_head *head;
     uint64_t zero_ns;
-    bool any; // an event was written: a comma comes before the next
+    bool any; // an event was written, so the next needs a comma
     long correlation;
 };
 
@@ -76,7 +76,7 @@ static void begin_event(struct out *o)
     o->any = true;
 }
 
-// Microseconds, to the nanosecond.
+// Writes microseconds, with nanoseconds as decimals.
 static void put_time(struct out *o, const char *key, uint64_t ns)
 {
     fprintf(o->f, ", \"%s\": %llu.%03u", key, (unsigned long long)(ns / 1000),
@@ -101,7 +101,8 @@ static void put_order(struct out *o, const char *what, int tid, int order)
             event_mark, what, o->head->pid, tid, order);
 }
 
-// A forward or backward of one micro-batch holds those of its layers.
+// `index` is a micro-batch in the outer spans of forward and backward, and a
+// layer in the spans inside them.
 static const char *index_name(const struct span_record *r)
 {
     bool outer = r->depth <= 1;
@@ -184,7 +185,8 @@ static void put_lane(struct out *o, int tid, const char *name,
     }
 }
 
-// HTA: the launch on the host's thread, the kernel on the stream.
+// HTA expects two events: the launch on the host's thread, and the kernel on
+// the stream.
 struct kernel {
     const char *before, *name, *category;
     uint64_t begin_ns, end_ns;
@@ -243,7 +245,7 @@ static void put_profiler_step(struct out *o, const struct span_record *r)
     fputs(", \"args\": {}}", o->f);
 }
 
-// Only innermost spans are kernels: those of a stream do not nest.
+// Kernels of a stream do not nest, so only innermost spans become kernels.
 static void put_stream(struct out *o, int lane, const struct sheet *sheet)
 {
     for (size_t i = 0; i < sheet->n; i++) {
@@ -370,7 +372,7 @@ int trace_write_hta(const struct spans *s, const char *path,
     return write_file(s, path, head, true);
 }
 
-// Events only, each without its comma.
+// Copies a file's lines that are events, each without its comma.
 static void copy_events(struct parts *p, char *line)
 {
     size_t n = strcspn(line, "\n");

@@ -21,7 +21,7 @@ struct baton {
     pthread_mutex_t lock;
     void (*body)(void *ctx, int i);
     void *ctx;
-    struct runner runners[]; // n, and the caller of baton_open()
+    struct runner runners[]; // n, then one for the caller of baton_open()
 };
 
 static void await(struct baton *b, int me)
@@ -59,7 +59,7 @@ static void join(struct baton *b)
     free(b);
 }
 
-// Ends the threads that were started although not all could be.
+// One thread could not be started. Ends those that were.
 static void give_up(struct baton *b)
 {
     b->body = NULL;

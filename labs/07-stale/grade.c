@@ -1,7 +1,7 @@
 // grade.c - lab 7: what a server with a bound must do.
 //
-// Workers note when they push and when they are answered. What the bound allows
-// is worked out from those times: a push that a worker has begun is counted,
+// Workers note the times of their pushes and of the answers. From these times
+// the tests work out what the bound allows. A push counts from its beginning,
 // also while it travels.
 
 #include "labs/07-stale/stale.h"
@@ -16,17 +16,17 @@
 
 enum { WORKERS = 4, STEPS = 12, MOST_N = 16, SEEDS = 12 };
 
-// Messages of 40 bytes, some of which wait for others: less than this.
+// Messages of 40 bytes, some of them behind others, take less than this.
 static const double slack_s = 3e-4;
 
 struct run {
     struct job job;
-    uint64_t seed;      // 0: all compute for equally long
+    uint64_t seed;      // 0: all compute for the same time
     bool early;         // some leave before others
     int steps[WORKERS]; // pushes until a worker leaves
     double pushed[WORKERS][2 * STEPS], answered[WORKERS][2 * STEPS];
     double left[WORKERS];                    // when it leaves
-    float after[WORKERS][2 * STEPS][MOST_N]; // parameters, as answered
+    float after[WORKERS][2 * STEPS][MOST_N]; // parameters in the answers
     float served[MOST_N];
 };
 
@@ -58,7 +58,7 @@ static int work(struct lab *l, struct run *t)
         memcpy(t->after[r][step], p, n * sizeof *p);
         lab_release(l);
     }
-    if (t->early) // others wait meanwhile
+    if (t->early) // so that others wait when it leaves
         lab_compute(l, 1e-2);
     t->left[r] = lab_now(l);
     return lab_leave(l);
@@ -74,7 +74,8 @@ static int body(struct lab *l, void *arg)
     return lab_serve(l, &t->job, t->served);
 }
 
-// Whether all ranks have returned 0. A deadlock is told with the bound.
+// Whether all ranks have returned 0. The message about a deadlock has the
+// bound.
 static bool ends(struct lab_case *k, const struct lab_run *run,
                  const struct run *t)
 {
@@ -89,7 +90,7 @@ static bool ends(struct lab_case *k, const struct lab_run *run,
     return lab_clean(k, run);
 }
 
-// A run; NULL where it failed. `early`: worker r leaves 2r steps later than
+// A run, or NULL if it failed. `early`: worker r leaves 2r steps later than
 // worker 0.
 static struct run *served(struct lab_case *k, int bound, uint64_t seed,
                           bool early, const double *slow)
@@ -110,7 +111,7 @@ static struct run *served(struct lab_case *k, int bound, uint64_t seed,
     return ends(k, run, t) ? t : NULL;
 }
 
-// Every worker's first `pushes` pushes have moved this parameter.
+// The value of p[i] after the first `pushes` pushes of every worker.
 static double moved(const struct run *t, int pushes, size_t i)
 {
     double x = (double)first(i), rate = LAB_FULL_STEP ? 0.25 : 0.25 / WORKERS;
@@ -130,7 +131,7 @@ static void final(struct lab_case *k)
                  i, (double)t->served[i], moved(t, STEPS, i));
 }
 
-// Pushes that a worker has begun at some time.
+// How many pushes worker r has begun at time `at`.
 static int begun(const struct run *t, int r, double at)
 {
     int n = 0;
@@ -172,15 +173,15 @@ static void bsp(struct lab_case *k)
     }
 }
 
-// When push s of worker r may be answered: at once, or when the others have
-// pushed, or left.
+// The time from which push s of worker r may be answered: at once, or after the
+// others have pushed or left.
 static double allowed(const struct run *t, int r, int s)
 {
     double at = t->pushed[r][s];
     int need = s + 1 - t->job.bound;
     for (int o = 0; o < WORKERS && t->job.bound >= 0; o++) {
         int last = t->steps[o] - 1;
-        if (need > last + 1) // it leaves first
+        if (need > last + 1) // it has left before
             at = fmax(at, t->left[o]);
         else if (need > 0)
             at = fmax(at, t->pushed[o][need - 1]);
@@ -213,8 +214,8 @@ static void leave(struct lab_case *k)
             want_no_wait(k, served(k, bound, seed, true, NULL));
 }
 
-// When the last of the fast workers has its last answer: a step takes 2 ms and
-// a message out and one back, and twice 2 ms on worker 3.
+// The time at which the last fast worker has its last answer. A step takes 2
+// ms, or 4 ms on worker 3, and the time of a message out and one back.
 static double explained(int bound, double trip_s)
 {
     double pushed[WORKERS][STEPS], last = 0;

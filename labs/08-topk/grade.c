@@ -1,7 +1,7 @@
 // grade.c - lab 8: what top-k with error feedback must do.
 //
-// Who was picked is judged by comparing what was sent with what was kept, and
-// sums are compared with the sums of entries that the test makes up.
+// To judge the choice of entries, the tests compare the entries that were sent
+// with those that were kept. To judge sums, they make up entries and add them.
 
 #include "labs/08-topk/topk.h"
 
@@ -44,7 +44,7 @@ static struct pack *pack_of(struct lab_case *k, size_t n, size_t most)
     return p->g && p->owed && p->sum && p->out && p->sent ? p : NULL;
 }
 
-// Packs, and notes what was sent: k entries of different indices.
+// Packs, and notes the entries sent: they must be k, with different indices.
 static bool packed(struct lab_case *k, struct pack *p)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -105,10 +105,10 @@ static bool goes_first(float x, size_t i, float y, size_t j)
     return p > q || (p == q && (LAB_TIES_HIGH ? i > j : i < j));
 }
 
-// Nobody who stayed goes before anybody who was sent.
+// No entry that was kept should have gone before an entry that was sent.
 static void want_largest(struct lab_case *k, const struct pack *p)
 {
-    size_t last = p->n; // who was sent, and would be the last to go
+    size_t last = p->n; // of the entries sent, the last to go
     for (size_t i = 0; i < p->n; i++)
         if (p->sent[i] &&
             (last == p->n || goes_first(p->sum[last], last, p->sum[i], i)))
@@ -126,19 +126,19 @@ static void pick(struct lab_case *k)
         bool odd = seed % 4 == 3 && n > 1;
         size_t most = 1 + (size_t)seed % n;
         struct pack *p = pack_of(k, n, odd && most == 1 ? 2 : most);
-        for (size_t i = 0; p && i < n; i++) // many are equal in magnitude
+        for (size_t i = 0; p && i < n; i++) // many have equal magnitudes
             p->g[i] = (float)floor(5 * rng_normal(rng_key(9, seed), i)) / 2;
         if (p && odd) {
             p->g[n / 2] = NAN;
             p->g[n - 1 - n / 2] += 100;
-            if (seed % 8 == 7) // more of them than are sent
+            if (seed % 8 == 7) // more NaNs than entries sent
                 for (size_t i = 0; i < n && i <= p->k; i++)
                     p->g[i] = NAN;
         }
         if (!p || !packed(k, p))
             return;
         want_largest(k, p);
-        want_owed(k, p); // of equal ones, too
+        want_owed(k, p); // also if entries are equal
     }
 }
 
@@ -151,8 +151,8 @@ struct job {
     } of[MOST_WORKERS];
 };
 
-// k elements of each worker are not 0: whatever is picked, it is those. Their
-// places are spread so that workers share some.
+// Only k elements of each worker are not 0, so exactly these must be picked.
+// They are spread so that workers have some places in common.
 static void fill(const struct job *j, int rank)
 {
     for (size_t m = 0; m < j->k; m++) {
@@ -184,7 +184,7 @@ static struct job *job_of(struct lab_case *k, size_t n, size_t most, int w)
         j->of[r].sum = lab_memory(k, n, sizeof(float));
         if (!j->of[r].g || !j->of[r].owed || !j->of[r].sum)
             return NULL;
-        for (size_t i = 0; i < n; i++) // what stood there does not count
+        for (size_t i = 0; i < n; i++) // old contents must not matter
             j->of[r].sum[i] = NAN;
         fill(j, r);
     }
@@ -262,7 +262,8 @@ static void in_time(struct lab_case *k)
         }
 }
 
-// ---- a model to train: a bowl for each worker, with a middle of its own
+// ---- a model to train: each worker's loss is a bowl with a lowest point of
+// its own
 
 enum { PARAMETERS = 400, STEPS = 200, TRAINERS = 4 };
 

@@ -1,7 +1,7 @@
 // forward_cuda.c - GPT-2 on a GPU, from tokens to the last LayerNorm.
 //
-// The steps are those of model/forward.c; GELU is the epilogue of the product
-// in front of it. Everything is asked of one queue, nothing is waited for.
+// The steps are those of model/forward.c. GELU is the epilogue of the product
+// before it. All work goes into one queue, and no function waits for it.
 
 #include "model/cuda/forward_cuda.h"
 
@@ -22,8 +22,8 @@ struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
     };
 }
 
-// out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout;
-// with `pre`, that is what is kept there, and out is its GELU.
+// out (rows, outs) = in (rows, ins) W + b. W and b are tensors w and w + 1 of
+// the layout. With `pre` the result goes there, and out is its GELU.
 static void linear(struct cuda_model *m, void *out, void *pre, const void *in,
                    int w, size_t rows, int ins, int outs)
 {
@@ -59,7 +59,7 @@ static void enter_layer(struct cuda_model *m, int i, size_t rows)
              none);
 }
 
-// From m->norm on, all that backward needs of a layer.
+// Computes all that backward needs of a layer, beginning with m->norm.
 static void fill_layer(struct cuda_model *m, int i, int B, int T,
                        const struct model_step *step)
 {

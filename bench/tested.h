@@ -1,10 +1,11 @@
-// tested.h - one backend under test: opened, stepped, its results checked.
+// tested.h - opens a backend, runs its steps, and checks its results.
 //
-// Gradients are small integers that differ by rank and element, of one sign in
-// odd steps and of the other in even ones, and the update subtracts their sum:
-// whoever updates, parameters are minus the sum after an odd step and zero
-// again after an even one, exactly. So tested can take turns on the same
-// vectors, an even number of steps at a time.
+// Gradients are small integers that differ by rank and element. They have one
+// sign in odd steps and the other in even steps. The update subtracts their
+// sum. So parameters are exactly minus the sum after an odd step, and exactly
+// zero after an even step, with servers that update and with workers. So
+// several backends can take turns on the same vectors, an even number of steps
+// at a time.
 
 #ifndef BENCH_TESTED_H
 #define BENCH_TESTED_H
@@ -18,7 +19,7 @@ struct backend;
 struct group_ops;
 struct servers;
 
-// What all tested at one size share.
+// All backends tested at one size share this.
 struct arena {
     struct cluster *cluster;
     struct device *dev;
@@ -34,39 +35,39 @@ struct arena {
 
 struct tested {
     struct arena *arena;
-    struct servers *servers; // those of this worker
+    struct servers *servers; // that run beside this worker
     struct sync_settings settings;
     struct sync *sync;
     int steps;
-    size_t wrong; // results on this worker
+    size_t wrong; // how many results, on this worker
 };
 
-// What steps cost, added up.
+// The cost of all steps, added up.
 struct cost {
     double seconds; // from the first bucket to the sum, or the new parameters
     double cpu_s;   // of this process, the update included
     double bytes_out;
 };
 
-// Vectors of n elements, in buckets of `bucket`. 0, or -1 after fail();
-// arena_close() follows either way.
+// Opens vectors of n elements, in buckets of `bucket`. 0, or -1 after fail().
+// Call arena_close() in both cases.
 int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
                int threads, const char *server_host);
 void arena_close(struct arena *a);
 
-// A strategy and its carrier (NULL: none), with what was asked of it, and
-// servers beside the first workers, as many as its row says. 0, or -1 after
-// fail(); tested_close() follows either way.
+// Opens a strategy and its carrier (NULL: none), with the settings `asked`.
+// Also starts servers beside the first workers, as many as its row says. 0, or
+// -1 after fail(). Call tested_close() in both cases.
 int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
                 const struct group_ops *carrier, const struct backend *row,
                 const struct sync_settings *asked);
 int tested_close(struct tested *e, bool failed);
 
-// `count` steps, even, from parameters of zero to parameters of zero.
+// Runs `count` steps. count is even: parameters are zero before and after.
 int tested_run(struct tested *e, int count, struct cost *cost);
 
-// One more step, with a result other than zero; the last call. Both count in
-// e->wrong what is not as it should be.
+// Runs one more step, so that the result is not zero. This is the last call.
+// Both functions count wrong results in e->wrong.
 int tested_check(struct tested *e);
 
 #endif

@@ -1,7 +1,7 @@
-// answer.c - what the table says, in three sentences, and what to doubt.
+// answer.c - sums the table up in three sentences, and adds warnings.
 //
-//     first    who reaches the target loss first; without one, who is fastest
-//     last     who is last, and why: more tokens, or what its steps wait
+//     first    the first cell at the target loss; without a target, the fastest
+//     last     the last cell, and why: more tokens, or steps that wait
 //     price    memory, and the best validation loss
 //
 // Two cells whose ranges over the repeats overlap cannot be told apart, and the
@@ -15,16 +15,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A process that computes without a processor for more than this is disturbed,
-// if it was made to leave it so often a second: threads that wait for each
-// other leave theirs of themselves.
+// A run is disturbed if both numbers are exceeded. much_taken: the share of the
+// time of computing in which the process had no processor. many_switches: how
+// often a second it was made to leave its processor. Threads that wait for each
+// other leave theirs by themselves, and do not count.
 static const double much_taken = 0.1, many_switches = 20;
 
 static const double mib = 1048576;
 
 struct rank {
     int cell;
-    struct range v; // of what ranks; v.median is a number
+    struct range v; // of the metric; v.median is not NaN
 };
 
 struct ranking {
@@ -74,7 +75,7 @@ static const char *name_of(const struct study *s, const struct rank *r)
     return s->exp->cells[r->cell].name;
 }
 
-// The links of all cells but those of one worker, where they are the same.
+// The links, if all cells with more than one worker have the same.
 static const char *common_net(const struct study *s)
 {
     const char *net = NULL;
@@ -95,8 +96,8 @@ static void say_range(struct say *out, const struct range *v)
         say(out, " (%.3g .. %.3g)", v->least, v->most);
 }
 
-// ", 0.55 (0.53 .. 0.57) of the time of single"; nothing of the baseline
-// itself.
+// Says ", 0.55 (0.53 .. 0.57) of the time of single". Says nothing for the
+// baseline itself.
 static void say_beside(const struct study *s, struct say *out,
                        const struct ranking *r, int cell)
 {
@@ -161,8 +162,8 @@ static void say_ms(struct say *out, const char *before, double s)
     say(out, "%s%.*f ms", before, ms < 1 ? 3 : ms < 10 ? 1 : 0, ms);
 }
 
-// What a step waits, and what the law gives its exchange; or that it does not
-// wait for most of it.
+// Says how long a step waits, and the law's time for its exchange. If a step
+// waits little, says how long it computes.
 static void say_waiting(const struct study *s, struct say *out, int cell)
 {
     double step = median(s, cell, METRIC_STEP_S);
@@ -255,7 +256,7 @@ static void say_price(const struct study *s, struct say *out)
         say(out, ".\n");
 }
 
-// ---- what to doubt
+// ---- warnings
 
 static void warn_unreached(const struct study *s, struct say *out)
 {
@@ -277,8 +278,8 @@ static bool is_disturbed(const struct result *r)
            r->value[METRIC_SWITCHES] > many_switches;
 }
 
-// Servers beside workers take their processors, too: of those runs nothing is
-// said.
+// Servers beside workers also take processors from them. So runs with servers
+// are not judged.
 static void warn_busy(const struct study *s, struct say *out)
 {
     const struct result *worst = NULL;
@@ -341,8 +342,8 @@ static void say_paced(const struct study *s, struct say *out)
     }
 }
 
-// A repeat is an outlier where it is off the median by more than a tenth, and
-// by three times as much as the median repeat is.
+// A repeat is an outlier if its distance from the median is more than a tenth
+// of the median, and more than three times the median distance of the repeats.
 static void warn_outliers(const struct study *s, struct say *out)
 {
     double off[EXP_REPEATS];

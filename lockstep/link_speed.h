@@ -1,8 +1,10 @@
-// link_speed.h - how fast two hosts are to each other: a byte goes there and
-// back many times over one TCP connection, then as much as can for a moment.
+// link_speed.h - measures latency and rate between two hosts. A byte goes there
+// and back many times over one TCP connection. Then each side sends as much as
+// it can for a moment.
 //
-// Who connects shows a token that both were told over another way; a stranger
-// is sent off. No wait is longer than LINK_WAIT_S.
+// The connecting side shows a token. Both sides got the token in another way
+// before. A stranger without it is disconnected. No wait is longer than
+// LINK_WAIT_S.
 
 #ifndef LOCKSTEP_LINK_SPEED_H
 #define LOCKSTEP_LINK_SPEED_H
@@ -14,14 +16,16 @@ struct link_speed {
     double there, back; // bytes/s, as the receiver counts them
 };
 
-// A socket that listens at an IPv4 address; its port. 0, or -1 after fail().
+// Opens a socket that listens at an IPv4 address, and gives its port. 0, or -1
+// after fail().
 int link_listen(int *fd, const char *address, int *port);
 
-// One measurement with whoever shows the token, within `seconds`. 0, or -1
-// after fail().
+// Waits up to `seconds` for a host with the token, and serves one measurement.
+// 0, or -1 after fail().
 int link_accept(int listener, const char *token, double seconds);
 
-// The other side of it. 0, or -1 after fail().
+// Connects to link_accept() on the other host, and measures. 0, or -1 after
+// fail().
 int link_measure(struct link_speed *s, const char *address, int port,
                  const char *token);
 

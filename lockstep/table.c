@@ -1,11 +1,12 @@
 // table.c - results as CSV, for plots, spreadsheets and pandas.
 //
-//     runs.csv      a row a run, a column a setting and a measure
-//     table.csv     a row a cell: median, least and most of each metric
-//     shares.csv    a row a cell and kind: where a step's time goes
-//     memory.csv    a row a cell: peak memory, and its parts as predicted
-//     workers.csv   a row a cell and worker: utilisation
-//     curves.csv    a row a cell and step: loss (mean of workers, first repeat)
+//     file          a row for each    columns
+//     runs.csv      run               each setting and each measure
+//     table.csv     cell              median, least and most of each metric
+//     shares.csv    cell and kind     the time of a step that the kind takes
+//     memory.csv    cell              peak memory, and its parts as predicted
+//     workers.csv   cell and worker   utilisation
+//     curves.csv    cell and step     loss (mean of workers, first repeat)
 
 #include "lockstep/study.h"
 
@@ -20,7 +21,7 @@
 static const char settings[] =
     "backend,precision,wire,net,workers,servers,global_batch,oversubscribed";
 
-// Keys that the experiment sets and that have no column among the above.
+// Keys that the experiment sets, but that have no column in the lists above.
 struct keys {
     int n;
     char at[EXP_WORDS][64];
@@ -60,7 +61,8 @@ static void put_names(FILE *f, const struct keys *keys)
         fprintf(f, ",%s", keys->at[i]);
 }
 
-// A word of somebody's run.json: neither a comma nor a line's end gets into it.
+// Writes a word of a run.json that may not be ours, without commas and line
+// ends.
 static void put_word(FILE *f, const char *word)
 {
     fputc(',', f);
@@ -68,7 +70,8 @@ static void put_word(FILE *f, const char *word)
         fputc(*word == ',' || *word == '\n' ? ' ' : *word, f);
 }
 
-// Whether the run's backend reads a key of [backend]; of others: yes.
+// Whether the run's backend reads this key. True for all keys outside
+// [backend].
 static bool is_read(const struct result *r, const char *key)
 {
     const struct key *k = key_find(&run_keys, key);

@@ -1,5 +1,5 @@
-# verbs.gp - bytes that a worker sends in a step by verb, stacked, as counted and
-# by the law below: reads verbs.csv.
+# verbs.gp - bytes that a worker sends in a step, stacked by verb: the counted
+# bytes, and below them the bytes of the law. Reads verbs.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/verbs.csv"
@@ -16,7 +16,7 @@ VERBS = "reduce_scatter all_gather all_reduce reduce broadcast send push"
 verb_colour(k) = word("#235a97 #6ba6d6 #f2b04c #c2410c #e0e0e0 #2ba58d #45257a", k)
 law_colour(k) = word("#9bb3cf #c4dcee #f9dba6 #e3a487 #f0f0f0 #99d3c6 #b1a5c9", k)
 m = words(VERBS)
-# in the legend: what some cell has
+# the legend has only verbs that some cell uses
 array HAVE[m]
 do for [k=1:m] { HAVE[k] = has_numbers(FILE, word(VERBS, k) . "_bytes") || has_numbers(FILE, "law_" . word(VERBS, k) . "_bytes") }
 mb(k) = column(word(VERBS, k) . "_bytes") * 1e-6

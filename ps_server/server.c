@@ -13,8 +13,8 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-// Lines about unauthenticated peers; and refusals sent to them, which they may
-// never read, before they get only one a tick.
+// MAX_LINES: log lines about unauthenticated peers. MAX_REFUSALS: refusals sent
+// to them, which they may never read; after that they get only one a tick.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_rendezvous(void *ctx, const struct message_peer *to,
@@ -38,7 +38,7 @@ static int step_message(struct server *s, int rank, const struct ps_head *h,
     return s->policy->step(s, rank, h);
 }
 
-// Answers with this server's time, or learns where the run's zero lies on it.
+// Answers with this server's time, or learns the run's zero on this clock.
 static void clock_message(struct server *s, int rank, const struct ps_head *h)
 {
     struct ps_head answer = {.kind = PS_CLOCK, .round = align_host()};
@@ -54,7 +54,7 @@ static int not_here(const struct ps_head *h)
     return fail("%s is not for this job", ps_kind_name(h->kind));
 }
 
-// A message of a worker that is known. 0, or -1 after fail().
+// Handles a message of a known worker. 0, or -1 after fail().
 static int message(struct server *s, int rank, const struct ps_head *h,
                    struct message **data)
 {

@@ -1,4 +1,4 @@
-// fusion.c - join buckets that are next to each other, up to a size.
+// fusion.c - joins buckets that are next to each other, up to a size.
 
 #include "sync/fusion.h"
 

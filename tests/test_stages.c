@@ -1,10 +1,10 @@
-// test_stages.c - a model cut into stages computes what the whole model does:
-// losses and gradients to the bit, whatever the schedule; the tied wte's within
-// rounding, since each end sums its own share.
+// test_stages.c - a model cut into stages computes the same as the whole model.
+// Losses and gradients are equal to the bit with every schedule. The gradient
+// of the tied wte is equal within rounding, since each end sums its own share.
 //
 // All stages are models of this process. Each takes its actions in the order of
-// its timetable, as soon as what they need is there; what a stage sends is
-// copied over. Buffers that hold nothing hold NaN.
+// its timetable, as soon as their inputs are there. The test copies a stage's
+// output to the next stage. Empty buffers are filled with NaN.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -30,7 +30,7 @@ struct batch {
 struct stage {
     struct bench b;
     int at;                      // actions done
-    int room[MOST], input[MOST]; // by run of the model and micro-batch
+    int room[MOST], input[MOST]; // by part of the model and micro-batch
     bool room_used[2 * MOST];
 };
 
@@ -38,7 +38,7 @@ struct line {
     struct pipeline plan;
     struct batch *batches;
     struct stage s[STAGES];
-    char *forward[MOST], *backward[MOST]; // sent to a run, by micro-batch
+    char *forward[MOST], *backward[MOST]; // sent to a part, by micro-batch
     size_t bytes;                         // of each
     double loss;
 };
@@ -109,7 +109,7 @@ static void open_stage(struct line *l, int s, struct bench *whole,
     assert_int_equal(model_open(&t->b.m, &job), 0);
 }
 
-// What stage s needs for its action, or NULL where nothing is needed.
+// The input that stage s needs for its action, or NULL if it needs none.
 static char **needs(struct line *l, int s, struct action a)
 {
     int runs = l->plan.stages * l->plan.chunks;
@@ -153,7 +153,7 @@ static void run_forward(struct line *l, int s, struct action a)
     int stages = l->plan.stages, run = a.chunk * stages + s;
     int at = run * MICRO + a.micro;
     t->room[at] = take_free(t->room_used, t->b.job.rooms);
-    t->input[at] = t->b.job.inputs ? t->room[at] : 0; // any free one will do
+    t->input[at] = t->b.job.inputs ? t->room[at] : 0; // any free one
     struct model_turn turn = {.chunk = a.chunk,
                               .room = t->room[at],
                               .input = t->input[at]};
@@ -306,8 +306,8 @@ static void stages_are_the_whole_model(void **state)
     mem_free(batches);
 }
 
-// In every format, with recompute, with dropout and without; cut unevenly; one
-// more ahead.
+// In every format, with recompute, with and without dropout, with unequal
+// stages, and with ahead=1.
 static void stages_in_every_format(void **state)
 {
     (void)state;
@@ -369,8 +369,8 @@ static int count_once(void *ctx, size_t off, size_t n, size_t at)
     return 0;
 }
 
-// Together the stages have each element once, the tied table twice; each under
-// the whole's names, with the whole's first numbers.
+// Together the stages have each element once, and the tied table twice. Each
+// element has the name and the first value that it has in the whole model.
 static void parts_tile_the_model(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 // error.c - fail(), die(), CHECK() and the log.
 //
 // The message is thread-local so that a communication thread's failure does not
-// overwrite the trainer's. It is the only mutable global of the house, with
-// what lines of the log begin with.
+// overwrite the trainer's. The project has only two mutable globals: the
+// message, and the text at the start of each log line.
 
 #include "base/base.h"
 
@@ -32,7 +32,7 @@ const char *fail_message(void)
     return message;
 }
 
-// Control characters, also those that Unicode has from 0x80 on.
+// Replaces control characters, also those that Unicode has from 0x80 on.
 void text_visible(char *text)
 {
     for (unsigned char *p = (unsigned char *)text; *p; p++) {
@@ -55,7 +55,7 @@ static void write_line(const char *head, const char *fmt, va_list ap)
         at = sizeof line - 2;
     line[at++] = '\n';
     if (write(STDERR_FILENO, line, (size_t)at) < 0)
-        return; // nowhere left to say so
+        return; // the error cannot be reported anywhere
 }
 
 void log_set_rank(int rank)

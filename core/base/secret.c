@@ -1,5 +1,5 @@
-// secret.c - out of the environment or the user's folder, and what libsodium
-// makes of it.
+// secret.c - reads a secret from the environment or the user's folder, and
+// makes keys of it with libsodium.
 
 #include "base/secret.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// So many characters at least; the launcher's has 64.
+// LEAST, MOST: characters of a secret. The launcher's has 64.
 enum { LEAST = 32, MOST = 4096, BYTES = 32, TEXT = 2 * BYTES + 1 };
 
 static const char in_words[] = "LOCKSTEP_SECRET",
@@ -60,8 +60,8 @@ static int key_of(const char *from, const char *text, uint8_t key[SECRET_KEY])
     return 1;
 }
 
-// `what` is the file in words. Where it must be this user's own, nobody else
-// can have put it there.
+// `what` names the file in messages. With `own` the file must belong to this
+// user, so that no other user can have put it there.
 static int read_file(const char *what, const char *path, bool own,
                      uint8_t key[SECRET_KEY])
 {
@@ -94,7 +94,7 @@ int secret_read(uint8_t key[SECRET_KEY])
                          : 0;
 }
 
-// Where programs keep what they remember of a user (XDG Base Directory
+// The folder in which programs keep a user's state (XDG Base Directory
 // Specification).
 static int user_folder(char out[PATH_MAX])
 {
@@ -113,7 +113,8 @@ static int user_folder(char out[PATH_MAX])
                 : fail("user %u has no home", geteuid());
 }
 
-// Whole or not at all: another process of the user's may do the same.
+// Makes the whole file or none: another process of this user may do the same at
+// this moment.
 static int make_file(const char *folder, const char *path)
 {
     char temporary[PATH_MAX], text[TEXT];
@@ -123,7 +124,7 @@ static int make_file(const char *folder, const char *path)
         return fail("%s: %s", folder, strerror(errno));
     if (made < 0 || text_into(temporary, sizeof temporary, "%s.XXXXXX", path))
         return -1;
-    int fd = mkstemp(temporary), rc = 0; // for its owner alone
+    int fd = mkstemp(temporary), rc = 0; // only its owner may read it
     if (fd < 0)
         return fail("%s: %s", temporary, strerror(errno));
     new_text(text);

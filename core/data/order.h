@@ -1,15 +1,16 @@
 // order.h - in which order an epoch visits its windows.
 //
-// A shuffled list of a large shard's windows would fill a gigabyte. Instead a
-// Feistel network, a cipher on numbers, says where the i-th visit goes:
+// A shuffled list of a large shard's windows would fill a gigabyte. Instead, a
+// Feistel network (a cipher on numbers) computes the window of the i-th visit:
 //
 //     left, right = halves of i
 //     6 times:  left, right = right, left ^ random(key, round, right)
 //
-// Each round can be undone, so no two i meet. It permutes a power of four; a
-// number beyond the n windows is sent through again until it lands inside
-// ("cycle walking", Black and Rogaway, CT-RSA 2002). Any i can be asked for
-// without those before it: resuming costs nothing.
+// Each round can be undone, so two different i have different results. The
+// network permutes the numbers below a power of four. A result beyond the n
+// windows is sent through again, until one is below n ("cycle walking", Black
+// and Rogaway, CT-RSA 2002). Any i can be computed without those before it, so
+// resuming costs nothing.
 
 #ifndef DATA_ORDER_H
 #define DATA_ORDER_H

@@ -1,4 +1,5 @@
-// manifest.h - run.json and summary.json: what was run, and what came of it.
+// manifest.h - writes run.json (the settings of a run) and summary.json (its
+// results).
 
 #ifndef TELEMETRY_MANIFEST_H
 #define TELEMETRY_MANIFEST_H
@@ -13,16 +14,16 @@ void manifest_text(struct manifest *m, const char *key, const char *value);
 void manifest_number(struct manifest *m, const char *key, double value);
 void manifest_bool(struct manifest *m, const char *key, bool value);
 
-// Begin and end an object inside; objects nest.
+// Begin and end an object inside the open one.
 void manifest_begin(struct manifest *m, const char *key);
 void manifest_end(struct manifest *m);
 
-// The machine: host, kernel, processor, cores, memory, and those environment
+// Adds the machine: host, kernel, processor, cores, memory, and the environment
 // variables that decide speeds.
 void manifest_machine(struct manifest *m);
 
-// Write to `path` by temporary file and rename; the manifest is closed either
-// way. 0, or -1 after fail(). NULL path: only close.
+// Writes a temporary file and renames it to `path`. Closes the manifest, also
+// after an error. 0, or -1 after fail(). A NULL path means: only close.
 int manifest_close(struct manifest **m, const char *path);
 
 #endif

@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct look { // what is known at one moment
+struct look { // all values of one moment
     uint64_t now_ns, cpu_ns;
     uint64_t spent[SPAN_KINDS];
     long switches;
@@ -92,7 +92,7 @@ static void put_gpu(struct sampler *s, double t)
     put(s, t, "gpu_nvlink_out_bytes_per_s", g.gpm.nvlink_out_bps);
 }
 
-// Of the compute lane's own time, which its totals add up to.
+// Shares of the compute lane's own time. The lane's totals add up to that time.
 static void put_shares(struct sampler *s, double t, const struct look *l)
 {
     double share[SPAN_KINDS];
@@ -122,7 +122,7 @@ static void take_sample(struct sampler *s)
     look(s, &l);
     double wall = (double)(l.now_ns - last->now_ns);
     double t = seconds(s, l.now_ns);
-    // the rest of a period, at the end, says little
+    // the last period may be too short to be of use
     if (wall <= 0 || (s->taken && wall < 0.5e9 / s->config.per_s))
         return;
     if (!s->config.zero_ns && !spans_zero(s->config.spans)) {

@@ -1,6 +1,6 @@
-// test_cuda_tune.c - of the algorithms that cuBLASLt names for a shape the
-// fastest is kept, by a clock that the emulation turns: =clocked of
-// cublaslt.cpp, where the offer takes 50, 40, 70, 20, -, 30, 60 and 80 minutes.
+// test_cuda_tune.c - cuBLASLt offers several algorithms for a shape, and the
+// fastest is kept. The emulation sets the clock (=clocked of cublaslt.cpp): the
+// algorithms take 50, 40, 70, 20, -, 30, 60 and 80 minutes.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -78,7 +78,7 @@ static struct cuda_product_job job_of(const struct tensors *t,
                                      .bias_grad = t->bias_grad};
 }
 
-// A product once more, of a shape that is known by now: who does it?
+// Runs a product of a known shape again, and checks which algorithm runs it.
 static void runs_by(struct cuda_product *p, const struct tensors *t,
                     enum epilogue epilogue, bool add, int nth, bool fused)
 {
@@ -110,8 +110,8 @@ static void the_fastest_that_runs_is_kept(void **state)
     drop(&t);
 }
 
-// Its epilogue where that is faster than a kernel of ours; never where the
-// gradient is added, which it cannot.
+// cuBLASLt's epilogue is used if it is faster than a kernel of ours. It is
+// never used if the gradient must be added: it cannot add.
 static void bias_gradients_go_the_faster_way(void **state)
 {
     (void)state;
@@ -146,7 +146,8 @@ struct result {
     float out[M * N], pre[M * N], bias_grad[N];
 };
 
-// Each epilogue once, and once added where it can be, from the same numbers.
+// Runs each epilogue once on the same numbers, and once more with adding if it
+// can add.
 static void results(struct result *r, const char *how, int algorithms,
                     enum epilogue epilogue)
 {

@@ -1,5 +1,5 @@
-// table_text.c - table.txt: the same results for people, in two blocks of a row
-// a cell: how fast, and what it came to.
+// table_text.c - writes table.txt: the same results, for people to read. It has
+// two blocks with a row for each cell: speed, and results.
 
 #include "lockstep/study.h"
 
@@ -14,11 +14,11 @@ struct text {
     FILE *f;
     const struct study *s;
     int width;      // of a cell's name
-    int workers;    // at most, of all cells
+    int workers;    // the most of any cell
     bool repeats;   // some cell was run more than once
     bool speedups;  // there is a baseline
     bool validated; // there is a validation loss
-    bool stages;    // some cell has some
+    bool stages;    // some cell has stages
 };
 
 static void put_percent(FILE *f, double share, int width)
@@ -37,7 +37,7 @@ static void put_number(FILE *f, double v, int width, int decimals)
         fprintf(f, "  %*.*f", width, decimals, v);
 }
 
-// The median, then least .. most where the table has room for them.
+// The median, then least .. most if the table has columns for them.
 static void put_spread(const struct text *t, int c, enum metric m, int width,
                        int decimals)
 {
@@ -60,7 +60,8 @@ static void put_head(const struct text *t, const char *name, int width)
         fprintf(t->f, "  %*s .. %-*s", width, "least", width, "most");
 }
 
-// The workers' utilisation: each, or the range of too many for a line.
+// The utilisation of each worker, or their range if they are too many for a
+// line.
 static void put_workers(const struct text *t, int c, int world)
 {
     if (t->workers <= SHOWN) {
@@ -157,7 +158,8 @@ static void outcome_block(const struct text *t)
         put_outcome(t, c);
 }
 
-// What stages wait, of cells that have some. Whether there were any.
+// Writes how long stages wait, for cells with stages. Returns whether there
+// were any.
 static bool bubble_block(const struct text *t)
 {
     static const struct {

@@ -1,6 +1,6 @@
-# scaling.gp - throughput against workers, strong and weak, with the ideal
-# line: reads table.csv. Strong: the global batch of one worker for all; weak:
-# its batch for each.
+# scaling.gp - throughput against workers, strong and weak, with the ideal line:
+# reads table.csv. Strong: all workers share the batch of one worker. Weak: each
+# worker has that batch.
 
 DIR = ARG1; OUT = ARG2
 WIDE = 1280

@@ -1,6 +1,7 @@
 // suggest.c - edit distance with swaps (Damerau 1964), by the usual table: row
 // i holds the cost of turning the first i letters of a into each start of b.
-// And names of other programs and papers, whose neighbours would mislead.
+// A second table has names from other programs and papers: for these the
+// nearest key would be the wrong one.
 
 #include "config/suggest.h"
 
@@ -101,7 +102,7 @@ static char plain(const char **s)
     return **s ? (char)tolower((unsigned char)*(*s)++) : '\0';
 }
 
-// Whether `word` is the first of `words`.
+// Whether `words` begins with the word `word`.
 static bool is_first(const char *words, const char *word)
 {
     char own, his;

@@ -1,4 +1,4 @@
-// token_file.c - map a file, and say in one line why it cannot be.
+// token_file.c - maps a file, or says in one line why that is impossible.
 
 #include "data/token_file.h"
 

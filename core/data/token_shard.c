@@ -1,8 +1,10 @@
-// token_shard.c - the header of an llm.c shard, checked, or a headerless .bin.
+// token_shard.c - checks the header of an llm.c shard, or reads a .bin without
+// header.
 //
-// A headerless file has no magic to be wrong. What tells a broken shard from
-// nanoGPT's is that version and length of a header agree with the file, or that
-// the number is one that llm.c gives to another kind of file.
+// A file of nanoGPT has no header, so its first number cannot be a wrong magic.
+// A file with an unknown magic counts as a broken shard in two cases: version
+// and length at their places in the header agree with the file, or the number
+// is one that llm.c gives to another kind of file.
 
 #include "data/token_shard.h"
 

@@ -26,7 +26,7 @@ const char *optim_slot_name(const struct optim_config *c, int i)
     return i ? "exp_avg_sq" : "exp_avg";
 }
 
-// What one run of equal decay needs; rates already corrected for the step.
+// The numbers for a piece of equal decay. Rates are corrected for the step.
 struct rates {
     float lr, decay, scale;
     float beta1, beta2, correct1, correct2, eps; // adamw
@@ -123,8 +123,8 @@ void optim_update(const struct optim_config *c, float *params,
     }
 }
 
-// Sixteen partial sums in double, then their sum: wide enough for vector code,
-// fixed whatever the instruction set.
+// Makes sixteen partial sums in double, then adds them. Sixteen are enough for
+// vector code. Their order is the same with every instruction set.
 VECTOR_CLONES
 double optim_sum_squares(const float *g, size_t n)
 {

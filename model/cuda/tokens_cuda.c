@@ -1,8 +1,9 @@
-// tokens_cuda.c - the rows of a batch by token, for the gradient of the
+// tokens_cuda.c - groups the rows of a batch by token, for the gradient of the
 // embedding.
 //
-// Kinds come in the order of their first row, rows of a kind in theirs: two
-// passes over the batch, on the host, while the GPU is still at the last step.
+// A kind is a token that occurs. Kinds come in the order of their first row,
+// and the rows of a kind in the order of the batch. The host makes two passes
+// over the batch, while the GPU still computes the last step.
 
 #include "model/cuda/state_cuda.h"
 
@@ -22,7 +23,7 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
     }
     for (int k = 0; k < kinds; k++)
         start[k + 1] += start[k];
-    for (int i = n - 1; i >= 0; i--) // from the back: ends become beginnings
+    for (int i = n - 1; i >= 0; i--) // from the back: an end becomes a start
         order[--start[room[x[i]]]] = i;
     for (int k = 0; k < kinds; k++) {
         start[k] = start[k + 1];

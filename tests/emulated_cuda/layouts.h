@@ -1,4 +1,5 @@
-// layouts.h - kernels that hold numbers where tables say (test_layouts.c).
+// layouts.h - kernels with numbers at the places that tables give
+// (test_layouts.c).
 
 #ifndef EMULATED_CUDA_LAYOUTS_H
 #define EMULATED_CUDA_LAYOUTS_H
@@ -14,8 +15,8 @@ extern "C" {
 void layout_product(void *stream, float *c, const float *a, const float *b,
                     const int *at_a, const int *at_b, const int *at_c);
 
-// Shared memory holds its own indices; lane l names the row at from[8 l], and
-// puts the four registers that it gets into out[4 l ..].
+// Each number in shared memory is its own index. Lane l gives the address of a
+// row, from[8 l], and writes the four registers that it gets to out[4 l ..].
 void layout_matrices(void *stream, unsigned *out, const int *from,
                      bool transposed);
 

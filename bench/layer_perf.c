@@ -1,15 +1,16 @@
-// layer_perf.c - how fast a step of GPT-2 is, beside the least it could take.
+// layer_perf.c - the time of a step of GPT-2, beside its lower bound.
 //
 //     layer_perf [a|b|c|d|m|w ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
 //                [peer_python=PATH]
 //     layer_perf device=cuda [words]                          (layer_cuda.c)
 //
 // Steps of ours alternate with rounds of the lower bound (bound.c), so that
-// whatever else the machine does falls on both alike; medians, and their ratio.
-// Then a few steps with a clock around every operation. PyTorch, where it is
-// installed, runs the same configurations (tests/oracle/gpt2_torch_speed.py).
-// `m` is the memory of a step of 124M parameters at 4 x 1024 tokens, `w` two
-// workers that talk beside two that do not (pair_perf.c).
+// other load of the machine slows both alike. The bench prints medians and
+// their ratio. Then a few steps run with a clock around every operation. If
+// PyTorch is installed, it runs the same configurations
+// (tests/oracle/gpt2_torch_speed.py). `m` measures the memory of a step of 124M
+// parameters at 4 x 1024 tokens. `w` compares two workers that talk with two
+// that do not (pair_perf.c).
 //
 #include "base/base.h"
 #include "base/median.h"
@@ -29,7 +30,7 @@
 
 enum { WARM = 2, TIMED = 3, NAMES = 8 };
 
-// In fp32, by one thread: layers, heads, channels, context, vocabulary.
+// In fp32, with one thread: layers, heads, channels, context, vocabulary.
 #define CASE(name, batch, tokens, ...)                                         \
     {                                                                          \
         name, {__VA_ARGS__, 0, {0}}, batch, tokens, DTYPE_F32, 1, NULL, false, \
@@ -48,7 +49,7 @@ enum { CASES = sizeof cases / sizeof *cases };
 struct plan {
     char names[NAMES + 1]; // of cases; "m": memory; "w": two workers
     bool fp32, bf16, peers, detail;
-    const char *python; // of the peers; NULL: Debian's
+    const char *python; // runs PyTorch; NULL: Debian's
     int threads;        // 0: one, then all
     int rounds;
 };
@@ -103,7 +104,7 @@ static void print_ops(struct workload *s, const struct bound *f)
                100 * ops[i].seconds / whole, amount / ops[i].seconds * 1e-9,
                product ? "GFLOP/s" : "GB/s");
     }
-    // narrow() is part of update's time, and counted by its own line
+    // update's time includes narrow(), and narrow() has a line of its own
     printf("#   %-20s %11s %9.2f ms %5.1f%%\n", "the rest: update, gaps", "",
            (whole - counted) / TIMED * 1e3, 100 * (1 - counted / whole));
 }
@@ -159,7 +160,7 @@ static double needed(const struct workload_case *c)
            (double)dtype_bytes(c->precision) * numbers;
 }
 
-// In a process of its own, whose peak is that of this step alone.
+// Runs in a process of its own, so that the peak is that of this step alone.
 static void measure_memory(enum dtype precision, int threads)
 {
     struct workload_case c = {.name = "m",

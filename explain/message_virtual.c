@@ -1,9 +1,9 @@
 // message_virtual.c - messages between ranks of a virtual cluster.
 //
 // Two lines lead to each other rank, one out and one in (virtual/line.h).
-// Messages to one rank wait in a queue. Data that stay where they are until
-// they have gone are rows of a vector, and travel; what must be copied first
-// is few, belongs to the head, and is in the envelope.
+// Messages to one rank wait in a queue. There are two kinds of data. Rows of a
+// vector stay in place until they are sent, and travel behind the envelope. The
+// few other bytes must be copied first, so they are in the envelope.
 
 #include "explain/message_virtual.h"
 
@@ -16,14 +16,14 @@
 enum { MOST_HEAD = 64, MOST_EAGER = 512 };
 
 struct envelope {
-    uint64_t head_bytes, bytes; // bytes: of data that follow
-    uint64_t eager_bytes;       // of data that are here
+    uint64_t head_bytes, bytes; // bytes: of data behind it
+    uint64_t eager_bytes;       // of data inside it
     uint8_t head[MOST_HEAD];
     _Alignas(8) uint8_t eager[MOST_EAGER];
 };
 
-struct packet {             // that comes, or came
-    struct message message; // first, so that it stands for the packet
+struct packet {             // is coming, or has come
+    struct message message; // first: its address is the packet's
     struct envelope envelope;
     void *buffer;
 };
@@ -37,7 +37,7 @@ struct sending {
 struct peer {
     struct virtual_line in, out;
     struct packet *coming;
-    struct sending *first, *last; // to it, in order
+    struct sending *first, *last; // messages to it, in order
     int server;                   // a worker's; -1: none
 };
 
@@ -106,7 +106,7 @@ static void forget(struct sending *k)
     mem_free(k);
 }
 
-// Send what can be sent to a rank now.
+// Sends as much as can be sent to a rank now.
 static int push(struct peer *p)
 {
     while (p->first) {
@@ -185,7 +185,7 @@ static void put_ready(struct state *s, struct peer *p, int rank)
     s->ready_last = msg;
 }
 
-// Take in what has come from a rank. 0, or -1 after fail().
+// Receives all that has come from a rank. 0, or -1 after fail().
 static int pull(struct endpoint *m, int rank)
 {
     struct state *s = m->state;
@@ -272,7 +272,7 @@ static bool state_is_up(struct endpoint *m, int server)
     return server < s->nservers;
 }
 
-// What was sent leaves first.
+// Waiting messages leave before the endpoint closes.
 static void state_close(struct endpoint *m)
 {
     struct state *s = m->state;

@@ -29,7 +29,7 @@ static long last_row(const char *path)
     return step;
 }
 
-// The last step that a worker has done: its row is there.
+// The last step that a worker has done: the last with a row.
 static long last_step_of(const struct run *r, int rank)
 {
     char path[CONFIG_PATH + 32];
@@ -51,7 +51,7 @@ static long last_step(const struct run *r)
     return step;
 }
 
-// "checkpoint-30"; "" before the first.
+// The newest checkpoint, as "checkpoint-30"; "" before the first.
 static void newest(const struct run *r, char out[64])
 {
     char path[CONFIG_PATH + 16];
@@ -80,15 +80,15 @@ static void say(const char *log_path, const char *fmt, ...)
     fclose(log);
 }
 
-// The fault that a test asked for was that of the first start.
+// A fault of inject= is for the first start only.
 static int drop_fault(struct run *r)
 {
     return r->settings.inject.kind != FAULT_NONE ? config_set(r, "inject", "")
                                                  : 0;
 }
 
-// The words of the next start: the checkpoint is the newest of this run, if
-// there is one.
+// Sets the words for the next start: it resumes from this run's newest
+// checkpoint, if there is one.
 static int change_words(struct run *r, bool saved)
 {
     if (drop_fault(r))
@@ -103,7 +103,7 @@ static void tell_restarts(const struct restart *s)
     setenv("LOCKSTEP_RESTARTS", number, 1);
 }
 
-// Longer from one restart to the next.
+// Each restart waits longer than the one before.
 static double wait_of(const struct restart *s)
 {
     double wait_s = first_wait_s;

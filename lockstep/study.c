@@ -1,4 +1,4 @@
-// study.c - the folder of an experiment: begin it, find runs, read results.
+// study.c - the folder of an experiment: begins it, finds runs, reads results.
 
 #include "lockstep/study.h"
 
@@ -21,7 +21,7 @@ static int copy_file(const char *from, const char *to)
     return rc;
 }
 
-// command.txt: the saved INI's name and the words, one a line.
+// Writes command.txt: the saved INI's name and the words, one a line.
 static int save_command(const struct study *s, const char *ini, int nwords,
                         char *const *words)
 {
@@ -78,7 +78,7 @@ int study_begin(struct study **out, const char *ini, const char *dir,
     return 0;
 }
 
-// One cell without settings, whose folder is DIR itself.
+// Makes one cell without settings. Its folder is DIR itself.
 static int open_single(struct study *s)
 {
     struct experiment *e = s->exp = mem_alloc(1, sizeof *e);
@@ -181,8 +181,8 @@ bool study_done(const struct study *s, int cell, int k)
            access(path, F_OK) == 0;
 }
 
-// Figures are drawn by programs that open whatever has a name they look for: in
-// a folder of data no file may block or never end.
+// Programs that draw figures open any file with a name that they look for. So a
+// folder of data may hold no file that blocks or never ends.
 static int check_files(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -200,7 +200,7 @@ static int check_files(const char *folder)
     return rc;
 }
 
-// Where some run has samples of a GPU, those are drawn unasked.
+// If a run has samples of a GPU, adds their figure.
 static void add_gpu_figure(struct study *s)
 {
     char *figures = s->exp->figures;

@@ -1,8 +1,9 @@
-// watchdog.c - `lockstep watchdog PROGRAM words...`: run PROGRAM for as long as
-// our standard input stays open. On another host that is the one sign that
-// whoever asked for it is still there: ssh ends without a word to what it
-// started. The first line of it is a variable for PROGRAM's environment, the
-// job's secret: words of ssh could be read by every user of either host.
+// watchdog.c - `lockstep watchdog PROGRAM words...` runs PROGRAM for as long as
+// standard input stays open. On another host only an open standard input shows
+// that the launcher is still there: when ssh ends, it tells nothing to the
+// programs that it started. The first line of standard input is a variable for
+// PROGRAM's environment, the job's secret. It does not come in ssh's words,
+// because every user of either host could read those.
 
 #include "lockstep/commands.h"
 
@@ -21,7 +22,7 @@
 
 enum { GRACE_MS = 5000 }; // between SIGTERM and SIGKILL
 
-// Byte by byte: what follows is not ours.
+// Reads byte by byte, because the bytes after the line are not ours.
 static int take_secret(void)
 {
     char line[PATH_MAX] = "", *equals;
@@ -56,14 +57,14 @@ static pid_t start(char **words, const sigset_t *before)
     _exit(127);
 }
 
-// Whether standard input has ended; what comes in means nothing.
+// Whether standard input has ended. Any bytes that come in are ignored.
 static bool hung_up(void)
 {
     char some[256];
     return read(0, some, sizeof some) <= 0;
 }
 
-// A signal that we should hand on; 0 when the program itself has ended.
+// A signal that we should pass on; 0 when the program itself has ended.
 static int signalled(int signals)
 {
     struct signalfd_siginfo s;
@@ -72,7 +73,7 @@ static int signalled(int signals)
     return s.ssi_signo == SIGCHLD ? 0 : (int)s.ssi_signo;
 }
 
-// Until the program has ended; its status, as waitpid() has it.
+// Waits until the program has ended. Returns its status in waitpid()'s form.
 static int watch(pid_t pid, int signals)
 {
     struct pollfd on[] = {{.fd = signals, .events = POLLIN},
@@ -93,7 +94,7 @@ static int watch(pid_t pid, int signals)
             limit = GRACE_MS;
         }
     }
-    kill(-pid, SIGKILL); // what it may have left behind
+    kill(-pid, SIGKILL); // processes it may have left
     return status;
 }
 

@@ -5,10 +5,10 @@
 //                  x += out(gelu(fc(ln_2(x))))
 //     ln_f(x)
 //
-// An addition and the LayerNorm behind it are one pass, so the code runs from
-// one LayerNorm to the next. That pass takes the next block before this one is
-// given back. The embeddings and ln_f stay taken: the head and backward need
-// them. (A stage has all of its blocks, and only waits for them.)
+// An addition and the LayerNorm behind it are one pass. So the code works from
+// one LayerNorm to the next. That pass takes the next block of weights before
+// this block is given back. The embeddings and ln_f stay taken: the head and
+// backward need them. (A stage has all of its blocks, and only waits for them.)
 //
 // A stage does this for one chunk of its layers at a time.
 
@@ -17,7 +17,7 @@
 #include "telemetry/span.h"
 
 // out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout.
-// `late`: b is left to the pass behind, where that is the faster way.
+// `late`: the next pass adds b, if that is faster.
 static void linear(struct cpu_model *m, void *out, const void *in, int w,
                    size_t rows, int ins, int outs, bool late)
 {
@@ -32,8 +32,8 @@ static void linear(struct cpu_model *m, void *out, const void *in, int w,
     product_run(m->product, &j);
 }
 
-// sum = res + mask(branch, bias `b` added if left to do), m->norm =
-// LayerNorm(sum) by tensors w and w + 1. b 0: no branch.
+// sum = res + mask(branch), m->norm = LayerNorm(sum) with tensors w and w + 1.
+// Adds bias `b` to the branch first, if that was left to do. b 0: no branch.
 static void add_norm(struct cpu_model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
                      size_t rows, struct mask mask)
@@ -52,8 +52,8 @@ static void enter_layer(struct cpu_model *m, int i, size_t rows)
              rows, none);
 }
 
-// m->branch = in (rows, ins) W, tensor `w`; the bias, tensor w + 1, is added
-// here or by the pass behind. 0, or -1 after fail().
+// m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
+// here or in the next pass. 0, or -1 after fail().
 static int linear_branch(struct cpu_model *m, const void *in, int w,
                          size_t rows, int ins)
 {
@@ -68,7 +68,7 @@ static int linear_branch(struct cpu_model *m, const void *in, int w,
     return branch_join(m, rows);
 }
 
-// Attention of the heads here, of B sequences of T tokens.
+// Attention over B sequences of T tokens, of the heads that this worker has.
 struct attention state_attention(const struct cpu_model *m, int B, int T,
                                  const struct model_step *step, int layer)
 {
@@ -85,7 +85,8 @@ struct attention state_attention(const struct cpu_model *m, int B, int T,
                               .heads = g->heads};
 }
 
-// From m->norm on, all that backward needs of a layer. 0, or -1 after fail().
+// Computes all that backward needs of a layer, beginning with m->norm. 0, or -1
+// after fail().
 static int fill_layer(struct cpu_model *m, int i, int B, int T,
                       const struct model_step *step)
 {
@@ -130,7 +131,7 @@ void norm_again(struct cpu_model *m)
              m->rstd, (size_t)m->job.batch * m->job.tokens, none);
 }
 
-// From the tokens into the first layer. 0, or -1 after fail().
+// Goes from the tokens into the first layer. 0, or -1 after fail().
 static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
                  const struct model_step *step)
 {
@@ -150,8 +151,8 @@ static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
     return 0;
 }
 
-// The pass behind layer i: into the layer behind it, the end of the model, or
-// the end of the chunk, where the next stage normalises.
+// The pass behind layer i. It goes on to the next layer, to the end of the
+// model, or to the end of the chunk. There the next stage has the LayerNorm.
 static void leave_layer(struct cpu_model *m, int i, size_t rows,
                         const struct model_step *step)
 {

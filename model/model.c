@@ -1,4 +1,5 @@
-// model.c - the one door to a model: checks what comes in and what comes out.
+// model.c - all calls to a model go through here, and are checked: their inputs
+// and their results.
 //
 // The computation itself is a device's: model_cpu.c, or model/cuda/.
 
@@ -23,7 +24,7 @@ static const struct model_ops *const table[] = {
 
 enum { DEVICES = sizeof table / sizeof *table };
 
-// The way to compute that fits where the job's parameters live.
+// The functions that compute on the device of the job's parameters.
 static const struct model_ops *find(const struct model_job *job)
 {
     const char *name = job->dev ? job->dev->ops->name : "cpu";
@@ -34,7 +35,7 @@ static const struct model_ops *find(const struct model_job *job)
     return NULL;
 }
 
-// ---- what comes in
+// ---- checks of inputs
 
 static int check_job(const struct model_job *job)
 {
@@ -61,7 +62,8 @@ static int check_job(const struct model_job *job)
     return 0;
 }
 
-// Names the first weight that is NaN or infinite: -1; 0 if there is none.
+// -1 after fail() with the name of the first weight that is NaN or infinite; 0
+// if there is none.
 static int check_values(const struct model_config *g, const float *params)
 {
     for (int i = 0; i < model_ntensors(g); i++) {
@@ -107,8 +109,9 @@ static int check_tokens(const struct model *m, const char *what,
     return 0;
 }
 
-// The loss is not a number: say so where the weights are the reason, which no
-// loss scale can mend. An overflow of 16-bit activations is the caller's.
+// Looks for the reason if the loss is not a number. Bad weights are an error,
+// since no loss scale can mend them. An overflow of 16-bit activations is left
+// to the caller.
 static int check_loss(const struct model *m, float loss)
 {
     return isfinite(loss) ? 0 : check_weights(&m->job);
@@ -186,7 +189,8 @@ void model_params_changed(struct model *m)
     m->copy.fresh = false;
 }
 
-// What a turn reads and writes is there; whether it begins, ends the model.
+// Checks that a turn's buffers are there. Returns whether it begins the model;
+// ends(), whether it ends it.
 static bool begins(const struct model *m, const struct model_turn *t)
 {
     const struct model_job *job = &m->job;

@@ -7,64 +7,65 @@
 //     stage 1            |            layer k, ..
 //     the last   wte     |                         .., layer L-1 | ln_f
 //
-// The last stage has a wte of its own, for the head, which is tied to the
-// first's: whoever trains them adds up both gradients. With several chunks a
-// stage has as many runs of layers, chunk c of stage s being number c stages +
-// s of all (pipeline/timetable.h).
+// The last stage has a wte of its own, for the head. It is tied to the first
+// stage's wte: the trainer must add both gradients. With several chunks a stage
+// has several runs of layers, one for each chunk. Chunk c of stage s is run
+// number c * stages + s of all (pipeline/timetable.h).
 //
-// Of a model in slices each has all layers, and of each layer some heads and
-// some of the 4C numbers between the MLP's products (Shoeybi et al.,
-// "Megatron-LM", 2019, section 3):
+// A slice of a model has all layers. Of each layer it has some heads, and some
+// of the 4C numbers between the MLP's products (Shoeybi et al., "Megatron-LM",
+// 2019, section 3):
 //
 //     wte                rows      some words
 //     c_attn, c_fc       columns   q, k and v of some heads; some of 4C
-//     both c_proj        rows      which take what those columns give
+//     both c_proj        rows      those that the columns' results need
 //     the rest           whole     the same on all slices
 //
-// With n heads (of 4C numbers, of words) slice j of t has n/t, and one more
-// where j < n mod t: nothing needs to divide evenly.
+// Sizes need not divide evenly: slice j of t has n/t of n heads, rounded down,
+// and one more if j < n mod t. The 4C numbers and the words are cut alike.
 //
-// Where the config has a part, all of layout.c is about the part's own vector:
-// its length, its tensors under the whole's names, its initial numbers. Heads,
-// channels and vocabulary of the config stay the whole's.
+// If the config has a part, all of layout.c is about the part's own vector: its
+// length, its tensors under the whole's names, its initial numbers. But heads,
+// channels and vocabulary in the config stay those of the whole model.
 
 #ifndef MODEL_PART_H
 #define MODEL_PART_H
 
 #include "model/model.h"
 
-// The config of a stage of `stages`. layers: how many each of the stages *
-// chunks runs has, stage by stage; NULL: as many as the others or one more, the
-// first ones. 0, or -1 after fail() where a run would have none, or the sum is
-// not the model's.
+// The config of a stage of `stages`. layers: the layers of each of the stages *
+// chunks runs, stage by stage. NULL: all runs have the same number, and the
+// first ones one more if need be. 0, or -1 after fail() if a run would have no
+// layer, or the sum is not the model's.
 int part_cut(const struct model_config *whole, int stages, int stage,
              int chunks, const int *layers, struct model_config *out);
 
 // The config of slice `slice` of `slices` of a model or of a stage. 0, or -1
-// after fail() where it would have no head or no word.
+// after fail() if it would have no head or no word.
 int part_slice(const struct model_config *c, int slices, int slice,
                struct model_config *out);
 
-// The config of the whole, of which this is a part or all; whether it is all.
+// The config of the whole model that this is a part of (or all of); and whether
+// this is all of it.
 struct model_config part_whole(const struct model_config *c);
 bool part_is_whole(const struct model_config *c);
 
-// Whether tokens come in here, and whether the loss comes out.
+// Whether this part reads the tokens, and whether it computes the loss.
 bool part_embeds(const struct model_config *c);
 bool part_has_head(const struct model_config *c);
 
-// The whole's number of a layer here, and of a tensor; the layers [*from, *to)
-// of a chunk.
+// The number that a layer of this part has in the whole model, and the same for
+// a tensor; the layers [*from, *to) of a chunk.
 int part_layer(const struct model_config *c, int layer);
 int part_tensor(const struct model_config *c, int i);
 int part_chunks(const struct model_config *c);
 void part_chunk(const struct model_config *c, int chunk, int *from, int *to);
 
-// Most layers of a chunk.
+// The layers of the chunk with the most.
 int part_largest(const struct model_config *c);
 
-// Of the heads, of the 4C numbers between the MLP's products, and of the words
-// of the vocabulary: those that a slice has; all where tensors are whole.
+// The heads, the 4C numbers between the MLP's products, and the words that a
+// slice has. If tensors are whole, it has all.
 struct part_share {
     int first, n;
 };
@@ -72,17 +73,17 @@ struct part_share part_heads(const struct model_config *c);
 struct part_share part_inner(const struct model_config *c);
 struct part_share part_words(const struct model_config *c);
 
-// How the elements of a tensor here lie in the whole's: element k of piece p of
-// row r is element r width + at + p apart + k.
+// Where the elements of a part's tensor lie in the whole tensor. Element k of
+// piece p of row r is element r * width + at + p * apart + k there.
 struct part_box {
     size_t rows, width, pieces, apart, at;
     size_t n; // of a piece
 };
 struct part_box part_box(const struct model_config *c, int i);
 
-// Elements [off, off + n) here are ranges of the whole's vector: fn() is called
-// with each, `at` being where the whole has it. 0, or what fn() returned other
-// than 0, which ends it.
+// Elements [off, off + n) of this part are ranges of the whole model's vector.
+// Calls fn() for each range; `at` is its place in the whole vector. Returns 0,
+// or the first result of fn() that is not 0, and then calls it no more.
 typedef int part_range(void *ctx, size_t off, size_t n, size_t at);
 int part_ranges(const struct model_config *c, size_t off, size_t n,
                 part_range *fn, void *ctx);
@@ -90,9 +91,10 @@ int part_ranges(const struct model_config *c, size_t off, size_t n,
 // Whether slices divide tensor i among them.
 bool part_divides(const struct model_config *c, int i);
 
-// Whether tensor i counts here: another part has the last stage's wte, too, and
-// slice 0 has all that is the same on all slices. Together the parts have each
-// element that counts once. The ranges of those alone.
+// Whether tensor i counts in this part. The last stage's wte counts in the
+// first stage, and tensors that all slices have count in slice 0. So over all
+// parts each element counts once. part_counted_ranges() is part_ranges() of
+// these elements only.
 bool part_counts(const struct model_config *c, int i);
 int part_counted_ranges(const struct model_config *c, size_t off, size_t n,
                         part_range *fn, void *ctx);

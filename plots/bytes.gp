@@ -1,5 +1,5 @@
-# bytes.gp - bytes that a worker sends in a step, beside the law, and what comes
-# in at a server that has a link of its own: reads table.csv.
+# bytes.gp - bytes that a worker sends in a step, beside the law, and the bytes
+# that a server with a link of its own receives: reads table.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"

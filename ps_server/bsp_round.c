@@ -1,11 +1,11 @@
-// bsp_round.c - the round under way: who is in it, and what of it is here.
+// bsp_round.c - the present round: its workers, and the parts that have come.
 
 #include "ps_server/bsp.h"
 
 #include "base/base.h"
 
-// Who is in the present round, and in which order. Without backup: all members,
-// by rank.
+// Chooses the workers of the present round, and their order. Without backup
+// they are all members, by rank.
 static void choose_members(struct server *s)
 {
     struct bsp *b = bsp_of(s);

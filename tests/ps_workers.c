@@ -1,4 +1,5 @@
-// ps_workers.c - workers in processes of their own, so that one can be killed.
+// ps_workers.c - each worker has a process of its own, so that it can be
+// killed.
 
 #include "tests/ps_workers.h"
 
@@ -108,8 +109,8 @@ static bool is_over(const struct ps_workers *j, int done)
     return last && done >= last;
 }
 
-// Steps in which every gradient is 1, so that each update takes 1 off every
-// parameter, however many workers were in it.
+// Runs steps in which every gradient is 1. So each update subtracts 1 from
+// every parameter, with any number of workers.
 static int train(struct worker *w)
 {
     const struct ps_workers *j = w->job;
@@ -135,7 +136,7 @@ static int train(struct worker *w)
         if (sync_step(w->sync, &in, &out))
             return -1;
         step += out.missed;
-        // what was pulled late may be newer
+        // parameters that were pulled late may be newer
         if (!strstr(j->opts, "consistency") && (!out.dropped || j->late) &&
             check(w, step))
             return -1;

@@ -1,4 +1,5 @@
-// sync_cases.h - what every backend must pass, whoever averages.
+// sync_cases.h - the cases that every backend must pass, with workers that add
+// up gradients or with servers.
 //
 // A test program describes its backend once and calls the cases as its tests:
 //
@@ -37,9 +38,9 @@ struct fixture {
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
     bool awaits;        // parameters are asked for before they are read
     bool few;           // case_integers: fewer formats of each size
-    bool silent_deaths; // only a deadline tells that a worker was killed
-    // Start what the workers of one world need; add its settings ("servers=..")
-    // to `opts`. *state is for stop(). NULL where there are no servers.
+    bool silent_deaths; // only a deadline shows that a worker was killed
+    // Starts the servers of one world, and adds their settings ("servers=..")
+    // to `opts`. *state is for stop(). NULL for a backend without servers.
     int (*start)(int world, char opts[CASE_TEXT], void **state);
     void (*stop)(void *state);
     // Payload that one step moves out of and into worker `rank`: the law.
@@ -47,18 +48,18 @@ struct fixture {
                 enum dtype wire, uint64_t *out, uint64_t *in);
 };
 
-// What the workers of one world share.
+// All workers of one world share this.
 struct setup {
     int world;
-    size_t n, first, bucket; // elements: all, in bucket 0, in each other
-    char opts[CASE_TEXT];    // beside the fixture's
+    size_t n, first, bucket; // elements: all, of bucket 0, of others
+    char opts[CASE_TEXT];    // added to the fixture's
     double timeout_s;        // 0: long enough never to matter
     bool sgd;                // SGD with momentum; else AdamW with decay
-    bool closed;             // the body itself opens the backend
-    uint64_t seed;           // of delays: > 0 lets ranks arrive in any order
+    bool closed;             // the body opens the backend itself
+    uint64_t seed;           // of delays; > 0: ranks arrive in any order
 };
 
-// One worker of a world, opened; `result` is what it hands to the parent.
+// One open worker of a world. The parent gets its `result`.
 struct worker {
     const struct fixture *fixture;
     const struct setup *setup;
@@ -74,35 +75,38 @@ struct worker {
     uint64_t result;
 };
 
-// Run body() on every worker of the world, params and grads zeroed, the
-// backend open and broadcast done. Returns how many failed, did not end in
-// time or died; results[rank] is each worker's (NULL: not wanted).
-// world_here(): whether a world of this size can run here.
+// Runs body() on every worker of the world. Before that params and grads are
+// zero, the backend is open, and the broadcast is done. Returns how many
+// workers failed, died or did not end in time. results[rank] gets each worker's
+// result (NULL: not wanted). world_here(): whether a world of this size can run
+// here.
 int world_run(const struct fixture *f, const struct setup *s,
               int (*body)(struct worker *w), uint64_t *results);
 bool world_here(const struct fixture *f, int world);
 
-// In a body, if the setup says closed: open the backend. One that lends blocks
-// has the parameters out of job.params then, and each step puts them there.
+// Opens the backend, in a body whose setup says `closed`. A backend that lends
+// blocks then takes the parameters out of job.params, and each step puts them
+// back.
 int worker_begin(struct worker *w);
-// Hand bucket b over.
+// Hands bucket b over.
 int worker_ready(struct worker *w, int b);
-// Gradients: small integers within +-most that differ by rank, step and
-// element; their sum over all ranks (for the oracle).
+// Makes gradients: small integers within +-most that differ by rank, step and
+// element. The other function makes their sum over all ranks, for the oracle.
 void worker_integers(struct worker *w, int step, int most);
 void worker_summed(struct worker *w, int step, int most);
-// Normal deviates, other for each rank and step.
+// Makes gradients of normal deviates, different for each rank and step.
 void worker_normals(struct worker *w, int step);
-// Before a body reads job.params behind sync_step(): the first half of them,
-// then all.
+// Waits for the first half of job.params, then for all. A body calls it before
+// it reads them after sync_step().
 int worker_await(struct worker *w);
 // All buckets in order, then the step. Delays before each, if the setup has a
 // seed.
 int worker_step(struct worker *w, int step, struct sync_out *out);
-// A body: the bytes of memory that the process takes to open the backend and
-// for one step, as the system sees it.
+// A body. Its result: the bytes of memory that the process takes to open the
+// backend and for one step, from the system's counts.
 int worker_grows(struct worker *w);
-// fail() unless params are the same bits as `local`'s that was fed the sum.
+// fail() unless params are equal in every bit to those of `local`, which got
+// the sum.
 int worker_equals(const struct worker *w, const struct worker *local);
 // A worker of `local` beside w, in the same process, with the same job.
 int oracle_open(struct worker *local, const struct worker *w);
@@ -113,7 +117,7 @@ void oracle_close(struct worker *local);
 void case_integers(const struct fixture *f);      // equal to local, to the bit
 void case_many(const struct fixture *f);          // the same for a world of 16
 void case_replicas(const struct fixture *f);      // same bits on every worker
-void case_reruns(const struct fixture *f);        // and whoever comes first
+void case_reruns(const struct fixture *f);        // in any order of arrival
 void case_overflow(const struct fixture *f);      // one infinite: all skip
 void case_divides_first(const struct fixture *f); // fp16: the mean fits
 void case_bytes(const struct fixture *f);         // counted = fixture's law

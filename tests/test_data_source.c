@@ -130,7 +130,7 @@ static void shards(void **state)
     assert_memory_equal(out, "<42>", 4);
     free(saved);
     data_close(&d);
-    c.path = put_shard("named", MAGIC, 1, 777, 777); // by its magic alone
+    c.path = put_shard("named", MAGIC, 1, 777, 777); // only the magic says so
     d = opened(&c);
     assert_int_equal(info_of(d).train_tokens, 777);
     data_close(&d);
@@ -212,7 +212,7 @@ static void bad_files(void **state)
     c.path = put("pipe", "x", 1);
     unlink(c.path);
     assert_int_equal(mkfifo(c.path, 0666), 0);
-    refused(&c, "not a regular file"); // and no waiting for a writer
+    refused(&c, "not a regular file"); // a pipe must not wait for its writer
     c.path = put("secret", "text", 4);
     chmod(c.path, 0);
     if (geteuid() != 0)

@@ -1,4 +1,5 @@
-// whole.c - hashes of a checkpoint's files: put into state.json, and checked.
+// whole.c - puts the hashes of a checkpoint's files into state.json, and checks
+// them.
 
 #include "train/whole.h"
 
@@ -39,7 +40,7 @@ static int hash_file(const char *folder, const char *name, char hex[HEX])
     return rc;
 }
 
-// Of *state, which does not hold its own hash now.
+// The hash of *state. At this point *state does not hold its own hash.
 static int hash_state(const cJSON *state, char hex[HEX])
 {
     char *text = cJSON_PrintUnformatted(state);

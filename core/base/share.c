@@ -1,4 +1,5 @@
-// share.c - from where this program lies to what was installed with it.
+// share.c - finds files that were installed with this program, from the
+// program's own place.
 
 #include "base/share.h"
 

@@ -11,7 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MAX_LINES = 20 }; // about messages that make no sense
+enum { MAX_LINES = 20 }; // log lines about senseless messages
 
 struct rendezvous_server {
     int strangers;
@@ -29,7 +29,7 @@ static void send_to(void *ctx, const struct message_peer *to,
     const struct rendezvous_server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
     (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
-    // who is gone has a deadline of its own
+    // errors are ignored: a lost receiver runs into its deadline
 }
 
 static void receive_all(struct rendezvous_server *s)
@@ -59,8 +59,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-// ZeroMQ binds to addresses, and workers are given names: "tcp://NAME:PORT"
-// with the address of NAME.
+// Makes "tcp://ADDRESS:PORT" of "tcp://NAME:PORT". ZeroMQ binds to addresses,
+// but workers get names.
 static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
 {
     char name[MESSAGE_ENDPOINT], address[INET_ADDRSTRLEN];

@@ -165,8 +165,8 @@ static int print_backend(const struct question *q, const struct backend *b,
     int last = b->shards ? (int)k->max : (int)k->min;
     if (q->run.mesh.n && !b->parts)
         return 0;
-    if (mesh_size(&q->run.mesh, MESH_PP) > 1)
-        last = SHARD_STATE; // a stage reports its last backward alone
+    if (mesh_size(&q->run.mesh, MESH_PP) * mesh_size(&q->run.mesh, MESH_TP) > 1)
+        last = SHARD_STATE; // parts of a model have no more
     for (int shard = (int)k->min; shard <= last; shard++) {
         struct way w = {.backend = b, .shard = shard, .workers = workers};
         int rc = b->shards ? text_into(w.name, sizeof w.name, "%s shard=%d",

@@ -51,9 +51,9 @@ static int try_one(struct search *s)
 // The micro-batches of `batch` sequences that make a step; 0: none do.
 static int micro_of(const struct search *s, int batch)
 {
-    int all = batch * mesh_size(&s->now.way.mesh, MESH_DP);
-    int micro = s->q->global_batch % all ? 0 : s->q->global_batch / all;
-    return micro > PIPELINE_MICRO ? 0 : micro;
+    int64_t all = (int64_t)batch * mesh_size(&s->now.way.mesh, MESH_DP);
+    int64_t micro = s->q->global_batch % all ? 0 : s->q->global_batch / all;
+    return micro > PIPELINE_MICRO ? 0 : (int)micro;
 }
 
 static int try_batch(struct search *s, int batch)
@@ -75,6 +75,8 @@ static int try_batch(struct search *s, int batch)
         most = 1;
     if (c->plan.chunks > 1 && c->plan.micro % c->plan.stages)
         return 0;
+    if (!r->mesh.n && c->plan.stages * c->plan.chunks > s->q->job.model.layers)
+        return 0; // a part would have no layer
     if (stages && r->stages.n == c->plan.stages)
         memcpy(c->layers, r->stages.layers, sizeof c->layers);
     else
@@ -99,7 +101,7 @@ static int try_backend(struct search *s, const struct backend *b, int shard)
     for (int batch = first; batch <= s->q->global_batch; batch *= 2) {
         if (try_batch(s, batch))
             return -1;
-        if (asked(s, "batch"))
+        if (asked(s, "batch") || batch > s->q->global_batch / 2)
             break;
     }
     out->tried += s->any;
@@ -126,6 +128,8 @@ static int try_mesh(struct search *s, const struct mesh *m)
         if (asked(s, "sync") ? strcmp(b->name, r->sync) != 0
                              : !b->parts || b->traffic != TRAFFIC_RING)
             continue;
+        if (cut && !b->parts)
+            continue; // it trains whole models
         int least = b->shards && asked(s, "shard") ? r->settings.shard : 1;
         int most = !b->shards || cut   ? 1
                    : asked(s, "shard") ? r->settings.shard

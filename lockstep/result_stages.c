@@ -125,6 +125,14 @@ static void run_timetable(struct result *r, const struct pipeline *p,
     r->value[METRIC_STEP_TIMETABLE] = whole + rest;
 }
 
+static bool has_slices(const struct result *r)
+{
+    struct mesh mesh;
+    char text[64];
+    result_setting(r, "mesh", text, sizeof text);
+    return !mesh_read(&mesh, "mesh", text) && mesh_size(&mesh, MESH_TP) > 1;
+}
+
 void result_stages(struct result *r, const char *dir)
 {
     struct stage_times t = {.step = 0};
@@ -134,6 +142,8 @@ void result_stages(struct result *r, const char *dir)
         return;
     r->value[METRIC_BUBBLE] = t.bubble / t.step;
     r->value[METRIC_BUBBLE_LAW] = timetable_bubble(&p);
-    if (!read_times(&t, r, dir) && t.forward[0] + t.backward[0] > 0)
+    // Slices' joins are no part of forward and backward in breakdown.csv.
+    if (!has_slices(r) && !read_times(&t, r, dir) &&
+        t.forward[0] + t.backward[0] > 0)
         run_timetable(r, &p, &t);
 }

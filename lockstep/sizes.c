@@ -103,7 +103,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                    .optim = &optim,
                                    .world = rank->replicas};
     memory_worker(&job, out);
-    if (rank->slices > 1 && model.precision != DTYPE_F32)
+    if (rank->slices > 1)
         out->buffers += (size_t)model.batch * (size_t)model.tokens *
                         (size_t)whole.channels * sizeof(float);
     if (p->stages > 1 && (rank->stage == 0 || rank->stage == p->stages - 1))

@@ -7,6 +7,7 @@
 #include "lockstep/argv.h"
 #include "lockstep/result.h"
 #include "model/model.h"
+#include "optim/optim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -40,6 +41,9 @@ static int train(const struct run *r, const struct model_config *c,
         argv_add(a, "vocab_size=%d", c->vocab) ||
         argv_add(a, "precision=%s", formats[r->precision]) ||
         argv_add(a, "recompute=%d", r->recompute) ||
+        argv_add(a, "optimizer=%s",
+                 r->optimizer == OPTIM_SGD ? "sgd" : "adamw") ||
+        argv_add(a, "momentum=%g", r->momentum) ||
         argv_add(a, "batch=%d", r->batch) ||
         argv_add(a, "accum=%d", r->accum) ||
         (r->data[0] && argv_add(a, "data=%s", r->data)) ||

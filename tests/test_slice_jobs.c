@@ -167,6 +167,21 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
 
 // ---- failures
 
+// Slices of unequal length: a ring adds what is whole on all of them in another
+// order on each, so slice 0 gives it to the others.
+static void replicas_of_unequal_slices_agree(void **state)
+{
+    (void)state;
+    train("sync=ring mesh=dp2,tp2 wire=bf16 steps=6 verify=1 bucket_mb=0.02 "
+          "first_bucket_mb=0.01 fusion_mb=0.02",
+          "order");
+    struct job j;
+    job_run(&j, 60, "%s sync=zero mesh=dp2,tp2 wire=bf16 steps=2 out=order2",
+            same);
+    assert_int_equal(j.status, 1);
+    assert_prints(&j, "slices (tp) of unequal length and 2 replicas");
+}
+
 static void a_lost_slice_is_named_by_its_place(void **state)
 {
     (void)state;
@@ -202,6 +217,7 @@ int main(void)
         cmocka_unit_test(slices_train_as_the_whole),
         cmocka_unit_test(slices_of_replicas_and_stages),
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
+        cmocka_unit_test(replicas_of_unequal_slices_agree),
         cmocka_unit_test(a_lost_slice_is_named_by_its_place),
         cmocka_unit_test(what_slices_cannot_be),
     };

@@ -95,7 +95,7 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
         .last = t->step + 1 >= t->run.steps,
     };
     struct sync_out out;
-    if (synchronize(t, &in, &out))
+    if (synchronize(t, &in, &out) || (!out.skipped && slices_align(t)))
         return -1;
     row->loss = t->loss;
     row->lr = (double)in.lr;
@@ -118,7 +118,8 @@ static int one_step(struct trainer *t, struct step_row *row, int *skips)
     row->slice_in = slices_moved(t).bytes_in - joined.bytes_in;
     t->axis_out[MESH_TP] += row->slice_out;
     row->join_us = (t->join_ns - join) / 1000;
-    row->compute_us -= row->join_us;
+    row->compute_us -=
+        row->compute_us < row->join_us ? row->compute_us : row->join_us;
     if (out.skipped && check_skip(t, skips))
         return -1;
     loss_scale_update(&t->scale, out.skipped);

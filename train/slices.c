@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "cluster/cluster.h"
+#include "config/backends.h"
 #include "config/mesh.h"
 #include "device/device.h"
 #include "horovod_ring/carriers.h"
@@ -22,8 +23,19 @@
 struct slices {
     struct model_slices job;
     struct group *group;
-    int joins; // since the last norm, by which their spans are numbered
+    int joins;   // since the last norm, by which their spans are numbered
+    bool aligns; // replicas add in another order on each slice
 };
+
+// Whether slices of a model or stage have other lengths. -1 after fail().
+static int are_uneven(const struct model_config *whole, int slices)
+{
+    struct model_config first, last; // the largest and the smallest
+    if (part_slice(whole, slices, 0, &first) ||
+        part_slice(whole, slices, slices - 1, &last))
+        return -1;
+    return model_nparams(&first) != model_nparams(&last);
+}
 
 int slices_plan(struct trainer *t)
 {
@@ -31,7 +43,10 @@ int slices_plan(struct trainer *t)
     int slices = mesh_size(m, MESH_TP);
     if (slices == 1)
         return 0;
-    t->slices = mem_alloc(1, sizeof *t->slices);
+    int uneven = are_uneven(&t->config, slices);
+    t->slices = uneven < 0 ? NULL : mem_alloc(1, sizeof *t->slices);
+    if (t->slices)
+        t->slices->aligns = uneven;
     return t->slices
                ? part_slice(&t->config, slices,
                             mesh_at(m, t->cluster->rank, MESH_TP), &t->config)
@@ -54,19 +69,25 @@ static int await_slices(struct trainer *t, int rc, uint64_t ticket)
     return rc;
 }
 
-// A span, since the model computes before it and behind.
-static int exchange(struct trainer *t,
-                    int verb(struct group *, const struct group_vector *,
-                             uint64_t *),
-                    float *v, size_t n)
+typedef int group_verb(struct group *, const struct group_vector *, uint64_t *);
+
+static int move(struct trainer *t, group_verb *verb, float *v, size_t n)
 {
     struct group_vector all = group_floats(v, n);
-    uint64_t start = now_ns(), ticket = 0;
+    uint64_t ticket = 0;
     all.awaited = true;
     span_begin(t->observe.lane, SPAN_JOIN, t->slices->joins++);
     int rc = verb(t->slices->group, &all, &ticket);
     rc = await_slices(t, rc, ticket);
     span_end(t->observe.lane);
+    return rc;
+}
+
+// The model computes before it and behind: its time is no computing.
+static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
+{
+    uint64_t start = now_ns();
+    int rc = move(t, verb, v, n);
     uint64_t took = now_ns() - start;
     t->join_ns += took;
     sync_waited(t->sync, took);
@@ -111,7 +132,7 @@ int slices_sum(struct trainer *t, double *squares)
     return rc;
 }
 
-// ---- open and close
+// ---- what is whole on all slices
 
 static size_t sum_n(const struct trainer *t)
 {
@@ -119,11 +140,66 @@ static size_t sum_n(const struct trainer *t)
            (size_t)t->config.channels;
 }
 
-// In fp32 it is in place of the model's own vector, which the model counts.
+// Elements that slices do not divide, as one vector: those from `from` on are
+// copied to or from `sum`. Returns how many there are in all.
+static size_t copy_undivided(struct trainer *t, size_t from, size_t n, bool in)
+{
+    size_t at = 0;
+    float *sum = t->slices->job.sum;
+    for (int i = 0; i < model_ntensors(&t->config); i++) {
+        struct tensor whole;
+        model_tensor(&t->config, i, &whole);
+        if (part_divides(&t->config, i))
+            continue;
+        size_t first = from > at ? from : at, end = at + whole.n;
+        end = end < from + n ? end : from + n;
+        float *params = t->params + whole.off + (first - at);
+        if (first < end && in)
+            memcpy(params, sum + (first - from), (end - first) * sizeof *sum);
+        else if (first < end)
+            memcpy(sum + (first - from), params, (end - first) * sizeof *sum);
+        at += whole.n;
+    }
+    return at;
+}
+
+int slices_align(struct trainer *t)
+{
+    if (!t->slices || !t->slices->aligns)
+        return 0;
+    size_t most = sum_n(t), all = copy_undivided(t, 0, 0, false);
+    for (size_t from = 0; from < all; from += most) {
+        size_t n = all - from < most ? all - from : most;
+        if (t->row->rank == 0)
+            copy_undivided(t, from, n, false);
+        else
+            memset(t->slices->job.sum, 0, n * sizeof(float));
+        if (move(t, group_all_reduce, t->slices->job.sum, n))
+            return fail("%s (step %d)", fail_message(), t->step + 1);
+        copy_undivided(t, from, n, true);
+    }
+    return 0;
+}
+
+// Two replicas' numbers have one sum in fp32. More, or those that are rounded
+// on their way, have one for each order of additions.
+static int check_order(struct trainer *t)
+{
+    bool one = t->replicas == 1 ||
+               (t->replicas == 2 && t->run.settings.wire == DTYPE_F32);
+    t->slices->aligns = t->slices->aligns && !one;
+    if (t->slices->aligns && backend_row(t->run.sync)->shards)
+        return fail("sync=%s: slices (tp) of unequal length and %d replicas; "
+                    "try: heads= and vocab_size= that %d divides, or sync=ring",
+                    t->run.sync, t->replicas, mesh_size(&t->run.mesh, MESH_TP));
+    return 0;
+}
+
+// ---- open and close
+
 size_t slices_bytes(const struct trainer *t)
 {
-    bool own = config_format(&t->run) != DTYPE_F32;
-    return t->slices && own ? sum_n(t) * sizeof(float) : 0;
+    return t->slices ? sum_n(t) * sizeof(float) : 0;
 }
 
 int slices_room(struct trainer *t)
@@ -186,7 +262,7 @@ int slices_open(struct trainer *t)
         .depth = 2,
         .iface = t->run.settings.iface,
     };
-    if (check_means(t))
+    if (check_means(t) || check_order(t))
         return -1;
     const struct group_ops *carrier = choose_carrier(t, &job);
     struct group *g = carrier ? group_open(carrier, &job) : NULL;

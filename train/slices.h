@@ -13,6 +13,11 @@
 // with no traffic of its own. That takes the same number of threads and the
 // same instructions on all of them.
 //
+// Replicas are another matter: a ring adds an element in an order that depends
+// on its place in the vector, and slices of unequal length have it at other
+// places. Where that could make a difference slice 0 gives the others what is
+// whole, after each update (slices_align).
+//
 // Joins of a micro-batch of N rows, in a model of L layers:
 //
 //     forward    1 of the embeddings, 2 a layer
@@ -47,6 +52,11 @@ void slices_close(struct trainer *t);
 // *squares := the sum over the slices, the same bits on each. 0, or -1 after
 // fail().
 int slices_sum(struct trainer *t, double *squares);
+
+// Behind an update: the others take what is whole on every slice from slice 0,
+// where replicas may have added it in other orders. A call of all slices. 0, or
+// -1 after fail().
+int slices_align(struct trainer *t);
 
 // What has moved between slices since open; all 0 with one.
 struct group_stats slices_moved(const struct trainer *t);

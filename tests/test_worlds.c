@@ -66,13 +66,16 @@ static bool near(double a, double b, double relative)
     return fabs(a - b) <= relative * fabs(b);
 }
 
-static void check_column(const char *name, double least, double relative)
+// From the second new step on ten times as much: AdamW divides by the gradient's
+// own size, so what rounding does to small gradients moves parameters.
+static void check_column(const char *name, double least, double first)
 {
     double whole[TO], cut[TO];
     int n = job_column("whole", name, 0, whole, TO);
     assert_true(n >= TO - FROM);
     assert_int_equal(job_column("cut", name, 0, cut, TO), n);
     for (int k = 0; k < n; k++) {
+        double relative = k <= n - (TO - FROM) ? first : 10 * first;
         if (!near(cut[k], whole[k], relative) || !(whole[k] > least))
             print_error("%s, row %d: %.9g, whole %.9g\n", name, k, cut[k],
                         whole[k]);

@@ -66,16 +66,16 @@ static bool near(double a, double b, double relative)
     return fabs(a - b) <= relative * fabs(b);
 }
 
-// From the second new step on ten times as much: AdamW divides by the gradient's
-// own size, so what rounding does to small gradients moves parameters.
-static void check_column(const char *name, double least, double first)
+// Within `first` in the first new step, within `later` behind it.
+static void check_column(const char *name, double least, double first,
+                         double later)
 {
     double whole[TO], cut[TO];
     int n = job_column("whole", name, 0, whole, TO);
     assert_true(n >= TO - FROM);
     assert_int_equal(job_column("cut", name, 0, cut, TO), n);
     for (int k = 0; k < n; k++) {
-        double relative = k <= n - (TO - FROM) ? first : 10 * first;
+        double relative = k <= n - (TO - FROM) ? first : later;
         if (!near(cut[k], whole[k], relative) || !(whole[k] > least))
             print_error("%s, row %d: %.9g, whole %.9g\n", name, k, cut[k],
                         whole[k]);
@@ -99,8 +99,10 @@ static void check_world(int i)
     assert_ok(&j);
     train(&j, &w, true);
     assert_ok(&j);
-    check_column("loss", 0, 1e-5);
-    check_column("grad_norm", clip, 1e-4);
+    check_column("loss", 0, 1e-5, 1e-5);
+    // AdamW divides by the gradient's own size, so what rounding does to small
+    // gradients moves parameters.
+    check_column("grad_norm", clip, 1e-4, 1e-3);
     assert_true(near(job_summary("cut", "final_val_loss"),
                      job_summary("whole", "final_val_loss"), 1e-5));
 }

@@ -1,4 +1,5 @@
-// operands.h - what a member hands to a library's verb, and what it gets back.
+// operands.h - the elements that a member gives to a library's verb, and those
+// that it gets back.
 //
 //     verb              given           taken
 //     all_reduce        n               n
@@ -8,22 +9,22 @@
 //     reduce            n               n at the root
 //     send, recv        n, 0            0, n
 //
-// A library does not tell what it sends. So these elements, in the wire's
-// format, are what its carriers count: S out and S in for an all_reduce of S
-// bytes (a ring inside the library moves 2(size-1)/size of that).
+// A library does not tell what it sends. So its carriers count these elements,
+// in the wire's format: S out and S in for an all_reduce of S bytes (a ring
+// inside the library moves 2(size-1)/size of that).
 
 #ifndef ALLREDUCE_OPERANDS_H
 #define ALLREDUCE_OPERANDS_H
 
 #include "group/group.h"
 
-// This member's, as a part of the vector.
+// The elements of this member, as a part of the vector.
 struct group_chunk operand_given(const struct group *g,
                                  const struct group_op *op);
 struct group_chunk operand_taken(const struct group *g,
                                  const struct group_op *op);
 
-// Add both to g->moved.
+// Adds the bytes given and taken to g->moved.
 void operands_count(struct group *g, const struct group_op *op);
 
 #endif

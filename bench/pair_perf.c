@@ -1,13 +1,13 @@
-// pair_perf.c - what talking costs two workers of one thread each.
+// pair_perf.c - the cost of communication for two workers of one thread each.
 //
 //     mpirun -n 2 pair_perf [rounds=N] [steps=N]
 //
-// Steps of model=micro at batch 8 in fp32, each worker on its own core. Rounds
-// of the backends take turns on the same vectors: that of one worker, both at
-// once and without a word to each other; and those without servers, on the best
-// of their carriers, with buckets sent while backward goes on. Medians of
-// rounds, and the share of the silent workers' rate that the talking ones
-// reach.
+// The workers run steps of model=micro at batch 8 in fp32, each on its own
+// core. Rounds of the backends take turns on the same vectors. The first
+// backend is the one for one worker: both run it at the same time, and send
+// nothing. The others are those without servers, each on its best carrier; they
+// send buckets while backward goes on. The bench prints medians of rounds, and
+// the rate of workers that talk as a share of the rate of silent workers.
 
 #include "base/base.h"
 #include "base/median.h"
@@ -27,11 +27,11 @@ static const double goal = 0.97;
 
 struct pair_plan {
     int rounds, steps;
-    const struct backend *ways[WAYS]; // the first: of one worker
+    const struct backend *ways[WAYS]; // the first is for one worker
     int n;
 };
 
-// Seconds of a step, from the moment that both workers are there.
+// Seconds of a step, from the moment at which both workers are ready.
 static int run(struct workload *s, struct cluster *c, int steps,
                double *seconds)
 {

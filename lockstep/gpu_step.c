@@ -1,5 +1,5 @@
-// gpu_step.c - a step on a GPU by arithmetic, for the first real run to stand
-// beside.
+// gpu_step.c - computes the time of a step on a GPU by arithmetic. The first
+// real run can be compared with it.
 //
 //     products     FLOP / (490 .. 620 TFLOP/s)
 //     attention    instructions of a warp / (issued per second * 0.4 .. 0.6)
@@ -7,10 +7,10 @@
 //
 // The figures are for an H100 SXM: 989 TFLOP/s dense in bf16, 132
 // multiprocessors that issue 4 instructions each a cycle of 1.755 GHz, 3.35
-// TB/s (NVIDIA's data sheet). 490 TFLOP/s is what llm.c's 468k tokens/s of
-// GPT-2 124M on such a GPU leave for its products; 620 is an estimate of what
-// shapes like these can reach. Shares and rates of memory are estimates, too.
-// Instructions of attention are tests/sass.py's, counted in nvcc's code.
+// TB/s (NVIDIA's data sheet). llm.c trains GPT-2 124M at 468k tokens/s on such
+// a GPU: its products then run at 490 TFLOP/s. 620 is an estimate of the rate
+// that shapes like these can reach. Shares and rates of memory are estimates,
+// too. tests/sass.py counted the instructions of attention in nvcc's code.
 
 #include "lockstep/gpu_step.h"
 
@@ -21,7 +21,7 @@
 static const struct {
     const char *name;
     double peak, product[2]; // FLOP/s: dense; of products, at best and at worst
-    double issued, share[2]; // warp instructions a second, and the share of it
+    double issued, share[2]; // warp instructions a second; usable share
     double bytes[2];         // a second
     double gap[2];           // s between two kernels
 } gpus[] = {
@@ -34,7 +34,7 @@ static const struct {
      {1e-6, 2e-6}},
 };
 
-// Of a warp, for 16 of its rows and 64 of the other side.
+// Instructions of a warp, for 16 of its rows and 64 rows of the other side.
 enum { FORWARD = 335, DQ = 338, DKV = 507, ROWS = 16, COLUMNS = 64, LINE = 64 };
 
 enum unit { PRODUCT, ISSUED, BYTES, KERNELS };
@@ -47,7 +47,7 @@ struct part {
 
 enum { PARTS = 12 };
 
-// How many pieces of 16 by 64 lie on or below the diagonal, of one head.
+// For one head: how many pieces of 16 by 64 lie on or below the diagonal.
 static double tiles(int T)
 {
     double n = 0;

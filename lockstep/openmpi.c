@@ -1,4 +1,4 @@
-// openmpi.c - which Open MPI this was built with: CMake says.
+// openmpi.c - the version of Open MPI of this build, as CMake found it.
 
 #include "lockstep/openmpi.h"
 

@@ -1,5 +1,5 @@
-// test_shard_jobs.c - whole jobs whose vectors are in shards: the files of the
-// ring to the byte, and less memory.
+// test_shard_jobs.c - whole jobs with vectors in shards. They write the same
+// files as the ring, to the byte, and take less memory.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -9,7 +9,8 @@
 
 #include "tests/test.h"
 
-// A real, small model; buckets and slices small enough that there are several.
+// A small but real model. Buckets and slices are so small that there are
+// several.
 static const char same[] =
     "data=text.txt model=nano layers=4 heads=3 context=32 eval=3 "
     "eval_batches=2 log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 "
@@ -33,8 +34,8 @@ static void assert_ok(const struct job *j)
     assert_int_equal(j->status, 0);
 }
 
-// A run in two parts of three steps, each a way of its own; its files are those
-// of run `like`, which came before.
+// A run in two parts of three steps, each with its own settings. Its files must
+// be those of the earlier run number `like`.
 struct parts {
     const char *part[2];
     int like;
@@ -61,8 +62,8 @@ static void same_files(const char *name, const char *words,
         }
 }
 
-// Two workers' numbers have one sum: the ring's files to the byte, over either
-// carrier, also where parts of the run are the ring's.
+// The sum of two numbers is the same in either order. So two workers write the
+// ring's files to the byte, over either carrier, also if the ring runs a part.
 static void shards_are_the_rings_to_the_byte(void **state)
 {
     (void)state;
@@ -90,8 +91,8 @@ static void shards_are_the_rings_to_the_byte(void **state)
     same_files("more", "workers=2 dropout=0.1", more, 7);
 }
 
-// With the same cut, and a sum of each micro-batch, more workers agree to the
-// byte as well.
+// More than two workers also write equal files, if vectors are cut in the same
+// way and each micro-batch has its own sum.
 static void shards_agree_to_the_byte(void **state)
 {
     (void)state;
@@ -109,8 +110,8 @@ static void shards_agree_to_the_byte(void **state)
     same_files("four", "sync=zero workers=3 accum=4", four, 2);
 }
 
-// A NaN of one rank ends the job, and its overflow in 16 bits skips the step on
-// all, also where no worker has all gradients.
+// A NaN of one rank ends the job. An overflow of one rank in 16 bits makes all
+// ranks skip the step. Both hold also if no worker has all gradients.
 static void one_rank_is_not_finite(void **state)
 {
     (void)state;
@@ -137,7 +138,7 @@ static void one_rank_is_not_finite(void **state)
     }
 }
 
-// Weights of a file are read by ranges.
+// Workers read their ranges of a file of weights.
 static void read_weights(void)
 {
     static const char *const ways[] = {"sync=ring", "sync=zero shard=3"};
@@ -155,8 +156,9 @@ static void read_weights(void)
     assert_ok(&j);
 }
 
-// A checkpoint goes through every way of holding it and comes back as it was:
-// each resumes it, skips its only step, whose gradient overflows, and saves.
+// A checkpoint passes through every way of holding it, and must not change.
+// Each way resumes it, runs one step, and saves. The step is skipped, because
+// its gradient overflows.
 static void a_checkpoint_goes_there_and_back(void **state)
 {
     (void)state;
@@ -198,7 +200,7 @@ struct shape {
     double L, C, V, T;
 };
 
-// Worker 0's peak, as the system saw it, in bytes.
+// Worker 0's peak of memory in bytes, from the system.
 static double peak(const struct shape *m, const char *way, const char *out)
 {
     struct job j;
@@ -210,8 +212,9 @@ static double peak(const struct shape *m, const char *way, const char *out)
     return job_summary(out, "peak_memory_bytes");
 }
 
-// What each shard takes off a worker is what the law says: of P parameters, U
-// of a layer, E in the embeddings, F in ln_f and w workers, in bytes,
+// With each shard= a worker saves as much memory as the law says. With P
+// parameters in all, U in a layer, E in the embeddings, F in ln_f, and w
+// workers, a worker has, in bytes,
 //
 //     ring 16P | 1: 8P + 8P/w | 2: 4P + 12P/w + 4B | 3: 16P/w + 8B
 //
@@ -234,7 +237,7 @@ static void memory_falls_by_the_law(void **state)
                           16 * P / w + 8 * B};
     double at[4];
     if (TEST_SANITIZED)
-        skip(); // its own memory is most of it
+        skip(); // its memory is mostly the sanitizer's
     for (int k = 0; k < 4; k++) {
         char out[16];
         snprintf(out, sizeof out, "memory%d", k);
@@ -246,7 +249,7 @@ static void memory_falls_by_the_law(void **state)
     }
 }
 
-// The report's law of every verb is what the workers of a job have counted.
+// For every verb, the law in the report equals the count of a job's workers.
 static void verbs_are_the_laws(void **state)
 {
     (void)state;
@@ -285,9 +288,9 @@ static void blocks_in_trace(const char *dir, char out[64])
     snprintf(out, 64, "%s", j.out);
 }
 
-// Each pass asks for the blocks in its order, backward for the embeddings,
-// whose gradient the head begins, before all others. With shard=2 forward has
-// all parameters.
+// Each pass asks for the blocks in its own order. Backward asks for the
+// embeddings first, because the head begins their gradient. With shard=2
+// forward has all parameters.
 static void the_trace_shows_each_gather(void **state)
 {
     (void)state;

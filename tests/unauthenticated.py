@@ -1,14 +1,16 @@
-"""Unauthenticated connections at every port of a job: no job is lost to them.
+"""Strangers connect to every port of a job, and the job survives.
 
     unauthenticated.py BIN [CONNECTIONS]
 
-A job of two workers by hand: a parameter server that was given no secret, so
-that its user's keeps its door, or a rendezvous, with a secret, where rank 0
-listens. While it waits for its last worker, and while it trains, they
-connect and say nothing, a byte now and then, nonsense, or a message without an
-end; what a worker said is said again by somebody else; a second worker takes a
-rank, another user's comes. The job ends as if nobody had come, and whoever
-listens has taken little memory.
+The test starts a job of two workers by hand. Either it has a parameter server
+without a secret of its own, which then uses its user's secret. Or it has a
+rendezvous with a secret, and rank 0 listens.
+
+Strangers connect while the job waits for its last worker, and while it trains.
+They send nothing, a byte now and then, nonsense, or a message without an end.
+One repeats the bytes that a worker sent. A second worker takes a rank that is
+taken, and a worker of another user comes. The job must end as if no stranger
+had come, and the listening process must have taken little memory.
 """
 
 import os
@@ -29,8 +31,8 @@ LIMIT_S = 300
 TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
         "context=16", "batch=2", "eval=0", "log=0", "warmup=0", "threads=1",
         "samples=0", "trace=off", "timeout=250", "world=2"]
-# What one connection that has not proved itself may take, and any number of
-# them: ZeroMQ's buffers, and the slack of malloc.
+# The memory that one unauthenticated connection may take (ZeroMQ's buffers),
+# and that any number of them may take on top (the slack of malloc).
 KB_EACH, KB_SLACK = 8, 24 << 10
 ENDLESS = 400 << 20  # bytes of a message without an end
 
@@ -49,7 +51,7 @@ def dial(port):
 
 
 def say(s, data):
-    """Whoever is hung up on says no more."""
+    """Sends data. Returns False if the other side has hung up."""
     try:
         s.sendall(data)
         return True
@@ -82,7 +84,8 @@ def say_nonsense(port, dice):
 
 
 def announce_much(port, dice):
-    """Frames of up to 2^64-1 bytes, in the handshake and in its place."""
+    """Announces frames of up to 2^64-1 bytes, during the handshake or instead
+    of it."""
     open_ones = []
     for size in (1 << 31, 1 << 40, (1 << 64) - 1):
         for begin in (GREETING + b"NULL".ljust(52, b"\0"),
@@ -100,7 +103,7 @@ def command(name, data):
 
 
 def never_end(port, dice):
-    """A message in frames of 64 KiB, each of which announces another."""
+    """Sends a message in frames of 64 KiB. Each frame announces another."""
     open_ones = []
     frame = b"\x03" + (1 << 16).to_bytes(8, "big") + bytes(1 << 16)
     kind = b"\x0bSocket-Type\0\0\0\x06DEALER"
@@ -109,7 +112,7 @@ def never_end(port, dice):
                         command(b"INITIATE", kind))):
         s = dial(port)
         going = say(s, GREETING + how.ljust(52, b"\0"))
-        hear(s)  # as who is let in does: what comes too soon is not read
+        hear(s)  # as a real worker does: data that come too soon are not read
         going = going and say(s, prove)
         for _ in range(ENDLESS >> 16):
             going = going and say(s, frame)
@@ -121,7 +124,7 @@ ATTACKS = say_nothing, say_nonsense, announce_much, never_end
 
 
 class Trickle(threading.Thread):
-    """A greeting, a byte at a time: each connection is as slow as can be."""
+    """Sends a greeting byte by byte, so that each connection is very slow."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -144,7 +147,8 @@ class Trickle(threading.Thread):
 
 
 class Tap(threading.Thread):
-    """Passes one connection on to `port`, and keeps what its worker said."""
+    """Passes a connection on to `port`, and keeps the bytes that its worker
+    sends."""
 
     def __init__(self, port):
         super().__init__(daemon=True)
@@ -239,7 +243,7 @@ def rows(job, rank):
 
 
 def hang_up(sockets):
-    """How many they were."""
+    """Closes all sockets, and returns how many they were."""
     n = len(sockets)
     while sockets:
         sockets.pop().close()
@@ -262,7 +266,7 @@ def attack(job):
     while rows(job, 1) < 10:  # they train
         assert workers[0].poll() is None, job.said()
         time.sleep(0.05)
-    workers[0].send_signal(signal.SIGSTOP)  # the job waits through all of them
+    workers[0].send_signal(signal.SIGSTOP)  # the job waits meanwhile
     again = [dial(job.port) for _ in tap.said]
     for s, said in zip(again, tap.said):
         say(s, bytes(said))

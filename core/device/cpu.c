@@ -1,7 +1,7 @@
 // cpu.c - the device that every machine has: host memory and vector.c.
 //
-// Its queues are the calling thread: work is done when it was asked for, and an
-// event is a reading of the clock.
+// It has no queues: the calling thread does the work at once. An event is a
+// reading of the clock.
 
 #include "device/device.h"
 #include "device/shared.h"

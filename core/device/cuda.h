@@ -1,7 +1,7 @@
 // cuda.h - the CUDA device's row, and its kernels as plain functions.
 //
-// Only files that are built with CUDA call these. Kernels take the queue as
-// device_handle() gives it; they are asked for, not waited for.
+// Only files that are built with CUDA call these. Kernels take the queue that
+// device_handle() gives. The calls start kernels, and do not wait for them.
 
 #ifndef DEVICE_CUDA_H
 #define DEVICE_CUDA_H
@@ -14,19 +14,19 @@ extern "C" {
 
 extern const struct device_ops device_cuda;
 
-// Stops every rank with file and line when a CUDA call fails that nobody can
-// mend: a lost device, an illegal address.
+// Stops every rank with file and line if a CUDA call fails and nobody can mend
+// it: a lost device, an illegal address.
 #define CU(call) cuda_check((int)(call), __FILE__, __LINE__, #call)
 void cuda_check(int status, const char *file, int line, const char *call);
 
-// What a kernel may use: major * 10 + minor.
+// The device's compute capability, as major * 10 + minor.
 int cuda_capability(const struct device *d);
 
 // How many multiprocessors it has.
 int cuda_multiprocessors(const struct device *d);
 
-// The device's name as its maker gives it, and its largest memory rate as the
-// driver reports it, in bytes a second (0: unknown).
+// The maker's name for the device, and the largest memory rate that the driver
+// reports, in bytes a second (0: unknown).
 const char *cuda_name(const struct device *d);
 double cuda_bandwidth(const struct device *d);
 

@@ -1,8 +1,8 @@
 // shared.h - host memory that other processes of this host can map.
 //
-// An anonymous file (memfd): it has no name that could be left behind, and is
-// gone with the last process that maps it, however that ended. Others reach it
-// as /proc/PID/fd/FD, which the same user may open.
+// It is an anonymous file (memfd). It has no name that could be left behind,
+// and vanishes when the last process that maps it ends, in whatever way. Other
+// processes of the same user can open it as /proc/PID/fd/FD.
 
 #ifndef DEVICE_SHARED_H
 #define DEVICE_SHARED_H
@@ -11,18 +11,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Where it is: plain data, to be sent to whoever shall map it.
+// The place of such memory: plain data, which can be sent to other processes.
 struct shared_name {
     int32_t pid, fd;
     uint64_t inode, bytes;
 };
 
-// Zeroed and all there, so that no later access can fail for want of memory.
-// NULL after fail().
+// Allocates memory, zeroes it and touches all of it. So no later access can
+// fail because memory is short. NULL after fail().
 void *shared_alloc(size_t bytes, struct shared_name *name);
 void shared_free(void *p, const struct shared_name *name);
 
-// Another process's memory, to read or also to write. NULL after fail().
+// Maps another process's memory, to read it or also to write. NULL after
+// fail().
 void *shared_map(const struct shared_name *name, bool write);
 void shared_unmap(void *p, const struct shared_name *name); // takes NULL
 

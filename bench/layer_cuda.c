@@ -1,14 +1,16 @@
-// layer_cuda.c - how fast a step of GPT-2 is on a GPU, beside what it could be.
+// layer_cuda.c - the speed of a step of GPT-2 on a GPU, beside the possible
+// speed.
 //
 //     layer_perf device=cuda [model=gpt2] [batch=32] [fp32|tf32|bf16|fp16 ...]
 //                            [steps=20] [tune=N] [detail=0] [peers=0]
 //
-// A row a format: tokens/s, and the model's arithmetic over the step's time as
-// a share of two peaks: a matrix product measured in the same run, and the data
-// sheet's (model/cuda/peak.c). A step's time is from the event at the end of
-// the one before to its own, so that what the GPU stands still for the host is
-// in it; medians. Then single operations beside their lower bound (gpu_ops.c),
-// and PyTorch on the same card (tests/oracle/gpt2_torch_gpu.py).
+// Each format has a row with tokens/s and FLOP/s. FLOP/s are given as a share
+// of two peaks: that of a matrix product measured in the same run, and that of
+// the data sheet (model/cuda/peak.c). The time of a step goes from the event at
+// the end of the step before to its own. So it includes the time for which the
+// GPU waits for the host. Times are medians. Then come single operations beside
+// their lower bound (gpu_ops.c), and PyTorch on the same card
+// (tests/oracle/gpt2_torch_gpu.py).
 
 #include "bench/layer_cuda.h"
 
@@ -30,7 +32,7 @@ static const struct way {
     const char *name;
     enum dtype format;
     bool tf32;
-    int capability; // from which on
+    int capability; // the least that has it
 } ways[] = {{"fp32", DTYPE_F32, false, 0},
             {"tf32", DTYPE_F32, true, 80},
             {"bf16", DTYPE_BF16, false, 80},
@@ -85,8 +87,8 @@ static void print_row(const struct workload_case *c, const struct model_peak *p,
     fflush(stdout);
 }
 
-// The case as it fits: half the batch until the card holds it. Its peak, and
-// how long a step takes.
+// Halves the case's batch until the card can hold it. Measures its peak of
+// memory and the time of a step.
 static void measure(struct workload_case *c, const struct plan *plan,
                     struct model_peak *peak)
 {

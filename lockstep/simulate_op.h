@@ -1,5 +1,5 @@
-// simulate_op.h - `lockstep simulate op=broadcast`: a collective instead of an
-// exchange of gradients.
+// simulate_op.h - `lockstep simulate op=broadcast` simulates a collective
+// instead of an exchange of gradients.
 
 #ifndef LOCKSTEP_SIMULATE_OP_H
 #define LOCKSTEP_SIMULATE_OP_H
@@ -10,11 +10,11 @@
 // Whether one of the words is op=..
 bool simulate_op_is_asked(int nwords, char **words);
 
-// The simulation of all that the words ask for: the exit status, or -1 after
+// Simulates all that the words ask for. Returns the exit status, or -1 after
 // fail().
 int simulate_op(int nwords, char **words);
 
-// Its words, for --help.
+// Prints its words, for --help.
 void simulate_op_explain(FILE *f);
 
 #endif

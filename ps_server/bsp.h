@@ -1,4 +1,4 @@
-// bsp.h - the round under way, which three files share.
+// bsp.h - the present round; three files share it.
 
 #ifndef PS_SERVER_BSP_H
 #define PS_SERVER_BSP_H
@@ -8,13 +8,13 @@
 
 struct bsp {
     struct gather *rows;
-    int *rank_of;  // by order; -1: not known yet (backup)
+    int *rank_of;  // by order; -1: unknown yet (backup)
     int *order_of; // of a rank; -1: not in this round
     int need;      // workers in the round
     int claims;    // places given away (backup)
     int complete;  // rows
     int stepped;   // workers
-    bool active;   // somebody has sent something
+    bool active;   // some worker has sent something
     bool waiting;  // for COMMIT
     uint32_t epoch;
     uint64_t heard_ns; // the last message of this round
@@ -30,18 +30,18 @@ static inline struct bsp *bsp_of(const struct server *s)
 // The head of a message about the present round.
 struct ps_head bsp_answer(const struct server *s, enum ps_kind kind);
 
-// Begin round s->round, with those who are members now.
+// Begins round s->round, with the present members.
 void bsp_begin(struct server *s);
 
 // Whether this worker's whole gradient of the round is here.
 bool bsp_gave_all(const struct server *s, int rank);
 
-// Whether a message is of a round that was begun again since.
+// Whether a message belongs to a round that has been started anew since then.
 bool bsp_outdated(const struct server *s, const struct ps_head *h);
 
 // ---- bsp_members.c: who is in a round
 
-// The job is over if more workers have left than a round can do without.
+// Ends the job if so many workers have left that a round has too few.
 void bsp_check_left(struct server *s);
 
 int bsp_claim(struct server *s, int rank, const struct ps_head *h);

@@ -1,4 +1,4 @@
-// settings.h - the settings of a backend out of "key=value,key=value".
+// settings.h - reads the settings of a backend from "key=value,key=value".
 
 #ifndef TESTS_SETTINGS_H
 #define TESTS_SETTINGS_H
@@ -10,16 +10,16 @@
 
 #include <string.h>
 
-// The length of the key at `text`, which "=" follows; 0 if there is none.
+// The length of the key at `text`; 0 if no key with "=" is there.
 static inline size_t settings_key(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return n > 0 && text[n] == '=' ? n : 0;
 }
 
-// All at their defaults but those in `text`, where the last of a key wins, and
-// nothing left to derive. A comma separates only where a key follows, so a
-// value may be a list. 0, or -1 after fail().
+// Sets all settings to their defaults, then those in `text`; if a key is there
+// twice, the last wins. No setting is left to derive. A comma ends a value only
+// if a key follows, so a value may be a list. 0, or -1 after fail().
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {

@@ -1,5 +1,5 @@
-// test_cuda_device.c - the CUDA device against the CPU's: memory, events, and
-// conversion and addition to the bit. Skipped where there is no GPU.
+// test_cuda_device.c - compares the CUDA device with the CPU: memory, events,
+// and conversion and addition to the bit. Skipped on a machine without a GPU.
 
 #include "device/device.h"
 #include "device/staging.h"
@@ -19,7 +19,7 @@ static float any_float(uint64_t key, uint64_t i)
 {
     uint64_t r = rng_u64(key, i);
     switch (r >> 61) {
-    case 0: // beyond fp16: infinite there, but never infinity less itself
+    case 0: // too large for fp16: infinite there, but never inf - inf
         return 1e6f * (float)rng_normal(key, i);
     case 1:
         return (float)((int)(r & 0x1fff) - 4096) * 0x1p-25f; // fp16's ties
@@ -173,8 +173,8 @@ static void only_timed_events_have_a_time(void **state)
     device_event_close(gpu, &timed);
 }
 
-// Looking at an event that has not happened is no error, which the launch of
-// the next kernel would report as its own.
+// A look at an event that has not happened must leave no error behind. The
+// launch of the next kernel would report it as its own.
 static void a_look_leaves_no_error(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// test_ps_client.c - a worker's client against a server that a script plays.
+// test_ps_client.c - tests a worker's client. A script plays the server.
 
 #include "ps_worker/client.h"
 
@@ -19,11 +19,11 @@ static void answer(struct endpoint *e, const struct message_peer *to,
     struct payload d = {.at = data, .bytes = bytes};
     h.bytes = bytes;
     ps_head_put(raw, &h);
-    // 1: the client has all that it waits for, and has left.
+    // 1: the client has got all its answers, and has left.
     CHECK(endpoint_send(e, to, raw, PS_HEAD, &d) >= 0);
 }
 
-// The sums, the end of the step, and at once the end of the job.
+// Sends the sums, the end of the step, and at once the end of the job.
 static void answer_all(struct endpoint *e, const struct message_peer *to)
 {
     static const float ones[SLICE] = {1};
@@ -61,8 +61,8 @@ static void *play(void *arg)
     return NULL;
 }
 
-// A step whose answers are all here is done, even where the job ends behind
-// them: the next one says why.
+// A step is done when all its answers are here, even if the job ends right
+// after them. The next step fails, and says why.
 static void last_step_counts(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-// test_secret.c - the job's secret: where it comes from, and whom it keeps out.
+// test_secret.c - the job's secret: its sources, and the strangers that it
+// keeps out.
 
 #include "base/secret.h"
 
@@ -24,7 +25,7 @@
 static const char one[] = "0123456789abcdef0123456789abcdef",
                   other[] = "0123456789abcdef0123456789abcdeX";
 
-static char mine[PATH_MAX], theirs[PATH_MAX]; // what users' programs remember
+static char mine[PATH_MAX], theirs[PATH_MAX]; // state folders of two users
 
 static int no_secret(void **state)
 {
@@ -54,7 +55,8 @@ static void is_made_once(void **state)
     free(text);
 }
 
-// A file of its owner's, with or without a newline, is as good as the variable.
+// The secret may be in a file of its owner, with or without a newline, instead
+// of the variable.
 static void may_lie_in_a_file(void **state)
 {
     (void)state;
@@ -82,7 +84,7 @@ static void may_lie_in_a_file(void **state)
     assert_null(strstr(fail_message(), "password"));
 }
 
-// Whoever asks first makes it; all others of the user's find the same.
+// The first process that asks makes the user's secret. All later ones find it.
 static void users_have_one(void **state)
 {
     (void)state;
@@ -122,7 +124,7 @@ static void users_have_one(void **state)
     setenv("XDG_STATE_HOME", mine, 1);
     assert_int_equal(secret_of_user(again), -1);
     assert_non_null(strstr(fail_message(), "try: chmod 600"));
-    // In a user namespace root may know of no other user.
+    // In a user namespace there may be no user but root.
     if (geteuid() == 0 && !chmod(path, 0600) && !chown(path, 1, 1)) {
         assert_int_equal(secret_of_user(again), -1);
         assert_non_null(strstr(fail_message(), "belongs to user 1"));
@@ -130,7 +132,7 @@ static void users_have_one(void **state)
     unlink(path);
 }
 
-// Where a home cannot be written there is a line, and a job all the same.
+// If the home cannot be written, a line says so, and the job runs all the same.
 static void a_home_may_be_closed(void **state)
 {
     (void)state;
@@ -206,8 +208,9 @@ static void begin(struct worker *w, const char *rendezvous, int rank, int world)
     assert_int_equal(pthread_create(&w->thread, NULL, come, w), 0);
 }
 
-// Whoever has another secret, or none, ends in the handshake; the others meet.
-// At 0.0.0.0 keys are derived from it, on loopback a password.
+// A worker with another secret, or with none, fails in the handshake. The
+// others meet. At 0.0.0.0 keys are derived from the secret, on loopback a
+// password.
 static void strangers_stay_out(void **state)
 {
     (void)state;
@@ -241,7 +244,7 @@ static void strangers_stay_out(void **state)
     }
 }
 
-// Somebody who was turned away has nobody to send to: that waits for nothing.
+// A worker that was refused has no receiver. Its send must fail at once.
 static void is_told_at_a_send(const char *endpoint)
 {
     struct connection c;
@@ -255,8 +258,8 @@ static void is_told_at_a_send(const char *endpoint)
     zmq_ctx_term(context);
 }
 
-// Jobs by hand that were given no secret have their user's: another user's
-// worker is turned away, and is told so.
+// Jobs that are started by hand without a secret use their user's. A worker of
+// another user is refused, and gets the reason.
 static void users_stay_apart(void **state)
 {
     (void)state;
@@ -277,8 +280,8 @@ static void users_stay_apart(void **state)
     rendezvous_stop(&h);
 }
 
-// Many who connect and say nothing, more than a process has descriptors by
-// default, keep nobody out.
+// Many strangers connect and send nothing, more than a process has descriptors
+// by default. Workers can still connect.
 static void idle_strangers_hold_nobody_up(void **state)
 {
     (void)state;
@@ -319,7 +322,7 @@ static void idle_strangers_hold_nobody_up(void **state)
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// A worker may be told another name of the address that the server listens at.
+// A worker may get another name for the server's address.
 static void a_name_is_its_address(void **state)
 {
     (void)state;
@@ -336,7 +339,7 @@ static void a_name_is_its_address(void **state)
     rendezvous_stop(&h);
 }
 
-// Without a secret nothing listens where other hosts reach it.
+// Without a secret nothing listens at an address that other hosts can reach.
 static void open_doors_are_refused(void **state)
 {
     (void)state;

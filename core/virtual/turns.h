@@ -1,8 +1,7 @@
 // turns.h - the ranks of a cluster, and whose turn it is.
 //
-// Whoever gives up its turn looks for the next: the rank that can go on
-// earliest, or the network's next event, whichever comes first. There is no
-// other scheduler.
+// A rank that gives up its turn finds the next: the rank that can go on first,
+// or the network's next event if that is earlier. There is no other scheduler.
 
 #ifndef VIRTUAL_TURNS_H
 #define VIRTUAL_TURNS_H
@@ -16,7 +15,7 @@ struct baton;
 struct request {
     struct network_op op;
     bool awaited; // by the call that the rank is in
-    bool blamed;  // where that never ends: it is what the rank waits for
+    bool blamed;  // in a deadlock: the rank waits for this one
     struct request *next;
 };
 
@@ -30,14 +29,14 @@ struct virtual_rank {
     struct cluster *cluster;
     int id;
     bool over, waits;
-    bool any;    // it waits for one of what it awaits, else for all
+    bool any;    // waits for one of its awaited requests, else for all
     bool doomed; // it is stuck for good, and must leave its call
     bool lost;   // killed or stuck: its calls return -1
     double now, until;
     struct request *requests; // begun, and not awaited yet
     struct block *blocks;     // of virtual_alloc()
     size_t alloc;
-    int streams; // that it has made
+    int streams; // how many it has made
     jmp_buf leave;
 };
 
@@ -49,21 +48,22 @@ struct cluster {
     struct network *network;
     struct baton *baton;
     uint64_t turns;   // taken so far
-    char broken[256]; // why the run itself could not go on
+    char broken[256]; // why the run could not go on
     struct virtual_rank *ranks;
 };
 
-// The number of the rank whose turn it is, which can go on now; that of the
-// host where all ranks are over.
+// Finds the next turn. Returns the number of a rank that can go on now, or the
+// host's number if all ranks have ended.
 int turns_next(struct cluster *c);
 
-// Let others go first, until this rank can go on: at r->now; or, where
-// r->waits, when all requests that it awaits are complete, or with r->any one
-// of them, at most until r->until. Where it is stuck: turns_lose().
+// Lets others go first, until this rank can go on. Without r->waits it goes on
+// at r->now. With r->waits it goes on when all requests that it awaits are
+// complete (with r->any, one of them), or at r->until. A rank that is stuck
+// goes to turns_lose().
 void turns_take(struct virtual_rank *r);
 
-// The rank is killed or stuck. Leaves its function from within a call, unless
-// the setup says that calls return: then r->lost.
+// Ends a rank that is killed or stuck: leaves its function from within a call.
+// If the setup says that calls return, sets r->lost instead.
 void turns_lose(struct virtual_rank *r, enum virtual_end end);
 
 #endif

@@ -5,8 +5,8 @@
 
 #include "labs/lab.h"
 
-// Which elements of a vector of n the server `index` of `servers` holds.
-// Everybody works it out alone; nobody is asked.
+// Which elements of a vector of n the server `index` of `servers` holds. Every
+// process works this out by itself, without a message.
 struct shard {
     size_t n;     // elements of the whole vector, at least 1
     size_t slice; // elements of one server's part of a whole row, at least 1
@@ -19,16 +19,16 @@ struct slice {
     size_t local;  // where it lies in the server's own memory
 };
 
-// Fill *s. 0, or -1 where there would be more than 1 << 24 rows.
+// Fills *s. 0, or -1 if there would be more than 1 << 24 rows.
 int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
 
 // This server's part of row `row`, 0 <= row < s->rows.
 struct slice shard_slice(const struct shard *s, int row);
 
-// Rows of which this server has at least one element.
+// The number of rows of which this server has at least one element.
 int shard_rows(const struct shard *s);
 
-// Elements that this server holds in all.
+// The number of elements that this server holds in all.
 size_t shard_elements(const struct shard *s);
 
 #endif

@@ -1,8 +1,9 @@
 // grade.c - lab 9: what a checkpoint must survive.
 //
-// The disk is a list of all that was done to it. So every state that a kill or
-// a loss of power can leave is tried: after every call, and with any part of
-// what was not synced lost (1024 parts, seeded, where there are more).
+// The disk is a list of all calls that changed it. So the tests can try every
+// state that a kill or a loss of power can leave: after every call, and with
+// any part of the unsynced data lost (if there are more than 1024 such parts, a
+// seeded choice of 1024).
 
 #include "labs/09-resume/resume.h"
 
@@ -16,7 +17,7 @@
 
 enum { MOST = 6000, KILLED = -2, STATES = 1024 };
 
-// The step of the save number i of a disk, from 1; 13 are the most. 0: none.
+// The step of save number i of a disk. i counts from 1 to at most 13; 0: none.
 static int step_of(int i)
 {
     return LAB_STEPS_DOWN && i ? 16 - i : i;
@@ -30,7 +31,7 @@ static size_t content(int step, size_t bytes, char *p)
     return bytes;
 }
 
-// The save number i.
+// Runs save number i.
 static int save(struct disk *d, int i, size_t bytes)
 {
     char p[MOST];
@@ -62,7 +63,7 @@ static int prune_until(struct disk *d, int keep, long call)
     return result;
 }
 
-// Resume gives what save number a or b stored, whole; 0 is none at all.
+// Resume must give the whole data of save number a or b; 0 is no save.
 static bool want_one(struct lab_case *k, struct disk *d, int a, int b,
                      size_t bytes, const char *when)
 {
@@ -85,7 +86,7 @@ static bool want_one(struct lab_case *k, struct disk *d, int a, int b,
         when, step, n, bytes);
 }
 
-// A disk with so many saves. NULL: the test failed.
+// A disk with this many saves. NULL: the test failed.
 static struct disk *disk_with(struct lab_case *k, int saves, size_t bytes)
 {
     struct disk *d = crash_new();
@@ -112,8 +113,8 @@ static void round_trip(struct lab_case *k)
         }
 }
 
-// What the next process finds: a whole checkpoint, and a disk that goes on
-// working.
+// The next process must find a whole checkpoint, and a disk on which it can
+// save.
 static bool want_next(struct lab_case *k, struct disk *after, int old, int new,
                       size_t bytes, const char *when)
 {
@@ -138,7 +139,8 @@ static bool is_lost(const void *ctx, int i)
     return rng_u64(l->seed, (uint64_t)i) & 1;
 }
 
-// All states that a loss of power can leave. `new` was saved where saved == 0.
+// Tries all states that a loss of power can leave. If saved == 0, `new` was
+// saved.
 static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
                        int old, int new, size_t bytes, long call)
 {
@@ -159,7 +161,8 @@ static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
     return !lab_failed(k);
 }
 
-// Kills save(new) in each of its calls, until it comes to its end.
+// Kills save(new) in its first call, then in its second, until it reaches its
+// end.
 static void each_call(struct lab_case *k, int old, size_t bytes, bool power)
 {
     int new = old + 1, saved = KILLED;
@@ -220,15 +223,15 @@ static void full(struct lab_case *k)
     }
 }
 
-// How many bytes the newest `keep` checkpoints of 300 bytes may take at most: a
-// file of its own for each, with some more bytes about itself.
+// Checks the bytes that the newest `keep` checkpoints of 300 bytes take. Each
+// may have a file of its own, with some more bytes of its own.
 static void want_pruned(struct lab_case *k, int keep)
 {
     struct disk *d = disk_with(k, 6, 300);
     int kept = keep < 1 ? 1 : keep < 6 ? keep : 6;
     if (!d)
         return;
-    save_until(d, 7, 300, 4, false); // leaves an unfinished one, or a whole one
+    save_until(d, 7, 300, 4, false); // an unfinished save, or a whole one
     int step = 0;
     char p[MOST];
     checkpoint_resume(d, &step, p, sizeof p);

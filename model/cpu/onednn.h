@@ -1,6 +1,6 @@
-// onednn.h - one matmul of oneDNN, whose C interface has changed from version 2
-// to 3. What differs is in onednn_2.c (Debian 12) and onednn_3.c (Debian 13);
-// CMake takes one of them.
+// onednn.h - one matmul of oneDNN. Its C interface changed from version 2 to 3.
+// The different code is in onednn_2.c (Debian 12) and onednn_3.c (Debian 13),
+// and CMake takes one of them.
 
 #ifndef MODEL_CPU_ONEDNN_H
 #define MODEL_CPU_ONEDNN_H
@@ -12,11 +12,11 @@
 enum { ONEDNN_ARGS = 4 }; // a, b, out, bias
 
 struct onednn_matrix {
-    int batch; // so many of them, one behind the other; 1: a matrix
+    int batch; // this many matrices, one behind the other; 1: a matrix
     int rows, columns;
     bool transposed; // stored as (columns, rows)
     dnnl_data_type_t type;
-    bool packed; // however the library likes it best
+    bool packed; // in the library's preferred form
 };
 
 // out = a b, + bias (1, columns of out) in every row, + out as it was.
@@ -24,21 +24,21 @@ struct onednn_matmul {
     struct onednn_matrix a, b, out;
     bool bias, add;
     dnnl_data_type_t bias_type;
-    // Whether a kernel of this name may be taken; NULL: any.
+    // Whether a kernel of this name may be used; NULL: any may.
     bool (*takes)(const char *name);
     // DNNL_MEMORY_NONE: the caller sets the arguments' addresses;
     // DNNL_MEMORY_ALLOCATE
     void *memory;
 };
 
-// The primitive by the library's first choice that may be taken, and its
-// arguments: 3, or 4 with a bias. The caller destroys both. Returns how many;
-// 0 where the library has no such primitive.
+// Opens the primitive with the library's first kernel that may be used, and its
+// arguments: 3, or 4 with a bias. The caller destroys both. Returns the number
+// of arguments, or 0 if the library has no such primitive.
 int onednn_open(const struct onednn_matmul *m, dnnl_engine_t engine,
                 dnnl_primitive_t *primitive, dnnl_exec_arg_t args[ONEDNN_ARGS]);
 
-// What is the version's own: the kernel that is taken, NULL where there
-// is none; and the size of an argument's memory.
+// These two differ by version. onednn_describe(): the kernel to use, or NULL if
+// there is none. The other: the size of an argument's memory.
 dnnl_primitive_desc_t onednn_describe(const struct onednn_matmul *m,
                                       dnnl_engine_t engine);
 size_t onednn_bytes(const dnnl_exec_arg_t *arg);

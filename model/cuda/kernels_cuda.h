@@ -1,10 +1,10 @@
 // kernels_cuda.h - the operations of GPT-2 on a GPU that are not matrix
 // products.
 //
-// The same operations, shapes and letters as model/cpu/kernels.h. Each is asked
-// of a queue (a cudaStream_t) and runs when those before it are done; pointers
-// are the device's. Channels are a multiple of 8: rows then begin where 16
-// bytes can be moved at once.
+// The operations, shapes and letters are those of model/cpu/kernels.h. A call
+// puts its operation into a queue (a cudaStream_t); it runs when those before
+// it are done. Pointers are the device's. Channels are a multiple of 8. So
+// every row begins at a place from which 16 bytes can be moved at once.
 
 #ifndef MODEL_CUDA_KERNELS_CUDA_H
 #define MODEL_CUDA_KERNELS_CUDA_H
@@ -23,7 +23,7 @@ extern "C" {
 enum {
     CUDA_MAX_HEAD = 128,      // channels of a head
     CUDA_MAX_CHANNELS = 6112, // two rows of sums and 256 bytes: 48 KiB shared
-    CUDA_MAX_GRID = 65535,    // heads, sequences: a grid's other two numbers
+    CUDA_MAX_GRID = 65535,    // heads, sequences: y and z of a grid
     CUDA_PARTIALS = 256       // blocks whose sums are added up in order
 };
 
@@ -60,7 +60,7 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
                         const void *weight, const void *bias, size_t rows,
                         int C, float *partial);
 
-// gelu.cu: what a product's epilogue does where cuBLASLt has none of the kind.
+// gelu.cu: does the work of an epilogue if cuBLASLt has no such epilogue.
 void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,
                         size_t n);
 void cuda_bias(void *queue, enum dtype format, void *out, const void *bias,
@@ -84,9 +84,9 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
                              const float *lse, const void *qkv,
                              const struct cuda_attention *a);
 
-// loss.cu: loss[r] = cross-entropy of row r of logits, `stride` numbers apart,
-// a multiple of 4. With `gradient`, factor * its gradient replaces the logits
-// where they lie, 0 behind V.
+// loss.cu: loss[r] = cross-entropy of row r of logits. Rows are `stride`
+// numbers apart, a multiple of 4. With `gradient`, factor * its gradient
+// replaces the logits in place; behind V it is 0.
 void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient);

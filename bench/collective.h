@@ -1,5 +1,5 @@
-// collective.h - one verb, by one row of collect_perf: done, timed, its numbers
-// and its bytes checked.
+// collective.h - runs and times one verb for one row of collect_perf, and
+// checks its numbers and its bytes.
 //
 // Members' numbers are small integers that differ by member and element: sums
 // are exact, and every result is known.
@@ -13,7 +13,7 @@
 struct cluster;
 struct device;
 
-// What all rows of this member share.
+// All rows of this member share this.
 struct collective {
     const struct collect_plan *plan;
     struct cluster *cluster;
@@ -25,26 +25,25 @@ struct collective {
 };
 
 struct collect_check {
-    double wrong; // results on this member
+    double wrong; // how many results, on this member
     // Bytes that this member's group counted as sent; those of the law. -1: the
     // library does not tell.
     double sent, law;
 };
 
-// Vectors of `most` elements, and a group for each carrier of the rows that are
-// used. A call of all members. 0, or -1 after fail(); collective_close()
-// follows either way.
+// Opens vectors of `most` elements, and a group for each carrier of the rows
+// that are used. All members call it. 0, or -1 after fail(). Call
+// collective_close() in both cases.
 int collective_open(struct collective *c, const struct collect_plan *plan,
                     struct cluster *cluster, size_t most);
 void collective_close(struct collective *c);
 
-// One verb on n elements, which all members begin at one moment: *seconds from
-// then until this member is done. Calls of all members; 0, or -1 after
-// fail().
+// Runs one verb on n elements. All members call it, and begin at one moment.
+// *seconds: from then until this member is done. 0, or -1 after fail().
 int collective_time(struct collective *c, int row, enum collect_verb verb,
                     size_t n, double *seconds);
 
-// The same once more, and what came of it.
+// Runs the verb once more, and checks the results.
 int collective_check(struct collective *c, int row, enum collect_verb verb,
                      size_t n, struct collect_check *out);
 

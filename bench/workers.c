@@ -1,8 +1,8 @@
 // workers.c - the workers of a bench: forked here, or started by mpirun.
 //
-// Workers are forked before the rendezvous server's thread exists (a child
-// would inherit its locks), and hear through a pipe where the rendezvous server
-// is.
+// Workers are forked before the rendezvous server's thread exists, because a
+// child would inherit its locks. They get the rendezvous server's address
+// through a pipe.
 
 #include "bench/workers.h"
 
@@ -62,7 +62,7 @@ static _Noreturn void child(int from, struct cluster_config *config,
     char endpoint[ENDPOINT];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (read(from, endpoint, sizeof endpoint) != sizeof endpoint)
-        _exit(1); // the parent has said why
+        _exit(1); // the parent has told why
     config->rendezvous = endpoint;
     workers_pin(config->rank, config->world);
     int rc = work_in(&cluster_zmq, config, work, arg);
@@ -70,7 +70,7 @@ static _Noreturn void child(int from, struct cluster_config *config,
     _exit(rc ? 1 : 0);
 }
 
-// Who fails ends the others: they would only wait for it.
+// If a worker fails, ends the others: they would only wait for it.
 static int reap(const struct worker *forked, int n)
 {
     int rc = 0, status;

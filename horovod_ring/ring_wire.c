@@ -54,7 +54,8 @@ void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
     return adds ? w->landing : group_at(v, piece.off);
 }
 
-// A block at a time, so that what one pass wrote the next finds in cache.
+// Works block by block, so that the second pass finds the first one's results
+// in the cache.
 static void landed_half(struct wire *w, const struct group_vector *v,
                         float *data, uint16_t *half, size_t n, bool adds,
                         bool completes)

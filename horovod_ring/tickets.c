@@ -1,4 +1,5 @@
-// tickets.c - the order of a group's verbs, of which some are pairs.
+// tickets.c - the order of a group's verbs; some of them are sends and
+// receives.
 
 #include "horovod_ring/tickets.h"
 

@@ -6,14 +6,15 @@
 #include "horovod_ring/transport.h"
 #include "virtual/line.h"
 
-// Of a cluster_virtual().
+// For the ranks of a cluster_virtual().
 extern const struct transport_ops transport_virtual;
 
-// The next wait() waits for these lines as well, which stay the caller's.
+// The next wait() also waits for these lines. They stay the caller's.
 void transport_virtual_also(struct transport *t,
                             struct virtual_line *const *lines, int n);
 
-// After wait() failed: the rank that did not come; -1: it is not that.
+// After wait() failed: the rank that did not come, or -1 if the reason is
+// another.
 int transport_virtual_missing(const struct transport *t);
 
 #endif

@@ -1,4 +1,5 @@
-// job.c - run our programs as a user would, and read what they left.
+// job.c - runs our programs as a user would, and reads the files that they
+// left.
 
 #include "tests/job.h"
 
@@ -49,7 +50,7 @@ static bool is_ours(pid_t pid)
     return memmem(text, n, mark, size + 1) != NULL;
 }
 
-// Call fn(pid) for each process of our jobs; returns how many there are.
+// Calls fn(pid) for each process of our jobs. Returns how many there are.
 static int for_each_process(void (*fn)(pid_t pid))
 {
     int count = 0;
@@ -122,7 +123,7 @@ static pid_t start(const char *command, const char *log)
     _exit(127);
 }
 
-// Wait until the process ends or the deadline passes, looking every 5 ms.
+// Waits until the process ends or the deadline passes; looks every 5 ms.
 static int wait_for(pid_t pid, int deadline)
 {
     uint64_t end = now_ns() + (uint64_t)deadline * 1000000000u;

@@ -1,5 +1,5 @@
-// test_model_formats.c - the whole model in 16 bits: how far from fp32, what
-// overflows, and who refreshes the copy of the weights.
+// test_model_formats.c - the whole model in 16 bits: its distance from fp32,
+// its overflows, and the times at which the copy of the weights is refreshed.
 
 #include "base/base.h"
 #include "device/vector.h"
@@ -77,7 +77,7 @@ static void test_params_changed(void **state)
         model_params_changed(b.m);
         float after = train(&b);
         assert_true(after != before);
-        struct model *again = NULL; // as a model that opens with them
+        struct model *again = NULL; // a model that opens with these params
         assert_int_equal(model_open(&again, &b.job), 0);
         float loss;
         assert_int_equal(model_train(again, &b.step, &loss), 0);
@@ -87,8 +87,8 @@ static void test_params_changed(void **state)
     }
 }
 
-// A copy that was written beside the params is believed once, and is the one
-// that the model would have made.
+// A copy that was written together with the params is used once without a
+// check. It equals the copy that the model would have made.
 static void test_fresh_copy(void **state)
 {
     (void)state;
@@ -100,7 +100,7 @@ static void test_fresh_copy(void **state)
         for (size_t i = 0; i < b.n; i++)
             b.params[i] *= 0.5f;
         if (copy) {
-            copy->fresh = true; // though it is not
+            copy->fresh = true; // a lie
             model_params_changed(b.m);
             assert_true(train(&b) == before);
         }

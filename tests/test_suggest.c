@@ -1,5 +1,5 @@
-// test_suggest.c - what a wrong word may have meant: a neighbour, or a word of
-// the field that is another one here.
+// test_suggest.c - suggestions for a wrong word: the nearest key, or our word
+// for a term that others use.
 
 #include "config/suggest.h"
 
@@ -35,7 +35,7 @@ static void unknown_names_find_their_neighbour(void **state)
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);
 }
 
-// What others call otherwise is told in our words, which are words of ours.
+// For the terms of others, the message has our settings, and these exist.
 static void words_of_the_field_are_known(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_virtual_law.c - what takes how long on the virtual cluster: the formulas
-// of virtual.h, and the drawing of a run.
+// test_virtual_law.c - times on the virtual cluster follow the formulas of
+// virtual.h; and the drawing of a run.
 
 #include "tests/virtual_run.h"
 
@@ -44,7 +44,8 @@ static void time_of_ring(void **state)
     }
 }
 
-// Rank 0's bytes to all: who has them sends to the rank that is `far` further.
+// Sends rank 0's bytes to all. Each rank with the bytes sends them to the rank
+// that is `far` further.
 static int tree(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;
@@ -73,7 +74,7 @@ static void time_of_tree(void **state)
     }
 }
 
-// Rank 0 takes in S of each of the others, then sends S to each.
+// Rank 0 receives S bytes from each other rank, then sends S to each.
 static int server(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;
@@ -144,8 +145,8 @@ static void time_of_chain(void **state)
         }
 }
 
-// Two threads of a worker: one tells the other when to send to the next worker,
-// on the link that both have.
+// Two threads of a worker share a link. One tells the other when to send to the
+// next worker.
 static int two_threads(struct virtual_rank *r, void *arg)
 {
     (void)arg;

@@ -1,42 +1,44 @@
-// zero.c - ZeRO: every worker updates its chunks only, and holds the
-// optimiser's state of those alone; with shard=2 the summed gradient of those
-// alone, with shard=3 the parameters, too.
+// zero.c - ZeRO: every worker updates only its own chunks. It holds the
+// optimiser's state of only these chunks; with shard=2 also the summed gradient
+// of only these, and with shard=3 the parameters, too.
 //
 //     ready    reduce_scatter of a unit: the sum of a chunk, with its owner
 //     step     await; squares of own chunks | all_reduce of block sums
-//              update own chunks, all_gather each unit as it is updated, the
-//              one that the next forward reads first before the others
+//              update own chunks; all_gather each unit after its update, in the
+//              order in which the next forward reads them
 //     await    in that forward: the units that hold a block
 //
 //     trainer  ready ready ready ... step |await| update | forward: |await| ..
 //     group         [RS 2][RS 1] .. [RS 0]          [AG 0][AG 1][AG 2]
 //
-// So parameters arrive while the next forward computes, as gradients leave
-// while backward does. Where no thread moves data, or with overlap=0, step()
+// So parameters arrive while the next forward computes, just as gradients leave
+// while backward computes. If no thread moves data, or with overlap=0, step()
 // awaits all of them itself.
 //
-// With shard=2 and 3 units are the model's blocks, reduce-scattered in every
-// micro-batch out of buffers (blocks.h); with shard=3 blocks are gathered
-// before they are used, and not after the step:
+// With shard=2 and 3 units are the model's blocks. They lie in buffers
+// (blocks.h) and are reduce-scattered in every micro-batch. With shard=3 blocks
+// are gathered before they are used, and not after the step:
 //
 //     trainer  |take 0|take 1 |take 2 | .. forward, backward ..  step update
 //     group  [AG 0][AG 1][AG 2][AG 3][AG 4] .. [RS 4][AG 1][RS 3] ..
 //
 // Bytes: reduce_scatter and all_gather are the two halves of the ring's
-// all_reduce, so with shard=1 they are the ring's, and 8 bytes for each block
-// of the norm. With a 16-bit wire gradients travel in it. Where the model
-// multiplies by a 16-bit copy of the parameters, that copy is gathered: with
-// the bits that it has anyway. With shard=1 and 2 parameters are then gathered
-// when somebody reads them. Rajbhandari et al., "ZeRO: Memory Optimizations
-// Toward Training Trillion Parameter Models", SC 2020.
+// all_reduce. So with shard=1 the bytes are those of the ring, and 8 bytes for
+// each block of the norm. With a 16-bit wire gradients travel in 16 bits. If
+// the model multiplies by a 16-bit copy of the parameters, only that copy is
+// gathered after a step; it has the same bits as one made from all parameters.
+// With shard=1 and 2 the parameters themselves are then gathered when they are
+// read. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training
+// Trillion Parameter Models", SC 2020.
 //
-// The norm: each worker adds the squares of its own blocks, all_reduce puts
-// every block's sum beside the others' (they are 0 on all but the owner, and
-// x + 0 = x), and all add them in the order of the vector. So the norm, the
-// clipping and the test for overflow have the bits of the other backends.
+// The norm: each worker adds the squares of its own blocks. An all_reduce
+// brings every block's sum to all workers: it is 0 on all but its owner, and x
+// + 0 = x. Then all workers add the sums in the order of the vector. So the
+// norm, the clipping and the test for overflow have the same bits as with other
+// backends.
 //
-// The update is the host's: a GPU's vectors come down and go up by the door's
-// copies, so what this saves there is the host's memory.
+// The update runs on the host. sync.c copies a GPU's vectors down and up. So
+// with a GPU, ZeRO saves the host's memory.
 
 #include "zero/zero.h"
 
@@ -57,14 +59,14 @@ struct zero {
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
     double *sums;                  // of squares, of all blocks of the vector
-    bool partial;      // params: those of others are of an earlier step
+    bool partial;      // other workers' params are of an earlier step
     bool late;         // step() leaves while parameters are gathered
-    int next;          // the unit that is complete next
+    int next;          // the unit that will be complete next
     uint64_t ticket;   // of the newest exchange
     uint64_t *gathers; // tickets: of each unit's newest gathering
 };
 
-// Where members can read each other's vectors.
+// Shares the vectors, if members can read each other's memory.
 static int share(struct sync *s)
 {
     struct zero *z = s->state;
@@ -186,8 +188,8 @@ static int add_squares(const struct sync *s, double *out)
     return parts ? parts->sum(parts->ctx, out) : 0;
 }
 
-// Update this worker's chunk of unit i and let it travel, unless it travels
-// before it is used.
+// Updates this worker's chunk of unit i, and sends it, unless units are
+// gathered before their use.
 static int update_unit(struct sync *s, int i, const struct sync_in *in,
                        float scale)
 {
@@ -215,8 +217,8 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
     return 0;
 }
 
-// Units travel in the order of the vector, so the last that holds some of these
-// elements is the last to come.
+// Waits for these elements. Units travel in the order of the vector. So it is
+// enough to wait for the last unit with some of them.
 static int zero_await(struct sync *s, size_t off, size_t n)
 {
     const struct zero *z = s->state;
@@ -229,8 +231,8 @@ static int zero_await(struct sync *s, size_t off, size_t n)
     return 0;
 }
 
-// What has moved since `before`, and nothing that came before it: a step's
-// gathers are counted with the next step.
+// Counts the bytes moved since `before`, and no others: a step's gathers count
+// with the next step.
 static void count_since(struct sync *s, const struct group_stats *before)
 {
     const struct zero *z = s->state;
@@ -315,7 +317,7 @@ static int visit_all(struct sync *s, sync_visit *visit, void *ctx)
     return zero_load(s, visit, ctx);
 }
 
-// Worker 0 has made what the others write to, and goes on when all have
+// Worker 0 has made the file that the others write to. It goes on when all have
 // written.
 static int zero_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {

@@ -1,7 +1,6 @@
-// token_file.h - a whole file as bytes, mapped: a shard of 20 GB costs no
-// memory.
+// token_file.h - maps a whole file as bytes: a shard of 20 GB costs no memory.
 //
-// Who shortens a file while a run reads it ends the run with SIGBUS.
+// If the file gets shorter while a run reads it, SIGBUS ends the run.
 
 #ifndef DATA_TOKEN_FILE_H
 #define DATA_TOKEN_FILE_H
@@ -14,8 +13,8 @@ struct file {
     size_t bytes;
 };
 
-// Map the regular file `path`. 0, or -1 after fail() when it is missing, no
-// regular file, unreadable or empty; `key` is the setting that named it.
+// Maps the regular file `path`. 0, or -1 after fail() if it is missing, no
+// regular file, unreadable or empty. `key` is the setting that named it.
 int file_map(struct file *f, const char *key, const char *path);
 void file_unmap(struct file *f);
 

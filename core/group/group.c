@@ -1,16 +1,16 @@
-// group.c - the verbs, and whoever moves the data behind them.
+// group.c - the verbs, and the two threads that move their data.
 //
-// A carrier is a state machine that somebody must drive. Whoever awaits a
-// ticket drives; while nobody does, a communication thread drives, so that data
-// move while the caller computes:
+// A carrier is a state machine that some thread must drive. A caller that
+// awaits a ticket drives it. At other times a communication thread drives it,
+// so that data move while the caller computes:
 //
 //     caller   post post post ....compute.... await |drives| update
 //     thread        |drives.........................|
 //
-// The thread gives way at its next poll once the caller awaits. A verb that the
-// caller is about to await does not wake the thread at all. Without a thread
-// (job.thread=false, or a carrier that wants none) data move inside the verbs
-// and in group_await().
+// When the caller awaits, the thread stops driving at its next poll. If the
+// caller is about to await a verb, that verb does not wake the thread at all.
+// Without a thread (job.thread=false, or a carrier that wants none) data move
+// inside the verbs and in group_await().
 
 #include "group/group.h"
 
@@ -21,24 +21,24 @@
 #include <stdio.h>
 #include <string.h>
 
-// How long an awaiting caller spins after the last move before it sleeps. It
-// gives up its core in each turn, so that spinning costs a busy machine little;
-// a sleep costs the ring over TCP 3 % where there are more workers than cores.
+// How long an awaiting caller spins after the last move, before it sleeps. In
+// each turn it gives up its core, so spinning costs a busy machine little. A
+// sleep costs the ring over TCP 3 % if there are more workers than cores.
 enum { SPIN_NS = 100000 };
 
 struct progress {
-    bool running; // the thread; without it there is nobody to lock out
+    bool running; // there is a thread; without it no lock is needed
     pthread_t thread;
-    pthread_mutex_t lock; // of what follows
+    pthread_mutex_t lock; // of the members below
     pthread_cond_t change;
     struct group_op *queue;   // verb k at k % depth, until it is done
     uint64_t posted, done;    // tickets
-    struct group_stats moved; // for those that are done
-    bool driven;              // somebody drives
+    struct group_stats moved; // by the verbs that are done
+    bool driven;              // some thread drives
     bool awaiting;            // the caller waits: the thread must not drive
     bool stop, failed;
     char why[512];
-    uint64_t begun; // tickets that the carrier has: only the driver's
+    uint64_t begun; // tickets that the carrier has; only the driver uses it
 };
 
 static void lock(struct progress *p)
@@ -59,10 +59,11 @@ struct driver {
     bool thread;    // else the caller
     uint64_t until; // the ticket to stop at; 0: after one poll step
     uint64_t spin_ns;
-    uint64_t posted, done; // tickets, when it looked last
+    uint64_t posted, done; // tickets, at its last look
 };
 
-// Tell what is done, see what is posted. False: this driver has to stop.
+// Tells which verbs are done, and learns which are posted. False: this driver
+// has to stop.
 static bool exchange(struct group *g, struct driver *d)
 {
     struct progress *p = g->progress;
@@ -81,7 +82,8 @@ static bool exchange(struct group *g, struct driver *d)
     return go;
 }
 
-// One poll step: begin what is new, else sleep first; then move data.
+// One poll step: begins new verbs, or sleeps first if there are none; then
+// moves data.
 static int poll_step(struct group *g, struct driver *d)
 {
     struct progress *p = g->progress;
@@ -94,7 +96,7 @@ static int poll_step(struct group *g, struct driver *d)
     return g->ops->advance(g, &d->done);
 }
 
-// After a failure of the carrier: nobody moves data any more.
+// The carrier has failed. No thread moves data any more.
 static void give_up(struct group *g)
 {
     struct progress *p = g->progress;
@@ -108,8 +110,8 @@ static void give_up(struct group *g)
     fail("%s", p->why); // abort() may have failed, too
 }
 
-// Called with the lock held, which is open while data move. After a failure
-// `driven` stays set: nobody drives any more.
+// The caller holds the lock; it is open while data move. After a failure
+// `driven` stays set, so that no thread drives any more.
 static int drive(struct group *g, struct driver d)
 {
     struct progress *p = g->progress;
@@ -171,7 +173,7 @@ static int post(struct group *g, enum group_verb verb,
         if (g->size == 1)
             p->done = p->posted; // a vector is its own sum
         else if (!p->running)
-            rc = drive(g, (struct driver){.until = 0}); // what can move now
+            rc = drive(g, (struct driver){.until = 0}); // moves what it can
         else if (!wakes && !v->awaited)
             pthread_cond_broadcast(&p->change);
     }
@@ -275,7 +277,7 @@ static int open_progress(struct group *g)
 static int start_thread(struct group *g)
 {
     struct progress *p = g->progress;
-    p->running = true; // as the thread sees it
+    p->running = true; // before the thread looks
     int error = pthread_create(&p->thread, NULL, communicate, g);
     if (error)
         p->running = false;

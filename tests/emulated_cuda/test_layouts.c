@@ -1,5 +1,6 @@
-// test_layouts.c - the emulated mma and ldmatrix beside CuTe's layouts, which
-// standard input has (layouts_cute.cpp): a second reading of the manual.
+// test_layouts.c - compares the emulated mma and ldmatrix with CuTe's layouts.
+// These come on standard input (layouts_cute.cpp). CuTe's authors read the same
+// manual, so this checks our reading of it.
 
 #include "tests/emulated_cuda/layouts.h"
 

@@ -1,23 +1,25 @@
 #!/usr/bin/env python3
-"""A training step of GPT-2 in PyTorch, tuned: what bench/layer_perf prints
+"""Times a training step of GPT-2 in tuned PyTorch. bench/layer_perf prints it
 beside ours.
 
     gpt2_torch_speed.py layers=4 heads=4 channels=256 context=128 vocab=256
                         batch=8 tokens=128 precision=fp32|bf16 threads=1
                         [ours_ms=MS]
 
-Forward, backward, clipping and AdamW; bf16 is autocast. A line each: eager, and
-compiled (torch.compile), with fused attention (scaled_dot_product_attention) and
-the fused AdamW. What this PyTorch does not have is named: without fused attention
-eager multiplies by itself, without the fused AdamW its foreach loops update, and a
-version that cannot compile has no such line. With ours_ms, Lockstep's time for the
-same step, the line says how many times as fast that is.
+A step is forward, backward, clipping and AdamW; bf16 is autocast. There is a
+line for eager mode and one for compiled (torch.compile). Both use fused
+attention (scaled_dot_product_attention) and the fused AdamW. The line names
+what this PyTorch lacks. Without fused attention, eager mode multiplies the
+matrices itself. Without the fused AdamW, its foreach loops update. A version
+that cannot compile has no such line. ours_ms= is Lockstep's time for the same
+step: with it a line says how many times as fast Lockstep is.
 
-Tuned means: AVX-512 where there is one, an allocator that keeps what it has, and
-MKL or the OpenMP build of OpenBLAS, for which the program starts itself again; and
-that library's AVX-512 kernels by name, since on processors newer than itself it
-falls back to those of a Pentium 4. With Debian's reference BLAS a comparison would
-mean nothing, and there is none. Exit status 77: not possible here.
+PyTorch is tuned in these ways. It uses AVX-512 if the processor has it. The
+allocator keeps its memory. Products come from MKL or the OpenMP build of
+OpenBLAS; for that the program starts itself again. It also chooses OpenBLAS's
+AVX-512 kernels by name, since on newer processors OpenBLAS falls back to those
+of a Pentium 4. With Debian's reference BLAS a comparison would mean nothing, so
+there is none. Exit status 77: not possible here.
 """
 import glob
 import math
@@ -34,7 +36,7 @@ def give_up(why):
 
 
 def tune(threads):
-    """Settings that a process must be born with."""
+    """Settings that must be there when a process starts."""
     if os.environ.get("GPT2_SPEED_TUNED"):
         return
     env = dict(os.environ, GPT2_SPEED_TUNED="1", OMP_NUM_THREADS=str(threads))
@@ -62,7 +64,7 @@ def settings():
 
 
 def blas(torch):
-    """The library that products come from."""
+    """The library that computes products."""
     if "BLAS_INFO=mkl" in torch.__config__.show():
         return "MKL"
     with open("/proc/self/maps") as f:
@@ -123,7 +125,7 @@ def build(torch, s):
 
 
 def adamw(torch, model):
-    """The optimiser, and what it is called."""
+    """(the optimiser, its name)."""
     settings = {"lr": 1e-4, "betas": (0.9, 0.95), "weight_decay": 0.1}
     try:
         optimizer = torch.optim.AdamW(model.parameters(), fused=True, **settings)
@@ -133,7 +135,7 @@ def adamw(torch, model):
 
 
 def measure(torch, s, compiled):
-    """(seconds of a step, what the optimiser is called)."""
+    """(seconds of a step, the optimiser's name)."""
     torch.manual_seed(1)
     model = build(torch, s)
     optimizer, name = adamw(torch, model)

@@ -1,9 +1,9 @@
 // sandbox.c - limits, and a filter of system calls (seccomp, Linux).
 //
-// The filter refuses what is listed and allows the rest: the sanitizers need
-// more calls than a list of allowed ones could name for every version of them.
-// The list of functions that a student's file may call (labs/grading/build.py)
-// comes first; this stands behind it.
+// The filter refuses the calls that are listed, and allows all others. A list
+// of allowed calls would have to name those of every version of the sanitizers,
+// which are too many. The first line of defence is the list of functions that a
+// student's file may call (labs/grading/build.py). This filter is the second.
 
 #include "labs/sandbox.h"
 
@@ -45,8 +45,8 @@ static const int refused[] = {
 #endif
 };
 
-// Calls of which one argument decides: refused where (argument & mask) !=
-// allowed.
+// For these calls one argument decides. A call is refused if (argument & mask)
+// != allowed.
 static const struct {
     int call, argument;
     unsigned mask, allowed;
@@ -58,8 +58,8 @@ static const struct {
 #endif
 };
 
-// Calls whose arguments a filter cannot see; the C library falls back to
-// others.
+// A filter cannot see the arguments of these calls. When they are refused, the
+// C library uses others.
 static const int unknown[] = {SYS_clone3, SYS_openat2};
 
 enum {
@@ -108,7 +108,7 @@ static int filter_calls(void)
     struct sock_fprog program = {n, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
         return fail("no_new_privs: %s", strerror(errno));
-    // A container may have none to give; the rest of the limits still hold.
+    // A container may not support filters. The other limits still hold.
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) && errno != EINVAL)
         return fail("seccomp: %s", strerror(errno));
     return 0;

@@ -1,5 +1,5 @@
-// figure.c - gnuplot draws plots/NAME.gp twice: SVG for the report, PNG for
-// everything else.
+// figure.c - lets gnuplot draw plots/NAME.gp twice: as SVG for the report, and
+// as PNG for all other uses.
 
 #include "lockstep/study.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The path of a file beside the figures' scripts; "": their folder.
+// The path of a file in the folder of the figures' scripts; "": the folder.
 static int plots_path(char out[CONFIG_PATH], const char *name)
 {
     const char *dir = getenv("LOCKSTEP_PLOTS");
@@ -30,7 +30,7 @@ static int plots_path(char out[CONFIG_PATH], const char *name)
                : 0;
 }
 
-// What gnuplot says goes to `log`.
+// Runs gnuplot. Its output goes to `log`.
 static int run_gnuplot(const char *script, const char *data, const char *out,
                        const char *size, const char *log)
 {
@@ -57,8 +57,8 @@ static int run_gnuplot(const char *script, const char *data, const char *out,
     return status ? fail("%s: gnuplot failed; see %s", script, log) : 0;
 }
 
-// The scripts hand paths to a shell: they are given a link whose name holds
-// nothing that a shell reads, in a folder of ours.
+// The scripts pass paths to a shell. So they get a link in a folder of ours,
+// with a name that has no special characters for a shell.
 static int link_data(const char *data, char folder[32], char link[128])
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -106,7 +106,8 @@ int figure_draw(const char *name, const char *data, const char *out,
     return rc ? -1 : 0;
 }
 
-// A script that draws begins by taking the folder; others are parts of some.
+// A script that draws a figure begins with DIR = ARG1. Other scripts are parts
+// of such scripts.
 static bool is_figure(const char *path)
 {
     char line[512];
@@ -128,7 +129,7 @@ int figures_check(const char *figures)
         return 0;
     for (char *name = strtok_r(names, " ,", &save); name;
          name = strtok_r(NULL, " ,", &save)) {
-        // a script of ours, and no other that a path leads to
+        // only a script of ours: no path to another one
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
             return fail(
                 "figures=%s: not the name of a figure; try: lockstep run "

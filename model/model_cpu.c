@@ -11,7 +11,7 @@
 #include <omp.h>
 #include <string.h>
 
-// Where blocks are that nobody has to lend.
+// Notes the places of blocks that need not be lent.
 static void place_blocks(struct cpu_model *m)
 {
     size_t size = dtype_bytes(m->job.precision);
@@ -57,7 +57,8 @@ static void cpu_close(struct model *model)
     mem_free(m);
 }
 
-// The calling thread's team becomes this model's; returns what it was.
+// Sets the calling thread's number of threads to this model's. Returns the old
+// number.
 static int take_threads(const struct cpu_model *m)
 {
     int before = omp_get_max_threads();
@@ -83,13 +84,13 @@ static int cpu_forward(struct model *model, const struct model_step *s,
     return rc;
 }
 
-// The head, whose rows are as forward left them or, where another room was
-// used since, made again.
+// The head's part of backward. Its rows are still there from forward. If
+// another room was used since then, they are made again.
 static int begin_backward(struct cpu_model *m, const struct model_step *s,
                           int room, float *loss)
 {
     if (block_take(m, 0, true))
-        return -1; // its gradient begins with the head's
+        return -1; // the head begins its gradient
     span_begin(s->lane, SPAN_FORWARD, -1);
     if (m->normed != room)
         norm_again(m);
@@ -120,7 +121,8 @@ static void *cpu_between(struct model *model, enum model_between what, int i)
                                     : m->edges[i];
 }
 
-// Forward is over, and no backward comes: what it left taken goes back.
+// Forward is over, and no backward comes. Gives back the blocks that are still
+// taken.
 static int give_ends(struct cpu_model *m)
 {
     int last = model_nblocks(&m->job.config) - 1;

@@ -1,6 +1,7 @@
-# pipeline.gp - draws timetable.csv: for each schedule, when each stage computes
-# each micro-batch. Forward is light, backward dark. Every second chunk of a
-# stage is green instead of blue. The number in a box is the micro-batch's.
+# pipeline.gp - the time at which each stage computes each micro-batch, for each
+# schedule: reads timetable.csv. Forward is light, backward dark. Every second
+# chunk of a stage is green instead of blue. The number in a box is the
+# micro-batch's.
 #
 # The third argument is the number of a step. With it, the figure shows that
 # step of a run, read from its trace.json, with a row for each rank.

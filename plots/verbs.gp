@@ -1,5 +1,5 @@
-# verbs.gp - bytes that a worker sends in a step, stacked by verb: the counted
-# bytes, and below them the bytes of the law. Reads verbs.csv.
+# verbs.gp - bytes that a worker sends in a step, stacked by verb, with the
+# bytes of the law below: reads verbs.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/verbs.csv"

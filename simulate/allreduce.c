@@ -1,4 +1,4 @@
-// allreduce.c - MPI_Allreduce by whichever algorithm smpirun was told to take.
+// allreduce.c - MPI_Allreduce, with the algorithm that smpirun was told to use.
 
 #include "simulate/exchange.h"
 
@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-// Without payload: adds nothing, in no time.
+// The sum without payload: adds nothing, and takes no time.
 static void add_nothing(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)in;

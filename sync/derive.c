@@ -1,11 +1,11 @@
-// derive.c - the settings of a backend that nobody asked for.
+// derive.c - chooses the settings of a backend that the user left open.
 
 #include "sync/derive.h"
 
 #include "config/backends.h"
 #include "sync/bucket.h"
 
-// Sums can come back in 16 bits, while parameters would lose by it; only whole
+// Sums can come back in 16 bits; parameters would lose precision. Only whole
 // rounds of all workers make such sums.
 static enum updater usual_updater(const struct sync_settings *s)
 {
@@ -27,7 +27,7 @@ void sync_derive(struct sync_settings *s, const struct backend *b, int world,
     if (!backend_reads(b, "fusion_mb") || s->shard >= SHARD_GRADS)
         s->fusion_mb = 0;
     else if (s->fusion_mb == 0 && s->bucket == BUCKET_BLOCK)
-        s->fusion_mb = 0; // each travels alone
+        s->fusion_mb = 0; // each bucket travels alone
     else if (s->fusion_mb == 0)
         s->fusion_mb = fusion_mb > 1 ? fusion_mb : 1;
     if (!b->apart)

@@ -105,7 +105,8 @@ void accepted(const float *expected)
         assert_true(p[i] == expected[i]);
 }
 
-// A safetensors file of these entries, as Hugging Face's writer would lay it.
+// Builds a safetensors file of these entries, in the order of Hugging Face's
+// writer.
 static void build(const struct entry *e, int n)
 {
     static struct bytes b;
@@ -175,7 +176,7 @@ void build_llmc(const struct model_config *c, int version, int padded,
     append(&b, header, sizeof header);
     int n = model_ntensors(c);
     for (int step = 0; step < n; step++) {
-        int k = step - 2, i = step; // kind outside, layer inside
+        int k = step - 2, i = step; // outer loop: kind; inner: layer
         if (k >= 0 && step < n - 2)
             i = 2 + k % c->layers * MODEL_PER_LAYER + k / c->layers;
         struct tensor t;

@@ -18,9 +18,9 @@
 
 enum { RANKS = 4, WORLDS = 4, MAIL_BYTES = 1 << 22 };
 
-// A message from one rank to another; one at a time. It holds one while `full`
-// is the number of this world: what an earlier one left is nothing. So many
-// worlds may be open at once as there are sets of mailboxes.
+// Holds one message at a time from one rank to another. It is full if `full` is
+// the number of this world: messages of earlier worlds do not count. There may
+// be as many open worlds as there are sets of mailboxes.
 struct mailbox {
     atomic_uint full;
     size_t bytes;
@@ -38,7 +38,7 @@ static struct shared *shared;
 struct ncclComm {
     int rank, world;
     unsigned id;
-    int looks; // that will find it in progress
+    int looks; // how many will find it in progress
     atomic_bool aborted;
 };
 
@@ -112,7 +112,7 @@ static bool gone(const struct ncclComm *c)
     return c->aborted;
 }
 
-// Sleep until *word is changed from `seen`, or for a while; tell who sleeps.
+// Sleeps until *word is no longer `seen`, or for a while. Notes that it sleeps.
 static void doze(atomic_uint *word, unsigned seen)
 {
     struct timespec most = {.tv_nsec = 10000000};
@@ -178,8 +178,8 @@ static void add(void *sum, const void *theirs, const struct order *o)
         vector_add(sum, theirs, t, o->n);
 }
 
-// n elements of `out` on all ranks are summed, in fp32 or doubles, into `in` on
-// the root.
+// On the root, `in` := the sum of n elements of `out` over all ranks, added in
+// fp32 or in doubles.
 static void reduce(const struct order *o, const char *out, char *in, int root)
 {
     size_t bytes = o->n * bytes_of(o->type);
@@ -249,7 +249,8 @@ struct batch {
     int n;
 };
 
-// Small messages leave before others are waited for: no ring can close.
+// Small messages are sent before a rank waits for others. So no ring of ranks
+// can wait for itself.
 static void run(void *ctx)
 {
     struct batch *b = ctx;
@@ -328,7 +329,7 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
 
 ncclResult_t ncclCommAbort(ncclComm_t comm)
 {
-    comm->aborted = true; // its memory stays: the queue may still look at it
+    comm->aborted = true; // its memory stays: the queue may still read it
     aborted++;
     return ncclSuccess;
 }

@@ -1,4 +1,5 @@
-// test_bpe.c - GPT-2's encoding: against an oracle's, and there and back again.
+// test_bpe.c - compares GPT-2's encoding with an oracle's, and decodes it
+// again.
 
 #include "data/bpe.h"
 
@@ -11,7 +12,7 @@
 
 #include "tests/test.h"
 
-// As cmocka's fail_msg(), whose fail() is not ours.
+// Like cmocka's fail_msg(). That one calls cmocka's fail(), which is not ours.
 #define wrong(...)                                                             \
     (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
@@ -25,7 +26,7 @@ static struct symbols open_vocab(const char *path)
     return s;
 }
 
-// Encode n bytes, decode them, and want the same bytes again.
+// Encodes n bytes and decodes them. The bytes must be the same.
 static void there_and_back(const struct symbols *s, const char *text, size_t n)
 {
     uint16_t *tokens = malloc(n * sizeof *tokens + 1);
@@ -92,7 +93,7 @@ static void random_utf8(void **state)
     symbols_close(&s);
 }
 
-// Every code point by itself, in the middle of letters, and after a blank.
+// Every code point alone, in the middle of letters, and after a blank.
 static void every_code_point(void **state)
 {
     (void)state;
@@ -146,7 +147,8 @@ static void golden_encodings(void **state)
     symbols_close(&s);
 }
 
-// OpenAI's loop as it is written: the earliest pair, everywhere, again.
+// OpenAI's loop, as they wrote it: joins the earliest pair everywhere, then
+// begins again.
 static size_t by_rounds(const struct bpe *b, const unsigned char *s, size_t n,
                         uint32_t *word)
 {
@@ -205,7 +207,8 @@ static void long_words(void **state)
     symbols_close(&s);
 }
 
-// The path of GPT-2's own table, or NULL: it is not part of the project.
+// The path of GPT-2's own table, or NULL if it is not there. The project does
+// not contain it.
 static const char *real_vocab(char path[1024])
 {
     const char *shared = getenv("LOCKSTEP_SHARED");

@@ -1,6 +1,6 @@
-// test_cuda_products.c - products of matrices on the GPU, with every epilogue,
-// beside sums in double; what is asked of cuBLASLt, and that it is found.
-// Skipped where there is no GPU.
+// test_cuda_products.c - compares products of matrices on the GPU, with every
+// epilogue, with sums in double. Also checks our calls of cuBLASLt, and that
+// the library is found. Skipped on a machine without a GPU.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -17,8 +17,8 @@
 
 static struct device *gpu;
 
-// The library and its functions: they need no GPU to be found, but the runtime
-// that this was built with. It is still there when it has been closed.
+// Finds the library and its functions. That needs no GPU, but the CUDA runtime
+// of this build. The library is still there after it was closed.
 static void cublaslt_is_found(void **state)
 {
     (void)state;
@@ -36,7 +36,7 @@ static void cublaslt_is_found(void **state)
 enum { M = 48, N = 72, K = 40 };
 
 struct operand {
-    float *host; // as the format holds it
+    float *host; // rounded to the format
     void *dev;
 };
 
@@ -166,8 +166,8 @@ static void products(void **state)
     }
 }
 
-// A bias gradient that replaces has the bits of one that is added to zeros: one
-// micro-batch a step gives what the first of several does.
+// A bias gradient that overwrites has the same bits as one that is added to
+// zeros. So a step with one micro-batch gives the same as the first of several.
 static void bias_gradients_add_alike(void **state)
 {
     (void)state;
@@ -204,8 +204,9 @@ static void bias_gradients_add_alike(void **state)
     operand_free(&b);
 }
 
-// Half of the products add up to a number that has a bit more than the format,
-// the other half to its negative, but for a one: only sums in fp32 keep it.
+// Half of the products add up to a number that needs one bit more than the
+// format has. The other half add up to its negative plus one. Only sums in fp32
+// keep this one.
 static void sums_are_wide(void **state)
 {
     (void)state;
@@ -240,8 +241,8 @@ static void sums_are_wide(void **state)
     }
 }
 
-// The vectors of an epilogue lie 16 bytes further in the next layer: the
-// shape's algorithm serves them, too.
+// In the next layer the vectors of an epilogue lie 16 bytes further. The
+// shape's algorithm must work for them, too.
 static void layers_are_served_alike(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 // compute.c - forward and backward of a step's micro-batches, in the order of
-// the stage's timetable; with one stage one after the other.
+// the stage's timetable. With one stage they come one after the other.
 
 #include "train/compute.h"
 
@@ -14,7 +14,7 @@
 
 #include <math.h>
 
-// All gradients from `off` on are complete: hand those buckets over.
+// All gradients from `off` on are complete. Hands their buckets over.
 static void hand_over(struct trainer *t, size_t off)
 {
     const struct sync *s = t->sync;
@@ -27,7 +27,8 @@ static void hand_over(struct trainer *t, size_t off)
     }
 }
 
-// Backward has filled them. What is tied is not complete yet.
+// Backward has filled the gradients from `off` on. The tied table's is not
+// complete yet.
 static void on_watermark(void *ctx, size_t off)
 {
     struct trainer *t = ctx;
@@ -77,7 +78,7 @@ static struct model_step step_of(struct trainer *t, struct action a,
     };
 }
 
-// All stages that need tokens, to begin or to end the model, read the same.
+// The stages that begin or end the model need tokens. All read the same ones.
 static int read_batch(struct trainer *t, struct action a, int room,
                       struct step_row *row)
 {
@@ -132,7 +133,7 @@ int compute_step(struct trainer *t, struct step_row *row)
         return -1;
     uint64_t start = now_ns();
     hand_over(t, 0);
-    row->compute_us += (now_ns() - start) / 1000; // as within backward
+    row->compute_us += (now_ns() - start) / 1000; // backward counts it, too
     return t->ready_failed ? -1 : 0;
 }
 

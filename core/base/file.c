@@ -1,7 +1,9 @@
-// file.c - read; temporary file, fsync, rename, fsync of the folder.
+// file.c - reads files; writes a temporary file, then fsync, rename, and fsync
+// of the folder.
 //
-// rename() is atomic for who looks on, but only fsync orders it behind the data
-// on the disk, and only fsync of the folder makes the name itself last.
+// rename() is atomic for other processes. But only fsync makes sure that the
+// data are on the disk before the new name, and only fsync of the folder makes
+// sure that the name is.
 
 #include "base/file.h"
 
@@ -19,7 +21,7 @@
 FILE *file_open(const char *path)
 {
     struct stat st;
-    // without waiting for who writes into a FIFO
+    // O_NONBLOCK: does not wait for the writer of a FIFO
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st)) {
         fail("%s: %s", path, strerror(errno));
@@ -138,7 +140,8 @@ int file_replace(const char *path, const struct iovec *pieces, int n)
         unlinkat(folder, temporary, 0);
         goto close_folder;
     }
-    // Some network file systems cannot; the rename stands all the same.
+    // Some network file systems cannot do this. The rename has worked all the
+    // same.
     if (fsync(folder) && errno != EINVAL && errno != ENOTSUP) {
         fail("%s is written, but its folder: %s", path, strerror(errno));
         goto close_folder;
@@ -158,7 +161,7 @@ int file_replace_text(const char *path, const char *text)
 int file_make_folder(const char *path)
 {
     char part[PATH_MAX];
-    int above = 0; // why a folder above it could not be made
+    int above = 0; // the error of making a folder above it
     if (text_into(part, sizeof part, "%s", path))
         return -1;
     for (char *p = part + 1; *p; p++) {

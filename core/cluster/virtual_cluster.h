@@ -1,5 +1,5 @@
-// virtual_cluster.h - the control plane of ranks of a virtual cluster: what it
-// exchanges takes no time and is not counted.
+// virtual_cluster.h - the control plane for ranks of a virtual cluster. Its
+// messages take no time and are not counted.
 
 #ifndef CLUSTER_VIRTUAL_CLUSTER_H
 #define CLUSTER_VIRTUAL_CLUSTER_H

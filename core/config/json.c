@@ -1,4 +1,4 @@
-// json.c - the settings of a run out of its run.json.
+// json.c - reads the settings of a run from its run.json.
 
 #include "config/json.h"
 

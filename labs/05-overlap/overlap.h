@@ -1,4 +1,5 @@
-// overlap.h - lab 5: what overlap.c defines, and what it is given.
+// overlap.h - lab 5: the functions that overlap.c defines, and those that it
+// may call.
 
 #ifndef LABS_OVERLAP_H
 #define LABS_OVERLAP_H
@@ -11,15 +12,15 @@ struct bucket {
     size_t off, n; // of the gradients
 };
 
-// A layer of the model, as backward meets it: the last layer first. Its
-// gradients are complete, n of them before those of the layers that came
-// earlier, after `seconds` more.
+// A layer of the model. Backward meets the last layer first. It takes `seconds`
+// for this layer. Then the layer's n gradients are complete. In the vector they
+// lie before those of the layers that backward has met earlier.
 struct layer {
     size_t n;
     double seconds;
 };
 
-// One step of a worker. Two threads have it: thread 0 computes and thread 1
+// One step of a worker. Two threads share it: thread 0 computes, and thread 1
 // communicates.
 struct step {
     float *v; // gradients
@@ -32,29 +33,29 @@ struct step {
     int (*post)(struct lab *l, struct step *s, int b);
     int (*join)(struct lab *l, struct step *s);
 
-    // Thread 1: the next bucket that was handed over (waits for it); the sum of
-    // bucket b over all workers, into all of them; tell thread 0 that all is
-    // summed. All workers must sum their buckets in the same order. A sum takes
-    // 2(w-1)(a + S/wB) for S bytes.
+    // Thread 1. take: waits for the next bucket that is handed over. Then: sums
+    // bucket b over all workers, and gives all of them the sum. Then: tells
+    // thread 0 that all is summed. All workers must sum their buckets in the
+    // same order. A sum takes 2(w-1)(a + S/wB) for S bytes.
     int (*take)(struct lab *l, struct step *s, int *b);
     int (*sum)(struct lab *l, struct step *s, int b);
     int (*done)(struct lab *l, struct step *s);
 
-    // Yours, of thread 0: false and 0 when a step begins.
+    // Yours, for use by thread 0. They are false and 0 when a step begins.
     bool ready[MOST_BUCKETS];
     int next;
 
     void *judge; // not yours
 };
 
-// Fill out[] with buckets that tile [0, n) from the end: the first of at most
-// `first` elements, the others of at most `size`, all but the last as long as
-// that. How many they are; -1 where that is more than max.
+// Fill out[] with buckets that tile [0, n) from the end. The first has `first`
+// elements and the others have `size`; only the last may have fewer. Return how
+// many they are, or -1 if that is more than max.
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
 // Choose `first` and `size` for this network (l->workers, alpha_s, bytes_per_s)
-// and these layers: so that little of the exchange is left when backward ends.
+// and these layers. Little of the exchange should be left when backward ends.
 void bucket_sizes(const struct lab *l, const struct layer *layers, int count,
                   size_t *first, size_t *size);
 

@@ -1,4 +1,4 @@
-"""lab.py - one lab: its folder, and what grade.c says about itself."""
+"""lab.py - one lab: its folder, and the facts that grade.c prints about it."""
 
 import json
 import pathlib
@@ -21,7 +21,8 @@ class Lab:
         self.functions = "".join(re.findall(r'"([^"]*)"', told)).split()
 
     def trains(self):
-        """Whether its file sums a vector, which is all that training asks for."""
+        """Whether its file sums a vector. Training needs nothing else of a
+        lab."""
         text = "".join(p.read_text() for p in sorted(self.folder.glob("*.h")))
         return bool(re.search(
             r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text, re.M))
@@ -30,7 +31,8 @@ class Lab:
         return f"lab {self.number}"
 
     def about(self, builder):
-        """What `program --list` says: the tests with points, needs and hints."""
+        """The output of `program --list`: the tests with points, needs and
+        hints."""
         with tempfile.TemporaryDirectory() as folder:
             program, _ = builder.build(self.folder / "skeleton.c", folder)
             done = subprocess.run([program, "--list"], capture_output=True,

@@ -1,5 +1,6 @@
-// test_cuda_jobs.c - whole jobs with device=cuda, on the emulated GPU: every
-// backend trains what device=cpu trains, through host memory.
+// test_cuda_jobs.c - whole jobs with device=cuda, on the emulated GPU. Every
+// backend has the same losses as with device=cpu. Vectors go through host
+// memory.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -25,7 +26,7 @@ static void run(const char *device, const char *words)
     assert_int_equal(j.status, 0);
 }
 
-// fp32 within 1e-3 of the CPU's losses, as the model's own test.
+// Losses in fp32 differ by at most 1e-3 from the CPU's, as in the model's test.
 static void same_losses(const char *words, int workers)
 {
     double cpu[MAX], cuda[MAX];
@@ -83,7 +84,7 @@ static long profiled(const char *steps)
     return kernels;
 }
 
-// Whole steps, and no other kernels.
+// The profile has the kernels of whole steps, and no others.
 static void some_steps_are_profiled(void **state)
 {
     (void)state;
@@ -101,8 +102,8 @@ static long count_in(const char *file, const char *word)
     return strtol(j.out, NULL, 10);
 }
 
-// In trace.json and for HTA, by a libcupti that the emulated GPU tells what it
-// runs: the embedding twice, one step each.
+// Kernels are in trace.json and in HTA's file. The emulated GPU tells a fake
+// libcupti which kernels it runs. There are two steps, with one embedding each.
 static void kernels_are_in_the_trace(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// host_memory.c - this machine's memory at its best, in an all-reduce's
-// pattern.
+// host_memory.c - the best rate of this machine's memory, with the accesses of
+// an all-reduce.
 
 #include "bench/host_memory.h"
 

@@ -8,7 +8,7 @@
 #include "horovod_ring/plan.h"
 #include "horovod_ring/transport.h"
 
-enum { PIECE = 1 << 16 }; // elements that are received at a time: 256 KiB
+enum { PIECE = 1 << 16 }; // elements received at a time: 256 KiB
 
 struct loop {
     struct transport transport;
@@ -29,7 +29,8 @@ static int loop_open(struct sync *s)
     return transport_open(&l->transport, &transport_tcp, s->job.cluster, &tcp);
 }
 
-// Receive up to a piece of `to`, from byte `got` on; add the whole numbers.
+// Receives up to a piece of `to`, from byte `got` on, and adds all numbers that
+// have come whole.
 static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
                        bool adds)
 {

@@ -1,4 +1,4 @@
-// explain_runs.h - one step of each of some runs, as a page.
+// explain_runs.h - makes a page that shows one step of each of several runs.
 
 #ifndef LOCKSTEP_EXPLAIN_RUNS_H
 #define LOCKSTEP_EXPLAIN_RUNS_H

@@ -1,5 +1,6 @@
-// test_outer_jobs.c - whole jobs whose workers meet every few steps: what they
-// save and go on from, what they count, and what they refuse.
+// test_outer_jobs.c - whole jobs with workers that meet every few steps: the
+// checkpoints that they save and resume, their counters, and the settings that
+// they refuse.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -14,8 +15,8 @@ static const char tiny[] =
     "dropout=0.1 eval_batches=2 log=0 warmup=0 timeout=30 threads=1 samples=0 "
     "trace=off";
 
-// A worker dies between two meetings: the job ends with the files and rows that
-// it has without.
+// A worker dies between two meetings. The job must end with the same files and
+// rows as without the death.
 static void ends_as_if_nobody_had_died(void **state)
 {
     (void)state;
@@ -40,8 +41,8 @@ static void ends_as_if_nobody_had_died(void **state)
     }
 }
 
-// One worker has nobody to meet, and two that meet after every step of SGD do
-// what the ring does, but for rounding.
+// One worker meets no other, and equals sync=local. Two workers that meet after
+// every step of SGD compute the same as the ring, within rounding.
 static void nobody_to_meet_and_always_together(void **state)
 {
     (void)state;
@@ -69,7 +70,8 @@ static void nobody_to_meet_and_always_together(void **state)
     }
 }
 
-// Bytes go out when lag is 0, and in all they are the ring's over every=.
+// Bytes go out only in steps with lag 0. In all they are the ring's bytes
+// divided by every=.
 static void counts_bytes_and_lag(void **state)
 {
     (void)state;
@@ -121,8 +123,9 @@ static void resumes_under_others(void **state)
     assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq outer_velocity\"");
 }
 
-// Steps count, and not updates: a run that goes on from a checkpoint with a
-// skipped step meets when it saves and verifies.
+// Meetings follow the number of steps, not of updates. So a run that resumes a
+// checkpoint with a skipped step meets at the steps in which it saves and
+// verifies.
 static void meets_by_steps_after_a_skipped_one(void **state)
 {
     (void)state;

@@ -5,9 +5,9 @@
 
 #include <dlfcn.h>
 
-// *function, a function pointer, := `name` of `library`, or NULL. 0, or -1
-// where it is not there. A function pointer out of dlsym's data pointer, as
-// POSIX has it.
+// *function (a function pointer) := function `name` of `library`. 0, or -1 and
+// NULL if it is not there. As POSIX says, dlsym's data pointer becomes a
+// function pointer.
 static inline int library_find(void *library, const char *name, void *function)
 {
     void *at = dlsym(library, name);

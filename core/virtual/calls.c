@@ -1,5 +1,5 @@
-// calls.c - what a rank calls. Each call begins with enter(), where a rank may
-// die, and passes its turn on only where it must wait.
+// calls.c - the calls of a rank. Each call begins with enter(); a rank may die
+// there. A call passes its turn on only if it must wait.
 
 #include "virtual/turns.h"
 
@@ -28,7 +28,7 @@ static struct virtual_rank_result *result_of(const struct virtual_rank *r)
     return &r->cluster->result->rank[r->id];
 }
 
-// Remember a rank's first error.
+// Remembers a rank's first error.
 static int failed(struct virtual_rank *r)
 {
     struct virtual_rank_result *result = result_of(r);
@@ -56,8 +56,8 @@ static int lost(struct virtual_rank *r)
     return failed(r);
 }
 
-// Every call begins here. The one that a rank is to die in ends here, too. 0,
-// or -1 after fail() where it is lost.
+// Every call begins here. A rank that is to die in a call dies here. 0, or -1
+// after fail() if the rank is lost.
 static int enter(struct virtual_rank *r)
 {
     const struct virtual_kill *kill = &r->cluster->setup->kill;
@@ -165,7 +165,7 @@ static void await(struct virtual_rank *r)
     await_until(r, deadline_s > 0 ? r->now + deadline_s : INFINITY);
 }
 
-// The end of one request that was awaited: 0, or -1 after fail().
+// Ends one request that was awaited. 0, or -1 after fail().
 static int settle(struct virtual_rank *r, struct request *q)
 {
     const struct network_op op = q->op;

@@ -1,5 +1,5 @@
-// reference.c - lab 8: the largest so far in a sorted list; each worker's go to
-// all others at once.
+// reference.c - lab 8: keeps the largest entries so far in a sorted list. Each
+// worker sends its entries to all others at once.
 
 #include "labs/08-topk/topk.h"
 
@@ -16,7 +16,8 @@ static bool before(float x, float y)
     return p > q || (LAB_TIES_HIGH && p == q);
 }
 
-// The largest so far stand in order in out; the last of them gives way.
+// `out` has the largest entries so far, in order. A larger one replaces the
+// last.
 void topk_pack(const float *g, float *owed, size_t n, size_t k,
                struct entry *out)
 {

@@ -1,4 +1,5 @@
-// audit.h - lab 10: what audit.c defines, and what a study publishes.
+// audit.h - lab 10: the functions that audit.c defines, and the numbers that a
+// study publishes.
 
 #ifndef LABS_AUDIT_H
 #define LABS_AUDIT_H
@@ -23,11 +24,11 @@ struct row {
     int wire_bits; // of a gradient, or of an answer's number: 32 or 16
     bool overlap;  // exchanges while backward computes
     bool loopback; // all on one host; else over a network
-    // What was measured: seconds of each step. The first `warmup` of each
-    // repeat are not to be counted.
+    // The measured seconds of each step. The first `warmup` steps of each
+    // repeat must not be counted.
     int repeats, steps, warmup;
     double seconds[MOST_REPEATS][MOST_STEPS];
-    // What the study prints.
+    // The numbers that the study prints.
     double printed_seconds; // of a step
     double printed_total;   // of all steps that count, of one repeat
     double printed_bytes;   // that a worker sends in a step
@@ -41,9 +42,9 @@ double audit_seconds(const struct row *r);
 // server; 2(w-1)/w S with a server beside each worker, and around a ring.
 double audit_bytes(const struct row *r);
 
-// What is wrong with a row: a sum of these. What is printed is right where it
-// differs by less than a thousandth of what it should be. Of BEST_OF, WARM_UP
-// and NO_SUCH the first that fits is meant.
+// The mistakes of a row: a sum of these. A printed number is right if it
+// differs from the correct number by less than a thousandth of that. Of
+// BEST_OF, WARM_UP and NO_SUCH only the first that fits counts.
 enum {
     TOO_FEW = 1,      // less than three repeats
     BEST_OF = 2,      // printed: the best repeat's seconds, not audit_seconds()
@@ -54,9 +55,8 @@ enum {
 };
 unsigned audit_row(const struct row *r);
 
-// In which settings two rows differ, beside the way: a sum of these. The batch
-// is that of all workers together. Settings are the same or they differ, by
-// however little.
+// The settings in which two rows differ, beside the way: a sum of these. The
+// batch is that of all workers together. Any difference counts, however small.
 enum {
     OTHER_WORKERS = 1,
     OTHER_BATCH = 2,
@@ -76,12 +76,12 @@ struct claim {
 };
 enum verdict { SUPPORTED, CONTRADICTED, UNTESTABLE };
 
-// UNTESTABLE where the rows differ in a setting. A claim about speed also where
-// one has too few repeats, where they ran on loopback, and where the repeats
-// overlap: the slowest of the one that has the smaller audit_seconds() is not
-// faster than the fastest of the other. Else by audit_seconds(), or by
-// audit_bytes(), whatever is printed; a factor that is missed by less than a
-// hundredth of it is reached.
+// UNTESTABLE if the rows differ in a setting. A claim about speed is also
+// UNTESTABLE if a row has too few repeats, if the rows ran on loopback, or if
+// the repeats overlap. They overlap if the slowest repeat of the row with the
+// smaller audit_seconds() is not faster than the fastest repeat of the other.
+// Else audit_seconds() or audit_bytes() decides; printed numbers do not count.
+// A factor is reached, too, if it is missed by less than a hundredth of it.
 enum verdict audit_claim(const struct row *a, const struct row *b,
                          const struct claim *c);
 

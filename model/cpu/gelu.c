@@ -1,17 +1,21 @@
 // gelu.c - GELU in its tanh form: x/2 (1 + tanh u), u = sqrt(2/pi) (x + a x^3).
 //
-// Since 1 + tanh u = 2 / (1 + e^-2u), it is x s(2u) with the logistic function
-// s, and needs one exponential and one reciprocal. Backward computes the output
-// again, which dW's product needs: cheaper than storing it. In both a thread
-// walks from the end of its share to the start: the product before wrote
-// upwards, so its last rows are still in the cache, and the product behind
-// begins with the rows done last. What goes in is in + bias where the product
-// has left the bias to this pass. Part of kernels.c.
+// Since 1 + tanh u = 2 / (1 + e^-2u), GELU is x s(2u) with the logistic
+// function s. So it needs one exponential and one reciprocal. dW's product
+// needs the output again. Backward computes it a second time, which is cheaper
+// than storing it.
+//
+// A thread goes from the end of its share to the start, in forward and
+// backward. The product before this pass wrote upwards, so its last rows are
+// still in the cache. The product behind it begins with the rows that were done
+// last. The input is in + bias if the product has left the bias to this pass.
+// Part of kernels.c.
 
 #define GELU_2ROOT 1.59576912f // 2 sqrt(2/pi)
 #define GELU_CUBE  0.044715f
 
-// s(2u); e^80 is far beyond where s is 0 in fp32, and its reciprocal is normal.
+// s(2u). At e^80 s has long been 0 in fp32, and the reciprocal is still a
+// normal number.
 static inline lanes gelu_logistic(lanes x, lanes x2)
 {
     lanes minus2u = x * (-GELU_2ROOT - GELU_2ROOT * GELU_CUBE * x2);

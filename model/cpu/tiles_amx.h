@@ -1,13 +1,14 @@
 // tiles_amx.h - the operations of tiles.h as the processor's instructions.
 //
-// Macros, since an instruction names its tiles by number. In assembly rather
-// than by the compiler's intrinsics, whose loads do not say that they read
-// memory (GCC 12), so that stores before them might move behind.
+// These are macros, since an instruction names its tiles by number. They are in
+// assembly because the loads of the compiler's intrinsics do not say that they
+// read memory (GCC 12). The compiler might move earlier stores behind such
+// loads.
 
 #ifndef MODEL_CPU_TILES_AMX_H
 #define MODEL_CPU_TILES_AMX_H
 
-// The tiles are the processor's, of this thread.
+// Empty: the tiles are registers of this thread's processor.
 struct tiles {
     char none;
 };

@@ -1,13 +1,14 @@
-// shm_steps.h - a verb in shared memory: what a member does in each of its
-// steps.
+// shm_steps.h - the steps of a verb in shared memory. In each step a member
+// does these parts:
 //
 //     show        let the others see this member's numbers
-//     work        read what the others show: sum, or copy
-//     take back   sums that the others have written where they were shown
+//     work        read the numbers that the others show: sum, or copy
+//     take back   sums that the others have written over the shown numbers
 //
-// Where a vector can be mapped one step is enough. Any other passes through the
-// places in the members' slots: many steps, each of a slice of every chunk. A
-// short vector goes through them whole, and every member sums it for itself.
+// A vector that can be mapped needs one step. Any other vector passes through
+// the places in the members' slots. It needs many steps, each with a slice of
+// every chunk. A short vector passes through the places whole, and every member
+// sums it for itself.
 
 #ifndef HOROVOD_RING_SHM_STEPS_H
 #define HOROVOD_RING_SHM_STEPS_H
@@ -22,16 +23,16 @@ enum way { WHOLE, SLICES, MAPPED }; // through places: whole, in slices; mapped
 struct task {
     struct group_op op;
     enum way way;
-    struct region *region; // MAPPED: what the vector is a part of
+    struct region *region; // MAPPED: the vector is a part of it
     size_t most;           // SLICES: elements of a slice of one chunk
     uint64_t steps;
 };
 
 // How far a member is. All members count the same steps.
 struct cursor {
-    uint64_t op, part; // the next step: a verb and which of its steps
+    uint64_t op, part; // the next step: its verb, and its number in the verb
     uint64_t step;     // steps so far
-    uint64_t places;   // those of them that use places
+    uint64_t places;   // how many of these use places
 };
 
 struct members {
@@ -40,7 +41,7 @@ struct members {
     const struct counters *counters;
 };
 
-// The steps of a verb, whose vector may be a part of a region.
+// Plans the steps of a verb. Its vector may be a part of a region.
 void steps_plan(struct task *t, const struct members *m,
                 const struct group_op *op, struct region *regions);
 
@@ -52,8 +53,9 @@ void steps_work(const struct members *m, const struct task *t,
 void steps_take_back(const struct members *m, const struct task *t,
                      const struct cursor *c);
 
-// Whether others still read or write what this member shows when it has done
-// its own part. (Places are not written again before all have: ring_shm.c.)
+// Whether others may still read or write the shown numbers when this member has
+// done its own part. (No member writes a place again before all members are
+// done: ring_shm.c.)
 bool steps_await_others(const struct members *m, const struct task *t);
 
 #endif

@@ -1,8 +1,8 @@
 // ring.c - the product's ring (plan.c, flow.c, wire.c) on simulated ranks.
 //
-// What runs is horovod_ring's own state machine. The linker puts the function
-// below in the place of wire.c's where a slice that came in is added, because
-// without payload there is nothing to add.
+// The state machine of horovod_ring itself runs here. wire.c's function that
+// adds a slice is replaced: the linker takes the function below. Without
+// payload there is nothing to add.
 
 #include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"
@@ -14,9 +14,10 @@
 
 #include <mpi.h>
 
-enum { MOST_MESSAGE = 1 << 30 }; // bytes, which MPI counts in an int
+enum { MOST_MESSAGE = 1 << 30 }; // bytes; MPI counts them in an int
 
-// The flow measures real time; whoever starts the simulation keeps a deadline.
+// The flow measures real time, so its deadline is off here. The program that
+// starts the simulation has a deadline of its own.
 static const double no_deadline_s = 1e6;
 
 void __real_wire_landed(struct wire *w, const struct group_vector *v,

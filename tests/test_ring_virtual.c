@@ -1,6 +1,6 @@
-// test_ring_virtual.c - the ring on a virtual cluster: what every carrier and
-// every strategy must pass, in this one process; its bytes and its time, as the
-// cluster counts them; death and deadlock.
+// test_ring_virtual.c - the ring on a virtual cluster, in one process. It
+// passes the cases of every carrier and every strategy. The cluster counts its
+// bytes and its time. Ranks die, or are in a deadlock.
 
 #include "cluster/virtual_cluster.h"
 #include "horovod_ring/carriers.h"
@@ -184,7 +184,7 @@ static void dead_are_named(void **state)
         for (long call = 1; call <= LAST; call += 3) {
             struct virtual_setup s = setup(WORLD);
             s.kill = (struct virtual_kill){DEAD, call, way};
-            job.timeout_s = way ? 0 : 5; // else nobody would notice
+            job.timeout_s = way ? 0 : 5; // else no rank would notice
             s.returns = true;
             struct virtual_result *v = run(&s, one_verb, &job);
             bool dies = v->rank[DEAD].end == VIRTUAL_KILLED;

@@ -1,4 +1,4 @@
-"""lockstep simulate, where SimGrid is: the law, sums, and wrong words.
+"""Tests lockstep simulate, if SimGrid is there: the law, sums, and wrong words.
 
     test_simulate.py BIN        exit status 77 where there is no simulator
 """
@@ -33,9 +33,9 @@ def collectives(folder, *words):
 
 
 def test_law(folder):
-    """Without contention every backend takes what the law says. Slices that
-    servers may have under way share the link here and come in together, and
-    until credits are back it idles."""
+    """Without contention every backend takes the time of the law. Servers may
+    have several slices under way. Here these share the link and come in
+    together. Then the link idles until credits are back."""
     words = "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50"
     seen = rows(folder, *words, "sync=ring,allreduce,dataparallel")
     assert len(seen) == 6, seen
@@ -61,7 +61,7 @@ def test_latency(folder):
 
 
 def test_sums(folder):
-    """Real numbers: simulate_job looks at every sum on every rank."""
+    """Real numbers travel: simulate_job checks every sum on every rank."""
     for more in [], ["slice_kb=1"], ["bucket_mb=0.002"]:
         assert len(rows(folder, "workers=2,4,8", "sync=ring,allreduce",
                         "mb=0.0501", "payload=1", *more)) == 6
@@ -73,13 +73,13 @@ def test_sums(folder):
 
 
 def test_small_slices(folder):
-    """Those that travel in the eager message itself, without contents."""
+    """Messages so short that they are eager, without contents."""
     assert len(rows(folder, "workers=16", "sync=dps", "mb=0.008")) == 1
 
 
 def test_friends(folder):
-    """One has a file of 5 MB, 7 friends want it, a copy takes 5 s. SimGrid's
-    MPI adds 16 bytes to a message."""
+    """One rank has a file of 5 MB, and 7 others need it. A copy takes 5 s.
+    SimGrid's MPI adds 16 bytes to a message."""
     link = "workers=8", "mb=5", "link=1MB/s", "alpha_us=0"
     for op in "broadcast", "reduce":
         seen = collectives(folder, f"op={op}", *link, "slice_kb=100")
@@ -105,7 +105,7 @@ def test_collectives_law(folder):
 
 
 def test_collectives_numbers(folder):
-    """Real numbers: simulate_job looks at every one on every rank."""
+    """Real numbers travel: simulate_job checks every number on every rank."""
     for op in "broadcast", "reduce", "scatter", "gather":
         count = len(rows(folder, f"op={op}", "workers=2,3,8,13", "mb=0.0501",
                          "payload=1", "slice_kb=4", file="collectives.csv"))
@@ -113,9 +113,9 @@ def test_collectives_numbers(folder):
 
 
 def test_mesh(folder):
-    """A step of stages, slices and replicas takes what timetable, joins and
-    ring say. Where there is little to compute, activations travel beside the
-    next joins and hold them up a little."""
+    """A step of stages, slices and replicas takes the time of the timetable,
+    the joins and the ring. If there is little to compute, activations travel at
+    the same time as the next joins, and slow them down a little."""
     for mesh, compute_ms, most in (("pp2", 100, 1.001), ("dp4", 100, 1.001),
                                    ("tp4", 100, 1.001), ("dp2,pp3", 100, 1.001),
                                    ("tp2,dp2", 100, 1.001),

@@ -1,5 +1,5 @@
-// test_telemetry.c - steps.csv written, resumed, merged, summed up; JSON read
-// back by cJSON.
+// test_telemetry.c - writes, resumes, merges and sums up steps.csv; reads JSON
+// back with cJSON.
 
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
@@ -104,7 +104,7 @@ static void one_rank(void **state)
     assert_true(sum.bytes_out == 600 && sum.bytes_in == 300);
 }
 
-// Each worker goes at its own pace; time out of steps does not count.
+// Each worker has its own speed. Time outside of steps does not count.
 static void paces_add_up(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static void paces_add_up(void **state)
         for (int step = 1; step <= 5; step++) {
             struct step_row row = {.step = step,
                                    .tokens = (uint64_t)step * 1000,
-                                   .time_s = 100 * step, // it evaluates
+                                   .time_s = 100 * step, // with evaluation
                                    .step_us = rank ? 2000000 : 500000,
                                    .val_loss = NAN};
             if (step == 3)
@@ -134,7 +134,8 @@ static void paces_add_up(void **state)
     assert_true(fabs(sum.median_step_s - 0.8) < 1e-9);
 }
 
-// Of three steps the third exchanges and takes longer: the rate is a round's.
+// Every third step exchanges, and takes longer. The rate is that of whole
+// rounds.
 static void rounds_count_as_one(void **state)
 {
     (void)state;
@@ -173,8 +174,8 @@ static void resumed(void **state)
     assert_string_equal(read_all("steps.csv"), whole);
 }
 
-// A step of 0.5 s that is done once more is time that was lost, and no part of
-// `seconds`, also where that is merged and resumed by hand later on.
+// A step of 0.5 s is done again. Its first time counts as lost, and not in
+// `seconds`. That stays so if the run is merged, and later resumed by hand.
 static void lost_time_is_kept_apart(void **state)
 {
     (void)state;

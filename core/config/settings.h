@@ -1,8 +1,8 @@
-// settings.h - the settings of a backend: plain data, one member a key.
+// settings.h - the settings of a backend: plain data, one member for each key.
 //
-// The [backend] rows of keys.c fill it. What is 0 or "auto" nobody has asked
-// for: sync_derive() (sync/derive.h) decides it, once, and a backend is given
-// the outcome.
+// The [backend] rows of keys.c fill it. 0 or "auto" means that the user has
+// left a setting open. Then sync_derive() (sync/derive.h) chooses it, once, and
+// a backend gets the result.
 
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H
@@ -13,7 +13,7 @@
 
 enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
 
-// The order of each is that of its key's words.
+// Each enum has the order of its key's words.
 enum staging_kind { STAGING_AUTO, STAGING_ALWAYS };
 enum consistency { CONSISTENCY_BSP, CONSISTENCY_SSP, CONSISTENCY_ASP };
 enum updater { UPDATER_AUTO, UPDATER_SERVER, UPDATER_WORKER };
@@ -45,8 +45,8 @@ enum transport_kind {
     TRANSPORT_MPI,
 };
 
-// servers=COUNT, or ENDPOINT,ENDPOINT..: how many there are, and where, if they
-// are known already. A count of 0: nobody said.
+// servers=COUNT, or ENDPOINT,ENDPOINT..: how many servers there are, and their
+// endpoints, if these are known already. A count of 0: left open.
 struct sync_servers {
     int count;
     char endpoints[CONFIG_PATH];
@@ -57,9 +57,9 @@ struct sync_consistency {
     int bound; // of ssp: steps between the fastest worker and the slowest
 };
 
-// inject=KIND:STEP[:MS]: what goes wrong on purpose at that step (from 1): a
-// delay of MS, an error, SIGKILL, or an element of the first bucket's gradient
-// that becomes NaN or infinite.
+// inject=KIND:STEP[:MS]: a fault on purpose at that step (from 1). It is a
+// delay of MS, an error, SIGKILL, or a NaN or infinite element in the first
+// bucket's gradient.
 struct sync_fault {
     enum {
         FAULT_NONE,
@@ -95,7 +95,7 @@ struct sync_settings {
     int elastic, priority; // bool
     enum algorithm algorithm;
     int ctas;  // thread blocks of NCCL's collectives, at most; 0: its choice
-    int shard; // what is cut among workers
+    int shard; // which vectors are cut among workers
     enum carrier_kind carrier;
     int every; // steps from one exchange to the next
     enum outer_rule outer_rule;

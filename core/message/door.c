@@ -18,7 +18,7 @@
 
 enum { LINES = 20, PASSWORD = 2 * SECRET_KEY }; // about strangers
 
-// How somebody proves to belong to the job.
+// How a process proves that it belongs to the job.
 struct proof {
     enum { NOBODY_ASKS, ASKS_PASSWORD, ASKS_KEY } kind;
     struct curve_keys keys;
@@ -50,9 +50,9 @@ static in_addr_t address_of(const char *name)
     return address;
 }
 
-// Whether all who can reach the endpoint are on this host: emulated hosts are.
-// A server may listen at a name, and a worker be told the address, or the other
-// way round: what counts is the address.
+// Whether only processes of this host can reach the endpoint. (Emulated hosts
+// are on this host.) Only the address counts: a server may listen at a name
+// while a worker gets the address, or the other way round.
 static bool is_private(const char *endpoint)
 {
     static const char *const here[] = {"tcp://[::1]:", "ipc://", "inproc://"};
@@ -154,13 +154,13 @@ int door_join(void *socket, const char *endpoint, const char *curve)
 
 // ---- the doorkeeper
 
-// A question has these frames; behind the mechanism the key of who knocks, or
-// its name and password.
+// A question has these frames. Behind the mechanism comes the stranger's key,
+// or its name and password.
 enum { VERSION, REQUEST, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, WORD };
 enum { FRAMES = WORD + 1, FRAME = 256 };
 
 struct door {
-    void *questions; // ZMQ_REP, to which ZeroMQ itself sends
+    void *questions; // ZMQ_REP; ZeroMQ itself sends to it
     struct proof proof;
     pthread_t thread;
     bool running;
@@ -173,7 +173,7 @@ struct frame {
     char data[FRAME];
 };
 
-// One question into frame[]; how many frames it had.
+// Receives one question into frame[]. Returns how many frames it had.
 static int receive(void *socket, struct frame frame[FRAMES])
 {
     int count = 0, more = 1;
@@ -225,7 +225,7 @@ static void *keep(void *arg)
         memset(f, 0, sizeof f);
         int n = receive(d->questions, f);
         if (n < 0)
-            continue; // its time limit: look whether to stop
+            continue; // time limit: look whether to stop
         bool welcome = is_welcome(d, f, n);
         if (!welcome && ++d->strangers <= LINES)
             log_line("turned away a stranger at %.*s%s", (int)f[ADDRESS].n,

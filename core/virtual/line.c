@@ -36,7 +36,7 @@ static int post(struct virtual_line *l, const struct iovec *v, int n)
                             v[k].iov_len, &l->data);
 }
 
-// The end of what is complete, or has failed.
+// Ends operations that are complete or have failed.
 static int settle(struct virtual_line *l)
 {
     int rc = l->envelope.op ? virtual_wait(l->rank, &l->envelope, 1) : 0;

@@ -2,9 +2,9 @@
 //
 //     C (M x N) = (or +=) A (M x K) B (K x N)
 //
-// A block of TILE_ROWS x 2 vectors of C stays in registers while k runs; A is
+// A block of TILE_ROWS x 2 vectors of C stays in registers while k runs. A is
 // read one number at a time, so it may be transposed at no cost (its strides
-// are arguments), B and C have contiguous rows. M is a multiple of 8 and N of
+// are arguments). B and C have contiguous rows. M is a multiple of 8 and N of
 // 16: attention pads its scratch with zeros. Part of kernels.c.
 
 #if defined(__AVX512F__)
@@ -48,7 +48,7 @@ tile_block(float *c, size_t ldc, struct operand a, const float *b, size_t ldb,
             *(lanes *)(c + i * ldc + v * LANES) = sum[i][v];
 }
 
-// What causality leaves of a strip of queries from `t` on, rows of S:
+// The parts of a strip of S that causality needs; its queries begin at `t`:
 enum causal {
     SCORES, // C is S: blocks right of the diagonal are not needed
     VALUES, // A is S: row i holds zeros from t + i + 1 on
@@ -62,7 +62,7 @@ static void tile_product(float *c, size_t ldc, struct operand a, const float *b,
     bool add = shape == KEYS;
     for (int j = 0; j < N; j += 2 * LANES)
         for (int i = 0; i < M; i += TILE_ROWS) {
-            int end = t + i + TILE_ROWS; // of what this block's rows may see
+            int end = t + i + TILE_ROWS; // end of the visible keys
             int from = shape == KEYS && i > t ? i - t : 0;
             int to = shape == VALUES && end < K ? end : K;
             if (shape == SCORES && j >= end)

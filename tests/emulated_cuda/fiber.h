@@ -1,4 +1,4 @@
-// fiber.h - a stack to run on, and the change from one to another.
+// fiber.h - stacks to run on, and the change from one to another.
 
 #ifndef EMULATED_CUDA_FIBER_H
 #define EMULATED_CUDA_FIBER_H
@@ -11,8 +11,9 @@ struct fiber;
 // A fiber that will run entry(), which must not return.
 struct fiber *fiber_open(void (*entry)());
 
-// Go on where `to` stopped (NULL: the thread itself, outside of all fibers);
-// `from`, which calls this, goes on when somebody changes to it.
+// Continues fiber `to` where it stopped (NULL: the thread itself, outside of
+// all fibers). The caller is `from`. It continues when another fiber changes to
+// it.
 void fiber_change(struct fiber *from, struct fiber *to);
 
 } // namespace emulated

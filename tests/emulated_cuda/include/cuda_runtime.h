@@ -1,4 +1,5 @@
-// cuda_runtime.h - what a kernel sees of CUDA, for the host's C++ compiler.
+// cuda_runtime.h - the parts of CUDA that a kernel uses, for the host's C++
+// compiler.
 //
 // translate.py has turned launches into emulated::launch(), shared variables
 // into emulated::shared, and inline assembly into emulated::ptx.
@@ -83,7 +84,7 @@ inline void __syncthreads()
     emulated::meet_block();
 }
 
-// What lane `from` of the warp gave; all 32 take part.
+// The value of lane `from` of the warp. All 32 lanes take part.
 template <typename T>
 T emulated_shuffle(const char *what, unsigned mask, T x, int from)
 {

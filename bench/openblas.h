@@ -1,5 +1,5 @@
-// openblas.h - OpenBLAS's product, where that library is installed: the lower
-// bound of a step is by the best library at hand.
+// openblas.h - OpenBLAS's product, if that library is installed. The lower
+// bound of a step uses the fastest library that is there.
 
 #ifndef BENCH_OPENBLAS_H
 #define BENCH_OPENBLAS_H
@@ -12,13 +12,13 @@ struct openblas {
     // its leading dimension, b, beta, out
     void (*sgemm)(int, int, int, int, int, int, float, const float *, int,
                   const float *, int, float, float *, int);
-    const char *core; // whose kernels it has taken
+    const char *core; // it uses the kernels for this processor
 };
 
-// Load the library for so many threads; -1 after fail() where there is none.
-// Unless OPENBLAS_CORETYPE says which, its kernels are those of the instruction
-// set that oneDNN uses: 0.3.21 takes a Pentium 4's on processors that it does
-// not know.
+// Loads the library for this many threads. -1 after fail() if there is none.
+// OPENBLAS_CORETYPE can choose the kernels. Without it they are set to those of
+// the instruction set that oneDNN uses, because 0.3.21 takes the kernels of a
+// Pentium 4 on a processor that it does not know.
 int openblas_open(struct openblas *b, int threads);
 void openblas_close(struct openblas *b); // also one that was never opened
 

@@ -1,4 +1,4 @@
-// explain_trace.h - one step out of a run's trace.json.
+// explain_trace.h - reads one step from a run's trace.json.
 
 #ifndef LOCKSTEP_EXPLAIN_TRACE_H
 #define LOCKSTEP_EXPLAIN_TRACE_H
@@ -23,18 +23,18 @@ struct panel { // a run, and the step of it that is shown
     double begin_us, end_us; // on the run's clock
 };
 
-// The events of RUN/trace.json, as text without a comma behind it, and parsed.
-// Stops at the first that take() does not return 0 for, and returns that; -1
-// after fail().
+// Calls take() for each event of RUN/trace.json. `line` is its text without the
+// comma at the end, `event` the same parsed. Stops when take() returns other
+// than 0, and returns that. -1 after fail().
 typedef int take_event(void *ctx, const char *line, const struct cJSON *event);
 int trace_each(const char *folder, take_event *take, void *ctx);
 
-// Members of an event: "" and NaN where there are none.
+// A member of an event as a word or a number; "" or NaN if it is not there.
 const char *event_word(const struct cJSON *event, const char *name);
 double event_number(const struct cJSON *event, const char *name);
 
-// Read a run and choose its step (0: the one of median length), in a zeroed *p.
-// 0, or -1 after fail(). Close it either way.
+// Reads a run and chooses its step (0: the step of median length). *p must be
+// zeroed. 0, or -1 after fail(). Close it in both cases.
 int panel_open(struct panel *p, const char *folder, int step);
 void panel_close(struct panel *p);
 

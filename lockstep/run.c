@@ -1,8 +1,9 @@
-// run.c - `lockstep run`: every cell of an experiment, in a shuffled order.
+// run.c - `lockstep run`: runs every cell of an experiment, in a shuffled
+// order.
 //
-// Each round runs every cell once, in an order of its own, so that a machine
-// that slows down for an hour does not favour a cell. What is finished stays:
-// the same command goes on where it was interrupted.
+// Each round runs every cell once, in an order of its own. So if the machine
+// slows down for an hour, that favours no cell. Finished runs stay: after a
+// break the same command goes on where it stopped.
 
 #include "lockstep/commands.h"
 
@@ -75,7 +76,7 @@ static int remove_one(const char *path, const struct stat *st, int flag,
     return remove(path);
 }
 
-// What an interrupted run left would be in the way.
+// Removes the files of an interrupted run: they would be in the way.
 static int clear_folder(const char *folder)
 {
     if (access(folder, F_OK) && errno == ENOENT)
@@ -85,7 +86,7 @@ static int clear_folder(const char *folder)
     return 0;
 }
 
-// The last line of a log, for the message of a run that failed.
+// The last line of a log, for the error message of a run.
 static void last_line(const char *path, char *out, size_t size)
 {
     char line[512];
@@ -100,7 +101,8 @@ static void last_line(const char *path, char *out, size_t size)
         fclose(f);
 }
 
-// PyTorch's DDP, told the same words; it asks `lockstep train` what they mean.
+// PyTorch's DDP gets the same words. It asks `lockstep train` for their
+// meaning.
 static int add_peer(struct argv *a, const struct experiment *e)
 {
     char script[CONFIG_PATH];
@@ -185,7 +187,8 @@ static int count_done(const struct study *s)
     return done;
 }
 
-// Every run that is not done; returns how many failed, -1 when told to stop.
+// Runs every run that is not done. Returns how many failed, or -1 when told to
+// stop.
 static int run_all(const struct study *s)
 {
     int order[EXP_CELLS], n = s->exp->ncells, failed = 0;
@@ -220,7 +223,8 @@ static int run_all(const struct study *s)
     return failed;
 }
 
-// One run at a time in a folder: two would measure each other.
+// Only one `lockstep run` may use a folder: two would disturb each other's
+// measurements.
 static int take_lock(const char *out)
 {
     char path[CONFIG_PATH];
@@ -239,7 +243,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &a, NULL);
 }
 
-// The experiment as it was named, or else of those that come with the programs.
+// Finds the experiment by its path, or among those that come with the programs.
 static int find_ini(char ini[CONFIG_PATH], const char *name)
 {
     if (access(name, F_OK) && *name != '/' &&

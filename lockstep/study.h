@@ -1,6 +1,6 @@
-// study.h - an experiment with what its runs have left in a folder so far.
+// study.h - an experiment, and the files of its runs so far, in a folder.
 //
-//     DIR/NAME.ini  command.txt          what was asked
+//     DIR/NAME.ini  command.txt          the experiment, the command's words
 //     DIR/cells/CELL/rK/                 a run's folder; done: summary.json
 //     DIR/runs.csv table.csv ..          tables (table.c)
 //     DIR/figures/NAME.svg .png          drawn by plots/NAME.gp
@@ -28,12 +28,12 @@ struct study {
     double target; // loss whose seconds and tokens are compared; NaN: none
 };
 
-// Begin or go on: read the INI, make the folder, save both there. 0, or -1
-// after fail().
+// Begins or goes on: reads the INI, makes the folder, and saves INI and words
+// there. 0, or -1 after fail().
 int study_begin(struct study **s, const char *ini, const char *out, int nwords,
                 char *const *words);
 
-// Open what study_begin() saved, or a single run's folder.
+// Opens a folder that study_begin() made, or a single run's.
 int study_open(struct study **s, const char *dir);
 void study_close(struct study **s);
 
@@ -46,18 +46,18 @@ int study_folder(const struct study *s, int cell, int k,
                  char path[CONFIG_PATH]);
 bool study_done(const struct study *s, int cell, int k);
 
-// A file in the study's folder: begin and end it. NULL or -1 after fail().
+// Begin and end a file in the study's folder. NULL or -1 after fail().
 FILE *study_file(const struct study *s, const char *name);
 int study_file_end(const struct study *s, FILE *f, const char *name);
 
 // Read the results of all finished runs.
 int study_results(struct study *s);
 
-// ---- measure.c: the target, and what a run is beside those of its baseline.
+// ---- measure.c: the target loss, and each run compared with its baseline.
 void study_measure(struct study *s);
 
-// The spread of a metric over the repeats of a cell; n of them are finished.
-// Of a speed-up: that of study_ratio().
+// The range of a metric over the repeats of a cell; n of them are finished. For
+// a speed-up it is that of study_ratio().
 struct range study_range(const struct study *s, int cell, enum metric m,
                          int *n);
 
@@ -67,15 +67,15 @@ bool study_repeats(const struct study *s);
 // The first finished run of a cell; NULL if there is none.
 const struct result *study_first(const struct study *s, int cell);
 
-// A metric of `cell` over that of `base`: median over median, and least and
-// most of the pairs of repeats, which ran in one round.
+// A metric of `cell` divided by that of `base`: median by median. Least and
+// most are over pairs of repeats. The repeats of a pair ran in one round.
 struct range study_ratio(const struct study *s, int cell, int base,
                          enum metric m);
 
 // The median over a cell's repeats of a worker's utilisation.
 double study_util(const struct study *s, int cell, int worker);
 
-// The same of its GPU's time in collectives; NaN: it has none.
+// The same for its GPU's time in collectives; NaN if it has no GPU.
 double study_comm(const struct study *s, int cell, int worker);
 
 // The run of a cell's repeat k; NULL if it is not finished.
@@ -91,29 +91,30 @@ int study_sweep(const struct study *s);
 // ---- table_text.c: table.txt.
 int study_text(const struct study *s);
 
-// ---- figure.c: draw the experiment's figures; one that cannot be drawn is
-// said and left out. Returns how many were drawn, -1 after fail().
+// ---- figure.c: draws the experiment's figures. A figure that cannot be drawn
+// is logged and left out. Returns how many were drawn, or -1 after fail().
 int study_figures(const struct study *s);
 
 // ---- finish.c: results, tables, figures and report, and the table on the
 // terminal. 0, or -1 after fail().
 int study_finish(struct study *s);
 
-// ---- compare.c: whether all runs trained the same thing. The verdict in words
-// into `text`; returns the number of differences.
+// ---- compare.c: whether all runs trained the same. Writes the verdict in
+// words to `text`. Returns the number of differences.
 int study_compare(const struct study *s, char *text, size_t size);
 
-// ---- fair.c: what may be compared with what.
+// ---- fair.c: the cells that may be compared with each other.
 
-// Why a and b are not one training: "lr (0.001, 0.002), ..". Returns how many
-// differences there are; 0: they are one.
+// The settings that make a and b different trainings: "lr (0.001, 0.002), ..".
+// Returns how many they are; 0: it is the same training.
 int fair_difference(const struct result *a, const struct result *b, char *text,
                     size_t size);
 
-// Whether all runs teach one model one text.
+// Whether all runs train the same model on the same text.
 bool fair_one_task(const struct study *s);
 
-// In sentences, one a line, which cells may be compared on what.
+// Says in sentences, one a line, which cells may be compared, and by which
+// measures.
 void study_fair(const struct study *s, char *text, size_t size);
 
 // ---- answer.c: the answer in sentences, one a line, computed from the tables;

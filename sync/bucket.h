@@ -1,4 +1,4 @@
-// bucket.h - cut the flat gradient into buckets, last layer first.
+// bucket.h - cuts the flat gradient into buckets, last layer first.
 
 #ifndef SYNC_BUCKET_H
 #define SYNC_BUCKET_H
@@ -11,9 +11,9 @@
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
-// How many elements the others should hold where nobody says: a fortieth of n,
-// so that little is left to send when backward ends, within 1 .. 25 MiB, so
-// that a bucket is worth its latency.
+// The usual number of elements of the other buckets: a fortieth of n, so that
+// little is left to send when backward ends. It is at least 1 MiB, so that a
+// bucket is worth its latency, and at most 25 MiB.
 size_t bucket_usual(size_t n);
 
 #endif

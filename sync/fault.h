@@ -1,4 +1,4 @@
-// fault.h - faults on purpose (inject=): what tests of failures begin with.
+// fault.h - faults on purpose (inject=), for tests of failures.
 
 #ifndef SYNC_FAULT_H
 #define SYNC_FAULT_H
@@ -9,7 +9,7 @@
 // after fail().
 int fault_gradient(struct sync *s);
 
-// kill, fail, delay: before the strategy's step. 0, or -1 after fail().
+// kill, fail, delay: happens before the strategy's step. 0, or -1 after fail().
 int fault_step(const struct sync *s);
 
 #endif

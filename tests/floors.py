@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """floors.py [TREE] - hold the sources to the floors that ARCHITECTURE.md draws.
 
-Lines "    floor N  folder folder ..." say where folders stand: an include must
-point to a lower floor, or stay in its folder. Lines "    never folder: word ..."
-forbid more to one folder: other folders (ps_* is a pattern), system headers
-(zmq.h), or names in its code (MPI_Allreduce: those with a capital letter);
-"word but file.c" excepts a file.
+Lines "    floor N  folder folder ..." give each folder its floor. An include
+must point to a lower floor, or stay in its folder. Lines "    never folder:
+word ..." forbid more things to one folder: other folders (ps_* is a pattern),
+system headers (zmq.h), or names in its code (words with a capital letter, such
+as MPI_Allreduce). "word but file.c" is an exception for one file.
 
 floors.py --self-test makes trees with one mistake each and must find it.
 """
@@ -19,7 +19,7 @@ import rule
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(["<])([^">]+)[">]')
 COMMENT = re.compile(r"//.*|\"(?:\\.|[^\"\\])*\"")
-CORE = "core"  # holds folders of the ground floors, is none itself
+CORE = "core"  # has folders of the lowest floors, but no floor of its own
 
 
 def read_rules(tree):
@@ -53,7 +53,7 @@ def sources(tree):
 
 
 def judge_include(me, quoted, target, floor):
-    """What is wrong with one include, or None."""
+    """The mistake of one include, or None."""
     if not quoted:
         return None
     if "/" not in target:
@@ -69,7 +69,7 @@ def judge_include(me, quoted, target, floor):
 
 
 def judge_never(name, me, target, code, never):
-    """What a line does that its folder never may, or None."""
+    """The use in a line that a "never" of its folder forbids, or None."""
     for folder, word, spared in never:
         if folder != me or name in spared.split(","):
             continue

@@ -30,7 +30,7 @@ static void check_order(const char *text)
             digit[i] = 0;
     }
     for (int i = 0; i < m.n; i++)
-        assert_int_equal(digit[i], 0); // all of them came by
+        assert_int_equal(digit[i], 0); // the count has come round
 }
 
 static void ranks_count_up(void **state)
@@ -95,7 +95,7 @@ static void bad_meshes(void **state)
     assert_int_equal(mesh_read(&m, "mesh", "dp4096,tp4096,pp4096"), -1);
 }
 
-// The mesh says how many workers there are, unless somebody says otherwise.
+// The mesh gives the number of workers, unless workers= gives it.
 static void a_run_has_as_many_workers(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// run_state.c - resume: find a checkpoint that is whole, and begin from it.
+// run_state.c - resume: finds a checkpoint that is whole, and begins from it.
 
 #include "train/run_state.h"
 
@@ -119,7 +119,7 @@ static int find_whole(const char *run, int below, char *folder, size_t size)
     return 0;
 }
 
-// fail() with what is wrong, and with an older checkpoint that may serve.
+// fail() with the damage, and with an older checkpoint to try.
 static int fail_damaged(const char *folder)
 {
     char why[512], older[PATH], run[PATH];

@@ -1,9 +1,9 @@
-// bpe.c - the table: read, check, look up, write.
+// bpe.c - the table: reads, checks, looks up, writes.
 //
-// vocab.bpe writes each byte as one printable character: the printable ones as
-// themselves, the other 68 as U+0100 and up, so that a blank can part the two
+// vocab.bpe writes each byte as one printable character. Printable bytes are
+// themselves; the other 68 are U+0100 and up. So a blank can separate the two
 // halves of a line. Both halves must be tokens of earlier lines, and no two
-// lines may make the same token: then ids follow from the lines' order alone.
+// lines may make the same token. So the order of the lines alone gives the ids.
 
 #include "data/bpe.h"
 
@@ -85,7 +85,7 @@ uint32_t bpe_byte(const struct bpe *b, unsigned char byte)
     return b->token_of[byte];
 }
 
-// Where the pair is, or the empty slot where it would go.
+// The slot of the pair, or the empty slot where it would go.
 static struct pair *pair_slot(const struct bpe *b, uint32_t halves)
 {
     size_t i = (size_t)(halves * 0x9e3779b97f4a7c15u >> 32) & (b->slots - 1);
@@ -114,7 +114,7 @@ static uint32_t *name_slot(const struct bpe *b, const char *bytes, size_t n)
     return &b->names[i];
 }
 
-// Read one half of a line, up to `stop`, which is passed over.
+// Reads one half of a line, up to the character `stop`, and reads over that.
 static int read_half(const struct bpe *b, struct reader *r, uint32_t stop,
                      struct half *h)
 {

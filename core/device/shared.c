@@ -23,12 +23,12 @@ static void *map(int fd, size_t bytes, int access)
     void *p = mmap(NULL, bytes, access, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return NULL;
-    // Large pages where the system allows it; it is as right without.
+    // Asks for large pages. If the system refuses, nothing is wrong.
     madvise(p, bytes, MADV_HUGEPAGE);
     return p;
 }
 
-// A sealed file cannot shrink under those who map it.
+// The file is sealed, so that it cannot shrink while processes map it.
 static int make_file(size_t bytes)
 {
     int fd = memfd_create("lockstep", MFD_CLOEXEC | MFD_ALLOW_SEALING);

@@ -14,7 +14,7 @@ struct network_message {
     size_t bytes;
     double ready_s, begin_s, arrived_s; // begin_s < 0: it does not move yet
     bool waits_for_receiver;
-    void *copy;                     // of its bytes, once it moves
+    void *copy;                     // a copy of its bytes, from when it moves
     struct network_op *send, *recv; // NULL: not yet, or no more
     struct network_message *next;
 };
@@ -22,23 +22,23 @@ struct network_message {
 struct network {
     const struct virtual_setup *setup;
     struct virtual_result *result;
-    struct network_message *messages; // nobody has received them, oldest first
+    struct network_message *messages; // not yet received, oldest first
     struct network_op *ops;           // posted, oldest first
     double *out_free, *in_free;       // by host: when its links are free
-    bool *closed;                     // by rank: it is dead, and one sees it
+    bool *closed;                     // by rank: it is dead, and others notice
     long *posted;                     // by (sends, rank, peer)
     size_t *stored;                   // by rank: eager bytes in its memory
     size_t room;                      // of the result's messages
     uint64_t events;
 };
 
-// An event that may be next, and what it is compared by: time, then who was
-// ready first, then the seed, then the order of posting.
+// An event that may be next. Events are compared by time, then by the time at
+// which a side was ready first, then by the seed, then by the order of posting.
 struct event {
     double at, ready;
     uint64_t tie;
-    struct network_message *message; // that begins to move, or is taken
-    struct network_op *any;          // by this receive
+    struct network_message *message; // it begins to move, or is taken
+    struct network_op *any;          // the receive that takes it
 };
 
 struct network *network_open(const struct virtual_setup *setup,
@@ -69,7 +69,7 @@ static int host(const struct network *n, int rank)
     return n->setup->hosts ? rank % n->setup->hosts : rank;
 }
 
-// It takes no time, waits for nobody and is not counted.
+// Whether a message takes no time, waits for no receiver, and is not counted.
 static bool is_free(const struct network *n, const struct network_message *m)
 {
     return (m->stream & VIRTUAL_ENVELOPE) || host(n, m->from) == host(n, m->to);
@@ -133,8 +133,8 @@ static struct network_message *unmatched(const struct network *n, int from,
     return m;
 }
 
-// From m on, the oldest message of a stream from `from` to `to` whose receive
-// is still to be found, or may change: it does not move.
+// From m on, the oldest message of a stream from `from` to `to` that does not
+// move yet. It has no receive yet, or may get another.
 static struct network_message *open_from(struct network_message *m, int from,
                                          int to, int stream)
 {
@@ -151,9 +151,9 @@ static bool is_open(const struct network_op *op, int from, int to, int stream)
            (!op->message || op->message->begin_s < 0);
 }
 
-// After something was posted or dropped at `now`: the receives of `to` from
-// `from` have the messages in order, but for those that move. A receive that
-// gets another message is ready for it now.
+// An operation was posted or dropped at `now`. Gives the messages from `from`
+// to the receives of `to` in order again, except messages that move. A receive
+// that gets another message is ready for it now.
 static void rematch(struct network *n, int from, int to, int stream, double now)
 {
     struct network_message *m = open_from(n->messages, from, to, stream);
@@ -268,7 +268,7 @@ int network_post(struct network *n, struct network_op *op)
     *posted += !(op->stream & VIRTUAL_ENVELOPE);
     op->message = NULL;
     op->closed = op->peer >= 0 && n->closed[op->peer];
-    if (op->closed && !op->sends) // unless it was on its way before
+    if (op->closed && !op->sends) // a message that moved before arrives
         op->closed = !unmatched(n, op->peer, op->rank, op->stream);
     op->done_s = op->closed ? op->ready_s : INFINITY;
     if (op->sends && !op->closed && post_send(n, op))
@@ -294,14 +294,14 @@ static bool before(const struct event *a, const struct event *b)
     return a->tie < b->tie;
 }
 
-// Among the messages of one sender the older one goes first: they tie, and it
-// was looked at first.
+// All messages of one sender have the same number here. So the older one goes
+// first, because it is looked at first.
 static uint64_t tie(const struct network *n, int from)
 {
     return rng_u64(rng_key(n->setup->seed, n->events), (uint64_t)from);
 }
 
-// When a message that does not move yet can begin to.
+// The event in which a message that does not move yet begins to move.
 static struct event beginning(const struct network *n,
                               struct network_message *m)
 {
@@ -317,8 +317,9 @@ static struct event beginning(const struct network *n,
     return e;
 }
 
-// When a receive from anybody can take a message: once it is in memory, or, of
-// one that waits for the receiver, once its sender is ready.
+// The event in which a receive from anybody takes a message. An eager message
+// can be taken when it is in memory. Any other can be taken when its sender is
+// ready.
 static struct event taking(const struct network *n, struct network_op *any,
                            struct network_message *m)
 {

@@ -1,6 +1,6 @@
-// reference.c - lab 7: after every message, whoever may go on is answered. Ho
-// and others, "More effective distributed ML via a stale synchronous parallel
-// parameter server", NIPS 2013.
+// reference.c - lab 7: after every message, answers all workers that may go on.
+// Ho and others, "More effective distributed ML via a stale synchronous
+// parallel parameter server", NIPS 2013.
 
 #include "labs/07-stale/stale.h"
 

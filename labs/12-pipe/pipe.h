@@ -1,4 +1,4 @@
-// pipe.h - lab 12: what pipe.c defines.
+// pipe.h - lab 12: the function that pipe.c defines.
 
 #ifndef LABS_PIPE_H
 #define LABS_PIPE_H

@@ -1,4 +1,4 @@
-// echo.c - DEALERs and a ROUTER: slices out, the same slices back.
+// echo.c - DEALERs send slices to a ROUTER, and get the same slices back.
 
 #include "bench/echo.h"
 
@@ -36,7 +36,7 @@ int echo_open(struct echo **out, const char *bind, double timeout_s,
     return e->socket ? 0 : -1;
 }
 
-// One message back to its sender. 1, 0 where there is none, or -1.
+// Sends one message back to its sender. 1, or 0 if there is none, or -1.
 static int answer(struct echo *e)
 {
     zmq_msg_t id, data;
@@ -137,7 +137,7 @@ static int caller_broadcast(struct sync *s, int slot, float *v)
     return 0;
 }
 
-// As many slices as may be under way, from where they lie.
+// Sends as many slices as may be under way, without copying them.
 static int say(const struct sync *s, const struct caller *c, struct far *f)
 {
     while (f->sent < f->end && f->credit > 0) {

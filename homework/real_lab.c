@@ -20,12 +20,12 @@ struct real {
     struct chunk *chunks;
 };
 
-// Post one message; its ticket goes into *req.
+// Posts one message. Its ticket goes into *req.
 static int post(struct lab *l, bool out, int peer, const void *p, size_t bytes,
                 struct lab_req *req)
 {
     struct real *r = l->state;
-    // Copied as they are: two bytes an element, whatever they mean.
+    // The bytes are copied unchanged, as elements of two bytes.
     struct group_vector v = {.data = (void *)p,
                              .n = bytes / 2,
                              .type = DTYPE_F16,

@@ -1,4 +1,4 @@
-// transport.c - open and close a transport, whichever it is.
+// transport.c - opens and closes a transport of any kind.
 
 #include "horovod_ring/transport.h"
 

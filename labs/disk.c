@@ -1,8 +1,8 @@
-// disk.c - a disk as the list of all that was done to it.
+// disk.c - a disk as the list of all its changes.
 //
-// What is on it is found by doing everything again, but for what a loss of
-// power took away. So every state that a crash can leave is one walk through
-// the list.
+// To find the contents of the disk, all changes are done again, except those
+// that a loss of power took away. So every state that a crash can leave is one
+// walk through the list.
 
 #include "labs/crash.h"
 
@@ -39,7 +39,7 @@ struct disk {
     struct {
         bool used, writes;
         int file;
-        size_t at; // of the next byte that is read
+        size_t at; // the next byte to read
     } open[OPEN];
     long calls_left; // until it is killed; 0: never
     bool half;
@@ -130,7 +130,7 @@ static int put(struct disk *d, const struct change *c, size_t bytes)
         data = realloc(data, end);
         if (!data)
             return -1;
-        memset(data + now, 0, end - now); // a hole, where a write is lost
+        memset(data + now, 0, end - now); // a hole, if a write is lost
         d->files[c->file].data = data;
         d->files[c->file].bytes = end;
     }
@@ -139,7 +139,7 @@ static int put(struct disk *d, const struct change *c, size_t bytes)
     return 0;
 }
 
-// Do a change: all of it, or the first `bytes` bytes of a write.
+// Does a change: all of it, or the first `bytes` bytes of a write.
 static int apply(struct disk *d, const struct change *c, size_t bytes)
 {
     if (c->kind == REMOVE || c->kind == RENAME)
@@ -149,7 +149,7 @@ static int apply(struct disk *d, const struct change *c, size_t bytes)
     return c->kind == REMOVE ? 0 : set_name(d, c->name, c->file);
 }
 
-// Note a change and do it. Takes c->data, also where it fails.
+// Notes a change and does it. Takes c->data, also if it fails.
 static int change(struct disk *d, struct change c)
 {
     if (d->n == d->room) {
@@ -190,7 +190,7 @@ struct disk *crash_after(const struct disk *d,
     return after;
 }
 
-// Every call begins here, and may end here.
+// Every call begins here. The call in which the process is killed ends here.
 static void enter(struct disk *d)
 {
     if (d->calls_left > 0 && --d->calls_left == 0)

@@ -1,4 +1,4 @@
-// live.c - the last rows of each worker's files.
+// live.c - reads the last rows of each worker's files.
 
 #include "lockstep/live.h"
 
@@ -18,8 +18,8 @@
 
 enum { TAIL = 1 << 15, LAST_STEPS = 20 };
 
-// The header of a CSV file and its last whole rows, as a file of its own. 0, or
-// -1 where there are none.
+// Reads the header of a CSV file and its last whole rows, as a smaller CSV
+// file. 0, or -1 if there are no rows.
 static int read_tail(struct csv *c, const char *path)
 {
     FILE *f = file_open(path);
@@ -54,8 +54,8 @@ static int read_tail(struct csv *c, const char *path)
     return -1;
 }
 
-// OUT/NAME.WHO.csv while it is written, OUT/NAME.csv of one worker or once all
-// are merged.
+// Opens OUT/NAME.WHO.csv while it is written. After all are merged, or with one
+// worker, opens OUT/NAME.csv.
 static int open_part(struct csv *c, const char *dir, const char *name,
                      const char *who)
 {
@@ -143,7 +143,8 @@ static bool has(const char *dir, const char *name)
            access(path, F_OK) == 0;
 }
 
-// DIR itself, or of an experiment the run whose run.json is the newest.
+// Finds the run: DIR itself, or for an experiment the run with the newest
+// run.json.
 static int find_run(struct live *l, const char *dir)
 {
     char pattern[CONFIG_PATH];

@@ -48,7 +48,7 @@ static int explain(const struct command *c, FILE *f)
     return 0;
 }
 
-// What the tables say of all commands; the package installs it.
+// Prints the help of all commands from the tables. The package installs it.
 static int print_tables(const char *what, const char *which)
 {
     return strcmp(what, "man") == 0

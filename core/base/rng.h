@@ -1,9 +1,9 @@
-// rng.h - random numbers, by counter: the k-th number of a named stream.
+// rng.h - random numbers by counter: gives the k-th number of a named stream.
 //
-// No state to save, send or lock: a number is a function of (key, counter), so
-// a resumed run draws what the uninterrupted one would have drawn. The mixer is
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014), whose k-th output is a function
-// of seed + k * golden ratio.
+// A number is a function of (key, counter). So there is no state to save, send
+// or lock, and a resumed run draws the same numbers as a run without a break.
+// The mixer is SplitMix64 (Steele, Lea, Flood, OOPSLA 2014): its k-th output is
+// a function of seed + k * golden ratio.
 
 #ifndef BASE_RNG_H
 #define BASE_RNG_H

@@ -1,8 +1,9 @@
-// launched.c - who started this process, as one of how many.
+// launched.c - the launcher of this process, its rank and the number of ranks.
 //
-// Launchers say so in the environment, each in its own words. Open MPI can join
-// the job of its own mpirun, and of a Slurm step that has PMIx. The others only
-// give a rank and a world: such workers meet at a rendezvous of their own.
+// Launchers put these into the environment, each with its own names. Open MPI
+// can join the job of its own mpirun, and of a Slurm step that has PMIx. The
+// other launchers only give a rank and a world. Their workers meet at a
+// rendezvous of their own.
 
 #include "cluster/cluster.h"
 
@@ -13,7 +14,7 @@
 
 static const struct launcher {
     const char *name, *rank, *world;
-    const char *also; // set as well; NULL: no matter
+    const char *also; // must be set, too; NULL: need not
     bool mpi;
 } launchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, true},
@@ -24,7 +25,7 @@ static const struct launcher {
     {"torchrun", "RANK", "WORLD_SIZE", NULL, false},
 };
 
-// A whole number in [0, 2^31); -1 where the variable is unset or no such.
+// A whole number in [0, 2^31); -1 if the variable is unset or no such number.
 static int read_number(const char *name)
 {
     const char *text = getenv(name);
@@ -45,7 +46,7 @@ static bool find(struct cluster_place *out, bool mpi)
         if (world < 1 || rank < 0 || rank >= world)
             continue;
         *out = (struct cluster_place){l->name, rank, world};
-        return l->mpi == mpi; // the first that speaks is believed
+        return l->mpi == mpi; // the first launcher found counts
     }
     return false;
 }

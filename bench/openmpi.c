@@ -1,4 +1,5 @@
-// openmpi.c - the peer: MPI's own blocking all-reduce, by a chosen algorithm.
+// openmpi.c - for comparison: MPI's own blocking all-reduce, with a chosen
+// algorithm.
 
 #include "bench/openmpi.h"
 
@@ -19,8 +20,8 @@ struct openmpi {
 void openmpi_prepare(void)
 {
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-    // who waits in MPI moves its bytes himself; a thread would fight him for
-    // the core
+    // a process that waits in MPI moves its own bytes; a thread would compete
+    // with it for the core
     setenv("OMPI_MCA_btl_tcp_progress_thread", "0", 0);
 }
 

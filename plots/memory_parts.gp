@@ -1,5 +1,5 @@
-# memory_parts.gp - memory of a worker by part as predicted, stacked, beside the
-# peak that was measured: reads memory.csv.
+# memory_parts.gp - predicted memory of a worker, stacked by part, beside the
+# measured peak: reads memory.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/memory.csv"

@@ -1,4 +1,4 @@
-// test_lockstep.c - the front door as a user meets it: help, training,
+// test_lockstep.c - the command `lockstep` as a user meets it: help, training,
 // sampling, keys, benches.
 
 #include "base/base.h"
@@ -49,7 +49,8 @@ static void helps(void **state)
     assert_prints(&j, "no such option; try: lockstep sample --help");
 }
 
-// Every command by --help, wherever it stands; usage where words are missing.
+// Every command explains itself with --help at any place. It prints its usage
+// if words are missing.
 static void every_command_explains_itself(void **state)
 {
     (void)state;
@@ -84,7 +85,8 @@ static void every_command_explains_itself(void **state)
     }
 }
 
-// Programs that mpirun or a person starts: never into a job by accident.
+// A user may start these programs by mistake instead of mpirun. They then
+// explain themselves, and start no job.
 static void programs_explain_themselves(void **state)
 {
     (void)state;
@@ -150,7 +152,7 @@ static void trains_and_samples(void **state)
     assert_string_equal(j.out, first);
 }
 
-// log= and eval= say which steps have a line, however fast they go by.
+// The steps of log= and eval= have a line each, even if steps are very fast.
 static void says_how_it_goes(void **state)
 {
     (void)state;
@@ -173,9 +175,9 @@ static void says_how_it_goes(void **state)
         rate = strtod(at, NULL);
     }
     assert_int_equal(n, 4);
-    // the last line says what the summary says: 11 steps in both
+    // the last line agrees with the summary: both have 11 steps
     assert_true(fabs(job_summary("said", "tokens_per_s") / rate - 1) < 1e-2);
-    // the command without the words that others overrule
+    // run.json has the command without words that later words replace
     job_run(&j, 20,
             "! grep eval=0 said/run.json && grep 'eval=6 ' "
             "said/run.json");
@@ -220,7 +222,7 @@ static void makes_keys_for_their_owner_only(void **state)
     assert_prints(&j, "File exists");
 }
 
-// The rows of MPI, too: the words of its own mpirun are the user's.
+// Rows with MPI, too. Their mpirun gets the user's words.
 static void measures_every_backend(void **state)
 {
     (void)state;
@@ -258,9 +260,9 @@ static void looks_at_the_machine(void **state)
     assert_int_equal(j.status, lacks);
 }
 
-// peer=ddp in a cell: another program trains it, told our program, the cell's
-// words and a folder. Exit status 77: it cannot, and the cell is passed over by
-// name. This one copies what ours has left.
+// With peer=ddp another program trains a cell. It gets our program, the cell's
+// words and a folder. Exit status 77 means that it cannot run here: the cell is
+// skipped, with a message. The other program of this test runs ours.
 static void a_peer_trains_a_cell(void **state)
 {
     (void)state;
@@ -281,7 +283,7 @@ static void a_peer_trains_a_cell(void **state)
     assert_ok(&j);
     assert_prints(&j, "skipped: theirs, repeat 1: no module named torch");
     assert_prints(&j, "theirs    not run");
-    assert_null(strstr(j.out, "gnuplot failed")); // of a speed-up of 1 alone
+    assert_null(strstr(j.out, "gnuplot failed")); // with no speed-up but 1
     job_run(&j, 100,
             "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "
             "peer_python=$PWD/py out=p",

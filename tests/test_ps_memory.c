@@ -1,6 +1,6 @@
-// test_ps_memory.c - a slow worker cannot make a server swallow memory: what
-// the others have sent before it is bounded, however long it takes and however
-// large the gradient is.
+// test_ps_memory.c - a slow worker cannot make a server take much memory. The
+// server holds slices that the other workers have sent before. Their bytes have
+// a bound, for any delay and any size of the gradient.
 
 #include "base/base.h"
 #include "ps_wire/wire.h"
@@ -29,9 +29,10 @@ static long status_kb(pid_t pid, const char *row)
     return kb;
 }
 
-// Parameters, their sum, and what ps_window() allows; the slack is for the
-// sockets, ZeroMQ and what malloc keeps. Without a bound the fifteen others
-// would have fifteen vectors there before rank 0 sends its first slice.
+// The server may take memory for the parameters, their sum, and the slices that
+// ps_window() allows. The slack is for the sockets, ZeroMQ and memory that
+// malloc keeps. Without a bound, the fifteen other workers would have sent
+// fifteen vectors before rank 0 sends its first slice.
 static void slow_worker(void **state)
 {
     const char *opts = *state;
@@ -70,7 +71,7 @@ static void slow_worker(void **state)
                   opts, peak - before, KB_VECTOR, KB_VECTOR, flight, KB_SLACK,
                   bound, WORLD - 1, (WORLD - 1) * KB_VECTOR);
     assert_true(before > 0 && bound < (WORLD - 1) * KB_VECTOR);
-    if (!TEST_SANITIZED) // they keep what is freed
+    if (!TEST_SANITIZED) // sanitizers keep freed memory
         assert_true(peak - before <= bound);
 }
 

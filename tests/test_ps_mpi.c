@@ -1,9 +1,10 @@
-// test_ps_mpi.c - sps and dps over MPI against what every backend must pass.
+// test_ps_mpi.c - sps and dps over MPI pass the cases that every backend must
+// pass.
 //
 //     mpirun -n 3 test_ps_mpi 2      two workers, one server: sps
 //     mpirun -n 6 test_ps_mpi 3      three workers, a server beside each: dps
 //
-// A server serves one world after the other, each when rank 0 says so.
+// A server serves one world after the other. Rank 0 starts each.
 
 #include "base/base.h"
 #include "cluster/mpi.h"
@@ -39,8 +40,8 @@ static int start(int world, char opts[CASE_TEXT], void **state)
     return 0;
 }
 
-// Until the servers of this world have closed their endpoints: they would take
-// what is meant for those of the next.
+// Waits until the servers of this world have closed their endpoints. Otherwise
+// they would receive messages that are meant for the next world's servers.
 static void stop(void *state)
 {
     int rank, word;
@@ -52,7 +53,8 @@ static void stop(void *state)
     assert_int_equal(cluster_barrier(cluster), 0);
 }
 
-// All out, all in; beside its server a worker moves what the server does.
+// Everything goes out and comes in. A worker beside its server moves as many
+// bytes as the server.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {

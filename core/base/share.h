@@ -4,16 +4,16 @@
 //     PREFIX/libexec/lockstep/..     programs that lockstep starts
 //     PREFIX/share/lockstep/..       these files, as in the source tree
 //
-// PREFIX is found from where this program lies, so an installed tree may be
-// moved. A program that was not installed takes the source tree itself.
+// PREFIX follows from this program's own path, so an installed tree may be
+// moved. A program that was not installed uses the source tree.
 
 #ifndef BASE_SHARE_H
 #define BASE_SHARE_H
 
 #include <stddef.h>
 
-// The path of `name` ("plots/loss.gp"; "": the whole folder), whether it is
-// there or not. 0, or -1 after fail().
+// The path of `name` ("plots/loss.gp"; "": the whole folder). The file need not
+// be there. 0, or -1 after fail().
 int share_path(char *out, size_t size, const char *name);
 
 // The path of a program of ours: beside this one, or in libexec. 0, or -1 after

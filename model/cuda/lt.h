@@ -1,7 +1,8 @@
 // lt.h - cuBLASLt, loaded when a model opens on a GPU.
 //
-// Linked in, its half a gigabyte would cost every run on the CPU a quarter of a
-// second and 150 MiB. So it is found when it is needed, by name.
+// The library has half a gigabyte. If it were linked in, every run on the CPU
+// would pay a quarter of a second and 150 MiB for it. So it is loaded by name,
+// when it is needed.
 
 #ifndef MODEL_CUDA_LT_H
 #define MODEL_CUDA_LT_H

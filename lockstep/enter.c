@@ -1,5 +1,5 @@
-// enter.c - `lockstep enter HOST command...`: run a command on an emulated
-// host. mpirun uses it where it would use ssh.
+// enter.c - `lockstep enter HOST command...` runs a command on an emulated
+// host. mpirun uses it instead of ssh.
 
 #include "lockstep/commands.h"
 
@@ -18,7 +18,7 @@ static int enter(int nwords, char **words)
     if (netns_enter(words[0]))
         return fail("enter %s: %s; try: net=RATE makes such hosts", words[0],
                     strerror(errno));
-    for (int i = 1; i < nwords; i++) { // as ssh does: one line for a shell
+    for (int i = 1; i < nwords; i++) { // like ssh: one line for a shell
         size_t at = strlen(line);
         if (text_into(line + at, sizeof line - at, "%s%s", i > 1 ? " " : "",
                       words[i]))

@@ -3,11 +3,13 @@
 //     restarts=N    after a failure the launcher ends what is left, waits, and
 //                   starts every process again, at most N times
 //
-// Whatever died (a worker, a server, a host), the same is done: all backends
-// begin from one folder, and a checkpoint holds all that they need. A failure
-// that comes twice after the same step is no accident: the second is the last.
-// In an elastic job a worker that died is started again by itself, while the
-// others go on: it takes the parameters from the servers, not from a file.
+// The same is done for a dead worker, server or host. For all backends can
+// begin from one folder: a checkpoint holds all that they need. If the job
+// fails twice after the same step, that is no accident, and it is not started
+// again.
+//
+// In an elastic job only the dead worker is started again, while the others go
+// on. It takes the parameters from the servers, not from a file.
 
 #ifndef LOCKSTEP_RESTART_H
 #define LOCKSTEP_RESTART_H
@@ -20,13 +22,14 @@ struct restart {
     int rank;       // the worker that failed alone then; -1: the job
 };
 
-// The job failed, and fail_message() says how. Whether to start it again: then
-// what happens is said, also in the log; the wait is over; and *r says how the
-// next start differs. Else fail_message() may say why not.
+// The job failed, and fail_message() says how. Returns whether to start it
+// again. If so, it has logged the restart and has waited, and *r has the
+// changed settings of the next start. If not, fail_message() may say why not.
 bool restart_wanted(struct restart *s, struct run *r, const char *log_path);
 
-// A worker of an elastic job failed, as why[] says. In how many seconds to
-// start it again, which is added to why[]; below 0: not, and why[] may say why.
+// A worker of an elastic job failed; why[] says how. Returns the seconds to
+// wait before it is started again, and adds them to why[]. Below 0: do not
+// start it again; why[] may say why.
 double restart_worker_wanted(struct restart *s, struct run *r, int rank,
                              char *why, size_t size);
 

@@ -1,8 +1,8 @@
-// checkpoint_write.c - write a model's weights for Hugging Face's tools.
+// checkpoint_write.c - writes a model's weights for Hugging Face's tools.
 //
-// The flat vector's order is the file's order, so a vector is written as it
-// lies: one header, then the parameters, or the slots one after another. A
-// range of a slot has its place behind the header, too.
+// The flat vector and the file have the same order, so a vector is written
+// unchanged. A file has one header, then the parameters, or the slots one after
+// another. So a range of a slot also has a fixed place behind the header.
 
 #include "model/checkpoint.h"
 
@@ -42,7 +42,8 @@ static void put_metadata(FILE *f, const struct model_config *c, int nslots,
     fputs(nslots ? "\"}" : "}", f);
 }
 
-// What stands before the numbers, for free(). nslots 0: of the parameters.
+// The header, which comes before the numbers. The caller calls free(). nslots
+// 0: a header for parameters.
 static int make_header(const char *path, const struct model_config *c,
                        int nslots, const char *const *slot_names, char **header,
                        size_t *size)
@@ -59,7 +60,7 @@ static int make_header(const char *path, const struct model_config *c,
     for (int i = 0; i < nslots; i++)
         put_vector(f, c, slot_names[i], (size_t)i * bytes);
     fputc('}', f);
-    // Blanks, so that the numbers behind lie aligned.
+    // Blanks, so that the numbers behind them are aligned.
     for (long at = ftell(f); at % 8 != 0; at++)
         fputc(' ', f);
     bool broken = ferror(f);
@@ -69,7 +70,8 @@ static int make_header(const char *path, const struct model_config *c,
     return fail("cannot write %s: no memory for its header", path);
 }
 
-// The parameters, or the place of nslots slots; of parameters where that is 0.
+// Writes the parameters; or makes room for nslots slots, or, if nslots is 0,
+// for the parameters.
 static int make_file(const char *path, const struct model_config *c,
                      const float *params, int nslots,
                      const char *const *slot_names)

@@ -28,7 +28,8 @@ static void shuffle(size_t windows)
     }
 }
 
-// The windows are numbered 0 ..; WINDOWS is what nobody should have asked for.
+// Windows have the numbers 0 .. WINDOWS - 1. WINDOWS is the answer to a
+// question that should not have been asked.
 static size_t order(const struct share *s, size_t epoch, size_t place)
 {
     if (epoch >= EPOCHS || place >= s->windows)
@@ -93,7 +94,7 @@ static void disjoint(struct lab_case *k)
     for_shares(k, disjoint_share);
 }
 
-// As many steps as there are windows are workers * batch whole epochs.
+// As many steps as there are windows make workers * batch whole epochs.
 static void complete_share(struct lab_case *k, const struct share *s)
 {
     int seen[WINDOWS] = {0}, all = s->workers * s->batch;
@@ -113,8 +114,8 @@ static void complete(struct lab_case *k)
     for_shares(k, complete_share);
 }
 
-// All workers see, in order, what one worker alone with the whole batch would
-// see.
+// All workers together see the windows that one worker with the whole batch
+// would see, in the same order.
 static void same_share(struct lab_case *k, const struct share *s)
 {
     size_t at = 0;
@@ -143,11 +144,11 @@ enum { MOST_BYTES = 1000003 };
 struct job {
     size_t bytes;
     int root;
-    const unsigned char *text; // what the root has
-    bool whole[16];            // by worker: it has the same
+    const unsigned char *text; // the root's bytes
+    bool whole[16];            // by worker: it has the same bytes
 };
 
-// The bytes of a root; no two roots' are the same.
+// The bytes of a root. Each root has other bytes.
 static const unsigned char *text_of(int root, size_t bytes)
 {
     static unsigned char text[MOST_BYTES];
@@ -163,7 +164,7 @@ static int body(struct lab *l, void *arg)
     if (!p)
         return -1;
     memset(p, 0, j->bytes);
-    p[j->bytes] = 0xa5; // must stay
+    p[j->bytes] = 0xa5; // must not change
     if (l->rank == j->root)
         memcpy(p, j->text, j->bytes);
     int err = lab_bcast(l, p, j->bytes, j->root);
@@ -218,7 +219,8 @@ static void bytes(struct lab_case *k)
         }
 }
 
-// The better of the tree, and of the chain with the best number of pieces.
+// The time of the tree, or of the chain with the best number of pieces if that
+// is less.
 static double least_seconds(int w, double bytes, double a, double b)
 {
     double least = 0;

@@ -1,11 +1,11 @@
-// server.h - lab 2: what server.c defines.
+// server.h - lab 2: the functions that server.c defines.
 
 #ifndef LABS_SERVER_H
 #define LABS_SERVER_H
 
 #include "labs/lab.h"
 
-// What workers and server know before they begin.
+// Workers and server know these numbers before they begin.
 struct job {
     size_t n;  // parameters, and gradients of each worker
     int steps; // exchanges until the end

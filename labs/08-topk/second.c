@@ -23,7 +23,7 @@ static int by_magnitude(const void *x, const void *y)
     return a->index < b->index ? -1 : 1;
 }
 
-// The worst of the k goes down from the root to its place.
+// Moves the worst of the k entries from the root down to its place.
 static void sift(struct entry *out, size_t k)
 {
     for (size_t at = 0, child = 1; child < k; at = child, child = 2 * at + 1) {

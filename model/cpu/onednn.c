@@ -1,4 +1,4 @@
-// onednn.c - a matmul of oneDNN with its arguments, whatever the version.
+// onednn.c - a matmul of oneDNN with its arguments: the part for all versions.
 
 #include "model/cpu/onednn.h"
 

@@ -1,4 +1,4 @@
-// homework.h - sync=lab: replicas whose gradients a student's function sums.
+// homework.h - sync=lab: replicas; a student's function sums their gradients.
 
 #ifndef HOMEWORK_HOMEWORK_H
 #define HOMEWORK_HOMEWORK_H

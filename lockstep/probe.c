@@ -1,12 +1,12 @@
 // probe.c - `lockstep probe`: a host's side of `lockstep doctor hosts=FILE`.
 //
-// Questions come on standard input, a line each. The Nth of them is answered by
-// one line, "@answer N", a tab, and the answer or "error WHY": so that an
-// answer that comes late is not taken for the next. It ends with its input.
+// Questions come on standard input, a line each. The answer to question number
+// N is one line: "@answer N", a tab, and the answer or "error WHY". So a late
+// answer is not taken for the next one. The probe ends when its input ends.
 //
 //     hello                      VERSION, a tab, the number of cores
 //     time                       nanoseconds of the host's clock
-//     iface ADDRESS              NAME MBIT of who has it; "- 0": nobody
+//     iface ADDRESS              NAME MBIT of its interface; "- 0": none
 //     look FOLDER TOKEN RANK     "seen" if FOLDER/TOKEN is there; leaves
 //                                FOLDER/TOKEN.RANK beside it
 //     listen ADDRESS TOKEN       PORT
@@ -36,7 +36,7 @@ enum { LINE = PATH_MAX + 256, ANSWER = 512 };
 struct probe {
     int listener; // -1: none
     char token[LINK_TOKEN + 1];
-    char left[PATH_MAX]; // a file to remove, where the one who asks cannot
+    char left[PATH_MAX]; // a file to remove, if the asking host cannot
 };
 
 static int hello(char out[ANSWER])
@@ -54,7 +54,7 @@ static int tell_time(char out[ANSWER])
                      (long long)t.tv_sec * 1000000000 + t.tv_nsec);
 }
 
-// What the driver says; -1 and 0 where it knows none.
+// The driver's value; -1 and 0 if it knows none.
 static int speed_of(const char *name)
 {
     char path[64 + IF_NAMESIZE];
@@ -104,7 +104,7 @@ static int look(struct probe *p, const char *folder, const char *token,
     return text_into(out, ANSWER, seen ? "seen" : "not seen");
 }
 
-// The words of a question.
+// Answers a question with these words.
 static int answer(struct probe *p, char *line, char out[ANSWER])
 {
     char *rest, *at[4] = {NULL};

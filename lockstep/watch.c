@@ -1,6 +1,5 @@
-// watch.c - `lockstep watch`: all workers of a run at a glance, again and
-// again, as `watch nvidia-smi` is used. Plain text: it works over ssh and in
-// a pipe.
+// watch.c - `lockstep watch` shows all workers of a run, again and again, like
+// `watch nvidia-smi`. It prints plain text, so it works over ssh and in a pipe.
 
 #include "lockstep/commands.h"
 
@@ -16,7 +15,7 @@
 
 enum { BAR = 20 };
 
-// Slower than the median worker by more than this is marked.
+// A worker is marked if it takes more than this times the median worker's time.
 static const double much_slower = 1.25;
 
 struct words {

@@ -1,4 +1,4 @@
-// local.h - one worker, nobody to agree with: the oracle of all backends.
+// local.h - one worker alone: the reference for all backends.
 
 #ifndef SYNC_LOCAL_H
 #define SYNC_LOCAL_H

@@ -265,7 +265,7 @@ CHEATS = {
 
 
 def cheat_text(text, before, first):
-    """The skeleton that cheats."""
+    """The skeleton with a cheat in it."""
     at = text.index("int lab_exchange(")
     body = text[at:].replace("{\n", "{\n    " + first + "\n", 1) if first \
         else text[at:]

@@ -40,7 +40,7 @@ int folder_replace(const char *next, const char *path)
     char *slash = strrchr(parent, '/');
     CHECK(slash);
     *slash = '\0';
-    if (!access(path, F_OK)) { // swap, so that one of the two always stands
+    if (!access(path, F_OK)) { // swap, so that one of the two is always there
         if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
             return fail("%s: %s", path, strerror(errno));
         return sync_folder(parent) || file_remove_folder(next) ? -1 : 0;

@@ -5,9 +5,9 @@
 
 #include <stdbool.h>
 
-// The processor has AMX for bf16, the kernel lets this process use it (it is
-// asked to), and a product on tiles came out as plain loops say. Where it did
-// not, a line of the log says so.
+// Whether the processor has AMX for bf16, the kernel lets this process use it
+// (after a request), and a product on tiles equals that of plain loops. If only
+// the product is wrong, a line of the log says so.
 bool amx_usable(void);
 
 #endif

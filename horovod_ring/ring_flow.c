@@ -1,4 +1,4 @@
-// ring_flow.c - the ring's flow and pairs as a carrier's functions.
+// ring_flow.c - makes a carrier's functions of the ring's flow and pairs.
 
 #include "horovod_ring/ring_flow.h"
 

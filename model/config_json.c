@@ -1,6 +1,6 @@
-// config_json.c - Hugging Face's config.json: what stands beside the tensors.
+// config_json.c - Hugging Face's config.json, the file beside the tensors.
 //
-// A folder with this and model.safetensors is what from_pretrained() opens.
+// from_pretrained() opens a folder with this file and model.safetensors.
 
 #include "model/config_json.h"
 #include "model/checkpoint.h"
@@ -15,8 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// GPT-2's <|endoftext|>, the last word of its own vocabulary: what transformers
-// takes for eos and bos where config.json is silent.
+// GPT-2's <|endoftext|>, the last word of its own vocabulary. transformers
+// takes it for eos and bos if config.json does not name them.
 enum { MAX_TEXT = 1 << 16, END_OF_TEXT = 50256 };
 
 // The text's length, with a NUL behind it; 0 if there is no such file.

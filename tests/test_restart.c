@@ -14,7 +14,7 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
 
-// Every way with consistency=bsp. Servers over MPI run under mpirun, as one job
+// Every synchronous way (bsp). Servers over MPI run under mpirun, as one job
 // with the workers.
 static const char *const ways[] = {
     "ring transport=shm", "sps",         "allreduce", "dps update=worker",

@@ -1,9 +1,9 @@
 // schedule.h - broadcast, reduce, scatter and gather as textbooks teach them:
-// who sends what to whom in which round.
+// the messages of each round.
 //
-// For the bench and the simulation, which run the same schedule; training uses
-// the verbs of group.h. The root is member 0. In a round a member sends at most
-// one message and receives at most one. A broadcast among 8 members:
+// The bench and the simulation run the same schedule; training uses the verbs
+// of group.h. The root is member 0. In a round a member sends at most one
+// message and receives at most one. A broadcast among 8 members:
 //
 //     linear   0 sends all n elements to 1, then to 2, .. then to 7
 //     tree     round 0: 0 to 4;  1: 0 to 2, 4 to 6;  2: 0 to 1, 2 to 3, 4 to 5,
@@ -12,10 +12,10 @@
 //     chain    0 to 1 to 2 .. to 7, in pieces: while piece j+1 comes in, piece
 //              j goes out
 //
-// A scatter sends each member its chunk (group_chunk()) alone, linear; down the
+// A linear scatter sends each member only its chunk (group_chunk()). Down the
 // tree a message holds the chunks of all members below. A reduce is the
-// broadcast backwards in time: what was sent is received and added. A gather is
-// the scatter backwards.
+// broadcast backwards in time: a send becomes a receive, which also adds. A
+// gather is the scatter backwards.
 //
 // With n members, S bytes, a link's latency alpha and its B bytes/s each way,
 // in pieces of c bytes:
@@ -66,19 +66,19 @@ struct schedule {
 struct move {
     int round; // from 0
     int peer;
-    bool sends, adds;        // adds: what comes in is added to what is there
+    bool sends, adds;        // adds: a receive adds to the numbers there
     struct group_chunk span; // of the vector
 };
 
 // Whether there is such an algorithm: scatter and gather have no chain.
 bool schedule_exists(enum schedule_op op, enum schedule_algorithm a);
 
-// Move number k of a member, in the order of rounds; where it receives and
-// sends in one round, the receive comes first. False: it has no more.
+// Move number k of a member, in the order of rounds. If it receives and sends
+// in one round, the receive comes first. False: it has no more.
 bool schedule_move(const struct schedule *s, int rank, int k, struct move *out);
 
-// The moves from number k on that share a round, and how many they are: one; or
-// two, of which the first receives; or none, where there are no more.
+// The moves of the round that begins with move k. Returns how many they are:
+// one, or two (the first receives), or none if there are no more.
 int schedule_next(const struct schedule *s, int rank, int k,
                   struct move out[2]);
 
@@ -92,8 +92,8 @@ int schedule_rounds(const struct schedule *s);
 // Elements that a member sends in all.
 size_t schedule_sends(const struct schedule *s, int rank);
 
-// The time of the table above: messages one after the other on the longest way,
-// and how often the vector's bytes are in them. For any n.
+// The time in the table above, for any n: the messages one after the other on
+// the longest way, and how many times the vector's bytes they hold.
 struct law schedule_law(const struct schedule *s);
 
 #endif

@@ -1,5 +1,5 @@
-// file.h - read files; put one in the place of another, whole or not at all;
-// folders.
+// file.h - reads files; replaces a file by another, whole or not at all; makes
+// and removes folders.
 
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -8,22 +8,22 @@
 #include <stdio.h>
 #include <sys/uio.h>
 
-// Open a regular file to be read; what would block or never end (a FIFO, a
-// device) is refused. NULL after fail().
+// Opens a regular file for reading. Refuses a FIFO or a device, which could
+// block or never end. NULL after fail().
 FILE *file_open(const char *path);
 
 // The file as text, of at most `most` bytes; caller frees with mem_free(). NULL
 // after fail().
 char *file_read(const char *path, size_t most);
 
-// Exactly `bytes` from `off` on of an open file, which errors call `path`. 0,
-// or -1 after fail().
+// Reads exactly `bytes` bytes of an open file, from `off` on. `path` is its
+// name in errors. 0, or -1 after fail().
 int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off);
 
-// Write the n pieces one behind the other to `path`: into `path`.tmp, fsync,
-// rename, fsync of the folder. Whoever opens `path`, also after a kill at any
-// moment, finds the old file or the new one. A .tmp that a kill left behind is
-// overwritten by the next call. 0, or -1 after fail(), then .tmp is gone.
+// Writes the n pieces one behind the other to `path`: into `path`.tmp, fsync,
+// rename, fsync of the folder. So `path` is always the old file or the new one,
+// also after a kill at any moment. The next call overwrites a .tmp that a kill
+// left behind. 0, or -1 after fail(); then .tmp is removed.
 int file_replace(const char *path, const struct iovec *pieces, int n);
 
 // The same with one text.
@@ -33,17 +33,17 @@ int file_replace_text(const char *path, const char *text);
 // was there, -1 after fail().
 int file_make_folder(const char *path);
 
-// Remove the folder `path` and the files in it; one that is not there is no
-// error, a folder in it is. 0, or -1 after fail().
+// Removes the folder `path` and the files in it. A folder that is not there is
+// no error; a folder inside it is an error. 0, or -1 after fail().
 int file_remove_folder(const char *path);
 
-// Take the lock that is the file `path`, which is made. A descriptor that holds
-// it until it is closed, however the process ends; FILE_LOCKED if another
-// process has it; -1 after fail().
+// Makes the file `path` and locks it. Returns a descriptor that holds the lock
+// until it is closed, or the process ends in any way. FILE_LOCKED if another
+// process has the lock; -1 after fail().
 enum { FILE_LOCKED = -2 };
 int file_lock(const char *path);
 
-// Give the lock back, and remove its file.
+// Gives the lock back, and removes its file.
 void file_unlock(int fd, const char *path);
 
 #endif

@@ -1,4 +1,4 @@
-// resume.c - the settings of a run that goes on from where another stopped.
+// resume.c - the settings of a run that goes on where another stopped.
 
 #include "config/config.h"
 
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The run.json of the run that resume= goes on with; "" if there is none.
+// Finds the run.json of the run that resume= names; "" if there is none.
 static int find_run(const struct run *r, char path[CONFIG_PATH])
 {
     char parent[CONFIG_PATH], latest[CONFIG_PATH];
@@ -42,8 +42,8 @@ static void drop(struct run *r, int i)
     r->asked[i] = r->inherited[i] = false;
 }
 
-// What an earlier run asked of its backend, or its stages, and this one's
-// cannot use.
+// Drops settings of the earlier run's backend or stages that this run's cannot
+// use.
 static int drop_unfit(struct run *r)
 {
     const struct backend *b = backend_row(r->sync);

@@ -277,7 +277,7 @@ static int open_progress(struct group *g)
 static int start_thread(struct group *g)
 {
     struct progress *p = g->progress;
-    p->running = true; // before the thread looks
+    p->running = true; // before the thread reads it
     int error = pthread_create(&p->thread, NULL, communicate, g);
     if (error)
         p->running = false;

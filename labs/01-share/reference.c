@@ -1,5 +1,5 @@
-// reference.c - lab 1: positions in an endless shuffled text; a tree for what
-// is short, a chain of pieces for what is long.
+// reference.c - lab 1: positions in an endless shuffled text. A broadcast uses
+// a tree for short data, and a chain of pieces for long data.
 
 #include "labs/01-share/share.h"
 
@@ -41,7 +41,7 @@ static int chain(struct lab *l, char *p, size_t bytes, int root, size_t pieces)
         size_t a = bytes * m / pieces, b = bytes * (m + 1) / pieces;
         if (me > 0 && m < pieces && lab_irecv(l, left, p + a, b - a, &r[0]))
             return -1;
-        size_t out = me > 0 ? m - 1 : m; // wraps before the first has come
+        size_t out = me > 0 ? m - 1 : m; // at first m - 1 wraps around
         a = bytes * out / pieces;
         b = bytes * (out + 1) / pieces;
         if (me < w - 1 && out < pieces &&

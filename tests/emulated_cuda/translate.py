@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""translate.py IN OUT - CUDA C++ to C++ for the emulation beside this file.
+"""translate.py IN OUT - translates CUDA C++ to C++, for the emulation in this
+folder.
 
-Three things in a .cu or .cuh are no C++, and are written anew; all else stays:
+Three things in a .cu or .cuh are no C++, and are replaced. All else stays:
 
     kernel<<<grid, block, shared, stream>>>(args)   a call of emulated::launch()
     __shared__ type name[n], ..;                    memory of emulated::shared()
@@ -26,7 +27,7 @@ def closing(text, at):
 
 
 def split(text, mark):
-    """Cut at every `mark` outside of brackets and strings."""
+    """Cuts the text at every `mark` outside of brackets and strings."""
     parts, depth, quoted = [""], 0, False
     for i, c in enumerate(text):
         quoted ^= c == '"' and text[i - 1] != "\\"
@@ -53,7 +54,8 @@ def kernel_before(text, end):
 
 
 def replaced(text, start, end, new):
-    """text with new for text[start:end], and as many lines as before."""
+    """text, with `new` in place of text[start:end], and as many lines as
+    before."""
     lines = text.count("\n", start, end) - new.count("\n")
     return text[:start] + new + "\n" * lines + text[end:]
 

@@ -1,7 +1,7 @@
 // store.h - a server's shard: parameters and the optimiser's state, by row.
 //
-// A row of parameters is a counted buffer, sent without copying. A row that is
-// still on its way to somebody when it changes is replaced, not overwritten.
+// A row of parameters is a counted buffer, sent without copying. If a row
+// changes while its buffer is still being sent, a new buffer takes its place.
 
 #ifndef PS_SERVER_STORE_H
 #define PS_SERVER_STORE_H
@@ -16,7 +16,7 @@ struct thread_pool;
 struct row {
     struct slice at;
     struct buffer *params;
-    uint64_t version; // updates that it has seen
+    uint64_t version; // how many updates it has had
 };
 
 struct store {

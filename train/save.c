@@ -1,14 +1,14 @@
-// save.c - write a checkpoint: a folder that is whole or not there.
+// save.c - writes a checkpoint: a folder that is whole or not there.
 //
-// Worker 0 makes .next-STEP; every worker that has a part of the optimiser's
-// state writes its ranges of the file there; then worker 0 writes the other
+// Worker 0 makes .next-STEP. Every worker that has a part of the optimiser's
+// state writes its ranges of the file there. Then worker 0 writes the other
 // files, fsyncs, renames to checkpoint-STEP, moves `latest` and removes the
-// oldest. A kill at any moment leaves at worst a folder whose name begins with
-// a dot, which the next save removes.
+// oldest. A kill at any moment leaves at worst a folder with a name that begins
+// with a dot. The next save removes it.
 //
-// With save_async=1 worker 0, which then has all of the state, copies it, and a
-// thread does the same with the copy while steps go on (snapshot.h). Cost: the
-// copy's memory, and the time of copying in place of that of writing.
+// With save_async=1 worker 0 has all of the state. It copies the state, and a
+// thread writes the copy while steps go on (snapshot.h). The cost is the copy's
+// memory, and the time of copying instead of the time of writing.
 
 #include "train/run_state.h"
 
@@ -135,7 +135,7 @@ static int describe(struct saving *s, const struct trainer *t)
 
 // ---- worker 0's files
 
-// An empty folder, in it the files that workers write ranges into.
+// Makes an empty folder, and in it the files into which workers write ranges.
 static int begin_folder(const struct saving *s)
 {
     if (folder_make(s->next) ||
@@ -146,7 +146,7 @@ static int begin_folder(const struct saving *s)
                      : 0;
 }
 
-// Of the files that lie in the folder, all that belong to the checkpoint.
+// Writes symbols.txt, then state.json with the hashes of all files there.
 static int write_state(const struct saving *s)
 {
     char *text = NULL;
@@ -188,7 +188,7 @@ static int end_folder(const struct saving *s, const float *params)
 
 // ---- at once
 
-// A range of this worker's vector, on its way to the model's.
+// A range of this worker's vector, to be written into the model's.
 struct piece {
     const struct saving *s;
     int slot;
@@ -206,7 +206,7 @@ static int write_piece(void *ctx, size_t off, size_t n, size_t at)
                                   p->v + (off - p->off), n);
 }
 
-// What several parts have one of them writes.
+// If several parts have the same elements, only one part writes them.
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct saving *s = ctx;

@@ -12,6 +12,8 @@
 
 #include "model/model.h"
 
+#include <sys/types.h>
+
 // Write `params` to `path`, which is replaced in one rename after fsync: a
 // reader finds the old file or the new one, whole. 0, or -1 after fail(), then
 // nothing is left behind.
@@ -21,12 +23,21 @@ int checkpoint_write(const char *path, const struct model_config *c,
 // A file of nslots slots, their tensors named "<slot name>.<tensor name>", or
 // with nslots 0 of the parameters, by ranges, which several processes may write
 // in any order. make: the file of its full size, the numbers still to come.
-// write_range: elements [off, off + n) of a slot; parameters are slot 0. sync:
-// all that was written is on disk. 0, or -1 after fail().
+// writer_open and _close: around the ranges that one process writes; `path`
+// must live as long. write_range: elements [off, off + n) of a slot; parameters
+// are slot 0. sync: all that was written is on disk. 0, or -1 after fail().
+struct checkpoint_writer {
+    const char *path;
+    int fd;
+    off_t numbers; // where they begin
+};
 int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names);
-int checkpoint_write_range(const char *path, const struct model_config *c,
-                           int slot, size_t off, const float *v, size_t n);
+int checkpoint_writer_open(struct checkpoint_writer *w, const char *path);
+int checkpoint_write_range(const struct checkpoint_writer *w,
+                           const struct model_config *c, int slot, size_t off,
+                           const float *v, size_t n);
+int checkpoint_writer_close(struct checkpoint_writer *w);
 int checkpoint_sync(const char *path);
 
 // The config.json with which `transformers` opens the folder it lies in.

@@ -131,21 +131,35 @@ static int write_at(int fd, const char *from, size_t bytes, off_t at)
     return 0;
 }
 
-int checkpoint_write_range(const char *path, const struct model_config *c,
-                           int slot, size_t off, const float *v, size_t n)
+int checkpoint_writer_open(struct checkpoint_writer *w, const char *path)
 {
     uint64_t length;
-    size_t element = (size_t)slot * model_nparams(c) + off;
-    int fd = open_to_write(path), status = 0;
-    if (fd < 0)
+    *w = (struct checkpoint_writer){.path = path, .fd = open_to_write(path)};
+    if (w->fd < 0)
         return -1;
-    if (pread(fd, &length, sizeof length, 0) != sizeof length ||
-        write_at(fd, (const char *)v, n * sizeof *v,
-                 (off_t)(sizeof length + length + element * sizeof *v)))
-        status = fail("cannot write %s: %s", path, strerror(errno));
-    if (close(fd) && !status)
-        status = fail("cannot write %s: %s", path, strerror(errno));
-    return status;
+    if (pread(w->fd, &length, sizeof length, 0) != sizeof length) {
+        close(w->fd);
+        return fail("cannot write %s: it has no header", path);
+    }
+    w->numbers = (off_t)(sizeof length + length);
+    return 0;
+}
+
+int checkpoint_write_range(const struct checkpoint_writer *w,
+                           const struct model_config *c, int slot, size_t off,
+                           const float *v, size_t n)
+{
+    size_t element = (size_t)slot * model_nparams(c) + off;
+    return write_at(w->fd, (const char *)v, n * sizeof *v,
+                    w->numbers + (off_t)(element * sizeof *v))
+               ? fail("cannot write %s: %s", w->path, strerror(errno))
+               : 0;
+}
+
+int checkpoint_writer_close(struct checkpoint_writer *w)
+{
+    return close(w->fd) ? fail("cannot write %s: %s", w->path, strerror(errno))
+                        : 0;
 }
 
 int checkpoint_sync(const char *path)

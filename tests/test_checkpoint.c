@@ -46,16 +46,19 @@ static void slots_come_back(void **state)
     size_t n = model_nparams(&tiny), part = n / 7 + 3;
     float m[MAX_PARAMS], v[MAX_PARAMS], back[MAX_PARAMS];
     const float *slots[] = {m, v};
+    struct checkpoint_writer w;
     struct checkpoint *k;
     numbers(m, n, 2), numbers(v, n, 3);
     assert_int_equal(checkpoint_make(path, &tiny, 2, names), 0);
+    assert_int_equal(checkpoint_writer_open(&w, path), 0);
     for (int i = 2 * 7 - 1; i >= 0; i--) {
         size_t off = (size_t)(i % 7) * part;
         size_t len = n - off < part ? n - off : part;
-        assert_int_equal(checkpoint_write_range(path, &tiny, i / 7, off,
+        assert_int_equal(checkpoint_write_range(&w, &tiny, i / 7, off,
                                                 slots[i / 7] + off, len),
                          0);
     }
+    assert_int_equal(checkpoint_writer_close(&w), 0);
     assert_int_equal(checkpoint_sync(path), 0);
     assert_int_equal(checkpoint_open(&k, path, &tiny, 2, swapped), 0);
     assert_int_equal(checkpoint_read_range(k, 1, 0, back, n), 0);

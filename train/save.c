@@ -191,6 +191,7 @@ static int end_folder(const struct saving *s, const float *params)
 // A range of this worker's vector, to be written into the model's.
 struct piece {
     const struct saving *s;
+    struct checkpoint_writer file;
     int slot;
     size_t off;
     const float *v;
@@ -199,19 +200,22 @@ struct piece {
 static int write_piece(void *ctx, size_t off, size_t n, size_t at)
 {
     const struct piece *p = ctx;
-    const struct saving *s = p->s;
-    bool params = p->slot == SYNC_PARAMS;
-    return checkpoint_write_range(params ? s->files.model : s->files.slots,
-                                  &s->config, params ? 0 : p->slot, at,
+    int slot = p->slot == SYNC_PARAMS ? 0 : p->slot;
+    return checkpoint_write_range(&p->file, &p->s->config, slot, at,
                                   p->v + (off - p->off), n);
 }
 
-// If several parts have the same elements, only one part writes them.
+// If several parts have the same elements, only one part writes them. The rows
+// and columns of a slice are many small ranges, so the file is opened once.
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct saving *s = ctx;
-    struct piece p = {s, slot, off, v};
-    return part_counted_ranges(&s->part, off, n, write_piece, &p);
+    struct piece p = {.s = s, .slot = slot, .off = off, .v = v};
+    if (checkpoint_writer_open(&p.file, slot == SYNC_PARAMS ? s->files.model
+                                                            : s->files.slots))
+        return -1;
+    int rc = part_counted_ranges(&s->part, off, n, write_piece, &p);
+    return checkpoint_writer_close(&p.file) ? -1 : rc;
 }
 
 // A part's parameters, by the first of those that have it.
@@ -248,10 +252,17 @@ static int write_copy(void *ctx)
     struct saver *saver = ctx;
     const struct saving *s = &saver->saving;
     size_t n = model_nparams(&s->config);
+    struct checkpoint_writer file;
     int rc = begin_folder(s);
-    for (int i = 0; !rc && i < s->nslots; i++)
-        rc = checkpoint_write_range(s->files.slots, &s->config, i, 0,
+    for (int i = 0; !rc && i < s->nslots; i++) {
+        rc = checkpoint_writer_open(&file, s->files.slots);
+        if (rc)
+            break;
+        rc = checkpoint_write_range(&file, &s->config, i, 0,
                                     snapshot_vector(saver->copy, 1 + i), n);
+        if (checkpoint_writer_close(&file))
+            rc = -1;
+    }
     if (!rc)
         rc = end_folder(s, snapshot_vector(saver->copy, 0));
     if (rc)

@@ -100,8 +100,8 @@ static void check_world(int i)
     train(&j, &w, true);
     assert_ok(&j);
     check_column("loss", 0, 1e-5, 1e-5);
-    // The first new step stands where the loss has leapt to 7.9. Rounding counts
-    // there: without a mesh, this norm of two builds differs by 1.6e-3.
+    // At the first new step the loss has leapt to 7.9. Rounding counts there:
+    // without a mesh, this norm of two builds differs by 1.6e-3.
     check_column("grad_norm", clip, 1e-3, 1e-4);
     assert_true(near(job_summary("cut", "final_val_loss"),
                      job_summary("whole", "final_val_loss"), 1e-5));

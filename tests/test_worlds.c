@@ -9,7 +9,7 @@
 #include <math.h>
 #include <unistd.h>
 
-enum { FROM = 3, TO = 6 };
+enum { FROM = 5, TO = 8 };
 static const double clip = 0.05;
 
 // Odd numbers of symbols, layers and positions.
@@ -56,7 +56,7 @@ static void train(struct job *j, const struct world *w, bool whole)
     const char *out = whole ? "whole" : "cut";
     job_run(j, 120,
             "rm -rf %s; cp -r start %s && %s resume=%s/checkpoint-%d "
-            "sync=%s accum=%d dropout=%g clip=%g steps=%d out=%s",
+            "sync=%s accum=%d dropout=%g clip=%g lr=0.002 steps=%d out=%s",
             out, out, same, out, FROM, mesh, w->accum, w->dropout, clip, TO,
             out);
 }
@@ -66,16 +66,13 @@ static bool near(double a, double b, double relative)
     return fabs(a - b) <= relative * fabs(b);
 }
 
-// Within `first` in the first new step, within `later` behind it.
-static void check_column(const char *name, double least, double first,
-                         double later)
+static void check_column(const char *name, double least, double relative)
 {
     double whole[TO], cut[TO];
     int n = job_column("whole", name, 0, whole, TO);
     assert_true(n >= TO - FROM);
     assert_int_equal(job_column("cut", name, 0, cut, TO), n);
     for (int k = 0; k < n; k++) {
-        double relative = k <= n - (TO - FROM) ? first : later;
         if (!near(cut[k], whole[k], relative) || !(whole[k] > least))
             print_error("%s, row %d: %.9g, whole %.9g\n", name, k, cut[k],
                         whole[k]);
@@ -99,10 +96,8 @@ static void check_world(int i)
     assert_ok(&j);
     train(&j, &w, true);
     assert_ok(&j);
-    check_column("loss", 0, 1e-5, 1e-5);
-    // At the first new step the loss has leapt to 7.9. Rounding counts there:
-    // without a mesh, this norm of two builds differs by 1.6e-3.
-    check_column("grad_norm", clip, 1e-3, 1e-4);
+    check_column("loss", 0, 1e-5);
+    check_column("grad_norm", clip, 1e-5);
     assert_true(near(job_summary("cut", "final_val_loss"),
                      job_summary("whole", "final_val_loss"), 1e-5));
 }
@@ -112,6 +107,8 @@ static void worlds(void **state)
     (void)state;
     static const int few[] = {7, 14, 21, 28}; // of each way one
     struct job j;
+    // A rate at which parameters move far; what follows has a tenth of it, so
+    // that rounding is not amplified.
     job_run(&j, 60, "%s sync=local lr=0.02 steps=%d save=%d out=start", same,
             FROM, FROM);
     assert_ok(&j);

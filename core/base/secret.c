@@ -68,7 +68,7 @@ static int read_file(const char *what, const char *path, bool own,
     struct stat st;
     if (own ? lstat(path, &st) : stat(path, &st))
         return fail("%s%s: %s", what, path, strerror(errno));
-    if (!S_ISREG(st.st_mode))
+    if (own && !S_ISREG(st.st_mode))
         return fail("%s%s: not a file; try: remove it", what, path);
     if (own && st.st_uid != geteuid())
         return fail("%s%s: belongs to user %u; try: remove it", what, path,

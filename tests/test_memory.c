@@ -40,8 +40,9 @@ static void ways_take_what_is_predicted(void **state)
     static const struct {
         const char *words;
         double at_most; // of it not always taken, in vectors
-        double waiting; // not predicted, in vectors: answers of servers that
-                        // came before a worker on a busy machine took them
+        double waiting; // not predicted, in vectors: what ZeroMQ's queue of 64
+                        // slices holds of a server beyond those counted, while
+                        // the machine is busy
     } ways[] = {
         {"sync=local", 0, 0},
         {"sync=local staging=always", 0, 0},

@@ -83,8 +83,8 @@ static size_t server_part(const struct memory_job *job)
 
 // What the exchange itself takes. Of the library: Open MPI makes room for what
 // it receives of every all-reduce under way, at most of all, and we for each in
-// a 16-bit wire. Of servers: slices on their way out and in. No credit limits
-// the answers, so more of them wait in ZeroMQ's queue while a worker is busy.
+// a 16-bit wire. Of servers: slices on their way out and in. While a worker is
+// busy, up to 64 answers of each wait in ZeroMQ's queue (message/connection.c).
 static size_t exchange(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;

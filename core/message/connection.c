@@ -23,7 +23,8 @@
 
 enum {
     LINGER_MS = 300,       // for a server's last words, when it closes
-    QUEUE = 64,            // messages of one peer that wait to be read
+    QUEUE = 64,            // messages of one peer that wait to be read; with
+                           // few, ZeroMQ 4.3.4 asserts when a peer is lost
     BUFFER = 1 << 20,      // of the kernel, each way: slices are about 1 MiB
     MAX_MESSAGE = 65 << 20 // the largest slice and some room; more is hostile
 };

@@ -78,6 +78,12 @@ takes .* MB; try: recompute=1"
 lockstep_says(fit_mesh 0 "dp2,pp4 .*ring +242.6 +242.6 +485.2 .* 6 +25"
               $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 mesh=dp2,pp4
               accum=8 threads=1)
+lockstep_says(fit_mesh_no_parts 1 "sync=sps knows no parts of a model"
+              $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 mesh=dp2,pp4
+              sync=sps)
+lockstep_says(fit_mesh_workers 1 "mesh=tp2 has 2 ranks, workers=4"
+              $<TARGET_FILE:lockstep> fit memory=4gb model=gpt2 mesh=tp2
+              workers=4)
 lockstep_says(pipeline 0 "gpipe +710.6 +13.3 +11.1 +8 8.1f1b +763.4 +19.3 +11.1 \
 +2 1.*pipeline.png"
               $<TARGET_FILE:lockstep> simulate pipeline=all stages=2
@@ -123,6 +129,7 @@ if(TARGET test_again)
 endif()
 lockstep_test(mpirun LINKS supervise)
 lockstep_test(supervise LINKS supervise)
+lockstep_test(progress LINKS supervise)
 lockstep_test(start LINKS supervise)
 foreach(test lockstep refusals)
   lockstep_test(${test} LINKS base PkgConfig::CJSON LABELS jobs)

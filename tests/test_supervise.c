@@ -110,53 +110,6 @@ static void lines_of_all_go_to_the_log(void **state)
     close_job(&f);
 }
 
-// What progress_take() writes to a file in place of the terminal.
-static void take_progress(const char *path, const char *const *lines, int n)
-{
-    struct progress *p;
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666), was = dup(2);
-    assert_true(fd >= 0 && was >= 0 && dup2(fd, 2) == 2);
-    int rc = progress_open(&p);
-    for (int i = 0; !rc && i < n; i++)
-        progress_take(p, lines[i]);
-    progress_close(&p);
-    dup2(was, 2);
-    close(was);
-    close(fd);
-    assert_int_equal(rc, 0);
-}
-
-// A line for each of worker 0's that is one; the rate of all; no stale val.
-static void progress_is_shown(void **state)
-{
-    (void)state;
-    struct fixture f = {0};
-    char path[128], text[1024];
-    static const char *const lines[] = {
-        "rank=0 world=3 step=1 steps=9 loss=3 val_loss=nan tokens_per_s=50 "
-        "eta_s=70 line=0",
-        "rank=1 world=3 step=2 steps=9 loss=7 val_loss=nan tokens_per_s=30 "
-        "eta_s=70 line=1",
-        "rank=0 world=3 step=2 steps=9 loss=2.5 val_loss=1.5 tokens_per_s=50 "
-        "eta_s=61 line=1", // rank 2 counts as the mean of the others
-        "rank=2 world=3 step=4 steps=9 loss=7 val_loss=nan tokens_per_s=10 "
-        "eta_s=70 line=1",
-        "rank=0 world=3 step=4 steps=9 loss=2 val_loss=nan tokens_per_s=60 "
-        "eta_s=5 line=1",
-    };
-    make_folder(&f);
-    snprintf(path, sizeof path, "%s/shown", f.dir);
-    take_progress(path, lines, 5);
-    FILE *file = fopen(path, "r");
-    assert_non_null(file);
-    text[fread(text, 1, sizeof text - 1, file)] = '\0';
-    fclose(file);
-    assert_string_equal(
-        text, "step 2/9  loss 2.5000  val 1.5000  120 tokens/s  1:01 left\n"
-              "step 4/9  loss 2.0000  100 tokens/s  0:05 left\n");
-    remove_folder(&f);
-}
-
 static void first_failure_is_named(void **state)
 {
     (void)state;
@@ -521,7 +474,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_all_go_to_the_log),
-        cmocka_unit_test(progress_is_shown),
         cmocka_unit_test(first_failure_is_named),
         cmocka_unit_test(what_was_said_at_the_start_is_left_out),
         cmocka_unit_test(its_own_error_is_quoted),

@@ -71,13 +71,32 @@ static int check(const struct question *q)
                : 0;
 }
 
+// Of the words for a mesh: as many workers as it has ranks, and a backend that
+// takes parts of a model.
+static int check_mesh(const struct question *q, const char *workers,
+                      const char *sync)
+{
+    char mesh[CONFIG_PATH];
+    int ranks = mesh_ranks(&q->run.mesh), parts = 0;
+    mesh_show(&q->run.mesh, mesh);
+    if (*workers && atoi(workers) != ranks)
+        return fail("fit: mesh=%s has %d ranks, workers=%s; try: without "
+                    "workers=",
+                    mesh, ranks, workers);
+    for (int i = 0; i < q->sync.n; i++)
+        parts += backend_at(q->sync.at[i])->parts;
+    return parts ? 0
+                 : fail("fit: sync=%s knows no parts of a model (mesh=%s); "
+                        "try: sync=ring",
+                        sync, mesh);
+}
+
 static int ask(struct question *q, int nwords, char **words)
 {
     char all[LIST_TEXT], number[16];
-    const char *workers = number, *sync = list_all_backends(all);
+    const char *workers = "", *sync = list_all_backends(all);
     char **rest = mem_alloc((size_t)nwords, sizeof *rest);
     int n = 0, rc = rest ? 0 : -1;
-    snprintf(number, sizeof number, "%d", WORKERS);
     config_defaults(&q->run);
     for (int i = 0; !rc && i < nwords; i++) {
         if (!strncmp(words[i], "memory=", 7))
@@ -90,10 +109,12 @@ static int ask(struct question *q, int nwords, char **words)
             rest[n++] = words[i];
     }
     rc = rc || config_parse(&q->run, n, rest) || check(q);
-    if (!rc && q->run.mesh.n)
-        snprintf(number, sizeof number, "%d", mesh_ranks(&q->run.mesh));
-    rc = rc || list_workers(&q->workers, workers) ||
-         list_backends(&q->sync, sync);
+    bool meshed = !rc && q->run.mesh.n;
+    snprintf(number, sizeof number, "%d",
+             meshed ? mesh_ranks(&q->run.mesh) : WORKERS);
+    rc = rc || list_backends(&q->sync, sync) ||
+         (meshed && check_mesh(q, workers, sync)) ||
+         list_workers(&q->workers, *workers ? workers : number);
     mem_free(rest);
     return rc ? -1 : 0;
 }
@@ -192,10 +213,10 @@ static int answer(const struct question *q)
             if (print_backend(q, backend_at(q->sync.at[k]), q->workers.at[i]))
                 return -1;
     }
-    printf("\nMB of a worker with batch=1; then the largest batch within "
-           "memory=, kept and with\nrecompute=1; -: not even batch=1 of a "
-           "worker, or its server%s\n",
-           q->run.mesh.n ? "; of the rank that needs most" : "");
+    printf("\nMB of a worker with batch=1%s.\nbatch: the largest within "
+           "memory=; recompute: the largest with recompute=1.\n-: not even "
+           "batch=1 fits into a worker, or into its server.\n",
+           q->run.mesh.n ? ", of the rank that needs most" : "");
     return 0;
 }
 

@@ -163,7 +163,7 @@ static void say(const struct question *q, const struct pipeline *p,
            seconds > 0 ? 100 * (1 - busy / (seconds * p->stages)) : 0,
            100 * timetable_bubble(p));
     for (int s = 0; s < p->stages; s++)
-        printf(" %d", timetable_rooms(p, s));
+        printf(" %d", timetable_slots(p, s));
     printf("\n");
 }
 
@@ -199,7 +199,7 @@ static int answer(const struct question *q)
            "%-8s %10s %8s %11s    %s\n",
            q->stages, q->micro, q->chunks, q->chunks == 1 ? "" : "s",
            q->forward_text, q->backward_text, q->hop_ms, "schedule",
-           "step (ms)", "idle (%)", "formula (%)", "rooms of each stage");
+           "step (ms)", "idle (%)", "formula (%)", "slots of each stage");
     for (int k = 0; !rc && k < PIPELINE_KINDS; k++)
         if (is_asked(q, k))
             rc = row(q, k, f);
@@ -209,7 +209,7 @@ static int answer(const struct question *q)
         rc = figure_draw("pipeline", q->out, q->out, "");
     if (!rc)
         printf("\nidle: of all stages' time. formula: of equal stages with a "
-               "hop of 0 ms.\nrooms: micro-batches whose activations a stage "
+               "hop of 0 ms.\nslots: micro-batches whose activations a stage "
                "holds at once.\n%s\n%s/pipeline.png\n",
                path, q->out);
     return rc;

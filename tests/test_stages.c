@@ -100,9 +100,9 @@ static void open_stage(struct line *l, int s, struct bench *whole,
     t->b.params = job.params = mem_alloc(n, sizeof(float));
     t->b.grads = job.grads = mem_alloc(n, sizeof(float));
     memset(job.grads, 0xff, n * sizeof(float));
-    job.rooms = timetable_rooms(&l->plan, s);
+    job.rooms = timetable_slots(&l->plan, s);
     if (l->plan.stages > 1)
-        job.inputs = job.rooms + timetable_rooms(&l->plan, before);
+        job.inputs = job.rooms + timetable_slots(&l->plan, before);
     job.edges = 2;
     part_ranges(&job.config, 0, n, copy_in, both);
     t->b.job = job;

@@ -1,5 +1,5 @@
 // test_timetable.c - the schedules of a pipeline: whole, without deadlock, with
-// the idle time and the rooms that the formulas say.
+// the idle time and the slots that the formulas say.
 
 #include "pipeline/timetable.h"
 
@@ -68,7 +68,7 @@ static void check_whole(const struct pipeline *p)
             most = held > most ? held : most;
         }
         assert_int_equal(held, 0);
-        assert_int_equal(most, timetable_rooms(p, s));
+        assert_int_equal(most, timetable_slots(p, s));
     }
 }
 
@@ -91,24 +91,24 @@ static void one_stage_is_accumulation(void **state)
     }
 }
 
-static void rooms(void **state)
+static void slots(void **state)
 {
     (void)state;
     static const int interleaved[] = {11, 9, 7, 5};
     struct pipeline p = {PIPELINE_1F1B, 4, 8, 2, 0};
     for (int s = 0; s < 4; s++) {
         p.chunks = 2;
-        assert_int_equal(timetable_rooms(&p, s), interleaved[s]);
+        assert_int_equal(timetable_slots(&p, s), interleaved[s]);
         p.chunks = 1;
-        assert_int_equal(timetable_rooms(&p, s), 4 - s);
+        assert_int_equal(timetable_slots(&p, s), 4 - s);
         p.ahead = 1;
-        assert_int_equal(timetable_rooms(&p, s), 2 * (4 - s) - 1);
+        assert_int_equal(timetable_slots(&p, s), 2 * (4 - s) - 1);
         p.ahead = 0;
     }
     p.kind = PIPELINE_GPIPE;
-    assert_int_equal(timetable_rooms(&p, 0), 8);
+    assert_int_equal(timetable_slots(&p, 0), 8);
     p.kind = PIPELINE_NAIVE;
-    assert_int_equal(timetable_rooms(&p, 0), 1);
+    assert_int_equal(timetable_slots(&p, 0), 1);
 }
 
 // ---- on paper
@@ -222,7 +222,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_micro_batch_once_and_in_order),
         cmocka_unit_test(one_stage_is_accumulation),
-        cmocka_unit_test(rooms),
+        cmocka_unit_test(slots),
         cmocka_unit_test(equal_stages_idle_by_the_formula),
         cmocka_unit_test(nothing_begins_before_its_cause),
         cmocka_unit_test(unequal_stages),

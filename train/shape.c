@@ -56,12 +56,12 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
 
 int shape_first_input(const struct pipeline *p, int stage)
 {
-    return stage == 0 ? timetable_rooms(p, 0) : 0;
+    return stage == 0 ? timetable_slots(p, 0) : 0;
 }
 
 int shape_ahead(const struct pipeline *p, int stage)
 {
-    return p->chunks > 1 ? timetable_rooms(p, stage) : 1;
+    return p->chunks > 1 ? timetable_slots(p, stage) : 1;
 }
 
 void shape_stage(const struct pipeline *p, int stage, struct model_job *job)
@@ -69,9 +69,9 @@ void shape_stage(const struct pipeline *p, int stage, struct model_job *job)
     int before = (stage + p->stages - 1) % p->stages;
     if (p->stages == 1)
         return;
-    job->rooms = timetable_rooms(p, stage);
+    job->rooms = timetable_slots(p, stage);
     job->edges = 2 * shape_ahead(p, stage) + 1;
-    job->inputs = timetable_rooms(p, before) + shape_first_input(p, stage);
+    job->inputs = timetable_slots(p, before) + shape_first_input(p, stage);
     if (stage == 0 && p->chunks == 1)
         job->inputs = 0; // its rooms have their own
 }

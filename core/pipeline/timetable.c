@@ -92,7 +92,7 @@ struct action timetable_action(const struct pipeline *p, int stage, int k)
                        : nth(p, ACTION_FORWARD, w + turn);
 }
 
-int timetable_rooms(const struct pipeline *p, int stage)
+int timetable_slots(const struct pipeline *p, int stage)
 {
     int w = warm_up(p, stage);
     return w < forwards(p) ? w + 1 : w;

@@ -77,7 +77,7 @@ int timetable_length(const struct pipeline *p);
 struct action timetable_action(const struct pipeline *p, int stage, int k);
 
 // Micro-batches, of one chunk each, whose activations a stage holds at once.
-int timetable_rooms(const struct pipeline *p, int stage);
+int timetable_slots(const struct pipeline *p, int stage);
 
 // ---- on paper
 

@@ -1,8 +1,8 @@
 // bucket.c - cut the flat gradient into buckets, last layer first.
 //
 // Backward fills gradients from the end of the model to its start, so bucket 0
-// is the *end* of the vector: it may travel while backward is still busy. Too
-// small wastes latency, too large leaves nothing to overlap.
+// is the *end* of the vector: it may travel while backward is still busy. With
+// too small buckets latency adds up; with too large ones nothing overlaps.
 
 #include "sync/bucket.h"
 

@@ -1,12 +1,13 @@
 // backward.c - gradients, from the last LayerNorm down to the embeddings.
 //
-// m->dres is the gradient of the residual stream. Each branch hands its input's
-// gradient to LayerNorm's backward, which adds its own to dres: that is all a
-// residual connection is. Gradients come out from the end of the flat vector to
-// its start, and the watermark follows them down.
+// m->dres is the gradient of the residual stream. Each branch computes the
+// gradient of its input. LayerNorm's backward turns that into the gradient of
+// the residual stream, and adds it to dres: the backward of a residual
+// connection is this addition. Gradients are completed from the end of the flat
+// vector to its start, and the watermark falls with them.
 //
-// A stage does this for one chunk of its layers at a time. The last does not
-// report wte: the first has a share of its gradient, too.
+// A stage does this for one chunk of its layers at a time. The last stage does
+// not report wte, since the first stage has a share of its gradient, too.
 
 #include "model/state.h"
 
@@ -22,7 +23,8 @@ struct back {
     int settled; // tensors from here on are complete
 };
 
-// In fp16: gradients of tensors [first, end) pass through it on their way.
+// In fp16: rounds the gradients of tensors [first, end) to fp16, and replaces
+// those of the job by them or adds them.
 static void settle(const struct back *b, int first, int end)
 {
     struct cpu_model *m = b->m;
@@ -33,7 +35,7 @@ static void settle(const struct back *b, int first, int end)
     m->k->settle(to, at, m->off[end] - m->off[first], b->step->accumulate);
 }
 
-// Gradients from tensor `first` on are complete.
+// Reports that the gradients from tensor `first` on are complete.
 static void report(struct back *b, int first)
 {
     size_t off = b->m->off[first];
@@ -90,8 +92,9 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     m->k->sum_rows(grad_at(m, w + 1), dout, b->rows, outs, b->add, m->partial);
 }
 
-// dres += (or =) the gradient through LayerNorm `w`, whose output's gradient is
-// in m->branch and whose output comes back into m->norm.
+// Backward of the LayerNorm whose weight is tensor w: dres += (or =) the
+// gradient of its input, from that of its output in m->branch. Writes its
+// output to m->norm again.
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {
@@ -102,7 +105,8 @@ static void norm_gradient(const struct back *b, int w, const void *sum,
                         m->job.config.channels, m->partial);
 }
 
-// dres as the branch at `site` sees it: behind dropout's mask.
+// The gradient of the branch at `site`: dres, times dropout's mask if there is
+// one.
 static const void *branch_gradient(const struct back *b, int layer,
                                    enum site site)
 {
@@ -160,7 +164,8 @@ static int attention_backward(struct back *b, int i)
     return 0;
 }
 
-// A layer's forward again: the layers behind it have used its room.
+// Computes a layer's forward again, since the layers after it use the same
+// memory.
 static int recompute(const struct back *b, int i)
 {
     if (!b->m->job.recompute)
@@ -171,7 +176,7 @@ static int recompute(const struct back *b, int i)
     return rc;
 }
 
-// Gradients of the tables, where dres has come.
+// Gradients of wte and wpe, from dres at the model's start.
 static void embed_backward(struct back *b)
 {
     struct cpu_model *m = b->m;
@@ -182,14 +187,14 @@ static void embed_backward(struct back *b)
     float *dwte = grad_at(m, 0), *dwpe = grad_at(m, 1);
     if (!b->add) // positions that this job never reaches
         memset(dwpe + used, 0, (all - used) * sizeof *dwpe);
-    if (!b->add && !part_has_head(&job->config)) // which would have begun it
+    if (!b->add && !part_has_head(&job->config)) // no head has written dwte
         memset(dwte, 0, (m->off[1] - m->off[0]) * sizeof *dwte);
     m->k->embed_backward(dwte, dwpe, m->dres, b->step->x, m->words, job->batch,
                          job->tokens, job->config.channels, b->add, &mask);
     report(b, 0);
 }
 
-// Through ln_f, from the head.
+// Backward of ln_f, from the head's gradient in m->branch.
 static int final_backward(struct back *b)
 {
     struct cpu_model *m = b->m;
@@ -223,6 +228,6 @@ int backward(struct cpu_model *m, const struct model_step *step)
     if (is_first(m))
         embed_backward(&b);
     else if (is_last(m))
-        settle(&b, 0, 1); // the head's share of wte
+        settle(&b, 0, 1); // the head's share of wte's gradient
     return is_first(m) ? block_give(m, 0) : 0;
 }

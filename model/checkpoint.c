@@ -1,7 +1,8 @@
 // checkpoint.c - read a model's weights from either format.
 //
-// Twice over the file: the first pass judges every number, the second fills.
-// That needs no second copy of the model, and a bad file leaves no trace.
+// It reads the file twice: the first pass checks every number, the second fills
+// the vector. That needs no second copy of the model, and a bad file changes
+// nothing.
 
 #include "model/checkpoint.h"
 #include "model/config_json.h"
@@ -26,10 +27,10 @@ struct checkpoint {
     const char *path;
     const struct model_config *c;
     struct safetensors *file;
-    struct llmc *llmc; // instead, where it is llm.c's
-    float *chunk;      // 2 CHUNK numbers: judged here, or two tensors compared
-    size_t *end;       // of every tensor, in elements of the vector
-    int nslots;        // that are read; 0: the parameters
+    struct llmc *llmc; // instead of `file`, if the format is llm.c's
+    float *chunk;      // (2, CHUNK): numbers that are checked or compared
+    size_t *end;       // where each tensor ends in the vector, in elements
+    int nslots;        // slots to read; 0: the parameters
     const char *const *slot_names;
 };
 
@@ -57,7 +58,7 @@ find(const struct safetensors *file, const char *prefix, const char *name)
     return safetensors_find(file, full);
 }
 
-// A tensor of the model, with the prefix or without; *out NULL if absent.
+// *out = the tensor `name`, with the prefix or without; NULL if there is none.
 static int find_param(const struct safetensors *file, const char *path,
                       const char *name, const struct safetensors_tensor **out)
 {
@@ -101,8 +102,8 @@ static int table_shape(const struct safetensors *file, const char *path,
     return 0;
 }
 
-// Heads as the file's metadata or the config.json beside it tell; 0 if neither
-// does.
+// *heads = the number of heads in the file's metadata or in the config.json
+// beside it; 0 if neither has it.
 static int told_heads(const struct safetensors *file, const char *path,
                       int *heads)
 {
@@ -163,7 +164,7 @@ int checkpoint_config(const char *path, struct model_config *out)
 
 // ---- which tensors
 
-// Whether `name` is the model's, without any prefix.
+// Whether `name`, without any prefix, is a tensor of the model.
 static bool is_param(const struct model_config *c, const char *name)
 {
     struct tensor t;
@@ -203,15 +204,15 @@ static bool lists_slot(const struct safetensors *file, const char *name,
     return false;
 }
 
-// If a slot's name stands before the first dot of `name`, what follows that
-// dot; else NULL.
+// If the text before the first dot of `name` is a slot's name, returns the text
+// after that dot; else NULL.
 static const char *behind_slot(const struct safetensors *file, const char *name)
 {
     const char *dot = strchr(name, '.');
     return dot && lists_slot(file, name, (size_t)(dot - name)) ? dot + 1 : NULL;
 }
 
-// Every tensor of the file must be one that we know: what is not read might
+// Every tensor of the file must be a known one: a tensor that is not read might
 // change what the model computes.
 static int check_names(const struct checkpoint *k)
 {
@@ -272,7 +273,7 @@ static int judge_numbers(const struct checkpoint *k,
     return 0;
 }
 
-// A tensor of one vector. slot NULL: of the parameters.
+// *out = the tensor `name` of a slot, or with slot NULL of the parameters.
 static int find_vector(const struct checkpoint *k, const char *slot,
                        const char *name, const struct safetensors_tensor **out)
 {
@@ -289,7 +290,7 @@ static int find_vector(const struct checkpoint *k, const char *slot,
     return 0;
 }
 
-// One vector laid out like the parameters.
+// Checks all tensors of a slot, or with slot NULL of the parameters.
 static int judge_vector(const struct checkpoint *k, const char *slot)
 {
     for (int i = 0; i < model_ntensors(k->c); i++) {
@@ -303,7 +304,8 @@ static int judge_vector(const struct checkpoint *k, const char *slot)
     return 0;
 }
 
-// The head is tied to wte: a file that brings its own must bring the same.
+// The head is tied to wte. If the file has a tensor for it, that must equal
+// wte.
 static int check_head(const struct checkpoint *k)
 {
     const struct safetensors_tensor *head, *wte;
@@ -420,7 +422,8 @@ void checkpoint_close(struct checkpoint **k)
     *k = NULL;
 }
 
-// The tensor of element `off`. A slice reads many small ranges.
+// The tensor that has element `off`. Searches by halves, since a slice reads
+// many small ranges.
 static int tensor_of(const struct checkpoint *k, size_t off)
 {
     int low = 0, high = model_ntensors(k->c);

@@ -1,4 +1,5 @@
-# The layout and the files, apart from the computing: fuzzers build them alone.
+# The layout and the file formats are a library without the computation, so that
+# fuzzers can build them alone.
 include(tests/fuzz/fuzz.cmake)
 
 lockstep_library(checkpoint

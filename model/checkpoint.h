@@ -3,9 +3,9 @@
 //     model.safetensors   Hugging Face's GPT-2 names and shapes, fp32
 //     llm.c .bin          version 3 (fp32) and 5 (bf16), read only
 //
-// An optimiser's slots are vectors laid out like the parameters; they go into a
-// file of their own, so that the model's file holds a GPT-2 and nothing else.
-// Foreign files are validated whole before a byte is believed.
+// An optimiser's slots are vectors with the layout of the parameters. They are
+// in a file of their own, so that the model's file is a plain GPT-2. The whole
+// of a file is checked before any of its numbers is used.
 
 #ifndef MODEL_CHECKPOINT_H
 #define MODEL_CHECKPOINT_H
@@ -14,22 +14,25 @@
 
 #include <sys/types.h>
 
-// Write `params` to `path`, which is replaced in one rename after fsync: a
-// reader finds the old file or the new one, whole. 0, or -1 after fail(), then
-// nothing is left behind.
+// Writes params (model_nparams(c) floats) to `path`. One rename after fsync
+// replaces the file, so a reader finds the whole old file or the whole new one.
+// Returns 0, or -1 after fail(); then no partial file is left.
 int checkpoint_write(const char *path, const struct model_config *c,
                      const float *params);
 
-// A file of nslots slots, their tensors named "<slot name>.<tensor name>", or
-// with nslots 0 of the parameters, by ranges, which several processes may write
-// in any order. make: the file of its full size, the numbers still to come.
-// writer_open and _close: around the ranges that one process writes; `path`
-// must live as long. write_range: elements [off, off + n) of a slot; parameters
-// are slot 0. sync: all that was written is on disk. 0, or -1 after fail().
+// Writing a file by ranges. Several processes may write ranges, in any order.
+// The file has nslots slots, whose tensors are named "<slot name>.<tensor
+// name>"; with nslots 0 it has the parameters, which count as slot 0.
+//
+// checkpoint_make() creates the file with its header and its full size, but
+// without numbers. A process then opens a writer, writes v[0, n) as elements
+// [off, off + n) of a slot, as often as it needs, and closes the writer; `path`
+// is borrowed until then. After checkpoint_sync() all that was written is on
+// disk. All return 0, or -1 after fail().
 struct checkpoint_writer {
     const char *path;
     int fd;
-    off_t numbers; // where they begin
+    off_t numbers; // the byte at which the numbers begin
 };
 int checkpoint_make(const char *path, const struct model_config *c, int nslots,
                     const char *const *slot_names);
@@ -40,29 +43,34 @@ int checkpoint_write_range(const struct checkpoint_writer *w,
 int checkpoint_writer_close(struct checkpoint_writer *w);
 int checkpoint_sync(const char *path);
 
-// The config.json with which `transformers` opens the folder it lies in.
+// Writes a config.json. With it beside model.safetensors, `transformers` opens
+// the folder. Returns 0, or -1 after fail().
 int checkpoint_write_config(const char *path, const struct model_config *c);
 
-// The configuration that a file's tensor shapes imply. Heads are metadata
-// "heads" or the header of llm.c; else "n_head" of the config.json beside it;
-// else channels / 64 as in all of OpenAI's models; else 0: not known. Tells the
-// two formats apart by their first bytes. 0, or -1 after fail().
+// Fills *out with the configuration that a file's tensor shapes imply. The
+// number of heads is the metadata "heads" or in llm.c's header; else it is
+// "n_head" of the config.json beside the file; else it is channels / 64, as in
+// all of OpenAI's models, or 0 (not known) if that is no whole number. The
+// first bytes tell the two formats apart. Returns 0, or -1 after fail().
 int checkpoint_config(const char *path, struct model_config *out);
 
-// Fill params (model_nparams(c) floats), converting F16, BF16 and F64. Shapes
-// must be c's, and heads where the file tells them; a tensor that is neither
-// GPT-2's nor a slot's, NaN and infinity are errors. The whole file is judged
-// before the first number is written.
+// Fills params (model_nparams(c) floats) from a file, converting F16, BF16 and
+// F64. Checks the whole file before it writes the first number. Returns 0, or
+// -1 after fail() if a shape, or the number of heads in the file, is not c's;
+// if a tensor is neither GPT-2's nor a slot's; or if a number is NaN or
+// infinite.
 int checkpoint_read(const char *path, const struct model_config *c,
                     float *params);
 
-// Whether a file has a slot of that name: 1, or 0, also where there is no file;
-// -1 after fail().
+// Returns 1 if the file has a slot of that name, 0 if it has none or if there
+// is no file, -1 after fail().
 int checkpoint_has_slot(const char *path, const char *slot_name);
 
-// The slots of a file, or with nslots 0 its parameters, by ranges. open: the
-// whole file is judged as by checkpoint_read(). c and slot_names are borrowed
-// until close. Parameters are slot 0. 0, or -1 after fail().
+// Reading a file by ranges: its slots, or with nslots 0 its parameters, which
+// count as slot 0. checkpoint_open() checks the whole file as checkpoint_read()
+// does; path, c and slot_names are borrowed until close.
+// checkpoint_read_range() reads elements [off, off + n) of a slot into v[0, n).
+// Both return 0, or -1 after fail().
 struct checkpoint;
 int checkpoint_open(struct checkpoint **k, const char *path,
                     const struct model_config *c, int nslots,

@@ -42,7 +42,7 @@ static void put_metadata(FILE *f, const struct model_config *c, int nslots,
     fputs(nslots ? "\"}" : "}", f);
 }
 
-// The header, which comes before the numbers. The caller calls free(). nslots
+// Makes the header, which comes before the numbers. The caller frees it. nslots
 // 0: a header for parameters.
 static int make_header(const char *path, const struct model_config *c,
                        int nslots, const char *const *slot_names, char **header,
@@ -60,7 +60,7 @@ static int make_header(const char *path, const struct model_config *c,
     for (int i = 0; i < nslots; i++)
         put_vector(f, c, slot_names[i], (size_t)i * bytes);
     fputc('}', f);
-    // Blanks, so that the numbers behind them are aligned.
+    // Blanks align the numbers after the header.
     for (long at = ftell(f); at % 8 != 0; at++)
         fputc(' ', f);
     bool broken = ferror(f);
@@ -70,8 +70,9 @@ static int make_header(const char *path, const struct model_config *c,
     return fail("cannot write %s: no memory for its header", path);
 }
 
-// Writes the parameters; or makes room for nslots slots, or, if nslots is 0,
-// for the parameters.
+// Writes a file with the parameters. With params NULL, the file gets its full
+// size without numbers: for nslots slots or, if nslots is 0, for the
+// parameters.
 static int make_file(const char *path, const struct model_config *c,
                      const float *params, int nslots,
                      const char *const *slot_names)

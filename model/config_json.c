@@ -19,7 +19,8 @@
 // takes it for eos and bos if config.json does not name them.
 enum { MAX_TEXT = 1 << 16, END_OF_TEXT = 50256 };
 
-// The text's length, with a NUL behind it; 0 if there is no such file.
+// Reads a file into text, and puts a NUL after it. Returns the text's length, 0
+// if there is no such file, or -1 after fail().
 static ssize_t read_text(const char *path, char *text)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -22,12 +22,13 @@ function(model_kernels_unit name format isa)
   target_compile_definitions(${unit} PRIVATE
                              KERNELS_TABLE=${unit} KERNELS_ISA="${name}"
                              REAL_FORMAT=REAL_${number} ${ARGN})
-  # Threading jumps through exp.h's clamps would divide by its limits, too:
-  # denormal results, each a trap into microcode.
+  # Without -fno-thread-jumps GCC threads jumps through exp.h's clamps, and its
+  # code then divides by the limits as well. Those results are denormal, and
+  # each one traps into microcode.
   target_compile_options(${unit} PRIVATE ${model_flags_${isa}}
                          -fno-trapping-math
                          $<$<C_COMPILER_ID:GNU>:-fno-thread-jumps>)
-  if(LOCKSTEP_SANITIZE) # with -O3 its compiler takes three times as long
+  if(LOCKSTEP_SANITIZE) # with -O3, sanitizers take three times as long to build
     target_compile_options(${unit} PRIVATE -O2)
   endif()
   target_link_libraries(${unit} PRIVATE OpenMP::OpenMP_C)
@@ -82,8 +83,8 @@ foreach(test attention model_ops model_grad model_formats model_blocks stages
                                         tests/tiny_model.c)
   endif()
 endforeach()
-# Tiles in plain C, on vectors of 4 and of 16 numbers: what no processor at hand
-# can run is tested so.
+# Tests attention on tiles in plain C, with vectors of 4 and of 16 numbers,
+# because no processor at hand has AMX.
 if(TARGET test_attention)
   foreach(isa baseline v4)
     if(isa IN_LIST model_isas)

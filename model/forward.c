@@ -5,10 +5,11 @@
 //                  x += out(gelu(fc(ln_2(x))))
 //     ln_f(x)
 //
-// An addition and the LayerNorm behind it are one pass. So the code works from
-// one LayerNorm to the next. That pass takes the next block of weights before
-// this block is given back. The embeddings and ln_f stay taken: the head and
-// backward need them. (A stage has all of its blocks, and only waits for them.)
+// A residual addition and the LayerNorm after it are one pass. So the code goes
+// from one LayerNorm to the next. That pass needs the weights of two blocks, so
+// the next block is taken before this one is given back. The embeddings and
+// ln_f stay taken: the head and backward need them. (A stage has all of its
+// blocks. To take one only means to wait until its parameters have arrived.)
 //
 // A stage does this for one chunk of its layers at a time.
 
@@ -16,8 +17,8 @@
 
 #include "telemetry/span.h"
 
-// out (rows, outs) = in (rows, ins) W + b, tensors `w` and w + 1 of the layout.
-// `late`: the next pass adds b, if that is faster.
+// out (rows, outs) = in (rows, ins) W + b, where W and b are tensors w and w +
+// 1 of the layout. With `late`, the next pass adds b if that is faster.
 static void linear(struct cpu_model *m, void *out, const void *in, int w,
                    size_t rows, int ins, int outs, bool late)
 {
@@ -33,7 +34,8 @@ static void linear(struct cpu_model *m, void *out, const void *in, int w,
 }
 
 // sum = res + mask(branch), m->norm = LayerNorm(sum) with tensors w and w + 1.
-// Adds bias `b` to the branch first, if that was left to do. b 0: no branch.
+// Adds the bias, tensor b, to the branch first if the product has not. b is 0
+// if there is no branch.
 static void add_norm(struct cpu_model *m, void *sum, const void *res,
                      const void *branch, int b, int w, float *mean, float *rstd,
                      size_t rows, struct mask mask)
@@ -85,8 +87,8 @@ struct attention state_attention(const struct cpu_model *m, int B, int T,
                               .heads = g->heads};
 }
 
-// Computes all that backward needs of a layer, beginning with m->norm. 0, or -1
-// after fail().
+// Computes all that backward needs of a layer, from ln_1's output in m->norm.
+// Returns 0, or -1 after fail().
 static int fill_layer(struct cpu_model *m, int i, int B, int T,
                       const struct model_step *step)
 {
@@ -131,7 +133,8 @@ void norm_again(struct cpu_model *m)
              m->rstd, (size_t)m->job.batch * m->job.tokens, none);
 }
 
-// Goes from the tokens into the first layer. 0, or -1 after fail().
+// Writes the tokens' embeddings to the first layer's input. 0, or -1 after
+// fail().
 static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
                  const struct model_step *step)
 {
@@ -151,8 +154,9 @@ static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
     return 0;
 }
 
-// The pass behind layer i. It goes on to the next layer, to the end of the
-// model, or to the end of the chunk. There the next stage has the LayerNorm.
+// The pass after layer i: the residual addition, and the LayerNorm of the next
+// layer or ln_f. At the end of a chunk it only adds: the next stage computes
+// the LayerNorm.
 static void leave_layer(struct cpu_model *m, int i, size_t rows,
                         const struct model_step *step)
 {

@@ -7,8 +7,8 @@
 // slice's input goes into wte's gradient. Then the memory is free for the next
 // slice.
 //
-// With mesh=tpN a worker has the logits of some symbols only. Workers exchange
-// what these contribute to the losses of a slice of rows.
+// With mesh=tpN a worker has only the logits of some symbols. For each slice of
+// rows, the workers exchange what these contribute to the losses.
 
 #include "model/state.h"
 
@@ -49,7 +49,8 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
     product_run(m->product, &dw);
 }
 
-// The losses of n rows from `row` on; with `dlogits` also their gradient.
+// The losses of n rows from `row` on. With dlogits also the gradient of their
+// logits. 0, or -1 after fail().
 static int slice_loss(struct cpu_model *m, const int32_t *y, size_t row, int n,
                       void *dlogits, float factor)
 {

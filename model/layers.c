@@ -1,4 +1,5 @@
-// layers.c - what a model has on every device.
+// layers.c - the layout of a model's memory and its dropout masks, which are
+// the same on every device.
 
 #include "model/layers.h"
 

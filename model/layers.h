@@ -1,6 +1,6 @@
 // layers.h - the parts of a model that are the same on every device: the
-// tensors of a layer by number, the results of its forward that are kept, one
-// block of memory, and dropout's masks.
+// numbers of a layer's tensors, the results of its forward that are kept, the
+// layout of their memory, and dropout's masks.
 
 #ifndef MODEL_LAYERS_H
 #define MODEL_LAYERS_H
@@ -8,7 +8,7 @@
 #include "model/cpu/kernels.h"
 #include "model/model.h"
 
-// Offsets of a layer's tensors from its first, in layout order.
+// The tensors of a layer, in layout order.
 enum layer_tensor {
     LN1_W,
     LN1_B,
@@ -24,8 +24,8 @@ enum layer_tensor {
     OUT_B
 };
 
-// Index of a layer's tensor (wte is 0, wpe 1), and of ln_f's weight (its bias
-// follows).
+// The index of a layer's tensor (wte is 0, wpe is 1), and of ln_f's weight
+// (ln_f's bias follows it).
 static inline int layer_at(int layer, enum layer_tensor t)
 {
     return 2 + layer * MODEL_PER_LAYER + (int)t;
@@ -36,7 +36,7 @@ static inline int final_norm_at(const struct model_config *c)
     return 2 + c->layers * MODEL_PER_LAYER;
 }
 
-// The block (model_block()) of a tensor; and, below, a block's first tensor.
+// The block (model_block()) that has a tensor, and the first tensor of a block.
 static inline int block_of(int tensor)
 {
     return tensor < 2 ? 0 : 1 + (tensor - 2) / MODEL_PER_LAYER;
@@ -47,14 +47,15 @@ static inline int block_first(int b)
     return b == 0 ? 0 : layer_at(b - 1, LN1_W);
 }
 
-// off[i]: where tensor i begins in the flat vector. Behind the last, off has
-// the whole length.
+// Fills off[i] with the element at which tensor i begins in the flat vector.
+// After the last tensor, off has the vector's length.
 void layers_offsets(const struct model_config *c, size_t *off);
 
-// The results of a layer's forward that backward needs: 10 C numbers a token.
-// Those of type void are in the model's format. (A slice has 2 C, and its share
-// of qkv, att, pre and lse.) N = B*T rows. With recompute a layer has only its
-// own `in`. forward_again() makes the rest, in one place for all layers.
+// The results of a layer's forward that backward needs: 10 C numbers a token. A
+// `void *` holds numbers in the model's format. N = B*T rows. A slice has `in`
+// and `mid` whole, and its share of qkv, att, pre and lse. With recompute a
+// layer keeps only `in`. All layers share the memory of the rest, which
+// forward_again() fills.
 struct layer {
     void *in;             // (N, C) residual stream at the layer's entry
     void *qkv;            // (N, 3C)
@@ -66,26 +67,28 @@ struct layer {
     float *mean2, *rstd2; // (N)
 };
 
-// A block that is cut into pieces from its start, each at a multiple of `line`
-// bytes. If the size would overflow, `used` gets an impossible value and keeps
-// it, so that the allocation fails.
+// A block of memory that is given out in pieces, from its start. Each piece
+// begins at a multiple of `line` bytes. If the size would overflow, `used` gets
+// an impossible value and keeps it, so that the allocation of the block fails.
 struct cutter {
     char *block; // NULL: only count
     size_t line, used;
 };
 
+// The next n elements of `size` bytes, or n floats; NULL if c only counts.
 void *cut(struct cutter *c, size_t n, size_t size);
 float *cut_floats(struct cutter *c, size_t n);
 
-// Cuts the memory of the layers of one room, and of the residual stream behind
-// the last layer; returns that stream. Chunks use a room in turn. With
-// recompute each layer has only its `in`, and all layers of all rooms share the
-// rest. Without training they share one set. Shared memory is cut with room 0,
-// into *shared. `layers` may be NULL: then the memory is only counted.
+// Lays out the memory of one activation slot: its layers, in layers (L), and
+// the residual stream after the last layer, which it returns. A slot holds one
+// chunk at a time, so all chunks share its memory. With recompute each layer
+// has only its `in`, and all layers of all slots share the rest. Without
+// training all layers share everything. Shared memory is laid out with slot 0,
+// into *shared. With `layers` NULL, memory is only counted.
 void *cut_room(struct cutter *c, const struct model_job *job, int room,
                struct layer *shared, struct layer *layers);
 
-// Where a layer has dropout; that of the embedding is SITE_EMBED of layer 0.
+// Where a layer has dropout. The embeddings' dropout is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };
 
 // The dropout mask of a site. In evaluation `step` is NULL: no dropout.

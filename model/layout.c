@@ -1,11 +1,11 @@
-// layout.c - where every tensor of GPT-2 lies in the flat vector of parameters.
+// layout.c - where every tensor of GPT-2 is in the flat vector of parameters.
 //
 //     wte (V,C) | wpe (T,C) | layer 0 | .. | layer L-1 | ln_f (2C)
 //     layer: ln_1 2C, c_attn 3C(C+1), c_proj C(C+1), ln_2 2C,
 //            c_fc 4C(C+1), c_proj C(4C+1)            = 12 C^2 + 13 C
 //
-// A part has its own layers, and of wte, wpe and ln_f what it needs; a slice
-// has some rows or columns of the matrices (part.h).
+// A stage has some of the layers, and those of wte, wpe and ln_f that it needs.
+// A slice has some rows or columns of the matrices (part.h).
 //
 // Sizes and init: Radford et al. 2019 and OpenAI's release of GPT-2.
 
@@ -59,8 +59,8 @@ static const struct preset {
 
 enum { NPRESETS = sizeof presets / sizeof presets[0] };
 
-// Above these no index of an activation's row overflows an int, nor a count of
-// parameters 64 bits.
+// Within these limits an int holds the index of any activation's row, and 64
+// bits hold the number of parameters.
 enum {
     MAX_LAYERS = 1000,
     MAX_CHANNELS = 1 << 20,
@@ -72,7 +72,7 @@ static const uint64_t MAX_BYTES = (uint64_t)1 << 46; // half an address space
 
 const char *const *model_preset_names(void)
 {
-    // In the order of presets[]; test_layout.c holds them together.
+    // In the order of presets[]; test_layout.c compares the two.
     static const char *const names[] = {"nano",    "micro",       "baby",
                                         "gpt2",    "gpt2-medium", "gpt2-large",
                                         "gpt2-xl", "slides",      NULL};
@@ -131,16 +131,17 @@ int model_ntensors(const struct model_config *c)
     return 2 + MODEL_PER_LAYER * c->layers + 2;
 }
 
-// What a slice has of a tensor.
+// Which part of a tensor a slice has.
 enum slicing { WHOLE, ROWS, COLUMNS };
 
-// Units of C that are the numbers between the MLP's products, not all heads.
+// A dimension of INNER units of C is the one between the MLP's products. Slices
+// divide it as one piece; they divide each C of other dimensions by heads.
 enum { INNER = 4 };
 
-// What is told of a tensor before its size and place are known.
+// What is known of a tensor before the config is: its size and place follow.
 struct shape {
     const char *name;
-    int in, out; // in units of C; in = 0: a vector, of columns
+    int in, out; // in units of C; in = 0: a vector of `out` units
     enum slicing slicing;
     bool residual;
     float fill;
@@ -161,8 +162,8 @@ static const struct shape in_layer[MODEL_PER_LAYER] = {
     {"mlp.c_proj.bias", 0, 1, WHOLE, false, 0},
 };
 
-// Of `units` C rows or columns: the share here of the MLP's, or of each C,
-// which are all heads.
+// This slice's share of a dimension of `units` C: of the MLP's whole dimension,
+// or of each C, which is divided by heads.
 static struct part_share sliced(const struct model_config *c, int units)
 {
     struct part_share heads = part_heads(c);
@@ -172,11 +173,13 @@ static struct part_share sliced(const struct model_config *c, int units)
     return (struct part_share){heads.first * D, heads.n * D};
 }
 
+// The pieces of a divided dimension: of c_attn q, k and v.
 static size_t pieces(int units)
 {
     return units == INNER ? 1 : (size_t)units;
 }
 
+// The length of a dimension: of this slice's share, or of the whole.
 static size_t extent(const struct model_config *c, int units, bool here)
 {
     return here ? (size_t)sliced(c, units).n * pieces(units)
@@ -206,7 +209,7 @@ static size_t layer_n(const struct model_config *c)
     return n;
 }
 
-// Elements of the tables that are here.
+// Elements of wte and wpe that this part has.
 static size_t wte_n(const struct model_config *c)
 {
     bool here = part_embeds(c) || part_has_head(c);
@@ -228,7 +231,7 @@ static size_t ln_f_n(const struct model_config *c)
     return part_has_head(c) ? 2 * (size_t)c->channels : 0;
 }
 
-// The tables' and all layers' elements: where ln_f begins.
+// Where ln_f begins: after the tables and all layers.
 static size_t ln_f_off(const struct model_config *c)
 {
     return tables_n(c) + (size_t)c->layers * layer_n(c);
@@ -371,7 +374,7 @@ bool part_counts(const struct model_config *c, int i)
     return i == 0 ? part_embeds(c) : c->part.slice == 0 || part_divides(c, i);
 }
 
-// Where the whole's tensor has element k.
+// The index in the whole tensor of the part's element k.
 static size_t in_whole(const struct part_box *b, size_t k)
 {
     size_t row = k / (b->pieces * b->n), at = k % (b->pieces * b->n);

@@ -133,7 +133,8 @@ static size_t first_element(const struct llmc *f, int i)
     return at;
 }
 
-// Elements [from, from + n) of one of our tensors, at `at`.
+// The elements [from, from + n) of a tensor that the caller wants, to be put at
+// `at`.
 struct wanted {
     size_t from, n;
     float *at;
@@ -145,8 +146,8 @@ static void put(const struct wanted *w, size_t k, float value)
         w->at[k - w->from] = value;
 }
 
-// n elements of a tensor from `first` on, in the file's order: matrices are
-// (out, in) in the file and (in, out) here.
+// Puts n elements of a tensor, from `first` on in the file's order. Matrices
+// are (out, in) in the file and (in, out) here.
 static void put_chunk(const struct wanted *w, const struct tensor *t,
                       bool transpose, const float *chunk, size_t first,
                       size_t n)

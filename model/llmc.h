@@ -2,8 +2,8 @@
 //
 //     int32 header[256] | 16 tensors, each for all layers: fp32 or bf16
 //
-// Matrices lie (out, in) and are transposed on reading; wte has rows of padding
-// behind the vocabulary, which are passed over.
+// Matrices are stored (out, in) and transposed on reading. wte has rows of
+// padding after the vocabulary, which are skipped.
 
 #ifndef MODEL_LLMC_H
 #define MODEL_LLMC_H
@@ -14,15 +14,17 @@ enum { LLMC_MODEL = 20240326 }; // the first int32 of a model file
 
 struct llmc;
 
-// 0, or -1 after fail(): header, version and the file's length are right.
+// Opens a file. Returns 0, or -1 after fail() if its header, version or length
+// is wrong. llmc_close() sets *f to NULL.
 int llmc_open(struct llmc **f, const char *path);
 void llmc_close(struct llmc **f);
 
-// What the header says; it passed model_check().
+// The configuration in the header. model_check() has accepted it.
 const struct model_config *llmc_config(const struct llmc *f);
 
-// Elements [from, from + n) of tensor i of our layout into out; with out NULL
-// none. The whole tensor is judged: numbers that are not finite are errors.
+// Reads elements [from, from + n) of tensor i of our layout into out, or none
+// with out NULL. Checks the whole tensor. Returns 0, or -1 after fail(), for
+// example if a number is not finite.
 int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out);
 
 #endif

@@ -1,22 +1,22 @@
-// memory.c - what a step needs, as one block cut into pieces.
+// memory.c - the layout of all memory that a step needs, in one block.
 //
 // A token of training costs, in numbers of the format (C = channels):
 //
-//     L * 10 C   kept by the layers    + 1 C the last residual;
-//     L C + 9 C  with recompute, instead
+//     L * 10 C   kept by the layers, + C for the residual stream at the end
+//     L C + 9 C  instead, with recompute
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
-//                C more with dropout, 4C less with recompute: wide is pre
+//                + C with dropout; - 4C with recompute, where wide is pre
 //
-// Of slices 8 C of a layer's 10 C, and wide and dwide, are shared among them.
-// They are summed in a vector of the trainer's, which in fp32 is branch.
+// Slices divide 8 C of a layer's 10 C, and wide and dwide. Sums over slices are
+// computed in a vector of the trainer, which in fp32 is also branch.
 //
-// A stage of a pipeline has the first line in each of its rooms, C numbers for
-// each input, and a dres for each edge.
+// A stage of a pipeline has the first line once for each activation slot, C
+// numbers for each input, and a dres for each edge.
 //
-// and fp32: the statistics of LayerNorm and softmax, L * (4 + NH) + 3. To these
-// come a slice of logits, attention's scratch for each thread, and the weights:
-// fp32 masters, gradients, a 16-bit copy in bf16 and fp16. What is lent a block
-// at a time is the lender's.
+// The statistics of LayerNorm and softmax are L * (4 + NH) + 3 numbers of fp32
+// a token. There are also some rows of logits, attention's scratch for each
+// thread, and the weights: fp32 masters, gradients, a 16-bit copy in bf16 and
+// fp16. A block that is lent is in the lender's memory.
 
 #include "model/state.h"
 
@@ -26,7 +26,7 @@
 
 enum { SLICE_BYTES = 64 << 20, SLICE_ROWS = 64 };
 
-// Scratch of products that widen: the largest a, b and out of a step.
+// Scratch of products that cast to fp32: the largest a, b and out of a step.
 static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
 {
     const struct model_config *g = &m->job.config;
@@ -39,7 +39,7 @@ static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
     m->products.wide_out = cut_floats(c, 4 * rows * C);
 }
 
-// Scratch of products that turn a factor round: rows of up to 4C numbers.
+// Scratch of products that transpose a factor: up to 4C rows.
 static void lay_turned(struct cpu_model *m, struct cutter *c)
 {
     struct product_scratch *s = &m->products;
@@ -49,8 +49,8 @@ static void lay_turned(struct cpu_model *m, struct cutter *c)
     s->turned = cut_floats(c, (size_t)s->turned_rows * PRODUCT_APART);
 }
 
-// A slice of logits is large enough to keep the product busy, and V * 4 bytes a
-// row small enough to keep its share of memory small.
+// The number of rows of logits that the head computes at a time: enough to keep
+// the product busy, and few enough that they take about SLICE_BYTES.
 static int slice_rows(size_t rows, size_t V)
 {
     size_t n = SLICE_BYTES / sizeof(float) / V / SLICE_ROWS * SLICE_ROWS;
@@ -58,7 +58,8 @@ static int slice_rows(size_t rows, size_t V)
     return (int)(n < rows ? n : rows);
 }
 
-// Words of the largest slice of the vocabulary, which all cut their rows by.
+// Words of the largest slice of the vocabulary. All slices compute slice_rows()
+// from it, so that they exchange the same rows.
 static size_t most_words(const struct model_config *g)
 {
     struct model_config first = *g;
@@ -66,13 +67,13 @@ static size_t most_words(const struct model_config *g)
     return (size_t)part_words(&first).n;
 }
 
-// A whole model's job says 0.
+// The job of a whole model has 0 here.
 static int at_least_one(int n)
 {
     return n > 0 ? n : 1;
 }
 
-// Of `all`, which is NULL where pieces are only counted.
+// all[i] = piece. `all` is NULL if memory is only counted.
 static void lay_one(void **all, int i, void *piece)
 {
     if (all)
@@ -112,7 +113,7 @@ static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
     m->branch = m->job.slices && fp32 ? m->sum : cut(c, n, size);
     if (!train || !m->job.recompute)
         m->wide = cut(c, wide, size);
-    else if (m->all_layers) // GELU in place: backward makes its input again
+    else if (m->all_layers) // GELU in place: backward computes its input again
         m->wide = m->all_layers->pre;
     if (train) {
         m->dwide = cut(c, wide > qkv ? wide : qkv, size);
@@ -162,9 +163,9 @@ int state_threads(const struct model_job *job)
     return job->threads > 0 ? job->threads : omp_get_num_procs();
 }
 
-// What no formula of ours knows, measured: code, libraries and generated
-// kernels of a process; a thread's stack and buffers; and the packed copies of
-// its operands that dnnl_sgemm makes in each thread, up to a limit.
+// These were measured, since no formula gives them: the code, libraries and
+// generated kernels of a process; a thread's stack and buffers; and the packed
+// copies of its operands that dnnl_sgemm makes in each thread, up to a limit.
 enum {
     PROCESS_BYTES = 11 << 20,
     THREAD_BYTES = 1 << 20,

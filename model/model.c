@@ -1,7 +1,6 @@
-// model.c - all calls to a model go through here, and are checked: their inputs
-// and their results.
+// model.c - the functions of model.h. Each checks its inputs and its results.
 //
-// The computation itself is a device's: model_cpu.c, or model/cuda/.
+// The devices compute: model_cpu.c, or model/cuda/.
 
 #include "model/model.h"
 
@@ -80,7 +79,7 @@ static int check_values(const struct model_config *g, const float *params)
 static int check_weights(const struct model_job *job)
 {
     if (job->lent_weights)
-        return 0; // none are here
+        return 0; // the lender has them
     if (!job->dev || device_is_host(job->dev))
         return check_values(&job->config, job->params);
     size_t n = model_nparams(&job->config);
@@ -109,7 +108,7 @@ static int check_tokens(const struct model *m, const char *what,
     return 0;
 }
 
-// Looks for the reason if the loss is not a number. Bad weights are an error,
+// If the loss is not finite, looks for weights that are not. They are an error,
 // since no loss scale can mend them. An overflow of 16-bit activations is left
 // to the caller.
 static int check_loss(const struct model *m, float loss)
@@ -117,7 +116,7 @@ static int check_loss(const struct model *m, float loss)
     return isfinite(loss) ? 0 : check_weights(&m->job);
 }
 
-// ---- the door
+// ---- calls
 
 int model_open(struct model **out, const struct model_job *job)
 {
@@ -189,8 +188,8 @@ void model_params_changed(struct model *m)
     m->copy.fresh = false;
 }
 
-// Checks that a turn's buffers are there. Returns whether it begins the model;
-// ends(), whether it ends it.
+// Checks the numbers of a turn. Returns whether its chunk is the first of the
+// model.
 static bool begins(const struct model *m, const struct model_turn *t)
 {
     const struct model_job *job = &m->job;
@@ -201,6 +200,7 @@ static bool begins(const struct model *m, const struct model_turn *t)
     return t->chunk == 0 && part_embeds(&job->config);
 }
 
+// Whether a turn's chunk is the last of the model.
 static bool ends(const struct model *m, const struct model_turn *t)
 {
     return t->chunk == part_chunks(&m->job.config) - 1 &&

@@ -1,4 +1,5 @@
-// model_cpu.c - a model in host memory: its block, its threads, its verbs.
+// model_cpu.c - a model in host memory: its block of memory, its threads, and
+// the table of its functions.
 //
 // The computation itself is forward.c, head.c and backward.c.
 
@@ -11,7 +12,7 @@
 #include <omp.h>
 #include <string.h>
 
-// Notes the places of blocks that need not be lent.
+// Sets the addresses of the blocks that are not lent.
 static void place_blocks(struct cpu_model *m)
 {
     size_t size = dtype_bytes(m->job.precision);
@@ -84,13 +85,13 @@ static int cpu_forward(struct model *model, const struct model_step *s,
     return rc;
 }
 
-// The head's part of backward. Its rows are still there from forward. If
-// another room was used since then, they are made again.
+// The head's part of backward. It reads ln_f's output, which forward left in
+// m->norm. If another slot's forward has overwritten it, computes it again.
 static int begin_backward(struct cpu_model *m, const struct model_step *s,
                           int room, float *loss)
 {
     if (block_take(m, 0, true))
-        return -1; // the head begins its gradient
+        return -1; // the head writes wte's gradient first
     span_begin(s->lane, SPAN_FORWARD, -1);
     if (m->normed != room)
         norm_again(m);
@@ -121,8 +122,8 @@ static void *cpu_between(struct model *model, enum model_between what, int i)
                                     : m->edges[i];
 }
 
-// Forward is over, and no backward comes. Gives back the blocks that are still
-// taken.
+// Gives back the blocks that forward leaves taken for backward. Here no
+// backward follows.
 static int give_ends(struct cpu_model *m)
 {
     int last = model_nblocks(&m->job.config) - 1;

@@ -1,4 +1,4 @@
-// ops.h - what a device must do to be a model: one table a device.
+// ops.h - what a device must do to compute a model: one table for each device.
 
 #ifndef MODEL_OPS_H
 #define MODEL_OPS_H
@@ -8,20 +8,20 @@
 struct model {
     const struct model_ops *ops;
     struct model_job job;
-    struct half_copy copy; // at: open's to fill in
+    struct half_copy copy; // open() fills in copy.at
     void *state;
 };
 
-// What a stage receives, or sends: number i of each.
+// The buffers between stages: model_input(), model_output(), model_edge().
 enum model_between { BETWEEN_INPUT, BETWEEN_OUTPUT, BETWEEN_EDGE };
 
-// The door (model.c) has checked what comes in: the job, every token, batch <=
-// B, n <= T. Losses and logits go to the host; whether they are finite is the
-// door's business again.
+// model.c checks the arguments before it calls one of these: the job, every
+// token, batch <= B, n <= T. Losses and logits are written to host memory;
+// model.c checks that they are finite.
 struct model_ops {
-    const char *device; // whose ops->name
+    const char *device; // the ops->name of its struct device
     bool borrows;       // takes blocks from a lender
-    bool parts;         // of a model; a stage has what is between stages
+    bool parts;         // computes stages and slices; a stage needs `between`
     int (*open)(struct model *m);
     void (*params_changed)(struct model *m);
     int (*forward)(struct model *m, const struct model_step *s,
@@ -34,7 +34,7 @@ struct model_ops {
     int (*logits)(struct model *m, const int32_t *x, int n, float *logits);
     void (*memory)(const struct model_job *job, struct model_bytes *out);
     int (*peak)(const struct model_job *job, struct model_peak *out); // or NULL
-    void (*close)(struct model *m); // must accept what open() left half-way
+    void (*close)(struct model *m); // also after open() has failed
 };
 
 extern const struct model_ops model_cpu, model_cuda;

@@ -1,10 +1,10 @@
-// part.c - which of the whole's layers, heads and words a part has.
+// part.c - which layers, heads and words of the whole model a part has.
 
 #include "model/part.h"
 
 #include "base/base.h"
 
-// Of n things share k of `shares`, where nobody says.
+// The size of share k of n things, which `shares` shares divide evenly.
 static int even(int n, int shares, int k)
 {
     return n / shares + (k < n % shares);

@@ -33,20 +33,22 @@
 
 #include "model/model.h"
 
-// The config of a stage of `stages`. layers: the layers of each of the stages *
-// chunks runs, stage by stage. NULL: all runs have the same number, and the
-// first ones one more if need be. 0, or -1 after fail() if a run would have no
-// layer, or the sum is not the model's.
+// Fills *out with the config of stage `stage` of `stages`. layers: the number
+// of layers of each of the stages * chunks runs, in the order of the model.
+// NULL: all runs have the same number, and the first ones one more if need be.
+// Returns 0, or -1 after fail() if a run would have no layer, or the sum is not
+// the model's.
 int part_cut(const struct model_config *whole, int stages, int stage,
              int chunks, const int *layers, struct model_config *out);
 
-// The config of slice `slice` of `slices` of a model or of a stage. 0, or -1
-// after fail() if it would have no head or no word.
+// Fills *out with the config of slice `slice` of `slices` of c, a model or a
+// stage. Returns 0, or -1 after fail() if a slice would have no head or no
+// word.
 int part_slice(const struct model_config *c, int slices, int slice,
                struct model_config *out);
 
-// The config of the whole model that this is a part of (or all of); and whether
-// this is all of it.
+// The config of the whole model that c is a part of, and whether c is the whole
+// model.
 struct model_config part_whole(const struct model_config *c);
 bool part_is_whole(const struct model_config *c);
 
@@ -54,14 +56,15 @@ bool part_is_whole(const struct model_config *c);
 bool part_embeds(const struct model_config *c);
 bool part_has_head(const struct model_config *c);
 
-// The number that a layer of this part has in the whole model, and the same for
-// a tensor; the layers [*from, *to) of a chunk.
+// part_layer(), part_tensor(): the number in the whole model of this part's
+// layer, or tensor. part_chunks(): the number of chunks. part_chunk(): the
+// layers [*from, *to) of a chunk, as this part numbers them.
 int part_layer(const struct model_config *c, int layer);
 int part_tensor(const struct model_config *c, int i);
 int part_chunks(const struct model_config *c);
 void part_chunk(const struct model_config *c, int chunk, int *from, int *to);
 
-// The layers of the chunk with the most.
+// The number of layers of the largest chunk.
 int part_largest(const struct model_config *c);
 
 // The heads, the 4C numbers between the MLP's products, and the words that a
@@ -73,17 +76,19 @@ struct part_share part_heads(const struct model_config *c);
 struct part_share part_inner(const struct model_config *c);
 struct part_share part_words(const struct model_config *c);
 
-// Where the elements of a part's tensor lie in the whole tensor. Element k of
-// piece p of row r is element r * width + at + p * apart + k there.
+// Where the elements of a part's tensor are in the whole tensor. Each of `rows`
+// rows has `pieces` pieces of n elements. Element k of piece p of row r is
+// element r * width + at + p * apart + k of the whole tensor.
 struct part_box {
     size_t rows, width, pieces, apart, at;
-    size_t n; // of a piece
+    size_t n; // elements of a piece
 };
 struct part_box part_box(const struct model_config *c, int i);
 
 // Elements [off, off + n) of this part are ranges of the whole model's vector.
-// Calls fn() for each range; `at` is its place in the whole vector. Returns 0,
-// or the first result of fn() that is not 0, and then calls it no more.
+// Calls fn() for each range; `at` is its first element in the whole vector. If
+// fn() returns a number other than 0, part_ranges() stops and returns it, else
+// 0.
 typedef int part_range(void *ctx, size_t off, size_t n, size_t at);
 int part_ranges(const struct model_config *c, size_t off, size_t n,
                 part_range *fn, void *ctx);

@@ -1,11 +1,11 @@
-// part_ranges.c - where the whole has the elements of a part's vector.
+// part_ranges.c - where the elements of a part's vector are in the whole's.
 
 #include "model/part.h"
 
-// Ranges that follow each other here and in the whole become one.
+// Joins ranges that are neighbours both in the part and in the whole.
 struct ranges {
-    size_t from, end;  // what is asked for
-    size_t off, n, at; // not yet told
+    size_t from, end;  // the elements that the caller asks for
+    size_t off, n, at; // the joined range, which fn() has not got yet
     part_range *fn;
     void *ctx;
 };
@@ -17,8 +17,8 @@ static int tell(struct ranges *r)
     return rc;
 }
 
-// Elements [off, off + n), which the whole has from `at` on, as far as they are
-// asked for.
+// Adds elements [off, off + n), as far as the caller asks for them. In the
+// whole they begin at `at`.
 static int add(struct ranges *r, size_t off, size_t n, size_t at)
 {
     size_t from = off > r->from ? off : r->from;
@@ -37,7 +37,7 @@ static int add(struct ranges *r, size_t off, size_t n, size_t at)
     return rc;
 }
 
-// A tensor that begins at `off` here, and at `at` in the whole.
+// Adds a tensor that begins at `off` in the part and at `at` in the whole.
 static int add_tensor(struct ranges *r, const struct part_box *b, size_t off,
                       size_t at)
 {

@@ -63,7 +63,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-// Whether the text can stand in a message of one line.
+// Whether a message of one line can quote the text.
 static bool is_plain(const char *text)
 {
     while ((unsigned char)*text >= ' ' && *text != 127)
@@ -71,7 +71,7 @@ static bool is_plain(const char *text)
     return *text == '\0';
 }
 
-// -1 after fail() if a key stands twice in the object, or is not plain text.
+// -1 after fail() if the object has a key twice, or a key is not plain text.
 static int check_keys(const struct safetensors *s, const cJSON *object)
 {
     size_t n = 0, i = 0;
@@ -94,7 +94,7 @@ static int check_keys(const struct safetensors *s, const cJSON *object)
     return status;
 }
 
-// A number of JSON that counts something: whole, and exact in a double.
+// A count in JSON: a whole number, and small enough to be exact in a double.
 static int get_count(const cJSON *e, uint64_t *out)
 {
     if (!cJSON_IsNumber(e) || !(e->valuedouble >= 0) ||
@@ -274,7 +274,7 @@ static int parse(struct safetensors *s, size_t n)
         file_read_at(s->fd, s->path, text, n, 8) || check_text(s, text, n) ? -1
                                                                            : 0;
     if (status == 0) {
-        // Only blanks may stand between the object and the NUL behind the text.
+        // Only blanks may follow the object, up to the NUL at the text's end.
         s->json = cJSON_ParseWithLengthOpts(text, n + 1, NULL, true);
         if (!cJSON_IsObject(s->json))
             status = fail("%s: the header of %zu bytes is not a JSON object",

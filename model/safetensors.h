@@ -3,7 +3,8 @@
 //     u64 N | N bytes of JSON: name -> dtype, shape, [begin, end) | data
 //
 // The tensors tile the data without hole or overlap, up to the end of the file.
-// All of that is checked on opening; data is read, and judged, as asked for.
+// safetensors_open() checks all of that. safetensors_read() reads numbers, and
+// checks that they are finite.
 
 #ifndef MODEL_SAFETENSORS_H
 #define MODEL_SAFETENSORS_H
@@ -24,21 +25,25 @@ struct safetensors_tensor {
 
 struct safetensors;
 
-// 0, or -1 after fail() that names the file and what is wrong with it.
+// Returns 0, or -1 after fail(), whose message names the file and what is wrong
+// with it. safetensors_close() sets *s to NULL.
 int safetensors_open(struct safetensors **s, const char *path);
 void safetensors_close(struct safetensors **s);
 
+// The number of tensors, and tensor i in the order of their names. Tensors and
+// metadata are valid until close.
 int safetensors_count(const struct safetensors *s);
 const struct safetensors_tensor *safetensors_at(const struct safetensors *s,
                                                 int i);
 
-// NULL if there is none of that name; of metadata, its value.
+// The tensor of that name, and the value of a metadata key; NULL if there is
+// none.
 const struct safetensors_tensor *safetensors_find(const struct safetensors *s,
                                                   const char *name);
 const char *safetensors_metadata(const struct safetensors *s, const char *key);
 
-// Elements [first, first + n) of t as floats into out; t is F32, F16, BF16 or
-// F64. Numbers that are not finite are errors.
+// Reads elements [first, first + n) of t into out, as floats. Returns 0, or -1
+// after fail() if t is not F32, F16, BF16 or F64, or if a number is not finite.
 int safetensors_read(const struct safetensors *s,
                      const struct safetensors_tensor *t, size_t first, size_t n,
                      float *out);

@@ -1,8 +1,10 @@
-// amx.c - may attention use this processor's tiles? CPUID, the kernel, a trial.
+// amx.c - whether attention may use this processor's tiles: by CPUID, the
+// kernel's permission and a trial.
 //
-// Tiles are 8 KiB of state a thread, so Linux keeps them from a process until
-// it has asked. The trial has small whole numbers, whose products and sums are
-// exact in any order: it finds tiles laid out other than tiles.h says.
+// Tiles are 8 KiB of state for each thread, so a process must ask Linux for
+// permission to use them. The trial multiplies small whole numbers, whose
+// products and sums are exact in any order. It fails if the tiles' layout is
+// not the one in tiles.h.
 
 #include "model/cpu/amx.h"
 

@@ -2,20 +2,20 @@
 //
 //     P = softmax(Q K' / sqrt(D)), causal;  O = P V        D = C / NH
 //
-// A thread takes one head of one sequence and walks down its queries, STEP rows
-// at a time: a strip of scores (STEP, keys so far) fits the cache, its softmax
-// is exact, and what lies right of the diagonal is never computed. Kept for
-// backward is one number a row, lse = log sum e^score, from which P is computed
-// again. Backward (Dao et al., FlashAttention, 2022), with row = sum(dO * O):
+// A thread works on one head of one sequence, STEP queries at a time. A strip
+// of scores (STEP, keys so far) fits the cache, and its softmax is exact.
+// Blocks of scores right of the diagonal are never computed. Forward keeps one
+// number a row for backward, lse = log sum e^score; backward computes P again
+// from it. Backward (Dao et al., FlashAttention, 2022), with row = sum(dO * O):
 //
 //     dS = P * (dO V' - row);  dQ = dS K;  dK = dS' Q;  dV = P' dO
 //
-// Heads are widened to fp32 and padded with zeros in scratch: D to a multiple
-// of 16, T to one of STEP. Part of kernels.c.
+// Scratch has the heads in fp32, padded with zeros: D to a multiple of 16, T to
+// a multiple of STEP. Part of kernels.c.
 
-// One head's view and this thread's scratch.
+// One head, and this thread's scratch for it.
 struct head {
-    int T, D, Tp, Dp;   // and padded
+    int T, D, Tp, Dp;   // tokens, channels; the same, padded
     size_t stride;      // between tokens of qkv: 3C
     uint64_t row0;      // number of the head's first row of probabilities
     float scale;        // 1 / sqrt(D)
@@ -60,7 +60,8 @@ static void load_head(float *out, const real *in, size_t stride, int rows,
            (size_t)(padded - rows) * Dp * sizeof *out);
 }
 
-// out (columns, rows) = in (rows, columns), by squares that stay in registers.
+// out (columns, rows) = in (rows, columns) transposed, by squares that fit the
+// registers.
 static void transpose(float *out, const float *in, int rows, int columns)
 {
     for (int r = 0; r < rows; r += LANES)

@@ -1,9 +1,9 @@
-// attention_rows.c - attention without its products: softmax of a row of
-// scores, its gradient, storing heads, and prefetching rows.
+// attention_rows.c - the parts of attention that are not products: the softmax
+// of a row of scores, its gradient, storing heads, and prefetching rows.
 //
 // A head's rows are further apart than the processor's own prefetcher reaches,
-// so the code prefetches them: before the products the rows that a strip will
-// write, during the softmax those that the next strip will read. Part of
+// so the code prefetches them: before its products the rows that a strip will
+// write, during its softmax the rows that the next strip will read. Part of
 // kernels.c.
 
 enum { STEP = ATTENTION_STEP };
@@ -16,8 +16,8 @@ static uint64_t first_row(const struct attention *a, int bh)
     return ((uint64_t)(bh / a->NH) * heads + a->head + bh % a->NH) * a->T;
 }
 
-// The D numbers at p will be read or written soon. Inlined by force: a call
-// that only prefetches has no effect in the compiler's eyes, and is dropped.
+// Prefetches the D numbers at p. It is always inlined, because the compiler
+// drops a call that only prefetches.
 static inline __attribute__((always_inline)) void ask(const real *p, int D)
 {
     for (int d = 0; d < D; d += 64 / (int)sizeof *p)
@@ -41,8 +41,9 @@ static void store_head(real *out, size_t stride, const float *in, int rows,
     }
 }
 
-// Turn a row of n scores, times `scale`, into probabilities times `1 / *inv`;
-// zeros up to `keys`, whatever was there. Returns lse.
+// Replaces the n scores of a row by e^(scale * s - max), times dropout's mask,
+// and fills up with zeros to `keys`. The probabilities are these numbers times
+// *inv. Returns lse.
 static float softmax_row(float *s, int n, int keys, float scale,
                          const struct mask *mask, uint64_t row, float *inv)
 {

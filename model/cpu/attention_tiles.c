@@ -1,40 +1,41 @@
 // attention_tiles.c - attention.c in bf16 with its products on tiles (tiles.h).
 //
-// The strips, the softmax and the causal cut are the same; scores, O and the
-// gradients of Q, K and V are accumulated in fp32. What a product takes as its
-// factors is in bf16: Q, K, V and dO as they come, P and dS rounded. A right
-// factor is wanted by pairs of rows, so each head is laid out once for all its
-// strips:
+// The strips, the softmax and the limit at the diagonal are the same. Scores, O
+// and the gradients of Q, K and V are accumulated in fp32. The factors of a
+// product are in bf16: Q, K, V and dO as they are stored, P and dS rounded. A
+// tile product reads its right factor by pairs of rows, so each head is laid
+// out in this form once for all its strips:
 //
-//     S = Q K'    K' by pairs: pairs of K's columns, turned as 32-bit numbers
+//     S = Q K'    K' by pairs: pairs of K's columns, as 32-bit numbers that
+//                 are transposed
 //     dP = dO V'  V' likewise
 //     O = P V     V by pairs of its rows;  dQ = dS K likewise
-//     dK += dS' Q, dV += P' dO   the strip's Q, dO by pairs; dS', P' turned
+//     dK += dS' Q, dV += P' dO   the strip's Q, dO by pairs; dS', P' transposed
 //
-// All is padded with zeros: D to a multiple of 32, T to one of STEP, which is
-// as deep as a tile. Part of kernels.c.
+// Everything is padded with zeros: D to a multiple of 32, T to a multiple of
+// STEP, which is the depth of a tile. Part of kernels.c.
 
 enum { DEEP = ATTENTION_DEPTH };
 
 _Static_assert((int)STEP % TILE_BLOCK == 0 && (int)DEEP == TILE_BLOCK,
                "strips are whole blocks of tiles");
 
-// One head's view and this thread's scratch.
+// One head, and this thread's scratch for it.
 struct head {
-    int T, D, Tp, Dp;
-    size_t stride;  // between tokens of qkv: 3C
-    uint64_t row0;  // number of the head's first row of probabilities
-    float scale;    // 1 / sqrt(D)
-    float *dk, *dv; // (Tp, Dp)
-    float *o;       // (STEP, Dp) O or dQ of a strip
-    float *s, *ds;  // (STEP, Tp)
-    real *rows;     // (Tp, Dp) K or V as it is
-    real *kt, *vt;  // (Dp / 2, Tp) pairs: K', V'
-    real *pairs;    // (Tp / 2, Dp) pairs: V in forward, K in backward
-    real *q, *d;    // (STEP, Dp) of Q, dO
-    real *qp, *dp;  // (STEP / 2, Dp) pairs of them
-    real *p;        // (STEP, Tp) P in forward, dS in backward
-    real *turned;   // (Tp, STEP) P' or dS'
+    int T, D, Tp, Dp; // tokens, channels; the same, padded
+    size_t stride;    // between tokens of qkv: 3C
+    uint64_t row0;    // number of the head's first row of probabilities
+    float scale;      // 1 / sqrt(D)
+    float *dk, *dv;   // (Tp, Dp)
+    float *o;         // (STEP, Dp) O or dQ of a strip
+    float *s, *ds;    // (STEP, Tp)
+    real *rows;       // (Tp, Dp) K or V as it is
+    real *kt, *vt;    // (Dp / 2, Tp) pairs: K', V'
+    real *pairs;      // (Tp / 2, Dp) pairs: V in forward, K in backward
+    real *q, *d;      // (STEP, Dp) of Q, dO
+    real *qp, *dp;    // (STEP / 2, Dp) pairs of them
+    real *p;          // (STEP, Tp) P in forward, dS in backward
+    real *turned;     // (Tp, STEP) P' or dS'
 };
 
 static struct head head_at(const struct attention *a, int bh, float *p)
@@ -63,7 +64,7 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     return h;
 }
 
-// ---- laying factors out; bytes are copied, so that types do not matter
+// ---- the layout of factors; numbers are copied as bits
 
 // out (padded, Dp) = rows of D numbers `stride` apart, and zeros.
 static void copy_rows(real *out, const real *in, size_t stride, int rows,
@@ -74,7 +75,8 @@ static void copy_rows(real *out, const real *in, size_t stride, int rows,
         memcpy(out + (size_t)r * Dp, in + r * stride, D * sizeof *out);
 }
 
-// out (n / 2, Dp) pairs: rows 2i and 2i + 1 of in (n, Dp), number by number.
+// out (n / 2, Dp) pairs: pair d of row i is number d of rows 2i and 2i + 1 of
+// in (n, Dp).
 static void pair_rows(real *out, const real *in, int n, int Dp)
 {
     for (int i = 0; i < n; i += 2)
@@ -86,7 +88,8 @@ static void pair_rows(real *out, const real *in, int n, int Dp)
         }
 }
 
-// out (Dp / 2, n) pairs: the transpose of in (n, Dp) taken as pairs of columns.
+// out (Dp / 2, n) pairs: in (n, Dp), as (n, Dp / 2) pairs of neighbours,
+// transposed.
 static void pair_columns(real *out, const real *in, int n, int Dp)
 {
     for (int r = 0; r < n; r += LANES)

@@ -57,8 +57,8 @@ static void embed_places(void *out_, const float *words, const void *wpe_,
     }
 }
 
-// The same token may stand in many rows: threads take columns, not rows, so no
-// two write the same number and every sum has one order.
+// A token may occur in many rows. Threads divide the columns, not the rows, so
+// no two threads write the same number and every sum has one order.
 static void embed_backward(float *dwte, float *dwpe, const void *dout_,
                            const int32_t *x, struct words here, int B, int T,
                            int C, bool add, const struct mask *mask)
@@ -68,7 +68,7 @@ static void embed_backward(float *dwte, float *dwpe, const void *dout_,
 #pragma omp parallel for
     for (int first = 0; first < C; first += STRIP) {
         int n = C - first < STRIP ? C - first : STRIP;
-        float others[STRIP] = {0}; // of rows that are not here
+        float others[STRIP] = {0}; // gets gradients of other slices' words
         if (!add)
             for (int t = 0; t < T; t++)
                 memset(dwpe + (size_t)t * C + first, 0, n * sizeof *dwpe);

@@ -5,17 +5,17 @@
 // needs the output again. Backward computes it a second time, which is cheaper
 // than storing it.
 //
-// A thread goes from the end of its share to the start, in forward and
-// backward. The product before this pass wrote upwards, so its last rows are
-// still in the cache. The product behind it begins with the rows that were done
-// last. The input is in + bias if the product has left the bias to this pass.
-// Part of kernels.c.
+// A thread goes from the end of its rows to the start, in forward and backward.
+// The product before this pass wrote from the start to the end, so its last
+// rows are still in the cache. The product after this pass begins with the rows
+// that this pass writes last. The input is in + bias if the product has not
+// added the bias. Part of kernels.c.
 
 #define GELU_2ROOT 1.59576912f // 2 sqrt(2/pi)
 #define GELU_CUBE  0.044715f
 
-// s(2u). At e^80 s has long been 0 in fp32, and the reciprocal is still a
-// normal number.
+// s(2u). The exponent is limited to 80: there s is below 2e-35, and is still a
+// normal number of fp32.
 static inline lanes gelu_logistic(lanes x, lanes x2)
 {
     lanes minus2u = x * (-GELU_2ROOT - GELU_2ROOT * GELU_CUBE * x2);

@@ -3,7 +3,7 @@
 // Each is written once, in plain C, and compiled for every storage format and
 // instruction set; kernels_find() picks the table for this processor. Tensors
 // are `void *` here because the format varies: fp32, bf16 or fp16 numbers,
-// row-major. What is `float *` is fp32 always. Rows are tokens, (B*T).
+// row-major. A `float *` is always fp32. Rows are tokens, (B*T).
 //
 // Every operation runs on all threads of the OpenMP team, and gives the same
 // bits for the same number of threads.
@@ -29,22 +29,25 @@ struct attention {
     int B, T, C, NH;
     struct mask mask; // of the probabilities
     float *scratch;   // threads * attention_scratch() floats
-    int head, heads;  // of a slice: the first, and all of the model; else 0
+    int head, heads;  // of a slice: its first head, and the model's number of
+                      // heads; else 0
 };
 
-// The tokens whose rows of wte are here: all, or a slice's.
+// The words whose rows of wte this worker has: all, or a slice's.
 struct words {
     int first, n;
 };
 
-// Attention works on this many queries at a time, padded to whole steps.
+// Attention works on ATTENTION_STEP queries at a time, and pads tokens to whole
+// steps. It pads a head's channels to a multiple of ATTENTION_LANES, or on
+// tiles of ATTENTION_DEPTH.
 enum { ATTENTION_STEP = 32, ATTENTION_LANES = 16, ATTENTION_DEPTH = 32 };
 
 // Floats of scratch that a thread of attention needs: six padded heads, three
-// strips of queries, two of scores (attention.c, head_at). On tiles, whose
-// heads are padded to ATTENTION_DEPTH: two heads, a strip of queries and two of
-// scores, and in bf16 four heads, four strips of queries and two of scores,
-// which is less (attention_tiles.c).
+// strips of queries, two of scores (attention.c, head_at). Attention on tiles
+// needs less: in fp32 two heads, a strip of queries and two of scores, and in
+// bf16 four heads, four strips of queries and two of scores
+// (attention_tiles.c).
 static inline size_t attention_scratch(int T, int C, int NH)
 {
     size_t Tp = ((size_t)T + ATTENTION_STEP - 1) / ATTENTION_STEP;
@@ -61,8 +64,9 @@ static inline size_t partial_width(int C)
            ATTENTION_LANES;
 }
 
-// What some of a row's logits give to its loss: the largest, the sum of e^(l -
-// largest), and the target's, 0 where that is not among them.
+// What a slice's logits of a row contribute to its loss: the largest of them,
+// the sum of e^(l - largest), and the target's logit, or 0 if another slice has
+// it.
 struct loss_part {
     float max, sum, right;
 };
@@ -71,26 +75,26 @@ struct kernels {
     const char *isa;
     enum dtype format;
 
-    // embed.c: out = mask(wte[x] + wpe[t]), and the gradients of both tables.
-    // dwte, which has the rows of `here`, is added to; dwpe (T rows) is
-    // replaced, or added to.
+    // embed.c: out = mask(wte[x] + wpe[t]). Backward adds to dwte, which has
+    // the rows of `here`. It replaces dwpe (T rows), or adds to it with `add`.
     void (*embed)(void *out, const void *wte, const void *wpe, const int32_t *x,
                   int B, int T, int C, const struct mask *mask);
     void (*embed_backward)(float *dwte, float *dwpe, const void *dout,
                            const int32_t *x, struct words here, int B, int T,
                            int C, bool add, const struct mask *mask);
-    // Of a slice, in two steps: out = wte[x], 0 where that row is another's;
-    // then out = mask(the sum of those over all slices + wpe[t]).
+    // The same for a slice, in two steps. embed_words(): out = wte[x], or 0 if
+    // another slice has that row. embed_places(): out = mask(words + wpe[t]),
+    // where words is the sum of all slices' rows.
     void (*embed_words)(float *out, const void *wte, const int32_t *x,
                         struct words here, size_t rows, int C);
     void (*embed_places)(void *out, const float *words, const void *wpe, int B,
                          int T, int C, const struct mask *mask);
 
     // norm.c: sum = res + mask(branch + branch_bias); out = LayerNorm(sum).
-    // branch may be NULL: then sum is not written; branch_bias, too. out may be
-    // NULL: then sum alone is. Backward computes out again, beside dres (added
-    // to, or replaced) and the gradients of weight and bias; partial is threads
-    // * 2 * partial_width(C) floats of scratch.
+    // branch_bias may be NULL. If branch is NULL, sum is not written. If out is
+    // NULL, only sum is written. Backward computes out again, dres (replaced,
+    // or added to with add_dres) and the gradients of weight and bias. partial
+    // is threads * 2 * partial_width(C) floats of scratch.
     void (*norm)(void *sum, void *out, float *mean, float *rstd,
                  const void *res, const void *branch, const void *branch_bias,
                  const void *weight, const void *bias, size_t rows, int C,
@@ -102,27 +106,30 @@ struct kernels {
                           int C, float *partial);
 
     // gelu.c: out = gelu(in + bias), rows of C; bias (C) may be NULL. Backward
-    // turns d (of out) into d (of in) where it lies and computes out again.
+    // replaces d, the gradient of out, by the gradient of in, and computes out
+    // again.
     void (*gelu)(void *out, const void *in, const void *bias, size_t rows,
                  int C);
     void (*gelu_backward)(void *d, void *out, const void *in, const void *bias,
                           size_t rows, int C);
 
-    // attention.c: out (B,T,C) and lse (B,NH,T) from qkv (B,T,3C), causal.
+    // attention.c: causal attention. out (B,T,C) and lse (B,NH,T), the log of
+    // the sum of e^score of a row, from qkv (B,T,3C). Backward: dqkv (B,T,3C).
     void (*attention)(void *out, float *lse, const void *qkv,
                       const struct attention *a);
     void (*attention_backward)(void *dqkv, const void *dout, const void *out,
                                const float *lse, const void *qkv,
                                const struct attention *a);
 
-    // loss.c: loss[r] = cross-entropy of logits row r (which are overwritten);
-    // dlogits = factor * gradient, unless NULL; it may be logits itself where
-    // the format is fp32.
+    // loss.c: loss[r] = the cross-entropy of row r of logits, which are
+    // overwritten. dlogits = factor * gradient, unless it is NULL. In fp32
+    // dlogits may be logits itself.
     void (*loss)(float *loss, void *dlogits, float *logits, const int32_t *y,
                  size_t rows, int V, float factor);
-    // Of a slice, whose logits are those of `here`, in two steps. parts: row r
-    // of parts gets what the slice adds to the loss of row r. Then, with those
-    // of all slices one behind the other: as loss(), dlogits of the slice.
+    // The same for a slice, which has the logits of `here`, in two steps.
+    // loss_parts(): parts[r] = what the slice contributes to the loss of row r.
+    // loss_joined(): from the parts (slices, rows) of all slices computes the
+    // loss as loss() does, and dlogits of the slice.
     void (*loss_parts)(struct loss_part *parts, float *logits, const int32_t *y,
                        struct words here, size_t rows);
     void (*loss_joined)(float *loss, void *dlogits, float *logits,
@@ -141,7 +148,7 @@ struct kernels {
     void (*narrow)(void *out, const float *in, size_t n);
     // grad = (or +=) in rounded to the format.
     void (*settle)(float *grad, const float *in, size_t n, bool add);
-    // out (columns, rows) = in (rows, columns) transposed; its rows lie ldo
+    // out (columns, rows) = in (rows, columns) transposed; rows of out are ldo
     // numbers apart.
     void (*turn)(void *out, size_t ldo, const void *in, int rows, int columns);
 };

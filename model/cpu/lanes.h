@@ -1,10 +1,12 @@
-// lanes.h - a vector of the widest registers, and what loops need of it.
+// lanes.h - vectors as wide as the processor's registers, and operations on
+// them.
 //
-// Left to itself the compiler turns 16-bit storage into long shuffles and a
-// division into 16 to 24 cycles a vector. So loops that matter are written over
-// `lanes`: LANES floats, with conversions, an exponential and a reciprocal.
-// Plain C for any machine; AVX2 and AVX-512 replace what C cannot say. The end
-// of a row that is no whole vector passes through lanes_load_part().
+// For loads and stores of 16-bit numbers the compiler makes long shuffles, and
+// a division takes 16 to 24 cycles a vector. So the loops that matter use
+// `lanes`, which are LANES floats, with conversions, an exponential and a
+// reciprocal. The code is plain C for any machine; AVX2 and AVX-512 intrinsics
+// replace what C cannot express. lanes_load_part() loads the end of a row that
+// does not fill a vector.
 
 #ifndef MODEL_CPU_LANES_H
 #define MODEL_CPU_LANES_H
@@ -24,7 +26,7 @@ enum { LANES = 8 };
 enum { LANES = 4 };
 #endif
 
-// At any float's address.
+// Vectors that may be at the address of any float.
 typedef float lanes
     __attribute__((vector_size(LANES * 4), aligned(4), may_alias));
 typedef uint32_t lanes_bits
@@ -41,7 +43,8 @@ static inline lanes lanes_all(float x)
 
 // ---- the model's format
 
-// 16 bits to 32 and back: __builtin_convertvector would do it by halves.
+// 16 bits to 32 and back. __builtin_convertvector would convert half a vector
+// at a time.
 static inline lanes_bits lanes_widen(lanes_half h)
 {
 #if defined(__AVX512F__)
@@ -80,7 +83,7 @@ static inline lanes lanes_load(const real *p)
 #endif
 }
 
-// Rounded to nearest even; the bf16 instruction makes subnormal numbers zero.
+// Rounds to nearest even. The bf16 instruction makes subnormal numbers zero.
 static inline void lanes_store(real *p, lanes x)
 {
 #if REAL_FORMAT == REAL_FP32
@@ -115,7 +118,8 @@ static inline void lanes_store_part(real *p, lanes x, int n)
     memcpy(p, part, (size_t)n * sizeof *part);
 }
 
-// Numbers c.. of a row of n: a whole vector, or what is left and zeros.
+// Numbers c, c + 1, .. of a row of n. If fewer than LANES are left, zeros
+// follow them.
 static inline lanes lanes_get(const real *row, int c, int n)
 {
     return n - c >= LANES ? lanes_load(row + c)
@@ -142,7 +146,7 @@ static inline lanes lanes_choose(int n, lanes x, lanes y)
     return (lanes)((first & (lanes_bits)x) | (~first & (lanes_bits)y));
 }
 
-// The larger; x where it is NaN.
+// The larger of x and low, and the smaller of x and high; x if it is NaN.
 static inline lanes lanes_at_least(lanes x, float low)
 {
 #if defined(__AVX512F__)
@@ -182,8 +186,9 @@ static inline lanes lanes_max(lanes a, lanes b)
 #endif
 }
 
-// 1 / x for 2^-126 <= |x| < 2^126: an estimate of 12 bits or more and Newton's
-// step, r (2 - x r), which doubles them (twice from 12).
+// 1 / x for 2^-126 <= |x| < 2^126: an estimate r of about 12 bits or more, and
+// one step of Newton's method, r (2 - x r), which doubles the number of correct
+// bits.
 static inline lanes lanes_reciprocal(lanes x)
 {
 #if defined(__AVX512F__)
@@ -197,7 +202,7 @@ static inline lanes lanes_reciprocal(lanes x)
 #endif
 }
 
-// exp.h's exp_of, for x in [low, 88]; low >= -87.
+// exp_of() of exp.h, with x limited to [low, 88]; low >= -87.
 static inline lanes lanes_exp(lanes x, float low)
 {
     x = lanes_at_most(lanes_at_least(x, low), 88.0f);
@@ -215,7 +220,8 @@ static inline lanes lanes_exp(lanes x, float low)
     return p * (lanes)(((lanes_bits)shifted + 127) << 23);
 }
 
-// In a fixed order: halves upon halves.
+// The sum, in a fixed order: the upper half is added to the lower half, until
+// one number is left.
 static inline float lanes_sum(lanes x)
 {
 #if defined(__AVX512F__)
@@ -240,7 +246,7 @@ static inline float lanes_largest(lanes x)
 #endif
 }
 
-// out (LANES, LANES) = in', rows ldo and ldi apart.
+// out (LANES, LANES) = in', whose rows are ldo and ldi numbers apart.
 static inline void lanes_transpose(float *out, size_t ldo, const float *in,
                                    size_t ldi)
 {

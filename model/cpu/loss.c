@@ -1,9 +1,9 @@
 // loss.c - cross-entropy of a slice of rows of logits, and its gradient.
 //
 // loss = log(sum e^l) - l[y]; its gradient is softmax(l) - [j = y]. The
-// exponentials replace the logits where they lie, so the gradient is one
-// multiplication more. Of a vocabulary in slices, three numbers a row are
-// exchanged between both. Part of kernels.c.
+// exponentials overwrite the logits, so the gradient costs one more
+// multiplication. If slices divide the vocabulary, the workers exchange three
+// numbers a row between loss_parts() and loss_joined(). Part of kernels.c.
 
 static float row_max(const float *l, int n)
 {
@@ -26,8 +26,9 @@ static float row_exp(float *l, int n, float shift)
     return sum;
 }
 
-// Logits of one row, which become e^(l - part->max). y: the target's number
-// among them, or outside [0, V).
+// Fills *part from the V logits l of one row, and replaces them by e^(l -
+// part->max). y: the target's index in l, or outside [0, V) if another slice
+// has it.
 static void row_part(struct loss_part *part, float *l, int V, int y)
 {
     part->max = row_max(l, V);
@@ -35,7 +36,7 @@ static void row_part(struct loss_part *part, float *l, int V, int y)
     part->sum = row_exp(l, V, part->max);
 }
 
-// d = scale e^(l - max), less factor at the target.
+// d = scale * l, minus `factor` at the target. l holds e^(logit - max).
 static void row_gradient(real *d, const float *l, int V, int y, float scale,
                          float factor)
 {
@@ -71,7 +72,7 @@ static void loss_parts(struct loss_part *parts, float *logits, const int32_t *y,
         row_part(&parts[r], logits + r * here.n, here.n, y[r] - here.first);
 }
 
-// All slices' parts of a row as one, in their order.
+// Combines the parts of row r of all slices, in the order of the slices.
 static struct loss_part add_parts(const struct loss_part *parts, size_t rows,
                                   size_t r, int slices)
 {

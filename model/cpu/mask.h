@@ -1,9 +1,9 @@
 // mask.h - dropout masks that are computed, never stored.
 //
-// A mask is named by a key (seed, step, micro-batch, layer, site; see
-// model/state.h); whether element i of row r survives is a function of (key, r,
-// i) alone, so backward asks the same question and gets the same answer. One
-// 64-bit mix per row, then a 32-bit hash per element that vectorises.
+// A mask has a key, made from seed, step, micro-batch, layer and site
+// (layers_mask()). Whether element i of row r is kept depends on (key, r, i)
+// alone, so backward computes the same mask again. The cost is one 64-bit mix
+// for each row and one 32-bit hash for each element, which vectorises.
 
 #ifndef MODEL_CPU_MASK_H
 #define MODEL_CPU_MASK_H
@@ -17,7 +17,7 @@ static inline uint32_t mask_row(const struct mask *m, uint64_t row)
     return (uint32_t)(rng_key(m->key, row) >> 32);
 }
 
-// 0 where element i is dropped, 1 / (1 - rate) where it stays.
+// 0 if element i is dropped, 1 / (1 - rate) if it is kept.
 static inline float mask_at(const struct mask *m, uint32_t row, uint32_t i)
 {
     uint32_t h = i * 0x9e3779b9u ^ row;

@@ -1,4 +1,4 @@
-// norm.c - the residual addition and the LayerNorm behind it, in one pass.
+// norm.c - the residual addition and the LayerNorm after it, in one pass.
 //
 //     sum = res + mask(branch + its bias)
 //     out = (sum - mean) * rstd * weight + bias
@@ -7,8 +7,8 @@
 //
 //     dsum = rstd * (g - mean(g) - x^ * mean(g x^))
 //
-// and it computes `out` again, which the matrix product in front of it needs:
-// cheaper than storing it. Part of kernels.c.
+// It also computes `out` again, which the gradient of the next product's
+// weights needs. That is cheaper than storing it. Part of kernels.c.
 
 #define NORM_EPS 1e-5f
 
@@ -26,7 +26,7 @@ static float add_branch(real *sum, const real *res, const real *branch,
             if (mask->threshold > 0)
                 b *= mask_lanes(mask, key, (uint32_t)c);
             lanes_put(sum, c, C, x + b);
-            x = lanes_get(sum, c, C); // as it was rounded
+            x = lanes_get(sum, c, C); // with the rounding of the store
         }
         total += x;
     }

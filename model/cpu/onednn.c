@@ -1,4 +1,4 @@
-// onednn.c - a matmul of oneDNN with its arguments: the part for all versions.
+// onednn.c - a matmul of oneDNN with its arguments: the code for all versions.
 
 #include "model/cpu/onednn.h"
 

@@ -12,22 +12,23 @@
 enum { ONEDNN_ARGS = 4 }; // a, b, out, bias
 
 struct onednn_matrix {
-    int batch; // this many matrices, one behind the other; 1: a matrix
+    int batch; // number of matrices, one after the other; 1: a single matrix
     int rows, columns;
     bool transposed; // stored as (columns, rows)
     dnnl_data_type_t type;
     bool packed; // in the library's preferred form
 };
 
-// out = a b, + bias (1, columns of out) in every row, + out as it was.
+// out = a b; with `bias`, plus a row (1, columns of out) in every row; with
+// `add`, plus the old out.
 struct onednn_matmul {
     struct onednn_matrix a, b, out;
     bool bias, add;
     dnnl_data_type_t bias_type;
     // Whether a kernel of this name may be used; NULL: any may.
     bool (*takes)(const char *name);
-    // DNNL_MEMORY_NONE: the caller sets the arguments' addresses;
-    // DNNL_MEMORY_ALLOCATE
+    // DNNL_MEMORY_NONE: the caller sets the arguments' addresses.
+    // DNNL_MEMORY_ALLOCATE: the library allocates them.
     void *memory;
 };
 
@@ -37,13 +38,15 @@ struct onednn_matmul {
 int onednn_open(const struct onednn_matmul *m, dnnl_engine_t engine,
                 dnnl_primitive_t *primitive, dnnl_exec_arg_t args[ONEDNN_ARGS]);
 
-// These two differ by version. onednn_describe(): the kernel to use, or NULL if
-// there is none. The other: the size of an argument's memory.
+// These two functions differ by version. onednn_describe() returns the
+// descriptor of the kernel to use, which the caller destroys, or NULL if there
+// is none. onednn_bytes() returns the size of an argument's memory.
 dnnl_primitive_desc_t onednn_describe(const struct onednn_matmul *m,
                                       dnnl_engine_t engine);
 size_t onednn_bytes(const dnnl_exec_arg_t *arg);
 
-// Dimensions and strides of a matrix: 2, or 3 with a batch. Returns how many.
+// Fills in the dimensions and strides of a matrix. Returns the number of
+// dimensions: 2, or 3 with a batch.
 static inline int onednn_shape(const struct onednn_matrix *m, dnnl_dims_t dims,
                                dnnl_dims_t strides)
 {

@@ -17,7 +17,7 @@ static void describe(dnnl_memory_desc_t *d, const struct onednn_matrix *m)
         DNNL(dnnl_memory_desc_init_by_strides(d, n, dims, m->type, strides));
 }
 
-// The first that may be taken; NULL where there is none at all.
+// The first kernel that may be used; NULL if the library has none.
 static dnnl_primitive_desc_t choose(const dnnl_matmul_desc_t *matmul,
                                     const_dnnl_primitive_attr_t attr,
                                     dnnl_engine_t engine,

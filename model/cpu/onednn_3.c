@@ -1,5 +1,5 @@
-// onednn_3.c - oneDNN 3: descriptors of memory are made and destroyed, and
-// those of primitives go from kernel to kernel themselves.
+// onednn_3.c - oneDNN 3: descriptors of memory are created and destroyed, and
+// the descriptor of a primitive can itself move on to the next kernel.
 
 #include "model/cpu/onednn.h"
 
@@ -21,7 +21,7 @@ static dnnl_memory_desc_t describe(const struct onednn_matrix *m)
     return d;
 }
 
-// On to the first that may be taken.
+// Moves d to the first kernel that may be used.
 static void choose(dnnl_primitive_desc_t d, bool (*takes)(const char *name))
 {
     for (;;) {

@@ -1,7 +1,8 @@
 // product.c - matrix products through oneDNN's C interface.
 //
-// Creating a matmul primitive costs up to a millisecond of code generation, so
-// the first step makes one for each shape and every later step finds it again.
+// Creating a matmul primitive costs up to a millisecond of code generation. So
+// the first step creates one for each shape, and every later step uses it
+// again.
 
 #include "model/cpu/product.h"
 
@@ -13,14 +14,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// oneDNN fails for reasons of ours (a wrong shape) or for want of memory in the
-// middle of a step: nothing that a caller could mend.
+// oneDNN fails because of a defect here (a wrong shape), or because there is no
+// memory in the middle of a step. A caller can mend neither.
 #define DNNL(call) CHECK((call) == dnnl_success)
 
 // A primitive with its arguments, and the job (without pointers) it is for.
 struct cached {
     struct product_job shape;
-    int threads; // the team it was made for
+    int threads; // the size of the team it was made for
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[ONEDNN_ARGS];
     int nargs;
@@ -46,8 +47,9 @@ bool product_widens(enum dtype format)
     return format == DTYPE_F16;
 }
 
-// dnnl_sgemm allocates its packing buffers anew in every call; without this
-// each would be mapped, zeroed by the kernel and unmapped again.
+// dnnl_sgemm allocates its packing buffers in every call. Without these
+// settings each of them would be mapped, zeroed by the kernel and unmapped
+// every time.
 static void keep_freed_memory(void)
 {
     enum { KEEP = 512 << 20 };
@@ -103,7 +105,7 @@ static int stored_columns(const struct product_job *j)
     return j->ta ? j->m : j->k;
 }
 
-// Whose share of n a thread of the team does: whole units, but at the end.
+// Where a thread's share of n begins: at a whole number of units, or at n.
 static int share_start(int n, int unit, int thread)
 {
     long units = (n + unit - 1) / unit;
@@ -111,9 +113,9 @@ static int share_start(int n, int unit, int thread)
     return at < n ? (int)at : n;
 }
 
-// Each thread multiplies its own rows, or columns where they are more: faster
-// than the library's team, and the pass that follows finds the rows of a thread
-// in the cache of its core.
+// Each thread multiplies its own rows, or its own columns if there are more of
+// them. That is faster than the library's own threads, and the next pass finds
+// a thread's rows in the cache of its core.
 static void run_sgemm(const struct product_job *j, const float *a, int lda,
                       const float *b, float *out, bool add)
 {
@@ -139,7 +141,7 @@ static void run_sgemm(const struct product_job *j, const float *a, int lda,
     }
 }
 
-// out = a b with a stored (k, m): a piece of k after the other is turned round.
+// out = a b with a stored (k, m): transposes one piece of k after the other.
 static void run_turned(const struct product *p, const struct product_job *j)
 {
     const float *a = j->a, *b = j->b;
@@ -155,7 +157,8 @@ static void run_turned(const struct product *p, const struct product_job *j)
     }
 }
 
-// The bias is written first and added to: no pass of its own afterwards.
+// The bias is written to out first, and the product is added to it. So the bias
+// needs no pass after the product.
 static void run_fp32(const struct product *p, const struct product_job *j)
 {
     bool turns = j->m <= p->scratch.turned_rows && j->k >= PRODUCT_DEPTH;
@@ -185,8 +188,9 @@ static void run_widened(const struct product *p, const struct product_job *j)
 
 // ---- bf16
 
-// Where k is odd: oneDNN 2.6.3's AMX kernels shorten a tile to an odd number of
-// bf16, which the processor refuses (SIGILL; m 33, k 63, n 21, two threads).
+// For odd k: oneDNN 2.6.3's AMX kernels shorten a tile to an odd number of
+// bf16, which the processor refuses (SIGILL, with m 33, k 63, n 21 and two
+// threads).
 static bool is_no_amx(const char *kernel)
 {
     return !strstr(kernel, "amx");

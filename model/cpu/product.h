@@ -1,16 +1,16 @@
 // product.h - the matrix products of a step, by oneDNN.
 //
-// fp32 goes through dnnl_sgemm. bf16 goes through matmul primitives, which are
-// kept by shape, where this processor has bf16 instructions (AVX-512 or AMX).
-// Else, and in fp16, operands are widened to fp32 in scratch, multiplied there
-// and rounded once: the accumulation is fp32 in every case.
+// fp32 uses dnnl_sgemm. bf16 uses matmul primitives, which are kept by shape,
+// if this processor has bf16 instructions (AVX-512 or AMX). Otherwise, and in
+// fp16, the operands are cast to fp32 in scratch and multiplied there, and the
+// result is rounded once. Sums are in fp32 in every case.
 //
-// sgemm is slow where `a` is transposed (dW). In fp32 `a` is turned round
-// first, PRODUCT_DEPTH rows at a time, which sgemm would cut anyway, so that
-// the piece is used while it lies in the cache. Its rows are PRODUCT_APART
-// apart: at a power of two they would all fall into the same few lines of the
-// cache. In bf16, and for fewer rows, the library's own way is as fast
-// (docs/cpu.md).
+// sgemm is slow if `a` is transposed (dW). So in fp32 `a` is transposed first,
+// in pieces of PRODUCT_DEPTH rows, so that a piece is still in the cache when
+// it is used; sgemm would divide k into such pieces anyway. A piece's rows are
+// PRODUCT_APART numbers apart: with a power of two they would all compete for
+// the same few lines of the cache. In bf16, and for fewer rows, the library
+// alone is as fast (docs/cpu.md).
 
 #ifndef MODEL_CPU_PRODUCT_H
 #define MODEL_CPU_PRODUCT_H
@@ -32,22 +32,24 @@ struct product_job {
     bool add;      // out += a b; only with out_fp32 and no bias
 };
 
-// True if products of this format widen their operands: the scratch is then a
-// float for each element of the largest a, b and out.
+// True if products of this format cast their operands to fp32. Then the scratch
+// needs a float for each element of the largest a, b and out.
 bool product_widens(enum dtype format);
 
-// Borrowed memory to work in.
+// Borrowed scratch memory.
 struct product_scratch {
     float *wide_a, *wide_b, *wide_out; // NULL unless product_widens()
-    float *turned;   // (turned_rows, PRODUCT_APART); NULL but in fp32
-    int turned_rows; // largest m that is turned round
+    float *turned;   // (turned_rows, PRODUCT_APART); NULL unless fp32
+    int turned_rows; // the largest m of an `a` that is transposed first
 };
 
-// 0, or -1 after fail().
+// Copies *scratch, whose memory must stay valid until product_close(). Returns
+// 0, or -1 after fail(). product_close() sets *p to NULL.
 int product_open(struct product **p, const struct kernels *k,
                  const struct product_scratch *scratch);
 void product_close(struct product **p);
 
+// Computes a product on all threads of the OpenMP team.
 void product_run(struct product *p, const struct product_job *j);
 
 #endif

@@ -47,8 +47,9 @@ static inline real store(float x)
 
 typedef uint16_t real;
 
-// The fraction and exponent bits moved into place are the value times 2^-112,
-// subnormals included; what is infinite or NaN gets the full exponent back.
+// With its fraction and exponent bits moved into place, the number is the value
+// times 2^-112, also if it is subnormal. Infinity and NaN get the full exponent
+// back.
 static inline float load(real x)
 {
     uint32_t rest = (uint32_t)(x & 0x7fff) << 13;

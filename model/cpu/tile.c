@@ -3,8 +3,8 @@
 //     C (M x N) = (or +=) A (M x K) B (K x N)
 //
 // A block of TILE_ROWS x 2 vectors of C stays in registers while k runs. A is
-// read one number at a time, so it may be transposed at no cost (its strides
-// are arguments). B and C have contiguous rows. M is a multiple of 8 and N of
+// read one number at a time, so it may be transposed at no cost: its strides
+// are arguments. B and C have contiguous rows. M is a multiple of 8 and N of
 // 16: attention pads its scratch with zeros. Part of kernels.c.
 
 #if defined(__AVX512F__)
@@ -48,7 +48,8 @@ tile_block(float *c, size_t ldc, struct operand a, const float *b, size_t ldb,
             *(lanes *)(c + i * ldc + v * LANES) = sum[i][v];
 }
 
-// The parts of a strip of S that causality needs; its queries begin at `t`:
+// Which part of a strip's product causality needs. The strip's queries begin at
+// `t`.
 enum causal {
     SCORES, // C is S: blocks right of the diagonal are not needed
     VALUES, // A is S: row i holds zeros from t + i + 1 on

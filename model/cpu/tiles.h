@@ -1,4 +1,4 @@
-// tiles.h - matrix products on AMX's tiles, or on what plain C makes of them.
+// tiles.h - matrix products on AMX's tiles, or on tiles in plain C.
 //
 // A tile is a register of up to 16 rows of up to 64 bytes; there are eight.
 // Three of them make a product: c (16, 16) of floats, a (16, 32) of bf16, and
@@ -7,17 +7,18 @@
 //
 //     b's tile, row r:   B[2r][0] B[2r+1][0]   B[2r][1] B[2r+1][1]   ...
 //
-// TDPBF16PS adds to each number of c its 32 products: those of even k and those
-// of odd k in two sums that begin at zero, each by fused multiply-add in order;
-// then the odd sum to the even one, then that to c. It rounds to nearest even,
-// takes denormal numbers for zero, and makes zero of results that are denormal
-// (Intel's Software Developer's Manual, volume 2, TDPBF16PS).
+// TDPBF16PS adds 32 products to each number of c. It sums the products of even
+// k and those of odd k separately, each from zero by fused multiply-adds in
+// order. Then it adds the odd sum to the even one, and the result to c. It
+// rounds to nearest even, reads denormal numbers as zero, and writes zero
+// instead of denormal results (Intel's Software Developer's Manual, volume 2,
+// TDPBF16PS).
 //
-// Shapes come from a configuration of 64 bytes, of which the one that there is,
-// palette 1, is described by struct tile_shapes. Two files implement the
-// operations: tiles_amx.h by instructions, tiles_plain.h (TILES_PLAIN) by loops
-// with the semantics above, for tests on machines without AMX. Attention was
-// proven right with the second alone: no machine at hand shows AMX.
+// The tiles' shapes are a configuration of 64 bytes. Its only format so far,
+// palette 1, is struct tile_shapes. Two files implement the operations:
+// tiles_amx.h with instructions, and tiles_plain.h (TILES_PLAIN) with loops
+// that compute the same, for tests on machines without AMX. Attention was only
+// tested with tiles_plain.h, because no machine at hand has AMX.
 
 #ifndef MODEL_CPU_TILES_H
 #define MODEL_CPU_TILES_H
@@ -43,8 +44,8 @@ _Static_assert(sizeof(struct tile_shapes) == 64, "LDTILECFG reads 64 bytes");
 #include "model/cpu/tiles_amx.h"
 #endif
 
-// A block of c is four tiles, 0 to 3; 4 and 5 hold rows of a, 6 and 7 columns
-// of b. All of them whole.
+// A block of c is tiles 0 to 3. Tiles 4 and 5 hold rows of a, 6 and 7 columns
+// of b. All tiles have their full size.
 enum { TILE_BLOCK = 2 * TILE_ROWS };
 
 static inline void tiles_begin(struct tiles *x)
@@ -63,7 +64,8 @@ static inline void tiles_end(struct tiles *x)
 }
 
 // c (M, N) = (or +=) a (M, K) b, where b is (K / 2, N) pairs. M, N and K are
-// multiples of TILE_BLOCK; rows lie lda, ldb and ldc numbers (pairs) apart.
+// multiples of TILE_BLOCK. Rows are lda and ldc numbers apart, and of b ldb
+// pairs.
 static void tiles_product(struct tiles *x, float *c, size_t ldc,
                           const uint16_t *a, size_t lda, const uint16_t *b,
                           size_t ldb, int M, int N, int K, int add)

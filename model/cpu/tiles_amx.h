@@ -8,7 +8,7 @@
 #ifndef MODEL_CPU_TILES_AMX_H
 #define MODEL_CPU_TILES_AMX_H
 
-// Empty: the tiles are registers of this thread's processor.
+// Empty, because the tiles are registers of the processor.
 struct tiles {
     char none;
 };
@@ -19,7 +19,7 @@ static inline void tile_config(struct tiles *x, const struct tile_shapes *s)
     __asm__ volatile("ldtilecfg %0" ::"m"(*s) : "memory");
 }
 
-// Also lets the kernel leave tiles out when it switches threads.
+// After this, the kernel need not save the tiles when it switches threads.
 static inline void tile_release(struct tiles *x)
 {
     (void)x;

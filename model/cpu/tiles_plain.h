@@ -1,6 +1,6 @@
 // tiles_plain.h - the operations of tiles.h as loops, for tests and reading.
 //
-// What the processor would refuse with an exception is a CHECK.
+// Where the processor would raise an exception, a CHECK fails.
 
 #ifndef MODEL_CPU_TILES_PLAIN_H
 #define MODEL_CPU_TILES_PLAIN_H
@@ -48,7 +48,7 @@ static inline void tile_zero(struct tiles *x, int t)
     memset(x->data[t], 0, sizeof x->data[t]);
 }
 
-// What lies beyond the shape becomes zero.
+// Bytes beyond the tile's shape become zero.
 static inline void tile_load(struct tiles *x, int t, const void *from,
                              size_t stride)
 {

@@ -22,7 +22,7 @@ static lanes mask_lanes(const struct mask *m, uint32_t row, uint32_t i)
     return keep;
 }
 
-// out = (or +=) the sum of what `threads` threads have, in their order.
+// out = (or +=) the sum of the threads' partial sums, in the threads' order.
 static void add_partial(float *out, const float *partial, int threads,
                         size_t stride, int n, bool add)
 {
@@ -34,7 +34,7 @@ static void add_partial(float *out, const float *partial, int threads,
     }
 }
 
-// sum (partial_width(C)) += a row, or four at once.
+// sum (partial_width(C)) += the sum of `rows` rows of in.
 static void add_rows(float *sum, const real *in, int rows, int C)
 {
     for (int c = 0; c < C; c += LANES) {
@@ -45,7 +45,7 @@ static void add_rows(float *sum, const real *in, int rows, int C)
     }
 }
 
-// Threads take rows: memory is read in order, once.
+// Threads divide the rows, so that memory is read in order, once.
 static void sum_rows(float *out, const void *in_, size_t rows, int C, bool add,
                      float *partial)
 {
@@ -100,7 +100,7 @@ static void widen(float *out, const void *in_, size_t n)
         out[i] = load(in[i]);
 }
 
-// To the bit what half.h does, subnormal numbers too.
+// The same bits as from half.h, also for subnormal numbers.
 static void narrow(void *out_, const float *in, size_t n)
 {
     real *out = out_;
@@ -122,7 +122,7 @@ static void settle(float *grad, const float *in, size_t n, bool add)
     }
 }
 
-// out (LANES, LANES) = in', by way of fp32.
+// out (LANES, LANES) = in', transposed in fp32.
 static void turn_square(real *out, size_t ldo, const real *in, size_t ldi)
 {
 #if REAL_FORMAT == REAL_FP32
@@ -145,8 +145,9 @@ static void turn_part(real *out, size_t ldo, const real *in, size_t ldi,
             out[c * ldo + r] = in[r * ldi + c];
 }
 
-// Threads take bands of rows, as wide as a line of 16-bit numbers: reads follow
-// the rows, and lines of `out` are written whole.
+// Threads divide the rows into bands, each of as many rows as a cache line has
+// 16-bit numbers. So reads follow the rows of `in`, and cache lines of `out`
+// are written whole.
 static void turn(void *out_, size_t ldo, const void *in_, int rows, int columns)
 {
     enum { BAND = 32 };

@@ -1,21 +1,21 @@
-// attention.cu - causal self-attention forward, never a (T,T) matrix.
+// attention.cu - causal self-attention forward, without a (T,T) matrix.
 //
 //     O = softmax(Q K' / sqrt(D)) V, causal
 //
-// A block takes some queries of one head and walks over tiles of keys from the
-// left to the diagonal, with a running maximum m and sum l for each row:
+// A block works on some queries of one head. It goes over tiles of keys from
+// the left to the diagonal, with a running maximum m and sum l for each row:
 //
 //     S = Q K';  m' = max(m, S);  P = e^(S - m');  c = e^(m - m')
 //     l = c l + sum P;  O = c O + P V                    at the end O / l
 //
 // (Dao et al., FlashAttention, 2022; Milakov and Gimelshein, 2018). The next
-// tile is on its way while the block computes with one. Kept for backward:
-// lse = m + log l. Exponentials are powers of two: 1/sqrt(D) and log2 e are one
-// factor, `scale2`, applied behind the maximum.
+// tile is copied while the block computes with one. Forward keeps lse = m + log
+// l for backward. Exponentials are powers of two: 1/sqrt(D) and log2 e are one
+// factor, `scale2`, applied after the maximum is known.
 
 #include "model/cuda/attention.cuh"
 
-// Rows row and row + 8 of P, columns from `column` on, behind the mask.
+// Applies dropout's mask to rows row and row + 8 of P, from `column` on.
 __device__ inline void drop(frag_c p[2], const head &h, int row, int column)
 {
 #pragma unroll
@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
         const real *ks = tile + lane_b<real>(LD);
         const real *vs = tile + my::SIZE + lane_rows<real>(LD);
         if (k0 >= first + 16 * G)
-            return; // all keys are behind the warp's rows
+            return; // all keys are later than the warp's queries
         frag_c s[G][KEYS / 8] = {};
         frag_b<real> b[2];
 #pragma unroll

@@ -1,5 +1,5 @@
-// attention.cuh - what attention forward and backward share: a head's view, and
-// tiles of rows in shared memory.
+// attention.cuh - what attention forward and backward share: the place of a
+// head in its tensors, and tiles of rows in shared memory.
 
 #ifndef MODEL_CUDA_ATTENTION_CUH
 #define MODEL_CUDA_ATTENTION_CUH
@@ -13,11 +13,12 @@ enum { ATT_THREADS = 128, ATT_WARPS = ATT_THREADS / 32 };
 #define LOG2_E 1.44269504f
 #define LN_2   0.693147181f
 
-// What a block holds of heads of DP channels: ROWS rows of its own, 16 GROUPS a
-// warp, and tiles of the other side of TILE rows. With two groups each fragment
-// of a tile serves twice; larger heads have no registers for that. Two tiles
-// and the two that follow take 36 KiB. Rows are padded by 16 or 32 bytes, so
-// that a fragment's lanes hit different banks.
+// The sizes of a block's data, for heads of DP channels. A block owns ROWS rows
+// (of queries, say), 16 GROUPS of them in each warp. It reads the other side
+// (the keys) in tiles of TILE rows. With two groups each fragment of a tile is
+// used twice; larger heads have no registers for that. Two tiles and the two
+// that follow take 36 KiB. Rows are padded by 16 or 32 bytes, so that the lanes
+// of a fragment use different banks.
 template <typename T, int DP> struct shape {
     static constexpr int GROUPS = sizeof(T) == 2 && DP == 64 ? 2 : 1;
     static constexpr int ROWS = ATT_WARPS * 16 * GROUPS;
@@ -39,13 +40,13 @@ inline struct heads heads_of(const struct cuda_attention &a)
     return {a.T, D, a.C, a.NH, 1 / sqrtf((float)D), a.mask};
 }
 
-// The head that a block works on: blockIdx is (rows, head, sequence), so that
-// all of this is the same for its threads.
+// The head that a block works on. blockIdx is (rows, head, sequence), so the
+// values are the same for all threads of a block.
 struct head : heads {
     size_t stride; // between tokens of qkv: 3C
     size_t token;  // the sequence's first row
     int column;    // the head's first channel
-    size_t row0;   // number of its first row of probabilities
+    size_t row0;   // index of its first row of probabilities
 };
 
 __device__ inline head this_head(const struct heads &all)
@@ -55,9 +56,9 @@ __device__ inline head this_head(const struct heads &all)
             number * all.T};
 }
 
-// Begin to copy: tile (ROWS, DP) = rows of D numbers `stride` apart, of which
-// `valid` exist; zeros elsewhere. All threads of the block; behind copy_wait()
-// and a barrier the tile is there.
+// Begins to copy: tile (ROWS, DP) = rows of D numbers, which are `stride`
+// apart. `valid` of them exist; the rest is zeros. All threads of the block
+// call this. The tile is complete after copy_wait() and a barrier.
 template <typename T, int DP, int ROWS>
 __device__ inline void copy_tile(T *tile, const T *in, size_t stride, int valid,
                                  int D)
@@ -82,7 +83,7 @@ __device__ inline void copy_tile(T *tile, const T *in, size_t stride, int valid,
     }
 }
 
-// Rows of a tile as A, for all of DP.
+// Rows of a tile as A, with all DP columns.
 template <typename T, int DP>
 __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
 {
@@ -93,9 +94,9 @@ __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
         a[k] = load_a(tile + k * 16, LD);
 }
 
-// The rows of a warp's own as A: `in` is where the block's begin, `valid` of
-// them exist, the warp's are from row0 on; they pass through `room`. All
-// threads of the block, and afterwards nobody reads the room.
+// Loads a warp's own rows as A. `in` is the block's first row, `valid` rows
+// exist, and the warp's begin with row0. The rows are copied through `room`,
+// which no thread reads after the call. All threads of the block call this.
 template <typename T, int DP>
 __device__ inline void take_rows(frag_a<T> a[shape<T, DP>::GROUPS][DP / 16],
                                  T *room, const T *in, size_t stride, int valid,
@@ -109,9 +110,9 @@ __device__ inline void take_rows(frag_a<T> a[shape<T, DP>::GROUPS][DP / 16],
     __syncthreads();
 }
 
-// Call f(k0, K's tile) for each tile of keys k0, k0 + 1, .. before `last`, with
-// V's tile SIZE numbers behind K's. There is room for four tiles: the next two
-// are on their way while f computes. All threads of the block.
+// Calls f(k0, K's tile) for each tile of keys k0, k0 + 1, .. before `last`. V's
+// tile is SIZE numbers after K's. `tiles` has four tiles: the next two are
+// copied while f computes. All threads of the block call this.
 template <typename T, int DP, typename F>
 __device__ inline void each_keys(T *tiles, const T *k_in, const head &h,
                                  int last, F f)
@@ -119,10 +120,10 @@ __device__ inline void each_keys(T *tiles, const T *k_in, const head &h,
     constexpr int KEYS = shape<T, DP>::TILE, SIZE = shape<T, DP>::SIZE;
     copy_tile<T, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
     copy_tile<T, DP, KEYS>(tiles + SIZE, k_in + h.C, h.stride, h.T, h.D);
-    int half = 0; // of the tiles: K and V for this turn
+    int half = 0; // where K and V of this turn are in tiles
     for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * SIZE - half) {
         copy_wait();
-        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        __syncthreads(); // the tiles are complete, the last ones are free
         if (k0 + KEYS < last) {
             T *next = tiles + 2 * SIZE - half;
             k_in += KEYS * h.stride;
@@ -134,7 +135,8 @@ __device__ inline void each_keys(T *tiles, const T *k_in, const head &h,
     }
 }
 
-// out rows g and g + 8 = c * f0, f1, of those that exist. `row` is that of g.
+// Rows g and g + 8 of out = those of c times f0 and f1, if they exist. `row` is
+// the index of row g.
 template <typename T, int DP>
 __device__ inline void store_rows(T *out, size_t stride, int row, int T_, int D,
                                   const frag_c c[DP / 8], float f0, float f1)
@@ -161,8 +163,9 @@ __device__ inline void store_rows(T *out, size_t stride, int row, int T_, int D,
     }
 }
 
-// Scores of rows row, row + 8, .. and columns column, column + 1, ..: no
-// weight for a key (the column) that is later than the query (the row).
+// s has the scores of rows row, row + 8, .. and columns column, column + 1, ...
+// Sets them to -infinity where the key (the column) is later than the query
+// (the row).
 template <int G, int N>
 __device__ inline void hide_later(frag_c s[G][N], int row, int column)
 {
@@ -187,7 +190,7 @@ __device__ inline float row_max_of(float x)
     return fmaxf(x, __shfl_xor_sync(0xffffffff, x, 2));
 }
 
-// A block for each shape's rows of each head.
+// The grid: one block for every ROWS rows of each head.
 template <typename T, int DP> dim3 blocks_of(const struct cuda_attention &a)
 {
     constexpr int ROWS = shape<T, DP>::ROWS;
@@ -195,7 +198,7 @@ template <typename T, int DP> dim3 blocks_of(const struct cuda_attention &a)
                 (unsigned)a.B);
 }
 
-// Call f with the padded size of a head as a constant.
+// Calls f with the padded size of a head as a constant.
 template <int N> struct constant {
     static constexpr int value = N;
 };

@@ -1,19 +1,20 @@
-// attention_backward.cu - the gradient of attention, from lse and no (T,T).
+// attention_backward.cu - the gradient of attention, from lse, without a (T,T)
+// matrix.
 //
 //     P = e^(S - lse);  dP = dO V';  row = sum(dO * O);  dS = P * (dP - row)
 //     dV = P' dO;  dK = dS' Q;  dQ = dS K
 //
-// Two kernels instead of one: a block of the first owns queries and sums their
-// dQ over the keys, one of the second owns keys and sums dK and dV over the
-// queries. S and dP are computed twice, but nobody adds into another's memory:
-// no atomics, and the same bits in every run. The next tiles are on their way
-// while a block computes with one pair.
+// There are two kernels. A block of the first owns queries and sums their dQ
+// over the keys. A block of the second owns keys and sums their dK and dV over
+// the queries. S and dP are computed twice, but no block adds to another
+// block's memory: there are no atomics, and every run has the same bits. The
+// next tiles are copied while a block computes with a pair.
 
 #include "model/cuda/attention.cuh"
 
 enum { CHUNK = 16 }; // columns whose S and dP are in registers at a time
 
-// row_sum = sum over a head's channels of dO * O; a warp takes a row.
+// row_sum = sum over a head's channels of dO * O. A warp computes a row.
 template <typename T>
 __global__ void row_sum_kernel(float *row_sum, const T *dout, const T *out,
                                struct cuda_attention a)
@@ -34,8 +35,8 @@ __global__ void row_sum_kernel(float *row_sum, const T *dout, const T *out,
         row_sum[i] = sum;
 }
 
-// Of one element: from a score s and dP to P behind the dropout mask (in s) and
-// dS (in dp), where lse2 is log2 of the row's sum and keep the mask's factor.
+// Computes one element. Before, s is a score and dp is dP. After, s is P times
+// dropout's factor `keep`, and dp is dS. lse2 is log2 of the row's sum.
 __device__ inline void softmax_backward(float *s, float *dp, float scale2,
                                         float lse2, float row_sum, float keep)
 {
@@ -77,7 +78,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
     int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T;
     auto turn = [&](int k0, const real *tile) {
         if (k0 >= first + 16 * G)
-            return; // all keys are behind the warp's rows
+            return; // all keys are later than the warp's queries
         const real *ks = tile + lane_b<real>(LD), *vs = ks + my::SIZE;
         const real *k_rows = tile + lane_rows<real>(LD);
 #pragma unroll(sizeof(real) == 2 ? KEYS / CHUNK : 1)
@@ -136,8 +137,8 @@ __global__ void __launch_bounds__(ATT_THREADS)
     typedef typename M::real real;
     typedef shape<real, DP> my;
     constexpr int G = my::GROUPS, LD = my::LD;
-    // Two groups leave no registers for K: its rows stay in shared memory, and
-    // tiles of half the size make room for them.
+    // Two groups leave no registers for K. Then K's rows stay in shared memory,
+    // and the tiles have half the size.
     constexpr bool STAYS = G > 1;
     constexpr int QUERIES = STAYS ? my::TILE / 2 : my::TILE;
     constexpr int SIZE = QUERIES * LD;
@@ -168,7 +169,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
 
     frag_c dk[G][DP / 8] = {}, dv[G][DP / 8] = {};
     float scale2 = h.scale * LOG2_E;
-    // Rows behind the last have zeros for Q and dO: they add nothing.
+    // Rows after the last one have zeros for Q and dO, and so add nothing.
     auto copy_queries = [&](int q0, int half) {
         real *to = tiles + half * 2 * SIZE;
         copy_tile<real, DP, QUERIES>(to, in + (size_t)q0 * h.stride, h.stride,
@@ -181,11 +182,11 @@ __global__ void __launch_bounds__(ATT_THREADS)
                      (i < QUERIES ? lse : row_sum) + h.row0 + q0 + i % QUERIES,
                      q0 + i % QUERIES < h.T);
     };
-    int half = 0; // of the tiles and rows: those for this turn
+    int half = 0; // which half of tiles and rows this turn reads
     copy_queries(k0, half);
     for (int q0 = k0; q0 < h.T; q0 += QUERIES, half ^= 1) { // from the diagonal
         copy_wait();
-        __syncthreads(); // the tiles are there, and nobody reads the last ones
+        __syncthreads(); // the tiles are complete, the last ones are free
         if (q0 + QUERIES < h.T)
             copy_queries(q0 + QUERIES, half ^ 1);
         if (q0 + QUERIES <= first)

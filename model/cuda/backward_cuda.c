@@ -1,10 +1,10 @@
 // backward_cuda.c - gradients on a GPU, from the last LayerNorm to the
 // embeddings.
 //
-// The steps are those of model/backward.c. A product's epilogue carries GELU's
-// gradient; those of the biases follow their products. The watermark falls as
-// the work is asked for: who wants the gradients follows the compute queue from
-// there.
+// The steps are those of model/backward.c. GELU's gradient is the epilogue of a
+// product. The gradient of a bias is computed with the product for its weights'
+// gradient. The watermark falls when the work is queued, not when it is done:
+// work that reads the gradients must wait for the compute queue at that point.
 
 #include "model/cuda/forward_cuda.h"
 
@@ -20,7 +20,8 @@ struct back {
     bool add; // gradients are added to what is there
 };
 
-// Gradients from tensor `first` on are complete.
+// Reports that the gradients from tensor `first` on are queued. In fp16, rounds
+// them into job.grads first.
 static void report(const struct back *b, int first)
 {
     struct cuda_model *m = b->m;
@@ -34,7 +35,8 @@ static void report(const struct back *b, int first)
         b->step->watermark(b->step->ctx, off);
 }
 
-// din (rows, ins) = dout (rows, outs) W'; with `pre`, times GELU's slope there.
+// din (rows, ins) = dout (rows, outs) W'; with `pre`, times GELU's slope at
+// pre.
 static void input_gradient(const struct back *b, void *din, void *pre,
                            const void *dout, int w, int ins, int outs)
 {
@@ -70,8 +72,9 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     cuda_product_run(m->product, &j);
 }
 
-// dres += (or =) the gradient through LayerNorm `w`, whose output's gradient is
-// in m->branch and whose output comes back into m->norm.
+// Backward of the LayerNorm whose weight is tensor w: dres += (or =) the
+// gradient of its input, from that of its output in m->branch. Writes its
+// output to m->norm again.
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {
@@ -164,7 +167,7 @@ void cuda_backward(struct cuda_model *m, const struct model_step *step)
     for (int i = job->config.layers - 1; i >= 0; i--) {
         if (job->recompute && i + 1 < job->config.layers) {
             span_begin(step->lane, SPAN_FORWARD, i);
-            cuda_forward_again(m, i, step); // the last layer's is still there
+            cuda_forward_again(m, i, step); // the last layer's results remain
             span_end(step->lane);
         }
         span_begin(step->lane, SPAN_BACKWARD, i);

@@ -1,8 +1,8 @@
 // embed.cu - tokens to vectors: a row of wte plus the position's row of wpe.
 //
-// The same token may stand in many rows. Backward gets the rows sorted by token
-// (model/cuda/tokens_cuda.c), a block takes one token and adds its rows up in
-// order: no atomics, and the same bits in every run.
+// A token may occur in many rows. Backward gets the rows sorted by token
+// (model/cuda/tokens_cuda.c), and a block adds up the rows of one token in
+// order. There are no atomics, and every run has the same bits.
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -11,8 +11,8 @@
 
 #include <cuda_runtime.h>
 
-// AHEAD rows of a token are on their way at once: the commonest one has
-// thousands, which must be added up in order.
+// A thread loads AHEAD rows of a token at once: a common token has thousands of
+// rows, which must be added up in order.
 enum { THREADS = 256, TOKEN_THREADS = 64, AHEAD = 8 };
 
 template <typename T>
@@ -54,8 +54,8 @@ __device__ inline void add_row(float sum[4], const T *dout, size_t row, int c,
     add_numbers(sum, d, row, c, mask);
 }
 
-// A block takes some channels of one kind of token; adds to what the head has
-// put into dwte.
+// A block computes some channels of one kind of token. It adds to the head's
+// gradient, which is in dwte already.
 template <typename T>
 __global__ void tokens_kernel(float *dwte, const T *dout,
                               struct cuda_tokens tokens, int C,
@@ -84,7 +84,7 @@ __global__ void tokens_kernel(float *dwte, const T *dout,
     store4(row, sum);
 }
 
-// One block a position.
+// A block computes one position.
 template <typename T>
 __global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
                               bool add, struct mask mask)

@@ -59,7 +59,7 @@ static void enter_layer(struct cuda_model *m, int i, size_t rows)
              none);
 }
 
-// Computes all that backward needs of a layer, beginning with m->norm.
+// Computes all that backward needs of a layer, from ln_1's output in m->norm.
 static void fill_layer(struct cuda_model *m, int i, int B, int T,
                        const struct model_step *step)
 {

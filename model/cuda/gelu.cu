@@ -1,6 +1,6 @@
 // gelu.cu - GELU in its tanh form, and the additions of a bias.
 //
-// A product's epilogue does all of these where cuBLASLt has one for the format.
+// If cuBLASLt has such an epilogue for the format, that is used instead.
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -43,7 +43,7 @@ __global__ void gelu_backward_kernel(T *d, const T *in, size_t packs)
     }
 }
 
-// out += bias; with pre, that is kept and out becomes its GELU.
+// out += bias. With pre: pre = that sum, and out = gelu(pre).
 template <typename T>
 __global__ void bias_kernel(T *out, T *pre, const T *bias, size_t packs, int C)
 {

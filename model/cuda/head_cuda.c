@@ -1,15 +1,16 @@
 // head_cuda.c - the tied head and the loss on a GPU, a slice of rows at a time.
 //
-// A slice of logits is made in the model's format, turned into its loss and its
-// gradient where it lies, and used up at once (model/head.c says why); sums are
-// fp32. Rows are padded to whole lines of memory, for a vocabulary of 50257
-// would align nothing.
+// A slice of logits is computed in the model's format and replaced in place by
+// its gradient, which products read at once (model/head.c says why). Sums are
+// fp32. Rows are padded to a multiple of 64 numbers, since rows of 50257
+// numbers would not be aligned.
 //
-// Products take the padding for tokens, too, so that no matrix is of an odd
-// width, for which a library may fall back to slow kernels. Their weights are
-// the rows behind wte, of wpe and if need be of layer 0: any finite numbers,
-// whose logits nobody reads. Their gradient is 0, and so is what the product
-// puts (or adds) into those rows' gradients, which backward comes to later.
+// Products treat the padding as tokens, too, so that no matrix has an odd
+// width, for which a library may use slow kernels. The padding tokens' weights
+// are the rows after wte, which belong to wpe and perhaps to layer 0: any
+// finite numbers, since no code reads these logits. The gradient of these
+// logits is 0. So the product writes 0 (or adds 0) to the gradients of those
+// rows, which backward computes later.
 
 #include "model/cuda/forward_cuda.h"
 

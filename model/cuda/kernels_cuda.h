@@ -2,9 +2,9 @@
 // products.
 //
 // The operations, shapes and letters are those of model/cpu/kernels.h. A call
-// puts its operation into a queue (a cudaStream_t); it runs when those before
-// it are done. Pointers are the device's. Channels are a multiple of 8. So
-// every row begins at a place from which 16 bytes can be moved at once.
+// puts its operation into a queue (a cudaStream_t), which runs it after the
+// operations before it. Pointers are to device memory. The number of channels
+// is a multiple of 8, so every row can be loaded 16 bytes at a time.
 
 #ifndef MODEL_CUDA_KERNELS_CUDA_H
 #define MODEL_CUDA_KERNELS_CUDA_H
@@ -22,9 +22,9 @@ extern "C" {
 
 enum {
     CUDA_MAX_HEAD = 128,      // channels of a head
-    CUDA_MAX_CHANNELS = 6112, // two rows of sums and 256 bytes: 48 KiB shared
-    CUDA_MAX_GRID = 65535,    // heads, sequences: y and z of a grid
-    CUDA_PARTIALS = 256       // blocks whose sums are added up in order
+    CUDA_MAX_CHANNELS = 6112, // norm.cu: two rows of sums fit shared memory
+    CUDA_MAX_GRID = 65535,    // of y and z: heads, sequences
+    CUDA_PARTIALS = 256       // most blocks whose sums are added up in order
 };
 
 // Floats of scratch that norm_backward and sum_rows need.
@@ -33,7 +33,8 @@ static inline size_t cuda_partial(int C)
     return (size_t)CUDA_PARTIALS * 2 * (size_t)C;
 }
 
-// Rows by token: rows order[start[i]..start[i+1]) hold token[i], for i < kinds.
+// Rows by token: for each i < kinds, the rows order[start[i]], .. before
+// order[start[i + 1]] have the token token[i].
 struct cuda_tokens {
     int32_t *order, *start, *token;
     int kinds;
@@ -60,17 +61,18 @@ void cuda_norm_backward(void *queue, enum dtype format, void *dres,
                         const void *weight, const void *bias, size_t rows,
                         int C, float *partial);
 
-// gelu.cu: does the work of an epilogue if cuBLASLt has no such epilogue.
+// gelu.cu: these do an epilogue's work if cuBLASLt has no such epilogue.
+// cuda_gelu_backward(): d *= gelu'(in). cuda_bias(): out += bias.
 void cuda_gelu_backward(void *queue, enum dtype format, void *d, const void *in,
                         size_t n);
 void cuda_bias(void *queue, enum dtype format, void *out, const void *bias,
                size_t rows, int C);
-// pre = out + bias, out = gelu(pre)
+// pre = out + bias; out = gelu(pre).
 void cuda_bias_gelu(void *queue, enum dtype format, void *out, void *pre,
                     const void *bias, size_t rows, int C);
 
-// attention.cu: `tf32` lets fp32 products round their factors to TF32.
-// backward's row_sum is (B, NH, T) floats of scratch.
+// attention.cu, attention_backward.cu: `tf32` lets fp32 products round their
+// factors to TF32. Backward's row_sum is (B, NH, T) floats of scratch.
 struct cuda_attention {
     int B, T, C, NH;
     enum dtype format;
@@ -84,13 +86,13 @@ void cuda_attention_backward(void *queue, void *dqkv, float *row_sum,
                              const float *lse, const void *qkv,
                              const struct cuda_attention *a);
 
-// loss.cu: loss[r] = cross-entropy of row r of logits. Rows are `stride`
-// numbers apart, a multiple of 4. With `gradient`, factor * its gradient
-// replaces the logits in place; behind V it is 0.
+// loss.cu: loss[r] = the cross-entropy of row r of logits. Rows are `stride`
+// numbers apart, a multiple of 4. With `gradient`, factor * the gradient
+// replaces the logits; after the V-th number it is 0.
 void cuda_loss(void *queue, enum dtype format, float *loss, void *logits,
                size_t stride, const int32_t *y, size_t rows, int V,
                float factor, bool gradient);
-// *mean = sum of v[0..n) over n, added in double in a fixed order.
+// *mean = the mean of v[0, n), added in double in a fixed order.
 void cuda_mean(void *queue, float *mean, const float *v, size_t n);
 
 // vector.cu

@@ -2,11 +2,11 @@
 //
 //     loss = log(sum e^l) - l[y];   dl = factor (softmax(l) - [j = y])
 //
-// One kernel: a block takes a row, finds maximum and sum together in a first
-// look, and in a second turns each logit into its gradient where it lies. A row
-// of 50304 numbers is 100 KB in 16 bits: the second look goes from the end to
-// the start, so that it finds in the cache what the first read, and memory is
-// read once.
+// There is one kernel, and a block computes one row. Its first pass finds the
+// maximum and the sum together; its second pass replaces each logit by its
+// gradient. A row of 50304 numbers is 100 KB in 16 bits. The second pass goes
+// from the end to the start, so that it finds in the cache what the first pass
+// has read, and memory is read once.
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -15,10 +15,10 @@
 
 #include <cuda_runtime.h>
 
-// A thread asks for PACKS times four numbers at once.
+// A thread loads PACKS times four numbers at once.
 enum { MAX_THREADS = 1024, MEAN_THREADS = 1024, PACKS = 4 };
 
-// The sum of e^(l - max) over what was seen so far.
+// The maximum of the logits read so far, and the sum of e^(l - max) over them.
 struct running {
     float max, sum;
 };
@@ -42,7 +42,7 @@ __device__ inline struct running warp_join(struct running r)
     return r;
 }
 
-// Four numbers from each of j, j + step, .. that is before `end`.
+// Loads four numbers at each of j, j + step, .. that is before `end`.
 template <typename T>
 __device__ inline void load_packs(float x[PACKS][4], const T *l, int j,
                                   int step, int end)
@@ -77,7 +77,8 @@ template <typename T> __device__ inline struct running look(const T *l, int V)
     return r;
 }
 
-// Each thread writes what it alone reads.
+// Replaces the logits by their gradient. Each thread writes only numbers that
+// no other thread reads.
 template <typename T>
 __device__ void turn(T *l, int V, int stride, int y, struct running all,
                      float factor)

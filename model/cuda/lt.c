@@ -1,7 +1,8 @@
-// lt.c - find cuBLASLt: where the loader looks, or where the build found it.
+// lt.c - loads cuBLASLt from where the loader finds it, or else from where the
+// build found it.
 //
-// It stays loaded when it is closed: its kernels are registered with the CUDA
-// runtime, whose context outlives it.
+// lt_close() leaves the library loaded, because its kernels are registered with
+// the CUDA runtime, whose context is still in use.
 
 #include "model/cuda/lt.h"
 
@@ -24,7 +25,8 @@ static void *find_library(void)
     return library;
 }
 
-// A function's address through memcpy: ISO C has no cast for it.
+// Finds a function's address. memcpy stores it, since ISO C has no cast from a
+// pointer to data to a pointer to a function.
 static int find_function(const struct lt *lt, const char *name, void *slot)
 {
     void *at = dlsym(lt->library, name);

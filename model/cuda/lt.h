@@ -1,7 +1,7 @@
 // lt.h - cuBLASLt, loaded when a model opens on a GPU.
 //
-// The library has half a gigabyte. If it were linked in, every run on the CPU
-// would pay a quarter of a second and 150 MiB for it. So it is loaded by name,
+// The library has half a gigabyte. If it were linked, every run on the CPU
+// would need a quarter of a second and 150 MiB more. So it is loaded by name
 // when it is needed.
 
 #ifndef MODEL_CUDA_LT_H
@@ -32,7 +32,8 @@ struct lt {
     LT_FUNCTIONS(LT_MEMBER)
 };
 
-// 0, or -1 after fail().
+// lt_open() loads the library and finds its functions. Returns 0, or -1 after
+// fail(); call lt_close() in both cases.
 int lt_open(struct lt *lt);
 void lt_close(struct lt *lt);
 

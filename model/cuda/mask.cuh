@@ -1,5 +1,6 @@
 // mask.cuh - dropout masks on a GPU: the same functions of (key, row, column)
-// as model/cpu/mask.h and base/rng.h, so that both devices drop the same.
+// as in model/cpu/mask.h and base/rng.h, so that both devices drop the same
+// elements.
 
 #ifndef MODEL_CUDA_MASK_CUH
 #define MODEL_CUDA_MASK_CUH
@@ -20,7 +21,7 @@ __device__ inline uint32_t mask_row(const struct mask &m, uint64_t row)
     return (uint32_t)(mask_mix(m.key ^ 0xd1b54a32d192ed03u, row) >> 32);
 }
 
-// 0 where element i is dropped, 1 / (1 - rate) where it stays.
+// 0 if element i is dropped, 1 / (1 - rate) if it is kept.
 __device__ inline float mask_at(const struct mask &m, uint32_t row, uint32_t i)
 {
     uint32_t h = i * 0x9e3779b9u ^ row;

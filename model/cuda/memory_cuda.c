@@ -1,7 +1,8 @@
-// memory_cuda.c - what a step needs on the GPU, as one block cut into pieces.
+// memory_cuda.c - the layout of all memory that a step needs on the GPU.
 //
-// The same tensors as on the CPU (model/memory.c), GELU's output of each layer,
-// and the logits of a larger slice: a GPU needs more rows at a time to be busy.
+// It has the same tensors as on the CPU (model/memory.c), GELU's output of each
+// layer, and a larger slice of rows of logits: a GPU needs more rows at a time
+// to be busy.
 
 #include "model/cuda/state_cuda.h"
 
@@ -11,7 +12,7 @@ static const size_t slice_bytes = (size_t)1 << 30; // of logits
 
 enum { SLICE_ROWS = 128, LINE = 64 };
 
-// As few slices as slice_bytes allows, all of about one length.
+// Rows of a slice: as few slices as slice_bytes allows, of about equal size.
 static int slice_rows(size_t rows, size_t row_bytes)
 {
     size_t most = slice_bytes / row_bytes / SLICE_ROWS * SLICE_ROWS;
@@ -48,10 +49,10 @@ static void lay_scratch(struct cuda_model *m, struct cutter *c, size_t rows,
         m->row_sum = cut_floats(c, rows * (size_t)g->heads);
     }
     m->stride = ((size_t)g->vocab + LINE - 1) / LINE * LINE;
-    CHECK(m->stride * C <= m->nparams); // head_cuda.c reads rows behind wte
+    CHECK(m->stride * C <= m->nparams); // head_cuda.c reads rows after wte
     m->slice = slice_rows(rows, m->stride * size);
     size_t logits = (size_t)m->slice * m->stride * size;
-    size_t one = m->stride * sizeof(float); // a row for who samples
+    size_t one = m->stride * sizeof(float); // a row in fp32, for sampling
     m->logits = cut(c, logits > one ? logits : one, 1);
     m->x = cut(c, rows, sizeof *m->x);
     m->y = cut(c, rows, sizeof *m->y);

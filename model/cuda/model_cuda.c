@@ -1,11 +1,13 @@
-// model_cuda.c - a model on a GPU: its memory, its verbs, its one wait.
+// model_cuda.c - a model on a GPU: its memory, the table of its functions, and
+// the one wait of a step.
 //
-//     host     ask for forward, head | backward, bucket by bucket | wait: loss
+//     host     queue forward, head | backward, bucket by bucket | wait: loss
 //     GPU      ......... forward ......... head * ....... backward ........
 //                                               loss to the host
 //
-// The wait is for the loss alone, which is known before backward has begun,
-// with all of backward queued behind it: the GPU does not stand still for it.
+// The host waits for the loss alone, which is known before backward begins. All
+// of backward is in the queue by then, so the GPU is not idle while the host
+// waits.
 
 #include "model/cuda/forward_cuda.h"
 
@@ -112,22 +114,23 @@ static void cuda_close(struct model *model)
     mem_free(m);
 }
 
-// Vectors and activations are the GPU's.
+// Only the process itself: vectors and activations are in the GPU's memory.
 static void cuda_memory(const struct model_job *job, struct model_bytes *out)
 {
     (void)job;
     *out = (struct model_bytes){.process = process_bytes};
 }
 
-// ---- what goes up and what comes down
+// ---- copies to the device and back
 
 static void up(struct cuda_model *m, int32_t *to, const int32_t *from, size_t n)
 {
     device_copy_on(m->dev, DEVICE_COMPUTE, to, from, n * sizeof *to);
 }
 
-// The batch to the device, through pinned memory that is free again: whoever
-// used it last waited for a loss that came behind it.
+// Copies the batch to the device through pinned memory. That memory is free
+// again, because the previous step has waited for its loss, which the GPU
+// computed after its copy.
 static void send_batch(struct cuda_model *m, const int32_t *x, const int32_t *y,
                        size_t n)
 {
@@ -166,7 +169,7 @@ static int read_loss(struct cuda_model *m, float *loss)
     return 0;
 }
 
-// ---- the verbs
+// ---- the functions of model_ops
 
 static void cuda_params_changed(struct model *model)
 {
@@ -184,7 +187,7 @@ static int cuda_model_forward(struct model *model, const struct model_step *s,
     (void)t;
     send_batch(m, s->x, s->y, rows);
     cuda_forward(m, B, T, s);
-    send_tokens(m, s->x, rows); // sorted while the GPU is at forward
+    send_tokens(m, s->x, rows); // the host sorts while the GPU computes forward
     return 0;
 }
 

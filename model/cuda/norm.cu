@@ -1,12 +1,13 @@
-// norm.cu - the residual addition and the LayerNorm behind it, in one pass.
+// norm.cu - the residual addition and the LayerNorm after it, in one pass.
 //
 //     sum = res + mask(branch);  out = (sum - mean) * rstd * weight + bias
 //
-// Forward: a warp takes a row. Backward: a warp takes every so-many-th row and
-// a lane the same columns of all of them, so that it keeps the sums for weight
-// and bias itself. Rows of more than WARP_CHANNELS channels need more registers
-// than a lane has: a block takes each. The warps' and the blocks' sums are
-// added in order. No atomics: the same bits in every run.
+// Forward: a warp computes one row. Backward: a warp computes several rows, and
+// a lane the same columns of each of them, so that the lane can keep its sums
+// for weight and bias in registers. A row of more than WARP_CHANNELS channels
+// needs more registers than a lane has, so a block computes it. The sums of
+// warps and blocks are added in order. There are no atomics, and every run has
+// the same bits.
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -26,7 +27,8 @@ enum {
 
 #define NORM_EPS 1e-5f
 
-// sum = res + mask(branch), four numbers; what was stored comes back in x.
+// sum = res + mask(branch) for four numbers. Before, x is res; after, x is sum
+// as it was rounded.
 template <typename T>
 __device__ inline void add_branch(float x[4], T *sum, const T *branch, int c,
                                   uint32_t key, const struct mask &mask)
@@ -89,8 +91,8 @@ struct norm_in {
     bool add_dres;
 };
 
-// A row per warp: 4 N of its numbers a lane, which asks for all of them at once
-// and keeps them for the second look.
+// A warp computes a row. Each lane loads its 4 N numbers of the row at once and
+// keeps them for the second pass.
 template <typename T, int N>
 __global__ void __launch_bounds__(ROWS_THREADS,
                                   sizeof(T) == 2 && N <= 6 ? 2 : 1)
@@ -162,7 +164,8 @@ __global__ void __launch_bounds__(ROWS_THREADS,
         partial[(size_t)blockIdx.x * 2 * C + c] = sums[c];
 }
 
-// Call f with the packs of four that a lane has of a row, 0 if too many.
+// Calls f with the number of packs of four numbers that a lane has of a row; 0
+// if they are too many for its registers.
 template <int N> struct packs {
     static constexpr int value = N;
 };
@@ -181,8 +184,8 @@ template <typename F> void by_packs(int C, F f)
         f(packs<0>());
 }
 
-// First pass over a row: sums for the row (g, gx), for weight and bias (dw,
-// db), and LayerNorm's output once more.
+// First pass over a row: adds to the sums of the row (g, gx) and to those of
+// weight and bias (dw, db), and writes LayerNorm's output again.
 template <typename T>
 __device__ void norm_sums(float *g, float *gx, float *dw, float *db, T *out,
                           const T *dout, const T *sum, const T *weight,
@@ -259,7 +262,8 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
         }
 }
 
-// A block takes WARP columns, each of its warps every so-many-th part of them.
+// Adds up the partial sums. A block computes WARP columns; warp w adds up parts
+// w, w + ROWS_AT_ONCE, .. of them.
 __global__ void add_partials_kernel(float *dweight, float *dbias, bool add,
                                     const float *partial, int parts, int C)
 {

@@ -1,4 +1,5 @@
-// peak.c - how fast a GPU's products can be: measured, and by its data sheet.
+// peak.c - the highest rate of a GPU's products: measured, and by its data
+// sheet.
 
 #include "model/ops.h"
 
@@ -18,11 +19,12 @@ static const double long_s = 1e-3; // a product of this length shows the rate
 
 enum { FP32, TF32, BF16, FP16, FORMATS };
 
-// Dense TFLOP/s with sums in fp32; sheets that give tensor cores "with
-// sparsity" are halved. From NVIDIA's data sheets "H200 Tensor Core GPU", "H100
-// Tensor Core GPU" (SXM, NVL, PCIe), "A100 Tensor Core GPU", "L40S", "L4 Tensor
-// Core GPU", "A10 Tensor Core GPU", "T4 70W Tensor Core GPU" and "V100 Tensor
-// Core GPU". The first row whose words are in the device's name counts.
+// Dense TFLOP/s with sums in fp32. A sheet's number for tensor cores "with
+// sparsity" is halved. The numbers are from NVIDIA's data sheets "H200 Tensor
+// Core GPU", "H100 Tensor Core GPU" (SXM, NVL, PCIe), "A100 Tensor Core GPU",
+// "L40S", "L4 Tensor Core GPU", "A10 Tensor Core GPU", "T4 70W Tensor Core GPU"
+// and "V100 Tensor Core GPU". The first row whose name is in the device's name
+// counts.
 static const struct sheet {
     const char *name;
     double tflops[FORMATS];
@@ -41,7 +43,8 @@ static const struct sheet {
     {"V100-PCIE", {14, 0, 0, 112}},
 };
 
-// Is `name` a word of the device's? "NVIDIA A10" is none of "NVIDIA A100".
+// Whether the device's name has `name` as whole words: "NVIDIA A100" does not
+// have "NVIDIA A10".
 static bool is_of(const char *device, const char *name)
 {
     const char *at = strstr(device, name);
@@ -105,8 +108,9 @@ static int run(struct square *s, const struct cuda_product_job *j, double *best)
     return 0;
 }
 
-// Seconds of a product of two matrices of side^2 numbers. Not of zeros: with
-// those a GPU draws less power, and clocks higher.
+// *best = seconds of a product of two matrices of side^2 numbers. They are
+// random, because with zeros a GPU draws less power and raises its clock. 0, or
+// -1 after fail().
 static int time_of(struct square *s, int side, double *best)
 {
     size_t n = (size_t)side * (size_t)side, size = dtype_bytes(s->format);
@@ -128,7 +132,8 @@ static int time_of(struct square *s, int side, double *best)
     return rc;
 }
 
-// Larger and larger ones, as far as time and memory go.
+// *best = the best FLOP/s of products of growing size. Stops at a product that
+// takes long_s, or that does not fit the memory.
 static int measure(struct square *s, double *best)
 {
     double seconds = 0;

@@ -1,18 +1,19 @@
-// peak.h - what a GPU can do at most, in FLOP/s of matrix products.
+// peak.h - the highest rate of a GPU's matrix products, in FLOP/s.
 
 #ifndef MODEL_CUDA_PEAK_H
 #define MODEL_CUDA_PEAK_H
 
 #include "model/model.h"
 
-// By the maker's data sheet, dense; 0: device or format is not in the table.
+// The dense peak by the vendor's data sheet; 0 if the device or the format is
+// not in the table. `device` is the name that the driver gives it.
 double cuda_sheet(const char *device, enum dtype format, bool tf32);
 
-// n normal deviates of that format at `to`, on the device. 0, or -1 after
-// fail().
+// Fills `to`, on the device, with n normally distributed numbers of the format.
+// Returns 0, or -1 after fail().
 int cuda_draw(struct device *d, enum dtype format, void *to, size_t n);
 
-// As model_peak() promises.
+// model_peak() on a GPU.
 int cuda_peak(const struct model_job *job, struct model_peak *out);
 
 #endif

@@ -1,4 +1,4 @@
-// product_cuda.c - products through cuBLASLt, an algorithm kept for each shape.
+// product_cuda.c - products by cuBLASLt, with one algorithm for each shape.
 //
 // The first step chooses an algorithm for every shape, and later steps use it
 // again. It is the first that cuBLASLt offers: that one is the same in every

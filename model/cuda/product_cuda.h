@@ -1,10 +1,10 @@
 // product_cuda.h - the matrix products of a step on a GPU, by cuBLASLt.
 //
-// Bias, GELU and GELU's gradient ride on the product as epilogues, so that a
-// result is written to memory once. Where cuBLASLt has no such epilogue for the
-// format or this GPU, a kernel of ours follows the product instead, as for a
-// bias gradient unless cuBLASLt's was timed and is faster: the caller cannot
-// tell. Sums are fp32 in every format.
+// Bias, GELU and GELU's gradient are epilogues of a product, so that a result
+// is written to memory once. If cuBLASLt has no such epilogue for the format or
+// this GPU, a kernel of ours follows the product instead; the caller cannot
+// tell. A bias gradient also uses a kernel of ours, unless cuBLASLt's epilogue
+// was timed and is faster. Sums are fp32 in every format.
 
 #ifndef MODEL_CUDA_PRODUCT_CUDA_H
 #define MODEL_CUDA_PRODUCT_CUDA_H
@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { CUDA_PRODUCT_ALGORITHMS = 16 }; // at most so many are timed
+enum { CUDA_PRODUCT_ALGORITHMS = 16 }; // most algorithms that can be timed
 
 struct cuda_product;
 
@@ -26,7 +26,7 @@ enum epilogue {
     EPILOGUE_BIAS_GRAD // out = a b, bias_grad = sum of b's rows
 };
 
-// out (m, n) = a b, row-major. All pointers are the device's.
+// out (m, n) = a b, row-major. All pointers are to device memory.
 struct cuda_product_job {
     int m, n, k;
     bool ta, tb;           // a is stored (k, m); b is stored (n, k)
@@ -41,24 +41,26 @@ struct cuda_product_job {
     float *bias_grad; // (n)
 };
 
-// `tf32`: fp32 factors may be rounded to TF32. `partial` is scratch as
-// cuda_partial() counts it, for the widest output. 0, or -1 after fail().
+// `tf32`: fp32 factors may be rounded to TF32. `partial` is borrowed scratch of
+// cuda_partial(C) floats for bias gradients of up to 4C numbers; NULL if no job
+// has one. Returns 0, or -1 after fail(). Close sets *p to NULL.
 int cuda_product_open(struct cuda_product **p, struct device *d,
                       enum dtype format, bool tf32, float *partial);
 void cuda_product_close(struct cuda_product **p);
 
-// From now on, of so many algorithms (0: one) that cuBLASLt names for a shape
-// the fastest is taken when the shape first comes, each with its epilogue and
-// without. The clock decides, so another run may choose otherwise, and sum in
-// another order. Once, before the first product. 0, or -1 after fail().
+// Makes the first product of a shape time up to `algorithms` algorithms of
+// cuBLASLt, each with its epilogue and without, and keep the fastest. 0: takes
+// cuBLASLt's first one. Times vary, so another run may choose another
+// algorithm, which adds in another order. Call this at most once, before the
+// first product. Returns 0, or -1 after fail().
 int cuda_product_time(struct cuda_product *p, int algorithms);
 
-// From now on products leave so many multiprocessors (0: none) to others, such
-// as collectives beside them; it is the library that chooses how.
+// From now on, products leave this many multiprocessors (0: none) to other
+// work, such as collectives at the same time. cuBLASLt decides how.
 void cuda_product_leave(struct cuda_product *p, int multiprocessors);
 
-// Ask the compute queue for a product. While algorithms are timed, the host
-// waits, and what the job writes must not be what it reads.
+// Puts a product into the compute queue. If it times algorithms, the host waits
+// for them, and no output of the job may overlap an input.
 void cuda_product_run(struct cuda_product *p, const struct cuda_product_job *j);
 
 #endif

@@ -14,12 +14,13 @@ template <typename T> __device__ inline T warp_sum(T x)
 }
 
 // Every thread gets the sum over the block, whose size is a multiple of WARP.
-// Called by all threads alike; `room` is shared, MAX_WARPS long.
+// All threads of the block call this. `room` is shared memory for MAX_WARPS
+// numbers.
 template <typename T> __device__ inline T block_sum(T x, T *room)
 {
     unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     x = warp_sum(x);
-    __syncthreads(); // whoever used the room before is done
+    __syncthreads(); // an earlier call may still read `room`
     if (lane == 0)
         room[warp] = x;
     __syncthreads();

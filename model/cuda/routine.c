@@ -1,9 +1,9 @@
-// routine.c - the descriptors of a product, and what is asked of an algorithm.
+// routine.c - the descriptors of a product, and the limits for its algorithms.
 //
-// cuBLASLt thinks in columns: our row-major out (m, n) = a b is its out' (n, m)
-// = b' a', so its A is our b, its B our a, and its bias runs along our rows. An
-// algorithm that splits k may add up its parts only in fp32 and in a fixed
-// order: neither in 16 bits nor in place over the output.
+// cuBLASLt's matrices are column-major. Our row-major out (m, n) = a b is its
+// out' (n, m) = b' a'. So its A is our b, its B is our a, and its bias runs
+// along our rows. An algorithm that splits k may add up the parts only in fp32
+// and in a fixed order: neither in 16 bits nor in place in the output.
 
 #include "model/cuda/routine.h"
 
@@ -11,7 +11,7 @@
 
 enum { ALIGNED = 16 };
 
-// These calls fail for reasons of ours, or because there is no memory.
+// These calls fail because of a defect here, or because there is no memory.
 #define LT(call) CHECK((call) == CUBLAS_STATUS_SUCCESS)
 
 static cudaDataType_t type_of(enum dtype t)
@@ -21,8 +21,8 @@ static cudaDataType_t type_of(enum dtype t)
                              : CUDA_R_32F;
 }
 
-// A row-major (rows, columns) matrix, `row` numbers between rows, is cuBLASLt's
-// (columns, rows).
+// The layout of a row-major (rows, columns) matrix, which is (columns, rows) to
+// cuBLASLt. Rows are `row` numbers apart; 0: contiguous.
 static cublasLtMatrixLayout_t make_layout(const struct lt *lt, int rows,
                                           int columns, size_t row,
                                           cudaDataType_t type)
@@ -101,8 +101,9 @@ static void describe(const struct routine_maker *m, struct routine *r)
         set_epilogue(lt, r);
 }
 
-// Where the pointers of an epilogue point decides which algorithms fit: so they
-// are named before, as little aligned as any layer's are.
+// The alignment of an epilogue's pointers decides which algorithms fit. So
+// these pointers are set before the search, with the smallest alignment of any
+// layer's.
 static void point_at_least(const struct routine_maker *m, struct routine *r)
 {
     void *least = (void *)(uintptr_t)ALIGNED;

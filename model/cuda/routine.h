@@ -1,5 +1,5 @@
-// routine.h - a matrix product as cuBLASLt wants it described, and the
-// algorithms that it offers for it.
+// routine.h - cuBLASLt's description of a matrix product, and the algorithms
+// that it offers for the product.
 
 #ifndef MODEL_CUDA_ROUTINE_H
 #define MODEL_CUDA_ROUTINE_H
@@ -13,26 +13,27 @@ struct routine_maker {
     cublasLtHandle_t handle;
     enum dtype format;
     bool tf32;
-    size_t workspace; // bytes an algorithm may use
+    size_t workspace; // bytes of scratch that an algorithm may use
 };
 
 struct routine {
-    struct cuda_product_job shape; // without pointers that matter
-    int target; // multiprocessors that it may be made for; 0: all
-    bool fused; // the epilogue is cuBLASLt's
+    struct cuda_product_job shape; // its pointers do not matter
+    int target;                    // multiprocessors that it may use; 0: all
+    bool fused;                    // cuBLASLt computes the epilogue
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t a, b, out;
     cublasLtMatmulAlgo_t algo;
 };
 
-// Describe r->shape, whose epilogue is cuBLASLt's own (`fused`) or is to
-// follow, and fill in at most `most` algorithms for it, the most promising
-// first. Returns how many; with 0 nothing is left to destroy.
+// Creates the descriptors of r->shape and fills in at most `most` algorithms
+// for it, the most promising first. `fused`: cuBLASLt computes the epilogue.
+// Returns the number of algorithms. If it is 0, there is nothing to destroy;
+// else the caller calls routine_destroy().
 int routine_make(const struct routine_maker *m, struct routine *r, bool fused,
                  cublasLtMatmulAlgo_t *algos, int most);
 void routine_destroy(const struct routine_maker *m, const struct routine *r);
 
-// Name the pointers of the epilogue.
+// Sets the epilogue's pointers to those of the job.
 void routine_point(const struct routine_maker *m, const struct routine *r,
                    const struct cuda_product_job *j);
 

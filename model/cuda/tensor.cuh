@@ -1,16 +1,16 @@
 // tensor.cuh - products of small tiles on tensor cores: C(16x8) += A(16x16) B.
 //
-// The layouts are those of mma.m16n8k16 (PTX ISA, "Matrix fragments"): with
-// g = lane / 4 and t = lane % 4 a lane holds, two neighbours at a time,
+// The layouts are those of mma.m16n8k16 (PTX ISA, "Matrix fragments"). With g =
+// lane / 4 and t = lane % 4, a lane holds, in pairs of neighbours,
 //
 //     A  rows g, g + 8            columns 2t, 2t + 1 and 2t + 8, 2t + 9
 //     B  rows 2t, 2t+1, 2t+8, 2t+9                   column g
 //     C  rows g, g + 8                               columns 2t, 2t + 1
 //
-// so that two neighbouring tiles of C, rounded, are an A: softmax's output goes
-// into the next product without leaving its registers. fp32 keeps the same
-// layout: as TF32 on tensor cores, where the order of k does not matter, or
-// exactly, with numbers fetched from other lanes.
+// So two neighbouring tiles of C, rounded, are an A: softmax's output can be
+// the factor of the next product without leaving its registers. fp32 has the
+// same layout. It is multiplied as TF32 on tensor cores, where the order of k
+// does not matter, or exactly, with numbers from other lanes.
 
 #ifndef MODEL_CUDA_TENSOR_CUH
 #define MODEL_CUDA_TENSOR_CUH
@@ -69,11 +69,11 @@ __device__ inline float power_of_two(float x)
     return y;
 }
 
-// ---- copies into shared memory that go on while the block computes
+// ---- asynchronous copies into shared memory
 
-// 16 bytes from global memory, or zeros unless `there`: then `from` is not
-// read. They are in place when copy_wait() has returned, for other threads
-// behind the barrier after it.
+// Begins to copy 16 bytes from global memory; unless `there`, writes zeros and
+// does not read `from`. This thread may read them after copy_wait(), other
+// threads after a barrier that follows.
 __device__ inline void copy_begin(void *shared, const void *from, bool there)
 {
 #if __CUDA_ARCH__ >= 800
@@ -90,7 +90,7 @@ __device__ inline void copy_begin(void *shared, const void *from, bool there)
 #endif
 }
 
-// The same for one number, which need not lie at a multiple of 16 bytes.
+// The same for one number, whose address need not be a multiple of 16 bytes.
 __device__ inline void copy_one(float *shared, const float *from, bool there)
 {
 #if __CUDA_ARCH__ >= 800
@@ -104,7 +104,7 @@ __device__ inline void copy_one(float *shared, const float *from, bool there)
 #endif
 }
 
-// Until all copies that this thread began are done.
+// Waits until all copies that this thread began are done.
 __device__ inline void copy_wait()
 {
 #if __CUDA_ARCH__ >= 800
@@ -112,10 +112,11 @@ __device__ inline void copy_wait()
 #endif
 }
 
-// ---- from a tile in shared memory, rows `ld` numbers apart
+// ---- fragments from a tile in shared memory; its rows are ld numbers apart
 //
-// Each load takes the tile from where the fragment begins, plus the lane's
-// share of the address. That does not change in a loop; all else is constant.
+// The address for a load is that of the fragment's first number plus the lane's
+// offset: lane_a(), lane_b() or lane_rows(). The offset does not change in a
+// loop, and the rest of the address is constant.
 
 #if __CUDA_ARCH__ >= 750
 constexpr bool LDMATRIX = true;
@@ -125,7 +126,7 @@ constexpr bool LDMATRIX = false;
 
 template <typename T> constexpr bool by_matrices = LDMATRIX && sizeof(T) == 2;
 
-// Of load_a().
+// The lane's offset for load_a().
 template <typename T> __device__ inline int lane_a(int ld)
 {
     int l = (int)threadIdx.x % 32;
@@ -133,7 +134,7 @@ template <typename T> __device__ inline int lane_a(int ld)
                           : lane_g() * ld + 2 * lane_t();
 }
 
-// Of load_b().
+// The lane's offset for load_b().
 template <typename T> __device__ inline int lane_b(int ld)
 {
     int l = (int)threadIdx.x % 32;
@@ -141,7 +142,7 @@ template <typename T> __device__ inline int lane_b(int ld)
                           : lane_g() * ld + 2 * lane_t();
 }
 
-// Of load_b_rows().
+// The lane's offset for load_b_rows().
 template <typename T> __device__ inline int lane_rows(int ld)
 {
     int l = (int)threadIdx.x % 32;
@@ -149,8 +150,9 @@ template <typename T> __device__ inline int lane_rows(int ld)
                           : 2 * lane_t() * ld + lane_g();
 }
 
-// Four 8x8 matrices of 16-bit numbers. Lane l names row l % 8 of matrix l / 8,
-// and gets two neighbours of row g of each; transposed, of column g.
+// Loads four 8x8 matrices of 16-bit numbers. Lane l gives the address of row l
+// % 8 of matrix l / 8, and gets two neighbours of row g of each matrix.
+// load_transposed() gives it two neighbours of column g.
 __device__ inline void load_matrices(uint32_t v[4], const void *row)
 {
 #if __CUDA_ARCH__ >= 750
@@ -175,7 +177,7 @@ __device__ inline void load_transposed(uint32_t v[4], const void *row)
 #endif
 }
 
-// A's rows and columns are the tile's.
+// An A whose rows and columns are the tile's.
 template <typename T> __device__ inline frag_a<T> load_a(const T *p, int ld)
 {
     typedef typename pair_of<T>::type pair;
@@ -191,8 +193,8 @@ template <typename T> __device__ inline frag_a<T> load_a(const T *p, int ld)
     return a;
 }
 
-// Two neighbours along n: the columns of b[i] are the tile's rows from 8 i on.
-// A product with the tile transposed.
+// Two neighbouring B along n, for a product with the transposed tile: the
+// columns of b[i] are the tile's rows from 8 i on.
 template <typename T>
 __device__ inline void load_b(frag_b<T> b[2], const T *p, int ld)
 {
@@ -210,8 +212,8 @@ __device__ inline void load_b(frag_b<T> b[2], const T *p, int ld)
     }
 }
 
-// Two neighbours along n: the rows of b[i] are the tile's rows, its columns the
-// tile's from 8 i on. A product with the tile as it lies.
+// Two neighbouring B along n, for a product with the tile itself: the rows of
+// b[i] are the tile's rows, and its columns are the tile's columns from 8 i on.
 template <typename T>
 __device__ inline void load_b_rows(frag_b<T> b[2], const T *p, int ld)
 {
@@ -243,8 +245,8 @@ __device__ inline frag_a<T> a_from_c(const frag_c &left, const frag_c &right)
 // ---- products
 
 // Without tensor cores: lane (g, t) needs rows g and g + 8 of A, which the
-// lanes (g, 0..3) hold, and columns 2t and 2t + 1 of B, held by (2t, ..),
-// (2t+1, ..).
+// lanes (g, 0..3) hold, and columns 2t and 2t + 1 of B, which the lanes (2t,
+// 0..3) and (2t + 1, 0..3) hold.
 __device__ inline float from_lane(float x, int lane)
 {
     return __shfl_sync(0xffffffff, x, lane);
@@ -291,7 +293,7 @@ __device__ inline void mma_exactly(frag_c &c, const frag_a<T> &a,
     }
 }
 
-// A way to compute: the numbers that it takes, and C += A B.
+// A kind of arithmetic: the type of its numbers, and C += A B.
 struct math_fp16 {
     typedef __half real;
     static __device__ void mma(frag_c &c, const frag_a<real> &a,
@@ -318,7 +320,7 @@ struct math_fp16 {
     }
 };
 
-// Needs compute capability 8.0, which model_open() asks for.
+// Needs compute capability 8.0, which model_open() checks.
 struct math_bf16 {
     typedef __nv_bfloat16 real;
     static __device__ void mma(frag_c &c, const frag_a<real> &a,
@@ -347,8 +349,9 @@ __device__ inline uint32_t to_tf32(float x)
     return u;
 }
 
-// C += A B of eight columns of A: those that the lanes hold first in each pair,
-// then those that they hold second. Needs compute capability 8.0.
+// C += A B, eight columns of A at a time: columns 0 to 7, then 8 to 15. Within
+// eight, the instruction's order of k is not that of the layout, but it is the
+// same for A and B. Needs compute capability 8.0.
 struct math_tf32 {
     typedef float real;
     static __device__ void mma(frag_c &c, const frag_a<real> &a,
@@ -383,7 +386,7 @@ struct math_fp32 {
     }
 };
 
-// Call f with the way to compute that the format and tf32 name.
+// Calls f with the arithmetic for the format and tf32.
 template <typename F> void by_math(enum dtype format, bool tf32, F f)
 {
     if (format == DTYPE_F16)

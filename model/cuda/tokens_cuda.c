@@ -12,7 +12,7 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
 {
     int kinds = 0;
     start[0] = 0;
-    for (int i = 0; i < n; i++) { // room: 1 + number of the kind
+    for (int i = 0; i < n; i++) { // room[x]: 1 + index of the kind of token x
         int32_t *kind = &room[x[i]];
         if (!*kind) {
             token[kinds] = x[i];
@@ -23,7 +23,7 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
     }
     for (int k = 0; k < kinds; k++)
         start[k + 1] += start[k];
-    for (int i = n - 1; i >= 0; i--) // from the back: an end becomes a start
+    for (int i = n - 1; i >= 0; i--) // start[k] counts down from an end
         order[--start[room[x[i]]]] = i;
     for (int k = 0; k < kinds; k++) {
         start[k] = start[k + 1];

@@ -1,4 +1,5 @@
-// vector.cu - small passes over whole tensors: sums, masks, settling.
+// vector.cu - small passes over whole tensors: sums of rows, masks, and
+// rounding gradients to the format.
 
 #include "model/cuda/kernels_cuda.h"
 
@@ -9,8 +10,9 @@
 
 enum { THREADS = 256, COLUMNS = 32, PHASES = 16, PARTS = 64 };
 
-// Block (x, y) sums columns x * 32 .. of rows y, y + PARTS, ..: thread (i, j)
-// every PHASES-th of them, then the phases are added in order.
+// Block (x, y) sums COLUMNS columns of every PARTS-th group of PHASES rows.
+// Thread (i, j) sums column i of row j of each of these groups; then the PHASES
+// sums of a column are added in order.
 template <typename T>
 __global__ void sum_rows_kernel(float *partial, const T *in, size_t rows, int C)
 {

@@ -1,5 +1,6 @@
-# bandwidth.gp - a step's time against the rate of the links, and the law of
-# each backend for its exchange: reads table.csv (column net: "1gbit").
+# bandwidth.gp - the time of a step by the rate of the links, and the time of
+# its exchange with the law of each backend: reads table.csv (column net:
+# "1gbit").
 
 DIR = ARG1; OUT = ARG2
 WIDE = 1280
@@ -14,12 +15,12 @@ set logscale xy
 set xlabel "rate of each link (Gbit/s)"
 set grid xtics ytics lc rgb "#e2e2e2" lt 1
 set multiplot layout 1, 2
-set title "A step"
+set title "Time of a step"
 set ylabel "milliseconds"
 set key top right
 plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, "step_s")) \
         with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b
-set title "Held up by the exchange (dotted: its law)"
+set title "Time held up by the exchange (dotted: law)"
 plot for [b in backends] FILE using (gbit(stringcolumn("net"))):(mine(b, held) + mine(b, "wait_s_per_step")) \
         with linespoints lw 2 ps 1.2 pt backend_point(b) lc rgb backend_colour(b) title b, \
      for [i=1:words(backends)] "" using (gbit(stringcolumn("net"))):(mine(word(backends, i), "law_exchange_s")) \

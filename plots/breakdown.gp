@@ -1,11 +1,12 @@
-# breakdown.gp - where a step's time goes, stacked, a bar a cell; of workers with
-# GPUs, how long those compute and, as a thin bar below, how long they are in
-# collectives, mostly at the same time: reads shares.csv.
+# breakdown.gp - the time of a step by kind of work, stacked, with a bar for
+# each cell; of workers with GPUs, how long these compute and, as a thin bar
+# below, how long they are in collectives, mostly at the same time: reads
+# shares.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/shares.csv"
 load "cells.gp"
-set title "A step's time, mean of its workers"
+set title "Time of a step by kind of work, mean of the workers"
 set xlabel "milliseconds a step" . (crowded(FILE) ? "\n" . note(FILE) : "")
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]

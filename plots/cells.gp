@@ -1,5 +1,6 @@
-# cells.gp - what figures with a row or a line a cell share: the cells of FILE,
-# their names without the settings that all of them have, and room for a row each.
+# cells.gp - shared by figures with a row or a line for each cell: the cells of
+# FILE, their names without the settings that all of them have, and a height for
+# this number of rows.
 
 load "style.gp"
 cells = values_of(FILE, "cell")

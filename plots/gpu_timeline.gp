@@ -1,6 +1,6 @@
-# gpu_timeline.gp - what NVML says of each worker's GPU, as nvidia-smi shows it:
-# utilisation, memory, power and clock by seconds. Reads util.csv of a run, or of
-# the first repeat of the first cell that has one.
+# gpu_timeline.gp - each worker's GPU by seconds, as NVML reports it:
+# utilisation, memory, power and clock, the values of nvidia-smi. Reads util.csv
+# of a run, or of the first repeat of the first cell that has GPU samples.
 
 DIR = ARG1; OUT = ARG2
 HIGH = 900
@@ -14,7 +14,7 @@ set key outside right top vertical maxcols 1
 set multiplot layout 4, 1 title "Each worker's GPU as NVML reports it, by seconds since training began" font ",17" noenhanced \
     margins 0.11, 0.86, 0.08, 0.93 spacing 0, 0.06
 set offsets 0, 0, graph 0.1, 0
-# two or three tics a panel
+# two or three tics for each panel
 most(m) = FILE eq "" ? 0 : system("awk -F, '$3==\"" . m . "\"&&$4>m{m=$4} END{print m+0}' '" . FILE . "'") + 0
 unit(m) = 10 ** floor(log10(m / 2))
 tic(m) = m > 0 ? unit(m) * floor(m / 2 / unit(m)) : 1

@@ -1,5 +1,6 @@
-# law.gp - the time of an exchange beside its law, a bar a backend and world:
-# reads sweep.txt, sync_perf's own output, of each block the largest size.
+# law.gp - the time of an exchange and its law, a bar for each backend and
+# number of workers: reads sweep.txt, the output of sync_perf, and takes the
+# largest size of each block.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/sweep.txt"
@@ -9,7 +10,7 @@ bars = system("awk '/workers:/{if(n)print r; sub(/,/,\"\",$2); n=$2 \",\" $3; gs
 size = system("awk '!/^#/&&NF>8&&$1>m{m=$1} END{printf \"%.0f\", m/1e6}' '" . FILE . "'")
 part(i, k) = word(system("echo '" . word(bars, i) . "' | tr ',' ' '"), k)
 N = words(bars)
-set title sprintf("All-reduce or push and pull of %s MB (line: the law; above: how far off it)", size)
+set title sprintf("Exchange of %s MB: measured (line: law; above: difference from the law)", size)
 set ylabel "milliseconds"
 set yrange [0:*]
 set offsets 0, 0, graph 0.12, 0

@@ -1,15 +1,15 @@
-# loss.gp - training and validation loss of one run by step, the mean of its
+# loss.gp - training and validation loss of one run by step, mean of its
 # workers: reads steps.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/steps.csv"
 load "style.gp"
-set title "Loss on the text it learns, and on text it has not seen"
+set title "Loss on the training text, and on text held out of training"
 set xlabel "step"
 set ylabel "cross-entropy (nats a token)"
 set yrange [*:*]
 set xrange [*:*] noextend
-# a line where the job was started again after a failure
+# a line at each step where the job was started again after a failure
 again = system("awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"restarts\")k=i;next} k&&$k>n{n=$k; print $4}' '" . FILE . "'")
 do for [s in again] {
     set arrow from s + 0, graph 0 to s + 0, graph 0.96 nohead dt 2 lc rgb "#8a4b00"

@@ -1,6 +1,7 @@
-# loss_curves.gp - what loss_step.gp, loss_tokens.gp and loss_seconds.gp share:
-# the column Y of DIR/curves.csv against X, scaled by SCALE; with `target`, the
-# points at which runs.csv says that it is reached (curves are the first repeat's).
+# loss_curves.gp - shared by loss_step.gp, loss_tokens.gp and loss_seconds.gp:
+# the column Y of DIR/curves.csv by the column X times SCALE. With `target`,
+# also the points at which it is reached by runs.csv. The curves are those of
+# the first repeat.
 
 FILE = DIR . "/curves.csv"
 load "cells.gp"
@@ -15,13 +16,13 @@ do for [i=1:n] {
     D[i] = 1
     do for [j=1:i-1] { if (B[j] eq B[i]) { D[i] = D[i] + 1 } }
 }
-# where many cells have one backend its colour says little: a colour a cell
+# if many cells have the same backend, each cell has its own colour instead
 one = 0
 do for [i=1:n] { if (D[i] > 4 || (i == n && i > 1 && D[i] == n)) { one = 1 } }
 curve_colour(i) = one ? worker_colour(i-1) : backend_colour(B[i])
 curve_dash(i) = one ? 1 + (i-1) / 6 : D[i]
-# a line that covers another exactly is thinner; where there are many, each has a
-# few points of its own
+# later lines are thinner, so that equal lines are all seen; with many lines
+# each one has a few points
 width(i) = n > 1 ? 1.5 + 3.5 * (n - i) / (n - 1) : 2
 point(i) = word("7 5 9 11 13 15 6 4 8 10 12 14 3", 1 + (i-1) % 13) + 0
 size = n > 6 ? 1 : 0

@@ -1,10 +1,10 @@
-# loss_seeds.gp - validation loss by seconds, a panel a link rate; cells that
-# differ by seed= alone are one line, their mean, in a band from least to most:
-# reads curves.csv.
+# loss_seeds.gp - validation loss by seconds, a panel for each rate of the
+# links; cells that differ only by seed= are one line, their mean, in a band
+# from least to most: reads curves.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/curves.csv"
-# The name of a cell without its seed, and without its link; that link.
+# c: the name of a cell without its seed and its link. net: that link.
 NAME = "c=$1; sub(/ seed=[^ ]*/,\"\",c); net=match(c,/net=[^ ]*/)?substr(c,RSTART,RLENGTH):\"\"; sub(/ ?net=[^ ]*/,\"\",c);"
 HEAD = "awk -F, 'NR==1{for(i=1;i<=NF;i++)k[$i]=i;next} $k[\"val_loss\"]!=\"\"{" . NAME
 nets = system(HEAD . " if(!s[net]++)printf \"\\\"%s\\\" \",net}' '" . FILE . "'")
@@ -12,10 +12,11 @@ cells = system(HEAD . " if(!s[c]++)printf \"\\\"%s\\\" \",c}' '" . FILE . "'")
 n = words(cells); panels = words(nets)
 HIGH = 90 + 470 * panels
 load "style.gp"
-# step, seconds, loss: mean, least and most over the seeds; by step
+# step, mean seconds, and mean, least and greatest loss over the seeds, by step
 rows(net, c) = "< " . HEAD . " if(net==\"" . net . "\"&&c==\"" . c . "\"){x=$k[\"step\"]; y=$k[\"val_loss\"]; n[x]++; t[x]+=$k[\"train_s\"]; l[x]+=y; if(n[x]==1||y<a[x])a[x]=y; if(n[x]==1||y>b[x])b[x]=y}} END{for(x in n)print x \",\" t[x]/n[x] \",\" l[x]/n[x] \",\" a[x] \",\" b[x]}' '" . FILE . "' | sort -n"
 backend(c) = system(HEAD . " if(c==\"" . c . "\"){print $k[\"backend\"];exit}}' '" . FILE . "'")
-# A backend's colour where each has one line; else a colour a line.
+# The backend's colour if each backend has one line, else a colour for each
+# line.
 array C[n]; array B[n]
 shared = 0
 do for [i=1:n] {
@@ -27,7 +28,7 @@ colour(i) = shared ? worker_colour(i - 1) : backend_colour(B[i])
 dash(i) = 1 + (i - 1) / 6
 point(i) = word("7 5 9 11 13 15", 1 + (i - 1) % 6) + 0
 set ylabel "validation loss (nats a token)"
-set xlabel "seconds in steps, without evaluation"
+set xlabel "seconds of training steps, without evaluation"
 set xrange [0:*]
 set style fill transparent solid 0.2 noborder
 set multiplot layout panels, 1

@@ -1,4 +1,4 @@
-# loss_step.gp - training loss by step, a line a cell: reads curves.csv.
+# loss_step.gp - training loss by step, a line for each cell: reads curves.csv.
 
 DIR = ARG1; OUT = ARG2
 load "style.gp"

@@ -1,7 +1,7 @@
-# pipeline.gp - the time at which each stage computes each micro-batch, for each
-# schedule: reads timetable.csv. Forward is light, backward dark. Every second
-# chunk of a stage is green instead of blue. The number in a box is the
-# micro-batch's.
+# pipeline.gp - when each stage computes each micro-batch, for each schedule:
+# reads timetable.csv. Forward is light, backward dark. Every second chunk of a
+# stage is green instead of blue. The number in a box is that of the
+# micro-batch.
 #
 # The third argument is the number of a step. With it, the figure shows that
 # step of a run, read from its trace.json, with a row for each rank.
@@ -18,11 +18,11 @@ schedules = system("awk -F, 'NR>1&&$1~/^[[:alnum:]_.+-]+$/&&!s[$1]++{printf \"%s
 stages = system("awk -F, 'NR>1&&$2+0>=m{m=$2+1} END{print m+0}' '" . file . "'") + 0
 chunks = system("awk -F, 'NR>1&&$5+0>=m{m=$5+1} END{print m+0}' '" . file . "'") + 0
 WIDE = 1200
-# at least as high as the legend
+# at least the height of the legend
 HIGH = 90 + words(schedules) * (80 + 38 * (chunks > 1 && stages < 4 ? 4 : stages))
 load "style.gp"
 last = system("awk -F, 'NR>1&&$7>m{m=$7} END{print m+0}' '" . file . "'") + 0
-# a box shorter than this has no room for its number
+# shorter boxes do not show their number
 least = last * 0.016
 rows(k, a, odd) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$5%%2==%d' '%s'", word(schedules, k), a, odd, file)
 numbers(k, a) = sprintf("< awk -F, '$1==\"%s\"&&$3==\"%s\"&&$7-$6>=%g' '%s'", word(schedules, k), a, least, file)

@@ -1,6 +1,6 @@
-# scaling.gp - throughput against workers, strong and weak, with the ideal line:
-# reads table.csv. Strong: all workers share the batch of one worker. Weak: each
-# worker has that batch.
+# scaling.gp - speed-up by number of workers, with strong and weak scaling and
+# the ideal line: reads table.csv. Strong: all workers share the batch of one
+# worker. Weak: each worker has that batch.
 
 DIR = ARG1; OUT = ARG2
 WIDE = 1280
@@ -28,7 +28,7 @@ weak(b) = stringcolumn("backend") eq b && column("global_batch") == one_batch * 
 set title "Strong scaling: the same global batch"
 plot x with lines lw 1.5 dt 2 lc rgb "#999999" title "ideal", \
      for [b in backends] FILE using "workers":(strong(b)) smooth unique with linespoints lw 2 ps 1.3 pt backend_point(b) lc rgb backend_colour(b) title b
-set title "Weak scaling: the same batch a worker"
+set title "Weak scaling: the same batch for each worker"
 plot x with lines lw 1.5 dt 2 lc rgb "#999999" title "ideal", \
      for [b in backends] FILE using "workers":(weak(b)) smooth unique with linespoints lw 2 ps 1.3 pt backend_point(b) lc rgb backend_colour(b) title b
 unset multiplot

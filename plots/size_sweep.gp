@@ -1,10 +1,11 @@
-# size_sweep.gp - bus bandwidth by size, a line a backend: reads sweep.txt,
-# sync_perf's own output ("# ring, 2 workers: ..", then a row a size).
+# size_sweep.gp - bus bandwidth by size, a line for each backend: reads
+# sweep.txt, the output of sync_perf ("# ring, 2 workers: ..", then a row for
+# each size).
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/sweep.txt"
 load "style.gp"
-# a word a block: ring,2
+# a word for each block, such as ring,2
 blocks = system("awk '/workers:/{sub(/,/,\"\",$2); n=$2 \",\" $3; gsub(/[^a-z0-9,._-]/,\"\",n); print n}' '" . FILE . "'")
 backend_of(k) = k[1:strstrt(k, ",")-1]
 world_of(k) = int(k[strstrt(k, ",")+1:])
@@ -13,7 +14,7 @@ dash(k) = world_of(k) > 2 ? 2 : 1
 colour(k) = backend_colour(backend_of(k))
 name(k) = sprintf("%s, %d workers", backend_of(k), world_of(k))
 set logscale xy 10
-set title "Exchange of one buffer: bus bandwidth by size (dotted: the law of a link fitted to it)"
+set title "Bus bandwidth of an exchange by size (dotted: law of the fitted link)"
 set xlabel "size (bytes)"
 set ylabel "busbw (GB/s)"
 set format x "%.0s%c"

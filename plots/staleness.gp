@@ -1,5 +1,5 @@
-# staleness.gp - how old the parameters were that a gradient was computed from:
-# reads column lag of steps.csv of the first repeat of every cell.
+# staleness.gp - the number of updates by others between a worker's pull and its
+# push: reads column lag of steps.csv of the first repeat of every cell.
 
 DIR = ARG1; OUT = ARG2
 load "style.gp"

@@ -1,18 +1,17 @@
-# style.gp - one look for all figures; every other .gp begins with
+# style.gp - the look of all figures. Every other .gp begins with
 #
 #     DIR = ARG1; OUT = ARG2      # gnuplot [-e "SIZE='1600x900'"] -c NAME.gp FOLDER FILE
 #     load "style.gp"
-#
-# FILE ends in .svg or .png. A PNG has two pixels a point, so that it is sharp on
-# a slide; with a SIZE it has these pixels, and letters grow with it. No letter is
-# smaller than 14 points of the figure's own size.
-#
-# A backend has the same colour everywhere. The colours differ in lightness as
-# well as in hue, so that colour-blind people and grey printers tell them apart.
+# FILE ends in .svg or .png. A PNG has two pixels for each point, so that it is
+# sharp on a slide. With SIZE it has this size in pixels, and letters grow with
+# it. No letter is smaller than 14 points in the figure's normal size.
+# A backend has the same colour in all figures. The colours differ in lightness
+# as well as in hue, so that they stay different for colour-blind people and in
+# grey print.
 
 set encoding utf8
 set datafile separator ","
-set datafile missing NaN # a line goes on over what is left out
+set datafile missing NaN # a line is drawn across missing points
 SVG = strlen(OUT) > 4 && OUT[strlen(OUT)-3:] eq ".svg"
 if (!exists("WIDE")) WIDE = 1120
 if (!exists("HIGH")) HIGH = 640
@@ -49,7 +48,7 @@ do for [i=1:words(ROWS):3] {
 backend_colour(b) = exists("colour_" . b) ? value("colour_" . b) : "#888888"
 backend_point(b) = exists("point_" . b) ? value("point_" . b) : 11
 
-# what a step's time goes to: computing is blue, being held up is orange
+# kinds of a step's time: computing is blue, communication and waiting orange
 KINDS = "data forward backward update slowed exposed wait other gpu_compute gpu_idle"
 kind_colour(k) = \
     k eq "data"     ? "#8c8c8c" : k eq "forward" ? "#c2dcf0" : \
@@ -63,7 +62,7 @@ kind_title(k) = k eq "exposed" ? "exposed transfer" : k eq "slowed" ? "slowed on
 # workers of one run
 worker_colour(i) = word("#2b6cb0 #f2b04c #222222 #2ba58d #9a3412 #888888", 1 + int(i) % 6)
 
-# a hex colour as the number that `lc rgb variable` wants
+# a hex colour as the number that `lc rgb variable` needs
 hex(c) = int(sprintf("0x%s", c[2:7]))
 
 # the values of a column, each once, quoted for word()
@@ -81,10 +80,10 @@ has_numbers(file, name) = system(sprintf(\
     "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"%s\")k=i;next} k&&$k+0>0{n=1} END{print n+0}' '%s'", \
     name, file)) + 0
 
-# said on every figure whose runs had more threads than cores
+# the note on every figure whose runs had more threads than cores
 crowded(file) = system(sprintf(\
     "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"oversubscribed\")k=i;next} k&&$k==1{n=1} END{print n+0}' '%s'", \
     file)) + 0
 note(file) = crowded(file) ? \
-    "‡ oversubscribed: more threads than cores, so workers take turns" : ""
+    "‡ oversubscribed: more threads than cores, so workers share cores" : ""
 mark(o) = int(o + 0) ? " ‡" : ""

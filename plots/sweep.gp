@@ -1,4 +1,4 @@
-# sweep.gp - tokens a second against a key with numbers, a line for each other
+# sweep.gp - tokens a second by the values of one key, a line for each other
 # setting, with least and most of the repeats: reads sweep.csv.
 
 DIR = ARG1; OUT = ARG2

@@ -1,5 +1,5 @@
-# throughput.gp - tokens a second of each cell: the median, least to most, and
-# every repeat as a point: reads table.csv and runs.csv.
+# throughput.gp - tokens a second of each cell, with the median, the range from
+# least to most, and every repeat as a point: reads table.csv and runs.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"

@@ -1,7 +1,9 @@
-# timeline.gp - what util_timeline.gp and memory_timeline.gp share: a panel a
-# cell, a line a worker: METRICS (the first of these words that the worker has)
-# times UNIT, up to MOST; servers too, with SERVERS = 1; BESIDE, thin, if any has
-# it. Up to 16 panels, in the order of table.csv; of more cells every k-th.
+# timeline.gp - shared by util_timeline.gp and memory_timeline.gp: a panel for
+# each cell, with a line for each worker. The line is the first metric of
+# METRICS that the worker has, times UNIT, on an axis up to MOST. With SERVERS =
+# 1 servers have lines, too. The metric BESIDE is a thin line, if a worker has
+# it. There are up to 16 panels, in the order of table.csv; with more cells,
+# every k-th cell has a panel.
 
 single = system("cd '" . DIR . "'; ls util.csv 2>/dev/null") ne ""
 if (!single) FILE = DIR . "/table.csv"; load "cells.gp"
@@ -30,7 +32,7 @@ colour_of(r) = worker_colour(is_server(r) ? r[2:] + 3 : r + 0)
 list = ""
 do for [i=1:n] { list = list . " '" . file(i) . "'" }
 last = n ? system("awk -F, '$1+0>m{m=$1} END{if(!m)m=1; print m}'" . list) + 0 : 1
-# the legend stands once, for whoever is in any panel
+# one legend for all panels, with every worker and server of any panel
 everybody = ""
 beside = 0
 do for [i=1:n] {
@@ -43,7 +45,7 @@ if (every > 1) TITLE = sprintf("%s; every %s cell", TITLE, every == 2 ? "second"
 set multiplot layout (down ? down : 1), across title TITLE font ",17" noenhanced \
     margins across > 1 ? 0.075 : 0.095, 0.985, 80.0 / HIGH, 1 - 125.0 / HIGH spacing 0.05, 62.0 / HIGH
 set xrange [0:last]
-# three tics a panel, of all panels alike
+# three tics, the same in all panels
 most = n ? system("awk -F, '$3==\"" . word(METRICS, 1) . "\"&&$4+0>m{m=$4+0} END{print m+0}'" . list) * UNIT : 1
 tic = most > 0 ? 10 ** floor(log10(most / 2)) * floor(most / 2 / 10 ** floor(log10(most / 2))) : 1
 if (exists("MOST")) { set yrange [0:MOST]; set ytics 0, 50, 100 } else { set yrange [0 : most > 0 ? 1.15 * most : 1]; set ytics 0, tic, 100 * tic }

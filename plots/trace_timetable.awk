@@ -1,6 +1,7 @@
-# trace_timetable.awk - step `want` of a trace.json as a timetable.csv: when each
-# rank computed which micro-batch, since the first of them began the step. A rank
-# with chunks takes a micro-batch once a chunk, backward from the last chunk on.
+# trace_timetable.awk - step `want` of a trace.json as a timetable.csv: the
+# times at which each rank computed each micro-batch, from the moment when the
+# first rank began the step. A rank with several chunks computes a micro-batch
+# once for each chunk; backward begins with the last chunk.
 
 BEGIN { n = 0; top = 0; zero = "" }
 function number(key) {

@@ -1,5 +1,5 @@
-# util_bars.gp - utilisation of each worker, as the thin bar inside the time that
-# its GPU is in collectives: reads workers.csv.
+# util_bars.gp - utilisation of each worker, with a thin bar for the share of
+# the time in which its GPU is in collectives: reads workers.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/workers.csv"
@@ -19,7 +19,7 @@ if (n > 4) set xtics rotate by -25
 if (n > 4) set rmargin 20
 set key top right horizontal
 wide = 0.8 / most
-many = most > 12 # then points without names
+many = most > 12 # with more workers: points without names
 if (crowded(FILE)) set label 99 note(FILE) at graph 0.01, graph 0.96 tc rgb "#8a4b00"
 at(w) = number_of(stringcolumn("cell")) - 0.4 + (w + 0.5) * wide
 COLLECTIVES = ""

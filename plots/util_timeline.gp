@@ -1,6 +1,7 @@
-# util_timeline.gp - compute share of each worker ten times a second, of its GPU
-# in each step where it has one, with the share that it is in collectives: reads
-# util.csv of a run, or of the first repeat of every cell.
+# util_timeline.gp - the share of time in which each worker computes, by
+# seconds. With a GPU, the share in which the GPU computes in each step, and as
+# a thin line that in which it is in collectives: reads util.csv of a run, or of
+# the first repeat of every cell.
 
 DIR = ARG1; OUT = ARG2
 METRICS = "gpu_compute_share compute_share" # the first that a worker has

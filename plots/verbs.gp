@@ -1,11 +1,11 @@
-# verbs.gp - bytes that a worker sends in a step, stacked by verb, with the
-# bytes of the law below: reads verbs.csv.
+# verbs.gp - bytes that a worker sends in a step, stacked by verb, and below
+# them the bytes of the law: reads verbs.csv.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/verbs.csv"
 load "cells.gp"
-set datafile columnheaders # all columns are asked for inside functions
-set title "Payload out of a worker in a step, by verb: counted above, the law below"
+set datafile columnheaders # needed because only functions name columns
+set title "Payload that a worker sends in a step, by verb (above: counted; below: law)"
 set xlabel "MB"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]

@@ -1,6 +1,6 @@
 // test_activity.c - records of a GPU's kernels from CUPTI, and the same kernels
 // in a trace. CTest puts our own libcupti.so.13 (fake_cupti.c) first in the
-// path of libraries.
+// library path.
 
 #include "telemetry/activity.h"
 
@@ -19,7 +19,7 @@ enum { COPY = 1, KERNEL = 10, MANY = 20000 };
 static void (*ran)(uint32_t kind, const char *name, uint64_t begin_ns,
                    uint64_t end_ns, uint32_t stream, uint64_t bytes);
 
-static void records_come_back_by_stream_and_time(void **state)
+static void records_are_sorted_by_stream_and_time(void **state)
 {
     (void)state;
     static const char mangled[] = "_Z16attention_kernelI9math_bf16Li64EEvPT_";
@@ -51,8 +51,9 @@ static void records_come_back_by_stream_and_time(void **state)
     assert_null(a);
 }
 
-// More kernels than fit one of CUPTI's buffers, and more than we have room for.
-static void what_has_no_room_is_counted(void **state)
+// Adds more kernels than one of CUPTI's buffers holds, and five more than the
+// recording holds.
+static void dropped_records_are_counted(void **state)
 {
     (void)state;
     const struct activity_record *at;
@@ -68,7 +69,7 @@ static void what_has_no_room_is_counted(void **state)
     activity_close(&a);
 }
 
-static void names_are_what_json_takes(void **state)
+static void kernel_names_are_valid_in_json(void **state)
 {
     (void)state;
     static const char *const names[][2] = {
@@ -89,7 +90,7 @@ static void names_are_what_json_takes(void **state)
     assert_int_equal(strlen(out), ACTIVITY_NAME - 1);
 }
 
-static void who_cannot_record_says_why(void **state)
+static void a_failed_open_names_the_cause(void **state)
 {
     (void)state;
     struct activity *a = NULL;
@@ -114,9 +115,9 @@ static int lines_with(const char *path, const char *word)
     return n;
 }
 
-// trace.json has a thread for each stream of the GPU. HTA must take its events
-// for kernels, and must not take spans for kernels.
-static void traces_have_them(void **state)
+// trace.json has a thread for each stream of the GPU. The trace for HTA
+// contains the recorded kernels, and no span in their place.
+static void traces_contain_the_recorded_kernels(void **state)
 {
     (void)state;
     char path[] = "/tmp/lockstep-activity-XXXXXX";
@@ -165,11 +166,11 @@ int main(void)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(records_come_back_by_stream_and_time),
-        cmocka_unit_test(what_has_no_room_is_counted),
-        cmocka_unit_test(names_are_what_json_takes),
-        cmocka_unit_test(who_cannot_record_says_why),
-        cmocka_unit_test(traces_have_them),
+        cmocka_unit_test(records_are_sorted_by_stream_and_time),
+        cmocka_unit_test(dropped_records_are_counted),
+        cmocka_unit_test(kernel_names_are_valid_in_json),
+        cmocka_unit_test(a_failed_open_names_the_cause),
+        cmocka_unit_test(traces_contain_the_recorded_kernels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// test_again.c - a run once more: by its run.json, or from where it stopped.
+// test_again.c - repeats a run by its run.json, and resumes a run that stopped.
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@ static const char tiny[] =
     "model=nano layers=1 heads=1 channels=8 context=8 batch=2 warmup=2 eval=0 "
     "threads=1 trace=off samples=0";
 
-// What run.json of `run` has in an object, as one line of text, into j->out.
+// Stores the object `object` of RUN/run.json in j->out, as one line of text.
 static void print_object(struct job *j, const char *run, const char *object)
 {
     job_run(j, 20, "tr -d '\\n\\t' <%s/run.json | grep -o '\"%s\":{[^}]*}'",
@@ -23,9 +23,9 @@ static void assert_same_loss(const char *a, const char *b)
                 job_summary(b, "final_train_loss"));
 }
 
-// Only what was asked for is repeated: no folder, rank or endpoint; and all
-// that was derived is recorded.
-static void repeats_what_was_asked(void **state)
+// "asked" in run.json holds the settings that the user gave, but no folder,
+// rank or endpoint. "effective" also holds the settings that were derived.
+static void run_json_repeats_the_given_settings(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -54,7 +54,8 @@ static void repeats_what_was_asked(void **state)
     job_run(&j, 60, "lockstep train one/run.json out=two");
     assert_ok(&j);
     assert_same_loss("one", "two");
-    // another backend has no servers, and asking it for some is a mistake
+    // ring has no servers: the old run's are dropped, a given servers= is
+    // refused
     job_run(&j, 60, "lockstep train one/run.json sync=ring out=three");
     assert_ok(&j);
     print_object(&j, "three", "asked");
@@ -63,7 +64,7 @@ static void repeats_what_was_asked(void **state)
     job_run(&j, 60, "lockstep train one/run.json sync=ring servers=2 out=bad");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "ring has no such setting");
-    // another number of workers derives anew
+    // with another number of workers the settings are derived again
     job_run(&j, 60,
             "lockstep train %s steps=4 sync=ring workers=2 out=four && "
             "lockstep train four/run.json workers=6 steps=2 out=six",
@@ -75,9 +76,9 @@ static void repeats_what_was_asked(void **state)
     assert_prints(&j, "\"fusion_mb\":1.5,");
 }
 
-// The settings of the run that is resumed hold; words override, and what they
-// change is said.
-static void resumes_without_a_key_twice(void **state)
+// A resumed run keeps its settings. Words of the command line override them,
+// and the log names each change.
+static void a_resumed_run_keeps_its_settings(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -98,7 +99,7 @@ static void resumes_without_a_key_twice(void **state)
     job_run(&j, 60,
             "lockstep train resume=half/checkpoint-4 steps=8 lr=0.003 "
             "sync=allreduce out=other");
-    assert_ok(&j); // which does not read fusion_mb
+    assert_ok(&j); // allreduce does not read fusion_mb
     assert_prints(&j, "lr=0.003, it was 0.002");
     assert_prints(&j, "sync=allreduce, it was ring");
     assert_prints(&j, "fusion_mb=0, it was 2");
@@ -115,18 +116,18 @@ static void resumes_without_a_key_twice(void **state)
     assert_prints(&j, "try: the folder of a run");
 }
 
-// A run that version 0.1.0 left behind, before run.json told apart what was
-// asked for.
-static void reads_old_runs(void **state)
+// A run of version 0.1.0. Its run.json does not yet separate the settings that
+// the user gave from those that were derived.
+static void runs_of_version_0_1_0_are_read(void **state)
 {
     (void)state;
     struct job j = {0};
     job_run(&j, 20, "cp -r %s old && cp old/text.txt .", LOCKSTEP_OLD_RUN);
     assert_ok(&j);
-    job_run(&j, 60, "lockstep train old/run.json out=anew");
+    job_run(&j, 60, "lockstep train old/run.json out=repeated");
     assert_ok(&j);
     double was = job_summary("old", "final_train_loss");
-    assert_true(fabs(job_summary("anew", "final_train_loss") - was) < 1e-3);
+    assert_true(fabs(job_summary("repeated", "final_train_loss") - was) < 1e-3);
     job_run(&j, 60, "lockstep train resume=old steps=9 out=longer");
     assert_ok(&j);
     assert_prints(&j, "resuming from old/checkpoint-6, step 6");
@@ -140,9 +141,9 @@ static void reads_old_runs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(repeats_what_was_asked),
-        cmocka_unit_test(resumes_without_a_key_twice),
-        cmocka_unit_test(reads_old_runs),
+        cmocka_unit_test(run_json_repeats_the_given_settings),
+        cmocka_unit_test(a_resumed_run_keeps_its_settings),
+        cmocka_unit_test(runs_of_version_0_1_0_are_read),
     };
     setenv("PATH", LOCKSTEP_BIN ":/usr/bin:/bin", 1);
     return cmocka_run_group_tests(tests, NULL, job_cleanup);

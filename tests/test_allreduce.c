@@ -1,9 +1,9 @@
-// test_allreduce.c - MPI's all-reduce against what every backend must pass, and
-// the cluster over MPI.
+// test_allreduce.c - MPI's all-reduce in the cases that every backend must
+// pass, and the control messages of the cluster over MPI.
 //
-//     mpirun -n 3 test_allreduce            all cases of a world of three
-//     mpirun -n 3 test_allreduce missing    the last rank never steps
-//     mpirun -n 3 test_allreduce absent     the last rank never meets
+//     mpirun -n 3 test_allreduce          all cases of a world of three
+//     mpirun -n 3 test_allreduce missing  the last rank takes no second step
+//     mpirun -n 3 test_allreduce absent   the last rank enters no barrier
 
 #include "allreduce/library_carriers.h"
 #include "cluster/mpi.h"
@@ -16,7 +16,7 @@
 
 #include "tests/test.h"
 
-// What was handed to MPI; it does not tell what it sends.
+// The bytes given to MPI. MPI does not report how many it sends.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -34,8 +34,8 @@ static struct fixture mpi = {
     .law = law,
 };
 
-// Whatever algorithm MPI uses, the sum is the sum.
-static void algorithms(void **state)
+// Every algorithm of MPI gives the same sum.
+static void all_algorithms_give_the_same_sum(void **state)
 {
     (void)state;
     static const char *const opts[] = {"algorithm=halving",
@@ -49,7 +49,7 @@ static void algorithms(void **state)
     }
 }
 
-static void control_plane(void **state)
+static void control_messages_reach_all_ranks(void **state)
 {
     (void)state;
     struct cluster *c = mpi.cluster;
@@ -67,7 +67,7 @@ static void control_plane(void **state)
     assert_non_null(strstr(fail_message(), "lr=2"));
 }
 
-// ---- programs of their own: the job ends with an error
+// ---- separate programs: the job must end with an error
 
 static int stay_away(struct worker *w)
 {
@@ -92,16 +92,16 @@ static int absent(void)
     if (c->rank == c->world - 1)
         sleep(60);
     int rc = cluster_barrier(c);
-    cluster_close(&mpi.cluster); // says why
+    cluster_close(&mpi.cluster); // prints the cause
     return rc;
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(control_plane),
+        cmocka_unit_test(control_messages_reach_all_ranks),
         CASE(integers, &mpi),
-        cmocka_unit_test(algorithms),
+        cmocka_unit_test(all_algorithms_give_the_same_sum),
         CASE(replicas, &mpi),
         CASE(reruns, &mpi),
         CASE(overflow, &mpi),

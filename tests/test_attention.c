@@ -1,5 +1,6 @@
-// test_attention.c - attention of every table that this machine runs, and on
-// tiles in plain C, against plain double precision and its central differences.
+// test_attention.c - compares attention with a plain version in double
+// precision, and its gradients with central differences: for every table of
+// kernels that this machine can run, and for the tiled kernels in plain C.
 
 #include "tests/op_case.h"
 #include "tests/reference_gpt2.h"
@@ -11,7 +12,7 @@
 
 static float scratch[1 << 20];
 
-// ---- attention: T no multiple of a step, D no multiple of a vector
+// ---- T is not a multiple of a step, D not a multiple of a vector
 
 enum { B = 2, T = 37, NH = 2, D = 10, C = NH * D };
 
@@ -28,7 +29,8 @@ static void attention_op(void)
                   attention_mask);
 }
 
-// One of `every` inputs, spread over q, k, v and all positions, is compared.
+// Compares the outputs, and the gradients of one input in `every`: some of q,
+// of k and of v, at all positions.
 static void check_attention(struct shape is, const struct mask *mask, int every)
 {
     static float lse[MAX];
@@ -38,7 +40,7 @@ static void check_attention(struct shape is, const struct mask *mask, int every)
         omp_get_max_threads() * attention_scratch(is.T, channels, is.NH);
     assert_true(need <= sizeof scratch / sizeof *scratch);
     for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
-        scratch[i] = NAN; // what was there must not matter
+        scratch[i] = NAN; // old contents must not matter
     now = is;
     attention_mask = mask;
     draw(&in, 3 * n, 12, 2);
@@ -65,7 +67,7 @@ static void test_attention(void)
     check_attention(small, &some_mask, 13);
 }
 
-static void test_tables(void **state)
+static void every_table_computes_attention(void **state)
 {
     (void)state;
     for_all_tables(test_attention);
@@ -87,8 +89,9 @@ static const struct kernels *const tiled[] = {
 
 enum { TILED = sizeof tiled / sizeof *tiled };
 
-// The tolerance of bf16, as without tiles. Few inputs of the larger shapes.
-static void test_tiles(void **state)
+// The tolerance is that of bf16 without tiles. Of the larger shapes only a few
+// inputs are compared.
+static void tiled_kernels_compute_attention(void **state)
 {
     (void)state;
     static const struct shape shapes[] = {
@@ -110,8 +113,8 @@ static void test_tiles(void **state)
     }
 }
 
-// The same bits again, whatever the number of threads.
-static void test_tiles_again(void **state)
+// The results have the same bits in every run, with any number of threads.
+static void tiled_kernels_repeat_their_bits(void **state)
 {
     (void)state;
     enum { TOKENS = 70, WIDE = 96, HEADS = 3, SIZE = 2 * TOKENS * WIDE };
@@ -137,9 +140,9 @@ int main(void)
 {
     omp_set_num_threads(2);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_tiles),
-        cmocka_unit_test(test_tiles_again),
+        cmocka_unit_test(every_table_computes_attention),
+        cmocka_unit_test(tiled_kernels_compute_attention),
+        cmocka_unit_test(tiled_kernels_repeat_their_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-// test_base.c - errors, memory, random numbers, hashing, sizes as text.
+// test_base.c - errors, memory, random numbers, hashes, sizes as text, files.
 
 #include "base/base.h"
 #include "base/file.h"
@@ -17,11 +17,11 @@
 static void *other_thread(void *arg)
 {
     (void)arg;
-    fail("of the other thread");
+    fail("a message of the other thread");
     return NULL;
 }
 
-static void messages(void **state)
+static void each_thread_has_its_own_message(void **state)
 {
     (void)state;
     assert_int_equal(fail("got %d of %d", 3, 4), -1);
@@ -34,7 +34,7 @@ static void messages(void **state)
     assert_string_equal(fail_message(), "outer: got 3 of 4");
 }
 
-static void memory(void **state)
+static void memory_is_aligned_and_zeroed(void **state)
 {
     (void)state;
     for (size_t n = 0; n < 20u << 20; n = n * 3 + 5) {
@@ -54,7 +54,7 @@ static void memory(void **state)
     assert_true(mem_peak() > 10u << 20);
 }
 
-// A program's peak is its own, not that of the program that it replaced.
+// The peak is that of the program since exec(), not of the program before it.
 static void peak_after_exec(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void peak_after_exec(void **state)
     assert_in_range(strtoull(text, NULL, 10), 1 << 20, LARGE - 1);
 }
 
-static void random_numbers(void **state)
+static void random_numbers_have_their_distribution(void **state)
 {
     (void)state;
     double sum = 0, squares = 0;
@@ -100,7 +100,7 @@ static void random_numbers(void **state)
     assert_true(rng_u64(0, 0) == 0xe220a8397b1dcdafu);
 }
 
-static void hashes(void **state)
+static void hashes_depend_on_every_byte(void **state)
 {
     (void)state;
     uint64_t a = hash_bytes("abc", 3);
@@ -109,7 +109,7 @@ static void hashes(void **state)
     assert_true(hash_more(a, "x", 1) != hash_more(a + 1, "x", 1));
 }
 
-static void sizes(void **state)
+static void sizes_are_printed_with_units(void **state)
 {
     (void)state;
     char text[32];
@@ -121,8 +121,9 @@ static void sizes(void **state)
     assert_int_equal(text_into(small, sizeof small, "abcd"), -1);
 }
 
-// Not "no such file": why the first of two folders could not be made.
-static void a_folder_that_may_not_be_made(void **state)
+// Two folders are to be made, and the first must not. The error names that
+// cause, not "no such file" for the second.
+static void a_forbidden_folder_names_the_cause(void **state)
 {
     (void)state;
     char dir[] = "/tmp/lockstep-base-XXXXXX", path[64];
@@ -142,7 +143,7 @@ static void a_folder_that_may_not_be_made(void **state)
     rmdir(dir);
 }
 
-static void files(void **state)
+static void files_are_replaced_and_locked(void **state)
 {
     (void)state;
     char dir[] = "/tmp/lockstep-base-XXXXXX", path[64], text[8] = "";
@@ -195,14 +196,14 @@ int main(int argc, char **argv)
     if (argc == 2 && !strcmp(argv[1], "peak"))
         return printf("%zu\n", mem_peak()) < 0;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages),
-        cmocka_unit_test(memory),
+        cmocka_unit_test(each_thread_has_its_own_message),
+        cmocka_unit_test(memory_is_aligned_and_zeroed),
         cmocka_unit_test(peak_after_exec),
-        cmocka_unit_test(random_numbers),
-        cmocka_unit_test(hashes),
-        cmocka_unit_test(sizes),
-        cmocka_unit_test(a_folder_that_may_not_be_made),
-        cmocka_unit_test(files),
+        cmocka_unit_test(random_numbers_have_their_distribution),
+        cmocka_unit_test(hashes_depend_on_every_byte),
+        cmocka_unit_test(sizes_are_printed_with_units),
+        cmocka_unit_test(a_forbidden_folder_names_the_cause),
+        cmocka_unit_test(files_are_replaced_and_locked),
         cmocka_unit_test(medians),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
-// test_bpe.c - compares GPT-2's encoding with an oracle's, and decodes it
-// again.
+// test_bpe.c - compares our GPT-2 encoding with that of other encoders, and
+// decodes it.
 
 #include "data/bpe.h"
 
@@ -12,7 +12,8 @@
 
 #include "tests/test.h"
 
-// Like cmocka's fail_msg(). That one calls cmocka's fail(), which is not ours.
+// Like cmocka's fail_msg(), which cannot be used here: it calls cmocka's
+// fail(), and ours has the same name.
 #define wrong(...)                                                             \
     (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
@@ -44,7 +45,7 @@ static void there_and_back(const struct symbols *s, const char *text, size_t n)
     free(tokens);
 }
 
-static void random_bytes(void **state)
+static void random_bytes_survive_a_round_trip(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -75,7 +76,7 @@ static size_t put_code(uint32_t c, char *out)
            out[3] = (char)(0x80 | (c & 63)), 4;
 }
 
-static void random_utf8(void **state)
+static void random_utf8_survives_a_round_trip(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -93,8 +94,9 @@ static void random_utf8(void **state)
     symbols_close(&s);
 }
 
-// Every code point alone, in the middle of letters, and after a blank.
-static void every_code_point(void **state)
+// Code points after a letter and after a blank: all below U+3400, one of every
+// 97 above.
+static void code_points_survive_a_round_trip(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -108,7 +110,7 @@ static void every_code_point(void **state)
     symbols_close(&s);
 }
 
-// ---- against others
+// ---- compared with other encoders
 
 static size_t from_hex(const char *hex, const char *end, char *out)
 {
@@ -121,7 +123,7 @@ static size_t from_hex(const char *hex, const char *end, char *out)
 }
 
 // Lines of "hex id id id", as tests/oracle/gpt2_bpe.py writes them.
-static void golden_encodings(void **state)
+static void encodings_equal_the_golden_file(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -147,8 +149,8 @@ static void golden_encodings(void **state)
     symbols_close(&s);
 }
 
-// OpenAI's loop, as they wrote it: joins the earliest pair everywhere, then
-// begins again.
+// The loop of OpenAI's encoder: joins the earliest pair of the table everywhere
+// in the word, then begins again.
 static size_t by_rounds(const struct bpe *b, const unsigned char *s, size_t n,
                         uint32_t *word)
 {
@@ -172,7 +174,7 @@ static size_t by_rounds(const struct bpe *b, const unsigned char *s, size_t n,
     }
 }
 
-static void heap_gives_what_rounds_give(void **state)
+static void the_heap_encodes_as_openais_loop(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -192,7 +194,7 @@ static void heap_gives_what_rounds_give(void **state)
     symbols_close(&s);
 }
 
-static void long_words(void **state)
+static void long_words_survive_a_round_trip(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small);
@@ -217,7 +219,7 @@ static const char *real_vocab(char path[1024])
     return access(path, R_OK) == 0 ? path : NULL;
 }
 
-static void known_encodings(void **state)
+static void encodings_equal_gpt2s(void **state)
 {
     (void)state;
     static const struct {
@@ -256,9 +258,9 @@ static void known_encodings(void **state)
     symbols_close(&s);
 }
 
-// ---- the table
+// ---- the table of merges
 
-static void saved_and_loaded(void **state)
+static void tables_can_be_saved_and_loaded(void **state)
 {
     (void)state;
     struct symbols s = open_vocab(small), again;
@@ -275,7 +277,7 @@ static void saved_and_loaded(void **state)
     symbols_close(&again);
 }
 
-static void bad_tables(void **state)
+static void bad_tables_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -311,8 +313,8 @@ static void bad_tables(void **state)
     }
 }
 
-// a a, aa aa, ... doubles a token's length with each line.
-static void token_too_long(void **state)
+// The lines "a a", "aa aa", ... double the length of a token each.
+static void too_long_tokens_are_refused(void **state)
 {
     (void)state;
     char text[4096] = "#version: 0.2\n", as[1024];
@@ -325,7 +327,7 @@ static void token_too_long(void **state)
     assert_non_null(strstr(fail_message(), "v:10: a token of 512 bytes"));
 }
 
-static void too_many_merges(void **state)
+static void too_many_merges_are_refused(void **state)
 {
     (void)state;
     size_t n = 14 + 70000 * 4;
@@ -342,17 +344,17 @@ static void too_many_merges(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(random_bytes),
-        cmocka_unit_test(random_utf8),
-        cmocka_unit_test(every_code_point),
-        cmocka_unit_test(golden_encodings),
-        cmocka_unit_test(heap_gives_what_rounds_give),
-        cmocka_unit_test(long_words),
-        cmocka_unit_test(known_encodings),
-        cmocka_unit_test(saved_and_loaded),
-        cmocka_unit_test(bad_tables),
-        cmocka_unit_test(token_too_long),
-        cmocka_unit_test(too_many_merges),
+        cmocka_unit_test(random_bytes_survive_a_round_trip),
+        cmocka_unit_test(random_utf8_survives_a_round_trip),
+        cmocka_unit_test(code_points_survive_a_round_trip),
+        cmocka_unit_test(encodings_equal_the_golden_file),
+        cmocka_unit_test(the_heap_encodes_as_openais_loop),
+        cmocka_unit_test(long_words_survive_a_round_trip),
+        cmocka_unit_test(encodings_equal_gpt2s),
+        cmocka_unit_test(tables_can_be_saved_and_loaded),
+        cmocka_unit_test(bad_tables_are_refused),
+        cmocka_unit_test(too_long_tokens_are_refused),
+        cmocka_unit_test(too_many_merges_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-// test_busy.c - busy time: through a device whose clock a test turns, through
-// queues that are threads, and through the CPU device.
+// test_busy.c - the busy time of a device: of one whose clock the test sets, of
+// one whose queues are threads (queue_device.h), and of the CPU.
 
 #include "device/busy.h"
 
@@ -9,64 +9,64 @@
 
 #include "tests/test.h"
 
-// ---- a clock that a test turns
+// ---- a clock that the test sets
 
-// An event happens at the moment it is recorded, and is known to have happened
-// once the device has got there.
-static uint64_t hand, there;
+// An event's time is clock_ns when it is recorded. The device has reached the
+// event once progress_ns is not less than that time.
+static uint64_t clock_ns, progress_ns;
 
-static int hand_record(struct device *d, struct device_event *e,
+static int fake_record(struct device *d, struct device_event *e,
                        enum device_queue q)
 {
     (void)d, (void)q;
-    e->ns = hand;
+    e->ns = clock_ns;
     return 0;
 }
 
-static int hand_reached(struct device *d, const struct device_event *e)
+static int fake_reached(struct device *d, const struct device_event *e)
 {
     (void)d;
-    return e->ns <= there;
+    return e->ns <= progress_ns;
 }
 
 static void work(struct device *d, enum device_queue q, uint64_t ns)
 {
     assert_int_equal(busy_begin(d, q), 0);
-    hand += ns;
+    clock_ns += ns;
     assert_int_equal(busy_end(d, q), 0);
 }
 
-static void hand_device(struct device_ops *ops, struct device *d)
+static void fake_device(struct device_ops *ops, struct device *d)
 {
     *ops = device_cpu;
-    ops->record = hand_record;
-    ops->reached = hand_reached;
+    ops->record = fake_record;
+    ops->reached = fake_reached;
     *d = (struct device){.ops = ops};
-    hand = 1000;
-    there = 0;
+    clock_ns = 1000;
+    progress_ns = 0;
     assert_int_equal(busy_open(d), 0);
 }
 
-static void a_step_is_told_when_it_is_over(void **state)
+static void a_step_is_reported_when_it_is_over(void **state)
 {
     (void)state;
     struct device_ops ops;
     struct device d;
     struct busy_step s;
     uint64_t before = now_ns();
-    hand_device(&ops, &d);
-    assert_int_equal(busy_take(&d, &s), 0); // there is none
+    fake_device(&ops, &d);
+    assert_int_equal(busy_take(&d, &s), 0); // no step is over
     for (int step = 1; step <= 2; step++) {
-        hand += 100; // between steps: nobody's
+        clock_ns += 100; // between steps: part of none
         assert_int_equal(busy_step_begin(&d), 0);
         work(&d, DEVICE_COMPUTE, 30 * (uint64_t)step);
-        hand += 5;
+        clock_ns += 5;
         work(&d, DEVICE_COMPUTE, 10);
         work(&d, DEVICE_DOWN, 7);
         assert_int_equal(busy_step_end(&d), 0);
     }
     assert_int_equal(busy_take(&d, &s), 0);
-    there = hand - 1; // the end of the second step is still to come
+    progress_ns = clock_ns - 1; // the end of the second step is still to come
     assert_int_equal(busy_take(&d, &s), 1);
     assert_int_equal(s.ns, 52);
     assert_int_equal(s.at[DEVICE_COMPUTE], 40);
@@ -74,7 +74,7 @@ static void a_step_is_told_when_it_is_over(void **state)
     assert_int_equal(s.at[DEVICE_COMM], 0);
     assert_true(s.ended_ns >= before && s.ended_ns <= now_ns());
     assert_int_equal(busy_take(&d, &s), 0);
-    there = hand;
+    progress_ns = clock_ns;
     assert_int_equal(busy_take(&d, &s), 1);
     assert_int_equal(s.ns, 82);
     assert_int_equal(s.at[DEVICE_COMPUTE], 70);
@@ -83,63 +83,63 @@ static void a_step_is_told_when_it_is_over(void **state)
     busy_close(&d);
 }
 
-// A copy that ends behind its step is that step's all the same.
+// A copy that ends after its step counts for that step.
 static void a_step_waits_for_all_queues(void **state)
 {
     (void)state;
     struct device_ops ops;
     struct device d;
     struct busy_step s;
-    hand_device(&ops, &d);
+    fake_device(&ops, &d);
     assert_int_equal(busy_step_begin(&d), 0);
     assert_int_equal(busy_begin(&d, DEVICE_UP), 0);
-    hand += 20;
-    uint64_t copied = hand + 50;
-    hand = copied;
+    clock_ns += 20;
+    uint64_t copied = clock_ns + 50;
+    clock_ns = copied;
     assert_int_equal(busy_end(&d, DEVICE_UP), 0);
-    hand -= 50;
+    clock_ns -= 50;
     assert_int_equal(busy_step_end(&d), 0);
-    there = hand;
+    progress_ns = clock_ns;
     assert_int_equal(busy_take(&d, &s), 0);
-    there = copied;
+    progress_ns = copied;
     assert_int_equal(busy_take(&d, &s), 1);
     assert_int_equal(s.ns, 20);
     assert_int_equal(s.at[DEVICE_UP], 70);
     busy_close(&d);
 }
 
-static void what_does_not_fit_makes_the_last_longer(void **state)
+static void stretches_that_do_not_fit_extend_the_last(void **state)
 {
     (void)state;
     struct device_ops ops;
     struct device d;
     struct busy_step s;
-    hand_device(&ops, &d);
+    fake_device(&ops, &d);
     assert_int_equal(busy_step_begin(&d), 0);
     for (int i = 0; i < BUSY_STRETCHES + 10; i++) {
         work(&d, DEVICE_COMM, 2);
-        hand += 1;
+        clock_ns += 1;
     }
     assert_int_equal(busy_step_end(&d), 0);
     for (int i = 0; i < BUSY_STEPS; i++) { // one more than fit
         assert_int_equal(busy_step_begin(&d), 0);
-        hand += 3;
+        clock_ns += 3;
         assert_int_equal(busy_step_end(&d), 0);
     }
-    there = hand;
+    progress_ns = clock_ns;
     assert_int_equal(busy_take(&d, &s), 1);
-    // the last stretch holds those that came later, and the gaps between
+    // the last stretch also covers the ten later ones and the gaps before them
     assert_int_equal(s.at[DEVICE_COMM], 2 * (BUSY_STRETCHES + 10) + 10);
     for (int i = 1; i < BUSY_STEPS; i++) {
         assert_int_equal(busy_take(&d, &s), 1);
         assert_int_equal(s.ns, i < BUSY_STEPS - 1 ? 3 : 6);
     }
     assert_int_equal(busy_take(&d, &s), 0);
-    work(&d, DEVICE_COMM, 2); // and there is room again
+    work(&d, DEVICE_COMM, 2); // stretches fit again
     busy_close(&d);
 }
 
-// ---- queues that are threads: device time is what was asked of a queue
+// ---- queues that are threads: device time is the number of operations
 
 static void copies_are_measured(void **state)
 {
@@ -160,7 +160,7 @@ static void copies_are_measured(void **state)
     assert_int_equal(busy_step_end(d), 0);
     assert_int_equal(device_finish(d), 0);
     assert_int_equal(busy_take(d, &s), 1);
-    assert_int_equal(s.at[DEVICE_DOWN], PIECES); // not what they wait for
+    assert_int_equal(s.at[DEVICE_DOWN], PIECES); // waits do not count
     assert_int_equal(s.at[DEVICE_UP], 1);
     assert_int_equal(s.at[DEVICE_COMM], 0);
     staging_close(&staging);
@@ -171,13 +171,13 @@ static void copies_are_measured(void **state)
 
 // ---- the CPU device
 
-static void on_the_cpu_every_step_is_over(void **state)
+static void on_the_cpu_a_step_is_over_at_once(void **state)
 {
     (void)state;
     struct device *d = NULL;
     struct busy_step s;
     assert_int_equal(device_open(&d, "cpu"), 0);
-    assert_int_equal(busy_begin(d, DEVICE_COMPUTE), 0); // nobody measures
+    assert_int_equal(busy_begin(d, DEVICE_COMPUTE), 0); // measures nothing yet
     assert_int_equal(busy_end(d, DEVICE_COMPUTE), 0);
     assert_int_equal(busy_step_begin(d), 0);
     assert_int_equal(busy_step_end(d), 0);
@@ -198,11 +198,11 @@ static void on_the_cpu_every_step_is_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_step_is_told_when_it_is_over),
+        cmocka_unit_test(a_step_is_reported_when_it_is_over),
         cmocka_unit_test(a_step_waits_for_all_queues),
-        cmocka_unit_test(what_does_not_fit_makes_the_last_longer),
+        cmocka_unit_test(stretches_that_do_not_fit_extend_the_last),
         cmocka_unit_test(copies_are_measured),
-        cmocka_unit_test(on_the_cpu_every_step_is_over),
+        cmocka_unit_test(on_the_cpu_a_step_is_over_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

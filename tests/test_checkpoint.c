@@ -1,5 +1,5 @@
-// test_checkpoint.c - both formats in and out; a writer that is killed, or that
-// finds the disk full.
+// test_checkpoint.c - writes safetensors files, and reads them and llm.c's;
+// kills the writer, and fills the disk.
 
 #include "tests/checkpoint_files.h"
 
@@ -16,9 +16,9 @@
 
 #include "tests/test.h"
 
-// ---- what we write, we read
+// ---- files that we wrote
 
-static void parameters_come_back(void **state)
+static void parameters_survive_a_round_trip(void **state)
 {
     (void)state;
     float p[MAX_PARAMS];
@@ -36,8 +36,9 @@ static void parameters_come_back(void **state)
     assert_non_null(strstr(b.at + 8, "\"format\":\"pt\""));
 }
 
-// Ranges that end within tensors, the last first; read in others.
-static void slots_come_back(void **state)
+// Writes ranges that end within tensors, the last range first. Reads them back
+// in other ranges.
+static void optimizer_slots_survive_a_round_trip(void **state)
 {
     (void)state;
     static const char *const names[] = {"exp_avg", "exp_avg_sq"};
@@ -74,7 +75,7 @@ static void slots_come_back(void **state)
     refused(&tiny, "wte.weight is missing");
 }
 
-// ---- what others write
+// ---- files of other programs
 
 static void other_dtypes_are_converted(void **state)
 {
@@ -105,7 +106,7 @@ static void language_model_files_are_read(void **state)
     assert_int_equal(checkpoint_config(path, &c), 0);
     assert_int_equal(c.layers, 1);
     assert_int_equal(c.vocab, 5);
-    assert_int_equal(c.heads, 0); // 4 channels: who knows
+    assert_int_equal(c.heads, 0); // unknown with 4 channels
     head[19] += 1;
     build_model("F32", "transformer.", more, 3, p);
     refused(&tiny, "lm_head.weight differs");
@@ -129,8 +130,9 @@ static void language_model_files_are_read(void **state)
     refused(&tiny, "ln_f.bias: element 1 is inf");
 }
 
-// What transformers saves names no heads in the file, but in config.json.
-static void heads_stand_in_config_json(void **state)
+// Hugging Face's transformers writes the number of heads to config.json, not to
+// the file of tensors.
+static void heads_are_read_from_config_json(void **state)
 {
     (void)state;
     float p[MAX_PARAMS];
@@ -158,8 +160,9 @@ static void heads_stand_in_config_json(void **state)
     unlink(beside);
 }
 
-// A token that ends a text must be one of the vocabulary.
-static void no_end_of_text_but_gpt2s_own(void **state)
+// config.json names the token that ends a text only for GPT-2's own vocabulary.
+// The token must be one of the vocabulary.
+static void only_gpt2s_vocabulary_ends_texts(void **state)
 {
     (void)state;
     static const struct {
@@ -185,7 +188,8 @@ static void no_end_of_text_but_gpt2s_own(void **state)
     unlink(beside);
 }
 
-// Ranges that begin and end inside of tensors are parts of the whole.
+// Reads ranges that begin and end inside tensors. Each must equal the same
+// range of `whole`.
 static void read_pieces(const struct model_config *c, const float *whole)
 {
     struct checkpoint *k;
@@ -223,7 +227,7 @@ static void llmc_models_are_read(void **state)
 
 // ---- writing
 
-static void folders_that_cannot_hold_it(void **state)
+static void a_failed_write_names_path_and_cause(void **state)
 {
     (void)state;
     float p[MAX_PARAMS];
@@ -248,7 +252,7 @@ static void folders_that_cannot_hold_it(void **state)
     rmdir(path);
 }
 
-// A limit on file sizes is met as a full disk is: write() stops half way.
+// A limit on the file size acts like a full disk: write() stops half way.
 static void a_full_disk_leaves_the_old_file(void **state)
 {
     (void)state;
@@ -258,7 +262,7 @@ static void a_full_disk_leaves_the_old_file(void **state)
     struct rlimit old, small;
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
-    small.rlim_cur = 1500; // in the midst of the header
+    small.rlim_cur = 1500; // inside the header
     signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     int status = checkpoint_write(path, &tiny, next);
@@ -270,8 +274,8 @@ static void a_full_disk_leaves_the_old_file(void **state)
     accepted(p);
 }
 
-// All numbers of a file equal the number of its writing, so that a mixture of
-// two writings would show. A byte to `done` for each that ended.
+// Writes the file again and again. All numbers of the k-th file are k, so a
+// mixture of two files would show. Sends a byte to `done` after each file.
 static _Noreturn void write_for_ever(const struct model_config *c, float *p,
                                      int done)
 {
@@ -284,8 +288,8 @@ static _Noreturn void write_for_ever(const struct model_config *c, float *p,
     }
 }
 
-// Start a writer; let it end a writing, and kill it at any moment of the next
-// two, however long the disk takes for one.
+// Starts a writer, waits for its first file, and kills it at a random moment of
+// the next two. The first file's time says how long the disk takes for one.
 static void write_and_kill(const struct model_config *c, float *p,
                            uint64_t round)
 {
@@ -324,21 +328,21 @@ static void kills_leave_a_whole_file(void **state)
             assert_true(p[i] == p[0]);
     }
     assert_int_equal(checkpoint_write(path, &c, p), 0);
-    assert_int_equal(files_in_folder(), 1); // what kills left is gone
+    assert_int_equal(files_in_folder(), 1); // no temporary file is left
     mem_free(p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parameters_come_back),
-        cmocka_unit_test(slots_come_back),
+        cmocka_unit_test(parameters_survive_a_round_trip),
+        cmocka_unit_test(optimizer_slots_survive_a_round_trip),
         cmocka_unit_test(other_dtypes_are_converted),
         cmocka_unit_test(language_model_files_are_read),
-        cmocka_unit_test(heads_stand_in_config_json),
-        cmocka_unit_test(no_end_of_text_but_gpt2s_own),
+        cmocka_unit_test(heads_are_read_from_config_json),
+        cmocka_unit_test(only_gpt2s_vocabulary_ends_texts),
         cmocka_unit_test(llmc_models_are_read),
-        cmocka_unit_test(folders_that_cannot_hold_it),
+        cmocka_unit_test(a_failed_write_names_path_and_cause),
         cmocka_unit_test(a_full_disk_leaves_the_old_file),
         cmocka_unit_test(kills_leave_a_whole_file),
     };

@@ -1,5 +1,6 @@
-// test_checkpoint_bad.c - every way in which a checkpoint's file can be wrong:
-// one line that says so, and not a number read.
+// test_checkpoint_bad.c - wrong files of checkpoints, in every way that we
+// know. Each is refused with one line that says why, and no number of it is
+// read.
 
 #include "tests/checkpoint_files.h"
 
@@ -12,7 +13,8 @@
 
 #include "tests/test.h"
 
-// Replace the first `from` of the header by `to`, and set its length anew.
+// Replaces the first `from` of the header by `to`, and corrects the length of
+// the header.
 static void edit(struct bytes *b, const char *from, const char *to)
 {
     uint64_t n;
@@ -108,16 +110,16 @@ static void bad_lengths_are_refused(void **state)
     static struct bytes good, bad;
     write_tiny(p);
     load(&good);
-    const uint64_t lies[] = {0,          1,         9,       good.n - 8,
-                             good.n - 7, good.n,    1 << 30, 100000001,
-                             INT64_MAX,  UINT64_MAX};
-    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+    const uint64_t lengths[] = {0,          1,         9,       good.n - 8,
+                                good.n - 7, good.n,    1 << 30, 100000001,
+                                INT64_MAX,  UINT64_MAX};
+    for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         bad = good;
-        memcpy(bad.at, &lies[i], 8);
+        memcpy(bad.at, &lengths[i], 8);
         store(&bad);
         refused(&tiny, path);
     }
-    for (size_t n = 0; n < good.n; n += n < 600 ? 1 : 97) { // cut anywhere
+    for (size_t n = 0; n < good.n; n += n < 600 ? 1 : 97) { // truncated
         bad = good;
         bad.n = n;
         store(&bad);
@@ -135,7 +137,7 @@ static void bad_numbers_are_refused(void **state)
     float p[MAX_PARAMS];
     size_t n = model_nparams(&tiny);
     numbers(p, n, 1);
-    p[n - 1] = NAN; // the last: all others were judged before
+    p[n - 1] = NAN; // the last number: the check must reach it
     assert_int_equal(checkpoint_write(path, &tiny, p), 0);
     refused(&tiny, "ln_f.bias: element 3 is nan");
     p[n - 1] = -INFINITY;
@@ -157,7 +159,7 @@ static void other_models_are_refused(void **state)
     refused(&c, "heads=2, this one heads=1");
 }
 
-static void what_is_no_file_is_refused(void **state)
+static void paths_that_are_no_file_are_refused(void **state)
 {
     (void)state;
     struct model_config c;
@@ -227,7 +229,7 @@ int main(void)
         cmocka_unit_test(bad_lengths_are_refused),
         cmocka_unit_test(bad_numbers_are_refused),
         cmocka_unit_test(other_models_are_refused),
-        cmocka_unit_test(what_is_no_file_is_refused),
+        cmocka_unit_test(paths_that_are_no_file_are_refused),
         cmocka_unit_test(bad_llmc_models_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -30,7 +30,7 @@ static void defaults_pass_their_own_checks(void **state)
         const struct key *k = &run_keys.rows[i];
         const char *value = key_default(k);
         if ((*value || !k->check) && set(k->name, value))
-            wrong("%s: its own default: %s", k->name, fail_message());
+            wrong("%s: its default is refused: %s", k->name, fail_message());
         assert_non_null(k->help);
     }
 }
@@ -45,9 +45,9 @@ static void every_name_is_unique(void **state)
     }
 }
 
-// Every number of the table refuses what lies outside its range and what is no
-// number, and names the value.
-static void numbers_out_of_range(void **state)
+// Every key that takes a number refuses a number outside its range, and text
+// that is no number. The error names the value.
+static void numbers_out_of_range_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -62,7 +62,7 @@ static void numbers_out_of_range(void **state)
             continue;
         for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
             if (set(k->name, bad[j]) == 0)
-                wrong("%s=%s was taken", k->name, bad[j]);
+                wrong("%s=%s was accepted", k->name, bad[j]);
             assert_says(bad[j]);
             assert_says(k->name);
             assert_says(" .. ");
@@ -77,7 +77,7 @@ static void numbers_out_of_range(void **state)
     }
 }
 
-static void zero_only_where_it_means_something(void **state)
+static void zero_is_refused_where_it_means_nothing(void **state)
 {
     (void)state;
     assert_int_equal(set("batch", "0"), -1);
@@ -92,7 +92,7 @@ static void zero_only_where_it_means_something(void **state)
     assert_int_equal(set("val_fraction", "0"), 0);
 }
 
-static void values_land_where_they_belong(void **state)
+static void values_are_stored_in_their_fields(void **state)
 {
     (void)state;
     struct run r = fresh();
@@ -196,8 +196,8 @@ static void backend_keys_become_settings(void **state)
     assert_string_equal(set->servers.endpoints, "");
 }
 
-// What code asks of a row agrees with the rest of it.
-static void rows_of_backends_make_sense(void **state)
+// The fields of a backend's row agree with each other.
+static void rows_of_backends_are_consistent(void **state)
 {
     (void)state;
     const struct backend *b;
@@ -212,7 +212,8 @@ static void rows_of_backends_make_sense(void **state)
         for (const char *const *key = b->keys; *key; key++) {
             const struct key *k = key_find(&run_keys, *key);
             if (!k || !k->backend)
-                wrong("%s: %s= is no key of [backend]", b->name, *key);
+                wrong("%s reads %s=, which is no key of [backend]", b->name,
+                      *key);
         }
     }
     assert_null(backend_find("none"));
@@ -220,8 +221,9 @@ static void rows_of_backends_make_sense(void **state)
     assert_non_null(strstr(fail_message(), "try: sync="));
 }
 
-// A key that the chosen backend does not read, or a value that it cannot take.
-static void backends_read_their_keys(void **state)
+// The chosen backend refuses a key that it does not read, and a value that it
+// does not support.
+static void backends_refuse_keys_of_others(void **state)
 {
     (void)state;
     static const struct {
@@ -284,7 +286,7 @@ static void checks_across_keys(void **state)
     }
 }
 
-// What only the number of workers decides.
+// Checks that need the number of workers.
 static void checks_of_a_world(void **state)
 {
     (void)state;
@@ -296,7 +298,7 @@ static void checks_of_a_world(void **state)
         {{"straggler=2:2", "batch=2"}, 2, -1},
         {{"inject=fail:1", "inject_rank=1"}, 2, 0},
         {{"inject=fail:1", "inject_rank=2"}, 2, -1},
-        {{"inject_rank=2", "batch=2"}, 2, 0}, // of nothing
+        {{"inject_rank=2", "batch=2"}, 2, 0}, // nothing is injected
         {{"backup=1", "batch=2"}, 2, 0},
         {{"backup=2", "batch=2"}, 2, -1},
     };
@@ -307,8 +309,8 @@ static void checks_of_a_world(void **state)
     }
 }
 
-// A renamed key says its new name, in one line, and no key has an old name.
-static void old_names_name_the_new(void **state)
+// The error for a renamed key says its new name. No key has an old name.
+static void old_keys_say_their_new_name(void **state)
 {
     (void)state;
     int renamed = 0;
@@ -328,7 +330,7 @@ static void old_names_name_the_new(void **state)
     assert_true(renamed > 0);
 }
 
-// One blank for each run of blanks and newlines.
+// Replaces each run of blanks and newlines by one blank.
 static void squeeze(char *text)
 {
     char *to = text;
@@ -354,7 +356,7 @@ static void help_lists_every_key(void **state)
     for (int i = 0; i < run_keys.n; i++) {
         char row[64];
         snprintf(row, sizeof row, "\n  %-20s", run_keys.rows[i].name);
-        assert_non_null(strstr(text, row)); // the default begins in one column
+        assert_non_null(strstr(text, row)); // all defaults in one column
     }
     squeeze(text);
     const char *at = text;
@@ -401,8 +403,8 @@ static void read_line(struct run *r, const char *words)
     assert_int_equal(config_parse(r, n, w), 0);
 }
 
-// global_batch sets accum, or batch where nobody asked for it.
-static void a_global_batch_is_shared_out(void **state)
+// global_batch sets accum, or batch if the user did not give it.
+static void a_global_batch_is_divided(void **state)
 {
     (void)state;
     struct run r;
@@ -438,17 +440,17 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_pass_their_own_checks),
         cmocka_unit_test(every_name_is_unique),
-        cmocka_unit_test(numbers_out_of_range),
-        cmocka_unit_test(zero_only_where_it_means_something),
-        cmocka_unit_test(values_land_where_they_belong),
+        cmocka_unit_test(numbers_out_of_range_are_refused),
+        cmocka_unit_test(zero_is_refused_where_it_means_nothing),
+        cmocka_unit_test(values_are_stored_in_their_fields),
         cmocka_unit_test(text_is_checked),
         cmocka_unit_test(backend_keys_become_settings),
-        cmocka_unit_test(rows_of_backends_make_sense),
-        cmocka_unit_test(backends_read_their_keys),
+        cmocka_unit_test(rows_of_backends_are_consistent),
+        cmocka_unit_test(backends_refuse_keys_of_others),
         cmocka_unit_test(checks_across_keys),
         cmocka_unit_test(checks_of_a_world),
-        cmocka_unit_test(a_global_batch_is_shared_out),
-        cmocka_unit_test(old_names_name_the_new),
+        cmocka_unit_test(a_global_batch_is_divided),
+        cmocka_unit_test(old_keys_say_their_new_name),
         cmocka_unit_test(help_lists_every_key),
         cmocka_unit_test(shortest_text_of_a_number),
     };

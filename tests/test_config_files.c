@@ -16,7 +16,7 @@ static int ini(struct run *r, const char *text)
     return config_ini(r, "x.ini", text, strlen(text));
 }
 
-static void ini_files(void **state)
+static void ini_files_are_read(void **state)
 {
     (void)state;
     struct run r;
@@ -44,7 +44,7 @@ static void ini_files(void **state)
     assert_int_equal(strlen(r.out), 146);
 }
 
-static void last_word_wins_over_file(void **state)
+static void later_words_win_over_earlier(void **state)
 {
     (void)state;
     char path[] = "/tmp/lockstep_config_XXXXXX";
@@ -79,7 +79,7 @@ static void collect(void *ctx, const char *key, const char *value, bool number,
 }
 
 // Parsing the output of config_each() gives the same run.
-static void each_round_trips(void **state)
+static void settings_survive_a_round_trip(void **state)
 {
     (void)state;
     struct run r = fresh(), back = fresh();
@@ -105,7 +105,7 @@ static int json(struct run *r, const char *text)
     return config_json(r, "run.json", text, strlen(text));
 }
 
-static void json_of_a_run(void **state)
+static void run_json_is_read(void **state)
 {
     (void)state;
     struct run r;
@@ -142,10 +142,10 @@ static void json_of_a_run(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ini_files),
-        cmocka_unit_test(last_word_wins_over_file),
-        cmocka_unit_test(each_round_trips),
-        cmocka_unit_test(json_of_a_run),
+        cmocka_unit_test(ini_files_are_read),
+        cmocka_unit_test(later_words_win_over_earlier),
+        cmocka_unit_test(settings_survive_a_round_trip),
+        cmocka_unit_test(run_json_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

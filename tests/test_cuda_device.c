@@ -173,9 +173,9 @@ static void only_timed_events_have_a_time(void **state)
     device_event_close(gpu, &timed);
 }
 
-// A look at an event that has not happened must leave no error behind. The
-// launch of the next kernel would report it as its own.
-static void a_look_leaves_no_error(void **state)
+// To ask for an event that has not happened must leave no error behind. The
+// launch of the next kernel would report that error as its own.
+static void asking_for_an_event_leaves_no_error(void **state)
 {
     (void)state;
     struct device_event e = {0};
@@ -229,7 +229,7 @@ int main(void)
         cmocka_unit_test(adds_doubles),
         cmocka_unit_test(events_order_queues),
         cmocka_unit_test(only_timed_events_have_a_time),
-        cmocka_unit_test(a_look_leaves_no_error),
+        cmocka_unit_test(asking_for_an_event_leaves_no_error),
         cmocka_unit_test(staging_brings_down_and_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,12 +1,13 @@
-// test_cuda_ops.c - every CUDA operation of the model against the CPU's on the
-// same random input. Skipped where there is no GPU.
+// test_cuda_ops.c - compares every CUDA operation of the model with the CPU's,
+// on the same random input. Skipped on a machine without a GPU.
 //
-// Tolerances, of a number's size plus the tensor's root mean square: 1e-4 in
-// fp32, where only the order of sums and the exponential differ; 4e-3 in fp16
-// and 3e-2 in bf16, about four units in the last place: both sides round, and
-// attention's products round their factors on the GPU. TF32 is held to fp16's,
-// for it has as many bits. Masks and the settling of gradients are held to the
-// bit; the update is test_cuda_train.c's.
+// An element may differ by a factor times its size plus the tensor's root mean
+// square. The factor is 1e-4 in fp32, where only the order of sums and the
+// exponential differ. It is 4e-3 in fp16 and 3e-2 in bf16, about four units in
+// the last place: both sides round, and the GPU also rounds the factors of
+// attention's products. TF32 has as many bits as fp16, and the same factor.
+// Masks and the settling of gradients must be equal to the bit.
+// test_cuda_train.c tests the update.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -55,7 +56,7 @@ static void send(struct both *b)
                      0);
 }
 
-// Normal deviates, `size` large.
+// Normal deviates of standard deviation `size`.
 static struct both both_random(enum dtype t, size_t n, uint64_t key,
                                double size)
 {
@@ -123,19 +124,20 @@ static struct mask mask_of(double rate)
 
 // ---- embedding
 
-// Tokens of many rows, and more channels than a block of threads takes.
+// Some tokens occur in many rows. A row has more channels than a thread block
+// of the kernels has threads.
 enum { B = 3, T = 21, C = 264, V = 11, ROWS = B * T };
 
 static void make_tokens(struct both *x)
 {
     int32_t *v = x->cpu;
-    for (int r = 0; r < ROWS; r++) // some often, some never
+    for (int r = 0; r < ROWS; r++) // some tokens often, some never
         v[r] = (int32_t)(rng_below(7, (uint64_t)r, V) *
                          rng_below(8, (uint64_t)r, V) / V);
     send(x);
 }
 
-// As model/cuda/tokens_cuda.c sorts them; here the plain way.
+// Sorts tokens in the order of model/cuda/tokens_cuda.c, but in a plain way.
 static struct cuda_tokens sort_tokens(const int32_t *x, struct both *order,
                                       struct both *start, struct both *token)
 {
@@ -339,7 +341,7 @@ static void attention(void **state)
                  {2, 130, 2, 64, 0},  {1, 100, 2, 80, 0},  {1, 70, 2, 128, 0},
                  {1, 40, 4, 6, 0},    {2, 90, 2, 64, 0.3}, {1, 20, 8, 7, 0},
                  {1, 300, 1, 64, 0.1}};
-    for (int f = 0; f <= FORMATS; f++) // the last: fp32 by way of TF32
+    for (int f = 0; f <= FORMATS; f++) // the last: fp32, computed in TF32
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             enum dtype t = f < FORMATS ? formats[f] : DTYPE_F32;
             bool tf32 = f == FORMATS;
@@ -431,13 +433,13 @@ static void vectors(void **state)
         struct both grad = both_random(DTYPE_F32, R * C, 4, 1);
         size_t threads = (size_t)omp_get_max_threads();
         float *partial = device_alloc(gpu, cuda_partial(C), sizeof *partial);
-        float *room = mem_alloc(threads * partial_width(C), sizeof *room);
-        assert_true(partial && room);
+        float *scratch = mem_alloc(threads * partial_width(C), sizeof *scratch);
+        assert_true(partial && scratch);
         k->mask_rows(out.cpu, in.cpu, R, C, &mask);
         cuda_mask_rows(queue, t, out.gpu, in.gpu, R, C, &mask);
         assert_same(&out);
         for (int add = 0; add < 2; add++) {
-            k->sum_rows(sum.cpu, in.cpu, R, C, add, room);
+            k->sum_rows(sum.cpu, in.cpu, R, C, add, scratch);
             cuda_sum_rows(queue, t, sum.gpu, in.gpu, R, C, add, partial);
             assert_close("sum of rows", &sum, 1e-4);
             k->settle(grad.cpu, wide.cpu, R * C, add);
@@ -448,7 +450,7 @@ static void vectors(void **state)
         for (int i = 0; i < 5; i++)
             both_free(all[i]);
         device_free(gpu, partial);
-        mem_free(room);
+        mem_free(scratch);
     }
 }
 

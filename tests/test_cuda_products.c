@@ -1,6 +1,6 @@
-// test_cuda_products.c - compares products of matrices on the GPU, with every
-// epilogue, with sums in double. Also checks our calls of cuBLASLt, and that
-// the library is found. Skipped on a machine without a GPU.
+// test_cuda_products.c - compares matrix products on the GPU, with every
+// epilogue, to sums in double precision. Also checks that cuBLASLt is found,
+// and how we call it. Skipped on a machine without a GPU.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -18,7 +18,7 @@
 static struct device *gpu;
 
 // Finds the library and its functions. That needs no GPU, but the CUDA runtime
-// of this build. The library is still there after it was closed.
+// of this build. The library stays loaded after lt_close().
 static void cublaslt_is_found(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void product_of(enum dtype t, bool tf32, bool ta, bool tb,
     device_free(gpu, partial);
 }
 
-static void products(void **state)
+static void products_equal_sums_in_double(void **state)
 {
     (void)state;
     static const enum dtype formats[] = {DTYPE_F32, DTYPE_F32, DTYPE_F16,
@@ -168,7 +168,7 @@ static void products(void **state)
 
 // A bias gradient that overwrites has the same bits as one that is added to
 // zeros. So a step with one micro-batch gives the same as the first of several.
-static void bias_gradients_add_alike(void **state)
+static void adding_to_zeros_equals_overwriting(void **state)
 {
     (void)state;
     static float sums[2][N];
@@ -205,9 +205,9 @@ static void bias_gradients_add_alike(void **state)
 }
 
 // Half of the products add up to a number that needs one bit more than the
-// format has. The other half add up to its negative plus one. Only sums in fp32
-// keep this one.
-static void sums_are_wide(void **state)
+// format has. The other half add up to its negative plus one. The result is 1
+// only if the sums are kept in fp32.
+static void sums_are_kept_in_fp32(void **state)
 {
     (void)state;
     for (enum dtype t = DTYPE_F16; t <= DTYPE_BF16; t++) {
@@ -241,9 +241,9 @@ static void sums_are_wide(void **state)
     }
 }
 
-// In the next layer the vectors of an epilogue lie 16 bytes further. The
-// shape's algorithm must work for them, too.
-static void layers_are_served_alike(void **state)
+// In the next layer the vectors of an epilogue begin 16 bytes later. The
+// algorithm that was chosen for the shape must work with this alignment, too.
+static void one_algorithm_serves_all_layers(void **state)
 {
     (void)state;
     static const enum epilogue epilogues[] = {EPILOGUE_BIAS, EPILOGUE_GELU,
@@ -305,10 +305,10 @@ int main(void)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(products),
-        cmocka_unit_test(bias_gradients_add_alike),
-        cmocka_unit_test(sums_are_wide),
-        cmocka_unit_test(layers_are_served_alike),
+        cmocka_unit_test(products_equal_sums_in_double),
+        cmocka_unit_test(adding_to_zeros_equals_overwriting),
+        cmocka_unit_test(sums_are_kept_in_fp32),
+        cmocka_unit_test(one_algorithm_serves_all_layers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

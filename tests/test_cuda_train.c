@@ -2,8 +2,9 @@
 // the CPU: 50 losses in every format, evaluation, logits, dropout, accumulation
 // and the update. Skipped on a machine without a GPU.
 //
-// Losses of a nano GPT-2 that learns a short text by heart may differ by 1e-3
-// in fp32, 1e-2 in TF32 and fp16 and 3e-2 in bf16 (nats a token, of about 4).
+// The model is a nano GPT-2 that learns a short text by heart. Its losses, of
+// about 4 nats a token, may differ by 1e-3 in fp32, by 1e-2 in TF32 and fp16,
+// and by 3e-2 in bf16.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -30,11 +31,11 @@ static void tokens_are_sorted(void **state)
 {
     (void)state;
     enum { N = 500, V = 40 };
-    static int32_t x[N], order[N], start[N + 1], token[N], room[V + 1];
+    static int32_t x[N], order[N], start[N + 1], token[N], scratch[V + 1];
     for (int i = 0; i < N; i++)
         x[i] = (int32_t)(rng_u64(1, (uint64_t)i) % V *
                          (rng_u64(2, (uint64_t)i) % 2));
-    int kinds = cuda_tokens_sort(order, start, token, room, x, N), seen = 0;
+    int kinds = cuda_tokens_sort(order, start, token, scratch, x, N), seen = 0;
     assert_int_equal(start[kinds], N);
     for (int k = 0; k < kinds; k++)
         for (int i = start[k]; i < start[k + 1]; i++, seen++) {
@@ -43,7 +44,7 @@ static void tokens_are_sorted(void **state)
         }
     assert_int_equal(seen, N);
     for (int v = 0; v <= V; v++)
-        assert_int_equal(room[v], 0);
+        assert_int_equal(scratch[v], 0);
 }
 
 // ---- the update, to the bit
@@ -100,7 +101,7 @@ static void updates(const struct optim_config *c, size_t n, enum dtype format)
     mem_free(start);
 }
 
-static void update(void **state)
+static void updates_equal_the_cpus(void **state)
 {
     (void)state;
     struct optim_config c = {.beta1 = 0.9f,
@@ -177,7 +178,7 @@ static void side_close(struct side *s)
 
 static void batch_of(int32_t *x, int32_t *y, int step)
 {
-    for (int i = 0; i < BATCH * TOKENS; i++) { // a walk that can be learnt
+    for (int i = 0; i < BATCH * TOKENS; i++) { // a sequence that can be learnt
         int at = step % 4 * 7 + i;
         x[i] = (int32_t)(at * at % VOCAB);
         y[i] = (int32_t)((at + 1) * (at + 1) % VOCAB);
@@ -186,7 +187,7 @@ static void batch_of(int32_t *x, int32_t *y, int step)
 
 // The launch of a kernel would fail with this batch. model_open() says so
 // first.
-static void too_large_is_refused(void **state)
+static void too_large_batches_are_refused(void **state)
 {
     (void)state;
     struct model *m = NULL;
@@ -202,7 +203,7 @@ static void too_large_is_refused(void **state)
     device_free(gpu, job.params);
 }
 
-// Two micro-batches a step, so that gradients are added to.
+// A step has two micro-batches: the second adds to the gradients of the first.
 static float one_step(struct side *s, int step, float scale)
 {
     int32_t x[BATCH * TOKENS], y[BATCH * TOKENS];
@@ -262,7 +263,7 @@ static void train_both(enum dtype t, bool tf32, float dropout, double tol)
     side_close(&b);
 }
 
-static void fifty_steps(void **state)
+static void fifty_steps_equal_the_cpus(void **state)
 {
     (void)state;
     bool new = cuda_capability(gpu) >= 80;
@@ -343,7 +344,7 @@ static void a_peak_is_measured(void **state)
     assert_true(peak.measured == 0 && peak.sheet == 0);
 }
 
-// Words: steps, layers and sequences.
+// Arguments: steps, layers, and sequences of a batch.
 int main(int argc, char **argv)
 {
     if (argc > 3) {
@@ -362,9 +363,9 @@ int main(int argc, char **argv)
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_peak_is_measured),
-        cmocka_unit_test(update),
-        cmocka_unit_test(too_large_is_refused),
-        cmocka_unit_test(fifty_steps),
+        cmocka_unit_test(updates_equal_the_cpus),
+        cmocka_unit_test(too_large_batches_are_refused),
+        cmocka_unit_test(fifty_steps_equal_the_cpus),
         cmocka_unit_test(reruns_are_the_same),
         cmocka_unit_test(recompute_has_the_same_bits),
     };

@@ -1,4 +1,5 @@
-// test_data.c - order, batches, ranks, seeking, the loader, validation.
+// test_data.c - the order of windows, batches, ranks, seeking, the loader's
+// thread, validation.
 
 #include "data/data.h"
 
@@ -28,9 +29,9 @@ static void order_is_a_permutation(void **state)
     }
 }
 
-// Over many epochs each of n windows comes first about equally often, and of
-// neighbours in one epoch few are neighbours in the text.
-static void order_is_even(void **state)
+// Over many epochs each window comes first about equally often. Few windows
+// that are neighbours in an epoch's order are neighbours in the text.
+static void each_window_comes_first_equally_often(void **state)
 {
     (void)state;
     enum { N = 50, EPOCHS = 5000 };
@@ -44,12 +45,12 @@ static void order_is_even(void **state)
     double chi2 = 0, mean = (double)EPOCHS / N;
     for (int i = 0; i < N; i++)
         chi2 += (first[i] - mean) * (first[i] - mean) / mean;
-    assert_true(chi2 > 20 && chi2 < 95); // 49 degrees: 1e-4 on either side
+    assert_true(chi2 > 20 && chi2 < 95); // 49 degrees of freedom: 1e-4 a side
     double share = (double)neighbours / EPOCHS / (N - 1); // about 1 / N
     assert_true(share > 0.8 / N && share < 1.2 / N);
 }
 
-static void large_orders(void **state)
+static void large_orders_stay_in_range(void **state)
 {
     (void)state;
     uint64_t n = (1ull << 40) + 12345;
@@ -57,7 +58,7 @@ static void large_orders(void **state)
         assert_true(order_at(1, 0, n, i) < n);
 }
 
-// Epochs differ, seeds differ, and nothing else matters.
+// Another epoch or another seed gives another order.
 static void order_follows_seed_and_epoch(void **state)
 {
     (void)state;
@@ -72,7 +73,8 @@ static void order_follows_seed_and_epoch(void **state)
 
 // ---- batches
 
-// Windows that all ranks see in one epoch, each checked against the tokens.
+// Counts in visits[] how often the ranks read each window in one epoch. Checks
+// the tokens of every window.
 static void epoch_of(const char *path, int world, int accum, int *visits)
 {
     int32_t x[2 * T], y[2 * T];
@@ -117,8 +119,8 @@ static void ranks_are_disjoint_and_complete(void **state)
         }
 }
 
-// The first tokens of the windows of `steps` steps of all ranks, sorted within
-// each step by where data.h says that they come.
+// Stores the first token of every window of `steps` steps of all ranks. Within
+// a step the windows have the order of data.h: micro-batch, rank, row.
 static void windows_of(const char *path, int world, int batch, int accum,
                        int steps, int32_t *out)
 {
@@ -141,8 +143,9 @@ static void windows_of(const char *path, int world, int batch, int accum,
     }
 }
 
-// Six steps pass the end of the epoch where 4001 tokens make 41 steps of 12.
-static void worlds_see_the_same_steps(void **state)
+// 4001 tokens make an epoch of 41 steps with 12 windows each, so the last six
+// of the 47 steps are in the next epoch.
+static void every_world_sees_the_same_steps(void **state)
 {
     (void)state;
     const char *path = put_counting("count.bin", TOKENS);
@@ -159,7 +162,7 @@ static void worlds_see_the_same_steps(void **state)
     }
 }
 
-static void seek_goes_where_steps_would(void **state)
+static void seeking_equals_stepping(void **state)
 {
     (void)state;
     struct data_config c = config(put_counting("count.bin", TOKENS));
@@ -182,9 +185,9 @@ static void seek_goes_where_steps_would(void **state)
     data_close(&d);
 }
 
-// The loop and its thread, each slower than the other in turn; closed while
-// the thread is busy. For ThreadSanitizer too.
-static void loader_keeps_order(void **state)
+// The reader is at times faster and at times slower than the loader's thread.
+// The data are closed while the thread is busy. ThreadSanitizer runs this, too.
+static void the_loader_keeps_the_order(void **state)
 {
     (void)state;
     struct data_config c = config(put_counting("count.bin", TOKENS));
@@ -205,7 +208,7 @@ static void loader_keeps_order(void **state)
 
 // ---- validation
 
-static void split_is_at_the_end(void **state)
+static void validation_is_at_the_end(void **state)
 {
     (void)state;
     struct data_config c = config(put_counting("count.bin", TOKENS));
@@ -225,7 +228,7 @@ static void split_is_at_the_end(void **state)
     data_close(&d);
 }
 
-static void validation_ranks_share(void **state)
+static void ranks_divide_the_validation(void **state)
 {
     (void)state;
     struct data_config c = config(put_counting("count.bin", TOKENS));
@@ -242,7 +245,7 @@ static void validation_ranks_share(void **state)
     }
 }
 
-static void no_validation(void **state)
+static void validation_is_optional(void **state)
 {
     (void)state;
     struct data_config c = config(put_counting("count.bin", TOKENS));
@@ -253,13 +256,13 @@ static void no_validation(void **state)
     data_close(&d);
 }
 
-static void folder_of_two(void **state)
+static void a_folder_has_training_and_validation(void **state)
 {
     (void)state;
     put_counting("train.bin", 500);
     put_shard("val.bin", MAGIC, 1, 300, 300);
     struct data_config c = config(folder);
-    c.val_fraction = 0.5; // wanted or not; how much, the folder says
+    c.val_fraction = 0.5; // wanted; the folder's files say how much
     struct data *d = opened(&c);
     assert_int_equal(info_of(d).train_tokens, 500);
     assert_int_equal(info_of(d).val_tokens, 300);
@@ -275,17 +278,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(order_is_a_permutation),
-        cmocka_unit_test(order_is_even),
-        cmocka_unit_test(large_orders),
+        cmocka_unit_test(each_window_comes_first_equally_often),
+        cmocka_unit_test(large_orders_stay_in_range),
         cmocka_unit_test(order_follows_seed_and_epoch),
         cmocka_unit_test(ranks_are_disjoint_and_complete),
-        cmocka_unit_test(worlds_see_the_same_steps),
-        cmocka_unit_test(seek_goes_where_steps_would),
-        cmocka_unit_test(loader_keeps_order),
-        cmocka_unit_test(split_is_at_the_end),
-        cmocka_unit_test(validation_ranks_share),
-        cmocka_unit_test(no_validation),
-        cmocka_unit_test(folder_of_two),
+        cmocka_unit_test(every_world_sees_the_same_steps),
+        cmocka_unit_test(seeking_equals_stepping),
+        cmocka_unit_test(the_loader_keeps_the_order),
+        cmocka_unit_test(validation_is_at_the_end),
+        cmocka_unit_test(ranks_divide_the_validation),
+        cmocka_unit_test(validation_is_optional),
+        cmocka_unit_test(a_folder_has_training_and_validation),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -49,8 +49,9 @@ static void same_text(const struct data *d, const int32_t *x, const char *want,
     }
 }
 
-// Sorted code points; a byte that is not UTF-8 is a symbol of its own.
-static void characters(void **state)
+// Symbols are sorted by code point. A byte that is not UTF-8 is a symbol of its
+// own.
+static void characters_are_symbols(void **state)
 {
     (void)state;
     static const char text[] = "zäé\xff日a\nzäé\xff日a\nzäé\xff日a\n";
@@ -80,7 +81,7 @@ static void characters(void **state)
     data_close(&d);
 }
 
-static void text_with_a_vocab(void **state)
+static void text_is_encoded_with_a_vocab(void **state)
 {
     (void)state;
     static const char text[] =
@@ -115,7 +116,7 @@ static void bytes_are_symbols(void **state)
     data_close(&d);
 }
 
-static void shards(void **state)
+static void shards_are_read(void **state)
 {
     (void)state;
     struct data_config c = config(put_shard("a.bin", MAGIC, 1, 777, 777));
@@ -130,13 +131,13 @@ static void shards(void **state)
     assert_memory_equal(out, "<42>", 4);
     free(saved);
     data_close(&d);
-    c.path = put_shard("named", MAGIC, 1, 777, 777); // only the magic says so
+    c.path = put_shard("named", MAGIC, 1, 777, 777); // known by its magic
     d = opened(&c);
     assert_int_equal(info_of(d).train_tokens, 777);
     data_close(&d);
 }
 
-static void headers_in_order(void **state)
+static void headers_are_joined_in_order(void **state)
 {
     (void)state;
     char path[64];
@@ -165,7 +166,7 @@ static void headers_in_order(void **state)
     assert_non_null(strstr(fail_message(), "no C headers below"));
 }
 
-static void default_text(void **state)
+static void the_default_text_is_the_c_headers(void **state)
 {
     (void)state;
     if (access("/usr/include/stdio.h", R_OK)) {
@@ -192,13 +193,13 @@ static void refused(const struct data_config *c, const char *says)
 {
     struct data *d = NULL;
     if (data_open(&d, c) == 0)
-        wrong("%s was taken, want '%s'", c->path, says);
+        wrong("%s was accepted, want '%s'", c->path, says);
     assert_null(d);
     if (!strstr(fail_message(), says) || strchr(fail_message(), '\n'))
         wrong("'%s' does not say '%s'", fail_message(), says);
 }
 
-static void bad_files(void **state)
+static void bad_files_are_refused(void **state)
 {
     (void)state;
     struct data_config c = config("/nowhere/at/all");
@@ -226,7 +227,7 @@ static void bad_files(void **state)
     refused(&c, "does not begin with \"#version\"");
 }
 
-static void too_short(void **state)
+static void too_short_texts_are_refused(void **state)
 {
     (void)state;
     static const char text[200];
@@ -247,7 +248,7 @@ static void too_short(void **state)
     refused(&c, "too short");
 }
 
-static void bad_shards(void **state)
+static void bad_shards_are_refused(void **state)
 {
     (void)state;
     struct data_config c = config(put_shard("a.bin", MAGIC, 2, 500, 500));
@@ -274,7 +275,7 @@ static void bad_shards(void **state)
     refused(&c, "token 1999, out of the vocabulary of 857");
 }
 
-static void bad_symbols(void **state)
+static void bad_symbols_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -297,7 +298,7 @@ static void bad_symbols(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct data *d = NULL;
         if (data_symbols_load(&d, bad[i]) == 0)
-            wrong("'%s' was taken", bad[i]);
+            wrong("'%s' was accepted", bad[i]);
     }
 }
 
@@ -305,16 +306,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hash_tells_texts_apart),
-        cmocka_unit_test(characters),
-        cmocka_unit_test(text_with_a_vocab),
+        cmocka_unit_test(characters_are_symbols),
+        cmocka_unit_test(text_is_encoded_with_a_vocab),
         cmocka_unit_test(bytes_are_symbols),
-        cmocka_unit_test(shards),
-        cmocka_unit_test(headers_in_order),
-        cmocka_unit_test(default_text),
-        cmocka_unit_test(bad_files),
-        cmocka_unit_test(too_short),
-        cmocka_unit_test(bad_shards),
-        cmocka_unit_test(bad_symbols),
+        cmocka_unit_test(shards_are_read),
+        cmocka_unit_test(headers_are_joined_in_order),
+        cmocka_unit_test(the_default_text_is_the_c_headers),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(too_short_texts_are_refused),
+        cmocka_unit_test(bad_shards_are_refused),
+        cmocka_unit_test(bad_symbols_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,5 +1,6 @@
-// test_dataparallel.c - a worker 0 that owns the parameters, against what every
-// backend must pass; what crosses its link; who has the optimiser's state.
+// test_dataparallel.c - the backend whose worker 0 owns the parameters: the
+// cases that every backend must pass, the bytes that cross worker 0's link, and
+// where the optimiser's state is.
 
 #include "dataparallel/dataparallel.h"
 #include "horovod_ring/carriers.h"
@@ -20,7 +21,8 @@
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
 
-// Worker 0's link carries 2 (n-1) S, half of it each way; the others' 2 S.
+// The link of worker 0 carries 2 (n-1) S bytes, half of them each way. Every
+// other worker's link carries 2 S.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -51,7 +53,7 @@ static const struct fixture over_shm = {
     .law = law,
 };
 
-// Behind the stage, as on a GPU.
+// Through a staging buffer, as on a GPU.
 static const struct fixture staged = {
     .sync = "dataparallel",
     .ops = &sync_dataparallel,
@@ -62,7 +64,7 @@ static const struct fixture staged = {
     .law = law,
 };
 
-static void in_shared_memory(void **state)
+static void cases_pass_in_shared_memory(void **state)
 {
     (void)state;
     case_integers(&over_shm);
@@ -71,7 +73,7 @@ static void in_shared_memory(void **state)
     case_killed(&over_shm);
 }
 
-static void behind_the_stage(void **state)
+static void cases_pass_with_a_staging_buffer(void **state)
 {
     (void)state;
     case_integers(&staged);
@@ -80,7 +82,7 @@ static void behind_the_stage(void **state)
     case_state(&staged);
 }
 
-// ---- several pieces, with two sets of buffers that take turns
+// ---- several pieces, in two sets of buffers that are used alternately
 
 enum { LARGE = 4 * OWNER_PIECE + 77, STEPS = 2 };
 
@@ -98,14 +100,14 @@ static int pieces_body(struct worker *w)
         law(&w->job, w->rank, w->world, DTYPE_F32, &want[0], &want[1]);
         uint64_t came = w->sync->stats.bytes_in - before;
         if (!rc && (a.grad_norm != b.grad_norm || came != want[1]))
-            rc = fail("step %d: norm %g, %llu bytes came", step,
+            rc = fail("step %d: norm %g, %llu bytes received", step,
                       (double)a.grad_norm, (unsigned long long)came);
     }
     oracle_close(&local);
     return rc ? -1 : 0;
 }
 
-static void takes_piece_by_piece(void **state)
+static void large_vectors_travel_in_pieces(void **state)
 {
     (void)state;
     for (int world = 2; world <= CASE_WORLDS; world++) {
@@ -115,7 +117,7 @@ static void takes_piece_by_piece(void **state)
     }
 }
 
-// ---- the batch goes out, the losses come back
+// ---- worker 0 sends the batch and receives the losses
 
 enum { TOKENS = 12 };
 
@@ -156,7 +158,7 @@ static int batch_body(struct worker *w)
                : fail("a mean loss of %g", out.loss);
 }
 
-static void hands_out_and_gathers(void **state)
+static void batches_are_scattered_and_losses_averaged(void **state)
 {
     (void)state;
     for (int world = 1; world <= CASE_WORLDS; world++) {
@@ -166,7 +168,7 @@ static void hands_out_and_gathers(void **state)
     }
 }
 
-// ---- the state is worker 0's
+// ---- worker 0 has the optimiser's state
 
 static int count_visit(void *ctx, int slot, size_t off, float *v, size_t n)
 {
@@ -182,7 +184,7 @@ static int state_body(struct worker *w)
     return sync_save(w->sync, 0, count_visit, &w->result);
 }
 
-static void worker_0_alone_has_the_state(void **state)
+static void only_worker_0_has_the_state(void **state)
 {
     (void)state;
     uint64_t kept[3];
@@ -193,17 +195,18 @@ static void worker_0_alone_has_the_state(void **state)
     assert_int_equal(kept[2], 0);
 }
 
-// ---- memory, as the system sees it
+// ---- memory, as the system counts it
 
 enum { HEAVY = 1 << 22 };
 
-// Worker 0: the optimiser's state, and what arrives; the others: nothing.
-static void worker_0_alone_needs_memory(void **state)
+// Worker 0 needs memory for the optimiser's state and for what it receives. The
+// others need none.
+static void only_worker_0_needs_memory(void **state)
 {
     (void)state;
     const size_t mib = 1 << 20, slots = 2 * sizeof(float) * HEAVY;
     if (TEST_SANITIZED)
-        skip(); // its own memory is most of it
+        skip(); // most of the memory is the sanitizer's
     for (int world = 1; world <= CASE_WORLDS; world++) {
         uint64_t grew[CASE_WORLDS];
         struct setup s = {.world = world,
@@ -223,17 +226,17 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(integers, &over_tcp),
-        cmocka_unit_test(in_shared_memory),
-        cmocka_unit_test(behind_the_stage),
+        cmocka_unit_test(cases_pass_in_shared_memory),
+        cmocka_unit_test(cases_pass_with_a_staging_buffer),
         CASE(many, &over_tcp),
         CASE(replicas, &over_tcp),
         CASE(reruns, &over_tcp),
         CASE(overflow, &over_tcp),
         CASE(bytes, &over_tcp),
-        cmocka_unit_test(takes_piece_by_piece),
-        cmocka_unit_test(hands_out_and_gathers),
-        cmocka_unit_test(worker_0_alone_has_the_state),
-        cmocka_unit_test(worker_0_alone_needs_memory),
+        cmocka_unit_test(large_vectors_travel_in_pieces),
+        cmocka_unit_test(batches_are_scattered_and_losses_averaged),
+        cmocka_unit_test(only_worker_0_has_the_state),
+        cmocka_unit_test(only_worker_0_needs_memory),
         CASE(state, &over_tcp),
         CASE(bcast, &over_tcp),
         CASE(missing, &over_tcp),

@@ -1,5 +1,6 @@
-// test_device.c - vector code against half.h's single numbers, bit by bit, and
-// those against every value that 16 bits can hold.
+// test_device.c - compares the conversion of vectors with half.h's conversion
+// of single numbers, bit by bit, and half.h with the exact values of all 16-bit
+// numbers. Also tests shared memory and the names of devices.
 
 #include "device/device.h"
 #include "device/shared.h"
@@ -37,7 +38,7 @@ static float any_float(uint64_t key, uint64_t i)
     }
 }
 
-static void f16_values(void **state)
+static void every_fp16_value_is_converted(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x10000; h++) {
@@ -57,8 +58,8 @@ static void f16_values(void **state)
     }
 }
 
-// Nearest, ties to even: no other value of the format is nearer.
-static void f16_rounds_to_nearest(void **state)
+// Rounds to the nearest value, ties to even: neither neighbour is nearer.
+static void fp16_rounds_to_nearest(void **state)
 {
     (void)state;
     for (uint64_t i = 0; i < 200000; i++) {
@@ -105,7 +106,7 @@ static float one(float x, enum dtype t)
 
 static void assert_same(float got, float want)
 {
-    if (isnan(want)) // which of two payloads an addition keeps is not fixed
+    if (isnan(want)) // the bits of a sum of two NaNs are not defined
         assert_true(isnan(got));
     else
         assert_int_equal(float_bits(got), float_bits(want));
@@ -145,8 +146,9 @@ static void vectors_equal_single_numbers(void **state)
     mem_free(wire);
 }
 
-// As one number after the other, into the last of them too.
-static void sum_of_several(void **state)
+// Sums of several vectors are added in their order. The destinations may be the
+// vectors themselves.
+static void several_vectors_are_added_in_order(void **state)
 {
     (void)state;
     enum { MOST = 5, LEN = 1003 };
@@ -165,7 +167,7 @@ static void sum_of_several(void **state)
             assert_same(dst[i], want);
         }
     }
-    // Into the sources themselves: dst has the sum of all.
+    // The destinations are the sources. dst still holds the sum of all.
     for (int j = 0; j < MOST; j++)
         all[j] = v[j];
     vector_sum(all, MOST, (const float *const *)v, MOST, LEN);
@@ -189,8 +191,9 @@ static bool writes_and_reads(const struct shared_name *name)
     return true;
 }
 
-// Another process sees it by its name alone; a name that lies finds nothing.
-static void shares_memory(void **state)
+// Another process maps shared memory by its name alone. A wrong name maps
+// nothing.
+static void shared_memory_is_mapped_by_name(void **state)
 {
     (void)state;
     struct device *d;
@@ -225,7 +228,7 @@ static void shares_memory(void **state)
     device_close(&d);
 }
 
-static void device_by_name(void **state)
+static void devices_are_opened_by_name(void **state)
 {
     (void)state;
     struct device *d = NULL;
@@ -253,13 +256,13 @@ static void device_by_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(f16_values),
-        cmocka_unit_test(f16_rounds_to_nearest),
+        cmocka_unit_test(every_fp16_value_is_converted),
+        cmocka_unit_test(fp16_rounds_to_nearest),
         cmocka_unit_test(bf16_rounds_to_nearest),
         cmocka_unit_test(vectors_equal_single_numbers),
-        cmocka_unit_test(sum_of_several),
-        cmocka_unit_test(shares_memory),
-        cmocka_unit_test(device_by_name),
+        cmocka_unit_test(several_vectors_are_added_in_order),
+        cmocka_unit_test(shared_memory_is_mapped_by_name),
+        cmocka_unit_test(devices_are_opened_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

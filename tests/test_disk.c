@@ -1,5 +1,5 @@
-// test_disk.c - the disk that checkpoints are graded on: what a kill and a loss
-// of power leave of it.
+// test_disk.c - the emulated disk on which the checkpoint lab is graded: what
+// is left on it after a kill, and after a loss of power.
 
 #include "labs/crash.h"
 
@@ -7,7 +7,8 @@
 
 #include "tests/test.h"
 
-// What a file holds, at most 15 bytes; "-" where there is none of this name.
+// The content of a file, at most 15 bytes; "-" if there is no file of this
+// name.
 static const char *content(struct disk *d, const char *name)
 {
     static char text[16];
@@ -36,7 +37,8 @@ static bool by_mask(const void *ctx, int i)
     return *(const unsigned *)ctx >> i & 1;
 }
 
-// What a file holds after a loss of power that took the changes of a mask.
+// Checks the content of a file after a loss of power. Of the pending changes,
+// those whose bit in `mask` is set are lost.
 static void assert_after(struct disk *d, unsigned mask, bool torn,
                          const char *name, const char *text)
 {
@@ -47,7 +49,7 @@ static void assert_after(struct disk *d, unsigned mask, bool torn,
     crash_free(&after);
 }
 
-static void names_and_bytes(void **state)
+static void names_and_bytes_are_kept(void **state)
 {
     (void)state;
     char name[DISK_NAME];
@@ -75,11 +77,11 @@ static void names_and_bytes(void **state)
     crash_free(&d);
 }
 
-static void power_takes_what_is_not_synced(void **state)
+static void a_loss_of_power_takes_what_is_not_synced(void **state)
 {
     (void)state;
     struct disk *d = crash_new();
-    put(d, "a", "text", false); // changes: its name, its bytes
+    put(d, "a", "text", false); // pending: its name, its bytes
     assert_int_equal(crash_pending(d), 2);
     assert_after(d, 0, false, "a", "text");
     assert_after(d, 1, false, "a", "-");
@@ -87,13 +89,13 @@ static void power_takes_what_is_not_synced(void **state)
     assert_after(d, 0, true, "a", "te");
     put(d, "a", "text", true);
     assert_int_equal(disk_sync_folder(d), 0);
-    put(d, "next", "newer", true); // changes: of the first a, bytes; a name
+    // pending now: bytes of the first a, the name next, the rename
+    put(d, "next", "newer", true);
     assert_int_equal(disk_rename(d, "next", "a"), 0);
     assert_int_equal(crash_pending(d), 3);
     assert_after(d, 7, false, "a", "text");
     assert_after(d, 1, false, "a", "newer");
-    assert_after(d, 3, false, "a",
-                 "newer"); // the rename survives its file's name
+    assert_after(d, 3, false, "a", "newer"); // renamed, though next is lost
     assert_after(d, 5, false, "a", "text");
     assert_after(d, 5, false, "next", "newer");
     assert_int_equal(disk_sync_folder(d), 0);
@@ -122,7 +124,7 @@ static void lost_bytes_leave_a_hole(void **state)
     crash_free(&d);
 }
 
-static void kill_ends_a_call(void **state)
+static void a_kill_ends_a_call(void **state)
 {
     (void)state;
     static const char *const left[] = {"-", "", "te", "text"};
@@ -143,7 +145,7 @@ static void kill_ends_a_call(void **state)
     }
 }
 
-static void full_disk_writes_less(void **state)
+static void a_full_disk_writes_less(void **state)
 {
     (void)state;
     struct disk *d = crash_new();
@@ -162,11 +164,11 @@ static void full_disk_writes_less(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_bytes),
-        cmocka_unit_test(power_takes_what_is_not_synced),
+        cmocka_unit_test(names_and_bytes_are_kept),
+        cmocka_unit_test(a_loss_of_power_takes_what_is_not_synced),
         cmocka_unit_test(lost_bytes_leave_a_hole),
-        cmocka_unit_test(kill_ends_a_call),
-        cmocka_unit_test(full_disk_writes_less),
+        cmocka_unit_test(a_kill_ends_a_call),
+        cmocka_unit_test(a_full_disk_writes_less),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-// test_experiments.c - every file of experiments/ is one that lockstep runs:
-// its keys are known, its cells' settings go together, its figures are there.
+// test_experiments.c - lockstep can run every file of experiments/: its keys
+// are known, the settings of each cell are compatible, and its figures exist.
 
 #include "base/base.h"
 #include "config/config.h"
@@ -24,7 +24,7 @@ static void check_figures(const struct experiment *e)
     }
 }
 
-static void all_are_right(void **state)
+static void every_experiment_is_valid(void **state)
 {
     (void)state;
     glob_t files;
@@ -48,7 +48,7 @@ static void all_are_right(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_are_right),
+        cmocka_unit_test(every_experiment_is_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-// test_flow.c - slices round a ring of workers in one process, over pipes that
-// move a few bytes at a time, in any order; and whom a failure is blamed on.
+// test_flow.c - sends slices around a ring of workers in one process, over
+// pipes that move a few bytes at a time, in any order. Also checks which worker
+// is blamed for a failure.
 
 #include "horovod_ring/flow.h"
 
@@ -34,8 +35,8 @@ struct net {
     } pipes[MOST][2]; // on their way to a worker, from its LEFT or RIGHT
 };
 
-// The linker puts this clock in the place of base.h's: time passes as told,
-// however busy the machine is.
+// The linker puts this clock in the place of base.h's. So time passes only when
+// the test says so, however busy the machine is.
 static uint64_t clock_ns = 1;
 
 uint64_t __wrap_now_ns(void);
@@ -135,7 +136,7 @@ static void net_close(struct net *net)
     }
 }
 
-// Exchange i is of n + i elements: a verb each, some twice.
+// Exchange i has n + i elements. Every verb occurs, some twice.
 static const enum group_verb verbs[OPS] = {
     GROUP_ALL_REDUCE, GROUP_ALL_REDUCE,     GROUP_REDUCE,    GROUP_BROADCAST,
     GROUP_ALL_REDUCE, GROUP_REDUCE_SCATTER, GROUP_ALL_GATHER};
@@ -208,7 +209,7 @@ static void run(struct net *net, size_t n)
     }
 }
 
-static void sums_come_out(void **state)
+static void every_verb_gives_its_result(void **state)
 {
     (void)state;
     const size_t sizes[] = {1, 2, 5, 64, 301};
@@ -218,7 +219,7 @@ static void sums_come_out(void **state)
         for (int i = 0; i < 5; i++) {
             for (int t = 0; t < 3; t++) {
                 size_t n = sizes[i];
-                // bf16 holds integers up to 256 exactly, halves of them too
+                // bf16 holds integers up to 256, and half of each, exactly
                 if (types[t] == DTYPE_BF16 && world > 3)
                     continue;
                 net_open(net, world, n + OPS, 8 * (size_t)(i + 1), types[t],
@@ -242,8 +243,8 @@ static void sums_come_out(void **state)
     mem_free(net);
 }
 
-// Post everywhere but on `away`, and turn until `watched` fails.
-static void turn_until_failure(struct net *net, int away, int watched)
+// Posts on every worker but `away`, and advances all until `watched` fails.
+static void advance_until_failure(struct net *net, int away, int watched)
 {
     for (int r = 0; r < net->world; r++) {
         struct group_op op = op_make(net, net->nodes[r].data[0], 0, 50);
@@ -267,8 +268,8 @@ static void turn_until_failure(struct net *net, int away, int watched)
     }
 }
 
-// However far away: who is missing, or has died, is named.
-static void blame(void **state)
+// Every worker names the one that is missing or dead, however far away it is.
+static void the_missing_worker_is_blamed(void **state)
 {
     (void)state;
     struct net *net = mem_alloc(1, sizeof *net);
@@ -276,7 +277,7 @@ static void blame(void **state)
         for (int watched = 1; watched < 5; watched++) {
             net_open(net, 5, 50 + OPS, 16, DTYPE_F32, 0.3);
             net->nodes[0].dead = dead;
-            turn_until_failure(net, 0, watched);
+            advance_until_failure(net, 0, watched);
             assert_non_null(strstr(fail_message(), "rank 0"));
             assert_int_equal(net->nodes[watched].flow.culprit, 0);
             net_close(net);
@@ -285,9 +286,9 @@ static void blame(void **state)
     mem_free(net);
 }
 
-// The right gave up and said why, before our own deadline was looked at: its
-// word counts, not who is silent.
-static void asks_before_it_blames(void **state)
+// The right neighbour gave up and sent the rank that it blames. When our own
+// deadline passes, too, that rank is blamed, and not the silent neighbour.
+static void a_neighbours_message_decides_the_blame(void **state)
 {
     (void)state;
     struct net *net = mem_alloc(1, sizeof *net);
@@ -307,8 +308,8 @@ static void asks_before_it_blames(void **state)
     mem_free(net);
 }
 
-// What is not a head, or not the one that is due, ends it.
-static void nonsense(void **state)
+// A malformed head, or one that is not due, ends the exchange.
+static void malformed_heads_end_the_exchange(void **state)
 {
     (void)state;
     struct net *net = mem_alloc(1, sizeof *net);
@@ -317,7 +318,7 @@ static void nonsense(void **state)
         {0x52494e47, 1, 0, 8},          // another exchange
         {0x52494e47, 0, 1, 8},          // another message
         {0x52494e47, 0, 0, 0xfffffff0}, // far too long
-        {0x52494e48, 0, 77, 0},         // blames nobody that there is
+        {0x52494e48, 0, 77, 0},         // blames a rank that does not exist
     };
     for (int i = 0; i < 5; i++) {
         net_open(net, 2, 50 + OPS, 8, DTYPE_F32, 60);
@@ -339,10 +340,10 @@ static void nonsense(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_come_out),
-        cmocka_unit_test(blame),
-        cmocka_unit_test(asks_before_it_blames),
-        cmocka_unit_test(nonsense),
+        cmocka_unit_test(every_verb_gives_its_result),
+        cmocka_unit_test(the_missing_worker_is_blamed),
+        cmocka_unit_test(a_neighbours_message_decides_the_blame),
+        cmocka_unit_test(malformed_heads_end_the_exchange),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

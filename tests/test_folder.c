@@ -1,4 +1,5 @@
-// test_folder.c - checkpoint folders: whole or not there, the newest kept.
+// test_folder.c - checkpoint folders: each is whole or absent, and the newest
+// are kept.
 
 #include "train/folder.h"
 #include "train/whole.h"
@@ -57,7 +58,7 @@ static void assert_text(const char *folder, const char *want)
     mem_free(text);
 }
 
-static void newest_are_kept(void **state)
+static void the_newest_are_kept(void **state)
 {
     (void)state;
     assert_int_equal(folder_newest(dir, INT_MAX), -1);
@@ -78,7 +79,7 @@ static void newest_are_kept(void **state)
     assert_int_equal(folder_newest(dir, INT_MAX), 300);
 }
 
-static void replaced_whole(void **state)
+static void a_folder_is_replaced_as_a_whole(void **state)
 {
     (void)state;
     save(5, "old");
@@ -87,9 +88,9 @@ static void replaced_whole(void **state)
     assert_text("checkpoint-5", "new");
 }
 
-// Killed at a random moment, again and again: checkpoint-5 is never missing and
-// never half of anything.
-static void survives_kill(void **state)
+// The writer is killed at a random moment, again and again. checkpoint-5 is
+// never missing and never incomplete.
+static void a_killed_writer_leaves_a_whole_folder(void **state)
 {
     (void)state;
     save(5, "0");
@@ -110,8 +111,9 @@ static void survives_kill(void **state)
     }
 }
 
-// Whoever writes a state.json can also write its hash: whatever stands in the
-// place of the files' hashes is damage, not a crash.
+// A forged state.json can have a right hash of itself. Wrong values in the
+// place of the files' hashes are reported as damage, and do not crash the
+// reader.
 static void forged_hashes_are_damage(void **state)
 {
     (void)state;
@@ -136,7 +138,7 @@ static void forged_hashes_are_damage(void **state)
     }
 }
 
-static void bad_places(void **state)
+static void bad_paths_are_refused(void **state)
 {
     (void)state;
     assert_int_equal(folder_write("/nonexistent", "a", "b"), -1);
@@ -148,12 +150,16 @@ static void bad_places(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(newest_are_kept, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(replaced_whole, make_dir, remove_dir),
-        cmocka_unit_test_setup_teardown(survives_kill, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(the_newest_are_kept, make_dir,
+                                        remove_dir),
+        cmocka_unit_test_setup_teardown(a_folder_is_replaced_as_a_whole,
+                                        make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(a_killed_writer_leaves_a_whole_folder,
+                                        make_dir, remove_dir),
         cmocka_unit_test_setup_teardown(forged_hashes_are_damage, make_dir,
                                         remove_dir),
-        cmocka_unit_test_setup_teardown(bad_places, make_dir, remove_dir),
+        cmocka_unit_test_setup_teardown(bad_paths_are_refused, make_dir,
+                                        remove_dir),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// test_group.c - our own carriers against what every carrier must pass.
+// test_group.c - our own carriers in the cases that every carrier must pass
+// (group_cases.h).
 
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"
@@ -38,86 +39,91 @@ static void on_all(void (*check)(const struct carried *c))
         check(&carriers[i]);
 }
 
-static void verbs(void **state)
+static void verbs_give_exact_results(void **state)
 {
     (void)state;
     on_all(carry_verbs);
 }
 
-static void many(void **state)
+static void a_world_of_16_gives_exact_results(void **state)
 {
     (void)state;
     on_all(carry_many);
 }
 
-static void large(void **state)
+static void large_vectors_travel_in_pieces(void **state)
 {
     (void)state;
     on_all(carry_large);
 }
 
-static void halves(void **state)
+static void reduce_scatter_and_all_gather_are_all_reduce(void **state)
 {
     (void)state;
     on_all(carry_halves);
 }
 
-static void threads(void **state)
+static void a_thread_changes_no_bit(void **state)
 {
     (void)state;
     on_all(carry_threads);
 }
 
-static void same_bits(void **state)
+static void tcp_and_shared_memory_give_the_same_bits(void **state)
 {
     (void)state;
     carry_same_bits(&carriers[0], &carriers[1]);
     carry_same_bits(&carriers[0], &carriers[3]);
 }
 
-static void groups(void **state)
+static void two_groups_can_be_interleaved(void **state)
 {
     (void)state;
     on_all(carry_groups);
 }
 
-static void faults_missing(void **state)
+static void faults_a_missing_member_is_named(void **state)
 {
     (void)state;
     on_all(carry_missing);
 }
 
-static void faults_killed(void **state)
+static void faults_a_killed_member_is_named(void **state)
 {
     (void)state;
     on_all(carry_killed);
 }
 
-static void pairs(void **state)
+static void pairs_send_and_receive(void **state)
 {
     (void)state;
     carry_pairs(&carriers[0]);
     carry_pairs(&carriers[1]);
 }
 
-static void faults_orphans(void **state)
+static void faults_a_dead_sender_is_named(void **state)
 {
     (void)state;
     carry_orphans(&carriers[0]);
     carry_orphans(&carriers[1]);
 }
 
-// Faults are another test: they wait for deadlines, and what computes need not
-// wait for them.
+// The faults are a test of their own in CTest (group_faults): they wait for
+// deadlines, and the other cases need not wait with them.
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs),          cmocka_unit_test(many),
-        cmocka_unit_test(large),          cmocka_unit_test(halves),
-        cmocka_unit_test(threads),        cmocka_unit_test(same_bits),
-        cmocka_unit_test(groups),         cmocka_unit_test(pairs),
-        cmocka_unit_test(faults_missing), cmocka_unit_test(faults_killed),
-        cmocka_unit_test(faults_orphans),
+        cmocka_unit_test(verbs_give_exact_results),
+        cmocka_unit_test(a_world_of_16_gives_exact_results),
+        cmocka_unit_test(large_vectors_travel_in_pieces),
+        cmocka_unit_test(reduce_scatter_and_all_gather_are_all_reduce),
+        cmocka_unit_test(a_thread_changes_no_bit),
+        cmocka_unit_test(tcp_and_shared_memory_give_the_same_bits),
+        cmocka_unit_test(two_groups_can_be_interleaved),
+        cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(faults_a_missing_member_is_named),
+        cmocka_unit_test(faults_a_killed_member_is_named),
+        cmocka_unit_test(faults_a_dead_sender_is_named),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,6 +1,6 @@
-// test_jobs.c - whole jobs of several workers: every backend trains the same
-// thing, goes on from the others' checkpoints, and fails in one clear line with
-// no process left.
+// test_jobs.c - whole jobs of several workers. Every backend trains the same
+// model, resumes the checkpoints of the others, and fails with one clear line
+// and no process left.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -10,24 +10,26 @@
 
 enum { MAX = 200 };
 
-// The last two where no folder is named after them.
+// The last two change only the transport of sps and dps: some tests leave them
+// out.
 static const char *const backends[] = {
     "sps",  "dps",          "allreduce",         "ring",
     "zero", "zero shard=3", "sps transport=mpi", "dps transport=mpi"};
 enum { BACKENDS = 6, CARRIED = 8 };
 
-// A real, small model; buckets and slices small enough that there are several.
+// A small model. Buckets and slices are so small that there are several.
 static const char same[] =
     "data=text.txt model=nano layers=2 channels=48 heads=3 context=32 eval=0 "
     "log=0 warmup=0 timeout=30 threads=1 bucket_mb=0.05 first_bucket_mb=0.02";
 
-// slice_kb= is not for all: a key that a backend does not know is an error.
+// allreduce has no slice_kb=, and a key that a backend does not know is an
+// error.
 static const char *sliced(const char *sync)
 {
     return strcmp(sync, "allreduce") ? "slice_kb=16" : "";
 }
 
-// Mean loss over the ranks, by step.
+// Stores the mean loss of all ranks for each step. Returns the number of steps.
 static int mean_loss(const char *run, int world, double *loss)
 {
     double one[MAX];
@@ -50,9 +52,9 @@ static void assert_close(const double *a, const double *b, int n, double within)
         }
 }
 
-// n workers with batch b are one worker with batch nb, whoever averages; and
-// after every step all workers hold the same parameters (verify=1).
-static void equivalence(void **state)
+// n workers with batch b train like one worker with batch n b, with every
+// backend. After every step all workers have the same parameters (verify=1).
+static void n_workers_train_like_one(void **state)
 {
     (void)state;
     struct job j;
@@ -68,7 +70,7 @@ static void equivalence(void **state)
         for (int b = 0; b < BACKENDS; b++) {
             char out[32];
             if (!test_long() && (world + b) % 2)
-                continue; // every second world of each
+                continue; // every second world of a backend
             snprintf(out, sizeof out, "way%d-%d", b, world);
             job_run(&j, 100,
                     "lockstep train %s optimizer=sgd lr=0.2 steps=20 "
@@ -83,9 +85,10 @@ static void equivalence(void **state)
         }
 }
 
-// AdamW with clipping and a schedule; the same bits again; 16-bit wires near.
-// A sanitizer looks at memory, not at bits: one run of each, the last.
-static void adamw_and_reruns(void **state)
+// AdamW with clipping and a schedule: a second run has the same bits, and a run
+// with a 16-bit wire comes close. A sanitizer checks memory, not bits, so under
+// it only the last of the three runs is made.
+static void reruns_repeat_their_bits(void **state)
 {
     (void)state;
     struct job j;
@@ -110,8 +113,8 @@ static void adamw_and_reruns(void **state)
     }
 }
 
-// A run begun under any backend and world goes on under any other.
-static void resumes_elsewhere(void **state)
+// A run of any backend and world can be resumed with any other.
+static void any_backend_resumes_any_other(void **state)
 {
     (void)state;
     struct job j;
@@ -150,7 +153,7 @@ static void resumes_elsewhere(void **state)
     assert_ok(&j);
     assert_int_equal(mean_loss("constant", 1, want), PARTS * 5);
     assert_int_equal(job_column("chain", "loss", 0, got, MAX), PARTS * 5);
-    // rank 1 was not there all the time: its rows are those of the last part
+    // rank 1 was not in every part: its rows are those of the last one
     assert_int_equal(job_column("chain", "loss", 1, late, MAX), 5);
     for (int i = 0; i < 5; i++) {
         double mean = (got[LAST + i] + late[i]) / 2;
@@ -164,7 +167,7 @@ static void assert_no_process(void)
     assert_int_equal(job_processes(20), 0);
 }
 
-static void one_overflow_skips_all(void **state)
+static void one_overflow_skips_the_step_everywhere(void **state)
 {
     (void)state;
     struct job j;
@@ -202,8 +205,8 @@ static void one_nan_stops_all(void **state)
     }
 }
 
-// What goes wrong, and the words that must name it.
-static void faults(void **state)
+// Each fault ends the job with a message that contains `expect`.
+static void faults_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -230,9 +233,9 @@ static void faults(void **state)
         }
 }
 
-// A killed server, Ctrl-C, and a killed launcher; a server of somebody else's
-// job lives on.
-static void signals(void **state)
+// Kills a server, sends Ctrl-C, or kills the launcher. Every process of the job
+// ends, and a server of another job keeps running.
+static void signals_end_all_processes(void **state)
 {
     (void)state;
     static const struct {
@@ -270,14 +273,14 @@ static void signals(void **state)
     }
 }
 
-// Started by hand, as on a cluster.
-static void by_hand(void **state)
+// Workers and servers are started by hand, as on a cluster.
+static void jobs_can_be_started_by_hand(void **state)
 {
     (void)state;
     struct job j;
     double want[MAX], got[MAX];
     const char *words = "optimizer=sgd lr=0.2 steps=20 batch=6";
-    assert_int_equal(mean_loss("local", 1, want), 20); // of equivalence()
+    assert_int_equal(mean_loss("local", 1, want), 20); // of the first test
     job_run(&j, 60,
             "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
             "mpirun -n 2 --oversubscribe trainer %s %s sync=ring out=hand",
@@ -310,14 +313,14 @@ static void by_hand(void **state)
     assert_no_process();
 }
 
-// Two hosts that are both this one, behind a shell that stands in for ssh.
-static void hosts_file(void **state)
+// Two names of this host. A script takes the place of ssh.
+static void a_hosts_file_places_the_processes(void **state)
 {
     (void)state;
     struct job j;
     double want[MAX], got[MAX];
     static const char *const servers[] = {"sps", "dps"};
-    assert_int_equal(mean_loss("local", 1, want), 20); // of equivalence()
+    assert_int_equal(mean_loss("local", 1, want), 20); // of the first test
     job_run(&j, 10,
             "printf '127.0.0.1\\n# or\\n127.0.0.2 slots=2\\n' > hosts; "
             "printf '#!/bin/sh\\necho $1 >> asked\\nshift\\n"
@@ -355,8 +358,9 @@ static void hosts_file(void **state)
     assert_false(job_has("none"));
 }
 
-// What needs ZeroMQ says so, and leaves nothing behind.
-static void only_zmq(void **state)
+// A setting that needs ZeroMQ is refused with transport=mpi, and no folder is
+// made.
+static void settings_of_zmq_are_refused_over_mpi(void **state)
 {
     (void)state;
     static const char *const words[] = {"elastic=1", "hosts=hosts",
@@ -375,8 +379,9 @@ static void only_zmq(void **state)
     }
 }
 
-// elastic=1: a worker dies, the others go on; one that comes back joins them.
-static void elastic(void **state)
+// With elastic=1 the others go on when a worker dies, and it can join them
+// again.
+static void an_elastic_job_survives_a_dead_worker(void **state)
 {
     (void)state;
     struct job j;
@@ -405,14 +410,14 @@ static void elastic(void **state)
     for (int i = 1; i < 9; i++)
         assert_true(step[i] == i + 1); // before it died
     assert_int_equal(job_column("e", "time_s", 2, step, MAX), n);
-    for (int i = 1; i < n; i++) // goes on when it comes back
+    for (int i = 1; i < n; i++) // time goes on after it is back
         assert_true(step[i] > step[i - 1]);
     assert_no_process();
 }
 
-// backup=1: who was late goes on from the step that the others have reached, so
-// that all meet: to compare parameters, and at the end.
-static void backup(void **state)
+// With backup=1 a late worker goes on from the step that the others have
+// reached. So all compare their parameters at the same steps, and end together.
+static void a_late_worker_catches_up(void **state)
 {
     (void)state;
     struct job j;
@@ -432,18 +437,18 @@ static void backup(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equivalence),
-        cmocka_unit_test(adamw_and_reruns),
-        cmocka_unit_test(resumes_elsewhere),
-        cmocka_unit_test(one_overflow_skips_all),
+        cmocka_unit_test(n_workers_train_like_one),
+        cmocka_unit_test(reruns_repeat_their_bits),
+        cmocka_unit_test(any_backend_resumes_any_other),
+        cmocka_unit_test(one_overflow_skips_the_step_everywhere),
         cmocka_unit_test(one_nan_stops_all),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(signals),
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(hosts_file),
-        cmocka_unit_test(only_zmq),
-        cmocka_unit_test(elastic),
-        cmocka_unit_test(backup),
+        cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(signals_end_all_processes),
+        cmocka_unit_test(jobs_can_be_started_by_hand),
+        cmocka_unit_test(a_hosts_file_places_the_processes),
+        cmocka_unit_test(settings_of_zmq_are_refused_over_mpi),
+        cmocka_unit_test(an_elastic_job_survives_a_dead_worker),
+        cmocka_unit_test(a_late_worker_catches_up),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,8 +1,8 @@
-// test_labs.c - the labs teach what the product does: their references and the
-// product's own functions agree.
+// test_labs.c - the labs teach what the product does: their reference solutions
+// and the product's own functions give the same results.
 //
-// The references are built once more under other names (labs/files.cmake): the
-// map of lab 3, the law of lab 4 and the buckets of lab 5.
+// labs/files.cmake builds the references a second time, under other names: the
+// map of shards of lab 3, the law of bytes of lab 4 and the buckets of lab 5.
 
 #include "horovod_ring/plan.h"
 #include "ps_wire/shard.h"
@@ -10,8 +10,8 @@
 
 #include "tests/test.h"
 
-// The headers of labs 3 and 5 name the same structs as the product's, with the
-// same members; so here are the functions alone.
+// The headers of labs 3 and 5 define the same structs as the product's headers,
+// so this file includes the latter and declares only the functions of the labs.
 int lab_shard_make(struct shard *s, size_t n, size_t slice, int servers,
                    int index);
 struct slice lab_shard_slice(const struct shard *s, int row);
@@ -40,7 +40,7 @@ static void same_shard(size_t n, size_t slice, int servers, int index)
     }
 }
 
-static void map_is_the_servers(void **state)
+static void lab_3_maps_shards_as_servers_do(void **state)
 {
     (void)state;
     for (size_t n = 1; n < 200; n += 1 + n / 8)
@@ -50,7 +50,7 @@ static void map_is_the_servers(void **state)
                     same_shard(n, slice, servers, index);
 }
 
-static void law_is_the_rings(void **state)
+static void lab_4_counts_bytes_as_the_ring_does(void **state)
 {
     (void)state;
     for (int w = 1; w <= 9; w++)
@@ -65,7 +65,7 @@ static void law_is_the_rings(void **state)
             }
 }
 
-static void buckets_are_the_doors(void **state)
+static void lab_5_cuts_buckets_as_sync_does(void **state)
 {
     (void)state;
     for (size_t n = 1; n < 300; n += 1 + n / 8)
@@ -84,9 +84,9 @@ static void buckets_are_the_doors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(map_is_the_servers),
-        cmocka_unit_test(law_is_the_rings),
-        cmocka_unit_test(buckets_are_the_doors),
+        cmocka_unit_test(lab_3_maps_shards_as_servers_do),
+        cmocka_unit_test(lab_4_counts_bytes_as_the_ring_does),
+        cmocka_unit_test(lab_5_cuts_buckets_as_sync_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

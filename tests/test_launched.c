@@ -1,5 +1,6 @@
-// test_launched.c - workers that others started: they find each other, or say
-// why they cannot. None trains a model of its own in silence.
+// test_launched.c - workers that another launcher started (torchrun, srun,
+// PMI): they find each other, or say why they cannot. None silently trains a
+// model of its own.
 
 #include "cluster/cluster.h"
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-// Nobody's launcher is ours.
+// Runs a command without the variables that any launcher sets.
 #define NOBODY                                                                 \
     "env -u RANK -u WORLD_SIZE -u MASTER_ADDR -u MASTER_PORT -u PMI_RANK "     \
     "-u PMI_SIZE -u PALS_RANKID -u SLURM_PROCID -u SLURM_NTASKS "              \
@@ -19,7 +20,7 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0 trace=off steps=6";
 
-// An address of this host that no other process takes ports of.
+// A loopback address that no other process uses.
 static const char *own_address(void)
 {
     static char text[32];
@@ -42,7 +43,7 @@ static void launchers_are_told_apart(void **state)
 {
     (void)state;
     static const struct {
-        const char *name; // NULL: not one of several that Open MPI cannot join
+        const char *name; // NULL: cluster_named() returns false
         const char *const env[4][2];
     } cases[] = {
         {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "3"}}},
@@ -52,8 +53,7 @@ static void launchers_are_told_apart(void **state)
          {{"SLURM_PROCID", "1"},
           {"SLURM_NTASKS", "3"},
           {"SLURM_STEP_ID", "0"}}},
-        {NULL,
-         {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "3"}}}, // a batch script
+        {NULL, {{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "3"}}}, // not by srun
         {NULL, {{"RANK", "0"}, {"WORLD_SIZE", "1"}}},
         {NULL, {{"RANK", "3"}, {"WORLD_SIZE", "3"}}},
         {NULL, {{"RANK", "one"}, {"WORLD_SIZE", "3"}}},
@@ -73,7 +73,7 @@ static void launchers_are_told_apart(void **state)
             assert_int_equal(p.world, 3);
         }
         assert_false(cluster_launched(&rank, &world));
-        set_all(mpi, true); // mpirun inside of it is what counts
+        set_all(mpi, true); // mpirun within the launcher counts
         assert_false(cluster_named(&p));
         assert_true(cluster_launched(&rank, &world));
         assert_int_equal(world, 2);
@@ -82,7 +82,7 @@ static void launchers_are_told_apart(void **state)
     }
 }
 
-static void torchrun_names_the_place(void **state)
+static void torchrun_gives_the_rendezvous(void **state)
 {
     (void)state;
     char at[CLUSTER_ENDPOINT];
@@ -92,7 +92,8 @@ static void torchrun_names_the_place(void **state)
     setenv("MASTER_PORT", "29500", 1);
     assert_int_equal(cluster_rendezvous(at), 0);
     assert_string_equal(at, "tcp://node1:29500");
-    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1); // it listens there
+    // torchrun itself listens at MASTER_PORT
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
     assert_int_equal(cluster_rendezvous(at), 0);
     assert_string_equal(at, "tcp://node1:29501");
     unsetenv("TORCHELASTIC_USE_AGENT_STORE");
@@ -100,8 +101,9 @@ static void torchrun_names_the_place(void **state)
     unsetenv("MASTER_PORT");
 }
 
-// Two processes are two workers of one ring, to the bit, however they are told.
-static void they_train_one_model(void **state)
+// Two processes are two workers of one ring, whichever launcher names their
+// ranks. The model has the bits of one that `lockstep train` trained.
+static void every_launcher_trains_the_same_model(void **state)
 {
     (void)state;
     static const char *const told[] = {
@@ -135,8 +137,8 @@ static void they_train_one_model(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
-// What cannot be is refused in one line.
-static void none_trains_alone(void **state)
+// Workers that cannot find each other are refused with one line.
+static void no_worker_trains_alone(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
@@ -172,7 +174,7 @@ static void none_trains_alone(void **state)
     }
 }
 
-// PBS writes a line a slot.
+// The file PBS_NODEFILE has one line for each slot.
 static void pbs_names_the_hosts(void **state)
 {
     (void)state;
@@ -190,8 +192,8 @@ static void pbs_names_the_hosts(void **state)
     assert_string_equal(j.out, " 3 127.0.0.1 1 127.0.0.2 ");
 }
 
-// The scripts of examples/, as their schedulers run them.
-static void examples_run(void **state)
+// Runs the scripts of examples/ as their schedulers do.
+static void example_scripts_run(void **state)
 {
     (void)state;
     struct job j;
@@ -213,9 +215,9 @@ static void examples_run(void **state)
     assert_non_null(strstr(j.out, "ring, 2 workers"));
 }
 
-// The job's secret reaches workers behind a shell that knows nothing of ours,
-// and stands in nobody's words.
-static void the_secret_is_no_word(void **state)
+// The job's secret reaches workers through a remote shell that passes no
+// variables on. It is in no command line and in no file of the run.
+static void the_secret_is_in_no_command_line(void **state)
 {
     (void)state;
     struct job j;
@@ -232,8 +234,8 @@ static void the_secret_is_no_word(void **state)
     assert_status(&j, 0);
 }
 
-// Workers of one host listen to no other, whoever moves their vectors.
-static void nobody_else_is_listened_to(void **state)
+// Workers on one host listen at loopback addresses only, with every carrier.
+static void one_host_listens_on_loopback_only(void **state)
 {
     (void)state;
     static const char *const ways[] = {"sync=allreduce", "sync=ring",
@@ -267,13 +269,13 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers_are_told_apart),
-        cmocka_unit_test(torchrun_names_the_place),
-        cmocka_unit_test(they_train_one_model),
-        cmocka_unit_test(none_trains_alone),
+        cmocka_unit_test(torchrun_gives_the_rendezvous),
+        cmocka_unit_test(every_launcher_trains_the_same_model),
+        cmocka_unit_test(no_worker_trains_alone),
         cmocka_unit_test(pbs_names_the_hosts),
-        cmocka_unit_test(examples_run),
-        cmocka_unit_test(the_secret_is_no_word),
-        cmocka_unit_test(nobody_else_is_listened_to),
+        cmocka_unit_test(example_scripts_run),
+        cmocka_unit_test(the_secret_is_in_no_command_line),
+        cmocka_unit_test(one_host_listens_on_loopback_only),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,5 +1,5 @@
-// test_law.c - the law's times, the link that is fitted to measured ones, its
-// file, and what is forecast from it.
+// test_law.c - times by the law of bytes, links that are fitted to measured
+// times, the file of links, and forecasts.
 
 #include "config/backends.h"
 #include "lockstep/forecast.h"
@@ -17,24 +17,24 @@
 
 #include "tests/test.h"
 
-static void times(void **state)
+static void times_follow_the_law(void **state)
 {
     (void)state;
     const struct link gigabit = {.alpha_s = 50e-6, .bytes_per_s = 125e6};
     struct law ring = law_ring(4), server = law_servers(4, 1, false);
-    // 6 messages; 1.5 times the bytes, against 4 times
+    // ring: 6 messages with 1.5 S bytes; one server: 2 messages with 4 S
     double t = law_seconds(&ring, &gigabit, 1e6);
     assert_true(fabs(t - (6 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
     t = law_seconds(&server, &gigabit, 1e6);
     assert_true(fabs(t - (2 * 50e-6 + 4e6 / 125e6)) < 1e-12);
-    // the ring's bytes in two messages
+    // shards: the ring's bytes in two messages
     struct law shards = law_shards(4);
     t = law_seconds(&shards, &gigabit, 1e6);
     assert_true(fabs(t - (2 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
 }
 
 // Bytes of stages and slices, counted by hand.
-static void parts_of_a_model(void **state)
+static void bytes_of_stages_and_slices(void **state)
 {
     (void)state;
     enum { N = 6, C = 8, V = 11, M = 3 };
@@ -50,11 +50,11 @@ static void parts_of_a_model(void **state)
                          .stage = 1};
     assert_true(law_mesh_stages(&m) == 2 * M * N * C * 2 + 16 * 2);
     assert_true(law_mesh_slices(&m) == 0);
-    m.stage = 2; // the head, and the tied table
+    m.stage = 2; // the last stage also sends the tied table's gradient
     assert_true(law_mesh_stages(&m) == M * N * C * 2 + 4 * V * C + 16 * 2);
     m.stages = 1;
     m.stage = 0;
-    m.slices = 2; // 4 L + 2 joins, of which half of the vector leaves, twice
+    m.slices = 2; // 4 L + 2 joins, each sends half of its vector twice
     assert_true(law_mesh_stages(&m) == 0);
     assert_int_equal(law_mesh_joins(&m, false) + law_mesh_joins(&m, true),
                      4 * 2 + 2);
@@ -63,7 +63,7 @@ static void parts_of_a_model(void **state)
     assert_int_equal(law_mesh_joins(&m, true), 3 * 2 + 1);
 }
 
-static void fit(void **state)
+static void links_are_fitted_to_times(void **state)
 {
     (void)state;
     enum { N = 6 };
@@ -77,20 +77,20 @@ static void fit(void **state)
     law_fit(&law, bytes, seconds, N, &got);
     assert_true(fabs(got.alpha_s / want.alpha_s - 1) < 1e-6);
     assert_true(fabs(got.bytes_per_s / want.bytes_per_s - 1) < 1e-6);
-    // 5% of noise moves neither by much more
+    // 5% of noise changes both by less than 10%
     for (int i = 0; i < N; i++)
         seconds[i] *= i % 2 ? 1.05 : 0.95;
     law_fit(&law, bytes, seconds, N, &got);
     assert_true(fabs(got.alpha_s / want.alpha_s - 1) < 0.1);
     assert_true(fabs(got.bytes_per_s / want.bytes_per_s - 1) < 0.1);
-    // one size does not tell latency from bandwidth
+    // one size cannot separate latency from bandwidth
     got = want;
     law_fit(&law, bytes + 2, seconds + 2, 1, &got);
     assert_memory_equal(&got, &want, sizeof got);
 }
 
-// What crosses the busiest link, in units of S, and in how many messages.
-static void shares(void **state)
+// The number of messages over the busiest link, and their bytes in units of S.
+static void laws_count_messages_and_bytes(void **state)
 {
     (void)state;
     const struct {
@@ -104,7 +104,7 @@ static void shares(void **state)
         {law_owner(4, true), 2, 6},       // three in, then three out
         {law_owner(4, false), 2, 3},
         {law_halving(4), 4, 1.5},
-        {law_halving(6), 6, 3.5}, // four take part, two are folded in
+        {law_halving(6), 6, 3.5}, // four exchange, two are folded in
         {law_doubling(8), 3, 3},
         {law_tree(2), 2, 2},
         {law_tree(5), 6, 6},
@@ -122,7 +122,7 @@ static void shares(void **state)
     assert_memory_equal(&a, &halving, sizeof a);
 }
 
-static void file(void **state)
+static void links_are_written_and_read(void **state)
 {
     (void)state;
     const struct law law = law_ring(2);
@@ -136,7 +136,7 @@ static void file(void **state)
     out.workers = 2;
     assert_int_equal(links_add(&out, "ring", &law, bytes, seconds, 3), 0);
     assert_int_equal(links_add(&out, "tcp", &law, bytes, seconds, 1), 0);
-    assert_int_equal(out.n, 1); // one size tells nothing
+    assert_int_equal(out.n, 1); // one size is not enough for a fit
     int fd = mkstemp(path);
     assert_true(fd >= 0);
     close(fd);
@@ -150,7 +150,7 @@ static void file(void **state)
         assert_true(fabs(in.fits[0].seconds[i] / seconds[i] - 1) < 1e-12);
         assert_true(fabs(in.fits[0].off[i] - out.fits[0].off[i]) < 1e-12);
     }
-    // as far off as beside it, on either side
+    // the error is that of the nearest size, on either side
     const struct link_fit *f = links_find(&in, "ring");
     assert_non_null(f);
     assert_true(fabs(links_error(f, 2e6) - fabs(f->off[1])) < 1e-9);
@@ -171,7 +171,7 @@ static void file(void **state)
     assert_true(links_error(links_find(&in, "sps"), 1e6) == 0.15);
 }
 
-static void forecasts(void **state)
+static void forecasts_of_replicas_and_servers(void **state)
 {
     (void)state;
     static struct links links;
@@ -188,7 +188,8 @@ static void forecasts(void **state)
     links.n = 1;
     strcpy(links.fits[0].who, "tcp");
     links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
-    // 100 MB: 1.5 s around the ring, all but the last 4e6 gradients hidden
+    // 100 MB take 1.5 s around the ring; all but the last 4e6 gradients are
+    // hidden by backward
     assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
     assert_true(fabs(f.link_bytes - 150e6) < 1);
     assert_true(fabs(f.exchange_s - 1.5) < 1e-9);
@@ -197,28 +198,29 @@ static void forecasts(void **state)
     assert_true(fabs(f.tokens_per_s - 4000 / 3.24) < 1e-6);
     assert_true(fabs(f.efficiency - 3 / 3.24) < 1e-9);
     assert_true(fabs(f.most_s - 3 - 0.24 * 1.15) < 1e-9);
-    // through one server: 4 s beside 2 of backward
+    // through one server: 4 s, which begin with the 2 s of backward
     assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 5) < 1e-9);
     assert_true(fabs(f.least_s - 4.4) < 1e-9);
     j.exchange.held = true;
     assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 8) < 1e-9);
-    assert_true(fabs(f.overlapped_s - 9) < 1e-9); // 4 of 8 after backward
-    assert_true(fabs(f.link_bytes - 400e6) < 1);  // later, but not more bytes
+    assert_true(fabs(f.overlapped_s - 9) < 1e-9); // then 4 s of replies
+    assert_true(fabs(f.link_bytes - 400e6) < 1);  // not more bytes
     // embeddings reach into the bucket before the last
     j.exchange.held = false;
     j.embeddings = 5e6;
     assert_int_equal(forecast(&j, backend_row("ring"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 3.84) < 1e-9);
-    // a 16-bit wire halves it all
+    // a 16-bit wire halves the time
     j.bytes_each = 2;
     assert_int_equal(forecast(&j, backend_row("dps"), &links, &f), 0);
     assert_true(fabs(f.exchange_s - 0.75) < 1e-9);
 }
 
-// Six blocks of a million gradients, four workers, 100 MB/s, no latency: 3/4 of
-// 24 MB out of each for a pass over all of them, 60 ms for a pass over one.
+// Six blocks of a million gradients, four workers, 100 MB/s, no latency. A pass
+// over all blocks sends 3/4 of 25 MB out of each worker, a pass over one block
+// takes 31 ms.
 static void forecasts_of_shards(void **state)
 {
     (void)state;
@@ -252,26 +254,27 @@ static void forecasts_of_shards(void **state)
     links.fits[0].link = (struct link){.alpha_s = 0, .bytes_per_s = 1e8};
     const struct backend *zero = backend_row("zero");
     const double one = 0.75 * 4 * N / 1e8, norm = 1.5 * 8 * BLOCKS * N / 4096;
-    // all is hidden but the first block's gather and the last one's sum
+    // all but the first gather and the last sum are hidden
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
     assert_true(fabs(f.link_bytes - 1.5 * 4 * BLOCKS * N - norm) <
-                8192); // the norm is one chunk of one worker
+                8192); // one worker sends one chunk of the norm
     assert_true(fabs(f.exchange_s - 12 * one - norm / 1e8) < 1e-6);
     assert_true(fabs(f.apart_s - 3 - f.exchange_s) < 1e-9);
     assert_true(fabs(f.overlapped_s - 3 - 2 * one - norm / 1e8) < 1e-6);
-    // layers 1 and 2 of four are gathered again; and each of two micro-batches
+    // shard=3 gathers layers 1 and 2 of the four again for backward; then the
+    // same with two micro-batches
     step.kind = SHARD_PARAMS;
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
     assert_true(fabs(f.exchange_s - 14 * one - norm / 1e8) < 1e-6);
     step.micro = 2;
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
     assert_true(fabs(f.exchange_s - (12 + 8 + 4) * one - norm / 1e8) < 1e-6);
-    // accum=4 with shard=2 moves 5/2 of shard=1's
+    // accum=4 with shard=2 moves 5/2 of the bytes of shard=1
     step.kind = SHARD_GRADS;
     step.micro = 4;
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
     assert_true(fabs(f.exchange_s - 5 * 6 * one - norm / 1e8) < 1e-6);
-    // what backward cannot hide shows
+    // a short backward hides less
     step.micro = 1;
     j.backward_s = 2 * one;
     assert_int_equal(forecast(&j, zero, &links, &f), 0);
@@ -282,10 +285,13 @@ static void forecasts_of_shards(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times),
-        cmocka_unit_test(parts_of_a_model),     cmocka_unit_test(fit),
-        cmocka_unit_test(shares),    cmocka_unit_test(file),
-        cmocka_unit_test(forecasts), cmocka_unit_test(forecasts_of_shards),
+        cmocka_unit_test(times_follow_the_law),
+        cmocka_unit_test(bytes_of_stages_and_slices),
+        cmocka_unit_test(links_are_fitted_to_times),
+        cmocka_unit_test(laws_count_messages_and_bytes),
+        cmocka_unit_test(links_are_written_and_read),
+        cmocka_unit_test(forecasts_of_replicas_and_servers),
+        cmocka_unit_test(forecasts_of_shards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-// test_layout.c - presets' parameter counts, the tiling of the flat vector, the
-// statistics of the first weights, and what model_check() refuses.
+// test_layout.c - the parameter counts of presets, the tiling of the flat
+// vector, the statistics of the initial weights, and what model_check()
+// refuses.
 
 #include "model/model.h"
 
@@ -17,7 +18,7 @@ static struct model_config preset(const char *name)
     return c;
 }
 
-static void released_models_have_their_counts(void **state)
+static void released_models_have_their_parameter_counts(void **state)
 {
     (void)state;
     static const struct {
@@ -45,7 +46,7 @@ static void every_named_preset_exists(void **state)
     for (; names[count]; count++) {
         struct model_config c = preset(names[count]);
         if (c.vocab == 0)
-            c.vocab = 65; // the data decides
+            c.vocab = 65; // set by the data
         assert_int_equal(model_check(&c), 0);
     }
     assert_int_equal(count, 8);
@@ -122,7 +123,7 @@ static void names_and_shapes_are_hugging_faces(void **state)
     assert_string_equal(t.name, "ln_f.bias");
 }
 
-static void init_has_its_deviations(void **state)
+static void initial_weights_have_their_deviations(void **state)
 {
     (void)state;
     struct model_config c = {4, 4, 128, 64, 65, 0, {0}};
@@ -201,11 +202,11 @@ static void impossible_models_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(released_models_have_their_counts),
+        cmocka_unit_test(released_models_have_their_parameter_counts),
         cmocka_unit_test(every_named_preset_exists),
         cmocka_unit_test(tensors_tile_the_vector),
         cmocka_unit_test(names_and_shapes_are_hugging_faces),
-        cmocka_unit_test(init_has_its_deviations),
+        cmocka_unit_test(initial_weights_have_their_deviations),
         cmocka_unit_test(impossible_models_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

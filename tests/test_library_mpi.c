@@ -1,9 +1,9 @@
-// test_library_mpi.c - the verbs by Open MPI's collectives against what every
-// carrier must pass.
+// test_library_mpi.c - the carrier over Open MPI's collectives in the cases
+// that every carrier must pass.
 //
 //     mpirun -n 3 test_library_mpi            all cases of a world of three
 //     mpirun -n 3 test_library_mpi missing    the last rank posts less
-//     mpirun -n 4 test_library_mpi part       so it does in a part: {2, 3}
+//     mpirun -n 4 test_library_mpi part       the same in a part: ranks {2, 3}
 //     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
 
 #include "allreduce/algorithm.h"
@@ -19,7 +19,7 @@
 
 #include "tests/test.h"
 
-// What is handed to the library and taken from it, worked out anew.
+// The bytes given to the library and taken from it, computed a second time.
 static void law(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in)
 {
@@ -34,14 +34,14 @@ static void law(const struct group *g, const struct group_op *op, uint64_t *out,
 
 static struct carried mpi = {.ops = &library_mpi, .law = law};
 
-static void verbs(void **state)
+static void verbs_give_exact_results(void **state)
 {
     (void)state;
     carry_verbs(&mpi);
 }
 
-// Whatever algorithm MPI uses, the sum is the sum.
-static void algorithms(void **state)
+// Every algorithm of MPI gives the same sum.
+static void all_algorithms_give_the_same_sum(void **state)
 {
     (void)state;
     struct carried c = mpi;
@@ -50,34 +50,34 @@ static void algorithms(void **state)
         carry_verbs(&c);
 }
 
-static void large(void **state)
+static void large_vectors_travel_in_pieces(void **state)
 {
     (void)state;
     carry_large(&mpi);
 }
 
-static void threads(void **state)
+static void a_thread_changes_no_bit(void **state)
 {
     (void)state;
     carry_threads(&mpi);
 }
 
-static void groups(void **state)
+static void two_groups_can_be_interleaved(void **state)
 {
     (void)state;
     carry_groups(&mpi);
 }
 
-static void pairs(void **state)
+static void pairs_send_and_receive(void **state)
 {
     (void)state;
     carry_pairs(&mpi);
 }
 
-// ---- programs of their own
+// ---- separate programs
 
-// The last rank posts one verb, the others three and more: they must end the
-// job, and say who it was, and not whoever awaits a later ticket than they do.
+// The last rank posts one verb, the others three or more. They must end the job
+// and name the last rank, not a rank that waits for a later ticket than theirs.
 static int stay_away(struct member *m)
 {
     struct trial t = {
@@ -105,9 +105,12 @@ static int run(int (*body)(struct member *m))
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs),  cmocka_unit_test(algorithms),
-        cmocka_unit_test(large),  cmocka_unit_test(threads),
-        cmocka_unit_test(groups), cmocka_unit_test(pairs),
+        cmocka_unit_test(verbs_give_exact_results),
+        cmocka_unit_test(all_algorithms_give_the_same_sum),
+        cmocka_unit_test(large_vectors_travel_in_pieces),
+        cmocka_unit_test(a_thread_changes_no_bit),
+        cmocka_unit_test(two_groups_can_be_interleaved),
+        cmocka_unit_test(pairs_send_and_receive),
     };
     const char *part = argc > 1 ? argv[1] : "";
     bool in_part = !strcmp(part, "part");

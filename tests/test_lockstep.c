@@ -1,5 +1,5 @@
-// test_lockstep.c - the command `lockstep` as a user meets it: help, training,
-// sampling, keys, benches.
+// test_lockstep.c - the command `lockstep` as a user runs it: help, training,
+// sampling, keys, benchmarks.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -23,7 +23,7 @@ static int write_text(void **state)
     return fclose(f);
 }
 
-static void helps(void **state)
+static void help_lists_the_commands(void **state)
 {
     (void)state;
     static const char *const parts[] = {"train", "sample", "doctor",
@@ -117,7 +117,7 @@ static void programs_explain_themselves(void **state)
     assert_prints(&j, "trainer --help lists every setting");
 }
 
-static void trains_and_samples(void **state)
+static void a_run_trains_and_samples(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -153,7 +153,7 @@ static void trains_and_samples(void **state)
 }
 
 // The steps of log= and eval= have a line each, even if steps are very fast.
-static void says_how_it_goes(void **state)
+static void training_prints_its_progress(void **state)
 {
     (void)state;
     struct job j;
@@ -175,16 +175,16 @@ static void says_how_it_goes(void **state)
         rate = strtod(at, NULL);
     }
     assert_int_equal(n, 4);
-    // the last line agrees with the summary: both have 11 steps
+    // the last line agrees with the summary: both cover 11 steps
     assert_true(fabs(job_summary("said", "tokens_per_s") / rate - 1) < 1e-2);
-    // run.json has the command without words that later words replace
+    // the command in run.json lacks words that later words replace
     job_run(&j, 20,
             "! grep eval=0 said/run.json && grep 'eval=6 ' "
             "said/run.json");
     assert_int_equal(j.status, 0);
 }
 
-static void a_folder_of_its_own_by_default(void **state)
+static void each_run_has_a_folder_of_its_own(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -201,7 +201,7 @@ static void a_folder_of_its_own_by_default(void **state)
     assert_null(strstr(j.out, "runs"));
 }
 
-static void makes_keys_for_their_owner_only(void **state)
+static void keys_are_readable_by_their_owner_only(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -222,8 +222,8 @@ static void makes_keys_for_their_owner_only(void **state)
     assert_prints(&j, "File exists");
 }
 
-// Rows with MPI, too. Their mpirun gets the user's words.
-static void measures_every_backend(void **state)
+// Rows with MPI are measured, too: mpirun gets the user's words.
+static void bench_measures_every_backend(void **state)
 {
     (void)state;
     static const char *const rows[] = {"sps",      "dps",       "ring",
@@ -244,7 +244,7 @@ static void measures_every_backend(void **state)
     assert_int_equal(count_lines(j.out), 1);
 }
 
-static void looks_at_the_machine(void **state)
+static void doctor_examines_the_machine(void **state)
 {
     (void)state;
     static const char *const parts[] = {
@@ -263,7 +263,7 @@ static void looks_at_the_machine(void **state)
 // With peer=ddp another program trains a cell. It gets our program, the cell's
 // words and a folder. Exit status 77 means that it cannot run here: the cell is
 // skipped, with a message. The other program of this test runs ours.
-static void a_peer_trains_a_cell(void **state)
+static void another_program_trains_a_cell(void **state)
 {
     (void)state;
     struct job j;
@@ -283,7 +283,7 @@ static void a_peer_trains_a_cell(void **state)
     assert_ok(&j);
     assert_prints(&j, "skipped: theirs, repeat 1: no module named torch");
     assert_prints(&j, "theirs    not run");
-    assert_null(strstr(j.out, "gnuplot failed")); // with no speed-up but 1
+    assert_null(strstr(j.out, "gnuplot failed")); // all speed-ups are 1
     job_run(&j, 100,
             "lockstep run p.ini %s eval=0 steps=3 repeat=1 figures=speedup "
             "peer_python=$PWD/py out=p",
@@ -305,16 +305,16 @@ static void a_peer_trains_a_cell(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(helps),
+        cmocka_unit_test(help_lists_the_commands),
         cmocka_unit_test(every_command_explains_itself),
         cmocka_unit_test(programs_explain_themselves),
-        cmocka_unit_test(trains_and_samples),
-        cmocka_unit_test(says_how_it_goes),
-        cmocka_unit_test(a_folder_of_its_own_by_default),
-        cmocka_unit_test(makes_keys_for_their_owner_only),
-        cmocka_unit_test(measures_every_backend),
-        cmocka_unit_test(a_peer_trains_a_cell),
-        cmocka_unit_test(looks_at_the_machine),
+        cmocka_unit_test(a_run_trains_and_samples),
+        cmocka_unit_test(training_prints_its_progress),
+        cmocka_unit_test(each_run_has_a_folder_of_its_own),
+        cmocka_unit_test(keys_are_readable_by_their_owner_only),
+        cmocka_unit_test(bench_measures_every_backend),
+        cmocka_unit_test(another_program_trains_a_cell),
+        cmocka_unit_test(doctor_examines_the_machine),
     };
     return cmocka_run_group_tests(tests, write_text, job_cleanup);
 }

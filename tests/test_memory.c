@@ -1,6 +1,7 @@
-// test_memory.c - what a worker of each way takes of memory, as the system sees
-// it, beside what was predicted: VmHWM less activations and process, which a
-// run of the model alone shows.
+// test_memory.c - compares the memory of a worker of each backend (VmHWM, the
+// peak that the system counts) with the prediction. A run of the model alone
+// measures the memory of activations and of the process, which is subtracted
+// from both.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -34,15 +35,15 @@ static struct peak run(const char *words)
     return p;
 }
 
-static void ways_take_what_is_predicted(void **state)
+static void workers_take_the_predicted_memory(void **state)
 {
     (void)state;
     static const struct {
         const char *words;
-        double at_most; // of it not always taken, in vectors
-        double waiting; // not predicted, in vectors: what ZeroMQ's queue of 64
-                        // slices holds of a server beyond those counted, while
-                        // the machine is busy
+        double at_most; // predicted, but not always taken, in vectors
+        double waiting; // not predicted, in vectors: slices that wait in
+                        // ZeroMQ's queue of a server, of up to 64, while the
+                        // machine is busy
     } ways[] = {
         {"sync=local", 0, 0},
         {"sync=local staging=always", 0, 0},
@@ -51,7 +52,7 @@ static void ways_take_what_is_predicted(void **state)
         {"sync=ring workers=2 transport=shm", 0, 0},
         {"sync=ring workers=2 transport=tcp wire=bf16", 0, 0},
         {"sync=ring workers=2 transport=tcp staging=always", 0, 0},
-        {"sync=allreduce workers=2", 0.5, 0}, // what is under way at once
+        {"sync=allreduce workers=2", 0.5, 0}, // buffers of messages under way
         {"sync=zero workers=4 transport=tcp", 0, 0},
         {"sync=zero workers=2 transport=shm", 0, 0},
         {"sync=zero shard=2 workers=4 transport=tcp", 0, 0},
@@ -60,7 +61,7 @@ static void ways_take_what_is_predicted(void **state)
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
         {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
          0},
-        {"sync=dataparallel workers=2 transport=tcp", 0, 0}, // worker 0
+        {"sync=dataparallel workers=2 transport=tcp", 0, 0}, // of worker 0
         {"sync=dataparallel workers=4 transport=shm", 0, 0},
         {"sync=sps workers=2", 0, 0.25},
         {"sync=dps workers=2", 0, 0.25},
@@ -84,8 +85,8 @@ static void ways_take_what_is_predicted(void **state)
 }
 
 // Rank 0 of a pipeline writes the checkpoint's header, draws the weights and
-// reads the batches, and still holds no more than its own layers.
-static void rank_0_of_stages_holds_its_part(void **state)
+// reads the batches. Still it holds no more than its own layers.
+static void rank_0_of_a_pipeline_holds_only_its_layers(void **state)
 {
     (void)state;
     if (TEST_SANITIZED)
@@ -103,8 +104,8 @@ static void rank_0_of_stages_holds_its_part(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rank_0_of_stages_holds_its_part),
-        cmocka_unit_test(ways_take_what_is_predicted),
+        cmocka_unit_test(rank_0_of_a_pipeline_holds_only_its_layers),
+        cmocka_unit_test(workers_take_the_predicted_memory),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

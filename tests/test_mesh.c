@@ -30,10 +30,10 @@ static void check_order(const char *text)
             digit[i] = 0;
     }
     for (int i = 0; i < m.n; i++)
-        assert_int_equal(digit[i], 0); // the count has come round
+        assert_int_equal(digit[i], 0); // the count has wrapped around
 }
 
-static void ranks_count_up(void **state)
+static void the_last_axis_counts_fastest(void **state)
 {
     (void)state;
     static const char *const orders[][3] = {
@@ -53,7 +53,7 @@ static void ranks_count_up(void **state)
         }
 }
 
-static void an_example(void **state)
+static void messages_name_the_coordinates(void **state)
 {
     (void)state;
     char place[MESH_TEXT];
@@ -76,7 +76,7 @@ static void an_example(void **state)
                         "rank 0 closed");
 }
 
-static void bad_meshes(void **state)
+static void bad_meshes_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[] = {
@@ -95,8 +95,8 @@ static void bad_meshes(void **state)
     assert_int_equal(mesh_read(&m, "mesh", "dp4096,tp4096,pp4096"), -1);
 }
 
-// The mesh gives the number of workers, unless workers= gives it.
-static void a_run_has_as_many_workers(void **state)
+// The mesh gives the number of workers. If workers= is given, both must agree.
+static void the_mesh_gives_the_number_of_workers(void **state)
 {
     (void)state;
     static const struct {
@@ -137,10 +137,10 @@ static void a_run_has_as_many_workers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_count_up),
-        cmocka_unit_test(an_example),
-        cmocka_unit_test(bad_meshes),
-        cmocka_unit_test(a_run_has_as_many_workers),
+        cmocka_unit_test(the_last_axis_counts_fastest),
+        cmocka_unit_test(messages_name_the_coordinates),
+        cmocka_unit_test(bad_meshes_are_refused),
+        cmocka_unit_test(the_mesh_gives_the_number_of_workers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

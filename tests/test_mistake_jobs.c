@@ -1,5 +1,5 @@
 // test_mistake_jobs.c - a mistake that a key turns on is never silent: the log,
-// the table and the report name it, and no backend passes it over.
+// the table and the report name it, and no backend ignores it.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -49,9 +49,9 @@ static void every_mistake_is_named(void **state)
     assert_null(strstr(j.out, "m/cells/right"));
 }
 
-// A ring waits for the one who has left, until the deadline; without rounds the
-// others go on alone.
-static void own_steps_are_waited_for(void **state)
+// A ring waits until the deadline for the worker that has stopped. With asp the
+// other workers go on without it.
+static void only_a_ring_waits_for_a_stopped_worker(void **state)
 {
     (void)state;
     struct job j;
@@ -71,7 +71,7 @@ static void own_steps_are_waited_for(void **state)
     assert_int_equal(job_column("asp", "step", 1, step, MOST), 4);
 }
 
-static void refused_where_it_cannot_be_made(void **state)
+static void impossible_mistakes_are_refused(void **state)
 {
     (void)state;
     static const char *const cases[][3] = {
@@ -97,8 +97,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_mistake_is_named),
-        cmocka_unit_test(own_steps_are_waited_for),
-        cmocka_unit_test(refused_where_it_cannot_be_made),
+        cmocka_unit_test(only_a_ring_waits_for_a_stopped_worker),
+        cmocka_unit_test(impossible_mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

@@ -1,6 +1,6 @@
-// test_mistakes.c - mistakes that a key turns on do what their page says: the
-// parameters are those of a reference that makes the mistake by hand, and not
-// those of a right step.
+// test_mistakes.c - mistakes that a key turns on do what their page says. The
+// parameters equal those of a reference that makes the mistake by hand, and
+// differ from those of a right step.
 
 #include "horovod_ring/carriers.h"
 #include "sync/replicas.h"
@@ -24,7 +24,7 @@ static const struct fixture ring = {
     .opts = "fusion_mb=0.008",
 };
 
-// Of two workers, so that every sum has one order.
+// A setup of two workers, so that every sum has only one order.
 static struct setup mistake(const char *key, int sgd)
 {
     struct setup s = {.world = 2, .n = N, .bucket = N / 3, .sgd = sgd};
@@ -32,7 +32,8 @@ static struct setup mistake(const char *key, int sgd)
     return s;
 }
 
-// Local, with every second update of its own; `right` is local with one.
+// `local` updates twice in a step, and the worker must equal it. `right`
+// updates once.
 static int twice_body(struct worker *w)
 {
     struct worker local, right;
@@ -51,13 +52,13 @@ static int twice_body(struct worker *w)
                       (double)b.grad_norm);
     }
     if (!rc && !worker_equals(w, &right))
-        rc = fail("one update is enough");
+        rc = fail("equals a worker that updates once");
     oracle_close(&local);
     oracle_close(&right);
     return rc ? -1 : 0;
 }
 
-static void updates_twice(void **state)
+static void two_updates_equal_the_reference(void **state)
 {
     (void)state;
     for (int sgd = 0; sgd <= 1; sgd++) {
@@ -66,7 +67,8 @@ static void updates_twice(void **state)
     }
 }
 
-// local's gradient := the sum of all ranks', each clipped. Double arithmetic.
+// local's gradient := the sum of all ranks' gradients, each of them clipped. In
+// double precision.
 static void sum_of_clipped(const struct worker *w, struct worker *local,
                            int step)
 {
@@ -79,7 +81,7 @@ static void sum_of_clipped(const struct worker *w, struct worker *local,
         worker_normals(&one, step);
         for (int i = 0; i < N; i++)
             squares += (double)one.job.grads[i] * (double)one.job.grads[i];
-        CHECK(sqrt(squares) > 3 * CLIP); // so that it bites
+        CHECK(sqrt(squares) > 3 * CLIP); // the clip must act
         for (int i = 0; i < N; i++)
             local->job.grads[i] +=
                 (float)((double)one.job.grads[i] * CLIP / sqrt(squares));
@@ -112,7 +114,7 @@ static int clip_body(struct worker *w)
     return rc ? -1 : 0;
 }
 
-static void clips_before_the_sum(void **state)
+static void local_clipping_equals_the_reference(void **state)
 {
     (void)state;
     static const char *const opts[] = {"mistake_local_clip=1,overlap=1",
@@ -122,7 +124,7 @@ static void clips_before_the_sum(void **state)
         struct setup s = mistake(opts[i], 1);
         assert_int_equal(world_run(&ring, &s, clip_body, NULL), 0);
     }
-    // and the reference tells a right step from it
+    // the reference must differ from a right step
     struct setup right = mistake("mistake_local_clip=0", 1);
     assert_int_equal(world_run(&ring, &right, clip_body, NULL), 2);
 }
@@ -130,8 +132,8 @@ static void clips_before_the_sum(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_twice),
-        cmocka_unit_test(clips_before_the_sum),
+        cmocka_unit_test(two_updates_equal_the_reference),
+        cmocka_unit_test(local_clipping_equals_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-// test_model_blocks.c - a model that is lent its blocks one at a time computes
-// what one does that has all of them, to the bit.
+// test_model_blocks.c - a model that borrows its blocks one at a time computes
+// the same bits as a model that has all of them.
 
 #include "base/base.h"
 #include "device/vector.h"
@@ -8,20 +8,20 @@
 
 #include <string.h>
 
-// More layers than are lent at once.
+// It has more layers than are lent at once.
 static const struct model_config deep = {
     .layers = 5, .heads = 3, .channels = 24, .context = 13, .vocab = 31};
 
-// Lends out of whole vectors. What is not taken is NaN, so that a read of it
-// shows in the loss.
+// Lends blocks of whole vectors. A block that was given back becomes NaN, so
+// that a later read of it shows in the loss.
 struct shelf {
     struct model_config config;
     enum dtype format;
     char *weights;    // all, in the model's format
     float *grads;     // all, as they were given back
-    bool grads_alone; // the model has weights of its own
+    bool grads_alone; // lends no weights: the model has its own
     struct model_place lent[16];
-    int taken, most;  // layers at once
+    int taken, most;  // layers that are lent now, and at most
     int calls, fails; // call number `fails` fails; 0: none
 };
 
@@ -71,7 +71,7 @@ static int give(void *ctx, int b)
     return 0;
 }
 
-// A model beside b's, with the same weights, which it has to borrow.
+// A second model with the weights of b's model, which it has to borrow.
 struct borrower {
     struct shelf shelf;
     struct model_lender lender;
@@ -111,8 +111,9 @@ static void end_borrower(struct borrower *w)
     mem_free(w->shelf.grads);
 }
 
-// In every format, with dropout and without; all lent, or gradients alone.
-static void equals_the_whole_model(void **state)
+// In every format, with dropout and without. Weights and gradients are lent, or
+// only gradients.
+static void a_borrowing_model_equals_a_whole_one(void **state)
 {
     (void)state;
     for (int k = 0; k < 12; k++) {
@@ -127,7 +128,7 @@ static void equals_the_whole_model(void **state)
             assert_true(loss == want);
             assert_memory_equal(w.shelf.grads, b.grads, b.n * sizeof(float));
             assert_int_equal(w.shelf.taken, 0);
-            assert_int_equal(w.shelf.most, 2); // one is read by the next's pass
+            assert_int_equal(w.shelf.most, 2); // this layer and the next
         }
         assert_int_equal(model_eval(b.m, b.x, b.y, 2, &want), 0);
         assert_int_equal(model_eval(w.m, b.x, b.y, 2, &loss), 0);
@@ -142,8 +143,8 @@ static void equals_the_whole_model(void **state)
     }
 }
 
-// Whichever call fails, the step fails with its message.
-static void a_lender_may_fail(void **state)
+// If any call of the lender fails, the step fails with its message.
+static void a_failing_lender_fails_the_step(void **state)
 {
     (void)state;
     struct bench b = begin(deep, DTYPE_F32, ROWS, TOKENS);
@@ -166,7 +167,8 @@ static void a_lender_may_fail(void **state)
     end(&b);
 }
 
-// Blocks tile the vector, and what is drawn by ranges is what is drawn at once.
+// Blocks tile the vector. Weights that are drawn range by range equal those
+// that are drawn at once.
 static void blocks_tile_the_vector(void **state)
 {
     (void)state;
@@ -195,8 +197,8 @@ static void blocks_tile_the_vector(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(equals_the_whole_model),
-        cmocka_unit_test(a_lender_may_fail),
+        cmocka_unit_test(a_borrowing_model_equals_a_whole_one),
+        cmocka_unit_test(a_failing_lender_fails_the_step),
         cmocka_unit_test(blocks_tile_the_vector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

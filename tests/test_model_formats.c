@@ -25,12 +25,13 @@ static double distance_from_fp32(enum dtype precision, float scale)
     return d;
 }
 
-static void test_formats(void **state)
+static void gradients_in_16_bits_are_close(void **state)
 {
     (void)state;
     double bf16 = distance_from_fp32(DTYPE_BF16, 1);
     double fp16 = distance_from_fp32(DTYPE_F16, 1024);
-    print_message("gradients off fp32's: bf16 %.2g, fp16 %.2g\n", bf16, fp16);
+    print_message("distance from fp32's gradients: bf16 %.2g, fp16 %.2g\n",
+                  bf16, fp16);
     assert_true(bf16 > 1e-4 && bf16 < 3e-2);
     assert_true(fp16 > 1e-5 && fp16 < 5e-3);
 }
@@ -45,7 +46,7 @@ static int not_finite(const struct bench *b)
 
 // A loss scale beyond fp16's range shows in the gradients, not in the loss;
 // too small a scale loses gradients to underflow.
-static void test_fp16_range(void **state)
+static void a_wrong_loss_scale_shows_in_the_gradients(void **state)
 {
     (void)state;
     struct bench b = begin(tiny, DTYPE_F16, ROWS, TOKENS);
@@ -66,7 +67,7 @@ static void test_fp16_range(void **state)
 }
 
 // A changed weight is seen after model_params_changed(), in every format.
-static void test_params_changed(void **state)
+static void changed_weights_are_seen(void **state)
 {
     (void)state;
     for (int format = 0; format < 3; format++) {
@@ -89,7 +90,7 @@ static void test_params_changed(void **state)
 
 // A copy that was written together with the params is used once without a
 // check. It equals the copy that the model would have made.
-static void test_fresh_copy(void **state)
+static void a_fresh_copy_is_used_once(void **state)
 {
     (void)state;
     for (int format = 0; format < 3; format++) {
@@ -100,7 +101,7 @@ static void test_fresh_copy(void **state)
         for (size_t i = 0; i < b.n; i++)
             b.params[i] *= 0.5f;
         if (copy) {
-            copy->fresh = true; // a lie
+            copy->fresh = true; // a false claim
             model_params_changed(b.m);
             assert_true(train(&b) == before);
         }
@@ -121,10 +122,10 @@ static void test_fresh_copy(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats),
-        cmocka_unit_test(test_fp16_range),
-        cmocka_unit_test(test_params_changed),
-        cmocka_unit_test(test_fresh_copy),
+        cmocka_unit_test(gradients_in_16_bits_are_close),
+        cmocka_unit_test(a_wrong_loss_scale_shows_in_the_gradients),
+        cmocka_unit_test(changed_weights_are_seen),
+        cmocka_unit_test(a_fresh_copy_is_used_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

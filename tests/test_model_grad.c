@@ -1,6 +1,6 @@
-// test_model_grad.c - the whole model: losses, logits and gradients against
-// double precision and its central differences; what dropout, accumulation and
-// bad input do.
+// test_model_grad.c - compares losses, logits and gradients of the whole model
+// with double precision and its central differences. Also tests dropout,
+// accumulation, reruns and bad input.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -30,8 +30,9 @@ static double reference(const struct bench *b, const double *params, int B,
                     logits);
 }
 
-// About `samples` gradients of every tensor against central differences:
-// relative difference in norm over each tensor.
+// Compares `samples` gradients of every tensor with central differences. The
+// norm of a tensor's errors must be small relative to the norm of its central
+// differences.
 static void check_gradients(struct bench *b, int first, int last, int samples)
 {
     double *params = widened(b->params, b->n);
@@ -60,7 +61,7 @@ static void check_gradients(struct bench *b, int first, int last, int samples)
     mem_free(params);
 }
 
-static void test_gradients(void **state)
+static void gradients_equal_central_differences(void **state)
 {
     (void)state;
     for (int i = 0; kernels_isas()[i]; i++) {
@@ -69,13 +70,13 @@ static void test_gradients(void **state)
         setenv("MODEL_ISA", kernels_isas()[i], 1);
         struct bench b = begin(tiny, DTYPE_F32, ROWS, TOKENS);
         for (size_t k = 0; k < b.n; k++)
-            b.grads[k] = NAN; // replaced, wherever it is
+            b.grads[k] = NAN; // must be replaced everywhere
         float loss = train(&b);
         double *params = widened(b.params, b.n);
         double want = reference(&b, params, ROWS, NULL);
         assert_true(fabs(loss - want) < 1e-6 * want);
         check_gradients(&b, 0, model_ntensors(&tiny), 12);
-        // wpe's rows behind T get no gradient.
+        // Rows of wpe after the last position get no gradient.
         for (int t = TOKENS; t < tiny.context; t++)
             for (int c = 0; c < tiny.channels; c++)
                 assert_true(b.grads[(tiny.vocab + t) * tiny.channels + c] == 0);
@@ -86,7 +87,7 @@ static void test_gradients(void **state)
 }
 
 // So many symbols that the logits need several slices.
-static void test_slices(void **state)
+static void logits_in_several_slices_are_right(void **state)
 {
     (void)state;
     struct model_config wide = {
@@ -98,8 +99,9 @@ static void test_slices(void **state)
     assert_true(fabs(loss - want) < 1e-6 * want);
     assert_int_equal(model_eval(b.m, b.x, b.y, 2, &eval), 0);
     assert_true(eval == loss);
-    // The head's input gradient reaches ln_f from every slice, and wte gets
-    // one share from each: its sum over V at one channel is checked.
+    // ln_f gets the head's input gradient from every slice, and wte a share of
+    // its gradient from each. Checks the slope of wte along sin(v) at one
+    // channel.
     check_gradients(&b, model_ntensors(&wide) - 1, model_ntensors(&wide), 2);
     double sum = 0, slope = 0, h = 1e-3;
     for (int sign = -1; sign <= 1; sign += 2) {
@@ -114,7 +116,7 @@ static void test_slices(void **state)
     end(&b);
 }
 
-static void test_eval_and_logits(void **state)
+static void evaluation_equals_the_reference(void **state)
 {
     (void)state;
     struct bench b = begin(tiny, DTYPE_F32, ROWS, TOKENS);
@@ -146,7 +148,7 @@ static void test_eval_and_logits(void **state)
 
 // ---- accumulation, order, reruns
 
-static void test_accumulate(void **state)
+static void gradients_are_accumulated(void **state)
 {
     (void)state;
     for (int format = 0; format < 3; format++) {
@@ -169,7 +171,7 @@ static void test_accumulate(void **state)
     }
 }
 
-// What the watermark has passed is never touched again.
+// Gradients that the watermark has passed do not change any more.
 struct follow {
     const struct bench *b;
     float *seen;
@@ -186,7 +188,7 @@ static void on_watermark(void *ctx, size_t off)
     f->calls++;
 }
 
-static void test_watermark(void **state)
+static void passed_gradients_do_not_change(void **state)
 {
     (void)state;
     for (int format = 0; format < 3; format++) {
@@ -209,7 +211,7 @@ static void test_watermark(void **state)
     }
 }
 
-static void test_reruns(void **state)
+static void reruns_have_the_same_bits(void **state)
 {
     (void)state;
     struct model_config c = tiny;
@@ -229,8 +231,9 @@ static void test_reruns(void **state)
 
 // ---- dropout
 
-// The slope of the loss along a direction, under one mask, is the gradient's.
-static void test_dropout(void **state)
+// With one mask, the slope of the loss along the gradient is the gradient's
+// norm.
+static void dropout_has_the_right_gradient(void **state)
 {
     (void)state;
     struct model_config c = tiny;
@@ -269,8 +272,8 @@ static void test_dropout(void **state)
 
 // ---- recompute
 
-// Layers computed twice instead of kept: the same gradients, to the bit, in
-// every micro-batch, under the same masks.
+// With recompute, layers are computed twice instead of kept. The gradients have
+// the same bits in every micro-batch, with the same masks.
 static void recompute_of(enum dtype format, float dropout)
 {
     struct model_config c = tiny;
@@ -299,7 +302,7 @@ static void recompute_of(enum dtype format, float dropout)
     end(&twice);
 }
 
-static void test_recompute(void **state)
+static void recompute_has_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; kernels_isas()[i]; i++)
@@ -314,7 +317,7 @@ static void test_recompute(void **state)
 
 // ---- bad input
 
-static void test_bad_input(void **state)
+static void bad_input_is_refused(void **state)
 {
     (void)state;
     struct bench b = begin(tiny, DTYPE_F32, ROWS, TOKENS);
@@ -330,11 +333,11 @@ static void test_bad_input(void **state)
     b.x[0] = -5;
     assert_int_equal(model_logits(b.m, b.x, 1, logits), -1);
     b.x[0] = 0;
-    b.params[b.n - 30] = NAN; // while training
+    b.params[b.n - 30] = NAN; // found while training
     assert_int_equal(model_train(b.m, &b.step, &loss), -1);
     assert_non_null(strstr(fail_message(), "ln_f.weight[18] is nan"));
     assert_true(loss == -1);
-    struct model *m = NULL; // and from a file
+    struct model *m = NULL; // found when a model opens
     assert_int_equal(model_open(&m, &b.job), -1);
     assert_non_null(strstr(fail_message(), "ln_f.weight[18] is nan"));
     b.params[b.n - 30] = 1;
@@ -360,15 +363,15 @@ static void test_bad_input(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients),
-        cmocka_unit_test(test_slices),
-        cmocka_unit_test(test_eval_and_logits),
-        cmocka_unit_test(test_accumulate),
-        cmocka_unit_test(test_watermark),
-        cmocka_unit_test(test_reruns),
-        cmocka_unit_test(test_dropout),
-        cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_bad_input),
+        cmocka_unit_test(gradients_equal_central_differences),
+        cmocka_unit_test(logits_in_several_slices_are_right),
+        cmocka_unit_test(evaluation_equals_the_reference),
+        cmocka_unit_test(gradients_are_accumulated),
+        cmocka_unit_test(passed_gradients_do_not_change),
+        cmocka_unit_test(reruns_have_the_same_bits),
+        cmocka_unit_test(dropout_has_the_right_gradient),
+        cmocka_unit_test(recompute_has_the_same_bits),
+        cmocka_unit_test(bad_input_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
-// test_model_ops.c - every kernel, in every instruction set and format that
-// this machine runs, against plain double precision; every backward against
-// central differences of that.
+// test_model_ops.c - compares every kernel, in every instruction set and format
+// that this machine can run, with plain double precision, and every backward
+// pass with central differences.
 
 #include "base/rng.h"
 #include "model/cpu/mask.h"
@@ -26,7 +26,7 @@ static void gelu_op(void)
     ref_gelu(out.d, in.d, GELU_N);
 }
 
-// The same where the bias has yet to be added: fp32's rows minus it.
+// The same when the kernel adds the bias, too: in.raw lacks it, in.d has it.
 static void test_gelu_late_bias(void)
 {
     draw(&bias, GELU_C, 3, 1);
@@ -59,7 +59,7 @@ static void test_gelu(void)
              GELU_N);
 }
 
-// ---- LayerNorm with the residual in front
+// ---- LayerNorm, with the sum of the residual before it
 
 enum { ROWS = 7, CH = 51 };
 
@@ -81,7 +81,7 @@ static void test_norm(void)
             ROWS, CH, &no_mask);
     near_raw("norm", out.raw, out.d, n);
 
-    draw(&extra, n, 7, 1); // dres before
+    draw(&extra, n, 7, 1); // dres, to which the kernel adds
     k->norm_backward(extra.raw, true, out.raw, grad, grad + CH, false, dout.raw,
                      in.raw, mean, rstd, weight.raw, bias.raw, ROWS, CH,
                      scratch);
@@ -93,7 +93,8 @@ static void test_norm(void)
     near("norm dweight", grad, differences(norm_op, weight.d, CH, n), CH);
     near("norm dbias", grad + CH, differences(norm_op, bias.d, CH, n), CH);
 
-    memcpy(grad2, grad, sizeof grad2); // added, and dres replaced
+    memcpy(grad2, grad,
+           sizeof grad2); // dw, db: added to
     k->norm_backward(extra.raw, false, out.raw, grad, grad + CH, true, dout.raw,
                      in.raw, mean, rstd, weight.raw, bias.raw, ROWS, CH,
                      scratch);
@@ -214,7 +215,7 @@ static void test_vector(void)
     for (int c = 0; c < CH; c++)
         assert_true(grad2[c] == 1 + grad[c]);
 
-    enum { TALL = 70, WIDE = 33, APART = 80 }; // squares, and what is left
+    enum { TALL = 70, WIDE = 33, APART = 80 }; // whole squares and a rest
     draw(&in2, TALL * WIDE, 19, 3);
     k->turn(out.raw, APART, in2.raw, TALL, WIDE);
     k->widen(grad2, out.raw, APART * WIDE);
@@ -233,8 +234,8 @@ static void test_vector(void)
     near_raw("mask_rows", extra.raw, moved, n);
 }
 
-// The formats' conversions agree with half.h on every 16-bit number, and the
-// rounding on numbers around every one of them.
+// Conversion from 16 bits agrees with half.h for every number. Rounding to 16
+// bits agrees for numbers around the middle between any two neighbours.
 static void test_formats(void)
 {
     bool half = k->format == DTYPE_F16;
@@ -269,9 +270,9 @@ static void test_formats(void)
     }
 }
 
-// A mask drops its rate of elements, and differs from row to row and key to
-// key.
-static void test_mask(void **state)
+// A mask drops the wanted share of all elements. Another key gives another
+// mask.
+static void masks_drop_the_wanted_share(void **state)
 {
     (void)state;
     int dropped = 0, same = 0, n = 100000;
@@ -290,19 +291,20 @@ static void test_mask(void **state)
 
 // ---- products
 
-// dW over more rows than are turned round at a time: added to, and replaced.
-static void test_turned_product(void **state)
+// dW over more rows than are transposed at a time: `out` is replaced, then
+// added to.
+static void products_of_transposed_rows_are_right(void **state)
 {
     (void)state;
     enum { M = 21, N = 17, K = 2 * PRODUCT_DEPTH + 76 };
     static float turned[M * PRODUCT_APART];
-    struct product_scratch room = {.turned = turned, .turned_rows = M};
+    struct product_scratch scratches = {.turned = turned, .turned_rows = M};
     struct product *p;
     k = kernels_find(DTYPE_F32);
     tolerance = 2e-6;
     draw(&in, K * M, 20, 1);
     draw(&in2, K * N, 21, 1);
-    assert_int_equal(product_open(&p, k, &room), 0);
+    assert_int_equal(product_open(&p, k, &scratches), 0);
     for (int add = 0; add < 2; add++) {
         for (int i = 0; i < M * N; i++) {
             double sum = 0;
@@ -325,11 +327,11 @@ static void test_turned_product(void **state)
     product_close(&p);
 }
 
-// Widths that are no multiple of two: AMX counts bf16 in pairs.
+// Odd widths: AMX multiplies bf16 in pairs.
 static void odd_product(int m, int n, int depth, bool tb)
 {
     static float wide_a[1 << 14], wide_b[1 << 14], wide_out[1 << 14];
-    struct product_scratch room = {wide_a, wide_b, wide_out, NULL, 0};
+    struct product_scratch scratches = {wide_a, wide_b, wide_out, NULL, 0};
     struct product *p;
     draw(&in, m * depth, 22, 1);
     draw(&in2, depth * n, 23, 1);
@@ -347,13 +349,13 @@ static void odd_product(int m, int n, int depth, bool tb)
                             .b = in2.raw,
                             .out = grad,
                             .out_fp32 = true};
-    assert_int_equal(product_open(&p, k, &room), 0);
+    assert_int_equal(product_open(&p, k, &scratches), 0);
     product_run(p, &j);
     near("odd product", grad, moved, m * n);
     product_close(&p);
 }
 
-static void test_odd_products(void **state)
+static void products_of_odd_widths_are_right(void **state)
 {
     (void)state;
     k = kernels_find(DTYPE_BF16);
@@ -384,14 +386,14 @@ static void test_operations(void)
     test_vector();
 }
 
-static void test_all(void **state)
+static void every_table_computes_every_operation(void **state)
 {
     (void)state;
     for_all_tables(test_operations);
 }
 
-// A forced set is obeyed, and an unknown one is an error.
-static void test_forced(void **state)
+// MODEL_ISA forces an instruction set. An unknown one is an error.
+static void an_instruction_set_can_be_forced(void **state)
 {
     (void)state;
     setenv("MODEL_ISA", "baseline", 1);
@@ -406,11 +408,11 @@ int main(void)
 {
     omp_set_num_threads(2);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all),
-        cmocka_unit_test(test_turned_product),
-        cmocka_unit_test(test_odd_products),
-        cmocka_unit_test(test_mask),
-        cmocka_unit_test(test_forced),
+        cmocka_unit_test(every_table_computes_every_operation),
+        cmocka_unit_test(products_of_transposed_rows_are_right),
+        cmocka_unit_test(products_of_odd_widths_are_right),
+        cmocka_unit_test(masks_drop_the_wanted_share),
+        cmocka_unit_test(an_instruction_set_can_be_forced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
-// test_mpirun.c - what mpirun's own lines say of its ranks, and which cores
-// ranks get.
+// test_mpirun.c - reads from mpirun's own lines what happened to its ranks, and
+// checks which cores ranks get.
 
 #include "lockstep/mpirun.h"
 
@@ -11,7 +11,7 @@
 
 #include "tests/test.h"
 
-static void cores_are_shared_out(void **state)
+static void cores_are_divided_among_ranks(void **state)
 {
     (void)state;
     int n = cores_count();
@@ -34,7 +34,7 @@ static void cores_are_shared_out(void **state)
     assert_int_equal(CPU_COUNT(&mine), 1);
 }
 
-static void words_of_mpirun(void **state)
+static void lines_of_open_mpi_4_are_read(void **state)
 {
     (void)state;
     struct mpirun_report m = {.words = &openmpi_4};
@@ -55,7 +55,7 @@ static void words_of_mpirun(void **state)
     assert_string_equal(name, "rank 3");
     assert_int_equal(WEXITSTATUS(status), 5);
     assert_string_equal(last, "boom");
-    mpirun_begin(&m, 3); // what it said before its first step is left out
+    mpirun_begin(&m, 3); // lines before the first step are dropped
     assert_string_equal(last, "");
     char noticed[] = "mpirun noticed that process rank 1 with PID 0 on node x "
                      "exited on signal 9 (Killed).";
@@ -84,7 +84,7 @@ static void take_lines(struct mpirun_report *m, const char *const *lines)
     }
 }
 
-static void words_of_openmpi_5(void **state)
+static void lines_of_open_mpi_5_are_read(void **state)
 {
     (void)state;
     static const char *const exited[] = {
@@ -130,9 +130,9 @@ static void words_of_openmpi_5(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cores_are_shared_out),
-        cmocka_unit_test(words_of_mpirun),
-        cmocka_unit_test(words_of_openmpi_5),
+        cmocka_unit_test(cores_are_divided_among_ranks),
+        cmocka_unit_test(lines_of_open_mpi_4_are_read),
+        cmocka_unit_test(lines_of_open_mpi_5_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
-// test_nccl.c - the backends over NCCL against what every backend must pass,
-// with no GPU: the queues are threads, and NCCL is our own over shared memory.
+// test_nccl.c - the backends over NCCL in the cases that every backend must
+// pass, without a GPU: queues are threads, and a fake NCCL uses shared memory.
 //
-// What is tested is ours: which queue waits for which event, what is in a
-// buffer when it is used again, the ring's timetable, deadlines, and what is
-// done when a rank is missing, dies, or NCCL reports an error.
+// This tests our code: which queue waits for which event, what is in a buffer
+// when it is used again, the order of the ring's messages, deadlines, and what
+// happens when a rank is missing, dies, or NCCL reports an error.
 
 #include "allreduce/library_carriers.h"
 #include "device/busy.h"
@@ -22,7 +22,7 @@
 
 #include "tests/test.h"
 
-// Handed over: S out, S in.
+// Bytes given to NCCL: S out, S in.
 static void allreduce_law(const struct sync_job *job, int rank, int world,
                           enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -74,7 +74,7 @@ static const struct fixture ring = {
 
 static const struct fixture *const both[] = {&allreduce, &ring};
 
-static void sums(void **state)
+static void sums_and_bytes_are_right(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -83,7 +83,7 @@ static void sums(void **state)
     }
 }
 
-static void replicas_and_reruns(void **state)
+static void replicas_and_reruns_have_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -92,7 +92,7 @@ static void replicas_and_reruns(void **state)
     }
 }
 
-static void overflow(void **state)
+static void one_overflow_skips_the_step(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -101,7 +101,7 @@ static void overflow(void **state)
     }
 }
 
-static void vectors(void **state)
+static void parameters_and_state_are_moved(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -110,7 +110,7 @@ static void vectors(void **state)
     }
 }
 
-static void faults(void **state)
+static void faults_are_named(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -120,17 +120,17 @@ static void faults(void **state)
     }
 }
 
-// ---- what NCCL reports
+// ---- errors that NCCL reports
 
 static int bad_call(struct worker *w)
 {
     struct sync_out out;
     if (!worker_step(w, 1, &out))
-        return fail("worked");
+        return fail("the step succeeded");
     return fake_nccl_said("all_reduce: invalid argument");
 }
 
-static void errors(void **state)
+static void an_error_of_nccl_is_reported(void **state)
 {
     (void)state;
     struct setup s = {
@@ -159,7 +159,7 @@ static int open_twin(struct device **d)
     return 0;
 }
 
-// Another carrier is taken, and rank 0 says why.
+// The next carrier is used, and rank 0 says why.
 static int goes_through_the_host(struct worker *w)
 {
     char text[512] = "";
@@ -178,11 +178,11 @@ static int goes_through_the_host(struct worker *w)
     if (rc)
         return -1;
     if (strcmp(w->sync->transport, "shm"))
-        return fail("takes %s", w->sync->transport);
+        return fail("uses %s", w->sync->transport);
     return told == (w->rank == 0) ? 0 : fail("says: %s", text);
 }
 
-static void one_gpu_for_two(void **state)
+static void two_ranks_on_one_gpu_use_host_memory(void **state)
 {
     (void)state;
     static const struct group_ops *const carriers[] = {&ring_nccl, &ring_shm,
@@ -228,7 +228,7 @@ static int asks_for_blocks(struct worker *w)
     return fake_nccl_ctas() == want ? 0 : fail("%d blocks", fake_nccl_ctas());
 }
 
-static void thread_blocks(void **state)
+static void ctas_sets_the_thread_blocks(void **state)
 {
     (void)state;
     struct setup s = {.world = 2, .n = 100, .first = 100, .bucket = 100};
@@ -238,7 +238,7 @@ static void thread_blocks(void **state)
     }
 }
 
-// ---- the host may come later than the device's queue
+// ---- compute waits on the device, not on the host
 
 static int step_and_follow(struct sync *s, const struct sync_in *in,
                            struct sync_out *out)
@@ -271,13 +271,13 @@ static void compute_follows_the_sum(void **state)
         uint64_t bytes[2];
         f.ops = &ops;
         assert_int_equal(world_run(&f, &s, sums_ones, bytes), 0);
-        assert_true(bytes[0] > 0 && bytes[1] > 0); // they are counted
+        assert_true(bytes[0] > 0 && bytes[1] > 0); // bytes are counted
     }
 }
 
-// ---- meters
+// ---- busy time
 
-// Device time is commands here: what was asked of the queue for the buckets.
+// Device time is the number of commands on the queue here.
 static int measured(struct worker *w)
 {
     struct sync_out out;
@@ -288,7 +288,7 @@ static int measured(struct worker *w)
         return fail("no step was measured: %s", fail_message());
     busy_close(w->dev);
     w->result = s.at[DEVICE_COMM];
-    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copies") : 0;
+    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copied") : 0;
 }
 
 static void buckets_are_measured(void **state)
@@ -305,15 +305,15 @@ static void buckets_are_measured(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums),
-        cmocka_unit_test(replicas_and_reruns),
-        cmocka_unit_test(overflow),
-        cmocka_unit_test(vectors),
-        cmocka_unit_test(faults),
-        cmocka_unit_test(errors),
-        cmocka_unit_test(one_gpu_for_two),
+        cmocka_unit_test(sums_and_bytes_are_right),
+        cmocka_unit_test(replicas_and_reruns_have_the_same_bits),
+        cmocka_unit_test(one_overflow_skips_the_step),
+        cmocka_unit_test(parameters_and_state_are_moved),
+        cmocka_unit_test(faults_are_named),
+        cmocka_unit_test(an_error_of_nccl_is_reported),
+        cmocka_unit_test(two_ranks_on_one_gpu_use_host_memory),
         cmocka_unit_test(buckets_are_aligned),
-        cmocka_unit_test(thread_blocks),
+        cmocka_unit_test(ctas_sets_the_thread_blocks),
         cmocka_unit_test(compute_follows_the_sum),
         cmocka_unit_test(buckets_are_measured),
     };

@@ -1,10 +1,10 @@
-// test_nccl_carriers.c - both carriers over NCCL against what every carrier
-// must pass, with no GPU: the queues are threads, and NCCL is our own over
+// test_nccl_carriers.c - both carriers over NCCL in the cases that every
+// carrier must pass, without a GPU: queues are threads, and a fake NCCL uses
 // shared memory (fake_nccl.h).
 //
-// What is tested is ours: which queue waits for which event, what is in a room
-// when it is used again, the timetable, deadlines, and what is done when a
-// member is missing, dies, or NCCL reports an error.
+// This tests our code: which queue waits for which event, what is in a buffer
+// when it is used again, the order of messages, deadlines, and what happens
+// when a member is missing, dies, or NCCL reports an error.
 
 #include "allreduce/library_carriers.h"
 #include "device/busy.h"
@@ -23,9 +23,9 @@
 
 #include "tests/test.h"
 
-// ---- both
+// ---- the two carriers
 
-static void handed_over(const struct group *g, const struct group_op *op,
+static void given_bytes(const struct group *g, const struct group_op *op,
                         uint64_t *out, uint64_t *in)
 {
     size_t n = op->vector.n, size = dtype_bytes(op->vector.wire);
@@ -52,7 +52,7 @@ static const struct carried library = {
     .ops = &library_nccl,
     .device = queue_device_open,
     .in_order = true,
-    .law = handed_over,
+    .law = given_bytes,
 };
 
 static const struct carried ring = {
@@ -65,56 +65,57 @@ static const struct carried ring = {
 
 static const struct carried *const both[] = {&library, &ring};
 
-static void verbs(void **state)
+static void verbs_give_exact_results(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_verbs(both[i]);
 }
 
-static void large(void **state)
+static void large_vectors_travel_in_pieces(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_large(both[i]);
 }
 
-// NCCL's own halves may add in another order.
-static void halves(void **state)
+// Only the ring: NCCL's own reduce_scatter and all_gather may add in another
+// order than its all_reduce.
+static void reduce_scatter_and_all_gather_are_all_reduce(void **state)
 {
     (void)state;
     carry_halves(&ring);
 }
 
-static void threads(void **state)
+static void a_thread_changes_no_bit(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_threads(both[i]);
 }
 
-static void groups(void **state)
+static void two_groups_can_be_interleaved(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_groups(both[i]);
 }
 
-static void missing(void **state)
+static void a_missing_member_is_named(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_missing(both[i]);
 }
 
-static void pairs(void **state)
+static void pairs_send_and_receive(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         carry_pairs(both[i]);
 }
 
-// ---- bodies of our own
+// ---- cases of this file alone
 
 static int run(const struct carried *c, enum fake_fault fault, double timeout_s,
                int (*body)(struct member *m), uint64_t *results)
@@ -146,21 +147,21 @@ static int killed_body(struct member *m)
     if (m->rank == 1)
         raise(SIGKILL);
     if (!post_sum(m, &t) && !group_await(m->group, t.ticket))
-        return fail("works without rank 1");
+        return fail("succeeds without rank 1");
     return strstr(fail_message(), "dp: waited 1.5 s for the other ranks: "
                                   "cluster: rank 1")
                ? 0
                : fail("does not name rank 1: %.200s", fail_message());
 }
 
-static void killed(void **state)
+static void a_killed_member_is_named(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++)
         assert_int_equal(run(both[i], FAKE_FINE, 1.5, killed_body, NULL), 1);
 }
 
-// ---- what NCCL reports
+// ---- errors that NCCL reports
 
 static int has_no_id(struct member *m)
 {
@@ -186,7 +187,7 @@ static int never_joins(struct member *m)
     struct group *g = member_open(m, "tp");
     if (g) {
         group_close(&g);
-        return fail("opened, though nobody joined");
+        return fail("opened, though no rank joined");
     }
     return fake_nccl_said("tp: joining the ranks: not done within 1.5 s");
 }
@@ -195,7 +196,7 @@ static int bad_call(struct member *m)
 {
     struct trial t;
     if (!post_sum(m, &t))
-        return fail("worked");
+        return fail("the sum succeeded");
     return fake_nccl_said("dp: all_reduce: invalid argument");
 }
 
@@ -205,16 +206,16 @@ static int lost_peer(struct member *m)
     if (cluster_barrier(m->cluster)) // both are open
         return -1;
     if (m->rank == 1)
-        return cluster_barrier(m->cluster); // rank 0 asks around
+        return cluster_barrier(m->cluster); // rank 0 asks all ranks
     if (post_sum(m, &t))
         return -1;
     fake_nccl_fault(FAKE_LOST_PEER);
     if (!group_await(m->group, t.ticket))
-        return fail("came, though its peer is lost");
+        return fail("succeeds, though its peer is lost");
     return fake_nccl_said("dp: a peer is lost (remote process exited)");
 }
 
-static void errors(void **state)
+static void errors_of_nccl_are_reported(void **state)
 {
     (void)state;
     assert_int_equal(run(&ring, FAKE_FINE, 5, has_no_id, NULL), 0);
@@ -223,16 +224,16 @@ static void errors(void **state)
     assert_int_equal(run(&library, FAKE_FINE, 5, lost_peer, NULL), 0);
 }
 
-// ---- a communicator is in progress for a while after each call
+// ---- after each call a communicator is "in progress" for a while
 
-static int naps; // of this process
+static int sleeps; // of this process
 
 void __real_sleep_ns(uint64_t ns);
 void __wrap_sleep_ns(uint64_t ns);
 
 void __wrap_sleep_ns(uint64_t ns)
 {
-    naps++;
+    sleeps++;
     __real_sleep_ns(ns);
 }
 
@@ -240,17 +241,17 @@ static int posts(struct member *m)
 {
     struct trial t;
     fake_nccl_looks(100);
-    naps = 0;
+    sleeps = 0;
     if (post_sum(m, &t))
         return -1;
-    m->result = (uint64_t)naps;
+    m->result = (uint64_t)sleeps;
     fake_nccl_looks(3);
     if (prctl(PR_GET_TIMERSLACK) != 1)
-        return fail("naps last %d ns longer", prctl(PR_GET_TIMERSLACK));
+        return fail("sleeps last %d ns longer", prctl(PR_GET_TIMERSLACK));
     return group_await(m->group, t.ticket) || trial_check(m, &t) ? -1 : 0;
 }
 
-static void a_call_does_not_nap(void **state)
+static void posting_does_not_sleep(void **state)
 {
     (void)state;
     for (int i = 0; i < 2; i++) {
@@ -275,28 +276,28 @@ static int shares(struct member *m)
     struct group_job job = {.cluster = m->cluster, .dev = m->dev};
     char why[128] = "";
     if (ring_nccl.is_supported(&job, why) != 1)
-        return fail("devices of their own do not suit: %s", why);
+        return fail("two devices are refused: %s", why);
     ops = *m->dev->ops;
     ops.identity = same;
     twin.ops = &ops;
     job.dev = &twin;
     if (library_nccl.is_supported(&job, why) != 0)
-        return fail("one device for two ranks suits");
+        return fail("one device for two ranks is accepted");
     if (strcmp(why, "ranks 0 and 1 share a GPU, which NCCL refuses"))
         return fail("the reason is: %s", why);
     ops.host = true;
-    return ring_nccl.is_supported(&job, why) ? fail("host memory suits") : 0;
+    return ring_nccl.is_supported(&job, why) ? fail("host memory works") : 0;
 }
 
-static void one_gpu_for_two(void **state)
+static void one_gpu_for_two_members_is_refused(void **state)
 {
     (void)state;
     assert_int_equal(run(&ring, FAKE_FINE, 0, shares, NULL), 0);
 }
 
-// ---- meters
+// ---- busy time
 
-// Device time is commands here: what was asked of the queue for the verb.
+// Device time is the number of commands on the queue here.
 static int measured(struct member *m)
 {
     struct trial t;
@@ -307,7 +308,7 @@ static int measured(struct member *m)
         return fail("no step was measured: %s", fail_message());
     m->result = s.at[DEVICE_COMM];
     busy_close(m->dev);
-    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copies") : 0;
+    return s.at[DEVICE_DOWN] || s.at[DEVICE_UP] ? fail("copied") : 0;
 }
 
 static void verbs_are_measured(void **state)
@@ -323,17 +324,17 @@ static void verbs_are_measured(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs),
-        cmocka_unit_test(large),
-        cmocka_unit_test(halves),
-        cmocka_unit_test(threads),
-        cmocka_unit_test(groups),
-        cmocka_unit_test(missing),
-        cmocka_unit_test(pairs),
-        cmocka_unit_test(killed),
-        cmocka_unit_test(errors),
-        cmocka_unit_test(a_call_does_not_nap),
-        cmocka_unit_test(one_gpu_for_two),
+        cmocka_unit_test(verbs_give_exact_results),
+        cmocka_unit_test(large_vectors_travel_in_pieces),
+        cmocka_unit_test(reduce_scatter_and_all_gather_are_all_reduce),
+        cmocka_unit_test(a_thread_changes_no_bit),
+        cmocka_unit_test(two_groups_can_be_interleaved),
+        cmocka_unit_test(a_missing_member_is_named),
+        cmocka_unit_test(pairs_send_and_receive),
+        cmocka_unit_test(a_killed_member_is_named),
+        cmocka_unit_test(errors_of_nccl_are_reported),
+        cmocka_unit_test(posting_does_not_sleep),
+        cmocka_unit_test(one_gpu_for_two_members_is_refused),
         cmocka_unit_test(verbs_are_measured),
     };
     if (argc > 1)

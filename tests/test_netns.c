@@ -1,5 +1,5 @@
-// test_netns.c - emulated hosts: made, reached, shaped, cleared away whatever
-// happens. Needs root and tc; skipped elsewhere.
+// test_netns.c - emulated hosts: they reach each other, have the wanted rate,
+// and are removed even after a kill. Skipped without root or tc.
 
 #include "netns/netns.h"
 
@@ -28,7 +28,7 @@ static int count(int pid)
     return n;
 }
 
-static void bad_words(void **state)
+static void bad_nets_are_refused(void **state)
 {
     (void)state;
     struct netns *n;
@@ -87,7 +87,7 @@ static void hosts_reach_each_other(void **state)
     assert_int_equal(count(getpid()), 0);
 }
 
-static void clears_what_a_kill_left(void **state)
+static void hosts_of_a_killed_process_are_removed(void **state)
 {
     (void)state;
     struct netns *n;
@@ -102,7 +102,7 @@ static void clears_what_a_kill_left(void **state)
     }
     assert_int_equal(read(pipes[0], &ready, 1), 1);
     assert_int_equal(count(pid), 3);
-    netns_sweep(); // while it lives: not touched
+    netns_sweep(); // does not touch hosts of a living process
     assert_int_equal(count(pid), 3);
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
@@ -110,9 +110,10 @@ static void clears_what_a_kill_left(void **state)
     assert_int_equal(count(pid), 0);
 }
 
-// A namespace whose launcher is gone, and whose number another process has:
-// this one. What this process has made itself stays.
-static void a_number_is_used_again(void **state)
+// The process that made a namespace is gone, and its process id belongs to
+// another process: to this one. That namespace is removed, those of this
+// process stay.
+static void a_reused_process_id_is_recognised(void **state)
 {
     (void)state;
     struct netns *n;
@@ -138,10 +139,10 @@ int main(void)
     }
     netns_close(&n);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bad_words),
+        cmocka_unit_test(bad_nets_are_refused),
         cmocka_unit_test(hosts_reach_each_other),
-        cmocka_unit_test(clears_what_a_kill_left),
-        cmocka_unit_test(a_number_is_used_again),
+        cmocka_unit_test(hosts_of_a_killed_process_are_removed),
+        cmocka_unit_test(a_reused_process_id_is_recognised),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

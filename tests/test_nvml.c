@@ -1,5 +1,5 @@
 // test_nvml.c - the functions that read NVML for the sampler. CTest puts our
-// own library of NVML's name (fake_nvml.c) first in the path of libraries.
+// own library of NVML's name (fake_nvml.c) first in the library path.
 
 #include "telemetry/nvml.h"
 
@@ -14,17 +14,17 @@
 
 #include "tests/test.h"
 
-static const unsigned char there[NVML_UUID] = {0x00, 0x11, 0x22, 0x33,
-                                               0x44, 0x55, 0x66, 0x77,
-                                               0x88, 0x99, 0xaa, 0xbb,
-                                               0xcc, 0xdd, 0xee, 0xff};
+static const unsigned char uuid[NVML_UUID] = {0x00, 0x11, 0x22, 0x33,
+                                              0x44, 0x55, 0x66, 0x77,
+                                              0x88, 0x99, 0xaa, 0xbb,
+                                              0xcc, 0xdd, 0xee, 0xff};
 static int (*users)(void), (*samples)(void);
 
-static void reads_the_gpu_of_that_uuid(void **state)
+static void the_gpu_of_the_uuid_is_read(void **state)
 {
     (void)state;
     struct nvml_sample s;
-    struct nvml *n = nvml_open(there);
+    struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     assert_int_equal(users(), 1);
     nvml_read(n, &s);
@@ -39,27 +39,27 @@ static void another_gpu_is_not_found(void **state)
 {
     (void)state;
     unsigned char other[NVML_UUID];
-    memcpy(other, there, sizeof other);
+    memcpy(other, uuid, sizeof other);
     other[NVML_UUID - 1] = 0;
     assert_null(nvml_open(other));
     assert_int_equal(users(), 0);
 }
 
-static void without_a_driver_there_is_none(void **state)
+static void without_a_driver_no_gpu_is_found(void **state)
 {
     (void)state;
     setenv("FAKE_NVML", "init", 1);
-    assert_null(nvml_open(there));
+    assert_null(nvml_open(uuid));
     assert_int_equal(users(), 0);
     unsetenv("FAKE_NVML");
 }
 
-static void what_a_gpu_does_not_tell_is_nan(void **state)
+static void unknown_values_are_nan(void **state)
 {
     (void)state;
     struct nvml_sample s;
     setenv("FAKE_NVML", "power", 1);
-    struct nvml *n = nvml_open(there);
+    struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     nvml_read(n, &s);
     assert_true(s.util_share == 0.37 && isnan(s.power_w));
@@ -67,11 +67,11 @@ static void what_a_gpu_does_not_tell_is_nan(void **state)
     unsetenv("FAKE_NVML");
 }
 
-static void energy_counts_from_the_beginning(void **state)
+static void energy_counts_from_the_open(void **state)
 {
     (void)state;
     struct nvml_sample s;
-    struct nvml *n = nvml_open(there);
+    struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     for (int i = 1; i <= 2; i++) {
         nvml_read(n, &s);
@@ -80,18 +80,18 @@ static void energy_counts_from_the_beginning(void **state)
     nvml_close(&n);
 }
 
-static void limits_are_told_apart(void **state)
+static void power_and_heat_limits_are_told_apart(void **state)
 {
     (void)state;
-    // in hex, bits 1, 2: idle, applications' clocks; 4, 80: power, by software
-    // and by brake; 20, 40: heat, by software and by hardware
+    // NVML's bits, in hex. 1: idle; 2: clocks of applications. Power: 4 by
+    // software, 80 by the brake. Heat: 20 by software, 40 by hardware.
     static const struct {
         const char *bits;
         double power, heat;
     } cases[] = {{"0x3", 0, 0},  {"0x4", 1, 0},  {"0x88", 1, 0},
                  {"0x20", 0, 1}, {"0x48", 0, 1}, {"0x64", 1, 1}};
     struct nvml_sample s;
-    struct nvml *n = nvml_open(there);
+    struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         setenv("FAKE_REASONS", cases[i].bits, 1);
@@ -103,13 +103,13 @@ static void limits_are_told_apart(void **state)
     nvml_close(&n);
 }
 
-// A value compares each look with the one before. From the fake's counters one
-// can tell how many samples lie between them.
-static void counters_are_of_the_time_between_looks(void **state)
+// A value is the difference between two successive samples. The fake's counters
+// tell how many samples were taken between them.
+static void counters_compare_successive_samples(void **state)
 {
     (void)state;
     struct nvml_sample s;
-    struct nvml *n = nvml_open(there);
+    struct nvml *n = nvml_open(uuid);
     assert_non_null(n);
     assert_int_equal(samples(), 2);
     nvml_read(n, &s);
@@ -125,14 +125,14 @@ static void counters_are_of_the_time_between_looks(void **state)
     assert_int_equal(samples(), 0);
 }
 
-static void counters_that_are_not_there_are_nan(void **state)
+static void missing_counters_are_nan(void **state)
 {
     (void)state;
     static const char *const missing[] = {"gpm", "nvlink"};
     for (int i = 0; i < 2; i++) {
         struct nvml_sample s;
         setenv("FAKE_NVML", missing[i], 1);
-        struct nvml *n = nvml_open(there);
+        struct nvml *n = nvml_open(uuid);
         assert_non_null(n);
         nvml_read(n, &s);
         nvml_read(n, &s);
@@ -143,7 +143,8 @@ static void counters_that_are_not_there_are_nan(void **state)
     }
 }
 
-// Values of a metric in a util.csv; the last one goes to *value.
+// Counts the rows of a metric in util.csv. Stores time and value of the last
+// one.
 static int rows_of(const char *path, const char *metric, double *t,
                    double *value)
 {
@@ -163,7 +164,7 @@ static int rows_of(const char *path, const char *metric, double *t,
     return n;
 }
 
-static void the_sampler_writes_them(void **state)
+static void the_sampler_writes_values_of_the_gpu(void **state)
 {
     (void)state;
     char path[] = "/tmp/lockstep-nvml-XXXXXX";
@@ -178,7 +179,7 @@ static void the_sampler_writes_them(void **state)
                                     .cores = 1,
                                     .per_s = 50,
                                     .zero_ns = zero,
-                                    .gpu = there};
+                                    .gpu = uuid};
     assert_int_equal(sampler_open(&s, &config), 0);
     sampler_put(s, zero + 250000000, "gpu_compute_share", 0.75);
     sampler_put(NULL, zero, "nothing", 1);
@@ -212,15 +213,15 @@ int main(void)
         return TEST_SKIPPED;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_the_gpu_of_that_uuid),
+        cmocka_unit_test(the_gpu_of_the_uuid_is_read),
         cmocka_unit_test(another_gpu_is_not_found),
-        cmocka_unit_test(without_a_driver_there_is_none),
-        cmocka_unit_test(what_a_gpu_does_not_tell_is_nan),
-        cmocka_unit_test(energy_counts_from_the_beginning),
-        cmocka_unit_test(limits_are_told_apart),
-        cmocka_unit_test(counters_are_of_the_time_between_looks),
-        cmocka_unit_test(counters_that_are_not_there_are_nan),
-        cmocka_unit_test(the_sampler_writes_them),
+        cmocka_unit_test(without_a_driver_no_gpu_is_found),
+        cmocka_unit_test(unknown_values_are_nan),
+        cmocka_unit_test(energy_counts_from_the_open),
+        cmocka_unit_test(power_and_heat_limits_are_told_apart),
+        cmocka_unit_test(counters_compare_successive_samples),
+        cmocka_unit_test(missing_counters_are_nan),
+        cmocka_unit_test(the_sampler_writes_values_of_the_gpu),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

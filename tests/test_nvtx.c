@@ -1,4 +1,4 @@
-// test_nvtx.c - spans are ranges of NVTX, for whatever tool listens.
+// test_nvtx.c - spans are ranges of NVTX, which profilers record.
 
 #include "telemetry/span.h"
 
@@ -17,7 +17,7 @@ static void spans_are_ranges(void **state)
     span_begin(l, SPAN_FORWARD, 11);
     span_end(l);
     span_end(l);
-    span_add(l, SPAN_UPDATE, -1, 1, 2); // over already: no range
+    span_add(l, SPAN_UPDATE, -1, 1, 2); // already over: no range
     span_begin(l, SPAN_READY, 7);
     span_end(l);
     span_end(l);
@@ -27,7 +27,7 @@ static void spans_are_ranges(void **state)
     spans_close(&s);
 }
 
-static void too_deep_is_even(void **state)
+static void ranges_beyond_the_depth_stay_balanced(void **state)
 {
     (void)state;
     struct spans *s = NULL;
@@ -48,7 +48,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_are_ranges),
-        cmocka_unit_test(too_deep_is_even),
+        cmocka_unit_test(ranges_beyond_the_depth_stay_balanced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-// test_optim.c - the update rules against plain double arithmetic, cut anyhow;
-// whole vectors and their 16-bit copy; clipping, schedules, loss scaling.
+// test_optim.c - compares the update rules with plain double arithmetic, on a
+// vector that is updated in pieces of any size. Also tests whole vectors with
+// their 16-bit copy, clipping, schedules and loss scaling.
 
 #include "optim/lr_schedule.h"
 #include "optim/optim.h"
@@ -99,7 +100,7 @@ static void against_reference(const struct optim_config *c)
     }
 }
 
-static void adamw_is_the_formula(void **state)
+static void adamw_equals_the_formula(void **state)
 {
     (void)state;
     struct optim_config c = adamw();
@@ -108,7 +109,7 @@ static void adamw_is_the_formula(void **state)
     against_reference(&c);
 }
 
-static void sgd_is_the_formula(void **state)
+static void sgd_equals_the_formula(void **state)
 {
     (void)state;
     struct optim_config c = adamw();
@@ -122,8 +123,8 @@ static void sgd_is_the_formula(void **state)
 
 enum { LONG = 50 * RULE_BLOCK + 77, HALF = 2 };
 
-// Updates of whole vectors by `threads` threads, with a copy in `format` (fp32:
-// none): parameters, and whether the copy is what they are, rounded.
+// Updates a whole vector p with `threads` threads, and its copy in `format`
+// (fp32: no copy). The copy must equal the rounded parameters.
 static void whole_vectors(int threads, enum dtype format, float *p)
 {
     static float g[LONG];
@@ -153,7 +154,7 @@ static void whole_vectors(int threads, enum dtype format, float *p)
         assert_memory_equal(narrow, want, LONG * HALF);
         assert_true(copy.fresh);
         copy.fresh = false;
-        g[LONG - 1] = INFINITY; // nothing moves, nothing is fresh
+        g[LONG - 1] = INFINITY; // the update is skipped, the copy not fresh
         assert_int_equal(rule_step(&r, p, g, &in, &norm), 0);
         assert_memory_equal(narrow, want, LONG * HALF);
         assert_false(copy.fresh);
@@ -162,7 +163,7 @@ static void whole_vectors(int threads, enum dtype format, float *p)
     device_close(&d);
 }
 
-static void a_copy_in_the_same_pass(void **state)
+static void an_update_also_writes_the_copy(void **state)
 {
     (void)state;
     static float plain[LONG], other[LONG];
@@ -174,7 +175,7 @@ static void a_copy_in_the_same_pass(void **state)
         }
 }
 
-static void norm_and_clip(void **state)
+static void the_norm_sets_the_clip(void **state)
 {
     (void)state;
     static float g[N];
@@ -198,14 +199,14 @@ static void norm_and_clip(void **state)
         optim_clip_scale(optim_sum_squares(g, N), 1, 1, &norm);
         assert_false(isfinite(norm));
     }
-    g[N / 2] = 3e38f; // finite, though its square is not in fp32
+    g[N / 2] = 3e38f; // finite, though its square overflows fp32
     assert_true(isfinite(optim_sum_squares(g, N)));
 }
 
-// Lane 1's ones are added up before they meet the large number, and so are not
-// lost; one behind the other they would be. And whoever has which span, block
-// sums are the same.
-static void norm_has_one_order(void **state)
+// The ones of lane 1 are added to each other before they are added to the large
+// number, so they are not lost. Added to it one by one, they would be. Block
+// sums do not depend on the span in which a block is.
+static void the_norm_adds_in_one_order(void **state)
 {
     (void)state;
     enum { BLOCKS = 2 * RULE_LANES + 2, LAST = BLOCKS * RULE_BLOCK - 5 };
@@ -239,7 +240,7 @@ static void norm_has_one_order(void **state)
     assert_true(parts[1] == 0);
 }
 
-static void schedules(void **state)
+static void schedules_give_the_learning_rate(void **state)
 {
     (void)state;
     struct schedule s = {.kind = SCHEDULE_COSINE,
@@ -259,7 +260,7 @@ static void schedules(void **state)
     assert_true(schedule_lr(&s, 4) == 1.0f && schedule_lr(&s, 5) == 0.0f);
 }
 
-static void loss_scales(void **state)
+static void loss_scales_halve_and_double(void **state)
 {
     (void)state;
     struct loss_scale s = {.scale = 1024, .window = 3};
@@ -284,13 +285,13 @@ static void loss_scales(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(adamw_is_the_formula),
-        cmocka_unit_test(sgd_is_the_formula),
-        cmocka_unit_test(a_copy_in_the_same_pass),
-        cmocka_unit_test(norm_and_clip),
-        cmocka_unit_test(norm_has_one_order),
-        cmocka_unit_test(schedules),
-        cmocka_unit_test(loss_scales),
+        cmocka_unit_test(adamw_equals_the_formula),
+        cmocka_unit_test(sgd_equals_the_formula),
+        cmocka_unit_test(an_update_also_writes_the_copy),
+        cmocka_unit_test(the_norm_sets_the_clip),
+        cmocka_unit_test(the_norm_adds_in_one_order),
+        cmocka_unit_test(schedules_give_the_learning_rate),
+        cmocka_unit_test(loss_scales_halve_and_double),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

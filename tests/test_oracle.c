@@ -1,6 +1,7 @@
-// test_oracle.c - the model in C against PyTorch's numbers in tests/golden/,
-// which tests/oracle/gpt2_torch.py made: logits, loss and gradients of a step,
-// then the losses of 50 steps of AdamW with clipping, schedule and decay.
+// test_oracle.c - compares the model in C with PyTorch's numbers in
+// tests/golden/, which tests/oracle/gpt2_torch.py has computed: logits, loss
+// and gradients of a step, then the losses of 50 steps of AdamW with clipping,
+// schedule and decay.
 
 #include "model/checkpoint.h"
 #include "model/safetensors.h"
@@ -18,7 +19,7 @@
 
 enum { STEPS = 50, MAX_N = 1 << 15 };
 
-// Everything that PyTorch told, and the model that is to tell the same.
+// PyTorch's numbers, and the model that must compute the same.
 struct oracle {
     struct model_config config;
     struct safetensors *expected;
@@ -118,7 +119,7 @@ static int close_oracle(void **state)
     return 0;
 }
 
-// One step's loss; its gradients in o->grads.
+// Returns the loss of one step. Its gradients are in o->grads.
 static float step_loss(struct oracle *o, int step)
 {
     size_t at = (size_t)step * o->rows * (size_t)o->config.context;
@@ -132,7 +133,7 @@ static float step_loss(struct oracle *o, int step)
     return loss;
 }
 
-static void logits_are_pytorchs(void **state)
+static void logits_equal_pytorchs(void **state)
 {
     struct oracle *o = *state;
     size_t V = (size_t)o->config.vocab, T = (size_t)o->config.context;
@@ -150,7 +151,7 @@ static void logits_are_pytorchs(void **state)
     }
 }
 
-static void loss_and_gradients_are_pytorchs(void **state)
+static void loss_and_gradients_equal_pytorchs(void **state)
 {
     struct oracle *o = *state;
     float loss = step_loss(o, 0), wanted = *expect(o, "loss", 1);
@@ -186,7 +187,7 @@ static struct optim_config adamw(const struct oracle *o)
     return c;
 }
 
-static void fifty_steps_are_pytorchs(void **state)
+static void fifty_steps_equal_pytorchs(void **state)
 {
     struct oracle *o = *state;
     struct optim_config c = adamw(o);
@@ -213,7 +214,7 @@ static void fifty_steps_are_pytorchs(void **state)
         assert_true(fabsf(losses[step] / wanted[step] - 1) < 1e-3f);
     print_message("loss of step 50: %.7g, PyTorch %.7g\n", losses[STEPS - 1],
                   wanted[STEPS - 1]);
-    assert_true(losses[STEPS - 1] < losses[0] - 1); // it did learn
+    assert_true(losses[STEPS - 1] < losses[0] - 1); // it has learnt
     assert_true(distance(norms, expect(o, "norms", STEPS), STEPS) < 1e-3);
     mem_free(slots[0]);
     mem_free(slots[1]);
@@ -222,11 +223,11 @@ static void fifty_steps_are_pytorchs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(logits_are_pytorchs, open_oracle,
+        cmocka_unit_test_setup_teardown(logits_equal_pytorchs, open_oracle,
                                         close_oracle),
-        cmocka_unit_test_setup_teardown(loss_and_gradients_are_pytorchs,
+        cmocka_unit_test_setup_teardown(loss_and_gradients_equal_pytorchs,
                                         open_oracle, close_oracle),
-        cmocka_unit_test_setup_teardown(fifty_steps_are_pytorchs, open_oracle,
+        cmocka_unit_test_setup_teardown(fifty_steps_equal_pytorchs, open_oracle,
                                         close_oracle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

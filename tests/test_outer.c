@@ -1,5 +1,5 @@
-// test_outer.c - local SGD and DiLoCo: against the ring, against each worker's
-// own training averaged by hand, and against the law of bytes.
+// test_outer.c - compares local SGD and DiLoCo with the ring, with workers that
+// train alone and are averaged by hand, and with the law of bytes.
 
 #include "group/group.h"
 #include "horovod_ring/plan.h"
@@ -23,10 +23,10 @@ static const struct fixture ring = {
 
 enum { STEPS = 7 };
 
-// ---- H=1 with averaging and SGD: the ring's bits on integers
+// ---- every=1 with averaging and SGD: the ring's bits on integers
 
-// Numbers of few bits, so that every sum, product and mean is exact: also in 16
-// bits, and among three workers, whose gradients are multiples of 3.
+// The numbers have so few bits that every sum, product and mean is exact, also
+// in 16 bits. Three workers have gradients that are multiples of 3.
 static int exact_body(struct worker *w)
 {
     const struct how how = {.lr = 0.25f};
@@ -81,15 +81,15 @@ static void every_step_equals_the_ring(void **state)
         }
 }
 
-// ---- H=3: what each worker trains alone, brought together by hand
+// ---- every=3: an oracle trains each worker alone and averages by hand
 
-// What the oracle knows of all ranks, in this process.
-struct crowd {
+// The oracle's model of all ranks, in this process.
+struct peers {
     struct worker rank[CASE_WORLDS];
     float *start, *velocity;
 };
 
-static void crowd_close(struct crowd *c, int world)
+static void peers_close(struct peers *c, int world)
 {
     for (int r = 0; r < world; r++)
         oracle_close(&c->rank[r]);
@@ -97,9 +97,9 @@ static void crowd_close(struct crowd *c, int world)
     mem_free(c->velocity);
 }
 
-static int crowd_open(struct crowd *c, const struct worker *w)
+static int peers_open(struct peers *c, const struct worker *w)
 {
-    *c = (struct crowd){.start = mem_alloc(w->job.n, sizeof(float)),
+    *c = (struct peers){.start = mem_alloc(w->job.n, sizeof(float)),
                         .velocity = mem_alloc(w->job.n, sizeof(float))};
     for (int r = 0; r < w->world; r++)
         if (oracle_open(&c->rank[r], w))
@@ -108,9 +108,9 @@ static int crowd_open(struct crowd *c, const struct worker *w)
     return c->start && c->velocity ? 0 : -1;
 }
 
-// The outer step as the papers have it. lr of 0: the mean.
-static void crowd_meet(struct crowd *c, int world, size_t n, float lr,
-                       float momentum)
+// The outer step of the papers. With lr 0 it is the mean.
+static void peers_average(struct peers *c, int world, size_t n, float lr,
+                          float momentum)
 {
     for (size_t i = 0; i < n; i++) {
         float p = 0, d = 0;
@@ -130,8 +130,8 @@ static void crowd_meet(struct crowd *c, int world, size_t n, float lr,
     }
 }
 
-// Each rank of the crowd takes its own step, as if it were alone.
-static int crowd_step(struct crowd *c, int world, int step,
+// Every rank takes its own step, as if it were alone.
+static int peers_step(struct peers *c, int world, int step,
                       const struct how *how)
 {
     struct sync_out out;
@@ -152,31 +152,33 @@ static int rounds_body(struct worker *w)
     const struct sync_settings *set = &w->settings;
     bool nesterov = set->outer_rule == OUTER_NESTEROV;
     float lr = nesterov ? (float)set->outer_lr : 0;
-    struct crowd c;
-    int rc = crowd_open(&c, w);
+    struct peers c;
+    int rc = peers_open(&c, w);
     for (int step = 1; !rc && step <= STEPS; step++) {
         struct how how = {0.01f, 1, step == STEPS};
-        bool meets = step % EVERY == 0 || how.last;
-        int lag = meets ? 0 : (w->world - 1) * (step % EVERY);
+        bool is_outer = step % EVERY == 0 || how.last;
+        int lag = is_outer ? 0 : (w->world - 1) * (step % EVERY);
         struct sync_out out;
         worker_normals(w, step);
         rc = take_step(w, step, &how, &out) ||
-             crowd_step(&c, w->world, step, &how);
-        if (!rc && meets)
-            crowd_meet(&c, w->world, w->job.n, lr, (float)set->outer_momentum);
+             peers_step(&c, w->world, step, &how);
+        if (!rc && is_outer)
+            peers_average(&c, w->world, w->job.n, lr,
+                          (float)set->outer_momentum);
         rc = rc || worker_equals(w, &c.rank[w->rank]);
         if (!rc && (out.lag != lag || !(out.grad_norm > 1)))
             rc = fail("step %d: lag %d, not %d; norm %g", step, out.lag, lag,
                       (double)out.grad_norm);
     }
     w->result = hash_bytes(w->job.params, w->job.n * sizeof(float));
-    crowd_close(&c, w->world);
+    peers_close(&c, w->world);
     return rc ? -1 : 0;
 }
 
-// Two workers' numbers have one sum, whoever adds, so real numbers, AdamW and a
-// clip that bites must agree in bits. The last step is no multiple of H.
-static void workers_meet_every_third_step(void **state)
+// The sum of two numbers does not depend on their order. So all bits must
+// agree, even with real numbers, AdamW and an active clip. The last step is not
+// a multiple of every=.
+static void every_third_step_equals_the_oracle(void **state)
 {
     (void)state;
     static const char *const rules[] = {
@@ -197,7 +199,7 @@ static void workers_meet_every_third_step(void **state)
         }
 }
 
-// ---- replicas are one after a meeting, and only then
+// ---- parameters are equal after an outer step, and only then
 
 static int replicas_body(struct worker *w)
 {
@@ -220,7 +222,7 @@ static int replicas_body(struct worker *w)
     return 0;
 }
 
-static void lag_tells_who_differs(void **state)
+static void parameters_are_equal_where_lag_is_0(void **state)
 {
     (void)state;
     static const char *const wires[] = {"fp32", "fp16", "bf16"};
@@ -233,7 +235,7 @@ static void lag_tells_who_differs(void **state)
         }
 }
 
-// ---- bytes: the ring's of one vector, every third step; else none
+// ---- bytes: every third step those of the ring for one vector, else none
 
 static int bytes_body(struct worker *w)
 {
@@ -242,26 +244,26 @@ static int bytes_body(struct worker *w)
     size_t width = dtype_bytes(w->settings.wire);
     for (int step = 1; step <= STEPS; step++) {
         const struct how how = {0.01f, 1, step == STEPS};
-        bool meets = step % EVERY == 0 || how.last;
+        bool is_outer = step % EVERY == 0 || how.last;
         struct group_stats was = w->sync->stats;
         struct sync_out out;
         worker_normals(w, step);
         if (take_step(w, step, &how, &out))
             return -1;
-        uint64_t went = w->sync->stats.bytes_out - was.bytes_out;
-        uint64_t came = w->sync->stats.bytes_in - was.bytes_in;
-        uint64_t to = meets ? plan_elements(&p, &sum, OUT) * width : 0;
-        uint64_t from = meets ? plan_elements(&p, &sum, IN) * width : 0;
-        if (went != to || came != from)
+        uint64_t sent = w->sync->stats.bytes_out - was.bytes_out;
+        uint64_t received = w->sync->stats.bytes_in - was.bytes_in;
+        uint64_t to = is_outer ? plan_elements(&p, &sum, OUT) * width : 0;
+        uint64_t from = is_outer ? plan_elements(&p, &sum, IN) * width : 0;
+        if (sent != to || received != from)
             return fail("step %d: %llu out, %llu in; the law: %llu, %llu", step,
-                        (unsigned long long)went, (unsigned long long)came,
+                        (unsigned long long)sent, (unsigned long long)received,
                         (unsigned long long)to, (unsigned long long)from);
-        w->result += went;
+        w->result += sent;
     }
     return 0;
 }
 
-// A step of the ring's.
+// Counts the bytes of one step of the ring.
 static int ring_bytes_body(struct worker *w)
 {
     uint64_t before = w->sync->stats.bytes_out;
@@ -274,11 +276,11 @@ static int ring_bytes_body(struct worker *w)
     return 0;
 }
 
-static void bytes_are_the_rings_over_h(void **state)
+static void bytes_are_the_rings_divided_by_every(void **state)
 {
     (void)state;
     static const char *const wires[] = {"fp32", "fp16", "bf16"};
-    const int meetings = (STEPS + EVERY - 1) / EVERY;
+    const int outer_steps = (STEPS + EVERY - 1) / EVERY;
     for (int world = 1; world <= CASE_WORLDS; world++)
         for (int i = 0; i < 3; i++) {
             uint64_t a[CASE_WORLDS], b[CASE_WORLDS], ours = 0, rings = 0;
@@ -295,11 +297,11 @@ static void bytes_are_the_rings_over_h(void **state)
                 ours += a[r];
                 rings += b[r];
             }
-            assert_int_equal(ours, (uint64_t)meetings * rings);
+            assert_int_equal(ours, (uint64_t)outer_steps * rings);
         }
 }
 
-// ---- a gradient that is not finite is its worker's own
+// ---- a gradient that is not finite concerns only its worker
 
 static int nan_body(struct worker *w)
 {
@@ -313,7 +315,7 @@ static int nan_body(struct worker *w)
     return out.skipped == (w->rank == 1) ? 0 : fail("skipped %d", out.skipped);
 }
 
-static void nan_stops_its_worker(void **state)
+static void a_nan_skips_the_step_of_its_worker(void **state)
 {
     (void)state;
     struct setup s = {.world = 3, .n = 100};
@@ -333,10 +335,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_step_equals_the_ring),
-        cmocka_unit_test(workers_meet_every_third_step),
-        cmocka_unit_test(lag_tells_who_differs),
-        cmocka_unit_test(bytes_are_the_rings_over_h),
-        cmocka_unit_test(nan_stops_its_worker),
+        cmocka_unit_test(every_third_step_equals_the_oracle),
+        cmocka_unit_test(parameters_are_equal_where_lag_is_0),
+        cmocka_unit_test(bytes_are_the_rings_divided_by_every),
+        cmocka_unit_test(a_nan_skips_the_step_of_its_worker),
         CASE(bcast, &each_step),
         CASE(replicas, &each_step),
         CASE(reruns, &each_step),

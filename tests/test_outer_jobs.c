@@ -1,6 +1,6 @@
-// test_outer_jobs.c - whole jobs with workers that meet every few steps: the
-// checkpoints that they save and resume, their counters, and the settings that
-// they refuse.
+// test_outer_jobs.c - whole jobs of sync=outer, whose workers exchange only
+// every few steps: the checkpoints that they save and resume, their counters,
+// and the settings that they refuse.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -15,9 +15,9 @@ static const char tiny[] =
     "dropout=0.1 eval_batches=2 log=0 warmup=0 timeout=30 threads=1 samples=0 "
     "trace=off";
 
-// A worker dies between two meetings. The job must end with the same files and
-// rows as without the death.
-static void ends_as_if_nobody_had_died(void **state)
+// A worker dies between two outer steps. The job must end with the same files
+// and rows as without the death.
+static void a_restarted_job_ends_with_the_same_files(void **state)
 {
     (void)state;
     static const char *const ways[] = {
@@ -33,7 +33,7 @@ static void ends_as_if_nobody_had_died(void **state)
                 tiny, ways[i], tiny, ways[i], i);
         assert_ok(&j);
         assert_prints(&j, "restart 1 of 1 in 1 s, from checkpoint-10");
-        assert_same_files("calm", "ill", 33); // no multiple of 5, but the last
+        assert_same_files("calm", "ill", 33); // the last, not a multiple of 5
         job_run(&j, 20,
                 "cut -d, -f3,4,7,9,13 calm/steps.csv > a; "
                 "cut -d, -f3,4,7,9,13 ill/steps.csv | diff a -");
@@ -41,9 +41,9 @@ static void ends_as_if_nobody_had_died(void **state)
     }
 }
 
-// One worker meets no other, and equals sync=local. Two workers that meet after
-// every step of SGD compute the same as the ring, within rounding.
-static void nobody_to_meet_and_always_together(void **state)
+// One worker alone equals sync=local. Two workers with every=1 and SGD compute
+// the same as the ring, within rounding.
+static void one_worker_is_local_and_every_1_is_the_ring(void **state)
 {
     (void)state;
     struct job j;
@@ -70,9 +70,9 @@ static void nobody_to_meet_and_always_together(void **state)
     }
 }
 
-// Bytes go out only in steps with lag 0. In all they are the ring's bytes
+// Bytes are sent only in steps with lag 0. Their sum is that of the ring,
 // divided by every=.
-static void counts_bytes_and_lag(void **state)
+static void bytes_and_lag_are_counted(void **state)
 {
     (void)state;
     struct job j;
@@ -94,12 +94,12 @@ static void counts_bytes_and_lag(void **state)
         }
         rings += ring[0] + ring[1] + ring[2];
     }
-    assert_true(sum == rings); // 12 steps, 4 to a meeting: 3 of the ring's
+    assert_true(sum == rings); // 12 steps with every=4: 3 of the ring
 }
 
-// Checkpoints go from the ring to outer and back, to more workers and to fewer,
-// over either carrier.
-static void resumes_under_others(void **state)
+// A checkpoint of the ring can be resumed with outer and the other way round,
+// with more and with fewer workers, over either carrier.
+static void checkpoints_resume_under_other_backends(void **state)
 {
     (void)state;
     static const char *const ways[] = {
@@ -123,10 +123,10 @@ static void resumes_under_others(void **state)
     assert_prints(&j, "\"slots\":\"exp_avg exp_avg_sq outer_velocity\"");
 }
 
-// Meetings follow the number of steps, not of updates. So a run that resumes a
-// checkpoint with a skipped step meets at the steps in which it saves and
-// verifies.
-static void meets_by_steps_after_a_skipped_one(void **state)
+// Outer steps follow the number of steps, not of updates. So a run that resumes
+// a checkpoint with a skipped step still takes them in the steps in which it
+// saves and verifies.
+static void outer_steps_do_not_shift_after_a_skipped_step(void **state)
 {
     (void)state;
     struct job j;
@@ -145,7 +145,7 @@ static void meets_by_steps_after_a_skipped_one(void **state)
         assert_true(lag[n - 4 + i] == (i + 1) % 2);
 }
 
-static void says_what_it_cannot(void **state)
+static void impossible_settings_are_refused(void **state)
 {
     (void)state;
     static const struct {
@@ -180,12 +180,12 @@ static void says_what_it_cannot(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_as_if_nobody_had_died),
-        cmocka_unit_test(nobody_to_meet_and_always_together),
-        cmocka_unit_test(counts_bytes_and_lag),
-        cmocka_unit_test(resumes_under_others),
-        cmocka_unit_test(meets_by_steps_after_a_skipped_one),
-        cmocka_unit_test(says_what_it_cannot),
+        cmocka_unit_test(a_restarted_job_ends_with_the_same_files),
+        cmocka_unit_test(one_worker_is_local_and_every_1_is_the_ring),
+        cmocka_unit_test(bytes_and_lag_are_counted),
+        cmocka_unit_test(checkpoints_resume_under_other_backends),
+        cmocka_unit_test(outer_steps_do_not_shift_after_a_skipped_step),
+        cmocka_unit_test(impossible_settings_are_refused),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,5 +1,5 @@
-// test_outer_state.c - what sync=outer saves and goes on from, and the model's
-// 16-bit copy.
+// test_outer_state.c - the state that sync=outer saves and resumes, and the
+// model's 16-bit copy.
 
 #include "tests/outer_world.h"
 
@@ -12,13 +12,12 @@
 
 #include "tests/test.h"
 
-// Slots of up to four workers and a velocity, by number; shared with forked
-// workers. given[] says which were written.
+// Saved slots of up to four workers and a velocity, by slot number, in memory
+// that forked workers share. given[] says which slots were saved.
 enum { STATE_N = 1003, STATE_SLOTS = 2 * CASE_WORLDS + 1 };
 struct kept {
     bool given[STATE_SLOTS];
     float at[STATE_SLOTS][STATE_N], params[STATE_N];
-    uint64_t hash; // of the parameters of the run that went on
 };
 static struct kept *kept;
 
@@ -91,8 +90,8 @@ static int names_body(struct worker *w)
     return 0;
 }
 
-// A run that goes on from a checkpoint has the bits of the one that went on.
-static void goes_on_in_the_same_bits(void **state)
+// A resumed run has the same bits as the run that was not interrupted.
+static void a_resumed_run_has_the_same_bits(void **state)
 {
     (void)state;
     for (int i = 0; i < 12; i++) {
@@ -116,8 +115,8 @@ static void goes_on_in_the_same_bits(void **state)
     assert_int_equal(world_run(&outer_tcp, &s, names_body, NULL), 0);
 }
 
-// Worker 1 finds nothing of its own, and takes worker 0's; there is no
-// velocity yet.
+// Worker 1 finds no state of its own and takes worker 0's. There is no velocity
+// yet.
 static int other_body(struct worker *w)
 {
     kept->given[2] = kept->given[3] = kept->given[4] = false;
@@ -132,7 +131,7 @@ static int other_body(struct worker *w)
     return 0;
 }
 
-static void takes_worker_0s_state(void **state)
+static void a_new_worker_takes_worker_0s_state(void **state)
 {
     (void)state;
     struct setup s = {.world = 1, .n = STATE_N, .opts = "every=3"};
@@ -147,7 +146,7 @@ static void takes_worker_0s_state(void **state)
 
 // ---- a model in 16 bits
 
-// The update writes the copy, and a meeting makes it stale.
+// The update writes the copy. An outer step makes it stale.
 static int copy_body(struct worker *w)
 {
     static uint16_t half[STATE_N], want[STATE_N];
@@ -157,22 +156,22 @@ static int copy_body(struct worker *w)
         return -1;
     for (int step = 1; step <= 2 * EVERY; step++) {
         const struct how how = {.lr = 0.01f};
-        bool meets = step % EVERY == 0;
+        bool is_outer = step % EVERY == 0;
         struct sync_out out;
         worker_normals(w, step);
         if (take_step(w, step, &how, &out))
             return -1;
-        if (copy.fresh == meets)
+        if (copy.fresh == is_outer)
             return fail("step %d: the copy is %s", step,
-                        meets ? "as it was" : "stale");
+                        is_outer ? "fresh" : "stale");
         vector_cast(want, DTYPE_BF16, w->job.params, DTYPE_F32, STATE_N);
         if (copy.fresh && memcmp(half, want, sizeof want))
-            return fail("step %d: the copy is another", step);
+            return fail("step %d: the copy differs", step);
     }
     return 0;
 }
 
-static void a_meeting_makes_the_copy_stale(void **state)
+static void an_outer_step_makes_the_copy_stale(void **state)
 {
     (void)state;
     struct setup s = {.world = 2, .n = STATE_N, .closed = true};
@@ -191,9 +190,9 @@ static int share_pages(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(goes_on_in_the_same_bits),
-        cmocka_unit_test(takes_worker_0s_state),
-        cmocka_unit_test(a_meeting_makes_the_copy_stale),
+        cmocka_unit_test(a_resumed_run_has_the_same_bits),
+        cmocka_unit_test(a_new_worker_takes_worker_0s_state),
+        cmocka_unit_test(an_outer_step_makes_the_copy_stale),
     };
     return cmocka_run_group_tests(tests, share_pages, NULL);
 }

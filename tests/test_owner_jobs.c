@@ -1,5 +1,6 @@
-// test_owner_jobs.c - whole jobs with a worker 0 that owns the parameters: the
-// ring's files to the byte, the law's bytes of every worker, and its words.
+// test_owner_jobs.c - whole jobs of sync=dataparallel, whose worker 0 owns the
+// parameters: they end with the ring's files to the byte, every worker moves
+// the bytes of the law, and faults are named.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -23,9 +24,9 @@ static void train(const char *out, int steps, const char *words)
     assert_ok(&j);
 }
 
-// Two workers' numbers have one sum, whoever adds; so have tokens, whoever has
-// read them.
-static void is_the_ring_to_the_byte(void **state)
+// The sum of two numbers does not depend on their order, nor the tokens on the
+// worker that reads them. So the files equal those of the ring.
+static void files_equal_those_of_the_ring(void **state)
 {
     (void)state;
     static const struct {
@@ -58,9 +59,9 @@ static void is_the_ring_to_the_byte(void **state)
     }
 }
 
-// 3 S into worker 0 and 3 S out of it, of four workers; S each way elsewhere.
-// Lines tell the mean loss of all, which worker 0 has gathered.
-static void bytes_are_the_law(void **state)
+// With four workers, 3 S go into worker 0 and 3 S out of it, and S each way at
+// the others. Printed lines show the mean loss, which worker 0 has gathered.
+static void bytes_follow_the_law(void **state)
 {
     (void)state;
     struct job j;
@@ -73,7 +74,7 @@ static void bytes_are_the_law(void **state)
     assert_prints(&j, "the mean of all workers'");
     const char *line = strstr(j.out, "step 2/2  loss ");
     assert_non_null(line);
-    double told = atof(line + strlen("step 2/2  loss "));
+    double printed = atof(line + strlen("step 2/2  loss "));
     double S = job_summary("four", "bytes_tx") / 2 / 6;
     assert_true(S > 4e5);
     for (int r = 0; r < 4; r++) {
@@ -86,10 +87,10 @@ static void bytes_are_the_law(void **state)
         }
         mean += loss[1] / 4;
     }
-    assert_true(fabs(told - mean) < 1e-4);
+    assert_true(fabs(printed - mean) < 1e-4);
 }
 
-static void fails_in_a_line(void **state)
+static void faults_and_bad_settings_are_named(void **state)
 {
     (void)state;
     static const struct {
@@ -118,9 +119,9 @@ static void fails_in_a_line(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(is_the_ring_to_the_byte),
-        cmocka_unit_test(bytes_are_the_law),
-        cmocka_unit_test(fails_in_a_line),
+        cmocka_unit_test(files_equal_those_of_the_ring),
+        cmocka_unit_test(bytes_follow_the_law),
+        cmocka_unit_test(faults_and_bad_settings_are_named),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

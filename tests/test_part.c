@@ -1,5 +1,5 @@
-// test_part.c - parts of a job: their ranks, exchanges of their own, and one
-// carrier for all of them.
+// test_part.c - parts of a job (cluster_split()): their ranks, their exchanges,
+// and the one carrier that all of them use.
 
 #include "base/base.h"
 #include "cluster/split.h"
@@ -35,13 +35,14 @@ static int check_ranks(struct cluster *c, const void *arg, uint64_t *result)
     return 0;
 }
 
-static void ranks(void **state)
+static void parts_number_their_ranks(void **state)
 {
     (void)state;
     run(check_ranks);
 }
 
-// At one moment the even ranks exchange 3 bytes each, the odd ones 1000.
+// At the same time the even ranks exchange 3 bytes each, and the odd ranks
+// 1000.
 static int check_exchange(struct cluster *c, const void *arg, uint64_t *result)
 {
     struct cluster *part;
@@ -60,13 +61,14 @@ static int check_exchange(struct cluster *c, const void *arg, uint64_t *result)
     return 0;
 }
 
-static void exchanges(void **state)
+static void parts_exchange_independently(void **state)
 {
     (void)state;
     run(check_exchange);
 }
 
-// A carrier that only ranks 0 and 1 of the job can use, as memory of one host.
+// A carrier that only ranks 0 and 1 of the job can use, as if only they shared
+// a host.
 static int only_first(const struct group_job *job, char why[128])
 {
     struct cluster *c = job->cluster;
@@ -94,7 +96,7 @@ static int check_carrier(struct cluster *c, const void *arg, uint64_t *result)
     return 0;
 }
 
-static void one_carrier(void **state)
+static void all_parts_use_one_carrier(void **state)
 {
     (void)state;
     run(check_carrier);
@@ -103,9 +105,9 @@ static void one_carrier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks),
-        cmocka_unit_test(exchanges),
-        cmocka_unit_test(one_carrier),
+        cmocka_unit_test(parts_number_their_ranks),
+        cmocka_unit_test(parts_exchange_independently),
+        cmocka_unit_test(all_parts_use_one_carrier),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// test_progress.c - the line that a terminal shows of what all workers report.
+// test_progress.c - the line that a terminal shows from the reports of all
+// workers.
 
 #include "lockstep/progress.h"
 
@@ -7,7 +8,8 @@
 
 #include "tests/test.h"
 
-// What progress_take() writes to a file in place of the terminal.
+// Gives `lines` to progress_take(), which writes to `file` instead of the
+// terminal.
 static void take_progress(int file, const char *const *lines, int n)
 {
     struct progress *p;
@@ -22,7 +24,8 @@ static void take_progress(int file, const char *const *lines, int n)
     assert_int_equal(rc, 0);
 }
 
-// A line for each of worker 0's that is one; the rate of all; no stale val.
+// Each report of worker 0 with line=1 prints a line. Its rate is that of all
+// workers, and it shows no old val.
 static void progress_is_shown(void **state)
 {
     (void)state;
@@ -33,7 +36,7 @@ static void progress_is_shown(void **state)
         "rank=1 world=3 step=2 steps=9 loss=7 val_loss=nan tokens_per_s=30 "
         "eta_s=70 line=1",
         "rank=0 world=3 step=2 steps=9 loss=2.5 val_loss=1.5 tokens_per_s=50 "
-        "eta_s=61 line=1", // rank 2 counts as the mean of the others
+        "eta_s=61 line=1", // no rank 2 yet: it counts as the mean of the others
         "rank=2 world=3 step=4 steps=9 loss=7 val_loss=nan tokens_per_s=10 "
         "eta_s=70 line=1",
         "rank=0 world=3 step=4 steps=9 loss=2 val_loss=nan tokens_per_s=60 "

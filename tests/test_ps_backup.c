@@ -9,7 +9,7 @@
 
 enum { STEPS = 40, TIMEOUT_S = 20 };
 
-// Run workers of parameter servers to their end; all must do every step.
+// Runs workers with `servers` servers to their end. All must do every step.
 static void run(struct ps_workers *workers, int servers)
 {
     pid_t pid[PS_WORKERS_MOST];
@@ -32,10 +32,10 @@ static void run(struct ps_workers *workers, int servers)
     assert_int_equal(ps_servers_stop(&s), servers);
 }
 
-// Rank 0 comes to a step when all others stand at the next meeting, where they
-// wait for it: each time it is late once, and then where they are. Nobody else
-// is ever late.
-static void late_worker_catches_up(void **state)
+// After every `meet` steps all workers wait for all. Rank 0 begins a step only
+// when all others wait for it. So it is late once for each of these waits, and
+// then has caught up. No other worker is ever late.
+static void a_late_worker_catches_up(void **state)
 {
     (void)state;
     for (int servers = 1; servers <= 2; servers++) {
@@ -52,9 +52,9 @@ static void late_worker_catches_up(void **state)
     }
 }
 
-// Whoever is late, all meet after the last step, and no gradient is lost
-// unseen: two of three are in each step.
-static void anybody_may_be_late(void **state)
+// Any worker may be late. All end after the same step, and each step uses the
+// gradients of two workers of three.
+static void any_worker_may_be_late(void **state)
 {
     (void)state;
     for (int servers = 1; servers <= 2; servers++) {
@@ -70,9 +70,9 @@ static void anybody_may_be_late(void **state)
     }
 }
 
-// Two of three end their training early: the third is told at once, whether it
-// has begun a step already or not.
-static void too_few_are_left(void **state)
+// Two workers of three end their training early. The third fails at once,
+// whether it has already begun a step or not.
+static void too_few_workers_end_the_job(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -100,9 +100,9 @@ static void too_few_are_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(late_worker_catches_up),
-        cmocka_unit_test(anybody_may_be_late),
-        cmocka_unit_test(too_few_are_left),
+        cmocka_unit_test(a_late_worker_catches_up),
+        cmocka_unit_test(any_worker_may_be_late),
+        cmocka_unit_test(too_few_workers_end_the_job),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
-// test_ps_client.c - tests a worker's client. A script plays the server.
+// test_ps_client.c - tests a worker's client. A thread of the test plays the
+// server.
 
 #include "ps_worker/client.h"
 
@@ -63,7 +64,7 @@ static void *play(void *arg)
 
 // A step is done when all its answers are here, even if the job ends right
 // after them. The next step fails, and says why.
-static void last_step_counts(void **state)
+static void a_step_with_all_answers_is_done(void **state)
 {
     (void)state;
     struct endpoint *e;
@@ -102,7 +103,7 @@ static void last_step_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_step_counts),
+        cmocka_unit_test(a_step_with_all_answers_is_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

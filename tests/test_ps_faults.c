@@ -59,7 +59,7 @@ static void dies_and_joins(const char *opts, int servers)
     assert_int_equal(ps_servers_stop(&s), servers);
 }
 
-static void elastic_bsp(void **state)
+static void elastic_bsp_survives_a_dead_worker(void **state)
 {
     (void)state;
     dies_and_joins("elastic=1", 1);
@@ -67,15 +67,16 @@ static void elastic_bsp(void **state)
     dies_and_joins("elastic=1,wire=fp16", 2);
 }
 
-static void elastic_async(void **state)
+static void elastic_ssp_and_asp_survive_a_dead_worker(void **state)
 {
     (void)state;
     dies_and_joins("elastic=1,consistency=ssp:2", 1);
     dies_and_joins("elastic=1,consistency=asp", 2);
 }
 
-// Killed at any moment: again and again, with several servers.
-static void elastic_at_any_moment(void **state)
+// Kills a worker at a random moment, again and again, with one to three
+// servers.
+static void elastic_workers_may_die_at_any_moment(void **state)
 {
     (void)state;
     for (int round = 0; round < (test_long() ? 200 : 9); round++) {
@@ -107,9 +108,9 @@ static void elastic_at_any_moment(void **state)
     }
 }
 
-// ---- without it the job ends, and everybody knows why
+// ---- not elastic: the job ends, and every worker says why
 
-static void server_dies(void **state)
+static void a_dead_server_is_named(void **state)
 {
     (void)state;
     for (int servers = 1; servers <= 2; servers++) {
@@ -137,7 +138,7 @@ static void server_dies(void **state)
     }
 }
 
-static void nobody_there(void **state)
+static void an_absent_server_is_named(void **state)
 {
     (void)state;
     char nobody[CLOSED_PORT_TEXT];
@@ -164,8 +165,8 @@ static pid_t outlives(const pid_t pids[2])
     }
 }
 
-// Whoever of them comes second is refused.
-static void same_rank_twice(void **state)
+// Two workers come as rank 0. The second is refused.
+static void a_second_rank_0_is_refused(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -190,8 +191,8 @@ static void same_rank_twice(void **state)
     ps_servers_stop(&s);
 }
 
-// The program's line: the port, why, and one remedy.
-static void port_in_use(void **state)
+// The program prints one line with the port, the cause and one remedy.
+static void a_port_in_use_is_named(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -209,7 +210,7 @@ static void port_in_use(void **state)
     const char *try = strstr(line, "try:");
     assert_non_null(try);
     assert_null(strstr(try + 1, "try:"));
-    assert_int_equal(ps_servers_stop(&s), 0); // nobody came
+    assert_int_equal(ps_servers_stop(&s), 0); // no worker came
 }
 
 // ---- keys
@@ -226,7 +227,7 @@ static void remove_keys(const char *dir)
     rmdir(dir);
 }
 
-static void keys(void **state)
+static void only_the_right_keys_are_admitted(void **state)
 {
     (void)state;
     char dir[] = "/tmp/keysXXXXXX", other[] = "/tmp/keysXXXXXX";
@@ -248,7 +249,7 @@ static void keys(void **state)
     assert_int_equal(progress->end[0].rc, -1);
     print_message("no key: %s\n", progress->end[0].why);
     j.curve = other;
-    ps_workers_join(ps_workers_start(&j, 0)); // a wrong one
+    ps_workers_join(ps_workers_start(&j, 0)); // a wrong key
     assert_int_equal(progress->end[0].rc, -1);
     print_message("a wrong key: %s\n", progress->end[0].why);
     j.curve = dir;
@@ -268,14 +269,14 @@ int main(int argc, char **argv)
 {
     progress = ps_progress_make();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elastic_bsp),
-        cmocka_unit_test(elastic_async),
-        cmocka_unit_test(elastic_at_any_moment),
-        cmocka_unit_test(server_dies),
-        cmocka_unit_test(nobody_there),
-        cmocka_unit_test(same_rank_twice),
-        cmocka_unit_test(port_in_use),
-        cmocka_unit_test(keys),
+        cmocka_unit_test(elastic_bsp_survives_a_dead_worker),
+        cmocka_unit_test(elastic_ssp_and_asp_survive_a_dead_worker),
+        cmocka_unit_test(elastic_workers_may_die_at_any_moment),
+        cmocka_unit_test(a_dead_server_is_named),
+        cmocka_unit_test(an_absent_server_is_named),
+        cmocka_unit_test(a_second_rank_0_is_refused),
+        cmocka_unit_test(a_port_in_use_is_named),
+        cmocka_unit_test(only_the_right_keys_are_admitted),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,5 +1,5 @@
-// test_ps_leave.c - a worker that says BYE and closes is not one that died, in
-// whatever order the server hears of the two.
+// test_ps_leave.c - a worker that sends BYE and closes its connection has not
+// died, in whichever order the server learns of the two.
 
 #include "base/base.h"
 #include "ps_server/server.h"
@@ -14,25 +14,27 @@
 
 static const double timeout_s = 60;
 
-// ---- a transport by hand: one worker, which says HELLO; its connection then
-// is closed, and what it said last comes when somebody has noticed.
+// ---- a fake transport
+
+// Its one worker says HELLO and closes its connection. The last message arrives
+// after the server has noticed that.
 
 static struct {
-    bool leaves; // it said BYE
-    bool noticed;
-    int said;
+    bool leaves;  // the worker says BYE
+    bool noticed; // the server has seen that the connection is closed
+    int said;     // messages so far
     uint8_t head[PS_HEAD], job[PS_JOB_BYTES];
     struct message message;
-} by_hand;
+} fake;
 
-static int open_hand(struct endpoint *m, const struct endpoint_config *c)
+static int fake_open(struct endpoint *m, const struct endpoint_config *c)
 {
     (void)c;
-    by_hand.message.endpoint = m;
+    fake.message.endpoint = m;
     return 0;
 }
 
-static int send_hand(struct endpoint *m, const struct message_peer *to,
+static int fake_send(struct endpoint *m, const struct message_peer *to,
                      const void *head, size_t head_bytes,
                      const struct payload *data)
 {
@@ -42,24 +44,24 @@ static int send_hand(struct endpoint *m, const struct message_peer *to,
     if (data->sent)
         data->sent((void *)(uintptr_t)data->at, data->hint);
     assert_int_equal(ps_head_get(&h, head, head_bytes), 0);
-    by_hand.noticed |= h.kind == PS_PING;
+    fake.noticed |= h.kind == PS_PING;
     return h.kind == PS_PING ? 1 : 0;
 }
 
 static struct message *say(struct ps_head h, const void *data)
 {
-    struct message *p = &by_hand.message;
-    ps_head_put(by_hand.head, &h);
+    struct message *p = &fake.message;
+    ps_head_put(fake.head, &h);
     p->from.n = 5;
-    p->head = by_hand.head;
+    p->head = fake.head;
     p->head_bytes = PS_HEAD;
     p->data = (void *)(uintptr_t)data;
     p->bytes = h.bytes;
-    by_hand.said++;
+    fake.said++;
     return p;
 }
 
-static struct message *receive_hand(struct endpoint *m)
+static struct message *fake_receive(struct endpoint *m)
 {
     (void)m;
     const struct ps_job job = {.world = 1,
@@ -67,67 +69,67 @@ static struct message *receive_hand(struct endpoint *m)
                                .n = 100,
                                .slice = 256,
                                .timeout_s = timeout_s};
-    size_t bytes = ps_job_put(by_hand.job, &job);
-    if (by_hand.said == 0)
+    size_t bytes = ps_job_put(fake.job, &job);
+    if (fake.said == 0)
         return say((struct ps_head){.kind = PS_HELLO, .bytes = bytes},
-                   by_hand.job);
-    if (by_hand.said == 1 && by_hand.noticed && by_hand.leaves)
+                   fake.job);
+    if (fake.said == 1 && fake.noticed && fake.leaves)
         return say((struct ps_head){.kind = PS_BYE}, "");
     return NULL;
 }
 
-static void drop_hand(struct message *p)
+static void fake_drop(struct message *p)
 {
     (void)p;
 }
 
-static void wait_hand(struct endpoint *m, int ms)
+static void fake_wait(struct endpoint *m, int ms)
 {
     (void)m;
     usleep((useconds_t)ms * 1000);
 }
 
-static void close_hand(struct endpoint *m)
+static void fake_close(struct endpoint *m)
 {
     (void)m;
 }
 
-static const struct message_ops hand = {
-    .name = "hand",
+static const struct message_ops fake_transport = {
+    .name = "fake",
     .notices = true,
     .state_size = 1,
-    .open = open_hand,
-    .send = send_hand,
-    .receive = receive_hand,
-    .drop = drop_hand,
-    .wait = wait_hand,
-    .close = close_hand,
+    .open = fake_open,
+    .send = fake_send,
+    .receive = fake_receive,
+    .drop = fake_drop,
+    .wait = fake_wait,
+    .close = fake_close,
 };
 
 static int serve(bool leaves)
 {
     struct server *s;
-    struct server_config config = {.transport = &hand,
+    struct server_config config = {.transport = &fake_transport,
                                    .bind = "",
                                    .curve = "",
                                    .index = -1,
                                    .threads = 1,
                                    .timeout_s = timeout_s};
-    memset(&by_hand, 0, sizeof by_hand);
-    by_hand.leaves = leaves;
+    memset(&fake, 0, sizeof fake);
+    fake.leaves = leaves;
     assert_int_equal(server_open(&s, &config), 0);
     int rc = server_run(s);
     server_close(&s);
     return rc;
 }
 
-static void the_last_words_are_heard_first(void **state)
+static void bye_before_the_close_is_no_death(void **state)
 {
     (void)state;
     assert_int_equal(serve(true), 0);
 }
 
-static void without_them_it_died(void **state)
+static void a_close_without_bye_is_a_death(void **state)
 {
     (void)state;
     assert_int_equal(serve(false), -1);
@@ -135,11 +137,11 @@ static void without_them_it_died(void **state)
                                            "connection closed"));
 }
 
-// ---- ZeroMQ: what a worker says before it closes arrives
+// ---- ZeroMQ: messages that a worker sends before it closes arrive
 
 enum { MESSAGES = 128, BYTES = 1 << 20 };
 
-// More than the buffers hold, to a server that does not read yet.
+// Sends more than the buffers hold, to a server that does not read yet.
 static void speak_and_close(const char *address, int closing)
 {
     static uint8_t data[BYTES];
@@ -162,14 +164,14 @@ static void speak_and_close(const char *address, int closing)
     _exit(0);
 }
 
-static void a_closing_worker_is_heard_out(void **state)
+static void messages_before_the_close_arrive(void **state)
 {
     (void)state;
     struct endpoint *e;
     struct endpoint_config config = {.bind = "tcp://127.0.0.1:0",
                                      .curve = "",
                                      .timeout_s = timeout_s};
-    int ends[2], heard = 0;
+    int ends[2], arrived = 0;
     char byte;
     assert_int_equal(pipe(ends), 0);
     assert_int_equal(endpoint_open(&e, &message_zmq, &config), 0);
@@ -178,17 +180,18 @@ static void a_closing_worker_is_heard_out(void **state)
     if (pid == 0)
         speak_and_close(e->address, ends[1]);
     assert_int_equal(read(ends[0], &byte, 1), 1);
-    sleep(1); // longer than a server's own last words may take
+    sleep(1); // longer than a server's own last messages may take
     uint64_t since = now_ns();
-    while (heard < MESSAGES && now_ns() - since < (uint64_t)(timeout_s * 1e9)) {
+    while (arrived < MESSAGES &&
+           now_ns() - since < (uint64_t)(timeout_s * 1e9)) {
         struct message *m;
         endpoint_wait(e, 100);
         while ((m = endpoint_receive(e))) {
-            heard += m->bytes == BYTES;
+            arrived += m->bytes == BYTES;
             message_drop(m);
         }
     }
-    assert_int_equal(heard, MESSAGES);
+    assert_int_equal(arrived, MESSAGES);
     endpoint_close(&e);
     close(ends[0]);
     close(ends[1]);
@@ -197,9 +200,9 @@ static void a_closing_worker_is_heard_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_words_are_heard_first),
-        cmocka_unit_test(without_them_it_died),
-        cmocka_unit_test(a_closing_worker_is_heard_out),
+        cmocka_unit_test(bye_before_the_close_is_no_death),
+        cmocka_unit_test(a_close_without_bye_is_a_death),
+        cmocka_unit_test(messages_before_the_close_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

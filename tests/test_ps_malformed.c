@@ -1,5 +1,6 @@
-// test_ps_malformed.c - peers that break the rules, speak nonsense or come
-// alone: the server names what was wrong, drops them, and serves the others.
+// test_ps_malformed.c - peers that break the protocol, send random bytes or
+// come alone: the server says what was wrong, drops them, and serves the
+// others.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -15,7 +16,8 @@
 
 static struct ps_progress *progress;
 
-// A peer of the same user's, so that it is let in, that says whatever we like.
+// A peer that the server admits, since it has the same user, and that sends
+// what the test wants.
 struct bad_peer {
     void *context, *socket;
 };
@@ -38,7 +40,7 @@ static void bad_peer_close(struct bad_peer *l)
     zmq_ctx_term(l->context);
 }
 
-// False where nobody takes it any more: the job is over.
+// Returns false if the job is over and no server receives any more.
 static bool say(struct bad_peer *l, const void *head, size_t head_bytes,
                 const void *data, size_t bytes)
 {
@@ -54,8 +56,8 @@ static void say_head(struct bad_peer *l, struct ps_head h, const void *data,
     say(l, raw, PS_HEAD, data, bytes);
 }
 
-// The text of the next ERROR, passing over other messages.
-static void hear_error(struct bad_peer *l, const char *want)
+// Waits for the next ERROR. Its text must contain `want`.
+static void expect_error(struct bad_peer *l, const char *want)
 {
     for (;;) {
         uint8_t raw[PS_HEAD];
@@ -76,7 +78,7 @@ static void hear_error(struct bad_peer *l, const char *want)
     }
 }
 
-static void nonsense_does_not_matter(void **state)
+static void malformed_messages_do_not_disturb_the_job(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -94,22 +96,22 @@ static void nonsense_does_not_matter(void **state)
     atomic_store(&progress->last, 0);
     for (int r = 0; r < 2; r++)
         pids[r] = ps_workers_start(&j, r);
-    // The job is a job: a stranger's HELLO cannot end it.
+    // The job has begun: a malformed HELLO of another peer cannot end it.
     ps_workers_await(&j, 0, 1);
     bad_peer_open(&l, s.endpoints);
     zmq_send(l.socket, "x", 1, 0);
-    hear_error(&l, "too few");
+    expect_error(&l, "too few");
     for (int i = 0; i < 5; i++)
         zmq_send(l.socket, "x", 1, i < 4 ? ZMQ_SNDMORE : 0);
-    hear_error(&l, "too many");
+    expect_error(&l, "too many");
     say(&l, "", 0, "", 0);
-    hear_error(&l, "0 bytes");
+    expect_error(&l, "0 bytes");
     say_head(&l, (struct ps_head){.kind = PS_PUSH}, "", 0);
-    hear_error(&l, "has not said HELLO");
+    expect_error(&l, "has not said HELLO");
     say_head(&l, (struct ps_head){.kind = PS_STEP, .bytes = 5}, "ab", 2);
-    hear_error(&l, "announces 5 bytes and brings 2");
+    expect_error(&l, "announces 5 bytes and brings 2");
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = 3}, "abc", 3);
-    hear_error(&l, "HELLO of 3 bytes");
+    expect_error(&l, "HELLO of 3 bytes");
     struct ps_job fake = {.world = 2,
                           .servers = 1,
                           .n = PS_WORKERS_N,
@@ -118,7 +120,7 @@ static void nonsense_does_not_matter(void **state)
     size_t bytes = ps_job_put(raw, &fake);
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
              bytes);
-    hear_error(&l, "settings differ");
+    expect_error(&l, "settings differ");
     for (uint64_t i = 0; i < 3000; i++) {
         size_t n = rng_below(9, 2 * i, sizeof junk);
         for (size_t k = 0; k < n; k++)
@@ -138,9 +140,9 @@ static void nonsense_does_not_matter(void **state)
     assert_int_equal(ps_servers_stop(&s), 1);
 }
 
-// A member that breaks the rules is dropped with a line that says why; the
-// server does not crash but ends the job of the others in order.
-static void member_breaks_rules(void **state)
+// A worker that breaks the protocol is dropped with a line that says why. The
+// server does not crash, but ends the job in order.
+static void a_worker_that_breaks_the_protocol_is_dropped(void **state)
 {
     (void)state;
     const struct {
@@ -181,16 +183,16 @@ static void member_breaks_rules(void **state)
         struct ps_head h = cases[i].head;
         h.bytes = cases[i].bytes;
         say_head(&l, h, data, cases[i].bytes);
-        hear_error(&l, cases[i].because);
+        expect_error(&l, cases[i].because);
         bad_peer_close(&l);
         ps_workers_join(s.pids[0]);
         assert_int_equal(ps_servers_stop(&s), 0);
     }
 }
 
-// One that keeps the rules, of a world of two, with all the time it takes: the
-// server names who is missing.
-static void the_other_worker_is_missing(void **state)
+// Only one worker of two comes, and keeps the protocol. When the time is over,
+// the server names the missing worker.
+static void a_missing_worker_is_named(void **state)
 {
     (void)state;
     struct ps_servers s;
@@ -206,7 +208,7 @@ static void the_other_worker_is_missing(void **state)
     size_t bytes = ps_job_put(raw, &job);
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = bytes}, raw,
              bytes);
-    hear_error(&l, "1 of 2 workers did not come within 0.5 s: rank 1");
+    expect_error(&l, "1 of 2 workers did not come within 0.5 s: rank 1");
     bad_peer_close(&l);
     ps_workers_join(s.pids[0]);
     assert_int_equal(ps_servers_stop(&s), 0);
@@ -216,9 +218,9 @@ int main(int argc, char **argv)
 {
     progress = ps_progress_make();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nonsense_does_not_matter),
-        cmocka_unit_test(member_breaks_rules),
-        cmocka_unit_test(the_other_worker_is_missing),
+        cmocka_unit_test(malformed_messages_do_not_disturb_the_job),
+        cmocka_unit_test(a_worker_that_breaks_the_protocol_is_dropped),
+        cmocka_unit_test(a_missing_worker_is_named),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

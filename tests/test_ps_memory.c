@@ -33,7 +33,7 @@ static long status_kb(pid_t pid, const char *row)
 // ps_window() allows. The slack is for the sockets, ZeroMQ and memory that
 // malloc keeps. Without a bound, the fifteen other workers would have sent
 // fifteen vectors before rank 0 sends its first slice.
-static void slow_worker(void **state)
+static void a_slow_worker_does_not_fill_the_server(void **state)
 {
     const char *opts = *state;
     struct ps_servers s;
@@ -80,10 +80,14 @@ int main(void)
     static char opts[][24] = {"update=server", "update=worker", "wire=fp16",
                               "consistency=asp"};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_prestate(slow_worker, opts[0]),
-        cmocka_unit_test_prestate(slow_worker, opts[1]),
-        cmocka_unit_test_prestate(slow_worker, opts[2]),
-        cmocka_unit_test_prestate(slow_worker, opts[3]),
+        cmocka_unit_test_prestate(a_slow_worker_does_not_fill_the_server,
+                                  opts[0]),
+        cmocka_unit_test_prestate(a_slow_worker_does_not_fill_the_server,
+                                  opts[1]),
+        cmocka_unit_test_prestate(a_slow_worker_does_not_fill_the_server,
+                                  opts[2]),
+        cmocka_unit_test_prestate(a_slow_worker_does_not_fill_the_server,
+                                  opts[3]),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -53,8 +53,8 @@ static void stop(void *state)
     assert_int_equal(cluster_barrier(cluster), 0);
 }
 
-// Everything goes out and comes in. A worker beside its server moves as many
-// bytes as the server.
+// sps: the whole vector goes out and comes in. dps: counts the worker and the
+// server beside it, which move n - n / world elements each.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -70,7 +70,7 @@ static struct fixture over_mpi = {.ops = &sync_servers,
                                   .law = law};
 
 // Slices that are too large for an eager message, and the workers' own update.
-static void large_slices(void **state)
+static void large_slices_give_exact_results(void **state)
 {
     (void)state;
     struct fixture f = over_mpi;
@@ -79,7 +79,7 @@ static void large_slices(void **state)
     case_integers(&f);
 }
 
-static void rest(void **state)
+static void the_remaining_cases_pass(void **state)
 {
     (void)state;
     case_replicas(&over_mpi);
@@ -90,11 +90,11 @@ static void rest(void **state)
     case_state(&over_mpi);
 }
 
-static void bytes(void **state)
+static void bytes_follow_the_law(void **state)
 {
     (void)state;
     if (servers != 1)
-        skip(); // the law of dps wants a server a worker
+        skip(); // the law of dps needs one server for each worker
     case_bytes(&over_mpi);
 }
 
@@ -127,9 +127,9 @@ static int work(void)
 {
     const struct CMUnitTest tests[] = {
         CASE(integers, &over_mpi),
-        cmocka_unit_test(large_slices),
-        cmocka_unit_test(rest),
-        cmocka_unit_test(bytes),
+        cmocka_unit_test(large_slices_give_exact_results),
+        cmocka_unit_test(the_remaining_cases_pass),
+        cmocka_unit_test(bytes_follow_the_law),
     };
     int bad = cmocka_run_group_tests(tests, NULL, NULL), end = 0;
     for (int i = 0; cluster->rank == 0 && i < servers; i++)

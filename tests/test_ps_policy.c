@@ -1,5 +1,5 @@
-// test_ps_policy.c - ssp and asp: what each promises, with workers as threads
-// of this process and delays on purpose.
+// test_ps_policy.c - the promises of ssp and asp, tested with workers that are
+// threads of this process, and with delays on purpose.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -197,7 +197,7 @@ static void run_all(struct job *j, int servers, int (*body)(struct worker *),
         assert_int_equal(s->rc[i], 0);
 }
 
-// ---- ssp: nobody is more than K ahead
+// ---- ssp: no worker is more than K steps ahead of another
 
 enum { SSP_STEPS = 2500 }; // of each of four workers: 10,000 clock steps
 
@@ -225,8 +225,9 @@ static int ssp_body(struct worker *w)
                 return fail("clock %d while rank %d is at %d", step, r,
                             atomic_load(&begun[r]));
         }
-        // and we see at least what all had pushed by step - bound - 1, and
-        // our own: every push took 1/world off each parameter
+        // our parameters include at least our own pushes, and all pushes of the
+        // others up to step - bound - 1. Every push subtracted 1/world from
+        // each parameter.
         float least = (float)step;
         for (int r = 0; r < w->job->world; r++)
             least += r == w->rank || step - bound - 1 < 0
@@ -243,7 +244,7 @@ static int ssp_body(struct worker *w)
     return 0;
 }
 
-static void ssp_bound(void **state)
+static void ssp_bounds_the_distance_of_workers(void **state)
 {
     (void)state;
     const struct {
@@ -274,13 +275,14 @@ static void ssp_bound(void **state)
     }
 }
 
-// ---- asp: the mean lag of workers that take turns is n-1, and all count
+// ---- asp: workers in step have a mean lag of n - 1, and every push counts
 
 enum { ASP_STEPS = 300 };
 
 static pthread_barrier_t next_step;
 
-// All begin a step when all have done the last one.
+// All workers begin a step at the same time, when all have ended the step
+// before.
 static int asp_body(struct worker *w)
 {
     for (int step = 1; step <= ASP_STEPS; step++) {
@@ -313,15 +315,16 @@ static int asp_one(struct worker *w)
     return w->job->world > 1 ? 0 : pull_last(w, &p) || p != -ASP_STEPS ? -1 : 0;
 }
 
-// From its place in a step's order to its place in that of the next, a worker
-// misses the updates of those behind it and of those before it: summed over all
-// workers world*(world - 1), whatever the orders; in the first step half of it.
-static void asp_lag(void **state)
+// In every step the workers' pushes arrive in some order. A worker's lag is the
+// number of pushes between its own in two successive steps: those behind it in
+// the one, and those before it in the other. Over all workers these are
+// world*(world - 1), for any orders, and half of that in the first step.
+static void asp_has_the_expected_lag(void **state)
 {
     (void)state;
     for (int world = 1; world <= WORLD; world++) {
         struct job j = {.world = world,
-                        .n = 200, // one row: each has its own order
+                        .n = 200, // one row, since every row has its own order
                         .opts = "consistency=asp",
                         .timeout_s = 20};
         struct worker w[WORLD];
@@ -346,7 +349,7 @@ static void asp_lag(void **state)
     }
 }
 
-// A worker whose gradient overflows leaves its push out; the others go on.
+// A worker whose gradient overflows does not push. The others go on.
 static int asp_skip_body(struct worker *w)
 {
     for (int step = 1; step <= 20; step++) {
@@ -364,7 +367,7 @@ static int asp_skip_body(struct worker *w)
     return 0;
 }
 
-static void ssp_overflow(void **state)
+static void an_overflow_skips_only_its_push(void **state)
 {
     (void)state;
     struct job j = {.world = 2,
@@ -381,9 +384,9 @@ static void ssp_overflow(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ssp_bound),
-        cmocka_unit_test(asp_lag),
-        cmocka_unit_test(ssp_overflow),
+        cmocka_unit_test(ssp_bounds_the_distance_of_workers),
+        cmocka_unit_test(asp_has_the_expected_lag),
+        cmocka_unit_test(an_overflow_skips_only_its_push),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -1,4 +1,5 @@
-// test_ps_wire.c - messages, the handshake, the shard map, counted buffers.
+// test_ps_wire.c - messages, the handshake, the shard map, reference counts of
+// buffers.
 
 #include "base/base.h"
 #include "ps_wire/buffer.h"
@@ -10,7 +11,7 @@
 
 #include "tests/test.h"
 
-static void head_survives(void **state)
+static void heads_survive_a_round_trip(void **state)
 {
     (void)state;
     uint8_t raw[PS_HEAD];
@@ -51,7 +52,7 @@ static int refused(const uint8_t *raw, size_t n, const char *because)
     return 0;
 }
 
-static void bad_heads(void **state)
+static void bad_heads_are_refused(void **state)
 {
     (void)state;
     uint8_t good[PS_HEAD], raw[PS_HEAD];
@@ -85,7 +86,7 @@ static void bad_heads(void **state)
     refused(raw, PS_HEAD, "more than");
 }
 
-static void small_messages(void **state)
+static void small_messages_survive_a_round_trip(void **state)
 {
     (void)state;
     uint8_t raw[PS_RESULT_BYTES];
@@ -104,7 +105,7 @@ static void small_messages(void **state)
                 u.served_out == 100 && u.served_in == 200);
 }
 
-static void divisors(void **state)
+static void sums_in_16_bits_have_a_divisor(void **state)
 {
     (void)state;
     assert_true(ps_divisor(3, DTYPE_F32) == 1);
@@ -142,7 +143,7 @@ static int round_trip(const struct ps_job *in, struct ps_job *out)
     return ps_job_get(out, raw, ps_job_put(raw, in));
 }
 
-static void handshake(void **state)
+static void different_settings_are_refused(void **state)
 {
     (void)state;
     static uint8_t raw[PS_JOB_BYTES];
@@ -182,9 +183,9 @@ static void handshake(void **state)
     assert_int_equal(round_trip(&b, &c), -1);
 }
 
-// Shards tile the vector, rows fall from its end, and no server has more than
-// one element above another.
-static void shards_tile(void **state)
+// Shards tile the vector, and rows begin at its end. No server has two elements
+// more than another.
+static void shards_tile_the_vector(void **state)
 {
     (void)state;
     for (size_t n = 1; n < 3000; n = n * 3 + 1) {
@@ -219,7 +220,7 @@ static void shards_tile(void **state)
     assert_int_equal(shard_make(&s, (size_t)1 << 40, 1, 1, 0), -1);
 }
 
-static void buffers_count(void **state)
+static void buffers_count_their_references(void **state)
 {
     (void)state;
     struct buffers *pool;
@@ -238,7 +239,7 @@ static void buffers_count(void **state)
     assert_null(pool);
 }
 
-static void windows(void **state)
+static void windows_shrink_with_more_workers(void **state)
 {
     (void)state;
     assert_int_equal(ps_window(1), 8);
@@ -251,10 +252,14 @@ static void windows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(head_survives),  cmocka_unit_test(bad_heads),
-        cmocka_unit_test(small_messages), cmocka_unit_test(divisors),
-        cmocka_unit_test(windows),        cmocka_unit_test(handshake),
-        cmocka_unit_test(shards_tile),    cmocka_unit_test(buffers_count),
+        cmocka_unit_test(heads_survive_a_round_trip),
+        cmocka_unit_test(bad_heads_are_refused),
+        cmocka_unit_test(small_messages_survive_a_round_trip),
+        cmocka_unit_test(sums_in_16_bits_have_a_divisor),
+        cmocka_unit_test(windows_shrink_with_more_workers),
+        cmocka_unit_test(different_settings_are_refused),
+        cmocka_unit_test(shards_tile_the_vector),
+        cmocka_unit_test(buffers_count_their_references),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

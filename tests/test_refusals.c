@@ -1,5 +1,5 @@
-// test_refusals.c - what does not begin or is stopped: one line that says why,
-// and nothing half-done left behind.
+// test_refusals.c - runs that are refused or stopped print one line that says
+// why, and leave nothing half done.
 
 #include "tests/job_asserts.h"
 
@@ -7,8 +7,8 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=4 "
     "threads=1 warmup=3 eval=0";
 
-// One line that names the value; nothing left behind.
-static void wrong_words(void **state)
+// A wrong setting is refused with one line that names it. No folder is left.
+static void wrong_settings_are_refused(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
@@ -76,7 +76,7 @@ static void wrong_words(void **state)
 }
 
 // A command that is refused leaves an earlier run's folder as it was.
-static void keeps_an_earlier_run(void **state)
+static void a_refused_run_keeps_the_earlier_one(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
@@ -99,9 +99,9 @@ static void keeps_an_earlier_run(void **state)
     }
 }
 
-// Two jobs in one folder would write into each other's files: the later is
-// refused, however early it comes.
-static void one_job_a_folder(void **state)
+// Two jobs in one folder would write into each other's files. The later one is
+// refused, even if the first has not written anything yet.
+static void a_folder_takes_one_job_at_a_time(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -121,8 +121,9 @@ static void one_job_a_folder(void **state)
     }
 }
 
-// What mpirun could not do stands in the error's line, all of it in the log.
-static void mpirun_is_heard(void **state)
+// The error's line says what mpirun could not do. The log has all lines of
+// mpirun.
+static void mpiruns_error_is_printed(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -137,8 +138,8 @@ static void mpirun_is_heard(void **state)
     assert_true(job_has("unheard/log.txt"));
 }
 
-// A limit on files stops the run in a line that names the file.
-static void a_file_may_not_grow(void **state)
+// A limit on the size of files stops the run with a line that names the file.
+static void a_file_that_cannot_grow_is_named(void **state)
 {
     (void)state;
     struct job j = {0};
@@ -149,8 +150,9 @@ static void a_file_may_not_grow(void **state)
     assert_prints(&j, "/optimizer.safetensors: File too large");
 }
 
-// Every gradient is finite, but in 16 bits of the wire their sum is not: who
-// holds the sum names the tensor, though the gradients are on a device.
+// Every gradient is finite, but their sum in the 16 bits of the wire is not.
+// The worker that has the sum names the tensor, even if gradients are on a
+// device.
 static void a_sum_that_overflows_is_named(void **state)
 {
     (void)state;
@@ -166,8 +168,8 @@ static void a_sum_that_overflows_is_named(void **state)
     }
 }
 
-// Worker 0 cannot make the checkpoint's folder: that is the one cause.
-static void a_folder_that_cannot_be_made(void **state)
+// Worker 0 cannot make the checkpoint's folder. Only this cause is printed.
+static void a_folder_that_cannot_be_made_is_named(void **state)
 {
     (void)state;
     static const char *const writers[] = {"ring", "zero"};
@@ -183,7 +185,7 @@ static void a_folder_that_cannot_be_made(void **state)
     }
 }
 
-// The server is given the interface's name, its workers the address.
+// The server gets the name of the interface, and its workers get the address.
 static void servers_listen_at_an_interface(void **state)
 {
     (void)state;
@@ -195,7 +197,7 @@ static void servers_listen_at_an_interface(void **state)
     assert_int_equal(j.status, 0);
 }
 
-static void stops_when_told(void **state)
+static void sigterm_ends_a_job_in_order(void **state)
 {
     (void)state;
     static const char *const ways[][2] = {{"sync=local", "steps"},
@@ -218,15 +220,15 @@ static void stops_when_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wrong_words),
-        cmocka_unit_test(keeps_an_earlier_run),
-        cmocka_unit_test(mpirun_is_heard),
-        cmocka_unit_test(one_job_a_folder),
-        cmocka_unit_test(a_file_may_not_grow),
-        cmocka_unit_test(a_folder_that_cannot_be_made),
+        cmocka_unit_test(wrong_settings_are_refused),
+        cmocka_unit_test(a_refused_run_keeps_the_earlier_one),
+        cmocka_unit_test(mpiruns_error_is_printed),
+        cmocka_unit_test(a_folder_takes_one_job_at_a_time),
+        cmocka_unit_test(a_file_that_cannot_grow_is_named),
+        cmocka_unit_test(a_folder_that_cannot_be_made_is_named),
         cmocka_unit_test(a_sum_that_overflows_is_named),
         cmocka_unit_test(servers_listen_at_an_interface),
-        cmocka_unit_test(stops_when_told),
+        cmocka_unit_test(sigterm_ends_a_job_in_order),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

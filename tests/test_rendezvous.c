@@ -1,5 +1,5 @@
-// test_rendezvous.c - the control plane without MPI: exchanges, absentees,
-// keys.
+// test_rendezvous.c - the control plane without MPI: exchanges over the
+// rendezvous server, missing workers, keys, and malformed messages.
 
 #include "base/base.h"
 #include "cluster/rendezvous.h"
@@ -78,7 +78,7 @@ static void exchange(struct worker *w, struct cluster *c)
         w->rc = cluster_check_same(c, "wire=fp32\nn=10\n");
 }
 
-static void all_meet(void **state)
+static void all_workers_exchange(void **state)
 {
     (void)state;
     for (int world = 1; world <= MAX_WORLD; world *= 2) {
@@ -103,7 +103,7 @@ static void differ(struct worker *w, struct cluster *c)
                                                : "seed=1\nwire=fp32\n");
 }
 
-static void settings_differ(void **state)
+static void different_settings_are_named(void **state)
 {
     (void)state;
     struct rendezvous_server *h;
@@ -119,7 +119,7 @@ static void settings_differ(void **state)
     rendezvous_stop(&h);
 }
 
-static void missing_worker_is_named(void **state)
+static void a_missing_worker_is_named(void **state)
 {
     (void)state;
     struct rendezvous_server *h;
@@ -135,7 +135,7 @@ static void missing_worker_is_named(void **state)
     rendezvous_stop(&h);
 }
 
-static void missing_rendezvous(void **state)
+static void an_absent_server_is_named(void **state)
 {
     (void)state;
     struct worker w;
@@ -148,7 +148,7 @@ static void missing_rendezvous(void **state)
     close(port);
 }
 
-static void port_in_use(void **state)
+static void a_port_in_use_is_refused(void **state)
 {
     (void)state;
     struct rendezvous_server *h, *other = NULL;
@@ -170,7 +170,7 @@ static void remove_keys(const char *dir)
     rmdir(dir);
 }
 
-static void keys_open_the_door(void **state)
+static void only_the_right_keys_are_admitted(void **state)
 {
     (void)state;
     char dir[] = "/tmp/keysXXXXXX", other[] = "/tmp/keysXXXXXX";
@@ -197,7 +197,7 @@ static void keys_open_the_door(void **state)
         pthread_join(w[i].thread, NULL);
         assert_int_equal(w[i].rc, i < 2 ? 0 : -1);
         if (i >= 2)
-            print_message("stranger: %s\n", w[i].message);
+            print_message("unauthenticated: %s\n", w[i].message);
     }
     // The right server key but a worker key that the server does not know.
     char from[64];
@@ -208,15 +208,15 @@ static void keys_open_the_door(void **state)
     start(&w[0], rendezvous_endpoint(h), other, 0, 2, 5, exchange);
     pthread_join(w[0].thread, NULL);
     assert_int_equal(w[0].rc, -1);
-    print_message("stranger: %s\n", w[0].message);
+    print_message("unauthenticated: %s\n", w[0].message);
     assert_non_null(strstr(w[0].message, "refused our key"));
     rendezvous_stop(&h);
     remove_keys(dir);
     remove_keys(other);
 }
 
-// A peer that is silent is given up after timeout=, as everywhere, not before.
-static void silence_has_one_limit(void **state)
+// A silent peer is given up after timeout=, and not before.
+static void a_silent_peer_is_given_up_after_the_timeout(void **state)
 {
     (void)state;
     static const double limits[] = {0.2, 6, 60, 1000};
@@ -272,8 +272,9 @@ static int say(struct rendezvous *h, uint8_t id, uint32_t kind, uint32_t rank,
     return rendezvous_receive(h, &from, head, RENDEZVOUS_HEAD, &piece, m.bytes);
 }
 
-// The dead give zero, and who joins later hears what was said.
-static void elastic(void **state)
+// A dead worker contributes zeros. A worker that joins later receives the
+// earlier results.
+static void elastic_exchanges_leave_out_the_dead(void **state)
 {
     (void)state;
     struct rendezvous *h;
@@ -315,7 +316,7 @@ static void *close_it(void *arg)
     return NULL;
 }
 
-// Take one message of a worker, with its address in *from.
+// Receives one message of a worker, and stores its address in *from.
 static void take(void *router, zmq_msg_t *from, struct rendezvous_head *head)
 {
     uint8_t raw[RENDEZVOUS_HEAD];
@@ -338,10 +339,10 @@ static void answer(void *router, zmq_msg_t *from, struct rendezvous_head head,
     assert_true(zmq_send(router, piece, head.bytes, 0) >= 0);
 }
 
-// A worker's goodbye waits for the rendezvous server's, or for the end of the
-// connection. Without that, a rendezvous server that ends at the same time left
-// the goodbye unsent, and the worker lingered for as long as its timeout.
-static void goodbye_waits_for_the_rendezvous(void **state)
+// A worker that says goodbye waits for the rendezvous server's goodbye, or for
+// the end of the connection. Otherwise, if the server ends at the same time,
+// the goodbye stays unsent, and the worker lingers for as long as its timeout.
+static void a_goodbye_waits_for_the_server(void **state)
 {
     (void)state;
     for (int answers = 0; answers < 2; answers++) {
@@ -382,7 +383,7 @@ static void goodbye_waits_for_the_rendezvous(void **state)
     }
 }
 
-static void nonsense_is_refused(void **state)
+static void malformed_messages_are_refused(void **state)
 {
     (void)state;
     struct rendezvous *h;
@@ -394,13 +395,12 @@ static void nonsense_is_refused(void **state)
         assert_int_equal(rendezvous_receive(h, &from, junk, n, "", 0), -1);
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 3, 0, 0), -1); // no such rank
     assert_int_equal(say(h, 0, RENDEZVOUS_ALL, 0, 0, 0), -1); // not for workers
-    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 7, 0),
-                     -1); // from the future
+    assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 7, 0), -1); // too early
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), 0);
     assert_int_equal(say(h, 0, RENDEZVOUS_GIVE, 0, 0, 0), -1); // twice
-    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 0, 0, 0), -1); // somebody else
+    assert_int_equal(say(h, 1, RENDEZVOUS_GIVE, 0, 0, 0), -1); // another peer
     assert_int_equal(in[0].head.kind, RENDEZVOUS_ERROR);
-    // Who never reads costs no more than so many answers.
+    // A peer that never reads is sent a bounded number of answers.
     for (int i = 0; i < 20000; i++)
         assert_int_equal(say(h, 2, RENDEZVOUS_ALL, 0, 0, 0), -1);
     assert_in_range(in[2].count, 1000, 5000);
@@ -410,16 +410,16 @@ static void nonsense_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_meet),
-        cmocka_unit_test(settings_differ),
-        cmocka_unit_test(missing_worker_is_named),
-        cmocka_unit_test(missing_rendezvous),
-        cmocka_unit_test(port_in_use),
-        cmocka_unit_test(keys_open_the_door),
-        cmocka_unit_test(silence_has_one_limit),
-        cmocka_unit_test(elastic),
-        cmocka_unit_test(goodbye_waits_for_the_rendezvous),
-        cmocka_unit_test(nonsense_is_refused),
+        cmocka_unit_test(all_workers_exchange),
+        cmocka_unit_test(different_settings_are_named),
+        cmocka_unit_test(a_missing_worker_is_named),
+        cmocka_unit_test(an_absent_server_is_named),
+        cmocka_unit_test(a_port_in_use_is_refused),
+        cmocka_unit_test(only_the_right_keys_are_admitted),
+        cmocka_unit_test(a_silent_peer_is_given_up_after_the_timeout),
+        cmocka_unit_test(elastic_exchanges_leave_out_the_dead),
+        cmocka_unit_test(a_goodbye_waits_for_the_server),
+        cmocka_unit_test(malformed_messages_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,8 +14,8 @@ static const char tiny[] =
     "data=text.txt model=nano layers=1 channels=32 heads=2 context=16 batch=2 "
     "dropout=0.1 eval=0 log=0 warmup=0 timeout=30 threads=1 samples=0";
 
-// Every synchronous way (bsp). Servers over MPI run under mpirun, as one job
-// with the workers.
+// Every synchronous backend (bsp). Servers over MPI run under mpirun, as one
+// job with the workers.
 static const char *const ways[] = {
     "ring transport=shm", "sps",         "allreduce", "dps update=worker",
     "ring transport=tcp", "zero",        "dps",       "sps transport=mpi",
@@ -63,7 +63,7 @@ static void kill_at(const char *way, int step, int rank)
     assert_status(&j, 0);
 }
 
-static void ends_as_if_nobody_had_died(void **state)
+static void a_restarted_job_ends_with_the_same_files(void **state)
 {
     (void)state;
     static const int steps[] = {1, 9, 10, 11, 35, 59};
@@ -122,7 +122,8 @@ static void another_step_is_another_fault(void **state)
 }
 
 // A job starts again as often as restarts= allows; the next failure ends it. A
-// server's death counts, too, and so does a death while nobody saves.
+// server's death counts, too, and so does a death while no checkpoint is
+// written.
 static void restarts_are_counted(void **state)
 {
     (void)state;
@@ -176,9 +177,9 @@ static void a_worker_is_started_again_alone(void **state)
     }
 }
 
-// Either worker may die. The other's rows stay, and count no restart. The rows
-// of the worker that died count the steps that it missed.
-static void the_others_go_on(void **state)
+// Either worker may die. The rows of the other one stay, and count no restart.
+// The rows of the worker that died count the steps that it missed.
+static void the_other_workers_go_on(void **state)
 {
     (void)state;
     static double at[1000000];
@@ -206,7 +207,7 @@ static void the_others_go_on(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
-static void needs_checkpoints(void **state)
+static void restarts_need_checkpoints(void **state)
 {
     (void)state;
     struct job j;
@@ -220,13 +221,13 @@ static void needs_checkpoints(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ends_as_if_nobody_had_died),
+        cmocka_unit_test(a_restarted_job_ends_with_the_same_files),
         cmocka_unit_test(a_fault_that_stays_is_not_repeated),
         cmocka_unit_test(another_step_is_another_fault),
         cmocka_unit_test(restarts_are_counted),
         cmocka_unit_test(a_worker_is_started_again_alone),
-        cmocka_unit_test(the_others_go_on),
-        cmocka_unit_test(needs_checkpoints),
+        cmocka_unit_test(the_other_workers_go_on),
+        cmocka_unit_test(restarts_need_checkpoints),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

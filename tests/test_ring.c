@@ -1,5 +1,5 @@
-// test_ring.c - the ring against what every backend must pass, its timetable,
-// and its sockets.
+// test_ring.c - the ring in the cases that every backend must pass, the plan of
+// its messages, and its sockets.
 
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"
@@ -20,7 +20,7 @@
 
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 
-// The timetable's formula for each of the fused buckets.
+// The bytes of the plan, for each fused bucket.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -37,7 +37,7 @@ static void law(const struct sync_job *job, int rank, int world,
     mem_free(fused);
 }
 
-// Small slices and groups, so that small vectors are many of them.
+// Slices and fused buckets are so small that small vectors have many of them.
 static const struct fixture ring = {
     .sync = "ring",
     .ops = &sync_replicas,
@@ -46,7 +46,7 @@ static const struct fixture ring = {
     .law = law,
 };
 
-// Behind the stage, as on a GPU that two workers share.
+// Through a staging buffer, as on a GPU that two workers share.
 static const struct fixture staged_ring = {
     .sync = "ring",
     .ops = &sync_replicas,
@@ -62,10 +62,10 @@ static int is_skipped(struct worker *w)
     struct sync_out out;
     if (worker_step(w, 1, &out))
         return -1;
-    return out.skipped ? 0 : fail("nobody saw rank 0's NaN");
+    return out.skipped ? 0 : fail("rank 0's NaN was not seen");
 }
 
-static void staged(void **state)
+static void cases_pass_with_a_staging_buffer(void **state)
 {
     (void)state;
     struct setup nan = {.world = 2,
@@ -81,8 +81,9 @@ static void staged(void **state)
     assert_int_equal(world_run(&staged_ring, &nan, is_skipped, NULL), 0);
 }
 
-// A verb's messages: in each a worker receives what its left sends, sends what
-// it received before, and has moved the law's elements in the end.
+// Checks the messages of a verb. A worker receives what its left neighbour
+// sends. It sends what it has received before, or a chunk of its own. In total
+// it moves the elements of the law.
 static void check_verb(const struct group_op *op, int world, size_t grain)
 {
     for (int r = 0; r < world; r++) {
@@ -90,7 +91,7 @@ static void check_verb(const struct group_op *op, int world, size_t grain)
         const struct plan left = {.rank = (r + world - 1) % world,
                                   .world = world,
                                   .grain = grain};
-        size_t went = 0, came = 0;
+        size_t sent = 0, received = 0;
         int outs = plan_messages(&p, op, OUT), ins = plan_messages(&p, op, IN);
         assert_int_equal(ins, plan_messages(&left, op, OUT));
         for (int m = 0; m < ins; m++) {
@@ -98,7 +99,7 @@ static void check_verb(const struct group_op *op, int world, size_t grain)
             struct group_chunk from = plan_span(&left, op, OUT, m);
             assert_memory_equal(&in, &from, sizeof in);
             assert_true(in.off + in.n <= op->vector.n);
-            came += in.n;
+            received += in.n;
         }
         for (int m = 0; m < outs; m++) {
             struct group_chunk out = plan_span(&p, op, OUT, m);
@@ -107,14 +108,14 @@ static void check_verb(const struct group_op *op, int world, size_t grain)
                     plan_span(&p, op, IN, m - plan_lag(&p, op));
                 assert_memory_equal(&out, &before, sizeof out);
             }
-            went += out.n;
+            sent += out.n;
         }
-        assert_int_equal(went, plan_elements(&p, op, OUT));
-        assert_int_equal(came, plan_elements(&p, op, IN));
+        assert_int_equal(sent, plan_elements(&p, op, OUT));
+        assert_int_equal(received, plan_elements(&p, op, IN));
     }
 }
 
-static void timetable(void **state)
+static void the_plan_moves_the_chunks(void **state)
 {
     (void)state;
     for (int world = 2; world <= 9; world++) {
@@ -128,7 +129,8 @@ static void timetable(void **state)
                                                     .peer = root};
                         check_verb(&op, world, grain);
                     }
-        // Where world divides n: 2(world-1)/world n, each half of it a half.
+        // If world divides n, an all_reduce sends 2(world-1)/world n elements,
+        // and its two halves send half of that each.
         size_t n = 12 * (size_t)world;
         const struct plan p = {.rank = 1, .world = world, .grain = 1};
         struct group_op op = {.verb = GROUP_ALL_REDUCE, .vector.n = n};
@@ -140,7 +142,7 @@ static void timetable(void **state)
     }
 }
 
-static void fusion(void **state)
+static void small_buckets_are_fused(void **state)
 {
     (void)state;
     const struct bucket b[] = {{90, 10}, {70, 20}, {30, 40}, {5, 25}, {0, 5}};
@@ -155,7 +157,7 @@ static void fusion(void **state)
     mem_free(g);
 }
 
-static void addresses(void **state)
+static void interfaces_have_addresses(void **state)
 {
     (void)state;
     struct sockaddr_in a;
@@ -170,8 +172,9 @@ static void addresses(void **state)
     assert_int_equal(tcp_address(&a, "203.0.113.0/24"), -1);
 }
 
-// Nobody came, or nobody listens: at once, with the address.
-static void nobody(void **state)
+// Without a caller tcp_accept() returns at once. Without a listener the call
+// fails at once, and the error has the address.
+static void an_absent_peer_is_noticed_at_once(void **state)
 {
     (void)state;
     struct sockaddr_in a;
@@ -192,30 +195,30 @@ static void nobody(void **state)
     assert_non_null(strstr(fail_message(), "127.0.0.1"));
 }
 
-// ---- strangers that connect before the left neighbour does
+// ---- unauthenticated callers that connect before the left neighbour does
 
-static struct cluster *behind; // what the meddling cluster passes on to
+static struct cluster *behind; // the cluster that the meddling one calls
 
 // Bytes of a caller that knows all but the keys: "lockring", version, rank, a
 // nonce; then a proof.
-enum { CROWD = 200, HELLO = 48, PROOF = 32 };
+enum { CALLERS = 200, HELLO = 48, PROOF = 32 };
 
-// Some say nothing, some garbage, some stop behind a good hello, and some go on
-// with a proof that is none. All stay connected, and are more than there is
-// room for.
-static int crowd(const struct sockaddr_in *to)
+// Some callers send nothing, some garbage, some only a good hello, and some a
+// hello and a wrong proof. All stay connected. They are more than the ring
+// accepts at a time.
+static int call_unauthenticated(const struct sockaddr_in *to)
 {
     uint8_t words[HELLO + PROOF] = "lockring";
     const int32_t head[2] = {2, 1};
     static const size_t says[] = {0, 1, HELLO, HELLO + PROOF};
     memcpy(words + 8, head, sizeof head);
-    for (int i = 0; i < CROWD; i++) {
+    for (int i = 0; i < CALLERS; i++) {
         int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
         size_t n = says[i % 4];
         words[0] = i % 8 < 4 ? 'l' : 'X';
         if (fd < 0 || connect(fd, (const struct sockaddr *)to, sizeof *to) ||
             send(fd, words, n, MSG_NOSIGNAL) != (ssize_t)n)
-            return fail("a stranger did not get through");
+            return fail("a caller did not get through");
     }
     return 0;
 }
@@ -226,13 +229,14 @@ static int meddle(struct cluster *c, const void *in, void *out, size_t bytes)
         return -1;
     struct sockaddr_in a; // of rank 0, if these are the ring's addresses
     memcpy(&a, out, bytes < sizeof a ? bytes : sizeof a);
-    return c->rank == 1 && bytes >= 64 && a.sin_family == AF_INET ? crowd(&a)
-                                                                  : 0;
+    return c->rank == 1 && bytes >= 64 && a.sin_family == AF_INET
+               ? call_unauthenticated(&a)
+               : 0;
 }
 
 static const struct cluster_ops meddling = {.allgather = meddle};
 
-static int crowd_body(struct worker *w)
+static int unauthenticated_body(struct worker *w)
 {
     struct sync_out out;
     struct cluster c = *w->cluster;
@@ -247,25 +251,34 @@ static int crowd_body(struct worker *w)
     return rc;
 }
 
-static void strangers(void **state)
+static void unauthenticated_callers_do_not_disturb(void **state)
 {
     (void)state;
     struct setup s = {.world = 2, .n = 100, .closed = true, .opts = ""};
-    assert_int_equal(world_run(&ring, &s, crowd_body, NULL), 0);
+    assert_int_equal(world_run(&ring, &s, unauthenticated_body, NULL), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(timetable), cmocka_unit_test(fusion),
-        cmocka_unit_test(addresses), cmocka_unit_test(nobody),
-        CASE(integers, &ring),       cmocka_unit_test(staged),
-        CASE(many, &ring),           CASE(replicas, &ring),
-        CASE(reruns, &ring),         CASE(overflow, &ring),
-        CASE(divides_first, &ring),  CASE(bytes, &ring),
-        CASE(state, &ring),          CASE(bcast, &ring),
-        CASE(missing, &ring),        CASE(killed, &ring),
-        CASE(disagree, &ring),       cmocka_unit_test(strangers),
+        cmocka_unit_test(the_plan_moves_the_chunks),
+        cmocka_unit_test(small_buckets_are_fused),
+        cmocka_unit_test(interfaces_have_addresses),
+        cmocka_unit_test(an_absent_peer_is_noticed_at_once),
+        CASE(integers, &ring),
+        cmocka_unit_test(cases_pass_with_a_staging_buffer),
+        CASE(many, &ring),
+        CASE(replicas, &ring),
+        CASE(reruns, &ring),
+        CASE(overflow, &ring),
+        CASE(divides_first, &ring),
+        CASE(bytes, &ring),
+        CASE(state, &ring),
+        CASE(bcast, &ring),
+        CASE(missing, &ring),
+        CASE(killed, &ring),
+        CASE(disagree, &ring),
+        cmocka_unit_test(unauthenticated_callers_do_not_disturb),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
-// test_ring_shared.c - the ring in shared memory: what every backend must pass,
-// with gradients that others can map and with copies of them; the bits of the
-// ring over sockets; and when it is chosen.
+// test_ring_shared.c - the ring in shared memory in the cases that every
+// backend must pass, with gradients that other processes can map, and with
+// copies of them. Also compares its bits with the ring over sockets, and tests
+// when it is chosen.
 
 #include "horovod_ring/carriers.h"
 #include "sync/fusion.h"
@@ -15,9 +16,10 @@
 
 #include "tests/test.h"
 
-// Read from the others, and written by them: (world-1) times the own chunk and
-// all other chunks of each fused bucket, in fp32 whatever the wire; all of it
-// from each of the others where one round is enough.
+// Bytes that a worker reads from the others, and as many that they read from
+// it. Of each fused bucket it reads its own chunk (world-1) times and all other
+// chunks once, in fp32 with every wire. A bucket that is small enough for one
+// round is read as a whole from each of the others.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -41,7 +43,7 @@ static const struct group_ops *const shm[] = {&ring_shm, NULL};
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const all[] = {&ring_shm, &ring_tcp, NULL};
 
-// First in place, then by way of copies.
+// The first uses gradients in place, the second copies of them.
 static const struct fixture fixtures[] = {
     {.sync = "ring",
      .ops = &sync_replicas,
@@ -135,7 +137,7 @@ static void disagree(void **state)
     on_both(case_disagree);
 }
 
-// Parameters after some steps, on each of both rings.
+// The result is a hash of the parameters after three steps.
 static int steps_body(struct worker *w)
 {
     struct sync_out out;
@@ -148,7 +150,7 @@ static int steps_body(struct worker *w)
     return 0;
 }
 
-static void bits_of_sockets(void **state)
+static void bits_equal_those_of_sockets(void **state)
 {
     (void)state;
     static const struct fixture sockets = {.sync = "ring",
@@ -185,14 +187,14 @@ static int long_body(struct worker *w)
     return 0;
 }
 
-static void long_broadcast(void **state)
+static void a_long_broadcast_is_exact(void **state)
 {
     (void)state;
     struct setup s = {.world = 3, .n = 1500003, .closed = true};
     assert_int_equal(world_run(&fixtures[0], &s, long_body, NULL), 0);
 }
 
-// ---- whether it is chosen
+// ---- when shared memory is chosen
 
 enum { FAILS, NONE, TCP, SHM };
 
@@ -205,7 +207,7 @@ static int choose_here(struct worker *w)
     return 0;
 }
 
-// Rank 1 goes into a network of its own, as an emulated host does.
+// Rank 1 enters a network namespace of its own, as an emulated host does.
 static int refused_apart(struct worker *w)
 {
     if (w->rank == 1 && unshare(CLONE_NEWNET))
@@ -213,7 +215,7 @@ static int refused_apart(struct worker *w)
     return choose_here(w);
 }
 
-// The same, without meeting over what was chosen.
+// The same, but only asks the carrier and opens no connection.
 static int choose_apart(struct worker *w)
 {
     struct group_job job = {.name = "ring", .cluster = w->cluster};
@@ -239,7 +241,7 @@ static uint64_t chosen(int world, const char *opts,
     return results[0];
 }
 
-static void carrier(void **state)
+static void shared_memory_is_chosen_on_one_host(void **state)
 {
     (void)state;
     assert_int_equal(chosen(1, "", choose_here), NONE);
@@ -257,14 +259,21 @@ static void carrier(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(integers),        cmocka_unit_test(many),
-        cmocka_unit_test(replicas),        cmocka_unit_test(reruns),
-        cmocka_unit_test(overflow),        cmocka_unit_test(divides_first),
-        cmocka_unit_test(bytes),           cmocka_unit_test(moves_state),
-        cmocka_unit_test(broadcast),       cmocka_unit_test(missing),
-        cmocka_unit_test(killed),          cmocka_unit_test(disagree),
-        cmocka_unit_test(bits_of_sockets), cmocka_unit_test(long_broadcast),
-        cmocka_unit_test(carrier),
+        cmocka_unit_test(integers),
+        cmocka_unit_test(many),
+        cmocka_unit_test(replicas),
+        cmocka_unit_test(reruns),
+        cmocka_unit_test(overflow),
+        cmocka_unit_test(divides_first),
+        cmocka_unit_test(bytes),
+        cmocka_unit_test(moves_state),
+        cmocka_unit_test(broadcast),
+        cmocka_unit_test(missing),
+        cmocka_unit_test(killed),
+        cmocka_unit_test(disagree),
+        cmocka_unit_test(bits_equal_those_of_sockets),
+        cmocka_unit_test(a_long_broadcast_is_exact),
+        cmocka_unit_test(shared_memory_is_chosen_on_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 // test_ring_virtual.c - the ring on a virtual cluster, in one process. It
 // passes the cases of every carrier and every strategy. The cluster counts its
-// bytes and its time. Ranks die, or are in a deadlock.
+// bytes and its time, and names dead ranks and deadlocks.
 
 #include "cluster/virtual_cluster.h"
 #include "horovod_ring/carriers.h"
@@ -32,21 +32,21 @@ static const struct carried carrier = {.ops = &ring_virtual,
                                        .halves_bytes = true,
                                        .law = law};
 
-static void verbs(void **state)
+static void verbs_give_exact_results(void **state)
 {
     (void)state;
     carry_verbs(&carrier);
     carry_many(&carrier);
 }
 
-static void pieces(void **state)
+static void large_vectors_travel_in_pieces(void **state)
 {
     (void)state;
     carry_large(&carrier);
     carry_halves(&carrier);
 }
 
-static void groups_and_pairs(void **state)
+static void groups_and_pairs_work(void **state)
 {
     (void)state;
     carry_groups(&carrier);
@@ -126,7 +126,7 @@ static int one_verb(struct virtual_rank *r, void *arg)
     return rc;
 }
 
-static void bytes_are_the_law(void **state)
+static void bytes_follow_the_law(void **state)
 {
     (void)state;
     static const int worlds[] = {1, 2, 3, 4, 16};
@@ -153,7 +153,7 @@ static void bytes_are_the_law(void **state)
             }
 }
 
-static void time_is_the_law(void **state)
+static void time_follows_the_law(void **state)
 {
     (void)state;
     static const int worlds[] = {2, 3, 4, 16};
@@ -174,7 +174,7 @@ static void time_is_the_law(void **state)
 
 // ---- death and deadlock
 
-static void dead_are_named(void **state)
+static void the_dead_rank_is_named(void **state)
 {
     (void)state;
     enum { WORLD = 4, DEAD = 2, LAST = 40 };
@@ -184,7 +184,7 @@ static void dead_are_named(void **state)
         for (long call = 1; call <= LAST; call += 3) {
             struct virtual_setup s = setup(WORLD);
             s.kill = (struct virtual_kill){DEAD, call, way};
-            job.timeout_s = way ? 0 : 5; // else no rank would notice
+            job.timeout_s = way ? 0 : 5; // a silent death needs a timeout
             s.returns = true;
             struct virtual_result *v = run(&s, one_verb, &job);
             bool dies = v->rank[DEAD].end == VIRTUAL_KILLED;
@@ -206,7 +206,7 @@ static void dead_are_named(void **state)
     assert_true(killed > 10);
 }
 
-// Both receive before either sends.
+// Both ranks receive before either sends.
 static int both_receive(struct virtual_rank *r, void *arg)
 {
     struct cluster c = cluster_virtual(r, 2, 0);
@@ -225,7 +225,7 @@ static int both_receive(struct virtual_rank *r, void *arg)
     return rc;
 }
 
-static void deadlock_is_a_circle(void **state)
+static void a_deadlock_is_reported_as_a_cycle(void **state)
 {
     (void)state;
     struct virtual_setup s = setup(2);
@@ -244,18 +244,18 @@ static void deadlock_is_a_circle(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(verbs),
-        cmocka_unit_test(pieces),
-        cmocka_unit_test(groups_and_pairs),
+        cmocka_unit_test(verbs_give_exact_results),
+        cmocka_unit_test(large_vectors_travel_in_pieces),
+        cmocka_unit_test(groups_and_pairs_work),
         CASE(integers, &strategies[0]),
         CASE(many, &strategies[0]),
         CASE(overflow, &strategies[0]),
         CASE(integers, &strategies[1]),
         CASE(overflow, &strategies[1]),
-        cmocka_unit_test(bytes_are_the_law),
-        cmocka_unit_test(time_is_the_law),
-        cmocka_unit_test(dead_are_named),
-        cmocka_unit_test(deadlock_is_a_circle),
+        cmocka_unit_test(bytes_follow_the_law),
+        cmocka_unit_test(time_follows_the_law),
+        cmocka_unit_test(the_dead_rank_is_named),
+        cmocka_unit_test(a_deadlock_is_reported_as_a_cycle),
     };
     cmocka_set_test_filter(argc > 1 ? argv[1] : NULL);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,12 @@
 // nothing. The others are those without servers, each on its best carrier; they
 // send buckets while backward goes on. The bench prints medians of rounds, and
 // the rate of workers that talk as a share of the rate of silent workers.
+//
+// Workers that agree in every step wait for the slower worker in every step,
+// even where communication costs nothing. So the bench also prints a lower
+// bound: over the steps of silent workers, the mean time of the slower worker.
+// And it splits each step: compute and update are this thread's processor time,
+// the rest is waiting, communication and what other programs took.
 
 #include "base/base.h"
 #include "base/median.h"
@@ -21,7 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ROUNDS = 64, WAYS = 16, WORKERS = 2, BYTES = 256 };
+enum { ROUNDS = 64, STEPS = 64, WAYS = 16, WORKERS = 2, BYTES = 256 };
 
 static const double goal = 0.97;
 
@@ -31,26 +37,44 @@ struct pair_plan {
     int n;
 };
 
-// Seconds of a step, from the moment at which both workers are ready.
+// Seconds of a step, means of a round.
+struct parts {
+    double step, compute, update;
+};
+
+struct times {
+    struct parts of[WAYS][ROUNDS];         // first this worker's, then sums
+    double silent[WORKERS][ROUNDS][STEPS]; // each step without communication
+};
+
+// One round, from the moment at which both workers are ready. `each`, if not
+// NULL, gets the seconds of every step.
 static int run(struct workload *s, struct cluster *c, int steps,
-               double *seconds)
+               struct parts *mean, double *each)
 {
-    double compute, update;
+    *mean = (struct parts){0};
     if (cluster_barrier(c))
         return -1;
-    uint64_t start = now_ns();
-    for (int i = 0; i < steps; i++)
+    for (int i = 0; i < steps; i++) {
+        double compute, update;
+        uint64_t start = now_ns();
         workload_step(s, &compute, &update);
-    *seconds = (double)(now_ns() - start) * 1e-9 / steps;
+        double step = (double)(now_ns() - start) * 1e-9;
+        mean->step += step / steps;
+        mean->compute += compute / steps;
+        mean->update += update / steps;
+        if (each)
+            each[i] = step;
+    }
     return 0;
 }
 
 static int run_rounds(const struct pair_plan *p, struct workload *s,
-                      struct cluster *c, double times[WAYS][ROUNDS])
+                      struct cluster *c, struct times *t)
 {
     struct sync *syncs[WAYS];
     struct sync_settings settings[WAYS];
-    double warm;
+    struct parts warm;
     int rc = 0;
     for (int w = 0; w < p->n; w++) {
         const struct way *way = way_find(p->ways[w]);
@@ -62,35 +86,68 @@ static int run_rounds(const struct pair_plan *p, struct workload *s,
     for (int round = -1; !rc && round < p->rounds; round++)
         for (int w = 0; !rc && w < p->n; w++) {
             s->sync = syncs[w];
-            rc = run(s, c, round < 0 ? 1 : p->steps,
-                     round < 0 ? &warm : &times[w][round]);
+            if (round < 0)
+                rc = run(s, c, 1, &warm, NULL);
+            else
+                rc = run(s, c, p->steps, &t->of[w][round],
+                         w ? NULL : t->silent[c->rank][round]);
         }
     for (int w = 1; w < p->n; w++)
         sync_close(&syncs[w]);
     return rc;
 }
 
-static void print(const struct pair_plan *p, double times[WAYS][ROUNDS])
+// The median over the rounds of one way, a mean of both workers, in ms.
+static struct parts middle(const struct parts *sums, int rounds)
 {
-    double least[WAYS], most[WAYS], middle[WAYS];
-    for (int w = 0; w < p->n; w++) {
-        least[w] = INFINITY, most[w] = 0;
-        for (int r = 0; r < p->rounds; r++) {
-            double share = times[0][r] / times[w][r];
-            least[w] = fmin(least[w], share);
-            most[w] = fmax(most[w], share);
-        }
+    double step[ROUNDS], compute[ROUNDS], update[ROUNDS];
+    for (int r = 0; r < rounds; r++) {
+        step[r] = sums[r].step / WORKERS * 1e3;
+        compute[r] = sums[r].compute / WORKERS * 1e3;
+        update[r] = sums[r].update / WORKERS * 1e3;
     }
-    for (int w = 0; w < p->n; w++)
-        middle[w] = median(times[w], p->rounds) / WORKERS;
+    return (struct parts){median(step, rounds), median(compute, rounds),
+                          median(update, rounds)};
+}
+
+// The median over the rounds of the slower worker's time of a step, in ms.
+static double slower(const struct pair_plan *p, const struct times *t)
+{
+    double round[ROUNDS];
+    for (int r = 0; r < p->rounds; r++) {
+        round[r] = 0;
+        for (int i = 0; i < p->steps; i++)
+            round[r] +=
+                fmax(t->silent[0][r][i], t->silent[1][r][i]) / p->steps * 1e3;
+    }
+    return median(round, p->rounds);
+}
+
+static void print(const struct pair_plan *p, const struct times *t)
+{
+    const char *silent = p->ways[0]->name;
+    struct parts local = middle(t->of[0], p->rounds);
     for (int w = 0; w < p->n; w++) {
-        printf("w   fp32        1  two workers, %-9s %9.2f ms a step",
-               p->ways[w]->name, middle[w] * 1e3);
-        if (w)
-            printf(", %.3f of %s's rate (goal %.2f; rounds %.3f to %.3f)",
-                   middle[0] / middle[w], p->ways[0]->name, goal, least[w],
-                   most[w]);
-        printf("\n");
+        struct parts way = middle(t->of[w], p->rounds);
+        printf("w   fp32        1  two workers, %-12s %7.2f ms a step: compute "
+               "%.2f, update %.2f, rest %.2f",
+               p->ways[w]->name, way.step, way.compute, way.update,
+               way.step - way.compute - way.update);
+        if (w == 0) {
+            double bound = slower(p, t);
+            printf("\nw   fp32        1  two workers, the slower one %7.2f ms "
+                   "a step: %.3f of %s's rate, a bound for the ways below\n",
+                   bound, local.step / bound, silent);
+            continue;
+        }
+        double least = INFINITY, most = 0;
+        for (int r = 0; r < p->rounds; r++) {
+            double share = t->of[0][r].step / t->of[w][r].step;
+            least = fmin(least, share);
+            most = fmax(most, share);
+        }
+        printf("; %.3f of %s's rate (goal %.2f; rounds %.3f to %.3f)\n",
+               local.step / way.step, silent, goal, least, most);
     }
 }
 
@@ -102,16 +159,16 @@ static int work(struct cluster *c, void *arg)
                                .precision = DTYPE_F32,
                                .threads = 1};
     struct workload s;
-    static double times[WAYS][ROUNDS];
+    static struct times t;
     if (model_preset("micro", &is.config))
         return -1;
     is.config.vocab = BYTES;
     is.tokens = is.config.context;
-    int rc = workload_open(&s, &is) || run_rounds(p, &s, c, times) ? -1 : 0;
-    for (int w = 0; !rc && w < p->n; w++)
-        rc = cluster_sum(c, times[w], p->rounds);
+    int rc = workload_open(&s, &is) || run_rounds(p, &s, c, &t) ? -1 : 0;
+    if (!rc)
+        rc = cluster_sum(c, (double *)&t, sizeof t / sizeof(double));
     if (!rc && c->rank == 0)
-        print(p, times);
+        print(p, &t);
     workload_close(&s);
     return rc;
 }
@@ -128,9 +185,9 @@ int main(int argc, char **argv)
         else
             die("%s: want rounds=N, steps=N; try: mpirun -n %d pair_perf",
                 argv[i], WORKERS);
-    if (p.rounds < 1 || p.rounds > ROUNDS || p.steps < 1)
-        die("rounds=%d, steps=%d; try: 1 to %d rounds", p.rounds, p.steps,
-            ROUNDS);
+    if (p.rounds < 1 || p.rounds > ROUNDS || p.steps < 1 || p.steps > STEPS)
+        die("rounds=%d, steps=%d; try: 1 to %d rounds of 1 to %d steps",
+            p.rounds, p.steps, ROUNDS, STEPS);
     if (!cluster_launched(&rank, &world) || world != WORKERS)
         die("pair_perf: %d workers; try: mpirun -n %d pair_perf", world,
             WORKERS);

@@ -1,14 +1,17 @@
-// allreduce.c - an all-reduce as textbooks teach it, on a virtual cluster.
+// allreduce.c - an all-reduce by a textbook's algorithm, on a virtual cluster.
 //
 //     linear, tree, chain   a reduce to worker 0, then a broadcast from it
-//     doubling              in round k workers r and r xor 2^k exchange all
-//                           they have summed; log2 w rounds of n elements
-//     halving               they exchange halves of what they still sum, from
-//                           the farthest to the nearest partner, until each has
-//                           the sum of its w-th; then back, doubling
+//     doubling              in round k workers r and r xor 2^k exchange the
+//                           sums that they have so far: log2 w rounds of n
+//                           elements
+//     halving               in each round two workers divide their range: each
+//                           sends one half and adds the other, first with the
+//                           farthest partner. At last each has the sum of n/w
+//                           elements. Then the same rounds backwards gather
+//                           the sums.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-// Operations in MPICH", 2005. Doubling and halving take 2^k workers.
+// Operations in MPICH", 2005. Doubling and halving need 2^k workers.
 
 #include "explain/ways.h"
 
@@ -46,7 +49,7 @@ static int reduce_and_broadcast(struct virtual_rank *r, const struct job *j,
 
 // ---- by pairs
 
-// Send a part and receive another at once; `to` is where that lands.
+// Sends `out` elements at `from` and receives `in` elements into `to`, at once.
 static int swap(struct virtual_rank *r, int partner, const float *from,
                 float *to, size_t out, size_t in)
 {
@@ -70,7 +73,7 @@ static int doubling(struct virtual_rank *r, const struct job *j, float *v,
     return 0;
 }
 
-// The bits of a rank, from the highest, say which half it keeps.
+// The bits of a rank, beginning with the highest, say which half it keeps.
 static int halving(struct virtual_rank *r, const struct job *j, float *v,
                    float *landing)
 {
@@ -140,22 +143,24 @@ int way_allreduce(struct story *s, enum way_allreduce algorithm, size_t piece)
     struct job job = {s, algorithm, piece};
     int w = s->workers;
     if (algorithm >= WAY_HALVING && (w & (w - 1)))
-        return fail("explain: algorithm=%s with %d workers; try: 2, 4, 8 or 16",
+        return fail("explain: algorithm=%s does not work with %d workers; try: "
+                    "2, 4, 8 or 16",
                     names[algorithm], w);
     if (algorithm == WAY_HALVING && s->vectors[0].n % (size_t)w)
-        return fail("explain: algorithm=halving cuts %zu elements in halves, "
-                    "down to %d parts; try: n=%d",
+        return fail("explain: algorithm=halving cannot divide %zu elements "
+                    "into %d equal parts; try: n=%d",
                     s->vectors[0].n, w, 4 * w);
     s->vectors[0].name = "vector";
     s->nvectors = 1;
     text_into(s->note, sizeof s->note,
-              "An all-reduce as textbooks teach it: "
+              "An all-reduce by a textbook's algorithm: "
               "%s.",
               algorithm == WAY_HALVING
-                  ? "halves of halves are exchanged and added, then gathered"
+                  ? "pairs of workers exchange and add halves, then halves of "
+                    "halves; then the sums are gathered in the same way"
               : algorithm == WAY_DOUBLING
-                  ? "all that was summed is exchanged, with partners ever "
-                    "farther away"
+                  ? "pairs of workers exchange and add the sums that they "
+                    "have so far, each time with a partner farther away"
                   : "a reduce to worker 0, then a broadcast from it");
     if (story_run(s, 0, run, &job))
         return -1;

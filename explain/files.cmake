@@ -1,4 +1,4 @@
-# The page's template becomes a string.
+# Makes a C string of the page's template.
 set(page_c ${CMAKE_BINARY_DIR}/page_template.c)
 add_custom_command(OUTPUT ${page_c}
   COMMAND ${CMAKE_COMMAND} -DIN=${CMAKE_SOURCE_DIR}/core/virtual/page.html
@@ -14,7 +14,8 @@ target_link_libraries(explain_way PRIVATE
   page backends ring_virtual ps_server_lib ps_worker textbook law cluster_virtual
   virtual optim device config base m)
 
-# The lab's graders bring their own sanitizers; a browser once is enough.
+# Not in sanitizer builds: the graders of labs use their own sanitizers, and one
+# test in a browser is enough.
 find_package(Python3 COMPONENTS Interpreter)
 if(Python3_FOUND AND NOT LOCKSTEP_SANITIZE)
   foreach(what pages browser)

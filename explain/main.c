@@ -1,5 +1,5 @@
-// main.c - `explain_way`: run one exchange on a virtual cluster and tell it
-// message by message. Started by lockstep explain.
+// main.c - `explain_way`: runs one exchange on a virtual cluster and explains
+// it message by message, as text and as a page. `lockstep explain` starts it.
 
 #include "explain/tell.h"
 #include "explain/ways.h"
@@ -30,26 +30,26 @@ static const char *const updates[] = {"server", "worker", NULL};
 
 static const struct key rows[] = {
     {"way", "workers", "4", KEY_INT, AT(workers), .min = 2, .max = MOST_WORKERS,
-     .help = "how many"},
+     .help = "number of workers"},
     {"way", "n", "0", KEY_INT64, AT(n), .min = 1, .max = MOST_ELEMENTS,
      .zero = "chosen", .unit = "elements",
-     .help = "of the vector, 4 bytes each"},
+     .help = "length of the vector, 4 bytes an element"},
     {"way", "servers", "0", KEY_INT, AT(servers), .min = 1, .max = MOST_SERVERS,
-     .zero = "usual", .help = "backends with servers"},
+     .zero = "usual", .help = "number of servers, for backends with servers"},
     {"way", "update", "server", KEY_CHOICE, AT(update), .words = updates,
-     .help = "backends with servers: who updates"},
+     .help = "who updates, for backends with servers"},
     {"way", "algorithm", "own", KEY_CHOICE, AT(algorithm), .words = algorithms,
-     .help = "verbs: our ring, or a textbook's"},
+     .help = "of a verb: our ring, or a textbook's algorithm"},
     {"way", "piece", "2", KEY_INT64, AT(piece), .min = 1, .max = MOST_ELEMENTS,
-     .unit = "elements", .help = "algorithm=chain: of a message"},
+     .unit = "elements", .help = "size of a message with algorithm=chain"},
     {"way", "mb_per_s", "1", KEY_NUMBER, AT(mb_per_s), .min = 1e-3, .max = 1e6,
-     .unit = "MB/s", .help = "of every link, each way"},
+     .unit = "MB/s", .help = "rate of every link, each way"},
     {"way", "alpha_us", "2", KEY_NUMBER, AT(alpha_us), .min = 0, .max = 1e6,
      .unit = "us", .help = "latency of a message"},
     {"way", "text", "1", KEY_INT, AT(text), .min = 0, .max = 1,
      .help = "print every message, too"},
     {"way", "out", "explain.html", KEY_TEXT, AT(out), .unit = "FILE",
-     .help = "the page"},
+     .help = "the HTML page to write"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -57,8 +57,8 @@ static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
 
 static int help(FILE *f)
 {
-    fprintf(f, "lockstep explain WAY [KEY=VALUE ..]: run the product's own "
-               "plan on a virtual cluster,\nmessage by message\n\n");
+    fprintf(f, "lockstep explain WAY [KEY=VALUE ..]: run one exchange on a "
+               "virtual cluster and show it\nmessage by message\n\n");
     for (int i = 0; backend_at(i); i++)
         if (backend_at(i)->traffic == TRAFFIC_RING ||
             backend_at(i)->traffic == TRAFFIC_OWNER ||
@@ -69,8 +69,8 @@ static int help(FILE *f)
         fprintf(f, "  %-15s %s\n", group_verb_name((enum group_verb)v),
                 "a verb of group.h");
     fprintf(f,
-            "  %-15s with algorithm=linear|tree|chain, as broadcast and "
-            "reduce\n\n",
+            "  %-15s with algorithm=linear or tree; broadcast and reduce "
+            "take chain, too\n\n",
             "scatter, gather");
     key_help(f, &keys);
     return 0;
@@ -84,14 +84,14 @@ static int find(const char *const *names, const char *name)
     return -1;
 }
 
-// One of a textbook's: a collective of schedule.h, or an all-reduce.
+// Runs a textbook's algorithm: a collective of schedule.h, or an all-reduce.
 static int tell_textbook(struct story *s, const char *name,
                          const struct question *q)
 {
     int op = find(schedule_op_names, name), algorithm = q->algorithm - 1;
     if (s->vectors[0].n < (size_t)s->workers)
-        return fail("explain: n=%zu is less than an element for each of %d "
-                    "workers",
+        return fail("explain: n=%zu elements are too few for %d workers; try: "
+                    "at least one for each",
                     s->vectors[0].n, s->workers);
     if (!strcmp(name, group_verb_name(GROUP_ALL_REDUCE)))
         return way_allreduce(s, (enum way_allreduce)algorithm, q->piece);
@@ -114,10 +114,13 @@ static int tell_verb(struct story *s, const char *name,
         if (!strcmp(group_verb_name((enum group_verb)v), name))
             return way_verb(s, (enum group_verb)v);
     if (find(schedule_op_names, name) >= 0)
-        return fail("explain %s: try: algorithm=linear, or tree", name);
-    return fail("explain %.60s: neither the folder of a run nor a way that can "
-                "be told; all: lockstep explain --help",
-                name);
+        return fail("explain %s: our ring has no such verb; try: "
+                    "algorithm=linear, or tree",
+                    name);
+    return fail(
+        "explain %.60s: neither the folder of a run nor an exchange that "
+        "can be explained; try: lockstep explain --help",
+        name);
 }
 
 static int tell(struct story *s, const char *name, const struct question *q)
@@ -140,11 +143,11 @@ static int tell(struct story *s, const char *name, const struct question *q)
     if (b->traffic == TRAFFIC_SERVERS)
         return way_servers(s, b, servers ? servers : s->workers, q->update);
     return fail("explain %s: %s", name,
-                b->traffic == TRAFFIC_NONE ? "nothing travels"
+                b->traffic == TRAFFIC_NONE ? "it sends no messages"
                 : b->traffic == TRAFFIC_LIBRARY
-                    ? "the library keeps its messages to itself; try: lockstep "
+                    ? "the library does not show its messages; try: lockstep "
                       "explain all_reduce algorithm=tree"
-                    : "its messages are not known here; try: lockstep explain "
+                    : "its messages are not known; try: lockstep explain "
                       "--help");
 }
 

@@ -1,9 +1,9 @@
 // message_virtual.c - messages between ranks of a virtual cluster.
-//
-// Two lines lead to each other rank, one out and one in (virtual/line.h).
-// Messages to one rank wait in a queue. There are two kinds of data. Rows of a
-// vector stay in place until they are sent, and travel behind the envelope. The
-// few other bytes must be copied first, so they are in the envelope.
+// A rank has two lines with each other rank, one out and one in
+// (virtual/line.h). Messages to one rank wait in a queue. There are two kinds
+// of payload. Rows of a vector stay in place until they are sent, after the
+// envelope. A few other bytes (eager payload) are copied at once, into the
+// envelope.
 
 #include "explain/message_virtual.h"
 
@@ -16,13 +16,13 @@
 enum { MOST_HEAD = 64, MOST_EAGER = 512 };
 
 struct envelope {
-    uint64_t head_bytes, bytes; // bytes: of data behind it
-    uint64_t eager_bytes;       // of data inside it
+    uint64_t head_bytes, bytes; // bytes: of the payload sent after it
+    uint64_t eager_bytes;       // of the payload inside it
     uint8_t head[MOST_HEAD];
     _Alignas(8) uint8_t eager[MOST_EAGER];
 };
 
-struct packet {             // is coming, or has come
+struct packet {             // a message that arrives, or has arrived
     struct message message; // first: its address is the packet's
     struct envelope envelope;
     void *buffer;
@@ -38,13 +38,13 @@ struct peer {
     struct virtual_line in, out;
     struct packet *coming;
     struct sending *first, *last; // messages to it, in order
-    int server;                   // a worker's; -1: none
+    int server;                   // its number as a server; -1: it is none
 };
 
 struct state {
     struct virtual_rank *rank;
     int ranks, nservers;
-    int *rank_of; // a server's
+    int *rank_of; // rank of each server
     struct peer *peers;
     const struct virtual_req **waits;
     struct message *ready, *ready_last;
@@ -185,7 +185,7 @@ static void put_ready(struct state *s, struct peer *p, int rank)
     s->ready_last = msg;
 }
 
-// Receives all that has come from a rank. 0, or -1 after fail().
+// Receives all that has arrived from a rank. 0, or -1 after fail().
 static int pull(struct endpoint *m, int rank)
 {
     struct state *s = m->state;
@@ -214,7 +214,7 @@ static void move(struct endpoint *m)
     int me = virtual_id(s->rank);
     for (int r = 0; r < s->ranks; r++)
         if (r != me && (push(&s->peers[r]) || pull(m, r)))
-            return; // its links are closed: nothing comes from there
+            return; // its links are closed: it sends nothing any more
 }
 
 static struct message *state_receive(struct endpoint *m)
@@ -272,7 +272,7 @@ static bool state_is_up(struct endpoint *m, int server)
     return server < s->nservers;
 }
 
-// Waiting messages leave before the endpoint closes.
+// Waiting messages are sent before the endpoint closes.
 static void state_close(struct endpoint *m)
 {
     struct state *s = m->state;

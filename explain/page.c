@@ -1,4 +1,4 @@
-// page.c - the template around its data.
+// page.c - writes the template with the data in it.
 
 #include "explain/page.h"
 
@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-// Made of core/virtual/page.html when this is built.
+// The build makes it from core/virtual/page.html.
 extern const char page_template[];
 
 static const char mark[] = "{{DATA}}";

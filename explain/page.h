@@ -1,12 +1,12 @@
-// page.h - a page that plays traces on one clock: the template
-// core/virtual/page.html with data in it, and nothing outside of it.
+// page.h - an animated page of traces on one clock: the template
+// core/virtual/page.html with the data in it. It needs no other file.
 //
 //     {"title": .., "lead": [..], "panels": [{"name": .., "note": ..,
 //      "colour": .., "trace": {"traceEvents": [..]},      Trace Event JSON
-//      "begin_us": .., "end_us": .., "step": ..,          what is shown of it
-//      "law": {PID: {"out": bytes, "in": bytes}},         what must be moved
-//      "total": {PID: {..}},                              what was, if events
-//                                                         do not say it
+//      "begin_us": .., "end_us": .., "step": ..,          the part to show
+//      "law": {PID: {"out": bytes, "in": bytes}},         bytes by the law
+//      "total": {PID: {..}},                              bytes counted, if
+//                                                         events have none
 //      "cells": {"ranks": .., "vectors": [..], "states": [..]}}, ..]}
 
 #ifndef EXPLAIN_PAGE_H
@@ -14,14 +14,14 @@
 
 #include <stdio.h>
 
-// Open the page at `path`: what is written until page_close() is its data.
-// NULL after fail().
+// Opens the page at `path` for writing. The caller writes the data, JSON as
+// above, and ends with page_close(). NULL after fail().
 FILE *page_open(const char *path);
 
-// The rest of the template. 0, or -1 after fail().
+// Writes the rest of the template and closes the file. 0, or -1 after fail().
 int page_close(FILE *f, const char *path);
 
-// A JSON string, safe inside of HTML.
+// Writes `text` as a JSON string that is safe inside HTML.
 void page_string(FILE *f, const char *text);
 
 #endif

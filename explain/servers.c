@@ -1,8 +1,8 @@
-// servers.c - a round of the product's servers and their clients on a virtual
-// cluster: workers are ranks 0 .. workers-1, servers those behind them.
-//
-// A server that updates does it with the rule p := p + g, so that parameters,
-// zero before, are the sums.
+// servers.c - one exchange of the parameter servers and their clients on a
+// virtual cluster. Workers are ranks 0 .. workers-1; servers are the ranks
+// after them.
+// If the servers update, their rule is p := p + g. The parameters are 0 before,
+// so the new parameters are the sums.
 
 #include "explain/ways.h"
 
@@ -16,7 +16,7 @@
 
 enum { GRADS, PARAMS };
 
-// Deadlines are in real time, which does not pass here.
+// Deadlines count real time, but this cluster has a simulated clock.
 static const double no_deadline_s = 9e5;
 
 static const struct ps_step step = {.step = 1, .lr = -1, .grad_scale = 1};
@@ -26,7 +26,7 @@ struct round {
     struct ps_job job;
 };
 
-// ---- what a message is about
+// ---- the part of a vector in a message
 
 static struct story_place place(const struct story *s, const void *envelope,
                                 const struct virtual_message *m)
@@ -124,7 +124,7 @@ static int rank(struct virtual_rank *r, void *arg)
                                             : server(r, round);
 }
 
-// ---- the law: to and from every server that is not beside a worker
+// ---- the law: bytes to and from every server on another host
 
 static void set_law(struct story *s, const struct backend *b,
                     const struct ps_job *j)
@@ -172,13 +172,12 @@ int way_servers(struct story *s, const struct backend *b, int servers,
     for (int i = 0; i < servers; i++)
         s->vectors[GRADS].shown[s->workers + i] = true;
     text_into(s->note, sizeof s->note,
-              "%s: %s. Workers send their gradients, and %s.%s", b->name,
-              b->help,
-              worker_updates ? "servers answer with the sums"
-                             : "servers add, update and answer with the "
-                               "parameters",
-              round.job.beside ? " Each server sits beside a worker: what "
-                                 "they say to each other crosses no link."
+              "%s: %s. Workers send their gradients. %s.%s", b->name, b->help,
+              worker_updates ? "Servers add them and send the sums back"
+                             : "Servers add them, update, and send the "
+                               "parameters back",
+              round.job.beside ? " Each server is on the host of a worker; "
+                                 "messages between the two cross no link."
                                : "");
     int rc = story_run(s, round.job.beside ? s->workers : 0, rank, &round);
     if (!rc)

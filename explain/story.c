@@ -1,4 +1,4 @@
-// story.c - who holds what, from message to message.
+// story.c - follows the contents of every rank from message to message.
 
 #include "explain/story.h"
 
@@ -67,7 +67,7 @@ void story_close(struct story *s)
     mem_free(s->states);
 }
 
-// ---- which elements a message is about
+// ---- the elements in a message
 
 static bool is_line(const struct virtual_message *a,
                     const struct virtual_message *b)
@@ -75,8 +75,8 @@ static bool is_line(const struct virtual_message *a,
     return a->from == b->from && a->to == b->to;
 }
 
-// The envelope that announced message i: the k-th of its line that announces
-// anything, where this is the k-th message.
+// The envelope that announced message i. If i is the k-th message of its line
+// without envelopes, it is the k-th envelope of the line that announces bytes.
 static const void *envelope_of(const struct story *s, size_t i)
 {
     const struct virtual_message *all = s->v->messages;
@@ -129,7 +129,7 @@ static int list_messages(struct story *s)
     return 0;
 }
 
-// ---- cells: what all messages treat alike
+// ---- cells: ranges that no message divides
 
 static int add_cut(struct story_vector *v, size_t at)
 {
@@ -139,8 +139,8 @@ static int add_cut(struct story_vector *v, size_t at)
     if (at >= v->n || (i < v->ncells && v->cuts[i] == at))
         return 0;
     if (v->ncells == STORY_CELLS)
-        return fail("explain: the messages cut %s at more than %d places; try: "
-                    "fewer workers, or a smaller n",
+        return fail("explain: the messages divide %s into more than %d parts; "
+                    "try: fewer workers, or a smaller n",
                     v->name, STORY_CELLS);
     memmove(v->cuts + i + 1, v->cuts + i,
             (size_t)(v->ncells - i) * sizeof *v->cuts);
@@ -179,17 +179,17 @@ static int cut(struct story *s)
     return 0;
 }
 
-// ---- whose numbers are in a sum
+// ---- the ranks whose numbers are in a sum
 
-// Of n numbers that must all be the same.
+// *holds is the set of ranks in n numbers, which must all be the same.
 static int read_holds(const float *x, size_t n, unsigned *holds)
 {
     for (size_t i = 0; i < n; i++) {
         if (!(x[i] >= 0) || x[i] != (float)(unsigned)x[i])
-            return fail("explain: a bug: %g is no sum of ranks' numbers",
+            return fail("explain: a bug: %g is not a sum of ranks' numbers",
                         (double)x[i]);
         if (i > 0 && x[i] != x[0])
-            return fail("explain: a bug: %g and %g in one message's elements",
+            return fail("explain: a bug: %g and %g in one part of a message",
                         (double)x[0], (double)x[i]);
     }
     *holds = n ? (unsigned)x[0] : 0;
@@ -210,7 +210,7 @@ static int read_message(struct story *s, struct story_message *m)
 
 // ---- from message to message
 
-struct moment { // a message sets out, or has come
+struct moment { // a message begins to travel, or has arrived
     double s;
     bool begins;
     size_t message;
@@ -245,8 +245,8 @@ static int begin(struct story *s, table now, const struct story_message *m)
         if (has == m->holds[c] || !v->shown[m->from])
             continue;
         if (!v->updates)
-            return fail("explain: a bug: rank %d sends the sum %u of %s, and "
-                        "holds %u",
+            return fail("explain: a bug: rank %d sends the sum %u of %s, but "
+                        "has %u",
                         m->from, m->holds[c], v->name, has);
         note(s, now, m->begin_s, m->from, m->place.vector, cell, m->holds[c]);
     }
@@ -278,7 +278,7 @@ static int compare_end(struct story *s, table now)
                     note(s, now, s->v->seconds, r, k, c, has);
                 else if (has != told)
                     return fail("explain: a bug: rank %d ends with the sum %u "
-                                "of %s, the messages say %u",
+                                "of %s; by the messages it is %u",
                                 r, has, v->name, told);
             }
     }
@@ -334,7 +334,7 @@ int story_follow(struct story *s)
     return rc;
 }
 
-// ---- words
+// ---- messages in words
 
 // "the sum of workers 0, 2"
 static void say_holds(const struct story *s, unsigned holds, char text[160])
@@ -352,7 +352,7 @@ static void say_holds(const struct story *s, unsigned holds, char text[160])
             at += snprintf(text + at, (size_t)(160 - at), "%s %d",
                            more++ ? "," : "", r);
     if (count == 1)
-        snprintf(text + at, (size_t)(160 - at), "'s own");
+        snprintf(text + at, (size_t)(160 - at), "'s own numbers");
 }
 
 static bool is_even(const unsigned *x, int n)
@@ -371,7 +371,7 @@ void story_words(const struct story *s, const struct story_message *m,
     story_rank(s, m->to, to);
     if (m->place.vector < 0) {
         snprintf(text, 512, "%s sends %s %zu bytes: %s", from, to, m->bytes,
-                 s->other ? s->other : "of no vector that is shown");
+                 s->other ? s->other : "of a vector that is not shown");
         return;
     }
     const struct story_vector *v = &s->vectors[m->place.vector];
@@ -379,7 +379,7 @@ void story_words(const struct story *s, const struct story_message *m,
     if (is_even(m->holds, m->ncells))
         say_holds(s, m->holds[0], what);
     if (m->before[0] && !(m->before[0] & m->holds[0]))
-        then = m->to < s->workers ? "adds its own" : "adds them";
+        then = m->to < s->workers ? "adds its own numbers" : "adds them";
     char range[64];
     snprintf(range, sizeof range,
              m->place.n > 1 ? "elements %zu to %zu" : "element %zu",

@@ -1,9 +1,9 @@
 // story.h - one exchange on a virtual cluster, message by message.
-//
-// Rank r's numbers are 2^r, so that a sum says itself whose numbers are in it:
-// 13 = 1 + 4 + 8 is the sum of ranks 0, 2 and 3. What each message held is read
-// out of its bytes, and who holds what is followed from message to message. At
-// the end it must be what the ranks have; so what is told has happened.
+// All numbers of rank r are 2^r, so a sum shows which ranks' numbers are in it:
+// 13 = 1 + 4 + 8 is the sum of ranks 0, 2 and 3. The contents of each message
+// are read from its bytes, and the contents of every rank follow from message
+// to message. At the end they must equal what the ranks really have. So the
+// story is true.
 
 #ifndef EXPLAIN_STORY_H
 #define EXPLAIN_STORY_H
@@ -18,34 +18,35 @@ enum { STORY_RANKS = 32, STORY_VECTORS = 2, STORY_CELLS = 64 };
 struct story_vector {
     const char *name; // "gradients"
     size_t n;
-    bool updates; // a rank changes its own between messages
-    // By rank; NULL: it has none. Copies of n elements, and where they were.
+    bool updates; // a rank may change its copy between messages
+    // By rank: its n elements before and after, and their address; NULL: it has
+    // no such vector.
     float *first[STORY_RANKS], *last[STORY_RANKS];
     const char *at[STORY_RANKS];
     bool shown[STORY_RANKS]; // a row is drawn for it
-    // Where cells begin: between these marks all is treated alike.
+    // Where cells begin. A cell is a range that no message divides.
     size_t cuts[STORY_CELLS];
     int ncells;
 };
 
 struct story_place { // part of a vector
-    int vector;      // -1: of none
+    int vector;      // its number; -1: no vector
     size_t off, n;
 };
 
 struct story_message {
-    size_t number; // in the result
+    size_t number; // in the messages of struct virtual_result
     int from, to;
     struct story_place place;
     size_t bytes;
     bool is_free; // between a worker and the server beside it
     double begin_s, arrived_s;
     int first, ncells;            // cells that it covers
-    unsigned holds[STORY_CELLS];  // by cell: bit r is set where rank r is in it
-    unsigned before[STORY_CELLS]; // what the receiver held when it came
+    unsigned holds[STORY_CELLS];  // by cell: bit r is set if rank r is in it
+    unsigned before[STORY_CELLS]; // the same of the receiver, at the arrival
 };
 
-struct story_state { // from this moment on a rank's cell holds this
+struct story_state { // from time s on a cell of a rank holds this sum
     double s;
     int rank, vector, cell;
     unsigned holds;
@@ -54,45 +55,47 @@ struct story_state { // from this moment on a rank's cell holds this
 struct story {
     // The question and how it was run.
     char title[160], note[512];
-    int workers, servers; // servers are the ranks behind the workers
+    int workers, servers; // servers are the ranks after the workers
     struct link link;
-    const char *other; // what messages of no vector are
-    // By the envelope of a message: the bytes that it announces, and the place
-    // of a message whose address does not tell. NULL: addresses always tell.
+    const char *other; // what messages without a vector have, in words
+    // Some messages are copies, so their address does not tell the part of the
+    // vector. announced() says how many bytes an envelope announces; place()
+    // takes the part of the vector from it. NULL: addresses always tell.
     size_t (*announced)(const void *envelope);
     struct story_place (*place)(const struct story *s, const void *envelope,
                                 const struct virtual_message *m);
-    const void *ctx; // of place()
+    const void *ctx; // for place()
     struct story_vector vectors[STORY_VECTORS];
     int nvectors;
     struct virtual_result *v;
-    // What the law says: bytes by direction and rank, and seconds.
+    // The law: bytes by direction and rank, and seconds of the exchange.
     uint64_t law[2][STORY_RANKS];
     double law_s; // 0: none
-    // What story_follow() finds.
+    // The results of story_follow().
     struct story_message *messages;
     size_t n_messages;
     struct story_state *states;
     size_t n_states;
 };
 
-// A rank has vector number k at `at`; remember what is in it before and after.
+// Copies the n elements at `at`, vector number k of a rank, before and after
+// the exchange. Each 0, or -1 after fail().
 int story_before(struct story *s, int k, int rank, const float *at);
 int story_after(struct story *s, int k, int rank, const float *at);
 
-// Run `body` on all ranks; `hosts` as in struct virtual_setup. 0, or -1 after
+// Runs `body` on all ranks; `hosts` as in struct virtual_setup. 0, or -1 after
 // fail() with a deadlock or the first rank's error.
 int story_run(struct story *s, int hosts, virtual_main *body, void *arg);
 
-// Follow the messages. 0, or -1 after fail(), where what they held is not what
-// the ranks have.
+// Follows the messages and fills in messages and states. 0, or -1 after fail(),
+// if the contents of messages and ranks disagree.
 int story_follow(struct story *s);
 void story_close(struct story *s);
 
-// "worker 2", "server 0"
+// Writes "worker 2" or "server 0" into `name`, and returns it.
 const char *story_rank(const struct story *s, int rank, char name[32]);
 
-// A message in words.
+// Writes a message in words into `text`.
 void story_words(const struct story *s, const struct story_message *m,
                  char text[512]);
 

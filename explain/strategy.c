@@ -1,8 +1,7 @@
 // strategy.c - one step of a strategy, over our ring on a virtual cluster.
-//
-// What runs is sync.h: the door, the strategy of the backend's row, and the
-// ring. The rule is p := p + g, so that the parameters, zero before, are the
-// sums of the gradients.
+// It runs sync.c, the strategy of the backend's row, and the ring. The rule is
+// p := p + g. The parameters are 0 before, so the new parameters are the sums
+// of the gradients.
 
 #include "explain/ways.h"
 
@@ -25,8 +24,8 @@ struct step {
 
 enum { GRADS, PARAMS };
 
-// Where parameters travel their mean comes back. Its sum is wanted, which tells
-// whose numbers are in it.
+// A strategy that exchanges parameters leaves their mean. This makes the sum of
+// it, which shows the ranks whose numbers are in it.
 static void undo_mean(struct sync *sync, int workers)
 {
     for (size_t i = 0; i < sync->job.n; i++)
@@ -102,8 +101,8 @@ static int worker(struct virtual_rank *r, void *arg)
     return rc;
 }
 
-// Worker 0's link carries what all others' links carry, and a loss and a norm
-// for each.
+// Worker 0's link carries as much as the links of all others together: the
+// vector, and a loss and a norm, for each of them.
 static void set_owner_law(struct story *s)
 {
     const struct law law = law_owner(s->workers, true);
@@ -131,7 +130,8 @@ static void set_law(struct story *s, const struct backend *b)
                 s->law[d][r] += plan_elements(&p, &op, way) * sizeof(double);
         }
     s->law_s = law_seconds(&ring, &s->link, (double)n * sizeof(float));
-    // So few sums of squares are one chunk, which goes round twice.
+    // So few sums of squares are a single chunk, which goes round the ring
+    // twice.
     const struct law norm = {ring.hops, ring.hops};
     if (b->shards)
         s->law_s += law_seconds(&norm, &s->link,
@@ -149,21 +149,23 @@ int way_strategy(struct story *s, const struct backend *b)
     bool owner = b->traffic == TRAFFIC_OWNER;
     s->nvectors = b->shards || owner ? 2 : 1;
     if (b->shards || owner)
-        s->other = owner ? "a loss, or the norm of the gradient"
+        s->other = owner ? "a loss, or the gradient's norm"
                          : "sums of squares, for the norm of the gradient";
     text_into(s->note, sizeof s->note, "%s: %s.%s", b->name, b->help,
-              owner ? " All others send it their gradients; it adds them, "
-                      "updates, and sends each the parameters."
+              owner ? " All others send their gradients to worker 0. It adds "
+                      "them, updates, and sends the parameters to all."
               : b->shards
-                  ? " Each worker gets the sum of its own chunk, updates "
-                    "that chunk, and the updated chunks go round. Chunks "
-                    "are whole blocks of 4096 elements."
+                  ? " Each worker receives the sum of its own chunk and "
+                    "updates that chunk. Then the updated chunks are sent "
+                    "round the ring. A chunk has whole blocks of 4096 "
+                    "elements."
               : b->apart
                   ? " Every worker has updated its own parameters. They are "
                     "summed as the ring sums gradients, and each worker "
                     "divides the sum by their number."
-                  : " What comes from the left is added to, and what is "
-                    "complete goes round once more.");
+                  : " Each worker adds its numbers to a chunk from its left "
+                    "and sends it to its right. The complete sums go round "
+                    "the ring once more.");
     if (story_run(s, 0, worker, &step))
         return -1;
     if (owner)

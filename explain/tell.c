@@ -47,7 +47,7 @@ void tell_text(const struct story *s, FILE *f)
 
 // ---- the page
 
-// A trace is told by the cluster; this is what it says of a message beside.
+// The cluster writes the trace. This adds members to the event of a message.
 static void add_message(const void *ctx, FILE *f, size_t number)
 {
     const struct story *s = ctx;
@@ -121,10 +121,11 @@ static int put_panel(const struct story *s, FILE *f)
     fprintf(f, ", \"lead\": [");
     page_string(f, s->note);
     fprintf(f, ", ");
-    page_string(f, "The product's own code ran on a virtual cluster, whose "
-                   "clock is a model: a message holds the sender's link out "
-                   "and the receiver's link in for bytes/B seconds, and "
-                   "arrives alpha later. Computing is free.");
+    page_string(f, "The code of training ran on a virtual cluster with a "
+                   "simulated clock: a message occupies the sender's outgoing "
+                   "link and the receiver's incoming link for bytes/B "
+                   "seconds, and arrives alpha seconds later. Computing takes "
+                   "no time.");
     fprintf(f, "],\n\"panels\": [{\"name\": ");
     page_string(f, s->title);
     fprintf(f, ", \"end_us\": %.6f,\n\"trace\": ", s->v->seconds * 1e6);

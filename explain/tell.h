@@ -1,4 +1,4 @@
-// tell.h - a story as text, and as a page that plays it.
+// tell.h - a story as text, and as an animated page.
 
 #ifndef EXPLAIN_TELL_H
 #define EXPLAIN_TELL_H
@@ -7,10 +7,10 @@
 
 #include <stdio.h>
 
-// Message by message, then bytes beside the law.
+// Prints every message, then the bytes of every rank with the law.
 void tell_text(const struct story *s, FILE *f);
 
-// The page (core/virtual/page.html) at `path`. 0, or -1 after fail().
+// Writes the page (core/virtual/page.html) to `path`. 0, or -1 after fail().
 int tell_page(const struct story *s, const char *path);
 
 #endif

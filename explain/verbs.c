@@ -1,5 +1,5 @@
-// verbs.c - one verb of group.h over our ring, and one collective as textbooks
-// teach it, on a virtual cluster.
+// verbs.c - one verb of group.h over our ring, and one collective by a
+// textbook's algorithm, on a virtual cluster.
 
 #include "explain/ways.h"
 
@@ -75,8 +75,8 @@ int way_verb(struct story *s, enum group_verb verb)
     s->vectors[0].name = "vector";
     s->nvectors = 1;
     text_into(s->note, sizeof s->note,
-              "The verb %s of group.h, by our ring: each worker sends to its "
-              "right alone.",
+              "The verb %s of group.h, by our ring: each worker sends only to "
+              "its right neighbour.",
               group_verb_name(verb));
     if (story_run(s, 0, run_verb, &job))
         return -1;
@@ -167,8 +167,8 @@ int way_textbook(struct story *s, enum schedule_op op,
     s->vectors[0].name = "vector";
     s->nvectors = 1;
     text_into(s->note, sizeof s->note,
-              "%s as textbooks teach it: %s, in %d rounds; the root is worker "
-              "0.",
+              "%s by a textbook's algorithm, %s, in %d rounds. The root is "
+              "worker 0.",
               schedule_op_names[op], schedule_algorithm_names[algorithm],
               schedule_rounds(&job.schedule));
     if (story_run(s, 0, run_textbook, &job))

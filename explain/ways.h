@@ -1,5 +1,5 @@
-// ways.h - exchanges that can be told: each runs the product's own code on a
-// virtual cluster.
+// ways.h - exchanges that can be explained. Each runs the code of training, or
+// a textbook's algorithm, on a virtual cluster.
 
 #ifndef EXPLAIN_WAYS_H
 #define EXPLAIN_WAYS_H
@@ -9,30 +9,33 @@
 
 struct backend;
 
-// Each fills in a story whose question is set: workers, link, n of its first
-// vector. 0, or -1 after fail(): a sum was wrong, too.
+// Each fills in a story, in which the caller has set workers, link and n of the
+// first vector. 0, or -1 after fail(), also if a sum was wrong.
 
-// One step of a backend of replicas over our ring: its strategy, by sync.h.
+// One step of the strategy of backend `b`, by sync.h, over our ring.
 int way_strategy(struct story *s, const struct backend *b);
 
-// One round of the parameter servers and their clients.
+// One exchange of parameter servers and their clients.
 int way_servers(struct story *s, const struct backend *b, int servers,
                 bool worker_updates);
 
 // One verb of group.h over our ring, from or to worker 0.
 int way_verb(struct story *s, enum group_verb verb);
 
-// A collective as textbooks teach it.
+// A collective by a textbook's algorithm. `piece`: elements of a message of a
+// chain.
 int way_textbook(struct story *s, enum schedule_op op,
                  enum schedule_algorithm algorithm, size_t piece);
 
-// The moves of a schedule on one rank; what they sum to, into s->law.
+// way_moves() makes the sends and receives of a schedule on one rank. `own` and
+// `landing` (receive buffer) have n elements each. 0, or -1 after fail().
+// way_moves_law() adds the schedule's bytes of every rank to s->law.
 int way_moves(struct virtual_rank *r, const struct schedule *s, float *own,
               float *landing);
 void way_moves_law(struct story *s, const struct schedule *schedule);
 
-// An all-reduce as textbooks teach it; the first three as enum
-// schedule_algorithm.
+// An all-reduce by a textbook's algorithm. The first three values are those of
+// enum schedule_algorithm.
 enum way_allreduce {
     WAY_LINEAR,
     WAY_TREE,
@@ -42,7 +45,7 @@ enum way_allreduce {
 };
 int way_allreduce(struct story *s, enum way_allreduce algorithm, size_t piece);
 
-// A rank's number, of which sums are made.
+// The number of a rank, 2^rank, in all elements of its vector.
 static inline float way_number(int rank)
 {
     return (float)(1u << rank);

@@ -1,9 +1,8 @@
 // homework.c - sync=lab: replicas whose gradients a student's function sums.
-//
 // lab=FILE is a shared object with `int lab_exchange(struct lab *l, float *v,
-// size_t n)`, as labs 4 and 6 ask for it; labs/grade 4 --train makes one and
-// starts the job. step() calls it once, with all gradients. Then the door
-// updates on every worker, with the same sum.
+// size_t n)`, the function of labs 4 and 6. labs/grade 4 --train makes one and
+// starts the job. step() calls the function once, with all gradients. Then
+// sync.c updates on every worker, with the same sum.
 //
 //     trainer  .... backward | lab_exchange | update
 
@@ -42,7 +41,7 @@ static int load(struct homework *h, const char *path)
     void *found = dlsym(h->file, "lab_exchange");
     if (!found)
         return fail("lab=%s: %s", path, dlerror());
-    memcpy(&h->exchange, &found, sizeof found); // ISO C knows no such cast
+    memcpy(&h->exchange, &found, sizeof found); // ISO C has no such cast
     return 0;
 }
 

@@ -1,4 +1,4 @@
-// real_lab.c - labs on real workers: lab.h's calls by group.h's send and recv.
+// real_lab.c - labs on real workers: lab.h's calls use group.h's send and recv.
 
 #include "homework/real_lab.h"
 
@@ -16,7 +16,7 @@ struct chunk { // of lab_alloc()
 struct real {
     struct lab lab;
     struct group *group;
-    uint64_t begun, waited; // tickets; those up to `waited` are complete
+    uint64_t begun, waited; // the last ticket, and the last complete one
     struct chunk *chunks;
 };
 
@@ -34,7 +34,7 @@ static int post(struct lab *l, bool out, int peer, const void *p, size_t bytes,
     uint64_t ticket;
     *req = (struct lab_req){NULL, -1};
     if (peer < 0 || peer >= l->workers || peer == l->rank)
-        return fail("rank %d %s rank %d; try: another one of 0 to %d", l->rank,
+        return fail("rank %d %s rank %d; try: another rank, 0 to %d", l->rank,
                     out ? "sends to" : "receives from", peer, l->workers - 1);
     if (bytes % 2)
         return fail("rank %d: a message of %zu bytes; try: an even number, on "
@@ -79,7 +79,7 @@ static int real_wait(struct lab *l, struct lab_req *req, int n)
     struct real *r = l->state;
     int err = 0;
     for (int i = 0; i < n; i++) {
-        uint64_t ticket = (uintptr_t)req[i].op; // 0: none, it never began
+        uint64_t ticket = (uintptr_t)req[i].op; // 0: the request never began
         if (ticket)
             req[i] = (struct lab_req){NULL, await(r, ticket)};
         err = req[i].err ? -1 : err;
@@ -93,8 +93,8 @@ static int real_recv_any(struct lab *l, struct lab_note *n, void *p,
     (void)n;
     (void)p;
     (void)most;
-    return fail("rank %d: lab_recv_any() is for the virtual cluster; try: "
-                "lab_irecv() from each",
+    return fail("rank %d: lab_recv_any() works only on the virtual cluster; "
+                "try: lab_irecv() from each rank",
                 l->rank);
 }
 
@@ -121,7 +121,7 @@ static void *real_alloc(struct lab *l, size_t n, size_t size)
         mem_free(c);
         return NULL;
     }
-    memset(c->memory, 0xff, n * size); // NaN, in every format
+    memset(c->memory, 0xff, n * size); // NaN in every format
     c->next = r->chunks;
     r->chunks = c;
     return c->memory;

@@ -1,4 +1,4 @@
-// real_lab.h - labs on real workers: lab.h's calls by group.h's send and recv.
+// real_lab.h - labs on real workers: lab.h's calls use group.h's send and recv.
 //
 // It can do less than the virtual cluster. Messages have an even number of
 // bytes. Each rank has one thread, and there is no lab_recv_any(). A request is

@@ -14,6 +14,10 @@ matrices itself. Without the fused AdamW, its foreach loops update. A version
 that cannot compile has no such line. ours_ms= is Lockstep's time for the same
 step: with it a line says how many times as fast Lockstep is.
 
+Weights start as GPT-2's do, from a normal distribution of 0.02. PyTorch's own
+start gives embeddings of 1: the loss begins in the hundreds, after a few steps
+gradients are denormal numbers, and a processor adds these many times slower.
+
 PyTorch is tuned in these ways. It uses AVX-512 if the processor has it. The
 allocator keeps its memory. Products come from MKL or the OpenMP build of
 OpenBLAS; for that the program starts itself again. It also chooses OpenBLAS's
@@ -121,7 +125,11 @@ def build(torch, s):
                 r = block(r, self.mask)
             return functional.linear(self.ln_f(r), self.wte.weight)
 
-    return GPT2()
+    model = GPT2()
+    for p in model.parameters():
+        if p.dim() > 1:
+            nn.init.normal_(p, 0, 0.02)
+    return model
 
 
 def adamw(torch, model):
@@ -158,6 +166,9 @@ def measure(torch, s, compiled):
         optimizer.step()
         if i >= WARM:
             times.append(clock() - start)
+        elif i == 0 and not loss.item() < 1.2 * math.log(s["vocab"]):
+            raise RuntimeError(f"its first loss is {loss.item():.1f}, far above "
+                               f"ln({s['vocab']})")
     return sorted(times)[REPEATS // 2], name
 
 

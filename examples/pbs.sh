@@ -3,11 +3,11 @@
 #
 #     qsub -v "words=sync=dps model=gpt2 steps=500" examples/pbs.sh
 #
-# NOT RUN UNDER PBS by the project: ctest -R launched runs it with a node file
-# as PBS writes it. lockstep takes the hosts from that file (hosts= for others)
-# and reaches them by ssh, so keys must allow that; for pbs_tmrsh or another
-# agent, LOCKSTEP_RSH. The programs have one path on all hosts, and the folder is
-# one that they share.
+# The project has NOT RUN this script under PBS: ctest -R launched runs it with
+# a node file like those of PBS. lockstep reads the hosts from that file (hosts=
+# overrides it) and reaches them by ssh, so ssh must work with keys.
+# LOCKSTEP_RSH names another agent, such as pbs_tmrsh. The programs must have
+# the same path on all hosts, and all hosts must share the folder.
 #PBS -N lockstep
 #PBS -l select=2:ncpus=4
 #PBS -j oe

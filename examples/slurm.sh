@@ -3,11 +3,10 @@
 #
 #     sbatch examples/slurm.sh sync=ring model=gpt2 steps=500 save=50
 #
-# The words go to every trainer; one of them is sync=ring, zero, outer,
-# dataparallel, allreduce, sps or dps.
-# The programs are in PATH, and the folder is one that all nodes share. A job
-# that lost a node is queued again by Slurm, and goes on from its newest
-# checkpoint.
+# The arguments go to every trainer. One of them must be sync=ring, zero, outer,
+# dataparallel, allreduce, sps or dps. The programs must be in PATH, and all
+# nodes must share the folder. If a job loses a node, Slurm queues it again, and
+# it continues from its newest checkpoint.
 #
 # ctest -C long -R slurm runs this file on a Slurm of its own.
 #SBATCH --job-name=lockstep
@@ -18,16 +17,16 @@
 #SBATCH --requeue
 set -euo pipefail
 
-set -- "out=slurm-$SLURM_JOB_ID" resume=auto "$@" # of two words the last counts
+set -- "out=slurm-$SLURM_JOB_ID" resume=auto "$@" # the last of two settings counts
 nodes=($(scontrol show hostnames "$SLURM_JOB_NODELIST"))
 port=$((20000 + SLURM_JOB_ID % 10000))
 
-# Who has this file may join.
+# Only processes that can read this file may join the job.
 export LOCKSTEP_SECRET_FILE=$PWD/.lockstep-$SLURM_JOB_ID
 trap 'rm -f "$LOCKSTEP_SECRET_FILE"' EXIT
 (umask 077; od -An -v -N32 -tx1 /dev/urandom | tr -d ' \n' >"$LOCKSTEP_SECRET_FILE")
 
-# A server on each of the first $1 nodes, beside the workers.
+# Starts a server on each of the first $1 nodes, beside the workers.
 start_servers() {
     servers=
     for ((i = 0; i < $1; i++)); do

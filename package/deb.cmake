@@ -1,5 +1,6 @@
-# A Debian package: cpack --config build/release/CPackConfig.cmake -B DIR. What
-# its programs link to dpkg-shlibdeps finds; what they start stands here.
+# A Debian package: cpack --config build/release/CPackConfig.cmake -B DIR.
+# dpkg-shlibdeps finds the packages of the libraries that its programs link.
+# This file lists the packages of the programs that they start.
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME lockstep)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})

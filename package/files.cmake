@@ -1,5 +1,5 @@
-# cmake --install build/release --prefix DIR: what DIR holds is in
-# base/share.h and docs/install.md. Sanitizer builds are not for installing.
+# cmake --install build/release --prefix DIR: base/share.h and docs/install.md
+# describe what DIR gets. Sanitizer builds are not installed.
 if(LOCKSTEP_SANITIZE)
   return()
 endif()
@@ -12,7 +12,7 @@ set(CMAKE_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
     WORLD_READ WORLD_EXECUTE)
 
-# Programs, and those that lockstep starts.
+# The programs, and the helper programs that lockstep starts.
 install(TARGETS lockstep trainer ps_server)
 foreach(helper collect_perf explain_way layer_perf link_perf pair_perf
                simulate_job span_perf sync_perf)
@@ -21,7 +21,8 @@ foreach(helper collect_perf explain_way layer_perf link_perf pair_perf
   endif()
 endforeach()
 
-# The library, with the headers that the two contracts include.
+# The library, its two public headers, group/group.h and sync/sync.h, and the
+# headers that these need.
 install(TARGETS liblockstep)
 install(FILES ${static_library} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 file(RELATIVE_PATH up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
@@ -42,8 +43,8 @@ foreach(header
           DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lockstep/${folder})
 endforeach()
 
-# Figures, experiments and labs, as they lie in the source tree. Solutions, and
-# wrong ones, stay with the teacher.
+# Figures, experiments and labs, as they are in the source tree. The labs'
+# solutions, right and wrong, are not installed.
 install(DIRECTORY plots DESTINATION ${share} FILES_MATCHING PATTERN "*.gp"
         PATTERN plots/sample EXCLUDE)
 install(DIRECTORY experiments DESTINATION ${share})
@@ -78,7 +79,7 @@ if(Python3_FOUND)
   endforeach()
 endif()
 
-# Debian's next release, with its oneDNN and its Open MPI.
+# A long test on Debian 13, which has oneDNN 3 and Open MPI 5.
 include(tests/long.cmake)
 lockstep_long(debian_13 bash tests/debian_tree.sh trixie
               ${CMAKE_BINARY_DIR}/debian)

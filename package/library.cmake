@@ -1,14 +1,14 @@
-# liblockstep: the two contracts for other programs, group/group.h and
-# sync/sync.h, with what they need to be opened: a cluster without MPI, the CPU,
-# our ring, replicas. symbols.txt lists what it exports.
+# liblockstep gives other programs the functions of group/group.h and
+# sync/sync.h, with what these need: a cluster without MPI, the CPU, our ring,
+# and replicas. symbols.txt lists what it exports.
 #
-# The folders' own libraries are compiled for programs. These objects may lie
-# anywhere in memory, and work on the CPU.
+# The folders' own libraries are compiled for programs. The objects here are
+# position-independent, and have no GPU code.
 set(library_folders base secret cluster cluster_zmq message message_zmq config
                     device optim rule group horovod_ring sync)
 set(library_needs "-lzmq -lsodium -lxxhash -linih -lcjson -lgomp -lpthread -lm")
 
-# library_objects(NAME FILES..): compiled as folder NAME is.
+# library_objects(NAME FILES..): compiles FILES with the options of folder NAME.
 function(library_objects name)
   add_library(library_${name} OBJECT ${ARGN})
   set_target_properties(library_${name} PROPERTIES POSITION_INDEPENDENT_CODE ON)
@@ -31,7 +31,8 @@ foreach(folder ${library_folders})
   list(APPEND library_objects $<TARGET_OBJECTS:library_${folder}>)
 endforeach()
 
-# One list of names, for both linkers.
+# The exported names, for the shared library (symbols.map) and the static one
+# (symbols.plain).
 set(symbols ${CMAKE_SOURCE_DIR}/package/symbols.txt)
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${symbols})
 file(STRINGS ${symbols} names REGEX "^[a-z]")
@@ -55,7 +56,8 @@ target_link_libraries(liblockstep PRIVATE
   PkgConfig::ZMQ PkgConfig::SODIUM PkgConfig::XXHASH PkgConfig::INIH
   PkgConfig::CJSON OpenMP::OpenMP_C Threads::Threads m)
 
-# The same objects as one, in which all other names are local.
+# The static library: the same objects linked into one, in which all other names
+# are local.
 set(static_library ${CMAKE_BINARY_DIR}/lib/liblockstep.a)
 add_custom_command(OUTPUT ${static_library}
   COMMAND ${CMAKE_LINKER} -r -o lockstep_whole.o ${library_objects}

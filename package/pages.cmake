@@ -16,7 +16,7 @@ foreach(shell bash zsh)
     DEPENDS lockstep ${CMAKE_SOURCE_DIR}/plots)
   list(APPEND pages ${script})
 endforeach()
-# bash looks for a file of the program's name.
+# bash looks for a file with the name of the program.
 set(completions ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 foreach(program lockstep trainer ps_server)
   install(FILES ${CMAKE_BINARY_DIR}/lockstep.bash DESTINATION ${completions}

@@ -1,4 +1,4 @@
-# Collectives as textbooks teach them: for bench and simulate alone.
+# The collectives of textbooks. Only bench and simulate use them.
 lockstep_library(textbook
   FILES textbook/schedule.c
   LINKS group law base)

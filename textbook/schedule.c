@@ -1,8 +1,8 @@
-// schedule.c - formulas for each move: its round, its two members, its
+// schedule.c - formulas for each move: its round, its two members and its
 // elements.
 //
-// The formulas are for the way down, from the root. A reduce and a gather are
-// the same moves backwards.
+// The formulas are for moves from the root. A reduce and a gather have the same
+// moves backwards in time.
 
 #include "textbook/schedule.h"
 
@@ -23,7 +23,7 @@ static bool is_whole(const struct schedule *s)
     return s->op == SCHEDULE_BROADCAST || s->op == SCHEDULE_REDUCE;
 }
 
-// The elements that members [first, last) must get.
+// The elements that members [first, last) need, all together.
 static struct group_chunk span_of(const struct schedule *s, int first, int last)
 {
     if (is_whole(s))
@@ -49,8 +49,8 @@ static struct move linear_move(const struct schedule *s, int rank, int k)
                          .span = span_of(s, other, other + 1)};
 }
 
-// ---- tree: m is the lowest bit of r. Member r receives from r - m, and sends
-// to the members between r and r + m
+// ---- tree: m is the lowest bit of r that is 1. Member r receives from r - m,
+// and sends to members between r and r + m
 
 static int tree_rounds(const struct schedule *s)
 {
@@ -60,7 +60,7 @@ static int tree_rounds(const struct schedule *s)
     return rounds;
 }
 
-// log2 of m; for the root, the number of rounds.
+// log2 of m. For the root it is the number of rounds.
 static int tree_height(const struct schedule *s, int rank)
 {
     int height = 0;
@@ -71,7 +71,8 @@ static int tree_height(const struct schedule *s, int rank)
     return height;
 }
 
-// How many of r+1, r+2, r+4 .. below r + m are members.
+// The number of members that r sends to: those of r+1, r+2, r+4, .. that are
+// below r + m and exist.
 static int tree_children(const struct schedule *s, int rank)
 {
     int n = 0, height = tree_height(s, rank);
@@ -80,7 +81,8 @@ static int tree_children(const struct schedule *s, int rank)
     return n;
 }
 
-// The message to `child`. The child's height gives the round.
+// The message to `child`, as the child or its parent (`sends`) sees it. The
+// child's height gives the round.
 static struct move tree_edge(const struct schedule *s, int child, bool sends)
 {
     int height = tree_height(s, child), last = child + (1 << height);
@@ -100,11 +102,11 @@ static struct move tree_move(const struct schedule *s, int rank, int k)
 {
     if (rank > 0 && k == 0)
         return tree_edge(s, rank, false);
-    int after = tree_count(s, rank) - 1 - k; // the farthest child comes first
+    int after = tree_count(s, rank) - 1 - k; // the farthest child is first
     return tree_edge(s, rank + (1 << after), true);
 }
 
-// ---- chain: piece j leaves member r in round r + j
+// ---- chain: member r sends piece j in round r + j
 
 static int chain_pieces(const struct schedule *s)
 {
@@ -140,7 +142,7 @@ static struct move chain_move(const struct schedule *s, int rank, int k)
     return chain_piece(s, rank, piece, sends);
 }
 
-// ---- all three
+// ---- all three algorithms
 
 static int count(const struct schedule *s, int rank)
 {

@@ -1,4 +1,4 @@
-// schedule.h - broadcast, reduce, scatter and gather as textbooks teach them:
+// schedule.h - textbook algorithms of broadcast, reduce, scatter and gather:
 // the messages of each round.
 //
 // The bench and the simulation run the same schedule; training uses the verbs
@@ -7,18 +7,18 @@
 //
 //     linear   0 sends all n elements to 1, then to 2, .. then to 7
 //     tree     round 0: 0 to 4;  1: 0 to 2, 4 to 6;  2: 0 to 1, 2 to 3, 4 to 5,
-//              6 to 7: in every round all who have the vector pass it on
-//              (a binomial tree)
-//     chain    0 to 1 to 2 .. to 7, in pieces: while piece j+1 comes in, piece
-//              j goes out
+//              6 to 7. In every round each member that has the vector sends it
+//              to one that does not (a binomial tree).
+//     chain    0 to 1 to 2 .. to 7, in pieces: while a member receives piece
+//              j+1, it sends piece j
 //
-// A linear scatter sends each member only its chunk (group_chunk()). Down the
-// tree a message holds the chunks of all members below. A reduce is the
-// broadcast backwards in time: a send becomes a receive, which also adds. A
-// gather is the scatter backwards.
+// In a linear scatter the root sends each member only its chunk
+// (group_chunk()). In a tree a message has the chunks of all members below the
+// receiver. A reduce is a broadcast backwards in time: a send becomes a
+// receive, which also adds. A gather is a scatter backwards in time.
 //
-// With n members, S bytes, a link's latency alpha and its B bytes/s each way,
-// in pieces of c bytes:
+// The time with n members, S bytes, links of latency alpha and B bytes/s in
+// each direction, and pieces of c bytes:
 //
 //     op, algorithm                      time
 //     broadcast, reduce  linear          (n-1) (alpha + S/B)
@@ -27,8 +27,9 @@
 //     scatter, gather    linear          (n-1) alpha + (n-1)/n S/B
 //                        tree            ceil(log2 n) alpha + (n-1)/n S/B
 //
-// Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
-// Operations in MPICH", 2005, sections 3 and 4, have the trees and the model.
+// The trees and the model of time are in Thakur, Rabenseifner and Gropp,
+// "Optimization of Collective Communication Operations in MPICH", 2005,
+// sections 3 and 4.
 
 #ifndef TEXTBOOK_SCHEDULE_H
 #define TEXTBOOK_SCHEDULE_H
@@ -51,7 +52,7 @@ enum schedule_algorithm {
     SCHEDULE_ALGORITHMS
 };
 
-// NULL-terminated, in the order of the enums.
+// The names, in the order of the enums, NULL-terminated.
 extern const char *const schedule_op_names[];
 extern const char *const schedule_algorithm_names[];
 
@@ -60,30 +61,34 @@ struct schedule {
     enum schedule_algorithm algorithm;
     int world;    // members, 2 or more
     size_t n;     // elements, one for each member or more
-    size_t piece; // chain: elements of a message
+    size_t piece; // chain: elements of a piece
 };
 
+// One message, as one of its two members sees it.
 struct move {
     int round; // from 0
     int peer;
-    bool sends, adds;        // adds: a receive adds to the numbers there
+    bool sends, adds;        // adds: a receive adds to the member's numbers
     struct group_chunk span; // of the vector
 };
 
 // Whether there is such an algorithm: scatter and gather have no chain.
 bool schedule_exists(enum schedule_op op, enum schedule_algorithm a);
 
-// Move number k of a member, in the order of rounds. If it receives and sends
-// in one round, the receive comes first. False: it has no more.
+// Fills *out with move number k of a member, in the order of rounds. If the
+// member receives and sends in one round, the receive is first. Returns false
+// if the member has no move k.
 bool schedule_move(const struct schedule *s, int rank, int k, struct move *out);
 
-// The moves of the round that begins with move k. Returns how many they are:
-// one, or two (the first receives), or none if there are no more.
+// Fills out with a member's moves of one round, the first of which is move k.
+// Returns their number: 1, or 2 (the first receives), or 0 if there is no move
+// k.
 int schedule_next(const struct schedule *s, int rank, int k,
                   struct move out[2]);
 
-// What a member has at the end: the root's numbers after a broadcast or a
-// scatter, sums after a reduce, each member's own chunk after a gather.
+// The elements that a member has at the end: the root's numbers after a
+// broadcast or a scatter, sums after a reduce, every member's own chunk after a
+// gather.
 struct group_chunk schedule_result(const struct schedule *s, int rank);
 
 // Rounds of all members together.
@@ -92,8 +97,9 @@ int schedule_rounds(const struct schedule *s);
 // Elements that a member sends in all.
 size_t schedule_sends(const struct schedule *s, int rank);
 
-// The time in the table above, for any n: the messages one after the other on
-// the longest way, and how many times the vector's bytes they hold.
+// The time in the table above, for any n: `hops` is the number of messages one
+// after the other on the longest path, `share` is their bytes divided by the
+// vector's bytes.
 struct law schedule_law(const struct schedule *s);
 
 #endif

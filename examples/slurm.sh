@@ -57,7 +57,7 @@ case " $* " in
     ;;
 *)
     echo "slurm.sh: want sync=ring, zero, outer, dataparallel," \
-        "allreduce, sps or dps" >&2
+        "allreduce, sps or dps among the arguments" >&2
     exit 2
     ;;
 esac

@@ -78,7 +78,7 @@ says training 'passed .*mended'
 says reruns 'failed'
 
 ! run nonsense 2>"$work/said" || wrong "nonsense is a step"
-grep -q 'nonsense: no step; try: ./check-gpu --list' "$work/said"
+grep -q 'nonsense: no such step; try: ./check-gpu --list' "$work/said"
 ! LOCKSTEP_BIN=$work/none "$check" --emulated "$work/out" device \
     2>"$work/said" || wrong "there are no programs"
-grep -q 'lockstep: not there; try: cmake' "$work/said"
+grep -q 'no program .*lockstep; try: cmake' "$work/said"

@@ -1,4 +1,5 @@
-// address.h - tell AddressSanitizer what may be touched; nothing without it.
+// address.h - tells AddressSanitizer which memory may be read and written. In
+// other builds these functions do nothing.
 
 #ifndef EMULATED_CUDA_ADDRESS_H
 #define EMULATED_CUDA_ADDRESS_H
@@ -23,7 +24,8 @@ inline void unpoison(const void *p, size_t bytes)
     __asan_unpoison_memory_region(p, bytes);
 }
 
-// The first byte that must not be touched; NULL if there is none.
+// The first byte of [p, p + bytes) that must not be read or written; NULL if
+// there is none.
 inline const void *forbidden(const void *p, size_t bytes)
 {
     return __asan_region_is_poisoned(const_cast<void *>(p), bytes);

@@ -1,12 +1,13 @@
 // block.cpp - the order in which the threads of a block run.
 //
-//     pass over warp 0: lane 0 until it meets others, lane 1, .. lane 31
-//     all at the same shuffle: once more from lane 0; all at __syncthreads()
-//     or at their end: warp 1, .. ; behind the last warp __syncthreads() opens
+//     a pass over warp 0: lane 0 until it must wait, then lane 1, .. lane 31
+//     If all lanes wait at the same shuffle: another pass from lane 0.
+//     If all are at __syncthreads() or at their end: warp 1, ..
+//     After the last warp, all threads continue behind __syncthreads().
 //
-// Whoever stops finds out who is next and changes to that fiber at once. A
-// thread that has not begun needs no fiber of its own until it stops, so that a
-// kernel without meetings is a loop on one fiber.
+// A thread that stops finds the next thread and changes to its fiber at once. A
+// thread gets a fiber when it begins, and a fiber whose thread has ended is
+// used again. So a kernel in which no thread waits is a loop on one fiber.
 
 #include "tests/emulated_cuda/block.h"
 
@@ -38,26 +39,26 @@ struct copy {
 
 struct thread {
     uint3 index;
-    std::vector<struct copy> copies; // on their way
+    std::vector<struct copy> copies; // begun, not waited for
     struct fiber *fiber;             // NULL: it has not begun
     const char *at;                  // what it waits at
     bool done;
 };
 
-// The block that runs, and the one kernel it belongs to.
+// The block that runs, and its kernel.
 static struct {
     const char *kernel;
     const std::function<void()> *body;
     bool backward;
-    unsigned threads, warps, live; // live: have not ended
+    unsigned threads, warps, live; // live: threads that have not ended
     unsigned me;                   // the thread that runs
     struct thread thread[MAX_THREADS];
-    unsigned warp;       // of the pass, counted in its order
-    unsigned next, left; // thread to come, how many of the warp are left
+    unsigned warp;       // of the pass, counted in the order of running
+    unsigned next, left; // the next thread of the pass, threads left in it
     struct fiber *idle[MAX_THREADS];
     unsigned idles;
     struct room rooms[2];
-    unsigned meetings; // of the warp
+    unsigned meetings; // exchanges so far
 } now;
 
 struct self self;
@@ -75,7 +76,7 @@ void stop(const char *format, ...)
     abort();
 }
 
-// ---- who is next
+// ---- the next thread
 
 static unsigned in_order(unsigned i, unsigned n)
 {
@@ -107,7 +108,8 @@ static void begin_pass()
     self.room = &now.rooms[now.meetings % 2];
 }
 
-// All of a warp have stopped: true if it was at a meeting of its own.
+// All threads of a warp have stopped. True if they wait at an instruction of
+// the warp.
 static bool warp_met()
 {
     const char *at = nullptr;
@@ -132,13 +134,13 @@ static bool warp_met()
     return true;
 }
 
-// The pass over a warp is over: begin the next one. False: the block is done.
+// Begins the next pass, after one over a warp. False: the block is done.
 static bool next_pass()
 {
     if (!warp_met() && ++now.warp == now.warps) {
         if (!now.live)
             return false;
-        now.warp = 0; // all that live are at the barrier
+        now.warp = 0; // all live threads are at the barrier
     }
     begin_pass();
     return true;
@@ -161,7 +163,7 @@ static inline int following()
 
 static void run_threads();
 
-// Leave this fiber for thread `next` (-1: for the end of the block).
+// Changes from this fiber to thread `next`; -1: to the end of the block.
 static void change_to(struct fiber *from, int next)
 {
     if (next < 0) {
@@ -177,7 +179,8 @@ static void change_to(struct fiber *from, int next)
         fiber_change(from, t->fiber);
 }
 
-// What a fiber does: thread after thread, as long as new ones are next.
+// The body of a fiber: runs one thread after the other, as long as the next
+// thread has not begun.
 static void run_threads()
 {
     for (;;) {
@@ -216,12 +219,12 @@ void meet_block()
     wait_at(at_barrier);
 }
 
-// ---- shared memory: 48 KiB a block, as static and dynamic may have together
+// ---- shared memory: static and dynamic together have 48 KiB a block
 
 static constexpr size_t SHARED = 48 << 10, SPACE = 2 * SHARED, GAP = 64;
 
 alignas(256) static char memory[SPACE];
-static size_t used, end; // by variables; with the gaps between them
+static size_t used, end; // bytes of variables; the same with gaps between them
 static std::vector<std::pair<const void *, char *>> variables;
 static float *dynamic;
 
@@ -275,7 +278,7 @@ void *shared_at(size_t address)
     return memory + address;
 }
 
-// ---- copies that take their time
+// ---- asynchronous copies
 
 void copy_later(void *to, const void *from, size_t n, size_t room)
 {

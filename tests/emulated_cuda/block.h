@@ -1,11 +1,13 @@
-// block.h - one block of threads after the other, on one thread of the host.
+// block.h - runs the blocks of a kernel one after the other, on one thread of
+// the host.
 //
-// Each thread of a block is a fiber, which runs until it meets others: at
-// __syncthreads(), or at what a warp does together. Threads that never meet run
-// to their end one by one, as calls. In between they run in the order of their
-// numbers, or, with EMULATED_CUDA_ORDER=backward, the other way round; so who
-// reads what a neighbour has not certainly written reads something else in one
-// of the two. Shared memory is NaN when a block begins.
+// Each thread of a block is a fiber. It runs until it must wait for others: at
+// __syncthreads(), or at an instruction that a warp executes together. Threads
+// that never wait run one by one to their end, as function calls. Threads run
+// in the order of their numbers or, with EMULATED_CUDA_ORDER=backward, in the
+// opposite order. So if a thread reads a number that a neighbour might not have
+// written yet, it reads a wrong number in one of the two orders. Shared memory
+// is NaN when a block begins.
 
 #ifndef EMULATED_CUDA_BLOCK_H
 #define EMULATED_CUDA_BLOCK_H
@@ -33,38 +35,43 @@ extern dim3 blockDim, gridDim;
 namespace emulated
 {
 
-// End the program: which kernel, block and thread, and why.
+// Ends the program with a line that says which kernel, block and thread, and
+// why.
 [[noreturn]] void stop(const char *format, ...)
     __attribute__((format(printf, 1, 2)));
 
-// What the lanes of a warp hand each other: each writes before they meet and
-// reads behind that; the next meeting has a room of its own.
+// What the lanes of a warp exchange. Each lane writes before meet_warp() and
+// reads after it. Two of these alternate, so that the next exchange does not
+// overwrite what a lane still reads.
 struct room {
     uint64_t words[32];
     float a[16][16], b[8][16]; // factors of a product of tiles, b transposed
     uint16_t rows[32][8];      // ldmatrix: a row of eight numbers
 };
 
-// The thread that runs: its lane, and the room of its warp's next meeting.
+// The thread that runs: its lane, and its warp's next exchange.
 struct self {
     unsigned lane;
     struct room *room;
 };
 extern struct self self;
 
-// Wait for the others of the warp: all 32 must be there, at the same thing.
+// Wait for the other threads of the warp, all 32 of which must wait at the same
+// instruction; or for the other threads of the block.
 void meet_warp(const char *what, unsigned mask);
 void meet_block();
 
-// The shared variable of this block that `id` stands for.
+// The shared variable of this block that has the identity `id`; the first call
+// allocates it. Then: the block's dynamic shared memory, and 32-bit addresses
+// of shared memory.
 void *shared(const void *id, size_t bytes, size_t align);
 float *dynamic_shared();
 size_t shared_address(const void *p);
 void *shared_at(size_t address);
 
-// This thread's copies into shared memory, `n` bytes and zeros up to `room`: on
-// their way, with NaN where they go, until it waits for them. It must not end
-// before that.
+// Asynchronous copies of this thread into shared memory: `n` bytes, then zeros
+// up to `room`. The destination is NaN until the thread waits for its copies. A
+// thread must not end before that.
 void copy_later(void *to, const void *from, size_t n, size_t room);
 void copies_arrive();
 
@@ -74,15 +81,16 @@ struct shape {
     void *stream;
 };
 
-// Ask the stream for a kernel; cudaGetLastError() knows what is wrong with it.
+// Puts a kernel into its stream. If its shape is invalid, cudaGetLastError()
+// returns the error.
 void ask(const char *name, const struct shape &shape,
          std::function<void()> thread);
 
-// Now (runtime.cpp calls it when the stream has come so far).
+// Runs a kernel now. runtime.cpp calls it when the stream reaches the kernel.
 void run_grid(const char *name, const struct shape &shape,
               const std::function<void()> &thread);
 
-// kernel<<<shape>>>(args...), whose arguments are copied here and now.
+// kernel<<<shape>>>(args...). The arguments are copied at once.
 template <typename Kernel, typename... Args>
 void launch(const char *name, const struct shape &shape, Kernel kernel,
             Args... args)

@@ -1,19 +1,19 @@
-// cublaslt.cpp - cuBLASLt as its manual has it: D (m, n) = A B, by columns.
+// cublaslt.cpp - cuBLASLt by its manual: D (m, n) = A B, column-major.
 //
-//     BIAS            D = A B + bias                  bias: m numbers of D's type
+//     BIAS            D = A B + bias                 bias: m numbers of D's type
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
 //     BGRADA          D = A B; bias = sums of op(A)'s rows
 //
-// With EMULATED_CUBLASLT=plain it has no algorithm for anything but products, of
-// matrices whose columns are whole packs of 16 bytes; with =refuses it names one
-// for epilogues and refuses to run it; with =broken, for plain products, too.
-// With =clocked it has eight, each of which takes a time of its own, and refuses
-// to run the one that would take least.
-// Products themselves are oneDNN's, in fp32; where the preference allows it, k
-// is split and the two parts are added up in D's type. What the manual asks of
-// pointers and leading dimensions is looked at; what a real one has an algorithm
-// for is not known here.
+// EMULATED_CUBLASLT selects its behaviour. plain: it only has algorithms for
+// products without epilogues, of matrices whose columns are a multiple of 16
+// bytes. refuses: it offers an algorithm for epilogues, but refuses to run it.
+// broken: it refuses to run plain products, too. clocked: it offers eight
+// algorithms, each with its own time, and refuses to run the one that would be
+// the fastest. oneDNN computes the products, in fp32. If the preference allows
+// it, k is split and the two parts are added in D's type. The manual's rules
+// for pointers and leading dimensions are checked; the algorithms of a real
+// cuBLASLt are not known here.
 
 #include <cublasLt.h>
 
@@ -54,13 +54,13 @@ struct emulated_preference {
 
 typedef struct emulated_layout layout;
 
-// An algorithm: alignments of A, B, C, D, bias and aux, at most LINE, whether
-// parts of k are added in D's type, and its number in the offer.
+// The data of an algorithm: the alignments of A, B, C, D, bias and aux, at most
+// LINE; whether parts of k are added in D's type; and its index in the offer.
 enum { BIAS = 4, AUX, SPLITS, NTH, LINE = 256 };
 
-// =clocked: minutes, beside which what the emulation itself takes is nothing. A
-// product without an epilogue takes some more, one with a bias gradient many;
-// with =clocked_fused none.
+// clocked: the times are minutes, compared with which the emulation's own time
+// is nothing. A product without an epilogue takes PLAIN_MORE more, and one with
+// a bias gradient 100 more, or with clocked_fused none.
 static const int minutes[] = {50, 40, 70, 20, 10, 30, 60, 80};
 enum {
     OFFERED = sizeof minutes / sizeof *minutes,
@@ -187,7 +187,7 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p,
     }
 }
 
-// ---- what the manual asks for
+// ---- the manual's rules
 
 static size_t size_of(cudaDataType_t type)
 {
@@ -256,7 +256,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return CUBLAS_STATUS_SUCCESS;
 }
 
-// ---- doing it
+// ---- products
 
 static float load(const void *p, cudaDataType_t type, int64_t i)
 {
@@ -289,11 +289,11 @@ static void touch(const char *what, const void *p, const layout &l)
          j++, column += l.ld * (int64_t)size_of(l.type))
         if (emulated::forbidden(column, (size_t)l.rows * size_of(l.type)))
             emulated::stop(
-                "cuBLASLt: column %lld of %s (%lld, %lld) leaves its memory",
+                "cuBLASLt: column %lld of %s (%lld, %lld) is out of bounds",
                 (long long)j, what, (long long)l.rows, (long long)l.columns);
 }
 
-// The matrix as fp32, columns behind each other.
+// The matrix in fp32, with contiguous columns.
 static std::vector<float> widen(const void *p, const layout &l, bool tf32)
 {
     std::vector<float> wide((size_t)(l.rows * l.columns));
@@ -316,7 +316,7 @@ static double gelu(double x, double *slope)
     return 0.5 * x * (1 + t);
 }
 
-// One number of D, on its way out.
+// One number of D, after the epilogue.
 static float finish(const struct emulated_desc &d, cudaDataType_t type,
                     int64_t i, int64_t j, float x)
 {
@@ -342,11 +342,11 @@ struct product {
     float alpha, beta;
     bool splits;
     int nth;
-    uint64_t ns; // that it takes
+    uint64_t ns; // the time that it takes
 };
 
-// sum (m, n) = columns [from, to) of op(A) times those rows of op(B). By rows,
-// as oneDNN thinks, sum' (n, m) = B' A'.
+// sum (m, n) = columns [from, to) of op(A) times rows [from, to) of op(B).
+// oneDNN is row-major: there it is sum' (n, m) = B' A'.
 static void multiply(const product &p, float *sum, const float *a,
                      const float *b, int64_t from, int64_t to)
 {
@@ -428,11 +428,12 @@ cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc,
     for (int i = 0; i < 4; i++)
         if ((uintptr_t)operands[i] % algo->data[i])
             return CUBLAS_STATUS_INVALID_VALUE;
-    // The manual says what an algorithm may expect, not what comes of less.
+    // The manual says which alignment an algorithm may expect, but not what
+    // happens if it is smaller.
     if (alignment_of(desc->bias) < algo->data[BIAS] ||
         alignment_of(desc->aux) < algo->data[AUX])
         emulated::stop("cuBLASLt: bias %p or aux %p is less aligned than when "
-                       "the algorithm was asked for",
+                       "the algorithm was offered",
                        desc->bias, desc->aux);
     if (!fits(desc, la, lb, out) || lc != out || c != d ||
         (has_aux(desc) && (!desc->aux || (uintptr_t)desc->aux % 16)))

@@ -1,4 +1,4 @@
-// faults.cu - what the emulation has to find, and what it has to do right.
+// faults.cu - kernels with faults that the emulation must find, and right ones.
 
 #include "tests/emulated_cuda/faults.h"
 

@@ -12,28 +12,27 @@ extern "C" {
 
 enum { FAULT_THREADS = 96 };
 
-// out[t] = t's neighbour, passed through shared memory; `up`: the next one's,
-// else the one's before. Right only with `barrier`.
+// out[t] = the number of t's neighbour, passed through shared memory. `up`: the
+// next thread, else the previous one. Right only with `barrier`.
 void fault_neighbours(void *stream, int *out, bool up, bool barrier);
 
-// out[t] = in[4 (t + 1)], or 0 for the last, passed through shared memory by
-// copies that take their time. Right only with `wait` and `barrier`.
+// out[t] = in[4 (t + 1)], or 0 for the last thread, passed through shared
+// memory by asynchronous copies. Right only with `wait` and `barrier`.
 void fault_copies(void *stream, float *out, const float *in, bool wait,
                   bool barrier);
 
-// A thread ends before its copy.
+// A thread ends before its asynchronous copy.
 void fault_left_copies(void *stream, const float *in);
 
-// Half of each warp is not there at a shuffle; or half of a warp at a barrier,
-// half at a shuffle.
+// Half of each warp has ended at a shuffle; or half of a warp is at a barrier
+// and the other half at a shuffle.
 void fault_half_warp(void *stream, int *out);
 void fault_two_places(void *stream, int *out);
 
 // A thread writes out[n].
 void fault_outside(void *stream, int *out, size_t n);
 
-// A block with so many bytes of dynamic shared memory beside a little of its
-// own.
+// A block with `bytes` bytes of dynamic shared memory and 128 bytes of static.
 void fault_shared(void *stream, int *out, size_t bytes);
 
 #ifdef __cplusplus

@@ -1,4 +1,5 @@
-// fiber.h - stacks to run on, and the change from one to another.
+// fiber.h - fibers: functions with stacks of their own, which change from one
+// to another.
 
 #ifndef EMULATED_CUDA_FIBER_H
 #define EMULATED_CUDA_FIBER_H

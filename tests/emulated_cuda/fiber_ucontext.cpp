@@ -1,5 +1,6 @@
-// fiber_ucontext.cpp - fibers by the C library, for other processors: slower,
-// since it sets the signal mask at every change.
+// fiber_ucontext.cpp - fibers by the C library, for processors other than
+// x86-64. They are slower, since the library sets the signal mask at every
+// change.
 
 #include "tests/emulated_cuda/fiber.h"
 #include "tests/emulated_cuda/stack.h"

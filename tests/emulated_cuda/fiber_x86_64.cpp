@@ -1,7 +1,8 @@
-// fiber_x86_64.cpp - fibers by hand: where to go on, and the stack's pointer.
+// fiber_x86_64.cpp - fibers in assembly: they save the stack pointer and the
+// address at which to continue.
 //
-// A jump, not a return: all fibers go on at one place, which the processor then
-// foresees.
+// A fiber continues with a jump, not a return: all fibers continue at the same
+// address, so the processor predicts it.
 
 #include "tests/emulated_cuda/fiber.h"
 #include "tests/emulated_cuda/stack.h"
@@ -20,7 +21,7 @@ static struct fiber outside;
 struct fiber *fiber_open(void (*entry)())
 {
     uint64_t *sp = (uint64_t *)stack_open() - 2;
-    sp[1] = 0; // nobody to return to
+    sp[1] = 0; // no return address
     sp[0] = (uint64_t)(uintptr_t)entry;
     return new fiber{sp};
 }
@@ -30,7 +31,7 @@ __attribute__((noinline)) void fiber_change(struct fiber *from,
 {
     void **left = from ? &from->sp : &outside.sp;
     void *next = to ? to->sp : outside.sp;
-    // 128 bytes below the pointer are the compiler's.
+    // The compiler may use 128 bytes below the stack pointer.
     asm volatile("lea -128(%%rsp), %%rsp\n\t"
                  "push %%rbp\n\t"
                  "lea 1f(%%rip), %%rax\n\t"

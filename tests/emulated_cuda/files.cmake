@@ -1,5 +1,6 @@
-# The project's CUDA sources, unchanged, as C++ on the CPU, and the tests of
-# the GPU on them. Not under ThreadSanitizer, which does not know our fibers.
+# Compiles the project's CUDA sources, unchanged, as C++ for the CPU, and runs
+# the tests of the GPU with them. ThreadSanitizer does not know our fibers, so
+# its builds leave this out.
 include(CheckLanguage)
 check_language(CXX)
 find_package(Python3 COMPONENTS Interpreter)
@@ -16,7 +17,8 @@ if(LOCKSTEP_WERROR)
   list(APPEND emulated_warnings -Werror)
 endif()
 
-# Translations lie where includes look for them first, under the same names.
+# Translations have the names of their sources, in a folder that is first in the
+# include path.
 set(translated ${CMAKE_BINARY_DIR}/emulated_cuda)
 set(cuda_headers core/device/number.cuh model/cuda/attention.cuh
                  model/cuda/mask.cuh model/cuda/reduce.cuh model/cuda/tensor.cuh)
@@ -53,8 +55,8 @@ add_custom_command(
   DEPENDS ${emulated}/layouts.cu ${emulated}/translate.py)
 add_custom_target(translated_headers DEPENDS ${translated_headers})
 
-# cuBLASLt, to be loaded by name as the real one is; it asks the runtime that
-# the program has for its streams.
+# The emulated cuBLASLt, which programs load by name like the real one. It uses
+# the streams of the program's emulated runtime.
 add_library(emulated_cublaslt MODULE ${emulated}/cublaslt.cpp)
 target_link_libraries(emulated_cublaslt PRIVATE dnnl)
 
@@ -64,8 +66,9 @@ check_cxx_source_runs(
   "int main() { return !__builtin_cpu_supports(\"avx2\"); }" EMULATED_V3)
 unset(CMAKE_REQUIRED_FLAGS)
 
-# NVIDIA's headers are those beside this file; a multiply and an add stay two
-# roundings, as the update is promised to have them on a GPU.
+# The headers with NVIDIA's names are in include/. -ffp-contract=off: a
+# multiplication and an addition are two roundings, as the update on a GPU
+# promises.
 function(emulated_options target)
   target_include_directories(${target} BEFORE PRIVATE
     ${translated} ${CMAKE_SOURCE_DIR}/${emulated}/include ${CMAKE_SOURCE_DIR}
@@ -82,7 +85,8 @@ endfunction()
 emulated_options(emulated_cublaslt)
 target_compile_options(emulated_cublaslt PRIVATE ${emulated_warnings})
 
-# Translations: nvcc includes its header by itself, and has warned already.
+# Translated kernels. nvcc includes cuda_runtime.h by itself. These files have
+# no warning options, since nvcc compiles their sources with warnings.
 function(emulated_kernels target capability)
   add_library(${target} OBJECT ${ARGN})
   emulated_options(${target})
@@ -100,14 +104,16 @@ add_library(emulated_threads OBJECT
 emulated_options(emulated_threads)
 target_compile_options(emulated_threads PRIVATE ${emulated_warnings})
 
-# The host's side: what calls CUDA, and the tables that name it. Ahead of the
-# libraries, these take the place of the files of the same names in them.
+# The host's code: the files that call CUDA, and those with tables that name it.
+# They are linked before the libraries, and so replace the files of the same
+# names in them.
 add_library(emulated_host OBJECT core/device/device.c core/optim/rule.c
                                  model/model.c ${cuda_host_files})
 emulated_options(emulated_host)
 
-# A GPU of one generation: the way to tensor cores differs. A build that looks at
-# memory needs one, and no training: its jobs train.
+# GPUs of several generations, since their instructions for tensor cores differ.
+# A sanitizer build tests one generation, and not cuda_train, because its jobs
+# train.
 set(older 750 700)
 set(tested cuda_device cuda_ops cuda_products cuda_train)
 if(LOCKSTEP_SANITIZE)
@@ -125,13 +131,13 @@ foreach(capability 900 ${older})
                          ${emulated_warnings})
 endforeach()
 
-# emulated_program(TARGET CAPABILITY): put the emulation into a program.
+# emulated_program(TARGET CAPABILITY): adds the emulation to a program.
 function(emulated_program target capability)
   emulated_options(${target})
   foreach(part kernels attention_${capability} threads host gpu_${capability})
     target_sources(${target} PRIVATE $<TARGET_OBJECTS:emulated_${part}>)
   endforeach()
-  # Whoever loads cuBLASLt lends it the runtime.
+  # cuBLASLt uses the runtime of the program that loads it.
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON
                                              LINKER_LANGUAGE CXX)
   target_link_libraries(${target} PRIVATE model rule device optim base
@@ -152,8 +158,9 @@ add_executable(test_emulated_cuda ${emulated}/test_emulated_cuda.c
                                   $<TARGET_OBJECTS:emulated_faults>)
 emulated_program(test_emulated_cuda 900)
 
-# CuTe's headers (on PyPI in nvidia-cutlass and nvidia-cuda-cccl) and the real
-# ones of CUDA: what they say about layouts goes to the test as text.
+# layouts_cute prints the layouts that CuTe's headers define, and test_layouts
+# reads them. It needs CuTe's headers (on PyPI in nvidia-cutlass and
+# nvidia-cuda-cccl) and those of CUDA.
 find_path(LOCKSTEP_CUTE cute/atom/mma_traits_sm80.hpp)
 find_path(LOCKSTEP_CCCL cuda/std/utility HINTS ${CUDAToolkit_INCLUDE_DIRS}
           PATH_SUFFIXES cccl)
@@ -186,9 +193,10 @@ function(emulated_test name program)
   add_dependencies(lockstep_tests test_${program})
 endfunction()
 
-# Threads forwards, work as late as may be; threads backwards, work at once,
-# and a cuBLASLt that fuses nothing. Steps, layers and sequences are few: a
-# warp's lanes take turns at every number they exchange.
+# Each test runs twice: with threads in forward order and work as late as
+# possible; and with threads in backward order, work done at once and a cuBLASLt
+# without epilogues. Steps, layers and sequences are few, because the emulation
+# changes fibers at every number that lanes exchange.
 set(train_words 2 1 2)
 set(backward EMULATED_CUDA_ORDER=backward EMULATED_CUDA_EAGER=1
              EMULATED_CUBLASLT=plain)
@@ -223,7 +231,7 @@ add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
 emulated_program(test_cuda_tune 900)
 emulated_test(cuda_tune_emulated cuda_tune)
 
-# The bench of a GPU: that it runs, and touches nothing that is not its own.
+# The bench of a GPU: it must run, without an invalid access to memory.
 add_executable(layer_perf_emulated
   bench/layer_perf.c bench/bound.c bench/gpu_ops.c bench/layer_cuda.c
   bench/openblas.c bench/op_time.c bench/pair.c bench/peer.c bench/series.c
@@ -246,7 +254,8 @@ lockstep_says(layer_perf_emulated 0 "norm and AdamW .* bound"
 set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
-# that start it. NCCL would not know this GPU.
+# that start it. A build with NCCL has no such jobs, since NCCL does not know
+# this GPU.
 if(NCCL_BUILT)
   return()
 endif()
@@ -284,13 +293,13 @@ if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
            WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(gpu_drawn PROPERTIES TIMEOUT 400 LABELS jobs)
 endif()
-if(NOT LOCKSTEP_SANITIZE) # `readers` looks at memory, of the same readers
+if(NOT LOCKSTEP_SANITIZE) # `readers` checks the same code for memory errors
   add_test(NAME readers_emulated
            COMMAND ${Python3_EXECUTABLE} tests/readers.py ${programs}/trainer
                    ${programs}/ps_server WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
   set_tests_properties(readers_emulated PROPERTIES TIMEOUT 600 LABELS jobs)
 endif()
-# The steps of check-gpu that are short here.
+# check-gpu with the emulated GPU: the steps that are short.
 add_test(NAME check_gpu_emulated
          COMMAND bash ${CMAKE_SOURCE_DIR}/tests/check_gpu.sh
                  ${CMAKE_BINARY_DIR}/bin)

@@ -1,4 +1,4 @@
-// layouts.h - kernels with numbers at the places that tables give
+// layouts.h - kernels whose tables say which numbers each lane holds
 // (test_layouts.c).
 
 #ifndef EMULATED_CUDA_LAYOUTS_H
@@ -10,8 +10,9 @@
 extern "C" {
 #endif
 
-// c (16, 8) = a (16, 16) b (16, 8) by one warp; a and c lie by columns, b by
-// rows. Lane l holds a[at_a[8 l + i]], b[at_b[4 l + i]] and c[at_c[4 l + i]].
+// c (16, 8) = a (16, 16) b (16, 8) by one warp. a and c are column-major, b is
+// row-major. Lane l holds a[at_a[8 l + i]], b[at_b[4 l + i]] and c[at_c[4 l +
+// i]].
 void layout_product(void *stream, float *c, const float *a, const float *b,
                     const int *at_a, const int *at_b, const int *at_c);
 

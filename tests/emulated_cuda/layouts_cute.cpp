@@ -1,5 +1,5 @@
-// layouts_cute.cpp - where CuTe's headers say that the lanes of a warp hold the
-// numbers of mma.m16n8k16 and of ldmatrix.x4: for test_layouts.c to read.
+// layouts_cute.cpp - prints, for test_layouts.c, which numbers of mma.m16n8k16
+// and of ldmatrix.x4 each lane of a warp holds by CuTe's headers.
 
 #include <cuda_runtime.h>
 
@@ -8,8 +8,8 @@
 
 #include <cstdio>
 
-// A line: for each lane, and each of its values, the element's number. `unit`
-// is what the layout counts in: 1, or the bits of an element.
+// Prints a line: for each lane, and each of its values, the index of the
+// element. `unit` is the layout's unit: 1 element, or the bits of an element.
 template <class Layout>
 static void print_layout(const Layout &layout, int values, int unit)
 {

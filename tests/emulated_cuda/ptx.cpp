@@ -8,8 +8,9 @@
 //     A, tf32         (g, t) (g+8, t) (g, t+4) (g+8, t+4)
 //     B, tf32         (t, g) (t+4, g)
 //
-// Lanes write their shares of A and B into the warp's room, meet, and sum up
-// their own elements of D, k upwards in fp32; a GPU's order is its own.
+// Lanes write their shares of A and B into the warp's exchange, wait for each
+// other, and sum up their own elements of D in fp32, with rising k. A GPU may
+// add in another order.
 
 #include "tests/emulated_cuda/ptx.h"
 
@@ -29,7 +30,7 @@ static bool begins(const char *text, const char *with)
     return !strncmp(text, with, strlen(with));
 }
 
-// {%0, %1}, [%2], %3: groups of operands by number.
+// Reads operands such as {%0, %1}, [%2], %3 into groups of numbers.
 void ptx::read_operands(const char *s)
 {
     bool inside = false;
@@ -88,7 +89,7 @@ void ptx::operator()(std::initializer_list<reg> operands) const
     for (int g = 0; g < groups; g++)
         for (int i = 0; i < size[g]; i++)
             if ((size_t)at[g][i] >= operands.size())
-                stop("operand %%%d is not there: %s", at[g][i], text);
+                stop("operand %%%d is missing: %s", at[g][i], text);
     run(*this, operands.begin());
 }
 
@@ -136,8 +137,9 @@ void ptx::run_mma(const ptx &p, const reg *r)
     }
 }
 
-// Lane l < 8 * matrices names row l % 8 of matrix l / 8; each lane gets two
-// neighbours of row g of every matrix, or with .trans of column g.
+// Lane l < 8 * matrices gives the address of row l % 8 of matrix l / 8. Each
+// lane gets two neighbours of row g of every matrix, or with .trans of column
+// g.
 void ptx::run_ldmatrix(const ptx &p, const reg *r)
 {
     int l = (int)self.lane, g = l / 4, t = l % 4;
@@ -160,7 +162,7 @@ void ptx::run_ldmatrix(const ptx &p, const reg *r)
     }
 }
 
-// To nearest, ties away from zero.
+// Rounds to nearest, with ties away from zero.
 void ptx::run_tf32(const ptx &p, const reg *r)
 {
     uint32_t bits = (uint32_t)r[p.at[1][0]].in;
@@ -169,7 +171,7 @@ void ptx::run_tf32(const ptx &p, const reg *r)
     memcpy(r[p.at[0][0]].out, &bits, sizeof bits);
 }
 
-// Denormal numbers are 0, as factors and as results.
+// Denormal numbers are 0, as arguments and as results.
 void ptx::run_ex2(const ptx &p, const reg *r)
 {
     float x = bits_float((uint32_t)r[p.at[1][0]].in);
@@ -178,7 +180,7 @@ void ptx::run_ex2(const ptx &p, const reg *r)
     memcpy(r[p.at[0][0]].out, &y, sizeof y);
 }
 
-// [%0], [%1], bytes, %2: the last says how many are read; zeros behind them.
+// [%0], [%1], bytes, %2: reads %2 bytes, and fills up with zeros to `bytes`.
 void ptx::run_copy(const ptx &p, const reg *r)
 {
     uint32_t to = (uint32_t)r[p.at[0][0]].in, n = (uint32_t)r[p.at[2][0]].in;

@@ -1,5 +1,5 @@
-// ptx.h - the few PTX instructions that Lockstep writes itself, by their name
-// and operands, with the layouts of fragments that the PTX ISA draws.
+// ptx.h - the few PTX instructions that Lockstep's code contains, by name and
+// operands, with the layouts of fragments that the PTX ISA shows.
 
 #ifndef EMULATED_CUDA_PTX_H
 #define EMULATED_CUDA_PTX_H
@@ -12,7 +12,7 @@
 namespace emulated
 {
 
-// An operand: where an output goes, or a copy of what comes in. Only addresses
+// An operand: the address of an output, or a copy of an input. Only addresses
 // of global memory have more than 32 bits.
 struct reg {
     void *out;
@@ -40,7 +40,7 @@ template <typename T> reg input(const T *x)
     return {nullptr, (uint64_t)(uintptr_t)x};
 }
 
-// One `asm` of the source: its text, read once.
+// One `asm` of the source. Its text is parsed once.
 class ptx
 {
   public:
@@ -57,9 +57,9 @@ class ptx
     int matrices;          // of ldmatrix
     bool trans;            // of ldmatrix
     int bytes;             // of cp.async
-    int groups;            // {..}, or single operands
-    int size[GROUPS];      // registers in one
-    int at[GROUPS][GROUP]; // %N
+    int groups;            // of operands: {..}, [..] or single ones
+    int size[GROUPS];      // registers in a group
+    int at[GROUPS][GROUP]; // their numbers N, from %N
 
     void read_operands(const char *s);
     static void run_mma(const ptx &, const reg *);

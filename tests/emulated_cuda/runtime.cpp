@@ -1,10 +1,11 @@
 // runtime.cpp - the CUDA runtime: memory, streams, events, one device.
 //
-// A stream is a list of things to do. They are done when somebody waits for
-// them and not before, so that a program that forgets to wait, or to tie two
-// streams, reads what is not there yet; with EMULATED_CUDA_EAGER=1 they are
-// done at once. Device memory cannot be touched in between: the host that does
-// so ends with a signal, or AddressSanitizer's report.
+// A stream is a list of work. The work is done only when the host waits for it.
+// So a program that forgets to wait, or to make one stream wait for another,
+// reads numbers that are not written yet. With EMULATED_CUDA_EAGER=1 work is
+// done at once. Device memory is protected except while work is done: a host
+// that reads or writes it ends with a signal, or with AddressSanitizer's
+// report.
 
 #include "tests/emulated_cuda/runtime.h"
 
@@ -35,8 +36,8 @@ struct entered : std::lock_guard<std::recursive_mutex> {
 
 static thread_local cudaError_t last_error;
 
-// Also cudaErrorNotReady, which the manual exempts: a program that takes it away
-// by itself is right either way.
+// Also remembers cudaErrorNotReady, which the manual exempts: a program that
+// clears this error itself is right in both cases.
 static cudaError_t report(cudaError_t error)
 {
     if (error != cudaSuccess)
@@ -76,20 +77,20 @@ cudaError_t cudaGetLastError(void)
 
 // ---- memory
 
-// Whole pages with one behind them that nobody may touch; what is asked for
-// ends where they do, but for CUDA's alignment.
+// An allocation: whole pages, and a guard page after them. The caller's memory
+// ends where the pages end, up to CUDA's alignment.
 struct pages {
     char *base;
-    size_t bytes; // that can be opened and closed
-    void *p;      // what the caller got
-    size_t asked;
+    size_t bytes; // without the guard page
+    void *p;      // the caller's memory
+    size_t asked; // bytes of it
 };
 
 static constexpr size_t DEVICE_MEMORY = (size_t)8 << 30, ALIGN = 256;
 
 static std::map<void *, pages> device_memory;
 static size_t memory_used;
-static int working; // nested; device memory is open while > 0
+static int working; // depth of nested work; memory is accessible while > 0
 
 static size_t rounded(size_t n, size_t to)
 {
@@ -131,7 +132,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     m.base = (char *)base;
     m.p = m.base + m.bytes - rounded(bytes, ALIGN);
     show(m, true);
-    memset(m.p, 0xff, bytes); // it holds anything
+    memset(m.p, 0xff, bytes); // new memory may have any contents
     emulated::poison(m.base, m.bytes);
     emulated::unpoison(m.p, bytes);
     show(m, working > 0);
@@ -155,11 +156,11 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned)
     return report(*p ? cudaSuccess : cudaErrorMemoryAllocation);
 }
 
-// ---- streams: what was asked, and how much of it is done
+// ---- streams: work in order, and how much of it is done
 
 struct CUstream_st {
     std::deque<std::function<void()>> asked;
-    uint64_t count, done; // of all that were ever asked
+    uint64_t count, done; // work ever put into the stream, work done
 };
 
 static std::vector<cudaStream_t> streams;
@@ -251,7 +252,7 @@ cudaError_t cudaFreeHost(void *p)
     return cudaSuccess;
 }
 
-// ---- whoever records kernels and copies: tests/fake_cupti.c, if it is loaded
+// ---- records of kernels and copies, for tests/fake_cupti.c if it is loaded
 
 enum { RAN_COPY = 1, RAN_KERNEL = 10 };
 
@@ -304,7 +305,7 @@ void emulated::ask(const char *name, const struct shape &s,
         report(cudaErrorInvalidConfiguration);
         return;
     }
-    if (s.shared > 48 << 10) { // more is to be asked for
+    if (s.shared > 48 << 10) { // more needs cudaFuncSetAttribute()
         report(cudaErrorInvalidValue);
         return;
     }
@@ -316,7 +317,7 @@ void emulated::ask(const char *name, const struct shape &s,
     });
 }
 
-// ---- the profiler: counts what runs while it records
+// ---- the profiler: counts the kernels that run while it records
 
 long emulated_cuda_profiled(void)
 {
@@ -339,7 +340,7 @@ cudaError_t cudaProfilerStop(void)
     return cudaSuccess;
 }
 
-// ---- the clock, and who did the last product
+// ---- the clock, and the algorithm of the last product
 
 static uint64_t passed_ns;
 static int algorithm, target;
@@ -372,17 +373,18 @@ int emulated_cuda_target(void)
     return target;
 }
 
-// ---- events: the last record asked for, and the last that was reached
+// ---- events: the number of the last record, and of the last one reached
 
 struct mark {
     uint64_t asked, reached;
     uint64_t ns;
-    cudaStream_t stream; // of the last record, and how far it has to come
-    uint64_t count;
+    cudaStream_t stream; // of the last record
+    uint64_t count;      // work of that stream up to the record
 };
 
 struct CUevent_st {
-    std::shared_ptr<struct mark> to; // outlives the event, for those that wait
+    std::shared_ptr<struct mark>
+        to; // outlives the event, for streams that wait
     unsigned flags;
 };
 
@@ -432,7 +434,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned)
     return cudaSuccess;
 }
 
-// Whoever asks brings it about, a thing at a time.
+// If the event is not reached, does one piece of the stream's work first.
 cudaError_t cudaEventQuery(cudaEvent_t e)
 {
     entered here;
@@ -493,7 +495,7 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *prop, int device)
     return cudaSuccess;
 }
 
-// Ten gigabytes a second.
+// A memory of ten gigabytes a second: 1 GHz, 40 bits, two transfers a cycle.
 cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attr, int)
 {
     *value = attr == cudaDevAttrMemoryClockRate ? 1000 * 1000 : 40;

@@ -1,5 +1,5 @@
-// runtime.h - what libraries beside the runtime ask of its streams, and what
-// tests ask about the host's waits.
+// runtime.h - functions of the emulated runtime for other emulated libraries,
+// and for tests that check the host's waits.
 
 #ifndef EMULATED_CUDA_RUNTIME_QUEUE_H
 #define EMULATED_CUDA_RUNTIME_QUEUE_H
@@ -14,15 +14,15 @@
 namespace emulated
 {
 
-// Do `what` when all that was asked of this cudaStream_t before is done.
+// Puts `what` into this cudaStream_t, behind all earlier work.
 void enqueue(void *stream, std::function<void()> what);
 
-// Work that is being done takes so long more by the GPU's clock, which events
-// tell.
+// Advances the GPU's clock, which events read, by ns: the work that runs now
+// seems to take that much longer.
 void pass(uint64_t ns);
 
-// A product is being done by the nth algorithm that was offered, for so many
-// multiprocessors.
+// Tells the runtime that a product now runs with the nth algorithm of the
+// offer, for `target` multiprocessors.
 void product(int nth, bool fused, int target);
 
 } // namespace emulated
@@ -30,18 +30,19 @@ void product(int nth, bool fused, int target);
 extern "C" {
 #endif
 
-// How often the host waited for an event or a stream by looking at it again and
-// again, as a driver does unless it is told to sleep.
+// The number of times that the host has waited for an event or a stream by
+// polling, as a driver does unless it is told to block.
 int emulated_cuda_spins(void);
 
-// Which algorithm did the last product, counted from 0 in the order of the
-// offer, and whether with an epilogue of its own.
+// The index of the last product's algorithm in the order of the offer, from 0;
+// *fused says whether it computed an epilogue.
 int emulated_cuda_algorithm(bool *fused);
 
-// For how many multiprocessors the last product was made; 0: for all.
+// The number of multiprocessors that the last product might use; 0: all.
 int emulated_cuda_target(void);
 
-// How many kernels ran between cudaProfilerStart() and ..Stop().
+// The number of kernels that ran between cudaProfilerStart() and
+// cudaProfilerStop().
 long emulated_cuda_profiled(void);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-// stack.h - memory for a fiber's stack, with a page below it that nobody may
-// touch. They are kept until the program ends.
+// stack.h - memory for a fiber's stack, with guard pages below it. Stacks are
+// kept until the program ends.
 
 #ifndef EMULATED_CUDA_STACK_H
 #define EMULATED_CUDA_STACK_H
@@ -17,8 +17,9 @@ enum {
     STACK_LEAST = STACK_BYTES - STACK_GUARD
 };
 
-// The end of a stack: it grows downwards. No two neighbours' are the same
-// distance from a page's, or they would share few lines of the cache.
+// Returns the end of a new stack, which grows downwards. The ends of different
+// stacks have different offsets in a page, so that stacks do not compete for
+// the same lines of the cache.
 inline void *stack_open()
 {
     static unsigned count;

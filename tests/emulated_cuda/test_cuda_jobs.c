@@ -103,7 +103,8 @@ static long count_in(const char *file, const char *word)
 }
 
 // Kernels are in trace.json and in HTA's file. The emulated GPU tells a fake
-// libcupti which kernels it runs. There are two steps, with one embedding each.
+// libcupti which kernels it runs. The job has two steps, with one embed_kernel
+// each.
 static void kernels_are_in_the_trace(void **state)
 {
     (void)state;

@@ -127,7 +127,8 @@ static void bias_gradients_go_the_faster_way(void **state)
     drop(&t);
 }
 
-// Without timing every run takes cuBLASLt's first, so reruns keep their bits.
+// Without timing, every run takes cuBLASLt's first algorithm, so that repeated
+// runs have the same bits.
 static void unasked_the_first_is_taken(void **state)
 {
     (void)state;
@@ -146,8 +147,8 @@ struct result {
     float out[M * N], pre[M * N], bias_grad[N];
 };
 
-// Runs each epilogue once on the same numbers, and once more with adding if it
-// can add.
+// Runs a product with the epilogue on the same numbers every time, and then
+// again with `add` if that is possible.
 static void results(struct result *r, const char *how, int algorithms,
                     enum epilogue epilogue)
 {

@@ -1,10 +1,12 @@
-// test_cuda_waits.c - the host waits for three things of a step, with the rest
-// of the work queued behind them: the loss, the sum of all workers, the norm.
+// test_cuda_waits.c - in a step the host waits for three results: the loss, the
+// sum over all workers and the norm. Each time, the work that follows is
+// already queued.
 //
-// The emulated GPU does nothing before somebody waits, and then no more than
-// what lies before the event waited for: what is left tells how far the host
-// has let it come. (A GPU goes on by itself; there nothing of this can be
-// seen.) And the host sleeps in its waits.
+// The emulated GPU works only when the host waits, and then only up to the
+// event that the host waits for. So the commands that are left show what the
+// host has waited for. (A real GPU continues by itself, so this cannot be
+// tested there.) The test also checks that the host blocks in its waits and
+// does not poll.
 
 #include "base/base.h"
 #include "cluster/cluster.h"
@@ -67,14 +69,14 @@ static void side_close(struct side *s)
     device_close(&s->job.dev);
 }
 
-// How many commands of the compute queue are still to be done.
+// The number of commands in the compute queue that are not done yet.
 static int left(struct device *d)
 {
     struct device_event e;
     int n = 0, reached = 0;
     assert_int_equal(device_event_open(d, &e), 0);
     assert_int_equal(device_record(d, &e, DEVICE_COMPUTE), 0);
-    for (; !reached && n < MOST; n++) // each look does one of them
+    for (; !reached && n < MOST; n++) // each query does one command
         reached = device_reached(d, &e);
     device_event_close(d, &e);
     assert_int_equal(reached, 1);
@@ -108,7 +110,7 @@ static void the_rest_is_queued_behind_what_is_waited_for(void **state)
     side_close(&s);
 }
 
-// ---- a sum on the device, of a strategy that only watches
+// ---- a sum on the device, by a strategy that only records its calls
 
 static struct {
     int followed, settled, kernels;
@@ -138,7 +140,7 @@ static int no_step(struct sync *s, const struct sync_in *in,
 
 static int follow(struct sync *s)
 {
-    assert_int_equal(left(s->job.dev), 0); // of the update, nothing yet
+    assert_int_equal(left(s->job.dev), 0); // the update is not queued yet
     seen.followed++;
     return 0;
 }
@@ -200,7 +202,7 @@ static void the_update_is_queued_behind_the_sum(void **state)
     side_close(&side);
 }
 
-// ---- products beside collectives
+// ---- products at the same time as collectives
 
 static void count_reports(void *ctx, size_t off)
 {
@@ -209,7 +211,8 @@ static void count_reports(void *ctx, size_t off)
 }
 
 // The emulated GPU has four multiprocessors. The last product of backward is
-// layer 0's; those of the step before, without buckets, are for all of them.
+// layer 0's. In steps with a watermark it leaves one multiprocessor to
+// collectives; in the others it uses all of them.
 static void products_leave_room_while_buckets_travel(void **state)
 {
     (void)state;

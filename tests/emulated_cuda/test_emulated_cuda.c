@@ -1,5 +1,5 @@
-// test_emulated_cuda.c - the emulation itself: it finds what it is there to
-// find, in kernels that are wrong on purpose (faults.cu).
+// test_emulated_cuda.c - tests the emulation itself: it must find the faults of
+// kernels that are wrong on purpose (faults.cu).
 
 #include "tests/emulated_cuda/faults.h"
 
@@ -19,7 +19,7 @@ static struct device *gpu;
 static cudaStream_t stream;
 static int *out; // FAULT_THREADS, on the device
 
-// How many threads got the right neighbour.
+// The number of threads that got the right neighbour's number.
 static int right_neighbours(const char *order, bool up, bool barrier)
 {
     int back[FAULT_THREADS], right = 0;
@@ -43,7 +43,7 @@ static void a_missing_barrier_shows(void **state)
     }
 }
 
-// How many threads got the right number of 4 * FAULT_THREADS that are copied.
+// The number of threads that got the right one of the copied numbers.
 static int right_copies(const char *order, bool wait, bool barrier)
 {
     float back[FAULT_THREADS], in[4 * FAULT_THREADS];
@@ -76,7 +76,7 @@ static void copies_take_their_time(void **state)
     assert_true(forward <= 1 || backward <= 1);
 }
 
-// True if what(), in a process of its own, ends it.
+// Whether what() ends the process that calls it, which is a child of this one.
 static bool kills(void (*what)(void))
 {
     int status = 0;

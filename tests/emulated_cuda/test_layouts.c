@@ -1,6 +1,7 @@
-// test_layouts.c - compares the emulated mma and ldmatrix with CuTe's layouts.
-// These come on standard input (layouts_cute.cpp). CuTe's authors read the same
-// manual, so this checks our reading of it.
+// test_layouts.c - compares the emulated mma and ldmatrix with CuTe's layouts,
+// which layouts_cute.cpp prints and this test reads on standard input. CuTe
+// follows the same manual as the emulation, so this checks our reading of the
+// manual.
 
 #include "tests/emulated_cuda/layouts.h"
 
@@ -15,7 +16,7 @@ enum { M = 16, N = 8, K = 16, LANES = 32, MOST = LANES * 8 };
 
 static struct device *gpu;
 static void *stream;
-static int *table[7], host[7][MOST]; // on the device, and here
+static int *table[7], host[7][MOST]; // on the device, and on the host
 
 static void product_of_small_integers(void **state)
 {

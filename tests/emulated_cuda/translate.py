@@ -2,7 +2,8 @@
 """translate.py IN OUT - translates CUDA C++ to C++, for the emulation in this
 folder.
 
-Three things in a .cu or .cuh are no C++, and are replaced. All else stays:
+Three constructs of a .cu or .cuh file are not C++, and are replaced. The rest
+is unchanged:
 
     kernel<<<grid, block, shared, stream>>>(args)   a call of emulated::launch()
     __shared__ type name[n], ..;                    memory of emulated::shared()
@@ -17,17 +18,17 @@ OPEN, CLOSE = "([{", ")]}"
 
 
 def closing(text, at):
-    """Where the bracket that opens at `at` is closed."""
+    """The index of the bracket that closes the one at `at`."""
     depth = 0
     for i in range(at, len(text)):
         depth += (text[i] in OPEN) - (text[i] in CLOSE)
         if depth == 0:
             return i
-    sys.exit(f"translate: no end to: {text[at:at + 60]}")
+    sys.exit(f"translate: no closing bracket for: {text[at:at + 60]}")
 
 
 def split(text, mark):
-    """Cuts the text at every `mark` outside of brackets and strings."""
+    """Splits the text at every `mark` outside of brackets and strings."""
     parts, depth, quoted = [""], 0, False
     for i, c in enumerate(text):
         quoted ^= c == '"' and text[i - 1] != "\\"

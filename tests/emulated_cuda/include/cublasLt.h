@@ -1,6 +1,6 @@
-// cublasLt.h - as much of cuBLASLt as Lockstep calls, with NVIDIA's names and
-// numbers; cublaslt.cpp has it. No library has version 0, so that the program
-// loads that one.
+// cublasLt.h - the part of cuBLASLt that Lockstep calls, with NVIDIA's names
+// and numbers. cublaslt.cpp implements it. The version is 0, which no real
+// library has, so that a program always loads cublaslt.cpp.
 
 #ifndef EMULATED_CUBLASLT_H
 #define EMULATED_CUBLASLT_H

@@ -1,4 +1,4 @@
-// cuda_profiler_api.h - when a profiler begins and ends to record.
+// cuda_profiler_api.h - functions that start and stop a profiler's recording.
 
 #ifndef EMULATED_CUDA_PROFILER_API_H
 #define EMULATED_CUDA_PROFILER_API_H

@@ -1,5 +1,5 @@
-// cuda_runtime_api.h - as much of the CUDA runtime's functions as Lockstep
-// calls, with NVIDIA's names and numbers; runtime.cpp has them.
+// cuda_runtime_api.h - the functions of the CUDA runtime that Lockstep calls,
+// with NVIDIA's names and numbers. runtime.cpp implements them.
 
 #ifndef EMULATED_CUDA_RUNTIME_API_H
 #define EMULATED_CUDA_RUNTIME_API_H

@@ -1,4 +1,5 @@
-// test_sandbox.c - what a process that runs a student's file can no longer do.
+// test_sandbox.c - the system calls that a process is refused when it runs a
+// student's file.
 
 #include "labs/sandbox.h"
 
@@ -31,8 +32,8 @@ static void *nothing(void *arg)
     return arg;
 }
 
-// In a process of its own: the number of the first thing that could be done, or
-// could not although it may; 0: all as it should be.
+// Runs in a process of its own. Returns the number of the first call that was
+// allowed but must be refused, or the other way round; 0: all calls are right.
 static int try_all(const char *there)
 {
     struct timespec moment = {0, 1};
@@ -67,7 +68,7 @@ static int try_all(const char *there)
     return 0;
 }
 
-// How many files can be open at a time.
+// The number of files that can be open at the same time.
 static int open_many(const char *there)
 {
     int most = 0;
@@ -78,7 +79,8 @@ static int open_many(const char *there)
     return most;
 }
 
-// Write behind the largest file that may be, to one that was open before.
+// Writes beyond the largest size that a file may have, to a file that was open
+// before.
 static int write_far(const char *there)
 {
     int fd = open(there, O_RDWR);
@@ -87,7 +89,7 @@ static int write_far(const char *there)
     return pwrite(fd, "x", 1, 64 << 20) == 1 ? 2 : 3;
 }
 
-// How a process of its own ends that calls try().
+// The status with which a child process ends that calls try().
 static int end_of(int try(const char *there), const char *there)
 {
     int status;
@@ -121,7 +123,7 @@ static void little_can_be_done(void **state)
 
 int main(void)
 {
-    // Where a container offers no filter there is none to test.
+    // In a container without seccomp filters there is nothing to test.
     if (prctl(PR_GET_SECCOMP) < 0)
         return TEST_SKIPPED;
     const struct CMUnitTest tests[] = {

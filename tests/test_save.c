@@ -1,5 +1,5 @@
-// test_save.c - checkpoints that are written while steps go on: the same bytes,
-// the same errors.
+// test_save.c - checkpoints that are written while steps continue
+// (save_async=1): they have the same bytes, and fail with the same errors.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -31,7 +31,7 @@ static void the_same_bytes(void **state)
     }
 }
 
-// The same line as of a save at once, and nothing half-written.
+// The error is that of save_async=0, and no partial file is left.
 static void a_full_disk_ends_the_job(void **state)
 {
     (void)state;
@@ -50,7 +50,8 @@ static void a_full_disk_ends_the_job(void **state)
     }
 }
 
-// Where others have a part of the state, one copy is not all.
+// If other workers have parts of the state, a copy of this worker's is not all
+// of it.
 static void shards_are_saved_at_once(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_schedule.c - the textbooks' broadcast, reduce, scatter and gather, all
-// members of a world moved in one process, round by round.
+// test_schedule.c - runs the textbooks' broadcast, reduce, scatter and gather,
+// with all members of a world in one process, round by round.
 
 #include "textbook/schedule.h"
 
@@ -13,7 +13,7 @@
 
 enum { WORLDS = 17, LONGEST = 103 };
 
-// Every schedule of a world and a length, to a test.
+// Calls a check with every schedule, for several worlds and lengths.
 static void on_all(void (*check)(const struct schedule *s))
 {
     static const size_t pieces[] = {1, 7, 34, 200};
@@ -54,7 +54,7 @@ static float expected(const struct schedule *s, size_t i)
                                       : value(0, i);
 }
 
-// The receive that takes the message which `from` sends by *m.
+// The receive that matches *m, a send by member `from`.
 static struct move matching(const struct schedule *s, int from,
                             const struct move *m)
 {
@@ -62,7 +62,8 @@ static struct move matching(const struct schedule *s, int from,
     for (int k = 0; schedule_move(s, m->peer, k, &in); k++)
         if (!in.sends && in.peer == from && in.round == m->round)
             return in;
-    print_message("%s %s, %d members: nobody takes what %d sends in round %d\n",
+    print_message("%s %s, %d members: no member receives what %d sends in "
+                  "round %d\n",
                   schedule_op_names[s->op],
                   schedule_algorithm_names[s->algorithm], s->world, from,
                   m->round);
@@ -70,8 +71,8 @@ static struct move matching(const struct schedule *s, int from,
     return in;
 }
 
-// All messages of a round leave at once: what they hold is what their senders
-// had before it.
+// All messages of a round are sent at the same time: each holds the numbers
+// that its sender had before the round.
 static void run_round(const struct schedule *s, int round,
                       float now[WORLDS][LONGEST])
 {
@@ -131,7 +132,8 @@ static void results(void **state)
     }
 }
 
-// ---- one message a round and direction, in order, and nothing left over
+// ---- order: a member has one message a round and direction, and each message
+// has a sender and a receiver
 
 static void check_order(const struct schedule *s)
 {
@@ -163,7 +165,7 @@ static void order(void **state)
 
 // ---- bytes
 
-// Nobody receives an element twice that is only passed on.
+// No member receives an element twice.
 static void check_bytes(const struct schedule *s)
 {
     size_t all = 0, tree = 0, others = (size_t)s->world - 1;
@@ -195,7 +197,7 @@ static void bytes(void **state)
 
 // ---- time
 
-// Rounds one after the other, each as long as its longest message.
+// The law is the time of all rounds, each as long as its longest message.
 static void check_law(const struct schedule *s)
 {
     size_t longest[WORLDS + LONGEST] = {0}, sum = 0;
@@ -217,7 +219,7 @@ static void laws(void **state)
     on_all(check_law);
 }
 
-// One who has a file of 5 MB and 7 friends, at 1e6 bytes/s.
+// A broadcast of a file of 5 MB from one of 8 friends, at 1e6 bytes/s.
 static void friends(void **state)
 {
     (void)state;

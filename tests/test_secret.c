@@ -1,5 +1,5 @@
-// test_secret.c - the job's secret: its sources, and the strangers that it
-// keeps out.
+// test_secret.c - the job's secret: where it comes from, and that workers
+// without it are refused.
 
 #include "base/secret.h"
 
@@ -132,7 +132,8 @@ static void users_have_one(void **state)
     unlink(path);
 }
 
-// If the home cannot be written, a line says so, and the job runs all the same.
+// If the home folder cannot be written, one line says so, and the job still
+// runs.
 static void a_home_may_be_closed(void **state)
 {
     (void)state;
@@ -209,8 +210,8 @@ static void begin(struct worker *w, const char *rendezvous, int rank, int world)
 }
 
 // A worker with another secret, or with none, fails in the handshake. The
-// others meet. At 0.0.0.0 keys are derived from the secret, on loopback a
-// password.
+// workers with the secret connect. At 0.0.0.0 keys are derived from the secret;
+// on loopback a password is.
 static void strangers_stay_out(void **state)
 {
     (void)state;
@@ -244,7 +245,8 @@ static void strangers_stay_out(void **state)
     }
 }
 
-// A worker that was refused has no receiver. Its send must fail at once.
+// A worker that was refused has no receiver for its messages. Its send must
+// fail at once.
 static void is_told_at_a_send(const char *endpoint)
 {
     struct connection c;
@@ -258,8 +260,8 @@ static void is_told_at_a_send(const char *endpoint)
     zmq_ctx_term(context);
 }
 
-// Jobs that are started by hand without a secret use their user's. A worker of
-// another user is refused, and gets the reason.
+// A job that is started by hand without a secret uses its user's. A worker of
+// another user is refused, and its error gives the reason.
 static void users_stay_apart(void **state)
 {
     (void)state;

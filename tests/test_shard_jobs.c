@@ -62,8 +62,9 @@ static void same_files(const char *name, const char *words,
         }
 }
 
-// The sum of two numbers is the same in either order. So two workers write the
-// ring's files to the byte, over either carrier, also if the ring runs a part.
+// The sum of two numbers is the same in either order. So two workers write
+// exactly the ring's files, over either carrier, also if the ring runs one of
+// the two parts.
 static void shards_are_the_rings_to_the_byte(void **state)
 {
     (void)state;
@@ -91,8 +92,8 @@ static void shards_are_the_rings_to_the_byte(void **state)
     same_files("more", "workers=2 dropout=0.1", more, 7);
 }
 
-// More than two workers also write equal files, if vectors are cut in the same
-// way and each micro-batch has its own sum.
+// More than two workers also write equal files, if vectors are divided in the
+// same way and each micro-batch has its own sum.
 static void shards_agree_to_the_byte(void **state)
 {
     (void)state;
@@ -138,7 +139,7 @@ static void one_rank_is_not_finite(void **state)
     }
 }
 
-// Workers read their ranges of a file of weights.
+// With init=, workers read their ranges of a file of weights.
 static void read_weights(void)
 {
     static const char *const ways[] = {"sync=ring", "sync=zero shard=3"};
@@ -156,7 +157,7 @@ static void read_weights(void)
     assert_ok(&j);
 }
 
-// A checkpoint passes through every way of holding it, and must not change.
+// A checkpoint is resumed and saved by every strategy, and must not change.
 // Each way resumes it, runs one step, and saves. The step is skipped, because
 // its gradient overflows.
 static void a_checkpoint_goes_there_and_back(void **state)
@@ -214,11 +215,11 @@ static double peak(const struct shape *m, const char *way, const char *out)
 
 // With each shard= a worker saves as much memory as the law says. With P
 // parameters in all, U in a layer, E in the embeddings, F in ln_f, and w
-// workers, a worker has, in bytes,
+// workers, a worker holds, in bytes,
 //
 //     ring 16P | 1: 8P + 8P/w | 2: 4P + 12P/w + 4B | 3: 16P/w + 8B
 //
-// with B = 2U + E + F. A long run takes gpt2.
+// with B = 2U + E + F. The long test runs with gpt2.
 static void memory_falls_by_the_law(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
-// test_slice_jobs.c - whole jobs of models in slices: the whole model's losses,
-// the bytes of the law, checkpoints from any mesh to any other, and slices that
-// die or stop named by where they are.
+// test_slice_jobs.c - whole jobs of models in slices. They have the whole
+// model's losses and send the bytes that the law says. A job on any mesh
+// continues from a checkpoint of any other. An error about a slice that dies or
+// stops names the slice's place in the mesh.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -10,8 +11,8 @@
 
 enum { B = 3, T = 17, C = 35, L = 5, MICRO = 2, STEPS = 4 };
 
-// Odd sizes, heads and words that nothing divides, dropout on, the norm
-// clipped.
+// Odd sizes, numbers of heads and words that no number of slices divides,
+// dropout, and clipping of the norm.
 static const char same[] =
     "lockstep train data=text.txt model=nano layers=5 heads=5 channels=35 "
     "context=17 vocab_size=257 batch=3 accum=2 threads=1 eval=0 log=0 "
@@ -43,13 +44,13 @@ static double last_norm(const char *out)
 
 // ---- the whole model's numbers, and the law's bytes
 
-// The length of chunk r (taken round) of n elements.
+// The length of chunk r, modulo the number of slices, of n elements.
 static int chunk(int n, int slices, int r)
 {
     return n / slices + (r % slices < n % slices);
 }
 
-// Payload out of a slice in a step over TCP, in bytes: train/slices.h.
+// The payload that a slice sends in a step over TCP, in bytes (train/slices.h).
 static double law(int slices, int r)
 {
     int n = B * T * C, part = 3 * B * T;
@@ -77,7 +78,8 @@ static void check_slices(int slices, const char *words, double within)
     assert_true(fabs(last_norm("slices") - last_norm("whole")) < 10 * within);
 }
 
-// Sums and exchanges of the loss, of both slices, numbered by step.
+// The trace has every join and every exchange of the loss, of both slices, with
+// numbers that begin again in each step.
 static void check_spans(void)
 {
     struct job j;
@@ -123,7 +125,7 @@ static void slices_of_replicas_and_stages(void **state)
         assert_true(fabs(last_loss(out, 0) - last_loss("whole", 0)) < 1e-5);
         assert_true(fabs(job_summary(out, "final_val_loss") -
                          job_summary("whole", "final_val_loss")) < 1e-5);
-        if (i > 1) // two replicas have one sum
+        if (i > 1) // the sum of two replicas is the same in either order
             assert_same_files("one", "other", 4);
     }
     struct job j; // two replicas of two micro-batches of B sequences
@@ -139,7 +141,7 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
     (void)state;
     static const struct {
         const char *part[2];
-        bool bits; // of the run that was not interrupted
+        bool bits; // the same bits as the run without a break
     } runs[] = {
         {{"sync=ring mesh=tp2", "sync=ring mesh=tp2"}, true},
         {{"sync=local", "sync=ring mesh=tp3"}, false},
@@ -167,8 +169,9 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
 
 // ---- failures
 
-// Slices of unequal length: a ring adds what is whole on all of them in another
-// order on each, so slice 0 gives it to the others.
+// Slices have unequal lengths, so the ring of each slice adds the gradients of
+// whole tensors in another order. Slice 0 sends its sums of these to the
+// others.
 static void replicas_of_unequal_slices_agree(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-// test_slices.c - a model in slices computes what the whole model does: as near
-// to double precision as that, with the same masks; what is the same on all
-// slices stays the same to the bit; and it joins as often as its law says.
+// test_slices.c - a model in slices computes the same as the whole model: its
+// gradients are as near to those in double precision, and its dropout masks are
+// the same. Tensors that all slices have stay bit-identical. The number of
+// joins is that of the law.
 //
-// All slices are models of this process, each with a thread of its own, which
-// exchange by way of a barrier. Nothing divides evenly.
+// All slices are models in this process. Each has a thread of its own, and they
+// exchange numbers at a barrier. No size divides evenly.
 
 #include "base/base.h"
 #include "base/rng.h"
@@ -29,7 +30,7 @@ static const struct model_config odd = {.layers = LAYERS,
 struct world {
     pthread_barrier_t barrier;
     int n;
-    float *at[SLICES]; // what each exchanges now
+    float *at[SLICES]; // the buffer that each member exchanges now
 };
 
 struct member {
@@ -104,7 +105,8 @@ static void open_member(struct member *m, const struct bench *whole)
     assert_int_equal(model_open(&m->b.m, &job), 0);
 }
 
-// Run `body` as every slice of the model at once. The caller frees *world.
+// Runs `body` as every slice of the model at the same time. The caller calls
+// end_slices().
 static struct member *run_slices(const struct bench *whole, int slices,
                                  void *(*body)(void *))
 {
@@ -145,7 +147,8 @@ static int copy_out(void *ctx, size_t off, size_t n, size_t at)
     return 0;
 }
 
-// A vector of all slices as the whole model's; the caller frees.
+// Assembles the whole model's vector from those of all slices. The caller frees
+// it.
 static float *assembled(struct member *all, bool grads)
 {
     struct model_config whole = part_whole(&all->b.job.config);
@@ -200,7 +203,7 @@ static void check_tiles(int stages, int slices, const float *all,
         model_init(&c, 9, own);
         part_ranges(&c, 0, mine, same_bits, &same);
         assert_true(same.off == mine);
-        for (size_t at = 0; at < mine; at += 100) // in pieces, the same
+        for (size_t at = 0; at < mine; at += 100) // also piece by piece
             part_counted_ranges(&c, at, mine - at < 100 ? mine - at : 100,
                                 count_once, count);
         mem_free(own);
@@ -209,8 +212,8 @@ static void check_tiles(int stages, int slices, const float *all,
         assert_int_equal(count[i], 1);
 }
 
-// Together parts have each element that counts once, under the whole's first
-// numbers.
+// Over all parts, each element counts once and has the initial value that it
+// has in the whole model.
 static void slices_tile_the_model(void **state)
 {
     (void)state;
@@ -232,7 +235,7 @@ static void slices_tile_the_model(void **state)
 
 enum { SAMPLES = 6, TENSORS = 2 + MODEL_PER_LAYER * LAYERS + 2 };
 
-// Some gradients of every tensor, by differences of fourth order.
+// Some gradients of every tensor, by finite differences of fourth order.
 struct truth {
     double loss, slope[TENSORS * SAMPLES];
     size_t at[TENSORS * SAMPLES];
@@ -287,7 +290,7 @@ static void *train_once(void *arg)
     return NULL;
 }
 
-// The whole model, whose weights 16 bits hold exactly, on one thread.
+// The whole model on one thread, with weights that 16-bit formats hold exactly.
 static struct bench begin_whole(enum dtype format, bool recompute, float drop)
 {
     struct model_config c = odd;
@@ -302,7 +305,8 @@ static struct bench begin_whole(enum dtype format, bool recompute, float drop)
     return b;
 }
 
-// Joins of forward, and of backward, which makes forward again.
+// The joins of forward and of backward, which computes forward again with
+// recompute.
 static int joins(bool recompute)
 {
     return 4 * LAYERS + 2 + (recompute ? LAYERS : 0);
@@ -363,7 +367,7 @@ static void *train_long(void *arg)
     return NULL;
 }
 
-// A tensor that all slices have whole.
+// The tensor i of a member; *n is 0 unless all slices have it whole.
 static const float *replicated(const struct member *m, int i, size_t *n)
 {
     struct tensor here, whole;
@@ -373,8 +377,8 @@ static const float *replicated(const struct member *m, int i, size_t *n)
     return m->b.params + here.off;
 }
 
-// With dropout, whose masks must be the whole model's: another mask would show
-// in the first digits.
+// Trains with dropout, whose masks must be those of the whole model: another
+// mask would change the first digits.
 static void replicas_stay_equal_to_the_bit(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_snapshot.c - a copy is written while its source changes; whoever waits
-// gets what the writer said.
+// test_snapshot.c - a copy is written while its source changes, and a caller
+// that waits gets the writer's error.
 
 #include "train/snapshot.h"
 
@@ -18,7 +18,7 @@ enum { N = 100000, VECTORS = 3 };
 struct writing {
     struct snapshot *s;
     const char *path;
-    atomic_bool hold; // the writer does not begin before it falls
+    atomic_bool hold; // the writer begins when this is false
     int written;
 };
 
@@ -55,7 +55,7 @@ static void fill(struct snapshot *s, float *source, float first)
         memcpy(snapshot_vector(s, i), source, N * sizeof *source);
 }
 
-// Round after round: a step changes the source while the copy is written.
+// In each round, a step changes the source while the copy is written.
 static void the_copy_is_written(void **state)
 {
     (void)state;
@@ -82,7 +82,7 @@ static void the_copy_is_written(void **state)
     unlink(path);
 }
 
-// Also to who only looks now and then; and only once.
+// A caller gets the writer's error once, also if it only polls.
 static void what_it_said_is_heard(void **state)
 {
     (void)state;

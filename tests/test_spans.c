@@ -1,5 +1,5 @@
-// test_spans.c - lanes: nesting, totals, the ring, and a reader beside a
-// writer.
+// test_spans.c - lanes of spans: nesting, totals, the ring buffer, and a reader
+// at the same time as a writer.
 
 #include "telemetry/shares.h"
 #include "telemetry/span.h"
@@ -213,8 +213,8 @@ static void totals_that_fall(void **state)
         double wait_share, update_share;
     } looks[] = {
         {100, 0, 1, 0},     // all 100 seem to be waiting
-        {20, 180, 0, 1},    // 80 were not: 180 of update are due, 100 fit
-        {120, 180, .2, .8}, // 20 of new waiting, and 80 of update still due
+        {20, 180, 0, 1},    // 80 were not: of 180 of update, 100 fit in here
+        {120, 180, .2, .8}, // 20 of new waiting, and the other 80 of update
         {150, 180, 1, 0},
     };
     uint64_t before = 0;
@@ -254,7 +254,7 @@ static void an_update_inside_a_wait(void **state)
     shares_take(&s, t, share);
     assert_shares(share);
     assert_true(share[SPAN_WAIT] == 1);
-    span_add(l, SPAN_UPDATE, -1, from, from + hour); // all the wait so far
+    span_add(l, SPAN_UPDATE, -1, from, from + hour); // covers the whole wait
     span_totals(l, later);
     assert_true(later[SPAN_WAIT] < t[SPAN_WAIT]);
     shares_take(&s, later, share);

@@ -10,7 +10,7 @@
 
 enum { B = 3, T = 17, C = 32, V = 257 };
 
-// Odd sizes, dropout on, the norm clipped.
+// Odd sizes, dropout, and clipping of the norm.
 static const char same[] =
     "lockstep train data=text.txt model=nano layers=5 heads=4 channels=32 "
     "context=17 vocab_size=257 batch=3 threads=1 eval=0 log=0 "
@@ -24,14 +24,14 @@ static void train(const char *words, const char *out)
     assert_ok(&j);
 }
 
-// ---- one model, whatever the schedule
+// ---- every schedule trains the same model
 
 struct way {
     const char *words;
     int stages, micro, chunks;
 };
 
-// Payload out of a stage in a step, in bytes: train/stages.h.
+// The payload that a stage sends in a step, in bytes (train/stages.h).
 static double law(const struct way *w, int stage)
 {
     int first = stage == 0, last = stage == w->stages - 1;
@@ -138,8 +138,9 @@ static double of_rank(const char *out, int rank, const char *key)
     return job_summary(out, path);
 }
 
-// The job: mesh=dp2,pp2 and three micro-batches. For each rank, summary.json
-// has the place, the bytes moved along each axis, and the memory taken.
+// For a job with mesh=dp2,pp2 and three micro-batches: summary.json has, for
+// each rank, its place, the bytes that it sends along each axis, and its
+// memory.
 static void check_ranks(const char *out)
 {
     const struct way w = {.stages = 2, .micro = 3, .chunks = 1};
@@ -160,13 +161,14 @@ static void check_ranks(const char *out)
     }
     assert_true(job_summary(out, "bytes_tx_per_step_by_axis.dp") == dp);
     assert_true(job_summary(out, "bytes_tx_per_step_by_axis.pp") == pp);
-    // Five layers: the first stage has one more, and the position table.
+    // Of five layers the first stage has three, and it has wpe.
     assert_true(of_rank(out, 2, "predicted_memory.parameters_bytes") >
                 of_rank(out, 3, "predicted_memory.parameters_bytes"));
 }
 
-// Replicas of a pipeline, with every backend that sums them. All backends must
-// write the same files: a sum of two is the same in either order.
+// Replicas of a pipeline, with every backend that sums their gradients. All
+// backends must write the same files, since a sum of two numbers is the same in
+// either order.
 static void replicas_of_stages(void **state)
 {
     (void)state;

@@ -1,9 +1,10 @@
-// test_stages.c - a model cut into stages computes the same as the whole model.
-// Losses and gradients are equal to the bit with every schedule. The gradient
-// of the tied wte is equal within rounding, since each end sums its own share.
+// test_stages.c - the stages of a model compute the same as the whole model.
+// With every schedule, losses and gradients are bit-identical. The gradient of
+// the tied wte is equal within rounding, since the first and the last stage
+// each sum a share of it.
 //
-// All stages are models of this process. Each takes its actions in the order of
-// its timetable, as soon as their inputs are there. The test copies a stage's
+// All stages are models in this process. Each does the actions of its timetable
+// in order, as soon as their inputs have arrived. The test copies a stage's
 // output to the next stage. Empty buffers are filled with NaN.
 
 #include "base/base.h"
@@ -30,7 +31,7 @@ struct batch {
 struct stage {
     struct bench b;
     int at;                      // actions done
-    int room[MOST], input[MOST]; // by part of the model and micro-batch
+    int room[MOST], input[MOST]; // by run of layers and micro-batch
     bool room_used[2 * MOST];
 };
 
@@ -38,7 +39,7 @@ struct line {
     struct pipeline plan;
     struct batch *batches;
     struct stage s[STAGES];
-    char *forward[MOST], *backward[MOST]; // sent to a part, by micro-batch
+    char *forward[MOST], *backward[MOST]; // sent to a run, by micro-batch
     size_t bytes;                         // of each
     double loss;
 };
@@ -64,7 +65,7 @@ static struct model_step step_of(const struct batch *batches, int micro)
                                .accumulate = micro > 0};
 }
 
-// The whole model's gradients and loss; the caller frees.
+// The whole model's gradients, which the caller frees, and its loss.
 static float *train_whole(struct bench *b, const struct batch *batches, int m,
                           double *loss)
 {
@@ -219,7 +220,7 @@ struct compare {
 static int same_bits(void *ctx, size_t off, size_t n, size_t at)
 {
     const struct compare *c = ctx;
-    size_t skip = at < c->tied ? c->tied - at : 0; // both begin with wte
+    size_t skip = at < c->tied ? c->tied - at : 0; // the vector begins with wte
     if (skip < n)
         assert_memory_equal(c->got + off + skip, c->want + at + skip,
                             (n - skip) * sizeof(float));
@@ -328,7 +329,7 @@ static void stages_in_every_format(void **state)
     mem_free(batches);
 }
 
-// ---- evaluation, and what a part is
+// ---- evaluation, and the vector of a part
 
 static void evaluation_goes_through_all_stages(void **state)
 {
@@ -369,8 +370,8 @@ static int count_once(void *ctx, size_t off, size_t n, size_t at)
     return 0;
 }
 
-// Together the stages have each element once, and the tied table twice. Each
-// element has the name and the first value that it has in the whole model.
+// Together the stages have each element once, and the tied wte twice. Each
+// element has the initial value that it has in the whole model.
 static void parts_tile_the_model(void **state)
 {
     (void)state;

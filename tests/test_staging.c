@@ -1,5 +1,5 @@
-// test_staging.c - the bookkeeping of staging, on the CPU device and on a
-// device that copies as late as it may.
+// test_staging.c - staging, on the CPU device and on a device that copies as
+// late as possible.
 
 #include "device/staging.h"
 
@@ -12,10 +12,10 @@
 
 enum { N = 1000, PIECES = 4, PIECE = N / PIECES };
 
-// ---- a device that copies as late as it may
+// ---- a device that copies as late as possible
 //
-// Its memory is the host's. It notes each copy, and copies only when somebody
-// waits for an event behind it. So if a wait is missing, old numbers are seen.
+// Its memory is the host's. It records each copy, and copies only when the host
+// waits for a later event. So if a wait is missing, the test reads old numbers.
 
 enum { LATE_MOST = 64 };
 
@@ -41,7 +41,7 @@ static int late_copy(struct device *d, enum device_queue q, void *dst,
     return 0;
 }
 
-// An event is the number of copies asked for before it.
+// An event is the number of copies recorded before it.
 static int late_record(struct device *d, struct device_event *e,
                        enum device_queue q)
 {
@@ -111,7 +111,7 @@ static void pieces_come_down_and_go_up(struct device *d)
     assert_int_equal(staging_open(&s, d, v, N, PIECES, true), 0);
     float *host = staging_host(s);
     assert_ptr_not_equal(host, v);
-    for (int p = 0; p < PIECES; p++) // as backward does: from the end
+    for (int p = 0; p < PIECES; p++) // from the end, like backward
         assert_int_equal(staging_down(s, p, (size_t)(N - (p + 1) * PIECE),
                                       PIECE),
                          0);
@@ -163,7 +163,7 @@ static void a_piece_has_not_arrived_before_its_copy(void **state)
     assert_false(late.copies[0].done);
     assert_int_equal(staging_await(s, 0), 0);
     assert_true(staging_host(s)[0] == 1 && staging_host(s)[1] == 0);
-    staging_close(&s); // waits for the copy that is still on its way
+    staging_close(&s); // waits for the copy that is not done
     assert_true(late.copies[1].done);
 }
 

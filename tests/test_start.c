@@ -1,5 +1,5 @@
-// test_start.c - a rank that never speaks would hold Open MPI's start for ever:
-// the launcher's clock ends it.
+// test_start.c - Open MPI would wait for ever for a rank that does not start.
+// The launcher has a deadline, which ends such a job.
 
 #include "lockstep/supervise.h"
 
@@ -8,7 +8,7 @@
 
 #include "tests/test.h"
 
-// A script stands in for mpirun, of whose ranks only some say a word.
+// Runs a script in place of mpirun. Only some of its ranks print a line.
 static int run(const char *script, double start_s)
 {
     struct job *j = NULL;

@@ -1,5 +1,5 @@
 // test_suggest.c - suggestions for a wrong word: the nearest key, or our word
-// for a term that others use.
+// for a term of other projects.
 
 #include "config/suggest.h"
 
@@ -35,7 +35,8 @@ static void unknown_names_find_their_neighbour(void **state)
     assert_int_equal(suggest_distance("kitten", "sitting"), 3);
 }
 
-// For the terms of others, the message has our settings, and these exist.
+// For a term of other projects, the message names our settings, and these
+// exist.
 static void words_of_the_field_are_known(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
-// test_supervise.c - jobs of shell scripts that fail in every way: the first
-// failure is named with its last line, and no process is left.
+// test_supervise.c - jobs of shell scripts that fail in different ways. The
+// error names the first failure and quotes its last line, and no process is
+// left.
 
 #include "lockstep/supervise.h"
 
@@ -16,9 +17,9 @@
 #include "tests/test.h"
 
 struct fixture {
-    double grace_s; // before SIGKILL; 0: long enough never to matter
+    double grace_s; // before SIGKILL; 0: a minute, which no test reaches
     const struct job_again *again;
-    int asked; // by those who may be started again
+    int asked; // calls of once()
     char dir[64], log[128];
     struct progress *progress;
     struct job *job;
@@ -132,8 +133,9 @@ static void first_failure_is_named(void **state)
     close_job(&f);
 }
 
-// What it said before the first step does not explain a later failure; what it
-// said since does. Only lines of one stream have an order.
+// A line that a worker printed before the first step does not explain a later
+// failure. A line after the first step does. Only the lines of one stream have
+// an order.
 static void what_was_said_at_the_start_is_left_out(void **state)
 {
     (void)state;
@@ -155,7 +157,7 @@ static void what_was_said_at_the_start_is_left_out(void **state)
     }
 }
 
-// However long the process takes to end after its last words.
+// The error of the process is quoted, also if the process ends much later.
 static void its_own_error_is_quoted(void **state)
 {
     (void)state;
@@ -316,7 +318,8 @@ static int come_late(void *ctx, struct job *j, int rank)
     return script(ctx, JOB_WORKER, rank, "sleep 100");
 }
 
-// Also when it is the only one; what ends it then is its second death.
+// A single worker is also started again. When it dies a second time, the job
+// ends.
 static void a_worker_comes_back(void **state)
 {
     (void)state;
@@ -341,8 +344,8 @@ static int cannot_come_back(void *ctx, struct job *j, int rank)
     return fail("fork: Resource temporarily unavailable");
 }
 
-// A start that fails is a loss like any other: the job does not wait on, with
-// servers, for somebody who will not come.
+// A worker whose restart fails is lost like any other: the job must not wait,
+// with its servers, for a worker that will not come.
 static void who_cannot_come_back_is_lost(void **state)
 {
     (void)state;
@@ -360,7 +363,7 @@ static void who_cannot_come_back_is_lost(void **state)
     close_job(&f);
 }
 
-// Servers that are gone have nothing left for it to join.
+// When the servers have ended, a worker that is started late cannot join.
 static void who_comes_late_is_not_waited_for(void **state)
 {
     (void)state;
@@ -391,7 +394,8 @@ static void signals_are_handed_on(void **state)
     close_job(&f);
 }
 
-// More of them, each a child of the one before, than are killed in a second.
+// There are many stray processes, each a child of the one before: more than are
+// killed in a second.
 static void strays_are_killed(void **state)
 {
     (void)state;
@@ -416,7 +420,7 @@ static void strays_are_killed(void **state)
     assert_int_equal(kill(pid, 0), -1);
 }
 
-// The launcher itself is killed: its workers go with it.
+// If the launcher itself is killed, its workers end, too.
 static void workers_die_with_the_launcher(void **state)
 {
     (void)state;
@@ -442,7 +446,7 @@ static void workers_die_with_the_launcher(void **state)
     assert_int_equal(waitpid(launcher, NULL, 0), launcher);
     bool gone = false;
     for (int i = 0; i < 500 && !gone; i++) {
-        waitpid(pid, NULL, WNOHANG); // ours, if we are a subreaper
+        waitpid(pid, NULL, WNOHANG); // our child, if we are a subreaper
         gone = kill(pid, 0) != 0;
         usleep(10000);
     }
@@ -452,7 +456,7 @@ static void workers_die_with_the_launcher(void **state)
     remove_folder(&f);
 }
 
-// Where mpirun names no rank, its first paragraph is the cause.
+// If mpirun names no rank, its first paragraph is the cause.
 static void mpirun_could_not_begin(void **state)
 {
     (void)state;

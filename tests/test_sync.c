@@ -1,4 +1,5 @@
-// test_sync.c - the door, the buckets, the update, and `local`, the oracle.
+// test_sync.c - the functions of sync.h, buckets, the update, and the strategy
+// `local`, with which tests compare the others.
 
 #include "sync/bucket.h"
 #include "sync/local.h"
@@ -21,7 +22,7 @@
 
 enum { MAX_BUCKETS = 64 };
 
-// A worker with its own everything.
+// A worker with a cluster, a device and vectors of its own.
 struct worker {
     struct cluster *cluster;
     struct device *dev;
@@ -117,7 +118,8 @@ static void buckets_tile(void **state)
     assert_non_null(strstr(fail_message(), "more than 3 buckets"));
 }
 
-// The same bits whatever the number of threads, over blocks and their tails.
+// An update has the same bits with any number of threads, also at the ends of
+// blocks.
 static void update_ignores_threads(void **state)
 {
     (void)state;
@@ -243,7 +245,7 @@ static void stragglers(void **state)
     worker_close(&w);
 }
 
-// A second worker that says what the first one says.
+// An allgather in which every worker sends the same as this one.
 static int echo(struct cluster *c, const void *in, void *out, size_t bytes)
 {
     for (int r = 0; r < c->world; r++)
@@ -268,7 +270,7 @@ static void local_is_alone(void **state)
     worker_close(&w);
 }
 
-// A worker alone needs no copies on the host: nothing travels.
+// A single worker exchanges nothing, so it needs no copies on the host.
 static void alone_on_a_gpu(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-// test_tiles.c - the plain tiles keep to what the instruction's manual says.
+// test_tiles.c - the tiles in plain C follow the manual of the instruction.
 
 #define TILES_PLAIN
 #include "model/cpu/tiles.h"
@@ -18,7 +18,7 @@ enum { M = 64, N = 96, K = 160 };
 
 static struct tiles x;
 
-// Whole numbers, exact in any order: the layout of all three.
+// Whole numbers, which are exact in any order, show the layout of a, b and c.
 static void a_product(void **state)
 {
     (void)state;
@@ -73,9 +73,9 @@ static void the_order_of_sums(void **state)
     static const float ones[] = {1, 1, 1, 1};
     // Even and odd sums are apart: a + b a + c loses nothing that 2^24 would.
     assert_true(dot(0, (float[]){0x1p24f, 1, -0x1p24f, 1}, ones) == 2);
-    // In order within each: 1 is lost beside 2^24 before that is taken back.
+    // Each sum is in order: 1 + 2^24 loses the 1.
     assert_true(dot(0, (float[]){1, 0, 0x1p24f, 0}, ones) == 0x1p24f);
-    // c comes last: 1 + 1 is not lost, as 2^24 + 1 twice would be.
+    // c is added last: 2^24 + (1 + 1) is exact, (2^24 + 1) + 1 is not.
     assert_true(dot(0x1p24f, (float[]){1, 1, 0, 0}, ones) == 0x1p24f + 2);
     // Products are not rounded before they are added (1 + 2^-7 is a bf16).
     float third = dot(0, (float[]){1 + 0x1p-7f, 0, -1, 0},
@@ -96,7 +96,7 @@ static void denormal_numbers(void **state)
     assert_true(dot(INFINITY, ones, ones) == INFINITY);
 }
 
-// In a child: what the processor refuses ends the program.
+// Whether f() ends its process, a child, as the processor's exception would.
 static bool ends(void (*f)(void))
 {
     int status;

@@ -1,5 +1,5 @@
-// test_telemetry.c - writes, resumes, merges and sums up steps.csv; reads JSON
-// back with cJSON.
+// test_telemetry.c - writes, resumes, merges and sums up steps.csv, and checks
+// the JSON of a manifest with cJSON.
 
 #include "telemetry/manifest.h"
 #include "telemetry/steps.h"
@@ -169,13 +169,13 @@ static void resumed(void **state)
     static char whole[1 << 16];
     write_rows(0, 1, 0, 6);
     strcpy(whole, read_all("steps.csv"));
-    write_rows(0, 1, 0, 5); // went further than its checkpoint
-    write_rows(0, 1, 3, 6); // resumed from it
+    write_rows(0, 1, 0, 5); // two steps beyond a checkpoint of step 3
+    write_rows(0, 1, 3, 6); // resumed from that checkpoint
     assert_string_equal(read_all("steps.csv"), whole);
 }
 
-// A step of 0.5 s is done again. Its first time counts as lost, and not in
-// `seconds`. That stays so if the run is merged, and later resumed by hand.
+// Steps of 0.5 s are done again after a restart. Their first time counts as
+// lost, and not in `seconds`. That stays so when the run is resumed by hand.
 static void lost_time_is_kept_apart(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void merged(void **state)
     assert_true(sum.final_loss == 6.5);
     assert_true(sum.best_loss == 6.5);
     assert_true(sum.final_val_loss == 3.5);
-    assert_int_equal(steps_merge(dir, 3), 0); // again: nothing is lost
+    assert_int_equal(steps_merge(dir, 3), 0); // a second merge loses nothing
     assert_int_equal(lines(read_all("steps.csv")), 11);
 }
 
@@ -226,7 +226,7 @@ static void resumed_by_another_world(void **state)
     write_rows(2, 3, 3, 5); // new: has no earlier rows
     assert_int_equal(steps_merge(dir, 3), 0);
     assert_int_equal(lines(read_all("steps.csv")), 1 + 5 + 5 + 2);
-    write_rows(0, 1, 4, 5); // one goes on alone
+    write_rows(0, 1, 4, 5); // one worker continues alone
     assert_int_equal(lines(read_all("steps.csv")), 1 + 5);
 }
 

@@ -71,7 +71,7 @@ static void the_order_of_sums(void **state)
 {
     (void)state;
     static const float ones[] = {1, 1, 1, 1};
-    // Even and odd sums are apart: a + b a + c loses nothing that 2^24 would.
+    // Even and odd products have sums of their own: 2^24 - 2^24, and 1 + 1.
     assert_true(dot(0, (float[]){0x1p24f, 1, -0x1p24f, 1}, ones) == 2);
     // Each sum is in order: 1 + 2^24 loses the 1.
     assert_true(dot(0, (float[]){1, 0, 0x1p24f, 0}, ones) == 0x1p24f);

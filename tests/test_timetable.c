@@ -1,5 +1,5 @@
-// test_timetable.c - the schedules of a pipeline: whole, without deadlock, with
-// the idle time and the slots that the formulas say.
+// test_timetable.c - the schedules of a pipeline are complete and free of
+// deadlock, and have the idle time and the slots of the formulas.
 
 #include "pipeline/timetable.h"
 
@@ -15,7 +15,8 @@ enum { MOST = STAGES * MICRO * CHUNKS * 2 };
 
 static struct timetable_entry entries[MOST];
 
-// All pipelines up to 8 stages, 16 micro-batches and 4 chunks, to a test.
+// Calls a check with all pipelines of up to 8 stages, 16 micro-batches and 4
+// chunks.
 static void on_all(void (*check)(const struct pipeline *p))
 {
     for (int kind = 0; kind < PIPELINE_KINDS; kind++)
@@ -29,7 +30,8 @@ static void on_all(void (*check)(const struct pipeline *p))
                 }
 }
 
-// Every stage takes f and b s; a hop takes `hop` s.
+// The seconds of a step in which a forward takes f s, a backward b s and a
+// message `hop` s.
 static double run(const struct pipeline *p, double f, double b, double hop)
 {
     double fs[STAGES], bs[STAGES];
@@ -60,7 +62,7 @@ static void check_whole(const struct pipeline *p)
             assert_in_range(a.micro, 0, p->micro - 1);
             assert_in_range(a.chunk, 0, p->chunks - 1);
             assert_int_equal(seen[a.kind][a.micro][a.chunk]++, 0);
-            // in their order, so that sums of gradients have one order
+            // micro-batches are in order, so that sums of gradients are, too
             assert_int_equal(a.micro, next[a.kind][a.chunk]++);
             if (a.kind == ACTION_BACKWARD)
                 assert_int_equal(seen[ACTION_FORWARD][a.micro][a.chunk], 1);
@@ -111,7 +113,7 @@ static void slots(void **state)
     assert_int_equal(timetable_slots(&p, 0), 1);
 }
 
-// ---- on paper
+// ---- times, compared with the formulas
 
 // Times are whole numbers of seconds, so that sums have no rounding.
 static void check_bubble(const struct pipeline *p)
@@ -138,7 +140,7 @@ static void check_causes(const struct pipeline *p)
             assert_true(e->end_s <= seconds);
             assert_true(k == 0 || e[-1].end_s <= e->begin_s);
             if (e->action.kind == ACTION_FORWARD && e->action.chunk == 0)
-                assert_true(e->begin_s >= 3 * s); // s stages and s hops before
+                assert_true(e->begin_s >= 3 * s); // s stages and s hops earlier
         }
 }
 
@@ -148,7 +150,7 @@ static void nothing_begins_before_its_cause(void **state)
     on_all(check_causes);
 }
 
-// gpipe: all forwards at the pace of the slowest, then all backwards.
+// gpipe: all forwards at the pace of the slowest stage, then all backwards.
 static void unequal_stages(void **state)
 {
     (void)state;
@@ -166,12 +168,13 @@ static void unequal_stages(void **state)
         struct pipeline_times t = {f, b, 0, NULL};
         assert_true(timetable_run(&p, &t, entries) ==
                     sum + (p.micro - 1) * 3 * most);
-        p.kind = PIPELINE_1F1B; // has no formula, and is no faster
+        p.kind = PIPELINE_1F1B; // has no formula; only a lower bound
         assert_true(timetable_run(&p, &t, entries) >= sum);
     }
 }
 
-// Two stages of 26 and 51 ms, and four of half of that, 8.8 ms apart.
+// Two stages of 26 ms forward and 51 ms backward, four of half as much, and
+// eight of a quarter, with messages of 8.8 ms.
 static void slow_links(void **state)
 {
     (void)state;
@@ -193,7 +196,7 @@ static void slow_links(void **state)
     }
 }
 
-// ---- refused
+// ---- pipelines that are refused
 
 static void refuses(const struct pipeline *p, const char *why)
 {

@@ -1,5 +1,6 @@
-// test_trace.c - what spans become: a Chrome trace that nests, joined parts,
-// the times of a run, samples, TensorBoard's records, and aligned clocks.
+// test_trace.c - the files that are made from spans: a Chrome trace that nests,
+// merged parts, the times of a run, samples, TensorBoard's records; and aligned
+// clocks.
 
 #include "telemetry/trace.h"
 
@@ -61,7 +62,7 @@ static void nap(long us)
     nanosleep(&t, NULL);
 }
 
-// A step on two lanes: bytes move during backward and 2 ms beyond it.
+// A step on two lanes: a send lasts from backward until 2 ms after it.
 static void record_step(struct spans *s, struct span_lane *comm, int step)
 {
     struct span_lane *l = spans_compute(s);
@@ -111,7 +112,8 @@ static const char *text(const cJSON *e, const char *key)
     return n->valuestring;
 }
 
-// Every X event of one thread lies inside those still open, in file order.
+// Checks that each X event of a thread is inside the events that are open, in
+// the order of the file. Returns the number of X events.
 static int check_thread(const cJSON *events, int pid, int tid)
 {
     double ends[16];
@@ -167,7 +169,7 @@ static void nests(void **state)
     int before = cJSON_GetArraySize(events);
     cJSON_Delete(j);
 
-    write_trace("trace.2.json", 2); // a latecomer joins what is there
+    write_trace("trace.2.json", 2); // a late trace is added to the others
     assert_int_equal(trace_merge(dir, true), 0);
     assert_int_equal(trace_merge(dir, true), 0);
     j = cJSON_Parse(read_all("trace.json"));
@@ -246,7 +248,7 @@ static void times(void **state)
         sum += share_of(csv, kinds[i]);
     assert_true(fabs(sum - 1) < 1e-4);
     assert_null(strstr(csv, "gpu_"));
-    double all = 0; // a GPU's rows stand beside the host's
+    double all = 0; // a GPU has rows in addition to the host's
     for (int k = 0; k < SPAN_KINDS; k++)
         all += t.seconds[k];
     t.gpu = (struct times_gpu){.compute = all / 2, .up = all / 4};
@@ -268,12 +270,12 @@ static void put_file(const char *name, const char *text)
     assert_int_equal(fclose(f), 0);
 }
 
-// A run that goes on counts from where its first part began, which may be
-// before this machine was started: times count modulo 2^64.
+// A resumed run counts time from the start of its first part. That may be
+// before this machine was started, so times count modulo 2^64.
 static void goes_on(void **state)
 {
     (void)state;
-    const double before_s = 1e6; // a double holds ns of so many s
+    const double before_s = 1e6; // in ns, a double holds it exactly
     struct spans *s;
     struct trace_head head = {.pid = 0, .name = "rank 0"};
     assert_int_equal(spans_open(&s, 256), 0);
@@ -294,12 +296,12 @@ static void goes_on(void **state)
     int all = cJSON_GetArraySize(events);
     cJSON_Delete(j);
 
-    struct times t; // only of what came after setting up
+    struct times t; // only of the spans after setting up
     assert_int_equal(times_of(s, &t), 0);
     assert_true(t.comm_s >= 0.004 && t.comm_s <= t.kept_s);
     spans_close(&s);
 
-    assert_int_equal(trace_cut(dir, before_s - 1), 0); // names are left
+    assert_int_equal(trace_cut(dir, before_s - 1), 0); // names remain
     j = cJSON_Parse(read_all("trace.json"));
     events = cJSON_GetObjectItem(j, "traceEvents");
     assert_int_equal(cJSON_GetArraySize(events), all - 4 - 1 - 1);
@@ -330,14 +332,14 @@ static void parts_add_up(void **state)
     assert_int_equal(parts_renew_csv(dir, "breakdown"), 0);
     t = (struct times){.seconds[SPAN_FORWARD] = 5, .steps = 4};
     assert_int_equal(times_write(&t, dir, "0", true), 0);
-    assert_int_equal(times_write(&t, dir, "2", true), 0); // was not there
+    assert_int_equal(times_write(&t, dir, "2", true), 0); // is new
     assert_int_equal(parts_renew_csv(dir, "breakdown"), 0);
     const char *csv = read_all("breakdown.csv");
     assert_non_null(strstr(csv, "\n0,forward,8.000000,0.888889,14\n"));
     assert_non_null(strstr(csv, "\n0,evaluate,1.000000,0.111111,14\n"));
     assert_non_null(strstr(csv, "\n0,gpu_compute,2.000000,0.222222,14\n"));
     assert_non_null(strstr(csv, "\n2,forward,5.000000,1.000000,4\n"));
-    assert_null(strstr(csv, "\n1,")); // has left
+    assert_null(strstr(csv, "\n1,")); // not in the second part
     assert_null(strstr(strstr(csv, "0,forward") + 1, "0,forward"));
 }
 
@@ -385,7 +387,7 @@ static void samples(void **state)
     assert_int_equal(sampler_open(&sampler, &config), -1);
 }
 
-// The file as TensorBoard reads it, checksums included.
+// The file has the format that TensorBoard reads, with its checksums.
 static void events(void **state)
 {
     (void)state;
@@ -401,7 +403,7 @@ static void events(void **state)
     unsigned char b[1024];
     size_t n = fread(b, 1, sizeof b, f);
     fclose(f);
-    // the length 24, the masked CRC-32C that TensorFlow writes for it
+    // the length 24, and the masked CRC-32C that TensorFlow writes for it
     assert_int_equal(memcmp(b, "\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12), 0);
     assert_int_equal(memcmp(b + 21,
                             "\x1a\x0d"
@@ -421,7 +423,7 @@ static void events(void **state)
 static void clocks(void **state)
 {
     (void)state;
-    // worker 0 leaves 5 us after me or before; my clock is 1 s behind
+    // worker 0 leaves up to 5 us before or after me; my clock is 1 s behind
     struct align_round zero[] = {{5000000000u, 5000040000u},
                                  {5000100000u, 5000110000u},
                                  {5000200000u, 5000290000u}};
@@ -434,7 +436,7 @@ static void clocks(void **state)
     assert_true(a.error_ns <= 10000);
     assert_int_equal(align_clocks(zero, zero, 3, &a), 0);
     assert_int_equal(a.offset_ns, 0);
-    mine[2].entered_ns += 1000000000; // somebody set the clock
+    mine[2].entered_ns += 1000000000; // the clock was set in between
     assert_int_equal(align_clocks(mine, zero, 3, &a), -1);
 }
 

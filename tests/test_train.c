@@ -1,4 +1,4 @@
-// test_train.c - whole runs of the trainer, alone: reruns, resumes, kills,
+// test_train.c - whole runs of a single trainer: reruns, resumes, kills,
 // formats, memory, and every kind of bad input.
 
 #include "base/base.h"
@@ -10,7 +10,7 @@
 
 enum { MAX = 1000 };
 
-// Small enough for seconds, with everything on that could break a resume.
+// A run takes seconds, and has every setting that could break a resume.
 static const char tiny[] =
     "data=text.txt model=nano layers=2 channels=32 heads=2 context=32 batch=4 "
     "accum=2 dropout=0.1 threads=1 warmup=3 lr=1e-3 eval=10 eval_batches=2 "
@@ -65,8 +65,8 @@ static double seconds_of(const char *dir, const char *kind)
     return found;
 }
 
-// A straggler looks like a slow processor: what delays it is computing, under a
-// name of its own.
+// A straggler is like a slow processor: its delay counts as computing, and has
+// a row of its own, `slowed`.
 static void slowness_is_computing(void **state)
 {
     (void)state;
@@ -87,8 +87,8 @@ static void slowness_is_computing(void **state)
     assert_true(total >= 19 * own);
 }
 
-// Samples and traces of all parts of a run lie on one axis, whose seconds are
-// those of steps.csv: none goes back, none stands twice.
+// Samples and traces of all parts of a run have one time axis, that of
+// steps.csv. No time goes back, and no step occurs twice.
 static void assert_one_axis(const char *dir, int steps)
 {
     char path[256], line[1024];
@@ -159,8 +159,9 @@ static void resumes_to_the_bit(void **state)
     assert_non_null(strstr(j.out, "channels=32"));
 }
 
-// One byte of any file of a checkpoint, or a file of another step: it is not
-// gone on from. resume=auto takes the one before; who names it is told of that.
+// If one byte of any file of a checkpoint is wrong, or a file is from another
+// step, the checkpoint is refused. resume=auto takes the previous checkpoint.
+// An explicit resume= fails with an error that names the previous one.
 static void damage_is_noticed(void **state)
 {
     (void)state;
@@ -217,7 +218,8 @@ static void resumes_a_fractional_loss_scale(void **state)
     assert_non_null(strstr(j.out, "step 4"));
 }
 
-// What goes on is not over: lockstep watch and report look for summary.json.
+// A run that continues has no summary.json, since lockstep watch and report
+// take that file for the end of the run.
 static void goes_on_without_a_summary(void **state)
 {
     (void)state;
@@ -230,14 +232,14 @@ static void goes_on_without_a_summary(void **state)
     assert_false(job_has("again/summary.json"));
 }
 
-// SIGKILL at any moment after the first new checkpoint, also of the writing:
-// always a state to go on from.
+// After SIGKILL at any moment after the first new checkpoint, also while one is
+// written, there is always a checkpoint from which the run continues.
 static void survives_kill(void **state)
 {
     (void)state;
     struct job j;
     int steps = test_long() ? 900 : 300, rounds = test_long() ? 200 : 12;
-    int limit_s = test_long() ? 900 : 60; // a checkpoint a step, on any disk
+    int limit_s = test_long() ? 900 : 60; // each step writes a checkpoint
     job_run(&j, limit_s, "trainer %s steps=%d out=calm", tiny, steps);
     assert_ok(&j);
     int kills = 0;
@@ -297,7 +299,7 @@ static void accumulation_is_a_larger_batch(void **state)
     assert_int_equal(job_column("pieces", "loss", 0, b, MAX), 20);
     for (int i = 0; i < 20; i++)
         assert_true(fabs(a[i] - b[i]) < 1e-4 * a[i]);
-    // the same asked for otherwise: of 8 sequences, at 0.05 for 2
+    // the same by other settings: 8 sequences, and a rate of 0.05 for 2
     job_run(&j, 60,
             "trainer %s batch=2 global_batch=8 lr_scale=sqrt base_batch=2 "
             "lr=0.05 min_lr=5e-5 out=shared",
@@ -315,7 +317,7 @@ static void overflow_is_skipped(void **state)
             "trainer %s steps=30 precision=fp16 loss_scale=16777216 "
             "out=static",
             tiny);
-    assert_int_equal(j.status, 1); // never fits: stops and names a tensor
+    assert_int_equal(j.status, 1); // no step succeeds: names a tensor
     assert_non_null(strstr(j.out, "skipped"));
     assert_non_null(strstr(j.out, "the gradient of "));
     job_run(&j, 60, "trainer %s steps=30 precision=fp16 out=dynamic", tiny);
@@ -333,11 +335,12 @@ static void overflow_is_skipped(void **state)
     assert_non_null(strstr(j.out, "try: a smaller lr"));
 }
 
-// bf16 and fp16 reach fp32's loss within 2% after some steps, default text.
+// bf16 and fp16 reach fp32's loss within 2% after some steps on the default
+// text.
 static void narrow_formats_train_alike(void **state)
 {
     (void)state;
-    if (TEST_SANITIZED) // minutes, and the release build has seen it
+    if (TEST_SANITIZED) // would take minutes; the release build tests it
         skip();
     struct job j;
     const char *formats[] = {"fp32", "bf16", "fp16"};

@@ -1,4 +1,5 @@
-// test_virtual.c - the virtual cluster: order, deadlock, death and mistakes.
+// test_virtual.c - the virtual cluster: the order of messages, deadlocks,
+// killed ranks and mistakes.
 
 #include "tests/virtual_run.h"
 
@@ -42,7 +43,7 @@ static void deadlock_is_a_circle(void **state)
 static int two_wait_beside_a_circle(struct virtual_rank *r, void *arg)
 {
     (void)arg;
-    static const int peer[] = {1, 2, 3, 2, 0}; // 2 and 3 are the circle
+    static const int peer[] = {1, 2, 3, 2, 0}; // 2 and 3 wait for each other
     int x;
     return receive(r, peer[virtual_id(r)], &x, sizeof x);
 }
@@ -97,21 +98,21 @@ static void death_is_noticed(void **state)
     assert_string_equal(v->rank[0].error, "rank 0 receives from 1 (message 1): "
                                           "its links are closed");
     virtual_close(&v);
-    // Its second call is the wait: by then the other has begun to receive, and
-    // what was to be sent is taken back.
+    // The second call of rank 1 is the wait: by then rank 0 has begun to
+    // receive, and the message is taken back.
     s.kill.call = 2;
     s.kill.closed = false;
     v = run(&s, nobody_is_left, &sends);
     assert_int_equal(v->rank[0].value, -1);
     assert_int_equal(v->n_messages, 0);
     virtual_close(&v);
-    s.kill.call = 3; // it makes two
+    s.kill.call = 3; // it makes only two calls
     v = run(&s, nobody_is_left, &sends);
     assert_clean(v);
     virtual_close(&v);
 }
 
-// The order in which a server hears of the others.
+// Rank 0 records the order in which it receives a message from each other rank.
 static int take_all(struct virtual_rank *r, void *arg)
 {
     int *order = arg, x = virtual_id(r);
@@ -181,8 +182,8 @@ static void who_is_first_is_heard_first(void **state)
     }
 }
 
-// Five messages from one to the other, small ones after large ones, keep their
-// order, and a buffer is NaN until its message is complete.
+// Five messages from one rank to another, small and large in turn, keep their
+// order. A buffer is NaN until its message is complete.
 static int keep_order(struct virtual_rank *r, void *arg)
 {
     (void)arg;
@@ -283,7 +284,8 @@ static void mistakes_are_named(void **state)
     assert_null(virtual_run(&still, err, NULL));
 }
 
-// Of two requests one fails: it is named, and the other has its data.
+// One of two requests fails. The error names it, and the other one has its
+// data.
 static int one_of_two(struct virtual_rank *r, void *arg)
 {
     (void)arg;
@@ -313,8 +315,9 @@ static void failed_request_is_named(void **state)
     virtual_close(&v);
 }
 
-// Rank 2's message holds rank 0's link for 10 s, so that rank 1's first message
-// waits until one side gives it up, 5 s after it began to wait.
+// Rank 2's message occupies rank 0's link for 10 s. So rank 1's first message
+// waits until one side gives it up, 5 s after it began to wait. `enum dropped`
+// is that side.
 enum dropped { RECEIVE, SEND, SEND_BEFORE_STORED };
 
 static int one_is_dropped(struct virtual_rank *r, void *arg)
@@ -356,7 +359,7 @@ static int one_is_dropped(struct virtual_rank *r, void *arg)
     if (virtual_wait(r, &second, 1) || z != (dropped == RECEIVE ? 7 : 8))
         return fail("received %d", z);
     if (stored && virtual_now(r) != 5)
-        return fail("it is there at %g s, before it can be", virtual_now(r));
+        return fail("it arrived at %g s, not at 5 s", virtual_now(r));
     virtual_compute(r, 12 - virtual_now(r));
     return virtual_wait(r, &hold, 1);
 }

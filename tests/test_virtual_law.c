@@ -1,5 +1,5 @@
 // test_virtual_law.c - times on the virtual cluster follow the formulas of
-// virtual.h; and the drawing of a run.
+// virtual.h, and a run is written as a trace.
 
 #include "tests/virtual_run.h"
 
@@ -8,7 +8,7 @@ struct job {
     size_t bytes;
 };
 
-// 2(w-1) messages of S/w to the right.
+// Each rank sends 2(w-1) messages of S/w bytes to the next rank.
 static int ring(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;
@@ -108,7 +108,7 @@ static void time_of_server(void **state)
     }
 }
 
-// Pieces go down the chain: the next comes in while the last goes out.
+// A chain: each rank receives the next piece while it sends the last one on.
 static int chain(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;
@@ -145,8 +145,8 @@ static void time_of_chain(void **state)
         }
 }
 
-// Two threads of a worker share a link. One tells the other when to send to the
-// next worker.
+// Ranks 0 and 2 are threads of one worker and share its link. Rank 0 tells rank
+// 2 when to send to rank 1, on the other worker.
 static int two_threads(struct virtual_rank *r, void *arg)
 {
     (void)arg;
@@ -178,10 +178,10 @@ static void threads_share_a_link(void **state)
     assert_int_equal(v->rank[2].bytes_in, 0);
     assert_int_equal(v->rank[1].bytes_in, 2000);
     assert_seconds(v->messages[0].end_s, 1 + 1000 / bytes_per_s);
-    // The receiver is ready alpha later, when it has the first.
+    // The receiver is ready alpha later, when it has the first message.
     assert_seconds(v->messages[1].begin_s, 1 + 1000 / bytes_per_s + alpha_s);
     virtual_close(&v);
-    s.eager = 1000; // now only the link makes the second wait
+    s.eager = 1000; // now the second message waits only for the link
     v = run(&s, two_threads, NULL);
     assert_clean(v);
     assert_seconds(v->messages[1].begin_s, 1 + 1000 / bytes_per_s);

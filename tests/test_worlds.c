@@ -1,7 +1,7 @@
 // test_worlds.c - every mesh of one or two replicas, stages and slices, with
-// every way that sums replicas: the losses and norms of the run without stages
-// and slices, from parameters that are no longer the first ones, while the norm
-// is clipped.
+// every strategy that sums replicas, has the losses and norms of the run
+// without stages and slices. The runs begin with trained parameters, and the
+// norm is clipped.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"
@@ -26,10 +26,10 @@ struct world {
     int dp, pp, tp, accum;
     double dropout;
     const char *way;
-    bool refused; // stages and slices hand gradients over once a step
+    bool refused; // stages and slices exchange gradients only once a step
 };
 
-// Accumulation and dropout are spread over the worlds.
+// World i. Some of the worlds have accumulation, some have dropout.
 static struct world world_at(int i)
 {
     int mesh = i / WAYS, spread = mesh + i % WAYS;
@@ -43,8 +43,8 @@ static struct world world_at(int i)
     return w;
 }
 
-// The run from the same parameters without stages and slices: replicas have
-// data of their own.
+// Trains a world or, with `whole`, the run with as many replicas but without
+// stages and slices. Replicas differ in their data, so their number must agree.
 static void train(struct job *j, const struct world *w, bool whole)
 {
     char mesh[64] = "local";
@@ -105,10 +105,10 @@ static void check_world(int i)
 static void worlds(void **state)
 {
     (void)state;
-    static const int few[] = {7, 14, 21, 28}; // of each way one
+    static const int few[] = {7, 14, 21, 28}; // one of each way
     struct job j;
-    // A rate at which parameters move far; what follows has a tenth of it, so
-    // that rounding is not amplified.
+    // This learning rate moves parameters far. The worlds' runs have a tenth of
+    // it, so that rounding is not amplified.
     job_run(&j, 60, "%s sync=local lr=0.02 steps=%d save=%d out=start", same,
             FROM, FROM);
     assert_ok(&j);
@@ -122,7 +122,7 @@ static void worlds(void **state)
 
 // ---- hosts
 
-// The host that run.json has for a rank, of two: 'a' for rank 0's, else 'b'.
+// The host of a rank in run.json: 'a' for that of rank 0, 'b' for another.
 static char host_of(int rank)
 {
     struct job j;
@@ -136,8 +136,9 @@ static char host_of(int rank)
     return j.status ? 'b' : 'a';
 }
 
-// Stages of two replicas on two hosts of three ranks: the replicas of the first
-// stage share a host and those of the second do not, and all take one carrier.
+// Three stages of two replicas on two hosts of three ranks. The replicas of the
+// first stage share a host and those of the second do not, yet all use one
+// carrier.
 static void ranks_are_placed_in_blocks(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_zero.c - ZeRO against what every backend must pass, and against a sum in
-// the ring's order.
+// test_zero.c - ZeRO in the test cases of every backend, and compared with a
+// sum in the ring's order.
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
@@ -54,7 +54,7 @@ static void law(const struct sync_job *job, int rank, int world,
     law_of_formats(job, rank, world, wire, DTYPE_F32, out, in);
 }
 
-// Small slices and groups, so that small vectors are many of them.
+// Slices and fused groups are small, so that small vectors have many of them.
 static const struct fixture zero = {
     .sync = "zero",
     .ops = &sync_zero,
@@ -72,7 +72,7 @@ static const struct fixture zero_shm = {
     .few = true,
 };
 
-// Behind the stage, as on a GPU.
+// With staging, as on a GPU.
 static const struct fixture staged = {
     .sync = "zero",
     .ops = &sync_zero,
@@ -102,7 +102,7 @@ static void behind_the_stage(void **state)
     case_bytes(&staged);
 }
 
-// ---- several blocks, so that every rank of four owns some
+// ---- vectors of several blocks, so that each of four ranks owns some
 
 enum { BLOCKS = 13, LARGE = BLOCKS * RULE_BLOCK - 77, STEPS = 3 };
 
@@ -115,7 +115,8 @@ static struct setup large(int world, int sgd)
                           .sgd = sgd};
 }
 
-// Chunks of every unit tile the vector once, from multiples of the grain.
+// The chunks of all units tile the vector once, and begin at multiples of the
+// grain.
 static int tiles_body(struct worker *w)
 {
     struct shards s;
@@ -150,8 +151,8 @@ static void chunks_tile_the_vector(void **state)
     }
 }
 
-// v := the sum over all ranks of their normals, each chunk added in the ring's
-// order: member c+1's first, member c's last.
+// v := the sum over all ranks of their normal deviates. Chunk c is added in the
+// ring's order, from member c+1 to member c.
 static int sum_in_order(const struct worker *w, int step, float *v)
 {
     struct shards s;
@@ -197,14 +198,14 @@ static int ordered_body(struct worker *w)
             rc = fail("step %d: norm %.9g, local has %.9g", step,
                       (double)a.grad_norm, (double)b.grad_norm);
         if (!rc && a.grad_norm < 2 * 20) // of worker_step()
-            rc = fail("step %d: the clip does not bite", step);
+            rc = fail("step %d: nothing is clipped", step);
     }
     oracle_close(&local);
     return rc ? -1 : 0;
 }
 
-// Normal deviates, with a clip that bites: local's bits, given the same order
-// of additions.
+// With normal deviates and clipping, the parameters are bit-identical to those
+// of `local`, if it adds in the same order.
 static void equals_local_in_bits(void **state)
 {
     (void)state;
@@ -229,8 +230,9 @@ static int hash_body(struct worker *w)
     return 0;
 }
 
-// Two workers' numbers have one sum, whoever adds: the bits of the ring, whose
-// chunks are others.
+// The sum of two workers' numbers is the same in either order. So the
+// parameters are bit-identical to the ring's, although its chunks are
+// different.
 static void equals_the_ring_in_bits(void **state)
 {
     (void)state;
@@ -263,7 +265,8 @@ static int bytes_body(struct worker *w)
                       (unsigned long long)(STEPS * in));
 }
 
-// Each worker's bytes are the law's; together, the ring's and the norm's.
+// Each worker sends the bytes of the law. All workers together send the ring's
+// bytes and those of the norm.
 static void bytes_of_many_chunks(void **state)
 {
     (void)state;
@@ -278,7 +281,7 @@ static void bytes_of_many_chunks(void **state)
     }
 }
 
-// ---- a model in 16 bits: its copy of the parameters is what travels
+// ---- a model in 16 bits: workers gather its copy of the parameters
 
 static uint64_t hash_params(const struct worker *w)
 {
@@ -306,9 +309,9 @@ static int copy_body(struct worker *w)
         return -1;
     w->result = hash_params(w);
     if (w->world > 1 && w->result == partial)
-        return fail("all parameters travelled");
+        return fail("a step gathered the fp32 parameters");
     vector_cast(want, DTYPE_BF16, w->job.params, DTYPE_F32, LARGE);
-    return memcmp(half, want, sizeof want) ? fail("the copy is another") : 0;
+    return memcmp(half, want, sizeof want) ? fail("the copy is wrong") : 0;
 }
 
 static void gathers_the_copy(void **state)
@@ -327,7 +330,7 @@ static void gathers_the_copy(void **state)
         }
 }
 
-// ---- the state, in ranges of every rank
+// ---- the optimiser's state, of which every rank has ranges
 
 static float (*kept)[OPTIM_MAX_SLOTS][LARGE]; // [0]: given, [1]: taken back
 
@@ -368,8 +371,8 @@ static void state_goes_there_and_back(void **state)
     munmap(kept, 2 * sizeof *kept);
 }
 
-// Where a worker cannot write its part, or worker 0 cannot make the file, all
-// learn it at once.
+// If a worker cannot write its part, or worker 0 cannot make the file,
+// sync_save() fails on all workers.
 static int no_room(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     (void)slot;
@@ -419,7 +422,7 @@ static void a_worker_holds_its_share(void **state)
                                          .opts = ""};
     const size_t slots = 2 * sizeof(float) * HEAVY, mib = 1 << 20;
     if (TEST_SANITIZED)
-        skip(); // its own memory is most of it
+        skip(); // the sanitizer's own memory would be most of it
     for (int world = 1; world <= CASE_WORLDS; world++) {
         uint64_t grew[CASE_WORLDS];
         struct setup s = {.world = world,
@@ -427,7 +430,7 @@ static void a_worker_holds_its_share(void **state)
                           .bucket = HEAVY / 4,
                           .closed = true};
         size_t share = slots / (size_t)world;
-        size_t grain = 4 * 2 * sizeof(float) * RULE_BLOCK; // one a bucket
+        size_t grain = 4 * 2 * sizeof(float) * RULE_BLOCK; // of 4 buckets
         assert_int_equal(world_run(&usual, &s, worker_grows, grew), 0);
         for (int r = 0; r < world; r++)
             assert_in_range(grew[r], share - grain, share + grain + 2 * mib);

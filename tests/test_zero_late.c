@@ -24,7 +24,7 @@ static const struct fixture late = {
     .awaits = true,
 };
 
-// No thread moves data here while somebody computes.
+// This carrier has no thread, so no data moves while a worker computes.
 static const struct fixture late_shm = {
     .sync = "zero",
     .ops = &sync_zero,
@@ -44,7 +44,8 @@ static struct setup large(int world)
                           .bucket = 9 * RULE_BLOCK / 2};
 }
 
-// Gradients of a step, handed over, and the step; nothing is awaited.
+// Reports the gradients of a step as ready, and does the step. Waits for no
+// parameters.
 static int step_once(struct worker *w, int step)
 {
     struct sync_out out;
@@ -60,8 +61,8 @@ static int step_once(struct worker *w, int step)
     return sync_step(w->sync, &in, &out);
 }
 
-// The forward pass reads from the start, a bucket at a time; each is the next
-// parameters as soon as it was awaited.
+// Reads the parameters as the forward pass does: from the start, a bucket at a
+// time. After sync_await() a bucket has the next parameters. Hashes them.
 static int read_in_order(struct worker *w, uint64_t *hash)
 {
     for (int b = w->job.nbuckets - 1; b >= 0; b--) {
@@ -72,7 +73,7 @@ static int read_in_order(struct worker *w, uint64_t *hash)
                                               k->n * sizeof(float))};
         *hash = hash_bytes(both, sizeof both);
     }
-    return w->sync->coming ? fail("all were awaited, and some still come") : 0;
+    return w->sync->coming ? fail("all were awaited, some are still due") : 0;
 }
 
 static bool comes_late(const struct worker *w)
@@ -87,7 +88,7 @@ static int hash_body(struct worker *w)
             return -1;
         if (w->sync->coming != (comes_late(w) && step < STEPS))
             return fail("step %d: parameters %s", step,
-                        w->sync->coming ? "still come" : "were waited for");
+                        w->sync->coming ? "are still due" : "were waited for");
         bool comes = w->sync->coming;
         if (sync_await(w->sync, 0, 0) || w->sync->coming != comes)
             return fail("step %d: nothing was waited for", step);
@@ -127,9 +128,9 @@ static uint64_t sent_since(const struct worker *w, uint64_t *before)
     return out;
 }
 
-// A step that does not wait counts its gathers with the next step, whoever
-// awaits them in between; the last step waits, so that all steps together are
-// as many times the law.
+// A step that does not wait for its gathers counts their bytes in the next
+// step, also if a call in between waits for them. The last step waits. So the
+// bytes of n steps are n times those of the law.
 static int bytes_body(struct worker *w)
 {
     uint64_t before = w->sync->stats.bytes_out, went[STEPS];
@@ -140,7 +141,7 @@ static int bytes_body(struct worker *w)
         if (step == 1 && sync_whole(w->sync))
             return -1;
         if (sent_since(w, &before) || worker_await(w))
-            return fail("step %d: counted behind it", step);
+            return fail("step %d: bytes were counted after it", step);
     }
     bool late_bytes = comes_late(w) && w->world > 1;
     return went[0] + went[2] == 2 * went[1] && late_bytes == (went[0] < went[1])
@@ -161,7 +162,7 @@ static void gathers_count_with_the_next_step(void **state)
     }
 }
 
-// ---- a model in 16 bits: its copy comes late, and a checkpoint gets all
+// ---- a model in 16 bits: its copy is gathered late, a checkpoint gets all
 
 static int copy_body(struct worker *w)
 {
@@ -177,7 +178,7 @@ static int copy_body(struct worker *w)
         return -1;
     vector_cast(want, DTYPE_BF16, w->job.params, DTYPE_F32, LARGE);
     w->result = hash_bytes(w->job.params, LARGE * sizeof(float));
-    return memcmp(half, want, sizeof want) ? fail("the copy is another") : 0;
+    return memcmp(half, want, sizeof want) ? fail("the copy is wrong") : 0;
 }
 
 static void a_copy_comes_late_too(void **state)

@@ -1,5 +1,5 @@
-// test_zero_order.c - which exchange is asked for before what is waited for:
-// with shard=3 a block travels while the one before it is used.
+// test_zero_order.c - the order in which shard=3 begins to gather blocks and
+// waits for them: a block is gathered while the block before it is used.
 
 #include "horovod_ring/carriers.h"
 #include "optim/rule.h"
@@ -13,8 +13,8 @@
 
 #include "tests/test.h"
 
-// The ring over TCP, without a thread, so that a verb begins inside the call
-// that asks for it; begun[] counts them.
+// The ring over TCP, without a thread: an operation begins inside the call that
+// posts it. begun[] counts operations.
 static int begun[GROUP_VERBS];
 
 static int begin(struct group *g, const struct group_op *op)
@@ -33,7 +33,7 @@ static const struct fixture shards = {.sync = "zero",
 
 enum { BLOCKS = 6, LAST = BLOCKS - 1 };
 
-// Gathers that were begun since the last call.
+// The number of gathers that have begun since the last call.
 static int gathers(void)
 {
     static int before;
@@ -42,7 +42,7 @@ static int gathers(void)
     return new;
 }
 
-// Take b; `new` gathers begin before it is there.
+// Takes block b. Expects that `new` gathers begin before it has arrived.
 static int take(struct worker *w, int b, bool backward, int new)
 {
     struct sync_place place;
@@ -58,7 +58,8 @@ static int take(struct worker *w, int b, bool backward, int new)
                               backward ? "backward" : "forward", b, have, new);
 }
 
-// Give b back; `new` gathers begin, now that its buffer is free.
+// Gives block b back. Expects that `new` gathers begin, since its buffer is
+// free.
 static int give(struct worker *w, int b, int new)
 {
     if (sync_give(w->sync, b))
@@ -69,9 +70,9 @@ static int give(struct worker *w, int b, int new)
                               b, have, new);
 }
 
-// The model's order (model/forward.c). One block ahead: when a block is there,
-// the next is on its way, unless both buffers of layers are taken, and then it
-// is as soon as one of them is free.
+// The order of model/forward.c. With `ahead`, gathers are one block ahead: when
+// a block has arrived, the gather of the next one has begun. If both buffers of
+// layers are in use, it begins as soon as one of them is free.
 static int forward(struct worker *w, bool ahead)
 {
     if (take(w, 0, false, ahead ? 2 : 1) || take(w, 1, false, 1))
@@ -87,8 +88,8 @@ static int forward(struct worker *w, bool ahead)
     return 0;
 }
 
-// Of model/backward.c: forward has left layers 3 and 4 of four. Layer 2 is on
-// its way while 3 is used, and 1 while 2 is.
+// The order of model/backward.c. Forward leaves blocks 3 and 4, of four layers,
+// in the buffers. Block 2 is gathered while 3 is used, and 1 while 2 is used.
 static int backward(struct worker *w, bool ahead)
 {
     for (int b = LAST; b >= 0; b--) {
@@ -111,7 +112,7 @@ static int steps_body(struct worker *w)
         struct sync_in in = {.step = step, .lr = 0.01f, .grad_scale = 0.5f};
         worker_normals(w, step);
         gathers();
-        // worker_begin() has gathered all for the first step
+        // worker_begin() has gathered all blocks for the first step
         if (step > 1 ? forward(w, ahead) || backward(w, ahead) : 0)
             return -1;
         for (int b = 0; step == 1 && b < BLOCKS; b++)

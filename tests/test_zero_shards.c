@@ -1,5 +1,5 @@
-// test_zero_shards.c - gradients and parameters in shards against the ring, and
-// against each other.
+// test_zero_shards.c - gradients and parameters in shards, compared with the
+// ring and with each other.
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"
@@ -48,7 +48,7 @@ static void over_shm(void **state)
     case_killed(&params_shm);
 }
 
-// ---- the ring with this cut and this grain
+// ---- the ring with ZeRO's units and grain
 
 struct aligned {
     struct group *group;
@@ -124,12 +124,12 @@ static const struct fixture grads_late =
 static const struct fixture state_shm =
     FIXTURE(shm, "fusion_mb=0.001", .shared = true);
 
-// ---- steps as a model takes them
+// ---- steps, with the calls that a model makes
 
 enum { MOST = 13 * RULE_BLOCK - 77, STEPS = 3 };
 
 static const struct cut {
-    size_t n, first, bucket; // elements: all, in the last block, in each other
+    size_t n, first, bucket; // elements in all, in bucket 0, in the others
 } cuts[] = {{MOST, 33, 2 * RULE_BLOCK + 11},
             {MOST, RULE_BLOCK + 1, 9 * RULE_BLOCK / 2},
             {20011, 100, 500}};
@@ -145,7 +145,7 @@ static struct setup cut_setup(int world, int k)
                           .sgd = k == 1};
 }
 
-// Parameters are those of block b now.
+// Takes block b for forward, and copies its parameters to job.params.
 static int read_block(struct worker *w, int b)
 {
     const struct bucket *k = &w->job.buckets[w->job.nbuckets - 1 - b];
@@ -157,8 +157,8 @@ static int read_block(struct worker *w, int b)
     return 0;
 }
 
-// In the order of model/forward.c: the next block is taken before this one is
-// given back, the first and the last stay.
+// The order of model/forward.c: the next block is taken before this one is
+// given back. The first and the last block stay taken.
 static int forward(struct worker *w)
 {
     int last = w->job.nbuckets - 1;
@@ -170,7 +170,8 @@ static int forward(struct worker *w)
     return 0;
 }
 
-// Of model/backward.c: the first block's gradient begins before the others'.
+// The order of model/backward.c: block 0 is taken before the others, since the
+// head writes its gradient first.
 static int backward(struct worker *w)
 {
     struct sync_place first, place;
@@ -186,7 +187,7 @@ static int backward(struct worker *w)
         memcpy(place.grads, w->job.grads + k->off, k->n * sizeof(float));
         if (w->sync->lends_params &&
             memcmp(place.weights, w->job.params + k->off, k->n * sizeof(float)))
-            return fail("block %d is another in backward", b);
+            return fail("block %d has other numbers in backward", b);
         if (sync_ready(w->sync, i) || sync_give(w->sync, b))
             return -1;
     }
@@ -208,7 +209,8 @@ static void fill(struct worker *w, int step, int micro)
         worker_normals(w, step * 16 + micro);
 }
 
-// The gradients of all micro-batches, handed over: each, or their sum.
+// Gives sync the gradients of each micro-batch or, if they are not lent, their
+// sum.
 static int hand_over(struct worker *w, int step)
 {
     static float sum[MOST];
@@ -246,14 +248,15 @@ static int finish_step(struct worker *w, int step)
         return -1;
     return out.grad_norm > 2 * in.clip
                ? 0
-               : fail("step %d: the clip does not bite", step);
+               : fail("step %d: nothing is clipped", step);
 }
 
-// The parameters of every step, as a hash; those at the end, in job.params.
+// Trains some steps. The result is a hash of the parameters of every step;
+// those at the end are in job.params.
 static int train_body(struct worker *w)
 {
     for (int step = 1; step <= STEPS; step++) {
-        if (hand_over(w, step)) // where they are lent, into job.params
+        if (hand_over(w, step)) // copies lent parameters to job.params
             return -1;
         w->result = hash_params(w, w->result);
         if (finish_step(w, step))
@@ -265,7 +268,7 @@ static int train_body(struct worker *w)
     return 0;
 }
 
-// Every worker of a world has the same hash; returns it.
+// Checks that all workers of a world have the same hash, and returns it.
 static uint64_t train_all(const struct fixture *f, int world, int cut,
                           int overlap)
 {
@@ -278,8 +281,8 @@ static uint64_t train_all(const struct fixture *f, int world, int cut,
     return hash[0];
 }
 
-// One micro-batch, normal deviates, a clip that bites: whoever holds what, the
-// parameters of every step have the bits of the ring.
+// With one micro-batch, normal deviates and clipping, the parameters of every
+// step are bit-identical to the ring's, with every level of sharding.
 static void equal_the_ring_in_bits(void **unused)
 {
     (void)unused;
@@ -296,8 +299,9 @@ static void equal_the_ring_in_bits(void **unused)
         }
 }
 
-// Each micro-batch is reduced: shards 2 and 3 agree in bits, and on integers
-// with those who reduce their sum.
+// Several micro-batches: shard=2 and shard=3 reduce each of them, and are
+// bit-identical to each other. On integers they are also identical to the ring,
+// which reduces the sum of the micro-batches.
 static void micro_batches_agree(void **unused)
 {
     (void)unused;
@@ -323,7 +327,7 @@ static int ended_body(struct worker *w)
     return rc;
 }
 
-// Of normal deviates the sums differ in the last bits.
+// On normal deviates the sums differ in the last bits.
 static void micro_batches_come_near_the_ring(void **unused)
 {
     (void)unused;
@@ -349,7 +353,7 @@ static void micro_batches_come_near_the_ring(void **unused)
 
 // ---- bytes
 
-// Every worker counts what the law says, by verb, in every step.
+// Checks that a worker's bytes in a step are those of the law, for each verb.
 static int same_bytes(const struct worker *w, int step,
                       const struct group_stats *moved)
 {
@@ -377,7 +381,7 @@ static int same_bytes(const struct worker *w, int step,
     return moved->bytes_out == want.bytes_out &&
                    moved->bytes_in == want.bytes_in
                ? 0
-               : fail("step %d: more than its verbs", step);
+               : fail("step %d: the totals are not the sums of verbs", step);
 }
 
 static int bytes_body(struct worker *w)
@@ -388,7 +392,7 @@ static int bytes_body(struct worker *w)
             return -1;
         struct group_stats moved = w->sync->stats;
         group_stats_less(&moved, &before);
-        // what worker_begin() gathered is there in the first step
+        // in the first step, blocks that worker_begin() gathered are still here
         if (step > 1 && same_bytes(w, step, &moved))
             return -1;
         w->result = moved.bytes_out;
@@ -411,7 +415,7 @@ static void bytes_are_the_laws(void **unused)
                 }
 }
 
-// How often a block is gathered, of 2 + L blocks, counted by hand.
+// The number of gathers in a step, of all 2 + L blocks, counted by hand.
 static void gathers_by_hand(void **unused)
 {
     (void)unused;

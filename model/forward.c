@@ -118,8 +118,8 @@ int forward_again(struct cpu_model *m, int i, const struct model_step *step)
 void state_take_turn(struct cpu_model *m, const struct model_turn *t)
 {
     const struct model_job *job = &m->job;
-    m->layers = m->all_layers + (size_t)t->room * job->config.layers;
-    m->last = m->ends[t->room];
+    m->layers = m->all_layers + (size_t)t->slot * job->config.layers;
+    m->last = m->ends[t->slot];
     part_chunk(&job->config, t->chunk, &m->from, &m->to);
     if (job->inputs)
         m->layers[m->from].in = m->inputs[t->input];
@@ -204,6 +204,6 @@ int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
             return -1;
         span_end(lane);
     }
-    m->normed = is_last(m) ? t->room : -1;
+    m->normed = is_last(m) ? t->slot : -1;
     return 0;
 }

@@ -17,52 +17,52 @@ void layers_offsets(const struct model_config *c, size_t *off)
     off[n] = model_nparams(c);
 }
 
-void *cut(struct cutter *c, size_t n, size_t size)
+void *arena_alloc(struct arena *a, size_t n, size_t size)
 {
-    size_t at = c->used, bytes;
+    size_t at = a->used, bytes;
     if (__builtin_mul_overflow(n, size, &bytes) || bytes > SIZE_MAX / 4 ||
         at > SIZE_MAX / 4) {
-        c->used = SIZE_MAX / 4;
+        a->used = SIZE_MAX / 4;
         return NULL;
     }
-    c->used = at + ((bytes + c->line - 1) & ~(c->line - 1));
-    return c->block ? c->block + at : NULL;
+    a->used = at + ((bytes + a->line - 1) & ~(a->line - 1));
+    return a->block ? a->block + at : NULL;
 }
 
-float *cut_floats(struct cutter *c, size_t n)
+float *arena_floats(struct arena *a, size_t n)
 {
-    return cut(c, n, sizeof(float));
+    return arena_alloc(a, n, sizeof(float));
 }
 
-static void cut_layer(struct cutter *c, struct layer *l, size_t rows,
-                      const struct model_config *g, size_t size)
+static void alloc_layer(struct arena *a, struct layer *l, size_t rows,
+                        const struct model_config *g, size_t size)
 {
     size_t C = (size_t)g->channels, heads = (size_t)part_heads(g).n;
     size_t width = C / (size_t)g->heads * heads;
-    l->in = cut(c, rows * C, size);
-    l->qkv = cut(c, rows * width, 3 * size);
-    l->att = cut(c, rows * width, size);
-    l->mid = cut(c, rows * C, size);
-    l->pre = cut(c, rows * (size_t)part_inner(g).n, size);
-    l->lse = cut_floats(c, rows * heads);
-    l->mean1 = cut_floats(c, rows);
-    l->rstd1 = cut_floats(c, rows);
-    l->mean2 = cut_floats(c, rows);
-    l->rstd2 = cut_floats(c, rows);
+    l->in = arena_alloc(a, rows * C, size);
+    l->qkv = arena_alloc(a, rows * width, 3 * size);
+    l->att = arena_alloc(a, rows * width, size);
+    l->mid = arena_alloc(a, rows * C, size);
+    l->pre = arena_alloc(a, rows * (size_t)part_inner(g).n, size);
+    l->lse = arena_floats(a, rows * heads);
+    l->mean1 = arena_floats(a, rows);
+    l->rstd1 = arena_floats(a, rows);
+    l->mean2 = arena_floats(a, rows);
+    l->rstd2 = arena_floats(a, rows);
 }
 
-void *cut_room(struct cutter *c, const struct model_job *job, int room,
-               struct layer *shared, struct layer *layers)
+void *layers_layout(struct arena *a, const struct model_job *job, int slot,
+                    struct layer *shared, struct layer *layers)
 {
     const struct model_config *g = &job->config;
     size_t rows = (size_t)job->batch * (size_t)job->tokens;
     size_t C = (size_t)g->channels, size = dtype_bytes(job->precision);
     struct layer l = *shared;
     for (int k = 0; k < part_largest(g); k++) { // layer k of each chunk
-        if ((room == 0 && k == 0) || (job->train && !job->recompute))
-            cut_layer(c, &l, rows, g, size);
+        if ((slot == 0 && k == 0) || (job->train && !job->recompute))
+            alloc_layer(a, &l, rows, g, size);
         else if (job->train)
-            l.in = cut(c, rows * C, size);
+            l.in = arena_alloc(a, rows * C, size);
         if (!job->train)
             l.mid = l.in; // norm() adds in place
         for (int i = 0, from, to; layers && i < part_chunks(g); i++) {
@@ -72,7 +72,7 @@ void *cut_room(struct cutter *c, const struct model_job *job, int room,
         }
     }
     *shared = l;
-    return job->train ? cut(c, rows * C, size) : l.in;
+    return job->train ? arena_alloc(a, rows * C, size) : l.in;
 }
 
 struct mask layers_mask(const struct model_job *job,

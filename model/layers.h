@@ -70,14 +70,15 @@ struct layer {
 // A block of memory that is given out in pieces, from its start. Each piece
 // begins at a multiple of `line` bytes. If the size would overflow, `used` gets
 // an impossible value and keeps it, so that the allocation of the block fails.
-struct cutter {
+struct arena {
     char *block; // NULL: only count
     size_t line, used;
 };
 
-// The next n elements of `size` bytes, or n floats; NULL if c only counts.
-void *cut(struct cutter *c, size_t n, size_t size);
-float *cut_floats(struct cutter *c, size_t n);
+// The next n elements of `size` bytes, or n floats; NULL if the arena only
+// counts.
+void *arena_alloc(struct arena *a, size_t n, size_t size);
+float *arena_floats(struct arena *a, size_t n);
 
 // Lays out the memory of one activation slot: its layers, in layers (L), and
 // the residual stream after the last layer, which it returns. A slot holds one
@@ -85,8 +86,8 @@ float *cut_floats(struct cutter *c, size_t n);
 // has only its `in`, and all layers of all slots share the rest. Without
 // training all layers share everything. Shared memory is laid out with slot 0,
 // into *shared. With `layers` NULL, memory is only counted.
-void *cut_room(struct cutter *c, const struct model_job *job, int room,
-               struct layer *shared, struct layer *layers);
+void *layers_layout(struct arena *a, const struct model_job *job, int slot,
+                    struct layer *shared, struct layer *layers);
 
 // Where a layer has dropout. The embeddings' dropout is SITE_EMBED of layer 0.
 enum site { SITE_EMBED, SITE_ATTENTION, SITE_PROJ, SITE_OUT };

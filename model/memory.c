@@ -27,26 +27,26 @@
 enum { SLICE_BYTES = 64 << 20, SLICE_ROWS = 64 };
 
 // Scratch of products that cast to fp32: the largest a, b and out of a step.
-static void lay_wide(struct cpu_model *m, struct cutter *c, size_t rows)
+static void layout_wide(struct cpu_model *m, struct arena *a, size_t rows)
 {
     const struct model_config *g = &m->job.config;
     size_t C = g->channels, V = m->words.n;
     size_t weight = 4 * C * C > V * C ? 4 * C * C : V * C;
     size_t logits = m->slice * V;
     size_t input = 4 * rows * C > logits ? 4 * rows * C : logits;
-    m->products.wide_a = cut_floats(c, input);
-    m->products.wide_b = cut_floats(c, weight > input ? weight : input);
-    m->products.wide_out = cut_floats(c, 4 * rows * C);
+    m->products.wide_a = arena_floats(a, input);
+    m->products.wide_b = arena_floats(a, weight > input ? weight : input);
+    m->products.wide_out = arena_floats(a, 4 * rows * C);
 }
 
 // Scratch of products that transpose a factor: up to 4C rows.
-static void lay_turned(struct cpu_model *m, struct cutter *c)
+static void layout_transposed(struct cpu_model *m, struct arena *a)
 {
     struct product_scratch *s = &m->products;
     if (m->job.precision != DTYPE_F32)
         return;
     s->turned_rows = 4 * m->job.config.channels;
-    s->turned = cut_floats(c, (size_t)s->turned_rows * PRODUCT_APART);
+    s->turned = arena_floats(a, (size_t)s->turned_rows * PRODUCT_APART);
 }
 
 // The number of rows of logits that the head computes at a time: enough to keep
@@ -74,71 +74,74 @@ static int at_least_one(int n)
 }
 
 // all[i] = piece. `all` is NULL if memory is only counted.
-static void lay_one(void **all, int i, void *piece)
+static void set_place(void **all, int i, void *piece)
 {
     if (all)
         all[i] = piece;
 }
 
-static void lay_rooms(struct cpu_model *m, struct cutter *c)
+static void layout_slots(struct cpu_model *m, struct arena *a)
 {
     const struct model_job *job = &m->job;
     size_t rows = (size_t)job->batch * job->tokens, C = job->config.channels;
-    int L = job->config.layers, rooms = at_least_one(job->rooms);
+    int L = job->config.layers, slots = at_least_one(job->slots);
     struct layer shared = {.in = NULL};
-    m->all_layers = cut(c, (size_t)rooms * L, sizeof *m->all_layers);
-    m->ends = cut(c, rooms, sizeof *m->ends);
-    m->inputs = cut(c, job->inputs, sizeof *m->inputs);
-    m->edges = cut(c, at_least_one(job->edges), sizeof *m->edges);
-    for (int r = 0; r < rooms; r++) {
+    m->all_layers = arena_alloc(a, (size_t)slots * L, sizeof *m->all_layers);
+    m->ends = arena_alloc(a, slots, sizeof *m->ends);
+    m->inputs = arena_alloc(a, job->inputs, sizeof *m->inputs);
+    m->edges = arena_alloc(a, at_least_one(job->edges), sizeof *m->edges);
+    for (int r = 0; r < slots; r++) {
         struct layer *layers = m->all_layers ? m->all_layers + r * L : NULL;
-        lay_one(m->ends, r, cut_room(c, job, r, &shared, layers));
+        set_place(m->ends, r, layers_layout(a, job, r, &shared, layers));
     }
     for (int i = 0; i < job->inputs; i++)
-        lay_one(m->inputs, i, cut(c, rows * C, dtype_bytes(job->precision)));
+        set_place(m->inputs, i,
+                  arena_alloc(a, rows * C, dtype_bytes(job->precision)));
 }
 
-static void lay_scratch(struct cpu_model *m, struct cutter *c, size_t rows,
-                        size_t size)
+static void layout_scratch(struct cpu_model *m, struct arena *a, size_t rows,
+                           size_t size)
 {
     const struct model_config *g = &m->job.config;
     size_t C = g->channels, n = rows * C, wide = rows * m->inner;
     size_t qkv = rows * 3 * m->width, words = m->words.n;
     bool train = m->job.train, fp32 = m->job.precision == DTYPE_F32;
-    m->mean = cut_floats(c, rows);
-    m->rstd = cut_floats(c, rows);
-    m->losses = cut_floats(c, rows);
-    m->norm = cut(c, n, size);
+    m->mean = arena_floats(a, rows);
+    m->rstd = arena_floats(a, rows);
+    m->losses = arena_floats(a, rows);
+    m->norm = arena_alloc(a, n, size);
     m->sum = m->job.slices ? m->job.slices->sum : NULL;
-    m->branch = m->job.slices && fp32 ? m->sum : cut(c, n, size);
+    m->branch = m->job.slices && fp32 ? m->sum : arena_alloc(a, n, size);
     if (!train || !m->job.recompute)
-        m->wide = cut(c, wide, size);
+        m->wide = arena_alloc(a, wide, size);
     else if (m->all_layers) // GELU in place: backward computes its input again
         m->wide = m->all_layers->pre;
     if (train) {
-        m->dwide = cut(c, wide > qkv ? wide : qkv, size);
+        m->dwide = arena_alloc(a, wide > qkv ? wide : qkv, size);
         for (int i = 0; i < at_least_one(m->job.edges); i++)
-            lay_one(m->edges, i, cut(c, n, size));
-        m->dbranch = g->dropout > 0 ? cut(c, n, size) : NULL;
-        lay_turned(m, c);
-        m->partial = cut_floats(c, m->threads * 4 * partial_width((int)C));
+            set_place(m->edges, i, arena_alloc(a, n, size));
+        m->dbranch = g->dropout > 0 ? arena_alloc(a, n, size) : NULL;
+        layout_transposed(m, a);
+        m->partial = arena_floats(a, m->threads * 4 * partial_width((int)C));
     }
     m->slice = slice_rows(rows, most_words(g));
-    m->logits = cut_floats(c, m->slice * words);
-    m->dlogits = fp32 || !train ? m->logits : cut(c, m->slice * words, size);
+    m->logits = arena_floats(a, m->slice * words);
+    m->dlogits =
+        fp32 || !train ? m->logits : arena_alloc(a, m->slice * words, size);
     if (m->job.slices)
-        m->parts = cut(c, (size_t)g->part.slices * m->slice, sizeof *m->parts);
+        m->parts =
+            arena_alloc(a, (size_t)g->part.slices * m->slice, sizeof *m->parts);
     m->scratch =
-        cut_floats(c, m->threads * attention_scratch(m->job.tokens, g->channels,
-                                                     g->heads));
+        arena_floats(a, m->threads * attention_scratch(m->job.tokens,
+                                                       g->channels, g->heads));
     if (product_widens(m->job.precision))
-        lay_wide(m, c, rows);
+        layout_wide(m, a, rows);
 }
 
-size_t state_lay(struct cpu_model *m, char *block)
+size_t state_layout(struct cpu_model *m, char *block)
 {
     const struct model_job *job = &m->job;
-    struct cutter c = {.block = block, .line = 64};
+    struct arena a = {.block = block, .line = 64};
     size_t rows = (size_t)job->batch * job->tokens;
     size_t size = dtype_bytes(job->precision);
     struct part_share words = part_words(&job->config);
@@ -147,15 +150,15 @@ size_t state_lay(struct cpu_model *m, char *block)
         job->config.channels / job->config.heads * part_heads(&job->config).n;
     m->inner = part_inner(&job->config).n;
     m->words = (struct words){words.first, words.n};
-    m->off = cut(&c, model_ntensors(&job->config) + 1, sizeof *m->off);
+    m->off = arena_alloc(&a, model_ntensors(&job->config) + 1, sizeof *m->off);
     bool copied = job->precision != DTYPE_F32 && !job->lent_weights;
     bool aside = job->precision == DTYPE_F16 && job->train && !job->lent_grads;
-    m->weights = copied ? cut(&c, m->nparams, size) : job->params;
-    m->grads = aside ? cut_floats(&c, m->nparams) : job->grads;
-    m->places = cut(&c, model_nblocks(&job->config), sizeof *m->places);
-    lay_rooms(m, &c);
-    lay_scratch(m, &c, rows, size);
-    return c.used;
+    m->weights = copied ? arena_alloc(&a, m->nparams, size) : job->params;
+    m->grads = aside ? arena_floats(&a, m->nparams) : job->grads;
+    m->places = arena_alloc(&a, model_nblocks(&job->config), sizeof *m->places);
+    layout_slots(m, &a);
+    layout_scratch(m, &a, rows, size);
+    return a.used;
 }
 
 int state_threads(const struct model_job *job)
@@ -185,7 +188,7 @@ void state_memory(const struct model_job *job, struct model_bytes *out)
 {
     struct cpu_model m = {.job = *job, .threads = state_threads(job)};
     bool weights = !job->lent_weights, grads = job->train && !job->lent_grads;
-    size_t block = state_lay(&m, NULL), vector = m.nparams * sizeof(float);
+    size_t block = state_layout(&m, NULL), vector = m.nparams * sizeof(float);
     size_t copy = weights && job->precision != DTYPE_F32 ? vector / 2 : 0;
     size_t settles = grads && job->precision == DTYPE_F16 ? vector : 0;
     *out = (struct model_bytes){

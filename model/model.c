@@ -194,7 +194,7 @@ static bool begins(const struct model *m, const struct model_turn *t)
 {
     const struct model_job *job = &m->job;
     CHECK(t->chunk >= 0 && t->chunk < part_chunks(&job->config));
-    CHECK(t->room >= 0 && (t->room < job->rooms || t->room == 0));
+    CHECK(t->slot >= 0 && (t->slot < job->slots || t->slot == 0));
     CHECK(t->input >= 0 && (t->input < job->inputs || t->input == 0));
     CHECK(t->edge >= 0 && (t->edge < job->edges || t->edge == 0));
     return t->chunk == 0 && part_embeds(&job->config);
@@ -239,7 +239,7 @@ int model_backward(struct model *m, const struct model_step *s,
 
 int model_train(struct model *m, const struct model_step *s, float *loss)
 {
-    const struct model_turn whole = {.room = 0};
+    const struct model_turn whole = {.slot = 0};
     return model_forward(m, s, &whole) || model_backward(m, s, &whole, loss)
                ? -1
                : 0;
@@ -250,9 +250,9 @@ void *model_input(struct model *m, int input)
     return m->ops->between(m, BETWEEN_INPUT, input);
 }
 
-void *model_output(struct model *m, int room)
+void *model_output(struct model *m, int slot)
 {
-    return m->ops->between(m, BETWEEN_OUTPUT, room);
+    return m->ops->between(m, BETWEEN_OUTPUT, slot);
 }
 
 void *model_edge(struct model *m, int edge)
@@ -278,7 +278,7 @@ int model_eval_chunk(struct model *m, const struct model_turn *t,
 int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
                float *loss)
 {
-    const struct model_turn whole = {.room = 0};
+    const struct model_turn whole = {.slot = 0};
     return model_eval_chunk(m, &whole, x, y, batch, loss);
 }
 

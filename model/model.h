@@ -154,7 +154,7 @@ struct model_job {
     bool recompute;     // layers keep only their input; backward computes the
                         // rest again
     // Buffers of a stage, which struct model_turn selects. CPU only; else 0.
-    int rooms;  // activation slots: each holds one micro-batch of one chunk
+    int slots;  // activation slots: each holds one micro-batch of one chunk
     int inputs; // buffers for residual streams from the stage before
     int edges;  // buffers for gradients between stages
     // Exchange between slices, CPU only; NULL: tensors are whole.
@@ -219,7 +219,7 @@ struct model_step {
 // which buffers it uses. All 0 for a whole model.
 struct model_turn {
     int chunk;
-    int room;  // activation slot: in use from forward to the end of backward
+    int slot;  // activation slot: in use from forward to the end of backward
     int input; // buffer of the residual stream at the chunk's entry, as long
     int edge;  // buffer of the residual stream's gradient, in backward
 };
@@ -240,7 +240,7 @@ int model_forward(struct model *m, const struct model_step *s,
 int model_backward(struct model *m, const struct model_step *s,
                    const struct model_turn *t, float *loss);
 void *model_input(struct model *m, int input);
-void *model_output(struct model *m, int room);
+void *model_output(struct model *m, int slot);
 void *model_edge(struct model *m, int edge);
 
 // Forward and backward of a whole model; the result is model_backward()'s.

@@ -37,11 +37,11 @@ static int cpu_open(struct model *model)
                             .k = k,
                             .threads = state_threads(job),
                             .normed = -1};
-    size_t bytes = state_lay(m, NULL);
+    size_t bytes = state_layout(m, NULL);
     m->block = mem_alloc(bytes, 1);
     if (!m->block)
         return -1;
-    state_lay(m, m->block);
+    state_layout(m, m->block);
     model->copy.at = m->weights;
     layers_offsets(&job->config, m->off);
     place_blocks(m);
@@ -88,12 +88,12 @@ static int cpu_forward(struct model *model, const struct model_step *s,
 // The head's part of backward. It reads ln_f's output, which forward left in
 // m->norm. If another slot's forward has overwritten it, computes it again.
 static int begin_backward(struct cpu_model *m, const struct model_step *s,
-                          int room, float *loss)
+                          int slot, float *loss)
 {
     if (block_take(m, 0, true))
         return -1; // the head writes wte's gradient first
     span_begin(s->lane, SPAN_FORWARD, -1);
-    if (m->normed != room)
+    if (m->normed != slot)
         norm_again(m);
     m->normed = -1;
     int rc = head(m, s->y, (size_t)m->job.batch * m->job.tokens, s, loss);
@@ -107,7 +107,7 @@ static int cpu_backward(struct model *model, const struct model_step *s,
     struct cpu_model *m = model->state;
     int before = take_threads(m);
     state_take_turn(m, t);
-    int rc = is_last(m) ? begin_backward(m, s, t->room, loss) : 0;
+    int rc = is_last(m) ? begin_backward(m, s, t->slot, loss) : 0;
     if (!rc)
         rc = backward(m, s);
     omp_set_num_threads(before);
@@ -147,7 +147,7 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 {
     struct cpu_model *m = model->state;
     int V = m->job.config.vocab, before = take_threads(m);
-    const struct model_turn whole = {.room = 0};
+    const struct model_turn whole = {.slot = 0};
     int rc = forward(m, &whole, x, 1, n, NULL);
     if (!rc)
         head_logits(m, (size_t)n - 1, 1);

@@ -1,6 +1,6 @@
 // state.h - everything that a model holds between open and close.
 //
-// All of it is in one block of memory. state_lay() lays it out; state_memory()
+// All of it is in one block of memory. state_layout() lays it out; state_memory()
 // calls the same function without the block, so the predicted size is exact.
 //
 // A `void *` tensor holds numbers in the model's format. N = B*T rows.
@@ -34,7 +34,7 @@ struct cpu_model {
     float *grads;
     struct model_place *places; // where each block is now
 
-    struct layer *all_layers; // (slots, L); see cut_room()
+    struct layer *all_layers; // (slots, L); see layers_layout()
     void **ends;              // (N, C) a slot: residual stream at the end
     void **inputs, **edges;   // (N, C) each; struct model_turn selects one
     float *mean, *rstd;       // (N) of ln_f
@@ -66,7 +66,7 @@ struct cpu_model {
 
 // Lays out m's tensors in the memory at `block`, by m->job and m->threads.
 // NULL: only counts. Returns the number of bytes.
-size_t state_lay(struct cpu_model *m, char *block);
+size_t state_layout(struct cpu_model *m, char *block);
 
 // model_memory() on the CPU: the block, the vectors, and the process itself.
 void state_memory(const struct model_job *job, struct model_bytes *out);

@@ -31,8 +31,8 @@ struct batch {
 struct stage {
     struct bench b;
     int at;                      // actions done
-    int room[MOST], input[MOST]; // by run of layers and micro-batch
-    bool room_used[2 * MOST];
+    int slot[MOST], input[MOST]; // by run of layers and micro-batch
+    bool slot_used[2 * MOST];
 };
 
 struct line {
@@ -101,9 +101,9 @@ static void open_stage(struct line *l, int s, struct bench *whole,
     t->b.params = job.params = mem_alloc(n, sizeof(float));
     t->b.grads = job.grads = mem_alloc(n, sizeof(float));
     memset(job.grads, 0xff, n * sizeof(float));
-    job.rooms = timetable_slots(&l->plan, s);
+    job.slots = timetable_slots(&l->plan, s);
     if (l->plan.stages > 1)
-        job.inputs = job.rooms + timetable_slots(&l->plan, before);
+        job.inputs = job.slots + timetable_slots(&l->plan, before);
     job.edges = 2;
     part_ranges(&job.config, 0, n, copy_in, both);
     t->b.job = job;
@@ -153,18 +153,18 @@ static void run_forward(struct line *l, int s, struct action a)
     struct model *m = t->b.m;
     int stages = l->plan.stages, run = a.chunk * stages + s;
     int at = run * MICRO + a.micro;
-    t->room[at] = take_free(t->room_used, t->b.job.rooms);
-    t->input[at] = t->b.job.inputs ? t->room[at] : 0; // any free one
+    t->slot[at] = take_free(t->slot_used, t->b.job.slots);
+    t->input[at] = t->b.job.inputs ? t->slot[at] : 0; // any free one
     struct model_turn turn = {.chunk = a.chunk,
-                              .room = t->room[at],
+                              .slot = t->slot[at],
                               .input = t->input[at]};
     struct model_step step = step_of(l->batches, a.micro);
     if (stages > 1)
         take_in(l, model_input(m, turn.input), needs(l, s, a));
-    memset(model_output(m, turn.room), 0xff, l->bytes);
+    memset(model_output(m, turn.slot), 0xff, l->bytes);
     assert_int_equal(model_forward(m, &step, &turn), 0);
     if (run + 1 < stages * l->plan.chunks)
-        send(l, &l->forward[at + MICRO], model_output(m, turn.room));
+        send(l, &l->forward[at + MICRO], model_output(m, turn.slot));
 }
 
 static void run_backward(struct line *l, int s, struct action a)
@@ -173,7 +173,7 @@ static void run_backward(struct line *l, int s, struct action a)
     struct model *m = t->b.m;
     int run = a.chunk * l->plan.stages + s, at = run * MICRO + a.micro;
     struct model_turn turn = {.chunk = a.chunk,
-                              .room = t->room[at],
+                              .slot = t->slot[at],
                               .input = t->input[at],
                               .edge = t->at % 2};
     struct model_step step = step_of(l->batches, a.micro);
@@ -184,7 +184,7 @@ static void run_backward(struct line *l, int s, struct action a)
         l->loss += loss;
     if (run > 0)
         send(l, &l->backward[at - MICRO], model_edge(m, turn.edge));
-    t->room_used[t->room[at]] = false;
+    t->slot_used[t->slot[at]] = false;
 }
 
 static void run_line(struct line *l)

@@ -41,21 +41,21 @@ static size_t batch_tokens(const struct trainer *t)
     return (size_t)t->run.batch * (size_t)t->config.context;
 }
 
-// The tokens of a room.
-static int32_t *x_of(const struct trainer *t, int room)
+// The tokens of an activation slot.
+static int32_t *x_of(const struct trainer *t, int slot)
 {
-    return t->x + (size_t)room * batch_tokens(t);
+    return t->x + (size_t)slot * batch_tokens(t);
 }
 
-static int32_t *y_of(const struct trainer *t, int room)
+static int32_t *y_of(const struct trainer *t, int slot)
 {
-    return t->y + (size_t)room * batch_tokens(t);
+    return t->y + (size_t)slot * batch_tokens(t);
 }
 
-static int next_batch(struct trainer *t, int room)
+static int next_batch(struct trainer *t, int slot)
 {
     if (!t->scatters)
-        return data_next(t->data, x_of(t, room), y_of(t, room));
+        return data_next(t->data, x_of(t, slot), y_of(t, slot));
     if (t->replica == 0 && data_next(t->data, t->x, t->y))
         return -1;
     return sync_scatter(t->sync, t->x, t->y, batch_tokens(t));
@@ -66,8 +66,8 @@ static struct model_step step_of(struct trainer *t, struct action a,
 {
     bool lent = t->share.lends_grads, last = a.micro == t->run.accum - 1;
     return (struct model_step){
-        .x = x_of(t, turn->room),
-        .y = y_of(t, turn->room),
+        .x = x_of(t, turn->slot),
+        .y = y_of(t, turn->slot),
         .step = t->step,
         .micro = a.micro,
         .scale = t->scale.scale,
@@ -79,7 +79,7 @@ static struct model_step step_of(struct trainer *t, struct action a,
 }
 
 // The stages that begin or end the model need tokens. All read the same ones.
-static int read_batch(struct trainer *t, struct action a, int room,
+static int read_batch(struct trainer *t, struct action a, int slot,
                       struct step_row *row)
 {
     uint64_t start = now_ns();
@@ -87,7 +87,7 @@ static int read_batch(struct trainer *t, struct action a, int room,
         !(stages_is_first(t, a.chunk) || stages_is_last(t, a.chunk)))
         return 0;
     span_begin(t->observe.lane, SPAN_DATA, -1);
-    if (next_batch(t, room))
+    if (next_batch(t, slot))
         return -1;
     span_end(t->observe.lane);
     row->data_us += (now_ns() - start) / 1000;
@@ -123,7 +123,7 @@ int compute_step(struct trainer *t, struct step_row *row)
     for (int k = 0; k < length; k++) {
         struct action a = timetable_action(&t->plan, t->stage, k);
         struct model_turn turn;
-        if (stages_begin(t, a, &turn) || read_batch(t, a, turn.room, row) ||
+        if (stages_begin(t, a, &turn) || read_batch(t, a, turn.slot, row) ||
             run_action(t, a, &turn, row) || stages_end(t, a, &turn))
             return -1;
     }

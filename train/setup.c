@@ -304,8 +304,8 @@ static int open_model(struct trainer *t)
     size_t batch = (size_t)t->run.batch * (size_t)t->config.context;
     if (t->scatters && t->replica == 0)
         batch *= (size_t)t->replicas;
-    if (job.rooms > 1)
-        batch *= (size_t)job.rooms;
+    if (job.slots > 1)
+        batch *= (size_t)job.slots;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
     if (place_vectors(t) || slices_room(t) || !t->x || !t->y)

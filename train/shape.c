@@ -69,7 +69,7 @@ void shape_stage(const struct pipeline *p, int stage, struct model_job *job)
     int before = (stage + p->stages - 1) % p->stages;
     if (p->stages == 1)
         return;
-    job->rooms = timetable_slots(p, stage);
+    job->slots = timetable_slots(p, stage);
     job->edges = 2 * shape_ahead(p, stage) + 1;
     job->inputs = timetable_slots(p, before) + shape_first_input(p, stage);
     if (stage == 0 && p->chunks == 1)

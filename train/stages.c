@@ -24,13 +24,13 @@ struct stages {
     struct group *forward, *backward; // residual streams; their gradients
     struct action *order[2];          // by kind: this stage's, in order
     int total;                        // of each kind
-    int rooms, inputs, edges;
+    int slots, inputs, edges;
     int ahead;       // gradients that are received before they are needed
     int first_input; // those before are of forwards that receive nothing
-    bool *room_used, *input_used;
+    bool *slot_used, *input_used;
     uint64_t *sent_edge, *came_edge; // tickets of what leaves an edge, or comes
     // By chunk and micro-batch: where it is, and the ticket of its input.
-    int *room, *input;
+    int *slot, *input;
     uint64_t *came;
     uint64_t sent;            // the newest ticket of what leaves a room
     int expected[2], done[2]; // of `order`: receives posted, actions done
@@ -145,24 +145,24 @@ static int list_actions(const struct trainer *t, struct stages *s)
 
 static int open_buffers(const struct trainer *t, struct stages *s)
 {
-    struct model_job job = {.rooms = 0};
+    struct model_job job = {.slots = 0};
     stages_buffers(t, &job);
-    s->rooms = job.rooms;
+    s->slots = job.slots;
     s->inputs = job.inputs;
     s->edges = job.edges;
     s->ahead = stages_ahead(t);
     s->first_input = stages_first_input(t);
-    s->room_used = mem_alloc((size_t)s->rooms, sizeof *s->room_used);
+    s->slot_used = mem_alloc((size_t)s->slots, sizeof *s->slot_used);
     s->input_used = mem_alloc((size_t)s->inputs + 1, sizeof *s->input_used);
     s->sent_edge = mem_alloc((size_t)s->edges, sizeof *s->sent_edge);
     s->came_edge = mem_alloc((size_t)s->edges, sizeof *s->came_edge);
-    s->room = mem_alloc((size_t)s->total, sizeof *s->room);
+    s->slot = mem_alloc((size_t)s->total, sizeof *s->slot);
     s->input = mem_alloc((size_t)s->total, sizeof *s->input);
     s->came = mem_alloc((size_t)s->total, sizeof *s->came);
     if (stages_tied(t) && !(s->tied = mem_alloc(stages_tied(t), sizeof(float))))
         return -1;
-    return s->room_used && s->input_used && s->sent_edge && s->came_edge &&
-                   s->room && s->input && s->came
+    return s->slot_used && s->input_used && s->sent_edge && s->came_edge &&
+                   s->slot && s->input && s->came
                ? 0
                : -1;
 }
@@ -188,11 +188,11 @@ void stages_close(struct trainer *t)
     group_close(&s->backward);
     for (int kind = 0; kind < 2; kind++)
         mem_free(s->order[kind]);
-    mem_free(s->room_used);
+    mem_free(s->slot_used);
     mem_free(s->input_used);
     mem_free(s->sent_edge);
     mem_free(s->came_edge);
-    mem_free(s->room);
+    mem_free(s->slot);
     mem_free(s->input);
     mem_free(s->came);
     mem_free(s->tied);
@@ -283,14 +283,14 @@ static int begin_forward(struct trainer *t, struct action a,
     int at = index_of(t, a);
     if (s->done[ACTION_FORWARD] % s->total == 0 && begin_step(t))
         return -1;
-    int room = s->room[at] = take_free(s->room_used, 0, s->rooms);
-    CHECK(room >= 0);
+    int slot = s->slot[at] = take_free(s->slot_used, 0, s->slots);
+    CHECK(slot >= 0);
     if (stages_is_first(t, a.chunk))
-        s->input[at] = s->inputs ? room : 0;
+        s->input[at] = s->inputs ? slot : 0;
     else if (await_stage(t, s->forward, s->came[at], a.micro))
         return -1;
     *turn = (struct model_turn){.chunk = a.chunk,
-                                .room = room,
+                                .slot = slot,
                                 .input = s->input[at]};
     return 0;
 }
@@ -299,7 +299,7 @@ static int end_forward(struct trainer *t, struct action a,
                        const struct model_turn *turn)
 {
     struct stages *s = t->stages;
-    struct group_vector v = stream(t, model_output(t->model, turn->room));
+    struct group_vector v = stream(t, model_output(t->model, turn->slot));
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
@@ -313,7 +313,7 @@ static int begin_backward(struct trainer *t, struct action a,
     int number = s->done[ACTION_BACKWARD], edge = number % s->edges;
     int at = index_of(t, a);
     *turn = (struct model_turn){.chunk = a.chunk,
-                                .room = s->room[at],
+                                .slot = s->slot[at],
                                 .input = s->input[at],
                                 .edge = edge};
     if (expect_gradients(t, number) ||
@@ -329,7 +329,7 @@ static int end_backward(struct trainer *t, struct action a,
     struct stages *s = t->stages;
     struct group_vector v = stream(t, model_edge(t->model, turn->edge));
     s->done[ACTION_BACKWARD]++;
-    s->room_used[turn->room] = false;
+    s->slot_used[turn->slot] = false;
     if (s->inputs && !stages_is_first(t, a.chunk))
         s->input_used[turn->input] = false;
     if (expect_inputs(t))

@@ -84,10 +84,10 @@ static int cuda_open(struct model *model)
     m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
     if (open_host(m))
         return -1;
-    m->block = device_alloc(m->dev, cuda_state_lay(m, NULL), 1);
+    m->block = device_alloc(m->dev, cuda_state_layout(m, NULL), 1);
     if (!m->block)
         return -1;
-    cuda_state_lay(m, m->block);
+    cuda_state_layout(m, m->block);
     model->copy.at = m->weights;
     return cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
                              m->partial) ||

@@ -1,6 +1,6 @@
 // state_cuda.h - everything that a model on a GPU holds between open and close.
 //
-// All tensors are in one block of device memory, which cuda_state_lay() lays
+// All tensors are in one block of device memory, which cuda_state_layout() lays
 // out. A `void *` tensor holds numbers in the model's format. N = B*T rows.
 // Backward computes again what forward does not keep of a layer, as on the CPU.
 
@@ -60,7 +60,7 @@ struct cuda_model {
 
 // Lays out m's tensors in the memory at `block`; NULL: only counts. Returns the
 // number of bytes.
-size_t cuda_state_lay(struct cuda_model *m, char *block);
+size_t cuda_state_layout(struct cuda_model *m, char *block);
 
 // tokens_cuda.c: sorts rows 0..n-1 of x by token, stably. Fills order (n),
 // start (n + 1) and token (n), as in struct cuda_tokens. `room` is V + 1

@@ -255,7 +255,7 @@ static void run_sgemm(const struct bound *f, struct product *p)
 // times slower than its fp32. Then the lower bound is that of fp32.
 static bool in_fp32(const struct bound *f)
 {
-    return f->is.precision == DTYPE_F32 || product_widens(f->is.precision);
+    return f->is.precision == DTYPE_F32 || product_casts_up(f->is.precision);
 }
 
 // False if the library has no such primitive.

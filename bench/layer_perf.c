@@ -249,7 +249,7 @@ static int on_cpu(int nwords, char **words)
            "the cache); step = compute + update; ratio = step / bound; ms\n"
            "#   precision threads products  in_cache     adamw   compute    "
            "update      step  ratio  tokens/s  GFLOP/s\n");
-    if (plan.bf16 && product_widens(DTYPE_BF16))
+    if (plan.bf16 && product_casts_up(DTYPE_BF16))
         printf("# bf16: this processor has no instructions for it; products "
                "are in fp32, the lower bound's, too\n");
     for (int i = 0; i < CASES; i++)

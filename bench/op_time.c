@@ -182,17 +182,18 @@ static void sum_rows(float *out, const void *in, size_t rows, int C, bool add,
     end("bias gradient", start, 0, width() * (double)rows * C);
 }
 
-static void turn(void *out, size_t ldo, const void *in, int rows, int columns)
+static void transpose(void *out, size_t ldo, const void *in, int rows,
+                      int columns)
 {
     double start = begin();
-    state.k->turn(out, ldo, in, rows, columns);
-    end("(in dW) turn round", start, 0, 2 * width() * (double)rows * columns);
+    state.k->transpose(out, ldo, in, rows, columns);
+    end("(in dW) transpose", start, 0, 2 * width() * (double)rows * columns);
 }
 
-static void narrow(void *out, const float *in, size_t n)
+static void cast_down(void *out, const float *in, size_t n)
 {
     double start = begin();
-    state.k->narrow(out, in, n);
+    state.k->cast_down(out, in, n);
     end("16-bit weights", start, 0, (4 + width()) * (double)n);
 }
 
@@ -217,7 +218,7 @@ const struct kernels *__wrap_kernels_find(enum dtype format)
     t->attention_backward = attention_backward;
     t->loss = loss;
     t->sum_rows = sum_rows;
-    t->turn = turn;
-    t->narrow = narrow;
+    t->transpose = transpose;
+    t->cast_down = cast_down;
     return t;
 }

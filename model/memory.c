@@ -45,8 +45,8 @@ static void layout_transposed(struct cpu_model *m, struct arena *a)
     struct product_scratch *s = &m->products;
     if (m->job.precision != DTYPE_F32)
         return;
-    s->turned_rows = 4 * m->job.config.channels;
-    s->turned = arena_floats(a, (size_t)s->turned_rows * PRODUCT_APART);
+    s->transposed_rows = 4 * m->job.config.channels;
+    s->transposed = arena_floats(a, (size_t)s->transposed_rows * PRODUCT_APART);
 }
 
 // The number of rows of logits that the head computes at a time: enough to keep
@@ -134,7 +134,7 @@ static void layout_scratch(struct cpu_model *m, struct arena *a, size_t rows,
     m->scratch =
         arena_floats(a, m->threads * attention_scratch(m->job.tokens,
                                                        g->channels, g->heads));
-    if (product_widens(m->job.precision))
+    if (product_casts_up(m->job.precision))
         layout_wide(m, a, rows);
 }
 
@@ -177,7 +177,7 @@ enum {
 
 static size_t pack_bytes(const struct model_job *job)
 {
-    if (job->precision == DTYPE_BF16 && !product_widens(DTYPE_BF16))
+    if (job->precision == DTYPE_BF16 && !product_casts_up(DTYPE_BF16))
         return 0;
     double rows = (double)job->batch * job->tokens;
     double operands = 2 * rows * 4 * job->config.channels * sizeof(float);

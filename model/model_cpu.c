@@ -71,7 +71,7 @@ static void cpu_params_changed(struct model *model)
 {
     struct cpu_model *m = model->state;
     int before = take_threads(m);
-    m->k->narrow(m->weights, m->job.params, m->nparams);
+    m->k->cast_down(m->weights, m->job.params, m->nparams);
     omp_set_num_threads(before);
 }
 

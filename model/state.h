@@ -154,7 +154,7 @@ static inline int branch_join(struct cpu_model *m, size_t rows)
     if (s->join(s->ctx, m->sum, n))
         return -1;
     if (m->sum != m->branch)
-        m->k->narrow(m->branch, m->sum, n);
+        m->k->cast_down(m->branch, m->sum, n);
     return 0;
 }
 

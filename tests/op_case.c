@@ -41,8 +41,8 @@ void draw(struct tensor3 *t, int n, uint64_t key, double size)
     assert_true(n <= MAX);
     for (int i = 0; i < n; i++)
         t->f[i] = (float)(size * (2 * rng_uniform(key, i) - 1));
-    k->narrow(t->raw, t->f, n);
-    k->widen(t->f, t->raw, n);
+    k->cast_down(t->raw, t->f, n);
+    k->cast_up(t->f, t->raw, n);
     for (int i = 0; i < n; i++)
         t->d[i] = t->f[i];
 }
@@ -77,7 +77,7 @@ void near(const char *what, const float *got, const double *want, int n)
 void near_raw(const char *what, const void *got, const double *want, int n)
 {
     static float wide[MAX];
-    k->widen(wide, got, n);
+    k->cast_up(wide, got, n);
     near(what, wide, want, n);
 }
 

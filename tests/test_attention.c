@@ -51,7 +51,7 @@ static void check_attention(struct shape is, const struct mask *mask, int every)
     k->attention_backward(extra.raw, dout.raw, out.raw, lse, in.raw, &a);
     static double want[MAX];
     static float all[MAX], some[MAX];
-    k->widen(all, extra.raw, 3 * n);
+    k->cast_up(all, extra.raw, 3 * n);
     int count = 0;
     for (int i = 0; i < 3 * n; i += every, count++) {
         want[count] = differences(attention_op, in.d + i, 1, n)[0];

@@ -217,8 +217,8 @@ static void test_vector(void)
 
     enum { TALL = 70, WIDE = 33, APART = 80 }; // whole squares and a rest
     draw(&in2, TALL * WIDE, 19, 3);
-    k->turn(out.raw, APART, in2.raw, TALL, WIDE);
-    k->widen(grad2, out.raw, APART * WIDE);
+    k->transpose(out.raw, APART, in2.raw, TALL, WIDE);
+    k->cast_up(grad2, out.raw, APART * WIDE);
     for (int r = 0; r < TALL; r++)
         for (int c = 0; c < WIDE; c++)
             assert_true(grad2[c * APART + r] == in2.f[r * WIDE + c]);
@@ -245,7 +245,7 @@ static void test_formats(void)
     static float wide[1 << 16];
     for (int i = 0; i < 1 << 16; i++)
         all[i] = (uint16_t)i;
-    k->widen(wide, all, 1 << 16);
+    k->cast_up(wide, all, 1 << 16);
     for (int i = 0; i < 1 << 16; i++) {
         float want = half ? f16_to_float(all[i]) : bf16_to_float(all[i]);
         assert_true(wide[i] == want || (isnan(wide[i]) && isnan(want)));
@@ -256,7 +256,7 @@ static void test_formats(void)
             float x = half ? f16_to_float(all[i]) : bf16_to_float(all[i]);
             wide[i] = bits_float(float_bits(x) + tie + (uint32_t)shift);
         }
-        k->narrow(back, wide, 1 << 16);
+        k->cast_down(back, wide, 1 << 16);
         for (int i = 0; i < 1 << 16; i++) {
             uint16_t want =
                 half ? f16_from_float(wide[i]) : bf16_from_float(wide[i]);

@@ -62,7 +62,7 @@ static void load_head(float *out, const real *in, size_t stride, int rows,
 
 // out (columns, rows) = in (rows, columns) transposed, by squares that fit the
 // registers.
-static void transpose(float *out, const float *in, int rows, int columns)
+static void transpose_head(float *out, const float *in, int rows, int columns)
 {
     for (int r = 0; r < rows; r += LANES)
         for (int c = 0; c < columns; c += LANES)
@@ -75,18 +75,18 @@ static void head_forward(const struct head *h, real *out, float *lse,
 {
     load_head(h->k, qkv + C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
     load_head(h->v, qkv + 2 * C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
-    transpose(h->kt, h->k, h->Tp, h->Dp);
+    transpose_head(h->kt, h->k, h->Tp, h->Dp);
     for (int t = 0; t < h->T; t += STEP) {
         int rows = h->T - t < STEP ? h->T - t : STEP, keys = t + STEP;
         float inv[STEP];
         load_head(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D, h->Dp,
                   h->scale);
         for (int i = 0; i < rows; i++)
-            ask(out + (t + i) * C, h->D);
+            prefetch(out + (t + i) * C, h->D);
         tile_product(h->s, h->Tp, (struct operand){h->q, h->Dp, 1}, h->kt,
                      h->Tp, STEP, keys, h->Dp, SCORES, t);
         for (int i = 0; i < rows; i++) {
-            ask(qkv + (keys + i) * h->stride, h->D);
+            prefetch(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + (size_t)i * h->Tp, t + i + 1, keys,
                                      1, mask, h->row0 + t + i, &inv[i]);
         }
@@ -123,13 +123,13 @@ static void strip_backward(const struct head *h, int t, real *dqkv,
               h->scale);
     load_head(h->o, dout + t * C, C, rows, STEP, h->D, h->Dp, 1);
     for (int i = 0; i < rows; i++)
-        ask(dqkv + (t + i) * h->stride, h->D);
+        prefetch(dqkv + (t + i) * h->stride, h->D);
     struct operand q = {h->q, Dp, 1}, d = {h->o, Dp, 1};
     tile_product(h->s, Tp, q, h->kt, Tp, STEP, keys, h->Dp, SCORES, t);
     tile_product(h->ds, Tp, d, h->vt, Tp, STEP, keys, h->Dp, SCORES, t);
     for (int i = 0; i < STEP; i++) {
         int n = i < rows ? t + i + 1 : 0; // padding rows become zero
-        ask_strip(h->D, t + i, dqkv, dout, out, qkv, C);
+        prefetch_strip(h->D, t + i, dqkv, dout, out, qkv, C);
         float sum =
             n ? row_dot(dout + (t + i) * C, out + (t + i) * C, h->D) : 0;
         softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys, 1,
@@ -150,8 +150,8 @@ static void head_backward(const struct head *h, real *dqkv, const real *dout,
 {
     load_head(h->k, qkv + C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
     load_head(h->v, qkv + 2 * C, h->stride, h->T, h->Tp, h->D, h->Dp, 1);
-    transpose(h->kt, h->k, h->Tp, h->Dp);
-    transpose(h->vt, h->v, h->Tp, h->Dp);
+    transpose_head(h->kt, h->k, h->Tp, h->Dp);
+    transpose_head(h->vt, h->v, h->Tp, h->Dp);
     memset(h->dk, 0, (size_t)h->Tp * h->Dp * sizeof *h->dk);
     memset(h->dv, 0, (size_t)h->Tp * h->Dp * sizeof *h->dv);
     for (int t = 0; t < h->T; t += STEP)

@@ -18,7 +18,7 @@ static uint64_t first_row(const struct attention *a, int bh)
 
 // Prefetches the D numbers at p. It is always inlined, because the compiler
 // drops a call that only prefetches.
-static inline __attribute__((always_inline)) void ask(const real *p, int D)
+static inline __attribute__((always_inline)) void prefetch(const real *p, int D)
 {
     for (int d = 0; d < D; d += 64 / (int)sizeof *p)
         __builtin_prefetch(p + d);
@@ -99,12 +99,12 @@ static float row_dot(const real *d, const real *o, int n)
 
 // Prefetch row t of dk and dv, and what the next strip reads at that place.
 static inline __attribute__((always_inline)) void
-ask_strip(int D, int t, const real *dqkv, const real *dout, const real *out,
-          const real *qkv, size_t C)
+prefetch_strip(int D, int t, const real *dqkv, const real *dout,
+               const real *out, const real *qkv, size_t C)
 {
-    ask(dqkv + t * (3 * C) + C, D);
-    ask(dqkv + t * (3 * C) + 2 * C, D);
-    ask(qkv + (t + STEP) * (3 * C), D);
-    ask(dout + (t + STEP) * C, D);
-    ask(out + (t + STEP) * C, D);
+    prefetch(dqkv + t * (3 * C) + C, D);
+    prefetch(dqkv + t * (3 * C) + 2 * C, D);
+    prefetch(qkv + (t + STEP) * (3 * C), D);
+    prefetch(dout + (t + STEP) * C, D);
+    prefetch(out + (t + STEP) * C, D);
 }

@@ -35,7 +35,7 @@ struct head {
     real *q, *d;      // (STEP, Dp) of Q, dO
     real *qp, *dp;    // (STEP / 2, Dp) pairs of them
     real *p;          // (STEP, Tp) P in forward, dS in backward
-    real *turned;     // (Tp, STEP) P' or dS'
+    real *transposed; // (Tp, STEP) P' or dS'
 };
 
 static struct head head_at(const struct attention *a, int bh, float *p)
@@ -60,7 +60,7 @@ static struct head head_at(const struct attention *a, int bh, float *p)
     for (int i = 0; i < 4; i++, r += strip)
         *strips[i] = r;
     h.p = r;
-    h.turned = r + (size_t)STEP * h.Tp;
+    h.transposed = r + (size_t)STEP * h.Tp;
     return h;
 }
 
@@ -110,7 +110,7 @@ static void round_strip(real *out, const float *s, int keys, int Tp)
 }
 
 // out (keys, STEP) = s', rounded.
-static void turn_strip(real *out, const float *s, int keys, int Tp)
+static void transpose_strip(real *out, const float *s, int keys, int Tp)
 {
     float square[LANES * LANES];
     for (int j = 0; j < keys; j += LANES)
@@ -139,10 +139,10 @@ static void head_forward(const struct head *h, struct tiles *x, real *out,
         copy_rows(h->q, qkv + t * h->stride, h->stride, rows, STEP, h->D,
                   h->Dp);
         for (int i = 0; i < rows; i++)
-            ask(out + (t + i) * C, h->D);
+            prefetch(out + (t + i) * C, h->D);
         tiles_product(x, h->s, Tp, h->q, Dp, h->kt, Tp, STEP, keys, h->Dp, 0);
         for (int i = 0; i < rows; i++) {
-            ask(qkv + (keys + i) * h->stride, h->D);
+            prefetch(qkv + (keys + i) * h->stride, h->D);
             lse[t + i] = softmax_row(h->s + i * Tp, t + i + 1, keys, h->scale,
                                      mask, h->row0 + t + i, &inv[i]);
         }
@@ -190,12 +190,12 @@ static void strip_backward(const struct head *h, struct tiles *x, int t,
     pair_rows(h->qp, h->q, STEP, h->Dp);
     pair_rows(h->dp, h->d, STEP, h->Dp);
     for (int i = 0; i < rows; i++)
-        ask(dqkv + (t + i) * h->stride, h->D);
+        prefetch(dqkv + (t + i) * h->stride, h->D);
     tiles_product(x, h->s, Tp, h->q, Dp, h->kt, Tp, STEP, keys, h->Dp, 0);
     tiles_product(x, h->ds, Tp, h->d, Dp, h->vt, Tp, STEP, keys, h->Dp, 0);
     for (int i = 0; i < STEP; i++) {
         int n = i < rows ? t + i + 1 : 0; // padding rows become zero
-        ask_strip(h->D, t + i, dqkv, dout, out, qkv, C);
+        prefetch_strip(h->D, t + i, dqkv, dout, out, qkv, C);
         float sum =
             n ? row_dot(dout + (t + i) * C, out + (t + i) * C, h->D) : 0;
         softmax_row_backward(h->s + i * Tp, h->ds + i * Tp, n, keys, h->scale,
@@ -205,12 +205,12 @@ static void strip_backward(const struct head *h, struct tiles *x, int t,
     tiles_product(x, h->o, Dp, h->p, Tp, h->pairs, Dp, STEP, h->Dp, keys, 0);
     store_head(dqkv + t * h->stride, h->stride, h->o, rows, h->D, h->Dp, NULL,
                h->scale);
-    turn_strip(h->turned, h->ds, keys, h->Tp);
-    tiles_product(x, h->dk, Dp, h->turned, STEP, h->qp, Dp, keys, h->Dp, STEP,
-                  1);
-    turn_strip(h->turned, h->s, keys, h->Tp);
-    tiles_product(x, h->dv, Dp, h->turned, STEP, h->dp, Dp, keys, h->Dp, STEP,
-                  1);
+    transpose_strip(h->transposed, h->ds, keys, h->Tp);
+    tiles_product(x, h->dk, Dp, h->transposed, STEP, h->qp, Dp, keys, h->Dp,
+                  STEP, 1);
+    transpose_strip(h->transposed, h->s, keys, h->Tp);
+    tiles_product(x, h->dv, Dp, h->transposed, STEP, h->dp, Dp, keys, h->Dp,
+                  STEP, 1);
 }
 
 static void head_backward(const struct head *h, struct tiles *x, real *dqkv,

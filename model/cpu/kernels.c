@@ -56,8 +56,8 @@ const struct kernels KERNELS_TABLE = {
     .sum_rows = sum_rows,
     .mask_rows = mask_rows,
     .fill_rows = fill_rows,
-    .widen = widen,
-    .narrow = narrow,
+    .cast_up = cast_up,
+    .cast_down = cast_down,
     .settle = settle,
-    .turn = turn,
+    .transpose = transpose,
 };

@@ -144,13 +144,14 @@ struct kernels {
     void (*mask_rows)(void *out, const void *in, size_t rows, int C,
                       const struct mask *mask);
     void (*fill_rows)(float *out, const void *row, size_t rows, int C);
-    void (*widen)(float *out, const void *in, size_t n);
-    void (*narrow)(void *out, const float *in, size_t n);
+    void (*cast_up)(float *out, const void *in, size_t n);
+    void (*cast_down)(void *out, const float *in, size_t n);
     // grad = (or +=) in rounded to the format.
     void (*settle)(float *grad, const float *in, size_t n, bool add);
     // out (columns, rows) = in (rows, columns) transposed; rows of out are ldo
     // numbers apart.
-    void (*turn)(void *out, size_t ldo, const void *in, int rows, int columns);
+    void (*transpose)(void *out, size_t ldo, const void *in, int rows,
+                      int columns);
 };
 
 // The table for `format` and the best instruction set of this processor;

@@ -30,14 +30,14 @@ struct cached {
 
 struct product {
     const struct kernels *k;
-    bool widens;
+    bool casts_up;
     struct product_scratch scratch;
     dnnl_engine_t engine;
     dnnl_stream_t stream;
     struct cached *made;
 };
 
-bool product_widens(enum dtype format)
+bool product_casts_up(enum dtype format)
 {
     if (format == DTYPE_BF16) {
         unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
@@ -65,7 +65,7 @@ int product_open(struct product **out, const struct kernels *k,
         return -1;
     keep_freed_memory();
     *p = (struct product){.k = k,
-                          .widens = product_widens(k->format),
+                          .casts_up = product_casts_up(k->format),
                           .scratch = *scratch};
     if (dnnl_engine_create(&p->engine, dnnl_cpu, 0) != dnnl_success ||
         dnnl_stream_create(&p->stream, p->engine, dnnl_stream_in_order) !=
@@ -142,18 +142,19 @@ static void run_sgemm(const struct product_job *j, const float *a, int lda,
 }
 
 // out = a b with a stored (k, m): transposes one piece of k after the other.
-static void run_turned(const struct product *p, const struct product_job *j)
+static void run_transposed(const struct product *p, const struct product_job *j)
 {
     const float *a = j->a, *b = j->b;
-    float *turned = p->scratch.turned;
+    float *transposed = p->scratch.transposed;
     for (int at = 0; at < j->k; at += PRODUCT_DEPTH) {
         int left = j->k - at;
         struct product_job piece = *j;
         piece.k = left < PRODUCT_DEPTH ? left : PRODUCT_DEPTH;
         piece.ta = false;
-        p->k->turn(turned, PRODUCT_APART, a + (size_t)at * j->m, piece.k, j->m);
-        run_sgemm(&piece, turned, PRODUCT_APART, b + (size_t)at * j->n, j->out,
-                  j->add || at > 0);
+        p->k->transpose(transposed, PRODUCT_APART, a + (size_t)at * j->m,
+                        piece.k, j->m);
+        run_sgemm(&piece, transposed, PRODUCT_APART, b + (size_t)at * j->n,
+                  j->out, j->add || at > 0);
     }
 }
 
@@ -161,9 +162,10 @@ static void run_turned(const struct product *p, const struct product_job *j)
 // needs no pass after the product.
 static void run_fp32(const struct product *p, const struct product_job *j)
 {
-    bool turns = j->m <= p->scratch.turned_rows && j->k >= PRODUCT_DEPTH;
-    if (j->ta && !j->tb && !j->bias && turns) {
-        run_turned(p, j);
+    bool transposes =
+        j->m <= p->scratch.transposed_rows && j->k >= PRODUCT_DEPTH;
+    if (j->ta && !j->tb && !j->bias && transposes) {
+        run_transposed(p, j);
         return;
     }
     if (j->bias)
@@ -171,19 +173,19 @@ static void run_fp32(const struct product *p, const struct product_job *j)
     run_sgemm(j, j->a, stored_columns(j), j->b, j->out, j->add || j->bias);
 }
 
-static void run_widened(const struct product *p, const struct product_job *j)
+static void run_cast_up(const struct product *p, const struct product_job *j)
 {
     size_t m = (size_t)j->m, n = (size_t)j->n, k = (size_t)j->k;
     const struct product_scratch *s = &p->scratch;
     float *out = j->out_fp32 ? j->out : s->wide_out;
-    p->k->widen(s->wide_a, j->a, m * k);
-    p->k->widen(s->wide_b, j->b, k * n);
+    p->k->cast_up(s->wide_a, j->a, m * k);
+    p->k->cast_up(s->wide_b, j->b, k * n);
     if (j->bias)
         p->k->fill_rows(out, j->bias, m, j->n);
     run_sgemm(j, s->wide_a, stored_columns(j), s->wide_b, out,
               j->add || j->bias);
     if (!j->out_fp32)
-        p->k->narrow(j->out, out, m * n);
+        p->k->cast_down(j->out, out, m * n);
 }
 
 // ---- bf16
@@ -252,8 +254,8 @@ void product_run(struct product *p, const struct product_job *j)
 {
     if (p->k->format == DTYPE_F32)
         run_fp32(p, j);
-    else if (p->widens)
-        run_widened(p, j);
+    else if (p->casts_up)
+        run_cast_up(p, j);
     else
         run_bf16(p, j);
 }

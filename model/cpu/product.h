@@ -34,13 +34,13 @@ struct product_job {
 
 // True if products of this format cast their operands to fp32. Then the scratch
 // needs a float for each element of the largest a, b and out.
-bool product_widens(enum dtype format);
+bool product_casts_up(enum dtype format);
 
 // Borrowed scratch memory.
 struct product_scratch {
-    float *wide_a, *wide_b, *wide_out; // NULL unless product_widens()
-    float *turned;   // (turned_rows, PRODUCT_APART); NULL unless fp32
-    int turned_rows; // the largest m of an `a` that is transposed first
+    float *wide_a, *wide_b, *wide_out; // NULL unless product_casts_up()
+    float *transposed;   // (transposed_rows, PRODUCT_APART); NULL unless fp32
+    int transposed_rows; // the largest m of an `a` that is transposed first
 };
 
 // Copies *scratch, whose memory must stay valid until product_close(). Returns

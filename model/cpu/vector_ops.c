@@ -92,7 +92,7 @@ static void fill_rows(float *out, const void *row_, size_t rows, int C)
             out[r * C + c] = load(row[c]);
 }
 
-static void widen(float *out, const void *in_, size_t n)
+static void cast_up(float *out, const void *in_, size_t n)
 {
     const real *in = in_;
 #pragma omp parallel for simd
@@ -101,7 +101,7 @@ static void widen(float *out, const void *in_, size_t n)
 }
 
 // The same bits as from half.h, also for subnormal numbers.
-static void narrow(void *out_, const float *in, size_t n)
+static void cast_down(void *out_, const float *in, size_t n)
 {
     real *out = out_;
 #pragma omp parallel for simd
@@ -123,22 +123,22 @@ static void settle(float *grad, const float *in, size_t n, bool add)
 }
 
 // out (LANES, LANES) = in', transposed in fp32.
-static void turn_square(real *out, size_t ldo, const real *in, size_t ldi)
+static void transpose_square(real *out, size_t ldo, const real *in, size_t ldi)
 {
 #if REAL_FORMAT == REAL_FP32
     lanes_transpose(out, ldo, in, ldi);
 #else
-    float wide[LANES * LANES], turned[LANES * LANES];
+    float wide[LANES * LANES], transposed[LANES * LANES];
     for (int r = 0; r < LANES; r++)
         *(lanes *)(wide + r * LANES) = lanes_load(in + r * ldi);
-    lanes_transpose(turned, LANES, wide, LANES);
+    lanes_transpose(transposed, LANES, wide, LANES);
     for (int c = 0; c < LANES; c++)
-        lanes_store(out + c * ldo, *(lanes *)(turned + c * LANES));
+        lanes_store(out + c * ldo, *(lanes *)(transposed + c * LANES));
 #endif
 }
 
-static void turn_part(real *out, size_t ldo, const real *in, size_t ldi,
-                      int rows, int columns)
+static void transpose_part(real *out, size_t ldo, const real *in, size_t ldi,
+                           int rows, int columns)
 {
     for (int c = 0; c < columns; c++)
         for (int r = 0; r < rows; r++)
@@ -148,7 +148,8 @@ static void turn_part(real *out, size_t ldo, const real *in, size_t ldi,
 // Threads divide the rows into bands, each of as many rows as a cache line has
 // 16-bit numbers. So reads follow the rows of `in`, and cache lines of `out`
 // are written whole.
-static void turn(void *out_, size_t ldo, const void *in_, int rows, int columns)
+static void transpose(void *out_, size_t ldo, const void *in_, int rows,
+                      int columns)
 {
     enum { BAND = 32 };
     real *out = out_;
@@ -163,9 +164,9 @@ static void turn(void *out_, size_t ldo, const void *in_, int rows, int columns)
                 real *o = out + c * ldo + r;
                 const real *i = in + (size_t)r * columns + c;
                 if (nr == LANES && nc == LANES)
-                    turn_square(o, ldo, i, columns);
+                    transpose_square(o, ldo, i, columns);
                 else
-                    turn_part(o, ldo, i, columns, nr, nc);
+                    transpose_part(o, ldo, i, columns, nr, nc);
             }
     }
 }

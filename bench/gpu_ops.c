@@ -71,13 +71,13 @@ static int sort_tokens(struct ops *o)
     int n = (int)o->rows;
     struct cuda_tokens *t = &o->by_token;
     int32_t *host = mem_alloc(4 * o->rows + 1, sizeof *host);
-    int32_t *room = mem_alloc((size_t)o->V + 1, sizeof *room);
-    int rc = host && room ? 0 : -1;
+    int32_t *scratch = mem_alloc((size_t)o->V + 1, sizeof *scratch);
+    int rc = host && scratch ? 0 : -1;
     int32_t *order = host + n, *start = order + n, *token = start + n + 1;
     for (int i = 0; !rc && i < n; i++)
         host[i] = (int32_t)((int64_t)i * 7919 % o->V);
     if (!rc)
-        t->kinds = cuda_tokens_sort(order, start, token, room, host, n);
+        t->kinds = cuda_tokens_sort(order, start, token, scratch, host, n);
     o->tokens = take(o, 4 * o->rows + 1, sizeof *o->tokens);
     if (!rc)
         rc = o->tokens ? device_copy(o->dev, o->tokens, host,
@@ -89,7 +89,7 @@ static int sort_tokens(struct ops *o)
         t->token = t->start + n + 1;
     }
     mem_free(host);
-    mem_free(room);
+    mem_free(scratch);
     return rc;
 }
 

@@ -46,8 +46,8 @@ static int check_header(struct llmc *f, const int32_t *h)
         return fail("%s: %s", f->path, fail_message());
     // llm.c pads to a multiple of 128.
     if (h[7] < h[3] || h[7] - h[3] >= 128)
-        return fail("%s: vocabulary of %d padded to %d, must be to the next "
-                    "multiple of 128",
+        return fail("%s: the vocabulary of %d is padded to %d; must be the "
+                    "next multiple of 128",
                     f->path, h[3], h[7]);
     f->padded = (size_t)h[7];
     return 0;
@@ -74,8 +74,8 @@ static int open_file(struct llmc *f, const char *path)
         check_header(f, header))
         return -1;
     if ((size_t)st.st_size != expected_bytes(f))
-        return fail("%s: %zu bytes, its header asks for %zu; try: fetch the "
-                    "file again",
+        return fail("%s: the file has %zu bytes, by its header it has %zu; "
+                    "try: fetch the file again",
                     path, (size_t)st.st_size, expected_bytes(f));
     return 0;
 }

@@ -42,7 +42,7 @@ static int check_job(const struct model_job *job)
         return -1;
     const struct model_config *g = &job->config;
     if (job->batch < 1 || job->tokens < 1 || job->threads < 0)
-        return fail("model: batch %d, tokens %d, threads %d; try: 1 or more",
+        return fail("model: batch=%d, context=%d, threads=%d; try: 1 or more",
                     job->batch, job->tokens, job->threads);
     if (job->tokens > g->context)
         return fail("model: %d tokens do not fit a context of %d", job->tokens,
@@ -124,10 +124,10 @@ int model_open(struct model **out, const struct model_job *job)
     if (!ops || check_job(job) < 0 || check_weights(job) < 0)
         return -1;
     if (job->lender && !ops->borrows)
-        return fail("model: parameters in shards are for device=cpu; try: "
+        return fail("model: sharded parameters require device=cpu; try: "
                     "shard=1");
     if (!part_is_whole(&job->config) && !ops->parts)
-        return fail("model: stages and slices are for device=cpu");
+        return fail("model: stages and slices require device=cpu");
     struct model *m = mem_alloc(1, sizeof *m);
     if (!m)
         return -1;

@@ -15,8 +15,8 @@ static int check_cut(const struct model_config *whole, int runs,
 {
     int sum = 0;
     if (runs > whole->layers)
-        return fail("pipeline: %d layers in %d parts leave one without; try: "
-                    "fewer stages or chunks",
+        return fail("pipeline: %d layers in %d parts leave a part without "
+                    "layers; try: fewer stages or chunks",
                     whole->layers, runs);
     for (int k = 0; layers && k < runs; k++) {
         if (layers[k] < 1)
@@ -25,8 +25,8 @@ static int check_cut(const struct model_config *whole, int runs,
         sum += layers[k];
     }
     if (layers && sum != whole->layers)
-        return fail("stages=: %d layers in all, the model has %d; try: numbers "
-                    "that add up to %d",
+        return fail("stages=: the numbers add up to %d layers, the model has "
+                    "%d; try: numbers that add up to %d",
                     sum, whole->layers, whole->layers);
     return 0;
 }
@@ -60,8 +60,8 @@ int part_slice(const struct model_config *c, int slices, int slice,
 {
     CHECK(slices >= 1 && slice >= 0 && slice < slices && !c->part.slices);
     if (slices > c->heads || slices > c->vocab)
-        return fail("slices: %d heads and %d words in %d slices leave one "
-                    "without; try: tp%d or fewer",
+        return fail("slices: %d heads and %d words in %d slices leave a slice "
+                    "without a head or a word; try: tp%d or fewer",
                     c->heads, c->vocab, slices,
                     c->heads < c->vocab ? c->heads : c->vocab);
     *out = *c;

@@ -26,7 +26,7 @@
 enum { MAX_HEADER = 16 << 20, CHUNK = 1 << 14 };
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
-               "numbers are read from files as they lie");
+               "numbers in files are little-endian, and are not converted");
 
 struct safetensors {
     int fd;
@@ -88,7 +88,7 @@ static int check_keys(const struct safetensors *s, const cJSON *object)
         if (!is_plain(keys[i]))
             status = fail("%s: a key holds control characters", s->path);
         else if (i > 0 && strcmp(keys[i - 1], keys[i]) == 0)
-            status = fail("%s: key \"%.64s\" stands twice", s->path, keys[i]);
+            status = fail("%s: key \"%.64s\" occurs twice", s->path, keys[i]);
     }
     mem_free(keys);
     return status;

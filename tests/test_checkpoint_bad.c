@@ -63,9 +63,9 @@ static const struct {
     {"\"F32\"", "32", "dtype"},
     {"\"dtype\":\"F32\",", "", "lacks dtype"},
     {"\"dtype\":\"F32\",", "\"dtype\":\"F32\",\"dtype\":\"F16\",",
-     "\"dtype\" stands twice"},
+     "\"dtype\" occurs twice"},
     {"\"dtype\"", "\"strides\":[4,1],\"dtype\"", "\"strides\" is unknown"},
-    {"\"wpe.weight\"", "\"wte.weight\"", "\"wte.weight\" stands twice"},
+    {"\"wpe.weight\"", "\"wte.weight\"", "\"wte.weight\" occurs twice"},
     {"\"wpe.weight\"", "\"wqe.weight\"", "unknown tensor wqe.weight"},
     {"\"wpe.weight\"", "\"h.1.ln_1.bias\"", "in a GPT-2 of 1 layers"},
     {"\"wpe.weight\"", "\"h.-1.ln_1.bias\"", "unknown tensor h.-1"},
@@ -75,7 +75,7 @@ static const struct {
     {"\"wpe.weight\"", "\"wpe\\u0000.weight\"", "NUL"},
     {"\"wpe.weight\"", "\"wpe\\n\"", "control characters"},
     {"\"format\":\"pt\"", "\"format\":1", "not a string"},
-    {"\"format\":\"pt\"", "\"heads\":\"2\"", "\"heads\" stands twice"},
+    {"\"format\":\"pt\"", "\"heads\":\"2\"", "\"heads\" occurs twice"},
     {"{\"format\":\"pt\",\"heads\":\"2\"}", "7", "not a JSON object"},
     {"\"heads\":\"2\"", "\"heads\":\"two\"", "metadata heads"},
     {"\"heads\":\"2\"", "\"heads\":\"1e30\"", "metadata heads"},
@@ -188,9 +188,9 @@ static void bad_llmc_models_are_refused(void **state)
     } headers[] = {
         {0, 20240520, "not a safetensors file"},
         {1, 1, "version 1, must be 3 (fp32) or 5"},
-        {1, 5, "its header asks for"},
+        {1, 5, "by its header it has"},
         {2, 0, "context is 0"},
-        {2, 4, "its header asks for"},
+        {2, 4, "by its header it has"},
         {3, -5, "vocab_size is -5"},
         {3, 4, "vocab_size=4"},
         {4, INT32_MAX, "layers is 2147483647"},
@@ -199,7 +199,7 @@ static void bad_llmc_models_are_refused(void **state)
         {6, INT32_MIN, "channels is -2147483648"},
         {7, 4, "padded to 4"},
         {7, INT32_MAX, "padded to 2147483647"},
-        {7, 127, "its header asks for"},
+        {7, 127, "by its header it has"},
     };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         bad = good;
@@ -216,7 +216,7 @@ static void bad_llmc_models_are_refused(void **state)
     bad = good;
     append(&bad, "....", 4);
     store(&bad);
-    refused(&tiny, "its header asks for");
+    refused(&tiny, "by its header it has");
     p[model_nparams(&tiny) - 2] = NAN;
     build_llmc(&tiny, 3, 128, p);
     refused(&tiny, "ln_f.bias: element 2 is nan");

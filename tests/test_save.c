@@ -52,7 +52,7 @@ static void a_full_disk_ends_the_job(void **state)
 
 // If other workers have parts of the state, a copy of this worker's is not all
 // of it.
-static void shards_are_saved_at_once(void **state)
+static void shards_refuse_save_async(void **state)
 {
     (void)state;
     struct job j;
@@ -71,7 +71,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_bytes),
         cmocka_unit_test(a_full_disk_ends_the_job),
-        cmocka_unit_test(shards_are_saved_at_once),
+        cmocka_unit_test(shards_refuse_save_async),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -57,7 +57,7 @@ static void is_made_once(void **state)
 
 // The secret may be in a file of its owner, with or without a newline, instead
 // of the variable.
-static void may_lie_in_a_file(void **state)
+static void may_be_in_a_file(void **state)
 {
     (void)state;
     char path[] = "/tmp/lockstep-secret-XXXXXX";
@@ -212,7 +212,7 @@ static void begin(struct worker *w, const char *rendezvous, int rank, int world)
 // A worker with another secret, or with none, fails in the handshake. The
 // workers with the secret connect. At 0.0.0.0 keys are derived from the secret;
 // on loopback a password is.
-static void strangers_stay_out(void **state)
+static void other_secrets_are_refused(void **state)
 {
     (void)state;
     static const char *const places[] = {"tcp://127.0.0.1:0",
@@ -262,7 +262,7 @@ static void is_told_at_a_send(const char *endpoint)
 
 // A job that is started by hand without a secret uses its user's. A worker of
 // another user is refused, and its error gives the reason.
-static void users_stay_apart(void **state)
+static void other_users_are_refused(void **state)
 {
     (void)state;
     struct rendezvous_server *h;
@@ -284,10 +284,10 @@ static void users_stay_apart(void **state)
 
 // Many strangers connect and send nothing, more than a process has descriptors
 // by default. Workers can still connect.
-static void idle_strangers_hold_nobody_up(void **state)
+static void idle_connections_block_no_worker(void **state)
 {
     (void)state;
-    enum { IDLE = 1500, ROOM = 2 * IDLE + 200 };
+    enum { IDLE = 1500, DESCRIPTORS = 2 * IDLE + 200 };
     static int fd[IDLE];
     struct rendezvous_server *h;
     struct worker w[2];
@@ -297,7 +297,7 @@ static void idle_strangers_hold_nobody_up(void **state)
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = before;
     few.rlim_cur = 256;
-    if (before.rlim_max < ROOM)
+    if (before.rlim_max < DESCRIPTORS)
         skip();
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
     setenv("LOCKSTEP_SECRET", one, 1);
@@ -342,7 +342,7 @@ static void a_name_is_its_address(void **state)
 }
 
 // Without a secret nothing listens at an address that other hosts can reach.
-static void open_doors_are_refused(void **state)
+static void open_endpoints_need_a_secret(void **state)
 {
     (void)state;
     struct rendezvous_server *h;
@@ -377,15 +377,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(is_made_once, no_secret),
-        cmocka_unit_test_setup(may_lie_in_a_file, no_secret),
+        cmocka_unit_test_setup(may_be_in_a_file, no_secret),
         cmocka_unit_test_setup(users_have_one, no_secret),
         cmocka_unit_test_setup(a_home_may_be_closed, no_secret),
         cmocka_unit_test_setup(proofs_hold, no_secret),
-        cmocka_unit_test_setup(strangers_stay_out, no_secret),
-        cmocka_unit_test_setup(users_stay_apart, no_secret),
-        cmocka_unit_test_setup(idle_strangers_hold_nobody_up, no_secret),
+        cmocka_unit_test_setup(other_secrets_are_refused, no_secret),
+        cmocka_unit_test_setup(other_users_are_refused, no_secret),
+        cmocka_unit_test_setup(idle_connections_block_no_worker, no_secret),
         cmocka_unit_test_setup(a_name_is_its_address, no_secret),
-        cmocka_unit_test_setup(open_doors_are_refused, no_secret),
+        cmocka_unit_test_setup(open_endpoints_need_a_secret, no_secret),
     };
     return cmocka_run_group_tests(tests, make_homes, remove_homes);
 }

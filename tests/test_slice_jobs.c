@@ -204,14 +204,14 @@ static void a_lost_slice_is_named_by_its_place(void **state)
     assert_int_equal(job_processes(5), 0);
 }
 
-static void what_slices_cannot_be(void **state)
+static void too_many_slices_are_refused(void **state)
 {
     (void)state;
     struct job j;
     job_run(&j, 30, "%s sync=ring mesh=tp6 out=none", same);
     assert_status(&j, 1);
-    assert_prints(&j, "5 heads and 257 words in 6 slices leave one without; "
-                      "try: tp5 or fewer");
+    assert_prints(&j, "5 heads and 257 words in 6 slices leave a slice without "
+                      "a head or a word; try: tp5 or fewer");
 }
 
 int main(void)
@@ -222,7 +222,7 @@ int main(void)
         cmocka_unit_test(checkpoints_go_from_mesh_to_mesh),
         cmocka_unit_test(replicas_of_unequal_slices_agree),
         cmocka_unit_test(a_lost_slice_is_named_by_its_place),
-        cmocka_unit_test(what_slices_cannot_be),
+        cmocka_unit_test(too_many_slices_are_refused),
     };
     return cmocka_run_group_tests(tests, job_text, job_cleanup);
 }

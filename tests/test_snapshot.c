@@ -83,7 +83,7 @@ static void the_copy_is_written(void **state)
 }
 
 // A caller gets the writer's error once, also if it only polls.
-static void what_it_said_is_heard(void **state)
+static void an_error_is_reported_once(void **state)
 {
     (void)state;
     struct writing w = {.path = "/no/such/folder/file"};
@@ -109,7 +109,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_copy_is_written),
-        cmocka_unit_test(what_it_said_is_heard),
+        cmocka_unit_test(an_error_is_reported_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -406,7 +406,7 @@ static void bad_cuts(void **state)
     assert_int_equal(part_cut(&odd, 4, 0, 2, NULL, &c), -1);
     assert_non_null(strstr(fail_message(), "7 layers in 8 parts"));
     assert_int_equal(part_cut(&odd, 2, 0, 1, (int[]){3, 3}, &c), -1);
-    assert_non_null(strstr(fail_message(), "6 layers in all"));
+    assert_non_null(strstr(fail_message(), "add up to 6 layers"));
     assert_int_equal(part_cut(&odd, 2, 0, 1, (int[]){7, 0}, &c), -1);
     assert_non_null(strstr(fail_message(), "part 1 has 0 layers"));
 }

@@ -42,7 +42,7 @@ static void silence_ends_the_start(void **state)
                         "server 0; try: timeout=");
 }
 
-static void whoever_speaks_has_started(void **state)
+static void a_rank_that_prints_has_started(void **state)
 {
     (void)state;
     assert_int_equal(run("for r in 0 1 2; do echo \"[1,$r]<stderr>:x\"; done",
@@ -55,7 +55,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silence_ends_the_start),
-        cmocka_unit_test(whoever_speaks_has_started),
+        cmocka_unit_test(a_rank_that_prints_has_started),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

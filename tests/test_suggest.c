@@ -37,7 +37,7 @@ static void unknown_names_find_their_neighbour(void **state)
 
 // For a term of other projects, the message names our settings, and these
 // exist.
-static void words_of_the_field_are_known(void **state)
+static void terms_of_the_field_are_known(void **state)
 {
     (void)state;
     static const char *const sync[][2] = {
@@ -87,7 +87,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unknown_names_find_their_neighbour),
-        cmocka_unit_test(words_of_the_field_are_known),
+        cmocka_unit_test(terms_of_the_field_are_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -136,7 +136,7 @@ static void first_failure_is_named(void **state)
 // A line that a worker printed before the first step does not explain a later
 // failure. A line after the first step does. Only the lines of one stream have
 // an order.
-static void what_was_said_at_the_start_is_left_out(void **state)
+static void early_lines_do_not_explain_a_failure(void **state)
 {
     (void)state;
     static const char *const scripts[][2] = {
@@ -246,7 +246,7 @@ static void servers_end_with_the_workers(void **state)
     close_job(&f);
 }
 
-static void endpoints_are_heard(void **state)
+static void endpoints_are_read(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -346,7 +346,7 @@ static int cannot_come_back(void *ctx, struct job *j, int rank)
 
 // A worker whose restart fails is lost like any other: the job must not wait,
 // with its servers, for a worker that will not come.
-static void who_cannot_come_back_is_lost(void **state)
+static void a_failed_restart_is_a_loss(void **state)
 {
     (void)state;
     struct fixture f = {.grace_s = 0.2};
@@ -364,7 +364,7 @@ static void who_cannot_come_back_is_lost(void **state)
 }
 
 // When the servers have ended, a worker that is started late cannot join.
-static void who_comes_late_is_not_waited_for(void **state)
+static void a_late_worker_is_not_waited_for(void **state)
 {
     (void)state;
     struct fixture f = {.grace_s = 0.2};
@@ -379,7 +379,7 @@ static void who_comes_late_is_not_waited_for(void **state)
     close_job(&f);
 }
 
-static void signals_are_handed_on(void **state)
+static void signals_are_forwarded(void **state)
 {
     (void)state;
     struct fixture f = {0};
@@ -479,19 +479,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_all_go_to_the_log),
         cmocka_unit_test(first_failure_is_named),
-        cmocka_unit_test(what_was_said_at_the_start_is_left_out),
+        cmocka_unit_test(early_lines_do_not_explain_a_failure),
         cmocka_unit_test(its_own_error_is_quoted),
         cmocka_unit_test(a_killed_worker_ends_the_job),
         cmocka_unit_test(a_dead_server_ends_the_job),
         cmocka_unit_test(a_program_that_is_not_there),
         cmocka_unit_test(servers_end_with_the_workers),
-        cmocka_unit_test(endpoints_are_heard),
+        cmocka_unit_test(endpoints_are_read),
         cmocka_unit_test(silence_has_a_deadline),
         cmocka_unit_test(elastic_jobs_outlive_a_worker),
         cmocka_unit_test(a_worker_comes_back),
-        cmocka_unit_test(who_cannot_come_back_is_lost),
-        cmocka_unit_test(who_comes_late_is_not_waited_for),
-        cmocka_unit_test(signals_are_handed_on),
+        cmocka_unit_test(a_failed_restart_is_a_loss),
+        cmocka_unit_test(a_late_worker_is_not_waited_for),
+        cmocka_unit_test(signals_are_forwarded),
         cmocka_unit_test(strays_are_killed),
         cmocka_unit_test(workers_die_with_the_launcher),
         cmocka_unit_test(mpirun_could_not_begin),

@@ -206,7 +206,7 @@ static void refuses(const struct pipeline *p, const char *why)
     assert_non_null(strstr(fail_message(), why));
 }
 
-static void what_has_no_timetable(void **state)
+static void impossible_pipelines_are_refused(void **state)
 {
     (void)state;
     refuses(&(struct pipeline){PIPELINE_1F1B, 4, 6, 2, 0},
@@ -230,7 +230,7 @@ int main(void)
         cmocka_unit_test(nothing_begins_before_its_cause),
         cmocka_unit_test(unequal_stages),
         cmocka_unit_test(slow_links),
-        cmocka_unit_test(what_has_no_timetable),
+        cmocka_unit_test(impossible_pipelines_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

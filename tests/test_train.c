@@ -337,7 +337,7 @@ static void overflow_is_skipped(void **state)
 
 // bf16 and fp16 reach fp32's loss within 2% after some steps on the default
 // text.
-static void narrow_formats_train_alike(void **state)
+static void formats_of_16_bits_train_alike(void **state)
 {
     (void)state;
     if (TEST_SANITIZED) // would take minutes; the release build tests it
@@ -448,7 +448,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(begins_from_a_file),
         cmocka_unit_test(accumulation_is_a_larger_batch),
         cmocka_unit_test(overflow_is_skipped),
-        cmocka_unit_test(narrow_formats_train_alike),
+        cmocka_unit_test(formats_of_16_bits_train_alike),
         cmocka_unit_test(memory_is_predicted),
         cmocka_unit_test(bad_input),
     };

@@ -163,7 +163,7 @@ static int take_slow(struct virtual_rank *r, void *arg)
     return take_all(r, arg);
 }
 
-static void who_is_first_is_heard_first(void **state)
+static void messages_arrive_in_order_of_time(void **state)
 {
     (void)state;
     double slow[8];
@@ -364,7 +364,7 @@ static int one_is_dropped(struct virtual_rank *r, void *arg)
     return virtual_wait(r, &hold, 1);
 }
 
-static void dropped_message_makes_way(void **state)
+static void a_dropped_message_frees_the_link(void **state)
 {
     (void)state;
     for (enum dropped d = RECEIVE; d <= SEND_BEFORE_STORED; d++) {
@@ -391,11 +391,11 @@ int main(void)
         cmocka_unit_test(deadlock_names_the_cause),
         cmocka_unit_test(death_is_noticed),
         cmocka_unit_test(seed_decides_among_equals),
-        cmocka_unit_test(who_is_first_is_heard_first),
+        cmocka_unit_test(messages_arrive_in_order_of_time),
         cmocka_unit_test(messages_keep_their_order),
         cmocka_unit_test(mistakes_are_named),
         cmocka_unit_test(failed_request_is_named),
-        cmocka_unit_test(dropped_message_makes_way),
+        cmocka_unit_test(a_dropped_message_frees_the_link),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -373,13 +373,13 @@ static void state_goes_there_and_back(void **state)
 
 // If a worker cannot write its part, or worker 0 cannot make the file,
 // sync_save() fails on all workers.
-static int no_room(void *ctx, int slot, size_t off, float *v, size_t n)
+static int save_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     (void)slot;
     (void)off;
     (void)v;
     (void)n;
-    return *(bool *)ctx ? fail("no room") : 0;
+    return *(bool *)ctx ? fail("disk full") : 0;
 }
 
 static int save_fails(struct worker *w)
@@ -388,15 +388,15 @@ static int save_fails(struct worker *w)
     bool full = w->rank == last, fits = false;
     const char *says = w->rank ? "rank 0 has failed" : "no folder";
     int rc = w->rank ? 0 : fail("no folder");
-    if (!sync_save(w->sync, rc, no_room, &fits))
+    if (!sync_save(w->sync, rc, save_range, &fits))
         return fail("saved without a folder");
     if (!strstr(fail_message(), says))
         return -1;
-    if (!sync_save(w->sync, 0, no_room, &full))
-        return fail("saved without room");
+    if (!sync_save(w->sync, 0, save_range, &full))
+        return fail("saved on a full disk");
     char other[64];
     snprintf(other, sizeof other, "rank %d has failed", last);
-    return strstr(fail_message(), full ? "no room" : other) ? 0 : -1;
+    return strstr(fail_message(), full ? "disk full" : other) ? 0 : -1;
 }
 
 static void all_fail_to_save(void **state)

@@ -59,8 +59,8 @@ static bool is_right(void)
             for (int k = 0; k < N; k++)
                 want += bf16_to_float(a[i][k]) * b[k][j];
             if (c[i][j] != want) {
-                log_line("model: AMX tiles give %g for %g at (%d, %d): "
-                         "attention does without them",
+                log_line("model: AMX tiles compute %g instead of %g at "
+                         "(%d, %d): attention will not use them",
                          (double)c[i][j], (double)want, i, j);
                 return false;
             }

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
     for (int r = 0; r < 2 * G; r++)
         m[r] = -INFINITY;
     int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T; // keys before it
-    auto turn = [&](int k0, const real *tile) {
+    auto tile_step = [&](int k0, const real *tile) {
         const real *ks = tile + lane_b<real>(LD);
         const real *vs = tile + my::SIZE + lane_rows<real>(LD);
         if (k0 >= first + 16 * G)
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
             }
         }
     };
-    each_keys<real, DP>(tiles, in + h.C, h, last, turn);
+    each_keys<real, DP>(tiles, in + h.C, h, last, tile_step);
 #pragma unroll
     for (int r = 0; r < 2 * G; r++) {
         l[r] = row_sum_of(l[r]);

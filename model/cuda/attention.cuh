@@ -95,18 +95,18 @@ __device__ inline void load_rows(frag_a<T> a[DP / 16], const T *tile, int row0)
 }
 
 // Loads a warp's own rows as A. `in` is the block's first row, `valid` rows
-// exist, and the warp's begin with row0. The rows are copied through `room`,
+// exist, and the warp's begin with row0. The rows are copied through `scratch`,
 // which no thread reads after the call. All threads of the block call this.
 template <typename T, int DP>
 __device__ inline void take_rows(frag_a<T> a[shape<T, DP>::GROUPS][DP / 16],
-                                 T *room, const T *in, size_t stride, int valid,
-                                 int D, int row0)
+                                 T *scratch, const T *in, size_t stride,
+                                 int valid, int D, int row0)
 {
-    copy_tile<T, DP, shape<T, DP>::ROWS>(room, in, stride, valid, D);
+    copy_tile<T, DP, shape<T, DP>::ROWS>(scratch, in, stride, valid, D);
     copy_wait();
     __syncthreads();
     for (int g = 0; g < shape<T, DP>::GROUPS; g++)
-        load_rows<T, DP>(a[g], room, row0 + g * 16);
+        load_rows<T, DP>(a[g], scratch, row0 + g * 16);
     __syncthreads();
 }
 
@@ -120,7 +120,7 @@ __device__ inline void each_keys(T *tiles, const T *k_in, const head &h,
     constexpr int KEYS = shape<T, DP>::TILE, SIZE = shape<T, DP>::SIZE;
     copy_tile<T, DP, KEYS>(tiles, k_in, h.stride, h.T, h.D);
     copy_tile<T, DP, KEYS>(tiles + SIZE, k_in + h.C, h.stride, h.T, h.D);
-    int half = 0; // where K and V of this turn are in tiles
+    int half = 0; // where K and V of this iteration are
     for (int k0 = 0; k0 < last; k0 += KEYS, half = 2 * SIZE - half) {
         copy_wait();
         __syncthreads(); // the tiles are complete, the last ones are free

@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
     }
     frag_c dq[G][DP / 8] = {};
     int last = q0 + my::ROWS < h.T ? q0 + my::ROWS : h.T;
-    auto turn = [&](int k0, const real *tile) {
+    auto tile_step = [&](int k0, const real *tile) {
         if (k0 >= first + 16 * G)
             return; // all keys are later than the warp's queries
         const real *ks = tile + lane_b<real>(LD), *vs = ks + my::SIZE;
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
             }
         }
     };
-    each_keys<real, DP>(tiles, in + h.C, h, last, turn);
+    each_keys<real, DP>(tiles, in + h.C, h, last, tile_step);
 #pragma unroll
     for (int g = 0; g < G; g++)
         store_rows<real, DP>(dqkv + h.token * h.stride + h.column, h.stride,
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(ATT_THREADS)
                      (i < QUERIES ? lse : row_sum) + h.row0 + q0 + i % QUERIES,
                      q0 + i % QUERIES < h.T);
     };
-    int half = 0; // which half of tiles and rows this turn reads
+    int half = 0; // which half of tiles and rows this iteration reads
     copy_queries(k0, half);
     for (int q0 = k0; q0 < h.T; q0 += QUERIES, half ^= 1) { // from the diagonal
         copy_wait();

@@ -80,8 +80,8 @@ template <typename T> __device__ inline struct running look(const T *l, int V)
 // Replaces the logits by their gradient. Each thread writes only numbers that
 // no other thread reads.
 template <typename T>
-__device__ void turn(T *l, int V, int stride, int y, struct running all,
-                     float factor)
+__device__ void to_gradient(T *l, int V, int stride, int y, struct running all,
+                            float factor)
 {
     float scale = factor / all.sum;
     int step = (int)blockDim.x * 4, j = (int)threadIdx.x * 4;
@@ -110,30 +110,30 @@ __global__ void __launch_bounds__(MAX_THREADS, 2)
     loss_kernel(float *loss, T *logits, size_t stride, const int32_t *targets,
                 int V, float factor, bool gradient)
 {
-    __shared__ running room[MAX_WARPS];
+    __shared__ running scratch[MAX_WARPS];
     T *l = logits + blockIdx.x * stride;
     int y = targets[blockIdx.x];
     float right = load(l[y]);
     unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     running all = warp_join(look(l, V));
     if (lane == 0)
-        room[warp] = all;
+        scratch[warp] = all;
     __syncthreads();
-    all = warp_join(lane < blockDim.x / WARP ? room[lane]
+    all = warp_join(lane < blockDim.x / WARP ? scratch[lane]
                                              : running{-INFINITY, 0});
     if (threadIdx.x == 0)
         loss[blockIdx.x] = all.max + logf(all.sum) - right;
     if (gradient)
-        turn(l, V, (int)stride, y, all, factor);
+        to_gradient(l, V, (int)stride, y, all, factor);
 }
 
 __global__ void mean_kernel(float *mean, const float *v, size_t n)
 {
-    __shared__ double room[MAX_WARPS];
+    __shared__ double scratch[MAX_WARPS];
     double sum = 0;
     for (size_t i = threadIdx.x; i < n; i += MEAN_THREADS)
         sum += v[i];
-    sum = block_sum(sum, room);
+    sum = block_sum(sum, scratch);
     if (threadIdx.x == 0)
         *mean = (float)(sum / (double)n);
 }

@@ -58,9 +58,9 @@ static int open_host(struct cuda_model *m)
     m->host_ints =
         device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
     m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
-    m->room = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->room);
+    m->kinds = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->kinds);
     if (!m->off || !m->layers || !m->gelu || !m->host_ints || !m->host_loss ||
-        !m->room)
+        !m->kinds)
         return -1;
     layers_offsets(&m->job.config, m->off);
     return device_event_open(m->dev, &m->loss_known);
@@ -107,7 +107,7 @@ static void cuda_close(struct model *model)
     device_free(m->dev, m->block);
     device_host_free(m->dev, m->host_loss);
     device_host_free(m->dev, m->host_ints);
-    mem_free(m->room);
+    mem_free(m->kinds);
     mem_free(m->gelu);
     mem_free(m->layers);
     mem_free(m->off);
@@ -147,7 +147,7 @@ static void send_tokens(struct cuda_model *m, const int32_t *x, size_t n)
 {
     int32_t *order = m->host_ints + 2 * n, *start = order + n;
     int32_t *token = start + n + 1;
-    int kinds = cuda_tokens_sort(order, start, token, m->room, x, (int)n);
+    int kinds = cuda_tokens_sort(order, start, token, m->kinds, x, (int)n);
     m->tokens.kinds = kinds;
     up(m, m->tokens.order, order, n);
     up(m, m->tokens.start, start, (size_t)kinds + 1);

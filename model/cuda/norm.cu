@@ -149,14 +149,14 @@ __global__ void __launch_bounds__(ROWS_THREADS,
             store4(dres + row * C + c, y);
         }
     }
-    for (int turn = 0; turn < ROWS_WARPS; turn++) { // warp after warp
+    for (int adder = 0; adder < ROWS_WARPS; adder++) { // warp after warp
 #pragma unroll
         for (int i = 0; i < N * 4; i++) {
             int c = first + i / 4 * WARP * 4 + i % 4;
-            if (turn != warp || c >= C)
+            if (adder != warp || c >= C)
                 continue;
-            sums[c] = (turn ? sums[c] : 0) + dw[i / 4][i % 4];
-            sums[C + c] = (turn ? sums[C + c] : 0) + db[i / 4][i % 4];
+            sums[c] = (adder ? sums[c] : 0) + dw[i / 4][i % 4];
+            sums[C + c] = (adder ? sums[C + c] : 0) + db[i / 4][i % 4];
         }
         __syncthreads();
     }
@@ -238,7 +238,7 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
                                      struct norm_in in)
 {
     extern __shared__ float sums[]; // dw (C), db (C): each thread its columns
-    __shared__ float room[MAX_WARPS], room_x[MAX_WARPS];
+    __shared__ float scratch[MAX_WARPS], scratch_x[MAX_WARPS];
     float *dw = sums, *db = sums + in.C;
     int C = in.C;
     for (int c = (int)threadIdx.x * 4; c < C; c += THREADS * 4)
@@ -249,8 +249,8 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
         float m = in.mean[row], s = in.rstd[row], g = 0, gx = 0;
         norm_sums(&g, &gx, dw, db, out + at, dout + at, sum + at, weight, bias,
                   m, s, C);
-        float g_mean = block_sum(g, room) / C;
-        float gx_mean = block_sum(gx, room_x) / C;
+        float g_mean = block_sum(g, scratch) / C;
+        float gx_mean = block_sum(gx, scratch_x) / C;
         norm_dres(dres + at, in.add_dres, dout + at, sum + at, weight, m, s,
                   g_mean, gx_mean, C);
     }
@@ -267,20 +267,20 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
 __global__ void add_partials_kernel(float *dweight, float *dbias, bool add,
                                     const float *partial, int parts, int C)
 {
-    __shared__ float room[ROWS_AT_ONCE][WARP];
+    __shared__ float scratch[ROWS_AT_ONCE][WARP];
     int warp = (int)threadIdx.x / WARP, lane = (int)threadIdx.x % WARP;
     int c = (int)blockIdx.x * WARP + lane;
     float sum = 0;
     for (int p = warp; p < parts && c < 2 * C; p += ROWS_AT_ONCE)
         sum += partial[(size_t)p * 2 * C + c];
-    room[warp][lane] = sum;
+    scratch[warp][lane] = sum;
     __syncthreads();
     if (warp > 0 || c >= 2 * C)
         return;
     float *out = c < C ? dweight + c : dbias + (c - C);
     sum = add ? *out : 0;
     for (int w = 0; w < ROWS_AT_ONCE; w++)
-        sum += room[w][lane];
+        sum += scratch[w][lane];
     *out = sum;
 }
 

@@ -77,17 +77,17 @@ int cuda_draw(struct device *d, enum dtype format, void *to, size_t n)
     size_t size = dtype_bytes(format), have = n < DRAWN ? n : DRAWN;
     for (size_t i = 0; i < have; i++)
         drawn[i] = (float)rng_normal(1, i);
-    float *room = device_alloc(d, have, sizeof *room);
-    if (!room)
+    float *scratch = device_alloc(d, have, sizeof *scratch);
+    if (!scratch)
         return -1;
-    int rc = device_copy(d, room, drawn, have * sizeof *room) ||
-             device_cast(d, to, format, room, DTYPE_F32, have);
+    int rc = device_copy(d, scratch, drawn, have * sizeof *scratch) ||
+             device_cast(d, to, format, scratch, DTYPE_F32, have);
     for (size_t more; !rc && have < n; have += more) {
         more = have < n - have ? have : n - have;
         rc = device_copy_on(d, DEVICE_COMPUTE, (char *)to + have * size, to,
                             more * size);
     }
-    device_free(d, room); // waits for the cast
+    device_free(d, scratch); // waits for the cast
     return rc ? -1 : 0;
 }
 

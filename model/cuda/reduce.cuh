@@ -14,17 +14,17 @@ template <typename T> __device__ inline T warp_sum(T x)
 }
 
 // Every thread gets the sum over the block, whose size is a multiple of WARP.
-// All threads of the block call this. `room` is shared memory for MAX_WARPS
+// All threads of the block call this. `scratch` is shared memory for MAX_WARPS
 // numbers.
-template <typename T> __device__ inline T block_sum(T x, T *room)
+template <typename T> __device__ inline T block_sum(T x, T *scratch)
 {
     unsigned warp = threadIdx.x / WARP, lane = threadIdx.x % WARP;
     x = warp_sum(x);
-    __syncthreads(); // an earlier call may still read `room`
+    __syncthreads(); // an earlier call may still read `scratch`
     if (lane == 0)
-        room[warp] = x;
+        scratch[warp] = x;
     __syncthreads();
-    return warp_sum(lane < blockDim.x / WARP ? room[lane] : T(0));
+    return warp_sum(lane < blockDim.x / WARP ? scratch[lane] : T(0));
 }
 
 #endif

@@ -53,7 +53,7 @@ struct cuda_model {
     int32_t *x, *y;
     struct cuda_tokens tokens;
     int32_t *host_ints; // x, y, order, start, token: 5 (N + 1)
-    int32_t *room;      // of cuda_tokens_sort
+    int32_t *kinds;     // (V + 1) scratch of cuda_tokens_sort()
     float *host_loss;
     struct device_event loss_known;
 };
@@ -63,9 +63,9 @@ struct cuda_model {
 size_t cuda_state_layout(struct cuda_model *m, char *block);
 
 // tokens_cuda.c: sorts rows 0..n-1 of x by token, stably. Fills order (n),
-// start (n + 1) and token (n), as in struct cuda_tokens. `room` is V + 1
+// start (n + 1) and token (n), as in struct cuda_tokens. `scratch` is V + 1
 // numbers of scratch, zero before and after. Returns the number of kinds.
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
-                     int32_t *room, const int32_t *x, int n);
+                     int32_t *scratch, const int32_t *x, int n);
 
 #endif

@@ -8,12 +8,13 @@
 #include "model/cuda/state_cuda.h"
 
 int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
-                     int32_t *room, const int32_t *x, int n)
+                     int32_t *scratch, const int32_t *x, int n)
 {
     int kinds = 0;
     start[0] = 0;
-    for (int i = 0; i < n; i++) { // room[x]: 1 + index of the kind of token x
-        int32_t *kind = &room[x[i]];
+    for (int i = 0; i < n;
+         i++) { // scratch[x]: 1 + index of the kind of token x
+        int32_t *kind = &scratch[x[i]];
         if (!*kind) {
             token[kinds] = x[i];
             *kind = ++kinds;
@@ -24,10 +25,10 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
     for (int k = 0; k < kinds; k++)
         start[k + 1] += start[k];
     for (int i = n - 1; i >= 0; i--) // start[k] counts down from an end
-        order[--start[room[x[i]]]] = i;
+        order[--start[scratch[x[i]]]] = i;
     for (int k = 0; k < kinds; k++) {
         start[k] = start[k + 1];
-        room[token[k]] = 0;
+        scratch[token[k]] = 0;
     }
     start[kinds] = n;
     return kinds;

@@ -34,7 +34,7 @@ static const char at_barrier[] = "__syncthreads()";
 struct copy {
     void *to;
     const void *from;
-    size_t n, room;
+    size_t n, space;
 };
 
 struct thread {
@@ -57,7 +57,7 @@ static struct {
     unsigned next, left; // the next thread of the pass, threads left in it
     struct fiber *idle[MAX_THREADS];
     unsigned idles;
-    struct room rooms[2];
+    struct exchange exchanges[2];
     unsigned meetings; // exchanges so far
 } now;
 
@@ -105,7 +105,7 @@ static void begin_pass()
 {
     now.left = warp_size();
     now.next = first_of_warp() + in_order(0, now.left);
-    self.room = &now.rooms[now.meetings % 2];
+    self.exchange = &now.exchanges[now.meetings % 2];
 }
 
 // All threads of a warp have stopped. True if they wait at an instruction of
@@ -228,7 +228,7 @@ static size_t used, end; // bytes of variables; the same with gaps between them
 static std::vector<std::pair<const void *, char *>> variables;
 static float *dynamic;
 
-static char *cut(size_t bytes, size_t align)
+static char *alloc_shared(size_t bytes, size_t align)
 {
     size_t at = (end + align - 1) / align * align;
     used += bytes;
@@ -246,7 +246,7 @@ static void clear_shared(size_t bytes)
     used = end = 0;
     variables.clear();
     poison(memory, SPACE);
-    dynamic = (float *)cut(bytes, 16);
+    dynamic = (float *)alloc_shared(bytes, 16);
 }
 
 void *shared(const void *id, size_t bytes, size_t align)
@@ -254,7 +254,7 @@ void *shared(const void *id, size_t bytes, size_t align)
     for (auto &v : variables)
         if (v.first == id)
             return v.second;
-    variables.push_back({id, cut(bytes, align)});
+    variables.push_back({id, alloc_shared(bytes, align)});
     return variables.back().second;
 }
 
@@ -280,17 +280,17 @@ void *shared_at(size_t address)
 
 // ---- asynchronous copies
 
-void copy_later(void *to, const void *from, size_t n, size_t room)
+void copy_later(void *to, const void *from, size_t n, size_t space)
 {
-    memset(to, 0xff, room);
-    now.thread[now.me].copies.push_back({to, from, n, room});
+    memset(to, 0xff, space);
+    now.thread[now.me].copies.push_back({to, from, n, space});
 }
 
 void copies_arrive()
 {
     for (const struct copy &c : now.thread[now.me].copies) {
         memcpy(c.to, c.from, c.n);
-        memset((char *)c.to + c.n, 0, c.room - c.n);
+        memset((char *)c.to + c.n, 0, c.space - c.n);
     }
     now.thread[now.me].copies.clear();
 }

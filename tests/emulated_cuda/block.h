@@ -43,7 +43,7 @@ namespace emulated
 // What the lanes of a warp exchange. Each lane writes before meet_warp() and
 // reads after it. Two of these alternate, so that the next exchange does not
 // overwrite what a lane still reads.
-struct room {
+struct exchange {
     uint64_t words[32];
     float a[16][16], b[8][16]; // factors of a product of tiles, b transposed
     uint16_t rows[32][8];      // ldmatrix: a row of eight numbers
@@ -52,7 +52,7 @@ struct room {
 // The thread that runs: its lane, and its warp's next exchange.
 struct self {
     unsigned lane;
-    struct room *room;
+    struct exchange *exchange;
 };
 extern struct self self;
 
@@ -70,9 +70,9 @@ size_t shared_address(const void *p);
 void *shared_at(size_t address);
 
 // Asynchronous copies of this thread into shared memory: `n` bytes, then zeros
-// up to `room`. The destination is NaN until the thread waits for its copies. A
-// thread must not end before that.
-void copy_later(void *to, const void *from, size_t n, size_t room);
+// up to `space`. The destination is NaN until the thread waits for its copies.
+// A thread must not end before that.
+void copy_later(void *to, const void *from, size_t n, size_t space);
 void copies_arrive();
 
 struct shape {

@@ -106,10 +106,10 @@ void ptx::run_mma(const ptx &p, const reg *r)
     if (p.groups != 4 || p.size[0] != 4 || p.size[1] != in_a ||
         p.size[2] != in_b || p.size[3] != 4)
         stop("operands do not fit: %s", p.text);
-    struct room *room = self.room;
+    struct exchange *exchange = self.exchange;
     for (int i = 0; i < in_a; i++) { // registers alternate between g and g + 8
         uint32_t bits = (uint32_t)r[p.at[1][i]].in;
-        float *row = room->a[g + i % 2 * 8];
+        float *row = exchange->a[g + i % 2 * 8];
         if (p.tf32) {
             row[t + i / 2 * 4] = bits_float(bits & 0xffffe000);
         } else {
@@ -119,7 +119,7 @@ void ptx::run_mma(const ptx &p, const reg *r)
     }
     for (int i = 0; i < in_b; i++) {
         uint32_t bits = (uint32_t)r[p.at[2][i]].in;
-        float *column = room->b[g];
+        float *column = exchange->b[g];
         if (p.tf32) {
             column[t + i * 4] = bits_float(bits & 0xffffe000);
         } else {
@@ -129,7 +129,8 @@ void ptx::run_mma(const ptx &p, const reg *r)
     }
     meet_warp(p.text, 0xffffffff);
     for (int i = 0; i < 4; i++) {
-        const float *a = room->a[g + i / 2 * 8], *b = room->b[2 * t + i % 2];
+        const float *a = exchange->a[g + i / 2 * 8],
+                    *b = exchange->b[2 * t + i % 2];
         float sum = bits_float((uint32_t)r[p.at[3][i]].in);
         for (int k = 0; k < n; k++)
             sum += a[k] * b[k];
@@ -145,16 +146,16 @@ void ptx::run_ldmatrix(const ptx &p, const reg *r)
     int l = (int)self.lane, g = l / 4, t = l % 4;
     if (p.groups != 2 || p.size[0] != p.matrices || p.size[1] != 1)
         stop("operands do not fit: %s", p.text);
-    struct room *room = self.room;
+    struct exchange *exchange = self.exchange;
     if (l < 8 * p.matrices) {
         uint32_t address = (uint32_t)r[p.at[1][0]].in;
         if (address % 16)
             stop("a row begins at %u, no multiple of 16: %s", address, p.text);
-        memcpy(room->rows[l], shared_at(address), sizeof room->rows[l]);
+        memcpy(exchange->rows[l], shared_at(address), sizeof exchange->rows[l]);
     }
     meet_warp(p.text, 0xffffffff);
     for (int m = 0; m < p.matrices; m++) {
-        uint16_t(*rows)[8] = room->rows + 8 * m;
+        uint16_t(*rows)[8] = exchange->rows + 8 * m;
         uint32_t low = p.trans ? rows[2 * t][g] : rows[g][2 * t];
         uint32_t high = p.trans ? rows[2 * t + 1][g] : rows[g][2 * t + 1];
         uint32_t both = low | high << 16;

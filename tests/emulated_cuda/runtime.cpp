@@ -27,9 +27,9 @@
 #include <unistd.h>
 #include <vector>
 
-static std::recursive_mutex door;
+static std::recursive_mutex mutex;
 struct entered : std::lock_guard<std::recursive_mutex> {
-    entered() : lock_guard(door)
+    entered() : lock_guard(mutex)
     {
     }
 };
@@ -97,9 +97,9 @@ static size_t rounded(size_t n, size_t to)
     return (n + to - 1) / to * to;
 }
 
-static void show(const pages &m, bool open)
+static void set_access(const pages &m, bool allowed)
 {
-    int prot = open ? PROT_READ | PROT_WRITE : PROT_NONE;
+    int prot = allowed ? PROT_READ | PROT_WRITE : PROT_NONE;
     CHECK(mprotect(m.base, m.bytes, prot) == 0);
 }
 
@@ -108,13 +108,13 @@ struct work {
     {
         if (working++ == 0)
             for (auto &m : device_memory)
-                show(m.second, true);
+                set_access(m.second, true);
     }
     ~work()
     {
         if (--working == 0)
             for (auto &m : device_memory)
-                show(m.second, false);
+                set_access(m.second, false);
     }
 };
 
@@ -131,11 +131,11 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
         return report(cudaErrorMemoryAllocation);
     m.base = (char *)base;
     m.p = m.base + m.bytes - rounded(bytes, ALIGN);
-    show(m, true);
+    set_access(m, true);
     memset(m.p, 0xff, bytes); // new memory may have any contents
     emulated::poison(m.base, m.bytes);
     emulated::unpoison(m.p, bytes);
-    show(m, working > 0);
+    set_access(m, working > 0);
     device_memory[m.p] = m;
     memory_used += m.bytes;
     *p = m.p;

@@ -112,7 +112,7 @@ static void the_fastest_that_runs_is_kept(void **state)
 
 // cuBLASLt's epilogue is used if it is faster than a kernel of ours. It is
 // never used if the gradient must be added: it cannot add.
-static void bias_gradients_go_the_faster_way(void **state)
+static void bias_gradients_use_the_faster_way(void **state)
 {
     (void)state;
     struct tensors t;
@@ -129,7 +129,7 @@ static void bias_gradients_go_the_faster_way(void **state)
 
 // Without timing, every run takes cuBLASLt's first algorithm, so that repeated
 // runs have the same bits.
-static void unasked_the_first_is_taken(void **state)
+static void without_timing_the_first_is_taken(void **state)
 {
     (void)state;
     struct tensors t;
@@ -188,8 +188,8 @@ int main(void)
         die("%s", fail_message());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_fastest_that_runs_is_kept),
-        cmocka_unit_test(bias_gradients_go_the_faster_way),
-        cmocka_unit_test(unasked_the_first_is_taken),
+        cmocka_unit_test(bias_gradients_use_the_faster_way),
+        cmocka_unit_test(without_timing_the_first_is_taken),
         cmocka_unit_test(timing_changes_no_result),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

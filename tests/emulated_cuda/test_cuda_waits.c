@@ -83,7 +83,7 @@ static int left(struct device *d)
     return n - 1; // the event is a command, too
 }
 
-static void the_rest_is_queued_behind_what_is_waited_for(void **state)
+static void later_work_is_queued_before_each_wait(void **state)
 {
     (void)state;
     struct side s;
@@ -213,7 +213,7 @@ static void count_reports(void *ctx, size_t off)
 // The emulated GPU has four multiprocessors. The last product of backward is
 // layer 0's. In steps with a watermark it leaves one multiprocessor to
 // collectives; in the others it uses all of them.
-static void products_leave_room_while_buckets_travel(void **state)
+static void products_leave_multiprocessors_to_collectives(void **state)
 {
     (void)state;
     struct side s;
@@ -240,9 +240,9 @@ static void products_leave_room_while_buckets_travel(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rest_is_queued_behind_what_is_waited_for),
+        cmocka_unit_test(later_work_is_queued_before_each_wait),
         cmocka_unit_test(the_update_is_queued_behind_the_sum),
-        cmocka_unit_test(products_leave_room_while_buckets_travel),
+        cmocka_unit_test(products_leave_multiprocessors_to_collectives),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,7 +64,7 @@ static int right_copies(const char *order, bool wait, bool barrier)
     return right;
 }
 
-static void copies_take_their_time(void **state)
+static void copies_are_asynchronous(void **state)
 {
     (void)state;
     assert_int_equal(right_copies("forward", true, true), FAULT_THREADS);
@@ -132,7 +132,7 @@ static void host_reads(void)
     (void)x;
 }
 
-static void what_ends_a_program(void **state)
+static void faults_end_a_program(void **state)
 {
     (void)state;
     assert_true(kills(half_warp));
@@ -163,7 +163,7 @@ static void work_is_late(void **state)
     device_event_close(gpu, &done);
 }
 
-static void a_wrong_launch_is_told(void **state)
+static void a_wrong_launch_is_reported(void **state)
 {
     (void)state;
     fault_shared(stream, out, 49 << 10);
@@ -179,10 +179,10 @@ int main(void)
     out = device_alloc(gpu, FAULT_THREADS, sizeof *out);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_barrier_shows),
-        cmocka_unit_test(copies_take_their_time),
-        cmocka_unit_test(what_ends_a_program),
+        cmocka_unit_test(copies_are_asynchronous),
+        cmocka_unit_test(faults_end_a_program),
         cmocka_unit_test(work_is_late),
-        cmocka_unit_test(a_wrong_launch_is_told),
+        cmocka_unit_test(a_wrong_launch_is_reported),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     device_free(gpu, out);

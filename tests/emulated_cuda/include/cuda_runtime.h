@@ -7,9 +7,9 @@
 #ifndef EMULATED_CUDA_RUNTIME_H
 #define EMULATED_CUDA_RUNTIME_H
 
-#include <cuda_runtime_api.h>
 #include "tests/emulated_cuda/block.h"
 #include "tests/emulated_cuda/ptx.h"
+#include <cuda_runtime_api.h>
 
 #include <math.h>
 #include <stdint.h>
@@ -89,10 +89,10 @@ template <typename T>
 T emulated_shuffle(const char *what, unsigned mask, T x, int from)
 {
     static_assert(sizeof(T) <= sizeof(uint64_t), "one register or two");
-    uint64_t *room = emulated::self.room->words;
-    memcpy(&room[emulated::self.lane], &x, sizeof x);
+    uint64_t *words = emulated::self.exchange->words;
+    memcpy(&words[emulated::self.lane], &x, sizeof x);
     emulated::meet_warp(what, mask);
-    memcpy(&x, &room[from % 32], sizeof x);
+    memcpy(&x, &words[from % 32], sizeof x);
     return x;
 }
 

@@ -298,7 +298,8 @@ static void products_of_transposed_rows_are_right(void **state)
     (void)state;
     enum { M = 21, N = 17, K = 2 * PRODUCT_DEPTH + 76 };
     static float turned[M * PRODUCT_APART];
-    struct product_scratch scratches = {.turned = turned, .turned_rows = M};
+    struct product_scratch scratches = {.transposed = turned,
+                                        .transposed_rows = M};
     struct product *p;
     k = kernels_find(DTYPE_F32);
     tolerance = 2e-6;

@@ -1,7 +1,8 @@
 // state.h - everything that a model holds between open and close.
 //
-// All of it is in one block of memory. state_layout() lays it out; state_memory()
-// calls the same function without the block, so the predicted size is exact.
+// All of it is in one block of memory. state_layout() lays it out;
+// state_memory() calls the same function without the block, so the predicted
+// size is exact.
 //
 // A `void *` tensor holds numbers in the model's format. N = B*T rows.
 

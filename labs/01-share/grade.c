@@ -1,4 +1,4 @@
-// grade.c - lab 1: what a share and a broadcast must do.
+// grade.c - lab 1: the tests of share_window() and lab_bcast().
 
 #include "labs/01-share/share.h"
 
@@ -28,8 +28,8 @@ static void shuffle(size_t windows)
     }
 }
 
-// Windows have the numbers 0 .. WINDOWS - 1. WINDOWS is the answer to a
-// question that should not have been asked.
+// Windows have the numbers 0 .. WINDOWS - 1. For an epoch or a place that does
+// not exist, the result is WINDOWS.
 static size_t order(const struct share *s, size_t epoch, size_t place)
 {
     if (epoch >= EPOCHS || place >= s->windows)
@@ -39,7 +39,8 @@ static size_t order(const struct share *s, size_t epoch, size_t place)
 
 static const size_t texts[] = {60, 61, 7};
 
-// Calls each(k, s) for worlds, batches and texts until it fails.
+// Calls each(k, s) for many numbers of workers, batches and texts, until the
+// test has failed.
 static void for_shares(struct lab_case *k,
                        void (*each)(struct lab_case *, const struct share *))
 {
@@ -66,7 +67,7 @@ static bool count_step(struct lab_case *k, const struct share *s, size_t step,
             if (!lab_want(
                     k, window < s->windows,
                     "%d workers, batch %d: window %d of worker %d in step "
-                    "%zu is %zu; there are %zu, and order() knows no more",
+                    "%zu is number %zu; there are only %zu windows",
                     s->workers, s->batch, i, r, step, window, s->windows))
                 return false;
             seen[window]++;
@@ -94,7 +95,7 @@ static void disjoint(struct lab_case *k)
     for_shares(k, disjoint_share);
 }
 
-// As many steps as there are windows make workers * batch whole epochs.
+// s->windows steps are exactly workers * batch epochs.
 static void complete_share(struct lab_case *k, const struct share *s)
 {
     int seen[WINDOWS] = {0}, all = s->workers * s->batch;
@@ -127,8 +128,8 @@ static void same_share(struct lab_case *k, const struct share *s)
             size_t ought = order(s, at / s->windows, at % s->windows);
             lab_want(k, is == ought,
                      "%d workers, batch %d, %zu windows: window %d of worker "
-                     "%d in step %zu is %zu; in the row of all epochs it is "
-                     "%zu",
+                     "%d in step %zu is %zu; in the sequence of all epochs "
+                     "it is %zu",
                      s->workers, s->batch, s->windows, mine, r, step, is,
                      ought);
         }
@@ -145,7 +146,7 @@ struct job {
     size_t bytes;
     int root;
     const unsigned char *text; // the root's bytes
-    bool whole[16];            // by worker: it has the same bytes
+    bool whole[16];            // by worker: whether its bytes are right
 };
 
 // The bytes of a root. Each root has other bytes.
@@ -214,7 +215,7 @@ static void bytes(struct lab_case *k)
             if (lab_clean(k, run))
                 lab_want(k, sum == (size_t)(w - 1) * j.bytes,
                          "%d workers, %zu bytes: %zu bytes were sent in all, "
-                         "the law says %zu",
+                         "the formula gives %zu",
                          w, j.bytes, sum, (size_t)(w - 1) * j.bytes);
         }
 }
@@ -264,8 +265,8 @@ static const struct lab_test tests[] = {
      "Number the windows of a step 0 .. workers * batch - 1 before you "
      "shuffle."},
     {"complete", 10, complete, "disjoint",
-     "61 windows, 4 workers, batch 3: step 5 takes one window of this epoch "
-     "and eleven of the next."},
+     "61 windows, 4 workers, batch 3: step 5 takes one window of epoch 0 and "
+     "eleven of epoch 1."},
     {"same", 10, same, "disjoint",
      "Every epoch has an order of its own, the same for all workers."},
     {"broadcast", 10, broadcast, NULL,
@@ -273,8 +274,8 @@ static const struct lab_test tests[] = {
     {"bytes", 10, bytes, "broadcast",
      "Every worker but the root receives the bytes once, and nothing else."},
     {"time", 20, in_time, "broadcast",
-     "Short: in each round all who have the bytes send them on. Long: cut "
-     "into m pieces; which m makes (w-2+m)(a + S/mB) least?"},
+     "Short data: in each round every worker that has the bytes sends them on. "
+     "Long data: cut into m pieces; which m makes (w-2+m)(a + S/mB) least?"},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -1,5 +1,6 @@
-// reference.c - lab 1: positions in an endless shuffled text. A broadcast uses
-// a tree for short data, and a chain of pieces for long data.
+// reference.c - lab 1: a window is a position in the endless sequence of all
+// epochs. A broadcast uses a tree for short data, and a chain of pieces for
+// long data.
 
 #include "labs/01-share/share.h"
 
@@ -16,8 +17,8 @@ size_t share_window(const struct share *s, size_t step, int rank, int i)
     return s->order(s, epoch, at % s->windows);
 }
 
-// Workers are counted from the root. In round k the first 2^k have the bytes,
-// and each sends them 2^k further.
+// Workers are counted from the root. Before round k the first 2^k workers have
+// the bytes. In round k worker i of these sends them to worker i + 2^k.
 static int tree(struct lab *l, char *p, size_t bytes, int root)
 {
     int w = l->workers, me = (l->rank - root + w) % w;
@@ -31,7 +32,8 @@ static int tree(struct lab *l, char *p, size_t bytes, int root)
     return 0;
 }
 
-// One piece comes in from the left while the one before goes out to the right.
+// Receives each piece from the left while it sends the previous piece to the
+// right.
 static int chain(struct lab *l, char *p, size_t bytes, int root, size_t pieces)
 {
     int w = l->workers, me = (l->rank - root + w) % w;

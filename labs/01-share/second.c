@@ -1,4 +1,5 @@
-// second.c - lab 1, by the handout alone: one tree or one chain, by formula.
+// second.c - lab 1, written from the handout alone: a formula chooses a tree or
+// a chain.
 
 #include "labs/01-share/share.h"
 
@@ -11,13 +12,13 @@ size_t share_window(const struct share *s, size_t step, int rank, int i)
     return s->order(s, at / s->windows, at % s->windows);
 }
 
-// The worker that is `place` places behind the root.
+// The rank of the worker that is `place` places after the root.
 static int worker(const struct lab *l, int root, int place)
 {
     return (root + place) % l->workers;
 }
 
-// In each round everybody who has the bytes sends them to one who has not.
+// In each round every worker that has the bytes sends them to one that has not.
 static int tree(struct lab *l, void *p, size_t bytes, int root)
 {
     int place = (l->rank - root + l->workers) % l->workers;
@@ -32,7 +33,8 @@ static int tree(struct lab *l, void *p, size_t bytes, int root)
     return 0;
 }
 
-// Pieces go from place to place; one comes in while the one before goes out.
+// Each worker receives a piece while it sends the previous piece to the next
+// worker.
 static int chain(struct lab *l, char *p, size_t bytes, int root, size_t pieces)
 {
     int place = (l->rank - root + l->workers) % l->workers;

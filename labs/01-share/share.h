@@ -1,13 +1,13 @@
-// share.h - lab 1: what share.c defines.
+// share.h - lab 1: the functions that share.c defines.
 
 #ifndef LABS_SHARE_H
 #define LABS_SHARE_H
 
 #include "labs/lab.h"
 
-// A text is cut into windows 0 .. windows-1. In every epoch all of them come,
-// in an order of its own: order(s, epoch, place) is the window that comes at
-// `place`, 0 <= place < windows.
+// A text is cut into windows 0 .. windows-1. Every epoch visits all of them
+// once, in its own order: order(s, epoch, place) returns the window at position
+// `place` of the epoch, 0 <= place < windows.
 struct share {
     size_t windows;
     int workers;
@@ -15,13 +15,14 @@ struct share {
     size_t (*order)(const struct share *s, size_t epoch, size_t place);
 };
 
-// The i-th window of worker `rank` in step `step`, both from 0. In a step all
-// workers together take the workers * batch windows that come next.
+// Returns the i-th window of worker `rank` in step `step`; all three count from
+// 0. In a step all workers together take the next workers * batch windows.
 // Worker 0 takes the first `batch` of them, worker 1 the next, and so on.
 // A step may end one epoch and begin the next.
 size_t share_window(const struct share *s, size_t step, int rank, int i);
 
-// The `bytes` bytes at p on worker `root` are at p on every worker afterwards.
+// Copies the `bytes` bytes at p on worker `root` to p on every worker. All
+// workers call it. Returns 0, or -1 where a call failed.
 int lab_bcast(struct lab *l, void *p, size_t bytes, int root);
 
 #endif

@@ -1,4 +1,5 @@
-// share.c - lab 1: who trains on what, and how all begin with equal parameters.
+// share.c - lab 1: which windows a worker trains on, and how all workers begin
+// with equal parameters.
 
 #include "labs/01-share/share.h"
 
@@ -10,7 +11,7 @@ size_t share_window(const struct share *s, size_t step, int rank, int i)
     return s->order(s, at / s->windows, at % s->windows);
 }
 
-// The root sends to everybody in turn.
+// The root sends to one worker after the other.
 int lab_bcast(struct lab *l, void *p, size_t bytes, int root)
 {
     if (l->rank != root)

@@ -1,7 +1,7 @@
-// grade.c - lab 2: what a server must do.
+// grade.c - lab 2: the tests of lab_serve() and lab_exchange().
 //
-// What is expected is worked out here, one element at a time, by the formula of
-// server.h.
+// The expected parameters are computed here, one element at a time, by the
+// formula of server.h.
 
 #include "labs/02-server/server.h"
 
@@ -20,9 +20,9 @@ enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE };
 
 struct run {
     struct job job;
-    enum kind kind; // of step 1; steps 0 and 2 are the first two kinds
-    uint64_t seed;  // of what workers compute before they send
-    float *p[MOST_WORKERS + 1]; // parameters by rank, one set a step
+    enum kind kind; // INFINITE and later: in step 1 alone, else INTEGERS
+    uint64_t seed;  // of the seconds before a worker sends; 0: none
+    float *p[MOST_WORKERS + 1]; // by rank: the parameters of each step
 };
 
 static float first(size_t i)
@@ -44,7 +44,7 @@ static float gradient(const struct run *t, int step, int rank, size_t i)
     return (float)(840 * (rank + 1) * (1 + (int)(i % 13)));
 }
 
-// The parameters after a step, from those before.
+// Changes p from the parameters before a step to those after it.
 static void expect(const struct run *t, int step, int w, float *p)
 {
     bool finite = true;
@@ -104,7 +104,8 @@ static void run_close(struct run *t)
         free(t->p[r]);
 }
 
-// Every worker's parameters after every step, and the server's at the end.
+// Checks every worker's parameters after every step, and the server's at the
+// end.
 static void want_parameters(struct lab_case *k, const struct run *t, int w)
 {
     float p[4096];
@@ -119,7 +120,7 @@ static void want_parameters(struct lab_case *k, const struct run *t, int w)
             for (size_t i = 0; i < t->job.n && !lab_failed(k); i++)
                 lab_want(k, memcmp(&is[i], &p[i], sizeof p[i]) == 0,
                          "%d workers, n = %zu, step %d: p[%zu] of %s %d is "
-                         "%.9g, by the formula it is %.9g",
+                         "%.9g, the formula gives %.9g",
                          w, t->job.n, step, i, r < w ? "worker" : "rank", r,
                          (double)is[i], (double)p[i]);
         }
@@ -158,7 +159,7 @@ static void bytes(struct lab_case *k)
                        (double)out / STEPS);
             lab_want(k, out == law && in == law,
                      "%d workers, %d steps of 4000 bytes: %s %d sent %zu bytes "
-                     "and received %zu, the law says %zu",
+                     "and received %zu, the formula gives %zu",
                      w, STEPS, r < w ? "worker" : "rank", r, out, in, law);
         }
         run_close(&t);
@@ -186,7 +187,7 @@ static void overflow(struct lab_case *k)
             run_kind(k, w, 100, kind, 0);
 }
 
-// Worker 1 falls silent in one of its calls: the server must name it.
+// Worker 1 stops responding in one of its calls: the server must name it.
 static void deadline(struct lab_case *k)
 {
     for (int w = 2; w <= 4; w++)
@@ -203,7 +204,8 @@ static void deadline(struct lab_case *k)
                 const struct virtual_rank_result *is = &run->v->rank[w];
                 lab_want(k, is->value == -1 && run->missing[w] == 1,
                          "worker 1 of %d is silent from its call %ld on: the "
-                         "server returned %d and names %d in lab_missing()",
+                         "server returned %d, not -1, or named rank %d in "
+                         "lab_missing(), not 1",
                          w, call, is->value, run->missing[w]);
                 lab_want(k, is->ended_s < 10,
                          "worker 1 of %d is silent: the server gave up after "
@@ -247,16 +249,17 @@ static const struct lab_test tests[] = {
      "Sum, divide by the number of workers, then multiply by lr. The next step "
      "begins with an empty sum."},
     {"reruns", 15, reruns, "integers",
-     "In fp32 (a + b) + c is not a + (b + c). Who came first must not matter."},
+     "In fp32 (a + b) + c is not a + (b + c). The order of arrival must not "
+     "matter."},
     {"overflow", 10, overflow, "integers",
-     "Look at the sums of all elements before the first parameter moves. inf - "
-     "inf is no inf."},
+     "Test the sums of all elements before you change the first parameter. inf "
+     "- inf is NaN, not inf."},
     {"deadline", 10, deadline, "integers",
      "After lab_wait() the err of each request says which worker did not "
-     "come."},
+     "respond."},
     {"time", 5, in_time, "integers",
-     "Receive from all workers at once: one latency for all, and not one "
-     "each."},
+     "Receive from all workers at the same time, so that the latency counts "
+     "once."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

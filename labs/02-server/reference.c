@@ -1,4 +1,5 @@
-// reference.c - lab 2: all gradients come in at once, and are added in order.
+// reference.c - lab 2: receives all gradients at the same time, and adds them
+// in the order of the workers.
 
 #include "labs/02-server/server.h"
 
@@ -53,7 +54,7 @@ int lab_serve(struct lab *l, const struct job *job, float *p)
             if (lab_isend(l, k, p, bytes, &r[k]))
                 return -1;
         if (lab_wait(l, r, w))
-            return lab_missing(l, failed(r, w), "it to take parameters");
+            return lab_missing(l, failed(r, w), "to receive parameters");
     }
     return 0;
 }

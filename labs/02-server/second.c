@@ -1,10 +1,12 @@
-// second.c - lab 2, by the handout alone: all gradients are kept, then added.
+// second.c - lab 2, written from the handout alone: receives all gradients,
+// then adds them.
 
 #include "labs/02-server/server.h"
 
 #include <math.h>
 
-// All workers' vectors to g, or from p; names who failed.
+// Receives all workers' vectors in g; if g is NULL, sends p to all workers.
+// Names a worker that failed.
 static int all(struct lab *l, size_t n, float *g, const float *p)
 {
     struct lab_req r[LAB_REQUESTS];
@@ -16,7 +18,7 @@ static int all(struct lab *l, size_t n, float *g, const float *p)
         return 0;
     for (int w = 0; w < l->workers; w++)
         if (r[w].err)
-            return lab_missing(l, w, g ? "its gradients" : "it to take p");
+            return lab_missing(l, w, g ? "its gradients" : "to receive p");
     return -1;
 }
 

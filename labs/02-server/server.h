@@ -12,19 +12,20 @@ struct job {
     float lr;  // learning rate
 };
 
-// On rank l->workers. p holds the parameters, as every worker's p does. In each
-// of job->steps steps: take in the workers' gradients and add them in fp32, in
-// the order of the workers: worker 0 first, the last worker last. Where all
-// sums are finite
+// Runs on rank l->workers. p holds the first parameters, job->n floats, the
+// same as every worker's p. In each of job->steps steps it receives the
+// workers' gradients and adds them in fp32, in the order of the workers:
+// worker 0 first, the last worker last. If all sums are finite, it computes
 //
 //     p[i] -= lr * (sum[i] / (float)workers)
 //
-// Where a sum is infinite or NaN the whole step changes nothing. Then every
-// worker gets p. Where a worker falls silent: name it with lab_missing(), and
-// return -1.
+// If a sum is infinite or NaN, the step changes no parameter. Then it sends p
+// to every worker. If a worker stops responding, it names the worker with
+// lab_missing() and returns -1. Returns 0 after the last step.
 int lab_serve(struct lab *l, const struct job *job, float *p);
 
-// On a worker: one step. g are its gradients; p becomes the next parameters.
+// Runs on a worker, once a step. g: its gradients, job->n floats. p becomes the
+// next parameters. Returns 0 or -1.
 int lab_exchange(struct lab *l, const struct job *job, const float *g,
                  float *p);
 

@@ -2,7 +2,7 @@
 
 #include "labs/02-server/server.h"
 
-// Takes in one worker after the other, and forgets to add.
+// Receives from one worker after the other, and does not add.
 int lab_serve(struct lab *l, const struct job *job, float *p)
 {
     size_t bytes = job->n * sizeof *p;

@@ -1,7 +1,7 @@
-// grade.c - lab 3: what a map of shards must be.
+// grade.c - lab 3: the tests of the map from elements to servers.
 //
-// What is expected is worked out here by walking over the vector, element by
-// element; no test asks one of the student's functions what is right.
+// The expected values are computed here by walking over the vector, element by
+// element. No test asks the student's functions what is right.
 
 #include "labs/03-shard/shard.h"
 
@@ -25,7 +25,7 @@ static void say_map(char text[96], const struct map *m)
              m->servers);
 }
 
-// Calls each(k, m, text) for many maps until it fails.
+// Calls each(k, m, text) for many maps, until the test has failed.
 static void for_maps(struct lab_case *k,
                      void (*each)(struct lab_case *, const struct map *,
                                   const char *))
@@ -43,7 +43,7 @@ static void for_maps(struct lab_case *k,
             }
 }
 
-// The shard of one server, with as many rows as its slices fill.
+// Makes the shard of one server, whose number of rows must be possible.
 static bool make(struct lab_case *k, const struct map *m, const char *text,
                  int index, struct shard *s)
 {
@@ -54,14 +54,15 @@ static bool make(struct lab_case *k, const struct map *m, const char *text,
                     text, index, err, s->rows);
 }
 
-// The server's part of a row, which must lie in the vector.
+// Gets the server's part of a row, which must be within the vector.
 static bool part(struct lab_case *k, const struct shard *s, const char *text,
                  int row, struct slice *is)
 {
     *is = shard_slice(s, row);
     return lab_want(k, is->n <= s->n && is->off <= s->n - is->n,
-                    "%s: row %d of server %d is %zu elements at %zu", text, row,
-                    s->index, is->n, is->off);
+                    "%s: row %d of server %d has %zu elements from %zu on, "
+                    "which are not in the vector",
+                    text, row, s->index, is->n, is->off);
 }
 
 static void tile_map(struct lab_case *k, const struct map *m, const char *text)
@@ -113,7 +114,8 @@ static void balance_map(struct lab_case *k, const struct map *m,
             "%s: shard_elements() of server %d is %zu, its slices hold %zu",
             text, server, shard_elements(&s), sum);
         lab_want(k, shard_rows(&s) == rows,
-                 "%s: shard_rows() of server %d is %d, it has elements of %d",
+                 "%s: shard_rows() of server %d is %d, but it has elements of "
+                 "%d rows",
                  text, server, shard_rows(&s), rows);
     }
     lab_want(k, most - least <= 1,
@@ -126,7 +128,8 @@ static void balance(struct lab_case *k)
     for_maps(k, balance_map);
 }
 
-// Elements of a server where `len` are dealt out like cards, to server 0 first.
+// The elements that a server gets of `len` that are dealt out like cards, to
+// server 0 first.
 static size_t dealt(size_t len, int servers, int server)
 {
     size_t n = 0;
@@ -146,7 +149,7 @@ static void rows_map(struct lab_case *k, const struct map *m, const char *text)
             struct shard s;
             struct slice is;
             if (!make(k, m, text, server, &s) ||
-                !lab_want(k, row < s.rows, "%s: there is no row %d", text,
+                !lab_want(k, row < s.rows, "%s: row %d is missing", text,
                           row) ||
                 !part(k, &s, text, row, &is))
                 return;
@@ -186,8 +189,8 @@ static void dense_map(struct lab_case *k, const struct map *m, const char *text)
             if (!part(k, &s, text, row, &is))
                 return;
             lab_want(k, is.n == 0 || is.local == used,
-                     "%s: row %d of server %d lies at %zu of its memory, %zu "
-                     "are used so far",
+                     "%s: row %d of server %d has local = %zu, but its rows "
+                     "before have %zu elements",
                      text, row, server, is.local, used);
             used += is.n;
         }
@@ -212,8 +215,9 @@ static float number(int rank, size_t i)
     return (float)(rank * 7 + (int)(i % 31));
 }
 
-// Each worker has a server beside it. It sends to every other server that one's
-// slices, adds what comes for its own, and sends the sums back.
+// Every rank is a worker and a server. It sends every other server the elements
+// of that server's shard, adds the elements that it receives for its own shard,
+// and sends the sums back.
 static int exchange(struct lab *l, struct job *j, const struct shard *s,
                     const struct shard *mine)
 {
@@ -304,14 +308,15 @@ static void bytes(struct lab_case *k)
 static const struct lab_test tests[] = {
     {"tile", 20, tile, NULL,
      "n = 7, slices of 2, 3 servers: a whole row has 6 elements, the last row "
-     "has 1. Who gets it?"},
+     "has 1. Which server gets it?"},
     {"balance", 15, balance, "tile",
-     "Cut each row by itself, the last, shorter one too. 10 elements over 4 "
+     "Cut each row by itself, also the last, shorter one. 10 elements over 4 "
      "servers: 3 3 2 2."},
     {"rows", 15, rows, "tile",
-     "What does backward finish first? That is row 0."},
+     "Which elements does backward finish first? They are row 0."},
     {"dense", 10, dense, "rows",
-     "All rows before this one are whole: how much has the server stored?"},
+     "All rows before this one are whole: how many elements do they give the "
+     "server?"},
     {"bytes", 10, bytes, "dense",
      "Is every server's shard as long as every other's?"},
     {NULL, 0, NULL, NULL, NULL},

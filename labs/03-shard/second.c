@@ -1,8 +1,9 @@
-// second.c - lab 3, by the handout alone.
+// second.c - lab 3, written from the handout alone.
 
 #include "labs/03-shard/shard.h"
 
-// Whole rows, and what is left for the short one (0: there is none).
+// The number of whole rows. *left: the elements of the short last row; 0: there
+// is none.
 static size_t whole(const struct shard *s, size_t *left)
 {
     size_t rows = s->n / (size_t)s->servers / s->slice;

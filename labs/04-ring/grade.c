@@ -1,8 +1,8 @@
-// grade.c - lab 4: what a ring must do.
+// grade.c - lab 4: the tests of lab_exchange() and ring_bytes().
 //
-// What is expected is worked out here, by the table of the handout: chunks are
+// The expected values are computed here by the table of the handout: chunks are
 // dealt out one element at a time, and bytes are added message by message. So
-// nothing here is the formula that is asked for.
+// this file does not contain the formula that the student must find.
 
 #include "labs/04-ring/ring.h"
 
@@ -28,7 +28,8 @@ static int sizes(int w, size_t n[8])
     return sizeof all / sizeof *all;
 }
 
-// Elements dealt out to w chunks like cards; a few of the chunks get one more.
+// The lengths of w chunks: n elements are dealt out to them like cards, so that
+// a few of the chunks get one more.
 static void deal(size_t n, int w, size_t len[MOST_WORKERS])
 {
     for (int c = 0; c < w; c++)
@@ -42,7 +43,7 @@ static void deal(size_t n, int w, size_t len[MOST_WORKERS])
         len[LAB_LONG_LAST ? w - 1 - c : c]++;
 }
 
-// Bytes of 2(w-1) messages out of a worker: message by message, by the table.
+// The bytes that a worker sends in 2(w-1) messages, added message by message.
 static size_t out_bytes(size_t n, int w, int r)
 {
     size_t len[MOST_WORKERS], sum = 0;
@@ -61,7 +62,7 @@ static size_t in_bytes(size_t n, int w, int r)
 
 struct job {
     size_t n;
-    bool normal; // numbers whose sum depends on the order
+    bool normal; // numbers whose sum depends on the order of adding
     float *v[MOST_WORKERS];
 };
 
@@ -95,7 +96,7 @@ static void job_close(struct job *j)
         free(j->v[r]);
 }
 
-// The sums, where every order of adding gives the same.
+// Checks the sums of integers, which are the same in every order of adding.
 static void want_sums(struct lab_case *k, const struct job *j, int w)
 {
     for (int r = 0; r < w && !lab_failed(k); r++)
@@ -127,7 +128,8 @@ static void sums(struct lab_case *k)
     }
 }
 
-// Chunk c is begun by the worker after c and completed by c itself.
+// The sum of chunk c begins with the number of the worker after c, and ends
+// with that of worker c.
 static float in_order(const struct job *j, int w, size_t i)
 {
     int c = (int)(i / (j->n / (size_t)w));
@@ -202,12 +204,12 @@ static void law(struct lab_case *k)
                 size_t out = ring_bytes(n, r, w, LAB_OUT);
                 size_t in = ring_bytes(n, r, w, LAB_IN);
                 lab_want(k, out == out_bytes(n, w, r),
-                         "ring_bytes(%zu, %d, %d, LAB_OUT) is %zu, counted are "
-                         "%zu",
+                         "ring_bytes(%zu, %d, %d, LAB_OUT) is %zu, but a ring "
+                         "sends %zu",
                          n, r, w, out, out_bytes(n, w, r));
                 lab_want(k, in == in_bytes(n, w, r),
-                         "ring_bytes(%zu, %d, %d, LAB_IN) is %zu, counted are "
-                         "%zu",
+                         "ring_bytes(%zu, %d, %d, LAB_IN) is %zu, but a ring "
+                         "receives %zu",
                          n, r, w, in, in_bytes(n, w, r));
             }
 }
@@ -248,7 +250,7 @@ static void in_time(struct lab_case *k)
     }
 }
 
-// Worker 1 falls silent in one of its first calls.
+// Worker 1 stops responding in one of its first calls.
 static void want_named(struct lab_case *k, int w, long call)
 {
     struct lab_world world = {.workers = w,
@@ -267,8 +269,8 @@ static void want_named(struct lab_case *k, int w, long call)
                  "worker 1 of %d is silent: worker %d returned %d, not -1", w,
                  r, is->value);
         lab_want(k, !beside || run->missing[r] == 1,
-                 "worker 1 of %d is silent: its neighbour %d names %d in "
-                 "lab_missing()",
+                 "worker 1 of %d is silent: its neighbour %d named rank %d in "
+                 "lab_missing(), not 1",
                  w, r, run->missing[r]);
         lab_want(k, is->ended_s < 10,
                  "worker 1 of %d is silent: worker %d gave up after %g s, the "
@@ -287,10 +289,11 @@ static void dies(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"sums", 15, sums, NULL,
-     "Let worker r write down, for each message, which chunk it sends and "
-     "which one it receives. -1 % 3 is -1 in C."},
+     "Write down, for each message, which chunk worker r sends and which one "
+     "it receives. -1 % 3 is -1 in C."},
     {"order", 10, order, "sums",
-     "In the first half chunk c must come to rest at worker c: who begins it?"},
+     "In the first half chunk c must end at worker c: which worker sends it "
+     "first?"},
     {"bytes", 15, bytes, "sums",
      "n = 7, w = 3: one chunk has 3 elements. Which one, and is anything sent "
      "that is not needed?"},
@@ -298,13 +301,13 @@ static const struct lab_test tests[] = {
      "Count which chunks a worker does NOT send in the first half, and which "
      "in the second."},
     {"deadlock", 10, deadlock, "sums",
-     "No message leaves before its receiver has called. If all send first, who "
-     "receives?"},
+     "No send returns before its receiver has called. If all workers send "
+     "first, which of them receives?"},
     {"time", 10, in_time, "deadlock",
-     "Links carry both ways at once. Does a worker send and receive at the "
-     "same time?"},
+     "A worker can send and receive at the same time. Does yours?"},
     {"dies", 5, dies, "deadlock",
-     "After lab_wait() the err of each request says which of the two failed."},
+     "After lab_wait() the err of each request says which of the two messages "
+     "failed."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -8,7 +8,7 @@ struct span {
     size_t off, n;
 };
 
-// Chunk c of n elements: their lengths differ by at most one.
+// Chunk c of the w chunks of n elements. Their lengths differ by at most one.
 static struct span chunk(size_t n, int w, int c)
 {
     size_t i = (size_t)((c % w + w) % w), each = n / (size_t)w;

@@ -1,4 +1,4 @@
-// second.c - lab 4, by the handout alone.
+// second.c - lab 4, written from the handout alone.
 
 #include "labs/04-ring/ring.h"
 
@@ -23,7 +23,8 @@ size_t ring_bytes(size_t n, int rank, int workers, enum lab_way way)
            (2 * n - length(n, workers, c) - length(n, workers, d));
 }
 
-// Message m: chunk `out` to the right while chunk `in` comes from the left.
+// One message: sends chunk `out` to the right while it receives chunk `in` from
+// the left.
 static int message(struct lab *l, const float *out, size_t outs, float *in,
                    size_t ins)
 {
@@ -35,7 +36,7 @@ static int message(struct lab *l, const float *out, size_t outs, float *in,
     if (lab_wait(l, r, 2) == 0)
         return 0;
     return r[0].err ? lab_missing(l, left, "its chunk")
-                    : lab_missing(l, right, "it to take a chunk");
+                    : lab_missing(l, right, "to receive a chunk");
 }
 
 int lab_exchange(struct lab *l, float *v, size_t n)

@@ -1,4 +1,4 @@
-// grade.c - lab 5: what buckets and their exchange must do.
+// grade.c - lab 5: the tests of buckets and their exchange.
 
 #include "labs/05-overlap/overlap.h"
 
@@ -11,7 +11,7 @@
 
 enum { MOST_WORKERS = 8 };
 
-// A model: the last layer first.
+// The layers of a model, the last layer first.
 static const struct layer layers[] = {
     {60000, 2e-3}, {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3},
     {20000, 1e-3}, {20000, 1e-3}, {20000, 1e-3}, {60000, 1e-3},
@@ -24,7 +24,7 @@ struct job {
     struct lab_case *test;
     struct bucket buckets[MOST_BUCKETS];
     int count;
-    bool shuffled; // odd workers report neighbouring buckets the other way
+    bool shuffled; // odd workers complete pairs of buckets in reverse order
     struct step steps[MOST_WORKERS];
     bool complete[MOST_WORKERS][MOST_BUCKETS];
     float *v[MOST_WORKERS], *in[MOST_WORKERS];
@@ -39,7 +39,7 @@ static int post(struct lab *l, struct step *s, int b)
 {
     struct job *j = s->judge;
     if (!lab_want(j->test, b >= 0 && b < s->count,
-                  "worker %d hands over bucket %d; there are %d", l->rank, b,
+                  "worker %d posts bucket %d; there are %d", l->rank, b,
                   s->count))
         return -1;
     return lab_tell(l, 1, b);
@@ -70,8 +70,9 @@ static size_t cut(const struct bucket *b, int c, int w)
     return b->off + b->n * (size_t)c / (size_t)w;
 }
 
-// Chunk c is added by worker c, and sent back to all: pairs of workers, one hop
-// after the other.
+// Worker c adds chunk c of the bucket and sends the sum to all. In each hop a
+// worker sends to the worker `hop` places after it, and receives from the one
+// `hop` places before it.
 static int sum(struct lab *l, struct step *s, int b)
 {
     struct job *j = s->judge;
@@ -112,18 +113,18 @@ static int report(struct lab *l, struct job *j, struct step *s, int b)
     j->complete[l->rank][b] = true;
     int err = lab_ready(l, s, b);
     lab_want(j->test, lab_now(l) == before,
-             "worker %d waits %g s in lab_ready()", l->rank,
-             lab_now(l) - before);
+             "worker %d waits %g s in lab_ready(), which must not wait",
+             l->rank, lab_now(l) - before);
     return err;
 }
 
-// Whether a bucket is complete while backward has `left` elements to do.
+// Whether a bucket is complete when backward has `left` elements to do.
 static bool is_complete(const struct bucket *b, size_t left)
 {
     return LAB_CUT_UP ? b->off + b->n <= MODEL - left : b->off >= left;
 }
 
-// Backward: reports the buckets that a layer completes.
+// Backward: calls lab_ready() for the buckets that each layer completes.
 static int compute(struct lab *l, struct job *j, struct step *s)
 {
     size_t left = MODEL;
@@ -162,7 +163,8 @@ static void job_close(struct job *j)
     free(j);
 }
 
-// A run with the student's buckets; sizes of 0: the student's choice.
+// Makes the job of a run with the student's buckets. Sizes of 0: the student's
+// bucket_sizes() chooses.
 static struct job *job_open(struct lab_case *k, const struct lab_world *world,
                             size_t first, size_t size)
 {
@@ -177,7 +179,9 @@ static struct job *job_open(struct lab_case *k, const struct lab_world *world,
     if (lab_want(k, whole, "no memory for a model") && !size)
         bucket_sizes(&l, layers, LAYERS, &first, &size);
     if (whole && lab_want(k, first > 0 && size > 0,
-                          "bucket_sizes() chose %zu and %zu", first, size))
+                          "bucket_sizes() chose %zu and %zu, not two positive "
+                          "sizes",
+                          first, size))
         j->count = bucket_cut(j->buckets, MOST_BUCKETS, MODEL, first, size);
     if (!whole || !lab_want(k, j->count > 0 && j->count <= MOST_BUCKETS,
                             "bucket_cut() of %d elements by %zu and %zu "
@@ -227,8 +231,8 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
         }
 }
 
-// One cut: tiles from the right end, and all but the last bucket are as long as
-// asked.
+// Checks one call of bucket_cut(): the buckets tile from the right end, and all
+// but the last are as long as asked.
 static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
 {
     struct bucket out[MOST_BUCKETS + 1];
@@ -243,8 +247,8 @@ static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
     int ought = needed <= MOST_BUCKETS ? needed : -1;
     if (!lab_want(
             k, count == ought,
-            "bucket_cut(n = %zu, first = %zu, size = %zu) returned %d, it "
-            "takes %d buckets and there is room for %d",
+            "bucket_cut(n = %zu, first = %zu, size = %zu) returned %d; %d "
+            "buckets are needed and at most %d are allowed",
             n, first, size, count, needed, MOST_BUCKETS))
         return;
     for (int b = 0; b < count; b++) {
@@ -287,7 +291,7 @@ static void sums(struct lab_case *k)
     }
 }
 
-// Workers of different speed, and with reports in different order.
+// Workers that differ in speed, and in the order of their lab_ready() calls.
 static void order(struct lab_case *k)
 {
     for (int w = 2; w <= 5 && !lab_failed(k); w++) {
@@ -306,8 +310,8 @@ static void order(struct lab_case *k)
     }
 }
 
-// Seconds after backward until the last bucket is summed, where every bucket is
-// summed as early as can be, one after the other.
+// The seconds from the end of backward to the last bucket's sum, if buckets are
+// summed one after the other, each as early as possible.
 static double schedule(const struct lab_world *world, size_t first, size_t size)
 {
     double ready = 0, end = 0;
@@ -354,8 +358,9 @@ static void exposed(struct lab_case *k)
                 lab_record(k, w, (size_t)net, "exposed_seconds", is);
                 lab_speed(
                     k, is, least,
-                    "%d workers, a = %g s, B = %g bytes/s: %.4g s are left "
-                    "after backward with your %d buckets; %.4g s would do",
+                    "%d workers, a = %g s, B = %g bytes/s: %.4g s are exposed "
+                    "with your %d buckets; the best equal buckets expose %.4g "
+                    "s",
                     w, world.alpha_s, world.bytes_per_s, is, j->count, least);
             }
             job_close(j);
@@ -368,18 +373,19 @@ static const struct lab_test tests[] = {
     {"cut", 10, cuts, NULL,
      LAB_CUT_UP
          ? "Begin at element 0. Each bucket begins where the one before ends."
-         : "Begin with the end at n. Each bucket ends where the one before "
-           "begins."},
+         : "The first bucket ends at element n. Each bucket ends where the one "
+           "before begins."},
     {"early", 10, early, "cut",
-     "lab_ready() says which bucket is complete. Nothing else is."},
+     "Only the buckets that lab_ready() was called with are complete."},
     {"sums", 10, sums, NULL,
-     "Every bucket is handed over once, and summed once."},
+     "Post every bucket once, and sum every bucket once."},
     {"order", 15, order, "cut",
-     "One worker's bucket 3 may be complete before its bucket 2. Who is next "
-     "in line for all?"},
+     "One worker's bucket 3 may be complete before its bucket 2. Which bucket "
+     "must all workers sum next?"},
     {"exposed", 25, exposed, "sums",
-     "What is left is at least the sum of the last bucket. Small buckets cost "
-     "latency, large ones end late: try sizes in a loop, on paper's clock."},
+     "At least the last bucket's sum is exposed. Small buckets cost latency, "
+     "large ones are complete late: compute the exposed seconds of many sizes "
+     "in a loop, and take the best."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

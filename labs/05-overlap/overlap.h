@@ -9,12 +9,12 @@
 enum { MOST_BUCKETS = 128 };
 
 struct bucket {
-    size_t off, n; // of the gradients
+    size_t off, n; // gradients off .. off+n-1
 };
 
-// A layer of the model. Backward meets the last layer first. It takes `seconds`
-// for this layer. Then the layer's n gradients are complete. In the vector they
-// lie before those of the layers that backward has met earlier.
+// A layer of the model. Backward computes the last layer first. It takes
+// `seconds` for this layer; then the layer's n gradients are complete. They are
+// in the vector before those of the layers that backward computed earlier.
 struct layer {
     size_t n;
     double seconds;
@@ -28,29 +28,30 @@ struct step {
     const struct bucket *buckets; // what bucket_cut() made
     int count;
 
-    // Thread 0: hand bucket b over to thread 1 (returns at once); wait until
-    // thread 1 has called done().
+    // Called by thread 0. post: passes bucket b to thread 1, and returns at
+    // once. join: waits until thread 1 has called done(). Both return 0 or -1.
     int (*post)(struct lab *l, struct step *s, int b);
     int (*join)(struct lab *l, struct step *s);
 
-    // Thread 1. take: waits for the next bucket that is handed over. Then: sums
-    // bucket b over all workers, and gives all of them the sum. Then: tells
-    // thread 0 that all is summed. All workers must sum their buckets in the
-    // same order. A sum takes 2(w-1)(a + S/wB) for S bytes.
+    // Called by thread 1. take: waits for the next posted bucket, and writes
+    // its number to *b. sum: sums bucket b over all workers, on all of them;
+    // they must call it for their buckets in the same order. For S bytes it
+    // takes 2(w-1)(a + S/wB) seconds. done: tells thread 0 that all buckets are
+    // summed. All three return 0 or -1.
     int (*take)(struct lab *l, struct step *s, int *b);
     int (*sum)(struct lab *l, struct step *s, int b);
     int (*done)(struct lab *l, struct step *s);
 
-    // Yours, for use by thread 0. They are false and 0 when a step begins.
+    // For your use on thread 0. They are false and 0 when a step begins.
     bool ready[MOST_BUCKETS];
     int next;
 
-    void *judge; // not yours
+    void *judge; // the grader's; do not use it
 };
 
-// Fill out[] with buckets that tile [0, n) from the end. The first has `first`
-// elements and the others have `size`; only the last may have fewer. Return how
-// many they are, or -1 if that is more than max.
+// Fill out[] with buckets that tile [0, n) from the end. The first has
+// `first` elements and the others have `size`; only the last may have fewer.
+// Return their number, or -1 if that is more than max.
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
@@ -59,14 +60,15 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
 void bucket_sizes(const struct lab *l, const struct layer *layers, int count,
                   size_t *first, size_t *size);
 
-// Thread 0: the gradients of bucket b are complete. Must not wait. Workers
-// report their buckets in orders of their own.
+// Called on thread 0 when the gradients of bucket b are complete. It must not
+// wait. Different workers call it for their buckets in different orders.
+// Returns 0 or -1, as the next two do.
 int lab_ready(struct lab *l, struct step *s, int b);
 
-// Thread 0, after backward: returns when all buckets are summed.
+// Called on thread 0 after backward. Returns when all buckets are summed.
 int lab_exchange(struct lab *l, struct step *s);
 
-// Thread 1, from the beginning of a step to its end.
+// Runs on thread 1, from the beginning of a step to its end.
 int lab_communicate(struct lab *l, struct step *s);
 
 #endif

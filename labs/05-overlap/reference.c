@@ -1,4 +1,4 @@
-// reference.c - lab 5: buckets leave in one order, each as soon as it can.
+// reference.c - lab 5: posts buckets in one order, each as soon as possible.
 
 #include "labs/05-overlap/overlap.h"
 
@@ -21,7 +21,7 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     return count;
 }
 
-// How long after backward the last sum ends.
+// The seconds from the end of backward to the end of the last sum.
 static double exposed(const struct lab *l, const struct layer *layers,
                       int count, size_t n, size_t first, size_t size)
 {

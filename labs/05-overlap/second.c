@@ -1,4 +1,5 @@
-// second.c - lab 5, by the handout alone: tries every number of equal buckets.
+// second.c - lab 5, written from the handout alone: tries every number of equal
+// buckets.
 
 #include "labs/05-overlap/overlap.h"
 
@@ -15,7 +16,7 @@ int bucket_cut(struct bucket *out, int max, size_t n, size_t first, size_t size)
     return count;
 }
 
-// The seconds that are left when backward ends, with buckets of `size`.
+// The exposed seconds after backward, with buckets of `size` elements.
 static double left(const struct lab *l, const struct layer *layers, int count,
                    size_t n, size_t size)
 {

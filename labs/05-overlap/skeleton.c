@@ -22,7 +22,7 @@ void bucket_sizes(const struct lab *l, const struct layer *layers, int count,
     *size = *first;
 }
 
-// Nothing is sent before backward has ended.
+// Posts nothing before backward has ended.
 int lab_ready(struct lab *l, struct step *s, int b)
 {
     (void)l;

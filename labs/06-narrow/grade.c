@@ -1,4 +1,4 @@
-// grade.c - lab 6: what a 16-bit exchange must do.
+// grade.c - lab 6: the tests of a 16-bit exchange and its loss scale.
 //
 // Sums are compared with sums in double. Expected bytes are counted by dealing
 // the elements out to their owners one at a time. The histories of the loss
@@ -26,10 +26,10 @@ struct job {
     enum kind kind;
     size_t n;
     float *v[MOST_WORKERS];
-    // Of lab_step(), where there are steps.
+    // For the tests of lab_step().
     const char *history; // 'x': an overflow
-    float odd;           // what overflows
-    float unit;          // of the numbers in steps
+    float odd;           // the number that overflows
+    float unit;          // a factor of the gradients in steps
     struct loss_scale scale[MOST_WORKERS];
     float seen[MOST_WORKERS][STEPS]; // the scale after each step
     bool skip[MOST_WORKERS][STEPS];
@@ -41,7 +41,7 @@ static float number(enum kind kind, int rank, size_t i)
     switch (kind) {
     case LARGE:
         return 40000;
-    case SHORT: // eleven bits: fp16 holds it
+    case SHORT: // eleven bits: exact in fp16
         return 1 + floorf(1024 * (float)rng_uniform(key, i)) / 1024;
     case ANY:
         return (float)rng_normal(key, i);
@@ -59,8 +59,8 @@ static int body(struct lab *l, void *arg)
     return lab_exchange(l, v, j->n);
 }
 
-// Numbers times the scale, and in some steps one that overflows: the steps
-// take turns at who has it, and where.
+// Calls lab_step() on numbers times the scale. In the steps marked 'x' one
+// number overflows: on another worker and at another index in each step.
 static int steps(struct lab *l, void *arg)
 {
     struct job *j = arg;
@@ -91,8 +91,8 @@ static struct job *job_of(struct lab_case *k, enum kind kind, size_t n, int w)
     return j;
 }
 
-// The job after an exchange of w workers; NULL where it failed. *run may be
-// asked for.
+// Runs an exchange of w workers. Returns its job, or NULL where it failed. If
+// `run` is not NULL, *run becomes the run.
 static const struct job *exchanged(struct lab_case *k, enum kind kind, size_t n,
                                    int w, const struct lab_run **run)
 {
@@ -127,7 +127,7 @@ static void sums(struct lab_case *k)
         }
 }
 
-// Elements that a worker owns: the i with owner(i) == r, one after the other.
+// The number of elements that worker r owns, counted one after the other.
 static size_t owned(size_t n, int w, int r)
 {
     size_t count = 0;
@@ -155,7 +155,7 @@ static void bytes(struct lab_case *k)
                     lab_record(k, w, j->n, "bytes_out", (double)out);
                 lab_want(k, out == law && in == law,
                          "%d workers, n = %zu: worker %d, which owns %zu, sent "
-                         "%zu bytes and received %zu, the law says %zu",
+                         "%zu bytes and received %zu, the formula gives %zu",
                          w, j->n, r, own, out, in, law);
             }
         }
@@ -187,7 +187,8 @@ static void same(struct lab_case *k)
     }
 }
 
-// Half the distance of fp16 numbers near x, of which 2^-24 is the least unit.
+// Half the distance between neighbouring fp16 numbers near x. The distance is
+// at least 2^-24.
 static double half_unit(double x)
 {
     int e;
@@ -195,8 +196,9 @@ static double half_unit(double x)
     return ldexp(1, (e < -13 ? -13 : e) - 12);
 }
 
-// SHORT numbers are not rounded on the way in. Numbers of ANY kind may be, once
-// each. What is scaled down by at most 2w has units so much larger.
+// SHORT numbers are exact in fp16. Numbers of ANY kind may be rounded before
+// they are sent, once each. Scaling down by up to 2w makes fp16's smallest unit
+// up to 2w times as large in the result.
 static void error(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++)
@@ -208,13 +210,13 @@ static void error(struct lab_case *k)
                 for (int r = 0; r < w && kind == ANY; r++)
                     most += half_unit((double)number(ANY, r, i));
                 most *= 1 + 1e-3;
-                if (kind == ANY) // fp16's least unit, scaled up
+                if (kind == ANY) // fp16's smallest unit, scaled up
                     most += 2. * w * (w + 1) * 0x1p-25;
                 double is = fabs((double)j->v[0][i] - sum);
                 worst = fmax(worst, is);
                 lab_want(k, is <= most,
-                         "%d workers: v[%zu] is %.9g, the sum is %.9g: %g "
-                         "apart, roundings explain %g",
+                         "%d workers: v[%zu] is %.9g, the sum is %.9g: the "
+                         "error is %g, rounding explains at most %g",
                          w, i, (double)j->v[0][i], sum, is, most);
             }
             lab_record(k, w, 1000,
@@ -243,7 +245,7 @@ static void skips(struct lab_case *k)
     for (int w = 1; w <= 5; w++)
         for (int o = 0; o < 4; o++) {
             const char *history = "x.xxx.xxxx.";
-            // 8 before the last step, and 16 after it.
+            // The scale is 8 before the last step, and 16 after it.
             struct loss_scale begin = {512, 0, 1};
             struct job *j = stepped(k, w, history, begin, 1, odd[o]);
             for (int r = 0; j && r < w; r++) {
@@ -285,13 +287,13 @@ static void scale(struct lab_case *k)
         struct loss_scale begin = {ldexpf(1, histories[h].begin - 'a'), 0,
                                    histories[h].window};
         const char *history = histories[h].history;
-        // Numbers that fit with every scale.
+        // Small numbers, which overflow with no scale.
         struct job *j = stepped(k, 2, history, begin, 0x1p-20f, INFINITY);
         for (int r = 0; j && r < 2; r++)
             for (size_t t = 0; history[t]; t++) {
                 float ought = ldexpf(1, histories[h].scales[t] - 'a');
                 lab_want(k, j->seen[r][t] == ought,
-                         "window %d, from %g on, history %s (x: overflow): "
+                         "window %d, first scale %g, history %s (x: overflow): "
                          "after step %zu the scale of worker %d is %g, not %g",
                          histories[h].window, (double)begin.scale, history, t,
                          r, (double)j->seen[r][t], (double)ought);
@@ -304,17 +306,18 @@ static const struct lab_test tests[] = {
      "Small whole numbers fit into fp16. If they do not add exactly for three "
      "workers, what do you multiply by?"},
     {"bytes", 15, bytes, "sums",
-     "Numbers go out as uint16_t, and so do sums. Nothing goes to oneself."},
+     "Send numbers and sums as uint16_t. Send nothing to yourself."},
     {"large", 10, large, "bytes",
-     "4 times 40000 is no fp16 number. Multiply by 1/4 before anything is "
-     "rounded."},
+     "4 times 40000 is too large for fp16. Multiply by 1/4 before you "
+     "round."},
     {"same", 10, same, "bytes",
-     "The others see the owner's sums rounded. What does the owner see?"},
+     "The other workers get the owner's sums rounded. Which sums does the "
+     "owner use?"},
     {"error", 10, error, "bytes",
      "Add in fp32. Round each number once before it leaves, and each sum "
      "once."},
     {"skip", 5, skips, "bytes",
-     "Look at the sum, not at your own gradients: all have the same sum."},
+     "Test the sum, not your own gradients: all workers have the same sum."},
     {"scale", 10, scale, "skip",
      "Write down scale and good after each step of the history that the test "
      "names."},

@@ -1,5 +1,5 @@
-// reference.c - lab 6: numbers are scaled by a power of two and rounded, added
-// in fp32, and the sums rounded again, for the owner as for everybody.
+// reference.c - lab 6: scales numbers by a power of two, rounds and sends them,
+// adds them in fp32, and rounds the sums, also for the owner itself.
 
 #include "labs/06-narrow/narrow.h"
 
@@ -11,7 +11,7 @@ struct part {
     size_t off, n;
 };
 
-// What worker c owns.
+// The elements that worker c owns.
 static struct part part(size_t n, int w, int c)
 {
     size_t d = (size_t)(LAB_OWN_DOWN ? w - 1 - c : c), all = (size_t)w;
@@ -27,8 +27,9 @@ static float shrink(int w)
     return f;
 }
 
-// Sends out[c] to every other worker c, and receives in[c]: numbers for their
-// parts, and for mine; or, with `sums`, the sums of my part, and of theirs.
+// Sends out[c] to every other worker c, and receives in[c] from it. Without
+// `sums`, out[c] has the numbers of c's part, and in[c] those of my part. With
+// `sums`, out[c] has the sums of my part, and in[c] those of c's part.
 static int swap(struct lab *l, uint16_t *const out[], uint16_t *const in[],
                 size_t n, bool sums)
 {

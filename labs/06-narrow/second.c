@@ -1,4 +1,4 @@
-// second.c - lab 6, by the handout alone.
+// second.c - lab 6, written from the handout alone.
 
 #include "labs/06-narrow/narrow.h"
 
@@ -21,7 +21,7 @@ static float shrink(int w)
     return f;
 }
 
-// All n numbers go through `wire`: first as they leave me, then as sums.
+// Fills `wire` with the n sums in fp16. At first it holds my own numbers.
 static int through(struct lab *l, const float *v, size_t n, uint16_t *wire)
 {
     int w = l->workers, me = l->rank, k = 0;

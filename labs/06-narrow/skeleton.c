@@ -13,7 +13,7 @@ static size_t length(size_t n, int w, int c)
     return n * (size_t)(c + 1) / (size_t)w - begin(n, w, c);
 }
 
-// To every owner its part, and back from every owner its sums: in fp32.
+// Sends every owner its part, and receives every owner's sums, in fp32.
 int lab_exchange(struct lab *l, float *v, size_t n)
 {
     int w = l->workers, me = l->rank, k = 0;

@@ -1,7 +1,7 @@
-// grade.c - lab 7: what a server with a bound must do.
+// grade.c - lab 7: the tests of a server with a bound.
 //
 // Workers note the times of their pushes and of the answers. From these times
-// the tests work out what the bound allows. A push counts from its beginning,
+// the tests compute what the bound allows. A push counts from its beginning,
 // also while it travels.
 
 #include "labs/07-stale/stale.h"
@@ -16,7 +16,7 @@
 
 enum { WORKERS = 4, STEPS = 12, MOST_N = 16, SEEDS = 12 };
 
-// Messages of 40 bytes, some of them behind others, take less than this.
+// A message of 40 bytes takes less than this, even if it waits for others.
 static const double slack_s = 3e-4;
 
 struct run {
@@ -74,7 +74,7 @@ static int body(struct lab *l, void *arg)
     return lab_serve(l, &t->job, t->served);
 }
 
-// Whether all ranks have returned 0. The message about a deadlock has the
+// Whether all ranks have returned 0. The message about a deadlock names the
 // bound.
 static bool ends(struct lab_case *k, const struct lab_run *run,
                  const struct run *t)
@@ -167,7 +167,7 @@ static void bsp(struct lab_case *k)
                 for (size_t i = 0; i < t->job.n; i++)
                     lab_want(k, (double)t->after[r][s][i] == moved(t, s + 1, i),
                              "bound 0, push %d: worker %d gets p[%zu] = %.9g, "
-                             "all %d pushes make it %.9g",
+                             "after all %d pushes it is %.9g",
                              s + 1, r, i, (double)t->after[r][s][i],
                              WORKERS * (s + 1), moved(t, s + 1, i));
     }
@@ -194,8 +194,8 @@ static void want_no_wait(struct lab_case *k, const struct run *t)
     for (int r = 0; t && r < WORKERS; r++)
         for (int s = 0; s < t->steps[r]; s++)
             lab_want(k, t->answered[r][s] <= allowed(t, r, s) + slack_s,
-                     "bound %d: worker %d pushes for the %d. time at %.2f ms "
-                     "and may go on at %.2f ms; it is answered at %.2f ms",
+                     "bound %d: worker %d sends push %d at %.2f ms and may go "
+                     "on at %.2f ms; it is answered at %.2f ms",
                      t->job.bound, r, s + 1, t->pushed[r][s] * 1e3,
                      allowed(t, r, s) * 1e3, t->answered[r][s] * 1e3);
 }
@@ -214,8 +214,8 @@ static void leave(struct lab_case *k)
             want_no_wait(k, served(k, bound, seed, true, NULL));
 }
 
-// The time at which the last fast worker has its last answer. A step takes 2
-// ms, or 4 ms on worker 3, and the time of a message out and one back.
+// The earliest time at which all fast workers have their last answers. A step
+// takes 2 ms, or 4 ms on worker 3, and the time of a push and its answer.
 static double explained(int bound, double trip_s)
 {
     double pushed[WORKERS][STEPS], last = 0;
@@ -254,25 +254,28 @@ static void pace(struct lab_case *k)
                    is);
         lab_speed(k, is, ought,
                   "bound %d, one worker at half speed: the others have made %d "
-                  "pushes after %.2f ms, the bound explains %.2f ms",
+                  "pushes after %.2f ms, the bound allows it after %.2f ms",
                   bound, STEPS, is * 1e3, ought * 1e3);
     }
 }
 
 static const struct lab_test tests[] = {
     {"final", 10, final, NULL,
-     "Every push moves p, whoever waits. By how much?"},
+     "Every push moves p at once, also if its sender must wait. By how "
+     "much?"},
     {"spread", 20, spread, "final",
-     "Keep a clock for each worker. Whom does a push let go on?"},
+     "Keep a clock for each worker. Which workers may go on after a push?"},
     {"bsp", 10, bsp, "spread",
-     "A held worker gets the parameters of when it is answered."},
+     "A worker that had to wait gets the parameters at the time of its "
+     "answer."},
     {"waiters", 15, waiters, "spread",
-     "After every push look at all who wait, not only at its sender."},
+     "After every push check all workers that wait, not only its sender."},
     {"leave", 10, leave, "waiters",
-     "When one leaves, the lowest clock may be another's: look again."},
+     "When a worker leaves, the lowest clock may rise: check all workers that "
+     "wait."},
     {"pace", 5, pace, "waiters",
-     "A worker that may go on is answered before the next push is waited "
-     "for."},
+     "Answer every worker that may go on before you wait for the next "
+     "push."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -22,7 +22,7 @@ static int lowest(const struct worker *all, int workers)
     return least;
 }
 
-// Answers all that wait and may go on.
+// Answers all workers that wait and may go on.
 static int answer(struct lab *l, const struct job *job, struct worker *all,
                   const float *p)
 {
@@ -33,7 +33,7 @@ static int answer(struct lab *l, const struct job *job, struct worker *all,
             continue;
         all[r].waits = false;
         if (lab_send(l, r, p, job->n * sizeof *p))
-            return lab_missing(l, r, "it to take parameters");
+            return lab_missing(l, r, "to receive parameters");
     }
     return 0;
 }

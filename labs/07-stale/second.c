@@ -1,4 +1,4 @@
-// second.c - lab 7, by the handout alone.
+// second.c - lab 7, written from the handout alone.
 
 #include "labs/07-stale/stale.h"
 
@@ -19,7 +19,7 @@ static int lowest(const struct peer *peer, int workers)
     return low;
 }
 
-// Answers everybody who waits and may go on.
+// Answers all workers that wait and may go on.
 static int answer(struct lab *l, const struct job *job, struct peer *peer,
                   const float *p)
 {

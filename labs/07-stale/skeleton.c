@@ -2,7 +2,7 @@
 
 #include "labs/07-stale/stale.h"
 
-// Answers at once, however far ahead.
+// Answers every push at once, however far ahead its sender is.
 int lab_serve(struct lab *l, const struct job *job, float *p)
 {
     size_t n = job->n;

@@ -1,7 +1,8 @@
-// grade.c - lab 8: what top-k with error feedback must do.
+// grade.c - lab 8: the tests of top-k with error feedback.
 //
 // To judge the choice of entries, the tests compare the entries that were sent
-// with those that were kept. To judge sums, they make up entries and add them.
+// with those that were kept. To judge sums, they choose gradients whose entries
+// are known, and add these.
 
 #include "labs/08-topk/topk.h"
 
@@ -44,7 +45,8 @@ static struct pack *pack_of(struct lab_case *k, size_t n, size_t most)
     return p->g && p->owed && p->sum && p->out && p->sent ? p : NULL;
 }
 
-// Packs, and notes the entries sent: they must be k, with different indices.
+// Calls topk_pack(), and notes the k entries sent, which must have different
+// indices.
 static bool packed(struct lab_case *k, struct pack *p)
 {
     for (size_t i = 0; i < p->n; i++) {
@@ -59,7 +61,7 @@ static bool packed(struct lab_case *k, struct pack *p)
         if (!lab_want(k, i < p->n && !p->sent[i],
                       "n = %zu, k = %zu: entry %zu has index %u, which is %s",
                       p->n, p->k, m, i,
-                      i < p->n ? "there twice" : "no element"))
+                      i < p->n ? "used twice" : "not below n"))
             return false;
         p->sent[i] = true;
         if (!lab_want(k, equal(p->out[m].value, p->sum[i]),
@@ -76,8 +78,8 @@ static void want_owed(struct lab_case *k, const struct pack *p)
 {
     for (size_t i = 0; i < p->n; i++)
         lab_want(k, equal(p->owed[i], p->sent[i] ? 0 : p->sum[i]),
-                 "n = %zu, k = %zu: element %zu was %s, and %.9g of %.9g stay "
-                 "owed",
+                 "n = %zu, k = %zu: element %zu was %s, and %.9g is owed; "
+                 "gradient plus owed was %.9g",
                  p->n, p->k, i, p->sent[i] ? "sent" : "not sent",
                  (double)p->owed[i], (double)p->sum[i]);
 }
@@ -152,7 +154,7 @@ struct job {
 };
 
 // Only k elements of each worker are not 0, so exactly these must be picked.
-// They are spread so that workers have some places in common.
+// Some of their indices are the same on several workers.
 static void fill(const struct job *j, int rank)
 {
     for (size_t m = 0; m < j->k; m++) {
@@ -262,8 +264,8 @@ static void in_time(struct lab_case *k)
         }
 }
 
-// ---- a model to train: each worker's loss is a bowl with a lowest point of
-// its own
+// ---- a model to train: each worker's loss is a quadratic function with its
+// own minimum
 
 enum { PARAMETERS = 400, STEPS = 200, TRAINERS = 4 };
 
@@ -356,17 +358,18 @@ static const struct lab_test tests[] = {
      "Add the gradient to what is owed first. Then what is sent is not owed "
      "any more, and the rest stays."},
     {"pick", 15, pick, "conserve",
-     "-5 is larger than 3. Which of two equal ones goes? Is NaN > x ever "
-     "true?"},
+     "-5 has a larger magnitude than 3. Which of two equal magnitudes is sent? "
+     "Is NaN > x ever true?"},
     {"bytes", 10, bytes, NULL,
-     "Everybody sends its k entries to everybody else, once."},
+     "Every worker sends its k entries to every other worker, once."},
     {"replicas", 15, replicas, "bytes",
      "Two workers may send the same index. Add worker 0's entries first, on "
      "every worker."},
     {"loss", 10, loss, "replicas",
-     "What is owed lives from step to step: the caller keeps it."},
+     "Elements stay owed from step to step: the caller keeps the array."},
     {"time", 5, in_time, "replicas",
-     "A worker can send to one and receive from another at the same time."},
+     "A worker can send to one worker and receive from another at the same "
+     "time."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// Whether x, with the higher index, goes before y.
+// Whether x, which has the higher index, goes before y.
 static bool before(float x, float y)
 {
     float p = fabsf(x), q = fabsf(y);
@@ -16,8 +16,8 @@ static bool before(float x, float y)
     return p > q || (LAB_TIES_HIGH && p == q);
 }
 
-// `out` has the largest entries so far, in order. A larger one replaces the
-// last.
+// `out` has the largest entries so far, in order. A larger entry is inserted,
+// and pushes out the last.
 void topk_pack(const float *g, float *owed, size_t n, size_t k,
                struct entry *out)
 {

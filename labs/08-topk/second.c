@@ -1,4 +1,5 @@
-// second.c - lab 8, by the handout alone: a heap of the k best so far.
+// second.c - lab 8, written from the handout alone: a heap of the k largest
+// entries so far, with the smallest at the root.
 
 #include "labs/08-topk/topk.h"
 
@@ -23,7 +24,7 @@ static int by_magnitude(const void *x, const void *y)
     return a->index < b->index ? -1 : 1;
 }
 
-// Moves the worst of the k entries from the root down to its place.
+// Moves the entry at the root of the heap of k entries down to its place.
 static void sift(struct entry *out, size_t k)
 {
     for (size_t at = 0, child = 1; child < k; at = child, child = 2 * at + 1) {

@@ -15,7 +15,7 @@ void topk_pack(const float *g, float *owed, size_t n, size_t k,
     }
 }
 
-// Adds up its own entries, and asks nobody for theirs.
+// Adds up its own entries, and receives nothing.
 int lab_exchange(struct lab *l, const float *g, float *owed, float *sum,
                  size_t n, size_t k)
 {

@@ -1,9 +1,9 @@
 // grade.c - lab 9: what a checkpoint must survive.
 //
-// The disk is a list of all calls that changed it. So the tests can try every
-// state that a kill or a loss of power can leave: after every call, and with
-// any part of the unsynced data lost (if there are more than 1024 such parts, a
-// seeded choice of 1024).
+// The disk is a list of all its changes. So the tests can try every state that
+// a kill or a loss of power can leave: after every call, and with any subset of
+// the unsynced changes lost. Of ten or more unsynced changes, 1024 random
+// subsets are tried.
 
 #include "labs/09-resume/resume.h"
 
@@ -38,7 +38,8 @@ static int save(struct disk *d, int i, size_t bytes)
     return checkpoint_save(d, step_of(i), p, content(step_of(i), bytes, p));
 }
 
-// The same, but KILLED in its call number `call`.
+// The same, but the process is killed in its call number `call`: then the
+// result is KILLED. With `half` a write in this call writes half of its bytes.
 static int save_until(struct disk *d, int i, size_t bytes, long call, bool half)
 {
     jmp_buf leave;
@@ -86,7 +87,7 @@ static bool want_one(struct lab_case *k, struct disk *d, int a, int b,
         when, step, n, bytes);
 }
 
-// A disk with this many saves. NULL: the test failed.
+// Makes a disk with this many saves. Returns NULL if the test failed.
 static struct disk *disk_with(struct lab_case *k, int saves, size_t bytes)
 {
     struct disk *d = crash_new();
@@ -161,8 +162,8 @@ static bool lose_power(struct lab_case *k, const struct disk *d, int saved,
     return !lab_failed(k);
 }
 
-// Kills save(new) in its first call, then in its second, until it reaches its
-// end.
+// Kills save(new) in its first call, then in its second, and so on until a save
+// is complete.
 static void each_call(struct lab_case *k, int old, size_t bytes, bool power)
 {
     int new = old + 1, saved = KILLED;
@@ -205,26 +206,26 @@ static void power(struct lab_case *k)
 
 static void full(struct lab_case *k)
 {
-    for (size_t room = 0; room < 320 && !lab_failed(k); room += 20) {
+    for (size_t space = 0; space < 320 && !lab_failed(k); space += 20) {
         struct disk *d = disk_with(k, 2, 300);
         if (!d)
             return;
-        crash_room(d, room);
+        crash_set_space(d, space);
         int saved = save(d, 3, 300);
         char when[96];
-        snprintf(when, sizeof when, "room for %zu of 300 bytes", room);
-        lab_want(k, saved == -1 || room >= 300,
-                 "%s: checkpoint_save() says that all is well", when);
+        snprintf(when, sizeof when, "space for %zu of 300 bytes", space);
+        lab_want(k, saved == -1 || space >= 300,
+                 "%s: checkpoint_save() returned %d, not -1", when, saved);
         want_one(k, d, saved == 0 ? 3 : 2, saved == 0 ? 3 : 2, 300, when);
-        crash_room(d, SIZE_MAX);
+        crash_set_space(d, SIZE_MAX);
         lab_want(k, save(d, 4, 300) == 0, "%s: the next save failed", when);
-        want_one(k, d, 4, 4, 300, "room again");
+        want_one(k, d, 4, 4, 300, "a save after the disk was full");
         crash_free(&d);
     }
 }
 
-// Checks the bytes that the newest `keep` checkpoints of 300 bytes take. Each
-// may have a file of its own, with some more bytes of its own.
+// Checks how many bytes checkpoint_prune(keep) leaves of checkpoints of 300
+// bytes. Each checkpoint may take up to 100 bytes more.
 static void want_pruned(struct lab_case *k, int keep)
 {
     struct disk *d = disk_with(k, 6, 300);
@@ -278,7 +279,8 @@ static const struct lab_test tests[] = {
     {"full", 10, full, "round",
      "disk_write() says how many bytes it has written."},
     {"prune", 10, prune, "round",
-     "Whatever is lost in here, the newest checkpoint must stay."},
+     "Whichever changes of a prune are lost, the newest checkpoint must "
+     "stay."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

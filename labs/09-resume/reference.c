@@ -9,14 +9,14 @@
 
 static const char unfinished[] = "unfinished", mark[] = "checkpoint-";
 
-// A checkpoint's name holds its place: newer ones have larger places. From a
-// step to its place, and back.
+// A checkpoint's name holds its place: newer checkpoints have larger places.
+// Converts a step to its place, and a place to its step.
 static int place(int step)
 {
     return LAB_STEPS_DOWN ? 999999 - step : step;
 }
 
-// The place in a checkpoint's name; -1: it is no checkpoint's.
+// The place in a checkpoint's name; -1: it is not the name of a checkpoint.
 static int place_of(const char *name)
 {
     int at = 0;

@@ -1,22 +1,23 @@
-// resume.h - lab 9: what resume.c defines.
+// resume.h - lab 9: the functions that resume.c defines.
 
 #ifndef LABS_RESUME_H
 #define LABS_RESUME_H
 
 #include "labs/disk.h"
 
-// Store `bytes` bytes as the checkpoint of a step (0 .. 999999). Each step is
-// larger than the one before. 0 where it will survive whatever comes; -1 where
-// it could not be stored, and then the checkpoint before stands. Whoever is
-// killed, or loses power, in here finds this checkpoint or the one before.
+// Stores `bytes` bytes at p as the checkpoint of a step (0 .. 999999). Each
+// step is larger than the one before. Returns 0 if the checkpoint is stored and
+// will survive a kill and a loss of power. Returns -1 if it could not be
+// stored; then the checkpoint before remains. If the process is killed or loses
+// power in here, checkpoint_resume() finds this checkpoint or the one before.
 int checkpoint_save(struct disk *d, int step, const void *p, size_t bytes);
 
-// The newest checkpoint that is whole: its step into *step, at most `most`
-// bytes of it to p. How many bytes it has; -1 where there is none.
+// Reads the newest whole checkpoint: its step to *step, and at most `most` of
+// its bytes to p. Returns the number of bytes read, or -1 if there is none.
 long checkpoint_resume(struct disk *d, int *step, void *p, size_t most);
 
-// Remove all but the newest `keep` checkpoints, and what unfinished saves left.
-// The newest one always stays. 0 or -1.
+// Removes all but the newest `keep` checkpoints, and the files that unfinished
+// saves left. The newest checkpoint always stays. Returns 0 or -1.
 int checkpoint_prune(struct disk *d, int keep);
 
 #endif

@@ -1,5 +1,5 @@
-// second.c - lab 9, by the handout alone: a file for each checkpoint, with the
-// step in its name.
+// second.c - lab 9, written from the handout alone: a file for each checkpoint,
+// with the step in its name.
 
 #include "labs/09-resume/resume.h"
 
@@ -19,7 +19,8 @@ static int step_of(const char *name)
     return step;
 }
 
-// How many checkpoints there are, and the steps of oldest and newest.
+// Returns the number of checkpoints, and the steps of the oldest and the
+// newest.
 static int count(struct disk *d, int *oldest, int *newest)
 {
     char name[DISK_NAME];

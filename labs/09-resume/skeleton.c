@@ -1,4 +1,4 @@
-// resume.c - lab 9: checkpoints that are whole or not there.
+// resume.c - lab 9: checkpoints that are whole or absent.
 
 #include "labs/09-resume/resume.h"
 

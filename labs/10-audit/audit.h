@@ -6,9 +6,10 @@
 
 #include "labs/lab.h"
 
+// A way to exchange gradients.
 enum way {
     ONE_SERVER,     // workers send gradients to one server, which answers
-    BESIDE_WORKERS, // a server beside each worker: a w-th of the vector each
+    BESIDE_WORKERS, // a server on each worker's host, with 1/w of the vector
     AROUND_A_RING,  // reduce-scatter and all-gather between neighbours
 };
 
@@ -21,7 +22,7 @@ struct row {
     int workers, batch; // batch: sequences of one worker in a step
     double lr;
     size_t parameters;
-    int wire_bits; // of a gradient, or of an answer's number: 32 or 16
+    int wire_bits; // of each number in a message: 32 or 16
     bool overlap;  // exchanges while backward computes
     bool loopback; // all on one host; else over a network
     // The measured seconds of each step. The first `warmup` steps of each
@@ -30,33 +31,35 @@ struct row {
     double seconds[MOST_REPEATS][MOST_STEPS];
     // The numbers that the study prints.
     double printed_seconds; // of a step
-    double printed_total;   // of all steps that count, of one repeat
+    double printed_total;   // seconds of one repeat's steps after the warm-up
     double printed_bytes;   // that a worker sends in a step
 };
 
-// Seconds of a step, as they should be printed: the mean of the steps that
-// count in each repeat; of these means the median.
+// The right seconds of a step: first the mean of each repeat, over the steps
+// after the warm-up, then the median of these means.
 double audit_seconds(const struct row *r);
 
-// Bytes that leave a worker in a step, S bytes in a vector, w workers: S to one
-// server; 2(w-1)/w S with a server beside each worker, and around a ring.
+// The bytes that a worker sends in a step, for w workers and a vector of S
+// bytes: S to one server; 2(w-1)/w S with a server on each worker's host, or on
+// a ring.
 double audit_bytes(const struct row *r);
 
-// The mistakes of a row: a sum of these. A printed number is right if it
-// differs from the correct number by less than a thousandth of that. Of
+// The flaws of a row: a sum of these. A printed number is right if it differs
+// from the correct number by less than a thousandth of the correct number. Of
 // BEST_OF, WARM_UP and NO_SUCH only the first that fits counts.
 enum {
-    TOO_FEW = 1,      // less than three repeats
-    BEST_OF = 2,      // printed: the best repeat's seconds, not audit_seconds()
-    WARM_UP = 4,      // printed: audit_seconds() as if every step counted
-    NO_SUCH = 8,      // printed seconds that are none of the three
-    WRONG_TOTAL = 16, // not printed_seconds times the steps that count
-    WRONG_BYTES = 32, // not audit_bytes()
+    TOO_FEW = 1,      // fewer than three repeats
+    BEST_OF = 2,      // printed_seconds is not right, but the fastest repeat's
+    WARM_UP = 4,      // printed_seconds is audit_seconds() with the warm-up
+    NO_SUCH = 8,      // printed_seconds is none of these three
+    WRONG_TOTAL = 16, // not printed_seconds times the steps after the warm-up
+    WRONG_BYTES = 32, // printed_bytes is not audit_bytes()
 };
 unsigned audit_row(const struct row *r);
 
-// The settings in which two rows differ, beside the way: a sum of these. The
-// batch is that of all workers together. Any difference counts, however small.
+// The settings in which two rows differ, apart from the way: a sum of these.
+// The batch is that of all workers together. Any difference counts, however
+// small.
 enum {
     OTHER_WORKERS = 1,
     OTHER_BATCH = 2,
@@ -80,8 +83,8 @@ enum verdict { SUPPORTED, CONTRADICTED, UNTESTABLE };
 // UNTESTABLE if a row has too few repeats, if the rows ran on loopback, or if
 // the repeats overlap. They overlap if the slowest repeat of the row with the
 // smaller audit_seconds() is not faster than the fastest repeat of the other.
-// Else audit_seconds() or audit_bytes() decides; printed numbers do not count.
-// A factor is reached, too, if it is missed by less than a hundredth of it.
+// Otherwise audit_seconds() or audit_bytes() decides; printed numbers do not
+// count. A factor that is missed by less than a hundredth of it is reached.
 enum verdict audit_claim(const struct row *a, const struct row *b,
                          const struct claim *c);
 

@@ -1,8 +1,8 @@
 // grade.c - lab 10: what an audit must find.
 //
-// Rows are made backwards: the repeats' means are chosen first, so that it is
-// known what should be printed, and steps are spread around them. Then flaws
-// are planted.
+// Rows are made backwards. The repeats' means are chosen first, so that the
+// right printed numbers are known. Then the seconds of steps are chosen around
+// the means. Then flaws are planted.
 
 #include "labs/10-audit/audit.h"
 
@@ -25,7 +25,7 @@ static const char *const other_names[] = {"OTHER_WORKERS", "OTHER_BATCH",
                                           "OTHER_WIRE",    "OTHER_OVERLAP",
                                           "OTHER_PLACE",   NULL};
 
-// What a set has, in words: to.
+// Writes the names of a set's flags to `to`, and returns it.
 static const char *words(char to[WORDS], unsigned set, const char *const *names)
 {
     size_t at = 0;
@@ -39,21 +39,21 @@ static const char *words(char to[WORDS], unsigned set, const char *const *names)
     return to;
 }
 
-// A row, and what the test knows of it.
+// A row, and its right numbers.
 struct made {
     struct row row;
-    double ought, best, warm; // seconds: right, of the best, with warm-up
+    double ought, best, warm; // seconds: right, best repeat, with warm-up
     double bytes;
 };
 
-// Numbers below n, one for each name.
+// A random number below n for this key and name.
 static int pick(uint64_t key, uint64_t name, int n)
 {
     return (int)(rng_uniform(key, name) * n);
 }
 
-// Bytes out of a worker, message by message: to each server its part, and on a
-// ring one chunk in each of 2(w-1) messages.
+// The bytes that a worker sends, added message by message: its part to each
+// server, and on a ring one chunk in each of 2(w-1) messages.
 static double bytes_of(const struct row *r)
 {
     double all = (double)r->parameters * (r->wire_bits == 16 ? 2 : 4), sum = 0;
@@ -61,10 +61,10 @@ static double bytes_of(const struct row *r)
         return all;
     for (int m = 0; m < r->workers - 1; m++)
         sum += all / r->workers; // gradients to others
-    return sum + sum;            // and sums or parameters as many back
+    return sum + sum;            // and as many sums or parameters
 }
 
-// Means of the repeats, in rising order: step k is mean[k] seconds.
+// Makes a row without flaws. Its repeats' means are mean[], in rising order.
 static struct made make(uint64_t key, double base)
 {
     static const int lengths[] = {1, 2, 3, 4, 5, 8};
@@ -86,7 +86,7 @@ static struct made make(uint64_t key, double base)
         mean[k] = base * (1 + 0.01 * k + 0.005 * k * k);
         double late = 2.0 + 0.1 * k; // how slow the warm-up is
         warm[k] = mean[k] * (1 + (late - 1) * 2 / r->steps);
-        int at = (k + turn) % r->repeats; // they come in any order
+        int at = (k + turn) % r->repeats; // the order of repeats varies
         for (int s = 0; s < r->steps; s++) {
             double off = (s % 2 ? 0.02 : -0.02) * base;
             r->seconds[at][s] = s < r->warmup ? mean[k] * late : mean[k] + off;
@@ -123,7 +123,7 @@ static void seconds(struct lab_case *k)
         double is = audit_seconds(&m.row);
         lab_want(k, near(is, m.ought),
                  "%d repeats of %d steps, %d of them warm-up: audit_seconds() "
-                 "says %.6g, it is %.6g",
+                 "is %.6g, not %.6g",
                  m.row.repeats, m.row.steps, m.row.warmup, is, m.ought);
     }
 }
@@ -142,7 +142,7 @@ static void bytes(struct lab_case *k)
                                 .printed_bytes = 1};
                 lab_want(k, near(audit_bytes(&r), bytes_of(&r)),
                          "%s, %d workers, 1000 numbers of %d bits: "
-                         "audit_bytes() says %.6g, a worker sends %.6g",
+                         "audit_bytes() is %.6g, but a worker sends %.6g",
                          names[way], w, bits, audit_bytes(&r), bytes_of(&r));
             }
 }
@@ -164,14 +164,15 @@ static void drop_repeats(struct made *m, int n)
     m->warm = (warm[0] + warm[n - 1]) / 2;
 }
 
-// How much too large what is printed may be where it was rounded.
+// A factor near 1 that changes a printed number as rounding does.
 static double rounded(uint64_t key, uint64_t name)
 {
     return 1 + 4e-4 * (2 * rng_uniform(key, name) - 1);
 }
 
-// Plants the flaws of a set. Of BEST_OF, WARM_UP and NO_SUCH it has at most
-// one. The best of one repeat is right. Where nothing is wrong, it is rounded.
+// Makes a row with the flaws of a set, which has at most one of BEST_OF,
+// WARM_UP and NO_SUCH. BEST_OF needs two repeats, since the best of one is
+// right. The printed numbers of a row without flaws are rounded.
 static struct made flawed(uint64_t key, unsigned flaws)
 {
     struct made m = make(key, 0.5);
@@ -184,7 +185,7 @@ static struct made flawed(uint64_t key, unsigned flaws)
                                            : m.ought;
     r->printed_total = r->printed_seconds *
                        (flaws & WRONG_TOTAL ? r->steps : r->steps - r->warmup);
-    if (flaws & WRONG_BYTES) // at the server, or with somebody's heads
+    if (flaws & WRONG_BYTES) // counted at the server, or with headers
         r->printed_bytes = m.bytes * (pick(key, 8, 2) ? r->workers : 1.03);
     if (!flaws) {
         r->printed_seconds *= rounded(key, 40);
@@ -202,7 +203,7 @@ static void want_flaws(struct lab_case *k, uint64_t key, unsigned flaws)
     lab_want(k, is == flaws,
              "%d repeats of %d steps (%d warm-up), printed %.6g s a step, %.6g "
              "s in all, %.6g bytes; right are %.6g s and %.6g bytes: "
-             "audit_row() says %s, it is %s",
+             "audit_row() is %s, not %s",
              m.row.repeats, m.row.steps, m.row.warmup, m.row.printed_seconds,
              m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes,
              words(said, is, flaw_names), words(ought, flaws, flaw_names));
@@ -228,8 +229,8 @@ static void sound(struct lab_case *k)
         want_flaws(k, rng_key(12, i), 0);
 }
 
-// Row b becomes another in each setting of a set. The whole batch stays, unless
-// that is what differs.
+// Changes row b in each setting of a set. The batch of all workers together
+// stays the same unless the set has OTHER_BATCH.
 static void change(struct row *b, unsigned what)
 {
     int all = b->workers * b->batch;
@@ -252,15 +253,15 @@ static void pairs(struct lab_case *k)
         char said[WORDS], ought[WORDS];
         lab_want(k, is == what,
                  "%d and %d workers, batches of %d and %d a worker: "
-                 "audit_pair() says %s, they differ in %s",
+                 "audit_pair() is %s, but they differ in %s",
                  a.row.workers, b.row.workers, a.row.batch, b.row.batch,
                  words(said, is, other_names), words(ought, what, other_names));
     }
 }
 
-// A claim about two rows of one setting, of which one takes `slower` times as
-// long: of the faster one against the other, or the other way round. Repeats
-// of one row lie up to a half apart.
+// Tests a claim about rows a and b, where b takes `slower` times as long. The
+// claim compares a with b, or b with a. A row's slowest repeat takes up to 1.3
+// times as long as its fastest.
 static void want_verdict(struct lab_case *k, uint64_t key)
 {
     static const double slowers[] = {1.02, 1.3, 2, 3};
@@ -275,7 +276,7 @@ static void want_verdict(struct lab_case *k, uint64_t key)
     b.bytes = bytes_of(&b.row);
     if (few)
         drop_repeats(&a, 2);
-    // As many as a had: where a's slowest is, when its fastest is 1.
+    // a had as many repeats. The slowest of a, where the fastest of a is 1.
     int last = b.row.repeats - 1;
     double widest = 1 + 0.01 * last + 0.005 * last * last;
     bool speed = c.kind == FASTER;
@@ -294,8 +295,8 @@ static void want_verdict(struct lab_case *k, uint64_t key)
                                         "untestable"};
     char other[WORDS];
     lab_want(k, said == ought,
-             "%s by %.4g, raw numbers say %.4g; %d and %d repeats, rows "
-             "differ in %s, %s: your verdict is %s, it is %s",
+             "claim: %s by %.4g, raw numbers give %.4g; %d and %d repeats, "
+             "rows differ in %s, %s: your verdict is %s, not %s",
              speed ? "faster" : "fewer bytes", c.factor, is, x->row.repeats,
              y->row.repeats, words(other, differ, other_names),
              loopback ? "loopback" : "a network",
@@ -310,20 +311,21 @@ static void claims(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"seconds", 10, seconds, NULL,
-     "First one mean for each repeat, of the steps that count. Then what "
-     "counts of these means."},
+     "First compute the mean of each repeat, over the steps that count. Then "
+     "combine these means as the handout says."},
     {"bytes", 10, bytes, NULL,
-     "A server beside a worker is reached without a link: to how many others "
-     "does a worker send?"},
+     "A worker reaches the server on its own host without a link: to how many "
+     "other servers does it send?"},
     {"rows", 15, rows, "bytes",
      "A row may have several flaws. Compare the printed seconds with three "
      "numbers, in the order of audit.h."},
     {"sound", 5, sound, "rows",
-     "What is right may differ from what you work out by rounding."},
+     "A right number may differ from your result by rounding."},
     {"pairs", 15, pairs, NULL,
-     "8 workers with 4 sequences each have the batch of 4 with 8."},
+     "8 workers with 4 sequences each have the same batch as 4 workers with 8 "
+     "each."},
     {"claims", 15, claims, "pairs",
-     "Ask first whether the rows can say anything. Only then compare."},
+     "First check whether the rows can be compared at all."},
     {NULL, 0, NULL, NULL, NULL},
 };
 

@@ -1,4 +1,4 @@
-// reference.c - lab 10: everything is worked out again from the raw numbers.
+// reference.c - lab 10: computes every number again from the raw numbers.
 
 #include "labs/10-audit/audit.h"
 
@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-// Means of the repeats, without the first `skip` steps, smallest first.
+// The means of the repeats, without the first `skip` steps, smallest first.
 static void means(const struct row *r, int skip, double out[MOST_REPEATS])
 {
     for (int k = 0; k < r->repeats; k++) {

@@ -1,11 +1,11 @@
-// second.c - lab 10, by the handout alone.
+// second.c - lab 10, written from the handout alone.
 
 #include "labs/10-audit/audit.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-// Seconds of a step of one repeat, without its first `skip` steps.
+// The mean seconds of one repeat's steps, without its first `skip` steps.
 static double of_repeat(const struct row *r, int repeat, int skip)
 {
     double sum = 0;
@@ -20,7 +20,7 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// What counts of the repeats: the median.
+// The median of the repeats' means.
 static double of_repeats(const struct row *r, int skip)
 {
     double of[MOST_REPEATS];

@@ -1,8 +1,8 @@
-// grade.c - lab 11: what a sharded optimiser must do.
+// grade.c - lab 11: the tests of a sharded optimiser.
 //
-// One worker's training, written here without parts or messages, says what
-// parameters must be. Gradients are small whole numbers: in whatever order they
-// are added, the sums and the sums of squares are exact.
+// The expected parameters come from the training of one worker, written here
+// without parts or messages. Gradients are small whole numbers: in whatever
+// order they are added, the sums and the sums of squares are exact.
 
 #include "labs/11-zero/zero.h"
 
@@ -14,7 +14,7 @@
 
 enum { MOST_WORKERS = 8 };
 
-// What the given functions need beside a struct zero.
+// A job, and what gradients() needs beside it.
 struct task {
     struct zero zero;
     int odd_rank, odd_step; // where a gradient is not finite; -1: nowhere
@@ -35,7 +35,7 @@ static void gradients(const struct zero *z, int rank, int step, const float *p,
         g[z->n / 2] = t->odd;
 }
 
-// Adam, in short.
+// A simplified Adam.
 static void update(float *p, const float *g, float *a, float *b, size_t n,
                    float scale, int number)
 {
@@ -53,7 +53,7 @@ static float first(size_t i)
     return (float)(i % 11) / 8;
 }
 
-// One worker that has everybody's gradients.
+// Trains one worker that has the gradients of all w workers.
 static void alone(const struct zero *z, int w, float *p, float *memory)
 {
     float *a = memory, *b = a + z->n, *sum = b + z->n, *g = sum + z->n;
@@ -101,7 +101,7 @@ static struct task task_of(size_t n, int steps)
                          .odd_rank = -1};
 }
 
-// A run of the task; NULL where it failed.
+// Runs the task. Returns NULL if it failed.
 static const struct lab_run *trained(struct lab_case *k, const struct task *t,
                                      int w, struct job **j)
 {
@@ -132,7 +132,7 @@ static void want_alone(struct lab_case *k, const struct task *t, int w,
         for (size_t i = 0; i < n; i++)
             lab_want(k, memcmp(&j->p[r][i], &p[i], sizeof *p) == 0,
                      "%d workers, n = %zu, %d steps%s: p[%zu] of worker %d is "
-                     "%.9g, one worker has %.9g",
+                     "%.9g, one worker alone gets %.9g",
                      w, n, t->zero.steps, what, i, r, (double)j->p[r][i],
                      (double)p[i]);
 }
@@ -165,14 +165,14 @@ static void overflow(struct lab_case *k)
             struct task t = task_of(100, 4);
             t.odd_rank = w / 2;
             t.odd_step = o;
-            // Squares of 3e38 are no float, and fit into a double.
+            // The square of 3e38 overflows a float, but not a double.
             t.odd = odd[o];
-            want_alone(k, &t, w, ", one gradient is not small");
+            want_alone(k, &t, w, ", one gradient is huge");
         }
 }
 
-// Parts are not equally long: who cuts them by another formula sends, or gets,
-// another number of bytes.
+// Parts are not equally long: a solution that cuts them by another formula
+// sends or receives another number of bytes.
 static void bytes(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++) {
@@ -188,7 +188,7 @@ static void bytes(struct lab_case *k)
             lab_record(k, w, n, "bytes_out", (double)out / 3);
             lab_want(k, out == law && in == law,
                      "%d workers, n = %zu, 3 steps: worker %zu, which owns "
-                     "%zu, sent %zu bytes and received %zu, the law says %zu",
+                     "%zu, sent %zu bytes and received %zu, not %zu",
                      w, n, r, own, out, in, law);
         }
     }
@@ -214,15 +214,15 @@ static void memory(struct lab_case *k)
 
 static const struct lab_test tests[] = {
     {"bits", 20, bits, NULL,
-     "Updated parameters go out after the update, and before the next "
+     "Send the updated parameters after the update, and before the next "
      "gradients."},
     {"clip", 10, clips, "bits",
      "Each owner has the squares of its own part. The norm needs all of them."},
     {"overflow", 10, overflow, "clip",
-     "Decide from what all have: the squares of all. Which number does the "
-     "next update have?"},
+     "Decide by a number that all workers have: the sum of all squares. Which "
+     "number does the next update have?"},
     {"bytes", 15, bytes, "bits",
-     "A gradient goes to its owner, and to nobody else."},
+     "Send a gradient to its owner, and to no other worker."},
     {"memory", 15, memory, "bytes",
      "Which of your vectors are as long as the model?"},
     {NULL, 0, NULL, NULL, NULL},

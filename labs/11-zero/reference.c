@@ -1,5 +1,6 @@
-// reference.c - lab 11: gradients go to their owners, the owners' squares to
-// all, and updated parameters back. Rajbhandari et al., "ZeRO", SC 2020.
+// reference.c - lab 11: sends gradients to their owners, the owners' sums of
+// squares to all, and updated parameters to all. Rajbhandari et al., "ZeRO", SC
+// 2020.
 
 #include "labs/11-zero/zero.h"
 
@@ -15,7 +16,8 @@ static struct part part(const struct zero *z, int w, int r)
     return (struct part){from, z->n * (size_t)(r + 1) / (size_t)w - from};
 }
 
-// Everybody's share of my gradients goes out, and mine of theirs is added.
+// Sends every worker its part of my gradients, and adds the others' gradients
+// of my part.
 static int reduce_scatter(struct lab *l, const struct zero *z, float *g,
                           float *in)
 {
@@ -52,7 +54,8 @@ static int all_gather(struct lab *l, const struct zero *z, float *p)
     return 0;
 }
 
-// The sum of everybody's number, added in the order of the workers.
+// *mine becomes the sum of all workers' numbers, added in the order of the
+// workers.
 static int sum(struct lab *l, double *mine)
 {
     int w = l->workers, me = l->rank, k = 0;

@@ -1,11 +1,11 @@
-// second.c - lab 11, by the handout alone: sums are made in place.
+// second.c - lab 11, written from the handout alone: adds in place.
 
 #include "labs/11-zero/zero.h"
 
 // What a worker holds beside the parameters.
 struct own {
     size_t first, n; // my elements
-    float *g;        // my gradients of a step, all
+    float *g;        // all my gradients of a step
     float *in;       // the others' gradients of my elements
     float *a, *b;    // the state of my elements
 };
@@ -36,7 +36,7 @@ static int make(struct lab *l, const struct zero *z, struct own *o)
     return 0;
 }
 
-// Every part of g goes to its owner; mine is summed, worker 0 first.
+// Sends every part of g to its owner, and sums my part, worker 0 first.
 static int sum(struct lab *l, const struct zero *z, struct own *o)
 {
     struct lab_req r[LAB_REQUESTS];
@@ -69,7 +69,8 @@ static int sum(struct lab *l, const struct zero *z, struct own *o)
     return 0;
 }
 
-// The squares of all summed gradients, added in the same order everywhere.
+// *all becomes the sum of the squares of all summed gradients, added in the
+// same order on every worker.
 static int squares(struct lab *l, const struct own *o, double *all)
 {
     struct lab_req r[LAB_REQUESTS];
@@ -92,7 +93,7 @@ static int squares(struct lab *l, const struct own *o, double *all)
     return 0;
 }
 
-// Every owner's new parameters go to all.
+// Sends my new parameters to all, and receives the other owners' ones.
 static int hand_out(struct lab *l, const struct zero *z, const struct own *o,
                     float *p)
 {

@@ -2,7 +2,7 @@
 
 #include "labs/11-zero/zero.h"
 
-// Everybody sends everybody all gradients, and does everything.
+// Every worker sends all its gradients to all others, and updates everything.
 int zero_train(struct lab *l, const struct zero *z, float *p)
 {
     int w = l->workers;

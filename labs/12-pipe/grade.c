@@ -1,4 +1,4 @@
-// grade.c - lab 12: what a pipeline's timetable must do.
+// grade.c - lab 12: the tests of a pipeline's timetable.
 //
 // The timetables of all stages run on the virtual cluster: a stage is a rank,
 // and sends its neighbour the number of each micro-batch that it has finished.
@@ -7,6 +7,8 @@
 
 #include "labs/check.h"
 #include "labs/term.h"
+
+#include "base/base.h"
 
 #include <math.h>
 
@@ -17,7 +19,7 @@ struct job {
     int held[MOST_STAGES], peak[MOST_STAGES]; // micro-batches, by stage
 };
 
-// Whether a stage's own pieces can come in this order, and are all there.
+// Checks that a stage has every piece exactly once.
 static void whole_stage(struct lab_case *k, const struct pipe *p, int s)
 {
     int done[MOST_MICRO][2] = {{0}};
@@ -52,7 +54,8 @@ static void whole(struct lab_case *k)
                 whole_stage(k, &(struct pipe){p, m, ones, twos}, s);
 }
 
-// Waits until a neighbour has finished micro-batch m: others may come first.
+// Waits until a neighbour has finished micro-batch m. It may finish others
+// first.
 static int await(struct lab *l, int from, int m, bool *came)
 {
     while (!came[m]) {
@@ -79,9 +82,9 @@ static int stage(struct lab *l, void *arg)
             await(l, from, w.micro, came[w.backward]))
             return -1;
         if (w.backward && !forward[w.micro])
-            return lab_missing(l, s,
-                               "a micro-batch that comes back before it "
-                               "went forward");
+            return fail("stage %d: micro-batch %d goes backward before it went "
+                        "forward",
+                        s, w.micro);
         lab_compute(l, (w.backward ? p->backward : p->forward)[s]);
         forward[w.micro] = true;
         j->held[s] += w.backward ? -1 : 1;
@@ -93,7 +96,7 @@ static int stage(struct lab *l, void *arg)
     return 0;
 }
 
-// Seconds of a step; 0 where it failed.
+// Runs a step. Returns its seconds, or 0 if it failed.
 static double run(struct lab_case *k, struct job *j, const struct pipe *p)
 {
     struct lab_world world = {.workers = p->stages,
@@ -151,8 +154,9 @@ static void bubble(struct lab_case *k)
             }
 }
 
-// A stage is busy for all micro-batches, after the first has come to it and
-// before the last has gone back from it.
+// The largest of the stages' lower bounds: a stage is busy for all
+// micro-batches, after the first has reached it and before the last has gone
+// back from it.
 static double unavoidable(const struct pipe *p)
 {
     double most = 0;
@@ -186,7 +190,7 @@ static void unequal(struct lab_case *k)
             lab_speed(
                 k, is, least,
                 "stages of %g, %g, %g and %g s forward, %d micro-batches: "
-                "took %g s, %g s would do",
+                "took %g s, the lower bound is %g s",
                 p.forward[0], p.forward[1], p.forward[2], p.forward[3], m, is,
                 least);
         }
@@ -196,14 +200,15 @@ static const struct lab_test tests[] = {
     {"whole", 5, whole, NULL,
      "A stage has 2m pieces: m forward and m backward."},
     {"order", 10, order, "whole",
-     "Write the pieces of all stages below each other. Which piece waits for "
-     "one that waits for it?"},
+     "Write the pieces of all stages below each other. Which pieces wait for "
+     "each other in a circle?"},
     {"memory", 20, memory, "order",
-     "The stage that computes the loss can send back at once. How many may the "
-     "stage that reads the data let in before the first one comes back?"},
+     "The stage that computes the loss can go backward at once. How many "
+     "micro-batches may the stage that reads the data send forward before the "
+     "first one comes back?"},
     {"bubble", 20, bubble, "memory",
-     "Let in as many as may be held, and then take turns: one back, one "
-     "forward."},
+     "Send forward as many micro-batches as may be held, and then alternate: "
+     "one backward, one forward."},
     {"unequal", 15, unequal, "bubble",
      "The slowest stage must never wait between its first piece and its "
      "last."},

@@ -5,7 +5,7 @@
 
 #include "labs/lab.h"
 
-// A model in stages, each on a worker of its own. Every one of `micro`
+// A model in stages, each on a worker of its own. Each of the `micro`
 // micro-batches goes forward through stages 0, 1 .. stages-1, and then backward
 // through stages-1 .. 1, 0.
 struct pipe {
@@ -13,13 +13,15 @@ struct pipe {
     const double *forward, *backward; // seconds of a micro-batch, by stage
 };
 
+// A piece of work: one micro-batch goes forward or backward through a stage.
 struct work {
     bool backward; // else forward
-    int micro;     // of micro-batch 0 .. micro-1
+    int micro;     // number of the micro-batch, from 0
 };
 
-// The piece of work number i (from 0) that stage `stage` does. False where
-// there are no more. A stage waits until the piece can be done.
+// Writes piece number i (from 0) of stage `stage` to *w. Returns false if the
+// stage has no more pieces. The cluster lets a stage wait until a piece's input
+// has arrived.
 bool pipe_work(const struct pipe *p, int stage, int i, struct work *w);
 
 #endif

@@ -1,5 +1,5 @@
-// reference.c - lab 12: one forward, one backward (1F1B). A stage lets in as
-// many micro-batches as there are stages behind it, then takes turns.
+// reference.c - lab 12: one forward, one backward (1F1B). A stage first sends
+// as many micro-batches forward as there are stages after it, then alternates.
 // Narayanan et al., "PipeDream", SOSP 2019.
 
 #include "labs/12-pipe/pipe.h"

@@ -1,4 +1,4 @@
-// second.c - lab 12, by the handout alone.
+// second.c - lab 12, written from the handout alone.
 
 #include "labs/12-pipe/pipe.h"
 

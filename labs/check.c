@@ -1,9 +1,9 @@
-// check.c - one test of a lab, in a process of its own: `program TEST`.
+// check.c - runs one test of a lab, in a process of its own.
 //
-// labs/grade starts it and passes a descriptor, on which the result goes back
-// as one line of JSON: what the student's code prints cannot be taken for it.
 // The program is built from grade.c, the student's file and the virtual
-// cluster. `program --list` prints the tests.
+// cluster. labs/grade starts it as `program TEST RESULT TRACE CSV`; the last
+// three are descriptors. The result is one line of JSON on RESULT, so that the
+// student's output cannot be taken for it. `program --list` prints the tests.
 
 #include "labs/check.h"
 
@@ -19,13 +19,13 @@
 struct lab_case {
     const struct lab_test *test;
     bool failed;
-    double part; // of the points that is left where it failed
+    double part; // the share of the points, 0 .. 1, of a failed test
     char said[512];
-    FILE *trace, *csv; // NULL: not asked for
+    FILE *trace, *csv; // NULL: none wanted
     struct virtual_result *v;
     struct lab_run run;
     int *missing;
-    void **memory; // of lab_memory(): each block begins with the next's place
+    void **memory; // list of lab_memory() blocks: each begins with the next
 };
 
 static void close_run(struct lab_case *k)
@@ -35,7 +35,7 @@ static void close_run(struct lab_case *k)
     k->missing = NULL;
 }
 
-struct start { // what every rank begins with
+struct start { // the argument of every rank's function
     const struct lab_world *world;
     lab_body *body;
     void *arg;
@@ -186,7 +186,7 @@ bool lab_clean(struct lab_case *k, const struct lab_run *run)
         return false;
     const struct virtual_result *v = run->v;
     bool clean = true;
-    // Where one gave up, the others may wait for it: its error comes first.
+    // If one rank gave up, others may wait for it: report its error first.
     for (int r = 0; r < v->ranks && clean; r++)
         clean =
             lab_want(k, v->rank[r].value == 0, "rank %d of %d returned %d%s%s",
@@ -204,7 +204,7 @@ void lab_record(struct lab_case *k, int workers, size_t n, const char *what,
                 value);
 }
 
-// A JSON string.
+// Writes text as a JSON string.
 static void put_text(FILE *f, const char *text)
 {
     fputc('"', f);
@@ -245,7 +245,7 @@ static int list(void)
     return 0;
 }
 
-// The descriptor that an option's value names, as a stream; NULL for 0.
+// Opens the descriptor with this number for writing; NULL for 0.
 static FILE *stream(const char *number)
 {
     int fd = atoi(number);
@@ -264,7 +264,7 @@ static int run_test(const char *name, char *const descriptors[])
         die("lab %d has no test %s; try: --list", lab_about.number, name);
     FILE *result = stream(descriptors[0]);
     if (!result)
-        die("the result goes to a descriptor; try: labs/grade");
+        die("RESULT must be a descriptor; try: labs/grade");
     k.trace = stream(descriptors[1]);
     k.csv = stream(descriptors[2]);
     if (sandbox_enter())
@@ -288,7 +288,7 @@ int main(int argc, char **argv)
 {
     if (argc == 2 && strcmp(argv[1], "--list") == 0)
         return list();
-    if (argc == 5) // TEST RESULT TRACE CSV: descriptors, 0 for none
+    if (argc == 5) // TEST, and three descriptors; 0: none
         return run_test(argv[1], argv + 2);
     die("try: labs/grade");
 }

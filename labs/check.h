@@ -1,10 +1,10 @@
-// check.h - what a lab's grade.c is written against: tests, and runs of the
-// student's functions on a virtual cluster.
+// check.h - the interface for a lab's grade.c: tests, and runs of the student's
+// functions on a virtual cluster.
 //
-// A test runs the functions, compares what came out with what grade.c works out
-// by itself, and says one sentence about the first difference. It never calls
-// the student's functions to know what is right, and it never counts bytes or
-// seconds by what they say: the cluster counts.
+// A test runs the functions, compares their results with those that grade.c
+// computes by itself, and says one sentence about the first difference. It
+// never asks the student's functions for expected results, bytes or seconds:
+// the cluster counts bytes and seconds.
 
 #ifndef LABS_CHECK_H
 #define LABS_CHECK_H
@@ -13,82 +13,88 @@
 
 #include "virtual/virtual.h"
 
-struct lab_case; // a test under way
+struct lab_case; // a running test
 
 struct lab_test {
     const char *name;
     int points;
     void (*run)(struct lab_case *k);
-    const char *needs; // a test that must pass before; NULL: none
+    const char *needs; // the test that must pass first; NULL: none
     const char *hint;
 };
 
-// Every grade.c defines one.
+// Describes the lab. Every grade.c defines one.
 struct lab_about {
     int number;
     const char *name;
-    const char *file;             // what the student hands in
+    const char *file;             // that the student hands in
     const char *functions;        // that it defines: "lab_exchange ring_bytes"
     int floor;                    // points of the skeleton
     const struct lab_test *tests; // ends with a name of NULL
 };
 extern const struct lab_about lab_about;
 
-// A cluster to run on.
+// A virtual cluster. seed, kill and slow are those of struct virtual_setup.
 struct lab_world {
     int workers, servers;
-    int threads;                 // 0, 1: one a rank; 2: two, on the same links
+    int threads;                 // of a rank: 0 or 1: one; 2: two, one link
     double alpha_s, bytes_per_s; // 0, 0: 20 us and 1 Gbit/s
     size_t eager;                // SIZE_MAX: no send waits for its receiver
-    double deadline_s;           // 0: none
+    double deadline_s;           // of a call; 0: none
     uint64_t seed;
     struct virtual_kill kill;
     const double *slow;
 };
 
+// The function that each rank runs. Returns 0 or -1.
 typedef int lab_body(struct lab *l, void *arg);
 
 struct lab_run {
     const struct virtual_result *v;
-    // By rank, those of thread 1 behind those of thread 0: the rank that it
-    // missed first; -1: none.
+    // For each rank, first all threads 0, then all threads 1: the rank that it
+    // named first in lab_missing(); -1: none.
     const int *missing;
 };
 
-// Run `body` on every rank of the world. The result is the test's until its
-// next run. Where not even that worked: NULL, and the test has failed.
+// Runs `body` on every rank of the world. The result belongs to the test, and
+// stays valid until the test's next run. Returns NULL, and the test has failed,
+// if the run could not begin.
 const struct lab_run *lab_virtual(struct lab_case *k, const struct lab_world *w,
                                   lab_body *body, void *arg);
 
-// One thread of a rank tells another a number, and hears it. Telling never
-// waits.
+// Sends a number to thread `thread` of the same rank; receives one from it.
+// lab_tell() never waits. Both return 0 or -1.
 int lab_tell(struct lab *l, int thread, int number);
 int lab_hear(struct lab *l, int thread, int *number);
 
-// Memory for n objects of `size` bytes, all 0, until the test ends. NULL where
-// there is none, and then the test has failed.
+// Allocates n objects of `size` bytes, all 0. They are freed when the test
+// ends. Returns NULL, and the test has failed, if there is no memory.
 void *lab_memory(struct lab_case *k, size_t n, size_t size);
 
-// Free what this rank was given by lab_alloc(): between two calls of the
+// Frees all lab_alloc() memory of this rank. Called between two calls of the
 // student's functions.
 void lab_release(struct lab *l);
 
-// Note a condition of the test. The first that does not hold fails it, and is
-// what the student reads. Returns `ok`.
+// Notes a condition of the test. If it does not hold, the test has failed; the
+// student reads the first such message. Returns `ok`.
 bool lab_want(struct lab_case *k, bool ok, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-bool lab_failed(const struct lab_case *k); // there was one
 
-// A condition on speed: `is` seconds are at most 1.05 times `ought`. Up to
-// twice as long a part of the points is left: the smallest of all that were
-// asked for. Otherwise like lab_want().
+// Whether a condition of the test did not hold.
+bool lab_failed(const struct lab_case *k);
+
+// A condition on speed: `is` must be at most 1.05 times `ought`, in seconds.
+// From 1.05 to 2 times, the share of the points falls from 1 to 0. The smallest
+// share of all conditions counts. Otherwise like lab_want().
 bool lab_speed(struct lab_case *k, double is, double ought, const char *fmt,
                ...) __attribute__((format(printf, 4, 5)));
 
-// All ranks came to an end and returned 0.
+// Notes the condition that all ranks of the run ended and returned 0, and
+// returns whether it holds. run: NULL: false.
 bool lab_clean(struct lab_case *k, const struct lab_run *run);
 
-// A row of the student's run.csv: a value of this test, by workers and size.
+// Adds a row to the student's run.csv: a value of this test, by workers and
+// size.
 void lab_record(struct lab_case *k, int workers, size_t n, const char *what,
                 double value);
 

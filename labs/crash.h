@@ -1,5 +1,5 @@
-// crash.h - what a grader does with the disk of disk.h: kill in any call, lose
-// power, fill it.
+// crash.h - a grader's view of the disk of disk.h: it can kill the process in
+// any call, lose power, and limit the space.
 
 #ifndef LABS_CRASH_H
 #define LABS_CRASH_H
@@ -10,29 +10,32 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// An empty disk. NULL where there is no memory. Free takes NULL.
+// Makes an empty disk. Returns NULL if there is no memory. The caller frees it
+// with crash_free(), which takes a pointer to NULL, too, and sets *d to NULL.
 struct disk *crash_new(void);
 void crash_free(struct disk **d);
 
-// The process is killed in its call number `call` from now on, from 1: nothing
-// of it is done, or, where `half`, half of the bytes of a write. Control goes
-// to *leave.
+// Kills the process in its call number `call` from now on, counted from 1. The
+// call changes nothing. But with `half`, a write writes half of its bytes.
+// Control jumps to *leave. call: 0: no kill.
 void crash_at(struct disk *d, long call, bool half, jmp_buf *leave);
 
-// From now on so many bytes can still be written; SIZE_MAX: any number.
-void crash_room(struct disk *d, size_t bytes);
+// Lets at most `bytes` more bytes be written; SIZE_MAX: any number.
+void crash_set_space(struct disk *d, size_t bytes);
 
-// What was done and is not synced: so many writes and changes of names.
+// Returns the number of pending changes: writes and changes of names that are
+// done but not synced.
 int crash_pending(const struct disk *d);
 
-// The disk that one finds when power is back: of what was pending, number i is
-// lost where is_lost(ctx, i), and of the last write that is not, `torn` loses
-// half. With NULL nothing is lost, as when only the process was killed.
+// Returns the disk after a loss of power, or NULL if there is no memory; the
+// caller frees it. Pending change number i is lost if is_lost(ctx, i). is_lost:
+// NULL: nothing is lost, as when only the process was killed. With `torn`, the
+// last pending write that is not lost loses the second half of its bytes.
 struct disk *crash_after(const struct disk *d,
                          bool (*is_lost)(const void *ctx, int i),
                          const void *ctx, bool torn);
 
-// Bytes of all files that have a name.
+// Returns the number of bytes of all files that have a name.
 size_t crash_stored(const struct disk *d);
 
 #endif

@@ -1,8 +1,8 @@
 // disk.c - a disk as the list of all its changes.
 //
-// To find the contents of the disk, all changes are done again, except those
-// that a loss of power took away. So every state that a crash can leave is one
-// walk through the list.
+// The state after a loss of power is found by doing all changes again, except
+// those that are lost. So every state that a crash can leave takes one walk
+// through the list.
 
 #include "labs/crash.h"
 
@@ -25,7 +25,7 @@ struct change {
 
 struct disk {
     struct change *changes;
-    int n, room;
+    int n, capacity;
     struct {
         char *data;
         size_t bytes;
@@ -41,10 +41,10 @@ struct disk {
         int file;
         size_t at; // the next byte to read
     } open[OPEN];
-    long calls_left; // until it is killed; 0: never
-    bool half;
-    jmp_buf *leave;
-    size_t space;
+    long calls_left; // until the process is killed; 0: never
+    bool half;       // then a write writes half of its bytes
+    jmp_buf *leave;  // where control goes then
+    size_t space;    // bytes that can still be written; SIZE_MAX: any number
 };
 
 struct disk *crash_new(void)
@@ -74,7 +74,7 @@ void crash_at(struct disk *d, long call, bool half, jmp_buf *leave)
     d->leave = leave;
 }
 
-void crash_room(struct disk *d, size_t bytes)
+void crash_set_space(struct disk *d, size_t bytes)
 {
     d->space = bytes;
 }
@@ -130,7 +130,7 @@ static int put(struct disk *d, const struct change *c, size_t bytes)
         data = realloc(data, end);
         if (!data)
             return -1;
-        memset(data + now, 0, end - now); // a hole, if a write is lost
+        memset(data + now, 0, end - now); // a hole where a write was lost
         d->files[c->file].data = data;
         d->files[c->file].bytes = end;
     }
@@ -149,18 +149,18 @@ static int apply(struct disk *d, const struct change *c, size_t bytes)
     return c->kind == REMOVE ? 0 : set_name(d, c->name, c->file);
 }
 
-// Notes a change and does it. Takes c->data, also if it fails.
+// Notes a change and does it. Takes c.data, also if it fails.
 static int change(struct disk *d, struct change c)
 {
-    if (d->n == d->room) {
-        int room = d->room ? 2 * d->room : 64;
-        void *more = realloc(d->changes, (size_t)room * sizeof *d->changes);
+    if (d->n == d->capacity) {
+        int capacity = d->capacity ? 2 * d->capacity : 64;
+        void *more = realloc(d->changes, (size_t)capacity * sizeof *d->changes);
         if (!more) {
             free(c.data);
             return -1;
         }
         d->changes = more;
-        d->room = room;
+        d->capacity = capacity;
     }
     d->changes[d->n++] = c;
     return apply(d, &c, c.bytes);
@@ -190,7 +190,8 @@ struct disk *crash_after(const struct disk *d,
     return after;
 }
 
-// Every call begins here. The call in which the process is killed ends here.
+// Begins every call of disk.h. Jumps away if the process is killed in this
+// call.
 static void enter(struct disk *d)
 {
     if (d->calls_left > 0 && --d->calls_left == 0)

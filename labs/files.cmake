@@ -1,5 +1,5 @@
-# The labs as the graders build them, with every warning an error; labs/grade itself
-# needs nothing of this.
+# Builds all graders, references and skeletons, so that the build's warnings cover them.
+# labs/grade itself uses nothing of this.
 lockstep_library(labs
   FILES labs/disk.c labs/lab.c labs/machine.c labs/sandbox.c
   LINKS virtual base)
@@ -7,7 +7,7 @@ lockstep_test(sandbox LINKS labs)
 lockstep_test(disk LINKS labs)
 
 file(GLOB lab_folders LIST_DIRECTORIES true CONFIGURE_DEPENDS labs/[0-9]*)
-if(NOT LOCKSTEP_SANITIZE) # graders bring their own sanitizers
+if(NOT LOCKSTEP_SANITIZE) # labs/grade adds sanitizers itself
   add_library(lab_check OBJECT labs/check.c)
   target_link_libraries(lab_check PRIVATE labs)
   foreach(folder ${lab_folders})
@@ -24,8 +24,8 @@ if(NOT LOCKSTEP_SANITIZE) # graders bring their own sanitizers
   endforeach()
 endif()
 
-# Some references once more, with other names for what the product, or another lab,
-# has too.
+# Some references once more, with other names for functions that the product or another
+# lab defines, too.
 set(renamed_03-shard shard_make shard_slice shard_rows shard_elements)
 set(renamed_04-ring ring_bytes lab_exchange)
 set(renamed_05-overlap bucket_cut)

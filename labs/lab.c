@@ -1,4 +1,4 @@
-// lab.c - the calls of lab.h, by the table of the machine that they run on.
+// lab.c - the calls of lab.h, through the table of their implementation.
 
 #include "labs/lab.h"
 

@@ -1,14 +1,14 @@
-// lab.h - what a lab's file is written against: a rank among others, and how it
-// sends and receives.
+// lab.h - the interface for a lab's file: a rank sends messages to other ranks,
+// and receives them.
 //
-// The calls run on a virtual cluster: all ranks live in one process, and the
+// The calls run on a virtual cluster: all ranks are in one process, and the
 // clock is a model (core/virtual/virtual.h has its rules). Labs 4 and 6 also
 // train GPT-2 on real workers (labs/grade 4 --train). A message of `bytes`
-// bytes holds the sender's link out and the receiver's link in for
-// bytes / bytes_per_s seconds, and arrives alpha_s seconds later. What you
-// compute is free. So a result is the same on every machine, however busy.
+// bytes occupies the sender's link out and the receiver's link in for
+// bytes / bytes_per_s seconds, and arrives alpha_s seconds later. Computing
+// takes no time. So a result is the same on every machine, however busy.
 //
-// A call returns 0, or -1 where it failed. Pass -1 on: `return -1;`.
+// A call returns 0, or -1 if it failed. Then pass -1 on: `return -1;`.
 
 #ifndef LABS_LAB_H
 #define LABS_LAB_H
@@ -17,46 +17,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct lab_ops; // how a machine carries the calls out: labs/ops.h
+struct lab_ops; // the implementation of the calls: labs/ops.h
 
 struct lab {
-    int rank;             // mine, from 0
-    int workers, servers; // ranks 0 .. workers-1 work, the others serve
-    int thread;           // of this rank: 0; 1 is its second one (lab 5)
+    int rank;             // this rank's number, from 0
+    int workers, servers; // ranks 0 .. workers-1 are workers, then servers
+    int thread;           // of this rank: 0; in lab 5 also 1
     double alpha_s;       // latency of a message, in seconds
     double bytes_per_s;   // of each rank's link, each way
     const struct lab_ops *ops;
     void *state;
 };
 
-enum { LAB_REQUESTS = 256 }; // most that one lab_wait() takes
+enum { LAB_REQUESTS = 256 }; // the most requests of one lab_wait()
 
-// A message under way: filled by lab_isend() and lab_irecv(), over after
-// lab_wait().
+// A request: a message under way. lab_isend() and lab_irecv() fill it; after
+// lab_wait() it is finished.
 struct lab_req {
     void *op;
-    int err; // after lab_wait(): 0, or -1 where this message failed
+    int err; // after lab_wait(): 0, or -1 if this message failed
 };
 
-// Send, or receive, exactly `bytes` bytes. Returns when p may be changed, or
-// read. A long message waits until the receiver has called, too. Where ranks
-// have two threads, thread 1 sends to and receives from threads 1 of the
-// others, and never threads 0.
+// Sends, or receives, exactly `bytes` bytes. Returns when p may be changed
+// after a send, or read after a receive. A send waits until the receiver has
+// called, too, unless the test buffers messages. If ranks have two threads, a
+// thread exchanges messages only with threads of its own number.
 int lab_send(struct lab *l, int to, const void *p, size_t bytes);
 int lab_recv(struct lab *l, int from, void *p, size_t bytes);
 
-// Begin to send, or to receive, and return at once. Leave p alone until
-// lab_wait() has returned for r: a receive buffer is NaN until then.
+// Begins to send, or to receive, and returns at once. Do not use p until
+// lab_wait() has returned for r: until then a receive buffer holds NaN.
 int lab_isend(struct lab *l, int to, const void *p, size_t bytes,
               struct lab_req *r);
 int lab_irecv(struct lab *l, int from, void *p, size_t bytes,
               struct lab_req *r);
 
-// Wait for all n messages r[0] .. r[n-1]. -1 where one of them failed: its
-// r[i].err is -1.
+// Waits for all n messages r[0] .. r[n-1]. Returns -1 if one of them failed:
+// its r[i].err is -1.
 int lab_wait(struct lab *l, struct lab_req *r, int n);
 
-// Receive at most `most` bytes from whoever was ready first.
+// Receives at most `most` bytes from the rank that sent first. *n gets this
+// rank and the number of bytes.
 struct lab_note {
     int from;
     size_t bytes;
@@ -64,13 +65,15 @@ struct lab_note {
 int lab_recv_any(struct lab *l, struct lab_note *n, void *p, size_t most);
 
 double lab_now(const struct lab *l);             // seconds since the start
-void lab_compute(struct lab *l, double seconds); // work so long
+void lab_compute(struct lab *l, double seconds); // adds computing time
 
-// Memory for n objects of `size` bytes. It holds NaN, is counted, and is freed
-// for you when your function has returned. NULL where there is none.
+// Allocates n objects of `size` bytes, filled with NaN. The bytes are counted.
+// The memory is freed after your function has returned. Returns NULL if there
+// is none.
 void *lab_alloc(struct lab *l, size_t n, size_t size);
 
-// A call failed: say which rank you waited for, and what for. Returns -1.
+// To use after a failed call: says which rank did not respond, and what you
+// expected from it. Returns -1.
 int lab_missing(struct lab *l, int rank, const char *why);
 
 #endif

@@ -1,4 +1,4 @@
-// machine.c - labs on the virtual cluster: lab.h's calls by those of virtual.h.
+// machine.c - lab.h's calls on the virtual cluster, by those of virtual.h.
 
 #include "labs/machine.h"
 
@@ -16,8 +16,8 @@ static struct virtual_rank *rank_of(const struct lab *l)
     return m->rank;
 }
 
-// Reads both ends of a buffer, so that a wrong one stops in the student's call
-// and not when the message moves.
+// Reads both ends of a buffer. So a wrong buffer crashes in the student's call,
+// and not later when the message is copied.
 static void touch(const void *p, size_t bytes)
 {
     const volatile char *c = p;
@@ -48,7 +48,8 @@ static int machine_wait(struct lab *l, struct lab_req *r, int n)
 {
     struct virtual_req q[LAB_REQUESTS];
     if (n < 0 || n > LAB_REQUESTS)
-        return fail("rank %d waits for %d messages; try: at most %d at once",
+        return fail("rank %d waits for %d messages in one lab_wait(); try: at "
+                    "most %d",
                     l->rank, n, LAB_REQUESTS);
     for (int i = 0; i < n; i++)
         q[i].op = r[i].op;

@@ -1,4 +1,4 @@
-// machine.h - labs on the virtual cluster: lab.h's calls by those of virtual.h.
+// machine.h - lab.h's calls on the virtual cluster, by those of virtual.h.
 
 #ifndef LABS_MACHINE_H
 #define LABS_MACHINE_H
@@ -10,8 +10,8 @@
 // What lab.state points to.
 struct lab_machine {
     struct virtual_rank *rank;
-    int others;   // what is added to a rank: its thread of this number
-    int *missing; // whom lab_missing() named first; -1: nobody
+    int others;   // added to a rank's number: its thread of the same number
+    int *missing; // the rank that lab_missing() named first; -1: none
 };
 
 extern const struct lab_ops lab_machine_ops;

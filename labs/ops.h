@@ -1,5 +1,5 @@
-// ops.h - a machine on which labs run: one table of functions, as lab.h calls
-// them.
+// ops.h - an implementation of lab.h's calls: a table of functions. lab.h
+// describes each of them.
 
 #ifndef LABS_OPS_H
 #define LABS_OPS_H

@@ -45,8 +45,7 @@ static const int refused[] = {
 #endif
 };
 
-// For these calls one argument decides. A call is refused if (argument & mask)
-// != allowed.
+// Calls that are refused by one argument: if (argument & mask) != allowed.
 static const struct {
     int call, argument;
     unsigned mask, allowed;
@@ -58,21 +57,21 @@ static const struct {
 #endif
 };
 
-// A filter cannot see the arguments of these calls. When they are refused, the
-// C library uses others.
+// A filter cannot see the arguments of these calls. If they are refused with
+// ENOSYS, the C library uses older calls.
 static const int unknown[] = {SYS_clone3, SYS_openat2};
 
 enum {
     REFUSED = (int)sizeof refused / (int)sizeof *refused,
     JUDGED = (int)sizeof judged / (int)sizeof *judged,
     UNKNOWN = (int)sizeof unknown / (int)sizeof *unknown,
-    ROOM = 2 + 2 * REFUSED + 6 * JUDGED + 2 * UNKNOWN,
+    INSTRUCTIONS = 2 + 2 * REFUSED + 6 * JUDGED + 2 * UNKNOWN,
     NUMBER = offsetof(struct seccomp_data, nr),
 };
 
 static int filter_calls(void)
 {
-    struct sock_filter code[ROOM];
+    struct sock_filter code[INSTRUCTIONS];
     unsigned short n = 0;
     code[n++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER);
     for (int i = 0; i < REFUSED; i++) {

@@ -1,13 +1,13 @@
-// sandbox.h - what a process that runs a student's file may no longer do.
+// sandbox.h - limits for a process that runs a student's file.
 
 #ifndef LABS_SANDBOX_H
 #define LABS_SANDBOX_H
 
-// From now on this process, and all its threads, can start no program and no
-// process, open no connection, and neither write, rename nor remove a file that
-// is not open yet. It ends after 5 s of processor time. This stops accidents
-// and casual cheats. It is no jail: let official grading run in a container
-// that is thrown away. 0, or -1 after fail().
+// Limits this process and all its threads. From now on they cannot start a
+// program or a process, open a connection, or write, rename or remove a file
+// that is not open yet. The process ends after 5 s of processor time. This
+// stops accidents and casual cheats, but it is not secure: run official grading
+// in a container that is deleted afterwards. Returns 0, or -1 after fail().
 int sandbox_enter(void);
 
 #endif

@@ -1,6 +1,6 @@
-// term.h - what this term's variant of the labs asks for. The handouts say the
-// same in words. labs/export writes one for each term, so that last term's file
-// fails.
+// term.h - the variant of each lab in this term. The handouts say the same in
+// words. labs/export writes a term.h for each term, so that a solution of last
+// term fails.
 
 #ifndef LABS_TERM_H
 #define LABS_TERM_H
@@ -13,11 +13,11 @@
 #define LAB_LONG_LAST   0 // lab 4: 1: the longer chunks are the last ones
 #define LAB_CUT_UP      0 // lab 5: 1: bucket 0 begins at element 0
 #define LAB_OWN_DOWN    0 // lab 6: 1: worker 0 owns the last part
-#define LAB_FULL_STEP   0 // lab 7: 1: a push moves by lr, not by lr/w
-#define LAB_TIES_HIGH   0 // lab 8: 1: of equals the higher index goes first
+#define LAB_FULL_STEP   0 // lab 7: 1: a push moves p by lr, not by lr/w
+#define LAB_TIES_HIGH   0 // lab 8: 1: of equals the higher index is sent
 #define LAB_STEPS_DOWN  0 // lab 9: 1: steps count down: the smallest is newest
 #define LAB_MEAN_COUNTS 0 // lab 10: 1: the mean of repeats, not the median
-#define LAB_SKIP_COUNTS 0 // lab 11: 1: a skipped step has a number, too
+#define LAB_SKIP_COUNTS 0 // lab 11: 1: a skipped step counts as an update
 #define LAB_STAGES_DOWN 0 // lab 12: 1: stage 0 is the last one forward
 
 #endif

@@ -150,11 +150,11 @@ static void a_full_disk_writes_less(void **state)
     (void)state;
     struct disk *d = crash_new();
     int file = disk_create(d, "a");
-    crash_room(d, 3);
+    crash_set_space(d, 3);
     assert_int_equal(disk_write(d, file, "text", 4), 3);
     assert_int_equal(disk_write(d, file, "t", 1), -1);
     assert_int_equal(disk_write(d, file, "", 0), 0);
-    crash_room(d, SIZE_MAX);
+    crash_set_space(d, SIZE_MAX);
     assert_int_equal(disk_write(d, file, "t", 1), 1);
     assert_int_equal(disk_close(d, file), 0);
     assert_string_equal(content(d, "a"), "text");

@@ -35,7 +35,7 @@ static inline float zero_scale(const struct zero *z, double squares, int w)
 // Runs all steps, on every worker. p: the n parameters, the same on all
 // workers. Of w workers, worker r owns elements n*r/w up to n*(r+1)/w. It sums
 // their gradients, holds their state, updates them and sends them to all. A
-// step whose sum of squares is not finite changes nothing, and does not count as
+// step whose sum of squares is not finite changes nothing and does not count as
 // an update. Returns 0 or -1.
 int zero_train(struct lab *l, const struct zero *z, float *p);
 

@@ -1,8 +1,8 @@
-"""build.py - from a student's file to a program that runs one test.
+"""build.py - build the program that runs one test, from a student's file.
 
-Only that one file is taken. It is refused where it includes, defines or calls
-what a lab's file may not: the list of allowed functions is short, and what is not
-on it cannot be linked. Python's standard library and a C compiler are enough.
+Only that one file is taken. It is refused if it includes, defines or calls anything that
+is not allowed: the list of allowed functions is short. Needs only Python's standard
+library, binutils and a C compiler.
 """
 
 import fnmatch
@@ -25,7 +25,7 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all",
 LIBRARIES = ["-lpthread", "-lm"]
 MOST = 1 << 20  # bytes of a file that is handed in
 
-# What a lab's file may call. The harness's own functions are not among them.
+# The functions that a lab's file may call. The grader's own are not among them.
 ALLOWED = """
     lab_send lab_recv lab_recv_any lab_isend lab_irecv lab_wait lab_now
     lab_compute lab_alloc lab_missing
@@ -61,14 +61,15 @@ def run(words, **more):
 
 
 def limit():
-    """What compiling a student's file may take, here and in what it starts."""
+    """Limit this process, which compiles a student's file, and its children."""
     for what, most in ((resource.RLIMIT_CPU, 10), (resource.RLIMIT_FSIZE, 1 << 26),
                        (resource.RLIMIT_AS, 1 << 32)):
         resource.setrlimit(what, (most, most))
 
 
 def compile_limited(words, folder):
-    """(status, output, errors) of a compiler that a file may have been made for."""
+    """(status, output, errors) of a compiler run, under limits: the file may try to use up
+    time or memory."""
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         status = subprocess.run(compiler() + words, cwd=folder, stdout=out,
                                 stderr=err, stdin=subprocess.DEVNULL, check=False,
@@ -89,8 +90,8 @@ def sources(patterns):
 
 
 class Builder:
-    """Compiles for one lab; keeps the harness's objects in `out`. `ours`: a
-    reference, or a change of one, which may ask for the term's variant."""
+    """Builds for one lab; keeps the grader's objects in `out`. `ours`: the file is a
+    reference, or a change of one, and may include term.h."""
 
     def __init__(self, lab, out, ours=False):
         self.lab, self.out, self.ours = lab, pathlib.Path(out).resolve(), ours
@@ -106,13 +107,13 @@ class Builder:
             source.write_text("int main(void) { return 0; }\n")
             done = run(compiler() + SANITIZE + [str(source), "-o", str(probe)])
             answer.write_text("no" if done.returncode else "yes")
-            answer.rename(known)  # whole, where two look at once
+            answer.rename(known)  # at once: another process may read it
             for path in (probe, source):
                 path.unlink(missing_ok=True)
         return known.read_text() == "yes"
 
     def compile_once(self, name, files, headers):
-        """The objects of these files, compiled where they are not there yet."""
+        """The objects of these files. Compile them unless `out` has them already."""
         seen = hashlib.sha256(" ".join(compiler() + self.sanitize).encode())
         for path in files + headers:
             seen.update(path.read_bytes())
@@ -123,16 +124,16 @@ class Builder:
             done = run(compiler() + FLAGS + self.sanitize + ["-c"] +
                        [str(f) for f in files], cwd=fresh)
             if done.returncode:
-                raise Refused(f"the harness does not compile:\n{done.stderr}")
+                raise Refused(f"the grader does not compile:\n{done.stderr}")
             try:
                 fresh.rename(folder)
-            except OSError:  # another run was first
+            except OSError:  # another process was faster
                 shutil.rmtree(fresh)
         return sorted(folder.glob("*.o"))
 
     def harness(self):
-        """The objects of what is there beside the student's file: what all labs
-        share, and this lab's tests."""
+        """The objects of all files but the student's: the files that all labs share, and
+        this lab's grade.c."""
         headers = sources(HEADERS)
         own = sorted(self.lab.folder.glob("*.h"))
         return self.compile_once("harness", sources(HARNESS), headers) + \
@@ -140,11 +141,11 @@ class Builder:
                               [self.lab.folder / "grade.c"], headers + own)
 
     def take(self, path, folder, flags):
-        """What the compiler warns of in a student's file, which is judged, and is
-        in the folder afterwards."""
+        """Copy a student's file to the folder, and refuse it if it uses anything that is
+        not allowed. Return the compiler's warnings."""
         path = pathlib.Path(path)
         if path.is_symlink() or not path.is_file():
-            raise Refused(f"{path} is no file")
+            raise Refused(f"{path} is not a regular file")
         if path.stat().st_size > MOST:
             raise Refused(f"{path} is longer than {MOST} bytes")
         (folder / self.lab.file).write_bytes(path.read_bytes())
@@ -154,7 +155,7 @@ class Builder:
             flags + ["-S", name, "-o", str(words)], folder)
         if status:
             raise Refused(f"{name} does not compile:\n{warnings}")
-        # Compilers mark what was written as assembler in their output.
+        # Compilers mark inline assembler in their output.
         if re.search(r"^\s*(#|//|@)+ ?(APP|InlineAsm Start)",
                      words.read_text(errors="replace"), re.M):
             raise Refused(f"{name} uses inline assembler")
@@ -162,7 +163,7 @@ class Builder:
         return warnings
 
     def build_shared(self, path, folder, out):
-        """A shared object with lab_exchange(), for sync=lab."""
+        """Build a shared object with lab_exchange(), for sync=lab."""
         folder = pathlib.Path(folder)
         self.take(path, folder, FLAGS)
         status, _, errors = compile_limited(
@@ -172,7 +173,7 @@ class Builder:
             raise Refused(f"{self.lab.file} does not link:\n{errors}")
 
     def build(self, path, folder, werror=False):
-        """(program, warnings) from a student's file, in a folder of its own."""
+        """(program, warnings) of a student's file, built in this folder."""
         folder, name = pathlib.Path(folder), self.lab.file
         flags = FLAGS + (["-Werror"] if werror else [])
         warnings = self.take(path, folder, flags)
@@ -186,7 +187,8 @@ class Builder:
         return program, warnings
 
     def judge_includes(self, folder, name):
-        """What the file includes: looked at before an error could show it."""
+        """Refuse forbidden includes. This comes before the first message of the compiler
+        is shown, which could quote an included file."""
         own = [str(TOP / path) for path in ("labs/lab.h", "labs/disk.h",
                                             "core/base/half.h")]
         own += [str(p) for p in sorted(self.lab.folder.glob("*.h"))]
@@ -205,7 +207,7 @@ class Builder:
             raise Refused(f"{name} does not compile:\n{errors}")
 
     def judge_object(self, folder, words, name):
-        """What the compiled file calls, defines, and asks of the loader."""
+        """Refuse forbidden calls, definitions, loader features and static variables."""
         path = folder / "plain.o"
         run(compiler() + ["-c", str(words), "-o", str(path)])
         listed = run(["nm", str(path)])
@@ -218,7 +220,8 @@ class Builder:
                 raise Refused(f"{name} uses {symbol}, which a lab's file may not; "
                               "try: lab_*, mem*, str*, printf, <math.h>")
             if kind in "iu":
-                raise Refused(f"{name} defines {symbol} for the loader")
+                raise Refused(f"{name} defines {symbol}, a symbol for the loader; try: "
+                              "a plain function")
             if kind.isupper() and kind != "U" and symbol not in wanted:
                 raise Refused(f"{name} defines {symbol}; try: make it static")
             if kind == "T":
@@ -234,6 +237,6 @@ class Builder:
         for section, size in found:
             if fits(section, VARIABLES) and int(size, 16) and \
                     not section.startswith(".data.rel.ro"):
-                raise Refused(f"{name} has static variables: here all ranks would "
-                              "share them, and real ones do not; try: local ones, "
-                              "lab_alloc(), static const")
+                raise Refused(f"{name} has static variables: all ranks of the virtual "
+                              "cluster would share them, and real workers do not; try: "
+                              "local variables, lab_alloc(), static const")

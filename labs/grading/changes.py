@@ -1,8 +1,9 @@
 """changes.py - named changes of a text: wrong solutions, and a term's variants.
 
-A file of them holds for each a head in brackets, then pairs of lines "- old" and
-"+ new". What stands behind "- " occurs exactly once in the text, so a change cannot
-rot in silence. Several "- " or "+ " lines after each other are one piece of text.
+A file of changes has for each change a head line in brackets, then pairs of lines
+"- old" and "+ new". Consecutive "- " lines are one piece of text, and so are consecutive
+"+ " lines. The old text must occur exactly once, so that a change that no longer fits is
+noticed.
 
     [send_first] fails = deadlock     mutants.txt: a wrong solution, and the test
     [LAB_LONG_LAST 1]                 variants.txt: a macro of term.h, and its value
@@ -19,19 +20,19 @@ class Change:
         self.name, self.value, self.pairs = name, value, []
 
     def apply(self, texts):
-        """The texts, a dictionary by file, with all pairs replaced."""
+        """`texts`, a dictionary by file name, with the old text of all pairs replaced."""
         for old, new in self.pairs:
             found = [name for name, text in texts.items() if old in text]
             count = sum(text.count(old) for text in texts.values())
             if count != 1:
-                raise ValueError(f"{self.name}: {count} times in "
+                raise ValueError(f"{self.name}: the old text is {count} times in "
                                  f"{', '.join(texts)}, not once: {old!r}")
             texts = texts | {found[0]: texts[found[0]].replace(old, new)}
         return texts
 
 
 def read(path, head):
-    """All changes of a file whose heads look like `head`."""
+    """All changes of a file. `head`: MUTANT or VARIANT."""
     changes, last = [], ""
     for number, line in enumerate(path.read_text().splitlines(), 1):
         found = head.match(line)

@@ -21,8 +21,7 @@ class Lab:
         self.functions = "".join(re.findall(r'"([^"]*)"', told)).split()
 
     def trains(self):
-        """Whether its file sums a vector. Training needs nothing else of a
-        lab."""
+        """Whether the lab's file sums a vector. That is all that training needs."""
         text = "".join(p.read_text() for p in sorted(self.folder.glob("*.h")))
         return bool(re.search(
             r"^int lab_exchange\(struct lab \*l, float \*v, size_t n\);", text, re.M))
@@ -31,8 +30,7 @@ class Lab:
         return f"lab {self.number}"
 
     def about(self, builder):
-        """The output of `program --list`: the tests with points, needs and
-        hints."""
+        """What `program --list` prints: the tests with points, needs and hints."""
         with tempfile.TemporaryDirectory() as folder:
             program, _ = builder.build(self.folder / "skeleton.c", folder)
             done = subprocess.run([program, "--list"], capture_output=True,

@@ -1,7 +1,7 @@
 """run.py - run one test in a process of its own, and read its result.
 
-The result comes over a pipe that only the harness writes to. What the student's
-code prints goes to a file, and is shown, never read.
+The result comes through a pipe that only check.c writes to. What the student's code
+prints goes to a file. It is shown, and never taken for a result.
 """
 
 import json
@@ -13,8 +13,8 @@ import subprocess
 import tempfile
 import time
 
-WALL_S = 600  # a safety net: the harness itself ends after 5 s of processor time
-MOST = 65536  # bytes of a result, and of what is shown of the output
+WALL_S = 600  # usually the limit of 5 s of processor time ends a test earlier
+MOST = 65536  # bytes of a result, and of the output that is shown
 OPTIONS = {
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99:allocator_may_return_null=1:"
                     "hard_rss_limit_mb=2048:disable_coredump=1",
@@ -24,8 +24,8 @@ OPTIONS = {
 
 
 class Result:
-    """passed, the part of the points, the sentence that was said, seconds, and what
-    was printed."""
+    """One test's result: whether it passed, the share of the points (0 .. 1), the message
+    about the failure, its seconds, and what the student's code printed."""
 
     def __init__(self, passed, part, said, seconds, printed):
         self.passed, self.part, self.said = passed, part, said
@@ -33,7 +33,7 @@ class Result:
 
 
 def read_all(fd):
-    """What is in a pipe whose writers are gone."""
+    """The text in a pipe that nobody writes to any more."""
     os.set_blocking(fd, False)
     text = b""
     while len(text) < MOST:
@@ -48,8 +48,8 @@ def read_all(fd):
 
 
 def why_it_ended(status, printed, folder):
-    """A sentence for a process that gave no result. `folder` holds the student's
-    file, whose line is named where there is one."""
+    """The message for a process that gave no result. It names the line of the student's
+    file in `folder` if the output has one."""
     found = re.search(r"^.*runtime error: .*$", printed, re.M)
     if found:
         return found[0]
@@ -62,7 +62,7 @@ def why_it_ended(status, printed, folder):
     if status is None:
         return f"did not end within {WALL_S} s"
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
-        return "used more than 5 s of processor time: an endless loop?"
+        return "used more than 5 s of processor time; try: look for an endless loop"
     if status < 0:
         return f"crashed: {signal.Signals(-status).name}"
     last = [line for line in printed.strip().splitlines() if line][-1:]
@@ -70,7 +70,8 @@ def why_it_ended(status, printed, folder):
 
 
 def run_test(program, test, trace=None, csv=None):
-    """One Result. `trace` and `csv`: paths, written by the harness alone."""
+    """Run one test and return its Result. `trace` and `csv`: paths of files that check.c
+    writes, or None."""
     folder = pathlib.Path(program).parent
     result, its = os.pipe()
     files = [open(path, mode) if path else None

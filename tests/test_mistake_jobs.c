@@ -80,8 +80,9 @@ static void impossible_mistakes_are_refused(void **state)
         {"dataparallel", "mistake_two_updates=1", "has no such setting"},
         {"ring", "mistake_own_steps=2:1", "there is no rank 2 of 2"},
         {"ring", "mistake_own_steps=1", "want RANK:STEPS"},
-        {"ring", "mistake_own_steps=1:2", "nothing is wrong"},
-        {"ring", "mesh=pp2 mistake_local_clip=1", "a mistake of whole models"},
+        {"ring", "mistake_own_steps=1:2", "requires fewer steps than steps=2"},
+        {"ring", "mesh=pp2 mistake_local_clip=1",
+         "needs workers with whole models"},
     };
     struct job j;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,8 +1,9 @@
 // clones.h - VECTOR_CLONES before a function: compile it once for each of
 // three instruction sets, and let the loader choose.
 //
-// For plain loops that the compiler turns into vector code. Off where the
-// loader's choice comes too early for a sanitizer, and off x86-64.
+// For plain loops that the compiler turns into vector code. It is empty with a
+// sanitizer, which is not yet initialised when the loader chooses, with clang,
+// and on processors other than x86-64.
 
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H

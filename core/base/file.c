@@ -76,7 +76,7 @@ int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off)
     return 0;
 }
 
-// The folder of `path` and the last part of its name.
+// Opens the folder of `path`. *name becomes the last part of `path`.
 static int open_folder(const char *path, const char **name)
 {
     const char *slash = strrchr(path, '/');
@@ -140,10 +140,11 @@ int file_replace(const char *path, const struct iovec *pieces, int n)
         unlinkat(folder, temporary, 0);
         goto close_folder;
     }
-    // Some network file systems cannot do this. The rename has worked all the
-    // same.
+    // Some network file systems cannot do this. The rename has worked
+    // nevertheless.
     if (fsync(folder) && errno != EINVAL && errno != ENOTSUP) {
-        fail("%s is written, but its folder: %s", path, strerror(errno));
+        fail("%s is written, but fsync of its folder failed: %s", path,
+             strerror(errno));
         goto close_folder;
     }
     status = 0;
@@ -161,7 +162,7 @@ int file_replace_text(const char *path, const char *text)
 int file_make_folder(const char *path)
 {
     char part[PATH_MAX];
-    int above = 0; // the error of making a folder above it
+    int above = 0; // errno of the first parent that could not be made
     if (text_into(part, sizeof part, "%s", path))
         return -1;
     for (char *p = part + 1; *p; p++) {
@@ -177,7 +178,7 @@ int file_make_folder(const char *path)
     struct stat st;
     if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    bool lacks = errno == ENOENT && above; // one above it, for that reason
+    bool lacks = errno == ENOENT && above; // `above` says why a parent lacks
     return fail("folder %s: %s", path, strerror(lacks ? above : errno));
 }
 
@@ -215,7 +216,7 @@ int file_lock(const char *path)
             return error == EWOULDBLOCK ? FILE_LOCKED
                                         : fail("%s: %s", path, strerror(error));
         }
-        int same = is_named(fd, path); // or removed since we opened it
+        int same = is_named(fd, path); // 0: it was removed after open()
         if (same > 0)
             return fd;
         close(fd);

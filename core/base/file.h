@@ -1,5 +1,5 @@
 // file.h - reads files; replaces a file by another, whole or not at all; makes
-// and removes folders.
+// and removes folders; locks.
 
 #ifndef BASE_FILE_H
 #define BASE_FILE_H
@@ -12,24 +12,25 @@
 // block or never end. NULL after fail().
 FILE *file_open(const char *path);
 
-// The file as text, of at most `most` bytes; caller frees with mem_free(). NULL
-// after fail().
+// Reads a file of at most `most` bytes as text. The caller frees it with
+// mem_free(). NULL after fail().
 char *file_read(const char *path, size_t most);
 
 // Reads exactly `bytes` bytes of an open file, from `off` on. `path` is its
 // name in errors. 0, or -1 after fail().
 int file_read_at(int fd, const char *path, void *out, size_t bytes, size_t off);
 
-// Writes the n pieces one behind the other to `path`: into `path`.tmp, fsync,
-// rename, fsync of the folder. So `path` is always the old file or the new one,
-// also after a kill at any moment. The next call overwrites a .tmp that a kill
-// left behind. 0, or -1 after fail(); then .tmp is removed.
+// Writes the n pieces, one after the other, to `path`: into `path`.tmp, then
+// fsync, rename, and fsync of the folder. So `path` is always the old file or
+// the new one, even if the process is killed. The next call overwrites a .tmp
+// that a killed process left behind. 0, or -1 after fail(); then .tmp is
+// removed.
 int file_replace(const char *path, const struct iovec *pieces, int n);
 
-// The same with one text.
+// The same with one text. 0, or -1 after fail().
 int file_replace_text(const char *path, const char *text);
 
-// Make the folder `path` and those above it. Returns 1 if it was made, 0 if it
+// Makes the folder `path` and its parents. Returns 1 if it was made, 0 if it
 // was there, -1 after fail().
 int file_make_folder(const char *path);
 
@@ -43,7 +44,7 @@ int file_remove_folder(const char *path);
 enum { FILE_LOCKED = -2 };
 int file_lock(const char *path);
 
-// Gives the lock back, and removes its file.
+// Removes the file and releases the lock. fd is file_lock()'s.
 void file_unlock(int fd, const char *path);
 
 #endif

@@ -1,7 +1,8 @@
-// half.h - the number formats of weights, activations and the wire.
+// half.h - the number formats of weights, activations and messages.
 //
-// Single numbers here, inline, round to nearest even; whole vectors go through
-// device/ (device_cast, device_add_on), which picks vector code at run time.
+// These functions convert single numbers and round to nearest even. Whole
+// vectors are converted in device/ (device_cast, device_add_on), which picks
+// vector code at run time.
 
 #ifndef BASE_HALF_H
 #define BASE_HALF_H
@@ -13,8 +14,8 @@
 
 enum dtype { DTYPE_F32, DTYPE_F16, DTYPE_BF16, DTYPE_F64 };
 
-// A copy of a vector of floats in a narrower format. `fresh`: whoever changed
-// the vector last has written the copy in the same pass.
+// A copy of a vector of floats in a narrower format. `fresh`: the function that
+// last changed the vector has also written the copy.
 struct half_copy {
     void *at;
     enum dtype format;
@@ -64,7 +65,7 @@ static inline uint16_t f16_from_float(float x)
 {
     uint32_t u = float_bits(x), sign = u >> 16 & 0x8000;
     u &= 0x7fffffff;
-    if (u > 0x7f800000) // NaN: quiet, with what fits of its payload
+    if (u > 0x7f800000) // NaN: made quiet, with the upper bits of its payload
         return (uint16_t)(sign | 0x7e00 | (u >> 13 & 0x3ff));
     if (u >= 0x477ff000) // 65520 and above round to infinity
         return (uint16_t)(sign | 0x7c00);

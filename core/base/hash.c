@@ -1,6 +1,7 @@
-// hash.c - the one hash of the house: XXH3, 64 bits, several GB/s a core.
+// hash.c - the only hash of the project: XXH3, 64 bits, several GB/s a core.
 //
-// It names data sets, settings and parameter vectors; it does not protect.
+// It identifies data sets, settings and parameter vectors. It does not protect
+// against forgery.
 
 #include "base/base.h"
 

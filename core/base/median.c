@@ -1,4 +1,4 @@
-// median.c - the middle of many measurements.
+// median.c - the median of measurements.
 
 #include "base/median.h"
 

@@ -1,10 +1,10 @@
-// median.h - the middle of many measurements.
+// median.h - the median of measurements.
 
 #ifndef BASE_MEDIAN_H
 #define BASE_MEDIAN_H
 
-// The median of v[n], n > 0: of an even number, the mean of the two in the
-// middle. Leaves v in ascending order. No element is NaN.
+// The median of v[n], n > 0. If n is even, it is the mean of the two middle
+// elements. Sorts v in ascending order. No element may be NaN.
 double median(double *v, int n);
 
 #endif

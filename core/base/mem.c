@@ -14,12 +14,12 @@
 enum { HEADER = 64, HUGE = 2 << 20 };
 
 struct header {
-    void *base;   // what to give back
+    void *base;   // to be freed or unmapped
     size_t bytes; // of the mapping; 0 for malloc
 };
 
-// A mapping of `bytes` whose user pointer (HEADER in) lies on a huge page's
-// start plus HEADER; NULL if the system refuses.
+// Maps `bytes` and a header before them, which is at the start of a huge page.
+// NULL if the system refuses.
 static char *map_huge(size_t bytes, struct header *h)
 {
     size_t len = bytes + HEADER + HUGE;
@@ -28,7 +28,7 @@ static char *map_huge(size_t bytes, struct header *h)
     if (base == MAP_FAILED)
         return NULL;
     char *at = (char *)(((uintptr_t)base + HUGE - 1) & ~(uintptr_t)(HUGE - 1));
-    madvise(at, bytes + HEADER, MADV_HUGEPAGE); // a wish; failure is fine
+    madvise(at, bytes + HEADER, MADV_HUGEPAGE); // it need not succeed
     *h = (struct header){base, len};
     return at;
 }
@@ -80,7 +80,7 @@ void mem_keep(void)
     (void)mallopt(M_TOP_PAD, 1 << 20);
 }
 
-// The number (in bytes) that a one-number file holds; 0 if it holds none.
+// The number in a file that holds one number of bytes; 0 if it holds none.
 static size_t read_number(const char *path)
 {
     FILE *f = fopen(path, "re");
@@ -117,8 +117,8 @@ size_t mem_available(void)
     return bytes;
 }
 
-// getrusage() would not do: its maximum holds what the process took before its
-// last execve(), so that a program that Python started looks as large as it.
+// Not getrusage(): its maximum includes the time before the last execve(), so a
+// program that Python started would seem to be as large as Python.
 size_t mem_peak(void)
 {
     return read_kb("/proc/self/status", "VmHWM");

@@ -1,4 +1,4 @@
-// rng.h - random numbers by counter: gives the k-th number of a named stream.
+// rng.h - counter-based random numbers: the k-th number of a named stream.
 //
 // A number is a function of (key, counter). So there is no state to save, send
 // or lock, and a resumed run draws the same numbers as a run without a break.
@@ -20,7 +20,8 @@ static inline uint64_t rng_u64(uint64_t key, uint64_t counter)
     return z ^ (z >> 31);
 }
 
-// A stream of its own for each (key, name): nest it for (seed, rank, step, ..).
+// The key of the stream `name` below `key`. Nest calls for (seed, rank, step,
+// ..).
 static inline uint64_t rng_key(uint64_t key, uint64_t name)
 {
     return rng_u64(key ^ 0xd1b54a32d192ed03u, name);

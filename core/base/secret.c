@@ -1,5 +1,5 @@
 // secret.c - reads a secret from the environment or the user's folder, and
-// makes keys of it with libsodium.
+// derives keys from it with libsodium.
 
 #include "base/secret.h"
 
@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// LEAST, MOST: characters of a secret. The launcher's has 64.
+// LEAST, MOST: characters of a secret. The launcher's has 2 * BYTES.
 enum { LEAST = 32, MOST = 4096, BYTES = 32, TEXT = 2 * BYTES + 1 };
 
 static const char in_words[] = "LOCKSTEP_SECRET",
@@ -113,8 +113,8 @@ static int user_folder(char out[PATH_MAX])
                 : fail("user %u has no home", geteuid());
 }
 
-// Makes the whole file or none: another process of this user may do the same at
-// this moment.
+// Makes the whole file or none. Another process of this user may make it at the
+// same moment.
 static int make_file(const char *folder, const char *path)
 {
     char temporary[PATH_MAX], text[TEXT];

@@ -1,5 +1,5 @@
-// share.c - finds files that were installed with this program, from the
-// program's own place.
+// share.c - finds files that were installed with this program, by the program's
+// own path.
 
 #include "base/share.h"
 

@@ -12,12 +12,12 @@
 
 #include <stddef.h>
 
-// The path of `name` ("plots/loss.gp"; "": the whole folder). The file need not
-// be there. 0, or -1 after fail().
+// Writes the path of `name` into out[size]: "plots/loss.gp", or "" for the
+// whole folder. The file need not exist. 0, or -1 after fail().
 int share_path(char *out, size_t size, const char *name);
 
-// The path of a program of ours: beside this one, or in libexec. 0, or -1 after
-// fail().
+// Writes the path of another of our programs: beside this one, or in libexec.
+// 0, or -1 after fail() if it is in neither.
 int share_program(char *out, size_t size, const char *name);
 
 #endif

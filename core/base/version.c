@@ -1,4 +1,4 @@
-// version.c - the version's number and the commit. CMake passes both in.
+// version.c - the version number and the commit, which CMake passes in.
 
 #include "base/version.h"
 

@@ -3,7 +3,8 @@
 #ifndef BASE_VERSION_H
 #define BASE_VERSION_H
 
-// Of CMake's project(), and the commit that was there when it was configured.
+// The version of CMake's project(), and the commit when CMake was last run, ""
+// if that is unknown.
 extern const char version_number[], version_revision[];
 
 // Print "PROGRAM 0.1.0 (61fb981)", as --version does. Returns 0.

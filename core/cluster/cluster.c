@@ -1,7 +1,7 @@
-// cluster.c - every exchange of the control plane, built on one: allgather.
+// cluster.c - all exchanges of the control plane, built on one: allgather.
 //
-// These are small and rare (start, checkpoints, end), so that one verb a
-// transport is enough, and sums are added in rank order by every worker alike.
+// They are small and rare (start, checkpoints, end), so a transport needs no
+// other operation. Every worker adds sums in rank order.
 
 #include "cluster/cluster.h"
 

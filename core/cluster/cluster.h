@@ -1,13 +1,13 @@
 // cluster.h - the control plane: who is rank 0..world-1, and a few small
 // exchanges between them. Gradients never travel here.
 //
-//     local   one worker, nobody to talk to
-//     mpi     under mpirun or srun; servers there meet apart from the workers
-//     zmq     no MPI: every worker talks to a rendezvous server, in ps_server 0
-//             or in rank 0
+//     local   one worker
+//     mpi     under mpirun or srun; servers have a cluster of their own
+//     zmq     no MPI: every worker exchanges messages with a rendezvous server,
+//             which runs in ps_server 0 or in rank 0
 //
-// Every call is made by all workers in the same order, has the deadline of
-// cluster_config, and on its passing fails with the ranks that did not come.
+// All workers make the same calls in the same order. A call that takes longer
+// than timeout_s fails, and the error names the ranks that did not come.
 
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -19,12 +19,13 @@
 struct cluster;
 
 struct cluster_config {
-    int rank, world;        // ignored by mpi, which knows
-    const char *rendezvous; // zmq: the endpoint to meet at, tcp://host:port
+    int rank, world;        // ignored by mpi, which gets them from MPI
+    const char *rendezvous; // zmq: endpoint of the server, tcp://host:port
     const char *curve;      // folder of CURVE keys; "" for none
-    bool servers;     // mpi: of servers, not of workers; all ranks open one
+    bool servers;     // mpi: this rank is a server. All ranks of the job open
+                      // a cluster; servers and workers get one each
     double timeout_s; // of every wait
-};                    // its strings outlive the cluster
+};                    // its strings must outlive the cluster
 
 struct cluster_ops {
     const char *name; // cluster=NAME
@@ -38,7 +39,8 @@ struct cluster_ops {
 struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
-    const int *ranks; // in the job, of a split of it (split.h); NULL: the same
+    const int *ranks; // of a split (split.h): each member's rank in the job;
+                      // NULL: the same
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;
@@ -46,13 +48,14 @@ struct cluster {
 
 extern const struct cluster_ops cluster_local;
 
-// A member's rank in the job, for messages; `ranks` are those of a cluster.
+// A member's rank in the job, for messages. `ranks` is that of struct cluster.
 static inline int cluster_job_rank(const int *ranks, int member)
 {
     return ranks ? ranks[member] : member;
 }
 
-// 0, or -1 after fail().
+// Opens a cluster; cluster_close() closes it and sets *c to NULL. 0, or -1
+// after fail().
 int cluster_open(struct cluster **c, const struct cluster_ops *ops,
                  const struct cluster_config *config);
 void cluster_close(struct cluster **c);
@@ -61,37 +64,44 @@ void cluster_close(struct cluster **c);
 // this process, and as which rank of how many.
 bool cluster_launched(int *rank, int *world);
 
-// Whether one that Open MPI cannot join (torchrun, PMI, PALS, srun without
-// PMIx) started it as one of several, which is told in the environment alone.
+// Whether a launcher that Open MPI cannot join (torchrun, PMI, PALS, srun
+// without PMIx) started this process as one of several. Such a launcher says
+// rank and world only in environment variables.
 struct cluster_place {
     const char *launcher;
     int rank, world;
 };
 bool cluster_named(struct cluster_place *out);
 
-// Where such workers meet: tcp://MASTER_ADDR:MASTER_PORT, "" where those are
-// not set. 0, or -1 after fail().
+// The rendezvous of such workers: tcp://MASTER_ADDR:MASTER_PORT, or "" if these
+// variables are not set. 0, or -1 after fail().
 enum { CLUSTER_ENDPOINT = 256 };
 int cluster_rendezvous(char out[CLUSTER_ENDPOINT]);
 
+// out (world * bytes) on every worker = each worker's `in` (bytes), by rank.
+// 0, or -1 after fail().
 int cluster_allgather(struct cluster *c, const void *in, void *out,
                       size_t bytes);
+
+// Returns 0 when all workers have called it; -1 after fail().
 int cluster_barrier(struct cluster *c);
 
-// A barrier that each worker enters with 0, or with -1 after fail(). 0 where
-// all entered with 0; else -1 on all: a worker that has not failed itself names
-// the first that has, and returns a little later, so that the cause is heard
-// first.
+// A barrier to which each worker brings rc: 0, or -1 after fail(). It returns 0
+// if all brought 0, else -1 on all workers. A worker that has not failed gets
+// an error that names the first rank that has, 0.3 s later, so that the cause
+// is logged first.
 int cluster_check(struct cluster *c, int rc);
 
-// v[0..n) = sum over ranks, added in rank order: the same bits everywhere.
+// v[0..n) = sum over ranks, added in rank order: the same bits everywhere. 0,
+// or -1 after fail().
 int cluster_sum(struct cluster *c, double *v, int n);
 
-// buf on every worker = worker 0's.
+// buf (bytes) on every worker = worker 0's. 0, or -1 after fail().
 int cluster_bcast(struct cluster *c, void *buf, size_t bytes);
 
-// All workers give a text of settings; -1 after fail() that names the first
-// line that differs and on which ranks, on every worker alike.
+// Compares the settings of all workers, a text with one setting a line. 0 if
+// all are equal. Else -1 on every worker, after fail() with the first line that
+// differs and the ranks.
 int cluster_check_same(struct cluster *c, const char *settings);
 
 #endif

@@ -1,9 +1,9 @@
 // launched.c - the launcher of this process, its rank and the number of ranks.
 //
-// Launchers put these into the environment, each with its own names. Open MPI
-// can join the job of its own mpirun, and of a Slurm step that has PMIx. The
+// Launchers put these into environment variables, each under its own names.
+// Open MPI can join a job of its own mpirun, and a Slurm step with PMIx. The
 // other launchers only give a rank and a world. Their workers meet at a
-// rendezvous of their own.
+// rendezvous server of ours.
 
 #include "cluster/cluster.h"
 
@@ -14,7 +14,7 @@
 
 static const struct launcher {
     const char *name, *rank, *world;
-    const char *also; // must be set, too; NULL: need not
+    const char *also; // a variable that must be set, too; NULL: none
     bool mpi;
 } launchers[] = {
     {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, true},
@@ -25,7 +25,7 @@ static const struct launcher {
     {"torchrun", "RANK", "WORLD_SIZE", NULL, false},
 };
 
-// A whole number in [0, 2^31); -1 if the variable is unset or no such number.
+// The variable's whole number in [0, 2^31), or -1 if it holds none.
 static int read_number(const char *name)
 {
     const char *text = getenv(name);

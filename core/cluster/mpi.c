@@ -1,8 +1,9 @@
 // mpi.c - the cluster under mpirun or srun.
 //
-// The exchange is made of one message to and from every other rank rather than
-// of MPI's own collective, so that when the deadline passes we know who did not
-// come. Waiting tests and naps: MPI_Wait would keep a core busy.
+// An exchange sends one message to every other rank and receives one from each.
+// With MPI's own collective we would not know which ranks are missing when the
+// deadline passes. A wait tests its requests and naps in between, since
+// MPI_Wait would keep a core busy.
 
 #include "cluster/mpi.h"
 
@@ -18,7 +19,7 @@ enum { TAG = 1, QUIET_S = 5 };
 struct group {
     bool initialised;
     MPI_Comm comm;         // the workers, or the servers
-    MPI_Request *requests; // world that receive, world that send
+    MPI_Request *requests; // `world` receives, then `world` sends
     bool *came;
 };
 
@@ -28,9 +29,10 @@ static int mpi_open(struct cluster *c, const struct cluster_config *config)
     struct group *g = c->state = mem_alloc(1, sizeof *g);
     if (!g)
         return -1;
-    // Open MPI over TCP: a thread moves bytes as they come, and needs no core
-    // while they do not. Without it bytes only move in calls, and a thread that
-    // calls now and then is rarely let in by one that computes.
+    // Over TCP, Open MPI has a thread that moves bytes when they arrive and
+    // sleeps when none do. Without it, bytes move only in calls of MPI, and a
+    // thread that makes such calls now and then rarely gets a core beside one
+    // that computes.
     setenv("OMPI_MCA_btl_tcp_progress_thread", "1", 0);
     MPI(MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided));
     g->initialised = true;
@@ -43,7 +45,7 @@ static int mpi_open(struct cluster *c, const struct cluster_config *config)
     return g->requests && g->came ? 0 : -1;
 }
 
-// "rank 2, 3 of 4": who has not come yet.
+// Writes "rank 2, 3": the ranks that have not come yet.
 static char *missing(const struct cluster *c, char *out, size_t size)
 {
     const struct group *g = c->state;
@@ -58,7 +60,7 @@ static char *missing(const struct cluster *c, char *out, size_t size)
     return out;
 }
 
-// Test each request; how many are still open.
+// Tests each request. Returns how many are not complete.
 static int test(struct cluster *c)
 {
     struct group *g = c->state;
@@ -126,7 +128,7 @@ static int mpi_allgather(struct cluster *c, const void *in, void *out,
     return await(c);
 }
 
-// Whether all ranks have come to the end, within the time.
+// Waits until all ranks have called this. False if `seconds` pass before.
 static bool all_leave(double seconds)
 {
     MPI_Request end;
@@ -141,8 +143,8 @@ static bool all_leave(double seconds)
     return flag;
 }
 
-// MPI_Finalize waits for every rank, servers too. If one has failed, some will
-// never come: then the job is aborted, and mpirun ends the others.
+// MPI_Finalize waits for every rank, servers included. If one has failed, some
+// ranks never call it. Then the job is aborted, and mpirun ends the others.
 static void mpi_close(struct cluster *c)
 {
     struct group *g = c->state;

@@ -1,8 +1,9 @@
-// rendezvous.c - the rendezvous server as a state machine: pieces in, all
-// pieces out.
+// rendezvous.c - the rendezvous server as a state machine. Each worker sends it
+// a piece, and it answers with all pieces.
 //
-// One exchange at a time: a worker gives its piece of exchange k only after it
-// was answered k-1, so the rendezvous server holds one buffer of world pieces.
+// There is one exchange at a time: a worker sends its piece of exchange k only
+// after the answer to exchange k-1. So the server needs one buffer of `world`
+// pieces.
 
 #include "cluster/rendezvous.h"
 
@@ -12,15 +13,15 @@
 #include <string.h>
 
 enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
-enum { REMEMBERED = 32 << 20 };           // bytes of exchanges, for joiners
-enum { MAX_REFUSALS = 4096 }; // answers to nonsense, then a few a second
+enum { REMEMBERED = 32 << 20 }; // bytes of past exchanges, for replay()
+enum { MAX_REFUSALS = 4096 };   // error replies, then one a tick at most
 
 struct member {
     struct message_peer peer;
-    bool known; // has spoken
-    bool lost;  // died; of an elastic job
-    bool left;  // said goodbye
-    bool given; // its piece of the present exchange
+    bool known; // has sent a message
+    bool lost;  // has died, in an elastic job
+    bool left;  // has said goodbye
+    bool given; // has given its piece of the present exchange
 };
 
 struct past {
@@ -35,12 +36,12 @@ struct rendezvous {
     int refusals;
     int world; // 0 before the first message
     struct member *members;
-    uint64_t exchange; // the present one
+    uint64_t exchange; // number of the present one
     size_t bytes;      // of one of its pieces
     uint8_t *all;      // world pieces; NULL before the first of an exchange
     uint64_t began_ns, said_ns, timeout_ns;
     struct past *past; // of exchanges before this one
-    size_t past_room, past_bytes;
+    size_t past_capacity, past_bytes;
 };
 
 // ---- messages
@@ -97,8 +98,8 @@ int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n)
     uint32_t kind = get32(p + 4);
     if (kind >> 16 != VERSION)
         return fail(
-            "rendezvous: speaks version %u, this side %d; try: the same build "
-            "everywhere",
+            "rendezvous: the other side has version %u of the protocol, this "
+            "side %d; try: the same build everywhere",
             kind >> 16, VERSION);
     struct rendezvous_head m = {
         .kind = kind & 0xffff,
@@ -159,7 +160,7 @@ void rendezvous_close(struct rendezvous **h)
 {
     if (!*h)
         return;
-    for (uint64_t k = 0; k < (*h)->exchange && k < (*h)->past_room; k++)
+    for (uint64_t k = 0; k < (*h)->exchange && k < (*h)->past_capacity; k++)
         mem_free((*h)->past[k].all);
     mem_free((*h)->past);
     mem_free((*h)->all);
@@ -173,20 +174,21 @@ void rendezvous_set_elastic(struct rendezvous *h, bool elastic)
     h->elastic = elastic;
 }
 
-// Keep what was exchanged while there is room for it. Whether the job is
-// elastic is known only after its first exchanges, so all jobs' are kept.
+// Keeps the pieces of the finished exchange, up to REMEMBERED bytes in all. A
+// job tells only after its first exchanges whether it is elastic, so those of
+// all jobs are kept.
 static void remember(struct rendezvous *h)
 {
     size_t bytes = h->bytes * (size_t)h->world;
-    if (h->exchange >= h->past_room) {
-        size_t room = h->past_room ? 2 * h->past_room : 64;
-        struct past *more = mem_alloc(room, sizeof *more);
+    if (h->exchange >= h->past_capacity) {
+        size_t capacity = h->past_capacity ? 2 * h->past_capacity : 64;
+        struct past *more = mem_alloc(capacity, sizeof *more);
         CHECK(more != NULL);
-        if (h->past_room)
-            memcpy(more, h->past, h->past_room * sizeof *more);
+        if (h->past_capacity)
+            memcpy(more, h->past, h->past_capacity * sizeof *more);
         mem_free(h->past);
         h->past = more;
-        h->past_room = room;
+        h->past_capacity = capacity;
     }
     bool keep = h->past_bytes + bytes <= REMEMBERED;
     h->past[h->exchange] = (struct past){h->bytes, keep ? h->all : NULL};
@@ -227,7 +229,7 @@ static int begin(struct rendezvous *h, size_t bytes)
     return h->all ? 0 : -1;
 }
 
-// Somebody who came back, or never heard: exchange k from memory.
+// Answers with a past exchange: the worker came back, or never got the answer.
 static int replay(struct rendezvous *h, const struct message_peer *to,
                   const struct rendezvous_head *m)
 {
@@ -286,8 +288,8 @@ static int take(struct rendezvous *h, const struct message_peer *from,
     if (rendezvous_head_get(&m, head, head_bytes))
         return -1;
     if (m.bytes != bytes)
-        return fail("rendezvous: rank %u sent %zu bytes and said %llu", m.rank,
-                    bytes, (unsigned long long)m.bytes);
+        return fail("rendezvous: rank %u sent %zu bytes but announced %llu",
+                    m.rank, bytes, (unsigned long long)m.bytes);
     if (!h->world) {
         h->members = mem_alloc(m.world, sizeof *h->members);
         if (!h->members)
@@ -315,12 +317,13 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;
-    if (h->refusals++ < MAX_REFUSALS) // who sends it may never read
+    if (h->refusals++ < MAX_REFUSALS) // the sender may never read it
         reply_error(h, from, fail_message());
     return -1;
 }
 
-// "rank 1, rank 3": who has not given its piece.
+// Writes "rank 1, rank 3": the ranks that have not given their piece. Returns
+// how many they are.
 static int list_missing(const struct rendezvous *h, char *out, size_t size)
 {
     int missing = 0;
@@ -359,7 +362,7 @@ void rendezvous_tick(struct rendezvous *h)
     uint64_t now = now_ns(), waited = now - h->began_ns;
     int missing = list_missing(h, who, sizeof who);
     double seconds = (double)waited * 1e-9, most = (double)h->timeout_ns * 1e-9;
-    // a little early, so that this message comes before the workers' own
+    // a little early, so that this message comes before the workers' own error
     if (waited >= h->timeout_ns / 10 * 9) {
         snprintf(why, sizeof why,
                  "%d of %d workers did not come within %.3g s: %s", missing,

@@ -1,15 +1,15 @@
-// rendezvous.h - where workers without MPI meet: the server's side of
-// cluster_zmq.
+// rendezvous.h - the rendezvous server, through which workers without MPI
+// exchange data: the server's side of cluster_zmq.
 //
-// Every worker sends its piece of the k-th exchange; when all are there, each
-// gets all pieces in rank order. A goodbye is answered by a goodbye. The
-// rendezvous server is a small state machine without sockets, so that ps_server
-// 0 runs it on the socket it has anyway; rendezvous_start() gives it a thread
-// and a socket of its own where there is no server.
+// Every worker sends its piece of the k-th exchange. When all pieces are there,
+// each worker gets all of them in rank order. The server answers a goodbye with
+// a goodbye. It is a small state machine without sockets: ps_server 0 runs it
+// on its own socket. Without a parameter server, rendezvous_start() gives it a
+// thread and a socket.
 //
-// An elastic rendezvous goes on without workers that died (their pieces are
-// zero) and remembers what was exchanged, so that one who joins later can hear
-// it.
+// The rendezvous of an elastic job goes on without workers that died: their
+// pieces are zero. It keeps past exchanges, so that a worker that joins later
+// can receive them.
 
 #ifndef CLUSTER_RENDEZVOUS_H
 #define CLUSTER_RENDEZVOUS_H
@@ -47,51 +47,61 @@ struct rendezvous_head {
 void rendezvous_head_put(uint8_t out[RENDEZVOUS_HEAD],
                          const struct rendezvous_head *h);
 
-// 0, or -1 after fail(): not a rendezvous server's message, or its numbers make
-// no sense.
+// Reads a head from a frame of n bytes. 0, or -1 after fail() if it is no head
+// of this protocol or has impossible numbers.
 int rendezvous_head_get(struct rendezvous_head *h, const void *frame, size_t n);
 
-// Whether a frame is the head of a message for the rendezvous server.
+// Whether a frame of n bytes begins as a head of this protocol does.
 bool rendezvous_is_head(const void *frame, size_t n);
 
 // ---- the state machine
 
 struct rendezvous;
 
-// Send head and data to a peer; a peer that is gone is not an error.
+// Sends a head and `bytes` bytes of data to a peer. A peer that is gone is not
+// an error.
 typedef void rendezvous_send(void *ctx, const struct message_peer *to,
                              const uint8_t head[RENDEZVOUS_HEAD],
                              const void *data, size_t bytes);
 
+// Makes a state machine that answers by send(ctx, ..). 0, or -1 after fail().
 int rendezvous_open(struct rendezvous **h, rendezvous_send *send, void *ctx);
 void rendezvous_close(struct rendezvous **h);
+
+// Whether the job is elastic; at first it is not.
 void rendezvous_set_elastic(struct rendezvous *h, bool elastic);
 
-// A message from a peer. -1 after fail() when it makes no sense; the peer has
-// been told, the rendezvous server goes on.
+// Takes a message from a peer. -1 after fail() if it makes no sense. Then the
+// peer gets an error reply, and the server goes on.
 int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
                        const void *head, size_t head_bytes, const void *data,
                        size_t bytes);
 
-// Call about ten times a second: ends exchanges whose deadline has passed, and
-// says who is waited for.
+// To be called about ten times a second. It ends the present exchange if its
+// deadline has passed, and logs every 5 s which ranks are missing.
 void rendezvous_tick(struct rendezvous *h);
 
-// A worker died: go on without it (elastic), or tell all who wait.
+// A worker has died. An elastic job goes on without it; in other jobs all
+// waiting workers get an error.
 void rendezvous_lost(struct rendezvous *h, int rank);
 
-// Nobody will be answered any more: tell all who wait why.
+// Ends the present exchange: all waiting workers get the error `why`.
 void rendezvous_abort(struct rendezvous *h, const char *why);
 
 // ---- a rendezvous server with a thread and a socket
 
 struct rendezvous_server;
 
-// Listen at `endpoint` ("tcp://127.0.0.1:0", "tcp://node1:2900"); curve as in
-// cluster_config. 0, or -1 after fail().
+// Starts a server that listens at `endpoint` ("tcp://127.0.0.1:0",
+// "tcp://node1:2900"), with CURVE keys as in cluster_config. 0, or -1 after
+// fail().
 int rendezvous_start(struct rendezvous_server **s, const char *endpoint,
                      const char *curve);
+
+// The endpoint with its real port. It belongs to the server.
 const char *rendezvous_endpoint(const struct rendezvous_server *s);
+
+// Ends the thread, closes the socket, sets *s to NULL. Takes NULL.
 void rendezvous_stop(struct rendezvous_server **s);
 
 #endif

@@ -1,5 +1,5 @@
-// rendezvous_thread.c - a rendezvous server with a thread and an end of its
-// own, for jobs that have no parameter server to run it.
+// rendezvous_thread.c - a rendezvous server with its own thread and endpoint,
+// for jobs without a parameter server that could run it.
 
 #include "cluster/rendezvous.h"
 
@@ -11,10 +11,10 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MAX_LINES = 20 }; // log lines about senseless messages
+enum { MAX_LINES = 20 }; // log lines about refused messages
 
 struct rendezvous_server {
-    int strangers;
+    int refused; // messages
     struct endpoint *endpoint;
     struct rendezvous *rendezvous;
     pthread_t thread;
@@ -29,7 +29,7 @@ static void send_to(void *ctx, const struct message_peer *to,
     const struct rendezvous_server *s = ctx;
     struct payload d = {.at = data, .bytes = bytes};
     (void)endpoint_send(s->endpoint, to, head, RENDEZVOUS_HEAD, &d);
-    // errors are ignored: a lost receiver runs into its deadline
+    // errors are ignored: a receiver that gets nothing fails at its deadline
 }
 
 static void receive_all(struct rendezvous_server *s)
@@ -41,10 +41,10 @@ static void receive_all(struct rendezvous_server *s)
                 ? rendezvous_receive(s->rendezvous, &p->from, p->head,
                                      p->head_bytes, p->data, p->bytes)
                 : fail("rendezvous: a message of too few or too many frames");
-        if (rc && ++s->strangers <= MAX_LINES)
+        if (rc && ++s->refused <= MAX_LINES)
             log_line("%s%s", fail_message(),
-                     s->strangers == MAX_LINES ? " (no more lines of these)"
-                                               : "");
+                     s->refused == MAX_LINES ? " (further ones are not logged)"
+                                             : "");
     }
 }
 
@@ -59,8 +59,8 @@ static void *serve(void *arg)
     return NULL;
 }
 
-// Makes "tcp://ADDRESS:PORT" of "tcp://NAME:PORT". ZeroMQ binds to addresses,
-// but workers get names.
+// Turns "tcp://NAME:PORT" into "tcp://ADDRESS:PORT". ZeroMQ binds to addresses,
+// but workers are given names.
 static int look_up(const char *endpoint, char out[MESSAGE_ENDPOINT])
 {
     char name[MESSAGE_ENDPOINT], address[INET_ADDRSTRLEN];

@@ -1,4 +1,4 @@
-// split.c - exchanges of a part, made of the whole's.
+// split.c - exchanges within a part of a cluster, built on those of the whole.
 
 #include "cluster/split.h"
 
@@ -8,7 +8,7 @@
 
 struct part {
     struct cluster *of;
-    int *ranks; // of the members, in `of`
+    int *ranks; // by member, its rank in `of`
 };
 
 static int find_members(struct cluster *c, struct part *p, int colour)
@@ -30,7 +30,7 @@ static int find_members(struct cluster *c, struct part *p, int colour)
     return rc;
 }
 
-// The most that any part exchanges.
+// *most becomes the largest `bytes` of all ranks of `of`.
 static int largest(struct cluster *of, size_t bytes, size_t *most)
 {
     size_t *all = mem_alloc((size_t)of->world, sizeof *all);

@@ -4,21 +4,21 @@
 //     parts         0   1   2          colour 0
 //                     0   1   2        colour 1
 //
-// An exchange of a part is two of the job, in which all parts take part: so all
-// parts exchange equally often, at the same moments. They need not exchange
-// equally much.
+// An exchange of a part costs two exchanges of the job, in which all ranks of
+// the job take part. So all parts must make equally many exchanges, at the same
+// points of the program. The number of bytes may differ between parts.
 
 #ifndef CLUSTER_SPLIT_H
 #define CLUSTER_SPLIT_H
 
 #include "cluster/cluster.h"
 
-// Those of `of` that give the same colour, in the order of its ranks. A call of
-// all ranks of `of`, which is borrowed until the part is closed. 0, or -1 after
-// fail().
+// Opens a cluster of those ranks of `of` that give the same colour, in the same
+// order. All ranks of `of` must call it. `of` must outlive the part. 0, or -1
+// after fail().
 int cluster_split(struct cluster **out, struct cluster *of, int colour);
 
-// The job that a cluster is a part of; a cluster that is no part is its own.
+// The cluster that c is a part of, directly or not; c itself if it is no part.
 struct cluster *cluster_whole(struct cluster *c);
 
 #endif

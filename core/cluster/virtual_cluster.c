@@ -1,5 +1,5 @@
-// virtual_cluster.c - all ranks of a virtual cluster tell each other, in
-// envelopes.
+// virtual_cluster.c - allgather among the ranks of a virtual cluster, in
+// envelopes (virtual/virtual.h).
 
 #include "cluster/virtual_cluster.h"
 

@@ -8,11 +8,12 @@
 
 struct virtual_rank;
 
-// A rank among the first `world` ranks of its cluster. It needs no close.
+// The control plane of rank r among the first `world` ranks of its virtual
+// cluster. It needs no close. r is borrowed.
 struct cluster cluster_virtual(struct virtual_rank *r, int world,
                                double timeout_s);
 
-// The rank of such a cluster.
+// The rank r of such a cluster.
 struct virtual_rank *cluster_virtual_rank(const struct cluster *c);
 
 #endif

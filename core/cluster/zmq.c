@@ -1,4 +1,4 @@
-// zmq.c - a worker's side of the rendezvous server: give a piece, get all.
+// zmq.c - a worker's side of the rendezvous: it sends its piece and gets all.
 
 #include "cluster/zmq.h"
 
@@ -9,13 +9,13 @@
 #include <string.h>
 #include <zmq.h>
 
-struct meeting {
+struct client {
     void *context;
     struct connection link;
     uint64_t exchange; // the next one
 };
 
-static int meeting_open(struct cluster *c, const struct cluster_config *config)
+static int client_open(struct cluster *c, const struct cluster_config *config)
 {
     c->rank = config->rank;
     c->world = config->world;
@@ -25,81 +25,81 @@ static int meeting_open(struct cluster *c, const struct cluster_config *config)
                     c->rank, c->world);
     if (!config->rendezvous || !*config->rendezvous)
         return fail(
-            "cluster=zmq: nowhere to meet; try: rendezvous=tcp://HOST:PORT, "
-            "where rank 0 or ps_server 0 listens");
-    struct meeting *m = c->state = mem_alloc(1, sizeof *m);
-    if (!m)
+            "cluster=zmq: rendezvous= is not set; try: "
+            "rendezvous=tcp://HOST:PORT, where rank 0 or ps_server 0 listens");
+    struct client *me = c->state = mem_alloc(1, sizeof *me);
+    if (!me)
         return -1;
-    m->context = zmq_ctx_new();
-    return connection_open(&m->link, m->context, config->rendezvous,
+    me->context = zmq_ctx_new();
+    return connection_open(&me->link, me->context, config->rendezvous,
                            config->curve ? config->curve : "", c->timeout_s);
 }
 
 static int give(struct cluster *c, enum rendezvous_kind kind, const void *in,
                 size_t bytes)
 {
-    struct meeting *m = c->state;
+    struct client *me = c->state;
     uint8_t head[RENDEZVOUS_HEAD];
     struct rendezvous_head h = {
         .kind = (uint32_t)kind,
         .rank = (uint32_t)c->rank,
         .world = (uint32_t)c->world,
         .timeout_ms = (uint32_t)(c->timeout_s * 1000) + 1,
-        .exchange = m->exchange,
+        .exchange = me->exchange,
         .bytes = bytes,
     };
     rendezvous_head_put(head, &h);
-    if (zmq_send(m->link.socket, head, RENDEZVOUS_HEAD, ZMQ_SNDMORE) < 0 ||
-        zmq_send(m->link.socket, in, bytes, 0) < 0)
-        return connection_not_sent(&m->link);
+    if (zmq_send(me->link.socket, head, RENDEZVOUS_HEAD, ZMQ_SNDMORE) < 0 ||
+        zmq_send(me->link.socket, in, bytes, 0) < 0)
+        return connection_not_sent(&me->link);
     return 0;
 }
 
-// Wait until the rendezvous server has said something: a little longer than the
-// deadline, since the rendezvous server knows better who is missing. 0, or -1
+// Waits for a message of the rendezvous server, a little longer than the
+// deadline, since the server's own error says which ranks are missing. 0, or -1
 // after fail().
 static int wait_for_rendezvous(struct cluster *c)
 {
-    struct meeting *m = c->state;
+    struct client *me = c->state;
     uint64_t end = now_ns() + (uint64_t)((c->timeout_s + 0.3) * 1e9);
     for (;;) {
         uint64_t now = now_ns();
         if (now >= end)
             return fail(
                 "rendezvous %s: no answer within %.3g s; try: is it running?",
-                m->link.endpoint, c->timeout_s);
+                me->link.endpoint, c->timeout_s);
         zmq_pollitem_t items[] = {
-            {.socket = m->link.socket, .events = ZMQ_POLLIN},
-            {.socket = m->link.events, .events = ZMQ_POLLIN},
+            {.socket = me->link.socket, .events = ZMQ_POLLIN},
+            {.socket = me->link.events, .events = ZMQ_POLLIN},
         };
         zmq_poll(items, 2, (long)((end - now) / 1000000) + 1);
         if (items[0].revents)
             return 0;
-        if (connection_check(&m->link))
+        if (connection_check(&me->link))
             return -1;
     }
 }
 
 static int read_answer(struct cluster *c, void *out, size_t bytes)
 {
-    struct meeting *m = c->state;
+    struct client *me = c->state;
     uint8_t head[RENDEZVOUS_HEAD];
     struct rendezvous_head h = {0};
     zmq_msg_t data;
     zmq_msg_init(&data);
-    int n = zmq_recv(m->link.socket, head, sizeof head, 0);
-    int got = zmq_msg_recv(&data, m->link.socket, 0);
+    int n = zmq_recv(me->link.socket, head, sizeof head, 0);
+    int got = zmq_msg_recv(&data, me->link.socket, 0);
     int rc = -1;
     size_t size = zmq_msg_size(&data);
     if (n < 0 || got < 0)
-        fail("rendezvous %s: %s", m->link.endpoint, zmq_strerror(zmq_errno()));
+        fail("rendezvous %s: %s", me->link.endpoint, zmq_strerror(zmq_errno()));
     else if (rendezvous_head_get(&h, head, (size_t)n))
         rc = -1;
     else if (h.kind == RENDEZVOUS_ERROR)
         fail("%.*s", (int)size, (const char *)zmq_msg_data(&data));
-    else if (h.kind != RENDEZVOUS_ALL || h.exchange != m->exchange ||
+    else if (h.kind != RENDEZVOUS_ALL || h.exchange != me->exchange ||
              size != bytes)
-        fail("rendezvous %s: an answer out of order", m->link.endpoint);
+        fail("rendezvous %s: an answer out of order", me->link.endpoint);
     else
         rc = 0;
     if (!rc)
@@ -108,60 +108,60 @@ static int read_answer(struct cluster *c, void *out, size_t bytes)
     return rc;
 }
 
-static int meeting_allgather(struct cluster *c, const void *in, void *out,
-                             size_t bytes)
+static int client_allgather(struct cluster *c, const void *in, void *out,
+                            size_t bytes)
 {
-    struct meeting *m = c->state;
+    struct client *me = c->state;
     if (bytes > RENDEZVOUS_MAX_BYTES)
         return fail("rendezvous: %zu bytes are too many for the control plane",
                     bytes);
     if (give(c, RENDEZVOUS_GIVE, in, bytes) || wait_for_rendezvous(c) ||
         read_answer(c, out, bytes * (size_t)c->world))
         return -1;
-    m->exchange++;
+    me->exchange++;
     return 0;
 }
 
-// Read one message of the rendezvous server; whether it is its goodbye, or none
-// can be read.
-static bool read_goodbye(struct meeting *m)
+// Reads one message of the rendezvous server. True if it is the server's
+// goodbye or cannot be read.
+static bool read_goodbye(struct client *me)
 {
     uint8_t head[RENDEZVOUS_HEAD];
     struct rendezvous_head h = {0};
-    int n = zmq_recv(m->link.socket, head, sizeof head, 0);
-    (void)zmq_recv(m->link.socket, NULL, 0, 0); // its data
+    int n = zmq_recv(me->link.socket, head, sizeof head, 0);
+    (void)zmq_recv(me->link.socket, NULL, 0, 0); // its data
     return n < 0 || rendezvous_head_get(&h, head, (size_t)n) ||
            h.kind == RENDEZVOUS_BYE;
 }
 
-// Say goodbye and wait for the rendezvous server's, or for the end of the
-// connection. A rendezvous server that ends at that moment would leave ours
-// unsent, and ZeroMQ would wait for as long as a socket lingers.
+// Says goodbye, and waits for the server's goodbye or the end of the
+// connection. Without the wait a server that ends at this moment would leave
+// our goodbye unsent, and ZeroMQ would wait for the socket's whole linger time.
 static void say_goodbye(struct cluster *c)
 {
-    struct meeting *m = c->state;
-    if (!m->link.socket || !connection_is_up(&m->link) ||
+    struct client *me = c->state;
+    if (!me->link.socket || !connection_is_up(&me->link) ||
         give(c, RENDEZVOUS_BYE, "", 0))
         return;
-    while (!wait_for_rendezvous(c) && !read_goodbye(m))
+    while (!wait_for_rendezvous(c) && !read_goodbye(me))
         ;
 }
 
-static void meeting_close(struct cluster *c)
+static void client_close(struct cluster *c)
 {
-    struct meeting *m = c->state;
-    if (!m)
+    struct client *me = c->state;
+    if (!me)
         return;
     say_goodbye(c);
-    connection_drop(&m->link);
-    zmq_ctx_term(m->context);
-    mem_free(m);
+    connection_drop(&me->link);
+    zmq_ctx_term(me->context);
+    mem_free(me);
     c->state = NULL;
 }
 
 const struct cluster_ops cluster_zmq = {
     .name = "zmq",
-    .open = meeting_open,
-    .allgather = meeting_allgather,
-    .close = meeting_close,
+    .open = client_open,
+    .allgather = client_allgather,
+    .close = client_close,
 };

@@ -1,5 +1,5 @@
-// zmq.h - the control plane without MPI: every worker talks to a rendezvous
-// server.
+// zmq.h - the control plane without MPI: every worker exchanges messages with a
+// rendezvous server.
 
 #ifndef CLUSTER_ZMQ_H
 #define CLUSTER_ZMQ_H

@@ -9,13 +9,13 @@
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// What the trainer and the door read of every backend (train/, sync/sync.c);
-// and of those whose gradients travel.
+// Keys that the trainer and sync/sync.c read for every backend; and for every
+// backend whose gradients travel.
 #define OF_ANY "staging", "inject", "inject_rank"
 #define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
 
-// Of those whose door updates (sync/sync.c).
-#define OF_DOOR OF_ALL, "mistake_two_updates", "mistake_local_clip"
+// Keys of the backends where sync/sync.c itself updates the parameters.
+#define OF_UPDATED OF_ALL, "mistake_two_updates", "mistake_local_clip"
 
 #define OF_SERVERS                                                             \
     OF_ALL, "wire", "slice_kb", "servers", "server_threads", "consistency",    \
@@ -58,7 +58,7 @@ const struct backend *backend_row(const char *name)
 {
     const struct backend *b = backend_find(name);
     if (!b)
-        value_word("sync", name, backend_names); // says which there are
+        value_word("sync", name, backend_names); // names all rows in an error
     return b;
 }
 

@@ -6,14 +6,15 @@
 
 #include <math.h>
 
-// What `times` of it make the global batch; -1 after fail() where none does.
+// global_batch / times; -1 after fail() if there is a remainder. `key` is the
+// setting that is sought.
 static int rest_of(const struct run *r, int64_t times, const char *key)
 {
     if (r->global_batch % times == 0)
         return (int)(r->global_batch / times);
-    return fail("global_batch=%d: no %s makes it of %lld sequences; try: "
-                "global_batch=%lld",
-                r->global_batch, key, (long long)times,
+    return fail("global_batch=%d is no multiple of %lld, so that no %s= gives "
+                "it; try: global_batch=%lld",
+                r->global_batch, (long long)times, key,
                 (long long)((r->global_batch / times + 1) * times));
 }
 

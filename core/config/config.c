@@ -1,6 +1,7 @@
 // config.c - the keys of a run: set, show and check them.
 //
-// All but what goes together is a loop over the table of keys.c.
+// All of it is a loop over the table of keys.c, except checks of keys that
+// depend on each other.
 
 #include "config/config.h"
 
@@ -106,12 +107,12 @@ int settings_set(struct sync_settings *s, const char *key, const char *value)
 
 void config_line(struct config_lines *l, const char *fmt, ...)
 {
-    size_t room = sizeof l->text - l->n;
+    size_t left = sizeof l->text - l->n;
     va_list args;
     va_start(args, fmt);
-    int n = vsnprintf(l->text + l->n, room, fmt, args);
+    int n = vsnprintf(l->text + l->n, left, fmt, args);
     va_end(args);
-    CHECK(n >= 0 && (size_t)n + 1 < room);
+    CHECK(n >= 0 && (size_t)n + 1 < left);
     l->n += (size_t)n;
     l->text[l->n++] = '\n';
     l->text[l->n] = '\0';
@@ -140,7 +141,7 @@ void config_add_settings(struct config_lines *l, const struct sync_settings *s)
     }
 }
 
-// ---- what goes together
+// ---- settings that depend on each other
 
 enum dtype config_format(const struct run *r)
 {
@@ -174,19 +175,19 @@ int config_check_world(const struct run *r, int world)
         return fail("mesh=: %d ranks, but %d workers; try: workers=%d",
                     mesh_ranks(&r->mesh), world, mesh_ranks(&r->mesh));
     if (set->backup >= world && set->backup > 0)
-        return fail("backup=%d of %d workers leaves none; try: fewer",
-                    set->backup, world);
+        return fail("backup=%d of %d workers leaves no worker; try: backup=%d",
+                    set->backup, world, world - 1);
     return 0;
 }
 
-// Rules of the servers: ps_server/.
+// Rules of the servers (ps_server/).
 int settings_check(const struct sync_settings *s)
 {
     bool bsp = s->consistency.kind == CONSISTENCY_BSP;
     bool worker = s->update == UPDATER_WORKER;
     if (worker && !bsp)
-        return fail("update=worker adds whole rounds; try: update=server, or "
-                    "consistency=bsp");
+        return fail("update=worker requires consistency=bsp: a worker updates "
+                    "with the sum of a whole step; try: update=server");
     if (worker && (s->backup || s->elastic))
         return fail("update=worker: only servers keep the state that backup= "
                     "and elastic= need; try: update=server");
@@ -229,7 +230,8 @@ int config_check_backend(const struct run *r, const struct backend *b)
     return b->servers ? settings_check(&r->settings) : 0;
 }
 
-// Of backends whose workers' parameters differ between steps that meet.
+// Settings that a backend cannot have whose workers' parameters differ between
+// two exchanges.
 static int check_apart(const struct run *r, const struct backend *b)
 {
     const struct sync_settings *set = &r->settings;
@@ -246,9 +248,9 @@ static int check_apart(const struct run *r, const struct backend *b)
                         one[i].key, one[i].steps, set->every, one[i].key,
                         (one[i].steps / set->every + 1) * set->every);
     if (r->precision == PRECISION_FP16 || r->loss_scale > 0)
-        return fail("sync=%s: with a loss scale an overflow would skip one "
-                    "worker's step and not the others'; try: precision=bf16, "
-                    "and no loss_scale=",
+        return fail("sync=%s: with a loss scale, a worker with an overflow "
+                    "would skip a step that the others take; try: "
+                    "precision=bf16, and no loss_scale=",
                     b->name);
     if (set->outer_rule == OUTER_AVERAGE &&
         (config_asked(r, "outer_lr") || config_asked(r, "outer_momentum")))
@@ -260,29 +262,29 @@ static int check_apart(const struct run *r, const struct backend *b)
 const char *const config_stage_keys[] = {"pipeline", "chunks", "ahead",
                                          "stages", NULL};
 
-// Whether workers have parts of the model.
+// Whether each worker has only a part of the model.
 static bool has_parts(const struct run *r)
 {
     return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1;
 }
 
-// What a mesh with parts of the model cannot be.
+// Settings that a mesh with parts of the model cannot have.
 static int check_parts(const struct run *r, const struct backend *b,
                        const char *mesh)
 {
     bool stages = mesh_size(&r->mesh, MESH_PP) > 1;
     const char *parts = stages ? "stages (pp)" : "slices (tp)";
     if (!b->parts)
-        return fail("mesh=%s: sync=%s knows no %s; try: sync=ring", mesh,
-                    b->name, parts);
+        return fail("mesh=%s: sync=%s has no %s; try: sync=ring", mesh, b->name,
+                    parts);
     if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
-        return fail("mesh=%s: shard=%d exchanges every micro-batch, %s their "
-                    "last alone; try: shard=1",
+        return fail("mesh=%s: shard=%d exchanges gradients after every "
+                    "micro-batch, %s only after the last; try: shard=1",
                     mesh, r->settings.shard, parts);
     char mistake[CONFIG_PATH];
     int at = 0;
     if (config_mistake(r, &at, mistake))
-        return fail("mesh=%s: %s is a mistake of whole models; try: no %s",
+        return fail("mesh=%s: %s needs workers with whole models; try: no %s",
                     mesh, mistake, parts);
     if (strcmp(r->device, "cpu"))
         return fail("mesh=%s: device=%s has no %s; try: device=cpu", mesh,
@@ -290,7 +292,7 @@ static int check_parts(const struct run *r, const struct backend *b,
     return 0;
 }
 
-// Keys of a pipeline where there is none.
+// Refuses keys of a pipeline if there is none.
 static int check_no_stages(const struct run *r)
 {
     const char *const *keys = config_stage_keys;
@@ -318,7 +320,7 @@ static int check_mesh(const struct run *r, const struct backend *b)
     return has_parts(r) ? check_parts(r, b, mesh) : 0;
 }
 
-// What a run that only sleeps cannot do.
+// Refuses settings that need numbers, since with pace= a run only sleeps.
 static int check_pace(const struct run *r, const struct backend *b)
 {
     const struct {
@@ -333,11 +335,12 @@ static int check_pace(const struct run *r, const struct backend *b)
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         if (one[i].wanted)
             return fail("pace=: nothing is computed, so there is nothing for "
-                        "%s=; try: without",
-                        one[i].key);
+                        "%s= to do; try: leave %s= out",
+                        one[i].key, one[i].key);
     if (backend_reads(b, "shard") && r->settings.shard >= SHARD_GRADS)
-        return fail("pace=: with shard=%d the model asks for its blocks while "
-                    "it computes, and does not here; try: shard=1",
+        return fail("pace=: with shard=%d a model asks for its blocks while it "
+                    "computes, and with pace= it does not compute; try: "
+                    "shard=1",
                     r->settings.shard);
     if (strcmp(r->device, "cpu"))
         return fail("pace=: device=%s computes; try: device=cpu", r->device);
@@ -354,7 +357,8 @@ int config_check(const struct run *r)
         return fail("min_lr=%g is above lr=%g; try: min_lr=%g", r->min_lr,
                     r->lr, r->lr / 20);
     if (r->lr_scale && !r->base_batch)
-        return fail("lr_scale=: of which batch is lr=%g? try: base_batch=%d",
+        return fail("lr_scale= requires base_batch=, the global batch for "
+                    "which lr=%g is right; try: base_batch=%d",
                     r->lr, r->batch);
     if (r->heads > 0 && r->channels > 0 && r->channels % r->heads != 0)
         return fail("heads=%d does not divide channels=%d; try: channels=%d",
@@ -370,29 +374,27 @@ int config_check(const struct run *r)
         return fail("save_async=1: nothing is saved without save=; try: "
                     "save=100");
     if (r->save_async && (b->shards || b->apart || has_parts(r)))
-        return fail("save_async=1: worker 0 copies what it has, and other "
-                    "workers have a part of the state here; try: "
-                    "save_async=0");
+        return fail("save_async=1 saves only a copy of worker 0's state, but "
+                    "here other workers hold parts of it; try: save_async=0");
     if (r->profile.count > 0 && strcmp(r->device, "cpu") == 0)
         return fail("profile=%d:%d is for a profiler of GPUs, and device=cpu "
                     "has none; try: trace=on, or device=cuda",
                     r->profile.from, r->profile.count);
     if (r->tune > 0 && strcmp(r->device, "cpu") == 0)
-        return fail("tune=%d times algorithms of a GPU's library; try: "
+        return fail("tune=%d measures algorithms of a GPU's library; try: "
                     "device=cuda, or leave it out",
                     r->tune);
     if (r->settings.ctas > 0 && strcmp(r->device, "cpu") == 0)
-        return fail(
-            "ctas=%d is of NCCL, which joins GPUs; try: device=cuda, or "
-            "leave it out",
-            r->settings.ctas);
+        return fail("ctas=%d is a setting of NCCL, which needs GPUs; try: "
+                    "device=cuda, or leave it out",
+                    r->settings.ctas);
     if (r->kernels && (strcmp(r->device, "cpu") == 0 || r->trace == TRACE_OFF ||
                        r->out[0] == '\0'))
         return fail("kernels=1 records a GPU's kernels in the trace; try: "
                     "device=cuda trace=on out=DIR");
     if (own->steps > 0 && r->steps > 0 && own->steps >= r->steps)
-        return fail("mistake_own_steps=%d:%d: no fewer than steps=%d, so that "
-                    "nothing is wrong; try: %d:%d",
+        return fail("mistake_own_steps=%d:%d requires fewer steps than "
+                    "steps=%d; try: %d:%d",
                     own->rank, own->steps, r->steps, own->rank, r->steps / 2);
     if (r->restarts > 0 && r->save == 0)
         return fail("restarts=%d without save= would do every step again; try: "

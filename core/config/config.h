@@ -1,8 +1,9 @@
 // config.h - every setting of a run: one struct, one table of keys.
 //
-// A run is described by an INI file and key=value words; the last word wins.
-// The table (keys.c) gives each key its type, range, default, unit and help
-// line; parsing, --help, run.json and the handshake text are loops over it.
+// An INI file and key=value words describe a run. The last word wins. The table
+// (keys.c) gives each key its type, range, default, unit and help line.
+// Parsing, --help, run.json and the text that workers compare are loops over
+// it.
 
 #ifndef CONFIG_CONFIG_H
 #define CONFIG_CONFIG_H
@@ -17,39 +18,40 @@
 
 struct backend;
 
-enum { CONFIG_KEYS = 128 }; // at most so many
+enum { CONFIG_KEYS = 128 }; // the most rows of the table
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 
-// straggler=RANK:FACTOR: this worker takes so many times as long. A factor of
-// 0: nobody does.
+// straggler=RANK:FACTOR: this worker takes `factor` times as long. A factor of
+// 0: no worker does.
 struct straggler {
     int rank;
     double factor;
 };
 
-// mistake_own_steps=RANK:STEPS: this worker takes so many steps and no more. 0:
-// nobody does.
+// mistake_own_steps=RANK:STEPS: this worker takes only so many steps. 0 steps:
+// no worker does.
 struct own_steps {
     int rank, steps;
 };
 
-// pace=F,B: a forward and a backward take so long, asleep. Not given: they
-// compute.
+// pace=F,B: instead of computing, a forward and a backward sleep so long. Not
+// given: they compute.
 struct pace {
     bool given;
     double forward_ms, backward_ms;
 };
 
-// profile=FROM:COUNT: a profiler records so many steps from FROM on. 0: none.
+// profile=FROM:COUNT: a profiler records COUNT steps, from step FROM on. A
+// count of 0: it records none.
 struct profile {
     int from, count;
 };
 
-// Numbers left at 0 (layers, heads, channels, context, vocab_size) come from
-// the preset or the data.
+// layers, heads, channels, context and vocab_size of 0 come from the preset or
+// the data.
 struct run {
     // model
     char model[CONFIG_WORD];
@@ -68,8 +70,8 @@ struct run {
     double epochs;           // if > 0 it sets steps
     int optimizer, schedule; // enum optim_kind, schedule_kind
     double lr, min_lr;
-    int lr_scale;   // enum lr_scale: of both, over base_batch
-    int base_batch; // sequences of a step
+    int lr_scale;   // enum lr_scale: how both grow with batch / base_batch
+    int base_batch; // sequences of a step for which lr is right
     int warmup;
     double beta1, beta2, eps, weight_decay, momentum, clip;
     int precision;     // enum precision
@@ -78,27 +80,27 @@ struct run {
     int threads;   // a worker; 0: this worker's share of the cores
     int recompute; // bool: layers' activations are computed twice, not kept
     int tf32;      // bool: cuda, fp32: products may round to TF32
-    int tune;      // cuda: algorithms timed a shape of product; 0: none
+    int tune;      // cuda: algorithms timed for each product's shape; 0: none
 
-    // what it leaves behind
+    // what it writes
     char out[CONFIG_PATH];
     char resume[CONFIG_PATH]; // "", "auto", or a checkpoint folder
     int log, eval, eval_batches, save, keep, verify; // steps; 0: never
-    int save_async;  // bool: from a copy, while steps go on
+    int save_async;  // bool: checkpoints from a copy, while steps go on
     int trace;       // enum trace
-    double samples;  // of utilisation, a second
+    double samples;  // of utilisation, per second
     int tensorboard; // bool
     struct profile profile;
-    int kernels; // bool: of the GPU, in the trace
+    int kernels; // bool: record the GPU's kernels in the trace
 
     // who trains together
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
-    int workers;      // lockstep starts so many
-    struct mesh mesh; // of the workers, if it was asked for
-    int pipeline;     // of its stages: enum pipeline_kind
+    int workers;      // how many lockstep starts
+    struct mesh mesh; // of the workers; n = 0: not given
+    int pipeline;     // enum pipeline_kind: the schedule of the mesh's stages
     int chunks, ahead;
     struct stage_layers stages;
-    int rank, world; // a worker started by hand; -1, 0: from the launcher
+    int rank, world; // of a worker started by hand; -1, 0: from the launcher
     char rendezvous[CONFIG_PATH], hosts[CONFIG_PATH], curve[CONFIG_PATH];
     struct straggler straggler;
     struct pace pace;
@@ -107,95 +109,98 @@ struct run {
     double timeout;        // s, of every wait
     int restarts;          // of the whole job after a failure, at most
 
-    struct sync_settings settings; // of the backend, as they were asked for
-    // By row of keys.c: somebody set it; by way of an earlier run's run.json.
+    struct sync_settings settings; // of the backend, as the user gave them
+    // By row of keys.c. asked: a word or a file set it. inherited: it was set,
+    // last by the run.json of an earlier run.
     bool asked[CONFIG_KEYS], inherited[CONFIG_KEYS];
 };
 
-// Every key at its default.
+// Sets every key to its default.
 void config_defaults(struct run *r);
 
-// Set one key from text. 0, or -1 after fail(): unknown key (names the nearest
+// Sets one key from text. 0, or -1 after fail(): unknown key (names the nearest
 // known one), not a number, out of range (names the range).
 int config_set(struct run *r, const char *key, const char *value);
 
-// Apply words in order: "key=value", or the path of an INI file or of a
+// Applies words in order: "key=value", or the path of an INI file or of a
 // run.json (a word without '='). 0, or -1 after fail().
 int config_parse(struct run *r, int nwords, char *const *words);
 
-// The same, where resume= names a run or a checkpoint of one: that run's
-// settings first, words after them. What an earlier run asked of its backend,
-// and this one's cannot use, is dropped. 0, or -1 after fail().
+// The same, but if resume= names a run or its checkpoint, that run's settings
+// come first, then the words. Settings for the earlier run's backend that this
+// run's backend cannot use are dropped. 0, or -1 after fail().
 int config_read(struct run *r, int nwords, char *const *words);
 
-// The keys of the group "mistakes" that are not at their default, from row *i
-// on: NULL behind the last; else "key=value" into `text`, and the row's help.
-// *i is where to go on.
+// Iterates over the keys of the group "mistakes" that are not at their default.
+// Writes the next such key from row *i on as "key=value" to `text`, sets *i to
+// the row after it, and returns its help line. NULL if there is no more.
 const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
 
-// 0; -1 after fail() where out= holds a run that this one would overwrite: it
-// does not resume, or that run ended without a checkpoint. A run that was
-// killed before its first checkpoint begins anew with resume=auto: a scheduler
-// may start the same command again.
+// 0, or -1 after fail() if out= holds a run that this run would overwrite: this
+// one does not resume, or that one ended without a checkpoint. A run that was
+// killed before its first checkpoint starts again from step 1 with resume=auto,
+// since a scheduler may start the same command again.
 int config_check_out(const struct run *r);
 
-// Log every key that the run which is resumed had otherwise. 0, or -1 after
-// fail().
+// Logs every key whose value differs from that in the run that is resumed. 0,
+// or -1 after fail().
 int config_say_changes(const struct run *r);
 
-// What only makes sense together (min_lr <= lr, keys that the backend reads,
-// ..).
+// Checks settings that depend on each other (min_lr <= lr, keys that the
+// backend reads, ..). 0, or -1 after fail().
 int config_check(const struct run *r);
 
 // The format of precision=.
 enum dtype config_format(const struct run *r);
 
-// -1 after fail() that names a key of [backend] which somebody asked for and
-// which `b` does not read, or a value that it cannot take.
+// 0, or -1 after fail() with a key of [backend] that the user gave and that `b`
+// does not read, or whose value it cannot take.
 int config_check_backend(const struct run *r, const struct backend *b);
 
-// What only makes sense with so many workers. 0, or -1 after fail().
+// Checks settings that depend on the number of workers. 0, or -1 after fail().
 int config_check_world(const struct run *r, int world);
 
-// Every key with unit, default, allowed values and one line of help.
+// Writes every key with its unit, default, allowed values and one line of help.
 void config_help(FILE *f);
 
-// ---- batch.c: what depends on how many workers hold batches of their own.
+// ---- batch.c: what follows from the number of replicas
 
-// Where global_batch= was asked for: accum that makes it of batch=, or, where
-// nobody asked for that, batch. 0, or -1 after fail() where none does.
+// If global_batch= is given, sets accum so that batch * accum * replicas is
+// global_batch; or batch, if batch= is not given. 0, or -1 after fail() if no
+// value does.
 int config_settle_batch(struct run *r, int replicas);
 
-// What lr_scale= multiplies lr and min_lr by, for a step of `batch` sequences:
-// 1, (batch / base)^(1/2) or batch / base.
+// The factor by which lr_scale= multiplies lr and min_lr, for a step of `batch`
+// sequences: 1, (batch / base)^(1/2) or batch / base.
 double config_lr_factor(enum lr_scale scale, double batch, double base);
 
-// Call fn with every key and its value as text, in table order; of a backend's
-// keys only with those that this one reads. `shared` is true for keys that all
-// workers must agree on.
+// Calls fn with every key and its value as text, in the order of the table. Of
+// the keys of [backend] only those that this run's backend reads. `shared` is
+// true for keys on which all workers must agree.
 typedef void config_visit(void *ctx, const char *key, const char *value,
                           bool is_number, bool shared);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
 
-// Only with keys that were asked for; with `again` only with those that repeat
-// the run: not its rank, folder, endpoints or keys.
+// The same only with keys that the user gave. With `again`, only with those
+// that repeat the run: not its rank, folder, endpoints or encryption keys.
 void config_each_asked(const struct run *r, bool again, config_visit *fn,
                        void *ctx);
 
-// Whether a key was asked for.
+// Whether the user gave this key.
 bool config_asked(const struct run *r, const char *key);
 
-// A backend's keys alone, at their defaults; and one of them from text. 0, or
-// -1 after fail().
+// The same for the keys of [backend] alone: all to their defaults; one from
+// text. 0, or -1 after fail().
 void settings_defaults(struct sync_settings *s);
 int settings_set(struct sync_settings *s, const char *key, const char *value);
 
-// -1 after fail() where the settings of servers do not go together.
+// Checks settings of parameter servers that depend on each other. 0, or -1
+// after fail().
 int settings_check(const struct sync_settings *s);
 
-// Lines "key=value" that all workers must agree on, for cluster_check_same():
-// any one, by a format as of printf(); all of a run; all of a backend's
-// settings.
+// Lines "key=value" on which all workers must agree, for cluster_check_same().
+// config_line() adds one line with a format as of printf(), config_add_run()
+// all keys of a run, config_add_settings() those of a backend.
 struct config_lines {
     char text[1 << 14];
     size_t n; // bytes used

@@ -1,4 +1,4 @@
-// help.c - every key as a page of text, from the table.
+// help.c - writes a page of text with every key, from the table.
 
 #include "config/config.h"
 
@@ -11,7 +11,7 @@
 // Columns of a key's first row, where its help begins, and the page's width.
 enum { AT_DEFAULT = 22, AT_ALLOWED = 39, AT_HELP = 6, WIDTH = 80, TEXT = 512 };
 
-// What may stand after '='.
+// Writes the values that are allowed after '='.
 static void allowed(const struct key *k, char out[TEXT])
 {
     char min[32], max[32];
@@ -33,7 +33,7 @@ static void allowed(const struct key *k, char out[TEXT])
     }
 }
 
-// The default: for 0 what it stands for, where that is short.
+// The default. If it is 0, the meaning of 0, if that is short enough.
 static const char *usual(const struct key *k)
 {
     const char *value = key_default(k);
@@ -43,13 +43,14 @@ static const char *usual(const struct key *k)
     return value[0] ? value : "-";
 }
 
-// Whether a backend of several workers reads the key, or does not.
+// Whether b has several workers and reads the key (or does not read it).
 static bool is_among(const struct backend *b, const struct key *k, bool reads)
 {
     return b->launch != LAUNCH_ALONE && backend_reads(b, k->name) == reads;
 }
 
-// The names of those that do, or of those that do not. How many.
+// Adds the names of the backends that read the key, or of those that do not.
+// Returns how many they are.
 static int list_readers(const struct key *k, bool reads, char *out, size_t size)
 {
     const struct backend *b;
@@ -62,8 +63,8 @@ static int list_readers(const struct key *k, bool reads, char *out, size_t size)
     return n;
 }
 
-// What a key does: "[sps, dps]" or "[all but outer]", where not all backends of
-// several workers read it; its help; and what 0 means.
+// Writes what a key does: "[sps, dps]" or "[all but outer]" if only some
+// backends of several workers read it; its help; and the meaning of 0.
 static void describe(const struct key *k, char out[TEXT])
 {
     char with[128] = "", without[128] = "";
@@ -81,16 +82,16 @@ static void describe(const struct key *k, char out[TEXT])
              k->zero ? k->zero : "", k->zero ? ")" : "");
 }
 
-// Text from column `from` on, in as many lines as it takes; the first has come
-// that far. A line ends at a blank or behind '|'.
+// Writes text from column `from` on, in as many lines as it needs. The first
+// line is already at that column. A line ends at a blank or after '|'.
 static void put_wrapped(FILE *f, const char *text, int from)
 {
-    const size_t room = (size_t)(WIDTH - from);
-    while (strlen(text) > room) {
-        size_t n = room;
+    const size_t width = (size_t)(WIDTH - from);
+    while (strlen(text) > width) {
+        size_t n = width;
         while (n > 0 && text[n] != ' ' && text[n - 1] != '|')
             n--;
-        n = n ? n : room;
+        n = n ? n : width;
         fprintf(f, "%.*s\n%*s", (int)n, text, from, "");
         text += n + (text[n] == ' ');
     }

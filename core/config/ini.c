@@ -1,8 +1,9 @@
-// ini.c - words and INI files into a run. inih cuts lines into keys and values.
+// ini.c - applies words and INI files to a run. inih splits lines into keys and
+// values.
 //
-// Sections are for the reader's eye: keys are unique without them. inih reads
-// 200 bytes a line and would cut a longer one in two without a word, and take
-// an indented line for more of the value above, so lines pass through here.
+// Sections only help the reader: keys are unique without them. next_line()
+// gives the lines to inih, which by itself would silently split a line of more
+// than 200 bytes in two, and take an indented line as part of the value above.
 
 #include "config/config.h"
 
@@ -21,7 +22,7 @@ enum { INI_LARGEST = 1 << 20 };
 struct source {
     struct run *run;
     const char *name, *at, *end; // the text not yet read
-    int line;                    // the last one handed out
+    int line;                    // number of the last line given to inih
     char error[512];             // the first; "" while all is well
 };
 
@@ -32,7 +33,8 @@ static void keep_error(struct source *s)
                  fail_message());
 }
 
-// inih's fgets(): the next line without its indent, NULL at the end.
+// The fgets() that inih calls: the next line without its indent, NULL at the
+// end.
 static char *next_line(char *out, int size, void *ctx)
 {
     struct source *s = ctx;

@@ -1,4 +1,4 @@
-// key.c - one key of a table: from text into its member, checked, and back.
+// key.c - sets one key of a table from checked text, and shows it as text.
 
 #include "config/keys.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { KEYS_MOST = 256 }; // of one table
+enum { KEYS_MOST = 256 }; // rows of a table
 
 const struct key *key_find(const struct key_table *t, const char *name)
 {
@@ -33,7 +33,7 @@ const struct key *key_renamed(const struct key_table *t, const char *name)
     return NULL;
 }
 
-// The key of "key=value".
+// Writes the key of "key=value" to `key`, and returns it.
 static const char *text_key(const char *word, char key[64])
 {
     snprintf(key, 64, "%.*s", (int)strcspn(word, "="), word);
@@ -64,7 +64,7 @@ const struct key *key_must_find(const struct key_table *t, const char *name)
     return NULL;
 }
 
-// ---- text into a member
+// ---- from text
 
 // The range of a key as people read it: "1 .. 1024 blocks, or 0 (preset)".
 static void range_text(const struct key *k, char out[160])
@@ -112,7 +112,7 @@ static int set_number(const struct key *k, void *at, const char *value)
     return 0;
 }
 
-// It fits, and stands on one line.
+// Whether the text fits and has no control characters: 0, or -1 after fail().
 static int check_text(const struct key *k, const char *value)
 {
     size_t limit = k->type == KEY_WORD ? CONFIG_WORD : CONFIG_PATH;
@@ -149,7 +149,7 @@ int key_set(const struct key *k, void *base, const char *value)
     return 0;
 }
 
-// ---- and back
+// ---- to text
 
 const char *key_show(const struct key *k, const void *base,
                      char buf[CONFIG_PATH])

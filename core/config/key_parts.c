@@ -1,4 +1,4 @@
-// key_parts.c - values of several parts out of text, and back.
+// key_parts.c - reads values of several parts from text, and shows them.
 
 #include "config/key_parts.h"
 

@@ -5,8 +5,8 @@
 
 #include "config/settings.h"
 
-// Text into the struct that the key is about, and back. read: 0, or -1 after
-// fail() that says what is wanted.
+// read sets the key's struct `at` from text: 0, or -1 after fail() that says
+// what is allowed. show writes the struct as text.
 int straggler_read(void *at, const char *key, const char *value);
 void straggler_show(const void *at, char text[CONFIG_PATH]);
 int pace_read(void *at, const char *key, const char *value);

@@ -1,8 +1,8 @@
 // keys.c - the table of every key, in the order of --help and run.json.
 //
-// An empty default means none. The order of a choice's words is that of the
-// enum named beside it. What a row of [backend] sets is a member of struct
-// sync_settings; which backends read it stands in their rows (backends.def).
+// An empty default means none. A choice's words are in the order of the enum
+// that the comment beside them names. A row of [backend] sets a member of
+// struct sync_settings. backends.def says which backends read it.
 
 #include "config/keys.h"
 
@@ -21,7 +21,7 @@
 #define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
 #define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
 
-// "random" or a name; what a file holds is its reader's business.
+// "random" or a name. The function that reads the file checks its content.
 static int check_not_empty(const char *key, const char *value)
 {
     return value[0] ? 0 : fail("%s=: empty; try: leave it out", key);
@@ -106,9 +106,9 @@ static const struct key rows[] = {
 
 {"training", "tune", "0", KEY_INT, AT(tune), 2, 16, "the library's first",
  .unit = "algorithms",
- .help = "cuda: so many of cuBLASLt's are timed for each shape of product in "
-         "the first steps, and the fastest is kept: another run may keep "
-         "others, and have other bits"},
+ .help = "cuda: how many of cuBLASLt's algorithms are timed for each shape of "
+         "matrix product in the first steps; the fastest is kept, so that "
+         "another run may keep another one and compute other bits"},
 
 {"optimizer", "optimizer", "adamw", KEY_CHOICE, AT(optimizer), // optim_kind
  .words = WORDS("adamw", "sgd"),
@@ -121,7 +121,7 @@ static const struct key rows[] = {
  .help = "learning rate of the last step"},
 {"optimizer", "lr_scale", "none", KEY_CHOICE, AT(lr_scale), // enum lr_scale
  .words = WORDS("none", "sqrt", "linear"),
- .help = "lr and min_lr grow with the global batch over base_batch"},
+ .help = "how lr and min_lr grow with the global batch divided by base_batch"},
 {"optimizer", "base_batch", "0", KEY_INT, AT(base_batch), 1, 1 << 30,
  "not known", .unit = "sequences",
  .help = "with lr_scale=: the global batch for which lr is right"},
@@ -180,8 +180,8 @@ static const struct key rows[] = {
          "newest checkpoint in out, if there is one"},
 {"output", "trace", "on", KEY_CHOICE, AT(trace), // enum trace
  .words = WORDS("off", "on", "hta"), .local = true,
- .help = "record who did what when in trace.json; hta: also in the form of "
-         "Holistic Trace Analysis"},
+ .help = "record in trace.json what each thread did and when; hta: also in "
+         "the format of Holistic Trace Analysis"},
 {"output", "samples", "10", KEY_NUMBER, AT(samples), 0.1, 1000, "never",
  .local = true, .unit = "per second",
  .help = "samples of utilisation in util.csv"},
@@ -194,8 +194,8 @@ static const struct key rows[] = {
          "both"},
 
 {"output", "kernels", "0", KEY_INT, AT(kernels), 0, 1, .local = true,
- .help = "cuda: 1: each kernel and copy of the GPU in trace.json, by CUPTI, "
-         "which slows the run by some percent"},
+ .help = "cuda: 1: record each kernel and copy of the GPU in trace.json, with "
+         "CUPTI, which slows the run by some percent"},
 
 {"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters; listed below"},
@@ -203,18 +203,20 @@ static const struct key rows[] = {
  .unit = "processes",
  .help = "processes that lockstep starts"},
 {"cluster", "mesh", "", KEY_PARTS, AT(mesh), PARTS(mesh),
- .help = "ranks on a grid, slowest first: dpN, N replicas with data of their "
-         "own, ppN, N stages of layers, tpN, N slices of tensors; sets "
-         "workers, and errors say where a rank is; each host has a block of "
-         "ranks, so the last word's neighbours share one"},
+ .help = "ranks on a grid, as in dp2,tp2: dpN for N replicas with data of "
+         "their own, ppN for N stages of layers, tpN for N slices of tensors; "
+         "the last word's coordinate changes fastest from rank to rank; sets "
+         "workers; errors name a rank's coordinates; each host has a block of "
+         "ranks, so neighbours in the last word share a host"},
 {"cluster", "pipeline", "1f1b", KEY_CHOICE, AT(pipeline), // pipeline_kind
  .words = WORDS("naive", "gpipe", "1f1b"),
- .help = "mesh=ppN: in which order a stage takes the accum= micro-batches"},
+ .help = "mesh=ppN: the order in which a stage computes the accum= "
+         "micro-batches"},
 {"cluster", "chunks", "1", KEY_INT, AT(chunks), 1, 16, .unit = "a stage",
  .help = "1f1b: parts of the model on each stage; above 1: interleaved"},
 {"cluster", "ahead", "0", KEY_INT, AT(ahead), 0, 64, .unit = "forwards",
- .help = "1f1b: further forwards that a stage runs ahead for each hop; "
-         "helps on slow links"},
+ .help = "1f1b: additional forwards before a stage's first backward, for each "
+         "hop to the last stage; helps on slow links"},
 {"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
  .help = "layers of each stage, as 7,5; without it as even as possible"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
@@ -251,8 +253,8 @@ static const struct key rows[] = {
  PARTS(straggler),
  .help = "RANK:FACTOR slows one worker down on purpose"},
 {"cluster", "pace", "", KEY_PARTS, AT(pace), PARTS(pace), .unit = "ms,ms",
- .help = "F,B: sleep so long for a forward and a backward of each micro-batch "
-         "and chunk, instead of computing; all else moves as in training"},
+ .help = "F,B: for each micro-batch and chunk, sleep F ms as forward and B ms "
+         "as backward instead of computing; messages travel as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
  .help = "RATE[,hosts=N], as 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root"},
@@ -264,12 +266,12 @@ static const struct key rows[] = {
          "after it"},
 {"backend", "staging", "auto", KEY_CHOICE, SET(staging),
  .words = WORDS("auto", "always"),
- .help = "host copies of a GPU's vectors, where needed; always: on the CPU, "
-         "too, for tests"},
+ .help = "copying of vectors to a host buffer; auto: from a GPU where needed; "
+         "always: on the CPU, too, for tests"},
 {"backend", "bucket", "size", KEY_CHOICE, SET(bucket),
  .words = WORDS(BUCKET_WORDS),
- .help = "where buckets end: after bucket_mb=, or where the model's blocks "
-         "do"},
+ .help = "where a bucket ends; size: after bucket_mb=; block: where a block "
+         "of the model ends"},
 {"backend", "bucket_mb", "0", KEY_NUMBER, SET(bucket_mb), 0.001, 4096,
  "a fortieth of all, 1..25",
  .unit = "MiB",
@@ -281,18 +283,19 @@ static const struct key rows[] = {
  "a quarter a worker, at least 1",
  .unit = "MiB",
  .help = "join buckets into messages of up to this size"},
-// Small, since a server's first answer leaves when each worker's first slice is
-// in, and the last when each worker's last is: on a slow link both ends of a
-// round idle for so long. Much smaller ones cost more messages than they save.
+// Small: a server sends its first answer after the first slice of every worker,
+// and its last after their last slice. On a slow link each direction is idle
+// for the time of a slice, at one end of the round. Much smaller slices cost
+// more messages than they save.
 {"backend", "slice_kb", "256", KEY_INT, SET(slice_kb), 1, 1 << 20,
  .unit = "KiB",
- .help = "size of the pieces that are pipelined"},
+ .help = "size of the slices of a vector, which travel one after the other"},
 {"backend", "servers", "", KEY_PARTS, SET(servers), .local = true,
  PARTS(servers),
  .help = "how many servers to start, or their endpoints: tcp://a:p,.."},
 {"backend", "server_threads", "1", KEY_INT, SET(server_threads), 1, 1024,
  .local = true, .unit = "threads",
- .help = "threads of a server, that add and update"},
+ .help = "threads of a server that add and update"},
 {"backend", "consistency", "bsp", KEY_PARTS, SET(consistency),
  PARTS(consistency),
  .help = "bsp: whole steps; ssp:K: no worker more than K steps ahead; asp: "
@@ -313,14 +316,14 @@ static const struct key rows[] = {
  .help = "Open MPI's algorithm; auto: ring; library: its own choice"},
 {"backend", "ctas", "0", KEY_INT, SET(ctas), 1, 64, "NCCL's own choice",
  .unit = "thread blocks",
- .help = "over NCCL: of a collective, at most; backward's products leave it so "
-         "many multiprocessors"},
+ .help = "with NCCL: most thread blocks of a collective; backward's products "
+         "leave as many multiprocessors free"},
 {"backend", "shard", "1", KEY_INT, SET(shard), 1, 3,
- .help = "what workers share out; 1: optimiser state, 2: gradients, too, 3: "
-         "parameters, too"},
+ .help = "what each worker holds only a shard of; 1: optimiser state; 2: "
+         "gradients, too; 3: parameters, too"},
 {"backend", "carrier", NULL, KEY_CHOICE, SET(carrier),
  .words = WORDS(CARRIER_WORDS),
- .help = "what vectors travel by: our own ring, or Open MPI"},
+ .help = "what sends the vectors: our own ring, or Open MPI"},
 {"backend", "every", "10", KEY_INT, SET(every), 1, 1e9, .unit = "steps",
  .help = "exchange every N steps; save= and verify= must be multiples of it"},
 {"backend", "outer_rule", "average", KEY_CHOICE, SET(outer_rule),
@@ -338,17 +341,20 @@ static const struct key rows[] = {
          "zmq or mpi (auto: zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; without it loopback"},
-// A program: only who starts a run names it, never the folder that is resumed.
+// A program: only the user who starts a run names it. It is not taken from the
+// folder of the run that is resumed.
 {"backend", "lab", "", KEY_TEXT, SET(lab), .once = true, .unit = "path",
  .help = "the student's compiled file; labs/grade 4 --train makes it"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
  .read = fault_read, .show = fault_show,
- .help = "for tests: delay:STEP:MS, or fail, kill, nan or inf:STEP"},
+ .help = "a fault for tests: delay:STEP:MS, fail:STEP, kill:STEP, nan:STEP or "
+         "inf:STEP"},
 {"backend", "inject_rank", "0", KEY_INT, SET(inject_rank), 0, 4095,
  .local = true,
  .help = "the rank that inject= hits"},
 
-// What programs of this kind get wrong, to see what it does. Every run says so.
+// Mistakes that programs of this kind make, to see their effect. Every run with
+// one says so.
 {"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0,
  1, .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
@@ -356,8 +362,8 @@ static const struct key rows[] = {
          "and nobody clips the mean"},
 {"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
  PARTS(own_steps),
- .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes so many steps, "
-         "the others all of them"},
+ .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "
+         "the others take all"},
 };
 // clang-format on
 

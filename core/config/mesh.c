@@ -1,4 +1,5 @@
-// mesh.c - rank = ((a0 n1 + a1) n2 + a2): mixed radix, the first word slowest.
+// mesh.c - rank = ((a0 n1 + a1) n2 + a2): a mixed-radix number; the coordinate
+// of the first word changes slowest.
 
 #include "config/mesh.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4096 }; // as many as workers=
+enum { MOST = 4096 }; // ranks: the limit of workers=
 
 static const char *const names[MESH_AXES] = {
     [MESH_DP] = "dp", [MESH_PP] = "pp", [MESH_TP] = "tp"};
@@ -27,7 +28,7 @@ static int find_axis(const char *word)
     return -1;
 }
 
-// One word, "dp4": how many characters it has; 0 where it is none.
+// Reads one word, "dp4". Returns how many characters it has, 0 if it is none.
 static size_t read_word(struct mesh *m, const char *word)
 {
     int axis = find_axis(word);

@@ -1,8 +1,8 @@
 // mesh.h - ranks on a grid: mesh=dp2,pp2,tp2.
 //
-// The order of the words is the order of ranks, slowest first. Neighbouring
-// ranks differ in the last word, so mesh=tp2,dp2 puts the members of a tp group
-// further apart than mesh=dp2,tp2 does:
+// From rank to rank, the coordinate of the last word changes fastest. So
+// mesh=tp2,dp2 puts the members of a tp group further apart than mesh=dp2,tp2
+// does:
 //
 //     mesh=dp2,tp2   rank 0  1  2  3        mesh=tp2,dp2   rank 0  1  2  3
 //                    dp   0  0  1  1                       dp   0  1  0  1
@@ -19,32 +19,33 @@
 enum mesh_axis { MESH_DP, MESH_PP, MESH_TP, MESH_AXES };
 
 struct mesh {
-    int n;                          // words; 0: none was asked for
-    enum mesh_axis axis[MESH_AXES]; // of each, the slowest first
-    int size[MESH_AXES];            // of each
+    int n;                          // words; 0: no mesh was given
+    enum mesh_axis axis[MESH_AXES]; // of each word, the slowest first
+    int size[MESH_AXES];            // of each word
 };
 
-// Text into a mesh, and back: mesh= of keys.c. 0, or -1 after fail().
+// Reads the mesh of mesh= from text, and shows it. 0, or -1 after fail().
 int mesh_read(void *at, const char *key, const char *value);
 void mesh_show(const void *at, char text[CONFIG_PATH]);
 
 // "dp", "pp", "tp".
 const char *mesh_axis_name(enum mesh_axis axis);
 
-// All ranks; members along an axis, 1 where the mesh does not name it.
+// The number of all ranks; the number along an axis, 1 if the mesh does not
+// name it.
 int mesh_ranks(const struct mesh *m);
 int mesh_size(const struct mesh *m, enum mesh_axis axis);
 
 // A rank's coordinate along an axis; 0 along one that the mesh does not name.
 int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);
 
-// " (dp 1, tp 0)": where a rank is, for errors; "" without a mesh. Returns
-// text.
+// Writes a rank's coordinates for an error, " (dp 1, tp 0)", or "" without a
+// mesh. Returns text.
 enum { MESH_TEXT = 48 };
 char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT]);
 
-// A message in which every "rank 5" says where that is: "rank 5 (dp 1, tp 1)".
-// Returns out.
+// Copies a message to `out`, with its coordinates after every rank: "rank 5 (dp
+// 1, tp 1)". Returns out.
 enum { MESH_SENTENCE = 1024 };
 char *mesh_say(const struct mesh *m, const char *text, char out[MESH_SENTENCE]);
 

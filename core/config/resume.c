@@ -1,4 +1,4 @@
-// resume.c - the settings of a run that goes on where another stopped.
+// resume.c - the settings of a run that resumes another.
 
 #include "config/config.h"
 
@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Finds the run.json of the run that resume= names; "" if there is none.
+// Writes the path of run.json of the run that resume= names, "" if there is
+// none. 0, or -1 after fail().
 static int find_run(const struct run *r, char path[CONFIG_PATH])
 {
     char parent[CONFIG_PATH], latest[CONFIG_PATH];
@@ -42,8 +43,8 @@ static void drop(struct run *r, int i)
     r->asked[i] = r->inherited[i] = false;
 }
 
-// Drops settings of the earlier run's backend or stages that this run's cannot
-// use.
+// Drops settings that the earlier run had for its backend or its stages and
+// that this run's backend or mesh cannot use.
 static int drop_unfit(struct run *r)
 {
     const struct backend *b = backend_row(r->sync);

@@ -1,8 +1,8 @@
 // settings.h - the settings of a backend: plain data, one member for each key.
 //
-// The [backend] rows of keys.c fill it. 0 or "auto" means that the user has
-// left a setting open. Then sync_derive() (sync/derive.h) chooses it, once, and
-// a backend gets the result.
+// The [backend] rows of keys.c fill it. 0 or "auto" means that the user left a
+// setting open. Then sync_derive() (sync/derive.h) chooses its value once, and
+// the backend gets the result.
 
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H
@@ -13,7 +13,7 @@
 
 enum { CONFIG_PATH = 1024, CONFIG_WORD = 64 };
 
-// Each enum has the order of its key's words.
+// The order of each enum is that of its key's words.
 enum staging_kind { STAGING_AUTO, STAGING_ALWAYS };
 enum consistency { CONSISTENCY_BSP, CONSISTENCY_SSP, CONSISTENCY_ASP };
 enum updater { UPDATER_AUTO, UPDATER_SERVER, UPDATER_WORKER };
@@ -28,7 +28,7 @@ enum algorithm { // allreduce/algorithm.h
 #define ALGORITHM_WORDS "auto", "ring", "halving", "doubling", "tree", "library"
 enum bucket_kind { BUCKET_SIZE, BUCKET_BLOCK };
 #define BUCKET_WORDS "size", "block"
-enum shard_level { // each with those before it
+enum shard_level { // each includes those above it
     SHARD_STATE = 1,
     SHARD_GRADS,
     SHARD_PARAMS
@@ -45,8 +45,8 @@ enum transport_kind {
     TRANSPORT_MPI,
 };
 
-// servers=COUNT, or ENDPOINT,ENDPOINT..: how many servers there are, and their
-// endpoints, if these are known already. A count of 0: left open.
+// servers=COUNT, or ENDPOINT,ENDPOINT..: the number of servers, and their
+// endpoints if they are known. A count of 0: left open.
 struct sync_servers {
     int count;
     char endpoints[CONFIG_PATH];
@@ -54,12 +54,12 @@ struct sync_servers {
 
 struct sync_consistency {
     enum consistency kind;
-    int bound; // of ssp: steps between the fastest worker and the slowest
+    int bound; // ssp: most steps between the fastest and the slowest worker
 };
 
-// inject=KIND:STEP[:MS]: a fault on purpose at that step (from 1). It is a
-// delay of MS, an error, SIGKILL, or a NaN or infinite element in the first
-// bucket's gradient.
+// inject=KIND:STEP[:MS]: a fault on purpose at that step (from 1): a delay of
+// MS, an error, SIGKILL, or a NaN or infinite element in the gradient of the
+// first bucket.
 struct sync_fault {
     enum {
         FAULT_NONE,
@@ -70,10 +70,11 @@ struct sync_fault {
         FAULT_INF
     } kind;
     uint64_t at; // the step
-    int ms;      // of delay
+    int ms;      // length of a delay
 };
 
-// stages=7,5: layers of each part of a model that is cut into stages.
+// stages=7,5: the number of layers of each part of a model that is cut into
+// stages.
 enum { STAGES_PARTS = 64 };
 struct stage_layers {
     int n; // parts; 0: cut evenly
@@ -94,12 +95,12 @@ struct sync_settings {
     enum updater update;
     int elastic, priority; // bool
     enum algorithm algorithm;
-    int ctas;  // thread blocks of NCCL's collectives, at most; 0: its choice
-    int shard; // which vectors are cut among workers
+    int ctas;  // most thread blocks of a collective of NCCL; 0: its choice
+    int shard; // enum shard_level: which vectors are cut into shards
     enum carrier_kind carrier;
     int every; // steps from one exchange to the next
     enum outer_rule outer_rule;
-    double outer_lr, outer_momentum; // of nesterov
+    double outer_lr, outer_momentum; // for nesterov
     enum transport_kind transport;
     char iface[CONFIG_WORD];
     char lab[CONFIG_PATH]; // a shared object with a student's function

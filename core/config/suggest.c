@@ -1,7 +1,7 @@
-// suggest.c - edit distance with swaps (Damerau 1964), by the usual table: row
-// i holds the cost of turning the first i letters of a into each start of b.
-// A second table has names from other programs and papers: for these the
-// nearest key would be the wrong one.
+// suggest.c - edit distance with swaps (Damerau 1964), by dynamic programming:
+// row i of the table holds the cost of turning the first i letters of a into
+// each prefix of b. A list has names from other programs and papers, for which
+// the nearest key would be the wrong one.
 
 #include "config/suggest.h"
 
@@ -102,15 +102,15 @@ static char plain(const char **s)
     return **s ? (char)tolower((unsigned char)*(*s)++) : '\0';
 }
 
-// Whether `words` begins with the word `word`.
+// Whether the first of `words` is `word`.
 static bool is_first(const char *words, const char *word)
 {
-    char own, his;
+    char ours, theirs;
     do {
-        own = plain(&words);
-        his = plain(&word);
-    } while (own == his && own);
-    return !his && (!own || own == ' ');
+        ours = plain(&words);
+        theirs = plain(&word);
+    } while (ours == theirs && ours);
+    return !theirs && (!ours || ours == ' ');
 }
 
 bool suggest_row(int i, struct suggest_row *row)

@@ -1,4 +1,4 @@
-// value.c - numbers and words out of text, strictly.
+// value.c - reads numbers and words from text, strictly.
 
 #include "config/value.h"
 
@@ -80,7 +80,7 @@ char *value_text(char buf[32], double x)
         if (strtod(text, NULL) == x)
             break;
     }
-    // 1e9, as people write it, for 1e+09
+    // 1e9 instead of 1e+09
     char *e = strchr(text, 'e');
     if (e) {
         char *digits = e + 1 + strspn(e + 1, "+-");

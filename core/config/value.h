@@ -1,5 +1,5 @@
-// value.h - text to numbers and words, and back, with nothing let through:
-// no blanks, no trailing letters, no hexadecimal, no infinity.
+// value.h - reads numbers and words from text, and writes them. It refuses
+// blanks, trailing letters, hexadecimal and infinity.
 
 #ifndef CONFIG_VALUE_H
 #define CONFIG_VALUE_H
@@ -7,16 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// 0, or -1 (without fail(): the caller knows the range to name). A whole
-// number may be written 1e6.
+// Read a number. 0, or -1 without fail(), since the caller knows the range that
+// the error must name. A whole number may be written 1e6.
 int value_whole(const char *text, int64_t *out);
 int value_real(const char *text, double *out);
 
-// Index of `text` in the NULL-terminated words, or -1 after fail() that names
-// them and the nearest.
+// The index of `text` in the NULL-terminated words, or -1 after fail() that
+// names all words and the nearest.
 int value_word(const char *key, const char *text, const char *const *words);
 
-// Whether `text` is one of them.
+// Whether `text` is one of the NULL-terminated words.
 bool value_known(const char *text, const char *const *words);
 
 // The shortest decimal that reads back as x. Writes into buf, returns buf.

@@ -1,9 +1,10 @@
-// bpe.c - the table: reads, checks, looks up, writes.
+// bpe.c - the table of merges: reads, checks, looks up, writes.
 //
-// vocab.bpe writes each byte as one printable character. Printable bytes are
-// themselves; the other 68 are U+0100 and up. So a blank can separate the two
-// halves of a line. Both halves must be tokens of earlier lines, and no two
-// lines may make the same token. So the order of the lines alone gives the ids.
+// vocab.bpe writes each byte as one printable character. A printable byte is
+// written as itself. The other 68 are written as U+0100 and up. So a blank can
+// separate the two halves of a line. Both halves must be tokens of earlier
+// lines, and no two lines may make the same token. So the order of the lines
+// alone gives the ids.
 
 #include "data/bpe.h"
 
@@ -13,13 +14,13 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { LETTERS = 256 + 68 }; // code points below this write bytes
+enum { LETTERS = 256 + 68 }; // all code points that stand for bytes are below
 
 static const char end_of_text[] = "<|endoftext|>";
 
 struct pair {
     uint32_t halves; // left << 16 | right
-    uint32_t joined; // 0: nothing here
+    uint32_t joined; // 0: the slot is empty
 };
 
 struct bpe {
@@ -29,7 +30,7 @@ struct bpe {
     uint32_t *halves;   // (merges): left << 16 | right
     struct pair *pairs; // open addressing
     uint32_t *names;    // token + 1 by its bytes, while reading
-    size_t slots;       // of both tables, a power of two
+    size_t slots;       // of `pairs` and of `names`, a power of two
     uint16_t code[256]; // byte to code point
     uint8_t token_of[256];
     int16_t byte_of[LETTERS]; // code point to byte, -1 for none
@@ -85,7 +86,7 @@ uint32_t bpe_byte(const struct bpe *b, unsigned char byte)
     return b->token_of[byte];
 }
 
-// The slot of the pair, or the empty slot where it would go.
+// The slot of the pair, or the empty slot into which it belongs.
 static struct pair *pair_slot(const struct bpe *b, uint32_t halves)
 {
     size_t i = (size_t)(halves * 0x9e3779b97f4a7c15u >> 32) & (b->slots - 1);
@@ -114,14 +115,16 @@ static uint32_t *name_slot(const struct bpe *b, const char *bytes, size_t n)
     return &b->names[i];
 }
 
-// Reads one half of a line, up to the character `stop`, and reads over that.
+// Reads one half of a line and the character `stop` behind it. 0, or -1 after
+// fail().
 static int read_half(const struct bpe *b, struct reader *r, uint32_t stop,
                      struct half *h)
 {
     h->n = 0;
     for (;;) {
         if (r->at == r->end)
-            return fail("vocab=%s:%zu: the last line has no end; cut short?",
+            return fail("vocab=%s:%zu: the last line does not end; try: copy "
+                        "the file again, it may be incomplete",
                         r->name, r->line);
         uint32_t c;
         r->at += utf8_next(r->at, (size_t)(r->end - r->at), &c);
@@ -213,7 +216,7 @@ static int read_table(struct bpe *b, struct reader *r)
 
 static size_t count_lines(const struct reader *r)
 {
-    size_t lines = 1; // a last one without an end
+    size_t lines = 1; // the last line may lack a newline
     for (const unsigned char *p = r->at; p < r->end; p++)
         lines += *p == '\n';
     return lines;

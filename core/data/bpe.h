@@ -1,11 +1,12 @@
-// bpe.h - GPT-2's byte-pair encoding, from its vocab.bpe alone.
+// bpe.h - GPT-2's byte-pair encoding, for which its vocab.bpe is enough.
 //
-//     text -> words -> bytes of a word -> join the pair that stands earliest in
-//     the table, everywhere in the word, again and again -> tokens
+//     text -> words -> bytes of a word -> join the pair that is earliest in the
+//     table, everywhere in the word, and repeat -> tokens
 //
-// Ids: 0..255 are the bytes, printable ones first; 256 + i is what line i of
-// the table joins; the last is <|endoftext|>. Sennrich, Haddow, Birch (ACL
-// 2016); bytes instead of characters: Radford and others (2019).
+// Ids: 0..255 are the bytes, the printable ones first. 256 + i is the pair that
+// line i of the table joins. The last id is <|endoftext|>. Source: Sennrich,
+// Haddow, Birch (ACL 2016); with bytes instead of characters: Radford and
+// others (2019).
 
 #ifndef DATA_BPE_H
 #define DATA_BPE_H
@@ -23,30 +24,31 @@ enum {
 
 struct bpe;
 
-// Read a table of n bytes; `name` is for messages, which name the line. 0, or
-// -1 after fail().
+// Reads a table of n bytes. Errors begin with `name` and the line. 0, or -1
+// after fail().
 int bpe_open(struct bpe **b, const char *name, const char *text, size_t n);
 void bpe_close(struct bpe **b);
 
-// Bytes, merges and <|endoftext|>.
+// The number of tokens: bytes, merges and <|endoftext|>.
 size_t bpe_size(const struct bpe *b);
 
-// The token's bytes, borrowed; *n = 0 for none of ours.
+// The token's *n bytes, borrowed. NULL and *n = 0 if there is no such token.
 const char *bpe_token(const struct bpe *b, size_t token, size_t *n);
 
-// The token of one byte, and what two tokens join to, or BPE_NONE. A smaller
-// result stands earlier in the table.
+// The token of one byte. The token of which left and right are the halves, or
+// BPE_NONE; a smaller token is earlier in the table.
 uint32_t bpe_byte(const struct bpe *b, unsigned char byte);
 uint32_t bpe_join(const struct bpe *b, uint32_t left, uint32_t right);
 
-// The table as vocab.bpe has it.
+// Writes the table in the format of vocab.bpe.
 void bpe_write(const struct bpe *b, FILE *f);
 
-// Encode any n bytes; `out` has room for n tokens. Returns how many, or -1
-// after fail() when memory runs out. <|endoftext|> in a text is but text.
+// Encodes any n bytes. `out` must hold n tokens. Returns how many they are, or
+// -1 after fail() if memory runs out. "<|endoftext|>" in a text is encoded like
+// other text.
 long bpe_encode(const struct bpe *b, const char *text, size_t n, uint16_t *out);
 
-// How many of n > 0 bytes the first word takes.
+// The length in bytes of the first word of s[n], n > 0.
 size_t bpe_word(const unsigned char *s, size_t n);
 
 #endif

@@ -1,11 +1,12 @@
 // bpe_encode.c - the tokens of a text, word by word.
 //
-// A word is a list of tokens, and a heap holds the pairs that can be joined,
-// the earliest line of the table on top, the leftmost first among equals. What
-// a joined token joins to stands later in the table than itself, so taking them
-// from the heap one by one gives what OpenAI's loop gives, "find the earliest
-// pair, join it everywhere", but in n log n: a megabyte without a blank is one
-// word. Texts repeat their words, so short ones are kept.
+// A word is a list of tokens. A heap holds the pairs that can be joined: the
+// pair of the earliest line of the table is on top, of equal pairs the
+// leftmost. A joined token can only be half of a pair of a later line than its
+// own. So taking pairs from the heap one by one gives the same tokens as
+// OpenAI's loop, "find the earliest pair, join it everywhere". But it takes n
+// log n time: a megabyte without a blank is one word. Texts repeat their words,
+// so the tokens of short words are kept.
 
 #include "data/bpe.h"
 
@@ -18,18 +19,18 @@ enum {
     KEPT_MOST = 1 << 15,
     KEPT_BYTES = 22,
     KEPT_TOKENS = 12,
-    ROOM_FIRST = 1024,
+    CAPACITY_FIRST = 1024,
     POSITION_BITS = 40, // of a heap entry, below the joined token
 };
 
 struct kept {
-    uint8_t n, tokens; // bytes, tokens; n = 0: nothing here
+    uint8_t n, tokens; // of the word: bytes, tokens; n = 0: empty entry
     char word[KEPT_BYTES];
     uint16_t token[KEPT_TOKENS];
 };
 
 struct node {
-    uint32_t token; // BPE_NONE: joined to the one before
+    uint32_t token; // BPE_NONE: it was joined to the one before
     uint32_t before, after;
 };
 
@@ -39,7 +40,7 @@ struct encoder {
     size_t kept_n;
     struct node *nodes;
     uint64_t *heap; // joined token << POSITION_BITS | position of its left half
-    size_t room;    // bytes of a word that nodes and heap are made for
+    size_t capacity; // nodes and heap are for a word of up to so many bytes
     size_t heap_n;
 };
 
@@ -66,7 +67,7 @@ static uint64_t pop(struct encoder *e)
     return top;
 }
 
-// What the token at `at` joins to with the one after it, or BPE_NONE.
+// The token that the token at `at` and the one after it make, or BPE_NONE.
 static uint32_t joined(const struct encoder *e, uint32_t at)
 {
     const struct node *left = &e->nodes[at];
@@ -96,32 +97,32 @@ static void join(struct encoder *e, uint32_t at, uint32_t token)
         offer(e, left->before);
 }
 
-// A word of n bytes makes n - 1 entries, and each join takes at least one and
-// makes at most two.
-static int make_room(struct encoder *e, size_t n)
+// Makes nodes and heap large enough for a word of n bytes: it makes n - 1
+// entries, and each join takes at least one entry and adds at most two.
+static int grow(struct encoder *e, size_t n)
 {
-    if (n <= e->room)
+    if (n <= e->capacity)
         return 0;
     if (n >= BPE_NONE)
         return fail("text: a word of %zu bytes; try: symbols=bytes", n);
-    size_t room = e->room ? e->room : ROOM_FIRST;
-    while (room < n)
-        room *= 2;
+    size_t capacity = e->capacity ? e->capacity : CAPACITY_FIRST;
+    while (capacity < n)
+        capacity *= 2;
     mem_free(e->nodes);
     mem_free(e->heap);
-    e->room = 0;
-    e->nodes = mem_alloc(room, sizeof *e->nodes);
-    e->heap = mem_alloc(room, 2 * sizeof *e->heap);
+    e->capacity = 0;
+    e->nodes = mem_alloc(capacity, sizeof *e->nodes);
+    e->heap = mem_alloc(capacity, 2 * sizeof *e->heap);
     if (!e->nodes || !e->heap)
         return -1;
-    e->room = room;
+    e->capacity = capacity;
     return 0;
 }
 
 static long encode_word(struct encoder *e, const unsigned char *s, size_t n,
                         uint16_t *out)
 {
-    if (make_room(e, n))
+    if (grow(e, n))
         return -1;
     for (uint32_t i = 0; i < n; i++)
         e->nodes[i] =
@@ -133,7 +134,7 @@ static long encode_word(struct encoder *e, const unsigned char *s, size_t n,
         uint64_t entry = pop(e);
         uint32_t at = (uint32_t)entry;
         uint32_t token = (uint32_t)(entry >> POSITION_BITS);
-        if (joined(e, at) == token) // not one whose halves have gone
+        if (joined(e, at) == token) // else a half was joined to another token
             join(e, at, token);
     }
     long count = 0;

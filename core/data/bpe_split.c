@@ -1,12 +1,13 @@
-// bpe_split.c - text into words, which no token crosses. OpenAI's pattern:
+// bpe_split.c - splits text into words. No token crosses the end of a word.
+// OpenAI's pattern:
 //
 //     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+
 //     |\s+(?!\S)|\s+
 //
-// The first alternative that matches is taken, with as many characters as it
-// can. A run of white space before a word leaves its last character over: a
-// blank there joins the word. Letters and numbers are those of the Unicode
-// version that utf8proc knows. A byte that is not UTF-8 is "anything else".
+// The first alternative that matches is taken, with as many characters as
+// possible. White space before a word leaves its last character to the word;
+// the word includes it only if it is a blank. Letters and numbers are those of
+// utf8proc's Unicode version. A byte that is not UTF-8 is none of both.
 
 #include "data/bpe.h"
 
@@ -17,7 +18,7 @@
 
 enum class { SPACE, LETTER, NUMBER, OTHER };
 
-// Unicode's White_Space, which is what \s means in Python's regex.
+// Unicode's White_Space, as \s in Python's regex.
 static bool is_space(uint32_t c)
 {
     return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 ||

@@ -1,9 +1,9 @@
-// data.c - from a path to batches: read, tokenise, split, order, load ahead.
+// data.c - makes batches from a path: read, tokenise, split, order, load ahead.
 //
 //     tokens   [ train .......................... | val ... ]
 //     windows  [ T ][ T ][ T ][ T ] ..              [ T ][ T ]
 //     x        tokens w*T     .. w*T + T-1
-//     y        tokens w*T + 1 .. w*T + T       the next of each
+//     y        tokens w*T + 1 .. w*T + T       x shifted by one token
 
 #include "data/data.h"
 
@@ -27,9 +27,9 @@ struct data {
     struct data_config config; // without the paths, which the caller owns
     struct symbols symbols;
     struct tokens train, val;
-    struct file files[2]; // shards, or a text file: the tokens or their text
-    char *text;           // the headers' text, made here
-    uint16_t *encoded;    // the tokens, if they were encoded here
+    struct file files[2]; // shards of tokens, or a text
+    char *text;           // the text of the headers, or NULL
+    uint16_t *encoded;    // the tokens of a text, or NULL
     uint64_t hash;
     uint64_t windows; // of the training tokens
     size_t step_windows, steps_per_epoch;
@@ -48,8 +48,9 @@ static int choose_symbols(struct data *d, const struct data_config *c,
                                     : symbols_bytes(&d->symbols);
 }
 
-// With symbols=bytes the text's bytes are the tokens. Other tokens are encoded
-// into a mapping, of which only the written part takes memory.
+// With symbols=bytes the bytes of the text are the tokens. Other tokens are
+// encoded into a mapping with space for n tokens. Only the written part takes
+// memory.
 static int encode_text(struct data *d, const char *text, size_t n)
 {
     if (d->symbols.kind == SYMBOLS_BYTES) {
@@ -177,7 +178,7 @@ static int cut(struct data *d)
     return 0;
 }
 
-// Shards need no symbols. With a vocab their tokens can be shown as text.
+// Shards need no symbols. With vocab= their tokens can be shown as text.
 static int shard_symbols(struct data *d, const struct data_config *c,
                          uint32_t largest)
 {
@@ -186,14 +187,13 @@ static int shard_symbols(struct data *d, const struct data_config *c,
     if (symbols_bpe(&d->symbols, c->vocab))
         return -1;
     if (largest >= d->symbols.n)
-        return fail("data=%s: has token %u, out of the vocabulary of %zu of "
-                    "vocab=%s",
-                    d->source, largest, d->symbols.n, c->vocab);
+        return fail("data=%s: has token %u, but vocab=%s has only %zu tokens",
+                    d->source, largest, c->vocab, d->symbols.n);
     return 0;
 }
 
-// The only pass over all tokens. It makes their hash, and finds the largest
-// token for the check of a shard's symbols.
+// The only pass over all tokens: computes their hash, and finds the largest
+// token to check it against the symbols.
 static int scan(struct data *d, const struct data_config *c)
 {
     uint64_t lengths[] = {d->train.n, d->val.n};
@@ -240,7 +240,7 @@ int data_seek(struct data *d, uint64_t step)
 {
     uint64_t accum = (uint64_t)d->config.accum;
     if (step > UINT64_MAX / accum / 2)
-        return fail("data: step %llu is beyond counting",
+        return fail("data: step %llu is too large to count micro-batches",
                     (unsigned long long)step);
     loader_close(&d->loader);
     struct loader_job job = {

@@ -1,7 +1,7 @@
 // headers.c - the default text. "GPT-2 learns to write C."
 //
-// Names are compared byte by byte, whatever the locale, and links are not
-// followed, so the same packages give the same text.
+// Names are compared byte by byte in every locale, and links are not followed.
+// So the same packages give the same text.
 
 #include "data/headers.h"
 
@@ -25,12 +25,12 @@ static bool is_header(const FTSENT *e)
 }
 
 // A header that cannot be read is skipped.
-static void append(struct headers *h, const char *path, size_t room)
+static void append(struct headers *h, const char *path, size_t left)
 {
     FILE *f = fopen(path, "rbe");
     if (!f)
         return;
-    size_t n = fread(h->text + h->bytes, 1, room, f);
+    size_t n = fread(h->text + h->bytes, 1, left, f);
     fclose(f);
     h->bytes += n;
     h->files += n > 0;
@@ -51,7 +51,8 @@ int headers_read(struct headers *out, const char *root, size_t max_bytes)
         if (is_header(e))
             append(&h, e->fts_accpath, max_bytes - h.bytes);
     fts_close(walk);
-    if (h.bytes == max_bytes) // the last file was cut: keep its whole lines
+    if (h.bytes ==
+        max_bytes) // the last file was cut: keep only its whole lines
         while (h.bytes > 0 && h.text[h.bytes - 1] != '\n')
             h.bytes--;
     if (h.bytes == 0) {

@@ -1,4 +1,4 @@
-// headers.h - the text that every machine with a compiler has: its C headers.
+// headers.h - a text that every machine with a compiler has: its C headers.
 
 #ifndef DATA_HEADERS_H
 #define DATA_HEADERS_H
@@ -6,12 +6,12 @@
 #include <stddef.h>
 
 struct headers {
-    char *text; // whole lines; for the caller to mem_free()
+    char *text; // whole lines; the caller frees it with mem_free()
     size_t bytes, files;
 };
 
-// Read the .h files below `root`, folder by folder in the order of their names,
-// up to max_bytes. 0, or -1 after fail().
+// Reads the .h files below `root`, folder by folder in the order of their
+// names, up to max_bytes bytes. 0, or -1 after fail() if there is none.
 int headers_read(struct headers *h, const char *root, size_t max_bytes);
 
 #endif

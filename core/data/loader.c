@@ -1,8 +1,8 @@
 // loader.c - one producer, one consumer, a ring of batches between them.
 //
-// `made` and `taken` count batches and only grow; slot k lives at k % SLOTS. A
-// slot belongs to the thread while made - taken < SLOTS and it is the next to
-// make, otherwise to the loop, so filling and copying happen outside the lock.
+// `made` and `taken` count batches and only grow. Slot k % SLOTS holds batch k.
+// The thread fills batch `made` while made - taken < SLOTS; all other slots
+// belong to the loop. So filling and copying happen outside the lock.
 
 #include "data/loader.h"
 
@@ -20,10 +20,11 @@ struct loader {
     struct loader_job job;
     int32_t *slots; // (SLOTS, 2, n): x then y
     pthread_t thread;
-    pthread_mutex_t lock; // of the three below
+    pthread_mutex_t lock; // of made, taken and stop
     uint64_t made, taken;
     bool stop;
-    pthread_cond_t have, room; // signalled as made, taken or stop change
+    pthread_cond_t have;  // signalled when `made` changes
+    pthread_cond_t space; // signalled when `taken` or `stop` changes
 };
 
 static int32_t *slot(const struct loader *l, uint64_t k)
@@ -37,7 +38,7 @@ static void *run(void *arg)
     pthread_mutex_lock(&l->lock);
     for (;;) {
         while (!l->stop && l->made - l->taken == SLOTS)
-            pthread_cond_wait(&l->room, &l->lock);
+            pthread_cond_wait(&l->space, &l->lock);
         if (l->stop)
             break;
         uint64_t k = l->made;
@@ -60,8 +61,7 @@ static int start(struct loader *l)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int error = pthread_create(&l->thread, NULL, run, l);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return error ? fail("data: no thread to load with: %s", strerror(error))
-                 : 0;
+    return error ? fail("data: cannot start a thread: %s", strerror(error)) : 0;
 }
 
 int loader_open(struct loader **out, const struct loader_job *job)
@@ -78,7 +78,7 @@ int loader_open(struct loader **out, const struct loader_job *job)
     pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->have, &steady);
-    pthread_cond_init(&l->room, &steady);
+    pthread_cond_init(&l->space, &steady);
     pthread_condattr_destroy(&steady);
     if (start(l))
         goto free_locks;
@@ -86,7 +86,7 @@ int loader_open(struct loader **out, const struct loader_job *job)
     return 0;
 
 free_locks:
-    pthread_cond_destroy(&l->room);
+    pthread_cond_destroy(&l->space);
     pthread_cond_destroy(&l->have);
     pthread_mutex_destroy(&l->lock);
     mem_free(l->slots);
@@ -102,10 +102,10 @@ void loader_close(struct loader **out)
         return;
     pthread_mutex_lock(&l->lock);
     l->stop = true;
-    pthread_cond_signal(&l->room);
+    pthread_cond_signal(&l->space);
     pthread_mutex_unlock(&l->lock);
     pthread_join(l->thread, NULL);
-    pthread_cond_destroy(&l->room);
+    pthread_cond_destroy(&l->space);
     pthread_cond_destroy(&l->have);
     pthread_mutex_destroy(&l->lock);
     mem_free(l->slots);
@@ -113,7 +113,8 @@ void loader_close(struct loader **out)
     *out = NULL;
 }
 
-// Wait until slot `taken` is made. 0, or the error of a wait that ran out.
+// Waits until batch `taken` is made. 0, or the error of a wait that took too
+// long.
 static int wait_made(struct loader *l)
 {
     struct timespec until;
@@ -130,8 +131,8 @@ static int wait_made(struct loader *l)
 int loader_take(struct loader *l, int32_t *x, int32_t *y)
 {
     if (wait_made(l))
-        return fail("data: no batch in %d s; try: look whether the disk that "
-                    "holds the data answers",
+        return fail("data: no batch within %d s; try: check that the disk with "
+                    "the data can be read",
                     (int)PATIENCE_S);
     size_t bytes = l->job.n * sizeof *x;
     const int32_t *from = slot(l, l->taken); // only this thread changes taken
@@ -139,7 +140,7 @@ int loader_take(struct loader *l, int32_t *x, int32_t *y)
     memcpy(y, from + l->job.n, bytes);
     pthread_mutex_lock(&l->lock);
     l->taken++;
-    pthread_cond_signal(&l->room);
+    pthread_cond_signal(&l->space);
     pthread_mutex_unlock(&l->lock);
     return 0;
 }

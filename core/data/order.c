@@ -7,7 +7,7 @@
 
 enum { ROUNDS = 6, ORDER_STREAM = 0x6f7264 };
 
-// Half the bits, rounded up, that number n values.
+// Half the number of bits that a number below n needs, rounded up.
 static int half_bits(uint64_t n)
 {
     int bits = 0;

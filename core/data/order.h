@@ -1,15 +1,16 @@
-// order.h - in which order an epoch visits its windows.
+// order.h - the order in which an epoch visits its windows.
 //
-// A shuffled list of a large shard's windows would fill a gigabyte. Instead, a
-// Feistel network (a cipher on numbers) computes the window of the i-th visit:
+// A shuffled list of the windows of a large shard would take a gigabyte.
+// Instead, a Feistel network (a cipher on numbers) computes the window of the
+// i-th visit:
 //
 //     left, right = halves of i
 //     6 times:  left, right = right, left ^ random(key, round, right)
 //
 // Each round can be undone, so two different i have different results. The
-// network permutes the numbers below a power of four. A result beyond the n
-// windows is sent through again, until one is below n ("cycle walking", Black
-// and Rogaway, CT-RSA 2002). Any i can be computed without those before it, so
+// network permutes the numbers below a power of four. While a result is not
+// below n, it is the input of the network again ("cycle walking", Black and
+// Rogaway, CT-RSA 2002). Any i can be computed without those before it, so
 // resuming costs nothing.
 
 #ifndef DATA_ORDER_H

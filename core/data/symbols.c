@@ -1,7 +1,7 @@
-// symbols.c - tokens to text and back, whatever the tokens are.
+// symbols.c - converts between text and tokens of any kind.
 //
-// Saved, the first line names the kind and how many there are; below it stand
-// the code points, one a line, or a whole vocab.bpe.
+// The saved form: the first line has the kind and the number of tokens. The
+// code points follow, one a line, or a whole vocab.bpe.
 
 #include "data/symbols.h"
 
@@ -123,7 +123,7 @@ long symbols_encode(const struct symbols *s, const char *text, size_t n,
     case SYMBOLS_NONE:
         break;
     }
-    return fail("text: the data were tokens, and nothing says what they mean; "
+    return fail("text: training read tokens, and their meaning is unknown; "
                 "try: vocab=vocab.bpe in training");
 }
 
@@ -149,7 +149,7 @@ size_t symbols_decode(const struct symbols *s, int32_t token, char out[256])
     return (size_t)snprintf(out, 256, "<%d>", token);
 }
 
-// ---- saved
+// ---- the saved form
 
 char *symbols_save(const struct symbols *s)
 {
@@ -204,7 +204,8 @@ static int load_bpe(struct symbols *s, const char *at, size_t n)
     *s = (struct symbols){.kind = SYMBOLS_BPE, .n = bpe_size(bpe), .bpe = bpe};
     if (s->n == n)
         return 0;
-    int rc = fail("symbols: the first line says %zu, below stand %zu", n, s->n);
+    int rc = fail("symbols: the first line says %zu tokens, the table has %zu",
+                  n, s->n);
     symbols_close(s);
     return rc;
 }

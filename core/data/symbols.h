@@ -1,6 +1,6 @@
-// symbols.h - what tokens mean: bytes, characters, or GPT-2's byte pairs.
+// symbols.h - the meaning of tokens: bytes, characters, or GPT-2's byte pairs.
 //
-// Shards hold only numbers: without a vocab nothing says what they mean.
+// Shards hold only numbers: without a vocab their meaning is unknown.
 
 #ifndef DATA_SYMBOLS_H
 #define DATA_SYMBOLS_H
@@ -19,20 +19,20 @@ enum symbols_kind {
 
 struct symbols {
     enum symbols_kind kind;
-    size_t n;       // tokens that have a meaning
-    uint32_t *code; // (n), rising: the code points of SYMBOLS_CHARS
-    struct bpe *bpe;
+    size_t n;        // number of tokens
+    uint32_t *code;  // SYMBOLS_CHARS: n code points in ascending order
+    struct bpe *bpe; // SYMBOLS_BPE
 };
 
-// Symbols of a kind: n tokens without meaning; bytes; the characters that occur
-// in a text; a vocab.bpe. 0, or -1 after fail().
+// Make symbols of a kind: n tokens without meaning; bytes; the characters that
+// occur in a text of n bytes; a vocab.bpe. 0, or -1 after fail().
 int symbols_none(struct symbols *s, size_t n);
 int symbols_bytes(struct symbols *s);
 int symbols_chars(struct symbols *s, const char *text, size_t n);
 int symbols_bpe(struct symbols *s, const char *path);
 void symbols_close(struct symbols *s);
 
-// As data_encode() and data_decode(); `out` has room for n tokens.
+// As data_encode() and data_decode(); `out` must hold n tokens.
 long symbols_encode(const struct symbols *s, const char *text, size_t n,
                     uint16_t *out);
 size_t symbols_decode(const struct symbols *s, int32_t token, char out[256]);

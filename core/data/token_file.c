@@ -1,4 +1,4 @@
-// token_file.c - maps a file, or says in one line why that is impossible.
+// token_file.c - maps a file, or says in one line why it cannot.
 
 #include "data/token_file.h"
 

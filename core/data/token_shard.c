@@ -1,10 +1,10 @@
 // token_shard.c - checks the header of an llm.c shard, or reads a .bin without
-// header.
+// a header.
 //
-// A file of nanoGPT has no header, so its first number cannot be a wrong magic.
-// A file with an unknown magic counts as a broken shard in two cases: version
-// and length at their places in the header agree with the file, or the number
-// is one that llm.c gives to another kind of file.
+// A file of nanoGPT has no header: it may begin with any number. So a file that
+// begins with an unknown number is taken for a broken shard of llm.c only in
+// two cases: version and length, at their places in the header, agree with the
+// file; or the number is the magic number of another kind of llm.c's files.
 
 #include "data/token_shard.h"
 

@@ -1,11 +1,10 @@
-// token_shard.h - tokens in files that others wrote: nanoGPT's and llm.c's
-// .bin.
+// token_shard.h - token files of other programs: the .bin of nanoGPT and llm.c.
 //
 //     nanoGPT   uint16 token[n]
 //     llm.c     int32 header[256]: 20240520, version 1, n; uint16 token[n]
 //
-// A file is a shard when it begins with llm.c's number, or else when its name
-// ends in .bin; anything else is text.
+// A file is a shard if it begins with llm.c's number or if its name ends in
+// .bin. Any other file is text.
 
 #ifndef DATA_TOKEN_SHARD_H
 #define DATA_TOKEN_SHARD_H
@@ -15,10 +14,11 @@
 
 #include <stdbool.h>
 
+// Whether the mapped file is a shard by this rule.
 bool shard_is(const struct file *f, const char *path);
 
-// The tokens in `f`, which stay there. 0, or -1 after fail(): a wrong magic,
-// version or length, or no tokens.
+// The tokens in the mapping `f`, which must outlive them. 0, or -1 after
+// fail(): a wrong magic number, version or length, or no tokens.
 int shard_read(const struct file *f, const char *path, struct tokens *out);
 
 #endif

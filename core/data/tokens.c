@@ -1,10 +1,12 @@
-// tokens.c - copy out, cut, and scan once for hash and largest.
+// tokens.c - copies and splits tokens, and computes their hash and maximum.
 
 #include "data/tokens.h"
 
 #include "base/base.h"
 
-enum { BLOCK = 1 << 18 }; // tokens: hashed while the maximum left them in cache
+enum {
+    BLOCK = 1 << 18
+}; // tokens; a block is still in cache for the hash after the maximum
 
 void tokens_copy(const struct tokens *t, size_t from, size_t n, int32_t *out)
 {

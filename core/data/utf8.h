@@ -1,8 +1,8 @@
-// utf8.h - code points of any bytes, none of them lost.
+// utf8.h - turns any bytes into code points and back, without loss.
 //
-// A byte that is not part of valid UTF-8 becomes U+DC80..U+DCFF, as Python's
-// "surrogateescape" has it: no valid text holds these, so they lead back to the
-// byte.
+// A byte that is not part of valid UTF-8 becomes U+DC80..U+DCFF, as with
+// Python's "surrogateescape". Valid text has none of these, so they can be
+// turned back into the byte.
 
 #ifndef DATA_UTF8_H
 #define DATA_UTF8_H
@@ -14,7 +14,7 @@
 
 enum { UTF8_LOST = 0xdc00, UTF8_END = 0x110000 };
 
-// The first code point of n > 0 bytes; returns how many bytes it takes.
+// Writes the first code point of n > 0 bytes. Returns how many bytes it takes.
 static inline size_t utf8_next(const unsigned char *s, size_t n, uint32_t *code)
 {
     if (s[0] < 0x80) {
@@ -32,7 +32,7 @@ static inline size_t utf8_next(const unsigned char *s, size_t n, uint32_t *code)
     return (size_t)len;
 }
 
-// The bytes of a code point; returns how many.
+// Writes the bytes of a code point. Returns how many they are.
 static inline size_t utf8_put(uint32_t code, char out[4])
 {
     if (code >= UTF8_LOST + 0x80 && code < UTF8_LOST + 0x100) {

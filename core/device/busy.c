@@ -1,4 +1,4 @@
-// busy.c - rings of events, a ring a queue, and one of steps.
+// busy.c - rings of events: one ring for each queue, and one for steps.
 
 #include "device/busy.h"
 
@@ -14,7 +14,7 @@ struct meter {
 
 struct mark {
     uint64_t ended_ns;
-    uint64_t upto[METERS]; // stretches that belong to steps so far
+    uint64_t upto[METERS]; // by meter, stretches up to this step's end
 };
 
 struct busy {
@@ -52,12 +52,12 @@ void busy_close(struct device *d)
     d->busy = NULL;
 }
 
-// A new stretch; where there is no room for one the newest goes on, so that
-// nobody has to wait.
-static int begin(struct device *d, struct meter *t, uint64_t room)
+// Begins a new stretch. If `capacity` stretches are under way, the newest goes
+// on instead, so that no thread has to wait.
+static int begin(struct device *d, struct meter *t, uint64_t capacity)
 {
     CHECK(t->begun == t->ended);
-    if (t->begun - t->counted == room) {
+    if (t->begun - t->counted == capacity) {
         t->ended--;
         return 0;
     }

@@ -1,17 +1,20 @@
-// busy.h - how long each queue of a device was at work in a step.
+// busy.h - measures how long each queue of a device is busy in a step.
 //
 //     compute   [forward, backward .......]        [update]
 //     comm              [bucket] [bucket] [bucket]
 //     down, up
 //     a step    |------------------------------------------|
 //
-// Who asks a queue for work puts two events around it: a stretch. Nothing waits
-// for them: a step's stretches are added up when the device has passed them
-// all, mostly a step later. A stretch begins when its queue gets there, so what
-// the queue waits for before it does not count; what a collective waits for
-// inside does, and so do gaps where the host asks too slowly.
+// Code that gives work to a queue records an event before it and one after it.
+// The time between them is a stretch. No thread waits for these events: the
+// stretches of a step are added up when the device has passed all of them,
+// mostly one step later. A stretch begins when the queue reaches its first
+// event. So the time that the queue waits before it does not count. The time
+// that a collective waits inside it does, and so do gaps in which the host is
+// late with the next work.
 //
-// A device that nobody measures has no meters: then marking costs nothing.
+// A device that is not measured has no such events: then these calls cost
+// nothing.
 
 #ifndef DEVICE_BUSY_H
 #define DEVICE_BUSY_H
@@ -19,32 +22,33 @@
 #include "device/device.h"
 
 enum {
-    BUSY_STRETCHES = 256, // of a queue, under way at once; the last one grows
-    BUSY_STEPS = 4        // likewise
+    BUSY_STRETCHES = 256, // of a queue under way; then the newest goes on
+    BUSY_STEPS = 4        // under way; then the newest goes on
 };
 
 struct busy_step {
     uint64_t ended_ns;          // when busy_step_end() was called: now_ns()
-    uint64_t ns;                // of the device's clock, from begin to end
-    uint64_t at[DEVICE_QUEUES]; // of it, at work
+    uint64_t ns;                // from begin to end, by the device's clock
+    uint64_t at[DEVICE_QUEUES]; // ns of them in which the queue was busy
 };
 
-// Measure this device from now on. 0, or -1 after fail(). busy_close() comes
+// Measures this device from now on. 0, or -1 after fail(). busy_close() comes
 // before device_close(), and takes a device that is not measured.
 int busy_open(struct device *d);
 void busy_close(struct device *d);
 
-// Around what is asked of a queue; stretches of a queue do not nest. 0, or -1
-// after fail(), as of all below.
+// To be called before and after work is given to a queue. Stretches of a queue
+// do not nest. 0, or -1 after fail().
 int busy_begin(struct device *d, enum device_queue q);
 int busy_end(struct device *d, enum device_queue q);
 
-// Around a step, on the compute queue.
+// To be called at the begin and the end of a step; they record on the compute
+// queue. 0, or -1 after fail().
 int busy_step_begin(struct device *d);
 int busy_step_end(struct device *d);
 
-// The oldest step that has not been taken: 1, or 0 if it is not over yet or
-// there is none.
+// Takes the oldest step that was not taken yet. Returns 1; 0 if the device has
+// not finished it or there is none; -1 after fail().
 int busy_take(struct device *d, struct busy_step *out);
 
 #endif

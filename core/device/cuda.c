@@ -1,7 +1,8 @@
 // cuda.c - one NVIDIA GPU: its memory, four streams, events between them.
 //
-// A setting can make some calls fail (no GPU, no memory): they end in fail().
-// Only a broken device or our own bug makes the others fail: they end in CU().
+// Calls that a setting can make fail (no GPU, no memory) end in fail(). Other
+// calls can only fail because of a broken device or a bug of ours: they end in
+// CU().
 
 #include "device/cuda.h"
 
@@ -47,8 +48,8 @@ static int count_devices(int *count)
     return 0;
 }
 
-// Memory moves two bits a wire in each clock (double data rate). The bus width
-// is in bits, the clock in kHz.
+// Memory moves two bits on each wire in each clock cycle (double data rate).
+// The bus width is in bits, the clock in kHz.
 static double rated_bandwidth(int device)
 {
     int khz = 0, bits = 0;
@@ -76,7 +77,8 @@ static int cuda_open(struct device *d)
                     cudaGetErrorString(status));
     d->nth = device;
     c->bandwidth = rated_bandwidth(device);
-    // Communication first: a bucket on its way should not wait for backward.
+    // Communication has priority: a bucket that is sent should not wait for
+    // backward.
     int low = 0, high = 0;
     CU(cudaDeviceGetStreamPriorityRange(&low, &high));
     for (int q = 0; q < DEVICE_QUEUES; q++)
@@ -102,7 +104,7 @@ static int check_product(size_t n, size_t size, size_t *bytes)
     if (__builtin_mul_overflow(n, size, bytes))
         return fail("memory: %zu objects of %zu bytes", n, size);
     if (*bytes == 0)
-        *bytes = 1; // no bytes give a pointer, too, as on the CPU
+        *bytes = 1; // zero bytes also give a pointer, as on the CPU
     return 0;
 }
 
@@ -195,8 +197,8 @@ static int cuda_event_open(struct device *d, struct device_event *e, bool timed)
     (void)d;
     cudaEvent_t event = NULL;
     unsigned flags = timed ? 0 : cudaEventDisableTiming;
-    // A thread that waits sleeps: servers and the other workers need the cores.
-    // The device does not fall idle: it has more work in its queue.
+    // A waiting thread sleeps, since servers and other workers need the cores.
+    // The device does not become idle: its queue has more work.
     cudaError_t status =
         cudaEventCreateWithFlags(&event, flags | cudaEventBlockingSync);
     if (status != cudaSuccess)

@@ -1,8 +1,8 @@
-# CUDA, where it is wanted and there: sets CUDA_BUILT, NCCL_BUILT.
+# CUDA, if it is wanted and found: sets CUDA_BUILT, NCCL_BUILT.
 #
-#     LOCKSTEP_CUDA       AUTO: if found; ON: an error if not; OFF
-#     LOCKSTEP_CUDA_ARCHS compute capabilities; all: every one that this
-#                         toolkit can compile for, of those since 7.0
+#     LOCKSTEP_CUDA       AUTO: if found; ON: an error if not found; OFF
+#     LOCKSTEP_CUDA_ARCHS compute capabilities; all: every one from 7.0 on that
+#                         this toolkit can compile for
 #
 # Sanitizer builds leave it out: they do not see what a GPU does.
 set(LOCKSTEP_CUDA AUTO CACHE STRING "GPU code: AUTO, ON or OFF")
@@ -16,7 +16,7 @@ endif()
 find_program(LOCKSTEP_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH
              PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(LOCKSTEP_NVCC AND LOCKSTEP_CUDA_ARCHS STREQUAL "all")
-  # Real code for each, and intermediate code of the last for newer ones.
+  # Machine code for each, and PTX of the last one for newer GPUs.
   execute_process(COMMAND ${LOCKSTEP_NVCC} --list-gpu-arch
                   OUTPUT_VARIABLE known ERROR_QUIET)
   set(archs)

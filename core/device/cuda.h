@@ -1,4 +1,4 @@
-// cuda.h - the CUDA device's row, and its kernels as plain functions.
+// cuda.h - the table of the CUDA device, and its kernels as plain functions.
 //
 // Only files that are built with CUDA call these. Kernels take the queue that
 // device_handle() gives. The calls start kernels, and do not wait for them.
@@ -14,8 +14,8 @@ extern "C" {
 
 extern const struct device_ops device_cuda;
 
-// Stops every rank with file and line if a CUDA call fails and nobody can mend
-// it: a lost device, an illegal address.
+// Stops every rank with file and line if a CUDA call fails and the program
+// cannot go on: a lost device, an illegal address.
 #define CU(call) cuda_check((int)(call), __FILE__, __LINE__, #call)
 void cuda_check(int status, const char *file, int line, const char *call);
 
@@ -25,12 +25,13 @@ int cuda_capability(const struct device *d);
 // How many multiprocessors it has.
 int cuda_multiprocessors(const struct device *d);
 
-// The maker's name for the device, and the largest memory rate that the driver
-// reports, in bytes a second (0: unknown).
+// The manufacturer's name of the device. The largest memory rate that the
+// driver reports, in bytes per second (0: unknown).
 const char *cuda_name(const struct device *d);
 double cuda_bandwidth(const struct device *d);
 
-// cuda_kernels.cu
+// The kernels of device_cast_on(), device_add_on() and device_add_into_wire()
+// (device.h), in cuda_kernels.cu.
 void cuda_cast(void *queue, void *dst, enum dtype to, const void *src,
                enum dtype from, float scale, size_t n);
 void cuda_add(void *queue, void *dst, const void *src, enum dtype from,

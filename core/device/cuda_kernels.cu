@@ -1,8 +1,8 @@
 // cuda_kernels.cu - conversion and addition of vectors in device memory.
 //
-// The same bits as vector.c: one rounding, sums in fp32 (of doubles in
-// doubles). A thread takes one element; neighbours are adjacent, so that memory
-// is read in whole lines.
+// They give the same bits as vector.c: one rounding, sums in fp32 (sums of
+// doubles in doubles). Neighbouring threads take adjacent elements, so that
+// memory is read in whole cache lines.
 
 #include "device/cuda.h"
 

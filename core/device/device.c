@@ -1,4 +1,4 @@
-// device.c - the one door to every device: find it by name, pass calls on.
+// device.c - finds a device by its name, and passes calls on to it.
 
 #include "device/device.h"
 

@@ -1,15 +1,15 @@
-// device.h - where parameters and gradients live, and the few things that the
-// layers below the model do to them: allocate, copy, convert, add, wait.
+// device.h - memory for parameters and gradients, on the CPU or a GPU, and the
+// few operations on it: allocate, copy, convert, add, wait.
 //
-// A device has queues. What is asked of one queue happens in order; different
-// queues run beside each other until an event ties them:
+// A device has queues. The operations of one queue happen in order. Different
+// queues run at the same time, unless an event makes one wait for the other:
 //
 //     compute  ---- backward of bucket 0 --*-- backward of bucket 1 ----
 //                                          | event: device_record, _follow
 //     down                                 *-- copy bucket 0 to the host --
 //
-// The CPU device does its work before the call returns, so there every event
-// has happened when it is recorded, and all of this costs nothing.
+// The CPU device does its work before the call returns. So every event there
+// has happened when it is recorded, and queues and events cost nothing.
 
 #ifndef DEVICE_DEVICE_H
 #define DEVICE_DEVICE_H
@@ -42,7 +42,7 @@ enum device_queue {
 // A mark in a queue, made by device_record(). May be recorded again.
 struct device_event {
     void *handle; // of a device with queues
-    uint64_t ns;  // of the CPU device: when it was recorded
+    uint64_t ns;  // CPU device: when it was recorded
 };
 
 struct device_ops {
@@ -86,13 +86,14 @@ struct device {
     int nth; // which of the machine's devices of this kind
     void *state;
     struct block *blocks; // shared memory that is not freed yet (cpu.c)
-    struct busy *busy;    // meters, while somebody measures (busy.h)
+    struct busy *busy;    // events, while it is measured (busy.h)
 };
 
 extern const struct device_ops device_cpu;
 
-// Open the device called `name` ("cpu", "cuda"): the nth of its kind, counted
-// round where there are fewer. 0, or -1 after fail().
+// Opens the device called `name` ("cpu", "cuda"), number `nth` of its kind,
+// modulo the number of them; device_open() opens number 0. 0, or -1 after
+// fail().
 int device_open(struct device **d, const char *name);
 int device_open_nth(struct device **d, const char *name, int nth);
 void device_close(struct device **d);
@@ -101,30 +102,34 @@ void device_close(struct device **d);
 bool device_is_host(const struct device *d);
 
 // Zeroed memory for n objects of `size` bytes, 64-byte aligned; NULL after
-// fail(). device_free() takes NULL.
+// fail(). device_free() frees it, and takes NULL.
 void *device_alloc(struct device *d, size_t n, size_t size);
 void device_free(struct device *d, void *p);
 
-// The same, where the device can, in memory that other processes of this host
-// can map (shared.h); device_shared(): whether p is such, and where it is.
+// The same, if the device can, in memory that other processes of this host can
+// map (shared.h). device_shared(): whether p is such memory; then *name is its
+// place.
 void *device_alloc_shared(struct device *d, size_t n, size_t size);
 bool device_shared(const struct device *d, const void *p,
                    struct shared_name *name);
 
-// The same in host memory that the device can copy from and to while it
-// computes (pinned).
+// Zeroed host memory that the device can copy from and to while it computes
+// (pinned memory). NULL after fail().
 void *device_host_alloc(struct device *d, size_t n, size_t size);
 void device_host_free(struct device *d, void *p);
 
-// Copy bytes, from or to host memory or within the device. Both must stay as
-// they are until the queue has done it.
+// Copies bytes from host memory to the device, back, or within the device. The
+// caller must not change or free source and destination until the queue has
+// done it. The functions with a queue only give it the work. 0, or -1 after
+// fail(), as the functions below.
 int device_copy_on(struct device *d, enum device_queue q, void *dst,
                    const void *src, size_t bytes);
 
-// dst[0..n) = src[0..n) * scale, each in its number format, rounded once to
-// nearest even; dst[0..n) += src[0..n), where dst is of fp32, or of doubles if
-// src is; and one hop of a ring: wire = round(acc + wire), the sum in fp32. A
-// scale other than 1 only from fp32; no casts of doubles.
+// cast: dst[0..n) = src[0..n) * scale, each in its number format, rounded once
+// to nearest even. A scale other than 1 requires a src of fp32. Doubles cannot
+// be cast. add: dst[0..n) += src[0..n), where dst is of fp32, or of doubles if
+// src is. add_into_wire: one hop of a ring, wire = round(acc + wire), with the
+// sum in fp32.
 int device_cast_on(struct device *d, enum device_queue q, void *dst,
                    enum dtype to, const void *src, enum dtype from, float scale,
                    size_t n);
@@ -133,17 +138,19 @@ int device_add_on(struct device *d, enum device_queue q, void *dst,
 int device_add_into_wire(struct device *d, enum device_queue q, void *wire,
                          enum dtype type, const float *acc, size_t n);
 
-// The same on the compute queue; device_copy() has copied when it returns.
+// The same on the compute queue, with scale 1. device_copy() has copied when it
+// returns.
 int device_copy(struct device *d, void *dst, const void *src, size_t bytes);
 int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
                 enum dtype from, size_t n);
 
-// An event is opened once and recorded often. record: it happens when the
-// queue has done all it was asked so far. follow: what is asked of q from now
-// on waits for it (at once if it was never recorded). reached: 1 when it has
-// happened, 0 when not yet, -1 after fail(). wait: the calling thread waits.
-// between: the time from one event to the other, both reached, which must have
-// been opened with open_timed: to note the time costs the device something.
+// An event is opened once and recorded often.
+// - record: it happens when the queue has done all the work that it has so far.
+// - follow: later work of q waits for it, not at all if it was never recorded.
+// - reached: 1 if it has happened, 0 if not yet, -1 after fail().
+// - wait: the calling thread waits for it.
+// - between: the time from one event to another, both reached and opened with
+//   open_timed. Other events have no time, since it costs the device something.
 int device_event_open(struct device *d, struct device_event *e);
 int device_event_open_timed(struct device *d, struct device_event *e);
 void device_event_close(struct device *d, struct device_event *e);
@@ -156,20 +163,22 @@ int device_wait(struct device *d, const struct device_event *e);
 int device_between(struct device *d, const struct device_event *from,
                    const struct device_event *to, uint64_t *ns);
 
-// Wait until everything asked for so far, of every queue, has been done. 0, or
-// -1 after fail().
+// Waits until all queues have done all the work that they have so far. 0, or -1
+// after fail().
 int device_finish(struct device *d);
 
-// A profiler that listens begins or ends to record, when all queues have done
-// what they were asked. Devices without one do nothing.
+// Waits as device_finish(), then tells a profiler that is attached to begin or
+// end its recording. Does nothing on a device without profilers. 0, or -1 after
+// fail().
 int device_profile(struct device *d, bool on);
 
-// The queue as the device's own libraries know it (a cudaStream_t); NULL where
-// there are none.
+// The queue as the device's own libraries know it (a cudaStream_t); NULL if the
+// device has none.
 void *device_handle(struct device *d, enum device_queue q);
 
-// What no two devices of any machine share, however often they are opened. On
-// the CPU every open device counts as one.
+// Writes an id that differs between any two devices of any machines, and is the
+// same each time that the device is opened. On the CPU every open device has
+// its own id.
 void device_identity(const struct device *d, unsigned char id[DEVICE_ID]);
 
 #ifdef __cplusplus

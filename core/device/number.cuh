@@ -1,7 +1,8 @@
-// number.cuh - the number formats in device code: load, store, choose.
+// number.cuh - the number formats in device code: load and store a number,
+// choose a format.
 //
-// Kernels are templates over the type that a number is stored as; arithmetic is
-// fp32. by_format() turns a dtype into that type, once, on the host.
+// Kernels are templates over the type in which a number is stored. They compute
+// in fp32. by_format() chooses the type for a dtype once, on the host.
 
 #ifndef DEVICE_NUMBER_CUH
 #define DEVICE_NUMBER_CUH
@@ -51,7 +52,8 @@ template <> __device__ inline __nv_bfloat16 store<__nv_bfloat16>(float x)
     return __float2bfloat16_rn(x);
 }
 
-// Four numbers that travel together: 16 bytes of fp32, 8 of the others.
+// Four numbers that are loaded and stored at once: 16 bytes of fp32, 8 bytes of
+// the 16-bit formats.
 template <typename T> struct alignas(4 * sizeof(T)) four {
     T v[4];
 };
@@ -83,8 +85,8 @@ __device__ inline unsigned pack<__nv_bfloat16>(float low, float high)
     return bits;
 }
 
-// To global memory. By an intrinsic, for the compiler takes apart what is
-// assigned as a struct, into four stores.
+// Stores four numbers to global memory. It uses an intrinsic, since the
+// compiler splits the assignment of a struct into four stores.
 template <typename T> __device__ inline void store4(T *p, const float in[4])
 {
     __stwb(reinterpret_cast<uint2 *>(p),
@@ -97,7 +99,7 @@ template <> __device__ inline void store4<float>(float *p, const float in[4])
            make_float4(in[0], in[1], in[2], in[3]));
 }
 
-// Call f with a number of the type that `format` names.
+// Calls f with a number of the type that `format` names.
 template <typename F> void by_format(enum dtype format, F f)
 {
     switch (format) {
@@ -112,14 +114,16 @@ template <typename F> void by_format(enum dtype format, F f)
     }
 }
 
-// Blocks of `threads` for n items, as many as a grid can count.
+// The number of blocks of `threads` threads for n items, at most the largest
+// grid.
 inline unsigned blocks_for(size_t n, unsigned threads)
 {
     size_t blocks = (n + threads - 1) / threads;
     return (unsigned)(blocks < 0x7fffffff ? blocks : 0x7fffffff);
 }
 
-// This thread's number and the number of all, for loops over a whole vector.
+// This thread's number and the number of all threads, for loops over a whole
+// vector.
 __device__ inline size_t thread_first()
 {
     return (size_t)blockIdx.x * blockDim.x + threadIdx.x;

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// Linux 5.14; older systems' headers do not name it.
+// From Linux 5.14 on; the headers of older systems do not have it.
 #if !defined(MADV_POPULATE_WRITE)
 #define MADV_POPULATE_WRITE 23
 #endif

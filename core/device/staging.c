@@ -1,4 +1,4 @@
-// staging.c - pinned copies of a device's vector, piece by piece.
+// staging.c - a pinned host copy of a device's vector, piece by piece.
 
 #include "device/staging.h"
 
@@ -8,11 +8,11 @@
 
 struct staging {
     struct device *dev;
-    float *vector, *host; // the same where nothing is copied
+    float *vector, *host; // the same if nothing is copied
     size_t n;
-    struct device_event filled; // by the compute queue, so far
-    struct device_event up;     // the last copy up
-    struct device_event *down;  // of every piece
+    struct device_event filled; // what the compute queue has written so far
+    struct device_event up;     // the last copy to the device
+    struct device_event *down;  // by piece, its copy to the host
     int pieces;
     bool copies;
 };
@@ -53,7 +53,7 @@ void staging_close(struct staging **ss)
     if (!s)
         return;
     if (s->copies) {
-        device_finish(s->dev); // a copy may still be on its way
+        device_finish(s->dev); // a copy may not be complete yet
         for (int i = 0; i < s->pieces; i++)
             device_event_close(s->dev, &s->down[i]);
         device_event_close(s->dev, &s->up);

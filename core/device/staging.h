@@ -1,14 +1,15 @@
-// staging.h - a device's vector as host memory, for whoever can only send that.
+// staging.h - a host copy of a device's vector, for code that can send only
+// host memory.
 //
 //     device   [ bucket 2 | bucket 1 | bucket 0 ]     floats
-//                               |          |          down: behind backward
+//                               |          |          down: after backward
 //     pinned   [ bucket 2 | bucket 1 | bucket 0 ]     network reads and writes
-//                               |          |          up: behind the network
+//                               |          |          up: after the network
 //     device   [ bucket 2 | bucket 1 | bucket 0 ]
 //
-// Every piece has a buffer and an event of its own, so one is copied while
-// those before it travel. The CPU device's memory is host memory: the vector is
-// its own copy, and nothing here costs anything.
+// Every piece has its own event, so one piece is copied while earlier ones are
+// sent. The CPU device's memory is host memory: there the vector is its own
+// host copy, and these functions cost nothing.
 
 #ifndef DEVICE_STAGING_H
 #define DEVICE_STAGING_H
@@ -17,27 +18,30 @@
 
 struct staging;
 
-// For `vector`, n floats on the device (borrowed), in at most `pieces` pieces
-// at a time. `always` copies on the CPU device, too: for tests. 0, or -1 after
-// fail().
+// Makes a host copy for `vector`, n floats on the device (borrowed). At most
+// `pieces` pieces are copied at a time. With `always` there is a copy on the
+// CPU device, too, for tests. 0, or -1 after fail().
 int staging_open(struct staging **s, struct device *d, float *vector, size_t n,
                  int pieces, bool always);
 void staging_close(struct staging **s);
 
-// The host's view: n floats, for as long as the staging is open.
+// The host copy: n floats, valid until staging_close().
 float *staging_host(const struct staging *s);
 
-// Begin to copy [off, off+n) down, behind what the compute queue was asked for
-// so far, as piece `piece`.
+// Begins to copy elements [off, off+n) to the host as piece number `piece`,
+// after all work that the compute queue has so far. 0, or -1 after fail().
 int staging_down(struct staging *s, int piece, size_t off, size_t n);
 
-// The calling thread waits until the piece has come down.
+// The calling thread waits until the piece is on the host. 0, or -1 after
+// fail().
 int staging_await(const struct staging *s, int piece);
 
-// Begin to copy [off, off+n) up. The device must be done with what is there.
+// Begins to copy elements [off, off+n) to the device, which must have no more
+// work with their old values. 0, or -1 after fail().
 int staging_up(struct staging *s, size_t off, size_t n);
 
-// What the compute queue is asked for from now on waits for all copies up.
+// Later work of the compute queue waits for all copies to the device so far. 0,
+// or -1 after fail().
 int staging_settle(struct staging *s);
 
 #endif

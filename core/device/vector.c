@@ -1,8 +1,9 @@
-// vector.c - choose the widest instructions, once; scalar code as reference.
+// vector.c - chooses the widest instructions, once. Scalar code is the
+// reference.
 //
-// vector_loops.h holds the loops, written for "a vector of LANES floats";
-// vector_avx2.c and vector_avx512.c say what such a vector is on theirs, this
-// file that it may be a single float.
+// vector_loops.h has the loops, for vectors of LANES floats. vector_avx2.c,
+// vector_avx512.c and this file define such a vector and its operations. In
+// this file a vector is a single float.
 
 #include "device/vector.h"
 
@@ -57,7 +58,8 @@ static const struct vector_ops *choose(void)
     return best;
 }
 
-// Chosen twice at worst, to the same value: no lock is needed.
+// Two threads may choose at the same time, but they choose the same: no lock is
+// needed.
 static const struct vector_ops *ops(void)
 {
     static const struct vector_ops *chosen;

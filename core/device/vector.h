@@ -1,10 +1,10 @@
 // vector.h - conversion and addition of vectors in host memory.
 //
-// The widest instructions that this processor has, chosen at the first call;
-// VECTOR_ISA=scalar|avx2|avx512 in the environment forces one (for tests and
-// for comparing machines). All give the same bits. n counts elements; source
-// and destination may be the same but must not overlap otherwise; no alignment
-// is needed.
+// The first call chooses the widest instructions that this processor has.
+// VECTOR_ISA=scalar|avx2|avx512 in the environment forces one set (for tests
+// and for comparing machines). All give the same bits. n counts elements.
+// Source and destination may be the same, but must not overlap otherwise. No
+// alignment is needed.
 
 #ifndef DEVICE_VECTOR_H
 #define DEVICE_VECTOR_H
@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-// dst = src, round to nearest even where it narrows.
+// dst = src, rounded to nearest even if dst is narrower.
 void vector_cast(void *dst, enum dtype to, const void *src, enum dtype from,
                  size_t n);
 
@@ -27,13 +27,13 @@ void vector_add(float *dst, const void *src, enum dtype from, size_t n);
 // dst += src, in doubles.
 void vector_add_doubles(double *dst, const double *src, size_t n);
 
-// Each of d vectors dst = ((src[0] + src[1]) + ...) + src[k-1], in that order;
-// k of 1 or more. A dst may be a source.
+// Each of d vectors dst = ((src[0] + src[1]) + ...) + src[k-1], in that order,
+// with k >= 1. A dst may be a source.
 void vector_sum(float *const *dst, int d, const float *const *src, int k,
                 size_t n);
 
-// wire = round(acc + wire): one hop of a ring. The sum is in fp32; `acc` is
-// this worker's own share, `wire` what came from the left.
+// wire = round(acc + wire): one hop of a ring. The sum is in fp32. `acc` is
+// this worker's own part, `wire` came from its left neighbour.
 void vector_add_into_wire(void *wire, enum dtype type, const float *acc,
                           size_t n);
 

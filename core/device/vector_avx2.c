@@ -16,8 +16,8 @@ static inline __m256 load(const void *src, enum dtype type, size_t i)
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(h), 16));
 }
 
-// Round to nearest even by adding half of the last kept place, and its parity;
-// a NaN keeps its upper half, made quiet.
+// Rounds to nearest even: adds 0x7fff and the last bit that is kept, then drops
+// the lower half. A NaN keeps its upper half and is made quiet.
 static inline __m128i to_bf16(__m256 v)
 {
     __m256i u = _mm256_castps_si256(v);

@@ -1,5 +1,5 @@
-// vector_isa.h - what one instruction set offers to vector.c, and the scalar
-// load and store that finish a vector's tail.
+// vector_isa.h - the loops of one instruction set, as vector.c calls them, and
+// the scalar load and store for the end of a vector.
 
 #ifndef DEVICE_VECTOR_ISA_H
 #define DEVICE_VECTOR_ISA_H

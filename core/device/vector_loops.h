@@ -1,9 +1,9 @@
 // vector_loops.h - the loops of vector.c over vectors of LANES floats.
 //
-// Included once by each instruction set's file, which has defined LANES,
+// Each instruction set's file includes it once, after it has defined LANES,
 // load(), store(), add(), scale_by(), VECTOR_OPS and VECTOR_NAME. The number
-// format is the same in every round, so the compiler moves the choice out of
-// the loop.
+// format is the same in every iteration, so the compiler moves its choice out
+// of the loop.
 
 static void loop_cast(void *dst, enum dtype to, const void *src,
                       enum dtype from, size_t n)

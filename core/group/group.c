@@ -7,10 +7,10 @@
 //     caller   post post post ....compute.... await |drives| update
 //     thread        |drives.........................|
 //
-// When the caller awaits, the thread stops driving at its next poll. If the
-// caller is about to await a verb, that verb does not wake the thread at all.
-// Without a thread (job.thread=false, or a carrier that wants none) data move
-// inside the verbs and in group_await().
+// When the caller awaits, the thread stops driving after its present poll step.
+// If the caller is about to await a verb, that verb does not wake the thread at
+// all. Without a thread (job.thread=false, or a carrier that cannot use one)
+// data move inside the verbs and in group_await().
 
 #include "group/group.h"
 
@@ -21,8 +21,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// How long an awaiting caller spins after the last move, before it sleeps. In
-// each turn it gives up its core, so spinning costs a busy machine little. A
+// How long an awaiting caller spins after the last move, before it sleeps. It
+// yields its core in each poll step, so spinning costs a busy machine little. A
 // sleep costs the ring over TCP 3 % if there are more workers than cores.
 enum { SPIN_NS = 100000 };
 
@@ -62,8 +62,8 @@ struct driver {
     uint64_t posted, done; // tickets, at its last look
 };
 
-// Tells which verbs are done, and learns which are posted. False: this driver
-// has to stop.
+// Tells the caller which verbs are done, and learns which verbs are posted.
+// False: this driver has to stop.
 static bool exchange(struct group *g, struct driver *d)
 {
     struct progress *p = g->progress;
@@ -110,8 +110,8 @@ static void give_up(struct group *g)
     fail("%s", p->why); // abort() may have failed, too
 }
 
-// The caller holds the lock; it is open while data move. After a failure
-// `driven` stays set, so that no thread drives any more.
+// The caller holds the lock, which drive() releases while data move. After a
+// failure `driven` stays set, so that no thread drives any more.
 static int drive(struct group *g, struct driver d)
 {
     struct progress *p = g->progress;
@@ -171,7 +171,7 @@ static int post(struct group *g, enum group_verb verb,
     if (!failed) {
         p->queue[p->posted++ % g->job.depth] = op;
         if (g->size == 1)
-            p->done = p->posted; // a vector is its own sum
+            p->done = p->posted; // the sum of one vector is the vector
         else if (!p->running)
             rc = drive(g, (struct driver){.until = 0}); // moves what it can
         else if (!wakes && !v->awaited)

@@ -1,28 +1,30 @@
-// group.h - members that exchange vectors, by the verbs that the field knows.
+// group.h - exchanges of vectors between members of a group: the collective
+// operations that the field knows, send and recv. They are called verbs here.
 //
 // A vector of n elements has `size` chunks, and chunk c belongs to member c
 // (group_chunk()):
 //
 //     all_reduce      every element := the sum over all members
-//     reduce_scatter  a member's own chunk := its sum; the others are spoilt
+//     reduce_scatter  a member's own chunk := its sum; other chunks are spoilt
 //     all_gather      chunk c := member c's chunk c, on every member
 //     broadcast       every element := the root's
-//     reduce          the root's elements := the sum; the others' are spoilt
+//     reduce          the root's elements := the sum; on other members they are
+//                     spoilt
 //     send, recv      n elements from one member to another
 //
 // Every verb works in place and returns at once with a ticket; group_await()
-// waits for it. All members open their groups, and post the verbs of a group,
-// in one order. Tickets of one group complete in order; groups do not wait for
-// each other.
+// waits for it. All members open their groups in the same order, and post the
+// verbs of a group in the same order. Tickets of one group complete in order.
+// Groups do not wait for each other.
 //
-// Over TCP, shared memory and MPI all posted sends and receives move at once,
-// in any order. Over NCCL the verbs of all groups share one queue of the
-// device: a send holds up what is posted after it until the other member
-// receives. There members that all send before they receive wait for each other
-// until the deadline; of two members one must receive first.
+// Over TCP, shared memory and MPI all posted sends and receives move at the
+// same time, in any order. Over NCCL the verbs of all groups share one queue of
+// the device: a send delays all verbs posted after it until the other member
+// receives. So over NCCL, members that all send before they receive wait for
+// each other until the deadline; of two members one must receive first.
 //
-// How bytes travel is the business of a carrier, one `const struct group_ops`:
-// our own ring (horovod_ring/) or a library (allreduce/).
+// A carrier decides how bytes travel. It is one `const struct group_ops`: our
+// own ring (horovod_ring/) or a library (allreduce/).
 
 #ifndef GROUP_GROUP_H
 #define GROUP_GROUP_H
@@ -49,16 +51,17 @@ enum group_verb {
 };
 
 // A vector, and the number format in which it travels. Sums take fp32, with
-// fp32 or 16 bits on the wire, or doubles. Other verbs take any type; fp32 may
-// travel in 16 bits, and then all members end with the rounded numbers (but the
-// sender of a send, which keeps its own).
+// fp32 or 16 bits on the wire, or doubles. Other verbs take any type. If fp32
+// travels in 16 bits, all members end with the rounded numbers; only the sender
+// of a send keeps its own.
 struct group_vector {
-    void *data; // where the carrier works: host memory, or the device's
+    void *data; // host memory, or the device's if the carrier is on_device
     size_t n;   // elements
     enum dtype type, wire;
-    float scale;  // of sums in a 16-bit wire: each member's numbers are
-                  // multiplied by it while they are cast; 1 elsewhere
-    bool awaited; // the caller awaits this ticket next: no thread need wake
+    float scale;  // for sums over a 16-bit wire: each member's numbers are
+                  // multiplied by it while they are cast; else 1
+    bool awaited; // the caller awaits this ticket next, so that waking the
+                  // thread would be useless
 };
 
 struct group_op {
@@ -67,15 +70,15 @@ struct group_op {
     int peer; // broadcast, reduce: the root; send, recv: the other member
 };
 
-// Payload and headers of this member since open, in bytes; and the payload of
-// each verb.
+// Payload and headers that this member sent and received since open, in bytes;
+// and the payload of each verb.
 struct group_stats {
     uint64_t bytes_out, bytes_in;
     uint64_t head_out, head_in;
     uint64_t out[GROUP_VERBS], in[GROUP_VERBS];
 };
 
-// What a group is opened with. Borrowed until group_close().
+// The arguments of group_open(). They are borrowed until group_close().
 struct group_job {
     const char *name;        // in errors and spans: "ring", "dp"
     struct cluster *cluster; // of the members: rank, size, deadline
@@ -83,52 +86,52 @@ struct group_job {
     struct spans *spans;     // where exchanges are recorded; may be NULL
     size_t grain;            // chunks begin at multiples of it; 0: ops->grain
     size_t largest;          // elements of the largest vector with wire != type
-    size_t depth;            // tickets that may be open at once
-    bool thread;             // serve a carrier that wants one with a thread
+    size_t depth;            // most tickets that are open at once
+    bool thread;             // run a thread for a carrier that can use one
     bool pairs;              // send and recv will be used
     // Settings of the carriers.
-    size_t slice_bytes; // pieces that are pipelined; 0: 256 KiB
+    size_t slice_bytes; // of the slices that travel as a pipeline; 0: 256 KiB
     const char *iface;  // network interface to listen on; "" for loopback
     int algorithm;      // enum algorithm: of the library (config/settings.h)
-    int ctas;           // thread blocks of a collective on GPUs; 0: any
+    int ctas;           // most thread blocks of a collective on GPUs; 0: any
 };
 
 struct group;
 
 // A carrier is one constant of this type. Functions return 0, or -1 after
-// fail(). Of begin, advance, wait and abort only one thread at a time is
-// inside.
+// fail(). Only one thread at a time calls begin, advance, wait or abort.
 struct group_ops {
     const char *name; // "tcp", "shm", "mpi", "nccl"
     bool library;     // a library's own collectives
     bool on_device;   // works on the device's memory and its queues
     bool threaded;    // a thread of group.c may move data while others compute
     size_t state_size;
-    size_t grain; // vectors and chunks that begin at multiples are faster; 0: 1
-    // Can it join these members? 1, 0 with the reason in `why`, or -1 after
-    // fail(). All members call it and get the same answer. NULL: always.
+    size_t grain; // vectors and chunks are faster at multiples of it; 0: 1
+    // Whether it can join these members: 1, 0 with the reason in `why`, or -1
+    // after fail(). All members call it and get the same answer. NULL: always.
     int (*is_supported)(const struct group_job *job, char why[128]);
-    // May clear g->job.thread, where a thread cannot be used here.
+    // May clear g->job.thread, if a thread cannot be used here.
     int (*open)(struct group *g);
-    // Optional: all members will exchange parts of this vector of theirs.
+    // Optional: group_share().
     int (*share)(struct group *g, void *data, size_t bytes);
-    // Take one verb in. May move data; must not block.
+    // Accepts one verb. May move data; must not block.
     int (*begin)(struct group *g, const struct group_op *op);
-    // Move what can be moved now. *done counts verbs that are complete.
+    // Moves the data that can be moved now. *done becomes the number of verbs
+    // that are complete.
     int (*advance)(struct group *g, uint64_t *done);
-    // With something begun that is not complete: sleep until more can be moved
-    // or wake() was called, at most until the deadline, which is an error. Spin
-    // instead within spin_ns of the last move.
+    // Called while a verb is begun and not complete. Sleeps until more data can
+    // be moved or wake() is called; passing the deadline is an error. For
+    // spin_ns after the last move it spins instead.
     int (*wait)(struct group *g, uint64_t spin_ns);
     void (*wake)(struct group *g); // optional; from any thread
-    // Optional: what is asked of the device's compute queue from now on waits
-    // for all that was begun.
+    // Optional: later work of the device's compute queue waits for all verbs
+    // begun so far.
     int (*follow)(struct group *g);
-    void (*abort)(struct group *g); // optional: a failure; tell the others
+    void (*abort)(struct group *g); // optional: tells the others of a failure
     void (*close)(struct group *g); // must accept zeroed state
 };
 
-struct progress; // group.c: who moves data, and what is complete
+struct progress; // group.c: the thread, the posted and the done verbs
 
 struct group {
     const struct group_ops *ops;
@@ -142,27 +145,29 @@ struct group {
 };
 
 // Whether a carrier can join these members: 1, 0 with the reason in `why`, or
-// -1 after fail(). A call of all members; where they are a part of a job
-// (cluster/split.h), of all parts, which get the same answer.
+// -1 after fail(). All members must call it. If they are a part of a job
+// (cluster/split.h), the members of all parts must call it, and all get the
+// same answer.
 int group_is_supported(const struct group_ops *ops, const struct group_job *job,
                        char why[128]);
 
-// A call of all members. NULL after fail(). Close takes NULL, and ends what is
-// under way.
+// Opens a group. All members must call it. NULL after fail(). group_close()
+// takes NULL, and aborts the verbs under way.
 struct group *group_open(const struct group_ops *ops,
                          const struct group_job *job);
 void group_close(struct group **g);
 
-// All members will exchange parts of their own vectors `data` of `bytes` bytes,
-// which outlive the group; a part is at the same place in all of them. Makes
-// exchanges of these parts faster where members can map each other's memory;
-// never needed. A call of all members. 0, or -1 after fail().
+// Announces that all members will exchange parts of their own vectors `data` of
+// `bytes` bytes, which outlive the group. A part begins at the same offset in
+// all of them. If members can map each other's memory, exchanges of these parts
+// become faster. The call is never necessary, but all members must make it. 0,
+// or -1 after fail().
 int group_share(struct group *g, void *data, size_t bytes);
 
-// The verbs. Each returns at once: 0, and the ticket in *ticket (may be NULL),
-// or -1 after fail(). The vector must stay as it is, and its memory is the
-// group's, until the ticket is complete: await it before another verb on the
-// same memory.
+// The verbs. Each returns at once: 0, with the ticket in *ticket (which may be
+// NULL), or -1 after fail(). *v is copied. The vector's memory belongs to the
+// group until the ticket is complete: await it before another verb on the same
+// memory.
 int group_all_reduce(struct group *g, const struct group_vector *v,
                      uint64_t *ticket);
 int group_reduce_scatter(struct group *g, const struct group_vector *v,
@@ -178,17 +183,17 @@ int group_send(struct group *g, const struct group_vector *v, int to,
 int group_recv(struct group *g, const struct group_vector *v, int from,
                uint64_t *ticket);
 
-// The host waits until a ticket (and all before it) is complete. 0, or -1 after
-// fail() that names the member that is late or gone.
+// The calling thread waits until a ticket and all before it are complete. 0, or
+// -1 after fail() that names the member that is late or gone.
 int group_await(struct group *g, uint64_t ticket);
 
-// The device's compute queue waits for a ticket; the call returns at once. With
-// a carrier that works on host memory the host waits. Over NCCL the host may
-// run ahead of the device: a caller that only follows and never awaits can come
-// to have `depth` tickets open, and the next verb is stopped by a CHECK.
+// The device's compute queue waits for a ticket, and the call returns at once.
+// With a carrier that works on host memory it is group_await(). Over NCCL the
+// host may run ahead of the device: if a caller only follows and never awaits,
+// `depth` tickets can be open, and a CHECK stops the program at the next verb.
 int group_follow(struct group *g, uint64_t ticket);
 
-// Verbs between two members; verbs that add. The others copy.
+// Whether a verb is between two members; whether it adds. The others copy.
 static inline bool group_is_pair(enum group_verb v)
 {
     return v == GROUP_SEND || v == GROUP_RECV;
@@ -199,7 +204,8 @@ static inline bool group_is_sum(enum group_verb v)
            v == GROUP_REDUCE;
 }
 
-// Count payload of a verb; add what another has counted, or take it off.
+// Adds the payload of a verb to the counters; adds another group's counters;
+// subtracts them.
 static inline void group_count(struct group_stats *s, enum group_verb v,
                                uint64_t out, uint64_t in)
 {
@@ -211,10 +217,10 @@ static inline void group_count(struct group_stats *s, enum group_verb v,
 void group_stats_add(struct group_stats *s, const struct group_stats *more);
 void group_stats_less(struct group_stats *s, const struct group_stats *less);
 
-// fp32 numbers that travel as they are.
+// A vector of n fp32 numbers that travels in fp32.
 struct group_vector group_floats(float *data, size_t n);
 
-// Whether fp32 travels in 16 bits; where element `off` is.
+// Whether fp32 numbers travel in 16 bits; the address of element `off`.
 static inline bool group_casts(const struct group_vector *v)
 {
     return v->wire != v->type;
@@ -224,17 +230,18 @@ static inline void *group_at(const struct group_vector *v, size_t off)
     return (char *)v->data + off * dtype_bytes(v->type);
 }
 
-// Chunk c of a vector of n elements: whole grains, as even as possible, the
-// larger ones first. May be empty.
+// Chunk c of a vector of n elements, for a group of `size` members. Chunks are
+// whole grains (of `grain` elements), as even as possible, the larger ones
+// first. A chunk may be empty.
 struct group_chunk {
     size_t off, n; // elements
 };
 struct group_chunk group_chunk(size_t n, size_t grain, int size, int c);
 
 // A power of two by which members' numbers are multiplied before a sum in 16
-// bits: at most 1/size, so that the sum cannot overflow where the mean does
-// not, and no bits are lost that a division by size would not lose. 1 where
-// the wire is not of 16 bits.
+// bits. It is at most 1/size, so the sum cannot overflow if the mean does not.
+// It loses no bits that a division by size would keep. 1 if the wire has not 16
+// bits.
 float group_scale(enum dtype wire, int size);
 
 const char *group_verb_name(enum group_verb v); // "all_reduce"

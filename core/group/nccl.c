@@ -1,4 +1,4 @@
-// nccl.c - a communicator of GPUs that does not wait for ever.
+// nccl.c - an NCCL communicator whose waits have a deadline.
 
 #include "group/nccl.h"
 
@@ -18,7 +18,7 @@ static bool late(const struct nccl *n, uint64_t start)
     return (double)(now_ns() - start) > n->cluster->timeout_s * 1e9;
 }
 
-// Two ranks on one device: the first such pair into *a and *b, else false.
+// Whether two ranks share a device. *a and *b become the first such pair.
 static bool find_shared(const unsigned char (*ids)[DEVICE_ID], int world,
                         int *a, int *b)
 {
@@ -64,7 +64,7 @@ ncclDataType_t nccl_type(enum dtype t)
 
 // ---- errors
 
-// Kernels that wait for a peer end with this, and nothing else ends them.
+// Only this ends kernels that wait for a peer.
 void nccl_abort(struct nccl *n)
 {
     if (n->comm && !n->lost)
@@ -72,8 +72,8 @@ void nccl_abort(struct nccl *n)
     n->lost = true;
 }
 
-// The barrier's own deadline names who does not answer; if all do, the fault
-// lies between them.
+// Aborts the communicator and fails. The error of the barrier names the ranks
+// that do not answer. If all ranks answer, the fault is between them.
 static int blame(struct nccl *n, const char *what)
 {
     char why[256];
@@ -88,9 +88,9 @@ static int blame(struct nccl *n, const char *what)
                 n->name, why);
 }
 
-// A non-blocking communicator is busy with the last call for a while: NCCL ends
-// every group of calls in a thread that it starts for it, which takes less time
-// than a nap. So the first looks, about 100 us of them on an idle core, only
+// Waits until a non-blocking communicator has done the last call. NCCL ends
+// every group of calls in a thread that it starts for that, which takes less
+// time than a nap. So the first SPINS looks, about 100 us on an idle core, only
 // yield.
 static int settle(struct nccl *n, const char *call)
 {
@@ -171,7 +171,7 @@ int nccl_await(struct nccl *n, const struct device_event *e)
 
 // ---- open and close
 
-// What rank 0 tells the others.
+// Rank 0 sends this to the others.
 struct invitation {
     ncclUniqueId id;
     ncclResult_t result; // of making the id

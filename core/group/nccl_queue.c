@@ -1,4 +1,4 @@
-// nccl_queue.c - verbs on a device's communication queue, an event each.
+// nccl_queue.c - verbs on a device's communication queue, with an event each.
 
 #include "group/nccl_queue.h"
 
@@ -79,8 +79,8 @@ int nccl_queue_advance(struct group *g, uint64_t *done)
     return 0;
 }
 
-// The deadline counts from when the host began to wait: it may have posted long
-// before.
+// The deadline counts from the time when the host began to wait, since it may
+// have posted the verb long before.
 int nccl_queue_wait(struct group *g, uint64_t spin_ns)
 {
     struct nccl_queue *q = g->state;

@@ -1,9 +1,10 @@
-// supported.c - whether a carrier can join members: one answer for all parts of
-// a job.
+// supported.c - finds out whether a carrier can join members, with one answer
+// for all parts of a job.
 //
-// To open a carrier takes exchanges of the control plane, which all parts make
-// together (cluster/split.h): so where it cannot join the members of one part,
-// the others do not take it either.
+// All parts of a job must take the same carrier: opening it makes exchanges of
+// the control plane, in which all parts take part (cluster/split.h). So if a
+// carrier cannot join the members of one part, the other parts do not take it
+// either.
 
 #include "group/group.h"
 
@@ -13,12 +14,13 @@
 
 #include <string.h>
 
-struct answer { // as it travels: no padding
+struct answer { // sent as it is: it has no padding
     int can;
     char why[128];
 };
 
-// What all parts of the job can, and why the first that cannot does not.
+// Whether all parts of the job can: 1, or 0 with the reason of the first rank
+// that cannot in `why`, or -1 after fail().
 static int ask_parts(struct cluster *whole, int can, char why[128])
 {
     struct answer mine = {.can = can};

@@ -1,5 +1,5 @@
-// timetable.c - each schedule as a formula for its action number k, and all of
-// them run on paper.
+// timetable.c - computes action number k of each schedule by a formula, and
+// simulates whole steps.
 
 #include "pipeline/timetable.h"
 
@@ -65,9 +65,9 @@ static int warm_up(const struct pipeline *p, int stage)
     return w < forwards(p) ? w : forwards(p);
 }
 
-// Number i of a stage's forwards, or of its backwards. Interleaved, a stage
-// takes as many micro-batches as there are stages through one chunk, then
-// through the next; backward from the last chunk on.
+// Forward number i of a stage, or its backward number i. In an interleaved
+// schedule a stage takes as many micro-batches as there are stages through one
+// chunk, then through the next. Backward begins with the last chunk.
 static struct action nth(const struct pipeline *p, enum action_kind kind, int i)
 {
     if (p->chunks == 1)
@@ -105,26 +105,26 @@ double timetable_bubble(const struct pipeline *p)
                                      : (n - 1) / (forwards(p) + n - 1);
 }
 
-// ---- on paper
+// ---- simulation
 
-struct paper {
+struct simulation {
     const struct pipeline *p;
     const struct pipeline_times *times;
-    double *ends; // by kind, part of the model, micro-batch; NAN: not yet
+    double *ends; // by kind, part of the model and micro-batch; NAN: not done
     struct timetable_entry *out;
     int at[PIPELINE_STAGES]; // actions done
 };
 
-static double *end_of(const struct paper *y, enum action_kind kind, int part,
-                      int micro)
+static double *end_of(const struct simulation *y, enum action_kind kind,
+                      int part, int micro)
 {
     const struct pipeline *p = y->p;
     int parts = p->stages * p->chunks;
     return &y->ends[((int)kind * parts + part) * p->micro + micro];
 }
 
-// Between a part of the model and the one behind it.
-static double hop(const struct paper *y, int part)
+// Seconds of a hop from a part of the model to the next part.
+static double hop(const struct simulation *y, int part)
 {
     const struct pipeline_times *t = y->times;
     if (y->p->stages == 1)
@@ -132,8 +132,8 @@ static double hop(const struct paper *y, int part)
     return t->hops_s ? t->hops_s[part % y->p->stages] : t->hop_s;
 }
 
-// When what the action needs has come: NAN if it is not there yet.
-static double arrival(const struct paper *y, int part, struct action a)
+// The time at which the action's input arrives; NAN if it is not known yet.
+static double arrival(const struct simulation *y, int part, struct action a)
 {
     int last = y->p->stages * y->p->chunks - 1;
     if (a.kind == ACTION_BACKWARD && part == last)
@@ -145,8 +145,8 @@ static double arrival(const struct paper *y, int part, struct action a)
     return *end_of(y, ACTION_FORWARD, part - 1, a.micro) + hop(y, part - 1);
 }
 
-// Run a stage as far as it gets. Whether it did anything.
-static bool advance(struct paper *y, int stage)
+// Runs a stage as far as possible. Returns whether it did anything.
+static bool advance(struct simulation *y, int stage)
 {
     int length = timetable_length(y->p), before = y->at[stage];
     struct timetable_entry *e = y->out + stage * length;
@@ -169,7 +169,7 @@ static bool advance(struct paper *y, int stage)
 double timetable_run(const struct pipeline *p, const struct pipeline_times *t,
                      struct timetable_entry *out)
 {
-    struct paper y = {.p = p, .times = t, .out = out};
+    struct simulation y = {.p = p, .times = t, .out = out};
     int length = timetable_length(p), stages = p->stages, done = 0;
     size_t n = (size_t)stages * (size_t)length;
     double end = 0;

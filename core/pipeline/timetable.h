@@ -1,9 +1,9 @@
 // timetable.h - pipeline schedules: which stage computes what, and when.
 //
-// A model's layers are cut into stages, one a member. A step's micro-batches
-// run through all stages forward, then through all of them backward. The order
-// in which a stage takes them is the schedule. Three stages, four
-// micro-batches, F forward, B backward, each as long:
+// A model's layers are cut into stages, one for each member. A step's
+// micro-batches run forward through all stages, then backward through all of
+// them. The order in which a stage takes them is the schedule. With three
+// stages, four micro-batches, F for forward and B for backward, equally long:
 //
 //     naive  one micro-batch at a time
 //       0  F0             B0 F1             B1 ..
@@ -15,19 +15,20 @@
 //       1     F0 F1 F2 F3       B0 B1 B2 B3
 //       2        F0 F1 F2 F3 B0 B1 B2 B3
 //
-//     1f1b   in gpipe's time, but a stage goes backward as soon as it can, so
-//            that it keeps the activations of few micro-batches
+//     1f1b   takes as long as gpipe, but a stage computes each backward as soon
+//            as it can, and so keeps the activations of few micro-batches
 //       0  F0 F1 F2       B0 F3 B1    B2    B3
 //       1     F0 F1    B0 F2 B1 F3 B2    B3
 //       2        F0 B0 F1 B1 F2 B2 F3 B3
 //
-// With `chunks` above 1, 1f1b is interleaved: a stage holds so many parts of
-// the model, part c of stage s being number c stages + s of all, so that the
-// idle time at both ends shrinks. With one stage, naive and 1f1b are the
+// With `chunks` above 1, 1f1b is interleaved: a stage holds `chunks` parts of
+// the model, which shortens the idle time at both ends. Chunk c of stage s is
+// part c * stages + s of the model. With one stage, naive and 1f1b are the
 // accumulation of gradients: F0 B0 F1 B1.
 //
-// A link that is slow costs 1f1b a round trip in every turn. `ahead` more
-// forwards a hop before the first backward hide it, and hold more activations.
+// On a slow link, 1f1b waits for a round trip in each pair of a forward and a
+// backward. `ahead` more forwards for each hop, before the first backward, hide
+// that, and keep more activations.
 //
 // Everything here is a function of its arguments. Schedules: Huang et al.,
 // "GPipe", 2019; Narayanan et al., "Efficient large-scale language model
@@ -53,7 +54,7 @@ struct pipeline {
     int stages; // 1 .. PIPELINE_STAGES
     int micro;  // micro-batches of a step, 1 .. PIPELINE_MICRO
     int chunks; // parts of the model on a stage, 1 .. PIPELINE_CHUNKS
-    int ahead;  // 1f1b with one chunk: further forwards a hop
+    int ahead;  // 1f1b with one chunk: additional forwards for each hop
 };
 
 enum action_kind { ACTION_FORWARD, ACTION_BACKWARD };
@@ -63,28 +64,30 @@ struct action {
     int micro, chunk; // from 0
 };
 
-// 0, or -1 after fail() if there is no such timetable: a number out of range;
-// chunks without 1f1b, with one stage, with micro no multiple of stages, or
-// with ahead; ahead without 1f1b.
+// 0, or -1 after fail() if there is no such schedule: a number is out of range;
+// chunks without 1f1b, with one stage, with ahead, or with micro no multiple of
+// stages; ahead without 1f1b.
 int pipeline_check(const struct pipeline *p);
 
-// What follows takes a pipeline that pipeline_check() accepts.
+// The functions below take a pipeline that pipeline_check() accepts.
 
-// Actions of a stage: a forward and a backward of each micro-batch and chunk.
+// The number of actions of a stage: a forward and a backward for each
+// micro-batch and chunk.
 int timetable_length(const struct pipeline *p);
 
-// Number k of a stage, 0 .. timetable_length() - 1.
+// Action number k of a stage, 0 .. timetable_length() - 1.
 struct action timetable_action(const struct pipeline *p, int stage, int k);
 
-// Micro-batches, of one chunk each, whose activations a stage holds at once.
+// The activation slots of a stage: each holds the activations of one
+// micro-batch in one chunk, from its forward to its backward.
 int timetable_slots(const struct pipeline *p, int stage);
 
-// ---- on paper
+// ---- simulation
 
 struct pipeline_times {
-    const double *forward_s, *backward_s; // of a stage, for one chunk
-    double hop_s; // from stage to stage, either way; links take any load
-    const double *hops_s; // by stage, to the one behind; NULL: hop_s for all
+    const double *forward_s, *backward_s; // by stage, for one chunk
+    double hop_s;         // from stage to stage, either way, under any load
+    const double *hops_s; // by stage, to the next one; NULL: hop_s for all
 };
 
 struct timetable_entry {
@@ -93,17 +96,18 @@ struct timetable_entry {
     double begin_s, end_s;
 };
 
-// Run all stages: each takes its actions in order, each as soon as the stage
-// and what the action needs are there. Writes stages * timetable_length()
-// entries, by stage and time. Returns the time of the step in s; below 0 if the
-// stages wait for each other for ever, or after fail() without memory.
+// Simulates a step: each stage takes its actions in order. An action begins
+// when the stage is free and its input has arrived. Writes stages *
+// timetable_length() entries to `out`, by stage and time. Returns the time of
+// the step in s; below 0 if the stages wait for each other forever, or after
+// fail() without memory.
 double timetable_run(const struct pipeline *p, const struct pipeline_times *t,
                      struct timetable_entry *out);
 
-// The share of a step in which a stage is idle, the mean of all stages, for
-// stages that take equal times and links that take none: naive 1 - 1/p; gpipe
-// and 1f1b (p-1)/(v m + p-1) for p stages, m micro-batches and v chunks.
-// Narayanan et al., section 2.2, as a share of the whole step.
+// The share of a step in which a stage is idle, as the mean of all stages, if
+// all stages take equal times and links take none: naive 1 - 1/p; gpipe and
+// 1f1b (p-1)/(v m+p-1), for p stages, m micro-batches and v chunks. Narayanan
+// et al., section 2.2, there as a share of the ideal time.
 double timetable_bubble(const struct pipeline *p);
 
 #endif

@@ -6,7 +6,7 @@
 #include "base/half.h"
 #include "cluster/cluster.h"
 #include "message/connection.h"
-#include "message/door.h"
+#include "message/auth.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -18,7 +18,7 @@ enum { WINDOW = 8, SERVERS = 64 }; // slices under way to a server; servers
 
 struct echo {
     void *context, *socket;
-    struct door *door;
+    struct auth *auth;
     atomic_bool stop;
 };
 
@@ -32,7 +32,7 @@ int echo_open(struct echo **out, const char *bind, double timeout_s,
     if (!e->context)
         return fail("echo: %s", zmq_strerror(zmq_errno()));
     e->socket =
-        connection_listen(e->context, bind, "", timeout_s, endpoint, &e->door);
+        connection_listen(e->context, bind, "", timeout_s, endpoint, &e->auth);
     return e->socket ? 0 : -1;
 }
 
@@ -76,7 +76,7 @@ void echo_close(struct echo **echo)
         return;
     if (e->socket)
         zmq_close(e->socket);
-    door_close(&e->door);
+    auth_close(&e->auth);
     if (e->context)
         zmq_ctx_term(e->context);
     mem_free(e);

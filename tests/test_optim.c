@@ -227,7 +227,7 @@ static void the_norm_adds_in_one_order(void **state)
     enum { SKIP = 2 * RULE_BLOCK + 100, MORE = 5 * RULE_BLOCK + 7 };
     struct optim_range some[] = {{0, SKIP}, {MORE, 10}, {MORE + 20, 30}};
     struct norm_parts others = {.elsewhere = some, .count = 3};
-    span_squares_of(g, 0, 7 * RULE_BLOCK, &others, parts);
+    segment_squares_part(g, 0, 7 * RULE_BLOCK, &others, parts);
     assert_true(parts[0] == 0 && parts[1] == 0);
     assert_true(parts[2] == optim_sum_squares(g + SKIP, RULE_BLOCK - 100));
     assert_memory_equal(sums + 3, parts + 3, 2 * sizeof *sums);
@@ -236,7 +236,8 @@ static void the_norm_adds_in_one_order(void **state)
                     optim_sum_squares(g + MORE + 10, 10) +
                     optim_sum_squares(g + MORE + 50, RULE_BLOCK - 57));
     assert_true(parts[6] == sums[6]);
-    span_squares_of(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others, parts);
+    segment_squares_part(g + RULE_BLOCK, RULE_BLOCK, RULE_BLOCK, &others,
+                         parts);
     assert_true(parts[1] == 0);
 }
 

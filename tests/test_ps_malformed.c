@@ -4,7 +4,7 @@
 
 #include "base/base.h"
 #include "base/rng.h"
-#include "message/door.h"
+#include "message/auth.h"
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"
 #include "tests/ps_servers.h"
@@ -30,7 +30,7 @@ static void bad_peer_open(struct bad_peer *l, const char *endpoint)
     zmq_setsockopt(l->socket, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(l->socket, ZMQ_SNDTIMEO, &wait_ms, sizeof wait_ms);
     zmq_setsockopt(l->socket, ZMQ_LINGER, &linger, sizeof linger);
-    assert_int_equal(door_join(l->socket, endpoint, ""), 0);
+    assert_int_equal(auth_join(l->socket, endpoint, ""), 0);
     assert_int_equal(zmq_connect(l->socket, endpoint), 0);
 }
 

@@ -6,7 +6,7 @@
 #include "cluster/zmq.h"
 #include "message/connection.h"
 #include "message/curve.h"
-#include "message/door.h"
+#include "message/auth.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -350,12 +350,12 @@ static void a_goodbye_waits_for_the_server(void **state)
              *router = zmq_socket(context, ZMQ_ROUTER);
         struct goodbye g = {0};
         struct rendezvous_head head;
-        struct door *door;
+        struct auth *auth;
         size_t size = sizeof g.rendezvous;
         pthread_t thread;
         zmq_msg_t from;
         zmq_msg_init(&from);
-        assert_int_equal(door_serve(&door, context, router, "tcp://127.0.0.1:0",
+        assert_int_equal(auth_serve(&auth, context, router, "tcp://127.0.0.1:0",
                                     ""),
                          0);
         assert_int_equal(zmq_bind(router, "tcp://127.0.0.1:0"), 0);
@@ -377,7 +377,7 @@ static void a_goodbye_waits_for_the_server(void **state)
         assert_int_equal(g.rc, 0);
         if (answers)
             zmq_close(router);
-        door_close(&door);
+        auth_close(&auth);
         zmq_msg_close(&from);
         zmq_ctx_term(context);
     }

@@ -179,7 +179,8 @@ static int add_squares(const struct sync *s, double *out)
     memset(z->sums, 0, blocks * sizeof *z->sums);
     for (int i = 0; i < z->shards.count; i++) {
         const struct unit *u = &z->shards.units[i];
-        span_squares_of(own_grads(s, u), u->own.off, u->own.n, parts, z->sums);
+        segment_squares_part(own_grads(s, u), u->own.off, u->own.n, parts,
+                             z->sums);
     }
     if (group_all_reduce(z->group, &all, &ticket) ||
         group_await(z->group, ticket))

@@ -1,4 +1,4 @@
-// carry.c - data and waiting over a real MPI.
+// carry.c - the calls of carry.h, with a real MPI.
 
 #include "message/carry.h"
 

@@ -1,8 +1,7 @@
-// carry.h - the few things that messages over MPI ask of MPI.
+// carry.h - the few calls of MPI that messages over MPI need.
 //
-// They are apart so that a simulation (simulate/) can put others in their
-// place: ones that block instead of looking again, and messages without
-// contents.
+// They are in a file of their own, so that a simulation (simulate/) can replace
+// them: its calls block instead of polling, and its messages have no contents.
 
 #ifndef MESSAGE_CARRY_H
 #define MESSAGE_CARRY_H
@@ -13,16 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// A buffer for the data of a message that is to come; NULL after fail().
+// A buffer for the data of a message that will arrive; NULL after fail().
+// carry_free() frees it.
 void *carry_buffer(size_t bytes);
 void carry_free(void *buffer); // takes NULL
 
-// Begin to move data to or from a rank, from or to where they lie.
+// Begins to send data to a rank, or to receive data from it. Neither copies:
+// the memory must stay valid until *r is complete.
 void carry_send(const void *data, size_t bytes, int rank, MPI_Request *r);
 void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r);
 
-// Wait for one of n requests, of which some may be MPI_REQUEST_NULL, until that
-// time of now_ns() (0: only look) or until *wake is set. Which; -1: none.
+// Waits for one of n requests until `until_ns` of now_ns() (0: tests once) or
+// until *wake is set. Some requests may be MPI_REQUEST_NULL. Returns the index
+// of the complete request and fills *status; -1: none is complete.
 int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
                const atomic_bool *wake, MPI_Status *status);
 

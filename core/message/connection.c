@@ -1,17 +1,18 @@
 // connection.c - ZeroMQ sockets with the options that keep a job from hanging.
 //
-// Heartbeats are ZeroMQ's own (ZMTP PING), run by its I/O threads: a worker
-// that computes for long is still alive, a host that lost power is not.
+// Heartbeats are ZeroMQ's own (ZMTP PING), sent by its I/O threads. So a worker
+// that computes for a long time counts as alive, and a host that lost power
+// does not.
 //
-// Connections take cubic congestion control, as the ring's do: BBR, a common
-// default, halves loopback and virtual links. ZeroMQ has no option for it, but
-// its monitor tells the descriptors of its connections, and of its listener,
-// whose connections take after it.
+// Connections use cubic congestion control, as the ring's do: BBR, a common
+// default, halves the rate of loopback and virtual links. ZeroMQ has no option
+// for it. But its monitor reports the descriptors of its connections, and of
+// its listener, from which accepted connections inherit the setting.
 
 #include "message/connection.h"
 
 #include "base/base.h"
-#include "message/door.h"
+#include "message/auth.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,11 +23,11 @@
 #include <zmq.h>
 
 enum {
-    LINGER_MS = 300,       // for a server's last words, when it closes
+    LINGER_MS = 300,       // for the last messages of a server that closes
     QUEUE = 64,            // messages of one peer that wait to be read; with
                            // few, ZeroMQ 4.3.4 asserts when a peer is lost
     BUFFER = 1 << 20,      // of the kernel, each way: slices are about 1 MiB
-    MAX_MESSAGE = 65 << 20 // the largest slice and some room; more is hostile
+    MAX_MESSAGE = 65 << 20 // above the largest slice; larger ones are hostile
 };
 
 static int set_int(void *socket, int option, int value)
@@ -48,7 +49,7 @@ static int set_common(void *socket, double timeout_s)
         set_int(socket, ZMQ_RCVBUF, BUFFER) ||
         set_int(socket, ZMQ_HEARTBEAT_IVL, beat) ||
         set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, ms) ||
-        // what we send is bounded by credits, not by ZeroMQ
+        // credits limit the messages that we send, not ZeroMQ
         set_int(socket, ZMQ_SNDHWM, 0) || set_int(socket, ZMQ_RCVHWM, QUEUE) ||
         set_int(socket, ZMQ_LINGER, LINGER_MS) ||
         set_int(socket, ZMQ_HANDSHAKE_IVL, handshake) ||
@@ -57,8 +58,8 @@ static int set_common(void *socket, double timeout_s)
     return 0;
 }
 
-// A PAIR socket into which ZeroMQ reports these events of `socket`; NULL after
-// fail().
+// A PAIR socket that receives these events of `socket` from ZeroMQ's monitor;
+// NULL after fail().
 static void *watch(void *context, void *socket, int events)
 {
     static atomic_uint count; // names must differ within a process
@@ -76,7 +77,8 @@ static void *watch(void *context, void *socket, int events)
     return NULL;
 }
 
-// The next event, and the descriptor (or error) that goes with it; 0: none.
+// The next event, or 0 if there is none. *value becomes its descriptor or
+// error.
 static int next_event(void *events, int *value)
 {
     uint8_t frame[6];
@@ -92,7 +94,8 @@ static int next_event(void *events, int *value)
     return event;
 }
 
-// A wish: an ipc socket has none, and a kernel may not know it.
+// A failure does no harm: an ipc socket has no congestion control, and a kernel
+// may not know cubic.
 static void use_cubic(int fd)
 {
     (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
@@ -108,11 +111,11 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     if (!l->socket)
         return fail("zmq: no socket: %s", zmq_strerror(zmq_errno()));
     if (set_common(l->socket, timeout_s) ||
-        // a send queues; it has to wait only where nobody is there any more
+        // a send only queues; it would wait only if the peer is gone
         set_int(l->socket, ZMQ_SNDTIMEO, 0) ||
-        // without its last words a worker is one that died
+        // a server takes a worker for dead that ends without a goodbye
         set_int(l->socket, ZMQ_LINGER, (int)(timeout_s * 1000) + 1) ||
-        door_join(l->socket, endpoint, curve))
+        auth_join(l->socket, endpoint, curve))
         return -1;
     l->events = watch(context, l->socket,
                       ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
@@ -128,7 +131,8 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     return 0;
 }
 
-// What has happened since: the event that ends the connection, or 0.
+// Reads the events since the last call. Returns the event that ended the
+// connection, or 0.
 static int next_bad_event(struct connection *l)
 {
     for (;;) {
@@ -183,7 +187,7 @@ bool connection_is_up(struct connection *l)
 void connection_close(struct connection *l)
 {
     if (l->socket) {
-        if (!connection_is_up(l)) // there is nobody to wait for
+        if (!connection_is_up(l)) // no peer can receive what waits
             (void)set_int(l->socket, ZMQ_LINGER, 0);
         zmq_socket_monitor(l->socket, NULL, 0);
         zmq_close(l->socket);
@@ -201,9 +205,9 @@ void connection_drop(struct connection *l)
 
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT],
-                        struct door **door)
+                        struct auth **auth)
 {
-    *door = NULL;
+    *auth = NULL;
     size_t size = MESSAGE_ENDPOINT;
     int listener;
     void *events = NULL, *socket = zmq_socket(context, ZMQ_ROUTER);
@@ -212,7 +216,7 @@ void *connection_listen(void *context, const char *endpoint, const char *curve,
         return NULL;
     }
     if (set_common(socket, timeout_s) ||
-        door_serve(door, context, socket, endpoint, curve) ||
+        auth_serve(auth, context, socket, endpoint, curve) ||
         !(events = watch(context, socket, ZMQ_EVENT_LISTENING)))
         goto close_socket;
     if (set_int(socket, ZMQ_ROUTER_MANDATORY, 1) ||

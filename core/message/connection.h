@@ -1,6 +1,6 @@
-// connection.h - ZeroMQ sockets as this house uses them: finite linger,
-// heartbeats, large buffers, CURVE where asked; and a worker's end that notices
-// when the other end is gone, which a DEALER alone never tells.
+// connection.h - ZeroMQ sockets with the options that we need: finite linger,
+// heartbeats, large buffers, CURVE if wanted. A worker's socket also notices
+// when the server is gone, which a DEALER alone never reports.
 
 #ifndef MESSAGE_CONNECTION_H
 #define MESSAGE_CONNECTION_H
@@ -12,43 +12,43 @@
 
 struct connection {
     void *socket; // ZMQ_DEALER
-    void *events; // of its connection: poll it, then connection_check()
+    void *events; // poll it for news of the connection: connection_check()
     char endpoint[MESSAGE_ENDPOINT];
-    bool connected; // has been, at least once
-    bool lost;      // and is no more
+    bool connected; // it was connected at least once
+    bool lost;      // it was connected, and is not any more
 };
 
-// Connect to endpoint; returns before the other end answers. `curve` is a
-// folder of keys or "". 0, or -1 after fail(); connection_close() follows in
-// either case.
+// Begins to connect to `endpoint`, and does not wait for the other end. `curve`
+// is a folder of keys or "". 0, or -1 after fail(). connection_close() must be
+// called in both cases.
 int connection_open(struct connection *l, void *context, const char *endpoint,
                     const char *curve, double timeout_s);
 
-// What happened to the connection since: 0, or -1 after fail() when it is lost
-// or was refused.
+// Reads the events of the connection. 0, or -1 after fail() if it was lost or
+// refused.
 int connection_check(struct connection *l);
 
-// After a send that failed, which it does at once when the other end has turned
-// us away: -1 after fail() with the reason.
+// To be called after a failed send: returns -1 after fail() with the reason. A
+// send fails at once if the server has refused us.
 int connection_not_sent(struct connection *l);
 
-// Whether there is somebody to say goodbye to.
+// Whether it is connected, so that a goodbye makes sense.
 bool connection_is_up(struct connection *l);
 
-// Close it. ZeroMQ goes on to send what waits, for as long as the timeout, and
-// the end of its context waits for that.
+// Closes it. ZeroMQ sends waiting messages for up to timeout_s more, and
+// closing its context waits for that.
 void connection_close(struct connection *l);
 
-// Close it and drop what waits: the other end has all that matters.
+// Closes it and drops waiting messages: the other end needs none of them.
 void connection_drop(struct connection *l);
 
-// The server's end: a ROUTER bound to `endpoint` (port 0: any), whose real
-// address is stored in bound[]. Sends fail with EHOSTUNREACH when the receiver
-// is gone. *door is its doorkeeper, if any, to be closed after the socket. NULL
-// after fail() that names address, reason and remedy.
-struct door;
+// The server's socket: a ROUTER bound to `endpoint` (port 0: any port). bound[]
+// becomes its real address. Sends fail with EHOSTUNREACH if the receiver is
+// gone. *auth becomes its authenticator, or NULL; the caller closes it after
+// the socket. Returns NULL after fail() with address, reason and remedy.
+struct auth;
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT],
-                        struct door **door);
+                        struct auth **auth);
 
 #endif

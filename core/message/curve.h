@@ -1,23 +1,24 @@
-// curve.h - ZeroMQ CURVE: both ends prove who they are, and encrypt.
+// curve.h - keys of ZeroMQ's CURVE: both ends prove who they are, and encrypt.
 //
-//     DIR/server.public  server.secret     what servers prove to be, and the
-//                                          rendezvous server
-//     DIR/worker.public  worker.secret     what workers prove to be
+//     DIR/server.public  server.secret     of servers and rendezvous servers
+//     DIR/worker.public  worker.secret     of workers
 //
-// One Z85 line of 40 characters a file, as ZeroMQ's own tools write them. Give
-// servers all but worker.secret, workers all but server.secret.
+// Each file has one line of 40 Z85 characters, as ZeroMQ's own tools write
+// them. Servers need all files but worker.secret, workers all but
+// server.secret.
 
 #ifndef MESSAGE_CURVE_H
 #define MESSAGE_CURVE_H
 
 #include <stdint.h>
 
-// Make both pairs in dir, which is created; files readable by their owner only.
-// 0, or -1 after fail(); keys that are there already are not replaced.
+// Makes both pairs of keys in the folder `dir`, and the folder if it is
+// missing. Only the owner can read the files. 0, or -1 after fail(); existing
+// keys are not replaced.
 int curve_make(const char *dir);
 
-// What a server needs of them, and what a worker; the others are zero. 0, or -1
-// after fail().
+// Read the keys that a server needs, or a worker; the other members of *k stay
+// as they are. 0, or -1 after fail().
 enum { CURVE_KEY = 32 };
 struct curve_keys {
     uint8_t server_public[CURVE_KEY], server_secret[CURVE_KEY];

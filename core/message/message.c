@@ -1,4 +1,4 @@
-// message.c - an endpoint, whatever transport it has.
+// message.c - endpoints, with any transport.
 
 #include "message/message.h"
 

@@ -1,11 +1,11 @@
 // message.h - messages of a head and data, between servers and their workers.
 //
 //     server   listens; a message has its sender's address, for the answer
-//     worker   connects to servers 0, 1, ..; the n-th is the address n
+//     worker   connects to servers 0, 1, ..; server n has the address n
 //
-// Messages between two ends arrive whole and in order; sending never waits.
-// ZeroMQ is one transport, MPI point-to-point another. Only one thread at a
-// time may use an endpoint. But any thread may call endpoint_wake().
+// Messages between two endpoints arrive whole and in order. Sending never
+// waits. ZeroMQ is one transport, MPI point-to-point another. Only one thread
+// at a time may use an endpoint, but any thread may call endpoint_wake().
 
 #ifndef MESSAGE_MESSAGE_H
 #define MESSAGE_MESSAGE_H
@@ -27,36 +27,36 @@ struct endpoint {
     void *state;
 };
 
-// A message that has come. Its data may be read as numbers of 4 bytes.
+// A received message. Its data are aligned for numbers of 4 bytes.
 struct message {
     struct endpoint *endpoint;
     struct message *next; // for lists of the message's present owner
     struct message_peer from;
-    int server;       // at a worker: its sender; at a server: -1
-    const void *head; // NULL: not a message of a head and data
+    int server;       // at a worker: the server that sent it; at a server: -1
+    const void *head; // NULL: it does not consist of a head and data
     size_t head_bytes;
     void *data;
     size_t bytes;
 };
 
 struct endpoint_config {
-    const char *bind;  // a server's endpoint; NULL: a worker
+    const char *bind;  // a server: the endpoint to listen at; a worker: NULL
     const char *curve; // folder of keys; "" for none
-    double timeout_s;
+    double timeout_s;  // a silent peer counts as gone after that time
 };
 
-// Data that is sent without a copy. sent(data, hint) is called when the data is
+// Data to be sent without a copy. sent(data, hint) is called when the data are
 // no longer needed, perhaps in another thread.
 struct payload {
     const void *at;
     size_t bytes;
-    void (*sent)(void *data, void *hint); // NULL: copy it first
+    void (*sent)(void *data, void *hint); // NULL: the data are copied
     void *hint;
 };
 
 struct message_ops {
     const char *name; // transport=NAME
-    bool notices;     // sending tells whether the receiver is gone
+    bool notices;     // endpoint_send() can tell that the receiver is gone
     size_t state_size;
     int (*open)(struct endpoint *m, const struct endpoint_config *c);
     int (*connect)(struct endpoint *m, const char *endpoint);
@@ -74,46 +74,47 @@ struct message_ops {
 
 extern const struct message_ops message_zmq, message_mpi;
 
-// 0, or -1 after fail().
+// Opens an endpoint; endpoint_close() closes it. 0, or -1 after fail().
 int endpoint_open(struct endpoint **m, const struct message_ops *ops,
                   const struct endpoint_config *c);
 
-// Sends the messages that still wait: a worker as long as its server is there,
-// for at most timeout_s; a server for a third of a second. The caller must have
-// dropped all messages that it received.
+// Sends the messages that still wait: a worker as long as it is connected, for
+// at most timeout_s; a server for a third of a second. The caller must have
+// dropped all messages that it received. Takes NULL.
 void endpoint_close(struct endpoint **m);
 
-// Connects a worker to its next server, without waiting for its answer. 0, or
-// -1 after fail().
+// Connects a worker to its next server, and does not wait for the server's
+// answer. 0, or -1 after fail().
 int endpoint_connect(struct endpoint *m, const char *endpoint);
 
-// The address of a worker's n-th server.
+// The address of a worker's server n; whether two addresses are equal.
 struct message_peer message_server(int n);
 bool message_same_peer(const struct message_peer *a,
                        const struct message_peer *b);
 
-// 0, or 1 if the receiver is gone, or -1 after fail(). Takes the data in any
-// case.
+// Sends a message. 0, or 1 if the receiver is gone, or -1 after fail(). Calls
+// data->sent in all three cases.
 int endpoint_send(struct endpoint *m, const struct message_peer *to,
                   const void *head, size_t head_bytes,
                   const struct payload *data);
 
-// A `sent` that does nothing, for data that stays in place until the answer
-// comes.
+// A `sent` that does nothing, for data that stay in place until the answer
+// arrives.
 void message_lent(void *data, void *hint);
 
-// The next message, or NULL if none is here now. The caller hands it back with
-// message_drop(). Call it until it returns NULL, then wait.
+// The next message, or NULL if none has arrived. The caller returns it with
+// message_drop(). Call it until it returns NULL, then call endpoint_wait().
 struct message *endpoint_receive(struct endpoint *m);
 void message_drop(struct message *p); // takes NULL
 
-// Waits until there is news, or endpoint_wake() is called, or the time is over.
+// Waits until something arrives, endpoint_wake() is called, or `ms`
+// milliseconds pass.
 void endpoint_wait(struct endpoint *m, int ms);
 void endpoint_wake(struct endpoint *m);
 
-// For a worker: 0, or -1 after fail() with the name of a server that is gone or
-// refused us.
+// For a worker. Check: 0, or -1 after fail() with the name of a server that is
+// gone or refused us. Up: whether the server is connected.
 int endpoint_check(struct endpoint *m);
-bool endpoint_is_up(struct endpoint *m, int server); // connected, and there
+bool endpoint_is_up(struct endpoint *m, int server);
 
 #endif

@@ -1,14 +1,14 @@
-// message_mpi.c - messages over MPI point-to-point: bind and endpoints
-// are mpi://RANK.
+// message_mpi.c - messages over MPI point-to-point: all endpoints are
+// mpi://RANK.
 //
-//     eager   an envelope, the head, and the data if they are few: received
+//     eager   an envelope, the head, and the data if they are small: received
 //             into one of SLOTS pre-posted buffers, in the order sent
-//     data    larger data follow in a message of their own, without a copy;
-//             the envelope has told the receiver how much to expect
+//     data    larger data follow in a second message of MPI, without a copy;
+//             the envelope tells the receiver their size
 //
-// A message is complete when its data are here. Later messages of the same
-// sender wait for it, so that messages between two ends stay in order. With
-// mpirun a rank that dies ends the whole job.
+// A message is complete when its data have arrived. Later messages of the same
+// sender wait for it, so that messages between two endpoints stay in order.
+// Under mpirun, a rank that dies ends the whole job.
 
 #include "message/message.h"
 
@@ -20,14 +20,14 @@
 
 enum {
     EAGER = 1024,  // bytes
-    HEAD_AT = 16,  // behind the envelope
-    DATA_AT = 128, // where both head and data are as numbers want them
-    SLOTS = 8,     // eager messages that may come at once
-    COMING = 64,   // data that are received at once
-    EACH = 4       // that are sent at once to a rank, and received by a
-                   // worker from each server
+    HEAD_AT = 16,  // after the envelope
+    DATA_AT = 128, // aligned, with space for a head before it
+    SLOTS = 8,     // posted receives of eager messages
+    COMING = 64,   // most data messages that are received at once
+    EACH = 4       // most data messages that are sent at once to a rank, and
+                   // that a worker receives at once from a server
 };
-enum { MOST = 65 << 20 }; // bytes of data: the largest slice and some room
+enum { MOST = 65 << 20 }; // bytes of data: above the largest slice
 static const double leave_s = 1;
 
 struct envelope {
@@ -35,12 +35,12 @@ struct envelope {
 };
 
 struct packet {
-    struct message message; // first, so that it stands for the packet
-    bool whole;
+    struct message message; // first: a pointer to it is one to the packet
+    bool whole;             // its data have arrived
     int rank;
-    void *buffer; // for data that do not fit into eager
+    void *buffer; // for data that do not fit into `eager`
     size_t buffer_bytes;
-    struct packet *behind; // data that wait to be received
+    struct packet *next_waiting; // in the list `waiting`
     _Alignas(64) uint8_t eager[EAGER];
 };
 
@@ -48,9 +48,9 @@ struct sending {
     struct sending *next;
     MPI_Request requests[2]; // of the eager message, of the data
     int rank;
-    bool bulky; // its data do not fit into eager
+    bool large; // its data do not fit into `eager`
     struct payload data;
-    size_t bytes; // of eager
+    size_t bytes; // of `eager`
     uint8_t eager[];
 };
 
@@ -62,27 +62,27 @@ struct queue {
     struct message *first, *last;
 };
 
-struct correspondent {
-    struct queue coming;   // messages of this rank, in order
-    struct outbox waiting; // messages to it, in order
-    int under_way;         // bulky ones that have set out to it
-    int server;            // a worker's; -1: none
+struct peer {
+    struct queue coming;   // messages from this rank, in order
+    struct outbox waiting; // messages to it that were not started, in order
+    int under_way;         // large messages to it that were started
+    int server;            // its number as a worker's server; -1: none
 };
 
 struct transport {
     int rank, ranks, nservers;
-    int *rank_of; // a server's
-    struct correspondent *from;
+    int *rank_of; // by server
+    struct peer *from;
     struct packet *slots[SLOTS];
     MPI_Request eager[SLOTS];
-    int slot; // whose eager message is next
+    int slot; // the one that gets the next eager message
     struct packet *coming[COMING];
     MPI_Request data[COMING];
     int ncoming;
-    struct packet *behind, *behind_last;
+    struct packet *waiting, *waiting_last; // their data are not received yet
     struct queue ready;
     struct message *spare;
-    struct outbox out; // what has set out, to whomever
+    struct outbox out; // messages that were started, to any rank
     atomic_bool woken;
 };
 
@@ -162,15 +162,17 @@ static void receive_data(struct transport *o, struct packet *k)
     carry_receive(k->buffer, k->message.bytes, k->rank, &o->data[i]);
 }
 
-// What is whole of a rank's messages, as far as the first that is not.
-static void hand_out(struct transport *o, int rank)
+// Moves the whole messages of a rank to `ready`, up to the first that is not
+// whole.
+static void deliver(struct transport *o, int rank)
 {
     struct queue *q = &o->from[rank].coming;
     while (q->first && ((struct packet *)q->first)->whole)
         put(&o->ready, take(q));
 }
 
-// Each is a buffer, and so many share the link.
+// The most data messages to receive at once. Each needs a buffer, and they
+// share the link.
 static int most_coming(const struct transport *o)
 {
     int most = EACH * o->nservers;
@@ -197,13 +199,13 @@ static void eager_came(struct endpoint *m, int rank)
     put(&o->from[rank].coming, p);
     k->whole = e.bytes <= EAGER - DATA_AT;
     if (k->whole) {
-        hand_out(o, rank);
-    } else if (o->ncoming < most_coming(o) && !o->behind) {
+        deliver(o, rank);
+    } else if (o->ncoming < most_coming(o) && !o->waiting) {
         receive_data(o, k);
     } else {
-        k->behind = NULL;
-        *(o->behind ? &o->behind_last->behind : &o->behind) = k;
-        o->behind_last = k;
+        k->next_waiting = NULL;
+        *(o->waiting ? &o->waiting_last->next_waiting : &o->waiting) = k;
+        o->waiting_last = k;
     }
 }
 
@@ -216,10 +218,10 @@ static void data_came(struct transport *o, int i)
             (size_t)(o->ncoming - i) * sizeof *o->coming);
     memmove(o->data + i, o->data + i + 1,
             (size_t)(o->ncoming - i) * sizeof *o->data);
-    hand_out(o, k->rank);
-    if (o->behind) {
-        k = o->behind;
-        o->behind = k->behind;
+    deliver(o, k->rank);
+    if (o->waiting) {
+        k = o->waiting;
+        o->waiting = k->next_waiting;
         receive_data(o, k);
     }
 }
@@ -236,24 +238,24 @@ static void add(struct outbox *b, struct sending *s)
     b->last = s;
 }
 
-static void set_out(struct transport *o, struct sending *s)
+static void start(struct transport *o, struct sending *s)
 {
     add(&o->out, s);
     MPI(MPI_Isend(s->eager, (int)s->bytes, MPI_BYTE, s->rank, CARRY_EAGER,
                   MPI_COMM_WORLD, &s->requests[0]));
     s->requests[1] = MPI_REQUEST_NULL;
-    if (s->bulky)
+    if (s->large)
         carry_send(s->data.at, s->data.bytes, s->rank, &s->requests[1]);
-    o->from[s->rank].under_way += s->bulky;
+    o->from[s->rank].under_way += s->large;
 }
 
-static void set_out_some(struct transport *o, int rank)
+static void start_some(struct transport *o, int rank)
 {
-    struct correspondent *c = &o->from[rank];
+    struct peer *c = &o->from[rank];
     while (c->waiting.first && c->under_way < EACH) {
         struct sending *s = c->waiting.first;
         c->waiting.first = s->next;
-        set_out(o, s);
+        start(o, s);
     }
 }
 
@@ -266,7 +268,8 @@ static void forget_first(struct outbox *b)
     mem_free(s);
 }
 
-// Give back what has arrived, from the oldest on, and let others follow.
+// Calls `sent` of complete messages, from the oldest on, and starts waiting
+// ones.
 static void clear_sent(struct transport *o)
 {
     for (struct sending *s; (s = o->out.first);) {
@@ -274,9 +277,9 @@ static void clear_sent(struct transport *o)
         if (s->requests[0] != MPI_REQUEST_NULL ||
             s->requests[1] != MPI_REQUEST_NULL)
             return;
-        o->from[rank].under_way -= s->bulky;
+        o->from[rank].under_way -= s->large;
         forget_first(&o->out);
-        set_out_some(o, rank);
+        start_some(o, rank);
     }
 }
 
@@ -286,7 +289,7 @@ static void free_copy(void *data, void *hint)
     mem_free(data);
 }
 
-// Much data that may change as soon as we return, as a long HELLO.
+// Copies data that the caller may change at once, such as a long HELLO.
 static int copy(struct payload *d)
 {
     void *at = mem_alloc(d->bytes, 1);
@@ -314,7 +317,7 @@ static int transport_send(struct endpoint *m, const struct message_peer *to,
         return -1;
     s->data = *data;
     s->rank = rank;
-    s->bulky = !fits;
+    s->large = !fits;
     s->bytes = bytes;
     if (!fits && !data->sent && copy(&s->data)) {
         mem_free(s);
@@ -325,14 +328,14 @@ static int transport_send(struct endpoint *m, const struct message_peer *to,
     if (fits && data->bytes)
         memcpy(s->eager + DATA_AT, data->at, data->bytes);
     add(&o->from[rank].waiting, s);
-    set_out_some(o, rank);
+    start_some(o, rank);
     return 0;
 }
 
 // ---- waiting
 
-// Take one step: the next eager message, data, or what has left. False: none
-// until then.
+// Waits for one event: an eager message, data, or a send that is complete.
+// False: none happened until then.
 static bool go_on(struct endpoint *m, uint64_t until_ns)
 {
     struct transport *o = m->state;
@@ -442,7 +445,8 @@ static void give_up(MPI_Request *r)
     MPI(MPI_Request_free(r));
 }
 
-// What was sent leaves first, within leave_s; nobody sends to us any more.
+// Sends what was started, for at most leave_s. Other ranks send nothing to us
+// any more.
 static void transport_close(struct endpoint *m)
 {
     struct transport *o = m->state;

@@ -1,19 +1,19 @@
 // message_zmq.c - messages over ZeroMQ: a server's ROUTER, a worker's DEALERs.
 //
-// A ROUTER, since it names the sender of each message and takes replies to each
-// apart, at any time and in any order; with ROUTER_MANDATORY, so that what
-// cannot be delivered is an error and not silence. Workers have a DEALER for
-// each server. A message is two frames, behind the sender's name at a ROUTER.
+// A ROUTER names the sender of each message, and can reply to each sender at
+// any time and in any order. ROUTER_MANDATORY makes it an error if a message
+// cannot be delivered. A worker has a DEALER for each server. A message has two
+// frames; at a ROUTER the sender's name comes before them.
 //
-// Messages are kept for the next one; each holds ZeroMQ's own, so that
-// nothing is copied, but for what ZeroMQ cuts out of its receive buffer at an
-// address where no number may be read.
+// Structs of dropped messages are used again. A message holds ZeroMQ's own, so
+// data are not copied, except those that ZeroMQ places in its receive buffer at
+// an address that is not aligned for numbers.
 
 #include "message/message.h"
 
 #include "base/base.h"
+#include "message/auth.h"
 #include "message/connection.h"
-#include "message/door.h"
 
 #include <errno.h>
 #include <string.h>
@@ -25,34 +25,34 @@
 enum { DESCRIPTORS = 65536 };
 
 struct packet {
-    struct message message; // first, so that it stands for the packet
+    struct message message; // first: a pointer to it is one to the packet
     zmq_msg_t head, data;
-    void *copy; // of data that lay askew
+    void *copy; // of data that are not aligned, or NULL
 };
 
 struct transport {
     struct endpoint_config config;
     void *context;
     struct message *spare;
-    // a server's
+    // of a server
     void *router;
-    struct door *door;
-    // a worker's
-    int nlinks, at; // links; the one to be read next
+    struct auth *auth;
+    // of a worker
+    int nlinks, at; // number of links; the link to be read next
     struct connection **links;
-    zmq_pollitem_t *items; // socket and events of each; wake_fd
+    zmq_pollitem_t *items; // of each link socket and events; then wake_fd
     int wake_fd;
 };
 
-// Strangers who connect and say nothing hold a descriptor each until their
-// handshake's time is over: there should be more than they take.
+// A peer that connects and says nothing holds a descriptor until the time limit
+// of the handshake. Allow more descriptors than such peers can hold.
 static void allow_descriptors(void)
 {
     struct rlimit l;
     if (getrlimit(RLIMIT_NOFILE, &l) || l.rlim_cur >= DESCRIPTORS)
         return;
     l.rlim_cur = l.rlim_max < DESCRIPTORS ? l.rlim_max : DESCRIPTORS;
-    (void)!setrlimit(RLIMIT_NOFILE, &l); // else as many as there are
+    (void)!setrlimit(RLIMIT_NOFILE, &l); // if it fails, the limit stays
 }
 
 static int transport_open(struct endpoint *m, const struct endpoint_config *c)
@@ -67,11 +67,12 @@ static int transport_open(struct endpoint *m, const struct endpoint_config *c)
         return 0;
     allow_descriptors();
     o->router = connection_listen(o->context, c->bind, c->curve, c->timeout_s,
-                                  m->address, &o->door);
+                                  m->address, &o->auth);
     return o->router ? 0 : -1;
 }
 
-// Room for one more link, whose address must not change: its socket has it.
+// Adds one link. The address of a link must not change, since its socket has
+// it.
 static int grow(struct transport *o)
 {
     size_t n = (size_t)o->nlinks;
@@ -192,7 +193,7 @@ static void transport_drop(struct message *p)
 
 enum frames { NONE, BROKEN, TWO };
 
-// The frames of one message but for a sender's name.
+// Receives the frames of one message after the sender's name.
 static enum frames read_frames(void *socket, struct packet *k)
 {
     if (zmq_msg_recv(&k->head, socket, ZMQ_DONTWAIT) < 0)
@@ -218,7 +219,7 @@ static struct message *finish(struct packet *k, enum frames found)
     p->bytes = zmq_msg_size(&k->data);
     if ((uintptr_t)p->data % sizeof(float) && p->bytes) {
         k->copy = mem_alloc(p->bytes, 1);
-        CHECK(k->copy != NULL); // ZeroMQ's buffer has 8 KiB
+        CHECK(k->copy != NULL); // it is at most ZeroMQ's buffer of 8 KiB
         memcpy(k->copy, p->data, p->bytes);
         p->data = k->copy;
     }
@@ -236,8 +237,8 @@ static struct message *from_router(struct endpoint *m)
     }
     size_t n = zmq_msg_size(&k->head);
     bool more = zmq_msg_more(&k->head);
-    if (n <=
-        MESSAGE_ID) // ours have 5 bytes; others may call themselves anything
+    // names from ZeroMQ have 5 bytes, but a peer may choose its own
+    if (n <= MESSAGE_ID)
         memcpy(p->from.id, zmq_msg_data(&k->head), p->from.n = n);
     enum frames found = more ? read_frames(o->router, k) : BROKEN;
     return finish(k, p->from.n ? found : BROKEN);
@@ -290,7 +291,7 @@ static int transport_check(struct endpoint *m)
     struct transport *o = m->state;
     for (int i = 0; i < o->nlinks; i++)
         if (o->items[2 * i + 1].revents && connection_check(o->links[i])) {
-            o->items[2 * i].revents = ZMQ_POLLIN; // its last words
+            o->items[2 * i].revents = ZMQ_POLLIN; // its last message
             o->at = i;
             return -1;
         }
@@ -312,7 +313,7 @@ static void transport_close(struct endpoint *m)
     }
     if (o->router)
         zmq_close(o->router);
-    door_close(&o->door);
+    auth_close(&o->auth);
     if (o->context)
         zmq_ctx_term(o->context); // sends what is left
     if (o->wake_fd > 0)

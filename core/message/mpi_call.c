@@ -1,4 +1,4 @@
-// mpi_call.c - the check of every call of MPI, and the rest between two tests.
+// mpi_call.c - checks the result of a call of MPI; naps between two tests.
 
 #include "message/mpi_call.h"
 
@@ -20,7 +20,7 @@ void mpi_check(int code, const char *file, int line, const char *call)
 void mpi_nap(uint64_t since)
 {
     uint64_t idle = now_ns() - since;
-    if (idle < 50000) // a small message takes less than a sleep
+    if (idle < 50000) // a small message takes less time than a sleep
         sched_yield();
     else
         sleep_ns(idle < 2000000 ? 20000 : 200000);

@@ -1,5 +1,5 @@
-// mpi_call.h - what every caller of MPI needs: a check of each call, and a rest
-// between two tests of what is not complete.
+// mpi_call.h - for every caller of MPI: a check of each call, and a nap between
+// two tests of requests.
 
 #ifndef MESSAGE_MPI_CALL_H
 #define MESSAGE_MPI_CALL_H
@@ -7,12 +7,12 @@
 #include <mpi.h>
 #include <stdint.h>
 
-// MPI(MPI_Isend(...)): stop every rank, with file and line, if it fails.
+// MPI(MPI_Isend(...)): stops every rank, with file and line, if the call fails.
 #define MPI(call) mpi_check((call), __FILE__, __LINE__, #call)
 void mpi_check(int code, const char *file, int line, const char *call);
 
-// Between two tests of what is not complete: give the core away, sleeping
-// longer (to 200 us) the longer nothing has come. `since` as of now_ns().
+// To be called between two tests of requests in a wait that began at `since`
+// (now_ns()): first yields the core, later sleeps up to 200 us.
 void mpi_nap(uint64_t since);
 
 #endif

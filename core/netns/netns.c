@@ -1,4 +1,5 @@
-// net.c - namespaces, cables, a bridge and token buckets, by ip and tc.
+// netns.c - namespaces, cables, a bridge and token buckets, by means of ip and
+// tc.
 
 #include "netns/netns.h"
 
@@ -19,13 +20,13 @@ static const char folder[] = "/run/netns";
 struct netns {
     int hosts;
     char rate[32];
-    char owner[NETNS_NAME - 4]; // what all names begin with
+    char owner[NETNS_NAME - 4]; // the start of all names
     char sw[NETNS_NAME];        // the namespace of the bridge
     char name[NETNS_HOSTS][NETNS_NAME];
     char address[NETNS_HOSTS][32];
 };
 
-// Run a command; -1 after fail() with the first line of what it said.
+// Runs a command. 0, or -1 after fail() with the first line of its output.
 static int command(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 static int command(const char *fmt, ...)
@@ -85,7 +86,8 @@ int netns_enter(const char *name)
                                                                           : 0;
 }
 
-// When process `pid` started, in ticks since the machine did; 0: there is none.
+// The time when process `pid` started, in clock ticks since the machine
+// started; 0: there is no such process.
 static unsigned started(int pid)
 {
     char path[64], line[512] = "";
@@ -96,7 +98,7 @@ static unsigned started(int pid)
         return 0;
     bool read = fgets(line, sizeof line, f);
     fclose(f);
-    // the 22nd field; the second, a name, may hold anything and ends with ')'
+    // the 22nd field; the second, a name in parentheses, may hold anything
     const char *fields = strrchr(line, ')');
     if (!read || !fields ||
         sscanf(fields,
@@ -127,7 +129,7 @@ void netns_sweep(void)
     closedir(d);
 }
 
-// "1gbit", "1gbit,hosts=4", "100mbit": a rate that tc knows.
+// Reads "1gbit", "1gbit,hosts=4", "100mbit". The rate is in tc's form.
 static int parse(struct netns *n, const char *text, int hosts)
 {
     char unit[8] = "";
@@ -165,7 +167,8 @@ static int add_switch(struct netns *n)
     return command("ip -n %s link set br0 up", n->sw);
 }
 
-// A host, its cable to the switch, its address and route, both ends shaped.
+// Makes host i: its namespace, its cable to the switch, address and route. Both
+// ends of the cable are limited to the rate.
 static int add_host(struct netns *n, int i)
 {
     const char *h = n->name[i], *a = n->address[i];

@@ -1,13 +1,14 @@
-// net.h - an emulated cluster: hosts that are network namespaces, on a switch
-// whose every port has a rate.
+// netns.h - an emulated cluster: each host is a network namespace, connected to
+// a switch by a link with a limited rate.
 //
 //     host 0 --veth--+             each end of each cable: tc tbf rate R
-//     host 1 --veth--+- bridge     routes say "congctl cubic"
-//     host 2 --veth--+             in a namespace of its own: the switch
+//     host 1 --veth--+- bridge     routes have "congctl cubic"
+//     host 2 --veth--+             the bridge is in its own namespace
 //
-// net=RATE[,hosts=N]. Namespaces are called ls<pid>-<start>-<host>, by the
-// number of the launcher and the time when it started, so that the next start
-// can tell, and clear away, what a killed launcher left. Needs root.
+// The setting is net=RATE[,hosts=N]. Namespaces are called
+// ls<pid>-<start>-<host>, with the process number of the launcher and the time
+// when it started. So the next launcher can recognise and remove those that a
+// killed launcher left. Needs root.
 
 #ifndef NETNS_NETNS_H
 #define NETNS_NETNS_H
@@ -19,28 +20,31 @@ struct netns;
 
 enum { NETNS_NAME = 24, NETNS_HOSTS = 64 };
 
-// Whether `text` is what netns_open() takes. 0, or -1 after fail().
+// Whether netns_open() takes `text`. 0, or -1 after fail().
 int netns_check(const char *text, int hosts);
 
-// Make it: rate and number of hosts from `text`, or `hosts` where that says
-// nothing. 0, or -1 after fail() (not root, no ip or tc), then nothing is left.
+// Makes the emulated cluster with the rate and number of hosts of `text`, or
+// with `hosts` hosts if `text` has no number. 0, or -1 after fail() (not root,
+// no ip or tc); then nothing is left. netns_close() removes it.
 int netns_open(struct netns **n, const char *text, int hosts);
 void netns_close(struct netns **n);
 
+// The number of hosts.
 int netns_hosts(const struct netns *n);
 
-// The namespace of a host, which is also its host name; and its address.
+// The namespace of a host, which is also its host name; its IPv4 address. Both
+// belong to n.
 const char *netns_name(const struct netns *n, int host);
 const char *netns_address(const struct netns *n, int host);
 
-// All hosts' addresses, as "10.77.0.0/24".
+// The network of all hosts: "10.77.0.0/24".
 const char *netns_subnet(void);
 
-// Remove the namespaces of launchers that are no longer there.
+// Removes the namespaces of launchers that do not run any more.
 void netns_sweep(void);
 
-// Put the calling process on host `name`: its network, and its name. 0, or -1
-// with errno.
+// Moves the calling process to host `name`: to its network namespace, and to
+// its host name. 0, or -1 with errno set.
 int netns_enter(const char *name);
 
 #endif

@@ -1,4 +1,4 @@
-# No fused multiply-add here: every machine, and a GPU, must update to the same
+# No fused multiply-add here: every machine and every GPU must compute the same
 # bits.
 set(optim_flags "$<$<COMPILE_LANGUAGE:C>:-ffp-contract=off;-fopenmp-simd>"
                 "$<$<COMPILE_LANGUAGE:CUDA>:-fmad=false>")
@@ -8,7 +8,7 @@ lockstep_library(optim
 target_compile_options(optim PRIVATE ${optim_flags})
 lockstep_test(optim LINKS rule OpenMP::OpenMP_C)
 
-# The rules over whole vectors, by device: for workers, which have one.
+# The rules for whole vectors on a device, which only workers use.
 set(rule_files core/optim/rule.c core/optim/rule_cpu.c core/optim/segment.c)
 set(rule_cuda_files core/optim/rule_cuda.c core/optim/rule_kernels.cu)
 if(CUDA_BUILT)

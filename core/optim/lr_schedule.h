@@ -9,23 +9,26 @@ enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR };
 
 struct schedule {
     enum schedule_kind kind;
-    float lr, min_lr; // peak, and what it falls to at the last step
+    float lr, min_lr; // the peak, and the rate at the last step
     int warmup;       // steps of linear rise from lr/warmup to lr
     int steps;        // of the whole run
 };
 
-// The learning rate of step 0 <= step < steps; min_lr from there on.
+// The learning rate of a step, 0 <= step < steps; for later steps it is min_lr,
+// with a constant schedule lr.
 float schedule_lr(const struct schedule *s, int step);
 
-// Dynamic loss scaling (Micikevicius et al., ICLR 2018): halve on overflow,
-// double after `window` steps without one. A static scale has window 0.
+// Dynamic loss scaling (Micikevicius et al., ICLR 2018): the scale is halved on
+// overflow, and doubled after `window` steps without one. A static scale has
+// window 0.
 struct loss_scale {
     float scale;
     int window; // steps; 0: never change
     int good;   // steps since the last change or overflow
 };
 
-// Account for one step; `overflow` is sync_out's `skipped`. Stays in [1, 2^24].
+// Adapts the scale after a step; it stays in [1, 2^24]. `overflow` is
+// sync_out's `skipped`.
 void loss_scale_update(struct loss_scale *s, bool overflow);
 
 #endif

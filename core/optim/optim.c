@@ -1,8 +1,9 @@
 // optim.c - AdamW and SGD over a range of the flat vector, in one pass.
 //
-// The range is cut where decay begins or ends, so that the inner loops have no
-// branch: update_*() sees one weight decay. Each element's result depends on
-// that element alone, so any split over threads or servers gives the same bits.
+// The range is split where decay begins or ends, so that the inner loops have
+// no branch: each call of update_*() has one weight decay. The result of an
+// element depends on that element alone, so any division among threads or
+// servers gives the same bits.
 
 #include "optim/optim.h"
 
@@ -26,7 +27,8 @@ const char *optim_slot_name(const struct optim_config *c, int i)
     return i ? "exp_avg_sq" : "exp_avg";
 }
 
-// The numbers for a piece of equal decay. Rates are corrected for the step.
+// The constants for a piece with one weight decay. The bias correction is for
+// this step.
 struct rates {
     float lr, decay, scale;
     float beta1, beta2, correct1, correct2, eps; // adamw
@@ -123,8 +125,9 @@ void optim_update(const struct optim_config *c, float *params,
     }
 }
 
-// Makes sixteen partial sums in double, then adds them. Sixteen are enough for
-// vector code. Their order is the same with every instruction set.
+// Computes sixteen partial sums in double, then adds them. Sixteen are enough
+// for vector code. The order of additions is the same with every instruction
+// set.
 VECTOR_CLONES
 double optim_sum_squares(const float *g, size_t n)
 {

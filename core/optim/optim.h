@@ -1,4 +1,5 @@
-// optim.h - the update rules: plain data plus functions, for worker and server.
+// optim.h - the update rules, as plain data and functions, for workers and
+// servers.
 //
 //     AdamW  m = b1 m + (1-b1) g;  v = b2 v + (1-b2) g^2
 //            p = p - lr (m^ / (sqrt(v^) + eps) + wd p)
@@ -6,10 +7,11 @@
 //     SGD    u = mu u + g;  p = p - lr (u + wd p)
 //            (decay decoupled, as in AdamW; momentum as in PyTorch)
 //
-// An optimiser's state is `slots` vectors laid out like the parameters (AdamW:
-// m, v; SGD: u if momentum > 0), owned by whoever updates. Everything works on
-// a range [off, off+n) of the flat parameter vector, so that a server can own
-// a shard: pointers point at the range's first element, `off` says where it is.
+// The state of an optimiser is vectors with the layout of the parameters,
+// called slots (AdamW: m, v; SGD: u if momentum > 0). The process that updates
+// owns them. All functions work on a range [off, off+n) of the flat parameter
+// vector, so that a server can own a shard: pointers point to the first element
+// of the range, and `off` is its place in the vector.
 
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H
@@ -23,14 +25,15 @@ extern "C" {
 
 enum optim_kind { OPTIM_ADAMW, OPTIM_SGD };
 
-// Room for the matrices of 1024 layers.
+// OPTIM_MAX_DECAY is enough for the matrices of 1024 layers.
 enum { OPTIM_MAX_DECAY = 4100, OPTIM_MAX_SLOTS = 2 };
 
 struct optim_range {
     uint64_t off, n; // elements of the flat parameter vector
 };
 
-// Everything that a server must be told; no pointers, fixed width.
+// All that a server must know. It has no pointers and fixed widths, so that it
+// can be sent.
 struct optim_config {
     uint32_t kind; // enum optim_kind
     float beta1, beta2, eps, weight_decay, momentum;
@@ -38,29 +41,31 @@ struct optim_config {
     struct optim_range decay[OPTIM_MAX_DECAY];
 };
 
-// How many state vectors the rule keeps: 0, 1 or 2.
+// The number of slots of the rule: 0, 1 or 2.
 int optim_slots(const struct optim_config *c);
 
-// The name of slot i, as checkpoints call it: "exp_avg", "exp_avg_sq",
+// The name of slot i in checkpoints: "exp_avg", "exp_avg_sq",
 // "momentum_buffer".
 const char *optim_slot_name(const struct optim_config *c, int i);
 
-// One update of params[0..n) and slots[i][0..n), the elements [off, off+n) of
-// the whole vector, with gradient scale * grads. `step` counts updates from 1.
-// Vector code, this thread only: callers split ranges over threads, and the
-// result does not depend on how.
+// Updates params[0..n) and slots[i][0..n), the elements [off, off+n) of the
+// whole vector, with the gradient scale * grads and the learning rate lr.
+// `step` counts updates from 1. It uses vector code in the calling thread only:
+// callers split the range among threads, and the result does not depend on the
+// split.
 void optim_update(const struct optim_config *c, float *params,
                   float *const *slots, const float *grads, size_t off, size_t n,
                   int step, float lr, float scale);
 
-// Sum of squares of g[0..n), in double, in a fixed order. Infinite or NaN if
-// and only if an element is: the test for overflow.
+// The sum of squares of g[0..n), in double, in a fixed order. It is infinite or
+// NaN if and only if an element is: the test for overflow.
 double optim_sum_squares(const float *g, size_t n);
 
-// What a step does with a complete gradient sum, the same on every backend:
-// unscale, then clip. `sum_squares` is that of the raw sum. Returns the factor
-// for optim_update(), stores the norm of the unscaled gradient; when the sum is
-// not finite the norm is infinite or NaN, and the step must be skipped.
+// The factor by which optim_update() must multiply the gradient: grad_scale,
+// which undoes the loss scale, times the factor that clips the norm to `clip`
+// (0: no limit). `sum_squares` is that of the gradient sum before scaling.
+// *norm becomes the norm after grad_scale. If the sum is not finite, *norm is
+// infinite or NaN, and the step must be skipped.
 float optim_clip_scale(double sum_squares, float grad_scale, float clip,
                        float *norm);
 

@@ -1,4 +1,4 @@
-// rule.c - find the device's way to update, hold the optimiser's state.
+// rule.c - finds a device's way to update, and holds the optimiser's state.
 
 #include "optim/rule.h"
 

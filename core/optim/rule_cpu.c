@@ -1,4 +1,4 @@
-// rule_cpu.c - the update in host memory, of the whole vector as one span.
+// rule_cpu.c - the update in host memory, of the whole vector as one segment.
 
 #include "optim/rule.h"
 
@@ -23,7 +23,7 @@ static int cpu_step(struct rule *r, float *params, const float *grads,
 {
     double *sums = r->state;
     const struct norm_parts *parts = in->parts;
-    span_squares_of(grads, 0, r->n, parts, sums);
+    segment_squares_part(grads, 0, r->n, parts, sums);
     double squares = segment_norm(sums, segment_blocks(r->n));
     if (parts && parts->sum(parts->ctx, &squares))
         return -1;

@@ -4,8 +4,9 @@
 //                         |
 //                         verdict to the host: norm, skipped or not
 //
-// The host waits for the verdict only, with the update queued behind it: by the
-// time that is done it has asked for the next step's first kernels.
+// The host waits only for the verdict, while the update is queued behind it. So
+// the host can queue the first kernels of the next step before the update is
+// done.
 
 #include "optim/rule_cuda.h"
 

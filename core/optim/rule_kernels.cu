@@ -1,9 +1,9 @@
 // rule_kernels.cu - sum of squares, verdict, and the update in one pass.
 //
-// Compiled without fused multiply-add, and in the order of optim.c, so that a
-// GPU's bits are the CPU's. An update reads p, g and the slots and writes p and
-// the slots: 28 bytes an element for AdamW, which is what it costs, and 2 for a
-// copy of p in 16 bits.
+// It is compiled without fused multiply-add and computes in the order of
+// optim.c, so that a GPU's bits are those of the CPU. An update reads p, g and
+// the slots and writes p and the slots: for AdamW 28 bytes per element, which
+// take all its time, and 2 more for a 16-bit copy of p.
 
 #include "optim/rule_cuda.h"
 
@@ -13,9 +13,9 @@
 
 enum { THREADS = 256, PER_THREAD = 4, CHUNK = THREADS * PER_THREAD };
 
-// ---- sum of squares: RULE_LANES threads take one block of RULE_BLOCK
+// ---- sum of squares: RULE_LANES threads for each block of RULE_BLOCK elements
 
-enum { AHEAD = 8 }; // loads under way at once
+enum { AHEAD = 8 }; // loads of a thread at the same time
 
 __global__ void squares_kernel(double *sums, const float *g, size_t n)
 {
@@ -37,7 +37,7 @@ __global__ void squares_kernel(double *sums, const float *g, size_t n)
     }
     for (; i < end; i += RULE_LANES)
         part += (double)g[i] * g[i];
-    // Added from lane 0 up, as the CPU does.
+    // The partial sums are added from lane 0 on, as on the CPU.
     unsigned first = threadIdx.x % 32 / RULE_LANES * RULE_LANES;
     double sum = 0;
     for (unsigned k = 0; k < RULE_LANES; k++)
@@ -46,8 +46,8 @@ __global__ void squares_kernel(double *sums, const float *g, size_t n)
         sums[block] = sum;
 }
 
-// ---- the verdict: segment_norm() by a thread a lane, fed by the others, then
-// optim_clip_scale() by one
+// ---- the verdict: segment_norm() with one thread for each lane, for which all
+// threads load; then optim_clip_scale() in one thread
 
 __global__ void decide_kernel(struct rule_verdict *v, const double *sums,
                               size_t nblocks, float grad_scale, float clip)
@@ -83,7 +83,7 @@ __global__ void decide_kernel(struct rule_verdict *v, const double *sums,
 
 // ---- the update
 
-// The first range that ends behind element i.
+// The first range that ends after element i.
 __device__ uint32_t find_range(const struct optim_range *decay, uint32_t n,
                                size_t i)
 {
@@ -132,8 +132,8 @@ struct plain {
     }
 };
 
-// A block of threads takes a chunk; where in the list of ranges it begins is
-// looked up once, and from there each thread walks.
+// A block of threads takes a chunk. One thread looks up the first range for the
+// chunk, and each thread searches on from there.
 template <typename Rule, int SLOTS, typename T>
 __global__ void update_kernel(float *p, float *m, float *v, const float *g,
                               T *copy, size_t n, struct rule_rates r,

@@ -13,13 +13,13 @@ size_t segment_blocks(size_t n)
     return (n + RULE_BLOCK - 1) / RULE_BLOCK;
 }
 
-// Of pieces of `most` elements, the one at `at`.
+// The length of the piece at `at`, if pieces have `most` elements.
 static size_t piece_len(size_t n, size_t at, size_t most)
 {
     return n - at < most ? n - at : most;
 }
 
-// The first of the ranges that ends behind element `at`.
+// The index of the first of the ranges that ends after element `at`.
 static int first_behind(const struct norm_parts *parts, size_t at)
 {
     int low = 0, high = parts ? parts->count : 0;
@@ -34,7 +34,8 @@ static int first_behind(const struct norm_parts *parts, size_t at)
     return low;
 }
 
-// Of elements [from, to), g being the first, those that count here.
+// The sum of squares of those elements [from, to) that count here. g points to
+// element `from`.
 static double counted(const float *g, size_t from, size_t to,
                       const struct norm_parts *parts)
 {
@@ -51,8 +52,8 @@ static double counted(const float *g, size_t from, size_t to,
     return at < to ? sum + optim_sum_squares(g + (at - from), to - at) : sum;
 }
 
-void span_squares_of(const float *grads, size_t off, size_t n,
-                     const struct norm_parts *parts, double *sums)
+void segment_squares_part(const float *grads, size_t off, size_t n,
+                          const struct norm_parts *parts, double *sums)
 {
     CHECK(off % RULE_BLOCK == 0 || n == 0);
 #pragma omp parallel for schedule(static)
@@ -64,7 +65,7 @@ void span_squares_of(const float *grads, size_t off, size_t n,
 
 void segment_squares(const float *grads, size_t off, size_t n, double *sums)
 {
-    span_squares_of(grads, off, n, NULL, sums);
+    segment_squares_part(grads, off, n, NULL, sums);
 }
 
 double segment_norm(const double *sums, size_t blocks)
@@ -77,7 +78,7 @@ double segment_norm(const double *sums, size_t blocks)
     return sum;
 }
 
-// The copy follows its piece while that is in the cache.
+// Each piece is cast to the copy while it is still in the cache.
 void segment_update(const struct optim_config *c, float *params,
                     float *const *slots, const float *grads, size_t off,
                     size_t n, const struct rule_in *in, float scale)

@@ -1,6 +1,7 @@
-// door.c - mechanisms, keys, and the doorkeeper (ZAP, rfc.zeromq.org/spec/27).
+// auth.c - chooses a mechanism and keys, and answers ZeroMQ's questions about
+// new connections (ZAP, rfc.zeromq.org/spec/27).
 
-#include "message/door.h"
+#include "message/auth.h"
 
 #include "base/base.h"
 #include "base/secret.h"
@@ -16,16 +17,17 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { LINES = 20, PASSWORD = 2 * SECRET_KEY }; // about strangers
+// LINES: log lines about refused connections. PASSWORD: its characters.
+enum { LINES = 20, PASSWORD = 2 * SECRET_KEY };
 
 // How a process proves that it belongs to the job.
 struct proof {
-    enum { NOBODY_ASKS, ASKS_PASSWORD, ASKS_KEY } kind;
+    enum { PROOF_NONE, PROOF_PASSWORD, PROOF_KEY } kind;
     struct curve_keys keys;
     char password[PASSWORD + 1];
 };
 
-// The address of a host, or of an interface that a server listens at; 0: none.
+// The IPv4 address of a host, or of a network interface; 0: none.
 static in_addr_t address_of(const char *name)
 {
     const struct addrinfo want = {.ai_family = AF_INET,
@@ -51,8 +53,8 @@ static in_addr_t address_of(const char *name)
 }
 
 // Whether only processes of this host can reach the endpoint. (Emulated hosts
-// are on this host.) Only the address counts: a server may listen at a name
-// while a worker gets the address, or the other way round.
+// are on this host.) It compares addresses: a server may listen at a name while
+// a worker is given the address, or the other way round.
 static bool is_private(const char *endpoint)
 {
     static const char *const here[] = {"tcp://[::1]:", "ipc://", "inproc://"};
@@ -91,7 +93,7 @@ static int choose(struct proof *p, const char *endpoint, const char *curve,
                   bool server)
 {
     uint8_t secret[SECRET_KEY];
-    *p = (struct proof){.kind = ASKS_KEY};
+    *p = (struct proof){.kind = PROOF_KEY};
     if (*curve)
         return server ? curve_server_keys(curve, &p->keys)
                       : curve_worker_keys(curve, &p->keys);
@@ -106,10 +108,10 @@ static int choose(struct proof *p, const char *endpoint, const char *curve,
                     "try: LOCKSTEP_SECRET_FILE=FILE on all sides, or curve=DIR "
                     "of lockstep keys",
                     endpoint);
-    p->kind = !has ? NOBODY_ASKS : private ? ASKS_PASSWORD : ASKS_KEY;
-    if (p->kind == ASKS_KEY)
+    p->kind = !has ? PROOF_NONE : private ? PROOF_PASSWORD : PROOF_KEY;
+    if (p->kind == PROOF_KEY)
         keys_of(secret, &p->keys);
-    if (p->kind == ASKS_PASSWORD)
+    if (p->kind == PROOF_PASSWORD)
         password_of(secret, p->password);
     explicit_bzero(secret, sizeof secret);
     return 0;
@@ -128,9 +130,9 @@ static int set(void *socket, int option, const void *value, size_t bytes)
 static int show(void *socket, const struct proof *p)
 {
     const struct curve_keys *k = &p->keys;
-    if (p->kind == NOBODY_ASKS)
+    if (p->kind == PROOF_NONE)
         return 0;
-    if (p->kind == ASKS_PASSWORD)
+    if (p->kind == PROOF_PASSWORD)
         return set(socket, ZMQ_PLAIN_USERNAME, "worker", 6) ||
                        set(socket, ZMQ_PLAIN_PASSWORD, p->password, PASSWORD)
                    ? -1
@@ -144,7 +146,7 @@ static int show(void *socket, const struct proof *p)
                : 0;
 }
 
-int door_join(void *socket, const char *endpoint, const char *curve)
+int auth_join(void *socket, const char *endpoint, const char *curve)
 {
     struct proof p;
     int rc = choose(&p, endpoint, curve, false) || show(socket, &p) ? -1 : 0;
@@ -152,19 +154,19 @@ int door_join(void *socket, const char *endpoint, const char *curve)
     return rc;
 }
 
-// ---- the doorkeeper
+// ---- a server's side
 
-// A question has these frames. Behind the mechanism comes the stranger's key,
-// or its name and password.
-enum { VERSION, REQUEST, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, WORD };
-enum { FRAMES = WORD + 1, FRAME = 256 };
+// A question has these frames. After the mechanism comes the key of the peer
+// (KEY), or its name and password (KEY, SECOND).
+enum { VERSION, REQUEST, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, SECOND };
+enum { FRAMES = SECOND + 1, FRAME = 256 };
 
-struct door {
-    void *questions; // ZMQ_REP; ZeroMQ itself sends to it
+struct auth {
+    void *questions; // ZMQ_REP: ZeroMQ sends a question for each peer
     struct proof proof;
     pthread_t thread;
     bool running;
-    int strangers;
+    int refused; // peers
     _Atomic bool stop;
 };
 
@@ -173,7 +175,8 @@ struct frame {
     char data[FRAME];
 };
 
-// Receives one question into frame[]. Returns how many frames it had.
+// Receives one question into frame[]. Returns how many frames it had; -1: none
+// came in time.
 static int receive(void *socket, struct frame frame[FRAMES])
 {
     int count = 0, more = 1;
@@ -191,69 +194,71 @@ static int receive(void *socket, struct frame frame[FRAMES])
     return count;
 }
 
-static bool is_welcome(const struct door *d, const struct frame *f, int n)
+static bool is_allowed(const struct auth *a, const struct frame *f, int n)
 {
     const struct frame *how = &f[MECHANISM];
-    if (d->proof.kind == ASKS_KEY)
+    if (a->proof.kind == PROOF_KEY)
         return n == KEY + 1 && how->n == 5 && !memcmp(how->data, "CURVE", 5) &&
                f[KEY].n == SECRET_KEY &&
-               secret_same(f[KEY].data, d->proof.keys.worker_public,
+               secret_same(f[KEY].data, a->proof.keys.worker_public,
                            SECRET_KEY);
-    return n == WORD + 1 && how->n == 5 && !memcmp(how->data, "PLAIN", 5) &&
-           f[WORD].n == PASSWORD &&
-           secret_same(f[WORD].data, d->proof.password, PASSWORD);
+    return n == SECOND + 1 && how->n == 5 && !memcmp(how->data, "PLAIN", 5) &&
+           f[SECOND].n == PASSWORD &&
+           secret_same(f[SECOND].data, a->proof.password, PASSWORD);
 }
 
-static void answer(struct door *d, struct frame *f, bool welcome)
+static void answer(struct auth *a, struct frame *f, bool allowed)
 {
-    const char *code = welcome ? "200" : "400";
-    const char *text = welcome ? "OK" : "unknown key";
-    const char *user = welcome ? "worker" : "";
-    zmq_send(d->questions, f[VERSION].data, f[VERSION].n, ZMQ_SNDMORE);
-    zmq_send(d->questions, f[REQUEST].data, f[REQUEST].n, ZMQ_SNDMORE);
-    zmq_send(d->questions, code, 3, ZMQ_SNDMORE);
-    zmq_send(d->questions, text, strlen(text), ZMQ_SNDMORE);
-    zmq_send(d->questions, user, strlen(user), ZMQ_SNDMORE);
-    zmq_send(d->questions, "", 0, 0);
+    const char *code = allowed ? "200" : "400";
+    const char *text = allowed ? "OK" : "unknown key";
+    const char *user = allowed ? "worker" : "";
+    zmq_send(a->questions, f[VERSION].data, f[VERSION].n, ZMQ_SNDMORE);
+    zmq_send(a->questions, f[REQUEST].data, f[REQUEST].n, ZMQ_SNDMORE);
+    zmq_send(a->questions, code, 3, ZMQ_SNDMORE);
+    zmq_send(a->questions, text, strlen(text), ZMQ_SNDMORE);
+    zmq_send(a->questions, user, strlen(user), ZMQ_SNDMORE);
+    zmq_send(a->questions, "", 0, 0);
 }
 
-static void *keep(void *arg)
+static void *answer_all(void *arg)
 {
-    struct door *d = arg;
+    struct auth *a = arg;
     struct frame f[FRAMES];
-    while (!d->stop) {
+    while (!a->stop) {
         memset(f, 0, sizeof f);
-        int n = receive(d->questions, f);
+        int n = receive(a->questions, f);
         if (n < 0)
-            continue; // time limit: look whether to stop
-        bool welcome = is_welcome(d, f, n);
-        if (!welcome && ++d->strangers <= LINES)
-            log_line("turned away a stranger at %.*s%s", (int)f[ADDRESS].n,
-                     f[ADDRESS].data,
-                     d->strangers == LINES ? " (no more lines of these)" : "");
-        answer(d, f, welcome);
+            continue; // no question came in time: check `stop`
+        bool allowed = is_allowed(a, f, n);
+        if (!allowed && ++a->refused <= LINES)
+            log_line("refused a connection from %.*s: unknown key%s",
+                     (int)f[ADDRESS].n, f[ADDRESS].data,
+                     a->refused == LINES ? " (further ones are not logged)"
+                                         : "");
+        answer(a, f, allowed);
     }
     explicit_bzero(f, sizeof f);
     return NULL;
 }
 
-static int begin(struct door *d, void *context)
+static int begin(struct auth *a, void *context)
 {
     int wait_ms = 100, linger = 0;
-    d->questions = zmq_socket(context, ZMQ_REP);
-    if (!d->questions ||
-        zmq_setsockopt(d->questions, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms) ||
-        zmq_setsockopt(d->questions, ZMQ_LINGER, &linger, sizeof linger) ||
-        zmq_bind(d->questions, "inproc://zeromq.zap.01"))
-        return fail("zmq: the doorkeeper: %s", zmq_strerror(zmq_errno()));
-    d->running = pthread_create(&d->thread, NULL, keep, d) == 0;
-    return d->running ? 0 : fail("zmq: no thread for the doorkeeper");
+    a->questions = zmq_socket(context, ZMQ_REP);
+    if (!a->questions ||
+        zmq_setsockopt(a->questions, ZMQ_RCVTIMEO, &wait_ms, sizeof wait_ms) ||
+        zmq_setsockopt(a->questions, ZMQ_LINGER, &linger, sizeof linger) ||
+        zmq_bind(a->questions, "inproc://zeromq.zap.01"))
+        return fail("zmq: authentication: %s", zmq_strerror(zmq_errno()));
+    a->running = pthread_create(&a->thread, NULL, answer_all, a) == 0;
+    return a->running ? 0
+                      : fail("zmq: cannot start the thread of authentication");
 }
 
 static int set_server(void *socket, const struct proof *p)
 {
     int on = 1;
-    bool key = p->kind == ASKS_KEY;
+    bool key = p->kind == PROOF_KEY;
     if (set(socket, key ? ZMQ_CURVE_SERVER : ZMQ_PLAIN_SERVER, &on,
             sizeof on) ||
         set(socket, ZMQ_ZAP_DOMAIN, "lockstep", 8))
@@ -263,33 +268,33 @@ static int set_server(void *socket, const struct proof *p)
                : 0;
 }
 
-int door_serve(struct door **door, void *context, void *socket,
+int auth_serve(struct auth **auth, void *context, void *socket,
                const char *endpoint, const char *curve)
 {
-    *door = NULL;
-    struct door *d = mem_alloc(1, sizeof *d);
-    if (!d)
+    *auth = NULL;
+    struct auth *a = mem_alloc(1, sizeof *a);
+    if (!a)
         return -1;
-    int rc = choose(&d->proof, endpoint, curve, true);
-    if (!rc && d->proof.kind != NOBODY_ASKS)
-        rc = set_server(socket, &d->proof) || begin(d, context) ? -1 : 0;
-    if (rc || d->proof.kind == NOBODY_ASKS)
-        door_close(&d);
-    *door = d;
+    int rc = choose(&a->proof, endpoint, curve, true);
+    if (!rc && a->proof.kind != PROOF_NONE)
+        rc = set_server(socket, &a->proof) || begin(a, context) ? -1 : 0;
+    if (rc || a->proof.kind == PROOF_NONE)
+        auth_close(&a);
+    *auth = a;
     return rc;
 }
 
-void door_close(struct door **door)
+void auth_close(struct auth **auth)
 {
-    struct door *d = *door;
-    if (!d)
+    struct auth *a = *auth;
+    if (!a)
         return;
-    d->stop = true;
-    if (d->running)
-        pthread_join(d->thread, NULL);
-    if (d->questions)
-        zmq_close(d->questions);
-    explicit_bzero(&d->proof, sizeof d->proof);
-    mem_free(d);
-    *door = NULL;
+    a->stop = true;
+    if (a->running)
+        pthread_join(a->thread, NULL);
+    if (a->questions)
+        zmq_close(a->questions);
+    explicit_bzero(&a->proof, sizeof a->proof);
+    mem_free(a);
+    *auth = NULL;
 }

@@ -1,11 +1,11 @@
-// activity.c - CUPTI's records, as they are in CUDA 11 to 13.
+// activity.c - reads CUPTI's records, with the layout of CUDA 11 to 13.
 //
-//     CUPTI's thread   buffer wanted .. buffer full: records are copied
-//     end              flush: the rest comes, from this thread
+//     CUPTI's thread   asks for a buffer .. returns it full: we copy records
+//     activity_end()   flushes: CUPTI returns the last buffer in this thread
 //
-// Types and numbers are cupti_activity.h's; of a record only its beginning is
-// read, which every version of it has alike. Its times are of CUPTI's clock,
-// which goes as fast as ours.
+// Types and numbers are those of cupti_activity.h. Only the beginning of a
+// record is read, which is the same in all its versions. CUPTI's clock has
+// another zero than ours, and runs at the same rate.
 
 #include "telemetry/activity.h"
 
@@ -54,7 +54,7 @@ struct activity {
     int (*flush)(uint32_t flag);
     int (*next)(uint8_t *buffer, size_t used, void **record);
     int (*clock)(uint64_t *ns);
-    uint64_t ahead_ns; // our clock, before CUPTI's, modulo 2^64
+    uint64_t ahead_ns; // our clock minus CUPTI's, modulo 2^64
     pthread_mutex_t lock;
     struct activity_record *at;
     size_t n, most;
@@ -67,7 +67,7 @@ struct activity {
     bool running;
 };
 
-// CUPTI's callbacks have no argument of ours.
+// Global, since CUPTI's callbacks have no argument for us.
 static struct activity *recording;
 
 static const uint32_t kinds[] = {KIND_KERNEL, KIND_MEMCPY, KIND_MEMSET};
@@ -75,7 +75,8 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 
 // ---- names
 
-// _Z16attention_kernelI9math_..: the 16 characters behind the number.
+// In _Z16attention_kernelI9math_.. the name is the 16 characters after the
+// number.
 void activity_name(char out[ACTIVITY_NAME], const char *name)
 {
     size_t n = strlen(name);
@@ -111,7 +112,7 @@ static const char *shown(struct activity *a, const char *full)
     return a->names[i].shown;
 }
 
-// ---- what CUPTI calls
+// ---- the callbacks of CUPTI
 
 static void wanted(uint8_t **buffer, size_t *bytes, size_t *records)
 {
@@ -159,7 +160,7 @@ static void full(void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
     (void)context;
     (void)stream;
     (void)bytes;
-    if (!a) { // it comes too late
+    if (!a) { // the recording has ended
         free(buffer);
         return;
     }
@@ -203,8 +204,7 @@ static int start(struct activity *a)
         rc = a->clock(&theirs);
     a->ahead_ns = now_ns() - theirs;
     a->running = true;
-    return rc ? fail("kernels=1: CUPTI says %d; try: without a profiler beside "
-                     "it",
+    return rc ? fail("kernels=1: CUPTI fails with %d; try: without a profiler",
                      rc)
               : 0;
 }

@@ -1,8 +1,8 @@
-// activity.h - each kernel and copy of a GPU, by NVIDIA's CUPTI, which is found
-// at run time: nothing needs it to build.
+// activity.h - records each kernel and copy of a GPU, with NVIDIA's CUPTI. The
+// library is found at run time: no build needs it.
 //
-// Recording costs the run some percent, so it is asked for. One recording at a
-// time in a process, as CUPTI has it.
+// Recording slows the run by some percent, so it is off by default. CUPTI
+// allows one recording at a time in a process.
 
 #ifndef TELEMETRY_ACTIVITY_H
 #define TELEMETRY_ACTIVITY_H
@@ -15,25 +15,25 @@ struct activity;
 enum { ACTIVITY_NAME = 96 };
 
 struct activity_record {
-    uint64_t begin_ns, end_ns; // of now_ns()'s clock
+    uint64_t begin_ns, end_ns; // by the clock of now_ns()
     uint64_t bytes;            // of a copy; 0: a kernel
-    uint32_t stream;           // as CUPTI numbers them
-    const char *name;          // lives as long as the recording
+    uint32_t stream;           // CUPTI's number of the stream
+    const char *name;          // valid until activity_close()
 };
 
-// Record from now on, at most so many. 0, or -1 after fail(): no CUPTI, or
-// somebody else uses it, as a profiler does.
+// Starts a recording of at most `most` records. 0, or -1 after fail(): no
+// CUPTI, or another program uses it, such as a profiler.
 int activity_open(struct activity **a, size_t most);
 
-// Ends it; the device has done all that it was asked. The records by stream,
-// those of a stream by time, in *at, borrowed; how many, in *n. Returns how
-// many were dropped for want of room.
+// Ends the recording, when the device has done all its work. *at becomes the *n
+// records, sorted by stream, then by time; borrowed. Returns how many records
+// were dropped because there were more than `most`.
 uint64_t activity_end(struct activity *a, const struct activity_record **at,
                       size_t *n);
-void activity_close(struct activity **a); // takes NULL and one under way
+void activity_close(struct activity **a); // takes NULL; ends a recording
 
-// What a reader wants to see of a kernel: of a mangled name the first part,
-// without characters that JSON would not take.
+// Writes the name of a kernel for readers: the first part of a mangled name,
+// without characters that JSON does not allow.
 void activity_name(char out[ACTIVITY_NAME], const char *name);
 
 #endif

@@ -1,4 +1,5 @@
-// align.c - the intersection of what each barrier says about the offset.
+// align.c - the intersection of the bounds that all barriers give for the
+// offset.
 
 #include "telemetry/align.h"
 

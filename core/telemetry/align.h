@@ -1,13 +1,13 @@
-// align.h - how far the clocks of two hosts are apart, from barriers alone.
+// align.h - the offset between the clocks of two hosts, from barriers alone.
 //
-// All workers enter a barrier and leave it, each noting both times by its own
-// clock. Nobody leaves before everybody has entered, so each round bounds the
+// All workers enter a barrier and leave it, and each notes both times by its
+// own clock. No worker leaves before all have entered, so each round bounds the
 // offset from both sides:
 //
 //     entered_mine - left_zero  <=  offset  <=  left_mine - entered_zero
 //
-// The narrowest bounds of all rounds give the middle, and half their distance
-// is the largest possible error.
+// The result is the middle between the narrowest bounds of all rounds. Half the
+// distance of these bounds is its largest possible error.
 
 #ifndef TELEMETRY_ALIGN_H
 #define TELEMETRY_ALIGN_H
@@ -20,13 +20,15 @@ struct align_round {
 
 struct align {
     int64_t offset_ns; // my clock minus worker 0's
-    int64_t error_ns;  // at most so far off, either way
+    int64_t error_ns;  // largest error of offset_ns, either way
 };
 
-// Processes that read the same number here read the same clock; 0: not known.
+// A number for the clock of this process: processes with the same number have
+// the same clock. 0: not known.
 uint64_t align_host(void);
 
-// -1 after fail() when the rounds contradict each other: a clock was set.
+// Computes the offset from mine[rounds] and worker 0's zero[rounds]. 0, or -1
+// after fail() if the rounds contradict each other, because a clock was set.
 int align_clocks(const struct align_round *mine, const struct align_round *zero,
                  int rounds, struct align *out);
 

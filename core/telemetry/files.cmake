@@ -1,4 +1,4 @@
-# NVTX is a header of the CUDA toolkit's.
+# NVTX is a header of the CUDA toolkit.
 set(telemetry_nvtx_files)
 if(CUDA_BUILT)
   find_path(NVTX_INCLUDE nvtx3/nvToolsExt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})

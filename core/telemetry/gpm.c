@@ -1,8 +1,9 @@
-// gpm.c - five more functions of libnvidia-ml.so.1, and two samples in turn.
+// gpm.c - calls five more functions of libnvidia-ml.so.1; keeps the last two
+// samples.
 //
-// Types and numbers are nvml.h's. The array of metrics ends in the library's
-// structure where its version says; it is read up to `count`, so a longer one
-// serves each version.
+// Types and numbers are those of nvml.h. The length of the array of metrics
+// depends on the version of the library. The library reads only `count` of
+// them, so this longer array is right for every version.
 
 #include "telemetry/gpm.h"
 
@@ -11,7 +12,7 @@
 
 #include <math.h>
 
-enum { VERSION = 1, ROOM = 512 };
+enum { VERSION = 1, MAX_METRICS = 512 };
 
 enum { SM, OCCUPANCY, TENSOR, DRAM, NVLINK_IN, NVLINK_OUT, METRICS };
 static const unsigned ids[METRICS] = {2, 3, 5, 10, 60, 61}; // NVML_GPM_METRIC_*
@@ -26,7 +27,7 @@ struct metric { // nvmlGpmMetric_t
 struct request { // nvmlGpmMetricsGet_t
     unsigned version, count;
     void *before, *after;
-    struct metric metrics[ROOM];
+    struct metric metrics[MAX_METRICS];
 };
 
 struct support { // nvmlGpmSupport_t
@@ -36,7 +37,7 @@ struct support { // nvmlGpmSupport_t
 struct gpm {
     void *gpu;
     void *samples[2];
-    int taken; // samples, of which the newest is at (taken - 1) % 2
+    int taken; // samples so far; the newest is samples[(taken - 1) % 2]
     int (*query)(void *gpu, struct support *out);
     int (*alloc)(void **sample);
     int (*release)(void *sample);
@@ -70,7 +71,8 @@ struct gpm *gpm_open(void *library, void *gpu)
     return g;
 }
 
-// The metrics between the two samples; false if there are none.
+// Computes the metrics of the time between the two samples. False if there are
+// none.
 static bool ask(struct gpm *g)
 {
     struct request *r = &g->request;

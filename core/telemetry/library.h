@@ -5,9 +5,9 @@
 
 #include <dlfcn.h>
 
-// *function (a function pointer) := function `name` of `library`. 0, or -1 and
-// NULL if it is not there. As POSIX says, dlsym's data pointer becomes a
-// function pointer.
+// Sets *function (a pointer to a function) to function `name` of `library`. 0,
+// or -1 if it is not there; then it is NULL. POSIX allows to use dlsym's data
+// pointer as a function pointer.
 static inline int library_find(void *library, const char *name, void *function)
 {
     void *at = dlsym(library, name);

@@ -1,4 +1,4 @@
-// manifest.c - run.json and summary.json by cJSON.
+// manifest.c - writes run.json and summary.json with cJSON.
 
 #include "telemetry/manifest.h"
 
@@ -40,7 +40,7 @@ void manifest_text(struct manifest *m, const char *key, const char *value)
     cJSON_AddStringToObject(m->at[m->depth], key, value);
 }
 
-// JSON has no NaN: what was not measured is null.
+// JSON has no NaN: a value that was not measured is null.
 void manifest_number(struct manifest *m, const char *key, double value)
 {
     if (isfinite(value))

@@ -10,20 +10,24 @@
 struct manifest; // a JSON object being filled
 
 struct manifest *manifest_open(void); // NULL after fail()
+
+// Add a value to the innermost open object. A number that is not finite is
+// null.
 void manifest_text(struct manifest *m, const char *key, const char *value);
 void manifest_number(struct manifest *m, const char *key, double value);
 void manifest_bool(struct manifest *m, const char *key, bool value);
 
-// Begin and end an object inside the open one.
+// Begin and end an object inside the innermost open one.
 void manifest_begin(struct manifest *m, const char *key);
 void manifest_end(struct manifest *m);
 
-// Adds the machine: host, kernel, processor, cores, memory, and the environment
-// variables that decide speeds.
+// Adds two objects: the machine (host, kernel, processor, cores, memory), and
+// the environment variables that influence speed.
 void manifest_machine(struct manifest *m);
 
-// Writes a temporary file and renames it to `path`. Closes the manifest, also
-// after an error. 0, or -1 after fail(). A NULL path means: only close.
+// Writes the root object to a temporary file and renames that to `path`; with a
+// NULL path it writes nothing. Closes the manifest in any case. 0, or -1 after
+// fail().
 int manifest_close(struct manifest **m, const char *path);
 
 #endif

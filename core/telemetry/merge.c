@@ -1,7 +1,8 @@
-// merge.c - joins the ranks' rows in one file, and sums them up.
+// merge.c - merges the rows of all ranks into one file, and summarises them.
 //
-// The rows of each rank ascend by step. So merging reads all files side by side
-// and writes, for each step, the rows of the ranks that have it, in rank order.
+// The rows of each rank are sorted by step. So merging reads all files at the
+// same time and writes, for each step, the rows of the ranks that have it, in
+// rank order.
 
 #include "telemetry/steps.h"
 
@@ -112,14 +113,14 @@ struct timed { // one step of a rank; later the mean of a round
     double s;
 };
 
-// Sums over the ranks of one step, then over steps.
+// Adds up the ranks of one step, then the steps.
 struct reader {
     struct steps_summary *sum;
     int every;
-    int step, ranks, val_ranks; // of the step being read
+    int step, ranks, val_ranks; // of the step that is read
     double loss, val;
     struct timed *timed;
-    size_t ntimed, room;
+    size_t ntimed, capacity;
 };
 
 static void finish_step(struct reader *r)
@@ -146,13 +147,13 @@ static void finish_step(struct reader *r)
 
 static int add_step_time(struct reader *r, int rank, double s)
 {
-    if (r->ntimed == r->room) {
-        size_t room = r->room ? 2 * r->room : 1024;
-        struct timed *more = realloc(r->timed, room * sizeof *more);
+    if (r->ntimed == r->capacity) {
+        size_t capacity = r->capacity ? 2 * r->capacity : 1024;
+        struct timed *more = realloc(r->timed, capacity * sizeof *more);
         if (!more)
-            return fail("memory: none left for %zu step times", room);
+            return fail("memory: none left for %zu step times", capacity);
         r->timed = more;
-        r->room = room;
+        r->capacity = capacity;
     }
     int round = (r->step - 1) / r->every;
     r->timed[r->ntimed++] = (struct timed){rank, round, s};
@@ -207,7 +208,8 @@ static int by_round(const void *a, const void *b)
     return (x->round > y->round) - (x->round < y->round);
 }
 
-// Steps of one round and rank become one, their mean. How many are left.
+// Replaces the steps of each rank and round by one, their mean. Returns how
+// many remain.
 static size_t join_rounds(struct timed *t, size_t n)
 {
     size_t left = 0;
@@ -230,8 +232,9 @@ static int by_rank(const void *a, const void *b)
     return (x->s > y->s) - (x->s < y->s);
 }
 
-// The step time that stands for the job's rate. A worker's rate is that of its
-// median step; the job's is the sum. Under bsp all workers' steps are equal.
+// The step time that gives the job's rate. A worker's rate is that of its
+// median step. The job's rate is the sum of its workers' rates, in steps of one
+// worker. Under bsp all workers' steps are equally long.
 static double pace(struct timed *t, size_t n)
 {
     double rate = 0;

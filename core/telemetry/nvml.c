@@ -1,7 +1,8 @@
 // nvml.c - the functions of libnvidia-ml.so.1 that the sampler needs.
 //
-// Their types as its header states them; a handle is an opaque pointer and 0
-// means success. Seven must be there; what older drivers lack is left out.
+// Their types are those of its header; a handle is an opaque pointer, and 0
+// means success. Seven functions must be there. Values of functions that an
+// older driver lacks are left out.
 
 #include "telemetry/nvml.h"
 
@@ -13,7 +14,8 @@
 
 enum { CLOCK_SM = 1 }; // nvmlClockType_t
 
-// nvmlClocksEventReason..: software's cap and hardware's brake; both's thermal.
+// nvmlClocksEventReason..: power: the software's cap and the hardware's brake;
+// heat: the thermal limits of software and hardware.
 enum { POWER_REASONS = 0x04 | 0x80, HEAT_REASONS = 0x20 | 0x40 };
 
 struct utilization { // nvmlUtilization_t, percent

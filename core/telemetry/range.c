@@ -1,4 +1,4 @@
-// range.c - pushes and pops of NVTX.
+// range.c - begins and ends ranges of NVTX.
 
 #include "telemetry/range.h"
 

@@ -1,9 +1,9 @@
-// range.h - spans as ranges of NVTX, which NVIDIA's tools show beside the GPU.
+// range.h - spans as NVTX ranges, which NVIDIA's tools show beside the GPU.
 //
-// Each open span is a range of its thread, in the domain "lockstep": its name
-// is the span's kind, its payload the index. NVTX is a header, which loads what
-// NVTX_INJECTION64_PATH names (`nsys profile` sets it) and else does nothing.
-// Without the header there are no ranges.
+// Each open span is a range of its thread, in the domain "lockstep". The name
+// of the range is the span's kind, its payload the index. NVTX is a header that
+// loads the library which NVTX_INJECTION64_PATH names (`nsys profile` sets it),
+// and else does nothing. Without the header these functions do nothing.
 
 #ifndef TELEMETRY_RANGE_H
 #define TELEMETRY_RANGE_H

@@ -1,5 +1,5 @@
-// sampler.c - one thread, which sleeps on a condition with a deadline, so that
-// closing does not have to wait for the next sample.
+// sampler.c - one thread, which sleeps on a condition variable with a time
+// limit, so that sampler_close() does not wait for the next sample.
 
 #include "telemetry/sampler.h"
 
@@ -17,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-struct look { // all values of one moment
+struct look { // counters at one moment
     uint64_t now_ns, cpu_ns;
     uint64_t spent[SPAN_KINDS];
     long switches;
@@ -27,7 +27,7 @@ struct sampler {
     struct sampler_config config;
     char path[1024], who[32];
     FILE *file;
-    struct nvml *nvml; // NULL where there is none
+    struct nvml *nvml; // NULL: none
     struct look last;
     struct shares shares;
     pthread_t thread;
@@ -64,7 +64,7 @@ static double seconds(const struct sampler *s, uint64_t at_ns)
     return (double)(int64_t)(at_ns - zero) * 1e-9;
 }
 
-// One call a row, so that rows of several threads do not mix.
+// Writes a row with one call, so that rows of several threads do not mix.
 static void put(struct sampler *s, double t, const char *metric, double value)
 {
     if (!isnan(value))
@@ -92,7 +92,7 @@ static void put_gpu(struct sampler *s, double t)
     put(s, t, "gpu_nvlink_out_bytes_per_s", g.gpm.nvlink_out_bps);
 }
 
-// Shares of the compute lane's own time. The lane's totals add up to that time.
+// Shares of the compute lane's time, which is the sum of the lane's totals.
 static void put_shares(struct sampler *s, double t, const struct look *l)
 {
     double share[SPAN_KINDS];
@@ -122,7 +122,7 @@ static void take_sample(struct sampler *s)
     look(s, &l);
     double wall = (double)(l.now_ns - last->now_ns);
     double t = seconds(s, l.now_ns);
-    // the last period may be too short to be of use
+    // the last period may be too short for a sample
     if (wall <= 0 || (s->taken && wall < 0.5e9 / s->config.per_s))
         return;
     if (!s->config.zero_ns && !spans_zero(s->config.spans)) {
@@ -166,7 +166,7 @@ static void *sample(void *arg)
     return NULL;
 }
 
-// Signals are for the main thread.
+// The thread takes no signals: they are for the main thread.
 static int start_thread(struct sampler *s)
 {
     sigset_t all, before;

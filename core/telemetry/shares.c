@@ -1,4 +1,4 @@
-// shares.c - no sample is negative, and none loses time.
+// shares.c - computes shares that are never negative and lose no time.
 
 #include "telemetry/shares.h"
 

@@ -1,8 +1,8 @@
-// span.c - lanes: a ring of records with one writer, and running totals.
+// span.c - a lane: a ring of records with one writer, and running totals.
 //
-// The writer never waits. A reader of the totals looks at a sequence number
-// before and after and tries again if the writer was there in between; a reader
-// of the ring keeps away from the slots that are overwritten next.
+// The writer never waits. A reader of the totals reads a sequence number before
+// and after, and tries again if the writer changed it in between. A reader of
+// the ring skips the slots that are overwritten next.
 
 #include "telemetry/span.h"
 
@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { MARGIN = 16 }; // slots that a reader leaves to the writer
+enum { MARGIN = 16 }; // slots that a reader skips
 
 struct open_span {
     uint64_t begin_ns;
@@ -27,19 +27,19 @@ struct span_lane {
     _Atomic uint64_t head;
     struct open_span stack[SPAN_DEPTH];
     int depth;        // of open spans; may exceed SPAN_DEPTH, then not recorded
-    uint64_t carried; // bytes that the next span moved
+    uint64_t carried; // bytes of the next span to be recorded
 
-    _Atomic uint64_t sequence; // odd while the writer is at it
-    _Atomic uint64_t spent[SPAN_KINDS];
-    _Atomic uint64_t since; // in kind `now`
-    _Atomic uint32_t now;
+    _Atomic uint64_t sequence;          // odd while the writer changes these:
+    _Atomic uint64_t spent[SPAN_KINDS]; // ns in each kind, without the present
+    _Atomic uint64_t since;             // when the present kind began
+    _Atomic uint32_t now;               // the present kind
 };
 
 struct spans {
     size_t records;
     _Atomic int nlanes;
     _Atomic uint64_t zero_ns, began_ns;
-    uint64_t before[SPAN_KINDS]; // began_ns, of the first lane
+    uint64_t before[SPAN_KINDS]; // totals of the first lane at began_ns
     struct span_lane lanes[SPAN_LANES];
 };
 
@@ -88,7 +88,8 @@ struct span_lane *spans_compute(struct spans *s)
     return s ? &s->lanes[0] : NULL;
 }
 
-// Only the lane's writer changes these, so it may read them plainly.
+// Only the lane's writer changes these values, so it may read them without
+// ordering.
 static uint64_t mine(const _Atomic uint64_t *v)
 {
     return atomic_load_explicit(v, memory_order_relaxed);
@@ -99,8 +100,8 @@ static void put(_Atomic uint64_t *v, uint64_t x)
     atomic_store_explicit(v, x, memory_order_release);
 }
 
-// From `at` on the lane is in `kind`; of the time before, `moved` ns were spent
-// in `to` instead.
+// From `at` on the lane is in `kind`. Of the time before, `moved` ns count for
+// `to`.
 static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
                    enum span_kind to, uint64_t moved)
 {

@@ -1,12 +1,14 @@
-// span.h - who did what from when to when, in memory allocated beforehand.
+// span.h - records what each thread did and when, in memory that is allocated
+// beforehand.
 //
 //     compute        |data|--forward--|-----backward-----|--wait--|update|
 //     communication                      |send|receive|add|send|receive|add|
 //
-// A lane is written by one thread, without locks; its newest records are kept.
-// Spans of a lane nest. Besides the records a lane keeps the time spent in each
-// kind so far (the innermost open span counts), so that a sampler may ask at
-// any moment. Everything accepts NULL and does nothing: recording is off.
+// One thread writes a lane, without locks. A lane keeps its newest records. The
+// spans of a lane nest. A lane also keeps the total time spent in each kind so
+// far, which a sampler may read at any moment; at each moment the innermost
+// open span counts. All functions accept NULL and do nothing: then recording is
+// off.
 
 #ifndef TELEMETRY_SPAN_H
 #define TELEMETRY_SPAN_H
@@ -16,12 +18,12 @@
 #include <stdint.h>
 
 enum span_kind {
-    SPAN_OTHER, // of a lane that has no span open
+    SPAN_OTHER, // no span is open
     SPAN_STEP,
     SPAN_DATA,
     SPAN_FORWARD,
     SPAN_BACKWARD,
-    SPAN_READY, // a bucket is handed over
+    SPAN_READY, // passing a bucket to the backend
     SPAN_WAIT,
     SPAN_SEND,
     SPAN_RECEIVE,
@@ -29,10 +31,10 @@ enum span_kind {
     SPAN_UPDATE,
     SPAN_CHECKPOINT,
     SPAN_EVALUATE,
-    SPAN_SLOWED, // on purpose, for as long as more computing would take
-    SPAN_GATHER, // a block of the model is waited for
-    SPAN_BUBBLE, // another stage of the pipeline is
-    SPAN_JOIN,   // sums over the slices of the model are
+    SPAN_SLOWED, // a sleep on purpose, in place of more computing
+    SPAN_GATHER, // waiting for a block of the model
+    SPAN_BUBBLE, // waiting for another stage of the pipeline
+    SPAN_JOIN,   // waiting for sums over the slices of the model
     SPAN_KINDS
 };
 
@@ -40,13 +42,13 @@ enum span_counter {
     COUNTER_LOSS,
     COUNTER_LAG,
     COUNTER_BYTES,
-    COUNTER_RESTARTS, // a mark where a job begins again
+    COUNTER_RESTARTS, // marks the time of a restart of the job
     SPAN_COUNTERS
 };
 
 struct span_record {
     uint64_t begin_ns, end_ns; // equal for a counter
-    double value;              // of a counter; of a span: bytes it moved
+    double value;              // counter: its value; span: bytes it moved
     int32_t index;             // layer, bucket, slice, step; -1: none
     uint16_t depth;
     bool is_counter;
@@ -58,36 +60,40 @@ struct span_lane;
 
 enum { SPAN_LANES = 64, SPAN_DEPTH = 8, SPAN_NAME = 32 };
 
-// Room for `records` a lane, rounded up to a power of two. The first lane,
-// "compute", is the caller's thread's. 0, or -1 after fail().
+// Makes lanes of `records` records each, rounded up to a power of two. The
+// first lane, "compute", belongs to the calling thread. 0, or -1 after fail().
 int spans_open(struct spans **s, size_t records);
 void spans_close(struct spans **s);
 
-// A lane for one thread, made before that thread starts (and by one thread).
-// NULL where s is, or where no lane or memory is left: not recorded.
+// Makes a lane for one thread, before that thread starts. All lanes are made by
+// one thread. NULL, which records nothing, if s is NULL or no lane or memory is
+// left.
 struct span_lane *spans_lane(struct spans *s, const char *name);
 
-// The lane "compute"; NULL where s is.
+// The lane "compute"; NULL if s is NULL.
 struct span_lane *spans_compute(struct spans *s);
 
-// Open and close a span now. Deeper than SPAN_DEPTH is not recorded.
+// Open and close a span now. `index`: see struct span_record. Spans deeper than
+// SPAN_DEPTH are not recorded.
 void span_begin(struct span_lane *l, enum span_kind kind, int index);
 void span_end(struct span_lane *l);
 
-// A span that is over, inside the innermost open one and after those recorded
-// in it: its time is counted to `kind` instead.
+// Records a span that is over. It must be inside the innermost open span and
+// after the spans recorded in that. Its time is moved to `kind`.
 void span_add(struct span_lane *l, enum span_kind kind, int index,
               uint64_t begin_ns, uint64_t end_ns);
 
-// The next span that is recorded moved so many bytes.
+// The next span to be recorded moved `bytes` bytes.
 void span_carries(struct span_lane *l, uint64_t bytes);
 
+// Records the value of a counter, now.
 void span_count(struct span_lane *l, enum span_counter counter, double value);
 
-// Training begins now, and traces of this process count from zero_ns of its
-// clock, modulo 2^64. The two are one moment, but for a run that goes on: its
-// zero lies as far back as its earlier parts took. Reading: from any thread, 0
-// until it is set. All accept NULL.
+// Training begins now (spans_began()), and times in traces of this process
+// count from zero_ns of its clock, modulo 2^64 (spans_zero()). Both are the
+// same moment, except in a run that is resumed: there zero_ns is earlier by the
+// time of the run's earlier parts. Any thread may read them; they are 0 until
+// they are set.
 void spans_set_zero(struct spans *s, uint64_t zero_ns);
 uint64_t spans_zero(const struct spans *s);
 uint64_t spans_began(const struct spans *s);
@@ -101,16 +107,17 @@ int spans_nlanes(const struct spans *s);
 const struct span_lane *spans_at(const struct spans *s, int lane);
 const char *span_lane_name(const struct span_lane *l);
 
-// Nanoseconds that the lane has spent in each kind until now; from any thread.
-// A kind's may fall from one call to the next (shares.h), their sum does not.
+// Writes the nanoseconds that the lane has spent in each kind until now. Any
+// thread may call it. One kind's time may fall from one call to the next
+// (shares.h), their sum does not.
 void span_totals(const struct span_lane *l, uint64_t out[SPAN_KINDS]);
 
-// The same of the lane "compute" since spans_set_zero(); for its caller's
-// thread.
+// The same for the lane "compute" since spans_set_zero(). Only the lane's own
+// thread may call it.
 void spans_since_began(const struct spans *s, uint64_t out[SPAN_KINDS]);
 
-// Visit the records that are kept, oldest first; returns how many were
-// overwritten. From any thread: the oldest few may be left out.
+// Calls fn for the records that are kept, oldest first. Returns how many were
+// overwritten. Any thread may call it; it may leave out a few of the oldest.
 typedef void span_visit(void *ctx, const struct span_record *r);
 uint64_t span_each(const struct span_lane *l, span_visit *fn, void *ctx);
 

@@ -1,4 +1,4 @@
-// steps.c - write, merge and sum up steps.csv.
+// steps.c - writes steps.csv.
 
 #include "telemetry/steps.h"
 
@@ -33,7 +33,7 @@ static int file_path(char path[PATH], const char *out, int rank, int world)
     return text_into(path, PATH, "%s/steps.%d.csv", out, rank);
 }
 
-// Column k of a row, or "" where it is not there.
+// Column k of a row, from 0; "" if the row is shorter.
 static const char *column(const char *line, int k)
 {
     for (; *line && k > 0; line++)
@@ -41,7 +41,8 @@ static const char *column(const char *line, int k)
     return line;
 }
 
-// A row as it was written, and 0 in columns that were not there then.
+// Copies a row, with 0 in the columns that it lacks because an older version
+// wrote it.
 static void copy_row(FILE *to, const char *line)
 {
     int columns = 1;
@@ -53,14 +54,15 @@ static void copy_row(FILE *to, const char *line)
     fputc('\n', to);
 }
 
-// Copy the rows of this rank up to step `keep` from `from` to `to`. What is
-// done again after a restart was lost, and so is what the others did meanwhile.
+// Copies the rows of this rank up to step `keep`. Steps that are done again
+// after a restart count as lost. So do the steps that the others did without a
+// worker that `joined` them.
 static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                      bool joined, double *time_s)
 {
     char line[LINE];
     int dropped = 0, restarts = 0, last = 0;
-    double end = 0; // of the last row, kept or not
+    double end = 0; // time of the last row, kept or not
     while (fgets(line, sizeof line, from)) {
         int whose, step;
         double t;
@@ -89,8 +91,8 @@ static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
     return ferror(from) || ferror(to) ? -1 : 0;
 }
 
-// The rows of the run so far: this rank's own file, or, where the run was
-// merged or had another number of workers, steps.csv.
+// Opens the file with the rows of the run so far: this rank's own file, or
+// steps.csv if the files were merged or the number of workers was another.
 static FILE *open_old(const struct steps *s, const char *dir)
 {
     char merged[PATH];
@@ -132,7 +134,7 @@ int steps_open(struct steps **out, const char *dir, const char *backend,
         unlink(next);
         goto drop;
     }
-    setvbuf(s->file, NULL, _IOLBF, LINE); // a row is there once it is written
+    setvbuf(s->file, NULL, _IOLBF, LINE); // each row reaches the file at once
     *out = s;
     return 0;
 drop:

@@ -1,24 +1,26 @@
 // steps.h - a file with a row for each step and rank. Plots of loss read it.
 //
-//     steps.csv          one worker, or all merged when the job is over
-//     steps.R.csv        rank R of several, while they run
+//     steps.csv          one worker, or the rows of all after the job's end
+//     steps.R.csv        rank R of several, during the job
 //
 // Values are separated by commas. There is one header row, with units in the
-// names. If a step does not have a value (mostly val_loss), the value is empty.
+// names. If a step has no value for a column (mostly val_loss), the column is
+// empty.
 //
 // loss           of the rank's own batch
 // val_loss       of the rank's own share of the validation batches. The job's
 //                loss and val_loss are means over the ranks (summary.json)
-// restarts       since the run's beginning: how often the job, or a worker of
-//                an elastic job, was started again after a failure
-// steps_lost     since then: the steps that this rank did again, or missed
-// time_s         the time of the steps that count, each once
-// lost_s         the training time of steps that were done again. time_s and
-//                lost_s add up to the whole time of training, without the time
-//                to start, and to wait before a restart
-// bytes_tx, _rx  the backend's bytes
+// restarts       how often the job, or a worker of an elastic job, was started
+//                again after a failure, since the run began
+// steps_lost     how many steps this rank did again or missed, since the run
+//                began
+// time_s         the time of the steps that count, each counted once
+// lost_s         the training time of steps that were done again. time_s plus
+//                lost_s is the whole time of training, without the time to
+//                start, and to wait before a restart
+// bytes_tx, _rx  bytes of the backend, sent and received
 // stage_tx, _rx  payload between the stages of a pipeline
-// t_bubble_us    the time for which this stage waited for others
+// t_bubble_us    the time that this stage waited for others
 // slice_tx, _rx, t_join_us    the same for slices
 // t_compute_us   computing, without any waiting
 
@@ -31,53 +33,57 @@
 
 struct step_row {
     int step;        // from 1
-    uint64_t tokens; // of the whole job, up to and with this step
-    double time_s;   // since training began, over all resumes; see above
+    uint64_t tokens; // of the whole job, up to the end of this step
+    double time_s;   // since training began, over all parts of the run
     double loss, lr, grad_norm, loss_scale;
     bool skipped, dropped;
     int lag;
     uint64_t step_us, data_us, compute_us, ready_us, sync_us;
     uint64_t bytes_out, bytes_in, head_out, head_in; // of this step
-    uint64_t stage_out, stage_in; // between stages: payload, beside the above
-    uint64_t bubble_us;           // waited for other stages
-    uint64_t slice_out, slice_in; // the same between slices of the model
-    uint64_t join_us;             // waited for their sums
+    uint64_t stage_out, stage_in; // payload between stages, not in the above
+    uint64_t bubble_us;           // waiting for other stages
+    uint64_t slice_out, slice_in; // payload between slices of the model
+    uint64_t join_us;             // waiting for their sums
     double val_loss;              // NaN: not evaluated at this step
 };
 
 struct steps;
 
-// Opens OUT's file for `rank` of `world`. Drops rows of an earlier part of the
-// run that come after step `keep` (0: begins anew). `restarts` is the number of
-// the launcher's restart (0: none). With a restart the dropped steps count as
-// lost. If the rank has `joined` the others behind their step `keep`, the steps
-// that it missed count as lost. *time_s gets the time of the last row kept. 0,
-// or -1 after fail().
+// Opens the file of `rank` of `world` in the folder `out`. Drops rows of an
+// earlier part of the run after step `keep` (0: all of them). `restarts` is the
+// number of the launcher's restart (0: none). After a restart the dropped steps
+// count as lost. If the rank has `joined` the other workers after their step
+// `keep`, the steps that it missed count as lost. *time_s becomes the time of
+// the last row that is kept. 0, or -1 after fail().
 int steps_open(struct steps **s, const char *out, const char *backend, int rank,
                int world, int keep, bool joined, int restarts, double *time_s);
+
+// Writes one row. 0, or -1 after fail().
 int steps_write(struct steps *s, const struct step_row *row);
-int steps_close(struct steps **s); // -1 after fail() when the disk is full
+
+// Takes NULL. 0, or -1 after fail() if the file could not be written.
+int steps_close(struct steps **s);
 
 // Merges steps.0.csv .. of `world` ranks into steps.csv by step and rank, and
-// removes them. A rank without such a file is left out.
+// removes them. A rank without such a file is left out. 0, or -1 after fail().
 int steps_merge(const char *out, int world);
 
-// The values of a finished run for summary.json; NaN if there is no value.
+// The values of a finished run for summary.json; NaN if there is none.
 struct steps_summary {
     int steps, ranks, skipped, dropped;
-    int restarts, lost;           // most of any rank
+    int restarts, lost;           // the largest of all ranks
     double final_loss, best_loss; // mean over ranks, per step
     double final_val_loss, best_val_loss;
     int best_val_step;
     double seconds;       // evaluation and checkpoints included
-    double seconds_lost;  // not in `seconds`; most of any rank
+    double seconds_lost;  // not in `seconds`; the largest of all ranks
     double median_step_s; // harmonic mean of the ranks' median steps
-    double tokens_per_s;  // of the whole job: those of a step / median_step_s
+    double tokens_per_s;  // of the whole job: tokens of a step / median_step_s
     uint64_t tokens, bytes_out, bytes_in;
 };
 
-// Reads OUT/steps.csv. `every`: workers exchange after this many steps, a
-// round. The time of a step is then the mean of its round; with 1 it is its
+// Reads OUT/steps.csv. `every`: workers exchange after so many steps, which are
+// a round. The time of a step is then the mean of its round; with 1 it is its
 // own. 0, or -1 after fail().
 int steps_summarise(const char *out, int every, struct steps_summary *sum);
 

@@ -1,4 +1,4 @@
-// tfevents.c - TensorBoard's event files without protobuf.
+// tfevents.c - writes TensorBoard's event files without protobuf.
 //
 //     record:  u64 length, u32 crc(length), data, u32 crc(data)
 //     data:    Event { 1: double wall_time  2: int64 step

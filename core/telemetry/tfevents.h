@@ -7,10 +7,11 @@
 
 struct tfevents;
 
-// 0, or -1 after fail().
+// Opens a new file in the folder `out`; writes a scalar; closes the file and
+// takes NULL. 0, or -1 after fail().
 int tfevents_open(struct tfevents **t, const char *out);
 int tfevents_scalar(struct tfevents *t, const char *tag, int64_t step,
                     double value);
-int tfevents_close(struct tfevents **t); // -1 after fail(): the disk is full
+int tfevents_close(struct tfevents **t);
 
 #endif

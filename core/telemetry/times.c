@@ -1,7 +1,9 @@
-// times.c - unions of intervals: when bytes moved, and when nothing computed.
+// times.c - unions of intervals: when bytes moved, and when nothing was
+// computed.
 //
 // Every lane contributes edges: +1 where an interval begins, -1 where it ends.
-// Sorted by time, one sweep knows at each moment how many are open.
+// A sweep over all edges, sorted by time, knows at each moment how many
+// intervals are open.
 
 #include "telemetry/times.h"
 
@@ -16,12 +18,12 @@ enum { PATH = 1200 };
 struct edge {
     uint64_t at_ns;
     int comm, compute; // +1 or -1
-    int gather;        // likewise: inside, nothing is computed
+    int gather;        // +1 or -1; within a gather nothing is computed
 };
 
 struct edges {
     struct edge *at;
-    size_t n, room;
+    size_t n, capacity;
     uint64_t oldest_ns; // of the lane being read
     bool any;
 };
@@ -40,7 +42,7 @@ static bool is_compute(const struct span_record *r)
             r->kind == SPAN_SLOWED);
 }
 
-// Inside a span that computes.
+// It is inside a span that computes.
 static bool is_gather(const struct span_record *r)
 {
     return !r->is_counter && r->kind == SPAN_GATHER;
@@ -53,7 +55,7 @@ static void add_edges(void *ctx, const struct span_record *r)
     if (!e->any || r->begin_ns < e->oldest_ns)
         e->oldest_ns = r->begin_ns;
     e->any = true;
-    if ((!comm && !compute && !gather) || e->n + 2 > e->room)
+    if ((!comm && !compute && !gather) || e->n + 2 > e->capacity)
         return;
     e->at[e->n++] = (struct edge){r->begin_ns, comm, compute, gather};
     e->at[e->n++] = (struct edge){r->end_ns, -comm, -compute, -gather};
@@ -71,7 +73,8 @@ static int by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-// From `from_ns` on, where every lane still has its records.
+// Computes the times from `from_ns` on, since when all lanes have all their
+// records.
 static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
 {
     int comm = 0, compute = 0, gather = 0;
@@ -104,10 +107,10 @@ int times_of(const struct spans *s, struct times *out)
     for (int k = 0; k < SPAN_KINDS; k++)
         out->seconds[k] = (double)totals[k] * 1e-9;
     for (int i = 0; i < spans_nlanes(s); i++)
-        span_each(spans_at(s, i), count_edges, &e.room);
-    if (!e.room)
+        span_each(spans_at(s, i), count_edges, &e.capacity);
+    if (!e.capacity)
         return 0;
-    e.at = mem_alloc(e.room, sizeof *e.at);
+    e.at = mem_alloc(e.capacity, sizeof *e.at);
     if (!e.at)
         return -1;
     for (int i = 0; i < spans_nlanes(s); i++) {
@@ -124,9 +127,9 @@ int times_of(const struct spans *s, struct times *out)
     return 0;
 }
 
-// How much of the time held up was communication: what the records that are
-// kept say of their part, for all of it. Where no lane records communication,
-// all of it.
+// The share of the time `held` (waiting or moving bytes) in which bytes moved.
+// It is measured on the part of the run whose records are kept, and taken for
+// all of the run. 1 if no lane records communication.
 static double exposed_share(const struct times *t, double held, double all)
 {
     if (t->comm_s <= 0 || t->kept_s <= 0)
@@ -171,7 +174,7 @@ static void fill_rows(struct row rows[ROWS], const struct times *t)
     memcpy(rows, filled, sizeof filled);
 }
 
-// What the run's earlier parts came to; how many steps they were.
+// Adds the times of the run's earlier parts. Returns how many steps these had.
 static int add_earlier(struct row rows[ROWS], const char *out, const char *who)
 {
     char path[PATH], line[256], rank[16], kind[16];

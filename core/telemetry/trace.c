@@ -1,9 +1,11 @@
-// trace.c - writes one event a line, so that files can be merged line by line.
+// trace.c - writes one event on each line, so that files can be merged line by
+// line.
 //
-// Readers need events of a thread to nest, and parents to come first. So a lane
-// is sorted by begin, longest first. Times in microseconds have three decimals,
-// so events that nest in the records also nest in the file. Events that began
-// before training are left out: Perfetto would drop events of negative time.
+// Readers expect the events of a thread to nest, and parents before children.
+// So a lane is sorted by begin, longest first. Times in microseconds have three
+// decimals, so events that nest in the records also nest in the file. Events
+// that began before training are left out: Perfetto would drop events of
+// negative time.
 
 #include "telemetry/trace.h"
 
@@ -21,13 +23,13 @@ static const char event_mark[] = "{\"ph\": ", event_time[] = "\"ts\": ";
 struct sheet { // the events of one lane since training began
     uint64_t began_ns;
     struct span_record *at;
-    size_t n, room;
+    size_t n, capacity;
 };
 
 static void take(void *ctx, const struct span_record *r)
 {
     struct sheet *sheet = ctx;
-    if (sheet->n < sheet->room && r->begin_ns >= sheet->began_ns)
+    if (sheet->n < sheet->capacity && r->begin_ns >= sheet->began_ns)
         sheet->at[sheet->n++] = *r;
 }
 
@@ -51,10 +53,10 @@ static int sheet_open(struct sheet *sheet, const struct span_lane *l,
                       uint64_t began_ns)
 {
     *sheet = (struct sheet){.began_ns = began_ns};
-    span_each(l, count, &sheet->room);
-    if (!sheet->room)
+    span_each(l, count, &sheet->capacity);
+    if (!sheet->capacity)
         return 0;
-    sheet->at = mem_alloc(sheet->room, sizeof *sheet->at);
+    sheet->at = mem_alloc(sheet->capacity, sizeof *sheet->at);
     if (!sheet->at)
         return -1;
     span_each(l, take, sheet);
@@ -76,7 +78,7 @@ static void begin_event(struct out *o)
     o->any = true;
 }
 
-// Writes microseconds, with nanoseconds as decimals.
+// Writes a time in microseconds, with nanoseconds as decimals.
 static void put_time(struct out *o, const char *key, uint64_t ns)
 {
     fprintf(o->f, ", \"%s\": %llu.%03u", key, (unsigned long long)(ns / 1000),
@@ -275,7 +277,7 @@ static int put_lanes(struct out *o, const struct spans *s, bool hta)
     return 0;
 }
 
-// ---- what the GPU did, stream by stream
+// ---- what the GPU did, by stream
 
 static void put_activity(struct out *o, const struct activity_record *r)
 {
@@ -372,7 +374,7 @@ int trace_write_hta(const struct spans *s, const char *path,
     return write_file(s, path, head, true);
 }
 
-// Copies a file's lines that are events, each without its comma.
+// Copies a line without its comma if it is an event.
 static void copy_events(struct parts *p, char *line)
 {
     size_t n = strcspn(line, "\n");

@@ -47,7 +47,7 @@ static int write_whole(struct parts *p, const char *out, const char *whole,
     if (!p->to)
         return fail("%s: %s", next, strerror(errno));
     fputs(p->before, p->to);
-    int rc = p->anew ? 0 : copy_file(p, whole);
+    int rc = p->replace ? 0 : copy_file(p, whole);
     for (int i = 0; !rc && i < n; i++) {
         if (is_part(p, files[i]->d_name))
             rc = text_into(path, sizeof path, "%s/%s", out, files[i]->d_name) ||
@@ -115,5 +115,5 @@ int parts_cut_csv(const char *out, const char *name, double until_s)
 
 int parts_renew_csv(const char *out, const char *name)
 {
-    return merge_csv((struct parts){.anew = true}, out, name);
+    return merge_csv((struct parts){.replace = true}, out, name);
 }

@@ -1,4 +1,5 @@
-// baton.c - one mutex, a condition for each thread, and whose turn it is.
+// baton.c - one mutex, a condition variable for each thread, and the number of
+// the holder.
 
 #include "virtual/baton.h"
 
@@ -12,7 +13,7 @@ struct runner {
     struct baton *baton;
     int number;
     pthread_t thread;
-    pthread_cond_t named;
+    pthread_cond_t turn;
 };
 
 struct baton {
@@ -28,15 +29,15 @@ static void await(struct baton *b, int me)
 {
     pthread_mutex_lock(&b->lock);
     while (b->holder != me)
-        pthread_cond_wait(&b->runners[me].named, &b->lock);
+        pthread_cond_wait(&b->runners[me].turn, &b->lock);
     pthread_mutex_unlock(&b->lock);
 }
 
-static void name(struct baton *b, int to)
+static void wake(struct baton *b, int to)
 {
     pthread_mutex_lock(&b->lock);
     b->holder = to;
-    pthread_cond_signal(&b->runners[to].named);
+    pthread_cond_signal(&b->runners[to].turn);
     pthread_mutex_unlock(&b->lock);
 }
 
@@ -54,17 +55,17 @@ static void join(struct baton *b)
     for (int i = 0; i < b->started; i++)
         pthread_join(b->runners[i].thread, NULL);
     for (int i = 0; i <= b->n; i++)
-        pthread_cond_destroy(&b->runners[i].named);
+        pthread_cond_destroy(&b->runners[i].turn);
     pthread_mutex_destroy(&b->lock);
     free(b);
 }
 
-// One thread could not be started. Ends those that were.
+// A thread could not be started: ends those that were.
 static void give_up(struct baton *b)
 {
     b->body = NULL;
     for (int i = 0; i < b->started; i++) {
-        name(b, i);
+        wake(b, i);
         pthread_join(b->runners[i].thread, NULL);
     }
     b->started = 0;
@@ -88,7 +89,7 @@ struct baton *baton_open(int n, void (*body)(void *ctx, int i), void *ctx)
     for (int i = 0; i <= n; i++) {
         b->runners[i].baton = b;
         b->runners[i].number = i;
-        pthread_cond_init(&b->runners[i].named, NULL);
+        pthread_cond_init(&b->runners[i].turn, NULL);
     }
     for (; b->started < n; b->started++) {
         struct runner *r = &b->runners[b->started];
@@ -107,13 +108,13 @@ void baton_pass(struct baton *b, int me, int to)
 {
     if (me == to)
         return;
-    name(b, to);
+    wake(b, to);
     await(b, me);
 }
 
 void baton_leave(struct baton *b, int to)
 {
-    name(b, to);
+    wake(b, to);
 }
 
 void baton_close(struct baton **b)

@@ -1,5 +1,5 @@
-// calls.c - the calls of a rank. Each call begins with enter(); a rank may die
-// there. A call passes its turn on only if it must wait.
+// calls.c - the calls of a rank. Each call begins with enter(), where a rank
+// may die. A call gives up its turn only if it must wait.
 
 #include "virtual/turns.h"
 
@@ -28,7 +28,7 @@ static struct virtual_rank_result *result_of(const struct virtual_rank *r)
     return &r->cluster->result->rank[r->id];
 }
 
-// Remembers a rank's first error.
+// Records the message of a rank's first error. Returns -1.
 static int failed(struct virtual_rank *r)
 {
     struct virtual_rank_result *result = result_of(r);
@@ -165,7 +165,7 @@ static void await(struct virtual_rank *r)
     await_until(r, deadline_s > 0 ? r->now + deadline_s : INFINITY);
 }
 
-// Ends one request that was awaited. 0, or -1 after fail().
+// Ends a request after the wait for it. 0, or -1 after fail().
 static int settle(struct virtual_rank *r, struct request *q)
 {
     const struct network_op op = q->op;

@@ -1,4 +1,4 @@
-// deadlock.c - the shortest circle of calls that wait for each other.
+// deadlock.c - finds the shortest cycle of calls that wait for each other.
 
 #include "virtual/deadlock.h"
 
@@ -33,11 +33,11 @@ static void add_call(struct text *t, const struct deadlock_call *c)
             c->sends ? "sends to" : "receives from", c->peer, c->number);
 }
 
-// From call `start` go to the calls of its peer, and so on, breadth first,
-// until one waits for the rank of `start`. Returns how many calls the circle
-// has and leaves them in circle[], or 0.
-static int circle_from(int start, const struct deadlock_call *calls, int n,
-                       int *before, int *queue, int *circle)
+// Searches breadth first from call `start` to the calls of its peer, and so on,
+// until a call waits for the rank of `start`. Returns how many calls the cycle
+// has and writes them to cycle[]; 0: there is no cycle.
+static int cycle_from(int start, const struct deadlock_call *calls, int n,
+                      int *before, int *queue, int *cycle)
 {
     int head = 0, tail = 0, length = 0;
     for (int i = 0; i < n; i++)
@@ -50,7 +50,7 @@ static int circle_from(int start, const struct deadlock_call *calls, int n,
             for (int i = at; i >= 0; i = before[i])
                 length++;
             for (int i = at, k = length; i >= 0; i = before[i])
-                circle[--k] = i;
+                cycle[--k] = i;
             return length;
         }
         for (int i = 0; i < n; i++)
@@ -62,16 +62,16 @@ static int circle_from(int start, const struct deadlock_call *calls, int n,
     return 0;
 }
 
-static void tell_circle(struct text *t, const struct deadlock_call *calls,
-                        const int *circle, int length)
+static void tell_cycle(struct text *t, const struct deadlock_call *calls,
+                       const int *cycle, int length)
 {
     bool sends = true, receives = true;
     for (int i = 0; i < length; i++) {
         if (i > 0)
             add(t, ", ");
-        add_call(t, &calls[circle[i]]);
-        sends = sends && calls[circle[i]].sends;
-        receives = receives && !calls[circle[i]].sends;
+        add_call(t, &calls[cycle[i]]);
+        sends = sends && calls[cycle[i]].sends;
+        receives = receives && !calls[cycle[i]].sends;
     }
     if (sends)
         add(t, ": nobody receives");
@@ -79,7 +79,7 @@ static void tell_circle(struct text *t, const struct deadlock_call *calls,
         add(t, ": nobody sends");
 }
 
-// A call whose peer has ended; failing that, the first one.
+// Describes a call whose peer has ended; if there is none, the first call.
 static void tell_end(struct text *t, const struct virtual_result *result,
                      const struct deadlock_call *calls, int n)
 {
@@ -103,18 +103,18 @@ void deadlock_tell(struct virtual_result *result,
     struct text t = {result->deadlock, sizeof result->deadlock};
     int best = 0;
     int *space = calloc((size_t)(4 * n), sizeof *space);
-    int *circle = space, *shortest = space + n;
+    int *cycle = space, *shortest = space + n;
     for (int i = 0; space && i < n; i++) {
         int length =
-            circle_from(i, calls, n, space + 2 * n, space + 3 * n, circle);
+            cycle_from(i, calls, n, space + 2 * n, space + 3 * n, cycle);
         if (length && (!best || length < best)) {
             best = length;
-            memcpy(shortest, circle, (size_t)n * sizeof *circle);
+            memcpy(shortest, cycle, (size_t)n * sizeof *cycle);
         }
     }
     add(&t, "deadlock at %.6g s: ", now);
     if (best)
-        tell_circle(&t, calls, shortest, best);
+        tell_cycle(&t, calls, shortest, best);
     else
         tell_end(&t, result, calls, n);
     free(space);

@@ -1,4 +1,4 @@
-// deadlock.h - who waits for whom, in one sentence.
+// deadlock.h - describes a deadlock in one sentence.
 
 #ifndef VIRTUAL_DEADLOCK_H
 #define VIRTUAL_DEADLOCK_H
@@ -9,11 +9,12 @@
 struct deadlock_call {
     int rank, peer; // peer -1: anybody
     bool sends;
-    long number; // of the messages from one to the other
+    long number; // of the message, counted from this rank to its peer, or back
 };
 
-// Write into result->deadlock the shortest circle among the n calls, each of
-// which waits for its peer; else the first call whose peer has ended.
+// Writes to result->deadlock the shortest cycle of the n calls, in which each
+// call waits for the next; if there is none, a call whose peer has ended, else
+// the first call. `now` is the time in s.
 void deadlock_tell(struct virtual_result *result,
                    const struct deadlock_call *calls, int n, double now);
 

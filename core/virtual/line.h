@@ -1,9 +1,9 @@
 // line.h - one direction of a stream between two ranks of a virtual
 // cluster (virtual/virtual.h).
 //
-// What travels is a head, and the payload that it announces. A head is an
-// envelope, which takes no time and is not counted; payload moves from where it
-// is to where it belongs.
+// It carries heads, each followed by the payload that it announces. A head is
+// an envelope, which takes no time and is not counted. Payload is received
+// directly where it belongs, without a buffer in between.
 
 #ifndef VIRTUAL_LINE_H
 #define VIRTUAL_LINE_H
@@ -20,25 +20,27 @@ struct virtual_line {
     int peer, stream;
     size_t head_bytes;                   // of every head
     size_t (*payload)(const void *head); // bytes that follow a head
-    char head[VIRTUAL_HEAD];             // as it travels
-    size_t left;                         // payload still due
-    struct virtual_req envelope, data;   // under way; .op of NULL: not
-    size_t data_bytes;
+    char head[VIRTUAL_HEAD];             // the one that is sent or received
+    size_t left;                         // bytes of its payload still to come
+    struct virtual_req envelope, data;   // requests; .op is NULL: none
+    size_t data_bytes;                   // of `data`
 };
 
-// Send a head with payload behind it, or more of the payload of the last head;
-// receive a head, or payload. All of it, or 0 where that cannot be now: call
-// again with the same. -1 after fail(): the peer is gone.
+// Send a head and payload after it, or more payload of the last head; receive a
+// head, or payload. They return the number of bytes, which is all of them; 0 if
+// that must wait: then call again with the same arguments; -1 after fail() if
+// the peer is gone.
 ssize_t virtual_line_send(struct virtual_line *l, const struct iovec *v, int n);
 ssize_t virtual_line_recv(struct virtual_line *l, void *p, size_t bytes);
 
-// Be ready for the next head, if nothing is under way.
+// Posts a receive for the next head, if no request is under way. 0, or -1 after
+// fail().
 int virtual_line_listen(struct virtual_line *l);
 
-// What it waits for; NULL: nothing.
+// The request for which it waits; NULL: none.
 const struct virtual_req *virtual_line_waits(const struct virtual_line *l);
 
-// Give up what is under way.
+// Cancels the requests under way.
 void virtual_line_close(struct virtual_line *l);
 
 #endif

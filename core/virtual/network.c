@@ -1,5 +1,4 @@
-// network.c - messages on their way: matching, links, and the two kinds of
-// event.
+// network.c - messages under way: matching, links, and the two kinds of event.
 
 #include "virtual/network.h"
 
@@ -15,7 +14,7 @@ struct network_message {
     double ready_s, begin_s, arrived_s; // begin_s < 0: it does not move yet
     bool waits_for_receiver;
     void *copy;                     // a copy of its bytes, from when it moves
-    struct network_op *send, *recv; // NULL: not yet, or no more
+    struct network_op *send, *recv; // NULL: none yet, or already dropped
     struct network_message *next;
 };
 
@@ -25,10 +24,10 @@ struct network {
     struct network_message *messages; // not yet received, oldest first
     struct network_op *ops;           // posted, oldest first
     double *out_free, *in_free;       // by host: when its links are free
-    bool *closed;                     // by rank: it is dead, and others notice
+    bool *closed;                     // by rank: it died and its links closed
     long *posted;                     // by (sends, rank, peer)
     size_t *stored;                   // by rank: eager bytes in its memory
-    size_t room;                      // of the result's messages
+    size_t capacity;                  // of result->messages
     uint64_t events;
 };
 
@@ -151,9 +150,9 @@ static bool is_open(const struct network_op *op, int from, int to, int stream)
            (!op->message || op->message->begin_s < 0);
 }
 
-// An operation was posted or dropped at `now`. Gives the messages from `from`
-// to the receives of `to` in order again, except messages that move. A receive
-// that gets another message is ready for it now.
+// Called when an operation was posted or dropped at `now`. Matches the messages
+// from `from` with the receives of `to` again, in order, except messages that
+// move. A receive that gets another message is ready for it now.
 static void rematch(struct network *n, int from, int to, int stream, double now)
 {
     struct network_message *m = open_from(n->messages, from, to, stream);
@@ -178,20 +177,20 @@ static int log_message(struct network *n, const struct network_message *m,
                        double end_s)
 {
     struct virtual_result *v = n->result;
-    if (v->n_messages == n->room) {
-        size_t room = n->room ? 2 * n->room : 256;
-        void *more = realloc(v->messages, room * sizeof *v->messages);
+    if (v->n_messages == n->capacity) {
+        size_t capacity = n->capacity ? 2 * n->capacity : 256;
+        void *more = realloc(v->messages, capacity * sizeof *v->messages);
         if (!more)
-            return fail("virtual: no memory for %zu messages", room);
+            return fail("virtual: no memory for %zu messages", capacity);
         v->messages = more;
-        n->room = room;
+        n->capacity = capacity;
     }
     void *data = n->setup->keep && m->bytes ? malloc(m->bytes) : NULL;
     if (n->setup->keep && m->bytes && !data)
         return fail("virtual: no memory for a message of %zu bytes", m->bytes);
     if (data)
         memcpy(data, m->copy, m->bytes);
-    bool gratis = is_free(n, m);
+    bool free_of_cost = is_free(n, m);
     v->messages[v->n_messages++] = (struct virtual_message){
         .from = m->from,
         .to = m->to,
@@ -200,11 +199,11 @@ static int log_message(struct network *n, const struct network_message *m,
         .end_s = end_s,
         .arrived_s = m->arrived_s,
         .at = m->send->from,
-        .is_free = gratis,
+        .is_free = free_of_cost,
         .is_envelope = m->stream & VIRTUAL_ENVELOPE,
         .data = data,
     };
-    if (gratis)
+    if (free_of_cost)
         return 0;
     v->rank[m->from].bytes_out += m->bytes;
     v->rank[m->from].messages_out++;
@@ -215,16 +214,17 @@ static int log_message(struct network *n, const struct network_message *m,
 
 static int begin(struct network *n, struct network_message *m, double at)
 {
-    bool gratis = is_free(n, m);
-    double end = gratis ? at : at + (double)m->bytes / n->setup->bytes_per_s;
+    bool free_of_cost = is_free(n, m);
+    double end =
+        free_of_cost ? at : at + (double)m->bytes / n->setup->bytes_per_s;
     m->copy = malloc(m->bytes ? m->bytes : 1);
     if (!m->copy)
         return fail("virtual: no memory for a message of %zu bytes", m->bytes);
     if (m->bytes)
         memcpy(m->copy, m->send->from, m->bytes);
     m->begin_s = at;
-    m->arrived_s = gratis ? at : end + n->setup->alpha_s;
-    if (!gratis)
+    m->arrived_s = free_of_cost ? at : end + n->setup->alpha_s;
+    if (!free_of_cost)
         n->out_free[host(n, m->from)] = n->in_free[host(n, m->to)] = end;
     m->send->done_s = end;
     if (m->recv) {
@@ -234,7 +234,7 @@ static int begin(struct network *n, struct network_message *m, double at)
         n->stored[m->to] += m->bytes;
         *peak = n->stored[m->to] > *peak ? n->stored[m->to] : *peak;
     }
-    return gratis && !n->setup->keep ? 0 : log_message(n, m, end);
+    return free_of_cost && !n->setup->keep ? 0 : log_message(n, m, end);
 }
 
 static int post_send(struct network *n, struct network_op *op)
@@ -294,8 +294,8 @@ static bool before(const struct event *a, const struct event *b)
     return a->tie < b->tie;
 }
 
-// All messages of one sender have the same number here. So the older one goes
-// first, because it is looked at first.
+// All messages of one sender get the same number. So the older one goes first,
+// because it is examined first.
 static uint64_t tie(const struct network *n, int from)
 {
     return rng_u64(rng_key(n->setup->seed, n->events), (uint64_t)from);

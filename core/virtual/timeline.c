@@ -1,5 +1,5 @@
-// timeline.c - the messages of a run as Trace Event JSON, which Perfetto and
-// chrome://tracing draw: the same format as the trace.json of a real run.
+// timeline.c - writes the messages of a run as Trace Event JSON, which Perfetto
+// and chrome://tracing draw. The trace.json of a real run has the same format.
 
 #include "virtual/virtual.h"
 
@@ -16,7 +16,7 @@ static void name_row(FILE *f, int rank, int row, const char *name)
             rank, row, name);
 }
 
-// One bar, from when the message holds the link until it has passed: out of the
+// Writes one bar, for the time in which the message holds a link: out of the
 // sender, or, alpha later, into the receiver.
 static void bar(FILE *f, const struct virtual_result *v, size_t i, bool out,
                 const struct virtual_telling *t)
@@ -48,9 +48,9 @@ int virtual_trace(const struct virtual_result *v,
         fprintf(f,
                 "{\"ph\": \"M\", \"pid\": %d, \"name\": \"process_name\", "
                 "\"args\": {\"name\": \"%s\"}},\n",
-                r, telling && telling->rank
-                    ? telling->rank(telling->ctx, r, name)
-                    : name);
+                r,
+                telling && telling->rank ? telling->rank(telling->ctx, r, name)
+                                         : name);
         name_row(f, r, 0, "out");
         name_row(f, r, 1, "in");
     }

@@ -1,4 +1,5 @@
-// turns.c - the scheduler: who goes on next, and what to do where nobody can.
+// turns.c - the scheduler: finds the rank that goes on next, and ends
+// deadlocks.
 
 #include "virtual/turns.h"
 
@@ -9,7 +10,8 @@
 
 #include <stdlib.h>
 
-// When all that a rank awaits is complete, or with r->any the first of it.
+// The time at which all requests that a rank awaits are complete; with r->any,
+// the first of them.
 static double completion(const struct virtual_rank *r)
 {
     double first = INFINITY, last = r->now;
@@ -21,7 +23,8 @@ static double completion(const struct virtual_rank *r)
     return r->any ? fmax(first, r->now) : last;
 }
 
-// When a rank can go on: when what it awaits is complete, or it gives up.
+// The time at which a rank can go on: its requests are complete, or it gives
+// up.
 static double next_turn(const struct virtual_rank *r)
 {
     if (r->over)
@@ -40,15 +43,16 @@ static void doom_all(struct cluster *c)
         c->ranks[i].doomed = !c->ranks[i].over;
 }
 
-// Nothing can happen any more: say why, and let all leave.
+// No event can happen any more: describes the deadlock, and makes all ranks
+// leave.
 static void end_deadlock(struct cluster *c)
 {
-    int ranks = c->setup->ranks, n = 0, room = 0;
+    int ranks = c->setup->ranks, n = 0, requests = 0;
     double now = 0;
     for (int i = 0; i < ranks; i++)
         for (struct request *q = c->ranks[i].requests; q; q = q->next)
-            room++;
-    struct deadlock_call *calls = calloc((size_t)room, sizeof *calls);
+            requests++;
+    struct deadlock_call *calls = calloc((size_t)requests, sizeof *calls);
     for (int i = 0; calls && i < ranks; i++) {
         now = fmax(now, c->ranks[i].now);
         for (struct request *q = c->ranks[i].requests; q; q = q->next)
@@ -68,7 +72,7 @@ static void break_off(struct cluster *c)
     doom_all(c);
 }
 
-// The rank that can go on earliest, and when; NULL: none can.
+// The rank that can go on first, and *at, the time when it can; NULL: none can.
 static struct virtual_rank *earliest(struct cluster *c, double *at)
 {
     struct virtual_rank *first = NULL;
@@ -99,7 +103,7 @@ int turns_next(struct cluster *c)
     while (!all_over(c)) {
         double at, event = network_next(c->network);
         struct virtual_rank *r = earliest(c, &at);
-        // What happens at the very deadline is still in time.
+        // An event at the time of the deadline is still in time.
         bool late = r && r->waits && !r->doomed && !is_complete(r);
         if (r && (r->doomed || (late ? at < event : at <= event))) {
             r->now = at;

@@ -1,4 +1,5 @@
-// virtual.c - a run: threads for the ranks, their end, and what is left of it.
+// virtual.c - a run: starts a thread for each rank, ends them, and returns the
+// result.
 
 #include "virtual/virtual.h"
 
@@ -9,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// What a rank did not await is taken back; where it returned, that is an error.
+// Withdraws the requests that a rank did not await. If its function returned 0,
+// that is an error.
 static void drop_requests(struct virtual_rank *r,
                           struct virtual_rank_result *result)
 {
@@ -29,7 +31,8 @@ static void drop_requests(struct virtual_rank *r,
              r->id, left);
 }
 
-// A rank is a thread; what is called deep inside has no other way to know.
+// A rank is a thread. Functions called deep inside it find their rank only
+// here.
 static _Thread_local struct virtual_rank *self;
 
 struct virtual_rank *virtual_self(void)
@@ -95,7 +98,7 @@ static int check_setup(const struct virtual_setup *s)
     return 0;
 }
 
-// All ranks from first to last. 0, or -1 after fail().
+// Runs all ranks from start to end. 0, or -1 after fail().
 static int run(struct cluster *c)
 {
     int n = c->setup->ranks;

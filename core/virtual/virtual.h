@@ -1,29 +1,30 @@
 // virtual.h - a cluster in one process: ranks that send each other messages,
-// and a clock that jumps, so that no real time is spent on waiting.
+// and a simulated clock, so that waiting takes no real time.
 //
-// Every rank is a function of its own (virtual_main). Exactly one of them runs
-// at any moment, and which one runs next depends only on the clock, the
+// Every rank runs the function virtual_main in its own thread. Exactly one rank
+// runs at any moment, and which one runs next depends only on the clock, the
 // messages and the seed. So two runs are the same to the last byte, on any
-// machine, under any load. Time is a model:
+// machine, under any load. The model of time:
 //
-// - A rank runs until a call must wait. The rank with the least time goes next;
-//   the seed decides among equals. Computing takes no time; virtual_compute()
-//   adds time.
+// - A rank runs until a call must wait. The rank with the earliest time runs
+//   next; the seed decides among equals. Computing takes no time, but
+//   virtual_compute() adds time.
 // - Each rank has one link out and one link in. A transfer begins once both
 //   sides are ready and both links are free. It holds both links for bytes/B
 //   seconds and has arrived alpha seconds later.
-// - The sender is ready when it has called, and the receiver too. But a message
-//   of at most `eager` bytes does not wait for the receiver's call. It waits in
-//   the receiver's memory.
-// - Ranks on one host share its links: they are threads of one worker. Between
-//   them a message takes no time, waits for nobody, and is not counted.
+// - A sender or receiver is ready when it has made its call. But a message of
+//   at most `eager` bytes does not wait for the receiver's call: it moves, and
+//   waits in the receiver's memory.
+// - Ranks on one host share its links: they are threads of one worker. A
+//   message between them takes no time, does not wait, and is not counted.
 // - Messages between two ranks keep their order. A receive names its source, or
-//   takes the message that came first (the seed decides among equals).
+//   takes the message that arrived first (the seed decides among equals).
 //
-// Hence, to rounding: ring all-reduce 2(w-1)(a + S/wB); binomial tree of 2^k
-// ranks k(a + S/B); a server that holds its answer 2a + 2nS/B; a chain of n
-// ranks that passes m pieces on, one at a time, (n-2+m)(a + S/mB). The
-// alpha-beta model: Hockney, "The communication challenge for MPP", 1994.
+// So, apart from rounding, the times are: ring all-reduce 2(w-1)(a + S/wB);
+// binomial tree of 2^k ranks k(a + S/B); a server that answers when all n
+// messages are in 2a + 2nS/B; a chain of n ranks that passes on m pieces, one
+// at a time, (n-2+m)(a + S/mB). The alpha-beta model: Hockney, "The
+// communication challenge for MPP", 1994.
 
 #ifndef VIRTUAL_VIRTUAL_H
 #define VIRTUAL_VIRTUAL_H
@@ -40,8 +41,9 @@ extern "C" {
 struct virtual_rank; // one of the ranks: an argument of all its calls
 
 // A rank that dies: its call number `call` (from 1) never returns, and its
-// links close. With `closed` the others notice at once, as when a process dies.
-// Else they notice only by their deadline, as when a host goes silent.
+// links close. With `closed` the other ranks notice at once, as when a process
+// dies. Else they notice only by their deadline, as when a host stops
+// answering.
 struct virtual_kill {
     int rank;
     long call; // 0: no rank dies
@@ -50,24 +52,24 @@ struct virtual_kill {
 
 struct virtual_setup {
     int ranks;          // at least 1
-    int hosts;          // 0: one a rank; else rank r is on host r % hosts
+    int hosts;          // 0: one for each rank; else rank r: host r % hosts
     double alpha_s;     // latency of a message
     double bytes_per_s; // of each rank's link, each way; > 0
-    size_t eager;       // a message up to so long waits for no receiver
+    size_t eager;       // messages of up to so many bytes wait for no receiver
     double deadline_s;  // a call that takes longer returns -1; 0: no deadline
     uint64_t seed;      // decides among equals
     const double *slow; // by rank: factor on virtual_compute(); NULL: all 1
     struct virtual_kill kill;
-    bool keep;    // log messages' contents, and also free messages
-    bool returns; // a rank was killed or is stuck: its calls return -1 from
-                  // then on; without it such a call never returns
+    bool keep;    // log also the contents of messages, and free messages
+    bool returns; // calls of a rank that was killed or is stuck return -1;
+                  // without `returns` such a call never returns
 };
 
-// A request: a message under way. Filled by virtual_isend() and
-// virtual_irecv(), emptied by virtual_wait().
+// A request: a send or receive under way. virtual_isend() and virtual_irecv()
+// fill it, virtual_wait() empties it.
 struct virtual_req {
     void *op;
-    int err; // after virtual_wait(): 0, or -1 if this one failed
+    int err; // after virtual_wait(): 0, or -1 if this request failed
 };
 
 // The calls of a rank. Each returns 0, or -1 after fail(). A receive buffer
@@ -81,31 +83,32 @@ int virtual_isend(struct virtual_rank *r, int to, const void *p, size_t bytes,
 int virtual_irecv(struct virtual_rank *r, int from, void *p, size_t bytes,
                   struct virtual_req *req);
 
-// Waits until all n requests are complete. Afterwards they are over, with any
-// result.
+// Waits until all n requests are complete or have failed. Afterwards all of
+// them are empty.
 int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n);
 
-// Receives at most `most` bytes from the rank that sent first. *from gets the
-// rank, and *bytes the number of bytes.
+// Receives at most `most` bytes from the rank whose message arrives first.
+// *from becomes that rank, and *bytes the number of bytes.
 int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
                      size_t most);
 
-// Without waiting: whether a request is complete; and giving a request up.
+// Do not wait: the first says whether a request is complete, the second cancels
+// a request.
 bool virtual_is_done(const struct virtual_rank *r,
                      const struct virtual_req *req);
 void virtual_cancel(struct virtual_rank *r, struct virtual_req *req);
 
 // Waits until one of n requests is complete, for at most `seconds`. Returns 1,
-// or 0 if that time is over first. All requests stay under way. The message
-// about a deadlock names the first.
+// or 0 if the time is over before. All requests stay under way. The message
+// about a deadlock names the first one.
 int virtual_wait_any(struct virtual_rank *r, const struct virtual_req *const *q,
                      int n, double seconds);
 
 // A receive of one stream never gets a message of another. The calls above use
-// stream 0. This makes a further one: its number is the same on all ranks that
-// have called this equally often. VIRTUAL_ENVELOPE | stream is a stream of
-// envelopes, which announce the next messages. Envelopes take no time, do not
-// wait for a receiver, and are not counted.
+// stream 0. virtual_stream() makes a new stream: its number is the same on all
+// ranks that have called it equally often. VIRTUAL_ENVELOPE | stream is a
+// stream of envelopes, which announce the next messages. Envelopes take no
+// time, do not wait for a receiver, and are not counted.
 enum { VIRTUAL_ENVELOPE = 1 << 30 };
 int virtual_stream(struct virtual_rank *r);
 int virtual_isend_on(struct virtual_rank *r, int stream, int to, const void *p,
@@ -116,9 +119,9 @@ int virtual_irecv_on(struct virtual_rank *r, int stream, int from, void *p,
 double virtual_now(const struct virtual_rank *r); // seconds since the start
 void virtual_compute(struct virtual_rank *r, double seconds);
 
-// Memory for n objects of `size` bytes, all NaN, and counted. It lives until
-// the run's end, or until virtual_release(): that frees all memory of this
-// rank.
+// Memory for n objects of `size` bytes, filled with NaN, and counted. It is
+// freed at the end of the run, or by virtual_release(), which frees all memory
+// of this rank. NULL after fail().
 void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size);
 void virtual_release(struct virtual_rank *r);
 
@@ -137,8 +140,8 @@ enum virtual_end {
 
 struct virtual_rank_result {
     enum virtual_end end;
-    int value;      // what the rank's function returned
-    double ended_s; // its time then
+    int value;      // the result of the rank's function
+    double ended_s; // the rank's time when it ended
     long calls;     // how many calls it made
     uint64_t bytes_out, bytes_in, messages_out, messages_in;
     size_t alloc_peak; // most bytes of virtual_alloc() at one time
@@ -149,17 +152,17 @@ struct virtual_rank_result {
 struct virtual_message {
     int from, to;
     size_t bytes;
-    double begin_s, end_s; // holds both links
+    double begin_s, end_s; // when it holds both links
     double arrived_s;
-    const void *at;            // its place at the sender
-    bool is_free, is_envelope; // it took no time; it is an envelope
+    const void *at;            // its address at the sender
+    bool is_free, is_envelope; // it takes no time; it is an envelope
     void *data;                // its contents; NULL without `keep`
 };
 
 struct virtual_result {
     int ranks;
-    double seconds;     // when the last rank returned
-    char deadlock[512]; // who waits for whom; "" without a deadlock
+    double seconds;     // the time when the last rank ended
+    char deadlock[512]; // describes the deadlock; "": there was none
     struct virtual_rank_result *rank;
     struct virtual_message *messages; // by begin_s
     size_t n_messages;
@@ -168,23 +171,24 @@ struct virtual_result {
 typedef int virtual_main(struct virtual_rank *r, void *arg);
 
 // Runs `body` on all ranks until every rank has returned, was killed or is
-// stuck. Returns the result, or NULL after fail() if threads or memory are
-// short.
+// stuck. Returns the result, which virtual_close() frees, or NULL after fail()
+// if threads or memory are short.
 struct virtual_result *virtual_run(const struct virtual_setup *setup,
                                    virtual_main *body, void *arg);
 void virtual_close(struct virtual_result **v); // takes NULL
 
-// Additions to a trace, beside the messages; members may be NULL.
+// What a caller can add to a trace. Members may be NULL.
 struct virtual_telling {
+    // The name of a rank, which it may write to `name`.
     const char *(*rank)(const void *ctx, int rank, char name[32]);
-    // Further members of message i's "args": `, "name": value` each.
+    // Writes further members of "args" of message i, each as `, "name": value`.
     void (*message)(const void *ctx, FILE *f, size_t i);
     const void *ctx;
 };
 
 // Writes the messages as Trace Event JSON. Each rank is a process with two
-// rows: messages that leave, and messages that come in. `telling` may be NULL.
-// 0, or -1 after fail().
+// rows: messages that it sends, and messages that it receives. `telling` may be
+// NULL. 0, or -1 after fail().
 int virtual_trace(const struct virtual_result *v,
                   const struct virtual_telling *telling, FILE *f);
 

@@ -1,8 +1,8 @@
 // error.c - fail(), die(), CHECK() and the log.
 //
 // The message is thread-local so that a communication thread's failure does not
-// overwrite the trainer's. The project has only two mutable globals: the
-// message, and the text at the start of each log line.
+// overwrite the trainer's. The other two globals, log_rank and for_launcher,
+// only say how a log line begins.
 
 #include "base/base.h"
 

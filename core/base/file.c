@@ -178,7 +178,7 @@ int file_make_folder(const char *path)
     struct stat st;
     if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    bool lacks = errno == ENOENT && above; // `above` says why a parent lacks
+    bool lacks = errno == ENOENT && above; // a parent lacks; `above` says why
     return fail("folder %s: %s", path, strerror(lacks ? above : errno));
 }
 

@@ -51,7 +51,8 @@ void secret_prove(const uint8_t key[SECRET_KEY], const void *text, size_t n,
 bool secret_proves(const uint8_t key[SECRET_KEY], const void *text, size_t n,
                    const uint8_t proof[SECRET_PROOF]);
 
-// Whether two secrets of `bytes` bytes are equal, also in such a constant time.
+// Whether two secrets of `bytes` bytes are equal, in a time that does not
+// depend on where they differ.
 bool secret_same(const void *a, const void *b, size_t bytes);
 
 // The public key of a secret key of Curve25519.

@@ -1,5 +1,5 @@
-// cluster.h - the control plane: who is rank 0..world-1, and a few small
-// exchanges between them. Gradients never travel here.
+// cluster.h - the control plane: the ranks 0..world-1 of the workers, and a few
+// small exchanges between them. Gradients never travel here.
 //
 //     local   one worker
 //     mpi     under mpirun or srun; servers have a cluster of their own
@@ -22,8 +22,9 @@ struct cluster_config {
     int rank, world;        // ignored by mpi, which gets them from MPI
     const char *rendezvous; // zmq: endpoint of the server, tcp://host:port
     const char *curve;      // folder of CURVE keys; "" for none
-    bool servers;     // mpi: this rank is a server. All ranks of the job open
-                      // a cluster; servers and workers get one each
+    bool servers;     // mpi: whether this rank is a server. All ranks of the
+                      // job open a cluster at the same time: the servers get
+                      // one, the workers another
     double timeout_s; // of every wait
 };                    // its strings must outlive the cluster
 
@@ -61,7 +62,7 @@ int cluster_open(struct cluster **c, const struct cluster_ops *ops,
 void cluster_close(struct cluster **c);
 
 // Whether a launcher that Open MPI can join (mpirun, srun --mpi=pmix) started
-// this process, and as which rank of how many.
+// this process. If so, writes its rank and the number of ranks.
 bool cluster_launched(int *rank, int *world);
 
 // Whether a launcher that Open MPI cannot join (torchrun, PMI, PALS, srun

@@ -14,7 +14,7 @@
 
 enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
 enum { REMEMBERED = 32 << 20 }; // bytes of past exchanges, for replay()
-enum { MAX_REFUSALS = 4096 };   // error replies, then one a tick at most
+enum { MAX_REFUSALS = 4096 };   // error replies; then at most one a tick
 
 struct member {
     struct message_peer peer;
@@ -174,9 +174,9 @@ void rendezvous_set_elastic(struct rendezvous *h, bool elastic)
     h->elastic = elastic;
 }
 
-// Keeps the pieces of the finished exchange, up to REMEMBERED bytes in all. A
-// job tells only after its first exchanges whether it is elastic, so those of
-// all jobs are kept.
+// Keeps the pieces of the finished exchange, up to REMEMBERED bytes in all. It
+// does so in every job, since the server learns only after the first exchanges
+// whether a job is elastic.
 static void remember(struct rendezvous *h)
 {
     size_t bytes = h->bytes * (size_t)h->world;

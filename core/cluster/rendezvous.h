@@ -29,19 +29,19 @@ enum {
 };
 
 enum rendezvous_kind {
-    RENDEZVOUS_GIVE = 1,
-    RENDEZVOUS_ALL,
-    RENDEZVOUS_ERROR,
-    RENDEZVOUS_BYE,
+    RENDEZVOUS_GIVE = 1, // a worker's piece
+    RENDEZVOUS_ALL,      // the answer: all pieces
+    RENDEZVOUS_ERROR,    // the answer: an error's text
+    RENDEZVOUS_BYE,      // a goodbye, and its answer
     RENDEZVOUS_KINDS
 };
 
 struct rendezvous_head {
     uint32_t kind; // enum rendezvous_kind
     uint32_t rank, world;
-    uint32_t timeout_ms;
-    uint64_t exchange; // counts from 0
-    uint64_t bytes;    // of the data frame
+    uint32_t timeout_ms; // deadline of an exchange
+    uint64_t exchange;   // counts from 0
+    uint64_t bytes;      // of the data frame
 };
 
 void rendezvous_head_put(uint8_t out[RENDEZVOUS_HEAD],

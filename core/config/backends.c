@@ -9,12 +9,12 @@
 
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-// Keys that the trainer and sync/sync.c read for every backend; and for every
-// backend whose gradients travel.
+// OF_ANY: keys that the trainer and sync/sync.c read for every backend. OF_ALL:
+// keys for every backend whose gradients travel.
 #define OF_ANY "staging", "inject", "inject_rank"
 #define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
 
-// Keys of the backends where sync/sync.c itself updates the parameters.
+// Keys for the backends where sync/sync.c itself updates the parameters.
 #define OF_UPDATED OF_ALL, "mistake_two_updates", "mistake_local_clip"
 
 #define OF_SERVERS                                                             \

@@ -1,4 +1,5 @@
-// backends.h - the ways of agreeing, as plain data.
+// backends.h - the backends as plain data: the ways in which workers agree on
+// the next parameters.
 //
 // No other code compares a backend's name: it asks the members of its row. So a
 // new backend needs a row of backends.def, and no change above it.

@@ -230,8 +230,8 @@ int config_check_backend(const struct run *r, const struct backend *b)
     return b->servers ? settings_check(&r->settings) : 0;
 }
 
-// Settings that a backend cannot have whose workers' parameters differ between
-// two exchanges.
+// Refuses settings that do not work if workers' parameters differ between two
+// exchanges.
 static int check_apart(const struct run *r, const struct backend *b)
 {
     const struct sync_settings *set = &r->settings;
@@ -254,8 +254,8 @@ static int check_apart(const struct run *r, const struct backend *b)
                     b->name);
     if (set->outer_rule == OUTER_AVERAGE &&
         (config_asked(r, "outer_lr") || config_asked(r, "outer_momentum")))
-        return fail("outer_lr= and outer_momentum= are nesterov's; try: "
-                    "outer_rule=nesterov");
+        return fail("outer_lr= and outer_momentum= require "
+                    "outer_rule=nesterov; try: outer_rule=nesterov");
     return 0;
 }
 
@@ -268,7 +268,7 @@ static bool has_parts(const struct run *r)
     return mesh_size(&r->mesh, MESH_PP) * mesh_size(&r->mesh, MESH_TP) > 1;
 }
 
-// Settings that a mesh with parts of the model cannot have.
+// Refuses settings that a mesh with parts of the model cannot have.
 static int check_parts(const struct run *r, const struct backend *b,
                        const char *mesh)
 {

@@ -93,7 +93,7 @@ struct run {
     struct profile profile;
     int kernels; // bool: record the GPU's kernels in the trace
 
-    // who trains together
+    // which processes train together, and how
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
     int workers;      // how many lockstep starts
     struct mesh mesh; // of the workers; n = 0: not given
@@ -110,8 +110,8 @@ struct run {
     int restarts;          // of the whole job after a failure, at most
 
     struct sync_settings settings; // of the backend, as the user gave them
-    // By row of keys.c. asked: a word or a file set it. inherited: it was set,
-    // last by the run.json of an earlier run.
+    // By row of keys.c. asked: a word or a file has set the key. inherited: the
+    // last to set it was the run.json of an earlier run.
     bool asked[CONFIG_KEYS], inherited[CONFIG_KEYS];
 };
 
@@ -189,8 +189,8 @@ void config_each_asked(const struct run *r, bool again, config_visit *fn,
 // Whether the user gave this key.
 bool config_asked(const struct run *r, const char *key);
 
-// The same for the keys of [backend] alone: all to their defaults; one from
-// text. 0, or -1 after fail().
+// The keys of [backend] alone: settings_defaults() sets all to their defaults,
+// settings_set() sets one from text. 0, or -1 after fail().
 void settings_defaults(struct sync_settings *s);
 int settings_set(struct sync_settings *s, const char *key, const char *value);
 

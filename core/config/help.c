@@ -8,7 +8,8 @@
 
 #include <string.h>
 
-// Columns of a key's first row, where its help begins, and the page's width.
+// AT_DEFAULT, AT_ALLOWED: columns of a key's first line. AT_HELP: the column of
+// its help. WIDTH: of the page.
 enum { AT_DEFAULT = 22, AT_ALLOWED = 39, AT_HELP = 6, WIDTH = 80, TEXT = 512 };
 
 // Writes the values that are allowed after '='.

@@ -33,7 +33,8 @@ struct key {
     const char *unit, *help;
     // Checks the text. 0, or -1 after fail(). May be NULL.
     int (*check)(const char *key, const char *value);
-    // KEY_PARTS: from text, 0, or -1 after fail(); and to text.
+    // KEY_PARTS: read sets *at from text, 0 or -1 after fail(). show writes *at
+    // as text.
     int (*read)(void *at, const char *key, const char *value);
     void (*show)(const void *at, char text[CONFIG_PATH]);
     const char *was; // its name in earlier versions, or NULL

@@ -35,8 +35,8 @@ size_t bpe_size(const struct bpe *b);
 // The token's *n bytes, borrowed. NULL and *n = 0 if there is no such token.
 const char *bpe_token(const struct bpe *b, size_t token, size_t *n);
 
-// The token of one byte. The token of which left and right are the halves, or
-// BPE_NONE; a smaller token is earlier in the table.
+// The token of one byte. The token that joins left and right, or BPE_NONE; a
+// smaller token is earlier in the table.
 uint32_t bpe_byte(const struct bpe *b, unsigned char byte);
 uint32_t bpe_join(const struct bpe *b, uint32_t left, uint32_t right);
 

@@ -5,9 +5,10 @@
 //     |\s+(?!\S)|\s+
 //
 // The first alternative that matches is taken, with as many characters as
-// possible. White space before a word leaves its last character to the word;
-// the word includes it only if it is a blank. Letters and numbers are those of
-// utf8proc's Unicode version. A byte that is not UTF-8 is none of both.
+// possible. A run of white space before a word leaves out its last character.
+// If that is a blank, it joins the word; else it is a word of its own. Letters
+// and numbers are those of utf8proc's Unicode version. A byte that is not UTF-8
+// is neither.
 
 #include "data/bpe.h"
 

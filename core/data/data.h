@@ -27,8 +27,9 @@ struct data_config {
                        // train.bin and val.bin; "" for the C headers
     const char *vocab; // vocab.bpe: encode text with GPT-2's BPE; "" for none
     enum data_symbols symbols; // of text without a vocab
-    double val_fraction;       // of the tokens, from the end; 0 for none; of
-                               // a folder, all of val.bin
+    double val_fraction;       // share of the tokens, from the end, that is for
+                               // validation; 0: none; above 0 a folder's
+                               // val.bin is used whole
     int batch, tokens, accum;  // B, T, micro-batches a step
     int rank, world;
     uint64_t seed;

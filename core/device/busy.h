@@ -42,8 +42,8 @@ void busy_close(struct device *d);
 int busy_begin(struct device *d, enum device_queue q);
 int busy_end(struct device *d, enum device_queue q);
 
-// To be called at the begin and the end of a step; they record on the compute
-// queue. 0, or -1 after fail().
+// To be called at the beginning and the end of a step. They record on the
+// compute queue. 0, or -1 after fail().
 int busy_step_begin(struct device *d);
 int busy_step_end(struct device *d);
 

@@ -120,16 +120,17 @@ void device_host_free(struct device *d, void *p);
 
 // Copies bytes from host memory to the device, back, or within the device. The
 // caller must not change or free source and destination until the queue has
-// done it. The functions with a queue only give it the work. 0, or -1 after
-// fail(), as the functions below.
+// done it. 0, or -1 after fail(), as the functions below.
 int device_copy_on(struct device *d, enum device_queue q, void *dst,
                    const void *src, size_t bytes);
 
-// cast: dst[0..n) = src[0..n) * scale, each in its number format, rounded once
-// to nearest even. A scale other than 1 requires a src of fp32. Doubles cannot
-// be cast. add: dst[0..n) += src[0..n), where dst is of fp32, or of doubles if
-// src is. add_into_wire: one hop of a ring, wire = round(acc + wire), with the
-// sum in fp32.
+// These give work to queue q.
+// - cast: dst[0..n) = src[0..n) * scale, each in its number format, rounded
+//   once to nearest even. A scale other than 1 requires a src of fp32. Doubles
+//   cannot be cast.
+// - add: dst[0..n) += src[0..n). dst is of fp32, or of doubles if src is.
+// - add_into_wire: wire = round(acc + wire), one hop of a ring. The sum is in
+//   fp32.
 int device_cast_on(struct device *d, enum device_queue q, void *dst,
                    enum dtype to, const void *src, enum dtype from, float scale,
                    size_t n);
@@ -176,7 +177,7 @@ int device_profile(struct device *d, bool on);
 // device has none.
 void *device_handle(struct device *d, enum device_queue q);
 
-// Writes an id that differs between any two devices of any machines, and is the
+// Writes an id that differs between all devices of all machines, and is the
 // same each time that the device is opened. On the CPU every open device has
 // its own id.
 void device_identity(const struct device *d, unsigned char id[DEVICE_ID]);

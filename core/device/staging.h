@@ -36,8 +36,8 @@ int staging_down(struct staging *s, int piece, size_t off, size_t n);
 // fail().
 int staging_await(const struct staging *s, int piece);
 
-// Begins to copy elements [off, off+n) to the device, which must have no more
-// work with their old values. 0, or -1 after fail().
+// Begins to copy elements [off, off+n) to the device, which must not use their
+// old values any more. 0, or -1 after fail().
 int staging_up(struct staging *s, size_t off, size_t n);
 
 // Later work of the compute queue waits for all copies to the device so far. 0,

@@ -193,7 +193,7 @@ int group_await(struct group *g, uint64_t ticket);
 // `depth` tickets can be open, and a CHECK stops the program at the next verb.
 int group_follow(struct group *g, uint64_t ticket);
 
-// Whether a verb is between two members; whether it adds. The others copy.
+// Whether a verb is a send or a receive; whether it computes a sum.
 static inline bool group_is_pair(enum group_verb v)
 {
     return v == GROUP_SEND || v == GROUP_RECV;
@@ -204,8 +204,9 @@ static inline bool group_is_sum(enum group_verb v)
            v == GROUP_REDUCE;
 }
 
-// Adds the payload of a verb to the counters; adds another group's counters;
-// subtracts them.
+// group_count() adds bytes of payload of verb v to the counters.
+// group_stats_add() adds the counters `more`, and group_stats_less() subtracts
+// the counters `less`.
 static inline void group_count(struct group_stats *s, enum group_verb v,
                                uint64_t out, uint64_t in)
 {

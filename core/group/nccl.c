@@ -90,8 +90,8 @@ static int blame(struct nccl *n, const char *what)
 
 // Waits until a non-blocking communicator has done the last call. NCCL ends
 // every group of calls in a thread that it starts for that, which takes less
-// time than a nap. So the first SPINS looks, about 100 us on an idle core, only
-// yield.
+// time than a nap. So the first SPINS checks, about 100 us on an idle core,
+// only yield in between.
 static int settle(struct nccl *n, const char *call)
 {
     uint64_t start = now_ns();

@@ -16,9 +16,9 @@
 struct auth;
 
 // To be called before zmq_bind(): `socket` of `context` will listen at
-// `endpoint`. `curve` is a folder of keys or "". *auth answers for the socket,
-// or is NULL if it accepts any peer; the caller closes it after the socket. 0,
-// or -1 after fail().
+// `endpoint`. `curve` is a folder of keys or "". *auth becomes the
+// authenticator of the socket, a thread, or NULL if any peer may connect. The
+// caller closes it after the socket. 0, or -1 after fail().
 int auth_serve(struct auth **auth, void *context, void *socket,
                const char *endpoint, const char *curve);
 void auth_close(struct auth **auth);

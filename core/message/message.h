@@ -92,8 +92,8 @@ struct message_peer message_server(int n);
 bool message_same_peer(const struct message_peer *a,
                        const struct message_peer *b);
 
-// Sends a message. 0, or 1 if the receiver is gone, or -1 after fail(). Calls
-// data->sent in all three cases.
+// Sends a message. 0, or 1 if the receiver is gone, or -1 after fail(). In all
+// three cases data->sent is called, now or later.
 int endpoint_send(struct endpoint *m, const struct message_peer *to,
                   const void *head, size_t head_bytes,
                   const struct payload *data);

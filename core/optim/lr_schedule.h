@@ -14,8 +14,8 @@ struct schedule {
     int steps;        // of the whole run
 };
 
-// The learning rate of a step, 0 <= step < steps; for later steps it is min_lr,
-// with a constant schedule lr.
+// The learning rate of a step, counted from 0. From `steps` on it is min_lr, or
+// lr if the schedule is constant.
 float schedule_lr(const struct schedule *s, int step);
 
 // Dynamic loss scaling (Micikevicius et al., ICLR 2018): the scale is halved on

@@ -27,8 +27,8 @@ const char *optim_slot_name(const struct optim_config *c, int i)
     return i ? "exp_avg_sq" : "exp_avg";
 }
 
-// The constants for a piece with one weight decay. The bias correction is for
-// this step.
+// The constants for a piece with one weight decay. correct1 and correct2 are
+// the bias corrections of the step.
 struct rates {
     float lr, decay, scale;
     float beta1, beta2, correct1, correct2, eps; // adamw

@@ -32,8 +32,8 @@ struct optim_range {
     uint64_t off, n; // elements of the flat parameter vector
 };
 
-// All that a server must know. It has no pointers and fixed widths, so that it
-// can be sent.
+// All that a server must know. It has no pointers, and members of fixed width,
+// so that it can be sent.
 struct optim_config {
     uint32_t kind; // enum optim_kind
     float beta1, beta2, eps, weight_decay, momentum;

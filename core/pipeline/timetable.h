@@ -78,8 +78,8 @@ int timetable_length(const struct pipeline *p);
 // Action number k of a stage, 0 .. timetable_length() - 1.
 struct action timetable_action(const struct pipeline *p, int stage, int k);
 
-// The activation slots of a stage: each holds the activations of one
-// micro-batch in one chunk, from its forward to its backward.
+// The number of activation slots of a stage. A slot holds the activations of
+// one micro-batch in one chunk, from its forward to its backward.
 int timetable_slots(const struct pipeline *p, int stage);
 
 // ---- simulation

@@ -22,7 +22,7 @@ struct gpm_sample {
 // borrowed. NULL if the driver or the GPU does not have these counters.
 struct gpm *gpm_open(void *library, void *gpu);
 
-// Takes NULL: all values are NaN then, and at the first call.
+// g may be NULL. All values are NaN then, and at the first call.
 void gpm_read(struct gpm *g, struct gpm_sample *out);
 void gpm_close(struct gpm **g);
 

@@ -6,8 +6,8 @@
 #include <dlfcn.h>
 
 // Sets *function (a pointer to a function) to function `name` of `library`. 0,
-// or -1 if it is not there; then it is NULL. POSIX allows to use dlsym's data
-// pointer as a function pointer.
+// or -1 if it is not there; then it is NULL. POSIX allows the conversion of
+// dlsym's data pointer to a function pointer.
 static inline int library_find(void *library, const char *name, void *function)
 {
     void *at = dlsym(library, name);

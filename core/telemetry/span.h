@@ -100,9 +100,11 @@ uint64_t spans_began(const struct spans *s);
 
 // ---- reading
 
+// "forward", "loss".
 const char *span_kind_name(enum span_kind kind);
 const char *span_counter_name(enum span_counter counter);
 
+// The lanes, numbered from 0, and their names. There are none if s is NULL.
 int spans_nlanes(const struct spans *s);
 const struct span_lane *spans_at(const struct spans *s, int lane);
 const char *span_lane_name(const struct span_lane *l);

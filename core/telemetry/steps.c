@@ -55,8 +55,8 @@ static void copy_row(FILE *to, const char *line)
 }
 
 // Copies the rows of this rank up to step `keep`. Steps that are done again
-// after a restart count as lost. So do the steps that the others did without a
-// worker that `joined` them.
+// after a restart count as lost. If this worker has `joined` the others later,
+// the steps that they did without it count as lost.
 static int copy_rows(struct steps *s, FILE *from, FILE *to, int keep,
                      bool joined, double *time_s)
 {

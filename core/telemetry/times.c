@@ -73,7 +73,7 @@ static int by_time(const void *a, const void *b)
     return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
 }
 
-// Computes the times from `from_ns` on, since when all lanes have all their
+// Computes the times from `from_ns` on. From then on every lane has all its
 // records.
 static void sweep(const struct edges *e, uint64_t from_ns, struct times *t)
 {

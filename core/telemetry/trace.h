@@ -5,8 +5,8 @@
 //     hta/rank-R.json   the same for Meta's HTA, with trace=hta
 //
 // A rank is a process of the trace, and a lane is a thread. Times are in
-// microseconds on rank 0's clock since training began, in all parts of a run
-// that was resumed.
+// microseconds on rank 0's clock, since training began; in a run that was
+// resumed, since its first part began.
 
 #ifndef TELEMETRY_TRACE_H
 #define TELEMETRY_TRACE_H

@@ -9,7 +9,7 @@
 struct deadlock_call {
     int rank, peer; // peer -1: anybody
     bool sends;
-    long number; // of the message, counted from this rank to its peer, or back
+    long number; // of the message, counted for this direction between the two
 };
 
 // Writes to result->deadlock the shortest cycle of the n calls, in which each

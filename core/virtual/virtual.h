@@ -1,7 +1,7 @@
 // virtual.h - a cluster in one process: ranks that send each other messages,
 // and a simulated clock, so that waiting takes no real time.
 //
-// Every rank runs the function virtual_main in its own thread. Exactly one rank
+// Every rank runs a function (virtual_main) in its own thread. Exactly one rank
 // runs at any moment, and which one runs next depends only on the clock, the
 // messages and the seed. So two runs are the same to the last byte, on any
 // machine, under any load. The model of time:
@@ -117,6 +117,8 @@ int virtual_irecv_on(struct virtual_rank *r, int stream, int from, void *p,
                      size_t bytes, struct virtual_req *req);
 
 double virtual_now(const struct virtual_rank *r); // seconds since the start
+
+// Adds `seconds` of computing to this rank's time, times its factor in `slow`.
 void virtual_compute(struct virtual_rank *r, double seconds);
 
 // Memory for n objects of `size` bytes, filled with NaN, and counted. It is
@@ -125,6 +127,7 @@ void virtual_compute(struct virtual_rank *r, double seconds);
 void *virtual_alloc(struct virtual_rank *r, size_t n, size_t size);
 void virtual_release(struct virtual_rank *r);
 
+// This rank's number, from 0; the number of ranks.
 int virtual_id(const struct virtual_rank *r);
 int virtual_ranks(const struct virtual_rank *r);
 

@@ -92,7 +92,7 @@ static size_t read_number(const char *path)
     return n;
 }
 
-// The number behind "name:" in a file of lines "name: N kB", in bytes.
+// The number after "name:" in a file of lines "name: N kB", in bytes.
 static size_t read_kb(const char *path, const char *name)
 {
     char line[128];

@@ -31,14 +31,14 @@ struct straggler {
     double factor;
 };
 
-// mistake_own_steps=RANK:STEPS: this worker takes only so many steps. 0 steps:
+// mistake_own_steps=RANK:STEPS: this worker stops after so many steps. 0 steps:
 // no worker does.
 struct own_steps {
     int rank, steps;
 };
 
-// pace=F,B: instead of computing, a forward and a backward sleep so long. Not
-// given: they compute.
+// pace=F,B: a forward and a backward sleep for these times instead of
+// computing. Not given: they compute.
 struct pace {
     bool given;
     double forward_ms, backward_ms;

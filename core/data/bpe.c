@@ -115,7 +115,7 @@ static uint32_t *name_slot(const struct bpe *b, const char *bytes, size_t n)
     return &b->names[i];
 }
 
-// Reads one half of a line and the character `stop` behind it. 0, or -1 after
+// Reads one half of a line and the character `stop` after it. 0, or -1 after
 // fail().
 static int read_half(const struct bpe *b, struct reader *r, uint32_t stop,
                      struct half *h)

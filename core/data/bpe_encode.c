@@ -40,7 +40,7 @@ struct encoder {
     size_t kept_n;
     struct node *nodes;
     uint64_t *heap; // joined token << POSITION_BITS | position of its left half
-    size_t capacity; // nodes and heap are for a word of up to so many bytes
+    size_t capacity; // bytes of the longest word for nodes and heap
     size_t heap_n;
 };
 

@@ -3,7 +3,7 @@
 // The training tokens are cut into windows of T tokens; the T targets are the
 // same tokens shifted by one. An epoch visits every window once, in an order
 // that is a function of (seed, epoch). It drops the windows at the end that do
-// not fill a step of all ranks. With G = world * accum * B windows a step,
+// not fill a step of all ranks. With G = world * accum * B windows in a step,
 // micro-batch a of rank r takes
 //
 //     order[step * G + a * world * B + r * B ..  + B)
@@ -30,7 +30,7 @@ struct data_config {
     double val_fraction;       // share of the tokens, from the end, that is for
                                // validation; 0: none; above 0 a folder's
                                // val.bin is used whole
-    int batch, tokens, accum;  // B, T, micro-batches a step
+    int batch, tokens, accum;  // B, T, micro-batches of a step
     int rank, world;
     uint64_t seed;
     size_t max_bytes; // of the default text: 4 MiB

@@ -13,7 +13,7 @@
 struct tokens {
     const void *at; // borrowed
     size_t n;
-    size_t width; // bytes a token: 1 or 2
+    size_t width; // bytes of a token: 1 or 2
 };
 
 // Copies tokens [from, from + n) to out[n] as 32-bit numbers.

@@ -139,7 +139,7 @@ struct group {
     const char *name;
     int rank, size;
     struct group_stats moved; // the carrier counts here
-    struct group_stats stats; // as of the last await
+    struct group_stats stats; // at the last await
     struct progress *progress;
     void *state; // ops->state_size zeroed bytes; group.c frees it
 };

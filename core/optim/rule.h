@@ -58,7 +58,7 @@ struct rule {
 // waits only for the norm, so that the device is never idle.
 struct rule_ops {
     const char *device; // the device's ops->name
-    bool ahead;         // it queues its work behind that of the compute queue
+    bool ahead;         // its work waits for that of the compute queue
     int (*open)(struct rule *r);
     int (*step)(struct rule *r, float *params, const float *grads,
                 const struct rule_in *in, float *norm);

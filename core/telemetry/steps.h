@@ -82,8 +82,8 @@ struct steps_summary {
     uint64_t tokens, bytes_out, bytes_in;
 };
 
-// Reads OUT/steps.csv. `every`: workers exchange after so many steps, which are
-// a round. The time of a step is then the mean of its round; with 1 it is its
+// Reads OUT/steps.csv. Workers exchange after every `every` steps, which are a
+// round. The time of a step is then the mean of its round; with 1 it is its
 // own. 0, or -1 after fail().
 int steps_summarise(const char *out, int every, struct steps_summary *sum);
 

@@ -239,7 +239,8 @@ static void backends_refuse_keys_of_others(void **state)
         {"sync=sps", "transport=shm", "transport=shm: not one of auto, zmq"},
         {"sync=sps", "backup=1 elastic=1", "backup=1 requires consistency=bsp"},
         {"sync=dps", "backup=1 consistency=asp", "backup=1 requires"},
-        {"sync=dps", "update=worker consistency=ssp:3", "update=worker adds"},
+        {"sync=dps", "update=worker consistency=ssp:3",
+         "update=worker requires consistency=bsp"},
         {"sync=dps", "update=worker elastic=1", "update=worker: only"},
         {"sync=dps", "transport=mpi elastic=1", "try: transport=zmq"},
     };

@@ -61,7 +61,7 @@ static void shards_refuse_save_async(void **state)
             "out=shards",
             tiny);
     assert_status(&j, 1);
-    assert_prints(&j, "other workers have a part of the state here; try: "
+    assert_prints(&j, "other workers hold parts of it; try: "
                       "save_async=0");
     assert_false(job_has("shards"));
 }

@@ -90,7 +90,8 @@ static void check_world(int i)
     train(&j, &w, false);
     if (w.refused) {
         assert_status(&j, 1);
-        assert_prints(&j, "shard=2 exchanges every micro-batch");
+        assert_prints(&j,
+                      "shard=2 exchanges gradients after every micro-batch");
         return;
     }
     assert_ok(&j);

@@ -123,7 +123,7 @@ static int read_half(const struct bpe *b, struct reader *r, uint32_t stop,
     h->n = 0;
     for (;;) {
         if (r->at == r->end)
-            return fail("vocab=%s:%zu: the last line does not end; try: copy "
+            return fail("vocab=%s:%zu: the last line has no end; try: copy "
                         "the file again, it may be incomplete",
                         r->name, r->line);
         uint32_t c;

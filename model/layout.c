@@ -138,7 +138,8 @@ enum slicing { WHOLE, ROWS, COLUMNS };
 // divide it as one piece; they divide each C of other dimensions by heads.
 enum { INNER = 4 };
 
-// What is known of a tensor before the config is: its size and place follow.
+// The properties of a tensor that do not depend on the config. The config gives
+// its size and place.
 struct shape {
     const char *name;
     int in, out; // in units of C; in = 0: a vector of `out` units

@@ -25,7 +25,8 @@ enum { MODEL_CHUNKS = 16 };
 struct model_part {
     int of;     // layers of the whole model; 0: all are here
     int chunks; // runs of neighbouring layers, in the order of the model
-    int first[MODEL_CHUNKS], layers[MODEL_CHUNKS]; // of a run: first, number
+    // Of each run: the number of its first layer, and how many layers it has.
+    int first[MODEL_CHUNKS], layers[MODEL_CHUNKS];
     int slices, slice; // number of slices (0: tensors are whole); which this is
 };
 
@@ -57,8 +58,8 @@ struct tensor {
     int ndim;        // 1 or 2
     size_t shape[2]; // of layers (in, out), of wte (V, C), of wpe (T, C)
     bool decay;      // weight decay applies: the matrices
-    bool residual;   // its product is added to the residual stream
-    float fill;      // initial value of a vector: 1 for LayerNorm's weight
+    bool residual; // its product is added to the residual stream: smaller init
+    float fill;    // initial value of a vector: 1 for LayerNorm's weight
 };
 
 // Number of parameters, and of tensors (2 + 12 L + 2).
@@ -118,9 +119,9 @@ struct model_lender {
     void *ctx;
 };
 
-// What the workers exchange that have the slices of one model. All of them call
-// the same functions in the same order. Both functions return 0, or -1 after
-// fail(); then the step returns -1, too.
+// The exchange between the workers that have the slices of one model. All of
+// them call the same functions in the same order. Both functions return 0, or
+// -1 after fail(); then the step returns -1, too.
 struct model_slices {
     // All-reduce: v[0, n) becomes the sum over all slices, with the same bits
     // on each worker.
@@ -220,7 +221,7 @@ struct model_step {
 struct model_turn {
     int chunk;
     int slot;  // activation slot: in use from forward to the end of backward
-    int input; // buffer of the residual stream at the chunk's entry, as long
+    int input; // buffer of the chunk's input, in use as long as the slot
     int edge;  // buffer of the residual stream's gradient, in backward
 };
 
@@ -243,7 +244,8 @@ void *model_input(struct model *m, int input);
 void *model_output(struct model *m, int slot);
 void *model_edge(struct model *m, int edge);
 
-// Forward and backward of a whole model; the result is model_backward()'s.
+// Forward and backward of a whole model. Returns and writes what
+// model_backward() does.
 int model_train(struct model *m, const struct model_step *s, float *loss);
 
 // *loss = the mean cross-entropy (nats per token) of `batch` <= B rows of T

@@ -18,11 +18,12 @@
 //
 //     wte                rows      some words
 //     c_attn, c_fc       columns   q, k and v of some heads; some of 4C
-//     both c_proj        rows      those that the columns' results need
+//     both c_proj        rows      those that the columns' results multiply
 //     the rest           whole     the same on all slices
 //
 // Sizes need not divide evenly: slice j of t has n/t of n heads, rounded down,
-// and one more if j < n mod t. The 4C numbers and the words are cut alike.
+// and one more if j < n mod t. The 4C numbers and the words are divided in the
+// same way.
 //
 // If the config has a part, all of layout.c is about the part's own vector: its
 // length, its tensors under the whole's names, its initial numbers. But heads,

@@ -51,14 +51,14 @@ struct cpu_model {
     void *branch; // (N, C)  a branch before its addition; gradients in backward
     float *sum;   // (N, C)  of slices: this worker's part of branch, before
                   //         join(); in fp32 it is branch; NULL without slices
-    void *wide;   // (N, inner) GELU's output; with recompute, in place of its
+    void *wide;   // (N, inner) GELU's output; with recompute it replaces GELU's
                   //         input
     void *dwide;  // (N, inner) gradient of pre, or (N, 3 width) of qkv
     void *dbranch; // (N, C)  dres times dropout's mask; NULL without dropout
     float *logits; // (slice, words)
     void *dlogits; // (slice, words); logits itself in fp32
     float *losses; // (N) loss of every row
-    struct loss_part *parts; // (slices, slice) of the vocabulary; NULL: whole
+    struct loss_part *parts; // (slices, slice) of loss; NULL without slices
     float *scratch;          // attention's, a piece for each thread
     float *partial; // scratch of norm_backward, sum_rows: (threads, 4C), padded
     struct product_scratch products;

@@ -86,7 +86,8 @@ static void norm_gradient(const struct back *b, int w, const void *sum,
                        m->partial);
 }
 
-// dres as the branch at `site` sees it: behind dropout's mask.
+// The gradient of the branch at `site`: dres, times dropout's mask if there is
+// one.
 static const void *branch_gradient(const struct back *b, int layer,
                                    enum site site)
 {

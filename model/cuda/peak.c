@@ -64,6 +64,7 @@ double cuda_sheet(const char *device, enum dtype format, bool tf32)
 
 // ---- measured
 
+// What a measurement of square products needs.
 struct square {
     struct device *dev;
     struct cuda_product *product;

@@ -115,15 +115,15 @@ int forward_again(struct cpu_model *m, int i, const struct model_step *step)
     return fill_layer(m, i, B, T, step);
 }
 
-void state_take_turn(struct cpu_model *m, const struct model_turn *t)
+void state_begin_pass(struct cpu_model *m, const struct model_pass *p)
 {
     const struct model_job *job = &m->job;
-    m->layers = m->all_layers + (size_t)t->slot * job->config.layers;
-    m->last = m->ends[t->slot];
-    part_chunk(&job->config, t->chunk, &m->from, &m->to);
+    m->layers = m->all_layers + (size_t)p->slot * job->config.layers;
+    m->last = m->ends[p->slot];
+    part_chunk(&job->config, p->chunk, &m->from, &m->to);
     if (job->inputs)
-        m->layers[m->from].in = m->inputs[t->input];
-    m->dres = job->train ? m->edges[t->edge] : NULL;
+        m->layers[m->from].in = m->inputs[p->input];
+    m->dres = job->train ? m->edges[p->edge] : NULL;
 }
 
 void norm_again(struct cpu_model *m)
@@ -175,11 +175,11 @@ static void leave_layer(struct cpu_model *m, int i, size_t rows,
                    m->job.config.channels, &mask);
 }
 
-int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
+int forward(struct cpu_model *m, const struct model_pass *p, const int32_t *x,
             int B, int T, const struct model_step *step)
 {
     size_t rows = (size_t)B * T;
-    state_take_turn(m, t);
+    state_begin_pass(m, p);
     if ((is_first(m) || is_last(m)) && block_take(m, 0, false))
         return -1;
     if (is_first(m) && embed(m, x, B, T, step))
@@ -204,6 +204,6 @@ int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
             return -1;
         span_end(lane);
     }
-    m->normed = is_last(m) ? t->slot : -1;
+    m->normed = is_last(m) ? p->slot : -1;
     return 0;
 }

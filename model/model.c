@@ -188,58 +188,58 @@ void model_params_changed(struct model *m)
     m->copy.fresh = false;
 }
 
-// Checks the numbers of a turn. Returns whether its chunk is the first of the
+// Checks the numbers of a pass. Returns whether its chunk is the first of the
 // model.
-static bool begins(const struct model *m, const struct model_turn *t)
+static bool begins(const struct model *m, const struct model_pass *p)
 {
     const struct model_job *job = &m->job;
-    CHECK(t->chunk >= 0 && t->chunk < part_chunks(&job->config));
-    CHECK(t->slot >= 0 && (t->slot < job->slots || t->slot == 0));
-    CHECK(t->input >= 0 && (t->input < job->inputs || t->input == 0));
-    CHECK(t->edge >= 0 && (t->edge < job->edges || t->edge == 0));
-    return t->chunk == 0 && part_embeds(&job->config);
+    CHECK(p->chunk >= 0 && p->chunk < part_chunks(&job->config));
+    CHECK(p->slot >= 0 && (p->slot < job->slots || p->slot == 0));
+    CHECK(p->input >= 0 && (p->input < job->inputs || p->input == 0));
+    CHECK(p->edge >= 0 && (p->edge < job->edges || p->edge == 0));
+    return p->chunk == 0 && part_embeds(&job->config);
 }
 
-// Whether a turn's chunk is the last of the model.
-static bool ends(const struct model *m, const struct model_turn *t)
+// Whether a pass's chunk is the last of the model.
+static bool ends(const struct model *m, const struct model_pass *p)
 {
-    return t->chunk == part_chunks(&m->job.config) - 1 &&
+    return p->chunk == part_chunks(&m->job.config) - 1 &&
            part_has_head(&m->job.config);
 }
 
 int model_forward(struct model *m, const struct model_step *s,
-                  const struct model_turn *t)
+                  const struct model_pass *p)
 {
     CHECK(m->job.train);
-    if (begins(m, t) &&
+    if (begins(m, p) &&
         check_tokens(m, "token", s->x, m->job.batch, m->job.tokens) < 0)
         return -1;
     span_begin(s->lane, SPAN_FORWARD, s->micro);
-    int rc = m->ops->forward(m, s, t);
+    int rc = m->ops->forward(m, s, p);
     span_end(s->lane);
     return rc;
 }
 
 int model_backward(struct model *m, const struct model_step *s,
-                   const struct model_turn *t, float *loss)
+                   const struct model_pass *p, float *loss)
 {
     float mean = 0;
-    if (ends(m, t) &&
+    if (ends(m, p) &&
         check_tokens(m, "target", s->y, m->job.batch, m->job.tokens) < 0)
         return -1;
     span_begin(s->lane, SPAN_BACKWARD, s->micro);
-    int rc = m->ops->backward(m, s, t, &mean);
+    int rc = m->ops->backward(m, s, p, &mean);
     span_end(s->lane);
     if (rc || check_loss(m, mean) < 0)
         return -1;
-    if (ends(m, t))
+    if (ends(m, p))
         *loss = mean;
     return 0;
 }
 
 int model_train(struct model *m, const struct model_step *s, float *loss)
 {
-    const struct model_turn whole = {.slot = 0};
+    const struct model_pass whole = {.slot = 0};
     return model_forward(m, s, &whole) || model_backward(m, s, &whole, loss)
                ? -1
                : 0;
@@ -260,17 +260,17 @@ void *model_edge(struct model *m, int edge)
     return m->ops->between(m, BETWEEN_EDGE, edge);
 }
 
-int model_eval_chunk(struct model *m, const struct model_turn *t,
+int model_eval_chunk(struct model *m, const struct model_pass *p,
                      const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     int T = m->job.tokens;
     float mean = 0;
     CHECK(batch > 0 && batch <= m->job.batch);
-    if ((begins(m, t) && check_tokens(m, "token", x, batch, T) < 0) ||
-        (ends(m, t) && check_tokens(m, "target", y, batch, T) < 0) ||
-        m->ops->eval(m, t, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
+    if ((begins(m, p) && check_tokens(m, "token", x, batch, T) < 0) ||
+        (ends(m, p) && check_tokens(m, "target", y, batch, T) < 0) ||
+        m->ops->eval(m, p, x, y, batch, &mean) < 0 || check_loss(m, mean) < 0)
         return -1;
-    if (ends(m, t))
+    if (ends(m, p))
         *loss = mean;
     return 0;
 }
@@ -278,7 +278,7 @@ int model_eval_chunk(struct model *m, const struct model_turn *t,
 int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
                float *loss)
 {
-    const struct model_turn whole = {.slot = 0};
+    const struct model_pass whole = {.slot = 0};
     return model_eval_chunk(m, &whole, x, y, batch, loss);
 }
 

@@ -154,7 +154,7 @@ struct model_job {
                         // 0: takes the first one
     bool recompute;     // layers keep only their input; backward computes the
                         // rest again
-    // Buffers of a stage, which struct model_turn selects. CPU only; else 0.
+    // Buffers of a stage, which struct model_pass selects. CPU only; else 0.
     int slots;  // activation slots: each holds one micro-batch of one chunk
     int inputs; // buffers for residual streams from the stage before
     int edges;  // buffers for gradients between stages
@@ -216,9 +216,9 @@ struct model_step {
     struct span_lane *lane; // gets a span for each layer's pass; may be NULL
 };
 
-// A forward or backward of one chunk of a stage's layers: which chunk, and
-// which buffers it uses. All 0 for a whole model.
-struct model_turn {
+// A pass is the forward or the backward of one chunk of a stage's layers. This
+// says which chunk, and which buffers the pass uses. All 0 for a whole model.
+struct model_pass {
     int chunk;
     int slot;  // activation slot: in use from forward to the end of backward
     int input; // buffer of the chunk's input, in use as long as the slot
@@ -237,9 +237,9 @@ struct model_turn {
 // Backward leaves the gradient of the chunk's input in model_edge(). Each of
 // these buffers is (B*T, C) in the model's format, and the model owns it.
 int model_forward(struct model *m, const struct model_step *s,
-                  const struct model_turn *t);
+                  const struct model_pass *p);
 int model_backward(struct model *m, const struct model_step *s,
-                   const struct model_turn *t, float *loss);
+                   const struct model_pass *p, float *loss);
 void *model_input(struct model *m, int input);
 void *model_output(struct model *m, int slot);
 void *model_edge(struct model *m, int edge);
@@ -255,7 +255,7 @@ int model_eval(struct model *m, const int32_t *x, const int32_t *y, int batch,
 
 // model_eval() of one chunk. Between stages it uses the buffers that
 // model_forward() uses. It writes *loss only if the chunk ends the model.
-int model_eval_chunk(struct model *m, const struct model_turn *t,
+int model_eval_chunk(struct model *m, const struct model_pass *p,
                      const int32_t *x, const int32_t *y, int batch,
                      float *loss);
 

@@ -76,11 +76,11 @@ static void cpu_params_changed(struct model *model)
 }
 
 static int cpu_forward(struct model *model, const struct model_step *s,
-                       const struct model_turn *t)
+                       const struct model_pass *p)
 {
     struct cpu_model *m = model->state;
     int before = take_threads(m);
-    int rc = forward(m, t, s->x, m->job.batch, m->job.tokens, s);
+    int rc = forward(m, p, s->x, m->job.batch, m->job.tokens, s);
     omp_set_num_threads(before);
     return rc;
 }
@@ -102,12 +102,12 @@ static int begin_backward(struct cpu_model *m, const struct model_step *s,
 }
 
 static int cpu_backward(struct model *model, const struct model_step *s,
-                        const struct model_turn *t, float *loss)
+                        const struct model_pass *p, float *loss)
 {
     struct cpu_model *m = model->state;
     int before = take_threads(m);
-    state_take_turn(m, t);
-    int rc = is_last(m) ? begin_backward(m, s, t->slot, loss) : 0;
+    state_begin_pass(m, p);
+    int rc = is_last(m) ? begin_backward(m, s, p->slot, loss) : 0;
     if (!rc)
         rc = backward(m, s);
     omp_set_num_threads(before);
@@ -130,12 +130,12 @@ static int give_ends(struct cpu_model *m)
     return block_give(m, 0) || block_give(m, last) ? -1 : 0;
 }
 
-static int cpu_eval(struct model *model, const struct model_turn *t,
+static int cpu_eval(struct model *model, const struct model_pass *p,
                     const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     struct cpu_model *m = model->state;
     int T = m->job.tokens, before = take_threads(m);
-    int rc = forward(m, t, x, batch, T, NULL);
+    int rc = forward(m, p, x, batch, T, NULL);
     if (!rc && is_last(m))
         rc = head(m, y, (size_t)batch * T, NULL, loss);
     omp_set_num_threads(before);
@@ -147,7 +147,7 @@ static int cpu_logits(struct model *model, const int32_t *x, int n,
 {
     struct cpu_model *m = model->state;
     int V = m->job.config.vocab, before = take_threads(m);
-    const struct model_turn whole = {.slot = 0};
+    const struct model_pass whole = {.slot = 0};
     int rc = forward(m, &whole, x, 1, n, NULL);
     if (!rc)
         head_logits(m, (size_t)n - 1, 1);

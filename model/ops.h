@@ -25,10 +25,10 @@ struct model_ops {
     int (*open)(struct model *m);
     void (*params_changed)(struct model *m);
     int (*forward)(struct model *m, const struct model_step *s,
-                   const struct model_turn *t);
+                   const struct model_pass *p);
     int (*backward)(struct model *m, const struct model_step *s,
-                    const struct model_turn *t, float *loss);
-    int (*eval)(struct model *m, const struct model_turn *t, const int32_t *x,
+                    const struct model_pass *p, float *loss);
+    int (*eval)(struct model *m, const struct model_pass *p, const int32_t *x,
                 const int32_t *y, int batch, float *loss);
     void *(*between)(struct model *m, enum model_between what, int i);
     int (*logits)(struct model *m, const int32_t *x, int n, float *logits);

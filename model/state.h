@@ -37,11 +37,11 @@ struct cpu_model {
 
     struct layer *all_layers; // (slots, L); see layers_layout()
     void **ends;              // (N, C) a slot: residual stream at the end
-    void **inputs, **edges;   // (N, C) each; struct model_turn selects one
+    void **inputs, **edges;   // (N, C) each; struct model_pass selects one
     float *mean, *rstd;       // (N) of ln_f
     int normed;               // slot whose ln_f output is in m->norm; -1: none
 
-    // Set by state_take_turn():
+    // Set by state_begin_pass():
     struct layer *layers; // (L) of the slot
     int from, to;         // the layers of the chunk: [from, to)
     void *last;           // (N, C)  the residual stream after them
@@ -159,14 +159,14 @@ static inline int branch_join(struct cpu_model *m, size_t rows)
     return 0;
 }
 
-// Sets the layers and buffers that forward and backward use.
-void state_take_turn(struct cpu_model *m, const struct model_turn *t);
+// forward.c: sets the layers and buffers that forward and backward use.
+void state_begin_pass(struct cpu_model *m, const struct model_pass *p);
 
-// forward.c: computes the turn's layers for B sequences of T tokens. Writes the
+// forward.c: computes the pass's layers for B sequences of T tokens. Writes the
 // residual stream after them to m->last and, if they end the model, ln_f's
 // output to m->norm. With step NULL there is no dropout. Returns 0, or -1 after
 // fail().
-int forward(struct cpu_model *m, const struct model_turn *t, const int32_t *x,
+int forward(struct cpu_model *m, const struct model_pass *p, const int32_t *x,
             int B, int T, const struct model_step *step);
 
 // forward.c: the input of a layer's attention for B sequences of T tokens.
@@ -191,7 +191,7 @@ int head(struct cpu_model *m, const int32_t *y, size_t rows,
 // row `row` on.
 void head_logits(struct cpu_model *m, size_t row, int rows);
 
-// Whether the turn's layers are the first of the model, and whether they are
+// Whether the pass's layers are the first of the model, and whether they are
 // its last.
 static inline bool is_first(const struct cpu_model *m)
 {
@@ -202,7 +202,7 @@ static inline bool is_last(const struct cpu_model *m)
     return m->to == m->job.config.layers && part_has_head(&m->job.config);
 }
 
-// backward.c: computes the gradients of the turn's layers. It begins with
+// backward.c: computes the gradients of the pass's layers. It begins with
 // m->branch if they end the model, else with m->dres, and leaves the gradient
 // of their input in m->dres. Returns 0, or -1 after fail().
 int backward(struct cpu_model *m, const struct model_step *step);

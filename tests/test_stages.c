@@ -155,16 +155,16 @@ static void run_forward(struct line *l, int s, struct action a)
     int at = run * MICRO + a.micro;
     t->slot[at] = take_free(t->slot_used, t->b.job.slots);
     t->input[at] = t->b.job.inputs ? t->slot[at] : 0; // any free one
-    struct model_turn turn = {.chunk = a.chunk,
+    struct model_pass pass = {.chunk = a.chunk,
                               .slot = t->slot[at],
                               .input = t->input[at]};
     struct model_step step = step_of(l->batches, a.micro);
     if (stages > 1)
-        take_in(l, model_input(m, turn.input), needs(l, s, a));
-    memset(model_output(m, turn.slot), 0xff, l->bytes);
-    assert_int_equal(model_forward(m, &step, &turn), 0);
+        take_in(l, model_input(m, pass.input), needs(l, s, a));
+    memset(model_output(m, pass.slot), 0xff, l->bytes);
+    assert_int_equal(model_forward(m, &step, &pass), 0);
     if (run + 1 < stages * l->plan.chunks)
-        send(l, &l->forward[at + MICRO], model_output(m, turn.slot));
+        send(l, &l->forward[at + MICRO], model_output(m, pass.slot));
 }
 
 static void run_backward(struct line *l, int s, struct action a)
@@ -172,18 +172,18 @@ static void run_backward(struct line *l, int s, struct action a)
     struct stage *t = &l->s[s];
     struct model *m = t->b.m;
     int run = a.chunk * l->plan.stages + s, at = run * MICRO + a.micro;
-    struct model_turn turn = {.chunk = a.chunk,
+    struct model_pass pass = {.chunk = a.chunk,
                               .slot = t->slot[at],
                               .input = t->input[at],
                               .edge = t->at % 2};
     struct model_step step = step_of(l->batches, a.micro);
     float loss = 0;
-    take_in(l, model_edge(m, turn.edge), needs(l, s, a));
-    assert_int_equal(model_backward(m, &step, &turn, &loss), 0);
+    take_in(l, model_edge(m, pass.edge), needs(l, s, a));
+    assert_int_equal(model_backward(m, &step, &pass, &loss), 0);
     if (run + 1 == l->plan.stages * l->plan.chunks)
         l->loss += loss;
     if (run > 0)
-        send(l, &l->backward[at - MICRO], model_edge(m, turn.edge));
+        send(l, &l->backward[at - MICRO], model_edge(m, pass.edge));
     t->slot_used[t->slot[at]] = false;
 }
 
@@ -344,10 +344,10 @@ static void evaluation_goes_through_all_stages(void **state)
         open_stage(&l, s, &b, NULL);
     for (int run = 0; run < 4; run++) {
         struct model *m = l.s[run % 2].b.m, *before = l.s[(run + 1) % 2].b.m;
-        struct model_turn turn = {.chunk = run / 2};
+        struct model_pass pass = {.chunk = run / 2};
         if (run)
             memcpy(model_input(m, 0), model_output(before, 0), bytes);
-        assert_int_equal(model_eval_chunk(m, &turn, batches->x, batches->y,
+        assert_int_equal(model_eval_chunk(m, &pass, batches->x, batches->y,
                                           ROWS, &got),
                          0);
     }

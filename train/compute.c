@@ -62,12 +62,12 @@ static int next_batch(struct trainer *t, int slot)
 }
 
 static struct model_step step_of(struct trainer *t, struct action a,
-                                 const struct model_turn *turn)
+                                 const struct model_pass *pass)
 {
     bool lent = t->share.lends_grads, last = a.micro == t->run.accum - 1;
     return (struct model_step){
-        .x = x_of(t, turn->slot),
-        .y = y_of(t, turn->slot),
+        .x = x_of(t, pass->slot),
+        .y = y_of(t, pass->slot),
         .step = t->step,
         .micro = a.micro,
         .scale = t->scale.scale,
@@ -95,9 +95,9 @@ static int read_batch(struct trainer *t, struct action a, int slot,
 }
 
 static int run_action(struct trainer *t, struct action a,
-                      const struct model_turn *turn, struct step_row *row)
+                      const struct model_pass *pass, struct step_row *row)
 {
-    const struct model_step s = step_of(t, a, turn);
+    const struct model_step s = step_of(t, a, pass);
     uint64_t start = now_ns();
     float loss = 0;
     if (t->run.pace.given) {
@@ -107,8 +107,8 @@ static int run_action(struct trainer *t, struct action a,
     }
     if (busy_begin(t->dev, DEVICE_COMPUTE) ||
         (a.kind == ACTION_FORWARD
-             ? model_forward(t->model, &s, turn)
-             : model_backward(t->model, &s, turn, &loss)) ||
+             ? model_forward(t->model, &s, pass)
+             : model_backward(t->model, &s, pass, &loss)) ||
         t->ready_failed || busy_end(t->dev, DEVICE_COMPUTE))
         return -1;
     t->loss += (double)loss / t->run.accum;
@@ -122,9 +122,9 @@ int compute_step(struct trainer *t, struct step_row *row)
     t->loss = t->run.pace.given ? NAN : 0;
     for (int k = 0; k < length; k++) {
         struct action a = timetable_action(&t->plan, t->stage, k);
-        struct model_turn turn;
-        if (stages_begin(t, a, &turn) || read_batch(t, a, turn.slot, row) ||
-            run_action(t, a, &turn, row) || stages_end(t, a, &turn))
+        struct model_pass pass;
+        if (stages_begin(t, a, &pass) || read_batch(t, a, pass.slot, row) ||
+            run_action(t, a, &pass, row) || stages_end(t, a, &pass))
             return -1;
     }
     if (t->plan.stages == 1)
@@ -142,9 +142,9 @@ static int evaluate_batch(struct trainer *t, float *loss)
 {
     *loss = 0;
     for (int c = 0; c < t->plan.chunks; c++) {
-        const struct model_turn turn = {.chunk = c};
+        const struct model_pass pass = {.chunk = c};
         if (stages_receive(t, c) ||
-            model_eval_chunk(t->model, &turn, t->x, t->y, t->run.batch, loss) ||
+            model_eval_chunk(t->model, &pass, t->x, t->y, t->run.batch, loss) ||
             stages_send(t, c))
             return -1;
     }

@@ -277,7 +277,7 @@ static int begin_step(struct trainer *t)
 }
 
 static int begin_forward(struct trainer *t, struct action a,
-                         struct model_turn *turn)
+                         struct model_pass *pass)
 {
     struct stages *s = t->stages;
     int at = index_of(t, a);
@@ -289,17 +289,17 @@ static int begin_forward(struct trainer *t, struct action a,
         s->input[at] = s->inputs ? slot : 0;
     else if (await_stage(t, s->forward, s->came[at], a.micro))
         return -1;
-    *turn = (struct model_turn){.chunk = a.chunk,
+    *pass = (struct model_pass){.chunk = a.chunk,
                                 .slot = slot,
                                 .input = s->input[at]};
     return 0;
 }
 
 static int end_forward(struct trainer *t, struct action a,
-                       const struct model_turn *turn)
+                       const struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct group_vector v = stream(t, model_output(t->model, turn->slot));
+    struct group_vector v = stream(t, model_output(t->model, pass->slot));
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
@@ -307,12 +307,12 @@ static int end_forward(struct trainer *t, struct action a,
 }
 
 static int begin_backward(struct trainer *t, struct action a,
-                          struct model_turn *turn)
+                          struct model_pass *pass)
 {
     struct stages *s = t->stages;
     int number = s->done[ACTION_BACKWARD], edge = number % s->edges;
     int at = index_of(t, a);
-    *turn = (struct model_turn){.chunk = a.chunk,
+    *pass = (struct model_pass){.chunk = a.chunk,
                                 .slot = s->slot[at],
                                 .input = s->input[at],
                                 .edge = edge};
@@ -324,37 +324,37 @@ static int begin_backward(struct trainer *t, struct action a,
 }
 
 static int end_backward(struct trainer *t, struct action a,
-                        const struct model_turn *turn)
+                        const struct model_pass *pass)
 {
     struct stages *s = t->stages;
-    struct group_vector v = stream(t, model_edge(t->model, turn->edge));
+    struct group_vector v = stream(t, model_edge(t->model, pass->edge));
     s->done[ACTION_BACKWARD]++;
-    s->slot_used[turn->slot] = false;
+    s->slot_used[pass->slot] = false;
     if (s->inputs && !stages_is_first(t, a.chunk))
-        s->input_used[turn->input] = false;
+        s->input_used[pass->input] = false;
     if (expect_inputs(t))
         return -1;
     if (stages_is_first(t, a.chunk))
         return 0;
     return leave(group_send(s->backward, &v, stages_before(t),
-                            &s->sent_edge[turn->edge]));
+                            &s->sent_edge[pass->edge]));
 }
 
-int stages_begin(struct trainer *t, struct action a, struct model_turn *turn)
+int stages_begin(struct trainer *t, struct action a, struct model_pass *pass)
 {
-    *turn = (struct model_turn){.chunk = a.chunk};
+    *pass = (struct model_pass){.chunk = a.chunk};
     if (t->plan.stages == 1)
         return 0;
     return (a.kind == ACTION_FORWARD ? begin_forward : begin_backward)(t, a,
-                                                                       turn);
+                                                                       pass);
 }
 
 int stages_end(struct trainer *t, struct action a,
-               const struct model_turn *turn)
+               const struct model_pass *pass)
 {
     if (t->plan.stages == 1)
         return 0;
-    return (a.kind == ACTION_FORWARD ? end_forward : end_backward)(t, a, turn);
+    return (a.kind == ACTION_FORWARD ? end_forward : end_backward)(t, a, pass);
 }
 
 // All that this step has sent is with the others.

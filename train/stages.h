@@ -58,9 +58,9 @@ void stages_close(struct trainer *t);
 // Around each action of a step, in order: what it works on, which is there;
 // then what it has made leaves. Between them the model computes. Each returns
 // 0, or -1 after fail().
-int stages_begin(struct trainer *t, struct action a, struct model_turn *turn);
+int stages_begin(struct trainer *t, struct action a, struct model_pass *pass);
 int stages_end(struct trainer *t, struct action a,
-               const struct model_turn *turn);
+               const struct model_pass *pass);
 
 // Whether a chunk of this stage begins the model, or ends it.
 bool stages_is_first(const struct trainer *t, int chunk);

@@ -179,12 +179,12 @@ static void cuda_params_changed(struct model *model)
 }
 
 static int cuda_model_forward(struct model *model, const struct model_step *s,
-                              const struct model_turn *t)
+                              const struct model_pass *p)
 {
     struct cuda_model *m = model->state;
     int B = m->job.batch, T = m->job.tokens;
     size_t rows = (size_t)B * (size_t)T;
-    (void)t;
+    (void)p;
     send_batch(m, s->x, s->y, rows);
     cuda_forward(m, B, T, s);
     send_tokens(m, s->x, rows); // the host sorts while the GPU computes forward
@@ -192,11 +192,11 @@ static int cuda_model_forward(struct model *model, const struct model_step *s,
 }
 
 static int cuda_model_backward(struct model *model, const struct model_step *s,
-                               const struct model_turn *t, float *loss)
+                               const struct model_pass *p, float *loss)
 {
     struct cuda_model *m = model->state;
     size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
-    (void)t;
+    (void)p;
     span_begin(s->lane, SPAN_FORWARD, -1);
     cuda_head(m, rows, s);
     ask_loss(m);
@@ -205,13 +205,13 @@ static int cuda_model_backward(struct model *model, const struct model_step *s,
     return read_loss(m, loss);
 }
 
-static int cuda_eval(struct model *model, const struct model_turn *t,
+static int cuda_eval(struct model *model, const struct model_pass *p,
                      const int32_t *x, const int32_t *y, int batch, float *loss)
 {
     struct cuda_model *m = model->state;
     int T = m->job.tokens;
     size_t rows = (size_t)batch * (size_t)T;
-    (void)t;
+    (void)p;
     send_batch(m, x, y, rows);
     cuda_forward(m, batch, T, NULL);
     cuda_head(m, rows, NULL);

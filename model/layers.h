@@ -61,7 +61,7 @@ struct layer {
     void *qkv;            // (N, 3C)
     void *att;            // (N, C)
     void *mid;            // (N, C) residual stream between the branches
-    void *pre;            // (N, 4C) before GELU; on the CPU without a late bias
+    void *pre;            // (N, 4C) before GELU; perhaps before late_bias()
     float *lse;           // (B, NH, T)
     float *mean1, *rstd1; // (N)
     float *mean2, *rstd2; // (N)

@@ -1,9 +1,9 @@
 // kernels.h - the operations of GPT-2 that are not matrix products.
 //
-// Each is written once, in plain C, and compiled for every storage format and
-// instruction set; kernels_find() picks the table for this processor. Tensors
-// are `void *` here because the format varies: fp32, bf16 or fp16 numbers,
-// row-major. A `float *` is always fp32. Rows are tokens, (B*T).
+// Each operation is written once, in plain C, and compiled for every storage
+// format and instruction set; kernels_find() picks the table for this
+// processor. Tensors are `void *` here because the format varies: fp32, bf16 or
+// fp16 numbers, row-major. A `float *` is always fp32. Rows are tokens, (B*T).
 //
 // Every operation runs on all threads of the OpenMP team, and gives the same
 // bits for the same number of threads.
@@ -137,8 +137,10 @@ struct kernels {
                         const int32_t *y, struct words here, size_t rows,
                         float factor);
 
-    // vector.c: small passes. sum_rows: out[c] = (or +=) sum over rows; partial
-    // is threads * partial_width(C) floats of scratch.
+    // vector_ops.c: small passes. sum_rows: out[c] = (or +=) the sum over rows;
+    // partial is threads * partial_width(C) floats of scratch. mask_rows: out =
+    // mask(in). fill_rows: every row of out = row (C). cast_up: from the format
+    // to fp32. cast_down: rounds to the format.
     void (*sum_rows)(float *out, const void *in, size_t rows, int C, bool add,
                      float *partial);
     void (*mask_rows)(void *out, const void *in, size_t rows, int C,
@@ -146,7 +148,7 @@ struct kernels {
     void (*fill_rows)(float *out, const void *row, size_t rows, int C);
     void (*cast_up)(float *out, const void *in, size_t n);
     void (*cast_down)(void *out, const float *in, size_t n);
-    // grad = (or +=) in rounded to the format.
+    // settle: grad = (or +=) in, rounded to the format.
     void (*settle)(float *grad, const float *in, size_t n, bool add);
     // out (columns, rows) = in (rows, columns) transposed; rows of out are ldo
     // numbers apart.

@@ -26,7 +26,7 @@ static float add_branch(real *sum, const real *res, const real *branch,
             if (mask->threshold > 0)
                 b *= mask_lanes(mask, key, (uint32_t)c);
             lanes_put(sum, c, C, x + b);
-            x = lanes_get(sum, c, C); // with the rounding of the store
+            x = lanes_get(sum, c, C); // rounded by the store
         }
         total += x;
     }

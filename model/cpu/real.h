@@ -1,8 +1,8 @@
 // real.h - the number that weights and activations are stored as.
 //
 // kernels.c is compiled once for every storage format; REAL_FORMAT says which.
-// Arithmetic is always fp32: load() widens, store() rounds to nearest even. No
-// branches, so that every loop over them vectorises.
+// Arithmetic is always fp32: load() widens, store() rounds to nearest even.
+// They have no branches, so that every loop over them vectorises.
 
 #ifndef MODEL_CPU_REAL_H
 #define MODEL_CPU_REAL_H

@@ -54,8 +54,8 @@ __device__ inline void add_row(float sum[4], const T *dout, size_t row, int c,
     add_numbers(sum, d, row, c, mask);
 }
 
-// A block computes some channels of one kind of token. It adds to the head's
-// gradient, which is in dwte already.
+// A block computes some channels of one token's row of dwte. It adds to the
+// head's gradient, which is in dwte already.
 template <typename T>
 __global__ void tokens_kernel(float *dwte, const T *dout,
                               struct cuda_tokens tokens, int C,
@@ -84,7 +84,7 @@ __global__ void tokens_kernel(float *dwte, const T *dout,
     store4(row, sum);
 }
 
-// A block computes one position.
+// A block computes one position's row of dwpe.
 template <typename T>
 __global__ void places_kernel(float *dwpe, const T *dout, int B, int C,
                               bool add, struct mask mask)

@@ -22,12 +22,13 @@ extern "C" {
 
 enum {
     CUDA_MAX_HEAD = 128,      // channels of a head
-    CUDA_MAX_CHANNELS = 6112, // norm.cu: two rows of sums fit shared memory
-    CUDA_MAX_GRID = 65535,    // of y and z: heads, sequences
+    CUDA_MAX_CHANNELS = 6112, // norm.cu: 2 rows of fp32 and 256 bytes: 48 KiB
+    CUDA_MAX_GRID = 65535,    // of a grid's y and z: heads, sequences
     CUDA_PARTIALS = 256       // most blocks whose sums are added up in order
 };
 
-// Floats of scratch that norm_backward and sum_rows need.
+// Floats of scratch that cuda_norm_backward() needs for C channels. They are
+// enough for cuda_sum_rows() with up to 8 C columns.
 static inline size_t cuda_partial(int C)
 {
     return (size_t)CUDA_PARTIALS * 2 * (size_t)C;

@@ -49,7 +49,7 @@ __device__ inline void load_packs(float x[PACKS][4], const T *l, int j,
 {
 #pragma unroll
     for (int p = 0; p < PACKS; p++)
-        if (j + p * step < end) // rows are padded to whole packs
+        if (j + p * step < end) // rows are padded to a multiple of 4 numbers
             load4(x[p], l + j + p * step);
 }
 

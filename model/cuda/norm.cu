@@ -20,8 +20,8 @@
 enum {
     THREADS = 256,
     ROWS_AT_ONCE = THREADS / WARP,
-    ROWS_WARPS = 6, // of norm_rows_kernel: 12 on a multiprocessor, with all
-    ROWS_THREADS = ROWS_WARPS * WARP, // the registers that there are
+    ROWS_WARPS = 6, // in a block of norm_rows_kernel; two blocks use all the
+    ROWS_THREADS = ROWS_WARPS * WARP, // registers of a multiprocessor
     WARP_CHANNELS = 8 * WARP * 4
 };
 
@@ -149,7 +149,7 @@ __global__ void __launch_bounds__(ROWS_THREADS,
             store4(dres + row * C + c, y);
         }
     }
-    for (int adder = 0; adder < ROWS_WARPS; adder++) { // warp after warp
+    for (int adder = 0; adder < ROWS_WARPS; adder++) { // one warp at a time
 #pragma unroll
         for (int i = 0; i < N * 4; i++) {
             int c = first + i / 4 * WARP * 4 + i % 4;

@@ -43,8 +43,8 @@ static const struct sheet {
     {"V100-PCIE", {14, 0, 0, 112}},
 };
 
-// Whether the device's name has `name` as whole words: "NVIDIA A100" does not
-// have "NVIDIA A10".
+// Whether the device's name contains `name` as whole words. "NVIDIA A100" does
+// not contain "NVIDIA A10".
 static bool is_of(const char *device, const char *name)
 {
     const char *at = strstr(device, name);

@@ -1,4 +1,4 @@
-// reduce.cuh - sums and maxima over the threads of a warp and of a block.
+// reduce.cuh - sums over the threads of a warp and of a block.
 
 #ifndef MODEL_CUDA_REDUCE_CUH
 #define MODEL_CUDA_REDUCE_CUH

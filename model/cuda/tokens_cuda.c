@@ -3,7 +3,7 @@
 //
 // A kind is a token that occurs. Kinds come in the order of their first row,
 // and the rows of a kind in the order of the batch. The host makes two passes
-// over the batch, while the GPU still computes the last step.
+// over the batch, while the GPU computes forward.
 
 #include "model/cuda/state_cuda.h"
 
@@ -12,8 +12,8 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
 {
     int kinds = 0;
     start[0] = 0;
-    for (int i = 0; i < n;
-         i++) { // scratch[x]: 1 + index of the kind of token x
+    // scratch[x]: 1 + index of the kind of token x
+    for (int i = 0; i < n; i++) {
         int32_t *kind = &scratch[x[i]];
         if (!*kind) {
             token[kinds] = x[i];

@@ -15,6 +15,10 @@ do for [s in again] {
     set arrow from s + 0, graph 0 to s + 0, graph 0.96 nohead dt 2 lc rgb "#8a4b00"
     set label "restart" at s + 0, graph 0.98 center tc rgb "#8a4b00"
 }
-plot FILE using "step":"loss" smooth unique with lines lw 1 lc rgb "#a9c9e6" title "training, each step", \
-     "" using "step":"loss":(3e-4) smooth acsplines lw 2.5 lc rgb "#235a97" title "training, smoothed", \
-     "" using "step":"val_loss" with points pt 7 ps 1 lc rgb "#c2410c" title "validation"
+# a smooth line needs four steps
+steps = system("awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"step\")k=i;next} !seen[$k]++{n++} END{print n+0}' '" . FILE . "'") + 0
+EACH = '"step":"loss" smooth unique with lines lw 1 lc rgb "#a9c9e6" title "training, each step"'
+SMOOTH = steps < 4 ? 'NaN notitle' : \
+    'FILE using "step":"loss":(3e-4) smooth acsplines lw 2.5 lc rgb "#235a97" title "training, smoothed"'
+plot FILE using @EACH, @SMOOTH, \
+     FILE using "step":"val_loss" with points pt 7 ps 1 lc rgb "#c2410c" title "validation"

@@ -87,3 +87,10 @@ crowded(file) = system(sprintf(\
 note(file) = crowded(file) ? \
     "‡ oversubscribed: more threads than cores, so workers share cores" : ""
 mark(o) = int(o + 0) ? " ‡" : ""
+
+# whether some cell of table.csv ran more than once; the end of a cell's range,
+# which a cell that ran once does not have
+repeated(file) = system(sprintf(\
+    "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"n\")k=i;next} k&&$k>1{n=1} END{print n+0}' '%s'", \
+    file)) + 0
+end_of(name) = column("n") > 1 ? column(name) : NaN

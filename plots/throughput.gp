@@ -13,12 +13,12 @@ set ytics noenhanced
 unset key
 set bmargin 4
 if (crowded(FILE)) set label 99 note(FILE) at graph 0.99, graph 0.03 right tc rgb "#8a4b00"
+RANGES = ""
+if (repeated(FILE)) { RANGES = ', "" using (end_of("tokens_per_s")):0:(end_of("tokens_per_s_least")):(end_of("tokens_per_s_most")) with xerrorbars pt -1 lw 1.5 lc rgb "#000000"' }
 plot FILE using (column("tokens_per_s") / 2):0:(column("tokens_per_s") / 2):(0.36): \
         (hex(backend_colour(stringcolumn("backend")))): \
         ytic(sprintf("%s%s  %.0f", shown(stringcolumn("cell")), mark(column("oversubscribed")), column("tokens_per_s"))) \
-        with boxxyerror lc rgb variable, \
-     "" using "tokens_per_s":0:"tokens_per_s_least":"tokens_per_s_most" \
-        with xerrorbars pt -1 lw 1.5 lc rgb "#000000", \
+        with boxxyerror lc rgb variable @RANGES, \
      DIR . "/runs.csv" using "tokens_per_s":(number_of(stringcolumn("cell")) - 1) \
         with points pt 7 ps 0.9 lc rgb "#ffffff", \
      "" using "tokens_per_s":(number_of(stringcolumn("cell")) - 1) with points pt 6 ps 0.9 lw 1.5 lc rgb "#000000"

@@ -85,6 +85,32 @@ def draws_one_key(plots, folder):
             "100mbit", "1gbit", "net", "tokens per second"}, said
 
 
+def draws_few_steps(plots, folder):
+    """The loss of a run that is too short for a smooth line."""
+    for steps in 2, 3, 4:
+        (folder / "steps.csv").write_text(
+            "rank,step,loss,val_loss,restarts\n" + "".join(
+                f"0,{k + 1},{5 - k / 10},5,0\n" for k in range(steps)))
+        draw(plots, "loss", folder, folder)
+        smooth = "smoothed" in (folder / "loss.svg").read_text()
+        assert smooth == (steps > 3), steps
+
+
+def draws_ranges(plots, data, folder):
+    """A cell that ran once has no range; one that ran twice has."""
+    rows = (data / "table.csv").read_text().splitlines()
+    for name in "throughput", "speedup", "memory":
+        lines = []
+        for repeats in "2", "1":
+            (folder / "table.csv").write_text("\n".join(
+                [rows[0]] + [re.sub(",2,", f",{repeats},", row, count=1)
+                             for row in rows[1:]]) + "\n")
+            (folder / "runs.csv").write_text((data / "runs.csv").read_text())
+            draw(plots, name, folder, folder)
+            lines.append((folder / f"{name}.svg").read_text().count("<path"))
+        assert lines[1] < lines[0], (name, lines)
+
+
 def drawn_values(plots, name, data, folder):
     """The numbers of each curve, as gnuplot would have drawn them."""
     table = folder / "table.txt"
@@ -262,6 +288,8 @@ def main():
         draws_servers(plots, sample["server_load"], pathlib.Path(folder))
         draws_of_a_size(plots, sample["throughput"], pathlib.Path(folder))
         draws_one_key(plots, pathlib.Path(folder))
+        draws_few_steps(plots, pathlib.Path(folder))
+        draws_ranges(plots, plots / "sample" / "paper", pathlib.Path(folder))
 
 
 main()

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 // The build makes it from core/virtual/page.html.
 extern const char page_template[];
@@ -21,6 +22,8 @@ static const char *find_mark(void)
 
 FILE *page_open(const char *path)
 {
+    if (access(path, F_OK) == 0)
+        log_line("%s: replacing the existing file", path);
     FILE *f = fopen(path, "we");
     if (!f) {
         fail("%s: %s", path, strerror(errno));

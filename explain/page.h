@@ -15,7 +15,8 @@
 #include <stdio.h>
 
 // Opens the page at `path` for writing. The caller writes the data, JSON as
-// above, and ends with page_close(). NULL after fail().
+// above, and ends with page_close(). Replaces an existing file, and logs that.
+// NULL after fail().
 FILE *page_open(const char *path);
 
 // Writes the rest of the template and closes the file. 0, or -1 after fail().

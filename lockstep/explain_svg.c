@@ -1,12 +1,13 @@
-// explain_svg.c - the steps of some runs as a picture that plays by itself.
+// explain_svg.c - draws one step of each of several runs as an animated SVG.
 //
-//     worker 0   [forward|backward    |   |update]     what it computes
-//                     [send|receive|add|              what it moves
+//     worker 0   [forward|backward    |   |update]     computing
+//                     [send|receive|add|              communication
 //                     ====hidden====~~exposed~~
 //
-// A clip path that widens uncovers all runs at one speed (SMIL, so that it also
-// plays inside of an <img>). A viewer that does not play shows all of it. Spans
-// narrower than a third of a pixel are drawn together.
+// A clip path becomes wider and uncovers all runs at the same speed. It is
+// animated with SMIL, which also works inside an <img>. A viewer without
+// animation shows the whole picture. Spans of one kind that are less than a
+// third of a pixel apart are drawn as one.
 
 #include "lockstep/explain_svg.h"
 
@@ -22,6 +23,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     WIDTH = 860,
@@ -51,7 +53,7 @@ struct picture {
     double us_per_pixel;
     const struct panel *panel;
     struct bar *bars;
-    size_t n, room;
+    size_t n, capacity;
     double y;
 };
 
@@ -82,13 +84,13 @@ static int take_bar(void *ctx, const char *line, const cJSON *event)
     if (kind < 0 || *event_word(event, "ph") != 'X' || rank >= TRACE_SERVER ||
         !(begin < most) || !(end > 0))
         return 0;
-    if (s->n == s->room) {
-        size_t room = s->room ? 2 * s->room : 1024;
-        struct bar *more = realloc(s->bars, room * sizeof *more);
+    if (s->n == s->capacity) {
+        size_t capacity = s->capacity ? 2 * s->capacity : 1024;
+        struct bar *more = realloc(s->bars, capacity * sizeof *more);
         if (!more)
-            return fail("svg: no memory for %zu spans", room);
+            return fail("svg: no memory for %zu spans", capacity);
         s->bars = more;
-        s->room = room;
+        s->capacity = capacity;
     }
     s->bars[s->n++] = (struct bar){.rank = (int)rank,
                                    .kind = (enum span_kind)kind,
@@ -133,15 +135,15 @@ static void draw_row(const struct picture *s, int rank, bool computing,
     }
     if (last.end >= 0)
         rect(s, last.begin, last.end, y, ROW, colours[last.kind]);
-    // Waiting for weights in the midst of forward or backward is no computing.
+    // Waiting for weights within forward or backward is not computing.
     for (size_t i = 0; computing && i < s->n; i++)
         if (s->bars[i].rank == rank && s->bars[i].kind == SPAN_GATHER)
             rect(s, s->bars[i].begin, s->bars[i].end, y, ROW,
                  colours[SPAN_GATHER]);
 }
 
-// Where a pixel of this worker's time is communication, and whether it computes
-// at that time.
+// Marks the time in which this worker communicates: hidden where it computes at
+// the same time, else exposed.
 static void draw_shade(const struct picture *s, int rank, double y)
 {
     enum { FREE, HIDDEN, EXPOSED };
@@ -186,7 +188,7 @@ static int draw_panel(struct picture *s, const struct panel *p)
             "%.2f ms",
             WIDTH, s->y + 17, (p->end_us - p->begin_us) * 1e-3);
     if (bytes > 0)
-        fprintf(s->f, ", %.2f MB out of each worker", bytes * 1e-6);
+        fprintf(s->f, ", each worker sends %.2f MB", bytes * 1e-6);
     fprintf(s->f, "</text>\n");
     s->y += HEAD;
     for (int r = 0; r < p->result.world; r++) {
@@ -219,7 +221,7 @@ static void draw_legend(const struct picture *s)
                 s->y + 17, keys[i].name);
 }
 
-// Plays, rests, begins again.
+// Plays for PLAY_S, stands still for REST_S, and begins again.
 static void put_animation(FILE *f, const char *attribute, double from,
                           double to)
 {
@@ -261,6 +263,8 @@ static int draw(struct picture *s, const struct panel *panels, int n)
 int explain_svg(const struct panel *panels, int n, const char *path)
 {
     double longest = 0;
+    if (access(path, F_OK) == 0)
+        log_line("%s: replacing the existing file", path);
     struct picture s = {.f = fopen(path, "we")};
     if (!s.f)
         return fail("%s: %s", path, strerror(errno));

@@ -144,7 +144,10 @@ def run_page(bin_dir, folder):
             train(bin_dir, folder, "alone", "sync=local"),
             train(bin_dir, folder, "parts", "sync=zero", "shard=3", "workers=2")]
     svg = folder / "runs.svg"
-    run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}", f"svg={svg}")
+    for again in False, True:  # the second says that it replaces the first
+        said = run(bin_dir / "lockstep", "explain", *runs, "step=3", f"out={page}",
+                   f"svg={svg}")
+        assert said.count("replacing the existing file") == 2 * again, said
     drawn = xml.etree.ElementTree.parse(svg).getroot()
     tags = [element.tag.split("}")[1] for element in drawn.iter()]
     assert tags.count("animate") == 2 and tags.count("rect") > 30
@@ -170,7 +173,7 @@ def run_page(bin_dir, folder):
     assert "law" not in panel  # it is a mean step's
     assert all(total == {"out": 0, "in": 0} for total in panel["total"].values())
     said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
-    assert "run.json is not there" in said
+    assert "has no run.json" in said
     said = run(bin_dir / "lockstep", "explain", runs[0], "step=77", f"out={page}",
                status=1)
     assert "no step 77" in said

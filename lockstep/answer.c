@@ -1,11 +1,12 @@
 // answer.c - sums the table up in three sentences, and adds warnings.
 //
-//     first    the first cell at the target loss; without a target, the fastest
+//     first    the cell that reaches the target loss first, or, without a
+//              target loss, the fastest cell
 //     last     the last cell, and why: more tokens, or steps that wait
 //     price    memory, and the best validation loss
 //
-// Two cells whose ranges over the repeats overlap cannot be told apart, and the
-// sentences say so. Nothing here knows a backend by name.
+// Two cells are tied if their ranges over the repeats overlap. The sentences
+// say so. This file knows no backend by name.
 
 #include "lockstep/study.h"
 
@@ -15,10 +16,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// A run is disturbed if both numbers are exceeded. much_taken: the share of the
-// time of computing in which the process had no processor. many_switches: how
-// often a second it was made to leave its processor. Threads that wait for each
-// other leave theirs by themselves, and do not count.
+// A run is disturbed if it exceeds both limits. much_taken: the share of its
+// computing time in which the process had no processor. many_switches: its
+// involuntary context switches a second. A thread that waits for another thread
+// gives up its processor voluntarily, and such a switch does not count.
 static const double much_taken = 0.1, many_switches = 20;
 
 static const double mib = 1048576;
@@ -30,9 +31,9 @@ struct rank {
 
 struct ranking {
     enum metric metric;
-    bool seconds; // less is better
-    int n;        // cells that have it
-    int tied;     // with the first one, itself included
+    bool seconds; // true: smaller is better
+    int n;        // cells that have a value of the metric
+    int tied;     // cells that overlap the first one, itself included
     struct rank at[EXP_CELLS];
 };
 
@@ -75,7 +76,7 @@ static const char *name_of(const struct study *s, const struct rank *r)
     return s->exp->cells[r->cell].name;
 }
 
-// The links, if all cells with more than one worker have the same.
+// Returns net= of all cells with more than one worker, or "" if it differs.
 static const char *common_net(const struct study *s)
 {
     const char *net = NULL;
@@ -96,7 +97,7 @@ static void say_range(struct say *out, const struct range *v)
         say(out, " (%.3g .. %.3g)", v->least, v->most);
 }
 
-// Says ", 0.55 (0.53 .. 0.57) of the time of single". Says nothing for the
+// Says ", 0.55 (0.53 .. 0.57) times the time of single". Says nothing for the
 // baseline itself.
 static void say_beside(const struct study *s, struct say *out,
                        const struct ranking *r, int cell)
@@ -110,7 +111,7 @@ static void say_beside(const struct study *s, struct say *out,
     say(out, ", %.2f", ratio.median);
     if (ratio.least < ratio.most)
         say(out, " (%.2f .. %.2f)", ratio.least, ratio.most);
-    say(out, " %s %s", r->seconds ? "of the time of" : "times the rate of",
+    say(out, " %s %s", r->seconds ? "times the time of" : "times the rate of",
         s->exp->cells[base].name);
 }
 
@@ -140,7 +141,7 @@ static void say_first(const struct study *s, struct say *out,
     else
         say(out, " %s", r->tied > 1 ? "are fastest" : "is fastest");
     if (r->tied > 1)
-        say(out, " and cannot be told apart: their ranges overlap. %s: ",
+        say(out, ", too close to tell apart: their ranges overlap. %s: ",
             name_of(s, best));
     else
         say(out, ": ");
@@ -162,26 +163,26 @@ static void say_ms(struct say *out, const char *before, double s)
     say(out, "%s%.*f ms", before, ms < 1 ? 3 : ms < 10 ? 1 : 0, ms);
 }
 
-// Says how long a step waits, and the law's time for its exchange. If a step
-// waits little, says how long it computes.
+// Says how long a step waits, and what the law predicts for its exchange. If a
+// step waits for less than 0.4 of its time, says how long it computes instead.
 static void say_waiting(const struct study *s, struct say *out, int cell)
 {
     double step = median(s, cell, METRIC_STEP_S);
-    double held =
+    double waits =
         median(s, cell, METRIC_EXPOSED_S) + median(s, cell, METRIC_WAIT_S);
     double law = median(s, cell, METRIC_LINK_LAW);
-    if (isnan(held))
+    if (isnan(waits))
         return;
-    if (held < 0.4 * step) {
-        say_ms(out, ": it computes for ", step - held);
-        say_ms(out, " of a step's ", step);
+    if (waits < 0.4 * step) {
+        say_ms(out, ": it computes for ", step - waits);
+        say_ms(out, " of each step's ", step);
         return;
     }
-    say_ms(out, ": a step waits ", held);
+    say_ms(out, ": each step waits ", waits);
     say_ms(out, " of its ", step);
-    say(out, " for the others");
+    say(out, " for other workers");
     if (!isnan(law))
-        say_ms(out, ", and by the law its exchange takes ", law);
+        say_ms(out, "; the law predicts an exchange of ", law);
 }
 
 static void say_why(const struct study *s, struct say *out, int cell)
@@ -236,10 +237,12 @@ static void say_price(const struct study *s, struct say *out)
     if (small >= 0 &&
         median(s, large, METRIC_MEMORY) - median(s, small, METRIC_MEMORY) <
             0.5 * mib)
-        say(out, "A worker takes %.0f MiB in all cells",
+        say(out, "The peak memory of a worker is %.0f MiB in all cells",
             median(s, small, METRIC_MEMORY) / mib);
     else if (small >= 0)
-        say(out, "A worker takes from %.0f MiB (%s) to %.0f MiB (%s)",
+        say(out,
+            "The peak memory of a worker is from %.0f MiB (%s) to %.0f MiB "
+            "(%s)",
             median(s, small, METRIC_MEMORY) / mib, cells[small].name,
             median(s, large, METRIC_MEMORY) / mib, cells[large].name);
     if (small >= 0 && good >= 0)
@@ -278,8 +281,8 @@ static bool is_disturbed(const struct result *r)
            r->value[METRIC_SWITCHES] > many_switches;
 }
 
-// Servers beside workers also take processors from them. So runs with servers
-// are not judged.
+// Servers on the same machine also take processors from the workers. So runs
+// with servers are not judged.
 static void warn_busy(const struct study *s, struct say *out)
 {
     const struct result *worst = NULL;
@@ -298,10 +301,10 @@ static void warn_busy(const struct study *s, struct say *out)
     }
     if (busy)
         say(out,
-            "Warning: the machine was busy. In %d of %d runs without servers "
-            "other programs had the processor for more than %.0f%% of the time "
-            "that was computed in; worst: %s, repeat %d, %.0f%%. Times of such "
-            "runs are too long.\n",
+            "Warning: the machine was busy. In %d of %d runs without servers, "
+            "other programs took the processors for more than %.0f%% of the "
+            "computing time. The worst is %s, repeat %d, with %.0f%%. The "
+            "times of such runs are too long.\n",
             busy, judged, 100 * much_taken, worst->cell, worst->repeat,
             100 * worst->value[METRIC_TAKEN]);
 }
@@ -313,7 +316,7 @@ static void warn_crowd(const struct study *s, struct say *out)
         n += study_first(s, c) && study_first(s, c)->oversubscribed;
     if (!n)
         return;
-    say(out, "Warning: more threads than cores, so that workers take turns: ");
+    say(out, "Warning: more threads than cores, so workers share cores: ");
     for (int c = 0; c < s->exp->ncells; c++)
         if (study_first(s, c) && study_first(s, c)->oversubscribed)
             say_one_of(out, j++, n, s->exp->cells[c].name);
@@ -337,7 +340,7 @@ static void say_paced(const struct study *s, struct say *out)
         if (r && *r->pace)
             say(out,
                 "%s slept instead of computing (pace=%s ms): its bytes and "
-                "waits are real, and it learned nothing.\n",
+                "waits are real, but it learned nothing.\n",
                 r->cell, r->pace);
     }
 }
@@ -360,8 +363,8 @@ static void warn_outliers(const struct study *s, struct say *out)
             if (s->cell_of[i] == c && fabs(rate - middle) > 3 * usual &&
                 fabs(rate - middle) > 0.1 * middle)
                 say(out,
-                    "Outlier, kept in all ranges: %s, repeat %d: %.0f "
-                    "tokens/s, where the median is %.0f.\n",
+                    "Outlier (kept in all ranges): %s, repeat %d, has %.0f "
+                    "tokens/s; the cell's median is %.0f.\n",
                     r->cell, r->repeat, rate, middle);
         }
     }
@@ -388,6 +391,6 @@ void study_answer(const struct study *s, char *text, size_t size)
     warn_mistakes(s, &out);
     warn_outliers(s, &out);
     if (r.n > 1 && !study_repeats(s))
-        say(&out, "Each cell ran once: how far its times vary is not known; "
-                  "try: repeat=3.\n");
+        say(&out, "Each cell ran once, so the variation of its times is "
+                  "unknown; try: repeat=3.\n");
 }

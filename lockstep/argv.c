@@ -1,4 +1,4 @@
-// argv.c - words for exec, kept in one buffer.
+// argv.c - the arguments of a command, in one buffer.
 
 #include "lockstep/argv.h"
 
@@ -9,12 +9,12 @@
 
 int argv_add(struct argv *a, const char *fmt, ...)
 {
-    size_t room = sizeof a->text - a->used;
+    size_t space = sizeof a->text - a->used;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(a->text + a->used, room, fmt, ap);
+    int n = vsnprintf(a->text + a->used, space, fmt, ap);
     va_end(ap);
-    if (n < 0 || (size_t)n >= room || a->n == ARGV_MAX)
+    if (n < 0 || (size_t)n >= space || a->n == ARGV_MAX)
         return fail("a command of more than %d words or %d bytes", ARGV_MAX,
                     ARGV_TEXT);
     a->at[a->n++] = a->text + a->used;

@@ -1,4 +1,4 @@
-// argv.h - a growing list of words for exec.
+// argv.h - collects the arguments of a command for exec().
 
 #ifndef LOCKSTEP_ARGV_H
 #define LOCKSTEP_ARGV_H
@@ -14,12 +14,15 @@ struct argv {
     char text[ARGV_TEXT];
 };
 
-// Append a word. -1 after fail() when there are too many.
+// Append one word, formatted as by printf(), or n words. The words are copied.
+// 0, or -1 after fail() if there are more than ARGV_MAX words or ARGV_TEXT
+// bytes.
 int argv_add(struct argv *a, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 int argv_add_all(struct argv *a, int n, char *const *words);
 
-// Append the path of a program of ours (base/share.h).
+// Append the path of one of Lockstep's programs (base/share.h). 0, or -1 after
+// fail() if it is not found.
 int argv_add_program(struct argv *a, const char *name);
 
 #endif

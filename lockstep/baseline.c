@@ -1,8 +1,8 @@
 // baseline.c - which cell each cell is compared with.
 //
-// A cell is a named cell and a value of each axis; its number counts through
-// them, the last axis fastest. What baseline= fixes is the same in all
-// baselines, and a cell's own otherwise.
+// A cell has a named cell and one value of each axis. The cells are numbered
+// with the last axis fastest. baseline= may fix the named cell and values of
+// some axes. A cell's baseline has these, and the cell's own values otherwise.
 
 #include "lockstep/experiment.h"
 
@@ -10,9 +10,10 @@
 
 #include <string.h>
 
-enum { OWN = -1 }; // not fixed
+enum { OWN = -1 }; // baseline= does not fix it
 
-// Where `piece` stands in `rest` between blanks; NULL: nowhere.
+// Returns the place of `piece` in `rest`, between blanks; NULL if it is not
+// there.
 static char *find(char *rest, const char *piece)
 {
     size_t n = strlen(piece);
@@ -22,7 +23,7 @@ static char *find(char *rest, const char *piece)
     return NULL;
 }
 
-// Blank `piece` out of `rest`, where it stands there.
+// Overwrites `piece` in `rest` with blanks. Returns whether it was there.
 static bool take(char *rest, const char *piece)
 {
     char *at = find(rest, piece);
@@ -31,7 +32,7 @@ static bool take(char *rest, const char *piece)
     return at != NULL;
 }
 
-// "local m=8" may be the name of a cell where "m=8" is another: the longest.
+// Takes the longest name that fits: "m=8" may be a cell beside "local m=8".
 static int take_named(const struct experiment *e, char *rest)
 {
     int longest = OWN;
@@ -45,7 +46,8 @@ static int take_named(const struct experiment *e, char *rest)
     return longest;
 }
 
-// As a cell's name has it: "batch=8", or the value itself where it sets keys.
+// Looks for a value as cell names show it: "batch=8", or the value alone if it
+// is a list of settings.
 static int take_value(const struct axis *a, char *rest)
 {
     char piece[sizeof a->key + EXP_WORD];
@@ -70,7 +72,7 @@ int experiment_baselines(struct experiment *e)
     const char *first = e->cells[0].name;
     const char *quote = strchr(first, ' ') ? "'" : ""; // for a shell
     if (rest[strspn(rest, " ")])
-        return fail("baseline=%s: no cell is called so; try: baseline=%s%s%s",
+        return fail("baseline=%s: no cell has this name; try: baseline=%s%s%s",
                     e->baseline, quote, first, quote);
     for (int c = 0; c < e->ncells; c++) {
         int k = 0, stride = 1, left = c;

@@ -1,5 +1,5 @@
-// bench.c - `lockstep bench WHAT words...`: become the program that measures,
-// or start it under mpirun, here or on emulated hosts.
+// bench.c - `lockstep bench WHAT words...` runs a benchmark program: in its own
+// process, or under mpirun, on this host or on emulated hosts.
 
 #include "lockstep/commands.h"
 
@@ -21,26 +21,27 @@
 
 static const struct {
     const char *what, *program, *help, *words;
-    const char *word; // always the first
-    bool mpi;         // under mpirun, since rows of MPI want that
+    const char *word; // its first word, always passed; NULL: none
+    bool mpi;         // runs under mpirun, because some rows need MPI
 } benches[] = {
-    {"cpu", "layer_perf", "a training step beside the least it could take",
+    {"cpu", "layer_perf",
+     "a training step, each operation beside its lower bound",
      "[a|b|c|d|m|w ..] [fp32|bf16] [threads=N] [rounds=N] [detail=0] "
      "[peers=0] [peer_python=PATH]",
      NULL, false},
-    {"gpu", "layer_perf",
-     "the same on a GPU, each operation beside its lower bound",
+    {"gpu", "layer_perf", "the same on a GPU",
      "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [tune=N] "
      "[peers=0]",
      "device=cuda", false},
-    {"sync", "sync_perf", "every way of agreeing, by size of the gradients",
+    {"sync", "sync_perf", "every backend, by size of the gradients",
      "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL,
      true},
     {"collect", "collect_perf",
-     "broadcast, reduce, all_gather ..: each verb by carrier and size",
+     "broadcast, reduce, all_gather and others, by carrier and size",
      "[workers=N] [op=VERB,..] [rows=ROW,..] [max_mb=N] [net=RATE] ..", NULL,
      true},
-    {"link", "link_perf", "rate and round trip of a network, and their law",
+    {"link", "link_perf",
+     "rate and latency of a network, and a formula fitted to them",
      "[net=RATE] [out=FILE.json]", NULL, false},
 };
 
@@ -64,7 +65,8 @@ static bool is(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-// Where backends listen on emulated hosts, and where a single server is.
+// Adds the interface that backends listen at on emulated hosts, and the host of
+// a single server.
 static int add_hosts(struct argv *a, const struct run *r,
                      const struct netns *net, const char *program)
 {
@@ -79,8 +81,8 @@ static int add_hosts(struct argv *a, const struct run *r,
     return argv_add(a, "server_host=%s", netns_name(net, own));
 }
 
-// Its words but net= and workers=. One thread a worker unless they say
-// otherwise: `lockstep pin` would give it all of the worker's cores.
+// Adds the user's words except net= and workers=. Each worker has one thread
+// unless they say otherwise: `lockstep pin` would let it use all of its cores.
 static int add_words(struct argv *a, const struct run *r,
                      const struct netns *net, const char *program, int nwords,
                      char **words)
@@ -94,7 +96,7 @@ static int add_words(struct argv *a, const struct run *r,
     return net ? add_hosts(a, r, net, program) : 0;
 }
 
-// workers= and net= of the words; the last one wins.
+// Reads workers= and net= from the words. The last one of each wins.
 static int read_words(struct run *r, const char **rate, int nwords,
                       char **words)
 {
@@ -108,14 +110,14 @@ static int read_words(struct run *r, const char **rate, int nwords,
     }
     int most = *rate ? NETNS_HOSTS - 1 : WORKERS_MOST;
     if (r->workers < 2 || r->workers > most)
-        return fail("workers=%d: want 2 .. %d%s", r->workers, most,
+        return fail("workers=%d: must be 2 .. %d%s", r->workers, most,
                     *rate ? " with net=" : "");
     return 0;
 }
 
-// The program reads its words and says what is wrong with them. 0, or 1 after
-// it has said so: under mpirun, which ends all when one ends, the line can get
-// lost.
+// Lets the program check its words, outside mpirun: mpirun ends all processes
+// when one ends, and an error message can get lost. 0; 1 after the program has
+// printed what is wrong; -1 after fail().
 static int check_words(const char *program, const struct run *r, int nwords,
                        char **words)
 {
@@ -139,8 +141,8 @@ static int check_words(const char *program, const struct run *r, int nwords,
     return status != 0;
 }
 
-// A program under mpirun. With net= a worker a host, and one more host for
-// a single server.
+// Runs a program under mpirun. With net= each worker has an emulated host of
+// its own, and one more host is for a single server.
 static int mpi_bench(const char *program, int nwords, char **words)
 {
     struct run r;
@@ -183,9 +185,7 @@ static int bench(int nwords, char **words)
     while (i < BENCHES && strcmp(words[0], benches[i].what) != 0)
         i++;
     if (i == BENCHES)
-        return fail("bench %s: not one that there is; all: lockstep bench "
-                    "--help",
-                    words[0]);
+        return fail("bench %s: unknown; try: lockstep bench --help", words[0]);
     int rank, world;
     if (benches[i].mpi && !asks_for_help(nwords, words) &&
         !cluster_launched(&rank, &world))
@@ -203,7 +203,7 @@ static int bench(int nwords, char **words)
 const struct command command_bench = {
     .name = "bench",
     .words = "cpu|gpu|sync|collect|link",
-    .help = "measure this machine, beside lower bounds and other libraries",
+    .help = "measure this machine: computing, exchanging and the network",
     .explain = explain,
     .least = 1,
     .hands_on = true,

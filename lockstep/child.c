@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// In the child, between fork and exec: only what is safe there.
+// Runs in the child, between fork() and exec(). It may only call functions that
+// are safe there.
 static _Noreturn void become(const struct job_child *what, pid_t parent,
                              const sigset_t *blocked, int in, int out, int err)
 {
@@ -31,7 +32,7 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
     if (what->cores)
         sched_setaffinity(0, sizeof *what->cores, what->cores);
     sigprocmask(SIG_UNBLOCK, blocked, NULL);
-    signal(SIGXFSZ, SIG_DFL); // Open MPI hangs where it is ignored
+    signal(SIGXFSZ, SIG_DFL); // Open MPI hangs if it is ignored
     execvp(what->argv[0], what->argv);
     dprintf(2, "%s: %s\n", what->argv[0], strerror(errno));
     _exit(127);
@@ -82,8 +83,8 @@ static void set_name(struct child *c)
                  c->kind == JOB_SERVER ? "server" : "rank", c->rank);
 }
 
-// The first line that `lockstep watchdog` reads; our end of the pipe is open,
-// and the pipe is empty, so that this neither waits nor fails.
+// Writes the first line that `lockstep watchdog` reads. This neither waits nor
+// fails, since the pipe is open at our end and empty.
 static void pass_secret(int fd)
 {
     const char *name = secret_name(), *value = getenv(name);
@@ -113,7 +114,7 @@ int child_spawn(struct child *c, const struct job_child *what,
     close(in[READ]);
     close(out[WRITE]);
     close(err[WRITE]);
-    setpgid(pid, pid); // whoever of us two comes first
+    setpgid(pid, pid); // the child does so too; the first call takes effect
     *c = (struct child){.kind = what->kind, .rank = what->rank, .pid = pid};
     c->alive = true;
     c->input = in[WRITE];
@@ -133,7 +134,7 @@ static void end_line(struct child *c, int s, size_t n, child_line *fn,
     fn(ctx, c, s, text);
 }
 
-// Hand on the whole lines of a stream, and a line that fills the buffer.
+// Calls fn() for each complete line, and for a line that fills the buffer.
 static void cut_lines(struct child *c, int s, child_line *fn, void *ctx)
 {
     struct stream *st = &c->streams[s];

@@ -25,7 +25,7 @@ struct child {
     pid_t pid;
     bool alive;
     int status;               // of waitpid(), once not alive
-    uint64_t again_ns;        // when it shall be started again; 0: never
+    uint64_t again_ns;        // when it will be started again; 0: never
     bool late;                // it was started again
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
@@ -36,35 +36,40 @@ struct child {
 // Called with every line, without its newline; stream 0 is stdout.
 typedef void child_line(void *ctx, struct child *c, int stream, char *text);
 
-// Start it. `blocked` are the signals that we block and it must not. 0, or -1
-// after fail().
+// Starts a process and fills *c. `blocked` are the signals that this process
+// blocks; the child unblocks them. 0, or -1 after fail().
 int child_spawn(struct child *c, const struct job_child *what,
                 const sigset_t *blocked);
 
-// Read what stream s holds now, without waiting; closes it at its end.
+// Reads what stream s (0: stdout, 1: stderr) has now, without waiting, and
+// calls fn() for each complete line. At the end of the stream, closes it.
 void child_read(struct child *c, int s, child_line *fn, void *ctx);
 
-// To the child and all that it started in its process group.
+// Sends a signal to the child and to all processes of its process group.
 void child_signal(const struct child *c, int sig);
 
-// Give up its streams; a line without a newline counts.
+// Reads the rest of both streams and closes them and the child's input. A last
+// line without a newline counts as a line.
 void child_close(struct child *c, child_line *fn, void *ctx);
 
-// "exit code 3", "killed by signal 9 (SIGKILL, Killed)".
+// Writes the status of waitpid() as text: "exit code 3", "killed by signal 9
+// (SIGKILL, Killed)".
 void child_status_text(int status, char out[CHILD_STATUS]);
 
-// Keep `text` as the last line of a process. The line in which a process said
-// why it ends (LOG_ERROR_MARK) stays, whatever follows.
+// Keeps `text` as the last line of a process. A line with LOG_ERROR_MARK, in
+// which a process says why it ends, is never replaced.
 void child_keep_last(char last[CHILD_LAST], const char *text);
 
-// A worker makes progress: what it said before the first time tells nothing of
-// a later failure.
+// To be called when a worker makes progress. The first call drops its last
+// line, unless it is an error: it cannot explain a later failure.
 void child_begin(char last[CHILD_LAST], bool *began);
 
-// `text` behind LOG_ERROR_MARK; NULL if the mark is not there.
+// Returns the part of `text` behind LOG_ERROR_MARK; NULL if `text` does not
+// begin with the mark.
 const char *child_error(const char *text);
 
-// log_line() of a worker begins with "[rank] ": the text behind that.
+// Returns the part of `text` behind "[rank] ", with which a worker's log_line()
+// begins; `text` itself if it does not begin so.
 char *child_without_rank(char *text, int rank);
 
 #endif

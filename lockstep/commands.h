@@ -1,4 +1,4 @@
-// commands.h - the commands of `lockstep`, one a file.
+// commands.h - the commands of `lockstep`. Each has a file of its own.
 
 #ifndef LOCKSTEP_COMMANDS_H
 #define LOCKSTEP_COMMANDS_H
@@ -11,11 +11,11 @@
 struct command {
     const char *name;
     const char *words;        // what follows the name, for --help
-    const char *help;         // one line; NULL: not for people, not listed
-    void (*explain)(FILE *f); // for `NAME --help`, and where words are missing
-    bool all_keys;            // its --help goes on with every key of a run
-    int least;                // words that it needs
-    bool hands_on;            // words behind the first are another program's
+    const char *help;         // one line; NULL: internal, --help omits it
+    void (*explain)(FILE *f); // prints `NAME --help`; also for too few words
+    bool all_keys;            // its --help also lists every key of a run
+    int least;                // the least number of words
+    bool hands_on;            // passes the words after the first to a program
     int (*run)(int nwords, char **words);
 };
 

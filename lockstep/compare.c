@@ -1,8 +1,9 @@
 // compare.c - did all runs train the same thing?
 //
-// Runs are comparable where nothing that a loss depends on differs (fair.c).
-// They must then show the same losses within rounding: training losses; where
-// workers' parameters differ between exchanges, validation losses after one.
+// Runs are comparable if they have the same settings of all that a loss depends
+// on (fair.c). They must then have the same training losses within rounding.
+// If the workers' parameters differ between two exchanges, validation losses
+// just after an exchange are compared instead.
 
 #include "lockstep/commands.h"
 
@@ -15,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-// Of the loss, relative, over the first SAME_STEPS: later, rounding has grown.
+// The largest relative difference of two losses that count as the same. Only
+// the first SAME_STEPS are compared: the effect of rounding grows with time.
 static const double same_within = 2e-3;
 enum { SAME_STEPS = 20 };
 
@@ -29,7 +31,8 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-// Over *steps, those that both have of the first SAME_STEPS.
+// Returns the largest relative difference of the training losses. *steps is the
+// number of steps compared: those of the first SAME_STEPS that both runs have.
 static double farthest(const struct study *s, int i, int j, int *steps)
 {
     const struct curve *a = &s->runs[i].curve, *b = &s->runs[j].curve;
@@ -46,8 +49,9 @@ static bool is_apart(const struct result *r)
     return r->row && r->row->apart;
 }
 
-// Of replicas that differ between two exchanges: of the first validation after
-// one, when all workers have the same parameters; NaN: none.
+// Returns the relative difference of the first validation losses just after an
+// exchange, when all workers have the same parameters. *step is its step. NaN:
+// there are none.
 static double farthest_validation(const struct study *s, int i, int j,
                                   int *step)
 {
@@ -56,14 +60,15 @@ static double farthest_validation(const struct study *s, int i, int j,
     for (int k = 0; k < least(a->n, b->n); k++) {
         double x = a->at[k].val_loss, y = b->at[k].val_loss;
         *step = a->at[k].step;
-        bool met = *step % every == 0 || *step == s->runs[i].steps;
-        if (!isnan(x) && !isnan(y) && met)
+        bool equal = *step % every == 0 || *step == s->runs[i].steps;
+        if (!isnan(x) && !isnan(y) && equal)
             return fabs(x - y) / fabs(x);
     }
     return NAN;
 }
 
-// What was compared, into `what`.
+// Returns the relative difference of two runs' losses, and in `what` which
+// losses were compared.
 static double distance(const struct study *s, int i, int j, char what[64])
 {
     int n = 0;
@@ -78,8 +83,8 @@ static double distance(const struct study *s, int i, int j, char what[64])
     return far;
 }
 
-// The earliest run of the same training; else the run itself, and in `why` what
-// tells it from the first of all.
+// Returns the earliest run that had the same training to do. If there is none,
+// returns i, and in `why` how run i differs from run 0.
 static int reference_of(const struct study *s, int i, char *why, size_t size)
 {
     for (int j = 0; j < i; j++)
@@ -89,22 +94,22 @@ static int reference_of(const struct study *s, int i, char *why, size_t size)
     return i;
 }
 
-// Every first run of a cell against the earliest of the same training.
+// Compares the first run of each cell with the earliest comparable run.
 static void compare_losses(const struct study *s, struct verdict *v)
 {
     char why[512], what[64];
     for (int i = 1; i < s->nruns; i++) {
-        if (s->cell_of[i] == s->cell_of[i - 1]) // repeats: reruns
+        if (s->cell_of[i] == s->cell_of[i - 1]) // see compare_reruns()
             continue;
         int reference = reference_of(s, i, why, sizeof why);
         const char *cell = s->runs[i].cell;
         if (*s->runs[i].pace) {
-            say(&v->out, "  %s: slept (pace=%s), and has no loss\n", cell,
+            say(&v->out, "  %s: slept (pace=%s), so it has no loss\n", cell,
                 s->runs[i].pace);
             continue;
         }
         if (reference == i) {
-            say(&v->out, "  %s: another training than %s by %s\n", cell,
+            say(&v->out, "  %s: not comparable with %s, differs in %s\n", cell,
                 s->runs[0].cell, why);
             continue;
         }
@@ -113,7 +118,8 @@ static void compare_losses(const struct study *s, struct verdict *v)
         if (isnan(far)) {
             say(&v->out,
                 "  %s: its workers' parameters differ between exchanges, and "
-                "no validation follows one; try: eval= a multiple of every=\n",
+                "no validation loss is just after an exchange; try: eval= a "
+                "multiple of every=\n",
                 cell);
             continue;
         }
@@ -167,16 +173,17 @@ int study_compare(const struct study *s, char *text, size_t size)
     say(&v.out, "global batch: %s\n",
         batches == 1 ? "the same for all runs" : "differs by cell");
     say(&v.out,
-        "compared are runs that differ in how their workers agree, and in "
-        "nothing\n"
-        "else that a loss depends on:\n");
+        "runs are compared if they differ only in the way their workers "
+        "exchange\n"
+        "gradients or parameters, and in nothing else that a loss depends "
+        "on:\n");
     compare_losses(s, &v);
     compare_reruns(s, &v);
     say(&v.out, "%s\n",
-        v.differences   ? "NOT the same training everywhere: see above"
+        v.differences   ? "some runs did NOT train the same thing: see above"
         : s->nruns == 1 ? "one run: there is nothing to compare"
         : v.compared    ? "all comparable runs trained the same thing"
-                        : "each cell is another training: there is nothing to "
+                        : "no two cells are comparable: there is nothing to "
                           "compare");
     return v.differences;
 }
@@ -184,10 +191,11 @@ int study_compare(const struct study *s, char *text, size_t size)
 static void explain(FILE *f)
 {
     fprintf(f,
-            "lockstep compare DIR\n\nWhether all runs of an experiment "
-            "trained the same thing: the same data, and\nthe same losses "
-            "within rounding wherever batch, learning rate, formats and the\n"
-            "like are the same. Exit status 1 if not.\n");
+            "lockstep compare DIR\n\nChecks that all runs of an experiment "
+            "trained the same thing. The runs must have\nthe same data. Runs "
+            "with the same batch, learning rate, number formats and so on\n"
+            "must also have the same losses, within rounding. The exit status "
+            "is 1 if not.\n");
 }
 
 static int compare(int nwords, char **words)
@@ -195,7 +203,7 @@ static int compare(int nwords, char **words)
     char text[1 << 15];
     struct study *s;
     if (nwords > 1)
-        return fail("compare: one folder, not also %s", words[1]);
+        return fail("compare: takes one folder, not also %s", words[1]);
     if (study_open(&s, words[0]))
         return -1;
     int differences = study_compare(s, text, sizeof text);
@@ -207,7 +215,7 @@ static int compare(int nwords, char **words)
 const struct command command_compare = {
     .name = "compare",
     .words = "DIR",
-    .help = "whether an experiment's runs trained the same thing",
+    .help = "check that an experiment's runs trained the same thing",
     .explain = explain,
     .least = 1,
     .run = compare,

@@ -1,5 +1,6 @@
-// completion.c - what a shell completes: commands, keys, values of keys, names
-// of figures. The scripts know all of it, and start no program.
+// completion.c - prints the completion scripts for bash and zsh. They complete
+// commands, keys, values of keys and names of figures. The scripts contain all
+// of these words, so that completing starts no program.
 
 #include "lockstep/man.h"
 
@@ -12,13 +13,13 @@
 
 static const char programs[] = "lockstep trainer ps_server";
 
-// Of keys that only some commands read.
+// Keys that only some commands read.
 static const char *const more[] = {"figure", "figures", "repeat", "baseline",
                                    "target_loss"};
 
 enum { MORE = sizeof more / sizeof *more };
 
-// Names alone, from the list with what each shows.
+// Prints the names of figures_list() without their descriptions.
 static void put_figures(FILE *f)
 {
     char *text = NULL, *save = NULL;
@@ -44,7 +45,7 @@ static bool is_flag(const struct key *k)
     return k->type == KEY_INT && k->min == 0 && k->max == 1;
 }
 
-// "sync) words='local sps ..';;" for every key whose values are known.
+// Prints "sync) words='local sps ..';;" for every key with known values.
 static void put_values(FILE *f, const char *files)
 {
     for (int i = 0; i < run_keys.n; i++) {
@@ -85,7 +86,7 @@ static void print_bash(FILE *f, const struct command *const *all, int n)
           f);
     put_values(f, "files=1");
     fputs("  esac\n"
-          "  if [[ $cur == *=* ]]; then # where it does not cut\n"
+          "  if [[ $cur == *=* ]]; then # readline kept key=value whole\n"
           "    cur=${cur#*=}\n"
           "    COMPREPLY=($(compgen -P \"$key=\" -W \"$words\" -- \"$cur\"))\n"
           "    ((files)) &&\n"
@@ -123,7 +124,7 @@ static void print_bash(FILE *f, const struct command *const *all, int n)
 
 // ---- zsh
 
-// Inside '..', with ':' only behind the name.
+// Prints 'NAME:TEXT' as one quoted word of zsh.
 static void put_described(FILE *f, const char *name, const char *text)
 {
     fprintf(f, "    '%s:", name);
@@ -146,7 +147,7 @@ static void print_zsh(FILE *f, const struct command *const *all, int n)
     for (int i = 0; i < run_keys.n; i++)
         put_described(f, run_keys.rows[i].name, run_keys.rows[i].help);
     for (int i = 0; i < MORE; i++)
-        put_described(f, more[i], "of experiments and reports");
+        put_described(f, more[i], "for experiments and reports");
     fputs("  )\n"
           "  if [[ $service == lockstep ]] && ((CURRENT == 2)); then\n"
           "    _describe command commands\n    return\n  fi\n"

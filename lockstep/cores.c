@@ -1,4 +1,5 @@
-// cores.c - divide the machine's cores among workers, neighbours together.
+// cores.c - divides the machine's cores among the workers. The cores of one
+// worker are neighbours in the machine's topology.
 
 #include "lockstep/cores.h"
 
@@ -6,8 +7,9 @@
 
 #include <hwloc.h>
 
-// Allowed hardware threads in the order of the topology: those of a core, of
-// a cache, of a socket lie side by side. Returns how many, or -1 after fail().
+// Lists the allowed hardware threads in the order of the topology: those of one
+// core, one cache or one socket are next to each other. Returns how many, or -1
+// after fail().
 static int list_cores(int out[CPU_SETSIZE])
 {
     cpu_set_t allowed;
@@ -15,7 +17,7 @@ static int list_cores(int out[CPU_SETSIZE])
     if (sched_getaffinity(0, sizeof allowed, &allowed))
         return fail("sched_getaffinity: more cores than %d", CPU_SETSIZE);
     if (hwloc_topology_init(&topology))
-        return fail("hwloc: cannot begin to look at this machine");
+        return fail("hwloc: cannot read this machine's topology");
     int n = 0;
     if (hwloc_topology_load(topology) == 0) {
         hwloc_obj_t pu = NULL;

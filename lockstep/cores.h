@@ -6,12 +6,13 @@
 #include <sched.h>
 #include <stdbool.h>
 
-// Cores (hardware threads) that this process may use.
+// Returns how many cores (hardware threads) this process may use.
 int cores_count(void);
 
-// The share of worker `index` of `count`: neighbours in the machine's
-// topology, as many for each, disjoint unless count exceeds the cores; then
-// *oversubscribed is true and workers take turns. 0, or -1 after fail().
+// Returns in *out the cores of worker `index` of `count`. They are neighbours
+// in the machine's topology, and each worker gets as many. Workers share cores
+// only if there are more workers than cores; then *oversubscribed is true.
+// 0, or -1 after fail().
 int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed);
 
 #endif

@@ -1,4 +1,4 @@
-// csv.c - read a whole CSV file and cut it up in place; write a number.
+// csv.c - reads a whole CSV file and splits it in place; writes a number.
 
 #include "lockstep/csv.h"
 
@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t LARGEST = (size_t)1 << 31; // bytes: a million steps of four
+// In bytes. This is enough for a million steps of four workers.
+static const size_t LARGEST = (size_t)1 << 31;
 
 static int count(const char *text, char c, const char *end)
 {
@@ -19,9 +20,9 @@ static int count(const char *text, char c, const char *end)
     return n;
 }
 
-// Cut one line at its commas into `ncols` cells; returns the next line, NULL if
-// the line has another number of them.
-static char *cut(char *line, char **cells, int ncols)
+// Splits a line at its commas into `ncols` cells. Returns the next line, or
+// NULL if the line has another number of cells.
+static char *split(char *line, char **cells, int ncols)
 {
     char *end = line + strcspn(line, "\n");
     char *next = *end ? end + 1 : end;
@@ -58,9 +59,10 @@ int csv_take(struct csv *c, char *text, const char *path)
         csv_close(c);
         return -1;
     }
-    char *at = cut(c->text, c->header, c->ncols);
+    char *at = split(c->text, c->header, c->ncols);
     for (; at && *at && c->nrows < lines; c->nrows++)
-        at = cut(at, c->cells + (size_t)c->nrows * (size_t)c->ncols, c->ncols);
+        at =
+            split(at, c->cells + (size_t)c->nrows * (size_t)c->ncols, c->ncols);
     if (at)
         return 0;
     int row = c->nrows;

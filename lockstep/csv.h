@@ -1,4 +1,4 @@
-// csv.h - a CSV file of ours in memory: one header row, no quotes.
+// csv.h - reads the CSV files that Lockstep writes: one header row, no quotes.
 
 #ifndef LOCKSTEP_CSV_H
 #define LOCKSTEP_CSV_H
@@ -7,25 +7,29 @@
 #include <stdio.h>
 
 struct csv {
-    int ncols, nrows; // without the header
+    int ncols, nrows; // nrows: without the header
     char **header;
-    char **cells; // nrows * ncols
-    char *text;   // what they point into
+    char **cells; // (nrows, ncols), row by row
+    char *text;   // header and cells point into it
 };
 
-// 0, or -1 after fail(): no such file, or a row of another length.
+// Reads a file into *c. The caller closes *c. 0, or -1 after fail() if there is
+// no such file or a row has another number of columns than the header.
 int csv_open(struct csv *c, const char *path);
-// The same of text that was read already, which it takes; `path` is for errors.
+// The same for a text in memory. It takes `text`, also on failure. `path` is
+// for error messages.
 int csv_take(struct csv *c, char *text, const char *path);
 void csv_close(struct csv *c);
 
-// The column called `name`; -1 if there is none.
+// Returns the index of the column called `name`; -1 if there is none.
 int csv_column(const struct csv *c, const char *name);
 
+// A cell as text, and as a number. The row is 0 .. nrows - 1. If `col` is -1
+// the cell counts as empty. An empty cell is "" or NaN.
 const char *csv_text(const struct csv *c, int row, int col);
-double csv_number(const struct csv *c, int row, int col); // NaN: empty
+double csv_number(const struct csv *c, int row, int col);
 
-// Writing: a comma and the number; NaN is empty.
+// Writes a comma and the number. NaN is written as an empty cell.
 void csv_put(FILE *f, double v);
 
 #endif

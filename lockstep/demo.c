@@ -1,4 +1,4 @@
-// demo.c - `lockstep demo`: the script `demo`, which comes with the programs.
+// demo.c - `lockstep demo` runs the script `demo` of this installation.
 
 #include "lockstep/commands.h"
 
@@ -13,9 +13,10 @@
 static void explain(FILE *f)
 {
     fprintf(f, "lockstep demo\n\n"
-               "Some minutes: a tiny GPT-2 and a small one learn to write C, "
-               "then two workers train\na GPT-2 in each way of agreeing, side "
-               "by side. Leaves all of it in runs/.\n");
+               "A demonstration of some minutes. A tiny GPT-2 and a small one "
+               "learn to write C.\nThen two workers train a GPT-2 with each "
+               "backend, and a report compares them.\nAll results are written "
+               "to runs/.\n");
 }
 
 static int demo(int nwords, char **words)

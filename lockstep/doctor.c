@@ -36,8 +36,8 @@ static void look_at_cores(struct doctor *d)
     snprintf(text, sizeof text, "%d (of %ld online)%s%s", n,
              sysconf(_SC_NPROCESSORS_ONLN), model[0] ? "," : "", model);
     doctor_say(d, n > 1 ? FINDING_OK : FINDING_WITHOUT, "cores", text,
-               "more cores: with one, several workers take turns and runs are "
-               "marked as oversubscribed");
+               "a machine with more cores: on one core, several workers share "
+               "it, and runs are marked as oversubscribed");
 }
 
 static void look_at_memory(struct doctor *d)
@@ -100,8 +100,8 @@ static void look_at_libraries(struct doctor *d)
                   isa == dnnl_cpu_isa_avx512_core_amx;
     doctor_say(d, fast16 ? FINDING_OK : FINDING_WITHOUT, "bf16",
                fast16 ? "dot products in hardware"
-                      : "no dot products in hardware: precision=bf16 is right, "
-                        "but slow",
+                      : "no dot products in hardware: precision=bf16 works, "
+                        "but is slow",
                "precision=fp32");
     zmq_version(&major, &minor, &patch);
     snprintf(text, sizeof text, "%d.%d.%d", major, minor, patch);
@@ -129,11 +129,12 @@ static void look_for_programs(struct doctor *d)
 static void explain(FILE *f)
 {
     fprintf(f,
-            "lockstep doctor [hosts=FILE [key=value] ..]\n\nSays what this "
-            "machine has and lacks, and what to do about it. With hosts= the "
-            "same of\nseveral hosts: whether each is reached as a job would "
-            "reach it, has this build and\nthe time, shares out=; and "
-            "latency and rate between pairs of them.\n");
+            "lockstep doctor [hosts=FILE [key=value] ..]\n\nPrints what this "
+            "machine has and what it lacks, and how to get what it lacks.\n"
+            "With hosts= it checks several hosts: that each can be reached as "
+            "a job reaches it,\nhas the same build of Lockstep, the right "
+            "time and the shared folder out=. It also\nmeasures latency and "
+            "rate between pairs of hosts.\n");
     doctor_hosts_explain(f);
 }
 
@@ -160,17 +161,17 @@ static int doctor(int nwords, char **words)
     const char *what = hosts ? "a job on these hosts" : "training on the CPU";
     int lacks = d.counts[FINDING_LACK];
     if (lacks == 0)
-        printf("\nAll that %s needs is here.\n", what);
+        printf("\nNothing is missing for %s.\n", what);
     else
-        printf("\n%d lack%s to mend before %s.\n", lacks, lacks > 1 ? "s" : "",
-               what);
+        printf("\n%d thing%s missing for %s: see LACK above.\n", lacks,
+               lacks > 1 ? "s are" : " is", what);
     return lacks > 0;
 }
 
 const struct command command_doctor = {
     .name = "doctor",
     .words = "[hosts=FILE]",
-    .help = "what this machine, or each of several, has and lacks",
+    .help = "check what this machine, or several hosts, have and lack",
     .explain = explain,
     .run = doctor,
 };

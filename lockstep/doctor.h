@@ -9,32 +9,35 @@
 
 enum finding {
     FINDING_OK,
-    FINDING_WITHOUT, // something optional is not there
-    FINDING_LACK,    // something that a CPU run or its report needs
+    FINDING_WITHOUT, // something optional is missing
+    FINDING_LACK,    // something that a CPU run or its report needs is missing
 };
 
 struct doctor {
     int counts[3]; // by enum finding
 };
 
-// Print one line: what was looked at, what was found and, of a lack, what to do
-// about it (NULL: nothing to be done).
+// Prints a line with what was checked and what was found. Unless all is well, a
+// second line says how to mend it (NULL: no such line). Counts the finding.
 void doctor_say(struct doctor *d, enum finding f, const char *what,
                 const char *found, const char *remedy);
 
-// GPUs, their driver, the CUDA toolkit and NCCL; loaded, never linked.
+// Checks GPUs, their driver, the CUDA toolkit and NCCL. The libraries are
+// loaded while running, never linked.
 void doctor_gpu(struct doctor *d);
 
-// Whether namespaces and tc may shape links between emulated hosts.
+// Checks whether network namespaces and tc can emulate hosts and links.
 void doctor_network(struct doctor *d);
 
-// Other hosts: a hostfile's, with the words of `lockstep doctor hosts=FILE ..`.
-// 0, or -1 after fail() where nothing can be said of them.
+// `lockstep doctor hosts=FILE ..`: whether the words ask for it, its keys for
+// --help, and the check of all hosts of the file. doctor_hosts() returns 0, or
+// -1 after fail() if the words or the file are wrong.
 bool doctor_asks_hosts(int nwords, char **words);
 void doctor_hosts_explain(FILE *f);
 int doctor_hosts(struct doctor *d, int nwords, char **words);
 
-// The first line that a command prints, "" if it fails or prints nothing.
+// Runs a shell command. `out` gets the first line that it prints, without the
+// newline; "" if it fails or prints nothing.
 void doctor_ask(const char *command, char *out, size_t size);
 
 #endif

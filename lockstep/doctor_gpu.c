@@ -1,5 +1,5 @@
-// doctor_gpu.c - NVIDIA's driver, toolkit and NCCL, looked up while running:
-// lockstep is built without them on most machines.
+// doctor_gpu.c - checks NVIDIA's driver, toolkit and NCCL. It loads them while
+// running, since most builds of Lockstep do not link them.
 
 #include "lockstep/doctor.h"
 
@@ -8,8 +8,8 @@
 #include <dlfcn.h>
 #include <string.h>
 
-// A function of a library; NULL if it has none of that name. POSIX lets dlsym()
-// return functions, ISO C does not let a cast say so.
+// Stores the address of a library's function in *function; NULL if there is
+// none. memcpy(), because ISO C has no cast from void * to a function pointer.
 static void find_function(void *library, const char *name, void *function)
 {
     void *found = dlsym(library, name);
@@ -32,14 +32,14 @@ static void look_at_driver(struct doctor *d)
         doctor_say(d, FINDING_OK, "GPU driver", text, NULL);
     } else {
         doctor_say(d, FINDING_WITHOUT, "GPU driver",
-                   "none: device=cuda will not run; the CPU does all",
-                   "NVIDIA's driver, on a machine with its GPU");
+                   "none: device=cuda cannot run, device=cpu can",
+                   "NVIDIA's driver, on a machine with an NVIDIA GPU");
     }
     if (cuda)
         dlclose(cuda);
 }
 
-// NVML's few functions that say which GPUs there are.
+// The functions of NVML that list the GPUs.
 struct nvml {
     int (*init)(void);
     int (*shutdown)(void);
@@ -72,7 +72,7 @@ static void look_at_gpus(struct doctor *d)
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
     if (!library) {
         doctor_say(d, FINDING_WITHOUT, "NVML",
-                   "none: no utilisation figures of a GPU",
+                   "none: a GPU's utilisation cannot be measured",
                    "it comes with NVIDIA's driver");
         return;
     }
@@ -122,7 +122,7 @@ void doctor_gpu(struct doctor *d)
                "2>/dev/null | grep release",
                line, sizeof line);
     doctor_say(d, line[0] ? FINDING_OK : FINDING_WITHOUT, "CUDA toolkit",
-               line[0] ? line : "no nvcc: the build leaves the GPU code out",
-               "NVIDIA's cuda-toolkit, then build anew");
+               line[0] ? line : "no nvcc: the build has no GPU code",
+               "NVIDIA's cuda-toolkit, then build again");
     look_for_nccl(d);
 }

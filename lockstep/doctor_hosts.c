@@ -1,6 +1,6 @@
-// doctor_hosts.c - `lockstep doctor hosts=FILE`: whether a job can run on these
-// hosts. Every one is reached as a worker would be, and answers for itself
-// (probe.c); then pairs of them measure the links between them.
+// doctor_hosts.c - `lockstep doctor hosts=FILE` checks whether a job can run on
+// these hosts. It reaches each host as a job reaches its workers, and starts
+// probe.c there to answer questions. Then pairs of hosts measure their links.
 
 #include "lockstep/doctor.h"
 
@@ -22,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-// All pairs of so many hosts; of more, each with the next.
+// ALL_PAIRS: up to so many hosts, all pairs are measured. Of more hosts, each
+// is measured with the next one. ASKED: how often a host's clock is asked.
 enum { ALL_PAIRS = 8, ASKED = 7, FOUND = 512 };
 
 static const double clock_off_s = 0.1, slow_link = 0.5;
@@ -36,7 +37,7 @@ struct question {
 
 static const struct key rows[] = {
     {"doctor", "hosts", "", KEY_TEXT, AT(hosts), .unit = "path",
-     .help = "an mpirun hostfile: look at these hosts, too"},
+     .help = "an mpirun hostfile: check these hosts"},
     {"doctor", "out", "runs", KEY_TEXT, AT(out), .unit = "path",
      .help = "with hosts=: the folder that all of them should share"},
     {"doctor", "timeout", "15", KEY_NUMBER, AT(timeout), 0.1, 3600, .unit = "s",
@@ -57,6 +58,7 @@ struct visit {
     int nrates;
 };
 
+// The deadline of a question asked now.
 static uint64_t after(const struct visit *v)
 {
     return now_ns() + (uint64_t)(v->asked.timeout * 1e9);
@@ -68,7 +70,7 @@ static void say(struct visit *v, enum finding f, int host, const char *found,
     doctor_say(v->doctor, f, v->hosts.at[host].name, found, remedy);
 }
 
-// What was asked of host i could not be answered.
+// Says that host i could not answer the question `what`, and why.
 static void say_failed(struct visit *v, int i, const char *what,
                        const char *remedy)
 {
@@ -77,9 +79,9 @@ static void say_failed(struct visit *v, int i, const char *what,
     say(v, FINDING_LACK, i, text, remedy);
 }
 
-// ---- who answers
+// ---- addresses and answers
 
-// The addresses of those whose names are known.
+// Looks up the addresses of all hosts.
 static void look_up(struct visit *v)
 {
     for (int i = 0; i < v->hosts.n; i++)
@@ -98,22 +100,22 @@ static void look_at_version(struct visit *v, int i, char *answer)
     if (cores)
         *cores = '\0';
     if (strcmp(answer, own)) {
-        snprintf(text, sizeof text, "has Lockstep %.100s, and this is %s",
+        snprintf(text, sizeof text, "has Lockstep %.100s; this host has %s",
                  answer, own);
         say(v, FINDING_LACK, i, text,
-            "the same build at the same path on all hosts");
+            "install the same build at the same path on all hosts");
         return;
     }
     snprintf(text, sizeof text, "answers; Lockstep %s, %d core%s, slots=%d",
              own, n, n == 1 ? "" : "s", slots);
     say(v, n >= slots ? FINDING_OK : FINDING_WITHOUT, i, text,
-        "no more slots than cores: workers would take turns");
+        "at most as many slots as cores, or workers share cores");
 }
 
 static void greet(struct visit *v)
 {
     char answer[REACH_TEXT];
-    uint64_t until = after(v); // of all: they start at once
+    uint64_t until = after(v); // one deadline: all start at the same time
     for (int i = 0; i < v->hosts.n; i++)
         v->answers[i] = *v->hosts.at[i].address &&
                         !reach_open(&v->reached[i], &v->hosts.at[i]) &&
@@ -127,12 +129,12 @@ static void greet(struct visit *v)
             look_at_version(v, i, answer);
         else
             say_failed(v, i, "cannot be reached",
-                       "ssh to it without a password; this folder and "
-                       "Lockstep at the same paths there");
+                       "ssh without a password, and this folder and Lockstep "
+                       "at the same paths there");
     }
 }
 
-// Ask one host; what it could not do is a finding, and 1.
+// Asks one host. 0, or 1 after a failure was reported as a finding.
 static int ask(struct visit *v, int i, const char *question, char *answer)
 {
     struct reach *r = &v->reached[i];
@@ -154,8 +156,9 @@ static double wall_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// From the question with the shortest way there and back: the answer was
-// somewhere in between.
+// Compares host i's clock with ours. The host reads its clock at some time
+// between question and answer, so the fastest of ASKED answers is the most
+// exact.
 static void look_at_clock(struct visit *v, int i)
 {
     char answer[REACH_TEXT], text[FOUND];
@@ -172,15 +175,16 @@ static void look_at_clock(struct visit *v, int i)
     }
     double sure = fabs(off) - least / 2;
     if (sure <= 0)
-        snprintf(text, sizeof text, "its clock is ours, to within %.2g ms",
+        snprintf(text, sizeof text,
+                 "its clock agrees with this host's, to within %.2g ms",
                  least * 500);
     else
         snprintf(text, sizeof text,
-                 "its clock is %.4g s %s ours, to within %.2g ms", fabs(off),
-                 off < 0 ? "behind" : "ahead of", least * 500);
+                 "its clock is %.4g s %s this host's, to within %.2g ms",
+                 fabs(off), off < 0 ? "behind" : "ahead of", least * 500);
     bool good = sure < clock_off_s;
     say(v, good ? FINDING_OK : FINDING_WITHOUT, i, text,
-        "a time service (chrony): logs and folders are named by the clock");
+        "a time service (chrony): logs and folder names contain the time");
 }
 
 // ---- interfaces, and the folder
@@ -199,14 +203,15 @@ static void look_at_interface(struct visit *v, int i)
                  h->address);
         v->iface[i][0] = '\0';
         say(v, FINDING_LACK, i, text,
-            "in the hostfile, the address that the others reach it at");
+            "in the hostfile, the address at which other hosts reach it");
         return;
     }
     if (mbit)
-        snprintf(text, sizeof text, "%s is its %s, of %d Mbit/s", h->address,
-                 v->iface[i], mbit);
+        snprintf(text, sizeof text, "%s is its interface %s, of %d Mbit/s",
+                 h->address, v->iface[i], mbit);
     else
-        snprintf(text, sizeof text, "%s is its %s", h->address, v->iface[i]);
+        snprintf(text, sizeof text, "%s is its interface %s", h->address,
+                 v->iface[i]);
     say(v, FINDING_OK, i, text, NULL);
 }
 
@@ -222,8 +227,8 @@ static void compare_interfaces(struct visit *v)
             snprintf(text, sizeof text, "%s on one host, %s on another", first,
                      name);
             doctor_say(v->doctor, FINDING_WITHOUT, "iface=", text,
-                       "leave iface= out with sps and dps; mpirun's jobs want "
-                       "one name on all hosts");
+                       "with sps and dps, no iface=; backends that run under "
+                       "mpirun need one name on all hosts");
             return;
         }
         first = name;
@@ -321,7 +326,8 @@ static int measure(struct visit *v, int a, int b, struct link_speed *s)
         snprintf(why, sizeof why, "%.500s", fail_message());
     else if (sscanf(answer, "%lf %lf %lf", &s->latency_s, &s->there,
                     &s->back) != 3)
-        snprintf(why, sizeof why, "no measure of a link: %.400s", answer);
+        snprintf(why, sizeof why, "not a measurement of a link: %.400s",
+                 answer);
     if (reach_take(to, until, answer, sizeof answer) && !*why)
         return -1;
     return *why ? fail("%s", why) : 0;
@@ -337,20 +343,20 @@ static void look_at_link(struct visit *v, int a, int b)
         snprintf(text, sizeof text, "%.400s", fail_message());
         doctor_say(v->doctor, FINDING_LACK, what, text,
                    "open the firewall between them: workers and servers "
-                   "listen at ports of the system's choice");
+                   "listen at ports that the system chooses");
         return;
     }
     double least = s.there < s.back ? s.there : s.back;
     snprintf(text, sizeof text, "%.3g us, %s there, %s back", s.latency_s * 1e6,
              rate_text(there, s.there), rate_text(back, s.back));
-    // Against those that were measured before, while there is nothing else.
+    // Compared with the links measured so far.
     double usual = v->nrates ? median(v->rates, v->nrates) : least;
     v->rates[v->nrates++] = least;
     doctor_say(v->doctor,
                least < slow_link * usual ? FINDING_WITHOUT : FINDING_OK, what,
                text,
-               "less than half of the other links: cable, switch port, "
-               "another interface's address in the hostfile");
+               "this link has less than half the rate of the others: check "
+               "cable and switch port, or another interface in the hostfile");
 }
 
 static void look_at_links(struct visit *v)
@@ -408,7 +414,7 @@ int doctor_hosts(struct doctor *d, int nwords, char **words)
     key_defaults(&keys, &v->asked);
     int rc = key_words(&keys, &v->asked, nwords, words);
     if (!rc && !*v->asked.hosts)
-        rc = fail("doctor: want hosts=FILE; try: lockstep doctor --help");
+        rc = fail("doctor: hosts=FILE is missing; try: lockstep doctor --help");
     if (!rc)
         rc = hosts_parse(&v->hosts, v->asked.hosts);
     signal(SIGPIPE, SIG_IGN); // a host that is gone is a finding

@@ -1,5 +1,5 @@
-// doctor_net.c - can this machine emulate a cluster? Tried, not guessed: a
-// child makes a network namespace of its own and limits its loopback there.
+// doctor_net.c - can this machine emulate a cluster? A child process tries it:
+// it creates a network namespace and limits the rate of the loopback there.
 
 #include "lockstep/doctor.h"
 
@@ -41,8 +41,8 @@ void doctor_network(struct doctor *d)
     doctor_say(d, lacks & NO_NAMESPACE ? FINDING_WITHOUT : FINDING_OK,
                "namespaces",
                lacks & NO_NAMESPACE
-                   ? "may not be made: experiments run without shaped links"
-                   : "network namespaces can be made: emulated hosts work",
+                   ? "cannot be created: net= and emulated hosts do not work"
+                   : "can be created: net= and emulated hosts work",
                "run as root, or in a container with CAP_SYS_ADMIN");
     if (lacks & NO_NAMESPACE)
         return;

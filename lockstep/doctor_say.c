@@ -1,4 +1,4 @@
-// doctor_say.c - a finding as a line, and the answer of another program.
+// doctor_say.c - prints a finding, and runs other programs to ask them.
 
 #include "lockstep/doctor.h"
 

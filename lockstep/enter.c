@@ -14,10 +14,10 @@ static int enter(int nwords, char **words)
 {
     char line[1 << 15] = "";
     if (nwords < 2)
-        return fail("enter: want HOST and a command");
+        return fail("enter: HOST and a command are missing");
     if (netns_enter(words[0]))
-        return fail("enter %s: %s; try: net=RATE makes such hosts", words[0],
-                    strerror(errno));
+        return fail("enter %s: %s; try: the name of a host that net=RATE made",
+                    words[0], strerror(errno));
     for (int i = 1; i < nwords; i++) { // like ssh: one line for a shell
         size_t at = strlen(line);
         if (text_into(line + at, sizeof line - at, "%s%s", i > 1 ? " " : "",

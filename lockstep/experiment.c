@@ -1,4 +1,4 @@
-// experiment.c - read an experiment's INI and multiply it out.
+// experiment.c - reads an experiment's INI and makes its cells.
 
 #include "lockstep/experiment.h"
 
@@ -31,14 +31,13 @@ static int add_words(struct word_list *to, const struct word_list *from)
     return 0;
 }
 
-// "batch=2 (steps=160)": both are set, and cells are called batch=2.
+// Adds one value. "batch=2 (steps=160)" sets both, and names the cell batch=2.
 static int add_one(struct axis *a, char *value)
 {
     char *open = strchr(value, '('), *close = strchr(value, ')');
     if (!!open != !!close || (open && (open == value || close < open ||
                                        close[1 + strspn(close + 1, " \t")])))
-        return fail("[matrix] %s = %s: want a value, and (key=value ..) after "
-                    "it at most",
+        return fail("[matrix] %s = %s: must be VALUE or VALUE (key=value ..)",
                     a->key, value);
     if (open)
         *open = *close = '\0';
@@ -76,7 +75,7 @@ static struct axis *find_axis(struct experiment *e, const char *key)
     return NULL;
 }
 
-// A value that goes on over several lines comes in pieces.
+// Appends a piece of a value: inih passes a value of several lines in pieces.
 static int add_text(char *to, const char *more)
 {
     size_t at = strlen(to);
@@ -90,7 +89,7 @@ static int set_target(struct experiment *e, const char *value)
     char *end;
     e->target = strcmp(value, "auto") ? strtod(value, &end) : 0;
     if (strcmp(value, "auto") && (*end || !(e->target > 0)))
-        return fail("target_loss=%s: want auto, or a loss above 0", value);
+        return fail("target_loss=%s: must be auto or a loss above 0", value);
     return 0;
 }
 
@@ -108,13 +107,14 @@ static int about(struct experiment *e, const char *key, const char *value)
     if (!strcmp(key, "target_loss"))
         return set_target(e, value);
     if (strcmp(key, "repeat"))
-        return fail("[experiment] %s: not one of title, question, expect, "
-                    "figures, repeat, baseline, target_loss, peer_python",
+        return fail("[experiment] %s: unknown key; try: title, question, "
+                    "expect, figures, repeat, baseline, target_loss, "
+                    "peer_python",
                     key);
     e->repeat = atoi(value);
     return e->repeat >= 1 && e->repeat <= EXP_REPEATS
                ? 0
-               : fail("repeat=%s: want 1 .. %d", value, EXP_REPEATS);
+               : fail("repeat=%s: must be 1 .. %d", value, EXP_REPEATS);
 }
 
 static int named(struct experiment *e, const char *name, const char *key,
@@ -131,7 +131,7 @@ static int named(struct experiment *e, const char *name, const char *key,
     if (!strcmp(key, "peer")) {
         c->peer = true;
         return strcmp(value, "ddp")
-                   ? fail("[cell %s] peer=%s: want ddp", name, value)
+                   ? fail("[cell %s] peer=%s: must be ddp", name, value)
                    : 0;
     }
     return add_word(&c->words, key, value);
@@ -151,8 +151,10 @@ static int take(void *ctx, const char *section, const char *key,
     else if (!strncmp(section, "cell ", 5))
         rc = named(e, section + 5, key, value);
     else if (strcmp(section, "matrix"))
-        rc = fail("[%s]: not experiment, base, matrix or cell NAME", section);
-    else if (find_axis(e, key)) // goes on over several lines
+        rc = fail("[%s]: unknown section; try: experiment, base, matrix or "
+                  "cell NAME",
+                  section);
+    else if (find_axis(e, key)) // a further line of its values
         rc = add_axis(find_axis(e, key), key, value);
     else if (e->naxes == EXP_AXES)
         rc = fail("[matrix] %s: more than %d keys", key, EXP_AXES);
@@ -161,14 +163,14 @@ static int take(void *ctx, const char *section, const char *key,
     return rc == 0;
 }
 
-// A word of the command line: of [experiment], a key of the matrix, or a
-// setting.
+// Applies a word of the command line. It sets a key of [experiment], replaces
+// the values of a key of [matrix], or adds a setting to [base].
 static int override(struct experiment *e, const char *word)
 {
     char key[64];
     const char *equals = strchr(word, '=');
     if (!equals)
-        return fail("%s: want key=value", word);
+        return fail("%s: must be key=value", word);
     if (text_into(key, sizeof key, "%.*s", (int)(equals - word), word))
         return -1;
     if (!strcmp(key, "baseline"))
@@ -188,7 +190,7 @@ static int override(struct experiment *e, const char *word)
     return add_axis(a, key, equals + 1);
 }
 
-// "workers=2 batch=8"
+// Adds the settings of "workers=2 batch=8" to a cell.
 static int add_several(struct cell *c, const struct axis *a, const char *words)
 {
     char copy[EXP_WORD], *save = NULL;
@@ -205,7 +207,8 @@ static int add_several(struct cell *c, const struct axis *a, const char *words)
     return 0;
 }
 
-// One value of an axis: "8" or "workers=2 batch=8", and what stands in ().
+// Adds a value of an axis to a cell: "8" or "workers=2 batch=8", and the
+// settings in parentheses behind it.
 static int add_value(struct cell *c, const struct axis *a, int i)
 {
     const char *value = a->values[i];
@@ -247,7 +250,7 @@ void experiment_clean(char *name)
             *p = '_';
 }
 
-// The combination number k: named cells vary slowest, the last axis fastest.
+// Makes cell number k: the named cell varies slowest, the last axis fastest.
 static int make_cell(const struct experiment *e, int k, struct cell *c)
 {
     int digit[EXP_AXES];
@@ -273,7 +276,7 @@ static int make_cell(const struct experiment *e, int k, struct cell *c)
     return check_cell(c);
 }
 
-// What is drawn where figures= does not say; figures=none for nothing.
+// Sets the figures to draw if figures= is empty. figures=none draws none.
 static void default_figures(struct experiment *e)
 {
     if (*e->figures)
@@ -285,13 +288,13 @@ static void default_figures(struct experiment *e)
         strcat(e->figures, " sweep");
 }
 
-// A cell's name is that of its folder, where characters are replaced.
+// Checks that cell k has a name of its own: it becomes the name of a folder.
 static int check_name(const struct experiment *e, int k)
 {
     for (int i = 0; i < k; i++)
         if (!strcmp(e->cells[i].name, e->cells[k].name))
-            return fail("cells %d and %d would both be %s; try: names and "
-                        "values that differ in letters or digits",
+            return fail("cells %d and %d would both be called %s; try: names "
+                        "and values that differ in letters or digits",
                         i + 1, k + 1, e->cells[k].name);
     return 0;
 }
@@ -331,7 +334,7 @@ static int read_ini(struct experiment *e, const char *path)
         return fail("%s:%d: %s", path, line, why);
     }
     if (!e->keys)
-        return fail("%s: no key=value line; not an experiment", path);
+        return fail("%s: no key=value line, so it is no experiment", path);
     return 0;
 }
 

@@ -3,29 +3,31 @@
 //
 //     [experiment]
 //     title = ..        question = ..     expect = ..
-//     figures = throughput loss_step      names in plots/; none
-//     repeat = 3
-//     baseline = single                   what the others are compared with
-//     target_loss = 2.5                   seconds to it; auto: what all reach
+//     figures = throughput loss_step      names of plots/NAME.gp, or none
+//     repeat = 3                          runs of each cell
+//     baseline = single                   the cell to compare others with
+//     target_loss = 2.5                   report the seconds to this loss;
+//                                         auto: the least loss all reach
 //     [base]                              settings of every cell
 //     model = micro
 //     [matrix]                            every combination of these
 //     batch = 8, 16
 //     size = workers=1 batch=16, workers=2 batch=8     several keys at once
-//     size = batch=2 (steps=160), batch=4 (steps=80)   not named in (): cells
-//                                                      are batch=2, batch=4
-//     [cell ring+fp16]                    and of these (a key at least in each)
+//     size = batch=2 (steps=160), batch=4 (steps=80)   the cells' names omit
+//                                                      what is in ()
+//     [cell ring+fp16]                    times these; each has a key at least
 //     sync = ring
 //     wire = fp16
 //     [cell torch DDP]                    another program trains this cell:
 //     peer = ddp                          tests/oracle/gpt2_torch_ddp.py,
 //     sync = ring                         by the Python that peer_python= names
 //
-// Words given on the command line replace those of [base], lists of [matrix],
-// and repeat, figures, baseline, target_loss and peer_python.
+// Words of the command line replace settings of [base], lists of [matrix], and
+// repeat, figures, baseline, target_loss and peer_python.
 //
-// baseline= names a cell, or what its name has in common with some: "single"
-// is single batch=8 for ring batch=8, and single batch=16 for ring batch=16.
+// baseline= names a cell, or a part of the names of several cells. With
+// baseline=single, "ring batch=8" is compared with "single batch=8", and "ring
+// batch=16" with "single batch=16".
 
 #ifndef LOCKSTEP_EXPERIMENT_H
 #define LOCKSTEP_EXPERIMENT_H
@@ -51,8 +53,8 @@ struct word_list {
 struct axis {
     char key[64];
     int n;
-    char values[EXP_VALUES][EXP_WORD]; // of "batch=2 (steps=160)": batch=2
-    char hidden[EXP_VALUES][EXP_WORD]; // and steps=160
+    char values[EXP_VALUES][EXP_WORD]; // "batch=2" of "batch=2 (steps=160)"
+    char hidden[EXP_VALUES][EXP_WORD]; // "steps=160"
 };
 
 struct named_cell {
@@ -73,7 +75,7 @@ struct experiment {
     char title[EXP_TEXT], question[EXP_TEXT], expect[EXP_TEXT];
     char figures[EXP_TEXT], baseline[EXP_TEXT], peer_python[EXP_TEXT];
     double target;    // loss; 0: auto
-    int repeat, keys; // keys: lines of the file
+    int repeat, keys; // keys: the number of key=value lines in the file
     struct word_list base;
     int naxes, nnamed, ncells;
     struct axis axes[EXP_AXES];
@@ -81,18 +83,18 @@ struct experiment {
     struct cell cells[EXP_CELLS];
 };
 
-// Read `path`, apply the command line's words, expand. 0, or -1 after fail()
-// that names the line, or the cell whose settings are wrong.
+// Reads `path`, applies the words of the command line and makes all cells. The
+// caller closes *e. 0, or -1 after fail() with the wrong line or cell.
 int experiment_open(struct experiment **e, const char *path, int nwords,
                     char *const *words);
 void experiment_close(struct experiment **e);
 
-// Replace by _ what may not stand in a column of CSV, a folder's name or a
-// shell's word.
+// Replaces each character by _ that is not allowed in a CSV cell, a folder's
+// name or a word of a shell.
 void experiment_clean(char *name);
 
-// ---- baseline.c: find each cell's baseline. -1 after fail() where baseline=
-// names none.
+// ---- baseline.c: sets the baseline of each cell. 0, or -1 after fail() if
+// baseline= names no cell.
 int experiment_baselines(struct experiment *e);
 
 #endif

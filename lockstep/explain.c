@@ -1,5 +1,5 @@
-// explain.c - `lockstep explain`: a page that plays one step of runs, or one
-// exchange message by message.
+// explain.c - `lockstep explain` writes an HTML page that plays one step of
+// runs, or one exchange message by message.
 
 #include "lockstep/argv.h"
 #include "lockstep/commands.h"
@@ -25,14 +25,17 @@ static int run_program(int nwords, char **words)
 
 static void explain_explain(FILE *f)
 {
-    fprintf(f,
-            "lockstep explain RUN [RUN ..] [step=N] [out=explain.html] "
-            "[svg=FILE]\n"
-            "  one step of each run on one clock, from their traces: who "
-            "computes, who sends, which\n  communication is hidden behind "
-            "computing, and bytes that run up to the law.\n  step=0: the "
-            "step of median length; svg: also a picture that plays by itself\n"
-            "\n");
+    fprintf(f, "lockstep explain RUN [RUN ..] [step=N] [out=explain.html] "
+               "[svg=FILE]\n"
+               "  Writes an HTML page that plays one step of each run on one "
+               "clock, from their traces.\n  It shows which worker computes or "
+               "sends, which communication is hidden behind\n  computing, and "
+               "the bytes sent so far beside the law's. It replaces an old "
+               "file.\n"
+               "    step=N      the step to show; 0: the one of median length\n"
+               "    out=FILE    the page (explain.html)\n"
+               "    svg=FILE    write an animated picture, too\n"
+               "\n");
     fflush(f);
     char help[] = "--help", *words[] = {help};
     pid_t child = fork();
@@ -53,7 +56,7 @@ static int explain(int nwords, char **words)
 const struct command command_explain = {
     .name = "explain",
     .words = "RUN [RUN ..] | WAY [KEY=..]",
-    .help = "a page that plays one step, or one exchange by its messages",
+    .help = "write a page that plays one step, or one exchange",
     .explain = explain_explain,
     .least = 1,
     .run = explain,

@@ -1,7 +1,7 @@
-// explain_runs.c - one step of each of some runs, side by side on one clock.
+// explain_runs.c - plays one step of each of several runs on one clock.
 //
-// Each run becomes a panel with the events of the step in trace.json, the bytes
-// that steps.csv counted, and the law of its backend.
+// Each run becomes a panel of the page. It has the step's events in trace.json,
+// the bytes in steps.csv, and the bytes that the law predicts.
 
 #include "lockstep/explain_runs.h"
 
@@ -34,7 +34,7 @@ struct question {
 
 static const struct key rows[] = {
     {"run", "step", "0", KEY_INT, AT(step), .min = 1, .max = 1 << 30,
-     .zero = "of median length"},
+     .zero = "the step of median length"},
     {"run", "out", "explain.html", KEY_TEXT, AT(out), .unit = "FILE"},
     {"run", "svg", "", KEY_TEXT, AT(svg), .unit = "FILE"},
 };
@@ -89,7 +89,8 @@ static void put_law(const struct panel *p, FILE *f)
 {
     const struct backend *row = p->result.row;
     double bytes = p->result.value[METRIC_BYTES_LAW];
-    if (!(bytes > 0) || (row && row->apart)) // a mean step's, and no step is
+    // With every= the law has the mean of all steps, which is no step's.
+    if (!(bytes > 0) || (row && row->apart))
         return;
     fprintf(f, ",\n\"law\": {");
     for (int r = 0; r < p->result.world; r++)
@@ -135,10 +136,10 @@ static int write_page(const struct panel *panels, int n, const char *path)
         return -1;
     int rc = 0;
     fprintf(f, "{\"title\": \"One step, on one clock\", \"lead\": [");
-    page_string(f, "What each process recorded while it trained: bars are "
-                   "spans of its threads. Communication is hidden where the "
-                   "worker computes at the same time, and exposed where it "
-                   "does not.");
+    page_string(f, "Each bar is a span of time that a thread recorded while "
+                   "it trained. Communication is hidden where the worker "
+                   "computes at the same time, and exposed where it does "
+                   "not.");
     fprintf(f, "],\n\"panels\": [");
     for (int i = 0; !rc && i < n; i++) {
         fprintf(f, "%s", i ? ",\n" : "");
@@ -167,8 +168,7 @@ int explain_runs(int nwords, char **words)
     if (n > MOST_RUNS)
         return fail("explain: %d runs; try: at most %d", n, MOST_RUNS);
     if (n < nwords && !strchr(words[n], '='))
-        return fail("explain: %.200s/run.json is not there; try: the folder of "
-                    "a run",
+        return fail("explain: %.200s has no run.json; try: the folder of a run",
                     words[n]);
     key_defaults(&keys, &q);
     if (key_words(&keys, &q, nwords - n, words + n))

@@ -5,10 +5,11 @@
 
 #include <stdbool.h>
 
-// Whether a word is the folder of a run.
+// Returns whether a word is the folder of a run.
 bool explain_runs_are_asked(const char *word);
 
-// RUN [RUN ..] [step=N] [out=FILE]. The exit status, or -1 after fail().
+// Writes the page for the words RUN [RUN ..] [step=N] [out=FILE] [svg=FILE].
+// Returns the exit status, or -1 after fail().
 int explain_runs(int nwords, char **words);
 
 #endif

@@ -1,4 +1,4 @@
-// explain_trace.c - one step out of a run's trace.json.
+// explain_trace.c - reads one step from a run's trace.json.
 
 #include "lockstep/explain_trace.h"
 
@@ -20,7 +20,7 @@ int trace_each(const char *folder, take_event *take, void *ctx)
 {
     char path[CONFIG_PATH];
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int rc = 0;
     if (text_into(path, sizeof path, "%s/trace.json", folder))
         return -1;
@@ -29,7 +29,7 @@ int trace_each(const char *folder, take_event *take, void *ctx)
     FILE *f = file_open(path);
     if (!f)
         return -1;
-    while (!rc && getline(&line, &room, f) > 0) {
+    while (!rc && getline(&line, &capacity, f) > 0) {
         size_t n = strcspn(line, "\n");
         n -= n > 0 && line[n - 1] == ',';
         line[n] = '\0';
@@ -62,16 +62,16 @@ static int take_step(void *ctx, const char *line, const cJSON *event)
     if (strcmp(event_word(event, "name"), "step") ||
         *event_word(event, "ph") != 'X')
         return 0;
-    if (p->nsteps == p->room) {
-        size_t room = p->room ? 2 * p->room : 256;
-        struct step_span *more = mem_alloc(room, sizeof *more);
+    if (p->nsteps == p->capacity) {
+        size_t capacity = p->capacity ? 2 * p->capacity : 256;
+        struct step_span *more = mem_alloc(capacity, sizeof *more);
         if (!more)
             return -1;
         if (p->nsteps)
             memcpy(more, p->steps, p->nsteps * sizeof *more);
         mem_free(p->steps);
         p->steps = more;
-        p->room = room;
+        p->capacity = capacity;
     }
     double begin = event_number(event, "ts");
     p->steps[p->nsteps++] =
@@ -91,7 +91,7 @@ static int by_length(const void *a, const void *b)
     return (d > 0) - (d < 0);
 }
 
-// Worker 0's steps come first, by length; the middle one is it.
+// Returns the number of worker 0's step of median length. Sorts p->steps.
 static int median_step(struct panel *p)
 {
     size_t n = 0;
@@ -107,8 +107,8 @@ static int median_step(struct panel *p)
     return p->steps[n / 2].step;
 }
 
-// From where the first worker begins to where the last ends; where workers do
-// not wait for each other: worker 0's.
+// Sets the step and its time: from the first worker's begin to the last one's
+// end. If workers do not wait for each other, it is worker 0's time.
 static int choose_step(struct panel *p, int asked)
 {
     bool apart = *p->result.consistency;

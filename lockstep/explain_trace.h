@@ -9,16 +9,16 @@
 
 struct cJSON;
 
-struct step_span { // a step of a worker
+struct step_span { // one step of one worker
     int rank, step;
     double begin_us, end_us;
 };
 
-struct panel { // a run, and the step of it that is shown
+struct panel { // a run, and the step to show
     const char *folder;
     struct result result;
     struct step_span *steps;
-    size_t nsteps, room;
+    size_t nsteps, capacity;
     int step;
     double begin_us, end_us; // on the run's clock
 };
@@ -29,7 +29,8 @@ struct panel { // a run, and the step of it that is shown
 typedef int take_event(void *ctx, const char *line, const struct cJSON *event);
 int trace_each(const char *folder, take_event *take, void *ctx);
 
-// A member of an event as a word or a number; "" or NaN if it is not there.
+// Returns a member of an event as text or as a number; "" or NaN if it is not
+// there. The text belongs to the event.
 const char *event_word(const struct cJSON *event, const char *name);
 double event_number(const struct cJSON *event, const char *name);
 
@@ -38,7 +39,7 @@ double event_number(const struct cJSON *event, const char *name);
 int panel_open(struct panel *p, const char *folder, int step);
 void panel_close(struct panel *p);
 
-// "ring over tcp, 2 workers"
+// Writes the name of a panel: "ring over tcp, 2 workers".
 void panel_name(const struct panel *p, char text[128]);
 
 #endif

@@ -1,10 +1,10 @@
-// fair.c - which runs trained the same thing, and which cells may be compared
-// on what.
+// fair.c - which runs trained the same thing, and which numbers of which cells
+// may be compared.
 //
-// Two runs are one training where these are equal: data, global batch, all
-// settings of model and optimiser, the seed, the number of steps, the formats
-// and the consistency. How the workers agreed must not matter: that is what
-// `lockstep compare` tests.
+// Two runs trained the same thing if these are equal: data, global batch, all
+// settings of model and optimiser, the seed, the number of steps, the number
+// formats and the consistency. The backend must not matter: `lockstep compare`
+// tests that.
 
 #include "lockstep/study.h"
 
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Beside those of the groups model and optimizer.
+// Keys that matter besides those of the groups model and optimizer.
 static const char *const more_keys[] = {
     "symbols",    "vocab",    "val_fraction",   "seed",   "steps",
     "tf32",       "wire",     "consistency",    "backup", "every",
@@ -26,7 +26,7 @@ static const char *const more_keys[] = {
 static bool makes_training(const struct key *k)
 {
     if (!strcmp(k->name, "lr_scale") || !strcmp(k->name, "base_batch"))
-        return false; // lr itself is compared, with what they make of it
+        return false; // value_of() compares the learning rate they result in
     if (!strcmp(k->group, "model") || !strcmp(k->group, "optimizer") ||
         key_is_mistake(k))
         return true;
@@ -41,7 +41,7 @@ static void value_of(const struct result *r, const struct key *k, char *to,
 {
     result_setting(r, k->name, to, size);
     if (!strcmp(k->name, "every") && !(r->row && r->row->apart))
-        snprintf(to, size, "none"); // gradients travel
+        snprintf(to, size, "none"); // it exchanges gradients in every step
     if (!strcmp(k->name, "lr") || !strcmp(k->name, "min_lr"))
         snprintf(to, size, "%.6g", strtod(to, NULL) * r->lr_factor);
 }
@@ -74,7 +74,7 @@ int fair_difference(const struct result *a, const struct result *b, char *text,
             say(&out, "%s%s (%s, %s)", n++ ? ", " : "", k->name, x, y);
     }
     result_setting(a, "dropout", x, sizeof x);
-    if (strtod(x, NULL) > 0 && a->world != b->world) // masks are a rank's own
+    if (strtod(x, NULL) > 0 && a->world != b->world) // each rank has own masks
         say(&out, "%sworkers, with dropout (%d, %d)", n++ ? ", " : "", a->world,
             b->world);
     return n;
@@ -86,8 +86,8 @@ static bool same_training(const struct result *a, const struct result *b)
     return fair_difference(a, b, text, sizeof text) == 0;
 }
 
-// The first cell that trained the same as `cell`; the cell itself where it is
-// the first.
+// Returns the first cell that trained the same thing as `cell`. It may be
+// `cell` itself.
 static int leader(const struct study *s, int cell)
 {
     const struct result *r = study_first(s, cell);
@@ -129,8 +129,8 @@ static void say_trainings(const struct study *s, struct say *out)
             fair_difference(study_first(s, c), study_first(s, first), why,
                             sizeof why);
             say(out,
-                "Loss by step: %s has a training of its own; from %s it "
-                "differs in %s.\n",
+                "Loss by step: %s trained something else; it differs from %s "
+                "in %s.\n",
                 s->exp->cells[c].name, s->exp->cells[first].name, why);
         }
     }
@@ -163,7 +163,8 @@ static double sequences_of(const struct result *r)
     return strtod(batch, NULL);
 }
 
-// Sequences that all workers look at for a validation loss; 0: all there are.
+// Returns how many sequences all workers evaluate for a validation loss; 0: all
+// of the validation text.
 static double validated_of(const struct result *r)
 {
     char batches[32];
@@ -201,8 +202,8 @@ static void say_validation(const struct bounds *val, struct say *out)
             "some cells evaluate all of the validation text, others at most "
             "%.0f sequences of it",
             val->most);
-    say(out, ", so compare it only between cells that evaluate equally many "
-             "(eval_batches= is the batches of one worker).\n");
+    say(out, ", so compare it only between cells that evaluate the same number "
+             "(eval_batches= counts the batches of one worker).\n");
 }
 
 static bool is_apart(const struct study *s, int cell)
@@ -211,7 +212,7 @@ static bool is_apart(const struct study *s, int cell)
     return r && r->row && r->row->apart;
 }
 
-// Cells whose workers differ between two exchanges.
+// Names the cells whose workers have different parameters between exchanges.
 static void say_apart(const struct study *s, struct say *out)
 {
     int n = 0, j = 0;
@@ -223,8 +224,8 @@ static void say_apart(const struct study *s, struct say *out)
     for (int c = 0; c < s->exp->ncells; c++)
         if (is_apart(s, c))
             say_one_of(out, j++, n, s->exp->cells[c].name);
-    say(out, " have parameters of their own between two exchanges, and "
-             "training losses of those. Compare validation losses, at "
+    say(out, " have different parameters between two exchanges, so each has "
+             "training losses of its own. Compare validation losses at "
              "multiples of every=.\n");
 }
 
@@ -240,30 +241,28 @@ void study_fair(const struct study *s, char *text, size_t size)
     say_trainings(s, &out);
     say_apart(s, &out);
     if (!fair_one_task(s)) {
-        say(&out, "Seconds to a loss: models or data differ, so cells have no "
-                  "loss in common.\n");
+        say(&out, "Seconds to a loss: not comparable; cells have different "
+                  "models or data.\n");
     } else {
-        say(&out, "Seconds to a loss: all cells; one model learns one text, "
-                  "however it does.\n");
+        say(&out, "Seconds to a loss: all cells; they have the same model and "
+                  "data.\n");
     }
     if (tokens.least < tokens.most)
         say(&out,
-            "Last loss: cells see %.0f to %.0f tokens, so compare it only "
-            "between cells that see as many.\n",
+            "Last loss: cells train on %.0f to %.0f tokens, so compare it only "
+            "between cells with the same number.\n",
             tokens.least, tokens.most);
     else
-        say(&out, "Last loss: all cells; each sees %.0f tokens.\n",
+        say(&out, "Last loss: all cells; each trains on %.0f tokens.\n",
             tokens.most);
     if (val.least < val.most)
         say_validation(&val, &out);
     if (batch.least < batch.most)
         say(&out,
-            "Tokens/s and memory: a worker computes %.0f to %.0f sequences at "
-            "a time, which changes both whatever the backend.\n",
+            "Tokens/s and memory: batch= is %.0f to %.0f sequences, and this "
+            "alone changes both numbers.\n",
             batch.least, batch.most);
     else
-        say(&out,
-            "Tokens/s and memory: all cells; a worker computes %.0f sequences "
-            "at a time.\n",
+        say(&out, "Tokens/s and memory: all cells; batch= is %.0f sequences.\n",
             batch.most);
 }

@@ -1,5 +1,5 @@
-// figure.c - lets gnuplot draw plots/NAME.gp twice: as SVG for the report, and
-// as PNG for all other uses.
+// figure.c - runs gnuplot with plots/NAME.gp twice: it draws an SVG for the
+// report, and a PNG for all other uses.
 
 #include "lockstep/study.h"
 
@@ -17,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// The path of a file in the folder of the figures' scripts; "": the folder.
+// Writes the path of the script `name`, or of the scripts' folder if it is "".
 static int plots_path(char out[CONFIG_PATH], const char *name)
 {
     const char *dir = getenv("LOCKSTEP_PLOTS");
@@ -30,7 +30,7 @@ static int plots_path(char out[CONFIG_PATH], const char *name)
                : 0;
 }
 
-// Runs gnuplot. Its output goes to `log`.
+// Runs gnuplot. Its messages are appended to the file `log`.
 static int run_gnuplot(const char *script, const char *data, const char *out,
                        const char *size, const char *log)
 {
@@ -57,8 +57,8 @@ static int run_gnuplot(const char *script, const char *data, const char *out,
     return status ? fail("%s: gnuplot failed; see %s", script, log) : 0;
 }
 
-// The scripts pass paths to a shell. So they get a link in a folder of ours,
-// with a name that has no special characters for a shell.
+// The scripts pass paths to a shell. So they get a link to the data, in a
+// temporary folder, whose name has no characters that are special to a shell.
 static int link_data(const char *data, char folder[32], char link[128])
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
@@ -106,8 +106,8 @@ int figure_draw(const char *name, const char *data, const char *out,
     return rc ? -1 : 0;
 }
 
-// A script that draws a figure begins with DIR = ARG1. Other scripts are parts
-// of such scripts.
+// A script that draws a figure has the line DIR = ARG1. Figures load all other
+// scripts as their parts.
 static bool is_figure(const char *path)
 {
     char line[512];
@@ -129,22 +129,23 @@ int figures_check(const char *figures)
         return 0;
     for (char *name = strtok_r(names, " ,", &save); name;
          name = strtok_r(NULL, " ,", &save)) {
-        // only a script of ours: no path to another one
+        // A name, not a path: only scripts of this folder may run.
         if (name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
             return fail(
-                "figures=%s: not the name of a figure; try: lockstep run "
+                "figures=%s: no such figure; try: a name from lockstep report "
                 "--help",
                 name);
         if (text_into(file, sizeof file, "%s.gp", name) ||
             plots_path(path, file))
             return -1;
         if (access(path, R_OK))
-            return fail("figures=%s: %s: %s; try: lockstep run --help", name,
-                        path, strerror(errno));
+            return fail("figures=%s: %s: %s; try: a name from lockstep report "
+                        "--help",
+                        name, path, strerror(errno));
         if (!is_figure(path))
-            return fail("figures=%s: a part of figures, and none; try: "
-                        "lockstep run --help",
-                        name);
+            return fail("figures=%s: %s.gp is only a part of other figures; "
+                        "try: a name from lockstep report --help",
+                        name, name);
     }
     return 0;
 }
@@ -154,12 +155,14 @@ int figure_check_size(const char *size)
     int wide, high, used = 0;
     if (sscanf(size, "%dx%d%n", &wide, &high, &used) != 2 || size[used] ||
         wide < 200 || high < 100 || wide > 20000 || high > 20000)
-        return fail("size=%s: want WIDTHxHEIGHT in pixels; try: size=1600x900",
+        return fail("size=%s: must be WIDTHxHEIGHT in pixels, 200x100 to "
+                    "20000x20000; try: size=1600x900",
                     size);
     return 0;
 }
 
-// The first comment of a script is "NAME.gp - what it shows", up to a colon.
+// Prints a figure's name and description. The first comment of a script is
+// "NAME.gp - description"; the description ends at a colon.
 static void list_one(FILE *f, const char *path)
 {
     char line[256];

@@ -1,25 +1,26 @@
-// figure.h - draw one figure: plots/NAME.gp with the tables of a folder.
+// figure.h - draws a figure: plots/NAME.gp with the tables of a folder.
 
 #ifndef LOCKSTEP_FIGURE_H
 #define LOCKSTEP_FIGURE_H
 
 #include <stdio.h>
 
-// The .gp files lie in $LOCKSTEP_PLOTS, or with the programs (base/share.h).
+// The .gp files are in $LOCKSTEP_PLOTS, or in the installation (base/share.h).
 
-// -1 after fail() if a name of this list (by spaces or commas) is no figure;
-// "none" is a list of none.
+// Checks a list of figure names, separated by spaces or commas; "none" is an
+// empty list. 0, or -1 after fail() if one of them is no figure.
 int figures_check(const char *figures);
 
-// Draw OUT/NAME.svg and OUT/NAME.png from the files in `data`; `size` is
-// "WIDTHxHEIGHT" in pixels, "" the figure's own. 0, or -1 after fail().
+// Draws OUT/NAME.svg and OUT/NAME.png from the files in `data`. `size` is
+// "WIDTHxHEIGHT" in pixels; "" is the figure's own size. 0, or -1 after fail().
 int figure_draw(const char *name, const char *data, const char *out,
                 const char *size);
 
-// -1 after fail() unless `size` is two numbers of pixels, 200x100 or more.
+// Checks that `size` is "WIDTHxHEIGHT", 200x100 to 20000x20000 pixels. 0, or -1
+// after fail().
 int figure_check_size(const char *size);
 
-// Print a line a figure: its name, and what it shows.
+// Prints one line for each figure: its name and its description.
 void figures_list(FILE *f);
 
 #endif

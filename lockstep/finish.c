@@ -1,4 +1,5 @@
-// finish.c - `lockstep report`: all that follows from what runs have left.
+// finish.c - `lockstep report` makes tables, figures and the report of an
+// experiment from the files of its runs.
 
 #include "lockstep/commands.h"
 
@@ -30,14 +31,14 @@ int study_finish(struct study *s)
         return fail("%s: no run is finished", s->out);
     if (study_tables(s) || study_figures(s) < 0)
         return -1;
-    if (s->nruns > 1) // else there is nothing to compare
+    if (s->nruns > 1)
         study_compare(s, verdict, sizeof verdict);
     if (study_report(s))
         return -1;
     study_answer(s, answer, sizeof answer);
     printf("\n%s: %s\n\n", s->exp->name, s->exp->title);
     show_file(s->out, "table.txt");
-    // what a terminal still shows at the end is the answer
+    // The answer is last, where a terminal still shows it.
     printf("\n%s\n%s%sreport: %s/report.html\n", verdict, answer,
            *answer ? "\n" : "", s->out);
     return 0;
@@ -48,10 +49,11 @@ static void explain(FILE *f)
     fprintf(f,
             "lockstep report DIR [figure=NAME] [size=WIDTHxHEIGHT]\n"
             "lockstep report RUN RUN .. out=DIR\n\n"
-            "Tables, figures and DIR/report.html of an experiment (finished or "
-            "not) or of one run;\nwith figure= only that figure, of this many "
-            "pixels. Several runs are put side by side\nin a new DIR, as if "
-            "they were the cells of an experiment.\n"
+            "Writes tables, figures and report.html to DIR, the folder of one "
+            "run or of an\nexperiment, finished or not. With figure= it draws "
+            "only that figure, in the size given\nin pixels. With several runs "
+            "it makes a new folder out=DIR, and treats each run as a\ncell of "
+            "an experiment.\n"
             "  lockstep report runs/paper figure=throughput size=1600x900\n"
             "  lockstep report runs/a runs/b out=runs/both\n\nFigures:\n");
     figures_list(f);
@@ -87,16 +89,18 @@ static int read_words(struct asked *a, int nwords, char **words)
         a->folders[a->nfolders++] = words[i];
     }
     if (!a->nfolders)
-        return fail("report: of which folder? try: lockstep report --help");
+        return fail("report: the folder is missing; try: lockstep report "
+                    "--help");
     if (a->size && (!a->figure || figure_check_size(a->size)))
         return a->figure ? -1
-                         : fail("size= is of one figure; try: figure=NAME");
+                         : fail("size= requires figure=; try: figure=NAME");
     if (a->nfolders > 1 && !a->out)
-        return fail("report: several runs need a folder of their own; try: "
-                    "out=DIR");
+        return fail("report: %d runs require a new folder for their report; "
+                    "try: out=DIR",
+                    a->nfolders);
     if (a->nfolders == 1 && a->out)
-        return fail("out=%s: a report lies in its own folder; try: leave it "
-                    "out",
+        return fail("out=%s: the report of one folder is written into that "
+                    "folder; try: without out=",
                     a->out);
     return a->figure ? figures_check(a->figure) : 0;
 }
@@ -129,7 +133,7 @@ static int report(int nwords, char **words)
 const struct command command_report = {
     .name = "report",
     .words = "DIR [RUN .. out=DIR]",
-    .help = "tables, figures and report.html of an experiment or of runs",
+    .help = "make tables, figures and report.html of an experiment or of runs",
     .explain = explain,
     .least = 1,
     .run = report,

@@ -1,5 +1,5 @@
-// fit.c - `lockstep fit memory=2gb model=gpt2 workers=4`: which ways of
-// agreeing leave room for the model, and for how large a batch.
+// fit.c - `lockstep fit memory=2gb model=gpt2 workers=4` prints which backends
+// fit into a worker's memory, and with how large a batch.
 
 #include "lockstep/commands.h"
 
@@ -17,10 +17,10 @@ enum { MOST_BATCH = 65536, WORKERS = 4 };
 struct question {
     struct run run;
     struct list workers, sync;
-    double bytes; // of a worker, or a server
+    double bytes; // the memory of a worker or of a server
 };
 
-// One way: a backend, and what it cuts among workers.
+// A row of the table: a backend with one value of shard=.
 struct way {
     const struct backend *backend;
     int shard, workers;
@@ -32,23 +32,24 @@ static void explain(FILE *f)
     char all[LIST_TEXT];
     fprintf(f,
             "lockstep fit memory=SIZE [key=value] ...\n\n"
-            "Which ways of agreeing fit into the memory of a worker, and the "
-            "largest batch of\neach, by the formulas of ARCHITECTURE.md: what "
-            "train says before step 1.\n\n"
-            "  memory      of a worker, or a server, as 2gb, 900mb or 1.5gib\n"
+            "Prints which backends fit into the memory of a worker, and the "
+            "largest batch of each.\nIt uses the formulas of ARCHITECTURE.md, "
+            "as train does before step 1.\n\n"
+            "  memory      of each worker and server, as 2gb, 900mb or 1.5gib\n"
             "  workers     numbers of workers, as 4,16 (%d)\n"
             "  sync        %s\n\n"
-            "Of train's keys: model and its sizes, precision, dropout, "
-            "threads, optimizer,\nmomentum, wire, staging, servers, update, "
-            "slice_kb, bucket_mb, first_bucket_mb,\nouter_rule, "
-            "outer_momentum; mesh, accum, pipeline, chunks, ahead, stages.\n"
+            "These keys of train count as well: model and its sizes, "
+            "precision, dropout, threads,\noptimizer, momentum, wire, staging, "
+            "servers, update, slice_kb, bucket_mb,\nfirst_bucket_mb, "
+            "outer_rule, outer_momentum, mesh, accum, pipeline, chunks, "
+            "ahead,\nstages.\n"
             "  lockstep fit memory=2gb model=gpt2 workers=4\n",
             WORKERS, list_all_backends(all));
 }
 
 // ---- the question
 
-// What the answer depends on, of a backend's keys.
+// The keys of backends that the answer depends on.
 static const struct backend asker = {
     .name = "fit",
     .keys = (const char *const[]){"wire", "staging", "servers", "update",
@@ -62,17 +63,17 @@ static int check(const struct question *q)
     struct model_config model;
     for (size_t i = 0; i < sizeof found / sizeof *found; i++)
         if (config_asked(&q->run, found[i]))
-            return fail("fit: %s= is what it looks for; try: without",
-                        found[i]);
+            return fail("fit: %s= is what fit looks for; try: without %s=",
+                        found[i], found[i]);
     if (q->bytes == 0)
-        return fail("fit: want memory=; try: memory=2gb");
+        return fail("fit: memory= is missing; try: memory=2gb");
     return config_check_backend(&q->run, &asker) || sizes_model(&q->run, &model)
                ? -1
                : 0;
 }
 
-// Of the words for a mesh: as many workers as it has ranks, and a backend that
-// takes parts of a model.
+// Checks the words for a mesh: workers= must be its number of ranks, and sync=
+// must name a backend that can train parts of a model.
 static int check_mesh(const struct question *q, const char *workers,
                       const char *sync)
 {
@@ -80,13 +81,13 @@ static int check_mesh(const struct question *q, const char *workers,
     int ranks = mesh_ranks(&q->run.mesh), parts = 0;
     mesh_show(&q->run.mesh, mesh);
     if (*workers && atoi(workers) != ranks)
-        return fail("fit: mesh=%s has %d ranks, workers=%s; try: without "
+        return fail("fit: mesh=%s has %d ranks, not workers=%s; try: without "
                     "workers=",
                     mesh, ranks, workers);
     for (int i = 0; i < q->sync.n; i++)
         parts += backend_at(q->sync.at[i])->parts;
     return parts ? 0
-                 : fail("fit: sync=%s knows no parts of a model (mesh=%s); "
+                 : fail("fit: sync=%s cannot train parts of a model (mesh=%s); "
                         "try: sync=ring",
                         sync, mesh);
 }
@@ -135,7 +136,7 @@ static int measure(const struct question *q, const struct way *w, int batch,
     return sizes_memory(&r, w->backend, w->workers, worker, server);
 }
 
-// The largest batch that fits; 0: none does.
+// Finds the largest batch that fits; 0: none does.
 static int largest(const struct question *q, const struct way *w, int recompute,
                    int *out)
 {
@@ -145,9 +146,9 @@ static int largest(const struct question *q, const struct way *w, int recompute,
         int batch = fits + (over - fits) / 2;
         if (measure(q, w, batch, recompute, &worker, &server))
             return -1;
-        bool room = (double)memory_sum(&worker) <= q->bytes &&
-                    (double)memory_sum(&server) <= q->bytes;
-        *(room ? &fits : &over) = batch;
+        bool enough = (double)memory_sum(&worker) <= q->bytes &&
+                      (double)memory_sum(&server) <= q->bytes;
+        *(enough ? &fits : &over) = batch;
     }
     *out = fits;
     return 0;
@@ -178,7 +179,7 @@ static int print_way(const struct question *q, const struct way *w)
     return 0;
 }
 
-// The ways of a backend: one for every value of shard= where it has shards.
+// Prints the rows of a backend: one, or one for each value of shard=.
 static int print_backend(const struct question *q, const struct backend *b,
                          int workers)
 {
@@ -187,7 +188,7 @@ static int print_backend(const struct question *q, const struct backend *b,
     if (q->run.mesh.n && !b->parts)
         return 0;
     if (mesh_size(&q->run.mesh, MESH_PP) * mesh_size(&q->run.mesh, MESH_TP) > 1)
-        last = SHARD_STATE; // parts of a model have no more
+        last = SHARD_STATE; // a part of a model supports no other value
     for (int shard = (int)k->min; shard <= last; shard++) {
         struct way w = {.backend = b, .shard = shard, .workers = workers};
         int rc = b->shards ? text_into(w.name, sizeof w.name, "%s shard=%d",
@@ -213,10 +214,11 @@ static int answer(const struct question *q)
             if (print_backend(q, backend_at(q->sync.at[k]), q->workers.at[i]))
                 return -1;
     }
-    printf("\nMB of a worker with batch=1%s.\nbatch: the largest within "
-           "memory=; recompute: the largest with recompute=1.\n-: not even "
-           "batch=1 fits into a worker, or into its server.\n",
-           q->run.mesh.n ? ", of the rank that needs most" : "");
+    printf("\nThe memory of a worker is in MB, with batch=1%s.\nbatch: the "
+           "largest batch within memory=; recompute: the same with "
+           "recompute=1.\n-: batch=1 does not fit into a worker or into its "
+           "server.\n",
+           q->run.mesh.n ? ", for the rank that needs most" : "");
     return 0;
 }
 
@@ -231,7 +233,7 @@ static int fit(int nwords, char **words)
 const struct command command_fit = {
     .name = "fit",
     .words = "memory=2gb model=gpt2 ..",
-    .help = "which ways fit into a worker's memory, and the batch of each",
+    .help = "which backends fit into a worker's memory, with which batch",
     .explain = explain,
     .least = 1,
     .run = fit,

@@ -1,4 +1,4 @@
-// forecast.c - what a step will take on links that are known.
+// forecast.c - predicts the time of a step from the figures of the links.
 
 #include "lockstep/forecast.h"
 
@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-// Gradients in buckets that hold some of the embeddings.
+// Returns the number of gradients in buckets with gradients of the embeddings.
 static double late(const struct forecast_job *j)
 {
     double end = j->params, len = j->first_bucket;
@@ -18,9 +18,9 @@ static double late(const struct forecast_job *j)
     return end;
 }
 
-// Times of a step with shards, as they are without an error.
+// Times of a step's exchanges with shards, without the fit's error.
 struct flows {
-    double sums_s, gathers_s, again_s, norm_s; // again: for backward
+    double sums_s, gathers_s, again_s, norm_s; // again_s: gathers for backward
     double last_s, first_s; // sums of the late buckets, gather of block 0
 };
 
@@ -41,7 +41,7 @@ static struct flows flows_of(const struct forecast_job *j,
                  (lends ? law_gathers(b, n, s->micro, true) : 0);
     }
     double gather = out[GROUP_ALL_GATHER] * per_byte / (once + again);
-    double part = hops / s->world * per_byte; // of a byte, on the way once
+    double part = hops / s->world * per_byte; // seconds a byte, one direction
     double latency = hops * link->alpha_s;
     return (struct flows){
         .sums_s = passes * latency + out[GROUP_REDUCE_SCATTER] * per_byte,
@@ -54,7 +54,7 @@ static struct flows flows_of(const struct forecast_job *j,
     };
 }
 
-// A step, where the network takes f times as long.
+// Returns the seconds of a step if the network takes f times as long.
 static double step_of(const struct forecast_job *j, const struct flows *t,
                       double f)
 {
@@ -69,7 +69,7 @@ static double step_of(const struct forecast_job *j, const struct flows *t,
            fmax(f * t->gathers_s - forward, f * t->first_s);
 }
 
-// The most that any worker sends.
+// Returns the bytes that the busiest worker sends.
 static double busiest(const struct law_step *s)
 {
     double most = 0;
@@ -115,18 +115,19 @@ int forecast(const struct forecast_job *j, const struct backend *b,
         return forecast_shards(j, fit, out);
     struct law law = law_of(b, &j->exchange);
     struct law_case flows = j->exchange;
-    flows.held = false; // holding answers takes time, and no bytes
+    flows.held = false; // deferred replies take time, but no more bytes
     double bytes = j->params * j->bytes_each;
     double t = law_seconds(&law, &fit->link, bytes);
     double last = law_seconds(&law, &fit->link, late(j) * j->bytes_each);
     double error = links_error(fit, bytes);
     bool waits = b->servers && j->exchange.held;
-    double after = waits ? 0.5 : 0; // the answers: none before backward ends
+    // The share of the exchange that cannot begin before backward ends.
+    double after = waits ? 0.5 : 0; // the replies
     if (b->traffic == TRAFFIC_OWNER)
-        after = 1; // nothing before backward ends
+        after = 1; // all of it
     if (b->apart)
-        after = 1;  // of parameters that all steps of a round have updated
-    double step[3]; // as it is, and at either end of the error
+        after = 1;  // it exchanges parameters, after a round's last update
+    double step[3]; // the estimate, and both ends of its error
     for (int i = 0; i < 3; i++) {
         double f = 1 + (i == 2) * error - (i == 1) * error;
         double sent =

@@ -1,23 +1,25 @@
-// forecast.h - what a step will take on links that are known: the arithmetic.
+// forecast.h - predicts the time of a step from the figures of the links.
 //
-//     exchange   T = law of the backend, its own fit of the link or "tcp"'s
+//     exchange   T = the backend's law, with its own fit of the link or "tcp"'s
 //     apart      step = compute + T                             overlap=0
 //     overlapped step = compute + exposed                       overlap=1
 //                exposed = max(T - backward, T of the late buckets)
 //
-// Backward completes the embeddings, at the start of the vector, last of all:
-// buckets that hold some of them always show. Where servers update, all of
-// their answers, half of T, come after it as well; so do the parameters of
-// workers that update alone, of which T is a step's share. The update counts as
-// computing, wherever it happens.
+// The late buckets contain gradients of the embeddings, at the start of the
+// vector. Backward completes these last, so their exchange is always exposed.
+// If servers update, all of their replies, half of T, also come after backward.
+// If workers train apart between exchanges, T is a step's share of the
+// exchange, and all of it comes after backward. The update counts as computing,
+// wherever it is done.
 //
-// With shards (law_step()) gradients leave beside backward, of all micro-
-// batches or of the last, and parameters come beside forward; with shard=3
-// beside all of forward and, once more, beside backward:
+// With shards (law_step()), gradients are summed while backward runs, for each
+// micro-batch or for the last one, and parameters are gathered while forward
+// runs. With shard=3 they are gathered again while backward runs:
 //
-//     exposed = norm + max(T of sums and of gathers again - backward, T of the
-//               sums of late buckets) + max(T of gathers - forward, T of the
-//               first block's gather)
+//     exposed = norm
+//             + max(T of sums and second gathers - backward,
+//                   T of the sums of the late buckets)
+//             + max(T of gathers - forward, T of the first block's gather)
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H
@@ -27,22 +29,22 @@
 struct forecast_job {
     struct law_case exchange;
     double params, bytes_each;    // gradients, and bytes of one on the wire
-    const struct law_step *step;  // of a backend with shards
-    double first_bucket, bucket;  // most gradients in the first and the others
+    const struct law_step *step;  // for a backend with shards; borrowed
+    double first_bucket, bucket;  // size of the first bucket and of the others
     double embeddings;            // gradients that are complete last
-    double compute_s, backward_s; // of a step; backward: its last micro-batch's
-    double tokens;                // of a worker's step
+    double compute_s, backward_s; // of a step; backward: of one micro-batch
+    double tokens;                // of a worker in a step
 };
 
 struct forecast {
     double link_bytes; // on the busiest link, in the direction with more
     double exchange_s, apart_s, overlapped_s;
-    double tokens_per_s, efficiency; // overlapped; 1: as if alone
-    double least_s, most_s;          // overlapped, within the fit's error
+    double tokens_per_s, efficiency; // with overlap; 1: no communication
+    double least_s, most_s;          // overlapped_s within the fit's error
 };
 
-// For a backend of several workers. 0, or -1 after fail() where the link is not
-// known.
+// Predicts a step of a backend of several workers. 0, or -1 after fail() if
+// `links` has no figures for it.
 int forecast(const struct forecast_job *j, const struct backend *b,
              const struct links *links, struct forecast *out);
 

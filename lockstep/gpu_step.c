@@ -1,5 +1,5 @@
-// gpu_step.c - computes the time of a step on a GPU by arithmetic. The first
-// real run can be compared with it.
+// gpu_step.c - estimates the time of a step on a GPU from its FLOP, bytes and
+// instructions. It measures nothing.
 //
 //     products     FLOP / (490 .. 620 TFLOP/s)
 //     attention    instructions of a warp / (issued per second * 0.4 .. 0.6)
@@ -20,10 +20,11 @@
 
 static const struct {
     const char *name;
-    double peak, product[2]; // FLOP/s: dense; of products, at best and at worst
-    double issued, share[2]; // warp instructions a second; usable share
-    double bytes[2];         // a second
-    double gap[2];           // s between two kernels
+    // Each pair is the best and the worst case.
+    double peak, product[2]; // FLOP/s: of the data sheet, and of products
+    double issued, share[2]; // warp instructions a second, and usable share
+    double bytes[2];         // bytes a second of passes over memory
+    double gap[2];           // seconds between two kernels
 } gpus[] = {
     {"h100",
      989e12,
@@ -34,7 +35,8 @@ static const struct {
      {1e-6, 2e-6}},
 };
 
-// Instructions of a warp, for 16 of its rows and 64 rows of the other side.
+// Instructions of a warp for a tile of 16 rows of its own and 64 of the other
+// operand.
 enum { FORWARD = 335, DQ = 338, DKV = 507, ROWS = 16, COLUMNS = 64, LINE = 64 };
 
 enum unit { PRODUCT, ISSUED, BYTES, KERNELS };
@@ -47,7 +49,7 @@ struct part {
 
 enum { PARTS = 12 };
 
-// For one head: how many pieces of 16 by 64 lie on or below the diagonal.
+// Returns the number of 16 x 64 tiles on or below one head's diagonal.
 static double tiles(int T)
 {
     double n = 0;
@@ -88,15 +90,15 @@ int gpu_step(const char *name, const struct model_config *c, int batch,
     while (g < n && strcmp(gpus[g].name, name))
         g++;
     if (g == n)
-        return fail("device=%s: the arithmetic is of an h100; try: device=h100",
+        return fail("device=%s: only an h100 has an estimate; try: device=h100",
                     name);
     struct part parts[PARTS];
     double sum[2] = {0}, tokens = (double)batch * c->context;
     list_parts(parts, c, batch);
-    printf(
-        "A step of %d x %d tokens in bf16 on one %s, by arithmetic: this has "
-        "never run.\n\n%-34s %10s %8s %8s\n",
-        batch, c->context, name, "part", "of", "ms, best", "worst");
+    printf("A step of %d x %d tokens in bf16 on one %s, estimated from its "
+           "arithmetic and bytes.\nNothing here was measured.\n\n"
+           "%-34s %10s %8s %8s\n",
+           batch, c->context, name, "part", "amount", "ms, best", "worst");
     for (int i = 0; i < PARTS; i++) {
         static const char *const units[] = {"TFLOP", "G instr.", "GB",
                                             "kernels"};

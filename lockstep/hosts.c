@@ -1,4 +1,5 @@
-// hosts.c - from a hostfile to words that start a program on one of its hosts.
+// hosts.c - reads a hostfile, and builds the command that starts a program on
+// one of its hosts.
 
 #include "lockstep/hosts.h"
 
@@ -27,7 +28,7 @@ int hosts_look_up(struct host *h)
     struct addrinfo *found;
     int err = getaddrinfo(h->name, NULL, &want, &found);
     if (err)
-        return fail("hosts: %s: %s; try: its address in place of the name",
+        return fail("hosts: %s: %s; try: its address instead of the name",
                     h->name, gai_strerror(err));
     const struct sockaddr_in *a = (const void *)found->ai_addr;
     inet_ntop(AF_INET, &a->sin_addr, h->address, sizeof h->address);
@@ -43,11 +44,11 @@ static int read_line(struct host *h, char *line)
         return -1;
     for (char *w; (w = strtok_r(NULL, " \t\r\n", &rest));) {
         if (strncmp(w, "max", 3) == 0)
-            continue; // an upper limit; ranks begin again at the first host
+            continue; // max-slots= is an upper limit; nothing needs it
         char *end = w;
         long n = strncmp(w, "slots=", 6) ? 0 : strtol(w + 6, &end, 10);
         if (n < 1 || n > 4096 || *end)
-            return fail("hosts: %s: %s: want slots=N, 1 .. 4096", name, w);
+            return fail("hosts: %s: %s: must be slots=N, 1 .. 4096", name, w);
         h->slots = (int)n;
     }
     return 0;
@@ -62,13 +63,14 @@ int hosts_check_loopback(const struct hosts *h)
         else if (*h->at[i].address)
             far = &h->at[i];
     }
-    return own && far ? fail("hosts: %s is %s, which the others cannot reach; "
-                             "try: its address on the network",
+    return own && far ? fail("hosts: %s is %s, which the other hosts cannot "
+                             "reach; try: its address on the network",
                              own->name, own->address)
                       : 0;
 }
 
-// A host that stands on several lines, as PBS writes it, has a slot for each.
+// If the host is in the list already, adds its slots and returns true. A PBS
+// file names a host once for each of its slots.
 static bool add_slots(struct hosts *h, const struct host *one)
 {
     for (int i = 0; i < h->n; i++)
@@ -117,7 +119,7 @@ int hosts_parse(struct hosts *h, const char *path)
     }
     fclose(f);
     if (!err && h->n == 0)
-        err = fail("hosts=%s: no host in it; want lines NAME slots=N", path);
+        err = fail("hosts=%s: names no host; try: lines NAME slots=N", path);
     return err ? -1 : 0;
 }
 
@@ -137,7 +139,8 @@ int hosts_of_job(struct run *r)
     struct hosts *h = mem_alloc(1, sizeof *h);
     int rc = h ? hosts_read(h, path) : -1;
     if (!rc && h->n > 1) {
-        log_line("PBS: %d hosts; try: hosts= to choose others", h->n);
+        log_line("using the %d hosts of this PBS job; hosts= chooses others",
+                 h->n);
         rc = config_set(r, "hosts", path);
     }
     mem_free(h);
@@ -146,7 +149,7 @@ int hosts_of_job(struct run *r)
 
 // ---- slots
 
-// The host of a rank.
+// Returns the index of a rank's host.
 static int host_of(const struct hosts *h, int rank)
 {
     int slots = 0, i = 0;
@@ -171,7 +174,7 @@ struct slot hosts_slot(const struct hosts *h, int rank, int world)
 
 // ---- the words
 
-// Append a word as a shell reads it back: 'it'\''s'.
+// Appends a word, quoted for a shell: 'it'\''s'.
 static int quote(char *line, size_t size, const char *word)
 {
     size_t at = strlen(line);

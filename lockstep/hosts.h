@@ -1,12 +1,13 @@
-// hosts.h - the hosts of hosts=FILE, and how a program is started on one.
+// hosts.h - the hosts of hosts=FILE, and how to start a program on one of them.
 //
-// The file is an mpirun hostfile: a line a host, "NAME [slots=N]", # begins a
-// comment. Ranks fill the slots of the first host, then of the next, as mpirun
-// places them, and begin again where there are more ranks than slots.
+// The file is an mpirun hostfile. It has a line "NAME [slots=N]" for each host;
+// # begins a comment. Ranks fill the slots of the first host, then of the next,
+// as mpirun places them. If there are more ranks than slots, they begin again
+// at the first host.
 //
-// Programs start over there through ssh, or the words of LOCKSTEP_RSH in its
-// place, in a folder of the same path, from executables of the same path. They
-// stand under `lockstep watchdog`, which ends them when the connection ends.
+// ssh, or the command in LOCKSTEP_RSH, starts programs on other hosts, from the
+// same path and in the same folder as on this host. `lockstep watchdog` starts
+// each program there and ends it when the connection ends.
 
 #ifndef LOCKSTEP_HOSTS_H
 #define LOCKSTEP_HOSTS_H
@@ -20,7 +21,7 @@ enum { HOSTS_MOST = 256, HOSTS_NAME = 256 };
 
 struct host {
     char name[HOSTS_NAME];
-    char address[INET_ADDRSTRLEN]; // that the other hosts reach it at; or ""
+    char address[INET_ADDRSTRLEN]; // where other hosts reach it; "": not known
     int slots;
 };
 
@@ -29,39 +30,43 @@ struct hosts {
     struct host at[HOSTS_MOST];
 };
 
-// A rank's host, and its place among the ranks there.
+// A rank's host, the rank's index among the ranks on it, and their number.
 struct slot {
     const struct host *host;
     int index, count;
 };
 
-// Read the file and look up its names. 0, or -1 after fail().
+// Reads the file and looks up the addresses of its hosts. 0, or -1 after
+// fail().
 int hosts_read(struct hosts *h, const char *path);
 
-// The steps of it, for who goes on without a host: the file; the address of one
-// host; whether some are on loopback, where the others cannot reach them.
+// The parts of hosts_read(), for a caller that goes on without some hosts. They
+// read the file, look up the address of one host, and check that no host has a
+// loopback address, which the other hosts cannot reach. Each returns 0, or -1
+// after fail().
 int hosts_parse(struct hosts *h, const char *path);
 int hosts_look_up(struct host *h);
 int hosts_check_loopback(const struct hosts *h);
 
-// Whether the file can be read: 0, or -1 after fail(). What stands in it is
-// mpirun's to judge, where mpirun starts the job.
+// Checks that the file can be read; mpirun checks its content when it starts
+// the job. 0, or -1 after fail().
 int hosts_check(const char *path);
 
-// Inside a PBS job of several hosts, and without hosts=: that job's. Says so.
-// 0, or -1 after fail().
+// Inside a PBS job of several hosts, sets hosts= to that job's hosts unless the
+// user set it, and says so. 0, or -1 after fail().
 int hosts_of_job(struct run *r);
 
-// Where `rank` of `world` sits.
+// Returns the host of `rank` of `world`, and its place there.
 struct slot hosts_slot(const struct hosts *h, int rank, int world);
 
-// What starts `program` (argv) at that slot, as words for exec. 0, or -1 after
-// fail().
+// Appends to *out the command that starts `program` at that slot, under
+// `lockstep watchdog`. 0, or -1 after fail().
 int hosts_wrap(struct argv *out, const struct slot *slot,
                const struct argv *program);
 
-// The same for a command of `lockstep` that ends with its own standard input:
-// nothing tends it.
+// Appends to *out the command that starts `lockstep COMMAND` on a host, without
+// a watchdog: COMMAND must end when its standard input ends. 0, or -1 after
+// fail().
 int hosts_reach(struct argv *out, const struct host *host, const char *command);
 
 #endif

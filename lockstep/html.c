@@ -1,4 +1,4 @@
-// html.c - one style sheet, escaping, and SVG put inline.
+// html.c - the style sheet, escaping of text, and inline SVG.
 
 #include "lockstep/html.h"
 
@@ -97,8 +97,8 @@ static bool is_word(const char *text, size_t n, const char *const *words)
     return false;
 }
 
-// Behind one attribute, name='value'; NULL where it is none, or might do more
-// than draw: call a script, or fetch something.
+// Returns the place behind one attribute, name='value'. Returns NULL if it is
+// no attribute, or if it might do more than draw: run a script or load a file.
 static const char *skip_attribute(const char *p)
 {
     size_t n = strspn(p, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -121,7 +121,7 @@ static const char *skip_attribute(const char *p)
     return end + 1;
 }
 
-// Whether it holds what gnuplot draws with, and nothing else.
+// Returns whether an SVG has only elements that gnuplot uses.
 static bool is_drawing(const char *svg)
 {
     static const char *const tags[] = {
@@ -157,5 +157,8 @@ int html_svg(FILE *f, const char *path)
     if (drawing)
         fputs(svg, f);
     mem_free(text);
-    return drawing ? 0 : fail("%s: not only a drawing; not shown", path);
+    return drawing ? 0
+                   : fail("%s: contains more than a drawing, so the report "
+                          "leaves it out",
+                          path);
 }

@@ -1,24 +1,26 @@
-// html.h - the few pieces of HTML that the report is made of.
+// html.h - writes the pieces of HTML that the report needs.
 
 #ifndef LOCKSTEP_HTML_H
 #define LOCKSTEP_HTML_H
 
 #include <stdio.h>
 
-// Head and style sheet: readable on a phone and in print, in light and dark.
+// Write the begin of a page with its style sheet, and its end. The page is
+// readable on a phone and in print, in light and dark mode.
 void html_begin(FILE *f, const char *title);
 void html_end(FILE *f);
 
-// Text with <, > and & escaped.
+// Writes text with <, > and & escaped.
 void html_text(FILE *f, const char *text);
 
-// <TAG>text</TAG>
+// Writes <TAG>text</TAG>, with the text escaped. `tag` may have attributes.
 void html_element(FILE *f, const char *tag, const char *text);
 
-// A number with at most `digits` significant ones; a dash for NaN.
+// Writes a number with at most `digits` significant digits, or a dash for NaN.
 void html_number(FILE *f, double v, int digits);
 
-// The <svg> of a file, without what comes before it. -1 if there is no file.
+// Copies the <svg> element of a file. 0, or -1 after fail() if the file cannot
+// be read or contains more than a drawing.
 int html_svg(FILE *f, const char *path);
 
 #endif

@@ -1,7 +1,7 @@
-// join.c - makes an experiment of runs that exist: each run becomes a cell.
+// join.c - makes an experiment from existing runs. Each run becomes a cell.
 //
 //     DIR/runs.ini          a cell for each run, with the settings asked for
-//     DIR/command.txt       so that report, compare and run know the folder
+//     DIR/command.txt       marks DIR as an experiment
 //     DIR/cells/NAME/r1     a link to the run's folder
 
 #include "lockstep/study.h"
@@ -58,7 +58,7 @@ static int add_settings(struct say *ini, const cJSON *run, const char *dir)
     return 0;
 }
 
-// If an earlier run has this name, adds the number of this one.
+// If an earlier run has this name, appends _N, where N is the run's number.
 static int make_unique(char name[64], const struct say *ini, int i)
 {
     char head[80];
@@ -78,8 +78,8 @@ static int add_run(struct say *ini, const char *dir, const char *out, int i)
         rc = name_run(name, whole) || make_unique(name, ini, i) ||
              text_into(path, sizeof path, "%s/run.json", whole);
     if (!rc && access(path, R_OK))
-        rc = fail("%s: no run (run.json); try: folders of runs, as "
-                  "DIR/cells/CELL/r1 of an experiment",
+        rc = fail("%s: not a run, it has no run.json; try: folders of runs, "
+                  "as DIR/cells/CELL/r1 of an experiment",
                   dir);
     if (!rc)
         rc = (text = file_read(path, 1 << 20)) ? 0 : -1;
@@ -102,7 +102,8 @@ static int add_run(struct say *ini, const char *dir, const char *out, int i)
     return rc ? -1 : 0;
 }
 
-// 0 if `out` holds no experiment, or one that this file made before.
+// Checks that `out` has no experiment, except one that study_join() made. 0, or
+// -1 after fail().
 static int check_out(const char *out)
 {
     char path[CONFIG_PATH];
@@ -112,7 +113,8 @@ static int check_out(const char *out)
     if (text_into(path, sizeof path, "%s/%s", out, ini_name))
         return -1;
     return used && access(path, F_OK)
-               ? fail("out=%s: holds an experiment; try: another out=", out)
+               ? fail("out=%s: has an experiment already; try: another out=",
+                      out)
                : 0;
 }
 

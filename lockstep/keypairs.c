@@ -1,5 +1,5 @@
-// keypairs.c - `lockstep keys DIR`: key pairs for curve=DIR; message/curve.h
-// says what they are and who needs which.
+// keypairs.c - `lockstep keys DIR` writes key pairs for curve=DIR.
+// message/curve.h says which process needs which key.
 
 #include "lockstep/commands.h"
 
@@ -18,7 +18,7 @@ static void explain(FILE *f)
 static int keys(int nwords, char **words)
 {
     if (nwords > 1)
-        return fail("keys: one folder, not also %s", words[1]);
+        return fail("keys: takes one folder, not also %s", words[1]);
     if (curve_make(words[0]))
         return -1;
     printf("keys for servers and workers: %s (use: curve=%s)\n", words[0],

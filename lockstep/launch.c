@@ -1,9 +1,9 @@
-// launch.c - from sync= and workers= to processes.
+// launch.c - starts the processes that sync= and workers= ask for.
 //
-// Parameter-server jobs are started without MPI unless transport=mpi asks for
-// it, so that the death of one worker does not take the others with it. A
-// worker is given what the run was asked for and, behind "--", what we decided:
-// run.json tells them apart.
+// Parameter-server jobs are started without MPI, so that the death of one
+// worker does not end the others, unless transport=mpi asks for MPI. A worker
+// gets the user's settings and, behind "--", those that the launcher adds.
+// run.json records the two separately.
 
 #include "lockstep/launch.h"
 
@@ -23,13 +23,14 @@
 
 enum { ENDPOINTS = LAUNCH_ENDPOINTS };
 
-// Its row; never NULL, since sync= takes no other name.
+// Returns the run's backend. It is never NULL: sync= allows only their names.
 static const struct backend *row(const struct run *r)
 {
     return backend_row(r->sync);
 }
 
-// Whether mpirun starts the job: -1 after fail() where it cannot be.
+// Returns whether mpirun starts the job; -1 after fail() if the settings
+// contradict each other.
 static int uses_mpi(const struct run *r)
 {
     const struct sync_settings *set = &r->settings;
@@ -41,16 +42,16 @@ static int uses_mpi(const struct run *r)
     else if (r->curve[0])
         zmq = "curve=";
     else if (set->servers.endpoints[0])
-        zmq = "servers= that others run";
+        zmq = "servers=ENDPOINTS";
     bool mpi = set->transport == TRANSPORT_MPI;
     if (mpi && zmq)
-        return fail("%s does not go with transport=mpi; try: transport=zmq",
+        return fail("%s does not work with transport=mpi; try: transport=zmq",
                     zmq);
     return mpi;
 }
 
-// How many servers to start; 0 where the backend has none, or servers= names
-// endpoints that others run.
+// Counts the servers to start: 0 if the backend has none, or if servers= names
+// the endpoints of servers that run already.
 static int count_servers(const struct run *r, int *out)
 {
     const struct backend *b = row(r);
@@ -60,7 +61,7 @@ static int count_servers(const struct run *r, int *out)
         return 0;
     sync_derive(&set, b, r->workers, 0);
     if (b->servers == 1 && set.servers.count > 1)
-        return fail("servers=%d: sync=%s has one; try: sync=dps",
+        return fail("servers=%d: sync=%s has one server; try: sync=dps",
                     set.servers.count, r->sync);
     *out = set.servers.endpoints[0] ? 0 : set.servers.count;
     return 0;
@@ -71,7 +72,8 @@ int launch_hosts(const struct run *r)
     return r->workers + (row(r)->servers == 1);
 }
 
-// Servers are beside workers, or on hosts of their own where there are more.
+// Returns the emulated host of a server. Servers have hosts of their own if
+// there are more hosts than workers, and share the workers' hosts otherwise.
 static int server_host(const struct run *r, const struct netns *net, int index)
 {
     int own = netns_hosts(net) - r->workers;
@@ -84,14 +86,14 @@ int launch_children(const struct run *r)
     return count_servers(r, &servers) ? -1 : r->workers + servers;
 }
 
-// Where a job's processes run: emulated hosts, hosts=FILE, or neither.
+// The hosts of a job's processes. Both are NULL if all run on this host.
 struct place {
     const struct netns *net;
     const struct hosts *hosts;
 };
 
-// The child that runs *a: on this host, an emulated one, or through a shell on
-// `slot`; then *a becomes the words for that.
+// Makes *child run *a. With `slot`, *a is replaced by the command that runs it
+// on that slot's host.
 static int place_child(struct job_child *child, struct argv **a,
                        const struct slot *slot)
 {
@@ -109,7 +111,7 @@ static int place_child(struct job_child *child, struct argv **a,
     return 0;
 }
 
-// The program and the words that all servers share.
+// Adds the program and the words that are the same for all servers.
 static int add_server(struct argv *a, const struct run *r, int servers)
 {
     return argv_add_program(a, "ps_server") ||
@@ -153,7 +155,7 @@ static int start_server(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
-// Start the servers that the job needs; their endpoints, comma-separated.
+// Starts the servers of the job, and returns their endpoints, comma-separated.
 static int start_servers(struct job *j, const struct run *r,
                          const struct place *p, char endpoints[ENDPOINTS])
 {
@@ -185,7 +187,7 @@ static void add_setting(void *ctx, const char *key, const char *value,
     w->full = w->full || argv_add(w->a, "%s=%s", key, value);
 }
 
-// The user's words and, behind "--", those that all workers are given.
+// Adds the user's settings and, behind "--", the launcher's for all workers.
 static int add_common(struct argv *a, const struct run *r)
 {
     struct words w = {.a = a};
@@ -194,7 +196,8 @@ static int add_common(struct argv *a, const struct run *r)
            (r->net[0] && argv_add(a, "net=%s", r->net));
 }
 
-// One trainer on its share of the cores; on another host `pin` finds the share.
+// Starts one trainer on its share of the cores. With hosts=, `lockstep pin`
+// finds its share on its host.
 static int start_worker(struct job *j, const struct run *r,
                         const struct place *p, int rank, const char *endpoints)
 {
@@ -246,16 +249,16 @@ static int add_openmpi(struct argv *a, const char *words, const char *agent)
     return 0;
 }
 
-// The first of `ranks` ranks on host i, of hosts that have as even blocks of
-// them as can be; not more hosts than ranks.
+// Returns the first of `ranks` ranks on host i. Each host has a block of ranks,
+// and the blocks are as equal as possible. Hosts beyond `ranks` have none.
 static int first_rank(const struct netns *net, int ranks, int i)
 {
     int hosts = netns_hosts(net) < ranks ? netns_hosts(net) : ranks;
     return i < hosts ? (i * ranks + hosts - 1) / hosts : ranks;
 }
 
-// The hosts as mpirun's --host takes them: how many ranks each has, or a rank
-// each in turn where servers are behind the workers.
+// Writes the hosts for mpirun's --host: "NAME:RANKS" for each, or with
+// `in_turn` only the names, for one rank on each host in turn.
 static int list_hosts(const struct netns *net, int ranks, bool in_turn,
                       char *out, size_t size)
 {
@@ -272,8 +275,8 @@ static int list_hosts(const struct netns *net, int ranks, bool in_turn,
     return 0;
 }
 
-// mpirun sits on the first emulated host and reaches the others through
-// `lockstep enter`, as it would through ssh.
+// mpirun runs on the first emulated host. It reaches the other hosts through
+// `lockstep enter` instead of ssh.
 static int add_emulated(struct argv *a, const struct netns *net, int workers,
                         int servers)
 {
@@ -293,14 +296,14 @@ static int add_emulated(struct argv *a, const struct netns *net, int workers,
                : 0;
 }
 
-// Ranks of one host exchange by shared memory, unless the user knows better.
+// Ranks of one host exchange by shared memory, unless the user chose otherwise.
 static int add_one_host(struct argv *a)
 {
     return getenv("OMPI_MCA_btl") ? 0
                                   : add_openmpi(a, openmpi_here->one_host, "");
 }
 
-// What reaches servers' hosts reaches mpirun's as well (hosts.c).
+// mpirun reaches hosts as hosts.c does: by LOCKSTEP_RSH if it is set.
 static int add_hosts(struct argv *a, const char *hosts)
 {
     const char *agent = getenv("LOCKSTEP_RSH");
@@ -311,13 +314,13 @@ static int add_hosts(struct argv *a, const char *hosts)
                : 0;
 }
 
-// As train/main.c does, for whatever program is launched; and where workers
-// take turns on a core nobody spins at all: on a busy machine a run that did
-// took ten times as long.
+// Sets how long OpenMP's threads spin, as train/main.c does, for any program
+// that is launched. If workers share cores, threads do not spin at all: a run
+// with spinning threads took ten times as long on a busy machine.
 static void wait_politely(bool oversubscribed)
 {
     if (getenv("OMP_WAIT_POLICY"))
-        return; // the user knows better
+        return; // the user chose
     if (oversubscribed)
         setenv("OMP_WAIT_POLICY", "passive", 0);
     else
@@ -370,7 +373,8 @@ int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
     return err ? -1 : 0;
 }
 
-// Servers over MPI are the ranks behind the workers'.
+// With transport=mpi, adds the words for servers: their ranks follow the
+// workers'.
 static int add_ranks(struct argv *trainer, struct argv *server,
                      const struct run *r, int servers)
 {
@@ -403,7 +407,7 @@ static int launch_trainers(struct job *j, const struct run *r,
     return err ? -1 : 0;
 }
 
-// Servers if there are any, then trainers, none of them under mpirun.
+// Starts the servers, then the trainers, without mpirun.
 static int launch_each(struct job *j, const struct run *r,
                        const struct place *p, char endpoints[ENDPOINTS])
 {
@@ -420,8 +424,7 @@ static int launch_each(struct job *j, const struct run *r,
     return 0;
 }
 
-// Where the processes run; *hosts is the caller's to free. 0, or -1 after
-// fail().
+// Finds the place of the job. The caller frees *hosts. 0, or -1 after fail().
 static int find_place(struct place *p, const struct run *r,
                       const struct netns *net, struct hosts **hosts)
 {

@@ -1,12 +1,12 @@
-// launch.h - which processes a job consists of, with which words and cores.
+// launch.h - starts the processes of a job with their words and cores.
 //
 //     LAUNCH_ALONE     one trainer
 //     LAUNCH_MPIRUN    mpirun, which starts trainers through `lockstep pin`
-//     LAUNCH_SERVERS   ps_servers, then trainers that are told their endpoints;
+//     LAUNCH_SERVERS   ps_servers, then trainers that get their endpoints;
 //       transport=mpi  mpirun, which starts trainers as above, and ps_servers
 //                      as the ranks behind them
 //
-// A row of the table of backends says which (config/backends.h).
+// The row of the backend says which (config/backends.h).
 
 #ifndef LOCKSTEP_LAUNCH_H
 #define LOCKSTEP_LAUNCH_H
@@ -19,32 +19,34 @@ struct netns;
 
 enum { LAUNCH_ENDPOINTS = CONFIG_PATH };
 
-// `lockstep pin` takes what stands behind it for the ranks behind the workers.
+// Separates two programs in the words of `lockstep pin`: the ranks behind the
+// workers run the second.
 #define PIN_SERVER "@server"
 
-// How many children launch() will start, at most; -1 after fail().
+// Returns the largest number of children that launch() starts; -1 after fail().
 int launch_children(const struct run *r);
 
-// How many emulated hosts the job has where net= does not say: one a worker,
-// and one for a server that is not beside a worker.
+// Returns how many emulated hosts the job gets if net= does not say it: one for
+// each worker, and one for a single server.
 int launch_hosts(const struct run *r);
 
-// Start every process of the job, on the hosts of `net` (NULL: on this one).
-// Workers are given what *r was asked for, then what we decided; servers[]
-// receives the endpoints of servers that were started. 0, or -1 after fail();
-// what was started is job_close()'s to end.
+// Starts all processes of the job, on the emulated hosts `net` (NULL: none), on
+// hosts=FILE or on this host. Workers get the user's settings, then the
+// launcher's. servers[] receives the endpoints of the servers that it started.
+// 0, or -1 after fail(). In both cases job_close() ends the processes that were
+// started.
 int launch(struct job *j, const struct run *r, const struct netns *net,
            char servers[LAUNCH_ENDPOINTS]);
 
-// Start one worker of such a job once more, for the same servers. 0, or -1
+// Starts worker `rank` of such a job again, with the same servers. 0, or -1
 // after fail().
 int launch_worker(struct job *j, const struct run *r, const struct netns *net,
                   int rank, const char *servers);
 
-// Start workers of `program` (beside this one) under mpirun, by way of
-// `lockstep pin`, on the hosts of `net`; of *r, workers and hosts count. Behind
-// them `servers` ranks of another program, whose words come with its path; NULL
-// for none. 0, or -1 after fail().
+// Starts workers of `program`, one of Lockstep's, under mpirun and through
+// `lockstep pin`, on the emulated hosts `net` (NULL: none). Of *r it reads
+// workers and hosts. `words` are the program's. With servers > 0, so many ranks
+// behind the workers run the command *server. 0, or -1 after fail().
 int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
                const char *program, const struct argv *words, int servers,
                const struct argv *server);

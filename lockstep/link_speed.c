@@ -1,13 +1,12 @@
 // link_speed.c - both sides of a measurement between two hosts.
 //
-//     connects                     accepts
+//     connecting side              accepting side
 //     token                   ->
-//     a byte                 <->   the same byte, ROUNDS times
-//     data for MOMENT_S       ->   counts
-//                             <-   its rate; data for MOMENT_S
-//     counts
+//     a byte                 <->   the same byte back, ROUNDS times
+//     data for moment_s       ->   counts the bytes
+//     counts the bytes        <-   the rate that it saw; data for moment_s
 //
-// Socket buffers are small, so a slow link empties them soon after MOMENT_S.
+// Socket buffers are small, so a slow link empties them soon after moment_s.
 
 #include "lockstep/link_speed.h"
 
@@ -47,7 +46,7 @@ static int read_address(struct sockaddr_in *a, const char *address, int port)
                               .sin_port = htons((uint16_t)port)};
     return inet_pton(AF_INET, address, &a->sin_addr) == 1
                ? 0
-               : fail("%s: no IPv4 address", address);
+               : fail("%s: not an IPv4 address", address);
 }
 
 int link_listen(int *fd, const char *address, int *port)
@@ -72,7 +71,7 @@ int link_listen(int *fd, const char *address, int *port)
 static int late(void)
 {
     bool timed = errno == EAGAIN || errno == EWOULDBLOCK;
-    return timed ? fail("the other side is silent for %d s", LINK_WAIT_S)
+    return timed ? fail("the other side was silent for %d s", LINK_WAIT_S)
                  : fail("the connection failed: %s", strerror(errno));
 }
 
@@ -93,10 +92,10 @@ static int take(int fd, void *data, size_t n)
     ssize_t got = recv(fd, data, n, MSG_WAITALL);
     if (got < 0)
         return late();
-    return (size_t)got == n ? 0 : fail("the other side has left");
+    return (size_t)got == n ? 0 : fail("the other side closed the connection");
 }
 
-// Sends as much as it can for moment_s seconds, then says that it is done.
+// Sends as much as it can for moment_s seconds, then ends the stream.
 static int push(int fd)
 {
     static const char data[SENT];
@@ -107,7 +106,8 @@ static int push(int fd)
     return shutdown(fd, SHUT_WR) ? late() : 0;
 }
 
-// Bytes/s from the first piece to the last; the first does not count.
+// Measures bytes/s from the arrival of the first piece to that of the last. The
+// first piece's bytes do not count.
 static int count(int fd, double *rate)
 {
     char data[SENT];
@@ -162,9 +162,9 @@ int link_accept(int listener, const char *token, double seconds)
     const struct timeval most = {.tv_sec = LINK_WAIT_S};
     const int on = 1;
     uint64_t end = now_ns() + (uint64_t)(seconds * 1e9);
-    struct pollfd on_guest = {.fd = listener, .events = POLLIN};
+    struct pollfd incoming = {.fd = listener, .events = POLLIN};
     for (uint64_t now; (now = now_ns()) < end;) {
-        if (poll(&on_guest, 1, (int)((end - now) / 1000000) + 1) <= 0)
+        if (poll(&incoming, 1, (int)((end - now) / 1000000) + 1) <= 0)
             continue;
         int fd = admit(listener, token);
         if (fd < 0)

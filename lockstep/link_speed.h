@@ -2,9 +2,8 @@
 // and back many times over one TCP connection. Then each side sends as much as
 // it can for a moment.
 //
-// The connecting side shows a token. Both sides got the token in another way
-// before. A stranger without it is disconnected. No wait is longer than
-// LINK_WAIT_S.
+// The connecting side sends a token that both sides already know. A connection
+// without the token is closed. No wait is longer than LINK_WAIT_S.
 
 #ifndef LOCKSTEP_LINK_SPEED_H
 #define LOCKSTEP_LINK_SPEED_H
@@ -16,15 +15,15 @@ struct link_speed {
     double there, back; // bytes/s, as the receiver counts them
 };
 
-// Opens a socket that listens at an IPv4 address, and gives its port. 0, or -1
-// after fail().
+// Opens a socket that listens at an IPv4 address, and stores its port. The
+// caller closes *fd. 0, or -1 after fail().
 int link_listen(int *fd, const char *address, int *port);
 
 // Waits up to `seconds` for a host with the token, and serves one measurement.
 // 0, or -1 after fail().
 int link_accept(int listener, const char *token, double seconds);
 
-// Connects to link_accept() on the other host, and measures. 0, or -1 after
+// Connects to link_accept() on the other host, and fills *s. 0, or -1 after
 // fail().
 int link_measure(struct link_speed *s, const char *address, int port,
                  const char *token);

@@ -1,4 +1,4 @@
-// list.c - comma-separated words, item by item.
+// list.c - reads comma-separated lists.
 
 #include "lockstep/list.h"
 
@@ -12,23 +12,23 @@ static int read_workers(const char *item, int *out)
 {
     int64_t n;
     if (value_whole(item, &n) || n < 2 || n > LIST_WORKERS)
-        return fail("workers=%s: want whole numbers, 2 .. %d", item,
+        return fail("workers=%s: must be whole numbers, 2 .. %d", item,
                     LIST_WORKERS);
     *out = (int)n;
     return 0;
 }
 
-// The first row trains one worker.
+// The first backend (local) trains one worker, so it is not accepted here.
 static int read_backend(const char *item, int *out)
 {
     if (!strcmp(item, backend_at(0)->name))
-        return fail("sync=%s: one worker, and nothing travels; try: a way of "
-                    "several, as sync=%s",
+        return fail("sync=%s: has one worker and no communication; try: a "
+                    "backend of several workers, as sync=%s",
                     item, backend_at(1)->name);
     *out = 1 + value_word("sync", item, backend_names + 1);
     if (*out > 0 && !backend_has_law(backend_at(*out)))
-        return fail("sync=%s: what travels is up to a student's file; try: "
-                    "labs/grade, which counts it",
+        return fail("sync=%s: its bytes depend on a student's file; try: "
+                    "labs/grade, which counts them",
                     item);
     return *out == 0 ? -1 : 0;
 }

@@ -1,4 +1,4 @@
-// list.h - comma-separated words of a question: workers=2,4,8 sync=ring,dps.
+// list.h - reads the lists of predict and fit: workers=2,4,8 sync=ring,dps.
 
 #ifndef LOCKSTEP_LIST_H
 #define LOCKSTEP_LIST_H
@@ -9,12 +9,13 @@ struct list {
     int n, at[LIST_MOST];
 };
 
-// Numbers of workers, 2 .. LIST_WORKERS each; backends of several workers, as
-// backend_at() counts them. 0, or -1 after fail().
+// Read numbers of workers, each 2 .. LIST_WORKERS, or names of backends of
+// several workers, which become indices of backend_at(). 0, or -1 after fail().
 int list_workers(struct list *l, const char *text);
 int list_backends(struct list *l, const char *text);
 
-// All of them, as list_backends() reads them.
+// Writes the names of all backends that list_backends() accepts, separated by
+// commas. Returns `text`.
 const char *list_all_backends(char text[LIST_TEXT]);
 
 #endif

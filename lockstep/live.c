@@ -1,4 +1,4 @@
-// live.c - reads the last rows of each worker's files.
+// live.c - reads the last rows of each worker's CSV files.
 
 #include "lockstep/live.h"
 
@@ -37,9 +37,9 @@ static int read_tail(struct csv *c, const char *path)
         tail = head ? pread(fd, text + head, TAIL, from) : 0;
         if (tail > 0 && from > head) { // begins within a row
             char *row = memchr(text + head, '\n', (size_t)tail);
-            size_t cut = row ? (size_t)(row + 1 - text - head) : (size_t)tail;
-            memmove(text + head, text + head + cut, (size_t)tail - cut);
-            tail -= (ssize_t)cut;
+            size_t part = row ? (size_t)(row + 1 - text - head) : (size_t)tail;
+            memmove(text + head, text + head + part, (size_t)tail - part);
+            tail -= (ssize_t)part;
         }
         while (tail > 0 && text[head + tail - 1] != '\n') // being written
             tail--;
@@ -54,8 +54,8 @@ static int read_tail(struct csv *c, const char *path)
     return -1;
 }
 
-// Opens OUT/NAME.WHO.csv while it is written. After all are merged, or with one
-// worker, opens OUT/NAME.csv.
+// Opens OUT/NAME.WHO.csv while a run of several workers is going on. Else, or
+// after these files are merged, opens OUT/NAME.csv.
 static int open_part(struct csv *c, const char *dir, const char *name,
                      const char *who)
 {
@@ -166,8 +166,8 @@ static int find_run(struct live *l, const char *dir)
             }
     globfree(&found);
     return *l->dir ? 0
-                   : fail("%s: no run has begun (run.json); try: the folder "
-                          "that out= names",
+                   : fail("%s: no run has begun here, there is no run.json; "
+                          "try: the folder that out= names",
                           dir);
 }
 
@@ -186,7 +186,7 @@ static int read_run(struct live *l)
     int rc = 0;
     if (!cJSON_IsNumber(world) || !cJSON_IsString(backend) ||
         world->valueint < 1 || world->valueint > RESULT_WORKERS)
-        rc = fail("%s: not a run's", path);
+        rc = fail("%s: not the run.json of a run", path);
     else
         rc = text_into(l->backend, sizeof l->backend, "%s",
                        backend->valuestring);
@@ -203,7 +203,7 @@ int live_read(struct live *l, const char *dir)
     *l = (struct live){0};
     if (find_run(l, dir) || read_run(l))
         return -1;
-    // An experiment is over when its table is there, not when a cell is.
+    // An experiment is over when it has a table, not when one cell is over.
     l->over = has(l->dir, "summary.json") &&
               (has(dir, "run.json") || has(dir, "table.csv"));
     l->n = l->world + count_servers(l->dir);

@@ -1,7 +1,7 @@
-// live.h - a run as its files are while it goes on: where each worker is now.
+// live.h - the state of a run while it is going on, from its files.
 //
-// Only the ends of steps.R.csv and util.R.csv are read, so looking costs as
-// little late in a run as at its beginning.
+// It reads only the ends of steps.R.csv and util.R.csv of each rank R, so the
+// cost does not grow with the length of the run.
 
 #ifndef LOCKSTEP_LIVE_H
 #define LOCKSTEP_LIVE_H
@@ -12,29 +12,30 @@ struct live_worker {
     bool is_server;
     int rank;
     int step;              // 0: none yet
-    double loss, val_loss; // the latest of its own; NaN: none yet
-    double tokens_per_s;   // over its last steps
-    double compute_s;      // a step, of its last steps: it alone, no waiting
-    double busy;           // share of the last sample: computing, or its GPU
-    double bytes;          // resident
+    double loss, val_loss; // its latest ones; NaN: none yet
+    double tokens_per_s;   // mean of its last steps
+    double compute_s;      // seconds a step without waiting, mean as above
+    double busy;           // share of time that it, or its GPU, computes
+    double bytes;          // resident memory
     double gpu_bytes, gpu_power_w; // NaN: no GPU
 };
 
 struct live {
-    char dir[1024]; // the run that is shown
+    char dir[1024]; // the folder of the run
     char backend[64];
-    int world, steps; // steps: in all
-    bool over;        // summary.json is there
-    int n;            // workers, then servers
-    struct live_worker *at;
+    int world, steps;       // workers; steps that the run will have
+    bool over;              // the run, or the experiment, has ended
+    int n;                  // workers and servers
+    struct live_worker *at; // workers, then servers
 };
 
-// Look at DIR: a run, or the latest run of an experiment. 0, or -1 after
-// fail(): nothing has begun there. Free it either way.
+// Reads the state of DIR: a run, or the latest run of an experiment. 0, or -1
+// after fail() if no run has begun there. The caller frees *l in both cases.
 int live_read(struct live *l, const char *dir);
 void live_free(struct live *l);
 
-// How many times as long as the median worker's this one's computing takes.
+// Returns the computing time of a worker's steps, divided by that of the median
+// worker.
 double live_slowness(const struct live *l, int worker);
 
 #endif

@@ -1,4 +1,5 @@
-// loss_curve.c - rows of ranks become points of a curve.
+// loss_curve.c - reads steps.csv: the rows of all ranks of a step become one
+// point of the curve.
 
 #include "lockstep/loss_curve.h"
 
@@ -13,7 +14,8 @@ struct columns {
     int step, tokens, time, took, loss, val, restarts;
 };
 
-// The mean over the ranks of a column that is not empty; NaN if it is for all.
+// Returns the mean of a column over the ranks whose cell is not empty; NaN if
+// all are empty.
 static double mean_of(const struct csv *csv, int from, int to, int col)
 {
     double sum = 0;
@@ -39,7 +41,8 @@ static void smooth(struct curve *c)
     }
 }
 
-// A worker of an elastic job may have been started again by itself.
+// Returns the largest value of a column over the ranks. (Single workers of an
+// elastic job may have been started again.)
 static double most_of(const struct csv *csv, int from, int to, int column)
 {
     double most = NAN;
@@ -48,7 +51,7 @@ static double most_of(const struct csv *csv, int from, int to, int column)
     return most;
 }
 
-// Rows of one step follow each other.
+// Fills the points. The rows of a step follow each other.
 static void fill(struct curve *c, const struct csv *csv,
                  const struct columns *k)
 {

@@ -1,11 +1,11 @@
 // loss_curve.h - the loss of a run by step, tokens and seconds, from its
 // steps.csv.
 //
-//     smooth    mean loss of the last CURVE_MEAN steps, or of those there are
+//     smooth    mean loss of the last CURVE_MEAN steps, or of all if fewer
 //     reached   the first step whose smoothed loss is at most a target
 //
-// Losses are means over the ranks. A step's seconds leave evaluation and
-// checkpoints out; where ranks have paces of their own they are the mean.
+// Losses and the seconds of a step are means over the ranks. The seconds of a
+// step exclude evaluation and checkpoints.
 
 #ifndef LOCKSTEP_LOSS_CURVE_H
 #define LOCKSTEP_LOSS_CURVE_H
@@ -14,12 +14,12 @@ enum { CURVE_MEAN = 10 }; // steps
 
 struct curve_point {
     int step;
-    double tokens;         // of the whole job, up to and with this step
-    double time_s;         // since training began, all of it
-    double train_s;        // in steps alone
+    double tokens;         // of all workers, including this step
+    double time_s;         // since training began, with evaluation and so on
+    double train_s;        // the sum of the seconds of all steps so far
     double loss, val_loss; // nats a token; val_loss is NaN at most steps
     double smooth;
-    double restarts; // of the job until then; NaN: not written down
+    double restarts; // of the job so far; NaN: not recorded
 };
 
 struct curve {
@@ -27,14 +27,16 @@ struct curve {
     struct curve_point *at;
 };
 
-// Read DIR/steps.csv. 0, or -1 after fail(). Free it either way.
+// Reads DIR/steps.csv. 0, or -1 after fail(). The caller frees *c in both
+// cases.
 int curve_read(struct curve *c, const char *dir);
 void curve_free(struct curve *c);
 
-// The least smoothed loss; NaN of an empty curve.
+// Returns the least smoothed loss; NaN for an empty curve.
 double curve_lowest(const struct curve *c);
 
-// The first point at or below `target`; NULL if there is none.
+// Returns the first point with a smoothed loss of at most `target`, or NULL. It
+// points into *c.
 const struct curve_point *curve_reached(const struct curve *c, double target);
 
 #endif

@@ -1,4 +1,4 @@
-// main.c - `lockstep`, the front door: finds the command and runs it.
+// main.c - `lockstep`: finds the command and runs it.
 
 #include "base/base.h"
 #include "base/version.h"
@@ -21,8 +21,8 @@ enum { NCOMMANDS = sizeof commands / sizeof *commands };
 
 static int help(FILE *f)
 {
-    fprintf(f, "lockstep - train GPT-2 on one worker or many, and see what "
-               "each way of agreeing costs\n\n");
+    fprintf(f, "lockstep - train GPT-2 on one worker or many, and compare "
+               "ways to synchronise them\n\n");
     for (int i = 0; i < NCOMMANDS; i++) {
         const struct command *c = commands[i];
         if (c->help)
@@ -30,8 +30,8 @@ static int help(FILE *f)
                     c->help);
     }
     fprintf(f, "\n  lockstep COMMAND --help says more. To begin: lockstep "
-               "train\n  source <(lockstep completion bash), or zsh: the shell "
-               "completes commands and keys\n");
+               "train\n  To complete commands and keys in bash (or zsh): "
+               "source <(lockstep completion bash)\n");
     return 0;
 }
 
@@ -48,7 +48,7 @@ static int explain(const struct command *c, FILE *f)
     return 0;
 }
 
-// Prints the help of all commands from the tables. The package installs it.
+// Prints a manual page or a completion script. The package installs them.
 static int print_tables(const char *what, const char *which)
 {
     return strcmp(what, "man") == 0

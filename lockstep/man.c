@@ -1,5 +1,5 @@
-// man.c - manual pages: the commands by what their --help says, the settings by
-// the table of keys.
+// man.c - prints manual pages, from the --help of the commands and the table of
+// keys.
 
 #include "lockstep/man.h"
 
@@ -14,7 +14,7 @@
 
 // ---- roff
 
-// Text as roff shows it letter by letter.
+// Prints text with roff's special characters escaped.
 static void put(FILE *f, const char *text)
 {
     for (; *text; text++) {
@@ -27,7 +27,8 @@ static void put(FILE *f, const char *text)
     }
 }
 
-// A line of it; one that begins with a dot or a quote is no request.
+// Prints a line of text. \& keeps roff from taking a line that begins with a
+// dot or a quote as a request.
 static void put_line(FILE *f, const char *line)
 {
     if (*line == '.' || *line == '\'')
@@ -36,7 +37,7 @@ static void put_line(FILE *f, const char *line)
     fputc('\n', f);
 }
 
-// Lines as they stand, from where the file is.
+// Prints the rest of the file `from`, line by line without filling.
 static void put_lines(FILE *f, FILE *from)
 {
     char line[1024];
@@ -62,22 +63,22 @@ static void end(FILE *f, const char *others)
 {
     static const char *const rows[][2] = {
         {"LOCKSTEP_SECRET",
-         "The secret of the job: its sockets take nobody who does not know it. "
-         "The launcher makes one. Programs that are started by hand within one "
-         "host take their user's, in ~/.local/state/lockstep/secret; those of "
-         "several hosts or users are given the same."},
+         "The secret of the job. Its sockets accept only processes that know "
+         "it. The launcher makes one. Programs that are started by hand on one "
+         "host use their user's secret, in ~/.local/state/lockstep/secret. "
+         "Programs of several hosts or users must all get the same one."},
         {"LOCKSTEP_SECRET_FILE",
-         "A file that holds it, which its owner alone can read."},
+         "A file with the secret. Only its owner may be able to read it."},
         {"LOCKSTEP_RSH",
-         "What reaches the hosts of hosts=FILE, in place of ssh."},
-        {"LOCKSTEP_PLOTS", "A folder of other figures' scripts."},
+         "The command that reaches the hosts of hosts=FILE, instead of ssh."},
+        {"LOCKSTEP_PLOTS", "A folder with other scripts for the figures."},
     };
     fputs(".SH ENVIRONMENT\n", f);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         fprintf(f, ".TP\n.B %s\n", rows[i][0]);
         put_line(f, rows[i][1]);
     }
-    fputs(".SH EXIT STATUS\n0: done. 1: an error, which is named in one line. "
+    fputs(".SH EXIT STATUS\n0: success. 1: an error, printed in one line. "
           "2: no command. 128 + N: stopped by signal N.\n.SH SEE ALSO\n",
           f);
     put_line(f, others);
@@ -104,16 +105,18 @@ static int add_command(FILE *f, const struct command *c)
 static int print_lockstep(FILE *f, const struct command *const *all, int n)
 {
     begin(f, "lockstep", "LOCKSTEP",
-          "train GPT-2 on one worker or many, and see what each way of "
-          "agreeing costs",
+          "train GPT-2 on one worker or many, and compare ways to synchronise "
+          "them",
           "lockstep COMMAND [key=value] ...");
-    fputs(".SH DESCRIPTION\nA worker computes gradients; ", f);
-    fputs("sync=NAME says how several agree on the next parameters:\n", f);
+    fputs(".SH DESCRIPTION\nEach worker computes gradients. sync=NAME chooses "
+          "the backend, which is how several workers agree on the next "
+          "parameters:\n",
+          f);
     for (int i = 0; backend_at(i); i++) {
         fprintf(f, ".TP\n.B sync=%s\n", backend_at(i)->name);
         put_line(f, backend_at(i)->help);
     }
-    fputs(".PP\nAll settings stand in trainer(1).\n.SH COMMANDS\n", f);
+    fputs(".PP\ntrainer(1) lists all settings.\n.SH COMMANDS\n", f);
     for (int i = 0; i < n; i++)
         if (all[i]->help && add_command(f, all[i]))
             return -1;
@@ -121,16 +124,17 @@ static int print_lockstep(FILE *f, const struct command *const *all, int n)
     return 0;
 }
 
-// ---- its programs
+// ---- trainer and ps_server
 
 static int print_trainer(FILE *f)
 {
     begin(f, "trainer", "TRAINER", "one worker of a job that trains GPT-2",
           "trainer [FILE.ini] key=value ...");
     fputs(".SH DESCRIPTION\nlockstep train starts all workers of a job, and "
-          "its servers. mpirun, srun, torchrun and a person can do so, too. "
-          "Settings are key=value words, or lines of an INI file; the last "
-          "word wins. The value in brackets is the default.\n.SH SETTINGS\n",
+          "its servers. You can also start them with mpirun, srun or torchrun, "
+          "or by hand. Settings are key=value words, or lines of an INI file. "
+          "The last one of a key wins. The value in brackets is the "
+          "default.\n.SH SETTINGS\n",
           f);
     key_manual(f, &run_keys, put_line);
     end(f, "lockstep(1), ps_server(1)");

@@ -1,7 +1,7 @@
-// measure.c - measures that need other runs: speed-up, and time to a loss.
+// measure.c - metrics that compare runs: speed-up, and time to a loss.
 //
-// Without target_loss= the target is the least loss that every run reaches, up
-// to the next hundredth: so each cell has a time.
+// Without target_loss= the target is the least loss that every run reaches,
+// rounded up to a hundredth. So each cell has a time.
 
 #include "lockstep/study.h"
 

@@ -1,4 +1,4 @@
-// mesh_case.c - a step of a model on a mesh of workers, by its laws.
+// mesh_case.c - predicts a step of a model on a mesh of workers.
 
 #include "lockstep/mesh_case.h"
 
@@ -32,7 +32,7 @@ void mesh_divide(struct mesh_job *j, int layers, double seconds)
 
 // ---- links
 
-// The rank behind this one along an axis, in a circle.
+// Returns the next rank along an axis; the last rank's next is the first.
 static int neighbour(const struct mesh *m, int rank, enum mesh_axis axis)
 {
     int stride = 1, size = mesh_size(m, axis), at = mesh_at(m, rank, axis);
@@ -46,7 +46,7 @@ struct link mesh_link(const struct mesh_job *job, const struct mesh *m,
 {
     int most = 0;
     for (int host = 0; host < job->hosts; host++) {
-        int leave = 0; // of this host's ranks those whose neighbour is away
+        int leave = 0; // ranks of this host with a neighbour on another host
         for (int k = 0; k < job->slots; k++) {
             int rank = host * job->slots + k;
             if (rank < mesh_ranks(m) &&
@@ -65,7 +65,7 @@ struct link mesh_link(const struct mesh_job *job, const struct mesh *m,
 struct part {
     struct model_config config;
     struct memory memory;
-    double params; // of a slice
+    double params; // of one slice of the stage
 };
 
 static int slices_of(const struct mesh_case *c)
@@ -112,7 +112,8 @@ static struct law_mesh law_of_stage(const struct mesh_job *job,
     };
 }
 
-// Seconds of a stage's forward, or backward, of a micro-batch: all its chunks.
+// Returns the seconds of forward or backward of one micro-batch through all
+// chunks of a stage.
 static double stage_time(const struct mesh_job *job, const struct mesh_case *c,
                          int stage, int layers, bool backward)
 {
@@ -160,9 +161,10 @@ static int run_pipeline(const struct mesh_job *job, const struct mesh_case *c,
 
 // ---- replicas
 
-// A step of one stage whose pipeline takes so long: its replicas' exchange
-// beside it, and its update. Their laws are those of whole vectors: where a
-// slice is shorter, the link is as much faster.
+// Predicts the step of one stage: the pipeline of `pipeline_s` seconds, the
+// exchange among the stage's replicas while it runs, and the update. forecast()
+// expects whole vectors. For a slice, which is shorter, the link is made faster
+// by the same factor.
 static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
                         const struct part *part, double pipeline_s,
                         double backward_s, struct forecast *out)
@@ -185,7 +187,7 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
         .sum_bytes = dtype_bytes(set.wire),
         .param_bytes = job->run->precision == PRECISION_FP32 ? 4 : 2,
     };
-    struct tensor layer; // the first behind wte and wpe
+    struct tensor layer; // the first tensor behind wte and wpe
     model_tensor(&part->config, 2, &layer);
     struct forecast_job f = {
         .exchange = {.workers = replicas, .algorithm = set.algorithm},
@@ -212,8 +214,8 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
 
 // ---- all of it
 
-// Both ends of a pipeline add their shares of the tied table's gradient; then
-// all stages exchange the norm.
+// Returns the seconds behind the pipeline: its first and last stage add their
+// gradients of the tied embedding, and all stages exchange the norm.
 static double after_pipeline(const struct mesh_job *job,
                              const struct mesh_case *c)
 {
@@ -261,7 +263,7 @@ int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
     return 0;
 }
 
-// ---- the cut
+// ---- the layers of each stage
 
 static double slowest(const struct mesh_job *job, const struct mesh_case *c,
                       const int *layers)
@@ -273,8 +275,9 @@ static double slowest(const struct mesh_job *job, const struct mesh_case *c,
     return most;
 }
 
-// As many as the others or one more, the first ones; the last has `last`.
-static void spread(int layers, int stages, int last, int *out)
+// Gives the last stage `last` layers and divides the rest evenly. If they do
+// not divide, the first stages get one more.
+static void divide(int layers, int stages, int last, int *out)
 {
     int others = layers - last, n = stages - 1;
     for (int s = 0; s < n; s++)
@@ -288,10 +291,10 @@ void mesh_cut(const struct mesh_job *job, struct mesh_case *c)
     c->layers[0] = 0;
     if (p == 1 || c->plan.chunks > 1 || L < p)
         return;
-    spread(L, p, L / p, cut);
+    divide(L, p, L / p, cut);
     double best = slowest(job, c, cut);
     for (int last = L / p - 1; last > 0; last--) {
-        spread(L, p, last, cut);
+        divide(L, p, last, cut);
         double t = slowest(job, c, cut);
         if (t < best * (1 - 1e-9)) {
             best = t;

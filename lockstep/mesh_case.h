@@ -1,15 +1,16 @@
-// mesh_case.h - a step of a model on a mesh of workers, by its laws.
+// mesh_case.h - predicts a step of a model on a mesh of workers.
 //
-//     stage s      f = layers f1 (+ head) + joins of its forward
-//                  b likewise; each stage has its own
-//     pipeline     the timetable run with these f and b and each link's hop
-//     step         most of all stages: that, what replicas' exchange shows
-//                  beside the last backward (lockstep/forecast.h), the update
-//     + tied table, norm
+//     stage s      f = its layers' forward (+ head) + joins of its slices
+//                  b = the same for backward
+//     pipeline     the time of the timetable with these f and b, and the
+//                  transfer time of each link
+//     step         the slowest stage's pipeline + exposed part of the exchange
+//                  among its replicas (lockstep/forecast.h) + update
+//                  + exchange of the tied embedding and the norm
 //
-// Ranks lie on the hosts in blocks: rank r on host r / slots. Where neighbours
-// along an axis share a host their messages take the link inside, else the one
-// between hosts, which all ranks of a host that send at the same time share.
+// Rank r is on host r / slots. Neighbours along an axis that are on one host
+// use the inner link. Other neighbours use the link between hosts. All ranks of
+// a host that send at the same time share that link.
 
 #ifndef LOCKSTEP_MESH_CASE_H
 #define LOCKSTEP_MESH_CASE_H
@@ -20,55 +21,57 @@
 #include "sync/law.h"
 #include "train/memory_plan.h"
 
-// What is given.
+// The cluster, the model and its times.
 struct mesh_job {
     const struct run *run; // model, precision, wire, optimizer, recompute
     struct model_config model;
-    int hosts, slots; // workers of a host
-    struct link outer, inner;
-    // Seconds of one sequence: a layer, and the head with the embeddings; of
-    // the update of one parameter.
+    int hosts, slots;         // slots: workers on each host
+    struct link outer, inner; // between hosts; within a host
+    // Seconds of one sequence in a layer, and in the head with the embeddings;
+    // of the update of one parameter.
     double layer_forward, layer_backward, head_forward, head_backward, update;
 };
 
-// One way of using the workers.
+// One way to use the workers.
 struct mesh_case {
     struct mesh mesh;
-    const struct backend *backend; // among replicas
-    int shard;                     // of one with shards
+    const struct backend *backend; // it exchanges among the replicas
+    int shard;                     // if the backend has shards
     int batch;                     // sequences of a micro-batch
-    struct pipeline plan;          // micro: micro-batches of a step
-    int layers[STAGES_PARTS];      // of each stage; the first 0: evenly
+    struct pipeline plan;          // its micro: micro-batches of a step
+    int layers[STAGES_PARTS];      // of each stage; layers[0] is 0: evenly
 };
 
 struct mesh_step {
-    double seconds, bubble;    // of a step; share of the pipeline's time
-    double pipeline_s, tied_s; // of it: the timetable; what its ends and all
-                               // stages exchange behind it
-    double bytes[MESH_AXES];   // out of the busiest rank, by axis
-    struct memory memory;      // of the rank that needs most
-    int stage;                 // which stage that is
-    double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES];
+    double seconds, bubble;  // of a step; idle share of the pipeline's time
+    double pipeline_s;       // seconds of the pipeline's timetable
+    double tied_s;           // seconds for the tied embedding and the norm
+    double bytes[MESH_AXES]; // sent by the busiest rank, by axis
+    struct memory memory;    // of the rank that needs most
+    int stage;               // the stage of that rank
+    double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES]; // seconds
     struct memory of_stage[PIPELINE_STAGES];
 };
 
-// The times of a layer and of the head, where a sequence takes so many seconds
-// through `layers` and the head, forward and backward: divided by FLOP, of a
-// token 24 C C + 4 T C in a layer, 2 V C in the head; backward takes twice as
-// many, and with recompute=1 a layer's forward again.
+// Sets the times of a layer and of the head from `seconds`, the time of forward
+// and backward of one sequence through `layers` layers and the head. It divides
+// the time by FLOP: a token takes 24 C C + 4 T C in a layer and 2 V C in the
+// head. Backward takes twice as many. With recompute=1 backward also repeats a
+// layer's forward.
 void mesh_divide(struct mesh_job *job, int layers, double seconds);
 
-// 0, or -1 after fail().
+// Predicts a step. 0, or -1 after fail().
 int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
               struct mesh_step *out);
 
-// The layers of each stage that make the slowest stage as fast as it can be:
-// the last one also has the head. Into c->layers; 0 where an even cut is no
-// slower, and with chunks.
+// Sets c->layers to the layers of each stage that make the slowest stage
+// fastest. (The last stage also has the head.) Sets c->layers[0] to 0 if even
+// stages are as fast, and with chunks.
 void mesh_cut(const struct mesh_job *job, struct mesh_case *c);
 
-// The link between neighbours along an axis, as it is when all ranks use it at
-// the same time: ahead of stage `at` where that is >= 0, else the slowest.
+// Returns the link between neighbours along an axis, when all ranks use it at
+// the same time. If `at` is >= 0 it is the one from position `at` of the axis
+// to the next; otherwise it is the slowest.
 struct link mesh_link(const struct mesh_job *job, const struct mesh *m,
                       enum mesh_axis axis, int at);
 

@@ -1,4 +1,4 @@
-// mesh_search.c - all ways to use so many workers, the fastest first.
+// mesh_search.c - tries all ways to use a number of workers.
 
 #include "lockstep/mesh_search.h"
 
@@ -30,7 +30,7 @@ static void keep(struct mesh_answers *a, const struct mesh_answer *one)
         a->best[at] = *one;
 }
 
-// One way, with everything decided.
+// Predicts one way, s->now, and remembers it if it is the best so far.
 static int try_one(struct search *s)
 {
     const struct mesh_question *q = s->q;
@@ -48,7 +48,8 @@ static int try_one(struct search *s)
     return 0;
 }
 
-// The micro-batches of `batch` sequences that make a step; 0: none do.
+// Returns how many micro-batches of `batch` sequences make a step; 0 if the
+// step is no multiple of them.
 static int micro_of(const struct search *s, int batch)
 {
     int64_t all = (int64_t)batch * mesh_size(&s->now.way.mesh, MESH_DP);
@@ -115,8 +116,8 @@ static int try_backend(struct search *s, const struct backend *b, int shard)
     return 0;
 }
 
-// A mesh over each backend that can be compared: those that have stages, which
-// are replicas or shards of them.
+// Tries a mesh with each backend that can train parts of a model and exchanges
+// as a ring does, or only with the run's own sync=.
 static int try_mesh(struct search *s, const struct mesh *m)
 {
     const struct run *r = s->q->job.run;
@@ -135,7 +136,7 @@ static int try_mesh(struct search *s, const struct mesh *m)
                    : asked(s, "shard") ? r->settings.shard
                                        : SHARD_PARAMS;
         if (b->shards && !replicas && !asked(s, "sync"))
-            continue; // nobody to share with
+            continue; // no replicas to share the shards
         for (int shard = least; shard <= most; shard++)
             if (try_backend(s, b, shard))
                 return -1;

@@ -1,4 +1,4 @@
-// mesh_search.h - all ways to use so many workers, the fastest first.
+// mesh_search.h - finds the fastest ways to use a number of workers.
 
 #ifndef LOCKSTEP_MESH_SEARCH_H
 #define LOCKSTEP_MESH_SEARCH_H
@@ -19,17 +19,20 @@ struct mesh_answer {
 };
 
 struct mesh_answers {
-    int n; // the fastest
-    struct mesh_answer best[MESH_BEST];
-    int tried, too_large;     // meshes, each with its fastest micro-batch
-    struct mesh_answer least; // of those too large the one that needs least
+    int n;
+    struct mesh_answer best[MESH_BEST]; // the fastest first
+    int tried, too_large;               // ways, by mesh, backend and shard=
+    struct mesh_answer least; // of those too large, the one that needs least
 };
 
-// Every mesh=dpD,ppP,tpT with D P T workers, or the run's own; over ring and,
-// for each shard= that the mesh can have, the backend with shards, or the run's
-// own sync=; micro-batches of 1, 2, 4 .. sequences, or the run's own batch=;
-// with stages also ahead=1, where the run's pipeline= has that. Of each mesh
-// and backend the fastest is kept that fits. 0, or -1 after fail().
+// Tries all combinations of
+//     mesh=dpD,ppP,tpT with D P T workers
+//     sync=ring, and the backend with shards for each shard= that it supports
+//     batch= 1, 2, 4 .. sequences of a micro-batch
+//     ahead= 0, and 1 with stages if pipeline= supports it
+// A key that the run sets has only that value. Of each mesh, backend and shard=
+// it keeps the fastest combination that fits into memory. 0, or -1 after
+// fail().
 int mesh_search(const struct mesh_question *q, struct mesh_answers *out);
 
 #endif

@@ -1,4 +1,5 @@
-// mpirun.c - whose line it is that mpirun passes on, and what it says itself.
+// mpirun.c - tells which rank printed a line of mpirun's output, and collects
+// mpirun's own messages.
 
 #include "lockstep/mpirun.h"
 
@@ -6,7 +7,8 @@
 
 #include <string.h>
 
-// Rules end the paragraph, and with some versions empty lines.
+// Adds a line of mpirun's own to its first paragraph. A rule of dashes ends the
+// paragraph; with some versions an empty line does, too.
 static void note_words(struct mpirun_report *m, const char *text)
 {
     size_t at = strlen(m->said);
@@ -21,8 +23,8 @@ static void note_words(struct mpirun_report *m, const char *text)
                  text);
 }
 
-// mpirun reads in pieces of its own length, and puts its tag (the first `n`
-// bytes of the line) before each, also where one begins amid a line.
+// Removes further tags from a line. mpirun reads a rank's output in pieces and
+// puts its tag before each piece, even within a line. The tag is `n` bytes.
 static void remove_tags(char *text, const char *tag, size_t n)
 {
     for (char *p = text; (p = memmem(p, strlen(p), tag, n));)

@@ -1,4 +1,4 @@
-// openmpi.c - the version of Open MPI of this build, as CMake found it.
+// openmpi.c - the version of Open MPI that CMake found for this build.
 
 #include "lockstep/openmpi.h"
 

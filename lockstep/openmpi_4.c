@@ -1,4 +1,4 @@
-// openmpi_4.c - mpirun of Open MPI 4:
+// openmpi_4.c - mpirun of Open MPI 4. It prints
 //
 //     [1,3]<stdout>:text                        --tag-output
 //
@@ -6,7 +6,7 @@
 //       Exit code:    3                        1 with PID 0 on node x exited on
 //                                              signal 9 (Killed).
 //
-// or, where it could not start the job, a paragraph between two rules:
+// or, if it cannot start the job, a paragraph between two rules:
 //
 //     -----------------------------------------
 //     Open RTE was unable to open the hostfile:
@@ -20,8 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Open MPI's TCP would listen on every address of the host; what it starts
-// ranks by still does (docs/security.md).
+// Without these options Open MPI's TCP listens on all addresses of the host.
+// The daemons that start its ranks still do (docs/security.md).
 static const char one_host[] =
     "--mca btl vader,self --mca oob_tcp_if_include lo";
 

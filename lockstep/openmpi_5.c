@@ -1,4 +1,4 @@
-// openmpi_5.c - mpirun of Open MPI 5, which is PRRTE's prterun:
+// openmpi_5.c - mpirun of Open MPI 5, which is PRRTE's prterun. It prints
 //
 //     [1,3]<stdout>: text                       --tag-output
 //
@@ -6,7 +6,7 @@
 //        Exit code:    3                     1 with PID 7222 on node x exited
 //                                            on signal 9 (Killed).
 //
-// Long lines are cut, and paragraphs have empty lines in them.
+// It truncates long lines, and its paragraphs contain empty lines.
 
 #include "lockstep/openmpi.h"
 
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// PRRTE takes no loopback for its own connections (docs/security.md).
+// PRRTE cannot use the loopback for its own connections (docs/security.md).
 static const char one_host[] = "--mca btl sm,self";
 
 static const char emulated[] =

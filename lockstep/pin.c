@@ -1,13 +1,13 @@
-// pin.c - `lockstep pin PROGRAM words...`: become PROGRAM on this worker's own
-// cores. mpirun starts workers through it, so that they get the same share by
-// the same rule as workers that lockstep starts itself, and die with mpirun.
-// hosts.c starts its workers through it likewise.
+// pin.c - `lockstep pin PROGRAM words...` runs PROGRAM on this worker's share
+// of the cores. mpirun and hosts.c start workers through it. So they get the
+// same share as workers that the launcher starts itself, and end when mpirun
+// ends.
 //
 //     lockstep pin trainer words... @server ps_server words...
 //
-// is both kinds of ranks in one: those behind the LOCKSTEP_WORKERS workers are
-// servers. (mpirun's own way to start two programs, with a colon between them,
-// ends with SIGSEGV in Open MPI 5.0.7 of Debian 13.)
+// starts trainers and servers: the ranks behind the LOCKSTEP_WORKERS workers
+// become servers. (mpirun can start two programs with a colon between them, but
+// in Open MPI 5.0.7 of Debian 13 it then ends with SIGSEGV.)
 
 #include "lockstep/commands.h"
 
@@ -23,8 +23,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-// This worker's place among those of this host: as hosts.c says, or mpirun. All
-// emulated hosts are this one.
+// Finds this worker's index among the workers of this host, and their number.
+// hosts.c or mpirun sets the variables. All emulated hosts are on this host.
 static void local_place(int *index, int *count)
 {
     static const char *const names[][2] = {
@@ -51,7 +51,7 @@ static bool has_threads(int nwords, char **words)
     return false;
 }
 
-// Whether this rank is a server, whose words stand behind PIN_SERVER.
+// Returns whether this rank is a server, and moves *words to its own program.
 static bool take_servers_words(int *nwords, char ***words)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
@@ -80,7 +80,7 @@ static int pin(int nwords, char **words)
         return -1;
     bool server = take_servers_words(&nwords, &words);
     if (nwords < 1)
-        return fail("pin: want a program to run");
+        return fail("pin: the program to run is missing");
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (server) {
         execv(words[0], words);

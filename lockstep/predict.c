@@ -1,5 +1,5 @@
-// predict.c - `lockstep predict model=gpt2 workers=64 link=25gbit`: which way
-// of agreeing will win for a model on links that are known, and by how much.
+// predict.c - `lockstep predict model=gpt2 workers=64 link=25gbit` predicts
+// which backend is fastest for a model on given links, and by how much.
 
 #include "lockstep/commands.h"
 
@@ -41,26 +41,27 @@ static void explain(FILE *f)
     fprintf(
         f,
         "lockstep predict workers=N,.. link=LINK [key=value] ...\n\n"
-        "The time of an exchange and of a step with each way of agreeing, from "
-        "its law and\nthe network's figures, and how uncertain that is.\n\n"
+        "Predicts the time of an exchange and of a step for each backend, from "
+        "its law and\nthe network's latency and rate, and says how uncertain "
+        "the prediction is.\n\n"
         "  workers     numbers of workers, as 4,16,64\n"
         "  sync        %s\n"
-        "  link        a rate, as 25gbit or 3MB/s of payload, of a network "
-        "that nobody\n                has measured; or a file:\n"
-        "                lockstep bench link out=FILE         the network\n"
-        "                lockstep bench sync workers=2 out=FILE   each way on "
-        "it\n"
-        "  alpha_us    25 us latency of a message, with link=RATE\n"
-        "  compute_ms  of forward, backward and update of one worker's step; "
-        "without it,\n"
-        "              measured here: %d steps of one worker, minutes for a "
+        "  link        the rate of a network that was not measured, as 25gbit, "
+        "or as 3MB/s of\n              payload; or a file with measurements:\n"
+        "                lockstep bench link out=FILE            the network\n"
+        "                lockstep bench sync workers=2 out=FILE  each backend "
+        "on it\n"
+        "  alpha_us    latency of a message in us, with link=RATE (25)\n"
+        "  compute_ms  forward, backward and update of one worker's step; "
+        "without it they are\n"
+        "              measured here, in %d steps, which take minutes for a "
         "large model\n"
-        "  device      h100: a step by arithmetic, part by part; alone, or "
-        "instead of compute_ms\n\n"
-        "Of train's keys: model and its sizes, batch, accum, precision, wire, "
-        "servers (on\nhosts of their own), update, algorithm, every, shard, "
-        "bucket_mb, first_bucket_mb;\nfor memory alone also optimizer, "
-        "recompute, threads, outer_rule, outer_momentum,\nstaging, "
+        "  device      h100: estimate the step of such a GPU part by part; "
+        "with link= the\n              estimate replaces compute_ms\n\n"
+        "These keys of train count as well: model and its sizes, batch, accum, "
+        "precision, wire,\nservers (on hosts of their own), update, algorithm, "
+        "every, shard, bucket_mb,\nfirst_bucket_mb; and for memory only: "
+        "optimizer, recompute, threads, outer_rule,\nouter_momentum, staging, "
         "slice_kb.\n"
         "  lockstep predict model=gpt2 workers=16,64 link=25gbit "
         "compute_ms=900\n",
@@ -74,7 +75,7 @@ static int measure(struct question *q)
 {
     struct step_time t;
     log_line("measuring how long one worker computes here: %d steps of %s; "
-             "compute_ms=MS would skip this",
+             "to skip this, give compute_ms=",
              STEP_TIME_STEPS, q->run.model);
     if (step_time(&q->run, &q->model, &t))
         return -1;
@@ -91,7 +92,7 @@ static int read_model(struct question *q)
     struct model_config *c = &q->model;
     if (sizes_model(r, c))
         return -1;
-    struct tensor layer; // the first behind wte and wpe
+    struct tensor layer; // the first tensor behind wte and wpe
     model_tensor(c, 2, &layer);
     q->job.embeddings = (double)layer.off;
     q->job.params = (double)model_nparams(c);
@@ -118,7 +119,7 @@ static const struct backend asker = {
                                   "outer_momentum", NULL},
 };
 
-// What a forecast takes of the settings of one backend.
+// Sets the parts of the forecast's job that depend on the backend.
 static void read_settings(struct question *q, const struct backend *b,
                           int workers)
 {
@@ -142,7 +143,7 @@ static int read_number(const char *word, const char *key, double *out)
     char *end;
     double v = strtod(value, &end);
     if (*end || end == value || !(v > 0 && v < 1e9))
-        return fail("%s: want a positive number", word);
+        return fail("%s: must be a number above 0 and below 1e9", word);
     *out = v;
     return 0;
 }
@@ -153,7 +154,8 @@ static bool is(const char *word, const char *key)
     return !strncmp(word, key, n) && word[n] == '=';
 }
 
-// Lists among the words, or what an INI file says: one number, one backend.
+// Reads workers= and sync= of the words, which may be lists. Without them, it
+// takes the values of an INI file or the defaults.
 static int read_lists(struct question *q, const char *workers, const char *sync)
 {
     char number[16], all[LIST_TEXT];
@@ -198,15 +200,15 @@ static int ask(struct question *q, int nwords, char **words)
     if (rc)
         return -1;
     if (q->run.global_batch)
-        return fail("predict: global_batch= is of one number of workers; try: "
-                    "batch= and accum=");
+        return fail("predict: global_batch= needs a single number of workers; "
+                    "try: batch= and accum= instead");
     if (q->gpu && (read_model(q) ||
                    gpu_step(q->gpu, &q->model, q->run.batch, &q->compute_ms)))
         return -1;
     if (q->gpu && !q->link)
         return 0;
     if (!q->link)
-        return fail("predict: want link=; try: lockstep predict --help");
+        return fail("predict: link= is missing; try: link=25gbit");
     return read_lists(q, workers, sync) ||
                    links_read(&q->links, q->link, q->alpha_us * 1e-6) ||
                    read_model(q) || config_check_backend(&q->run, &asker)
@@ -216,7 +218,7 @@ static int ask(struct question *q, int nwords, char **words)
 
 // ---- the answer
 
-// With four digits, in units that need no exponent.
+// Writes a time with four digits, in us, ms or s.
 static const char *time_text(char buf[32], double s)
 {
     double us = s * 1e6;
@@ -250,14 +252,14 @@ static void print_question(const struct question *q)
         printf("network:   as measured by %d workers, %s\n", q->links.workers,
                q->link);
     else
-        printf("network:   %s, not measured: %.4g Gbit/s of payload, %g us a "
-               "message assumed\n",
+        printf("network:   %s, not measured; assumed: %.4g Gbit/s of payload, "
+               "%g us a message\n",
                q->link, tcp->link.bytes_per_s * 8e-9, tcp->link.alpha_s * 1e6);
-    printf("computing: %s a step of %g tokens on one worker, %s of it backward "
-           "(%s)\n",
+    printf("computing: one worker takes %s for a step of %g tokens, %s of it "
+           "for backward (%s)\n",
            time_text(step, j->compute_s), j->tokens,
            time_text(backward, j->backward_s),
-           q->compute_ms > 0 ? "compute_ms=; two thirds assumed"
+           q->compute_ms > 0 ? "compute_ms=, backward assumed to be two thirds"
                              : "measured here");
 }
 
@@ -283,20 +285,22 @@ static void print_row(const char *name, const struct forecast *f)
 
 static void print_legend(void)
 {
-    printf("\ntraffic     bytes a step over the busiest link, in one "
+    printf("\ntraffic     bytes a step on the busiest link, in one "
            "direction\n"
-           "exchange    time for all gradients, with nothing beside it\n"
-           "no overlap  a step that computes first, then exchanges\n"
-           "overlap     a step that exchanges while backward still runs, and "
-           "gathers shards\n"
-           "            while forward does\n"
-           "error       of that, up or down: what the network's figures leave "
-           "open\n"
+           "exchange    time of the exchange of all gradients alone\n"
+           "no overlap  time of a step that computes first and exchanges "
+           "then\n"
+           "overlap     time of a step that exchanges while backward runs; "
+           "shards are\n"
+           "            gathered while forward runs\n"
+           "error       of the time with overlap, up or down, from the "
+           "network's figures\n"
            "tokens/s    of all workers, with overlap\n"
-           "efficiency  of a step with overlap, the share that computes\n");
+           "efficiency  share of a step with overlap that computes\n");
 }
 
-// The backends that train the same thing, into rows and of; how many.
+// Selects the backends that train the same thing, into rows[] and of[]. Returns
+// how many they are.
 static int take_comparable(const struct question *q, const struct forecast *f,
                            int *rows, struct forecast *of)
 {
@@ -309,7 +313,8 @@ static int take_comparable(const struct question *q, const struct forecast *f,
     return n;
 }
 
-// The fastest, those that the error does not tell from it, then the others.
+// Names the fastest backend with those that are equal within the error, and
+// how much longer each other backend takes.
 static void print_winner(const struct question *q, int workers,
                          const struct forecast *all)
 {
@@ -339,21 +344,21 @@ static void print_winner(const struct question *q, int workers,
     printf("\n");
 }
 
-// Faster steps that teach less are no win.
+// Names the backends that are left out of the comparison, and why.
 static void print_apart(const struct question *q)
 {
     for (int i = 0; i < q->sync.n; i++) {
         const struct backend *b = backend_at(q->sync.at[i]);
         if (b->apart)
-            printf("%s exchanges every %d steps: the figures are a mean "
-                   "step's. Its workers train apart\nin between, so as many "
-                   "steps may teach less, and it is left out of the "
-                   "comparison\n",
+            printf("%s exchanges every %d steps; its row is the mean of all "
+                   "steps. It is left out of the\ncomparison: its workers "
+                   "train apart in between, so they may learn less in as "
+                   "many steps.\n",
                    b->name, q->run.settings.every);
     }
 }
 
-// The memory of every way, by part.
+// Prints the memory of a worker, and of a server, for each backend.
 static int print_memory(const struct question *q, int workers)
 {
     struct memory worker, server;
@@ -394,7 +399,7 @@ static int answer(struct question *q)
     for (int w = 0; w < q->workers.n; w++)
         if (print_memory(q, q->workers.at[w]))
             return -1;
-    printf("\nmemory of a worker by part, in MB, with batch=%d%s\n",
+    printf("\nThe memory of a worker by part is in MB, with batch=%d%s.\n",
            q->run.batch, q->run.recompute ? " and recompute=1" : "");
     printf("\n");
     for (int w = 0; q->sync.n > 1 && w < q->workers.n; w++)
@@ -426,7 +431,7 @@ static int predict(int nwords, char **words)
 const struct command command_predict = {
     .name = "predict",
     .words = "workers=N,.. link=25gbit",
-    .help = "which way of agreeing will win on a cluster, and by how much",
+    .help = "predict which backend is fastest on a cluster, by how much",
     .explain = explain,
     .least = 1,
     .run = predict,

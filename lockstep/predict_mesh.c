@@ -1,5 +1,5 @@
-// predict_mesh.c - `lockstep predict hosts=8 memory=16gb ..`: which mesh of
-// workers trains a model fastest, and what that costs.
+// predict_mesh.c - `lockstep predict hosts=8 memory=16gb ..` predicts which
+// mesh of workers trains a model fastest, and the cost of the training.
 
 #include "lockstep/predict_mesh.h"
 
@@ -16,40 +16,41 @@
 #include <string.h>
 
 struct question {
-    int hosts, slots; // of the words
+    // The words, by name.
+    int hosts, slots;
     double alpha_us, compute_ms, price, tokens;
     char memory[CONFIG_PATH], link[CONFIG_PATH], inner[CONFIG_PATH];
     char device[CONFIG_PATH];
-    // What follows from them:
+    // Derived from them.
     struct run run;
     struct mesh_question search;
-    const char *computing; // where its times come from
+    const char *computing; // where the times of computing come from
 };
 
 #define AT(member) offsetof(struct question, member), false
 
 static const struct key rows[] = {
     {"mesh", "hosts", "1", KEY_INT, AT(hosts), .min = 1, .max = 4096,
-     .help = "machines"},
+     .help = "number of machines"},
     {"mesh", "slots", "8", KEY_INT, AT(slots), .min = 1, .max = 4096,
-     .unit = "workers", .help = "on each; with mesh= its ranks over the hosts"},
+     .unit = "workers", .help = "on each host; mesh= replaces this"},
     {"mesh", "memory", "", KEY_TEXT, AT(memory), .unit = "SIZE",
-     .help = "of a worker, as 16gb; none: no limit"},
+     .help = "of each worker, as 16gb; empty: no limit"},
     {"mesh", "link", "25gbit", KEY_TEXT, AT(link), .unit = "RATE|FILE",
      .help = "between hosts, shared by all workers of a host"},
     {"mesh", "inner", "", KEY_TEXT, AT(inner), .unit = "RATE|FILE",
-     .help = "of each worker within a host; none: as link"},
+     .help = "of each worker within a host; empty: as link"},
     {"mesh", "alpha_us", "25", KEY_NUMBER, AT(alpha_us), .min = 0, .max = 1e6,
      .unit = "us", .help = "latency of a message, with a RATE"},
     {"mesh", "compute_ms", "0", KEY_NUMBER, AT(compute_ms), .min = 1e-6,
      .max = 1e9, .zero = "measured here", .unit = "ms",
-     .help = "forward and backward of the whole model, batch= sequences"},
+     .help = "forward and backward of the model with batch= sequences"},
     {"mesh", "device", "cpu", KEY_TEXT, AT(device), .unit = "NAME",
-     .help = "h100: instead of compute_ms, by arithmetic"},
+     .help = "h100: estimate compute_ms for such a GPU"},
     {"mesh", "tokens", "0", KEY_NUMBER, AT(tokens), .min = 1, .max = 1e18,
-     .zero = "not asked", .help = "of all training, for days and cost"},
+     .zero = "not asked", .help = "of the whole training, to print days"},
     {"mesh", "price", "0", KEY_NUMBER, AT(price), .min = 1e-9, .max = 1e9,
-     .zero = "not asked", .help = "of a worker's hour"},
+     .zero = "not asked", .help = "of a worker and hour, to print the cost"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -58,15 +59,16 @@ static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
 void predict_mesh_explain(FILE *f)
 {
     fprintf(f,
-            "\nWith hosts=, memory= or mesh=: every way to divide the workers "
-            "into replicas, stages\nand slices (mesh=dpD,ppP,tpT, or the one "
-            "that is asked for), and the fastest that fit.\n");
+            "\nWith hosts=, memory= or mesh=, predict tries all ways to divide "
+            "the workers into\nreplicas, stages and slices (mesh=dpD,ppP,tpT), "
+            "or only the mesh= that you give. It\nprints the fastest ones that "
+            "fit into memory=.\n");
     key_help(f, &keys);
     fprintf(f,
-            "Of train's keys: model and its sizes, precision, recompute, "
-            "optimizer, wire,\nglobal_batch (8 a worker), batch (of a "
-            "micro-batch; none: the best), sync, shard,\nmesh, pipeline, "
-            "chunks, ahead, stages.\n"
+            "These keys of train count as well: model and its sizes, "
+            "precision, recompute,\noptimizer, wire, global_batch (8 for each "
+            "worker), batch (of a micro-batch; without it\nthe best one), "
+            "sync, shard, mesh, pipeline, chunks, ahead, stages.\n"
             "  lockstep predict model=gpt2-xl hosts=8 memory=16gb link=25gbit "
             "inner=200gbit \\\n      tokens=1e9 price=2.5\n");
 }
@@ -96,7 +98,7 @@ static bool is_own(const char *word)
     return false;
 }
 
-// Words of ours, then train's.
+// Reads the words: those of rows[] into *q, all other ones into q->run.
 static int read_words(struct question *q, int nwords, char **words)
 {
     char **own = mem_alloc(2 * (size_t)nwords + 1, sizeof *own);
@@ -117,7 +119,8 @@ static int read_words(struct question *q, int nwords, char **words)
     return rc;
 }
 
-// As many hosts as ranks fill; a mesh says how many ranks there are.
+// Sets the number of hosts, and of workers on each. With mesh= its ranks are
+// divided among the hosts.
 static int place(struct question *q)
 {
     struct mesh_job *j = &q->search.job;
@@ -127,8 +130,8 @@ static int place(struct question *q)
     if (!q->run.mesh.n)
         return 0;
     if (ranks % q->hosts)
-        return fail("predict: %d ranks of mesh= do not fill hosts=%d evenly; "
-                    "try: hosts=1",
+        return fail("predict: the %d ranks of mesh= cannot be divided evenly "
+                    "among hosts=%d; try: hosts=1",
                     ranks, q->hosts);
     j->slots = ranks / q->hosts;
     return 0;
@@ -154,23 +157,23 @@ static int check(const struct question *q)
     for (int i = 0; no[i]; i++)
         if (config_asked(&q->run, no[i]))
             return fail("predict: %s= follows from hosts=, slots= and "
-                        "global_batch=; try: without",
-                        no[i]);
+                        "global_batch=; try: without %s=",
+                        no[i], no[i]);
     if (workers > 4096)
-        return fail("predict: hosts=%d of slots=%d are %d workers; want at "
-                    "most 4096",
+        return fail("predict: hosts=%d with slots=%d are %d workers; at most "
+                    "4096 are possible",
                     j->hosts, j->slots, workers);
     if (mesh_size(&q->run.mesh, MESH_TP) > j->model.heads ||
         mesh_size(&q->run.mesh, MESH_PP) > PIPELINE_STAGES)
-        return fail("predict: mesh=: more slices than %d heads, or more stages "
-                    "than %d",
+        return fail("predict: mesh=: tp is more than the model's %d heads, or "
+                    "pp is more than %d",
                     j->model.heads, PIPELINE_STAGES);
     return 0;
 }
 
 // ---- computing
 
-// A model of the same width with a few layers: that takes no cluster.
+// Measures a model of the same width with few layers, which fits here.
 static int by_steps(struct question *q)
 {
     enum { FEW = 2 };
@@ -182,7 +185,7 @@ static int by_steps(struct question *q)
     r.batch = config_asked(&q->run, "batch") ? r.batch : 1;
     few.layers = few.layers < FEW ? few.layers : FEW;
     log_line("measuring how long one worker computes here: %d steps of %s, %d "
-             "of its layers; compute_ms=MS would skip this",
+             "of its layers; to skip this, give compute_ms=",
              STEP_TIME_STEPS, r.model, few.layers);
     if (step_time(&r, &few, &t))
         return -1;
@@ -197,7 +200,7 @@ static int read_times(struct question *q)
     double ms = q->compute_ms;
     q->computing = "compute_ms=";
     if (strcmp(q->device, "cpu")) {
-        q->computing = "by arithmetic";
+        q->computing = "estimated for this device";
         if (gpu_step(q->device, &j->model, q->run.batch, &ms))
             return -1;
     }
@@ -233,12 +236,13 @@ static void print_question(const struct question *q)
     const struct model_config *m = &j->model;
     printf("model:     %s, %.4g M parameters, %d layers\n"
            "workers:   %d on each of %d hosts, %s each\n"
-           "links:     %s between hosts, %s within; %g us a message\n"
-           "computing: a layer of one sequence %.4g ms forward, %.4g backward; "
-           "the head %.4g, %.4g (%s, divided by FLOP)\n"
+           "links:     %s between hosts, %s within a host; %g us a message\n"
+           "computing: ms for one sequence: a layer %.4g forward, %.4g "
+           "backward; the head %.4g, %.4g\n"
+           "           (%s, divided by FLOP)\n"
            "step:      %d sequences of %d tokens\n\n",
            q->run.model, (double)model_nparams(m) * 1e-6, m->layers, j->slots,
-           j->hosts, *q->memory ? q->memory : "no limit of memory", q->link,
+           j->hosts, *q->memory ? q->memory : "unlimited memory", q->link,
            *q->inner ? q->inner : q->link, q->alpha_us, j->layer_forward * 1e3,
            j->layer_backward * 1e3, j->head_forward * 1e3,
            j->head_backward * 1e3, q->computing, q->search.global_batch,
@@ -280,7 +284,7 @@ static void print_row(const struct question *q, const struct mesh_answer *a)
     printf("\n");
 }
 
-// The words that train so.
+// Prints the settings of train for this way.
 static void print_words(const struct mesh_answer *a)
 {
     const struct mesh_case *c = &a->way;
@@ -297,7 +301,7 @@ static void print_words(const struct mesh_answer *a)
     printf("\n");
 }
 
-// Its stages, one by one.
+// Prints the memory and the times of each stage.
 static void print_stages(const struct mesh_answer *a)
 {
     char head[32];
@@ -322,25 +326,27 @@ static int answer(const struct question *q)
     print_question(q);
     int rc = a->n ? 0 : -1;
     if (rc && a->too_large)
-        fail("memory=%s: none of %d ways fits; the least takes %.0f MB; try: "
-             "recompute=1, precision=bf16, more hosts",
+        fail("memory=%s: none of %d ways fits; the smallest takes %.0f MB; "
+             "try: recompute=1, precision=bf16 or more hosts",
              q->memory, a->tried,
              (double)memory_sum(&a->least.step.memory) * 1e-6);
     else if (rc)
-        fail("predict: no way makes a step of %d sequences; try: another "
+        fail("predict: no mesh can divide a step of %d sequences; try: another "
              "global_batch=, batch= or mesh=",
              q->search.global_batch);
     if (!rc) {
         print_head(q);
         for (int i = 0; i < a->n; i++)
             print_row(q, &a->best[i]);
-        printf("\n%d of %d ways fit. The first: ", a->tried - a->too_large,
+        printf("\n%d of %d ways fit. The fastest: ", a->tried - a->too_large,
                a->tried);
         print_words(&a->best[0]);
         print_stages(&a->best[0]);
-        printf("\nMB out of the busiest worker in a step, by axis, and of "
-               "memory that the largest stage\ntakes; bubble: of the stages' "
-               "time, by the timetable with these times and hops.\n");
+        printf("\nbubble     share of the stages' time in which they wait for "
+               "each other\n"
+               "memory MB  of the worker that needs most\n"
+               "dp, pp, tp MB  bytes that the busiest worker sends in a step, "
+               "along each axis\n");
     }
     mem_free(a);
     return rc;

@@ -1,5 +1,5 @@
-// predict_mesh.h - `lockstep predict hosts=8 memory=16gb ..`: which mesh of
-// workers trains a model fastest.
+// predict_mesh.h - `lockstep predict hosts=8 memory=16gb ..` predicts which
+// mesh of workers trains a model fastest.
 
 #ifndef LOCKSTEP_PREDICT_MESH_H
 #define LOCKSTEP_PREDICT_MESH_H
@@ -7,12 +7,13 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// Whether words ask for it: one of hosts=, memory=, mesh=.
+// Returns whether the words ask for it: one is hosts=, memory= or mesh=.
 bool predict_mesh_is_asked(int nwords, char **words);
 
+// Prints its part of `lockstep predict --help`.
 void predict_mesh_explain(FILE *f);
 
-// 0, or -1 after fail().
+// Prints the answer for these words. 0, or -1 after fail().
 int predict_mesh(int nwords, char **words);
 
 #endif

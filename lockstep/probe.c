@@ -1,14 +1,16 @@
-// probe.c - `lockstep probe`: a host's side of `lockstep doctor hosts=FILE`.
+// probe.c - `lockstep probe` runs on another host for `lockstep doctor
+// hosts=FILE`, and answers its questions.
 //
-// Questions come on standard input, a line each. The answer to question number
-// N is one line: "@answer N", a tab, and the answer or "error WHY". So a late
-// answer is not taken for the next one. The probe ends when its input ends.
+// It reads one question a line from standard input, and prints one line for
+// question number N: "@answer N", a tab, and the answer or "error WHY". The
+// number shows which question a late answer belongs to. The probe ends when its
+// input ends.
 //
 //     hello                      VERSION, a tab, the number of cores
 //     time                       nanoseconds of the host's clock
-//     iface ADDRESS              NAME MBIT of its interface; "- 0": none
-//     look FOLDER TOKEN RANK     "seen" if FOLDER/TOKEN is there; leaves
-//                                FOLDER/TOKEN.RANK beside it
+//     iface ADDRESS              NAME MBIT of the interface; "- 0": none
+//     look FOLDER TOKEN RANK     "seen" if FOLDER/TOKEN exists; it also
+//                                creates FOLDER/TOKEN.RANK
 //     listen ADDRESS TOKEN       PORT
 //     accept SECONDS             "done" after one measurement
 //     link ADDRESS PORT TOKEN    latency in s, bytes/s there, bytes/s back
@@ -54,7 +56,7 @@ static int tell_time(char out[ANSWER])
                      (long long)t.tv_sec * 1000000000 + t.tv_nsec);
 }
 
-// The driver's value; -1 and 0 if it knows none.
+// Returns the rate in Mbit/s that the driver reports; 0 if it reports none.
 static int speed_of(const char *name)
 {
     char path[64 + IF_NAMESIZE];
@@ -74,7 +76,7 @@ static int find_interface(const char *address, char out[ANSWER])
     struct in_addr want;
     int rc = -1;
     if (inet_pton(AF_INET, address, &want) != 1 || getifaddrs(&all))
-        return fail("%s: no address", address);
+        return fail("%s: not an IPv4 address", address);
     for (struct ifaddrs *i = all; i && rc; i = i->ifa_next) {
         const struct sockaddr_in *a = (const void *)i->ifa_addr;
         bool loops =
@@ -104,7 +106,7 @@ static int look(struct probe *p, const char *folder, const char *token,
     return text_into(out, ANSWER, seen ? "seen" : "not seen");
 }
 
-// Answers a question with these words.
+// Answers one question.
 static int answer(struct probe *p, char *line, char out[ANSWER])
 {
     char *rest, *at[4] = {NULL};

@@ -1,4 +1,4 @@
-// progress.c - what the workers report, as one line.
+// progress.c - shows the reports of all workers as one line.
 
 #include "lockstep/progress.h"
 
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { RANKS = 4096 }; // whose rates are added up
+enum { RANKS = 4096 }; // the largest number of workers
 
 struct report {
     int rank, world;
@@ -22,7 +22,7 @@ struct progress {
     struct report last;         // of worker 0
     long val_step;              // of the last evaluation
     double val_loss;            // NaN before the first
-    double tokens_per_s[RANKS]; // each worker's; 0: not heard
+    double tokens_per_s[RANKS]; // of each worker; 0: no report yet
 };
 
 int progress_open(struct progress **p)
@@ -35,7 +35,8 @@ int progress_open(struct progress **p)
     return 0;
 }
 
-// The job's; workers that have not been heard count as those that have.
+// Returns the tokens/s of the job. A worker without a report yet counts with
+// the mean of the other workers.
 static double job_rate(const struct progress *p)
 {
     double sum = 0;

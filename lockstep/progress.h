@@ -1,36 +1,36 @@
 // progress.h - one line on the terminal for the whole job.
 //
-// Every worker prints lines that begin with "@progress ", then key=value pairs:
+// Each worker prints lines with "@progress " and key=value pairs (here broken
+// in two):
 //
 //     @progress rank=0 world=2 step=120 steps=500 loss=2.31 tokens_per_s=18000
 //     eta_s=40 line=1
 //
-// (one line each). What is shown is worker 0's loss and the rates of all added
-// up. On a terminal the line is redrawn in place; elsewhere each of worker 0's
-// with line=1 is a line.
+// The terminal's line shows worker 0's loss and the sum of all workers' rates.
+// It is redrawn in place. If stderr is no terminal, a new line is printed for
+// each report of worker 0 with line=1.
 
 #ifndef LOCKSTEP_PROGRESS_H
 #define LOCKSTEP_PROGRESS_H
 
-// A worker that has met MPI, and can speak for itself, says PROGRESS_HERE.
-
 #define PROGRESS_MARK "@progress "
+// A worker prints this line as soon as MPI has started it.
 #define PROGRESS_HERE "@here"
 
 struct progress;
 
-// Drawn on stderr. 0, or -1 after fail().
+// Opens a line on stderr. The caller closes *p. 0, or -1 after fail().
 int progress_open(struct progress **p);
 void progress_close(struct progress **p);
 
-// A line that began with PROGRESS_MARK, without the mark.
+// Takes a report: the line of a worker without PROGRESS_MARK.
 void progress_take(struct progress *p, const char *pairs);
 
-// Take the line away before something else is printed; put it back after.
+// Erase the line before something else is printed, and draw it again after.
 void progress_hide(struct progress *p);
 void progress_show(struct progress *p);
 
-// The last step reported, for the closing words; 0 before the first.
+// Returns the last step that worker 0 reported; 0 before its first report.
 long progress_step(const struct progress *p);
 
 #endif

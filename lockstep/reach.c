@@ -1,4 +1,4 @@
-// reach.c - one child process behind pipes: ssh, or whatever stands for it.
+// reach.c - runs ssh, or the program in its place, as a child with pipes.
 
 #include "lockstep/reach.h"
 
@@ -84,7 +84,7 @@ int reach_ask(struct reach *r, const char *fmt, ...)
                : fail("%s: %s", r->host->name, strerror(errno));
 }
 
-// A whole line out of what was read; false if there is none yet.
+// Takes a whole line from the bytes read; false if there is none yet.
 static bool next_line(struct reach *r, char *out, size_t size)
 {
     char *end = memchr(r->text, '\n', r->n);
@@ -101,12 +101,13 @@ static bool next_line(struct reach *r, char *out, size_t size)
 
 static int ended(const struct reach *r)
 {
-    const char *last = *r->last ? r->last : "it ended without a word";
+    const char *last = *r->last ? r->last : "it ended without a message";
     return fail("%s", last);
 }
 
-// Whether it answers an earlier question; if not, *text is moved behind the
-// number. An older Lockstep has none: it is asked one question, and told apart.
+// Returns whether this is a late answer to an earlier question. If not, moves
+// *text behind the question's number. Answers of an older Lockstep have no
+// number, but it gets only one question: then its version is known.
 static bool is_late(const struct reach *r, const char **text)
 {
     char *end;
@@ -134,7 +135,8 @@ int reach_take(struct reach *r, uint64_t until, char *out, size_t size)
                 return fail("%s", text + strlen(ERROR));
             return text_into(out, size, "%s", text);
         }
-        // Also once it is late: another host may have taken the time.
+        // Reads once even after `until`: waiting for other hosts may have
+        // taken the time.
         uint64_t now = now_ns(), left = now < until ? until - now : 0;
         struct pollfd p = {.fd = r->out, .events = POLLIN};
         if (poll(&p, 1, (int)((left + 999999) / 1000000)) <= 0 && !left)

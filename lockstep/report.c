@@ -1,4 +1,4 @@
-// report.c - DIR/report.html: one file that holds everything.
+// report.c - writes DIR/report.html: one file with everything in it.
 
 #include "lockstep/study.h"
 
@@ -18,7 +18,7 @@ static bool is_share(enum metric m)
            m == METRIC_CPU_MEAN || m == METRIC_GPU_UTIL;
 }
 
-// Shares are printed as percentages, here as everywhere.
+// Writes a value. Shares are percentages.
 static void put_value(FILE *f, enum metric m, double v, int digits)
 {
     if (is_share(m) && !isnan(v))
@@ -60,7 +60,7 @@ static void begin_row(FILE *f, const struct result *r)
               "</span>",
               f);
     if (*r->pace) {
-        fputs(" <span class=\"warn\">asleep: pace=", f);
+        fputs(" <span class=\"warn\">slept: pace=", f);
         html_text(f, r->pace);
         fputs("</span>", f);
     }
@@ -80,7 +80,7 @@ static bool has(const struct study *s, enum metric m)
     return false;
 }
 
-// A column of the results: what nothing was measured of is left out.
+// A column of the results. It is left out if no run has measured it.
 struct column {
     const char *head; // HTML
     enum metric metric;
@@ -134,34 +134,40 @@ static void results_table(FILE *f, const struct study *s)
     fputs("</tr></thead><tbody>\n", f);
     results_rows(f, s);
     fprintf(f,
-            "</tbody></table></div>\n<p class=\"soft\">%sTokens/s: those of "
-            "a step over the median step, evaluation and checkpoints left "
-            "out. Utilisation: share of a worker's time in forward, backward "
-            "and update, added up over workers (evaluation and checkpoints "
-            "left out). Exposed: bytes move and nothing is computed. Losses: "
-            "means over the workers, each of its own batch. Memory: peak of "
-            "any worker and of any server.",
-            study_repeats(s) ? "Medians, with least and most of the repeats. "
+            "</tbody></table></div>\n<p class=\"soft\">%sTokens/s: the tokens "
+            "of a step divided by the time of the median step, without "
+            "evaluation and checkpoints. Utilisation: the share of a worker's "
+            "time in forward, backward and update, added up over the workers "
+            "(without evaluation and checkpoints). Exposed: time in which a "
+            "worker communicates and does not compute. Losses: means over the "
+            "workers, each on its own batch. Memory: the highest peak of any "
+            "worker and of any server.",
+            study_repeats(s) ? "Values are medians, with the least and most "
+                               "of the repeats. "
                              : "");
     for (int i = 0; i < s->nruns; i++) {
         if (!s->runs[i].oversubscribed)
             continue;
         fputs(" <span class=\"warn\">&#8225; more threads than cores: workers "
-              "take turns, so times are those of a shared machine.</span>",
+              "share cores, so their times are longer than on cores of their "
+              "own.</span>",
               f);
         break;
     }
     if (has(s, METRIC_SPEEDUP)) {
-        fputs(" Speed-up: tokens/s over those of ", f);
+        fputs(" Speed-up: tokens/s divided by those of ", f);
         html_text(f, s->exp->baseline);
-        fputs(", least and most of the pairs of repeats, which ran one after "
-              "the other.",
-              f);
+        if (study_repeats(s))
+            fputs(". Its least and most compare runs of the same repeat, "
+                  "which ran one after the other",
+                  f);
+        fputs(".", f);
     }
     if (!isnan(s->target))
         fprintf(f,
-                " Target: a mean training loss of %.2f over %d steps; seconds "
-                "in steps alone.",
+                " Target: a mean training loss of %.2f over %d steps. The "
+                "seconds to it count steps, without evaluation and "
+                "checkpoints.",
                 s->target, CURVE_MEAN);
     fputs("</p>\n", f);
 }
@@ -176,11 +182,12 @@ static bool has_law(const struct study *s)
 
 static void law_table(FILE *f, const struct study *s)
 {
-    html_element(f, "h2", "Beside the law");
+    html_element(f, "h2", "Communication, measured and by the law");
     fputs("<div class=\"wide\"><table><thead><tr><th>cell</th><th>bytes sent "
-          "by a worker<br>in a step</th><th>law</th><th>measured<br>/ law"
-          "</th><th>over</th><th>held up,<br>ms a step</th><th>exchange,<br>"
-          "law, ms</th></tr></thead><tbody>\n",
+          "by a worker<br>in a step</th><th>bytes<br>by the law</th><th>"
+          "measured<br>/ law</th><th>transport,<br>links</th><th>held up,<br>"
+          "ms a step</th><th>exchange by<br>the law, ms</th></tr></thead>"
+          "<tbody>\n",
           f);
     for (int c = 0; c < s->exp->ncells; c++) {
         const struct result *r = study_first(s, c);
@@ -204,17 +211,18 @@ static void law_table(FILE *f, const struct study *s)
         fputs("</tr>\n", f);
     }
     fputs(
-        "</tbody></table></div>\n<p class=\"soft\">S is the gradient in bytes "
-        "on the wire. A worker sends S to its servers, 2(n&minus;1)/n S in an "
-        "all-reduce of n workers, and as much with a server beside each "
-        "worker, whose answers to others cross the same link. Shared "
-        "memory (shm) is read in fp32 whatever the wire. "
-        "<b>Held up</b> is what a worker waits of the median step, exposed "
-        "communication and waiting together. <b>The law</b> is the time of the "
-        "exchange alone, on links of net=RATE with 100 us a message; with "
-        "overlap=1 part of it hides behind backward, with overlap=0 the two "
-        "may be compared directly. Without net= no link is known, so there "
-        "is none.</p>\n",
+        "</tbody></table></div>\n<p class=\"soft\">S is the size of the "
+        "gradients in bytes on the wire. A worker sends S to its servers, and "
+        "2(n&minus;1)/n S in an all-reduce of n workers. With a server beside "
+        "each worker it is also 2(n&minus;1)/n S, because the server's replies "
+        "to other workers use the same link. Shared memory (shm) is always "
+        "read in fp32. <b>Held up</b> is the part of the median step in which "
+        "a worker does not compute: exposed communication and waiting. "
+        "<b>Exchange by the law</b> is the time of the exchange alone, on "
+        "links of net=RATE with 100 us a message. With overlap=0 it can be "
+        "compared with held up; with overlap=1 a part of the exchange is "
+        "hidden behind backward. Without net= the links are not known, so "
+        "there is no such time.</p>\n",
         f);
 }
 
@@ -250,7 +258,7 @@ static void put_object(FILE *f, const cJSON *object)
     }
 }
 
-// Machine and settings of the first run, as its run.json has them.
+// Writes the machine and the settings of the first run, from its run.json.
 static void machine(FILE *f, const struct study *s)
 {
     char folder[CONFIG_PATH], path[CONFIG_PATH];
@@ -294,13 +302,13 @@ static void rerun(FILE *f, const struct study *s)
     } else {
         fputs("see &quot;command&quot; in run.json", f);
     }
-    fputs("</pre>\n<p>The INI file, the words, and all runs with their steps, "
-          "samples, traces and logs lie beside this page. "
-          "<code>lockstep report</code> draws it again.</p>\n",
+    fputs("</pre>\n<p>The folder of this page also has the INI file, the "
+          "words, and all runs with their steps, samples, traces and logs. "
+          "<code>lockstep report</code> writes the page again.</p>\n",
           f);
 }
 
-// A paragraph a line; what begins with "Warning" stands out.
+// Writes each line as a paragraph. Lines that begin with "Warning" are marked.
 static void put_lines(FILE *f, char *text)
 {
     char *save = NULL;
@@ -337,9 +345,9 @@ static void body(FILE *f, const struct study *s)
         study_compare(s, text, sizeof text);
         html_element(f, "pre", text);
     }
-    html_element(f, "h2", "Again");
+    html_element(f, "h2", "How to repeat this");
     rerun(f, s);
-    html_element(f, "h2", "Where and how");
+    html_element(f, "h2", "Machine and settings");
     machine(f, s);
     html_end(f);
 }

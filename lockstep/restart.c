@@ -1,4 +1,5 @@
-// restart.c - whether a failed job is started again, and from where.
+// restart.c - decides whether a failed job is started again, and from which
+// checkpoint.
 
 #include "lockstep/restart.h"
 
@@ -14,7 +15,7 @@ enum { LINE = 1024, WHY = 768 };
 
 static const double first_wait_s = 1, longest_wait_s = 60;
 
-// The step of the last whole row of a steps.csv; 0: none.
+// Returns the step of the last whole row of a steps.csv; 0 if it has none.
 static long last_row(const char *path)
 {
     char line[LINE];
@@ -29,7 +30,7 @@ static long last_row(const char *path)
     return step;
 }
 
-// The last step that a worker has done: the last with a row.
+// Returns the last step that a worker has done: the last one with a row.
 static long last_step_of(const struct run *r, int rank)
 {
     char path[CONFIG_PATH + 32];
@@ -40,7 +41,7 @@ static long last_step_of(const struct run *r, int rank)
     return access(path, F_OK) ? 0 : last_row(path);
 }
 
-// The last step that any worker has done.
+// Returns the last step that any worker has done.
 static long last_step(const struct run *r)
 {
     long step = 0;
@@ -51,7 +52,8 @@ static long last_step(const struct run *r)
     return step;
 }
 
-// The newest checkpoint, as "checkpoint-30"; "" before the first.
+// Writes the name of the newest checkpoint, "checkpoint-30"; "" before the
+// first.
 static void newest(const struct run *r, char out[64])
 {
     char path[CONFIG_PATH + 16];
@@ -80,7 +82,7 @@ static void say(const char *log_path, const char *fmt, ...)
     fclose(log);
 }
 
-// A fault of inject= is for the first start only.
+// Removes the fault of inject=, which is only for the first start.
 static int drop_fault(struct run *r)
 {
     return r->settings.inject.kind != FAULT_NONE ? config_set(r, "inject", "")
@@ -103,7 +105,7 @@ static void tell_restarts(const struct restart *s)
     setenv("LOCKSTEP_RESTARTS", number, 1);
 }
 
-// Each restart waits longer than the one before.
+// Returns the wait before a restart: twice as long as before the one before it.
 static double wait_of(const struct restart *s)
 {
     double wait_s = first_wait_s;
@@ -120,8 +122,8 @@ bool restart_wanted(struct restart *s, struct run *r, const char *log_path)
     if (s->done == r->restarts)
         return false;
     if (s->done > 0 && s->rank < 0 && step == s->failed_at) {
-        fail("%s; it failed after step %ld before, so it will again: not "
-             "restarted",
+        fail("%s; not restarted: it failed after step %ld before, so it would "
+             "fail again",
              why, step);
         return false;
     }
@@ -149,8 +151,8 @@ double restart_worker_wanted(struct restart *s, struct run *r, int rank,
         return -1;
     if (s->done > 0 && s->rank == rank && step == s->failed_at) {
         snprintf(why + at, size - at,
-                 "; it failed after step %ld before, so it will again: not "
-                 "restarted",
+                 "; not restarted: it failed after step %ld before, so it "
+                 "would fail again",
                  step);
         return -1;
     }

@@ -1,15 +1,14 @@
 // restart.h - a job that failed is started again from its newest checkpoint.
 //
-//     restarts=N    after a failure the launcher ends what is left, waits, and
-//                   starts every process again, at most N times
+//     restarts=N    after a failure the launcher ends all processes, waits, and
+//                   starts them again, at most N times
 //
-// The same is done for a dead worker, server or host. For all backends can
-// begin from one folder: a checkpoint holds all that they need. If the job
-// fails twice after the same step, that is no accident, and it is not started
-// again.
+// It does the same for a dead worker, server or host: a checkpoint has all that
+// any backend needs to go on. If the job fails twice after the same step, it is
+// not started again, since it would fail again.
 //
-// In an elastic job only the dead worker is started again, while the others go
-// on. It takes the parameters from the servers, not from a file.
+// In an elastic job only the dead worker is started again, while other workers
+// go on. It gets the parameters from the servers, not from a checkpoint.
 
 #ifndef LOCKSTEP_RESTART_H
 #define LOCKSTEP_RESTART_H
@@ -17,9 +16,9 @@
 #include "config/config.h"
 
 struct restart {
-    int done;
+    int done;       // restarts so far
     long failed_at; // the last step that was done before the last failure
-    int rank;       // the worker that failed alone then; -1: the job
+    int rank;       // the worker that failed then; -1: the whole job
 };
 
 // The job failed, and fail_message() says how. Returns whether to start it

@@ -1,4 +1,5 @@
-// result.c - run.json, summary.json, breakdown.csv and the rest, as numbers.
+// result.c - reads run.json, summary.json, breakdown.csv and the other files of
+// a run as numbers.
 
 #include "lockstep/result.h"
 
@@ -111,7 +112,8 @@ static cJSON *read_json(const char *dir, const char *name)
     return j;
 }
 
-// The number at "a.b"; NaN if it is not there.
+// Returns the number at OUTER.KEY, or at KEY if `outer` is NULL; NaN if it is
+// not there.
 static double number(const cJSON *j, const char *outer, const char *key)
 {
     if (outer)
@@ -130,7 +132,8 @@ static void text(const cJSON *j, const char *outer, const char *key, char *to,
     text_visible(to);
 }
 
-// servers= of a run is their endpoints, a number where nobody started any.
+// Counts the servers of a run: its servers= is a list of endpoints, or a number
+// if none were started.
 static int count_servers(const cJSON *j, int otherwise)
 {
     const cJSON *settings = result_settings(j);
@@ -155,7 +158,7 @@ static double lr_factor(const struct result *r)
                             r->global_batch, strtod(base, NULL));
 }
 
-// "mistake_two_updates=1"
+// Lists the settings that turn on a mistake: "mistake_two_updates=1".
 static void list_mistakes(struct result *r)
 {
     char value[CONFIG_PATH];
@@ -171,7 +174,7 @@ static void list_mistakes(struct result *r)
     }
 }
 
-// Members of a run along an axis of its mesh; 1 without one.
+// Returns the size of an axis of the run's mesh; 1 without a mesh.
 static int count_members(const cJSON *set, enum mesh_axis axis)
 {
     struct mesh m = {.n = 0};
@@ -192,7 +195,7 @@ static int read_run(struct result *r, const cJSON *j)
     text(set, NULL, "wire", r->wire, sizeof r->wire);
     text(set, NULL, "net", r->net, sizeof r->net);
     for (char *p = r->net; *p; p++)
-        *p = *p == ',' ? ' ' : *p; // a column of CSV
+        *p = *p == ',' ? ' ' : *p; // it becomes a cell of a CSV file
     text(set, NULL, "consistency", r->consistency, sizeof r->consistency);
     if (!strcmp(r->consistency, "bsp"))
         r->consistency[0] = '\0';
@@ -219,16 +222,16 @@ static int read_run(struct result *r, const cJSON *j)
               !strcmp(update, "server") ||
               (!*update && (!strcmp(r->wire, "fp32") || *r->consistency));
     if (r->world < 1 || r->world > RESULT_WORKERS)
-        return fail("run.json: %d workers, a report takes 1 .. %d", r->world,
+        return fail("run.json: %d workers; a report can have 1 .. %d", r->world,
                     RESULT_WORKERS);
     if (!(tokens > 0))
-        return fail("run.json: context %g", tokens);
+        return fail("run.json: context is %g; must be above 0", tokens);
     result_law(r, j);
     r->value[METRIC_TOKENS_PER_S] = tokens * r->global_batch;
     return 0;
 }
 
-// Worker 0's; of a mesh that of the rank with the highest peak.
+// Reads the memory of worker 0, or of the rank with the highest peak in a mesh.
 static void read_memory(struct result *r, const cJSON *summary)
 {
     const cJSON *ranks = cJSON_GetObjectItemCaseSensitive(summary, "ranks");
@@ -247,8 +250,8 @@ static void read_memory(struct result *r, const cJSON *summary)
     }
 }
 
-// Times are computed from steps.csv, so that they mean the same whatever build
-// wrote the summary.
+// Computes the times from steps.csv instead of reading them from summary.json:
+// so they mean the same for runs of older builds.
 static int read_summary(struct result *r, const cJSON *j, const char *dir)
 {
     struct steps_summary s;
@@ -283,7 +286,7 @@ static int find_kind(const char *name)
     return -1;
 }
 
-struct spent { // one worker's breakdown
+struct spent { // the breakdown of one worker
     double s[RESULT_KINDS];
 };
 
@@ -302,15 +305,15 @@ static void read_spent(struct spent *spent, const struct result *r,
     }
 }
 
-// Whether a step's time goes to it: evaluation and checkpoints are no step, and
-// a GPU works beside the host.
+// Returns whether a kind is part of a step's time. Evaluation and checkpoints
+// are not, and a GPU works at the same time as the host.
 static bool is_of_step(int kind)
 {
     return kind != KIND_CHECKPOINT && kind != KIND_EVALUATE &&
            kind < KIND_GPU_COMPUTE;
 }
 
-// Of all steps of a worker; NaN: none was measured.
+// Returns the seconds of all steps of a worker; NaN if they were not measured.
 static double step_seconds(const double s[RESULT_KINDS])
 {
     double all = 0;
@@ -319,8 +322,8 @@ static double step_seconds(const double s[RESULT_KINDS])
     return all > 0 ? all : NAN;
 }
 
-// One worker's; returns its utilisation. A worker with a GPU is busy when that
-// is.
+// Adds a worker's shares to the mean shares, and returns its utilisation. A
+// worker with a GPU is busy while its GPU is.
 static double add_worker(struct result *r, const double s[RESULT_KINDS])
 {
     double all = step_seconds(s), gpu = s[KIND_GPU_COMPUTE];
@@ -339,8 +342,9 @@ static double add_worker(struct result *r, const double s[RESULT_KINDS])
     return host / all;
 }
 
-// Seconds of a step are shares of the median step, so that they stand beside
-// it: a mean over the steps would hold those that a median leaves out.
+// Sets the metrics of the breakdown. Seconds are shares of the median step, so
+// that they can be compared with it: means over all steps would include rare
+// long steps, which do not change the median.
 static void add_spent(struct result *r, const struct spent *spent)
 {
     double total = 0, exposed = 0, wait = 0;
@@ -364,7 +368,7 @@ static int read_breakdown(struct result *r, const char *dir)
     char path[CONFIG_PATH];
     struct csv c;
     if (join(path, dir, "breakdown.csv") || csv_open(&c, path))
-        return 0; // trace=off: not measured
+        return 0; // trace=off does not measure it
     struct spent *spent = mem_alloc((size_t)r->world, sizeof *spent);
     r->util = mem_alloc((size_t)r->world, sizeof *r->util);
     r->comm = mem_alloc((size_t)r->world, sizeof *r->comm);
@@ -378,7 +382,7 @@ static int read_breakdown(struct result *r, const char *dir)
     return rc;
 }
 
-// The mean lag of all steps of all workers.
+// Returns the mean lag of all steps of all workers.
 static double mean_lag(const char *dir)
 {
     char path[CONFIG_PATH];
@@ -393,7 +397,8 @@ static double mean_lag(const char *dir)
     return n ? sum / n : NAN;
 }
 
-// Of any worker: summary.json has worker 0's own peak, samples miss short ones.
+// Reads util.csv. The peak of memory is the larger one of its samples, which
+// miss short peaks, and summary.json, which has worker 0's peak only.
 static void read_samples(struct result *r, const char *dir)
 {
     struct samples s;

@@ -1,4 +1,4 @@
-// result_law.c - what the law says of a run that is over.
+// result_law.c - the bytes and times that the law predicts for a finished run.
 
 #include "lockstep/result_law.h"
 
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The emulated hosts that servers have to themselves.
+// Returns the number of emulated hosts that have only servers.
 static int own_hosts(const struct result *r)
 {
     const char *hosts = strstr(r->net, "hosts=");
@@ -33,7 +33,7 @@ bool result_beside(const struct result *r)
            own_hosts(r) == 0;
 }
 
-// Bytes of a gradient as it travels. Shared memory is read in fp32.
+// Returns the bytes of a gradient on the wire. Shared memory is always fp32.
 static size_t gradient_bytes(const struct result *r)
 {
     return strcmp(r->wire, "fp32") && strcmp(r->transport, "shm") ? 2 : 4;
@@ -49,11 +49,12 @@ int result_round(const struct result *r)
     return steps > 0 ? steps : 1;
 }
 
-// Payload that crosses a worker's link out in a step: S to servers, 2(n-1)/n S
-// around a ring; where worker 0 owns the parameters, that is the workers' mean.
-// With a server beside each worker, (n-1)/n S out of each of the two; what
-// servers that update answer is fp32. Where not every step exchanges,
-// the mean of all: one exchange a round, and one at the end.
+// Returns the payload that leaves a worker's host in a step. It is S to
+// servers, and 2(n-1)/n S around a ring. If worker 0 owns the parameters,
+// 2(n-1)/n S is the mean of the workers. With a server beside each worker, the
+// worker and the server each send (n-1)/n S; the replies of servers that update
+// are fp32. If only some steps exchange, it is the mean of all steps, with one
+// exchange a round and one at the end.
 static double law_bytes(const struct result *r, double parameters)
 {
     double n = r->world, bytes = parameters * (double)gradient_bytes(r);
@@ -66,7 +67,7 @@ static double law_bytes(const struct result *r, double parameters)
                            : 2 * (n - 1) / n * bytes * rounds / r->steps;
 }
 
-// By what those bytes travel.
+// Returns the verb that sends these bytes.
 static int law_verb(const struct backend *b)
 {
     return b->servers                    ? RESULT_PUSH
@@ -74,10 +75,11 @@ static int law_verb(const struct backend *b)
                                          : (int)GROUP_ALL_REDUCE;
 }
 
-// The links of net=RATE: 0, or -1 where no law's time can be said of them.
+// Reads the links of net=RATE. 0, or -1 if the law predicts no time for the
+// run.
 static int read_link(const struct result *r, struct link *link)
 {
-    static const double latency_s = 100e-6; // of a message, about
+    static const double latency_s = 100e-6; // of a message, an estimate
     struct links links = {0};
     char rate[64];
     snprintf(rate, sizeof rate, "%.*s", (int)strcspn(r->net, " "), r->net);
@@ -88,7 +90,8 @@ static int read_link(const struct result *r, struct link *link)
     return 0;
 }
 
-// Seconds that an exchange takes on these links; NaN where no law says it.
+// Returns the seconds of an exchange on these links; NaN if there is no law for
+// it.
 static double law_exchange(const struct result *r, double parameters,
                            const struct link *link)
 {
@@ -98,7 +101,7 @@ static double law_exchange(const struct result *r, double parameters,
     if (*r->algorithm && settings_set(&set, "algorithm", r->algorithm))
         return NAN;
     if (apart > 1 && own_hosts(r) < apart)
-        return NAN; // shards beside some workers: no law is stated
+        return NAN; // no law for servers beside some of the workers
     struct law law =
         law_of(r->row, &(struct law_case){.workers = r->world,
                                           .servers = apart,
@@ -147,7 +150,7 @@ static void shards_law(struct result *r, const cJSON *run)
         .count = shape_blocks(&c, blocks, model_nblocks(&c)),
         .grain = RULE_BLOCK,
         .sum_bytes = gradient_bytes(r),
-        // a model in 16 bits is sent its weights
+        // A model in 16 bits gathers its parameters in 16 bits.
         .param_bytes = strcmp(r->precision, "fp32") ? 2 : 4,
     };
     r->value[METRIC_BYTES_LAW] = law_step_mean(&step, r->law);
@@ -163,7 +166,7 @@ void result_law(struct result *r, const cJSON *run)
     struct link link;
     double parameters = model_number(run, "parameters");
     if (r->stages > 1)
-        return; // each stage sums its own parameters: no law is stated
+        return; // no law: each stage sums gradients of its own parameters
     if (r->row && r->row->shards) {
         shards_law(r, run);
         return;

@@ -1,18 +1,18 @@
-// result_law.h - what the law says of a run that is over.
+// result_law.h - the bytes and times that the law predicts for a finished run.
 
 #ifndef LOCKSTEP_RESULT_LAW_H
 #define LOCKSTEP_RESULT_LAW_H
 
 #include "lockstep/result.h"
 
-// Whether each worker has a server beside it.
+// Returns whether each worker has a server on its host.
 bool result_beside(const struct result *r);
 
-// Steps from one exchange to the next.
+// Returns the number of steps from one exchange to the next.
 int result_round(const struct result *r);
 
-// The law's metrics of a run whose settings are read, and its bytes by verb.
-// `run` is its run.json, for the model.
+// Sets the metrics of the law, and its bytes by verb. The run's settings must
+// have been read. `run` is its run.json, which has the model.
 void result_law(struct result *r, const struct cJSON *run);
 
 #endif

@@ -1,4 +1,4 @@
-// result_stages.c - what the stages of a run waited, beside what they should.
+// result_stages.c - how long the stages of a run waited, and should wait.
 
 #include "lockstep/result_stages.h"
 
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Seconds of a step, by stage, the mean of its replicas.
+// Seconds of a step. Those of a stage are means over its replicas.
 struct stage_times {
     double forward[PIPELINE_STAGES], backward[PIPELINE_STAGES];
-    double bubble, step; // of all ranks, the mean
+    double bubble, step; // means over all ranks
 };
 
 static int setting(const struct result *r, const char *key)
@@ -47,7 +47,7 @@ static int open_file(struct csv *c, const char *dir, const char *name)
                : 0;
 }
 
-// Of all rows.
+// Returns the mean of a column over all rows.
 static double mean_us(const struct csv *c, const char *column)
 {
     int k = csv_column(c, column);
@@ -93,7 +93,8 @@ static int read_times(struct stage_times *t, const struct result *r,
     return 0;
 }
 
-// What a step takes beside the timetable: the update, replicas' exchange, data.
+// Returns the seconds of a step that the timetable does not cover: the update,
+// the exchange among replicas, reading data.
 static double rest_of(const struct stage_times *t, int stages)
 {
     double busy = 0;
@@ -142,7 +143,7 @@ void result_stages(struct result *r, const char *dir)
         return;
     r->value[METRIC_BUBBLE] = t.bubble / t.step;
     r->value[METRIC_BUBBLE_LAW] = timetable_bubble(&p);
-    // Slices' joins are no part of forward and backward in breakdown.csv.
+    // breakdown.csv does not count joins of slices as forward or backward.
     if (!has_slices(r) && !read_times(&t, r, dir) &&
         t.forward[0] + t.backward[0] > 0)
         run_timetable(r, &p, &t);

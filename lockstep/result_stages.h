@@ -1,16 +1,20 @@
-// result_stages.h - what the stages of a run waited, beside what they should.
+// result_stages.h - how long the stages of a run waited, and should wait.
 
 #ifndef LOCKSTEP_RESULT_STAGES_H
 #define LOCKSTEP_RESULT_STAGES_H
 
 #include "lockstep/result.h"
 
-// Of a run with stages, by DIR's steps.csv and breakdown.csv: the share of a
-// step in which a stage waits for others, the mean of all; the same by the law
-// of equal stages (timetable_bubble()), and by the timetable run with each
-// stage's measured times of forward and backward, links taking none, and
-// what else is in a step behind it; the time of that step. NaN where the
-// run has no stages, or what it takes was not measured.
+// Sets the metrics of a run with stages, from its steps.csv and breakdown.csv:
+//
+//     BUBBLE            share of a step in which a stage waits, mean of all
+//     BUBBLE_LAW        the same for equal stages (timetable_bubble())
+//     BUBBLE_TIMETABLE  the same by the timetable with each stage's measured
+//                       forward and backward, without time for messages, and
+//                       with the rest of a step behind it
+//     STEP_TIMETABLE    seconds of that step
+//
+// Leaves a metric NaN if the run has no stages or did not measure its parts.
 void result_stages(struct result *r, const char *dir);
 
 #endif

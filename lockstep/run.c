@@ -1,9 +1,8 @@
-// run.c - `lockstep run`: runs every cell of an experiment, in a shuffled
-// order.
+// run.c - `lockstep run` runs every cell of an experiment, in a shuffled order.
 //
-// Each round runs every cell once, in an order of its own. So if the machine
-// slows down for an hour, that favours no cell. Finished runs stay: after a
-// break the same command goes on where it stopped.
+// Each round runs every cell once, in an order of its own. So a machine that is
+// slow for an hour slows all cells equally. Finished runs are kept: after an
+// interruption the same command continues.
 
 #include "lockstep/commands.h"
 
@@ -24,7 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NOT_HERE = 77, SKIPPED = 2 }; // a peer's exit status; of a run
+// NOT_HERE: the exit status of a peer that is not installed. SKIPPED: the
+// result of run_one() for it.
+enum { NOT_HERE = 77, SKIPPED = 2 };
 
 static volatile sig_atomic_t stopped_by;
 
@@ -38,31 +39,32 @@ static void explain(FILE *f)
     fprintf(
         f, "lockstep run FILE.ini [out=DIR] [repeat=N] [key=value] ...\n\n"
            "Runs every cell of the experiment repeat= times, then writes "
-           "tables, figures and a\nreport to DIR (runs/NAME). Words replace "
-           "those of [base] and lists of [matrix].\nInterrupted, the same "
-           "command goes on where it was.\n"
+           "tables, figures and a\nreport to DIR (default: runs/NAME). A word "
+           "of the command line replaces a setting\nof [base] or a list of "
+           "[matrix]. After an interruption the same command continues.\n"
            "  lockstep run experiments/paper.ini\n"
            "  lockstep run experiments/paper.ini workers=4 batch=8 repeat=1 "
            "out=runs/p4\n\n"
            "An INI file:\n"
            "  [experiment]\n"
            "  title, question, expect      text for the report\n"
-           "  figures = throughput ..      see below; none\n"
+           "  figures = throughput ..      names from the list below, or none\n"
            "  repeat = 3                   runs of each cell\n"
-           "  baseline = CELL              what the others are compared with\n"
-           "  target_loss = auto           seconds to this loss; auto: to the "
-           "least that all reach\n"
+           "  baseline = CELL              the cell to compare others with\n"
+           "  target_loss = auto           report the seconds to this loss; "
+           "auto: the least\n"
+           "                               loss that all cells reach\n"
            "  [base]                       settings of all cells, key = value\n"
-           "  [matrix]                     every combination of these\n"
+           "  [matrix]                     every combination of these values\n"
            "  batch = 8, 16\n"
-           "  size = workers=1 batch=16, workers=2 batch=8   several keys at "
+           "  size = workers=1 batch=16, workers=2 batch=8    several keys at "
            "once\n"
-           "  size = batch=2 (steps=160), batch=4 (steps=80)  words in () are "
-           "set, and not in names\n"
-           "  [cell NAME]                  and of these\n"
+           "  size = batch=2 (steps=160), batch=4 (steps=80)  names of cells "
+           "omit words in ()\n"
+           "  [cell NAME]                  combined with each of these cells\n"
            "  sync = ring\n"
-           "  peer = ddp                   PyTorch's DDP trains this cell "
-           "instead, if there is one:\n"
+           "  peer = ddp                   PyTorch's DDP trains this cell, if "
+           "python3 has it;\n"
            "                               peer_python= names another python3\n"
            "\n"
            "Figures:\n");
@@ -76,7 +78,7 @@ static int remove_one(const char *path, const struct stat *st, int flag,
     return remove(path);
 }
 
-// Removes the files of an interrupted run: they would be in the way.
+// Removes the files of an interrupted run.
 static int clear_folder(const char *folder)
 {
     if (access(folder, F_OK) && errno == ENOENT)
@@ -86,7 +88,7 @@ static int clear_folder(const char *folder)
     return 0;
 }
 
-// The last line of a log, for the error message of a run.
+// Reads the last line of a log, for the error message of a run.
 static void last_line(const char *path, char *out, size_t size)
 {
     char line[512];
@@ -101,8 +103,8 @@ static void last_line(const char *path, char *out, size_t size)
         fclose(f);
 }
 
-// PyTorch's DDP gets the same words. It asks `lockstep train` for their
-// meaning.
+// Adds the command of the script that trains with PyTorch's DDP. It gets the
+// same words as `lockstep train`, and asks that program for their meaning.
 static int add_peer(struct argv *a, const struct experiment *e)
 {
     char script[CONFIG_PATH];
@@ -118,7 +120,7 @@ static int add_peer(struct argv *a, const struct experiment *e)
 static void become(char *const *argv, const char *log)
 {
     prctl(PR_SET_PDEATHSIG, SIGTERM);
-    setpgid(0, 0); // a Ctrl-C reaches it through us, once
+    setpgid(0, 0); // Ctrl-C must reach it only once, through run_one()
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (fd < 0 || null < 0 || dup2(null, 0) < 0 || dup2(fd, 1) < 0 ||
@@ -128,7 +130,8 @@ static void become(char *const *argv, const char *log)
     _exit(127);
 }
 
-// 0; 1 when we were told to stop; SKIPPED, and -1, after fail().
+// Runs one repeat of a cell. 0; 1 if a signal asks to stop; SKIPPED or -1 after
+// fail().
 static int run_one(const struct study *s, int cell, int k)
 {
     char folder[CONFIG_PATH], log[CONFIG_PATH], why[512];
@@ -187,8 +190,8 @@ static int count_done(const struct study *s)
     return done;
 }
 
-// Runs every run that is not done. Returns how many failed, or -1 when told to
-// stop.
+// Runs all runs that are not done yet. Returns how many failed, or -1 if a
+// signal asks to stop.
 static int run_all(const struct study *s)
 {
     int order[EXP_CELLS], n = s->exp->ncells, failed = 0;
@@ -231,7 +234,9 @@ static int take_lock(const char *out)
     if (text_into(path, sizeof path, "%s/.lock", out))
         return -1;
     int fd = file_lock(path);
-    return fd == FILE_LOCKED ? fail("%s: another lockstep run is at it", out)
+    return fd == FILE_LOCKED ? fail("%s: another lockstep run is using this "
+                                    "folder; try: another out=",
+                                    out)
                              : fd;
 }
 
@@ -243,7 +248,7 @@ static void catch_signals(void)
     sigaction(SIGHUP, &a, NULL);
 }
 
-// Finds the experiment by its path, or among those that come with the programs.
+// Finds the experiment by its path, or else among the installed ones.
 static int find_ini(char ini[CONFIG_PATH], const char *name)
 {
     if (access(name, F_OK) && *name != '/' &&
@@ -262,7 +267,7 @@ static int run(int nwords, char **words)
         if (!strncmp(words[i], "out=", 4))
             snprintf(out, sizeof out, "%s", words[i] + 4);
         else if (n == EXP_WORDS)
-            return fail("more than %d words", EXP_WORDS);
+            return fail("run: more than %d words", EXP_WORDS);
         else
             kept[n++] = words[i];
     }
@@ -278,11 +283,12 @@ static int run(int nwords, char **words)
     if (!rc)
         failed = run_all(s);
     if (!rc && failed < 0)
-        fprintf(stderr, "stopped; the same command goes on from here\n");
+        fprintf(stderr, "stopped; the same command continues from here\n");
     else if (!rc)
         rc = study_finish(s);
     if (!rc && failed > 0)
-        rc = fail("%d runs failed; their logs: %s/cells/*/*.txt", failed, out);
+        rc = fail("%d runs failed; try: read their logs in %s/cells/*/*.txt",
+                  failed, out);
     study_close(&s);
     if (lock >= 0)
         close(lock);
@@ -292,7 +298,7 @@ static int run(int nwords, char **words)
 const struct command command_run = {
     .name = "run",
     .words = "FILE.ini [key=value] ..",
-    .help = "run an experiment: tables, figures and a report",
+    .help = "run an experiment, with tables, figures and a report",
     .explain = explain,
     .least = 1,
     .run = run,

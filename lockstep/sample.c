@@ -1,8 +1,8 @@
-// sample.c - `lockstep sample DIR`: text from a checkpoint.
+// sample.c - `lockstep sample DIR` writes text with a checkpoint.
 //
-// One token at a time: the model's logits after the text so far, divided by
-// the temperature; all but the top_k likeliest put aside; one drawn from the
-// softmax of the rest. Past the model's context the oldest tokens fall out.
+// For each token it computes the model's logits after the text so far, divides
+// them by the temperature, keeps the top_k largest, and draws from the softmax
+// of these. The model sees only the last T tokens, where T is its context.
 
 #include "lockstep/commands.h"
 
@@ -33,9 +33,9 @@ struct sampler {
     struct data *symbols;
     struct model *model;
     float *params, *logits;
-    float *sorted;   // (V) scratch of the choice of the top_k
-    int32_t *window; // (T) the text so far, its last T tokens
-    int n;           // of them
+    float *sorted;   // (V) scratch, for sorted logits and for probabilities
+    int32_t *window; // (T) the last tokens of the text so far
+    int n;           // tokens in the window
 };
 
 static void explain(FILE *f)
@@ -43,13 +43,18 @@ static void explain(FILE *f)
     fprintf(
         f,
         "lockstep sample DIR [key=value] ...\n\n"
-        "Writes text from DIR, a run's folder or one of its checkpoints.\n\n"
-        "  prompt       a newline  text to go on from\n"
-        "  tokens       400        0..1000000 to write\n"
-        "  temperature  0.8        0..100; 0: always the likeliest\n"
-        "  top_k        40         0..1048576 likeliest tokens (0: all)\n"
-        "  seed         1          0..9007199254740991\n"
-        "  threads      0          0..4096 (0: one; all for a large model)\n");
+        "Writes text with the model in DIR, the folder of a run or of one of "
+        "its checkpoints.\n\n"
+        "  key          default    meaning\n"
+        "  prompt       a newline  the text to continue\n"
+        "  tokens       400        how many tokens to write, 0..1000000\n"
+        "  temperature  0.8        0..100; 0: always the likeliest token\n"
+        "  top_k        40         draw from so many of the likeliest tokens, "
+        "0..1048576; 0: all\n"
+        "  seed         1          of the random numbers, "
+        "0..9007199254740991\n"
+        "  threads      0          0..4096; 0: one thread, or all cores for a "
+        "large model\n");
 }
 
 static int set_whole(const char *key, const char *value, int64_t max,
@@ -57,7 +62,7 @@ static int set_whole(const char *key, const char *value, int64_t max,
 {
     int64_t n;
     if (value_whole(value, &n) || n < 0 || n > max)
-        return fail("%s=%s: want a whole number, 0 .. %lld", key, value,
+        return fail("%s=%s: must be a whole number, 0 .. %lld", key, value,
                     (long long)max);
     *out = n;
     return 0;
@@ -78,23 +83,24 @@ static int set(struct settings *s, const char *key, const char *value)
     if (strcmp(key, "temperature") == 0) {
         double t;
         if (value_real(value, &t) || !(t >= 0 && t <= 100))
-            return fail("temperature=%s: want a number, 0 .. 100", value);
+            return fail("temperature=%s: must be a number, 0 .. 100", value);
         s->temperature = t;
         return 0;
     }
     if (strcmp(key, "prompt") == 0) {
         s->prompt = value;
-        return value[0] ? 0 : fail("prompt=: empty; try: leave it out");
+        return value[0] ? 0 : fail("prompt=: empty; try: without prompt=");
     }
     return fail("unknown key %.60s; nearest: %s; all: lockstep sample --help",
                 key, suggest_nearest(key, keys, 6));
 }
 
-// The file folder/name as text; caller frees with free(). NULL after fail().
+// Reads the file folder/name as text. The caller frees it with free(). NULL
+// after fail().
 static char *read_text(const char *folder, const char *name)
 {
     char path[CONFIG_PATH], *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     if (text_into(path, sizeof path, "%s/%s", folder, name))
         return NULL;
     FILE *f = file_open(path);
@@ -103,8 +109,8 @@ static char *read_text(const char *folder, const char *name)
              fail_message());
         return NULL;
     }
-    if (getdelim(&text, &room, '\0', f) < 0) {
-        fail("%s: empty or not to be read", path);
+    if (getdelim(&text, &capacity, '\0', f) < 0) {
+        fail("%s: empty or not readable", path);
         free(text);
         text = NULL;
     }
@@ -112,7 +118,8 @@ static char *read_text(const char *folder, const char *name)
     return text;
 }
 
-// A run's folder names its newest checkpoint; a checkpoint is one itself.
+// Finds the folder of the checkpoint: `dir` itself, or the newest checkpoint of
+// the run in `dir`.
 static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
 {
     char weights[CONFIG_PATH];
@@ -129,13 +136,13 @@ static int find_checkpoint(const char *dir, char out[CONFIG_PATH])
     if (sscanf(latest, "checkpoint-%9d%n", &n, &used) == 1 && !latest[used])
         err = text_into(out, CONFIG_PATH, "%s/%s", dir, latest);
     else
-        err = fail("%s/latest: names %.60s, which is no checkpoint of this run",
+        err = fail("%s/latest: says %.60s, which is no checkpoint of this run",
                    dir, latest);
     free(latest);
     return err;
 }
 
-// A token of a small model is too little work to share.
+// Chooses one thread for a small model: one token is too little work to divide.
 static int choose_threads(const struct sampler *s)
 {
     const size_t large = 1000000000; // multiplications a token
@@ -200,7 +207,7 @@ static int descending(const void *a, const void *b)
     return (x < y) - (x > y);
 }
 
-// The logit below which tokens are put aside.
+// Returns the least logit of the top_k tokens.
 static float threshold(struct sampler *s)
 {
     size_t vocab = (size_t)s->config.vocab, k = (size_t)s->set.top_k;
@@ -221,7 +228,7 @@ static int32_t likeliest(const struct sampler *s)
     return best;
 }
 
-// The i-th draw from s->logits.
+// Makes the i-th draw from s->logits.
 static int32_t choose(struct sampler *s, int64_t i)
 {
     int32_t best = likeliest(s), last = best;
@@ -269,7 +276,7 @@ static int begin(struct sampler *s)
     for (long i = 0; i < n; i++)
         push(s, tokens[i]);
     mem_free(tokens);
-    return n < 0 ? -1 : n > 0 ? 0 : fail("prompt: no token in it");
+    return n < 0 ? -1 : n > 0 ? 0 : fail("prompt=: has no token");
 }
 
 static int generate(struct sampler *s)
@@ -300,14 +307,14 @@ static int sample(int nwords, char **words)
             if (set(&s.set, words[i], equals + 1))
                 return -1;
         } else if (dir) {
-            return fail("sample: one folder, not also %s", words[i]);
+            return fail("sample: takes one folder, not also %s", words[i]);
         } else {
             dir = words[i];
         }
     }
     if (!dir)
-        return fail("sample: want the folder of a run; see lockstep sample "
-                    "--help");
+        return fail("sample: the folder of a run is missing; try: lockstep "
+                    "sample --help");
     int err = open_sampler(&s, dir) || begin(&s) || generate(&s);
     close_sampler(&s);
     return err ? -1 : 0;

@@ -1,8 +1,9 @@
-// samples.c - one pass over the rows t_s,rank,metric,value of util.csv.
+// samples.c - reads util.csv, whose rows are t_s,rank,metric,value.
 //
-// A worker that computes and has no processor lost it to others: within one
-// sample that is compute_share - cpu_share. A worker that is slowed down on
-// purpose sleeps while it "computes" (slowed_share), and one with a GPU waits.
+// The time in which a worker computes but has no processor was taken by other
+// processes. In each sample it is compute_share - cpu_share. Two things do not
+// count: a worker that is slowed down on purpose sleeps while it "computes"
+// (slowed_share), and a worker with a GPU waits for it.
 
 #include "lockstep/samples.h"
 

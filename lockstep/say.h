@@ -1,4 +1,4 @@
-// say.h - sentences, one behind the other, into a buffer that may end.
+// say.h - appends text to a buffer of fixed size.
 
 #ifndef LOCKSTEP_SAY_H
 #define LOCKSTEP_SAY_H
@@ -6,14 +6,16 @@
 #include <stddef.h>
 
 struct say {
-    char *text; // of `size` bytes; what does not fit is cut
+    char *text; // `size` bytes; text that does not fit is truncated
     size_t size, at;
 };
 
+// Appends text, formatted as by printf().
 void say(struct say *s, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
-// The j-th of n words of an enumeration: "a", ", b", " and c".
+// Appends the j-th of n words of a list, with what is before it: "a", ", b",
+// " and c".
 void say_one_of(struct say *s, int j, int n, const char *word);
 
 #endif

@@ -1,8 +1,8 @@
-// simulate.c - `lockstep simulate`: an exchange on more workers than there are.
+// simulate.c - `lockstep simulate` runs an exchange on many simulated workers.
 //
-// For each number of workers it writes the platform (one switch, every host on
-// a link of its own), lets SimGrid's smpirun run simulate_job on it, and sets
-// the simulated time beside the law. docs/scale.md has what came out.
+// For each number of workers it writes a platform (one switch, and a link for
+// each host) and lets SimGrid's smpirun run simulate_job on it. It prints the
+// simulated time and the law's. docs/scale.md has results.
 
 #include "lockstep/commands.h"
 #include "lockstep/simulate_mesh.h"
@@ -20,13 +20,14 @@ enum { MAX_MB = 8000 };
 
 struct question {
     struct simulation_words words;
-    int update, algorithm; // of the words
+    // The words, by name.
+    int update, algorithm;
     double mb, bucket_mb;
     int slice_kb;
     char model[CONFIG_WORD], sync_text[CONFIG_PATH];
-    // What follows from them:
+    // Derived from them.
     struct list workers, sync;
-    struct simulation sim; // all but workers and sync
+    struct simulation sim; // without workers and backend
 };
 
 static const char *const updates[] = {"server", "worker", NULL};
@@ -37,21 +38,22 @@ static const char *const algorithms[] = {ALGORITHM_WORDS, NULL};
 static const struct key rows[] = {
     SIMULATION_KEYS("simulate"),
     {"simulate", "model", "gpt2", KEY_WORD, AT(model), .unit = "PRESET",
-     .help = "whose fp32 gradients"},
+     .help = "the model whose fp32 gradients are exchanged"},
     {"simulate", "mb", "0", KEY_NUMBER, AT(mb), .min = 1e-5, .max = MAX_MB,
-     .zero = "the model's", .unit = "MB", .help = "of gradients instead"},
+     .zero = "the model's", .unit = "MB", .help = "size of the gradients"},
     {"simulate", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "NAME,..",
-     .help = "backends"},
+     .help = "the backends to simulate"},
     {"simulate", "update", "server", KEY_CHOICE, AT(update), .words = updates,
-     .help = "with servers: who updates"},
+     .help = "with servers: who updates the parameters"},
     {"simulate", "algorithm", NULL, KEY_CHOICE, AT(algorithm),
-     .words = algorithms, .help = "of the library: ring, as auto, or halving"},
+     .words = algorithms,
+     .help = "of sync=allreduce: ring, or halving; auto is ring"},
     {"simulate", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0.001,
      .max = 1e6, .zero = "whole", .unit = "MiB",
-     .help = "between workers: pieces"},
+     .help = "without servers: size of a bucket, or all gradients"},
     {"simulate", "slice_kb", "0", KEY_INT, AT(slice_kb), .min = 1, .max = 65536,
      .zero = "auto", .unit = "KiB",
-     .help = "pieces; auto: around a ring a chunk, with servers 256"},
+     .help = "size of a message; auto: a chunk in a ring, 256 with servers"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -61,15 +63,15 @@ static void explain(FILE *f)
 {
     char all[LIST_TEXT];
     fprintf(f, "lockstep simulate [key=value] ...\n\n"
-               "Simulated seconds of one exchange of all gradients, beside "
-               "the law, on clusters of\nany size: every host on a link of "
-               "its own to one switch. Needs SimGrid.\n");
+               "Simulates one exchange of all gradients on a cluster of any "
+               "size, and prints its\nseconds beside the law's. Every host has "
+               "a link of its own to one switch. It needs\nSimGrid.\n");
     key_help(f, &keys);
     fprintf(f,
             "\nsync=%s\n\n"
-            "The law is the textbook's time of the exchange, without "
-            "contention; ratio is\nsimulated / law. took and memory are those "
-            "of the simulation itself.\n"
+            "The law is the textbooks' time of the exchange, without "
+            "contention. ratio is\nsimulated / law. took and memory are the "
+            "time and the memory of the simulation itself.\n"
             "  lockstep simulate workers=2,16,128 model=gpt2 link=10gbit\n",
             list_all_backends(all));
     simulate_op_explain(f);
@@ -88,7 +90,7 @@ static int read_size(const struct question *q, size_t *n)
     if (model_preset(q->model, &c))
         return -1;
     if (c.vocab == 0)
-        c.vocab = 256; // bytes
+        c.vocab = 256; // symbols=bytes
     *n = model_nparams(&c);
     return 0;
 }
@@ -106,7 +108,7 @@ static int ask(struct question *q, int nwords, char **words)
     s->worker_updates = q->update;
     s->halving = q->algorithm == ALGORITHM_HALVING;
     if (q->algorithm > ALGORITHM_HALVING)
-        return fail("simulate: algorithm=%s: want auto, ring or halving",
+        return fail("simulate: algorithm=%s: must be auto, ring or halving",
                     algorithms[q->algorithm]);
     return list_backends(&q->sync, strcmp(q->sync_text, "all")
                                        ? q->sync_text
@@ -131,11 +133,11 @@ static int row(const struct simulation_table *t, const struct question *q,
     return simulation_table_row(t, &s, b->name, simulation_law(&s, &law));
 }
 
-// What is being simulated, on standard error: some take minutes.
-static void say_turn(const struct question *q, int turn, int workers,
-                     const char *sync)
+// Logs which simulation begins: some take minutes.
+static void say_begin(const struct question *q, int number, int workers,
+                      const char *sync)
 {
-    log_line("simulation %d of %d: %s, %d workers", turn,
+    log_line("simulation %d of %d: %s, %d workers", number,
              q->workers.n * q->sync.n, sync, workers);
 }
 
@@ -148,7 +150,7 @@ static int answer(const struct question *q)
     for (int i = 0; !rc && i < q->workers.n; i++)
         for (int k = 0; !rc && k < q->sync.n; k++) {
             const struct backend *b = backend_at(q->sync.at[k]);
-            say_turn(q, i * q->sync.n + k + 1, q->workers.at[i], b->name);
+            say_begin(q, i * q->sync.n + k + 1, q->workers.at[i], b->name);
             rc = row(&t, q, q->workers.at[i], b);
         }
     return simulation_table_close(&t, rc);
@@ -173,7 +175,7 @@ static int simulate(int nwords, char **words)
 const struct command command_simulate = {
     .name = "simulate",
     .words = "workers=2,64,1024",
-    .help = "an exchange on a thousand workers, in simulated time",
+    .help = "simulate an exchange on up to thousands of workers",
     .explain = explain,
     .run = simulate,
 };

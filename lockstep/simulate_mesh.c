@@ -1,9 +1,9 @@
-// simulate_mesh.c - `lockstep simulate mesh=dp16,pp8,tp8`: a step of a model on
-// a mesh of simulated workers (simulate/mesh_step.c), beside its law.
+// simulate_mesh.c - `lockstep simulate mesh=dp16,pp8,tp8` simulates a step of a
+// model on a mesh of workers (simulate/mesh_step.c), and prints the law's time.
 //
-// The law is mesh_case.h's, without overlap: the timetable run with each
-// stage's times, joins and hops, then the tied table and the norm, then the
-// replicas' ring. Every worker has a link of its own.
+// The law is mesh_case.h's, without overlap: the timetable with each stage's
+// times, joins and hops, then the tied embedding and the norm, then the ring of
+// the replicas. Every worker has a link of its own.
 
 #include "lockstep/simulate_mesh.h"
 
@@ -24,12 +24,13 @@ enum { WORDS = 12, WORD = CONFIG_PATH + 16 };
 
 struct question {
     struct simulation_words words;
+    // The words, by name.
     struct mesh mesh;
     struct stage_layers stages;
-    int pipeline, micro, ahead, batch; // of the words
+    int pipeline, micro, ahead, batch;
     double compute_ms;
     char model[CONFIG_WORD];
-    // What follows from them:
+    // Derived from them.
     struct run run;
     struct mesh_job job;
     struct mesh_case way;
@@ -46,7 +47,7 @@ static const struct key rows[] = {
     {"mesh=", "mesh", "", KEY_PARTS, AT(mesh), .read = mesh_read,
      .show = mesh_show, .help = "replicas, stages and slices, as dp16,pp8,tp8"},
     {"mesh=", "model", "gpt2", KEY_WORD, AT(model), .unit = "PRESET",
-     .help = "whose layers, in fp32"},
+     .help = "the model, in fp32"},
     {"mesh=", "batch", "1", KEY_INT, AT(batch), .min = 1, .max = 65536,
      .unit = "sequences", .help = "of a micro-batch"},
     {"mesh=", "micro", "8", KEY_INT, AT(micro), .min = 1, .max = PIPELINE_MICRO,
@@ -54,12 +55,13 @@ static const struct key rows[] = {
     {"mesh=", "pipeline", "1f1b", KEY_CHOICE, AT(pipeline),
      .words = pipeline_names, .help = "the schedule"},
     {"mesh=", "ahead", "0", KEY_INT, AT(ahead), .min = 0,
-     .max = PIPELINE_STAGES, .help = "1f1b: more forwards a hop, at first"},
+     .max = PIPELINE_STAGES,
+     .help = "1f1b: further forwards a stage runs ahead for each hop"},
     {"mesh=", "stages", "", KEY_PARTS, AT(stages), .read = stages_read,
-     .show = stages_show, .help = "layers of each; none: evenly"},
+     .show = stages_show, .help = "layers of each stage; empty: evenly"},
     {"mesh=", "compute_ms", "1000", KEY_NUMBER, AT(compute_ms), .min = 0,
      .max = 1e9, .unit = "ms",
-     .help = "of the whole model, a micro-batch, on one worker"},
+     .help = "of a micro-batch through the whole model on one worker"},
     SIMULATION_KEYS("mesh="),
 };
 
@@ -68,9 +70,9 @@ static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
 
 void simulate_mesh_explain(FILE *f)
 {
-    fprintf(f, "\nWith mesh= a step of a model in replicas, stages and slices, "
-               "by the product's own\ntimetable, plan and flow. Every worker "
-               "has a link of its own.\n");
+    fprintf(f, "\nWith mesh= it simulates a step of a model in replicas, "
+               "stages and slices. The\nexchange is done by the trainer's own "
+               "code. Every worker has a link of its own.\n");
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate mesh=dp16,pp8,tp8 model=gpt2-xl "
                "link=25gbit\n");
@@ -102,7 +104,7 @@ static int read_model(struct question *q)
     return 0;
 }
 
-// The ring over gradients, which the trainer's backends of replicas share.
+// Returns the backend that sums the replicas' gradients around a ring.
 static const struct backend *replicas(void)
 {
     for (int i = 0; backend_at(i); i++)
@@ -122,8 +124,8 @@ static int read_way(struct question *q)
                  q->ahead},
     };
     if (q->stages.n && q->stages.n != stages)
-        return fail("simulate: stages=: the layers of %d, mesh= has %d; try: "
-                    "leave it out",
+        return fail("simulate: stages= has %d stages, mesh= has %d; try: "
+                    "without stages=",
                     q->stages.n, stages);
     memcpy(q->way.layers, q->stages.layers, sizeof q->way.layers);
     if (pipeline_check(&q->way.plan) || mesh_step(&q->job, &q->way, &q->step))
@@ -146,11 +148,12 @@ static int ask(struct question *q, int nwords, char **words)
     if (key_words(&keys, q, nwords, words))
         return -1;
     if (mesh_ranks(&q->mesh) < 2)
-        return fail("simulate: mesh= of one worker exchanges nothing; try: "
-                    "mesh=dp2,pp2");
+        return fail("simulate: mesh= has one worker, which exchanges nothing; "
+                    "try: mesh=dp2,pp2");
     if (q->words.payload)
-        return fail("simulate: payload=1 is for one exchange; try: without");
-    q->sim.n = LIST_WORKERS; // workers= of the words are not asked
+        return fail("simulate: payload=1 does not work with mesh=; try: "
+                    "without payload=");
+    q->sim.n = LIST_WORKERS; // so that simulation_read() accepts any workers=
     q->sim.backend = replicas();
     q->sim.name = "mesh";
     if (simulation_read(&q->words, &q->sim, &q->workers) || read_model(q) ||
@@ -180,7 +183,7 @@ static void add_number(struct job_words *w, const char *key, double v)
     snprintf(next(w), WORD, "%s=%.0f", key, v);
 }
 
-// One value a stage; joins do not count as computing.
+// Adds KEY= with one value for each stage.
 static void add_list(struct job_words *w, const char *key, const double *v,
                      int n)
 {
@@ -191,6 +194,7 @@ static void add_list(struct job_words *w, const char *key, const double *v,
                        v[s]);
 }
 
+// Adds the times of each stage, without joins, which are simulated.
 static void add_stages(struct job_words *w, const struct question *q)
 {
     const struct mesh_job *j = &q->job;
@@ -236,7 +240,8 @@ static void list_words(struct job_words *w, const struct question *q)
 
 // ---- the answer
 
-// Seconds behind the pipeline until all replicas have their sum.
+// Returns the seconds from the end of the pipeline until all replicas have the
+// sum of their gradients.
 static double exchange_s(const struct question *q)
 {
     int w = mesh_size(&q->mesh, MESH_DP);
@@ -269,8 +274,9 @@ static int answer(struct question *q)
         rc = simulation_table_close(&t, simulation_table_row(&t, &q->sim, csv,
                                                              law_s));
     if (!rc)
-        printf("the law: %.6g s of the timetable (bubble %.1f%%), %.6g s of "
-               "the tied table and the norm,\n%.6g s of the replicas' ring\n",
+        printf("the law: %.6g s for the timetable (bubble %.1f%%), %.6g s for "
+               "the tied embedding and the norm,\n%.6g s for the replicas' "
+               "ring\n",
                q->step.pipeline_s, 100 * q->step.bubble, q->step.tied_s,
                exchange_s(q));
     mem_free(w);

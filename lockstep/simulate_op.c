@@ -1,11 +1,12 @@
-// simulate_op.c - `lockstep simulate op=..`: the textbooks' collectives in
-// simulated time, linear, by a tree and in a chain (textbook/schedule.h).
+// simulate_op.c - `lockstep simulate op=..` simulates the collectives of
+// textbooks: linear, by a tree and in a chain (textbook/schedule.h).
 //
-// "One has a file, 7 friends want it", at 5 s a copy, is
+// For example, one worker has a file that 7 other workers need, and a copy
+// takes 5 s:
 //
 //     lockstep simulate op=broadcast workers=8 mb=5 link=1MB/s alpha_us=0
 //
-// 35 s one by one and 15 s by halves. docs/collectives.md has more.
+// The linear broadcast takes 35 s, the tree 15 s. docs/collectives.md has more.
 
 #include "lockstep/simulate_op.h"
 
@@ -20,10 +21,12 @@ enum { MAX_MB = 2000, ALL = 0 };
 
 struct question {
     struct simulation_words words;
-    int op, algorithm; // of the words; algorithm: 0 for all
+    // The words, by name.
+    int op, algorithm; // algorithm: 0 for all
     double mb, slice_kb;
-    struct list workers;   // what follows from them
-    struct simulation sim; // all but workers and schedule
+    // Derived from them.
+    struct list workers;
+    struct simulation sim; // without workers and schedule
 };
 
 static const char *const algorithms[] = {"all", "linear", "tree", "chain",
@@ -33,13 +36,13 @@ static const char *const algorithms[] = {"all", "linear", "tree", "chain",
 
 static const struct key rows[] = {
     {"op=", "op", "broadcast", KEY_CHOICE, AT(op), .words = schedule_op_names,
-     .help = "what is simulated; the root is worker 0"},
+     .help = "the collective; its root is worker 0"},
     {"op=", "algorithm", "all", KEY_CHOICE, AT(algorithm), .words = algorithms,
-     .help = "scatter, gather: linear and tree alone"},
+     .help = "scatter and gather have only linear and tree"},
     {"op=", "mb", "5", KEY_NUMBER, AT(mb), .min = 1e-5, .max = MAX_MB,
-     .unit = "MB", .help = "of the whole vector"},
+     .unit = "MB", .help = "size of the whole vector"},
     {"op=", "slice_kb", "256", KEY_NUMBER, AT(slice_kb), .min = 0.004,
-     .max = 1e6, .unit = "KiB", .help = "chain: a piece"},
+     .max = 1e6, .unit = "KiB", .help = "chain: size of a piece"},
     SIMULATION_KEYS("op="),
 };
 
@@ -48,8 +51,8 @@ static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
 
 void simulate_op_explain(FILE *f)
 {
-    fprintf(f, "\nWith op= a collective instead, as textbooks teach it: "
-               "docs/collectives.md.\n");
+    fprintf(f, "\nWith op= it simulates a collective, as textbooks teach it "
+               "(docs/collectives.md).\n");
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate op=broadcast workers=8 mb=5 link=1MB/s "
                "alpha_us=0\n");

@@ -1,5 +1,4 @@
-// simulate_op.h - `lockstep simulate op=broadcast` simulates a collective
-// instead of an exchange of gradients.
+// simulate_op.h - `lockstep simulate op=broadcast` simulates a collective.
 
 #ifndef LOCKSTEP_SIMULATE_OP_H
 #define LOCKSTEP_SIMULATE_OP_H
@@ -7,14 +6,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// Whether one of the words is op=..
+// Returns whether one of the words is op=.
 bool simulate_op_is_asked(int nwords, char **words);
 
 // Simulates all that the words ask for. Returns the exit status, or -1 after
 // fail().
 int simulate_op(int nwords, char **words);
 
-// Prints its words, for --help.
+// Prints its part of `lockstep simulate --help`.
 void simulate_op_explain(FILE *f);
 
 #endif

@@ -1,8 +1,8 @@
-// simulate_pipeline.c - `lockstep simulate pipeline=..`: schedules of a
-// pipeline run on paper (pipeline/timetable.h), with the times of the words.
+// simulate_pipeline.c - `lockstep simulate pipeline=..` computes the timetables
+// of a pipeline's schedules (pipeline/timetable.h).
 //
-// The user has measured or guessed the times of a stage. A hop takes its time
-// however many travel at once.
+// The user gives the times of a stage, measured or guessed. A hop always takes
+// the same time, even if several messages are sent at once.
 
 #include "lockstep/simulate_pipeline.h"
 
@@ -21,18 +21,20 @@
 enum { ALL = 0 };
 
 struct question {
-    int pipeline; // of the words; 0 for all
+    // The words, by name.
+    int pipeline; // 0 for all
     int stages, micro, chunks, ahead;
     double hop_ms;
     char forward_text[CONFIG_PATH], backward_text[CONFIG_PATH];
     char out[CONFIG_PATH];
-    // What follows from them, in s, for one chunk of a stage:
+    // Derived from them: seconds of one chunk of a stage.
     double forward_s[PIPELINE_STAGES], backward_s[PIPELINE_STAGES];
 };
 
 static const char *const kinds[] = {"all", "naive", "gpipe", "1f1b", NULL};
 
-// The field's name for 1f1b with several chunks.
+// Explains what to write for "interleaved", the usual name of 1f1b with several
+// chunks.
 static int check_name(const char *key, const char *value)
 {
     return strcmp(value, "interleaved")
@@ -48,22 +50,23 @@ static const struct key rows[] = {
     {"pipeline=", "pipeline", "all", KEY_CHOICE, AT(pipeline), .words = kinds,
      .check = check_name, .help = "the schedule"},
     {"pipeline=", "stages", "4", KEY_INT, AT(stages), .min = 1,
-     .max = PIPELINE_STAGES, .help = "parts of the model, one a worker"},
+     .max = PIPELINE_STAGES, .help = "parts of the model, one for each worker"},
     {"pipeline=", "micro", "8", KEY_INT, AT(micro), .min = 1,
      .max = PIPELINE_MICRO, .help = "micro-batches of a step"},
     {"pipeline=", "chunks", "1", KEY_INT, AT(chunks), .min = 1,
      .max = PIPELINE_CHUNKS,
-     .help = "parts a stage holds; above 1: interleaved"},
+     .help = "parts of the model in each stage; above 1: interleaved"},
     {"pipeline=", "ahead", "0", KEY_INT, AT(ahead), .min = 0,
-     .max = PIPELINE_STAGES, .help = "1f1b: more forwards a hop, at first"},
+     .max = PIPELINE_STAGES,
+     .help = "1f1b: further forwards a stage runs ahead for each hop"},
     {"pipeline=", "forward_ms", "10", KEY_TEXT, AT(forward_text),
-     .unit = "MS[,MS..]", .help = "of a stage, or of each"},
+     .unit = "MS[,MS..]", .help = "one time for all stages, or one for each"},
     {"pipeline=", "backward_ms", "20", KEY_TEXT, AT(backward_text),
-     .unit = "MS[,MS..]", .help = "of a stage, or of each"},
+     .unit = "MS[,MS..]", .help = "one time for all stages, or one for each"},
     {"pipeline=", "hop_ms", "0", KEY_NUMBER, AT(hop_ms), .min = 0, .max = 1e6,
-     .unit = "ms", .help = "from a stage to the next"},
+     .unit = "ms", .help = "time of a message to the next stage"},
     {"pipeline=", "out", "runs/pipeline", KEY_TEXT, AT(out), .unit = "FOLDER",
-     .help = "for timetable.csv and the figure"},
+     .help = "the folder of timetable.csv and the figure"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -71,8 +74,9 @@ static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
 
 void simulate_pipeline_explain(FILE *f)
 {
-    fprintf(f, "\nWith pipeline= a step of a model that is cut into stages, on "
-               "paper and in a figure.\nIt needs no SimGrid.\n");
+    fprintf(f, "\nWith pipeline= it computes the timetable of a step of a "
+               "model that is divided into\nstages, and draws it. It needs no "
+               "SimGrid.\n");
     key_help(f, &keys);
     fprintf(f, "  lockstep simulate pipeline=all stages=2 forward_ms=26 "
                "backward_ms=51 hop_ms=8.8\n");
@@ -88,7 +92,7 @@ bool simulate_pipeline_is_asked(int nwords, char **words)
 
 // ---- the question
 
-// One time for all stages, or one for each.
+// Reads one time for all stages, or one for each stage.
 static int read_times(const struct question *q, const char *key,
                       const char *text, double *out)
 {
@@ -100,8 +104,8 @@ static int read_times(const struct question *q, const char *key,
          w = strtok_r(NULL, ",", &save)) {
         double ms;
         if (value_real(w, &ms) || !(ms >= 0 && ms <= 1e9))
-            return fail("simulate: %s=%s: %s: want milliseconds, 0 .. 1e9", key,
-                        text, w);
+            return fail("simulate: %s=%s: %s: must be 0 .. 1e9 milliseconds",
+                        key, text, w);
         if (n < PIPELINE_STAGES)
             out[n] = ms * 1e-3;
         n++;
@@ -120,7 +124,8 @@ static struct pipeline pipeline_of(const struct question *q, int kind)
     return (struct pipeline){kind, q->stages, q->micro, q->chunks, q->ahead};
 }
 
-// Asked for all, those that there are: chunks and ahead are 1f1b's.
+// Returns whether the words ask for a schedule. pipeline=all means those that
+// support the other words: only 1f1b supports chunks and ahead.
 static bool is_asked(const struct question *q, int kind)
 {
     struct pipeline p = pipeline_of(q, kind);
@@ -208,9 +213,10 @@ static int answer(const struct question *q)
     if (!rc)
         rc = figure_draw("pipeline", q->out, q->out, "");
     if (!rc)
-        printf("\nidle: of all stages' time. formula: of equal stages with a "
-               "hop of 0 ms.\nslots: micro-batches whose activations a stage "
-               "holds at once.\n%s\n%s/pipeline.png\n",
+        printf("\nidle: share of the stages' time. formula: the same for equal "
+               "stages and a hop of 0 ms.\nslots: micro-batches whose "
+               "activations a stage keeps at the same time.\n%s\n"
+               "%s/pipeline.png\n",
                path, q->out);
     return rc;
 }

@@ -1,4 +1,4 @@
-// simulation.c - write a platform, run smpirun on it, read its one line.
+// simulation.c - writes a platform, runs smpirun on it and reads the result.
 
 #include "lockstep/simulation.h"
 
@@ -29,7 +29,7 @@ int simulation_check(void)
     int rc = argv_add_program(a, "simulate_job");
     mem_free(a);
     if (system("command -v smpirun >/dev/null"))
-        return fail("simulate: SimGrid is not here; try: apt-get install "
+        return fail("simulate: SimGrid is not installed; try: apt-get install "
                     "libsimgrid-dev, then cmake --preset release and build");
     return rc ? fail("simulate: this build has no simulate_job; try: cmake "
                      "--preset release, then cmake --build --preset release "
@@ -37,11 +37,11 @@ int simulation_check(void)
               : 0;
 }
 
-// ---- its files
+// ---- the files of smpirun
 
 static int hosts_of(const struct simulation *s)
 {
-    return s->workers + (s->backend->servers == 1); // the one server's own
+    return s->workers + (s->backend->servers == 1); // one for a single server
 }
 
 static int ranks_of(const struct simulation *s)
@@ -49,8 +49,8 @@ static int ranks_of(const struct simulation *s)
     return s->backend->servers < 0 ? 2 * s->workers : hosts_of(s);
 }
 
-// A path between two hosts crosses two links of half the latency; what a host
-// says to itself takes no time worth speaking of.
+// Writes the platform. A path between two hosts has two links, so each has half
+// the latency. Messages within a host take almost no time.
 static int write_platform(const struct simulation *s, const char *path)
 {
     char text[1024];
@@ -81,10 +81,10 @@ static int write_hosts(const struct simulation *s, const char *path)
     return fclose(f) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 
-// ---- its words
+// ---- the words of smpirun
 
-// Links as the law has them: a message takes its latency, then its share of
-// what is left of the bandwidth; nothing else.
+// Makes SimGrid's links those of the law: a message takes the latency plus its
+// bytes divided by its share of the bandwidth.
 static int add_network(struct argv *a, const struct simulation *s)
 {
     static const char *const ideal[] = {"network/model:CM02",
@@ -98,7 +98,8 @@ static int add_network(struct argv *a, const struct simulation *s)
     return 0;
 }
 
-// KiB of a slice; the ring may have none, and then sends a chunk a message.
+// Returns the KiB of a slice; 0 for the ring, which then sends a chunk as one
+// message.
 static long slice_kb(const struct simulation *s)
 {
     struct sync_settings usual;
@@ -136,11 +137,11 @@ static int add_job(struct argv *a, const struct simulation *s)
 static int add_words(struct argv *a, const struct simulation *s,
                      const char *platform, const char *hosts)
 {
-    // One block of memory for all ranks' gradients; or one page for all parts
-    // of messages that nobody looks at.
+    // All ranks share one block of memory for gradients ("local"), or one page
+    // for all messages whose content nobody reads ("global").
     bool one_block = s->backend->traffic == TRAFFIC_LIBRARY;
-    // They wait for all that they send (simulate/carry_simulated.c, textbook.c,
-    // owner.c).
+    // These programs wait until their messages are sent
+    // (simulate/carry_simulated.c, textbook.c, owner.c).
     bool waited = s->schedule || s->backend->servers ||
                   s->backend->traffic == TRAFFIC_OWNER;
     return argv_add(a, "smpirun") || argv_add(a, "-quiet") ||
@@ -166,7 +167,7 @@ static int add_words(struct argv *a, const struct simulation *s,
 
 static _Noreturn void become(char *const *argv, int out, const char *log)
 {
-    prctl(PR_SET_PDEATHSIG, SIGTERM); // smpirun passes it on
+    prctl(PR_SET_PDEATHSIG, SIGTERM); // smpirun forwards it to simulate_job
     setpgid(0, 0);
     int fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd >= 0 && dup2(out, 1) >= 0 && dup2(fd, 2) >= 0)
@@ -174,7 +175,8 @@ static _Noreturn void become(char *const *argv, int out, const char *log)
     _exit(127);
 }
 
-// What it prints until it closes its output. False: not by the deadline.
+// Reads what the child prints until it closes its output. Returns false if it
+// has not done so by the deadline.
 static bool read_until(int fd, uint64_t deadline, char text[LINE])
 {
     size_t n = 0;
@@ -194,7 +196,7 @@ static bool read_until(int fd, uint64_t deadline, char text[LINE])
     }
 }
 
-// The first line of a log that speaks, for the message of a run that failed.
+// Reads the first line of a log, for the error message of a failed simulation.
 static void reason(const char *path, char out[LINE])
 {
     FILE *f = fopen(path, "re");
@@ -240,7 +242,7 @@ static int run(const struct simulation *s, const struct argv *a,
         close(fds[0]);
         return fail("fork: %s", strerror(errno));
     }
-    setpgid(pid, pid); // whoever is first
+    setpgid(pid, pid); // the child does so too; the first call takes effect
     bool in_time =
         read_until(fds[0], began + (uint64_t)(s->timeout_s * 1e9), text);
     close(fds[0]);

@@ -1,4 +1,4 @@
-// simulation.h - one exchange in SimGrid's smpirun, under a deadline.
+// simulation.h - runs one exchange in SimGrid's smpirun, with a deadline.
 
 #ifndef LOCKSTEP_SIMULATION_H
 #define LOCKSTEP_SIMULATION_H
@@ -10,33 +10,37 @@
 #include <stddef.h>
 
 struct simulation {
-    const char *name;   // in errors
-    const char *folder; // platform, hosts and log are left there
+    const char *name;   // for error messages
+    const char *folder; // it gets the platform, the hosts and the log
+    // One of these is simulated: the exchange of the backend; if schedule is
+    // not NULL, that collective; if mesh_words is above 0, a step of
+    // simulate/mesh_step.c with these words.
     const struct backend *backend;
-    const struct schedule *schedule; // instead of the backend's exchange; NULL:
-                                     // none
-    char *const
-        *mesh;      // instead: words of simulate/mesh_step.c, `mesh_words` of
-    int mesh_words; // them; 0: none
+    const struct schedule *schedule;
+    char *const *mesh;
+    int mesh_words;
     int workers;
     size_t n; // elements of the gradient, fp32
     struct link link;
-    long slice_kb;                         // 0: simulate/exchange.h says
-    double bucket_mb;                      // 0: the whole gradient
-    bool payload, worker_updates, halving; // halving: else the ring
-    bool default_network; // SimGrid's, fitted to a cluster; else the law's
+    long slice_kb;        // 0: see simulate/exchange.h
+    double bucket_mb;     // 0: the whole gradient at once
+    bool payload;         // compute the sum, too, and check it
+    bool worker_updates;  // false: servers update
+    bool halving;         // algorithm of sync=allreduce; false: ring
+    bool default_network; // SimGrid's network model; false: the law's links
     double timeout_s;
 };
 
 struct simulated {
-    double seconds; // simulated
-    double wall_s, memory_mb;
+    double seconds;           // of the simulated exchange
+    double wall_s, memory_mb; // of the simulation itself
 };
 
-// 0, or -1 after fail() where SimGrid or simulate_job is missing.
+// Checks that SimGrid and simulate_job are installed. 0, or -1 after fail().
 int simulation_check(void);
 
-// 0, or -1 after fail(): a wrong sum, too. The folder exists.
+// Runs a simulation. s->folder must exist. 0, or -1 after fail(), also if a sum
+// is wrong or the deadline has passed.
 int simulation_run(const struct simulation *s, struct simulated *out);
 
 #endif

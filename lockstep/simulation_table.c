@@ -1,4 +1,4 @@
-// simulation_table.c - words and answers of questions to the simulator.
+// simulation_table.c - runs simulations and prints a table of them.
 
 #include "lockstep/simulation_table.h"
 
@@ -27,8 +27,9 @@ int simulation_read(const struct simulation_words *w, struct simulation *s,
     s->timeout_s = w->timeout_s;
     for (int i = 0; i < workers->n; i++)
         if (s->n < (size_t)workers->at[i])
-            return fail("simulate: %zu numbers for %d workers; try: mb=1", s->n,
-                        workers->at[i]);
+            return fail("simulate: %zu gradients are less than %d workers; "
+                        "try: mb=1",
+                        s->n, workers->at[i]);
     return 0;
 }
 

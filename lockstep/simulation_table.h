@@ -1,5 +1,5 @@
-// simulation_table.h - what all questions to the simulator share: words, and a
-// table of the answers beside the law.
+// simulation_table.h - what all kinds of `lockstep simulate` share: some words,
+// and the table of simulated times beside the law's.
 
 #ifndef LOCKSTEP_SIMULATION_TABLE_H
 #define LOCKSTEP_SIMULATION_TABLE_H
@@ -8,7 +8,7 @@
 #include "lockstep/list.h"
 #include "lockstep/simulation.h"
 
-// The first member of a question: what SIMULATION_KEYS fill.
+// The values of SIMULATION_KEYS. It must be the first member of a question.
 struct simulation_words {
     int network, payload;
     double alpha_us, timeout_s;
@@ -27,7 +27,7 @@ extern const char *const simulation_networks[];
      KEY_TEXT,                                                                 \
      SIMULATION_AT(workers),                                                   \
      .unit = "N,N..",                                                          \
-     .help = "how many, 2..4096 each"},                                        \
+     .help = "numbers of workers, 2..4096 each"},                              \
         {group,                                                                \
          "link",                                                               \
          "25gbit",                                                             \
@@ -35,7 +35,7 @@ extern const char *const simulation_networks[];
          SIMULATION_AT(link),                                                  \
          .unit = "RATE|FILE",                                                  \
          .help =                                                               \
-             "of every worker: 25gbit, or 3MB/s of payload; or a fitted one"}, \
+             "of every worker: 25gbit, 3MB/s of payload, or a measured one"},  \
         {group,                                                                \
          "alpha_us",                                                           \
          "25",                                                                 \
@@ -51,7 +51,7 @@ extern const char *const simulation_networks[];
          KEY_CHOICE,                                                           \
          SIMULATION_AT(network),                                               \
          .words = simulation_networks,                                         \
-         .help = "links as the law has them, or SimGrid's default"},           \
+         .help = "the links of the law, or SimGrid's default model"},          \
         {group,                                                                \
          "payload",                                                            \
          "0",                                                                  \
@@ -59,7 +59,7 @@ extern const char *const simulation_networks[];
          SIMULATION_AT(payload),                                               \
          .min = 0,                                                             \
          .max = 1,                                                             \
-         .help = "real numbers travel and are looked at"},                     \
+         .help = "send real numbers, and check the sums"},                     \
         {group,                                                                \
          "timeout",                                                            \
          "600",                                                                \
@@ -68,15 +68,15 @@ extern const char *const simulation_networks[];
          .min = 1,                                                             \
          .max = 1e6,                                                           \
          .unit = "s",                                                          \
-         .help = "of each simulation"},                                        \
+         .help = "the longest time of each simulation"},                       \
     {                                                                          \
         group, "out", "runs/simulate", KEY_TEXT, SIMULATION_AT(out),           \
             .unit = "FOLDER",                                                  \
-            .help = "for the table and the simulator's files"                  \
+            .help = "the folder of the table and the simulator's files"        \
     }
 
-// What the words say of a simulation of s->n elements, and of workers. w
-// outlives s. 0, or -1 after fail().
+// Sets *s and *workers from the words; s->n must be set. *s points into *w.
+// 0, or -1 after fail().
 int simulation_read(const struct simulation_words *w, struct simulation *s,
                     struct list *workers);
 
@@ -85,22 +85,24 @@ struct simulation_table {
     char path[CONFIG_PATH];
 };
 
-// FOLDER/NAME, and the heads of the table that is printed. `columns`: the names
-// of what a row's `names` are. 0, or -1 after fail().
+// Opens the file FOLDER/NAME, and prints the heads of the table. `columns` are
+// the comma-separated heads of the columns that a row's `names` fill. 0, or -1
+// after fail().
 int simulation_table_open(struct simulation_table *t,
                           const struct simulation *s, const char *name,
                           const char *columns);
 
-// Simulate, and write the answer beside the law's seconds: commas separate
-// `names`. 0, or -1 after fail().
+// Runs a simulation, and writes a row with its seconds and the law's,
+// `seconds`. `names` are comma-separated. 0, or -1 after fail().
 int simulation_table_row(const struct simulation_table *t,
                          const struct simulation *s, const char *names,
                          double seconds);
 
-// A law's seconds for all elements of a simulation.
+// Returns the seconds that a law predicts for s->n elements on s->link.
 double simulation_law(const struct simulation *s, const struct law *law);
 
-// rc, or -1 after fail() where it is 0 and the file cannot be written.
+// Closes the file. Returns rc, or -1 after fail() if rc is 0 but the file
+// cannot be written.
 int simulation_table_close(struct simulation_table *t, int rc);
 
 #endif

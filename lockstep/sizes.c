@@ -1,4 +1,4 @@
-// sizes.c - the model that keys describe, and the memory that it takes.
+// sizes.c - the model of a run's settings, and the memory that it needs.
 
 #include "lockstep/sizes.h"
 
@@ -21,7 +21,7 @@ int sizes_model(const struct run *r, struct model_config *c)
     if (shape_model(r, c))
         return -1;
     if (c->vocab == 0)
-        c->vocab = 256; // bytes
+        c->vocab = 256; // symbols=bytes
     return model_check(c);
 }
 
@@ -79,7 +79,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
     const struct pipeline *p = rank->plan;
     const struct optim_config optim = {.kind = (uint32_t)r->optimizer,
                                        .momentum = (float)r->momentum};
-    const struct model_slices sums = {.sum = NULL}; // only counted
+    const struct model_slices sums = {.sum = NULL}; // for its memory only
     struct sync_settings settings = r->settings;
     struct model_config whole;
     if (sizes_model(r, &whole))
@@ -89,7 +89,7 @@ int sizes_stage(const struct run *r, const struct backend *b,
                                   rank->layers, &model.config))
         return -1;
     *part = model.config;
-    if (rank->slices > 1) { // the first is the largest
+    if (rank->slices > 1) { // slice 0 is the largest
         if (part_slice(part, rank->slices, 0, &model.config))
             return -1;
         model.slices = &sums;
@@ -122,8 +122,8 @@ int sizes_mesh(const struct run *r, const struct backend *b, struct memory *out)
     if (pipeline_check(&plan))
         return -1;
     if (r->stages.n && r->stages.n != stages * r->chunks)
-        return fail("stages=: has the layers of %d parts, mesh= has %d; try: "
-                    "leave it out",
+        return fail("stages= has %d parts, but mesh= and chunks= make %d; try: "
+                    "without stages=",
                     r->stages.n, stages * r->chunks);
     *out = (struct memory){.params = 0};
     for (int s = 0; s < stages; s++) {
@@ -156,8 +156,9 @@ int sizes_bytes(const char *key, const char *text, double *out)
             *out = v * units[i].bytes;
             return 0;
         }
-    return fail("%s=%s: want a size; try: %s=2gb, 900mb or 1.5gib", key, text,
-                key);
+    return fail("%s=%s: must be a number with a unit; try: %s=2gb, 900mb or "
+                "1.5gib",
+                key, text, key);
 }
 
 // ---- a table
@@ -172,7 +173,7 @@ void sizes_print_head(const char *first)
 {
     printf("%-14s %10s %10s %10s %9s %11s %8s %10s", first, "parameters",
            "gradients", "optimiser", "buffers", "activations", "process",
-           "MB in all");
+           "total MB");
 }
 
 void sizes_print_row(const char *name, const struct memory *m)

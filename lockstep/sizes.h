@@ -1,4 +1,4 @@
-// sizes.h - the model that keys describe, and the memory that it takes.
+// sizes.h - the model of a run's settings, and the memory that it needs.
 
 #ifndef LOCKSTEP_SIZES_H
 #define LOCKSTEP_SIZES_H
@@ -8,43 +8,47 @@
 struct pipeline;
 struct run;
 
-// shape_model(), with 256 symbols, those of bytes, where the data would
-// decide. 0, or -1 after fail().
+// Returns the model of the settings, as shape_model() does. If the data would
+// decide the number of symbols, it is 256, as for bytes. 0, or -1 after fail().
 int sizes_model(const struct run *r, struct model_config *out);
 
-// What a worker of so many needs for a step of the run under a backend, and one
-// of its servers, if there are any. Without threads= a worker's share of this
-// machine's cores. 0, or -1 after fail().
+// Predicts the memory of one of `workers` workers with a backend, and of one of
+// its servers (all 0 if it has none). Without threads= a worker has its share
+// of this machine's cores. 0, or -1 after fail().
 int sizes_memory(const struct run *r, const struct backend *b, int workers,
                  struct memory *worker, struct memory *server);
 
-// What a rank of a mesh needs: a stage of `plan`, with as many layers in each
-// part of the model as `layers` says (NULL: evenly), and of its tensors a
-// slice; `replicas` agree on it. *part: the stage's config. 0, or -1 after
-// fail().
+// A rank of a mesh.
 struct sizes_rank {
     const struct pipeline *plan;
-    const int *layers;
-    int stage, slices, replicas;
+    const int *layers; // of each part of the model; NULL: evenly
+    int stage;         // its stage
+    int slices;        // how many slices its tensors are divided into
+    int replicas;      // how many ranks have the same parameters
 };
+
+// Predicts the memory of a rank. *part gets the config of its stage. 0, or -1
+// after fail().
 int sizes_stage(const struct run *r, const struct backend *b,
                 const struct sizes_rank *rank, struct model_config *part,
                 struct memory *out);
 
-// What the rank of the run's mesh needs that needs most; its accum= says how
-// many micro-batches there are to keep. 0, or -1 after fail().
+// Predicts the memory of that rank of the run's mesh that needs most. accum= is
+// the number of micro-batches. 0, or -1 after fail().
 int sizes_mesh(const struct run *r, const struct backend *b,
                struct memory *out);
 
-// Of a part's parameters those that a slice of `slices` has (Shoeybi et al.,
-// 2019): a share of the tables, of the matrices and of the biases of c_attn and
-// c_fc; all of the rest.
+// Returns how many parameters of a part one of its `slices` slices has (Shoeybi
+// et al., 2019): a share of the embeddings, of the matrices and of the biases
+// of c_attn and c_fc, and all other parameters.
 double sizes_slice(const struct model_config *part, int slices);
 
-// "2gb", "900mb" or "1.5gib" of key=. 0, or -1 after fail().
+// Reads a size in bytes: "2gb", "900mb" or "1.5gib". `key` is for the error
+// message. 0, or -1 after fail().
 int sizes_bytes(const char *key, const char *text, double *out);
 
-// Memory by part, a line each: the heads, and the numbers of a way.
+// Print the heads of a table of memory by part, and a row of it in MB, both
+// without a newline.
 void sizes_print_head(const char *first);
 void sizes_print_row(const char *name, const struct memory *m);
 

@@ -1,4 +1,4 @@
-// step_time.c - how long one worker computes on this machine.
+// step_time.c - measures how long one worker computes a step on this machine.
 
 #include "lockstep/step_time.h"
 
@@ -25,7 +25,7 @@ static _Noreturn void become(const struct argv *a)
     _exit(127);
 }
 
-// Train in a child, into `folder`.
+// Trains in a child process; the run's files are written to `folder`.
 static int train(const struct run *r, const struct model_config *c,
                  const char *folder)
 {
@@ -60,10 +60,9 @@ static int train(const struct run *r, const struct model_config *c,
     mem_free(a);
     if (pid < 0 || waitpid(pid, &status, 0) < 0)
         return fail("predict: %s", strerror(errno));
-    return status
-               ? fail("predict: the training that was to be measured failed; "
-                      "try: compute_ms=")
-               : 0;
+    return status ? fail("predict: the training to be measured failed; try: "
+                         "compute_ms=")
+                  : 0;
 }
 
 static int remove_folder(const char *folder)
@@ -82,7 +81,9 @@ int step_time(const struct run *run, const struct model_config *c,
         return fail("%s: %s", folder, strerror(errno));
     int rc = train(run, c, folder) || result_read(&r, folder) ? -1 : 0;
     if (!rc) {
-        const double *s = r.share; // of kind_names: begin and end are "other"
+        // By kind_names: data, forward, backward and update; not "other",
+        // which has the begin and the end of the run.
+        const double *s = r.share;
         double step = s[0] + s[1] + s[2] + s[4];
         double each = r.value[METRIC_STEP_S] / step;
         *out = (struct step_time){.step_s = r.value[METRIC_STEP_S],

@@ -1,4 +1,5 @@
-// study.c - the folder of an experiment: begins it, finds runs, reads results.
+// study.c - the folder of an experiment: makes or opens it, finds its runs and
+// reads their results.
 
 #include "lockstep/study.h"
 
@@ -78,7 +79,8 @@ int study_begin(struct study **out, const char *ini, const char *dir,
     return 0;
 }
 
-// Makes one cell without settings. Its folder is DIR itself.
+// Makes the study of a single run: one cell without settings, whose folder is
+// DIR itself.
 static int open_single(struct study *s)
 {
     struct experiment *e = s->exp = mem_alloc(1, sizeof *e);
@@ -125,13 +127,13 @@ int study_open(struct study **out, const char *dir)
                access(path, F_OK) == 0) {
         rc = open_single(s);
     } else {
-        rc = fail("%s: neither an experiment's folder (command.txt) nor a "
-                  "run's (run.json)",
+        rc = fail("%s: neither an experiment nor a run; it has no command.txt "
+                  "and no run.json",
                   s->out);
     }
     if (!rc)
         rc = study_results(s);
-    if (!rc && !*s->ini && s->nruns && *s->runs[0].pace) // no loss to draw
+    if (!rc && !*s->ini && s->nruns && *s->runs[0].pace) // it has no loss
         strcpy(s->exp->figures, "util_timeline memory_timeline breakdown");
     if (rc)
         study_close(&s);
@@ -181,8 +183,8 @@ bool study_done(const struct study *s, int cell, int k)
            access(path, F_OK) == 0;
 }
 
-// Programs that draw figures open any file with a name that they look for. So a
-// folder of data may hold no file that blocks or never ends.
+// Checks that a folder has only regular files and folders. Scripts for figures
+// open files by name, and would hang on a pipe or a device.
 static int check_files(const char *folder)
 {
     DIR *d = opendir(folder);
@@ -252,7 +254,7 @@ const struct result *study_first(const struct study *s, int cell)
 
 bool study_repeats(const struct study *s)
 {
-    for (int i = 1; i < s->nruns; i++) // by cell
+    for (int i = 1; i < s->nruns; i++) // runs are ordered by cell
         if (s->cell_of[i] == s->cell_of[i - 1])
             return true;
     return false;

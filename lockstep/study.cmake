@@ -1,10 +1,11 @@
-# Experiments: run, tables, figures, report, compare.
+# Experiments: the commands run, report, compare and watch.
 lockstep_library(study
   FILES lockstep/answer.c lockstep/baseline.c lockstep/compare.c
         lockstep/csv.c lockstep/loss_curve.c lockstep/experiment.c lockstep/fair.c
         lockstep/figure.c lockstep/finish.c lockstep/html.c lockstep/join.c
         lockstep/live.c lockstep/measure.c lockstep/report.c
-        lockstep/result.c lockstep/result_law.c lockstep/result_setting.c lockstep/result_stages.c
+        lockstep/result.c lockstep/result_law.c lockstep/result_setting.c
+        lockstep/result_stages.c
         lockstep/run.c lockstep/samples.c lockstep/say.c lockstep/study.c
         lockstep/sweep.c lockstep/table.c lockstep/table_text.c
         lockstep/watch.c

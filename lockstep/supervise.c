@@ -1,12 +1,12 @@
-// supervise.c - one loop that listens to every child and to signals.
+// supervise.c - one loop that reads the output of every child, and signals.
 //
-// Signals arrive as bytes on a signalfd, so that the loop is the only place
-// where anything happens. A job goes through these stages, never back:
+// Signals are read from a signalfd, so that the loop handles everything in one
+// place. A job goes through these stages, never back:
 //
-//     RUNNING -> SETTLING  workers are done, servers may end by themselves
-//             -> JUDGING   something failed: who else does, within a moment?
-//             -> ENDING    told to end (SIGTERM, or the signal we were sent)
-//             -> KILLING   SIGKILL
+//     RUNNING -> SETTLING  workers are done; servers may end by themselves
+//             -> JUDGING   a process failed; wait a moment for other failures
+//             -> ENDING    all get SIGTERM, or the signal that we got
+//             -> KILLING   all get SIGKILL
 
 #include "lockstep/supervise.h"
 
@@ -38,12 +38,13 @@ struct job {
     int n;
     enum stage stage;
     uint64_t deadline_ns; // of this stage, unless RUNNING
-    int stopped_by;       // signal we were sent, 0 if none
-    struct child *failed; // the first
+    int stopped_by;       // the signal that we got; 0: none
+    struct child *failed; // the likeliest cause of a failure; NULL: none
     struct mpirun_report mpi;
-    uint64_t start_ns; // by then all ranks under mpirun have been heard, or 0
-    char late[512];    // which of them had not
-    const char *mark;  // job_answer() waits for it
+    uint64_t start_ns; // until then all ranks of mpirun must print something;
+                       // 0: no limit
+    char late[512];    // the error if some did not; "": no error
+    const char *mark;  // job_answer() waits for a line that begins so
     char *answer;
     size_t answer_size;
     bool crashed;
@@ -75,7 +76,7 @@ int job_open(struct job **job, const struct job_config *c)
     return 0;
 }
 
-// A line for the log and, unless `to` is NULL, for the terminal.
+// Writes a line to the log and, unless `to` is NULL, to the terminal.
 static void write_out(struct job *j, const char *who, const char *text,
                       FILE *to)
 {
@@ -125,7 +126,7 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
         snprintf(who, sizeof who, "%d", rank);
     else
         snprintf(who, sizeof who, "%s", c->name);
-    if (child_error(text)) { // for the terminal in the job's last line
+    if (child_error(text)) { // the terminal shows it when the job ends
         char line[CHILD_LINE + 8];
         snprintf(line, sizeof line, "error: %s", child_error(text));
         write_out(j, who, line, NULL);
@@ -135,7 +136,8 @@ static void take_line(void *ctx, struct child *c, int stream, char *text)
     write_out(j, who, text, show ? stream == 0 ? stdout : stderr : NULL);
 }
 
-// Where the child goes: behind the others, or where it was before it died.
+// Returns the place of a new child: that of a dead child with its rank, or else
+// a new one.
 static struct child *place_of(struct job *j, const struct job_child *what)
 {
     for (int i = 0; i < j->n; i++) {
@@ -193,16 +195,17 @@ static int count_alive(const struct job *j, bool workers_only)
     return n;
 }
 
-// Who is the likelier cause: one killed by a signal before one that ended with
-// an error, a worker before a server, which gives up when a worker is gone.
+// Ranks failed children: the highest is the likeliest cause. A child killed by
+// a signal is likelier than one that ended with an error. A worker is likelier
+// than a server, which ends with an error when a worker is gone.
 static int guilt(const struct child *c)
 {
     return 2 * WIFSIGNALED(c->status) + works(c);
 }
 
-// How a process of the job ended, as fail(): by the error that it printed, else
-// by its status and whatever it printed last. A process that is the only one
-// needs no name.
+// Calls fail() with the reason why a process ended: the error that it printed,
+// or else its status and its last line. The only process of a job needs no
+// name. Returns -1.
 static int fail_with(struct job *j, const char *name, int status,
                      const char *last, const char *when)
 {
@@ -221,12 +224,12 @@ static int fail_with(struct job *j, const char *name, int status,
                 last, full ? "; try: ulimit -f unlimited" : "");
 }
 
-// An elastic job has lost this worker; fail_message() says how.
+// Handles the loss of a worker in an elastic job; fail_message() says why.
 static void lose(struct job *j, struct child *c)
 {
     const struct job_again *again = j->config.again;
     char text[CHILD_LINE];
-    snprintf(text, sizeof text, "%s; the others go on", fail_message());
+    snprintf(text, sizeof text, "%s; the other workers go on", fail_message());
     double wait_s =
         again ? again->wanted(again->ctx, c->rank, text, sizeof text) : -1;
     if (wait_s >= 0)
@@ -234,7 +237,7 @@ static void lose(struct job *j, struct child *c)
     write_out(j, "lockstep", text, stderr);
 }
 
-// A child ended badly. Those that do within a moment belong together.
+// Handles a child that ended with a failure.
 static void note_failure(struct job *j, struct child *c)
 {
     if (j->config.elastic && c->kind == JOB_WORKER) {
@@ -246,8 +249,8 @@ static void note_failure(struct job *j, struct child *c)
         j->failed = c;
 }
 
-// Whether there is somebody to wait for. A worker that was started again, and
-// that the others did not wait for at the end, has nobody left to join.
+// Returns whether there are workers to wait for. A worker that was started
+// again counts only as long as there are servers that it can join.
 static bool goes_on(const struct job *j)
 {
     bool ended = false, servers = false, served = false, others = false;
@@ -285,7 +288,8 @@ static void reap(struct job *j)
         enter(j, SETTLING, 0);
 }
 
-// A second signal from an impatient person kills at once.
+// Reads signals. The first SIGINT, SIGTERM or SIGHUP ends the job; a second one
+// kills it at once.
 static void take_signals(struct job *j)
 {
     struct signalfd_siginfo info;
@@ -300,7 +304,8 @@ static void take_signals(struct job *j)
     reap(j);
 }
 
-// A rank that stands still while MPI starts would hold the job for ever.
+// Ends the job if some ranks have not started in time: MPI_Init() has no
+// deadline.
 static void check_start(struct job *j)
 {
     char who[256];
@@ -311,14 +316,14 @@ static void check_start(struct job *j)
         j->start_ns = 0;
     } else if (now_ns() >= j->start_ns) {
         snprintf(j->late, sizeof j->late,
-                 "%d of %d processes did not start within %g s: %s; try: "
-                 "timeout=",
+                 "%d of %d processes did not start within %g s: %s; try: a "
+                 "larger timeout=",
                  silent, j->config.ranks, j->config.start_s, who);
         enter(j, ENDING, SIGTERM);
     }
 }
 
-// Those whose time has come; a job that ends starts nobody.
+// Starts workers again whose time has come, unless the job is ending.
 static void start_again(struct job *j)
 {
     const struct job_again *again = j->config.again;
@@ -350,7 +355,7 @@ static void escalate(struct job *j)
         enter(j, KILLING, SIGKILL);
 }
 
-// Wait at most `ms` for something to happen, and deal with it.
+// Waits at most `ms` for output, a signal or a deadline, and handles it.
 static void listen_once(struct job *j, int ms)
 {
     j->polls[0] = (struct pollfd){.fd = j->signals, .events = POLLIN};
@@ -387,11 +392,11 @@ int job_answer(struct job *j, const char *mark, double seconds, char *out,
     if (!c->alive)
         return fail_with(j, c->name, c->status, c->last, "");
     j->crashed = true;
-    return fail("%s: silent within %g s of its start%s%s", c->name, seconds,
+    return fail("%s: no answer within %g s of its start%s%s", c->name, seconds,
                 *c->last ? "; last line: " : "", c->last);
 }
 
-// The first failure in words, as fail().
+// Calls fail() with the cause of the job's failure. Returns -1.
 static int fail_with_cause(struct job *j)
 {
     struct child *c = j->failed;
@@ -429,7 +434,7 @@ int job_run(struct job *j)
             return 0;
     }
     j->crashed = true;
-    return fail("no worker came to the end of the run");
+    return fail("no worker reached the end of the run");
 }
 
 bool job_crashed(const struct job *j)
@@ -437,8 +442,8 @@ bool job_crashed(const struct job *j)
     return j->crashed;
 }
 
-// Children that children left behind are ours now (subreaper): kill them, and
-// those that become ours thereby.
+// Kills processes that ended children left behind. They are our children now
+// (subreaper). Killing them can leave us more children, so it repeats.
 static void kill_strays(void)
 {
     char path[64];
@@ -455,7 +460,8 @@ static void kill_strays(void)
         if (n == 0)
             return;
         if ((double)(now_ns() - began) > strays_s * 1e9) {
-            log_line("%d processes were killed and do not end, %d is the last",
+            log_line("%d processes do not end after SIGKILL; the last one has "
+                     "process id %d",
                      n, pid);
             return;
         }

@@ -1,8 +1,7 @@
-// sweep.c - sweep.csv: what an experiment varies, for figures of one key or of
-// two.
+// sweep.c - writes sweep.csv, for figures over one or two keys of [matrix].
 //
-// x is the last key of [matrix], y the one before it; a series is a named cell
-// with the values of all other keys.
+// x is the last key of [matrix], y is the key before it. A series is a named
+// cell with one value of each other key.
 
 #include "lockstep/study.h"
 
@@ -18,8 +17,8 @@ static const enum metric shown[] = {METRIC_TOKENS_PER_S, METRIC_STEP_S,
 
 enum { SHOWN = sizeof shown / sizeof *shown };
 
-// What the cell has of axis a; "" where there is none. Also takes the axis'
-// digit off *k.
+// Returns the cell's value of axis a, and removes that axis from the cell
+// number *k.
 static const char *value_of(const struct experiment *e, int a, int *k)
 {
     int n = e->axes[a].n, i = *k % n;
@@ -66,7 +65,7 @@ static void put_cell(FILE *f, const struct study *s, int c)
 int study_sweep(const struct study *s)
 {
     char path[CONFIG_PATH];
-    if (!s->exp->naxes) { // whatever has its name is not of this experiment
+    if (!s->exp->naxes) { // a file of this name is not of this experiment
         if (text_into(path, sizeof path, "%s/sweep.csv", s->out))
             return -1;
         return unlink(path) && errno != ENOENT

@@ -1,10 +1,11 @@
 // table.c - results as CSV, for plots, spreadsheets and pandas.
 //
 //     file          a row for each    columns
-//     runs.csv      run               each setting and each measure
+//     runs.csv      run               each setting and each metric
 //     table.csv     cell              median, least and most of each metric
-//     shares.csv    cell and kind     the time of a step that the kind takes
-//     memory.csv    cell              peak memory, and its parts as predicted
+//     shares.csv    cell              share of a step for each kind of time
+//     memory.csv    cell              peak memory, and its predicted parts
+//     verbs.csv     cell              bytes by verb, measured and by the law
 //     workers.csv   cell and worker   utilisation
 //     curves.csv    cell and step     loss (mean of workers, first repeat)
 
@@ -21,7 +22,7 @@
 static const char settings[] =
     "backend,precision,wire,net,workers,servers,global_batch,oversubscribed";
 
-// Keys that the experiment sets, but that have no column in the lists above.
+// Keys that the experiment sets, other than those in `settings`.
 struct keys {
     int n;
     char at[EXP_WORDS][64];
@@ -36,7 +37,7 @@ static bool has_column(const struct keys *keys, const char *name)
     for (int i = 0; i < keys->n; i++)
         if (!strcmp(keys->at[i], name))
             return true;
-    return !strcmp(name, "sync"); // is "backend"
+    return !strcmp(name, "sync"); // its column is "backend"
 }
 
 static void find_keys(const struct study *s, struct keys *keys)
@@ -61,8 +62,8 @@ static void put_names(FILE *f, const struct keys *keys)
         fprintf(f, ",%s", keys->at[i]);
 }
 
-// Writes a word of a run.json that may not be ours, without commas and line
-// ends.
+// Writes a word of a run.json. Commas and newlines become blanks: the file may
+// have been written by another program.
 static void put_word(FILE *f, const char *word)
 {
     fputc(',', f);
@@ -70,8 +71,8 @@ static void put_word(FILE *f, const char *word)
         fputc(*word == ',' || *word == '\n' ? ' ' : *word, f);
 }
 
-// Whether the run's backend reads this key. True for all keys outside
-// [backend].
+// Returns whether the run's backend reads this key; true if it is not a key of
+// backends.
 static bool is_read(const struct result *r, const char *key)
 {
     const struct key *k = key_find(&run_keys, key);
@@ -153,7 +154,7 @@ static int write_table(const struct study *s)
     return study_file_end(s, f, "table.csv");
 }
 
-// The median over a cell's repeats.
+// Returns the share of a kind, the median of the cell's repeats.
 static double median_share(const struct study *s, int cell, int kind)
 {
     double v[EXP_REPEATS];

@@ -1,5 +1,7 @@
-// table_text.c - writes table.txt: the same results, for people to read. It has
-// two blocks with a row for each cell: speed, and results.
+// table_text.c - writes table.txt: the results of table.csv, for reading.
+//
+// It has two or three blocks with a row for each cell: speed, results and, for
+// pipelines, how long stages wait.
 
 #include "lockstep/study.h"
 
@@ -37,9 +39,9 @@ static void put_number(FILE *f, double v, int width, int decimals)
         fprintf(f, "  %*.*f", width, decimals, v);
 }
 
-// The median, then least .. most if the table has columns for them.
-static void put_spread(const struct text *t, int c, enum metric m, int width,
-                       int decimals)
+// Writes the median, then least .. most if the table has columns for them.
+static void put_range(const struct text *t, int c, enum metric m, int width,
+                      int decimals)
 {
     int n;
     struct range v = study_range(t->s, c, m, &n);
@@ -60,8 +62,8 @@ static void put_head(const struct text *t, const char *name, int width)
         fprintf(t->f, "  %*s .. %-*s", width, "least", width, "most");
 }
 
-// The utilisation of each worker, or their range if they are too many for a
-// line.
+// Writes the utilisation of each worker, or their range if a line cannot show
+// all workers.
 static void put_workers(const struct text *t, int c, int world)
 {
     if (t->workers <= SHOWN) {
@@ -92,13 +94,13 @@ static void put_speed(const struct text *t, int c)
     fprintf(t->f, "%-*s %7d %7d  ", t->width, r->cell, r->world, r->servers);
     put_workers(t, c, r->world);
     put_percent(t->f, study_range(s, c, METRIC_UTIL_TOTAL, &n).median, 5);
-    put_spread(t, c, METRIC_TOKENS_PER_S, 8, 0);
+    put_range(t, c, METRIC_TOKENS_PER_S, 8, 0);
     if (t->speedups)
-        put_spread(t, c, METRIC_SPEEDUP, 8, 2);
+        put_range(t, c, METRIC_SPEEDUP, 8, 2);
     put_number(t->f, 1000 * study_range(s, c, METRIC_STEP_S, &n).median, 8, 1);
     fprintf(t->f, "%s%s%s%s%s%s%s\n", *r->net ? "  net=" : "", r->net,
             r->oversubscribed ? "  oversubscribed" : "",
-            *r->pace ? "  asleep: pace=" : "", r->pace,
+            *r->pace ? "  slept: pace=" : "", r->pace,
             *r->mistakes ? "  WRONG: " : "", r->mistakes);
 }
 
@@ -126,13 +128,13 @@ static void put_outcome(const struct text *t, int c)
         return;
     fprintf(t->f, "%-*s", t->width, r->cell);
     if (!isnan(t->s->target)) {
-        put_spread(t, c, METRIC_SECONDS_TO, 9, 2);
+        put_range(t, c, METRIC_SECONDS_TO, 9, 2);
         put_number(t->f, study_range(t->s, c, METRIC_TOKENS_TO, &n).median, 9,
                    0);
     }
     put_number(t->f, study_range(t->s, c, METRIC_TRAIN_LOSS, &n).median, 7, 4);
     if (t->validated)
-        put_spread(t, c, METRIC_BEST_VAL_LOSS, 9, 4);
+        put_range(t, c, METRIC_BEST_VAL_LOSS, 9, 4);
     put_number(t->f, study_range(t->s, c, METRIC_MEMORY, &n).median / mib, 10,
                1);
     put_number(t->f,
@@ -197,28 +199,33 @@ static bool bubble_block(const struct text *t)
 
 static void notes(const struct text *t)
 {
-    fputs("Medians; tokens/s is that of the median step. ", t->f);
-    fputs(t->workers > SHOWN ? "Least, most: utilisation of one\nworker, "
-                             : "u0: utilisation of worker 0,\n",
+    if (t->repeats)
+        fputs("All values are medians of a cell's repeats.\n", t->f);
+    fputs(t->workers > SHOWN
+              ? "least .. most: the lowest and highest utilisation of a worker"
+              : "u0, u1 ..: the utilisation of worker 0, 1 ..",
           t->f);
-    fputs("the share of its time in forward, backward and update; total: of "
-          "all workers, added up.\n",
+    fputs(", which is the share\nof its time in forward, backward and update. "
+          "total: the sum over all workers.\n"
+          "tokens/s: the tokens of a step / the time of the median step.\n",
           t->f);
     if (t->speedups)
-        fprintf(t->f,
-                "Speed-up: tokens/s over those of %s; least and most of the "
-                "pairs of repeats.\n",
-                t->s->exp->baseline);
+        fprintf(t->f, "speed-up: tokens/s / those of %s%s.\n",
+                t->s->exp->baseline,
+                t->repeats ? "; least .. most compare runs of the same repeat"
+                           : "");
     if (!isnan(t->s->target))
         fprintf(t->f,
-                "s to %.2f: seconds in steps until the mean training loss of "
-                "%d steps is %.2f; -: not reached.\n",
+                "s to %.2f, tokens to: until the mean training loss of %d "
+                "steps is %.2f; -: not reached.\n",
                 t->s->target, CURVE_MEAN, t->s->target);
-    fputs("MiB: peak of any worker, of any server.\n", t->f);
+    fputs("worker MiB, server MiB: the highest peak of any worker, of any "
+          "server (-: no server).\n",
+          t->f);
     if (t->stages)
-        fputs("Bubble: share of a step in which a stage waits for others; law: "
-              "of equal stages;\ntimetable: with each stage's measured times "
-              "and links that take none.\n",
+        fputs("bubble: the share of a step in which a stage waits for other "
+              "stages. law: the same for\nequal stages. timetable: the same "
+              "with each stage's measured times, but no time for messages.\n",
               t->f);
 }
 

@@ -1,4 +1,4 @@
-// train.c - `lockstep train`: start a job, watch it, say how it ended.
+// train.c - `lockstep train` starts a job, supervises it and says how it ended.
 
 #include "lockstep/commands.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
-// For mpirun's own start, on a busy machine, before timeout= begins to count.
+// mpirun may take so long to start on a busy machine; timeout= is added to it.
 static const double start_s = 30;
 
 static void explain(FILE *f)
@@ -31,20 +31,20 @@ static void explain(FILE *f)
     fprintf(
         f,
         "lockstep train [FILE.ini] [key=value] ...\n\n"
-        "Trains GPT-2: one worker by itself, or workers=N that agree by "
+        "Trains GPT-2 with one worker, or with workers=N that synchronise by "
         "sync=NAME.\n"
-        "  lockstep train                     the C headers of this machine, "
-        "one worker\n"
-        "  lockstep train run.ini steps=200   a file, and one key changed\n"
-        "  lockstep train sync=ring workers=2 two workers, a ring\n"
-        "  lockstep train RUN/run.json        what an earlier run was asked "
-        "for, once more\n"
-        "  lockstep train resume=RUN steps=99 on from its newest checkpoint, "
-        "with its settings\n\n");
+        "  lockstep train                      one worker, on the C headers of "
+        "this machine\n"
+        "  lockstep train run.ini steps=200    settings of a file, and one of "
+        "its keys changed\n"
+        "  lockstep train sync=ring workers=2  two workers in a ring\n"
+        "  lockstep train RUN/run.json         repeat an earlier run\n"
+        "  lockstep train resume=RUN steps=99  continue a run from its newest "
+        "checkpoint\n\n");
 }
 
-// out= as it is, or a folder of this moment below runs/. *made is true if the
-// folder was not there before.
+// Makes the folder out=, or without out= a new folder in runs/ with the time as
+// its name. *made is true if the folder did not exist before.
 static int choose_out(struct run *r, bool *made)
 {
     bool named = r->out[0] != '\0';
@@ -52,7 +52,7 @@ static int choose_out(struct run *r, bool *made)
     time_t now = time(NULL);
     struct tm tm;
     if (!named && strcmp(r->resume, "auto") == 0)
-        return fail("resume=auto looks for checkpoints in out; try: out=DIR");
+        return fail("resume=auto looks for checkpoints in out=; try: out=DIR");
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", localtime_r(&now, &tm));
     for (int i = 1; i < 100; i++) {
         char more[8] = "";
@@ -69,7 +69,8 @@ static int choose_out(struct run *r, bool *made)
         if (*made || named)
             return 0;
     }
-    return fail("out=: runs/%s and 98 more of that name are taken", stamp);
+    return fail("runs/%s and %s-2 .. %s-99 exist already; try: out=DIR", stamp,
+                stamp, stamp);
 }
 
 static int lock_path(const struct run *r, char path[CONFIG_PATH])
@@ -77,7 +78,8 @@ static int lock_path(const struct run *r, char path[CONFIG_PATH])
     return text_into(path, CONFIG_PATH, "%s/.lock", r->out);
 }
 
-// One job at a time in a folder. The lock, or -1 after fail().
+// Locks the folder: only one job at a time may use it. Returns the lock, or -1
+// after fail().
 static int take_lock(const struct run *r)
 {
     char path[CONFIG_PATH];
@@ -102,41 +104,44 @@ static bool is_there(const struct run *r, const char *name)
     return access(path, F_OK) == 0;
 }
 
-// Whether the job took its first step: run.json is written just before.
+// Returns whether the job began its first step: run.json is written just before
+// it.
 static bool began(const struct run *r)
 {
     return is_there(r, "run.json");
 }
 
-#define UNSHAPED "unshaped" // net= of a run that had to do without
+#define UNSHAPED "unshaped" // net= of a run without emulated links
 
-// The emulated hosts that net= asks for. Without root the run goes on over
-// links as they are, and run.json says so.
+// Opens the emulated hosts that net= asks for. If that fails, for example
+// without root, the run uses the host's own links, and run.json says so.
 static struct netns *emulate(struct run *r)
 {
     struct netns *net = NULL;
     bool none = !*r->net || !strcmp(r->net, UNSHAPED);
     if (none || netns_open(&net, r->net, launch_hosts(r)) == 0)
         return net;
-    log_line("%s; going on over unshaped links", fail_message());
+    log_line("%s; the run uses unshaped links instead of net=%s",
+             fail_message(), r->net);
     strcpy(r->net, UNSHAPED);
     return NULL;
 }
 
-// Each of several would start all workers.
+// Checks that mpirun, srun or torchrun did not start several copies of this:
+// each of them would start all workers.
 static int check_alone(void)
 {
     struct cluster_place p = {.launcher = "mpirun"};
     bool several = cluster_named(&p) ||
                    (cluster_launched(&p.rank, &p.world) && p.world > 1);
-    return several ? fail("%s started %d of this, and lockstep train starts "
-                          "the workers itself; try: trainer in its place, or "
-                          "one lockstep train",
-                          p.launcher, p.world)
+    return several ? fail("%s started %d copies of lockstep train, which "
+                          "starts all workers itself; try: %s .. trainer, or "
+                          "lockstep train without %s",
+                          p.launcher, p.world, p.launcher, p.launcher)
                    : 0;
 }
 
-// What the launcher can say before it starts anything.
+// Checks the settings as far as possible before anything is started.
 static int check(const struct run *r)
 {
     if (check_alone())
@@ -149,7 +154,8 @@ static int check(const struct run *r)
     return netns_check(r->net, launch_hosts(r));
 }
 
-// Add what servers recorded last. The message of a run that failed stays.
+// Merges the samples and traces of all processes, also those that servers wrote
+// last. Keeps the message of a run that failed.
 static int merge(const struct run *r, int status)
 {
     char why[1024];
@@ -160,7 +166,8 @@ static int merge(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
-// Rows of workers that could not join them themselves. The message stays.
+// Merges the rows of steps.csv if the workers could not do so. Keeps the
+// message of a run that failed.
 static int merge_rows(const struct run *r, int status)
 {
     char why[1024];
@@ -170,7 +177,7 @@ static int merge_rows(const struct run *r, int status)
     return status < 0 ? fail("%s", why) : status;
 }
 
-// What starts a worker of an elastic job again.
+// The context of struct job_again.
 struct again {
     struct run *run;
     struct restart *restart;
@@ -190,7 +197,8 @@ static int start_worker(void *ctx, struct job *j, int rank)
     return launch_worker(j, a->run, a->net, rank, a->servers);
 }
 
-// What job_run() returns. *crashed: the log may tell more than the message.
+// Starts and supervises the job. Returns what job_run() returns. *crashed is
+// true if the log may tell more than the message.
 static int supervise(struct run *r, struct restart *restart,
                      const char *log_path, bool *crashed)
 {
@@ -224,7 +232,8 @@ static int supervise(struct run *r, struct restart *restart,
     return began(r) ? merge(r, status) : status;
 }
 
-// A run that was refused leaves nothing behind. -1, the message as it was.
+// Removes the folder of a run that did not begin. Returns -1 and keeps the
+// message.
 static int forget(const struct run *r)
 {
     char why[1024];
@@ -232,18 +241,19 @@ static int forget(const struct run *r)
     if (file_remove_folder(r->out))
         log_line("%s", fail_message());
     if (!strncmp(r->out, "runs/", 5))
-        rmdir("runs"); // where it holds no other
+        rmdir("runs"); // fails if it has other runs
     return fail("%s", why);
 }
 
-// Train in out=, which is ours alone. The exit status, or -1 after fail().
+// Trains in the locked folder out=. Returns the exit status, or -1 after
+// fail().
 static int train_locked(struct run *r, bool made)
 {
     bool crashed = false;
     char log_path[CONFIG_PATH];
     if (check(r) || text_into(log_path, sizeof log_path, "%s/log.txt", r->out))
         return made ? forget(r) : -1;
-    signal(SIGXFSZ, SIG_IGN); // as train/main.c
+    signal(SIGXFSZ, SIG_IGN); // as train/main.c does
     uint64_t start = now_ns();
     struct restart again = {0};
     int status = supervise(r, &again, log_path, &crashed);
@@ -257,7 +267,7 @@ static int train_locked(struct run *r, bool made)
     if (status < 0 && access(log_path, F_OK))
         return -1;
     if (status < 0)
-        return fail("%s; all lines: %s", fail_message(), log_path);
+        return fail("%s; log: %s", fail_message(), log_path);
     if (status > 0)
         fprintf(stderr, "lockstep: stopped by signal %d (%s); log: %s\n",
                 status - 128, strsignal(status - 128), log_path);

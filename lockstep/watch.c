@@ -1,5 +1,6 @@
-// watch.c - `lockstep watch` shows all workers of a run, again and again, like
-// `watch nvidia-smi`. It prints plain text, so it works over ssh and in a pipe.
+// watch.c - `lockstep watch` shows all workers of a run and updates the output
+// again and again, like `watch nvidia-smi`. It prints plain text, so it works
+// over ssh and in a pipe.
 
 #include "lockstep/commands.h"
 
@@ -26,9 +27,9 @@ struct words {
 #define AT(member) offsetof(struct words, member), false
 static const struct key rows[] = {
     {"watch", "every", "1", KEY_NUMBER, AT(every), 0.05, 3600, .unit = "s",
-     .help = "between two looks"},
+     .help = "between two updates"},
     {"watch", "times", "0", KEY_INT, AT(times), 1, 1e9, "until the run is over",
-     .unit = "looks", .help = "then it ends"},
+     .unit = "updates", .help = "after so many, watch ends"},
 };
 #undef AT
 
@@ -40,8 +41,10 @@ static const struct key_table table = {
 
 static void explain(FILE *f)
 {
-    fprintf(f, "lockstep watch DIR [key=value] ..\n\nWhat every worker of the "
-               "run in DIR (or of an experiment's latest) does now.\n");
+    fprintf(f, "lockstep watch DIR [key=value] ..\n\nShows what every worker "
+               "does now. DIR is the folder of a run, or of an experiment:\n"
+               "then it shows the latest run. A - means that a value is not "
+               "measured, or not yet.\n");
     key_help(f, &table);
 }
 
@@ -105,6 +108,7 @@ static void show(const struct live *l)
            "step", "tokens/s", "loss", "memory");
     for (int i = 0; i < l->n; i++)
         put_worker(l, i);
+    printf("\n-: not measured, or not yet\n");
     fflush(stdout);
 }
 
@@ -136,7 +140,7 @@ static int watch(int nwords, char **words)
 const struct command command_watch = {
     .name = "watch",
     .words = "DIR [key=value] ..",
-    .help = "all workers of a run that goes on, live",
+    .help = "show all workers of a run while it is going on",
     .explain = explain,
     .least = 1,
     .run = watch,

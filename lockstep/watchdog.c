@@ -1,9 +1,11 @@
 // watchdog.c - `lockstep watchdog PROGRAM words...` runs PROGRAM for as long as
-// standard input stays open. On another host only an open standard input shows
-// that the launcher is still there: when ssh ends, it tells nothing to the
-// programs that it started. The first line of standard input is a variable for
-// PROGRAM's environment, the job's secret. It does not come in ssh's words,
-// because every user of either host could read those.
+// standard input stays open.
+//
+// On another host only an open standard input shows that the launcher is still
+// running: when ssh ends, it does not end the programs that it started. The
+// first line of standard input is a variable for PROGRAM's environment, the
+// job's secret. It is not one of ssh's arguments, because every user of either
+// host could read them.
 
 #include "lockstep/commands.h"
 
@@ -22,7 +24,8 @@
 
 enum { GRACE_MS = 5000 }; // between SIGTERM and SIGKILL
 
-// Reads byte by byte, because the bytes after the line are not ours.
+// Reads the first line of standard input, byte by byte, so that the bytes after
+// it stay unread.
 static int take_secret(void)
 {
     char line[PATH_MAX] = "", *equals;
@@ -30,7 +33,7 @@ static int take_secret(void)
     while (n < sizeof line - 1 && read(0, line + n, 1) == 1 && line[n] != '\n')
         n++;
     if (line[n] != '\n')
-        return fail("watchdog: nobody is there");
+        return fail("watchdog: standard input ended before the secret");
     line[n] = '\0';
     equals = strchr(line, '=');
     if (strncmp(line, "LOCKSTEP_SECRET", 15) || !equals)
@@ -57,14 +60,14 @@ static pid_t start(char **words, const sigset_t *before)
     _exit(127);
 }
 
-// Whether standard input has ended. Any bytes that come in are ignored.
+// Returns whether standard input has ended. Ignores bytes that arrive on it.
 static bool hung_up(void)
 {
     char some[256];
     return read(0, some, sizeof some) <= 0;
 }
 
-// A signal that we should pass on; 0 when the program itself has ended.
+// Returns a signal that PROGRAM should get, too; 0 if PROGRAM has ended.
 static int signalled(int signals)
 {
     struct signalfd_siginfo s;
@@ -94,7 +97,7 @@ static int watch(pid_t pid, int signals)
             limit = GRACE_MS;
         }
     }
-    kill(-pid, SIGKILL); // processes it may have left
+    kill(-pid, SIGKILL); // processes that it may have left behind
     return status;
 }
 
@@ -103,7 +106,7 @@ static int watchdog(int nwords, char **words)
     static const int ours[] = {SIGCHLD, SIGTERM, SIGINT, SIGHUP};
     sigset_t set, before;
     if (nwords < 1)
-        return fail("watchdog: want a program to run");
+        return fail("watchdog: the program to run is missing");
     if (take_secret())
         return -1;
     sigemptyset(&set);

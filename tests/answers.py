@@ -91,8 +91,8 @@ def sentences(single, folder):
     # the 40th step
     assert said.startswith(
         "fast reaches loss 1.45 first: 0.4 (0.36 .. 0.44) s, 0.50 (0.45 .. "
-        "0.58) of the time of slow.\nlast takes longest: 1.6 (1.56 .. 1.64) s, "
-        "2.00 (1.95 .. 2.05) of the time of slow"), said
+        "0.58) times the time of slow.\nlast takes longest: 1.6 (1.56 .. 1.64) "
+        "s, 2.00 (1.95 .. 2.05) times the time of slow"), said
     page = (out / "report.html").read_text()
     assert page.index("fast reaches loss") < page.index("<table") < \
         page.index("What may be compared")
@@ -114,21 +114,26 @@ def doubts(single, folder):
         "a": (9000, 10000, 12000), "b": (11000, 10500, 11000),
         "slow": (20000, 20000, 40000)})
     said = answer(out)
-    assert "a and b reach loss 1.45 first and cannot be told apart: their " \
+    assert "a and b reach loss 1.45 first, too close to tell apart: their " \
         "ranges overlap" in said, said
-    assert "Outlier, kept in all ranges: slow, repeat 3: 800 tokens/s, where " \
-        "the median is 1600" in said, said
+    assert "Outlier (kept in all ranges): slow, repeat 3, has 800 tokens/s; " \
+        "the cell's median is 1600" in said, said
     assert "Warning" not in said, said
     taken(out / "cells" / "b" / "r2", .4)  # threads that wait for each other
     assert "Warning" not in answer(out)
     taken(out / "cells" / "b" / "r2", .4, 150)
     said = answer(out)
     assert "Warning: the machine was busy. In 1 of 9 runs" in said, said
-    assert "b, repeat 2, 40%" in said, said
+    assert "b, repeat 2, with 40%" in said, said
     assert '<p class="warn">Warning' in (out / "report.html").read_text()
     for path in out.glob("cells/*/r[23]"):
         shutil.rmtree(path)
     assert "Each cell ran once" in answer(out)
+    for name in "table.txt", "report.html":
+        said = (out / name).read_text().split("Each cell ran once")[-1]
+        said = said.split("How to repeat")[0]
+        assert "peed-up" in said or "speed-up" in said, said
+        assert "repeats" not in said and "least" not in said, (name, said)
 
 
 def reaches(single, folder):
@@ -165,11 +170,12 @@ def one_training(single, folder):
                 lambda step: 4 - .05 * step, lr=.001)
     said = lockstep("compare", out).stdout
     assert "same = slow: the losses of the first 20 steps are the same" in said
-    assert "rate: another training than slow by lr (0.001, 0.002)" in said, said
+    assert "rate: not comparable with slow, differs in lr (0.001, 0.002)" \
+        in said, said
     lockstep("report", out)
     page = (out / "report.html").read_text()
     assert "slow and same trained the same thing (global batch 2)" in page
-    assert "rate has a training of its own; from slow it differs in lr (0.001" \
+    assert "rate trained something else; it differs from slow in lr (0.001" \
         in page
     # the learning rate counts as lr_scale= makes it
     for k in (1, 2, 3):
@@ -183,7 +189,7 @@ def one_training(single, folder):
         "repeat = 3", "repeat = 1").replace("[cell same]\nsync = local\n", ""))
     rewrite(alone / "cells" / "rate" / "r1", 10000, lr=.001, lr_scale="none")
     said = lockstep("compare", alone).stdout
-    assert "each cell is another training: there is nothing to compare" in said
+    assert "no two cells are comparable: there is nothing to compare" in said
     rewrite(out / "cells" / "same" / "r1", 10000, lambda step: 4 - .05 * step)
     said = lockstep("compare", out, status=1).stdout
     assert "same DIFFERS FROM slow" in said, said
@@ -237,9 +243,9 @@ def apart(single, folder):
         meets(out / "cells" / "meets" / f"r{k}", {})
     shutil.copytree(out / "cells" / "meets", out / "cells" / "net")
     said = lockstep("compare", out).stdout
-    assert "meets: another training than slow by every (4, none)" in said
+    assert "meets: not comparable with slow, differs in every (4, none)" in said
     assert "net: its workers' parameters differ between exchanges, and no " \
-        "validation follows one" in said, said
+        "validation loss is just after an exchange" in said, said
     # training losses are each worker's own: what counts is validation after an
     # exchange, and not before
     for name, early, late, factor in (("meets", 3, 2.5, 1), ("net", 9, 2.5, 2)):
@@ -251,14 +257,14 @@ def apart(single, folder):
     assert "net DIFFERS FROM meets: the validation losses at step 8" in said
     shutil.rmtree(out / "cells" / "net")
     lockstep("report", out)
-    assert "Training loss: the workers of meets have parameters of their own" in \
+    assert "Training loss: the workers of meets have different parameters" in \
         (out / "report.html").read_text()
     assert abs(float(table(out / "table.csv")["meets"]["step_s"]) - .02) < 1e-9
     runs = table(out / "runs.csv")
     assert runs["meets"]["every"] == "4" and runs["slow"]["every"] == "", runs
     page = (out / "report.html").read_text()
     assert "Validation loss: cells evaluate 20 to 40 sequences, so compare it " \
-        "only between cells that evaluate equally many" in page, page
+        "only between cells that evaluate the same number" in page, page
     for k in (1, 2, 3):
         rewrite(out / "cells" / "slow" / f"r{k}", 20000, eval_batches=0)
     lockstep("report", out)
@@ -282,7 +288,7 @@ def joins(single, folder):
     assert "a_2 = a" in lockstep("compare", out).stdout
     refused = {
         (a, b): "out=DIR",
-        (a, f"out={out}"): "leave it out",
+        (a, f"out={out}"): "without out=",
         (a, folder, f"out={out}"): "no run",
         (folder / "plain", "figure=throughputt"): "throughputt",
         (folder / "plain", "figure=throughput", "size=9"): "size=9",
@@ -333,6 +339,7 @@ def watches(single, folder):
     said = lockstep("watch", run, "times=2", "every=0.05").stdout
     assert said.count("3 workers, step 800 of 40") == 2, said
     assert "9600 tokens/s" in said, said
+    assert "-: not measured, or not yet" in said, said
     for row in (r"worker 0 +\[#{16}\.{4}\] +80% +800 +3200 +1.0000 +3 MiB$",
                 r"worker 2 .* slow: computes 2.0 times as long as the median",
                 r"server 0 +\[#{5}\.{15}\] +25% "):
@@ -353,10 +360,10 @@ def names(folder):
     path = folder / "bad.ini"
     for text, expect in {
             "[experiment]\nbaseline = x\n[cell y]\nsync = local\n":
-                "baseline=x: no cell is called so; try: baseline=y",
-            "[experiment]\ntarget_loss = low\n": "want auto",
+                "baseline=x: no cell has this name; try: baseline=y",
+            "[experiment]\ntarget_loss = low\n": "must be auto",
             "[cell a,b]\nseed = 1\n[cell a/b]\nseed = 2\n":
-                "cells 1 and 2 would both be a_b",
+                "cells 1 and 2 would both be called a_b",
             "[base]\nglobal_batch = 6\nbatch = 4\n": "global_batch=6"}.items():
         path.write_text(text)
         done = lockstep("run", path, f"out={folder / 'bad'}", status=1)

@@ -72,10 +72,10 @@ def expect(said, *lines):
 def all_is_well(folder):
     status, said = doctor(folder, [GOOD, ALSO], "out=shared")
     expect(said, rf"ok +{GOOD} +answers; Lockstep \S+", rf"ok +{ALSO} +answers",
-           rf"ok +{ALSO} +its clock is ours", rf"ok +{GOOD} +shares out=shared",
+           rf"ok +{ALSO} +its clock agrees", rf"ok +{GOOD} +shares out=shared",
            rf"ok +{ALSO} +shares out=shared", r"ok +iface= +iface=lo on all",
            rf"(ok|-) +{GOOD} - {ALSO} [\d.e+-]+ us, [\d.e+]+[gm]bit there, [\d.e+]+[gm]",
-           "All that a job on these hosts needs")
+           "Nothing is missing for a job on these hosts")
     if status or re.search("^LACK", said, re.M):
         complaints.append(f"status {status} of good hosts:\n{said}")
 
@@ -83,13 +83,13 @@ def all_is_well(folder):
 def each_lie_is_found(folder):
     hosts = [GOOD, NOBODY, OLD, LATE, GONE, APART]
     status, said = doctor(folder, hosts, "out=shared", "timeout=60")
-    expect(said, rf"LACK +{OLD} +has Lockstep 0\.0\.1, and this is \d",
-           rf"- +{LATE} +its clock is (5(\.\d+)?|4\.9\d*) s ahead of ours",
+    expect(said, rf"LACK +{OLD} +has Lockstep 0\.0\.1; this host has \d",
+           rf"- +{LATE} +its clock is (5(\.\d+)?|4\.9\d*) s ahead of this host",
            rf"LACK +{NOBODY} +no address: hosts: {NOBODY}: .*; try: its add",
            rf"LACK +{GONE} +cannot be reached: ssh: .*: No route to host",
            rf"LACK +{APART} +out=shared is another folder there",
            rf"ok +{GOOD} +shares out=shared", rf"(ok|-) +{GOOD} - {APART} ",
-           "4 lacks to mend")
+           "4 things are missing for a job on these hosts")
     for host in GONE, NOBODY:
         if re.search(rf"{host} - | - {host}|{host} +(its clock|shares)", said):
             complaints.append(f"{host} does not answer, and stands here:\n{said}")
@@ -97,14 +97,14 @@ def each_lie_is_found(folder):
         complaints.append(f"status {status}, or a lack without a remedy:\n{said}")
     status, said = doctor(folder, [SILENT], "out=shared", "timeout=0.5")
     expect(said, rf"LACK +{SILENT} +cannot be reached: no answer in time",
-           "1 lack to mend")
+           "1 thing is missing for a job on these hosts")
 
 
 def what_is_late_answers_nothing(folder):
     """An answer that comes once more is not taken for the next."""
     status, said = doctor(folder, [GOOD, TWICE], "out=shared")
-    expect(said, rf"ok +{TWICE} +answers", rf"ok +{TWICE} +its clock is ours",
-           rf"ok +{TWICE} +{TWICE} is its lo", rf"ok +{TWICE} +shares out=shared",
+    expect(said, rf"ok +{TWICE} +answers", rf"ok +{TWICE} +its clock agrees",
+           rf"ok +{TWICE} +{TWICE} is its interface lo", rf"ok +{TWICE} +shares out=shared",
            rf"(ok|-) +{GOOD} - {TWICE} [\d.e+-]+ us, [\d.e+]+[gm]bit there")
     if status:
         complaints.append(f"status {status} of late answers:\n{said}")
@@ -113,7 +113,7 @@ def what_is_late_answers_nothing(folder):
 def loopback_is_told(folder):
     """An address that only its own host can reach, as Debian writes it."""
     status, said = doctor(folder, [GOOD, "192.0.2.1"], "out=shared")
-    expect(said, rf"LACK +hosts= +hosts: {GOOD} is {GOOD}, which the others "
+    expect(said, rf"LACK +hosts= +hosts: {GOOD} is {GOOD}, which the other hosts "
            "cannot reach; try: its address on the network")
     if status != 1:
         complaints.append(f"status {status} with a host on loopback:\n{said}")
@@ -133,7 +133,7 @@ def nothing_is_left(folder):
 
 def wrong_words(folder):
     for words, pattern in ((["hosts=nope"], "lockstep: hosts=nope: No such file"),
-                           (["out=x"], "lockstep: doctor: want hosts=FILE"),
+                           (["out=x"], "lockstep: doctor: hosts=FILE is missing"),
                            (["x"], "lockstep: doctor: takes hosts=FILE")):
         done = subprocess.run([LOCKSTEP, "doctor", *words], cwd=folder,
                               capture_output=True, text=True, timeout=20,

@@ -123,7 +123,7 @@ def is_stopped(ini, out):
     child.send_signal(signal.SIGINT)
     said = child.communicate(timeout=60)[1]
     assert child.returncode == 130, (child.returncode, said)
-    assert "stopped; the same command goes on" in said
+    assert "stopped; the same command continues" in said
 
 
 def reports(out):
@@ -230,7 +230,8 @@ def many_workers(single, folder):
         (copy / "run.json").write_text(json.dumps(run))
         done = lockstep("report", copy)
         assert done.returncode == status, done.stderr
-    assert "4097 workers, a report takes 1 .. 4096" in done.stderr, done.stderr
+    assert "4097 workers; a report can have 1 .. 4096" in done.stderr, \
+        done.stderr
     with open(copy / "workers.csv", newline="") as f:
         utils = [row["utilisation"] for row in csv.DictReader(f)]
     assert len(utils) == 100 and float(utils[0]) > 0
@@ -292,7 +293,7 @@ def bad_input(folder):
         "[base]\nbatsh = 3\n": "batch",
         "[matrix]\nbatch =\n": "batch: no values",
         "[matrix]\nbatch = 1, x\n": "batch=x",
-        "[matrix]\nbatch = 1 (log=1\n": "want a value, and (key=value ..)",
+        "[matrix]\nbatch = 1 (log=1\n": "must be VALUE or VALUE (key=value ..)",
         "[matrix]\nbatch = 1 (log=x)\n": "log=x",
     }
     path = folder / "bad.ini"

@@ -354,7 +354,7 @@ static void a_hosts_file_places_the_processes(void **state)
             "sync=sps workers=2 hosts=hosts out=none",
             same);
     assert_int_equal(j.status, 1);
-    assert_non_null(strstr(j.out, "slots=0: want slots=N, 1 .. 4096"));
+    assert_non_null(strstr(j.out, "slots=0: must be slots=N, 1 .. 4096"));
     assert_false(job_has("none"));
 }
 
@@ -373,7 +373,7 @@ static void settings_of_zmq_are_refused_over_mpi(void **state)
             "lockstep train %s sync=sps workers=2 transport=mpi %s out=none",
             same, words[i]);
         assert_int_equal(j.status, 1);
-        assert_non_null(strstr(j.out, "does not go with transport=mpi; try: "
+        assert_non_null(strstr(j.out, " with transport=mpi; try: "
                                       "transport=zmq"));
         assert_false(job_has("none"));
     }

@@ -152,11 +152,12 @@ static void no_worker_trains_alone(void **state)
          "srun started 2 of this, and Open MPI cannot join them; try: mpirun "
          "(in Slurm srun --mpi=pmix)"},
         {"RANK=0 WORLD_SIZE=2 lockstep train %s sync=ring workers=2",
-         "torchrun started 2 of this, and lockstep train starts the workers"},
+         "torchrun started 2 copies of lockstep train, which starts all "
+         "workers itself"},
         {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 lockstep train %s",
-         "srun started 2 of this, and lockstep train starts the workers"},
+         "srun started 2 copies of lockstep train, which starts all workers"},
         {"OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 lockstep train %s",
-         "mpirun started 2 of this, and lockstep train starts the workers"},
+         "mpirun started 2 copies of lockstep train, which starts all workers"},
         {"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 "
          "mpirun -n 1 trainer %s sync=sps transport=mpi",
          "sps: no server named; try: servers=mpi://RANK"},
@@ -187,7 +188,7 @@ static void pbs_names_the_hosts(void **state)
             "workers=3 out=pbs",
             job_dir(), tiny);
     assert_status(&j, 0);
-    assert_non_null(strstr(j.out, "PBS: 2 hosts"));
+    assert_non_null(strstr(j.out, "using the 2 hosts of this PBS job"));
     job_run(&j, 10, "sort asked | uniq -c | tr -s ' \\n' ' '");
     assert_string_equal(j.out, " 3 127.0.0.1 1 127.0.0.2 ");
 }

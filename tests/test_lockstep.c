@@ -299,7 +299,7 @@ static void another_program_trains_a_cell(void **state)
     job_run(&j, 20,
             "echo '[cell a]\npeer=horovod' > q.ini; lockstep run q.ini");
     assert_status(&j, 1);
-    assert_prints(&j, "peer=horovod: want ddp");
+    assert_prints(&j, "peer=horovod: must be ddp");
 }
 
 int main(void)

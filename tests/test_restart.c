@@ -93,8 +93,8 @@ static void a_fault_that_stays_is_not_repeated(void **state)
     assert_status(&j, 1);
     assert_prints(&j, "restart 1 of 9");
     assert_prints(&j, "File too large");
-    assert_prints(&j, "failed after step 10 before, so it will again: not "
-                      "restarted");
+    assert_prints(&j, "not restarted: it failed after step 10 before, so it "
+                      "would fail again");
     assert_null(strstr(j.out, "restart 2 of 9"));
 }
 
@@ -161,8 +161,8 @@ static void a_worker_is_started_again_alone(void **state)
                 "grep -q '\"name\": \"restarts\"' alone/trace.json",
                 tiny, elastic[w]);
         assert_status(&j, 0);
-        assert_prints(&j, "the others go on; restart 1 of 1, of rank 0 alone, "
-                          "in 1 s");
+        assert_prints(&j, "the other workers go on; restart 1 of 1, of rank 0 "
+                          "alone, in 1 s");
         assert_prints(&j, "joins a running job after its step 25");
         assert_int_equal(job_column("alone", "step", 0, step, MAX), 39);
         job_column("alone", "restarts", 0, restarts, MAX);

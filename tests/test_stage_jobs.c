@@ -294,7 +294,7 @@ static void paced_stages(void **state)
     assert_ok(&j); // no kind has seconds below 0: they would wrap
     job_run(&j, 60, "lockstep report quick traced out=both");
     assert_ok(&j);
-    assert_prints(&j, "slept (pace=1,2), and has no loss");
+    assert_prints(&j, "slept (pace=1,2), so it has no loss");
     // Sleeping slices join as often as computing slices do. Only the loss is
     // not computed: three floats a row.
     train("sync=ring mesh=pp2,tp2 transport=tcp accum=3 steps=5", "sliced");
@@ -312,7 +312,7 @@ static void paced_stages(void **state)
     }
     job_run(&j, 30, "lockstep report quick");
     assert_ok(&j);
-    assert_prints(&j, "asleep: pace=0,0");
+    assert_prints(&j, "slept: pace=0,0");
     assert_null(strstr(j.out, "loss.gp"));
     job_run(&j, 30,
             "lockstep report paced >/dev/null && head -2 paced/runs.csv"

@@ -39,7 +39,7 @@ static void silence_ends_the_start(void **state)
                      -1);
     assert_string_equal(fail_message(),
                         "2 of 3 processes did not start within 0.2 s: rank 1, "
-                        "server 0; try: timeout=");
+                        "server 0; try: a larger timeout=");
 }
 
 static void a_rank_that_prints_has_started(void **state)

@@ -275,7 +275,7 @@ static void silence_has_a_deadline(void **state)
     assert_int_equal(job_answer(f.job, "@endpoint ", 0.2, answer,
                                 sizeof answer),
                      -1);
-    assert_says("server 0: silent within 0.2 s");
+    assert_says("server 0: no answer within 0.2 s");
     close_job(&f);
 }
 
@@ -332,7 +332,8 @@ static void a_worker_comes_back(void **state)
     assert_int_equal(job_run(f.job), -1);
     assert_int_equal(f.asked, 2);
     read_log(&f, log, sizeof log);
-    assert_non_null(strstr(log, "exit code 1; the others go on; rank 0 was"));
+    assert_non_null(
+        strstr(log, "exit code 1; the other workers go on; rank 0 was"));
     assert_non_null(strstr(log, "[0] back\n"));
     assert_non_null(strstr(log, "rank 0: killed by signal 9"));
     close_job(&f);

@@ -112,7 +112,7 @@ lockstep_says(fit_unit 1 "memory=2: must be a number with a unit; try: memory=2g
               $<TARGET_FILE:lockstep> fit memory=2)
 lockstep_says(fit_alone 1 "sync=local: has one worker .* try: a backend of several"
               $<TARGET_FILE:lockstep> fit memory=2gb sync=local)
-lockstep_says(shards_staging 1 "shard=3 is for vectors in the host.s memory; try: "
+lockstep_says(shards_staging 1 "shard=3 works on vectors in host memory; try: "
               $<TARGET_FILE:lockstep> train sync=zero shard=3 workers=2
               staging=always model=nano layers=1 context=16 steps=1 eval=0
               data=${CMAKE_SOURCE_DIR}/README.md)

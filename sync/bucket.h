@@ -5,15 +5,16 @@
 
 #include "sync/sync.h"
 
-// Fill out[] with ranges that tile [0, n) from the end: the first of at most
-// `first` elements (so that communication begins early), the others of at most
-// `size`. Returns how many, or -1 after fail() if more than `max` are needed.
+// Fill out[] with ranges that tile [0, n) from its end. The first range has at
+// most `first` elements, so that communication begins early; each other range
+// has at most `size`. Returns the number of ranges, or -1 after fail() if more
+// than `max` are needed.
 int bucket_cut(struct bucket *out, int max, size_t n, size_t first,
                size_t size);
 
-// The usual number of elements of the other buckets: a fortieth of n, so that
-// little is left to send when backward ends. It is at least 1 MiB, so that a
-// bucket is worth its latency, and at most 25 MiB.
+// The usual `size`, in elements: a fortieth of n, so that little is left to
+// send when backward ends. It is at least 1 MiB, so that a bucket is worth its
+// latency, and at most 25 MiB.
 size_t bucket_usual(size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-// copies.c - lets a backend that knows host memory alone serve a GPU.
+// copies.c - lets a backend that knows host memory only serve a GPU.
 
 #include "sync/copies.h"
 
@@ -6,7 +6,7 @@
 #include "device/staging.h"
 
 struct copies {
-    struct sync_job device; // as it was, pointing at the device's vectors
+    struct sync_job device; // a copy of the job, with the device's vectors
     struct staging *params, *grads;
 };
 

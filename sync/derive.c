@@ -5,8 +5,9 @@
 #include "config/backends.h"
 #include "sync/bucket.h"
 
-// Sums can come back in 16 bits; parameters would lose precision. Only whole
-// rounds of all workers make such sums.
+// Servers can return sums in 16 bits, but parameters in 16 bits would lose
+// precision. Servers return sums only if each step adds the gradients of all
+// workers.
 static enum updater usual_updater(const struct sync_settings *s)
 {
     bool narrow = s->wire != DTYPE_F32;

@@ -10,37 +10,41 @@
 
 struct backend;
 
-// Chooses each setting that is 0 or "auto" in *s, for a backend, `world`
+// Chooses each setting in *s that is 0 or "auto", for backend b, `world`
 // workers and n parameters:
 //
-//     bucket      by block, if blocks are lent
-//     bucket_mb   a fortieth of all, within 1 .. 25 MiB (bucket_usual())
-//     fusion_mb   a quarter MiB a worker, and at least 1: a group of buckets
-//                 costs 2(world-1) latencies, so it must grow with the world; 0
-//                 if the backend does not fuse, and for blocks
-//     servers     one, or one beside each worker, as the row says
-//     update      with servers: worker, if the wire has 16 bits and a step adds
-//                 whole rounds; else server. Without servers: worker
+//     bucket      "block", if blocks are lent
+//     bucket_mb   a fortieth of all parameters, within 1 .. 25 MiB
+//                 (bucket_usual())
+//     fusion_mb   a quarter MiB for each worker, and at least 1 MiB: a fused
+//                 bucket costs 2(world-1) latencies, so it must grow with the
+//                 world; 0 if the backend does not fuse, and for blocks
+//     servers     one, or one beside each worker, as the backend's row says
+//     update      with servers: "worker", if the wire has 16 bits and a step
+//                 adds the gradients of all workers; else "server". Without
+//                 servers: "worker"
 //     every       1, if gradients travel
-//     transport   with servers: zmq. The ring chooses its own when it opens:
-//                 memory, if all workers share a host
+//     transport   with servers: zmq. The ring chooses when it opens: shared
+//                 memory, if all workers are on one host
 //
-// The code that reads any other setting decides about its "auto". n of 0: not
-// known yet, so bucket_mb stays.
+// Any other setting that is "auto" is decided by the code that reads it. n = 0
+// means that n is not known yet: bucket_mb stays as it is.
 void sync_derive(struct sync_settings *s, const struct backend *b, int world,
                  size_t n);
 
-// Whether no answer comes before all gradients have come. So it is with servers
-// that update, and with an owner.
+// Whether replies are deferred: no reply is sent before the gradients of all
+// workers have arrived. This holds for servers that update, and for an owner
+// (TRAFFIC_OWNER).
 bool sync_holds(const struct sync_settings *s, const struct backend *b);
 
-// If worker 0 adds the gradients of all (TRAFFIC_OWNER), it takes them from
-// each other worker in pieces. These are a piece's elements, and the number of
-// pieces with room: one is added while the next arrives.
+// If worker 0 adds the gradients of all workers (TRAFFIC_OWNER), it takes them
+// from each other worker in pieces of OWNER_PIECE elements. It has OWNER_SETS
+// receive buffers for each worker: it adds one piece while the next arrives.
 enum { OWNER_PIECE = 1 << 18, OWNER_SETS = 2 };
 
-// The elements that a worker holds of vectors of n elements, with derived
-// settings. `work`: the elements of the blocks that a model works on at once.
+// The number of elements that a worker holds of vectors of n elements, with
+// derived settings. `work`: the elements of the blocks that a model uses at
+// once.
 //
 //     shard      params   grads   slot   buffers
 //     (others)   n        n       n      none; servers update: slot 0
@@ -48,16 +52,16 @@ enum { OWNER_PIECE = 1 << 18, OWNER_SETS = 2 };
 //     2          n        n/w     n/w    work, of gradients
 //     3          n/w      n/w     n/w    work, of gradients and of weights
 //
-// n/w may be more, by up to a grain for each bucket (zero/shards.h). Buffers of
-// weights are in the model's format, all else is fp32. If parameters or
-// gradients are in shards, only the strategy holds them. It lends them to the
+// n/w may be larger by up to one grain for each bucket (zero/shards.h). Buffers
+// of weights are in the model's format; all else is fp32. Parameters or
+// gradients in shards are held by the strategy only, which lends them to the
 // model a block at a time (sync.h).
 struct sync_share {
     bool lends_params, lends_grads;
-    bool late_params; // whole, but parts of them come from other workers
+    bool late_params; // params are whole, but parts of them arrive late
     size_t params, grads;
     size_t slot; // of each slot of the optimiser's state
-    size_t kept; // of further vectors, listed in outer/outer.c
+    size_t kept; // elements of further vectors, listed in outer/outer.c
     size_t weight_buffers, grad_buffers;
 };
 

@@ -1,4 +1,4 @@
-// fault.c - faults on purpose, in the step that inject= names.
+// fault.c - faults on purpose, at the step that inject= names.
 
 #include "sync/fault.h"
 

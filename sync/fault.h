@@ -5,11 +5,12 @@
 
 #include "sync/sync.h"
 
-// nan, inf: a gradient of bucket 0 goes bad before it is handed over. 0, or -1
-// after fail().
+// nan, inf: makes the first gradient of bucket 0 bad before the bucket is sent.
+// Returns 0, or -1 after fail().
 int fault_gradient(struct sync *s);
 
-// kill, fail, delay: happens before the strategy's step. 0, or -1 after fail().
+// kill, fail, delay: before the strategy's step, kills this process, fails, or
+// sleeps. Returns 0, or -1 after fail().
 int fault_step(const struct sync *s);
 
 #endif

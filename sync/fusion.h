@@ -1,24 +1,25 @@
-// fusion.h - join buckets that are next to each other, up to a size.
+// fusion.h - joins buckets that are next to each other, up to a size.
 //
-// Horovod copies small tensors into one buffer, because a message costs its
-// latency 2(world-1) times whatever its size. Our gradients lie in one vector
+// Horovod copies small tensors into one buffer, because every message costs
+// 2(world-1) latencies, whatever its size. Our gradients are in one vector
 // already, so joining neighbours costs nothing but the wait for the last of
-// them. The cut is made once and is the same on every worker, so there is no
-// negotiation.
+// them. Buckets are joined once, in the same way on every worker, so the
+// workers need not negotiate.
 
 #ifndef SYNC_FUSION_H
 #define SYNC_FUSION_H
 
 #include "sync/sync.h"
 
-// Join all n buckets up to `mb` MiB of fp32; 0: each stays alone. Caller frees
-// *fused with mem_free(). Returns how many there are, or -1 after fail().
+// Join the n buckets into fused buckets of at most `mb` MiB of fp32; 0: each
+// bucket stays alone. The caller frees *fused with mem_free(). Returns the
+// number of fused buckets, or -1 after fail().
 int fusion_cut(struct bucket **fused, const struct bucket *buckets, int n,
                double mb);
 
 // Move the borders between n fused buckets up to multiples of `grain` elements
-// (at least 1); those that hold nothing then are left out. Each is still full
-// when its last bucket is. Returns how many there are.
+// (at least 1), and leave out fused buckets that are empty after that. A fused
+// bucket is still complete when its last bucket is. Returns how many are left.
 int fusion_align(struct bucket *fused, int n, size_t grain);
 
 #endif

@@ -1,4 +1,4 @@
-// law.c - what an exchange should take by the law, and the link behind it.
+// law.c - how long an exchange should take by the law, and how to fit a link.
 
 #include "sync/law.h"
 
@@ -30,8 +30,9 @@ struct law law_owner(int n, bool held)
     return (struct law){.hops = 2, .share = (held ? 2.0 : 1.0) * (n - 1)};
 }
 
-// The power of two that takes part: ranks beyond it are folded into it, and
-// wait for the sum at the end.
+// Returns the largest power of two up to n: so many ranks exchange. Each rank
+// beyond it first sends its vector to one of them, and receives the sum at the
+// end; *law is the cost of these two messages.
 static int fold(int n, struct law *law)
 {
     int power = 1;
@@ -75,7 +76,7 @@ struct law law_allreduce(enum algorithm a, int n)
     case ALGORITHM_DOUBLING:
         return law_doubling(n);
     case ALGORITHM_TREE:
-    case ALGORITHM_LIBRARY: // what Open MPI takes in place
+    case ALGORITHM_LIBRARY: // Open MPI uses a tree for sums in place
         return law_tree(n);
     case ALGORITHM_AUTO:
     case ALGORITHM_RING:
@@ -144,10 +145,10 @@ void law_fit(const struct law *law, const double *bytes, const double *seconds,
 
 int law_gathers(int b, int n, int micro, bool backward)
 {
-    int last = n - 2; // of those that share buffers
-    if (backward)     // forward leaves the last two of them there
+    int last = n - 2; // blocks 1 .. n - 2 share two buffers
+    if (backward)     // forward leaves the last two in the buffers
         return b > 0 && b < last - 1 ? micro : 0;
-    // and backward the first two, to the next micro-batch
+    // backward leaves the first two to the next micro-batch
     return b > 2 && b <= last ? micro : 1;
 }
 
@@ -163,7 +164,8 @@ static size_t chunk_len(const struct law_step *s, size_t n, int c)
     return group_chunk(n, s->grain, s->world, (c + s->world) % s->world).n;
 }
 
-// A verb on n elements, so many times.
+// Add what `rank` sends and receives for operation v on n elements, `bytes`
+// bytes for each element.
 static void add(const struct law_step *s, int rank, enum group_verb v, size_t n,
                 uint64_t bytes, struct group_stats *out)
 {
@@ -176,7 +178,7 @@ static void add(const struct law_step *s, int rank, enum group_verb v, size_t n,
         group_count(out, v, (n - right) * bytes, (n - own) * bytes);
 }
 
-// How often a unit is gathered.
+// How often a step gathers unit b.
 static int gathered(const struct law_step *s, int b)
 {
     if (s->kind < SHARD_PARAMS)

@@ -1,10 +1,10 @@
-// law.h - what an exchange should take: t = hops alpha + share S / B.
+// law.h - how long an exchange should take: t = hops alpha + share S / B.
 //
-// S is the gradient's bytes as they travel, `share` how often the time of
-// crossing the busiest link passes (where both directions work at once, it is
-// that of the one which carries more), `hops` how many messages go one after
-// the other. A link is what they need of the network; law_fit() finds
-// it from measured times.
+// S is the gradient's size in bytes, as it travels. `share` is how often these
+// S bytes cross the busiest link; if both directions work at once, only the
+// direction that carries more counts. `hops` is the number of messages that
+// follow each other. alpha and B describe the network (struct link); law_fit()
+// finds them from measured times.
 
 #ifndef SYNC_LAW_H
 #define SYNC_LAW_H
@@ -25,13 +25,18 @@ struct law {
     double hops, share;
 };
 
-// For n workers. The ring: 2(n-1) messages of S/n. Servers beside the workers,
-// one each: the ring's bytes in two messages. k servers on hosts of their own:
-// nS/k into each and out of it, both ways at once, but never less than the S of
-// a worker's own link; `held`: nothing leaves before all has come, as where the
-// servers update, so it takes twice as long. Worker 0 as the owner: (n-1)S into
-// its link and out of it, always held; without `held` what crosses in one
-// direction.
+// Laws for n workers.
+//
+// law_ring: 2(n-1) messages of S/n.
+// law_shards: one server beside each worker; as many bytes as the ring, in two
+// messages.
+// law_servers: k servers on hosts of their own. nS/k goes into each and out of
+// it, both ways at once, but never less than the S of a worker's own link.
+// held: replies are deferred until all gradients have come, as where servers
+// update, so that it takes twice as long.
+// law_owner: worker 0 is the owner; (n-1)S goes into its link, then as much out
+// of it. Its replies are always deferred; held = false counts one direction
+// only.
 struct law law_ring(int n);
 struct law law_shards(int n);
 struct law law_servers(int n, int k, bool held);
@@ -42,15 +47,15 @@ struct law_case {
     int workers;
     int servers; // on hosts of their own; 0: beside the workers, unless the
                  // backend has one server only
-    bool held;   // servers, or the owner, answer when all has come
+    bool held;   // servers, or the owner, answer after all gradients have come
     enum algorithm algorithm; // of the library
-    int every; // steps from one exchange to the next: the law is a step's, on
-               // the average; 0 or 1: of each
+    int every; // steps from one exchange to the next; the law is the average
+               // for one step. 0 or 1: every step exchanges
 };
 struct law law_of(const struct backend *b, const struct law_case *c);
 
-// An all-reduce by halving and doubling (Rabenseifner), by doubling alone, and
-// up and down a binomial tree: allreduce/algorithm.h.
+// All-reduce by halving and doubling (Rabenseifner), by doubling alone, and up
+// and down a binomial tree. See allreduce/algorithm.h.
 struct law law_halving(int n);
 struct law law_doubling(int n);
 struct law law_tree(int n);
@@ -58,11 +63,13 @@ struct law law_tree(int n);
 // By the setting algorithm= of the backend allreduce.
 struct law law_allreduce(enum algorithm a, int n);
 
+// Seconds that an exchange of `bytes` bytes (S) should take on `link`.
 double law_seconds(const struct law *law, const struct link *link,
                    double bytes);
 
-// The link that explains measured times best, by least squares of relative
-// errors. Leaves *link alone with fewer than two different sizes.
+// Sets *link to the one that explains n measured exchanges best, by least
+// squares of relative errors: bytes[i] took seconds[i]. With fewer than two
+// different sizes *link stays as it is.
 void law_fit(const struct law *law, const double *bytes, const double *seconds,
              int n, struct link *link);
 
@@ -70,9 +77,11 @@ void law_fit(const struct law *law, const double *bytes, const double *seconds,
 
 struct bucket;
 
-// What travels in a step: elements of each unit of the cut, whose ends are
-// moved up to multiples of the grain (zero/shards.h), len(c) of chunk c; m
-// micro-batches, the norm is n/4096 doubles.
+// The elements that rank r sends in one step, for each unit of n elements. A
+// unit is a range of the vector that is exchanged as one; its ends are moved up
+// to multiples of the grain (zero/shards.h). len(c) is the length of chunk c,
+// and m the number of micro-batches. "the norm" is an all-reduce of n/4096
+// doubles.
 //
 //                  reduce_scatter   all_gather               all_reduce
 //     replicas                                               2n - len(r)
@@ -81,30 +90,33 @@ struct bucket;
 //     shard=2      m times that     n - len(r+1)             the norm
 //     shard=3      m times that     law_gathers() times that the norm
 //
-// That is out of rank r; what comes in is what rank r-1 sends.
+// Rank r receives what rank r-1 sends.
 struct law_step {
     int world, micro;
     bool shards;              // else replicas
     enum shard_level kind;    // with shards
-    const struct bucket *cut; // the last of the vector first; 2, 3: its blocks
+    const struct bucket *cut; // the units, last first; shard=2, 3: the blocks
     int count;
     size_t grain;                  // of units and chunks, at least 1
-    size_t sum_bytes, param_bytes; // of a gradient, a parameter on its way
+    size_t sum_bytes, param_bytes; // on the wire, for each element
 };
 
-// Payload of `rank`, by verb.
+// *out: payload that `rank` sends and receives in a step, in bytes, by verb.
 void law_step_bytes(const struct law_step *s, int rank,
                     struct group_stats *out);
 
-// The mean over all ranks of what goes out, by verb; returns their sum.
+// out[v]: bytes that a rank sends in a step by verb v, the mean over all ranks.
+// Returns the sum over all verbs.
 double law_step_mean(const struct law_step *s, double out[GROUP_VERBS]);
 
-// Messages that follow each other: those of the passes over the vector.
+// How many messages of a step follow each other: those of all passes over the
+// vector.
 double law_step_hops(const struct law_step *s);
 
-// With shard=3: how often a step of m micro-batches gathers block b of n for
-// forward, and again for backward. Two buffers take all blocks but the first
-// and the last in turn (zero/blocks.h), so each pass finds two of them there.
+// With shard=3: how often a step of `micro` micro-batches gathers block b of n
+// for forward (backward = false) or for backward. All blocks but the first and
+// the last share two buffers (zero/blocks.h), so each pass finds the last two
+// blocks of the pass before in them.
 int law_gathers(int b, int n, int micro, bool backward);
 
 #endif

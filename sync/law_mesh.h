@@ -1,19 +1,22 @@
 // law_mesh.h - bytes of a model that is cut into stages (pp) and slices (tp).
 //
-// N rows of a micro-batch, m of them in a step, C channels, V symbols, b bytes
-// of an activation. What a rank of p stages with v chunks and t slices sends:
+// Notation: N rows of a micro-batch, m micro-batches a step, C channels, V
+// symbols, b bytes of an activation, p stages, v chunks on each stage, t
+// slices, L layers on this stage. Bytes that one rank sends in a step:
 //
 //     stage    m N C b  for each chunk that does not end the model (forward)
 //              m N C b  for each that does not begin it (backward)
-//              4 V C/t  first and last: the tied table's gradient
+//              4 V C/t  first and last stage: the tied table's gradient
 //              16 (p-1) norm and loss
-//     slice    m (4 L + 2) joins of N C floats around a ring, of L layers here:
-//              two a layer forward, two backward; embeddings forward, head
-//              backward; with recompute one more a layer, backward; m gathers
-//              of 3 floats a row and slice, for the loss; 8 (t-1) for the norm
+//     slice    m (4 L + 2) joins (sums over all slices) of N C floats around a
+//              ring: 2 for each layer in forward, 2 in backward, 1 for the
+//              embeddings in forward, 1 for the head in backward; with
+//              recompute one more for each layer, in backward. Also m gathers
+//              of 3 floats for each row and slice, for the loss, and 8 (t-1)
+//              bytes for the norm
 //
-// Slices are those of Shoeybi et al., "Megatron-LM", 2019; the loss as in
-// Narayanan et al., 2021, without a row of logits on its way.
+// Slices are those of Shoeybi et al., "Megatron-LM", 2019. The loss is as in
+// Narayanan et al., 2021: no row of logits travels.
 
 #ifndef SYNC_LAW_MESH_H
 #define SYNC_LAW_MESH_H
@@ -23,21 +26,23 @@ struct law_mesh {
     int micro, stages, chunks, slices;
     int layers; // of this stage
     int stage;
-    int recompute; // bool: layers' activations are made twice
+    int recompute; // bool: backward computes the layers' activations again
 };
 
-// Payload out of a rank in a step between stages, and among slices; 0 of one
-// stage, one slice.
+// Bytes of payload that a rank sends in a step between stages, and between
+// slices. 0 with one stage, or with one slice.
 double law_mesh_stages(const struct law_mesh *m);
 double law_mesh_slices(const struct law_mesh *m);
 
-// Sums over all slices in a forward and in a backward of one micro-batch.
+// Joins (sums over all slices) in one micro-batch: in its forward, or in its
+// backward.
 int law_mesh_joins(const struct law_mesh *m, int backward);
 
-// Those of its layers alone.
+// The same, for the layers only.
 int law_mesh_layer_joins(const struct law_mesh *m, int backward);
 
-// Share of a vector that a member of a ring of n sends for its sum: 2 (n-1)/n.
+// How often a member of a ring of n sends a vector's bytes for its sum:
+// 2 (n-1)/n.
 double law_mesh_sum(int n);
 
 #endif

@@ -13,7 +13,7 @@
 
 enum { FILE_MOST = 1 << 18 };
 
-static const double unmeasured = 0.15; // what emulated links are held to
+static const double unmeasured = 0.15; // bound in tests of emulated links
 
 int links_add(struct links *l, const char *who, const struct law *law,
               const double *bytes, const double *seconds, int n)
@@ -67,7 +67,8 @@ double links_error(const struct link_fit *f, double bytes)
     return f->n ? fmax(below, above) : unmeasured;
 }
 
-// "25gbit", or "3MB/s" of payload: 1, and its bytes/s of payload; else 0.
+// Reads a rate: "25gbit", or "3MB/s" of payload. Returns 1 and sets the rate in
+// bytes/s of payload, or 0 if the text is no rate.
 static int read_rate(const char *text, double *bytes_per_s)
 {
     static const double scales[] = {1e3, 1e6, 1e9};

@@ -5,7 +5,8 @@
 //         "who": "ring",        a backend, or "tcp": a stream between two hosts
 //         "alpha_us": 80.1, "bytes_per_s": 119600000,
 //         "bytes": [..], "seconds": [..],      what it was fitted to
-//         "off": [..]}]}                       measured / law - 1
+//         "off": [..]}]}                       relative error of the fit:
+//                                              measured / law - 1
 
 #ifndef SYNC_LINK_H
 #define SYNC_LINK_H
@@ -27,24 +28,28 @@ struct links {
     int n;
 };
 
-// Fit `who` to the times of law and append it; a link that cannot be told
-// (fewer than two sizes) is left out. 0, or -1 after fail() where it is full.
+// Fit a link to n measured times (seconds[i] for bytes[i]) by `law`, and append
+// it under the name `who`. With fewer than two sizes nothing can be fitted and
+// nothing is appended. Returns 0, or -1 after fail() if *l is full.
 int links_add(struct links *l, const char *who, const struct law *law,
               const double *bytes, const double *seconds, int n);
 
-// The fit of `who`, or of "tcp" where it has none; NULL after fail().
+// The fit of `who`, or of "tcp" if there is none of `who`; NULL after fail().
+// *l owns it.
 const struct link_fit *links_find(const struct links *l, const char *who);
 
-// How far the law may be off for so many bytes, as a share: as far as at the
-// sizes next to it, or 0.15 where nothing was measured.
+// The relative error to expect of the law for `bytes` bytes: the larger of the
+// fit's errors at the next smaller and at the next larger measured size, or
+// 0.15 if nothing was measured.
 double links_error(const struct link_fit *f, double bytes);
 
 // The share of a link's rate that is payload of TCP: 1448 of 1514 bytes.
 #define LINK_PAYLOAD (1448.0 / 1514)
 
-// `text` is a rate, as 25gbit or 100mbit, for a link of that rate that nobody
-// has measured, of latency `alpha_s`; or, as 3MB/s, the rate of its payload; or
-// the path of a file. 0, or -1 after fail().
+// links_read fills *l. `text` is a rate of a link that nobody has measured,
+// such as 25gbit or 100mbit, or of its payload, such as 3MB/s; then its latency
+// is `alpha_s` seconds. Otherwise `text` is the path of a file. links_write
+// writes such a file. Both return 0, or -1 after fail().
 int links_read(struct links *l, const char *text, double alpha_s);
 int links_write(const struct links *l, const char *path);
 

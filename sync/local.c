@@ -1,7 +1,7 @@
-// local.c - one worker, nobody to agree with: the oracle of all backends.
+// local.c - one worker, no exchange: the reference for all backends.
 //
-// What every other backend must equal: to the bit on small integers, within
-// rounding in training. The door updates; there is nothing else to do.
+// Every other backend must equal it: to the bit on small integers, within
+// rounding in training. sync.c updates; local has nothing else to do.
 
 #include "sync/local.h"
 
@@ -11,7 +11,7 @@
 static int local_open(struct sync *s)
 {
     if (s->job.cluster->world != 1)
-        return fail("local: is for one worker, there are %d; try: sync=ring",
+        return fail("local: needs one worker, there are %d; try: sync=ring",
                     s->job.cluster->world);
     return 0;
 }

@@ -10,20 +10,21 @@ struct group;
 
 // What differs between strategies.
 struct members_need {
-    size_t grain;   // of chunks, in elements; 0: the carrier's
+    size_t grain;   // of chunks, in elements; 0: the carrier's own grain
     size_t largest; // elements of the largest vector that is sent
-    size_t depth;   // tickets that may be open at once
+    size_t depth;   // exchanges that may be under way at once
     bool pairs;     // send and recv will be used
 };
 
-// Opens s->carrier, and sets s->scale. NULL after fail(). All workers call it.
-// group_close() ends it.
+// Opens s->carrier, and sets s->scale. All workers call it. The caller ends it
+// with group_close(). Returns NULL after fail().
 struct group *members_open(struct sync *s, const struct members_need *need);
 
-// v (job.n elements) on every worker := worker 0's. 0, or -1 after fail().
+// Copy worker 0's v (job.n elements) to v on every worker. Returns 0, or -1
+// after fail().
 int members_broadcast(struct sync *s, struct group *g, float *v);
 
-// The elements of the largest of n buckets.
+// The number of elements of the largest of n buckets.
 size_t members_largest(const struct bucket *b, int n);
 
 #endif

@@ -1,4 +1,4 @@
-// mistakes.c - what programs of this kind get wrong, done on purpose.
+// mistakes.c - common mistakes in programs of this kind, made on purpose.
 
 #include "sync/mistakes.h"
 
@@ -12,7 +12,7 @@ int mistakes_check(const struct sync *s)
 {
     bool host = s->copies || device_is_host(s->job.dev);
     if (s->job.settings->mistake_local_clip && !host)
-        return fail("mistake_local_clip=1: clips in the host's memory; try: "
+        return fail("mistake_local_clip=1: clips in host memory only; try: "
                     "device=cpu");
     return 0;
 }

@@ -1,19 +1,22 @@
-// mistakes.h - what programs of this kind get wrong, done on purpose, so that
-// its effect can be seen (experiments/mistakes.md). Off unless a key says so.
+// mistakes.h - common mistakes in programs of this kind, made on purpose, so
+// that their effects can be seen (experiments/mistakes.md). Off unless a key
+// asks for one.
 
 #ifndef SYNC_MISTAKES_H
 #define SYNC_MISTAKES_H
 
 #include "sync/sync.h"
 
-// -1 after fail() where a mistake that is asked for cannot be made here.
+// Returns 0, or -1 after fail() if a mistake is asked for that cannot be made
+// with these settings.
 int mistakes_check(const struct sync *s);
 
-// mistake_local_clip=1: before the sum this worker's own gradient, of its own
-// batch, is clipped to the norm that the mean may have. Nothing else.
+// mistake_local_clip=1: clips this worker's own gradient before the sum, to the
+// norm that the mean gradient may have. Otherwise does nothing.
 void mistakes_clip(struct sync *s, const struct sync_in *in);
 
-// mistake_two_updates=1: how many updates a step makes, with one gradient.
+// How many updates a step makes with the same gradient: 2 with
+// mistake_two_updates=1, else 1.
 int mistakes_updates(const struct sync *s);
 
 #endif

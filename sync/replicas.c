@@ -1,9 +1,9 @@
 // replicas.c - every worker holds all parameters; gradients are all-reduced.
 //
 // Buckets are joined into fused buckets (fusion.h) and all-reduced as backward
-// fills them; settle() awaits the last. The door then updates on every worker,
-// with the same sum, so that replicas stay the same to the bit. On a device it
-// asks for the update first, behind the sum.
+// fills them; settle() waits for the last. Then sync.c updates on every worker,
+// with the same sum, so that the replicas stay bit-identical. On a device the
+// update is queued behind the sum, before settle() waits.
 //
 //     trainer  ready ready ready ....... step |settle| update
 //     group         [bucket 0][bucket 1]..[bucket 2]

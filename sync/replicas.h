@@ -6,8 +6,8 @@
 
 #include "sync/sync.h"
 
-// Over whichever carrier the job has (DDP over a library's all-reduce, Horovod
-// over our ring).
+// It works with any carrier: over a library's all-reduce it is DDP, over our
+// ring Horovod.
 extern const struct sync_ops sync_replicas;
 
 #endif

@@ -55,7 +55,7 @@ int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
     return rc;
 }
 
-// By way of a host vector, where the carrier knows host memory alone.
+// Broadcast v through a host vector if the carrier knows host memory only.
 static int broadcast(struct sync *s, int slot, float *v)
 {
     bool direct = device_is_host(s->job.dev) || s->ops->on_device ||

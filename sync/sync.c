@@ -1,11 +1,11 @@
-// sync.c - the one door to every backend.
+// sync.c - every call from the trainer to a backend passes through here.
 //
 // It compares the workers' settings, chooses the carrier, copies a GPU's
-// vectors for backends that know host memory, checks the order of calls,
-// measures how long the trainer is held up, holds buckets back for overlap=0,
-// slows a straggler down, and runs the update where workers update: always
-// reduce, test for overflow, unscale, clip, update. So backends do none of that
-// themselves, and a comparison of them is measured in one place.
+// vectors for backends that know host memory only, checks the order of calls,
+// measures how long the trainer waits, holds buckets back for overlap=0, and
+// slows a straggler down. Where workers update, it also runs the update, always
+// in this order: reduce, test for overflow, unscale, clip, update. Backends do
+// none of this themselves, so one place measures all of them.
 
 #include "sync/sync.h"
 
@@ -23,7 +23,7 @@
 #include <math.h>
 #include <string.h>
 
-// By enum transport_kind, those of workers: the carriers' names.
+// The carriers' names by enum transport_kind, for transports between workers.
 static const char *const transport_names[TRANSPORT_MPI + 1] = {
     [TRANSPORT_TCP] = "tcp", [TRANSPORT_SHM] = "shm"};
 
@@ -43,7 +43,8 @@ static void check_job(const struct sync_job *job)
     CHECK(end == 0);
 }
 
-// All workers must cut and send alike, or they would wait for what never comes.
+// All workers must use the same buckets and settings. Otherwise some would wait
+// for messages that nobody sends.
 static int check_same(const struct sync *s)
 {
     const struct sync_job *job = &s->job;
@@ -59,7 +60,7 @@ static int check_same(const struct sync *s)
     return cluster_check_same(job->cluster, all.text);
 }
 
-// Whether transport= and carrier= allow it.
+// Whether transport= and carrier= allow carrier c.
 static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
 {
     const struct sync_settings *set = job->settings;
@@ -70,9 +71,9 @@ static bool is_allowed(const struct sync_job *job, const struct group_ops *c)
            c->library == (set->carrier == CARRIER_LIBRARY);
 }
 
-// The first of the job's carriers that is allowed and all workers can use. A
-// worker alone sends nothing: it takes one that needs no copies, and names no
-// transport.
+// Chooses the first of the job's carriers that the settings allow and all
+// workers support. A single worker sends nothing: it takes a carrier that needs
+// no copies, and s->transport stays NULL.
 static int choose_carrier(struct sync *s)
 {
     const struct sync_job *job = &s->job;
@@ -97,7 +98,7 @@ static int choose_carrier(struct sync *s)
         allowed++;
     }
     if (allowed == 0)
-        return fail("%s: transport=%s is a way of our ring; try: carrier=ring, "
+        return fail("%s: transport=%s is for our own ring; try: carrier=ring, "
                     "or transport=auto",
                     job->backend->name, only);
     if (!s->carrier)
@@ -112,8 +113,8 @@ static int choose_carrier(struct sync *s)
     return 0;
 }
 
-// A backend for host memory gets host copies where the vectors are not there,
-// or where staging=always asks for them.
+// A backend that knows host memory only gets host copies if the vectors are on
+// a GPU, or if staging=always asks for them.
 static int open_copies(struct sync *s)
 {
     bool always = s->job.settings->staging == STAGING_ALWAYS;
@@ -121,7 +122,7 @@ static int open_copies(struct sync *s)
     if (on_device || (!always && device_is_host(s->job.dev)))
         return 0;
     if (s->lends_grads)
-        return fail("%s: shard=%d is for vectors in the host's memory; try: "
+        return fail("%s: shard=%d works on vectors in host memory; try: "
                     "device=cpu and staging=auto, or shard=1",
                     s->job.backend->name, s->job.settings->shard);
     return copies_open(&s->copies, &s->job, always);
@@ -151,8 +152,9 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
     return s;
 }
 
-// Back to the trainer. A backend fails because a peer is gone, mostly: whoever
-// watches must see the peer's end, the cause, before ours.
+// Returns rc to the trainer. A backend usually fails because another process
+// has died. The short sleep lets the supervisor see that death, the cause,
+// before this worker exits.
 static int leave(struct sync *s, int rc)
 {
     s->left_ns = now_ns();
@@ -200,7 +202,7 @@ int sync_ready(struct sync *s, int b)
     if (s->ops->merge)
         return 0; // gradients stay where they are
     if (s->copies)
-        return copies_ready(s->copies, b); // it goes out from sync_step()
+        return copies_ready(s->copies, b); // sync_step() sends it
     if (!s->ops->ready || (!s->overlap && !s->lends_grads))
         return 0;
     uint64_t start = now_ns();
@@ -209,7 +211,7 @@ int sync_ready(struct sync *s, int b)
     return rc ? leave(s, rc) : 0;
 }
 
-// The trainer has waited for parameters since `start`.
+// The trainer has waited for parameters since `start` (now_ns()).
 static int held_up(struct sync *s, uint64_t start, int rc)
 {
     uint64_t took = now_ns() - start;
@@ -222,7 +224,7 @@ int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
 {
     CHECK(s->lends_grads && b >= 0 && b < s->job.nbuckets);
     if (backward && b == s->job.nbuckets - 1)
-        s->next_bucket = 0; // backward begins, of another micro-batch
+        s->next_bucket = 0; // the backward of another micro-batch begins
     uint64_t start = now_ns();
     int rc = s->ops->take(s, b, backward, &s->place);
     if (held_up(s, start, rc))
@@ -239,13 +241,14 @@ int sync_give(struct sync *s, int b)
     return rc ? leave(s, rc) : 0;
 }
 
-// Hand the backend the buckets that it has not had: all of them with overlap=0;
-// with copies, as they come down, while the device goes on.
+// Pass on the buckets that ready() has not had yet. With overlap=0 these are
+// all of them. With copies, each follows as soon as it is in host memory, while
+// the device goes on with backward.
 static int hand_over(struct sync *s, const struct sync_in *in)
 {
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
-        return 0; // none was held back
+        return 0; // no bucket was held back
     if (s->copies && !s->overlap && copies_await(s->copies, n - 1))
         return -1;
     mistakes_clip(s, in);
@@ -256,8 +259,8 @@ static int hand_over(struct sync *s, const struct sync_in *in)
     return 0;
 }
 
-// Where the update works. With copies the sum goes up first; gradients that
-// did not travel are there.
+// The vectors that the update works on. With copies the sum is first copied to
+// the device; with merge() the gradients never left it.
 static int find_vectors(struct sync *s, float **params, float **grads)
 {
     *params = s->job.params;
@@ -271,8 +274,8 @@ static int find_vectors(struct sync *s, float **params, float **grads)
     return 0;
 }
 
-// The sum need not be there when the update is asked for, if both are of the
-// device's queues.
+// Whether the update may be queued before the sum is complete: the carrier and
+// the rule both work in the device's queues.
 static bool runs_ahead(const struct sync *s)
 {
     return s->ops->settle && s->carrier && s->carrier->on_device &&
@@ -284,7 +287,7 @@ struct settling {
     struct sync_out *out;
 };
 
-// The update begins, for the host's records, when the sum is there.
+// In the host's records, the update begins when the sum is complete.
 static int settle(void *ctx)
 {
     const struct settling *x = ctx;
@@ -293,7 +296,7 @@ static int settle(void *ctx)
     return rc;
 }
 
-// The update by this worker, where its parameters live.
+// The update by this worker, on its own device.
 static int update(struct sync *s, const struct sync_in *in,
                   struct sync_out *out)
 {
@@ -329,14 +332,15 @@ static int update(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// A failure says in which step of the run.
+// Add the step of the run to the message of a failure.
 static int name_step(const struct sync_in *in)
 {
     return fail("%s (step %d)", fail_message(), in->step + in->skipped);
 }
 
-// Workers have updated by themselves. When it is time, their parameters become
-// one; with copies, in host memory.
+// Every worker has updated by its own gradient. Every settings.every steps, and
+// after the last, all get the same parameters; with copies, through host
+// memory.
 static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 {
     const struct sync_job *job = &s->job;
@@ -353,7 +357,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
     return 0;
 }
 
-// The next parameters, by whoever updates.
+// Make the next parameters: the strategy or sync.c updates.
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
@@ -365,10 +369,10 @@ static int take_step(struct sync *s, const struct sync_in *in,
     return s->own_update && s->copies ? copies_send_params(s->copies) : 0;
 }
 
-// Make a straggler's own time since the last step slowdown times as long.
+// Make a straggler's own time since the last step `slowdown` times as long.
 static void slow_down(const struct sync *s, struct sync_out *out)
 {
-    device_finish(s->job.dev); // the time it takes, not to ask for it
+    device_finish(s->job.dev); // measure the work, not only its launch
     out->slowed_began_ns = now_ns();
     double own = (double)(out->slowed_began_ns - s->left_ns);
     sleep_ns((uint64_t)(own * (s->job.slowdown - 1)));
@@ -408,7 +412,7 @@ int sync_whole(struct sync *s)
     return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
 }
 
-// Whether the backend keeps the state of training, or sync.c does.
+// Whether the backend, not sync.c, keeps the optimiser's state.
 static bool keeps_state(const struct sync *s)
 {
     return s->own_update || s->ops->slots;

@@ -266,7 +266,7 @@ def srun_starts_workers(slurm):
     done = slurm.run("srun", "-n", "2", "trainer", *TINY, "sync=ring",
                      "out=none", check=False)
     assert done.returncode != 0 and not (slurm.folder / "none").exists()
-    assert "srun started 2 of this, and Open MPI cannot join" in done.stderr, done
+    assert "srun started 2 trainers, and Open MPI cannot join" in done.stderr, done
     done = slurm.run("srun", "-n", "2", "lockstep", "train", *TINY, "out=none",
                      check=False)
     assert done.returncode != 0 and not (slurm.folder / "none").exists()

@@ -142,14 +142,14 @@ static void no_worker_trains_alone(void **state)
 {
     (void)state;
     static const char *const cases[][2] = {
-        {"RANK=0 WORLD_SIZE=2 trainer %s", "torchrun started 2 of this, and "
+        {"RANK=0 WORLD_SIZE=2 trainer %s", "torchrun started 2 trainers, but "
                                            "sync=local trains one worker"},
         {"RANK=0 WORLD_SIZE=2 trainer %s sync=ring",
          "Open MPI cannot join them; try: mpirun"},
         {"PMI_RANK=1 PMI_SIZE=2 trainer %s sync=ring",
          "rendezvous=tcp://HOST:PORT"},
         {"SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_STEP_ID=0 trainer %s sync=ring",
-         "srun started 2 of this, and Open MPI cannot join them; try: mpirun "
+         "srun started 2 trainers, and Open MPI cannot join them; try: mpirun "
          "(in Slurm srun --mpi=pmix)"},
         {"RANK=0 WORLD_SIZE=2 lockstep train %s sync=ring workers=2",
          "torchrun started 2 copies of lockstep train, which starts all "

@@ -191,7 +191,7 @@ static void damage_is_noticed(void **state)
         assert_non_null(strstr(j.out, "damaged"));
         assert_non_null(strstr(j.out, how[i][0]));
         assert_non_null(
-            strstr(j.out, "try: resume=ill/checkpoint-5, which is whole"));
+            strstr(j.out, "try: resume=ill/checkpoint-5, which is undamaged"));
         job_run(&j, 60, "trainer %s steps=20 save=5 resume=auto out=ill", tiny);
         assert_ok(&j);
         assert_non_null(strstr(j.out, "ill/checkpoint-5, step 5"));
@@ -414,8 +414,8 @@ static void bad_input(void **state)
         {"data=text.txt steps=", "steps"},
         {"data=text.txt vocab_size=100", "vocabulary of 100"},
         {"data=text.txt out=/proc/nowhere", "/proc/nowhere"},
-        {"model=gpt2-xl batch=64", "memory: a step"},
-        {"layers=48 channels=16384 heads=64", "memory: a step"},
+        {"model=gpt2-xl batch=64", "memory: a worker needs"},
+        {"layers=48 channels=16384 heads=64", "memory: a worker needs"},
         {"data=text.txt init=text.txt", "text.txt"},
         {"data=text.txt resume=nowhere out=x", "nowhere"},
         {"data=text.txt sync=magic", "magic"},

@@ -1,4 +1,4 @@
-// check.c - a gradient that is not finite is named; replicas are one.
+// check.c - names a gradient that is not finite; checks that replicas agree.
 
 #include "train/check.h"
 
@@ -13,8 +13,9 @@
 
 enum { MAX_SKIPS = 20 }; // in a row: scaling the loss does not help
 
-// fail() with the tensor of the first element that is not finite, of elements
-// [off, off + n) of a gradient. 0 where all are.
+// Looks for the first element that is not finite in grads, which are elements
+// [off, off + n) of a gradient. Returns 0 if there is none, else -1 after
+// fail() that names its tensor.
 static int blame(const struct trainer *t, size_t off, const float *grads,
                  size_t n)
 {
@@ -38,10 +39,10 @@ static int blame_range(void *ctx, int what, size_t off, float *grads, size_t n)
     return blame(ctx, off, grads, n);
 }
 
-// The first tensor whose gradient is not finite, for the message that stops the
-// run: behind a stage in the host's copies, if they were sent. Where the sum
-// is not left with everybody (servers, zero), only some workers' gradients show
-// it; the others wait a second, so that theirs is heard first.
+// Fails with the first tensor whose gradient is not finite. It reads the host
+// copies, if those were sent. Where not every worker has the sum (servers,
+// zero), only some workers see the bad element; the others wait a second, so
+// that the supervisor sees the message with the tensor's name first.
 static int blame_tensor(struct trainer *t)
 {
     if (t->share.lends_grads) {
@@ -55,8 +56,8 @@ static int blame_tensor(struct trainer *t)
             return -1;
     }
     sleep(1);
-    return fail("step %d: the sum of all gradients is not finite, but this "
-                "worker's is; try: the line of a worker that names a tensor, "
+    return fail("step %d: the sum of all gradients is not finite, but the "
+                "gradient of this worker is; try: read the error of the worker "
                 "a smaller lr, or look at the data",
                 t->step + 1);
 }
@@ -74,7 +75,8 @@ int check_skip(struct trainer *t, int *skips)
     return rc;
 }
 
-// What the model multiplies by; NULL after fail().
+// The weights that the model multiplies by, in host memory unless they are the
+// model's 16-bit copy; *bytes is the size of one. NULL after fail().
 static const void *find_params(struct trainer *t, size_t *bytes)
 {
     if (sync_await(t->sync, 0, model_nparams(&t->config)))
@@ -85,7 +87,8 @@ static const void *find_params(struct trainer *t, size_t *bytes)
     return copy ? copy->at : place_read(t, t->params);
 }
 
-// `mine` is the same on all members, or fail() says whose `what` is not.
+// Fails if not all members have the same hash `mine`, and says which ranks'
+// `what` differ.
 static int check_hash(const struct trainer *t, struct cluster *members,
                       uint64_t mine, const char *what)
 {
@@ -102,7 +105,7 @@ static int check_hash(const struct trainer *t, struct cluster *members,
     return rc;
 }
 
-// What slices do not divide must be the same on all.
+// All slices must have the same values of the tensors that are not divided.
 static int check_slices(const struct trainer *t, const char *params,
                         size_t bytes)
 {

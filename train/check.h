@@ -1,4 +1,4 @@
-// check.h - checks after a step: gradients that overflowed, replicas that
+// check.h - checks after a step: a gradient that overflowed, replicas that
 // differ.
 
 #ifndef TRAIN_CHECK_H
@@ -6,13 +6,13 @@
 
 #include "train/trainer.h"
 
-// After a step that was skipped because its gradient was not finite. 0 if a
-// smaller loss scale may help; *skips counts such steps in a row. Else -1 after
-// fail() that names a tensor.
+// Call it after a step that was skipped because its gradient was not finite.
+// *skips counts such steps in a row. Returns 0 if a smaller loss scale may
+// help, else -1 after fail() that names a tensor.
 int check_skip(struct trainer *t, int *skips);
 
-// verify=: 0 if all replicas are bit-identical, else -1 after fail() on every
-// worker. A call of all workers.
+// The check of verify=. All workers call it. Returns 0 if all replicas are
+// bit-identical, else -1 after fail() on every worker.
 int check_replicas(struct trainer *t);
 
 #endif

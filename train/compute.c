@@ -1,5 +1,6 @@
 // compute.c - forward and backward of a step's micro-batches, in the order of
-// the stage's timetable. With one stage they come one after the other.
+// the stage's timetable. With one stage the micro-batches run one after the
+// other.
 
 #include "train/compute.h"
 
@@ -14,7 +15,7 @@
 
 #include <math.h>
 
-// All gradients from `off` on are complete. Hands their buckets over.
+// All gradients from element `off` on are complete: mark their buckets ready.
 static void hand_over(struct trainer *t, size_t off)
 {
     const struct sync *s = t->sync;
@@ -27,8 +28,8 @@ static void hand_over(struct trainer *t, size_t off)
     }
 }
 
-// Backward has filled the gradients from `off` on. The tied table's is not
-// complete yet.
+// Backward has filled the gradients from element `off` on. The gradient of the
+// tied table is not complete yet.
 static void on_watermark(void *ctx, size_t off)
 {
     struct trainer *t = ctx;
@@ -41,7 +42,7 @@ static size_t batch_tokens(const struct trainer *t)
     return (size_t)t->run.batch * (size_t)t->config.context;
 }
 
-// The tokens of an activation slot.
+// The input and target tokens of an activation slot, (B, T) each.
 static int32_t *x_of(const struct trainer *t, int slot)
 {
     return t->x + (size_t)slot * batch_tokens(t);
@@ -78,7 +79,8 @@ static struct model_step step_of(struct trainer *t, struct action a,
     };
 }
 
-// The stages that begin or end the model need tokens. All read the same ones.
+// Only the first and the last stage of the model need tokens. Both read the
+// same ones.
 static int read_batch(struct trainer *t, struct action a, int slot,
                       struct step_row *row)
 {
@@ -133,11 +135,11 @@ int compute_step(struct trainer *t, struct step_row *row)
         return -1;
     uint64_t start = now_ns();
     hand_over(t, 0);
-    row->compute_us += (now_ns() - start) / 1000; // backward counts it, too
+    row->compute_us += (now_ns() - start) / 1000; // part of backward
     return t->ready_failed ? -1 : 0;
 }
 
-// Forward alone, chunk by chunk.
+// Forward only, chunk by chunk.
 static int evaluate_batch(struct trainer *t, float *loss)
 {
     *loss = 0;

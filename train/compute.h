@@ -6,13 +6,13 @@
 struct step_row;
 struct trainer;
 
-// Forward and backward over all micro-batches; buckets go out during the last.
-// Fills in t->loss, on the last stage of several, and the row's times. 0, or -1
-// after fail().
+// Forward and backward over all micro-batches; buckets are sent during the last
+// one. Sets t->loss (with several stages only on the last) and the row's times
+// in microseconds. Returns 0, or -1 after fail().
 int compute_step(struct trainer *t, struct step_row *row);
 
-// Mean loss over this replica's share of the validation batches. 0, or -1 after
-// fail().
+// *loss: the mean loss over this replica's share of the validation batches, NAN
+// if it has none. Returns 0, or -1 after fail().
 int compute_val_loss(struct trainer *t, double *loss);
 
 #endif

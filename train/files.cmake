@@ -1,4 +1,4 @@
-# Strategies and carriers: what the folders of all backends hold.
+# All strategies and carriers, from the folders of the backends.
 get_property(backends GLOBAL PROPERTY lockstep_backends)
 lockstep_library(backends
   FILES train/ways.c

@@ -40,7 +40,7 @@ int folder_replace(const char *next, const char *path)
     char *slash = strrchr(parent, '/');
     CHECK(slash);
     *slash = '\0';
-    if (!access(path, F_OK)) { // swap, so that one of the two is always there
+    if (!access(path, F_OK)) { // swap, so that `path` exists at all times
         if (renameat2(AT_FDCWD, next, AT_FDCWD, path, RENAME_EXCHANGE))
             return fail("%s: %s", path, strerror(errno));
         return sync_folder(parent) || file_remove_folder(next) ? -1 : 0;
@@ -89,7 +89,8 @@ int folder_newest(const char *out, int below)
     return newest;
 }
 
-// A checkpoint loses its name before its files.
+// Rename the checkpoint before deleting its files, so that no folder with a
+// checkpoint's name is incomplete.
 static int remove_checkpoint(const char *out, int n)
 {
     char path[PATH], old[PATH];

@@ -5,25 +5,28 @@
 
 #include <stddef.h>
 
-// Make an empty folder, removing what an earlier attempt left under its name.
+// Make an empty folder, removing what an earlier attempt left at that path.
+// Returns 0, or -1 after fail().
 int folder_make(const char *path);
 
-// Give the finished folder `next` the name `path`, replacing what has it, in
-// one step that is on disk when this returns.
+// Rename the finished folder `next` to `path`, replacing an older folder of
+// that name in one atomic step. The change is on disk when this returns.
+// Returns 0, or -1 after fail().
 int folder_replace(const char *next, const char *path);
 
-// Replace the file folder/name by `text`, by temporary file, fsync and rename.
+// Replace the content of the file folder/name by `text` with a temporary file,
+// fsync and rename. Returns 0, or -1 after fail().
 int folder_write(const char *folder, const char *name, const char *text);
 
-// The text of folder/name (at most 16 MiB); caller frees with mem_free(). NULL
-// after fail().
+// Returns the text of folder/name (at most 16 MiB), or NULL after fail(). The
+// caller frees it with mem_free().
 char *folder_read(const char *folder, const char *name);
 
-// The largest N < below of out/checkpoint-N; -1 if there is none.
+// Returns the largest N < below for which out/checkpoint-N exists, or -1.
 int folder_newest(const char *out, int below);
 
-// Remove all but the newest `keep` of out/checkpoint-N (0: keep all), and what
-// unfinished saves left.
+// Remove all folders out/checkpoint-N but the newest `keep` (0: keep all), and
+// what unfinished saves left. Returns 0, or -1 after fail().
 int folder_prune(const char *out, int keep);
 
 #endif

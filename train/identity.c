@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-struct identity { // as it travels: no pointers, no padding that is not zero
+struct identity { // sent as bytes: no pointers, and padding is zero
     char host[64];
     int64_t pid, has_gpu;
     unsigned char gpu[DEVICE_ID];

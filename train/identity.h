@@ -7,11 +7,11 @@ struct manifest;
 struct identity;
 struct trainer;
 
-// Those of all workers, by rank; freed with mem_free(). A call of all workers.
-// NULL after fail().
+// Collects the identities of all workers, by rank. All workers call it. The
+// caller frees the result with mem_free(). NULL after fail().
 struct identity *identity_gather(const struct trainer *t);
 
-// The object "workers": host, process and GPU of each rank.
+// Writes the object "workers": host, process and GPU of each of `world` ranks.
 void identity_write(struct manifest *m, const struct identity *all, int world);
 
 #endif

@@ -1,11 +1,11 @@
-// lend.c - blocks that are on their way from other workers to the model.
+// lend.c - gives the model each block when it arrives from other workers.
 
 #include "train/lend.h"
 
 #include "base/base.h"
 #include "telemetry/span.h"
 
-// Parameters that are whole here may still be on their way.
+// Wait for block b of parameters that are whole on this worker but arrive late.
 static int await_params(struct trainer *t, int b)
 {
     size_t off, n;

@@ -1,15 +1,15 @@
-// lend.h - blocks that the backend keeps in shards, on their way to the model.
+// lend.h - gives the model the blocks that the backend keeps in shards.
 
 #ifndef TRAIN_LEND_H
 #define TRAIN_LEND_H
 
 #include "train/trainer.h"
 
-// For model_job.lender; its context is *t, whose backend is open when the model
-// asks.
+// The value of model_job.lender. Its context is *t. The backend must be open
+// before the model takes the first block.
 struct model_lender lend_blocks(struct trainer *t);
 
-// A hash of all weights, as the model is lent them. A call of all workers. 0,
+// *hash: a hash of all weights, block by block. All workers call it. Returns 0,
 // or -1 after fail().
 int lend_hash(struct trainer *t, uint64_t *hash);
 

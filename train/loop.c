@@ -1,10 +1,10 @@
-// loop.c - the training loop: the same whatever the backend.
+// loop.c - the training loop, the same for every backend.
 //
 //     compute_step           forward and backward of all micro-batches
 //     sync_step              parameters become the next parameters
-//     now and then           evaluate, save, write a row, say how it goes
+//     now and then           evaluate, save, write a row, report progress
 //
-// Nothing here asks who averages or where the optimiser runs.
+// Nothing here asks which worker averages or where the optimiser runs.
 
 #include "train/trainer.h"
 
@@ -32,8 +32,9 @@ static bool due(int every, int step, int last)
     return every && (step % every == 0 || step == last);
 }
 
-// The update is part of the wait, where this worker does it. A straggler's
-// delay stands for a slower processor.
+// Records the wait for the next parameters. The update is part of it if this
+// worker updates. A straggler's delay is a span of its own: it stands for the
+// work of a slower processor.
 static int synchronize(struct trainer *t, const struct sync_in *in,
                        struct sync_out *out)
 {
@@ -59,7 +60,7 @@ static int new_weights(struct trainer *t)
     return busy_end(t->dev, DEVICE_COMPUTE);
 }
 
-// What has moved since `before`, in this step.
+// Count the bytes of this step: those since `before`.
 static void count_bytes(struct trainer *t, const struct group_stats *before,
                         struct step_row *row)
 {
@@ -75,7 +76,7 @@ static void count_bytes(struct trainer *t, const struct group_stats *before,
 
 static int one_step(struct trainer *t, struct step_row *row, int *skips)
 {
-    const struct sync *s = t->sync, before = *s; // what it has counted so far
+    const struct sync *s = t->sync, before = *s; // its counters so far
     const struct group_stats moved = stages_moved(t);
     const struct group_stats joined = slices_moved(t);
     uint64_t start = now_ns(), bubble = t->bubble_ns, join = t->join_ns;
@@ -155,7 +156,7 @@ static int last_step(const struct trainer *t)
     return fewer ? own->steps : t->run.steps;
 }
 
-// Is the step to come one of those that profile= is about?
+// Turns profiling on or off if profile= says so for the next step.
 static int profile(struct trainer *t)
 {
     const struct profile *p = &t->run.profile;
@@ -197,7 +198,8 @@ static int train(struct trainer *t)
     return profile(t);
 }
 
-// Weights on worker 0 from a checkpoint, a file or the seed; then everybody's.
+// Worker 0's weights come from a checkpoint, a file or the seed; then all
+// workers get them.
 static int begin(struct trainer *t)
 {
     char folder[CONFIG_PATH + 64];
@@ -209,7 +211,7 @@ static int begin(struct trainer *t)
     if (place_write_params(t) || sync_bcast(t->sync) ||
         (resumed && state_load_slots(t, folder)))
         return -1;
-    if (t->sync->joined) { // go on from where the others are
+    if (t->sync->joined) { // continue at the others' step
         t->step = t->updates = (int)t->sync->joined;
         t->position = t->sync->joined;
         log_line("joins a running job after its step %d", t->step);
@@ -218,7 +220,7 @@ static int begin(struct trainer *t)
     if (t->position && data_seek(t->data, t->position))
         return -1;
     if (t->step > t->run.steps)
-        return fail("resume: the checkpoint is of step %d, after steps=%d; "
+        return fail("resume: the checkpoint is of step %d, beyond steps=%d; "
                     "try: a larger steps=",
                     t->step, t->run.steps);
     return 0;

@@ -2,9 +2,9 @@
 //
 //     trainer key=value ...                     one worker, alone
 //     mpirun -n 4 trainer sync=ring ...         four, that MPI starts
-//     trainer sync=dps servers=.. rank=2 ...    one of several, by hand
+//     trainer sync=dps servers=.. rank=2 ...    one of several, started by hand
 //
-// `lockstep train` starts as many as workers= says and watches them.
+// `lockstep train` starts as many as workers= says, and watches them.
 
 #include "base/base.h"
 #include "base/version.h"
@@ -16,10 +16,11 @@
 #include <string.h>
 #include <unistd.h>
 
-// By default OpenMP's threads spin for milliseconds before they sleep, and on a
-// core that others want as well that is time taken from those they wait for.
-// Some 50 us cost nothing. libgomp reads the environment when it is loaded, so
-// we begin once more with it set, unless the user or the launcher has done so.
+// By default OpenMP's threads spin for milliseconds before they sleep. On a
+// shared core this takes time from the threads that they wait for. Spinning for
+// about 50 us costs nothing. libgomp reads the environment when it is loaded,
+// so we set it and execute this program again, unless the user or the launcher
+// has set it.
 static void wait_politely(char **argv)
 {
     char path[4096];
@@ -28,7 +29,7 @@ static void wait_politely(char **argv)
         setenv("GOMP_SPINCOUNT", "1000", 0))
         return;
     path[n] = '\0';
-    execv(path, argv); // and if that fails, no worse than before
+    execv(path, argv); // if this fails, we continue without it
 }
 
 static const char usage[] =
@@ -41,8 +42,9 @@ static const char usage[] =
     "lockstep train starts all of them, and servers. trainer --help lists "
     "every setting.\n";
 
-// Whether the words ask for help or the version; *status is the exit status.
-// A bare `trainer` would take a thousand steps: rather not by accident.
+// Prints help or the version if the arguments ask for it, and returns true;
+// then *status is the exit status. A bare `trainer` prints its usage too:
+// otherwise it would start a thousand steps, probably by accident.
 static bool explains(int argc, char **argv, int *status)
 {
     int rank, world;
@@ -77,8 +79,8 @@ int main(int argc, char **argv)
     int rc = trainer_open(&t, argc - 1, argv + 1);
     signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
     if (rc || trainer_run(&t, argc, argv)) {
-        // At once, not through trainer_close(): whoever watches must see this
-        // end before those that it causes.
+        // Exit at once, not through trainer_close(): the supervisor must see
+        // this failure before the failures that it causes in other processes.
         log_error("%s", fail_message());
         fflush(NULL);
         _exit(1);

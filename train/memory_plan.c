@@ -12,15 +12,15 @@
 #include <stdio.h>
 #include <string.h>
 
-// Measured: what Open MPI, ZeroMQ, and the text in memory with the records of
-// spans take of a process, and the code of a server.
+// Measured sizes in a process: of Open MPI; of ZeroMQ; of the text in memory
+// plus the records of spans; of a server's code.
 enum {
     MPI_BYTES = 12 << 20,
     ZMQ_BYTES = 2 << 20,
     DATA_BYTES = 6 << 20,
     SERVER_BYTES = 12 << 20,
-    CASTS = 2,        // of a 16-bit wire at a time (horovod_ring/ring_wire.h)
-    PLACES = 2 << 20, // of a worker in shared memory (horovod_ring/counters.h)
+    CASTS = 2,        // 16-bit casts alive at once (horovod_ring/ring_wire.h)
+    PLACES = 2 << 20, // a worker's shared counters (horovod_ring/counters.h)
 };
 
 static size_t floats(size_t n)
@@ -41,7 +41,7 @@ static struct sync_share share_of(const struct memory_job *job)
                       model_work(c));
 }
 
-// What a cut of parameters and gradients leaves of them here.
+// Add the shards of parameters and gradients that this worker holds.
 static void add_shards(const struct memory_job *job, struct memory *m)
 {
     struct sync_share share = share_of(job);
@@ -53,7 +53,7 @@ static void add_shards(const struct memory_job *job, struct memory *m)
                   share.weight_buffers * dtype_bytes(job->model->precision);
 }
 
-// Elements of the largest vector that travels at once, in 16 bits.
+// Elements of the largest vector that travels at once with a 16-bit wire.
 static size_t largest(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;
@@ -66,14 +66,14 @@ static size_t largest(const struct memory_job *job, size_t n)
     return most < (double)n ? (size_t)most : n;
 }
 
-// Slices on their way to one server, as many as it gives credits for.
+// Bytes of slices on their way to one server, as many as it gives credits for.
 static size_t window(const struct memory_job *job, size_t part)
 {
     size_t slice = (size_t)job->settings->slice_kb * 1024;
     return (size_t)ps_window(job->world) * (slice < part ? slice : part);
 }
 
-// A server's part of a vector.
+// Bytes of a server's part of a vector.
 static size_t server_part(const struct memory_job *job)
 {
     size_t n = model_nparams(&job->model->config);
@@ -81,10 +81,11 @@ static size_t server_part(const struct memory_job *job)
     return floats((n + servers - 1) / servers);
 }
 
-// What the exchange itself takes. Of the library: Open MPI makes room for what
-// it receives of every all-reduce under way, at most of all, and we for each in
-// a 16-bit wire. Of servers: slices on their way out and in. While a worker is
-// busy, up to 64 answers of each wait in ZeroMQ's queue (message/connection.c).
+// Bytes that the exchange itself needs. With a library: Open MPI allocates a
+// receive buffer for every all-reduce under way, at most for all of them; with
+// a 16-bit wire we allocate a cast for each. With servers: slices on their way
+// out and in; while a worker is busy, up to 64 answers of each server wait in
+// ZeroMQ's queue (core/message/connection.c).
 static size_t exchange(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;
@@ -104,22 +105,23 @@ static size_t exchange(const struct memory_job *job, size_t n)
     return narrow ? CASTS * largest(job, n) * width : 0;
 }
 
-// That, and copies on the host of vectors elsewhere.
+// Add the exchange's buffers, and host copies of vectors on a GPU.
 static void add_buffers(const struct memory_job *job, struct memory *m)
 {
     size_t n = model_nparams(&job->model->config);
     bool alone = job->backend->traffic == TRAFFIC_NONE;
     m->buffers += exchange(job, n);
-    if (!on_host(job)) // its view, and copies for who sends those
+    if (!on_host(job)) // t->host, and copies for backends that need them
         m->buffers += 3 * floats(n);
     else if (job->settings->staging == STAGING_ALWAYS && !alone)
         m->buffers += 2 * floats(n);
 }
 
-// What workers of one host show each other (horovod_ring/ring_shm.c): each
-// reads its chunks of all gradients; where they hold shards of the optimiser's
-// state, they copy the others' parameters, too, and at first worker 0's. Where
-// parameters alone travel, they read and copy those.
+// Bytes of other workers' vectors that a worker on the same host maps
+// (horovod_ring/ring_shm.c). Each worker reads its chunks of all gradients. If
+// workers hold shards of the optimiser's state, each also copies the others'
+// parameters, and at the start worker 0's. If only parameters travel, it reads
+// and copies those.
 static size_t mapped(const struct memory_job *job)
 {
     struct sync_share share = share_of(job);
@@ -133,7 +135,7 @@ static size_t mapped(const struct memory_job *job)
     if (job->backend->apart)
         return floats(copied) + w * PLACES;
     size_t bytes = floats(share.lends_grads ? lent - lent / w : others);
-    if (share.lends_params) // the others' chunks of what is in buffers
+    if (share.lends_params) // the others' chunks of the blocks in buffers
         bytes += (lent - lent / w) * dtype_bytes(job->model->precision);
     else if (job->backend->shards)
         bytes += floats(copied);
@@ -171,9 +173,9 @@ void memory_worker(const struct memory_job *job, struct memory *out)
                         floats(model_nparams(&job->model->config));
 }
 
-// It keeps parameters even where workers update: what a late worker pulls.
-// While answers are on their way, new parameters replace old ones that are
-// still being sent: at most all of them.
+// A server keeps parameters even if the workers update: late workers pull them.
+// While it sends answers, new parameters replace old ones that are still being
+// sent. The old copies are at most as large as all its parameters.
 void memory_server(const struct memory_job *job, struct memory *out)
 {
     *out = (struct memory){.params = 0};

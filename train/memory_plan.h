@@ -1,9 +1,10 @@
-// memory_plan.h - what a worker or a server needs of its host's memory, by
-// part, known before it needs it.
+// memory_plan.h - predicts how much of its host's memory a worker or a server
+// needs, by part.
 //
-// The trainer refuses what does not fit by this and prints it before step 1;
-// `lockstep predict` and `lockstep fit` print it of every way. P parameters, w
-// workers, fp32; what shards leave, from Rajbhandari et al., "ZeRO", SC 2020:
+// The trainer prints the plan before step 1 and refuses to start if it does not
+// fit. `lockstep predict` and `lockstep fit` print the plan of every backend.
+// Below, P parameters, w workers, fp32; the sizes of shards are from
+// Rajbhandari et al., "ZeRO", SC 2020:
 //
 //     bytes           params  gradients  AdamW   buffers
 //     local, ring ..  4 P     4 P        8 P
@@ -11,15 +12,16 @@
 //     zero shard=1    4 P     4 P        8 P/w
 //          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E + F)
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
-//     dataparallel    4 P     4 P        8 P     on worker 0, with room for
-//                                                others' pieces; elsewhere 0
-//     outer          4 P     4 P        8 P     4 P with a 16-bit wire, 8 P
-//                                               with outer_rule=nesterov
+//     dataparallel    4 P     4 P        8 P     on worker 0, receive buffers
+//                                                for pieces; elsewhere 0
+//     outer           4 P     4 P        8 P     4 P with a 16-bit wire, 8 P
+//                                                with outer_rule=nesterov
 //     a server of s   4 P/s   4 P/s      8 P/s   up to 4 P/s of answers
 //
-// U parameters are one layer's, E the embeddings', F those of ln_f: two layers
-// have a buffer, the one at work and the one that is gathered, and so have the
-// embeddings and ln_f, which both ends of a step need (zero/blocks.h).
+// U is the number of parameters of one layer, E of the embeddings, F of ln_f.
+// Two layers have a buffer: the one that computes and the one that is being
+// gathered. The embeddings and ln_f also have one, because both ends of a step
+// need them (zero/blocks.h).
 
 #ifndef TRAIN_MEMORY_PLAN_H
 #define TRAIN_MEMORY_PLAN_H
@@ -30,37 +32,38 @@ struct backend;
 struct optim_config;
 struct sync_settings;
 
-struct memory {
+struct memory {           // all in bytes
     size_t params, grads; // with copies of either in other formats
     size_t optimizer;
     size_t buffers;     // of the exchange: blocks, casts, host copies, slices;
-                        // a copy of what is saved
+                        // and the copy for save_async=1
     size_t activations; // and scratch
     size_t process;     // code, libraries, threads, text, records
-    // Others' vectors that it maps: counted by the system in a process's peak,
-    // they take no memory of its own.
+    // Other processes' vectors that it maps. The system counts them in this
+    // process's peak, but they take no memory of its own.
     size_t mapped;
 };
 
 struct memory_job {
     const struct model_job *model;
-    const struct sync_settings *settings; // nothing left to derive
+    const struct sync_settings *settings; // after sync_derive()
     const struct backend *backend;
     const struct optim_config *optim;
     int rank, world;
-    const char *transport; // that was found: "shm", "tcp" ..; NULL: not yet
+    const char *transport; // in use: "shm", "tcp", ..; NULL: not known yet
     bool copies;           // worker 0 copies what is saved (save_async=1)
 };
 
-// Of a worker; of one of its servers, all 0 where there are none.
+// *out: the memory of one worker; of one of its servers, all 0 if there are
+// none.
 void memory_worker(const struct memory_job *job, struct memory *out);
 void memory_server(const struct memory_job *job, struct memory *out);
 
-// All parts, but what is mapped.
+// The sum of all parts but `mapped`, in bytes.
 size_t memory_sum(const struct memory *m);
 
-// "parameters 41.0 MiB, gradients ..": the parts that are not 0. `text` is
-// MEMORY_TEXT bytes, and is returned.
+// Writes "parameters 41.0 MiB, gradients ..", the parts that are not 0, to
+// `text` (MEMORY_TEXT bytes) and returns it.
 enum { MEMORY_TEXT = 256 };
 char *memory_text(char text[MEMORY_TEXT], const struct memory *m);
 

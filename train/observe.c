@@ -1,4 +1,4 @@
-// observe.c - telemetry's pieces, put together for one worker.
+// observe.c - all telemetry of one worker.
 
 #include "train/observe.h"
 
@@ -39,21 +39,22 @@ int observe_open(struct trainer *t)
     return 0;
 }
 
-// What each worker says to find how far the clocks are apart.
-struct meeting {
-    uint64_t host; // its processes share a clock
+// What each worker tells the others so that all find their clocks' offsets.
+struct clock_report {
+    uint64_t host; // processes of the same host share a clock
     uint64_t began_ns;
-    double before_s; // taken by earlier parts of the run
+    double before_s; // seconds that earlier parts of the run took
     struct align_round rounds[ROUNDS];
 };
 
 static int find_zero(struct trainer *t)
 {
     struct observe *o = &t->observe;
-    struct meeting mine = {.host = align_host(),
-                           .began_ns = now_ns(),
-                           .before_s = t->time_before};
-    struct meeting *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    struct clock_report mine = {.host = align_host(),
+                                .began_ns = now_ns(),
+                                .before_s = t->time_before};
+    struct clock_report *all =
+        mem_alloc((size_t)t->cluster->world, sizeof *all);
     int rc = all ? 0 : -1;
     for (int i = 0; !rc && i < ROUNDS; i++) {
         mine.rounds[i].entered_ns = now_ns();
@@ -66,7 +67,7 @@ static int find_zero(struct trainer *t)
     if (!rc && (!mine.host || mine.host != all[0].host))
         rc = align_clocks(mine.rounds, all[0].rounds, ROUNDS, &a);
     if (!rc) {
-        if (!t->sync->joined) // else what it was told is as old as the job
+        if (!t->sync->joined) // if joined, all[0] is from the job's start
             t->time_before = all[0].before_s;
         o->zero_ns = all[0].began_ns + (uint64_t)a.offset_ns -
                      (uint64_t)(all[0].before_s * 1e9);
@@ -102,8 +103,8 @@ static int start_sampler(struct trainer *t)
     return sampler_open(&t->observe.sampler, &config);
 }
 
-// What the GPU was at work on in the steps that are over by now: mostly up to
-// the one before.
+// Record how long each queue of the GPU was busy in the steps that the GPU has
+// completed, usually all but the latest.
 static int put_busy(struct trainer *t)
 {
     struct observe *o = &t->observe;
@@ -129,8 +130,9 @@ static int put_busy(struct trainer *t)
     return rc;
 }
 
-// What an earlier part recorded of steps that are done again now is dropped. In
-// a job that is running already, the others are writing theirs.
+// Drops what an earlier part of the run recorded of steps that are now
+// repeated. A worker that joins a running job drops nothing: the others are
+// writing.
 static int cut_earlier(const struct trainer *t)
 {
     bool anew = !t->step && !*t->run.resume;

@@ -1,5 +1,6 @@
-// observe.h - what is recorded while a worker trains, beside its rows: spans,
-// samples of utilisation, TensorBoard's events, on a clock that all share.
+// observe.h - what is recorded while a worker trains, in addition to its rows:
+// spans, samples of utilisation and TensorBoard's events. All workers' records
+// use the same zero of time.
 
 #ifndef TRAIN_OBSERVE_H
 #define TRAIN_OBSERVE_H
@@ -17,32 +18,35 @@ struct tfevents;
 struct trainer;
 
 struct observe {
-    struct spans *spans;    // NULL: trace=off, or no out=
-    struct span_lane *lane; // of the loop's thread; NULL likewise
+    struct spans *spans;       // NULL: trace=off, or no out=
+    struct span_lane *lane;    // of the loop's thread; NULL in the same cases
     struct activity *activity; // kernels=1
     struct sampler *sampler;
     struct tfevents *events;
-    struct times_gpu gpu; // where there is one
-    uint64_t zero_ns;     // of this clock: where times count from; 0: before
+    struct times_gpu gpu; // of the GPU, if there is one
+    uint64_t zero_ns;     // zero of all times, by this clock; 0: not known yet
     int first_step;       // steps that earlier parts of the run have done
 };
 
-// Allocate; before the backend is opened, which records into the same spans.
+// Allocate the spans. Call it before the backend is opened, which records into
+// the same spans. All functions here return 0, or -1 after fail().
 int observe_open(struct trainer *t);
 
-// Find the common zero, start sampling. Of a run that goes on, times go on from
-// worker 0's t->time_before, everywhere. Every worker calls it, OUT exists.
+// Find the common zero of time and start sampling. In a resumed run, times
+// continue from worker 0's t->time_before on all workers. All workers call it;
+// the folder of out= must exist.
 int observe_begin(struct trainer *t);
 
+// Record one step's row, and what the GPU has done meanwhile.
 int observe_step(struct trainer *t, const struct step_row *row);
 
-// Write this rank's trace, samples and times.
+// Write this rank's trace, samples and times into the folder of out=.
 int observe_end(struct trainer *t);
 
-// Join what the ranks have written in OUT. Again is harmless.
+// Join the files of all ranks in folder `out`. It may be called again.
 int observe_merge(const char *out);
 
-// Frees everything; a run that failed leaves its trace.
+// Frees everything. After a failed run it writes the trace first.
 void observe_close(struct trainer *t);
 
 #endif

@@ -10,7 +10,7 @@
 #include "train/stages.h"
 #include "train/trainer.h"
 
-// A backward lowers its watermark in at least this many parts.
+// A backward lowers its watermark at least this many times.
 enum { PARTS = 16 };
 
 // How many sums over slices (joins) an action has.
@@ -34,8 +34,8 @@ static int join(struct trainer *t)
     return s->join(s->ctx, s->sum, n * (size_t)t->config.channels);
 }
 
-// Lowers the watermark to the `done` share of this chunk's part of the vector,
-// which is [from, to). All chunks count as equal here.
+// Lowers the watermark by the fraction `done` of this chunk's range [from, to)
+// of the vector. All chunks count as equally long here.
 static void fall(const struct trainer *t, const struct model_step *s, int chunk,
                  double done)
 {

@@ -1,10 +1,9 @@
 // pace.h - a worker that sleeps instead of computing: pace=F,B.
 //
-// A forward of one chunk and one micro-batch takes F ms, a backward B ms, and
-// what it waits for slices; all that travels does so as in training. So
-// schedules can be measured with more stages than there are processors, or with
-// another processor's times. Nothing is learned: gradients are 0, and there is
-// no loss.
+// A forward of one chunk and one micro-batch takes F ms, a backward B ms, plus
+// the waits for other slices. All messages travel as in training. This measures
+// schedules with more stages than there are processors, or with another
+// processor's times. Nothing is learned: gradients are 0, and there is no loss.
 
 #ifndef TRAIN_PACE_H
 #define TRAIN_PACE_H
@@ -14,10 +13,10 @@
 struct model_step;
 struct trainer;
 
-// Sleep an action's time, with the joins of its layers in between, spread
-// evenly. A backward with a watermark lets it fall as time passes, as if all
-// parameters of the chunk took equally long; a failed sync_ready() shows in
-// t->ready_failed. 0, or -1 after fail().
+// Sleep as long as an action takes, with the joins of its layers spread evenly
+// over that time. A backward with a watermark lowers it as time passes, as if
+// all parameters of the chunk took equally long; it sets t->ready_failed if
+// sync_ready() fails. Returns 0, or -1 after fail().
 int pace_action(struct trainer *t, struct action a, const struct model_step *s);
 
 #endif

@@ -1,5 +1,5 @@
-// parts.c - lists the elements of a part that another part counts, and adds up
-// over all parts.
+// parts.c - lists the elements of this part that another part counts in the
+// norm, and sums over all parts.
 
 #include "train/parts.h"
 
@@ -15,7 +15,7 @@ static int sum_squares(void *ctx, double *squares)
     return slices_sum(t, squares) || stages_sum(t, squares) ? -1 : 0;
 }
 
-// Lists the tensors that other parts count. Neighbours become one range.
+// Lists the tensors that other parts count. Adjacent tensors become one range.
 static int list_elsewhere(const struct model_config *c, struct optim_range *out)
 {
     int n = 0;

@@ -1,4 +1,4 @@
-// place.c - where this worker's vectors live.
+// place.c - opens this worker's device and allocates its vectors.
 
 #include "train/place.h"
 
@@ -13,8 +13,8 @@
 
 enum { HOST_NAME = 64 };
 
-// How many workers of a lower rank are on this host: worker 0 takes its first
-// GPU, and so on round.
+// *out: how many workers of a lower rank are on this host. The workers of a
+// host take its GPUs in turn.
 static int rank_on_host(const struct trainer *t, int *out)
 {
     char name[HOST_NAME] = "";
@@ -48,7 +48,7 @@ int place_vectors(struct trainer *t)
     size_t n = model_nparams(&t->config);
     const struct sync_share *share = &t->share;
     const struct backend *row = backend_row(t->run.sync);
-    // Where parameters travel workers read them, too, from each other.
+    // If parameters travel, workers read those of each other, too.
     if (!share->lends_params)
         t->params = (row->shards || row->apart
                          ? device_alloc_shared

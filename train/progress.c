@@ -1,4 +1,4 @@
-// progress.c - how the run goes, for a person or for the launcher.
+// progress.c - progress reports for a person or for the launcher.
 
 #include "train/progress.h"
 
@@ -14,15 +14,15 @@
 
 static const uint64_t say_every_ns = 200000000;
 
-// All parts of a replica know its loss.
+// Whose losses the log shows. Every part of a replica knows the replica's loss.
 static const char *whose_losses(const struct trainer *t)
 {
     if (t->replicas == 1)
         return "";
     if (t->scatters)
-        return "; losses here are the mean of all workers'";
-    return t->parts ? "; losses here are replica 0's"
-                    : "; losses here are worker 0's";
+        return "; losses below are means over all workers";
+    return t->parts ? "; losses below are those of replica 0"
+                    : "; losses below are those of worker 0";
 }
 
 void progress_begin(struct progress *p, const struct trainer *t)
@@ -56,7 +56,7 @@ void progress_begin(struct progress *p, const struct trainer *t)
              memory_text(parts, &t->memory));
 }
 
-// Prediction and fact, once, when the last step is done.
+// Log the predicted and the actual peak memory after the last step.
 static void say_memory(const struct trainer *t)
 {
     char peak[32], predicted[32], shown[32], others[64] = "";
@@ -64,7 +64,7 @@ static void say_memory(const struct trainer *t)
     if (t->cluster->rank)
         return;
     if (m->mapped)
-        snprintf(others, sizeof others, " and %s of the others' vectors",
+        snprintf(others, sizeof others, " and %s of other workers' vectors",
                  mem_text(shown, m->mapped));
     log_line("peak memory %s, predicted %s%s", mem_text(peak, mem_peak()),
              mem_text(predicted, memory_sum(m)), others);
@@ -84,7 +84,7 @@ static double token_rate(const struct progress *p, const struct trainer *t,
     return middle > 0 ? tokens * 1e6 / middle : 0;
 }
 
-// The loss that lines tell: of all workers, where worker 0 gathers them.
+// The loss to report: the mean of all workers if worker 0 gathers them.
 static double known_loss(const struct trainer *t, const struct step_row *row)
 {
     return t->scatters && t->replica == 0 ? t->mean_loss : row->loss;

@@ -1,15 +1,15 @@
-// progress.h - how the run goes, for a person or for the launcher.
+// progress.h - progress reports for a person or for the launcher.
 //
-// By hand worker 0 writes a line for people every log= steps, and where it has
-// evaluated. Under the launcher (LOCKSTEP_PROGRESS set) every worker writes
-// lines
+// A run without launcher: worker 0 prints a line for people every log= steps,
+// and after each evaluation. Under the launcher (LOCKSTEP_PROGRESS is set)
+// every worker prints lines
 //
 //     @progress rank=0 world=4 step=10 steps=500 loss=2.31 tokens_per_s=5200
 //     eta_s=93 line=1
 //
-// (one line each) to standard output, at most five a second besides those with
-// line=1, which the launcher shows. tokens_per_s is the worker's own: its
-// tokens of a step over the median of its latest steps.
+// (one line each) to standard output. The launcher shows those with line=1;
+// there are at most five others a second. tokens_per_s is the worker's own
+// rate: its tokens of a step divided by the median time of its latest steps.
 
 #ifndef TRAIN_PROGRESS_H
 #define TRAIN_PROGRESS_H
@@ -24,10 +24,12 @@ struct progress {
     bool supervised;
     uint64_t began, said;             // ns
     int first_step;                   // done when this process began
-    uint64_t step_us[PROGRESS_STEPS]; // of the latest, in a ring
+    uint64_t step_us[PROGRESS_STEPS]; // of the latest steps, a ring buffer
 };
 
+// Prints what runs: workers, parameters, memory.
 void progress_begin(struct progress *p, const struct trainer *t);
+// Reports the step of *row, if a report is due; after the last step, memory.
 void progress_step(struct progress *p, const struct trainer *t,
                    const struct step_row *row);
 

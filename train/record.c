@@ -1,4 +1,5 @@
-// record.c - run.json and steps.csv around the loop; summary.json behind it.
+// record.c - writes run.json and steps.csv during the loop, summary.json after
+// it.
 
 #include "train/record.h"
 
@@ -30,13 +31,14 @@ enum { PATH = CONFIG_PATH + 64 };
 static int make_out(const char *out)
 {
     if (file_make_folder(out) < 0)
-        return fail("out=%s: cannot be made: %s", out, fail_message());
+        return fail("out=%s: cannot be created: %s", out, fail_message());
     if (access(out, W_OK | X_OK))
         return fail("out=%s: %s", out, strerror(errno));
     return 0;
 }
 
-// One run at a time in OUT: of a job that a launcher started it has seen to it.
+// Only one run at a time may write in OUT. If a launcher started this job, the
+// launcher holds the lock.
 static int take_lock(struct trainer *t)
 {
     char path[PATH];
@@ -71,7 +73,7 @@ static void add_setting(void *ctx, const char *key, const char *value,
         manifest_text(m, key, value);
 }
 
-// Whether a later word sets the same key: the last one wins.
+// Whether a later argument sets the same key: the last one wins.
 static bool is_overruled(int argc, char *const *argv, int i)
 {
     const char *equals = strchr(argv[i], '=');
@@ -84,7 +86,8 @@ static bool is_overruled(int argc, char *const *argv, int i)
     return false;
 }
 
-// What was asked for repeats the run; what it is once all is derived.
+// Adds two lists: "asked", the settings that repeat this run, and "effective",
+// all settings after defaults and derivation.
 static void add_settings(struct manifest *m, const struct trainer *t)
 {
     struct run effective = t->run;
@@ -143,7 +146,7 @@ static void add_model(struct manifest *m, const struct trainer *t)
     manifest_end(m);
 }
 
-// Of what this process has loaded.
+// Adds the versions of the libraries that this process has loaded.
 static void add_versions(struct manifest *m)
 {
     char mpi[MPI_MAX_LIBRARY_VERSION_STRING] = "", text[64];
@@ -197,7 +200,7 @@ static int write_run(const struct trainer *t, const struct identity *all,
     return manifest_close(&m, path);
 }
 
-// summary.json is that of the run's first part, and this one is not over.
+// Removes the summary.json of an earlier part of this run, which now continues.
 static int remove_summary(const struct trainer *t)
 {
     char path[PATH];

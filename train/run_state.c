@@ -1,4 +1,4 @@
-// run_state.c - resume: finds a checkpoint that is whole, and begins from it.
+// run_state.c - resume: finds an undamaged checkpoint and begins from it.
 
 #include "train/run_state.h"
 
@@ -30,7 +30,7 @@ static void seek_place(struct trainer *t, uint64_t epoch, uint64_t window)
     uint64_t step_windows =
         (uint64_t)t->replicas * (uint64_t)t->run.accum * (uint64_t)t->run.batch;
     if (window % step_windows)
-        log_line("resume: the batch changed; %llu sequences are seen again",
+        log_line("resume: the batch changed; %llu sequences are read again",
                  (unsigned long long)(window % step_windows));
     t->position = epoch * info.steps_per_epoch + window / step_windows;
 }
@@ -103,9 +103,9 @@ static int read_range(void *ctx, int slot, size_t off, float *v, size_t n)
     return rc ? rc : part_ranges(&f->t->config, off, n, read_piece, &p);
 }
 
-// Finds the newest checkpoint of a run that is whole and older than step
-// `below`. Returns 1, or 0 if there is none, or -1 after fail(). Logs each
-// damaged checkpoint on the way.
+// Finds a run's newest undamaged checkpoint of a step before `below`. Returns
+// 1, or 0 if there is none, or -1 after fail(). Logs each damaged checkpoint
+// that it finds.
 static int find_whole(const char *run, int below, char *folder, size_t size)
 {
     for (int step; (step = folder_newest(run, below)) >= 0; below = step) {
@@ -119,7 +119,7 @@ static int find_whole(const char *run, int below, char *folder, size_t size)
     return 0;
 }
 
-// fail() with the damage, and with an older checkpoint to try.
+// Fails with the damage, and names an older checkpoint to try.
 static int fail_damaged(const char *folder)
 {
     char why[512], older[PATH], run[PATH];
@@ -129,7 +129,7 @@ static int fail_damaged(const char *folder)
     if (name && sscanf(name, "/checkpoint-%9d", &step) == 1 &&
         !text_into(run, sizeof run, "%.*s", (int)(name - folder), folder) &&
         find_whole(run, step, older, sizeof older) > 0)
-        return fail("%s; try: resume=%s, which is whole", why, older);
+        return fail("%s; try: resume=%s, which is undamaged", why, older);
     return fail("%s; try: another checkpoint", why);
 }
 
@@ -142,7 +142,7 @@ static int find_named(const char *of, char *folder, size_t size)
     if (text_into(folder, size, "%s/state.json", of))
         return -1;
     if (access(folder, F_OK))
-        return fail("resume=%s: holds no checkpoint; try: a run that was told "
+        return fail("resume=%s: holds no checkpoint; try: a run with "
                     "save=, one of its checkpoints, or resume=auto",
                     of);
     return text_into(folder, size, "%s", of) ||
@@ -159,18 +159,19 @@ static int find(const struct run *run, char *folder, size_t size)
         return 0;
     bool newest = !strcmp(run->resume, "auto");
     const char *of = newest ? run->out : run->resume;
-    if (folder_newest(of, INT_MAX) < 0) // a checkpoint holds no checkpoint
+    if (folder_newest(of, INT_MAX) < 0) // `of` may be a checkpoint itself
         return newest ? 0 : find_named(of, folder, size);
     int found = find_whole(of, INT_MAX, folder, size);
     if (found == 0)
         return fail("resume=%s: every checkpoint in %s is damaged; try: "
-                    "another out= to begin anew",
+                    "another out= to start a new run",
                     run->resume, of);
     return found < 0 ? -1 : 0;
 }
 
-// Only worker 0 looks, and tells the others. So all take the same checkpoint,
-// even if a file is damaged or a slow file system does not show it to all yet.
+// Only worker 0 looks for the checkpoint, and tells the others. So all workers
+// take the same one, even if a file is damaged, or if a slow file system does
+// not show it to every worker yet.
 int state_find(const struct trainer *t, char *folder, size_t size)
 {
     struct {
@@ -271,7 +272,7 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
     return 0;
 }
 
-// Loads this worker's ranges. Used where no worker has all parameters.
+// Loads this worker's ranges. Used if no worker has all parameters.
 static int load_params(struct trainer *t, const char *path)
 {
     struct range_file file = {.t = t, .path = path};

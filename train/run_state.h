@@ -1,4 +1,6 @@
-// run_state.h - a checkpoint is a folder: everything to go on from, to the bit.
+// run_state.h - saves and resumes. A checkpoint is a folder that holds the
+// whole state of training: a resumed run gives the same bits as one that was
+// not interrupted.
 //
 //     OUT/checkpoint-200/model.safetensors      weights, Hugging Face's names
 //                        config.json            for `transformers`
@@ -8,9 +10,10 @@
 //                        symbols.txt            tokens as text, for sampling
 //     OUT/latest                                the newest folder's name
 //
-// It is written under a name that begins with a dot, then fsynced and renamed.
-// So a folder with the final name is always whole, even if the writer was
-// killed.
+// A checkpoint is written to a folder whose name begins with a dot, then
+// fsynced and renamed. So a folder with the final name is always complete, even
+// if the writer was killed. All functions that return int return 0, or -1 after
+// fail().
 
 #ifndef TRAIN_RUN_STATE_H
 #define TRAIN_RUN_STATE_H
@@ -18,20 +21,21 @@
 #include "train/trainer.h"
 
 // Writes OUT/checkpoint-STEP, then removes all checkpoints but the newest
-// run.keep. Every worker calls it, and writes its ranges of the optimiser's
-// state. Workers with such ranges must see OUT.
+// run.keep. All workers call it, and each writes its ranges of the optimiser's
+// state. Every worker that has ranges must be able to write to OUT.
 int state_save(struct trainer *t);
 
-// With save_async=1 a thread may still be writing a checkpoint. -1 after fail()
-// if it could not write. With `wait` the call returns after the thread has
-// ended.
+// With save_async=1 a thread may still be writing a checkpoint. Returns -1
+// after fail() if the thread has failed. With `wait` it first waits until the
+// thread has ended.
 int state_settle(struct trainer *t, bool wait);
 
+// Waits for that thread and frees its copy of the state.
 void state_close(struct trainer *t);
 
-// The checkpoint that resume= names. For a run's folder it is the newest that
-// is whole; for "auto" the newest of OUT, or "" if there is none. All workers
-// call it, and get the same. 0, or -1 after fail().
+// The path of the checkpoint that resume= names, in folder[size]. For a run's
+// folder it is the newest undamaged checkpoint; for "auto" the newest of OUT,
+// or "" if there is none. All workers call it and get the same path.
 int state_find(const struct trainer *t, char *folder, size_t size);
 
 // Begins from `folder`. Every worker gets step, data position and loss scale;

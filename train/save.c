@@ -1,4 +1,4 @@
-// save.c - writes a checkpoint: a folder that is whole or not there.
+// save.c - writes a checkpoint: a folder that is complete or not there.
 //
 // Worker 0 makes .next-STEP. Every worker that has a part of the optimiser's
 // state writes its ranges of the file there. Then worker 0 writes the other
@@ -30,28 +30,28 @@
 
 enum { PATH = STATE_PATH };
 
-// A checkpoint on its way: all but the numbers as they are at its step.
+// Everything that a checkpoint needs except the vectors, as of its step.
 struct saving {
-    struct model_config config, part; // the model; what of it is here
+    struct model_config config, part; // the model; this worker's part of it
     struct state_files files;
     char out[CONFIG_PATH], next[PATH], name[64];
     int nslots, keep;
     char (*text)[SYNC_SLOT_NAME]; // the names of all slots, by number
     const char **slots;
-    bool by_ranges; // the parameters, too
-    cJSON *state;   // but for the hashes
+    bool by_ranges; // workers write the parameters in ranges, too
+    cJSON *state;   // of state.json, without the hashes
     char *symbols;
 };
 
-// A copy of all that is saved; the parameters are vector 0.
+// A copy of the vectors to save; vector 0 is the parameters.
 struct saver {
     struct snapshot *copy;
     struct saving saving;
 };
 
-// ---- what it says
+// ---- what a checkpoint says
 
-// Where the data stands, in terms that hold for any batch and world.
+// The position in the data, in units that do not depend on batch and world.
 static void data_place(const struct trainer *t, uint64_t *epoch,
                        uint64_t *window)
 {
@@ -135,7 +135,7 @@ static int describe(struct saving *s, const struct trainer *t)
 
 // ---- worker 0's files
 
-// Makes an empty folder, and in it the files into which workers write ranges.
+// Makes an empty folder with the files into which workers write their ranges.
 static int begin_folder(const struct saving *s)
 {
     if (folder_make(s->next) ||
@@ -146,7 +146,7 @@ static int begin_folder(const struct saving *s)
                      : 0;
 }
 
-// Writes symbols.txt, then state.json with the hashes of all files there.
+// Writes symbols.txt, then state.json with the hashes of all files.
 static int write_state(const struct saving *s)
 {
     char *text = NULL;
@@ -160,7 +160,7 @@ static int write_state(const struct saving *s)
     return rc;
 }
 
-// `params`: NULL where workers have written them by ranges.
+// params: NULL if workers have written them in ranges.
 static int write_all(const struct saving *s, const float *params)
 {
     char config[PATH + 32];
@@ -186,9 +186,9 @@ static int end_folder(const struct saving *s, const float *params)
                : 0;
 }
 
-// ---- at once
+// ---- saving without a copy
 
-// A range of this worker's vector, to be written into the model's.
+// A range of this worker's vector, to be written to the file of the model's.
 struct piece {
     const struct saving *s;
     struct checkpoint_writer file;
@@ -205,8 +205,9 @@ static int write_piece(void *ctx, size_t off, size_t n, size_t at)
                                   p->v + (off - p->off), n);
 }
 
-// If several parts have the same elements, only one part writes them. The rows
-// and columns of a slice are many small ranges, so the file is opened once.
+// If several parts have the same elements, only one part writes them. A slice's
+// rows and columns are many small ranges, so the file is opened once for all of
+// them.
 static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
 {
     const struct saving *s = ctx;
@@ -218,7 +219,7 @@ static int write_range(void *ctx, int slot, size_t off, float *v, size_t n)
     return checkpoint_writer_close(&p.file) ? -1 : rc;
 }
 
-// A part's parameters, by the first of those that have it.
+// Writes a part's parameters, on the first worker that has this part.
 static int write_part(struct trainer *t, struct saving *s)
 {
     size_t n = model_nparams(&t->config);
@@ -231,7 +232,7 @@ static int save_now(struct trainer *t, struct saving *s)
     const float *params = NULL;
     int rc = writer ? begin_folder(s) : 0;
     if (is_part(t))
-        rc = cluster_check(t->cluster, rc); // the folder is there
+        rc = cluster_check(t->cluster, rc); // wait for the folder
     rc = sync_save(t->sync, rc, write_range, s);
     if (is_part(t))
         rc = cluster_check(t->cluster, rc ? rc : write_part(t, s));
@@ -244,9 +245,9 @@ static int save_now(struct trainer *t, struct saving *s)
     return rc;
 }
 
-// ---- from a copy
+// ---- saving from a copy
 
-// The writing thread: all of the folder.
+// Runs in the writing thread: writes the whole folder from the copy.
 static int write_copy(void *ctx)
 {
     struct saver *saver = ctx;
@@ -296,7 +297,7 @@ static int save_later(struct trainer *t, struct saving *s)
     struct saver *saver = t->saver;
     if (!rc && writer) {
         saver->saving = *s;
-        *s = (struct saving){.state = NULL}; // the thread's now
+        *s = (struct saving){.state = NULL}; // the thread owns it now
     }
     rc = sync_save(t->sync, rc, copy_range, saver);
     if (rc || !writer)

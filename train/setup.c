@@ -1,7 +1,7 @@
-// setup.c - from settings to a worker that can take its first step.
+// setup.c - makes a worker that is ready for its first step.
 //
-// Everything that can be wrong with the settings, the data or the machine is
-// found here, before a file is written or a gradient computed.
+// It finds everything that is wrong with the settings, the data or the machine
+// before it writes a file or computes a gradient.
 
 #include "train/trainer.h"
 
@@ -34,7 +34,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// Where servers are named and no rendezvous is, workers meet at server 0.
+// If servers are named but no rendezvous=, workers meet at server 0.
 static int default_rendezvous(struct run *r)
 {
     const char *servers = r->settings.servers.endpoints;
@@ -44,15 +44,15 @@ static int default_rendezvous(struct run *r)
                      (int)strcspn(servers, ","), servers);
 }
 
-// Rank and world from a launcher that Open MPI cannot join. Without them each
-// of its processes would train a model of its own.
+// Takes rank and world from a launcher whose processes Open MPI cannot join.
+// Without this, each process would train a model of its own.
 static int take_place(struct run *r, const struct backend *row)
 {
     struct cluster_place p;
     if (r->world || !cluster_named(&p))
         return 0;
     if (row->launch == LAUNCH_ALONE)
-        return fail("%s started %d of this, and sync=%s trains one worker; "
+        return fail("%s started %d trainers, but sync=%s trains one worker; "
                     "try: sync=ring",
                     p.launcher, p.world, row->name);
     r->rank = p.rank;
@@ -63,13 +63,13 @@ static int take_place(struct run *r, const struct backend *row)
         return -1;
     return *r->rendezvous
                ? 0
-               : fail("%s started %d of this, and Open MPI cannot join "
+               : fail("%s started %d trainers, and Open MPI cannot join "
                       "them; try: mpirun (in Slurm srun --mpi=pmix), or "
                       "rendezvous=tcp://HOST:PORT, where rank 0 will listen",
                       p.launcher, p.world);
 }
 
-// Where no server serves the rendezvous rank 0 does.
+// If no server serves the rendezvous, rank 0 does.
 static int serve_rendezvous(struct trainer *t, const struct backend *row,
                             const struct cluster_ops *ops)
 {
@@ -80,8 +80,9 @@ static int serve_rendezvous(struct trainer *t, const struct backend *row,
     return rendezvous_start(&t->rendezvous, r->rendezvous, r->curve);
 }
 
-// Ranks that agree on the same part of the model, the stages of one replica,
-// the slices of one stage: those that differ along one axis alone.
+// Finds this rank's three groups: the ranks with the same part of the model
+// (members), the stages of its replica (line), the slices of its stage (row).
+// The ranks of a group differ in one coordinate of the mesh only.
 static int find_axes(struct trainer *t)
 {
     const struct mesh *m = &t->run.mesh;
@@ -115,11 +116,12 @@ static int meet(struct trainer *t)
         .curve = r->curve,
         .timeout_s = r->timeout,
     };
-    const struct cluster_ops *ops = meeting_find(r->cluster, row, config.world);
+    const struct cluster_ops *ops =
+        control_plane_find(r->cluster, row, config.world);
     if (!ops || serve_rendezvous(t, row, ops) ||
         cluster_open(&t->cluster, ops, &config))
         return -1;
-    if (t->launched) { // whose clock runs until we have met
+    if (t->launched) { // the launcher waits for this line, with a deadline
         puts("@here");
         fflush(stdout);
     }
@@ -132,7 +134,8 @@ static int meet(struct trainer *t)
     return config_check_world(r, t->cluster->world) || find_axes(t) ? -1 : 0;
 }
 
-// Worker 0 of a backend that hands out batches reads those of all ranks.
+// Opens the data. Worker 0 of a backend that scatters batches reads those of
+// all ranks.
 static int open_data(struct trainer *t, int tokens)
 {
     const struct run *r = &t->run;
@@ -154,7 +157,7 @@ static int open_data(struct trainer *t, int tokens)
     return data_open(&t->data, &config);
 }
 
-// The data decides the vocabulary where nothing else did.
+// If no setting gives the vocabulary, the data does.
 static int settle_vocab(struct trainer *t)
 {
     struct data_info info;
@@ -169,8 +172,8 @@ static int settle_vocab(struct trainer *t)
     return model_check(&t->whole);
 }
 
-// Whether the model has to ask for a block before it uses it. A GPU's vectors
-// are there when the step is over.
+// Whether the model has to ask for a block before it uses it. On a GPU the
+// whole vectors have arrived when the step ends.
 static bool asks_for_blocks(const struct trainer *t)
 {
     return t->share.lends_grads ||
@@ -203,8 +206,8 @@ struct model_job trainer_model_job(const struct trainer *t)
     return job;
 }
 
-// This worker's cores: those it was given, shared with the workers beside it
-// where nobody gave each its own.
+// Chooses the number of threads: the cores that this process may use, divided
+// by the number of workers unless each was given cores of its own.
 static void choose_threads(struct trainer *t)
 {
     cpu_set_t set;
@@ -218,7 +221,7 @@ static void choose_threads(struct trainer *t)
     omp_set_num_threads(t->run.threads);
 }
 
-// What this worker needs, as far as it is known by now.
+// Predicts this worker's memory from what is known by now.
 static void predict_memory(struct trainer *t)
 {
     struct model_job model = trainer_model_job(t);
@@ -244,7 +247,7 @@ static int check_memory(struct trainer *t)
     size_t available = mem_available(), sum = memory_sum(&t->memory);
     char need[32], have[32];
     if (available && sum > available / workers)
-        return fail("memory: a step of this model needs %s a worker, and %zu "
+        return fail("memory: a worker needs %s for this model, and %zu "
                     "worker%s share %s; try: a smaller batch, context or "
                     "model, accum=%s%s, or lockstep fit",
                     mem_text(need, sum), workers, workers > 1 ? "s" : "",
@@ -288,7 +291,7 @@ static int choose_rule(struct trainer *t)
         .warmup = r->warmup,
         .steps = r->steps,
     };
-    // as PyTorch's GradScaler begins and grows
+    // PyTorch's GradScaler begins and grows in the same way
     t->scaling = r->precision == PRECISION_FP16 || r->loss_scale > 0;
     t->scale = (struct loss_scale){.scale = 1};
     if (r->loss_scale > 0)
@@ -308,13 +311,13 @@ static int open_model(struct trainer *t)
         batch *= (size_t)job.slots;
     t->x = mem_alloc(batch, sizeof *t->x);
     t->y = mem_alloc(batch, sizeof *t->y);
-    if (place_vectors(t) || slices_room(t) || !t->x || !t->y)
+    if (place_vectors(t) || slices_buffer(t) || !t->x || !t->y)
         return -1;
-    job = trainer_model_job(t); // the vectors are there
+    job = trainer_model_job(t); // now with the vectors
     return model_open(&t->model, &job);
 }
 
-// How many buckets there are, in t->buckets.
+// Fills t->buckets. Returns how many there are, or -1 after fail().
 static int cut_buckets(struct trainer *t)
 {
     const struct sync_settings *set = &t->settings;
@@ -326,7 +329,7 @@ static int cut_buckets(struct trainer *t)
                       (size_t)ceil(set->bucket_mb * elements));
 }
 
-// The settings of the backend, with nothing left to derive, and what follows.
+// Derives the backend's settings, and what this worker holds of the vectors.
 static int derive_settings(struct trainer *t)
 {
     const struct backend *row = backend_row(t->run.sync);
@@ -385,11 +388,11 @@ static int open_sync(struct trainer *t)
     t->sync = sync_open(way->strategy, &job);
     if (!t->sync)
         return -1;
-    predict_memory(t); // the transport is known
+    predict_memory(t); // again, now with the transport
     return 0;
 }
 
-// All workers must mean the same run: settings, data and model.
+// All workers must have the same settings, data and model.
 static int check_same(struct trainer *t)
 {
     struct config_lines all = {.n = 0};
@@ -401,8 +404,8 @@ static int check_same(struct trainer *t)
     return cluster_check_same(t->cluster, all.text);
 }
 
-// The user's words, with the settings of a run that is resumed. The launcher
-// has seen to those, and its own words are behind "--".
+// Reads the user's settings, and those of a run that is resumed. A launcher has
+// already added the latter; its own settings follow "--".
 static int read_words(struct trainer *t, int nwords, char *const *words)
 {
     int n = 0;

@@ -49,7 +49,7 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most)
     CHECK(model_nblocks(c) <= most);
     for (int b = model_nblocks(c) - 1; b >= 0; b--) {
         model_block(c, b, &out[n].off, &out[n].n);
-        n += out[n].n > 0; // a stage lacks some
+        n += out[n].n > 0; // a stage has only some of the blocks
     }
     return n;
 }
@@ -73,5 +73,5 @@ void shape_stage(const struct pipeline *p, int stage, struct model_job *job)
     job->edges = 2 * shape_ahead(p, stage) + 1;
     job->inputs = timetable_slots(p, before) + shape_first_input(p, stage);
     if (stage == 0 && p->chunks == 1)
-        job->inputs = 0; // its rooms have their own
+        job->inputs = 0; // its slots contain the inputs
 }

@@ -9,18 +9,19 @@ struct model_job;
 struct pipeline;
 struct run;
 
-// The preset, or the file that init= names, with the keys' numbers on top; of a
-// file, no other than it has. The vocabulary is 0 where the data decides. 0, or
-// -1 after fail().
+// *out: the preset of model=, or the model of the file that init= names, with
+// the numbers that keys give. The keys may not contradict the file. The
+// vocabulary is 0 if the data decides it. Returns 0, or -1 after fail().
 int shape_model(const struct run *r, struct model_config *out);
 
-// The model's blocks as buckets, in the order in which backward fills them, up
-// to `most`. Returns how many there are.
+// Writes the model's blocks to out[] as buckets, in the order in which backward
+// fills them. There must be at most `most`. Returns how many there are.
 int shape_blocks(const struct model_config *c, struct bucket *out, int most);
 
-// Rooms, inputs and edges that a stage needs (train/stages.c), into *job; of
-// one stage nothing. Inputs before shape_first_input() are of forwards that
-// receive nothing; shape_ahead() gradients are received before their backward.
+// shape_stage: sets the numbers of activation slots, inputs and edges that a
+// stage needs (train/stages.c) in *job; with one stage it changes nothing.
+// Inputs before number shape_first_input() belong to forwards that receive
+// nothing. shape_ahead() gradients are received before their backward begins.
 void shape_stage(const struct pipeline *p, int stage, struct model_job *job);
 int shape_first_input(const struct pipeline *p, int stage);
 int shape_ahead(const struct pipeline *p, int stage);

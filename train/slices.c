@@ -1,7 +1,7 @@
-// slices.c - the sums over the slices of a model, by a group of its own.
+// slices.c - the sums over the slices of a model, with a group of its own.
 //
-// The group has no thread: forward and backward wait for a join anyway, so the
-// caller drives.
+// The group has no thread: forward and backward wait for each join anyway, so
+// the calling thread moves the data.
 
 #include "train/slices.h"
 
@@ -23,11 +23,11 @@
 struct slices {
     struct model_slices job;
     struct group *group;
-    int joins;   // since the last norm, by which their spans are numbered
-    bool aligns; // replicas add in another order on each slice
+    int joins;   // since the last norm; numbers their spans
+    bool aligns; // replicas add in a different order on each slice
 };
 
-// Whether slices of a model or stage have other lengths. -1 after fail().
+// Whether the slices have different lengths: 1, 0, or -1 after fail().
 static int are_uneven(const struct model_config *whole, int slices)
 {
     struct model_config first, last; // the largest and the smallest
@@ -60,7 +60,8 @@ const struct model_slices *slices_job(const struct trainer *t)
 
 // ---- exchanges
 
-// The end of a slice that is gone must be seen before ours.
+// Waits for a ticket. After a failure it sleeps a moment, so that the
+// supervisor sees the death of another slice, the cause, before our exit.
 static int await_slices(struct trainer *t, int rc, uint64_t ticket)
 {
     rc = rc || group_await(t->slices->group, ticket) ? -1 : 0;
@@ -83,7 +84,7 @@ static int move(struct trainer *t, group_verb *verb, float *v, size_t n)
     return rc;
 }
 
-// The model computes before it and behind: its time is no computing.
+// The time of an exchange is not part of the worker's computing time.
 static int exchange(struct trainer *t, group_verb *verb, float *v, size_t n)
 {
     uint64_t start = now_ns();
@@ -132,7 +133,7 @@ int slices_sum(struct trainer *t, double *squares)
     return rc;
 }
 
-// ---- what is whole on all slices
+// ---- tensors that are whole on every slice
 
 static size_t sum_n(const struct trainer *t)
 {
@@ -140,8 +141,9 @@ static size_t sum_n(const struct trainer *t)
            (size_t)t->config.channels;
 }
 
-// Elements that slices do not divide, as one vector: those from `from` on are
-// copied to or from `sum`. Returns how many there are in all.
+// Treats the elements that slices do not divide as one vector. Copies elements
+// [from, from + n) of it from `sum` (in) or to `sum`. Returns how many elements
+// the whole vector has.
 static size_t copy_undivided(struct trainer *t, size_t from, size_t n, bool in)
 {
     size_t at = 0;
@@ -181,8 +183,8 @@ int slices_align(struct trainer *t)
     return 0;
 }
 
-// Two replicas' numbers have one sum in fp32. More, or those that are rounded
-// on their way, have one for each order of additions.
+// In fp32 the sum of two numbers does not depend on their order. With more than
+// two replicas, or if numbers are rounded on their way, it does.
 static int check_order(struct trainer *t)
 {
     bool one = t->replicas == 1 ||
@@ -202,7 +204,7 @@ size_t slices_bytes(const struct trainer *t)
     return t->slices ? sum_n(t) * sizeof(float) : 0;
 }
 
-int slices_room(struct trainer *t)
+int slices_buffer(struct trainer *t)
 {
     if (!t->slices)
         return 0;
@@ -211,8 +213,9 @@ int slices_room(struct trainer *t)
     return sum ? 0 : -1;
 }
 
-// How a worker computes: what is the same on all slices stays so where this is.
-struct means { // as it travels: no padding
+// How a worker computes. All slices must compute in the same way, or the
+// tensors that are whole on every slice would drift apart.
+struct means { // sent as bytes: no padding
     int threads;
     char isa[16];
 };
@@ -231,15 +234,15 @@ static int check_means(struct trainer *t)
         if (memcmp(&all[s], &all[0], sizeof mine))
             rc =
                 fail("slices (tp): rank %d computes with %d threads and %s, "
-                     "rank %d with %d and %s, so that their numbers would "
-                     "part; try: threads=1, or MODEL_ISA=baseline for all",
+                     "rank %d with %d and %s, so that their results would "
+                     "differ; try: threads=1, or MODEL_ISA=baseline for all",
                      cluster_job_rank(c->ranks, s), all[s].threads, all[s].isa,
                      cluster_job_rank(c->ranks, 0), all[0].threads, all[0].isa);
     mem_free(all);
     return rc;
 }
 
-// Shared memory where all slices of every replica have it, else TCP.
+// Shared memory if all slices of every replica have it, else TCP.
 static const struct group_ops *choose_carrier(const struct trainer *t,
                                               const struct group_job *job)
 {

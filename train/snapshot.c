@@ -1,4 +1,4 @@
-// snapshot.c - one thread, which is started for each checkpoint.
+// snapshot.c - a copy of vectors, and the thread that writes it.
 
 #include "train/snapshot.h"
 
@@ -15,9 +15,9 @@ struct snapshot {
     int (*write)(void *ctx);
     void *ctx;
     pthread_t thread;
-    bool started; // and not settled
+    bool started; // the thread runs, or nobody has joined it yet
     atomic_bool ended;
-    int rc; // of write(), and its message: read once it has ended
+    int rc; // of write(), with its message; read only after it has ended
     char why[512];
 };
 
@@ -41,7 +41,7 @@ float *snapshot_vector(struct snapshot *s, int i)
     return s->vectors + (size_t)i * s->n;
 }
 
-// What fail() says is this thread's own.
+// fail() keeps its message per thread, so this one is copied.
 static void *run(void *arg)
 {
     struct snapshot *s = arg;
@@ -60,7 +60,9 @@ int snapshot_start(struct snapshot *s, int (*write)(void *ctx), void *ctx)
     atomic_store(&s->ended, false);
     int error = pthread_create(&s->thread, NULL, run, s);
     s->started = !error;
-    return error ? fail("a thread that saves: %s", strerror(error)) : 0;
+    return error
+               ? fail("cannot start the thread that saves: %s", strerror(error))
+               : 0;
 }
 
 int snapshot_settle(struct snapshot *s, bool wait)

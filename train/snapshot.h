@@ -1,11 +1,11 @@
-// snapshot.h - vectors as they were, and a thread that writes them.
+// snapshot.h - a copy of vectors, and a thread that writes it.
 //
 //     float *copy = snapshot_vector(s, 0);     fill it
 //     snapshot_start(s, write, ctx)            write(ctx) runs in a thread ..
-//     snapshot_settle(s, false)                .. and has it failed by now?
+//     snapshot_settle(s, false)                .. and may fail later
 //     snapshot_settle(s, true)                 wait for its end
 //
-// One writer at a time: the vectors are its own until it is settled.
+// One writer at a time: it owns the vectors until snapshot_settle().
 
 #ifndef TRAIN_SNAPSHOT_H
 #define TRAIN_SNAPSHOT_H
@@ -15,20 +15,22 @@
 
 struct snapshot;
 
-// Room for `count` vectors of n elements. 0, or -1 after fail().
+// Allocates `count` vectors of n elements. Returns 0, or -1 after fail().
 int snapshot_open(struct snapshot **s, int count, size_t n);
 
+// Vector i, of n elements; the snapshot owns it.
 float *snapshot_vector(struct snapshot *s, int i);
 
-// Run write(ctx), which returns 0, or -1 after fail(). The one before is
-// settled. 0, or -1 after fail().
+// Run write(ctx) in a thread. write() returns 0, or -1 after fail(). An earlier
+// writer must be settled. Returns 0, or -1 after fail().
 int snapshot_start(struct snapshot *s, int (*write)(void *ctx), void *ctx);
 
-// Whether the writer, if there is one, has failed: -1 after fail() that says
-// what it said. 0: it has not, or is still at work, which `wait` rules out.
+// Returns -1 after fail() with the writer's message if the writer has failed,
+// else 0. Without `wait` the writer may still be running; with `wait` the call
+// waits for it.
 int snapshot_settle(struct snapshot *s, bool wait);
 
-// Waits for the writer; what it says is lost. Takes NULL.
+// Waits for the writer, ignores its error and frees everything. Takes NULL.
 void snapshot_close(struct snapshot **s);
 
 #endif

@@ -1,13 +1,16 @@
 // stages.c - the buffers of a stage, and when each is sent or received.
 //
-// A forward's input is received into the first buffer that is free. There are
-// as many as the stage before has rooms: it holds the room of a micro-batch
-// until this stage has sent its gradient back, so whatever is sent finds a
-// buffer, and no stage waits for room elsewhere. What a room has sent is with
-// the stage behind once that has sent its gradient, so nobody awaits it.
-// Gradients come into `edges` buffers in turn, and leave from where they came:
-// while one is computed, the next may come and the last may leave. With chunks
-// stages form a circle; there every gradient that may come has its buffer.
+// A forward's input is received into the first free buffer. A stage has as many
+// input buffers as the stage before has activation slots. The stage before
+// keeps the slot of a micro-batch until this stage has sent the gradient back.
+// So every message finds a buffer, and no stage waits for a free buffer on
+// another one. By the time the gradient comes back, the slot's output has
+// arrived at the stage behind, so no stage waits for that send.
+//
+// Gradients are received into `edges` buffers in turn, and each is sent from
+// the buffer into which it came: while one is computed, the next may arrive and
+// the one before may be sent. With several chunks the stages form a circle, and
+// every gradient that may arrive has a buffer of its own.
 
 #include "train/stages.h"
 
@@ -25,19 +28,20 @@ struct stages {
     struct action *order[2];          // by kind: this stage's, in order
     int total;                        // of each kind
     int slots, inputs, edges;
-    int ahead;       // gradients that are received before they are needed
-    int first_input; // those before are of forwards that receive nothing
+    int ahead;       // how many backwards ahead gradients are received
+    int first_input; // inputs before this one are never received
     bool *slot_used, *input_used;
-    uint64_t *sent_edge, *came_edge; // tickets of what leaves an edge, or comes
-    // By chunk and micro-batch: where it is, and the ticket of its input.
+    uint64_t *sent_edge, *came_edge; // by edge: tickets of send, receive
+    // By chunk and micro-batch: its slot, its input, and that input's ticket.
     int *slot, *input;
     uint64_t *came;
-    uint64_t sent;            // the newest ticket of what leaves a room
-    int expected[2], done[2]; // of `order`: receives posted, actions done
-    float *tied;              // the other end's gradient of wte
+    uint64_t sent;            // the newest ticket of sending a slot's output
+    int expected[2], done[2]; // in `order`: receives posted; actions done
+    float *tied;              // the gradient of wte from the other end
 };
 
-// Whoever watches must see the end of a stage that is gone before ours.
+// After a failure, sleep a moment: the supervisor should see the death of
+// another stage, the cause, before our exit.
 static int leave(int rc)
 {
     if (rc)
@@ -45,7 +49,7 @@ static int leave(int rc)
     return rc;
 }
 
-// Wait for what another stage computes, which leaves this one idle.
+// Wait for a message from another stage. This stage is idle meanwhile.
 static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
                        int micro)
 {
@@ -61,8 +65,9 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
 
 // ---- the norm of all stages
 
-// A stage between the ends is here while others are still at their backwards.
-// No span: in a step this is within the time that update counts as its own.
+// The stages may reach this point at different times, since some are still in
+// their backwards; so the wait counts as bubble. It has no span: in a step it
+// is within the span of the update.
 static int all_gather(struct trainer *t, double *v, size_t each)
 {
     struct group_vector all = {.data = v,
@@ -228,7 +233,7 @@ static int take_free(bool *used, int from, int n)
     return -1;
 }
 
-// Receive inputs of forwards to come, as far as there are free buffers.
+// Post receives of the inputs of the next forwards, while buffers are free.
 static int expect_inputs(struct trainer *t)
 {
     struct stages *s = t->stages;
@@ -248,7 +253,7 @@ static int expect_inputs(struct trainer *t)
     return 0;
 }
 
-// Receive gradients of the next backwards, up to number `most`.
+// Post receives of the gradients of the next backwards, up to number `most`.
 static int expect_gradients(struct trainer *t, int most)
 {
     struct stages *s = t->stages;
@@ -357,7 +362,7 @@ int stages_end(struct trainer *t, struct action a,
     return (a.kind == ACTION_FORWARD ? end_forward : end_backward)(t, a, pass);
 }
 
-// All that this step has sent is with the others.
+// Wait until everything that this step has sent has arrived.
 static int await_sent(struct trainer *t)
 {
     struct stages *s = t->stages;
@@ -367,7 +372,8 @@ static int await_sent(struct trainer *t)
     return await_stage(t, s->backward, s->sent_edge[newest], -1);
 }
 
-// Both add two numbers, whose sum has no order: the tables stay one.
+// Each end adds the other's gradient to its own. The sum of two numbers does
+// not depend on their order, so the two tables stay the same.
 int stages_tie(struct trainer *t)
 {
     struct stages *s = t->stages;

@@ -1,5 +1,5 @@
-// stages_plan.c - which stage a worker is, what of the model it holds, and how
-// many buffers that takes.
+// stages_plan.c - which stage a worker is, which part of the model it holds,
+// and how many buffers it needs.
 
 #include "train/stages.h"
 
@@ -20,7 +20,7 @@ static struct pipeline plan_of(const struct trainer *t)
                              r->chunks, r->ahead};
 }
 
-// accum= is what a timetable calls micro.
+// accum= is called `micro` in a timetable.
 int stages_check(struct trainer *t)
 {
     const struct pipeline *p = &t->plan;
@@ -49,7 +49,7 @@ int stages_plan(struct trainer *t)
         return 0;
     int parts = t->plan.stages * t->plan.chunks;
     if (cut->n && cut->n != parts)
-        return fail("stages=: has the layers of %d parts, %d stages of "
+        return fail("stages=: lists the layers of %d parts, but %d stages of "
                     "chunks=%d have %d; try: leave it out",
                     cut->n, t->plan.stages, t->plan.chunks, parts);
     return part_cut(&t->whole, t->plan.stages, t->stage, t->plan.chunks,

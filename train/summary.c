@@ -1,4 +1,4 @@
-// summary.c - summary.json: what came of a run, of all ranks.
+// summary.c - writes summary.json: the results of a run, of all ranks.
 
 #include "train/summary.h"
 
@@ -14,8 +14,8 @@
 
 enum { PATH = CONFIG_PATH + 64 };
 
-// What every rank says of this part of the run.
-struct said {
+// What every rank reports of this part of the run.
+struct rank_report {
     struct group_stats moved;
     uint64_t out[MESH_AXES];
     uint64_t peak_bytes;
@@ -27,8 +27,9 @@ static double steps_here(const struct trainer *t)
     return (double)(t->step - t->observe.first_step);
 }
 
-// MFU of a worker: its tokens/s in the median step times their arithmetic, over
-// both peaks of its GPU.
+// The MFU (model FLOP utilisation) of a worker: its tokens/s in the median step
+// times the FLOP of a token, divided by the measured peak of its GPU, and by
+// that of its data sheet.
 static void add_mfu(struct manifest *m, const struct trainer *t,
                     const struct steps_summary *s)
 {
@@ -53,7 +54,7 @@ static void add_mfu(struct manifest *m, const struct trainer *t,
     }
 }
 
-// What was predicted of peak_memory_bytes, by part.
+// Adds the prediction of peak_memory_bytes, by part.
 static void add_memory(struct manifest *m, const struct memory *of)
 {
     manifest_number(m, "predicted_memory_bytes",
@@ -69,8 +70,9 @@ static void add_memory(struct manifest *m, const struct memory *of)
     manifest_end(m);
 }
 
-// Payload out of a worker in a step of this part of the run, the mean of all
-// workers, by verb; what went by none went to servers. `moved` is theirs.
+// Adds the bytes that a worker sends in a step of this part of the run, by
+// verb, the mean of all workers. Bytes of no verb went to servers. `moved` is
+// the sum over all workers.
 static void add_verbs(struct manifest *m, const struct trainer *t,
                       const struct group_stats *moved)
 {
@@ -91,10 +93,10 @@ static void add_verbs(struct manifest *m, const struct trainer *t,
     manifest_end(m);
 }
 
-// Payload out by axis of the mesh, in a step: of one rank, or of `ranks` the
-// mean.
+// Adds the bytes that a rank sends in a step, by axis of the mesh: the mean of
+// the `ranks` ranks in all[].
 static void add_axes(struct manifest *m, const struct trainer *t,
-                     const struct said *all, int ranks)
+                     const struct rank_report *all, int ranks)
 {
     double each = steps_here(t) * ranks;
     if (each < 1)
@@ -109,9 +111,10 @@ static void add_axes(struct manifest *m, const struct trainer *t,
     manifest_end(m);
 }
 
-// Of a mesh each rank has a part of its own, so that each needs another memory.
+// With a mesh, ranks hold different parts of the model, so each needs a
+// different amount of memory: adds the numbers of each rank.
 static void add_ranks(struct manifest *m, const struct trainer *t,
-                      const struct said *all)
+                      const struct rank_report *all)
 {
     if (!t->run.mesh.n)
         return;
@@ -133,7 +136,7 @@ static void add_ranks(struct manifest *m, const struct trainer *t,
     manifest_end(m);
 }
 
-static int write_summary(const struct trainer *t, const struct said *all)
+static int write_summary(const struct trainer *t, const struct rank_report *all)
 {
     struct group_stats moved = {0};
     char path[PATH];
@@ -176,10 +179,10 @@ static int write_summary(const struct trainer *t, const struct said *all)
 
 int summary_write(const struct trainer *t)
 {
-    struct said mine = {.moved = t->moved,
-                        .peak_bytes = mem_peak(),
-                        .memory = t->memory};
-    struct said *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
+    struct rank_report mine = {.moved = t->moved,
+                               .peak_bytes = mem_peak(),
+                               .memory = t->memory};
+    struct rank_report *all = mem_alloc((size_t)t->cluster->world, sizeof *all);
     memcpy(mine.out, t->axis_out, sizeof mine.out);
     int rc = all ? cluster_allgather(t->cluster, &mine, all, sizeof *all) : -1;
     if (!rc && t->cluster->rank == 0)

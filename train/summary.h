@@ -1,16 +1,16 @@
-// summary.h - summary.json, once the last step is done.
+// summary.h - writes summary.json after the last step.
 //
-// Beside the numbers of the whole job it has, of a mesh, those of each rank:
-// payload out in a step by axis (dp: what replicas exchange; pp: what stages
-// do), peak memory, and what was predicted of it, by part.
+// It has the numbers of the whole job. With a mesh it also has those of each
+// rank: bytes sent in a step by axis (dp: between replicas; pp: between stages;
+// tp: between slices), peak memory, and the predicted memory by part.
 
 #ifndef TRAIN_SUMMARY_H
 #define TRAIN_SUMMARY_H
 
 struct trainer;
 
-// A call of all workers. Worker 0 joins what all have left in OUT and writes
-// it. 0, or -1 after fail().
+// All workers call it. Worker 0 merges the files of all workers in the folder
+// of out= and writes summary.json. Returns 0, or -1 after fail().
 int summary_write(const struct trainer *t);
 
 #endif

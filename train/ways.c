@@ -1,5 +1,5 @@
-// ways.c - strategy and carriers of each row of the table of backends
-// (config/backends.def), and ways to meet.
+// ways.c - the strategy and the carriers of each backend, and the control
+// planes.
 
 #include "train/ways.h"
 
@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-// What rows name is declared here, so that a row needs no header.
+// Declares what the rows name, so that a row needs no header.
 #define CARRIER(carrier) extern const struct group_ops carrier;
 #if defined(LOCKSTEP_NCCL)
 #define NCCL CARRIER
@@ -33,19 +33,19 @@ static const struct way ways[] = {
 #include "config/backends.def"
 };
 
-static const struct cluster_ops *const meetings[] = {&cluster_local,
-                                                     &cluster_mpi,
-                                                     &cluster_zmq};
+static const struct cluster_ops *const control_planes[] = {&cluster_local,
+                                                           &cluster_mpi,
+                                                           &cluster_zmq};
 
-enum { MEETINGS = sizeof meetings / sizeof *meetings };
+enum { CONTROL_PLANES = sizeof control_planes / sizeof *control_planes };
 
 const struct way *way_find(const struct backend *b)
 {
-    return &ways[b - backend_at(0)]; // both have the order of the file
+    return &ways[b - backend_at(0)]; // both follow the file's order
 }
 
-const struct cluster_ops *meeting_find(const char *name,
-                                       const struct backend *b, int world)
+const struct cluster_ops *control_plane_find(const char *name,
+                                             const struct backend *b, int world)
 {
     int rank, launched_world;
     if (!strcmp(name, "auto")) {
@@ -55,9 +55,9 @@ const struct cluster_ops *meeting_find(const char *name,
         else
             name = world == 1 ? cluster_local.name : cluster_zmq.name;
     }
-    for (int i = 0; i < MEETINGS; i++)
-        if (!strcmp(meetings[i]->name, name))
-            return meetings[i];
-    fail("cluster=%s: this build cannot meet that way", name);
+    for (int i = 0; i < CONTROL_PLANES; i++)
+        if (!strcmp(control_planes[i]->name, name))
+            return control_planes[i];
+    fail("cluster=%s: this build has no such control plane", name);
     return NULL;
 }

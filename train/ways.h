@@ -1,4 +1,4 @@
-// ways.h - what trains a row of the table of backends, and ways to meet.
+// ways.h - the strategy and the carriers of a backend; the control plane.
 
 #ifndef TRAIN_WAYS_H
 #define TRAIN_WAYS_H
@@ -8,19 +8,20 @@ struct cluster_ops;
 struct group_ops;
 struct sync_ops;
 
-// A way of agreeing: the strategy, and the carriers that it may use, the best
-// first, NULL-terminated.
+// What a backend is made from: the strategy, and the carriers that it may use,
+// the best first, then NULL.
 struct way {
     const struct sync_ops *strategy;
     const struct group_ops *const *carriers;
 };
 
-// That of a row of the table.
+// Finds these for a row of the table of backends.
 const struct way *way_find(const struct backend *b);
 
-// The control plane: `name` as the key cluster= gives it; "auto" picks what
-// the launcher and the backend need. NULL after fail().
-const struct cluster_ops *meeting_find(const char *name,
-                                       const struct backend *b, int world);
+// Finds the control plane for `name`, a value of the key cluster=; "auto"
+// chooses what the launcher, the backend and the number of workers need. NULL
+// after fail().
+const struct cluster_ops *
+control_plane_find(const char *name, const struct backend *b, int world);
 
 #endif

@@ -40,7 +40,7 @@ static int hash_file(const char *folder, const char *name, char hex[HEX])
     return rc;
 }
 
-// The hash of *state. At this point *state does not hold its own hash.
+// The hash of *state, which does not contain its own hash yet.
 static int hash_state(const cJSON *state, char hex[HEX])
 {
     char *text = cJSON_PrintUnformatted(state);

@@ -1,22 +1,22 @@
-// whole.h - whether a checkpoint is what was written: hashes in its state.json.
+// whole.h - detects damage: a checkpoint's state.json has hashes of its files.
 //
 //     "files": {"model.safetensors": "0123456789abcdef", ..},
 //     "hash_xxh3": "..", of state.json itself without this member
 //
-// state.json is written last, so that it ties the others to one step. One
-// without either member is of a time before them, and is believed.
+// state.json is written last, so that all files belong to one step. A
+// state.json with neither member is of an older version, and is accepted.
 
 #ifndef TRAIN_WHOLE_H
 #define TRAIN_WHOLE_H
 
 #include <cjson/cJSON.h>
 
-// Add the hashes of the files that lie in `folder`, then that of *state. 0, or
-// -1 after fail().
+// Add the hashes of the files in `folder` to *state, then that of *state.
+// Returns 0, or -1 after fail().
 int whole_seal(cJSON *state, const char *folder);
 
-// 0, or -1 after fail() that names the file of the checkpoint which is not what
-// was written.
+// Returns 0, or -1 after fail() that names the first file of the checkpoint
+// `folder` that is damaged.
 int whole_check(const char *folder);
 
 #endif

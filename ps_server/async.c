@@ -1,15 +1,15 @@
 // async.c - stale-synchronous and asynchronous: every push is an update.
 //
-// A row is updated as it arrives and answered with the newest parameters: under
-// asp at once, under ssp:K as soon as no worker is more than K steps behind.
-// (Ho et al., NIPS 2013, and Li et al., OSDI 2014.)
+// A server updates a row when its gradient arrives, and answers with the newest
+// parameters: under asp at once, under ssp:K as soon as no worker is more than
+// K steps behind. (Ho et al., NIPS 2013, and Li et al., OSDI 2014.)
 //
-//     pushed   pushes of a worker that have been taken in, all rows of each
-//     clock    of them answered: how far the worker may be
+//     pushed   pushes of a worker whose rows have all been received
+//     clock    how many of these the server has answered
 //
-// A worker's clock becomes c only when every other has pushed c - K times. One
-// whose own clock lags behind its pushes gets its answer at the same moment,
-// so the clocks never differ by more than K.
+// A worker's clock becomes c only when every other worker has pushed c - K
+// times. If the clock of one of those lags behind its pushes, that worker gets
+// its answer at the same moment. So the clocks never differ by more than K.
 
 #include "ps_server/server.h"
 
@@ -53,7 +53,8 @@ static void async_close(struct server *s)
     s->state = NULL;
 }
 
-// Pushes of the slowest worker but `rank`; the largest number if there is none.
+// The pushes of the slowest worker other than `rank`; UINT64_MAX if there is
+// none.
 static uint64_t slowest_other(const struct server *s, int rank)
 {
     uint64_t least = UINT64_MAX;
@@ -119,7 +120,7 @@ static void answer_result(struct server *s, int rank)
     server_send(s, rank, (struct ps_head){.kind = PS_RESULT}, raw, sizeof raw);
 }
 
-// Give everybody what the pushes so far allow.
+// Send every answer that the pushes so far allow.
 static void answer_all(struct server *s)
 {
     bool moved = false;
@@ -179,14 +180,14 @@ static int check_push(const struct server *s, int rank, const struct ps_head *h)
         return fail("PUSH without a STEP");
     if (h->row >= (uint32_t)s->store->nrows || h->dtype != s->job.wire ||
         h->bytes != s->store->rows[h->row].at.n * dtype_bytes(s->job.wire))
-        return fail("PUSH of row %u of %d, %llu bytes as %s", h->row,
-                    s->store->nrows, (unsigned long long)h->bytes,
+        return fail("PUSH of row %u of %d, %llu bytes of %s: not as in HELLO",
+                    h->row, s->store->nrows, (unsigned long long)h->bytes,
                     dtype_name(h->dtype));
     if (p->row_state[h->row] & GIVEN)
         return fail("PUSH of row %u twice", h->row);
     if (h->version > s->store->rows[h->row].version)
-        return fail("PUSH of row %u at version %llu, which is to come", h->row,
-                    (unsigned long long)h->version);
+        return fail("PUSH of row %u at version %llu, which is in the future",
+                    h->row, (unsigned long long)h->version);
     return 0;
 }
 
@@ -235,7 +236,7 @@ static void async_begin(struct server *s)
     (void)s;
 }
 
-// A newcomer begins where the slowest is.
+// A worker that joins begins at the clock of the slowest one.
 static uint64_t async_welcome(struct server *s, int rank)
 {
     struct peer *p = &s->peers[rank];
@@ -253,7 +254,7 @@ static void async_gone(struct server *s, int rank)
     answer_all(s);
 }
 
-// ssp: whoever keeps the others waiting for longer than the deadline.
+// ssp: drops a worker for which others have waited longer than the deadline.
 static void async_tick(struct server *s)
 {
     uint64_t now = now_ns(), most = server_patience_ns(s);

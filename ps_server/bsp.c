@@ -1,14 +1,15 @@
-// bsp.c - whole rounds: all gradients of a step, added in rank order.
+// bsp.c - rounds: all workers' gradients of a step, added in rank order.
 //
 // Slices of a row are added in the order of ranks, whatever the order of
-// arrival, so that reruns give the same bits. An early slice is kept as the
-// message it came in; credits limit how many there are.
+// arrival, so that reruns give the same bits. A slice that arrives early stays
+// in its message until it is due; credits limit how many such messages there
+// are.
 //
-// update=worker: the sum of a row goes back as soon as its last slice is here.
-// update=server: the answer has to wait, because clipping and the overflow test
-// need the norm of the whole gradient. One server knows it after the last row.
-// Several servers send their partial sums to a worker, which adds them (NORM
-// out, COMMIT back).
+// update=worker: the server sends the sum of a row as soon as the last slice of
+// that row has arrived. update=server: the reply is deferred, because clipping
+// and the overflow test need the norm of the whole gradient. A single server
+// knows it after the last row. Several servers send their partial sums to a
+// worker (NORM), which adds them and sends the total back (COMMIT).
 //
 // backup=B: only the first N of N+B gradients are used, the same on all
 // servers. So a worker asks server 0 (CLAIM) before it pushes.
@@ -43,7 +44,7 @@ static int bsp_open(struct server *s)
     return rc;
 }
 
-// Before the endpoint closes: give kept messages back.
+// Call it before the endpoint closes: it gives kept messages back.
 static void bsp_close(struct server *s)
 {
     struct bsp *b = s->state;
@@ -76,7 +77,7 @@ static void send_result(struct server *s, double norm, bool skipped)
                     sizeof raw);
 }
 
-// Row to all who took part, counted before the first message leaves.
+// Send a row to all workers of the round. The caller has counted its bytes.
 static void send_row(struct server *s, int row, enum ps_what what,
                      struct buffer *data, enum dtype type)
 {
@@ -88,7 +89,7 @@ static void send_row(struct server *s, int row, enum ps_what what,
     h.row = (uint32_t)row;
     h.version = s->store->rows[row].version;
     span_begin(s->lane, SPAN_SEND, row);
-    // each server begins with another worker, or all fill one link at a time
+    // each server begins with a different worker, so that all links are used
     for (int t = 0; t < b->need; t++)
         server_send_buffer(s, b->rank_of[(s->job.index + 1 + t) % b->need], h,
                            data, bytes);
@@ -116,7 +117,7 @@ static void finish_round(struct server *s, double squares)
 {
     const struct bsp *b = bsp_of(s);
     const struct ps_step *step = &s->peers[b->rank_of[0]].step;
-    // a mean over those who were in it, of what a 16-bit wire made smaller
+    // the mean over the workers of the round; undo the scaling of a 16-bit wire
     float scale = step->grad_scale * ps_divisor(s->job.world, s->job.wire) *
                   ((float)s->job.world / (float)b->need);
     float norm;
@@ -125,8 +126,8 @@ static void finish_round(struct server *s, double squares)
     if (!skipped)
         count_served(s, shard_elements(&s->store->shard) * sizeof(float));
     send_result(s, (double)norm, skipped);
-    // rows from the front of the model last were filled last; the next forward
-    // needs them first
+    // with priority, the model's first rows are sent first: backward fills them
+    // last, and the next forward needs them first
     for (int i = 0; !skipped && i < s->store->nrows; i++) {
         int row = s->job.priority ? s->store->nrows - 1 - i : i;
         span_begin(s->lane, SPAN_UPDATE, row);
@@ -142,7 +143,7 @@ static void finish_round(struct server *s, double squares)
     next_round(s);
 }
 
-// Which ranks are in the sum, a bit each. It must be the same on all servers.
+// Which ranks are in the sum, as one bit for each rank. All servers must agree.
 static size_t member_bits(const struct server *s, uint8_t *bits)
 {
     const struct bsp *b = bsp_of(s);
@@ -153,8 +154,9 @@ static size_t member_bits(const struct server *s, uint8_t *bits)
     return bytes;
 }
 
-// Whether a worker adds the partial sums: the first one does. In an elastic job
-// all do, since one that dies may have answered some servers and not others.
+// Whether the worker with this place in the order adds the partial sums. Only
+// the first one does. In an elastic job all do, since a worker that dies may
+// have answered some servers and not others.
 static bool adds_norms(const struct server *s, int order)
 {
     return order == 0 || (order > 0 && s->job.elastic);
@@ -231,19 +233,19 @@ static int take_slice(struct server *s, int row, int order, struct message **p)
     return 0;
 }
 
-// Give a rank its place in the order, or check that it keeps to it.
+// Give a rank its place in the order, or check that it uses the place it has.
 static int check_turn(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
     if (s->job.backup && b->order_of[rank] < 0 &&
         h->order < (uint32_t)b->need && b->rank_of[h->order] < 0 &&
-        s->job.index != 0) { // server 0 has given the places itself
+        s->job.index != 0) { // server 0 itself has assigned the places
         b->order_of[rank] = (int)h->order;
         b->rank_of[h->order] = rank;
     }
     if (b->order_of[rank] < 0 ||
         (s->job.backup && h->order != (uint32_t)b->order_of[rank]))
-        return fail("%s for step %llu, of which rank %d is no part",
+        return fail("%s for step %llu, to which rank %d does not belong",
                     ps_kind_name(h->kind), (unsigned long long)s->round, rank);
     return 0;
 }
@@ -266,13 +268,13 @@ static int bsp_push(struct server *s, int rank, const struct ps_head *h,
 {
     struct bsp *b = bsp_of(s);
     if (bsp_outdated(s, h))
-        return 0; // of a round that was begun again
+        return 0; // from before the round was restarted
     if (check_round(s, rank, h))
         return -1;
     if (h->row >= (uint32_t)s->store->nrows || h->dtype != s->job.wire ||
         h->bytes != row_bytes(s, (int)h->row))
-        return fail("PUSH of row %u of %d, %llu bytes as %s", h->row,
-                    s->store->nrows, (unsigned long long)h->bytes,
+        return fail("PUSH of row %u of %d, %llu bytes of %s: not as in HELLO",
+                    h->row, s->store->nrows, (unsigned long long)h->bytes,
                     dtype_name(h->dtype));
     if (b->rows[h->row].here[b->order_of[rank]])
         return fail("PUSH of row %u twice in step %llu", h->row,
@@ -303,7 +305,7 @@ static int bsp_step(struct server *s, int rank, const struct ps_head *h)
         return -1;
     if (p->stepped)
         return fail("STEP twice in step %llu", (unsigned long long)s->round);
-    // those who were dropped or joined count their steps by themselves
+    // workers that were dropped or have joined count their own steps
     bool strict = !s->job.backup && !s->job.elastic;
     for (int r = 0; strict && r < s->job.world; r++)
         if (s->peers[r].stepped && !same_step(&s->peers[r].step, &p->step))
@@ -321,7 +323,7 @@ static int bsp_commit(struct server *s, int rank, const struct ps_head *h)
 {
     struct bsp *b = bsp_of(s);
     if (s->job.elastic && (h->round < s->round || bsp_outdated(s, h)))
-        return 0; // another worker's copy of it was first
+        return 0; // another worker's COMMIT came first
     if (h->round != s->round || !b->waiting ||
         !adds_norms(s, b->order_of[rank]))
         return fail("COMMIT of step %llu, the present one is %llu",

@@ -1,4 +1,4 @@
-// bsp.h - the present round; three files share it.
+// bsp.h - the present round; bsp.c, bsp_round.c and bsp_members.c share it.
 
 #ifndef PS_SERVER_BSP_H
 #define PS_SERVER_BSP_H
@@ -8,16 +8,16 @@
 
 struct bsp {
     struct gather *rows;
-    int *rank_of;  // by order; -1: unknown yet (backup)
-    int *order_of; // of a rank; -1: not in this round
-    int need;      // workers in the round
-    int claims;    // places given away (backup)
-    int complete;  // rows
-    int stepped;   // workers
-    bool active;   // some worker has sent something
-    bool waiting;  // for COMMIT
-    uint32_t epoch;
-    uint64_t heard_ns; // the last message of this round
+    int *rank_of;      // of a place in the order; -1: not known yet
+    int *order_of;     // the place of a rank; -1: not in this round
+    int need;          // workers in the round
+    int claims;        // places assigned so far (backup)
+    int complete;      // rows whose sum is complete
+    int stepped;       // workers whose STEP has arrived
+    bool active;       // a message of this round has arrived
+    bool waiting;      // for COMMIT
+    uint32_t epoch;    // how often a round was restarted (elastic)
+    uint64_t heard_ns; // when the last message of this round came
 };
 
 static inline struct bsp *bsp_of(const struct server *s)
@@ -36,10 +36,10 @@ void bsp_begin(struct server *s);
 // Whether this worker's whole gradient of the round is here.
 bool bsp_gave_all(const struct server *s, int rank);
 
-// Whether a message belongs to a round that has been started anew since then.
+// Whether a message was sent before the round was restarted.
 bool bsp_outdated(const struct server *s, const struct ps_head *h);
 
-// ---- bsp_members.c: who is in a round
+// ---- bsp_members.c: which workers are in a round
 
 // Ends the job if so many workers have left that a round has too few.
 void bsp_check_left(struct server *s);

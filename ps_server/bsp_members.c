@@ -1,14 +1,15 @@
-// bsp_members.c - who is in a round: the first N (backup), and those who are
-// left, or have joined (elastic).
+// bsp_members.c - which workers are in a round: the first N (backup), or those
+// that have joined and not died (elastic).
 //
-// A worker that dies in the middle of a round has perhaps reached some servers
-// and not others. So the round is begun again without it (AGAIN, under a new
-// epoch): workers still have their gradients. Once a server's sum is complete
-// the worker stays in it; if another server lacks it, the workers see that from
-// the lists that come with NORM, and ask for it to be left out (DROP).
+// A worker that dies in the middle of a round may have reached some servers and
+// not others. So the servers restart the round without it (AGAIN, with a new
+// epoch); the other workers still have their gradients. Once a server's sum is
+// complete, the dead worker's slice stays in it. If another server lacks that
+// slice, the workers see it from the lists that come with NORM, and ask the
+// first server to leave the dead worker out (DROP).
 //
-// Who joins later names a round that no server has begun (JOIN), so that all
-// servers count it from the same round on.
+// A worker that joins later names a round that no server has begun (JOIN), so
+// that all servers count it from the same round on.
 
 #include "ps_server/bsp.h"
 
@@ -41,8 +42,8 @@ int bsp_claim(struct server *s, int rank, const struct ps_head *h)
     return 0;
 }
 
-// All workers go on to the same step, but for those who are late (backup): they
-// go on from the step that the others have reached.
+// Without backup all workers take part in the same steps. With backup a late
+// worker continues from the step that the others have reached.
 void bsp_check_left(struct server *s)
 {
     char why[128];
@@ -62,7 +63,7 @@ void bsp_check_left(struct server *s)
 
 // ---- elastic
 
-// Begin the present round again, without those who are gone.
+// Restart the present round without the workers that are gone.
 static void restart(struct server *s)
 {
     struct bsp *b = bsp_of(s);
@@ -74,8 +75,8 @@ static void restart(struct server *s)
         server_send(s, b->rank_of[t], bsp_answer(s, PS_AGAIN), NULL, 0);
 }
 
-// A worker whose gradient is complete here stays in the round; it is missed
-// from the next on. Otherwise the round begins again without it.
+// If the lost worker's gradient is complete here, it stays in this round and is
+// left out from the next one on. Otherwise the round is restarted without it.
 void bsp_lost(struct server *s, int rank)
 {
     if (bsp_of(s)->order_of[rank] >= 0 && !bsp_gave_all(s, rank))
@@ -129,14 +130,14 @@ int bsp_join(struct server *s, int rank, const struct ps_head *h)
         return 0;
     }
     p->from = wish;
-    if (expected) // another server could not keep to the round it had asked for
+    if (expected) // another server could not accept the round of its first JOIN
         restart(s);
     log_line("server %d: worker rank %d joins from step %llu on", s->job.index,
              rank, wish);
     struct ps_head welcome = bsp_answer(s, PS_WELCOME);
     welcome.round = wish;
     server_send(s, rank, welcome, NULL, 0);
-    if (b->need == 0) { // nobody else is left
+    if (b->need == 0) { // no other worker is left
         s->round = wish;
         bsp_begin(s);
         vectors_serve(s);
@@ -154,7 +155,8 @@ static bool is_behind(const struct server *s, int rank)
     return b->order_of[rank] >= 0 && !bsp_gave_all(s, rank);
 }
 
-// Those for whom the round waits: "rank 1, rank 3" and, as ranks, in behind[].
+// Lists the workers for which the round waits: as ranks in behind[], and as
+// "rank 1, rank 3" in who[size]. Returns how many there are.
 static int list_behind(const struct server *s, int *behind, char *who,
                        size_t size)
 {

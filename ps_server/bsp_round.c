@@ -1,4 +1,4 @@
-// bsp_round.c - the present round: its workers, and the parts that have come.
+// bsp_round.c - the present round: its workers, and the slices that have come.
 
 #include "ps_server/bsp.h"
 

@@ -22,15 +22,15 @@ if(TARGET sync_cases)
   target_compile_definitions(test_ps_faults PRIVATE
                              PS_SERVER="$<TARGET_FILE:ps_server>")
   add_dependencies(test_ps_faults ps_server)
-  # The first runs the cases with one server; the others by name.
+  # Test ps runs the cases with one server; these run the others, by name.
   foreach(cases sps_update dps dps_worker)
     add_test(NAME ps_${cases} COMMAND test_ps ${cases}_cases*)
   endforeach()
-  # Over MPI: workers, then ranks in all; the last ones are servers.
+  # Over MPI. 2_3: two workers, three ranks in all; the last ones are servers.
   add_executable(test_ps_mpi tests/test_ps_mpi.c)
   target_link_libraries(test_ps_mpi PRIVATE ps_tests cluster_mpi)
   add_dependencies(lockstep_tests test_ps_mpi)
-  # Under a sanitizer the largest alone: a server of each worker's own.
+  # With a sanitizer only the largest case: a server for each worker.
   set(ps_mpi_worlds 2_3 4_5 3_6 2_5)
   if(LOCKSTEP_SANITIZE)
     set(ps_mpi_worlds 3_6)
@@ -49,7 +49,7 @@ if(TARGET sync_cases)
   endforeach()
   lockstep_long(ps $<TARGET_FILE:test_ps> "*cases*")
   lockstep_long(ps_faults $<TARGET_FILE:test_ps_faults>)
-  # Many more processes than cores: who waits must not spin.
+  # There are many more processes than cores, so waiting threads must not spin.
   set_tests_properties(ps ps_sps_update ps_dps ps_dps_worker ps_policy ps_backup
                        ps_faults ps_malformed ps_memory ${ps_mpi} PROPERTIES TIMEOUT 900
                        ENVIRONMENT OMP_NUM_THREADS=1)

@@ -1,5 +1,6 @@
-// gather.c - block by block, so that a sum stays in the first cache until it is
-// whole: added, squared and cast down there, read and written once.
+// gather.c - adds slices block by block. A block stays in the first-level cache
+// until its sum is complete: it is added, squared and cast down there, read and
+// written once.
 
 #include "ps_server/gather.h"
 
@@ -54,8 +55,8 @@ struct addition {
     int from, to; // places in the order
     size_t n;
     float *sum;    // NULL: nobody needs it
-    void *half;    // NULL: it stays fp32
-    bool squaring; // it is complete
+    void *half;    // NULL: the result stays fp32
+    bool squaring; // the sum is complete: also compute its squares
     double squares[MAX_PARTS];
 };
 
@@ -112,7 +113,7 @@ int gather_add(struct gather *g, const struct gather_rule *rule, int need,
     struct buffer *reply = NULL;
     g->added = to;
     if (!more || (to == 1 && !complete))
-        return 0; // the first stands for the sum
+        return 0; // the first slice stands for the sum until the second comes
     if (!half && !g->sum && !(g->sum = buffer_get(rule->sums)))
         return -1;
     if (half && !(reply = buffer_get(rule->half)))

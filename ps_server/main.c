@@ -5,8 +5,8 @@
 //     mpirun -n 2 trainer sync=sps transport=mpi servers=mpi://2 ... :
 //            -n 1 ps_server transport=mpi
 //
-// Prints "@endpoint tcp://host:port" when it listens. What the job is, its
-// shapes and its update rule, the workers tell it.
+// Prints "@endpoint tcp://host:port" when it listens. The workers tell it the
+// job, its shapes and its update rule.
 
 #include "base/base.h"
 #include "base/version.h"
@@ -24,7 +24,7 @@
 
 enum { RECORDS = 1 << 15, PATH = 1024 };
 
-// What it leaves behind, of itself.
+// What the server records of itself.
 struct record {
     const char *out; // "": nothing
     double per_s;
@@ -33,7 +33,7 @@ struct record {
     struct sampler *sampler;
 };
 
-// What its words say.
+// The settings of the command line.
 struct words {
     int transport; // an index into its row's words
     char bind[CONFIG_PATH], curve[CONFIG_PATH], out[CONFIG_PATH];
@@ -46,29 +46,29 @@ struct words {
 static const struct key rows[] = {
     {"ps_server", "transport", "zmq", KEY_CHOICE, AT(transport),
      .words = (const char *const[]){"zmq", "mpi", NULL},
-     .help = "mpi: a rank of its workers' mpirun"},
+     .help = "zmq: ZeroMQ; mpi: the server is a rank of the workers' mpirun"},
     {"ps_server", "bind", "tcp://127.0.0.1:0", KEY_TEXT, AT(bind),
-     .help = "where to listen; port 0: any, which it prints"},
+     .help = "where to listen; port 0: any free port; the server prints it"},
     {"ps_server", "timeout", "60", KEY_NUMBER, AT(timeout), 0.05, 86400,
-     .unit = "s", .help = "longest wait for anybody"},
+     .unit = "s", .help = "longest wait for another process"},
     {"ps_server", "threads", "1", KEY_INT, AT(threads), 1, 1024,
-     .help = "that add and update"},
+     .help = "threads that add and update"},
     {"ps_server", "curve", "", KEY_TEXT, AT(curve), .unit = "path",
      .help = "folder of CURVE keys (lockstep keys)"},
     {"ps_server", "world", "0", KEY_INT, AT(world), 1, PS_MAX_WORLD,
-     "what they say", .help = "workers it insists on"},
+     "as the workers say", .help = "number of workers to expect"},
     {"ps_server", "shards", "0", KEY_INT, AT(servers), 1, PS_MAX_WORLD,
-     "what they say", .help = "servers of the job"},
+     "as the workers say", .help = "number of servers of the job"},
     {"ps_server", "servers", "0", KEY_INT, AT(servers), 1, PS_MAX_WORLD,
-     "what they say", .help = "the same"},
+     "as the workers say", .help = "the same as shards="},
     {"ps_server", "index", "-1", KEY_INT, AT(index), -1, PS_MAX_WORLD - 1,
-     .help = "which of them this is; -1: what they say"},
+     .help = "number of this server, from 0; -1: as the workers say"},
     {"ps_server", "out", "", KEY_TEXT, AT(out), .unit = "path",
-     .help = "folder for what it records"},
+     .help = "folder for its records (samples, trace)"},
     {"ps_server", "samples", "10", KEY_NUMBER, AT(samples), 0.1, 1000, "never",
-     .unit = "per second", .help = "of its load: util.sINDEX.csv"},
+     .unit = "per second", .help = "samples of its load: util.sINDEX.csv"},
     {"ps_server", "trace", "1", KEY_INT, AT(trace), 0, 1,
-     .help = "1: record what it did when, trace.sINDEX.json"},
+     .help = "1: record a trace: trace.sINDEX.json"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -95,10 +95,11 @@ static int parse(struct words *w, struct server_config *c, struct record *r,
 
 static int help(void)
 {
-    printf("ps_server key=value ... - one parameter server of one job. It "
-           "listens to this host\nonly, unless it has keys (curve=), or the "
-           "job's secret in LOCKSTEP_SECRET or the\nfile LOCKSTEP_SECRET_FILE. "
-           "Within the host its user's secret will do.\n");
+    printf("ps_server key=value ... - one parameter server of one job.\nIt "
+           "accepts connections from other hosts only if it has keys (curve=) "
+           "or the job's\nsecret, in LOCKSTEP_SECRET or in the file that "
+           "LOCKSTEP_SECRET_FILE names. Within one\nhost the user's own secret "
+           "is enough.\n");
     key_help(stdout, &keys);
     return 0;
 }
@@ -135,7 +136,8 @@ static int record_begin(struct record *r, struct server_config *c)
     return r->per_s > 0 ? sampler_open(&r->sampler, &config) : 0;
 }
 
-// A trace has a place only once the workers have said where its zero lies.
+// Writes the trace. Without the zero of time, which the workers send, a trace
+// cannot be placed on the common time axis, so none is written.
 static int record_end(struct record *r, int index)
 {
     char path[PATH], name[32];
@@ -158,7 +160,7 @@ int main(int argc, char **argv)
     struct server *server;
     struct record record;
     log_for_launcher();
-    signal(SIGXFSZ, SIG_IGN); // as train/main.c
+    signal(SIGXFSZ, SIG_IGN); // a write fails instead, and names the file
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h"))
             return help();

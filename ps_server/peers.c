@@ -1,4 +1,4 @@
-// peers.c - who is here, who is still to come, and who is gone.
+// peers.c - which workers are connected, expected or gone.
 
 #include "ps_server/peers.h"
 
@@ -23,8 +23,9 @@ int peers_find(const struct server *s, const struct message_peer *from,
     return -1;
 }
 
-// What a job needs is allocated once all of its workers have described it: one
-// message of a stranger cannot make the server take memory.
+// Allocates the job's memory. It is called after all workers have described the
+// job, so that one message of an unauthenticated peer cannot make the server
+// allocate.
 static int equip(struct server *s)
 {
     if (store_open(&s->store, &s->job, s->threads))
@@ -48,15 +49,15 @@ static void begin_if_all(struct server *s)
     s->policy->begin(s);
 }
 
-// Parameters and their sum.
+// Fails if parameters and their sum do not fit into the free memory.
 static int check_memory(const struct ps_job *j)
 {
     char need[32], have[32];
     size_t bytes = 2 * sizeof(float) * (j->n / (uint64_t)j->servers);
     size_t available = mem_available();
     if (available && bytes > available)
-        return fail("rank %d describes a model of which this server's part "
-                    "needs %s, and there are %s; try: more servers=",
+        return fail("rank %d describes a model whose part on this server "
+                    "needs %s, but only %s are free; try: more servers=",
                     j->rank, mem_text(need, bytes), mem_text(have, available));
     return 0;
 }
@@ -64,19 +65,19 @@ static int check_memory(const struct ps_job *j)
 static int check_config(const struct server_config *c, const struct ps_job *j)
 {
     if (c->world && c->world != j->world)
-        return fail("rank %d has world=%d, this server was told world=%d",
+        return fail("rank %d has world=%d, but this server has world=%d",
                     j->rank, j->world, c->world);
     if (c->servers && c->servers != j->servers)
-        return fail("rank %d counts %d servers, this one was told %d", j->rank,
+        return fail("rank %d has %d servers, but this server has %d", j->rank,
                     j->servers, c->servers);
     if (c->index >= 0 && c->index != j->index)
-        return fail("rank %d takes this server for number %d, it is %d; try: "
-                    "servers= in their order",
+        return fail("rank %d expects server %d here, this is server %d; try: "
+                    "list servers= by index",
                     j->rank, j->index, c->index);
     return 0;
 }
 
-// The first HELLO: now the server knows what to make of itself.
+// The first HELLO describes the job.
 static int describe(struct server *s, const struct ps_job *j)
 {
     s->peers = mem_alloc((size_t)j->world, sizeof *s->peers);
@@ -112,8 +113,8 @@ static void admit(struct server *s, const struct message_peer *from, int rank)
     server_send(s, rank, h, NULL, 0);
 }
 
-// A worker introduces itself. A broken HELLO is its own problem; one that
-// describes another job is everybody's, unless the job already runs.
+// A worker introduces itself. A malformed HELLO only drops its sender. A HELLO
+// that describes another job ends the job for all, unless the job already runs.
 int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes)
 {
@@ -126,8 +127,8 @@ int peers_hello(struct server *s, const struct message_peer *from,
     if (ps_job_same(&s->job, &j) || j.index != s->job.index) {
         char why[512];
         if (j.index != s->job.index)
-            fail("settings differ: rank %d takes server %d for %d", j.rank,
-                 s->job.index, j.index);
+            fail("settings differ: rank %d expects server %d, found %d", j.rank,
+                 j.index, s->job.index);
         snprintf(why, sizeof why, "%s", fail_message());
         if (!s->running)
             server_fail(s, why);
@@ -136,8 +137,8 @@ int peers_hello(struct server *s, const struct message_peer *from,
     if (s->peers[j.rank].alive && !server_ping(s, j.rank))
         server_lost(s, j.rank, "its connection closed");
     if (s->peers[j.rank].alive)
-        return fail("there is a worker of rank %d already; try: a rank= of "
-                    "its own for each",
+        return fail("another worker has rank %d already; try: a different "
+                    "rank= for each worker",
                     j.rank);
     if (s->running && !s->job.elastic)
         return fail("rank %d comes too late: the job runs; try: elastic=1",
@@ -167,8 +168,8 @@ void peers_goodbye(struct server *s, int rank)
 
 // ---- time passes
 
-// Those whose connection closed before all messages were taken in did not say
-// BYE.
+// After all messages are read: a worker whose connection is closed did not say
+// BYE, so it is lost.
 static void drop_closed(struct server *s)
 {
     for (int r = 0; s->described && r < s->job.world && !s->failed; r++)
@@ -176,8 +177,9 @@ static void drop_closed(struct server *s)
             server_lost(s, r, "its connection closed");
 }
 
-// Sending to a peer whose connection is gone fails: that is how we notice. Its
-// last words may have come since we looked.
+// Sending to a peer whose connection is gone fails. This is how the server
+// notices it. The peer's last messages may still wait to be read, so ping()
+// only marks it.
 static void ping(struct server *s, uint64_t now)
 {
     uint64_t every = (uint64_t)(s->job.timeout_s * 0.1e9);

@@ -1,24 +1,25 @@
-// peers.h - who is here, who is still to come, and who is gone.
+// peers.h - which workers are connected, expected or gone.
 
 #ifndef PS_SERVER_PEERS_H
 #define PS_SERVER_PEERS_H
 
 #include "ps_server/server.h"
 
-// The rank that speaks from this address, probably `likely`; -1: nobody we
-// know.
+// Returns the rank of the worker at this address, or -1 if it is unknown. The
+// search begins with `likely`.
 int peers_find(const struct server *s, const struct message_peer *from,
                int likely);
 
-// HELLO: admit a worker; the first one describes the job. -1 after fail().
+// A HELLO of `bytes` bytes: admit a worker; the first one describes the job.
+// Returns 0, or -1 after fail().
 int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes);
 
-// BYE. The job is done when nobody is left.
+// A BYE. The job is done when no worker is left.
 void peers_goodbye(struct server *s, int rank);
 
-// Call often: notices who is gone, and ends waits that take too long.
-// `drained`: no message was waiting just now.
+// Call it often: it notices workers that are gone, and ends waits that take too
+// long. `drained`: all messages have been read.
 void peers_tick(struct server *s, bool drained);
 
 #endif

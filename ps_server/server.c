@@ -1,9 +1,9 @@
-// server.c - receives messages and hands them to their readers.
+// server.c - receives messages and passes each to the function that handles it.
 //
-// Each message is checked twice: its numbers against their limits (ps_wire),
-// and whether it is allowed at this moment (here and in the policies). A peer
-// that breaks the rules is dropped, with a line that says why. The server goes
-// on.
+// Each message is checked twice: ps_wire checks its numbers against their
+// limits; this file and the policies check whether it is allowed now. A peer
+// that breaks the rules is dropped, with a log line that says why. The server
+// continues.
 
 #include "ps_server/server.h"
 #include "ps_server/peers.h"
@@ -14,7 +14,8 @@
 #include "telemetry/span.h"
 
 // MAX_LINES: log lines about unauthenticated peers. MAX_REFUSALS: refusals sent
-// to them, which they may never read; after that they get only one a tick.
+// to them. They may never read these, so after that many each tick allows one
+// more.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_rendezvous(void *ctx, const struct message_peer *to,
@@ -60,7 +61,7 @@ static int message(struct server *s, int rank, const struct ps_head *h,
 {
     const struct policy *p = s->policy;
     if (h->rank != (uint32_t)rank)
-        return fail("%s in the name of rank %u", ps_kind_name(h->kind),
+        return fail("%s claims to be from rank %u", ps_kind_name(h->kind),
                     h->rank);
     if (h->kind != PS_BYE && !s->running)
         return fail("%s before all workers are here", ps_kind_name(h->kind));
@@ -94,9 +95,9 @@ static int message(struct server *s, int rank, const struct ps_head *h,
 
 static void say_refused(struct server *s, const char *why)
 {
-    if (++s->strangers <= MAX_LINES)
+    if (++s->refused <= MAX_LINES)
         log_line("server: refused a peer: %s%s", why,
-                 s->strangers == MAX_LINES ? " (no more lines of these)" : "");
+                 s->refused == MAX_LINES ? " (no more lines of these)" : "");
 }
 
 static void refuse(struct server *s, const struct message_peer *from, int rank,
@@ -131,12 +132,12 @@ static void dispatch(struct server *s, struct message **p)
         rc = ps_head_get(&h, m->head, m->head_bytes);
     rank = peers_find(s, &from, (int)h.rank);
     if (!rc && h.bytes != m->bytes)
-        rc = fail("%s announces %llu bytes and brings %zu",
-                  ps_kind_name(h.kind), (unsigned long long)h.bytes, m->bytes);
+        rc = fail("%s announces %llu bytes and has %zu", ps_kind_name(h.kind),
+                  (unsigned long long)h.bytes, m->bytes);
     if (!rc && rank < 0 && h.kind == PS_HELLO)
         rc = peers_hello(s, &from, m->data, m->bytes);
     else if (!rc && rank < 0)
-        rc = fail("%s from somebody who has not said HELLO",
+        rc = fail("%s from a peer that has not said HELLO",
                   ps_kind_name(h.kind));
     else if (!rc)
         rc = message(s, rank, &h, p);
@@ -146,7 +147,7 @@ static void dispatch(struct server *s, struct message **p)
     }
 }
 
-// One message, if there is one.
+// Handle one message. Returns false if there is none.
 static bool receive(struct server *s)
 {
     struct message *p = endpoint_receive(s->endpoint);
@@ -209,9 +210,8 @@ void server_close(struct server **server)
     if (!s)
         return;
     if (s->policy)
-        s->policy->close(s); // messages that it holds
-    endpoint_close(
-        &s->endpoint); // those that it sends, with the store's buffers
+        s->policy->close(s);      // gives back messages that it holds
+    endpoint_close(&s->endpoint); // ends sends, which use the store's buffers
     store_close(&s->store);
     mem_free(s->peers);
     rendezvous_close(&s->rendezvous);

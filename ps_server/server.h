@@ -1,9 +1,9 @@
 // server.h - a parameter server: owns a shard, adds, updates, answers.
 //
-// It listens at an endpoint (message/message.h); workers have many pushes
-// under way before the first answer. One thread runs everything here; the
-// carrier moves the bytes meanwhile, and a pool of threads adds and
-// updates (thread_pool.h).
+// It listens at an endpoint (message/message.h). Workers have many pushes under
+// way before the first answer comes. One thread runs everything here. Meanwhile
+// the transport moves the bytes, and a pool of threads adds and updates
+// (thread_pool.h).
 
 #ifndef PS_SERVER_SERVER_H
 #define PS_SERVER_SERVER_H
@@ -23,60 +23,61 @@ struct thread_pool;
 
 struct server_config {
     const struct message_ops *transport;
-    const char *bind;   // ZeroMQ's: tcp://host:port, port 0 for any
+    const char *bind;   // ZeroMQ's address: tcp://host:port, port 0 for any
     const char *curve;  // folder of keys; "" for none
-    int index;          // which server; -1: the workers say
-    int servers, world; // expected of the workers; 0: what they say
+    int index;          // number of this server; -1: the workers say
+    int servers, world; // expected numbers; 0: the workers say
     int threads;
     double timeout_s;
-    struct spans *spans; // what it does; NULL: not recorded
+    struct spans *spans; // records what the server does; may be NULL
 };
 
-// A vector that a worker asked for and that is not there yet.
+// A request for a vector that is not there yet.
 struct pull {
     bool waiting;
     enum ps_what what;
-    uint64_t sets, version; // at least
+    uint64_t sets, version; // answer once the vector has at least these
 };
 
 struct peer {
     struct message_peer id; // where replies go
     bool known;             // has said HELLO
-    bool alive;             // known and neither lost nor gone
+    bool alive;             // known, not lost, and has not said BYE
     bool left;              // said BYE
-    bool closed;            // its connection is; what it said before may wait
+    bool closed;            // its connection closed; messages may still wait
     uint64_t from;          // bsp: the first round it is counted in
     struct pull pull;
     struct ps_step step; // its last STEP
-    bool stepped;        // bsp: STEP of this round is in
+    bool stepped;        // bsp: its STEP of this round has arrived
     // ssp and asp
-    uint64_t pushed, clock; // pushes taken in; of them answered
-    bool pushing;           // rows of the next push are under way
-    int given;              // of its rows
-    int owed;               // rows to be answered
+    uint64_t pushed, clock; // pushes received; how many of them are answered
+    bool pushing;           // some rows of the next push are still to come
+    int given;              // rows of that push received so far
+    int owed;               // rows to answer
     uint32_t lag;
-    uint64_t since_ns;  // it waits for others since
-    uint8_t *row_state; // of each row: given, owed
+    uint64_t since_ns;  // since when it waits for other workers
+    uint8_t *row_state; // by row: flags GIVEN and OWED of async.c
 };
 
 struct server;
 
-// How pushes become updates: whole rounds (bsp.c), or each by itself (async.c).
-// Functions return 0, or -1 after fail(): the peer broke the rules.
+// How pushes become updates: in rounds of all workers (bsp.c), or each push by
+// itself (async.c). Functions return 0, or -1 after fail() if the peer broke
+// the rules.
 struct policy {
     int (*open)(struct server *s);
     void (*close)(struct server *s);
-    void (*begin)(struct server *s);                 // all are here
-    uint64_t (*welcome)(struct server *s, int rank); // one more, later: the
-                                                     // round under way
+    void (*begin)(struct server *s); // all workers have come
+    // A further worker has come to a running job. Returns the present round.
+    uint64_t (*welcome)(struct server *s, int rank);
     int (*push)(struct server *s, int rank, const struct ps_head *h,
-                struct message **p); // may take it
+                struct message **p); // may take the message: then *p = NULL
     int (*step)(struct server *s, int rank, const struct ps_head *h);
     int (*commit)(struct server *s, int rank, const struct ps_head *h);
     int (*claim)(struct server *s, int rank, const struct ps_head *h);
     int (*drop)(struct server *s, int rank, const struct ps_head *h);
     int (*join)(struct server *s, int rank, const struct ps_head *h);
-    void (*lost)(struct server *s, int rank); // elastic: go on without it
+    void (*lost)(struct server *s, int rank); // elastic: continue without it
     void (*left)(struct server *s, int rank);
     void (*tick)(struct server *s);
 };
@@ -90,7 +91,7 @@ struct server {
     struct thread_pool *threads;
     struct span_lane *lane;
 
-    bool described; // by the first HELLO; what follows is set
+    bool described; // by the first HELLO, which sets the following members
     struct ps_job job;
     struct store *store;
     struct peer *peers; // job.world
@@ -104,20 +105,21 @@ struct server {
     char why[512];
     atomic_bool stop;
 
-    uint64_t heard_ns; // anything from anybody; when it was opened
+    uint64_t heard_ns; // of the last message, or of the start
     uint64_t said_ns, pinged_ns, hello_ns;
-    uint64_t served_out, served_in; // payload, but of the worker beside us
+    uint64_t served_out, served_in; // payload, not of the worker beside us
     uint64_t spread_max;            // ssp, asp: largest difference of clocks
     uint64_t dropped;               // late gradients (backup)
-    int strangers;                  // messages refused
-    int refusals;                   // answers to them, less one a tick
+    int refused;                    // messages of unknown peers
+    int refusals;                   // answers to those, minus one for each tick
 };
 
-// Listen. 0, or -1 after fail().
+// Start to listen. Copies *config; what it points to must outlive the server.
+// Returns 0, or -1 after fail().
 int server_open(struct server **s, const struct server_config *config);
 
-// Serve one job: until all workers have left (0), or it is over (-1 after
-// fail()).
+// Serve one job. Returns 0 when all workers have left, or -1 after fail() when
+// the job has failed.
 int server_run(struct server *s);
 
 // From another thread or a signal: end server_run() soon, with 0.
@@ -126,8 +128,8 @@ void server_close(struct server **s);
 
 // ---- server_send.c
 
-// To one worker; a worker that is gone is noticed elsewhere. Rank and bytes of
-// the head are filled in here.
+// Sends to one worker. If that worker is gone, this call does not notice. It
+// fills in rank and bytes of the head.
 void server_send(struct server *s, int rank, struct ps_head head,
                  const void *data, size_t bytes);
 
@@ -140,25 +142,25 @@ bool server_ping(struct server *s, int rank);
 void server_error(struct server *s, const struct message_peer *to,
                   const char *text);
 
-// The job is over for everybody, because of message why.
+// End the job for all workers, with message `why`.
 void server_fail(struct server *s, const char *why);
 
-// A worker is gone: the end of the job, or of its membership (elastic).
+// A worker is gone: end the job, or (elastic) continue without it.
 void server_lost(struct server *s, int rank, const char *why);
 
-// Whether this worker's server and it are one host, whose bytes between the
-// two cross no link.
+// Whether this worker and this server are on one host, so that their bytes
+// cross no link.
 bool server_beside(const struct server *s, int rank);
 
-// The time after which a wait for others is over, a little before the workers
-// would give up themselves, since the server knows for whom they wait.
+// How long to wait for others, in ns: a little less than the workers wait,
+// since the server knows which worker is late.
 uint64_t server_patience_ns(const struct server *s);
 
-// ---- vectors.c: SET and PULL
+// ---- vectors.c: SET and PULL. Both return 0, or -1 after fail().
 
 int vectors_set(struct server *s, int rank, const struct ps_head *h,
                 const void *data);
 int vectors_pull(struct server *s, int rank, const struct ps_head *h);
-void vectors_serve(struct server *s); // those who waited, where it is there
+void vectors_serve(struct server *s); // answers pulls that can be answered now
 
 #endif

@@ -1,5 +1,5 @@
-// server_send.c - from a server to its workers: messages, and the news that the
-// job, or one of them, is over.
+// server_send.c - messages from a server to its workers, and the end of a
+// worker or of the job.
 
 #include "ps_server/server.h"
 
@@ -48,7 +48,7 @@ bool server_ping(struct server *s, int rank)
                         (struct ps_head){.kind = PS_PING}, &none) != 1;
 }
 
-// ---- who is gone, and how long to wait
+// ---- workers that are gone, and deadlines
 
 void server_fail(struct server *s, const char *why)
 {

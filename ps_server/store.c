@@ -1,4 +1,4 @@
-// store.c - rows of parameters that may be in flight, slots that are not.
+// store.c - a server's shard: rows of parameters, slots of the optimiser.
 
 #include "ps_server/store.h"
 
@@ -62,8 +62,8 @@ static int need_slot(struct store *s, int i)
     return s->slots[i] ? 0 : -1;
 }
 
-// Where new parameters of the row may be written: where the old ones are, or
-// where those are in flight, a buffer that replaces them. NULL after fail().
+// The buffer for new parameters of the row: the present one, or a new one if
+// the present one is still being sent. NULL after fail().
 static struct buffer *writable(struct store *s, struct row *r)
 {
     return buffer_shared(r->params) ? buffer_get(s->pool) : r->params;
@@ -79,8 +79,7 @@ static void replace(struct row *r, struct buffer *params)
 int store_set(struct store *s, enum ps_what what, int row, const void *data)
 {
     if (row != s->next_set[what])
-        return fail("SET of row %d where row %d is due", row,
-                    s->next_set[what]);
+        return fail("SET of row %d, but row %d is due", row, s->next_set[what]);
     struct row *r = &s->rows[row];
     size_t bytes = r->at.n * sizeof(float);
     if (what == PS_PARAMS) {
@@ -122,7 +121,7 @@ struct buffer *store_get(struct store *s, enum ps_what what, int row)
 struct update {
     struct store *s;
     const struct row *row;
-    struct buffer *to; // the row's parameters, or those that replace them
+    struct buffer *to; // the row's parameters, or the buffer replacing them
     const float *grads;
     int step;
     float lr, scale;

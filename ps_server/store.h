@@ -1,7 +1,8 @@
 // store.h - a server's shard: parameters and the optimiser's state, by row.
 //
-// A row of parameters is a counted buffer, sent without copying. If a row
-// changes while its buffer is still being sent, a new buffer takes its place.
+// A row of parameters is a buffer with a reference count, sent without copying.
+// If a row changes while its buffer is still being sent, a new buffer takes its
+// place.
 
 #ifndef PS_SERVER_STORE_H
 #define PS_SERVER_STORE_H
@@ -16,7 +17,7 @@ struct thread_pool;
 struct row {
     struct slice at;
     struct buffer *params;
-    uint64_t version; // how many updates it has had
+    uint64_t version; // number of updates of this row
 };
 
 struct store {
@@ -29,22 +30,25 @@ struct store {
     struct row *rows;
     float *slots[OPTIM_MAX_SLOTS]; // the shard's; NULL before the first use
     uint64_t sets[PS_WHATS];       // whole vectors set so far
-    int next_set[PS_WHATS];        // row expected of the one being set
+    int next_set[PS_WHATS];        // the row that the next SET must have
 };
 
+// Opens the shard that *job (borrowed) describes. Returns 0, or -1 after
+// fail().
 int store_open(struct store **s, const struct ps_job *job,
                struct thread_pool *threads);
 void store_close(struct store **s);
 
-// Row `row` of vector `what` := data (fp32). Rows come in order; with the last
-// one sets[what] grows. 0, or -1 after fail().
+// Copies data (fp32) to row `row` of vector `what`. Rows must come in order;
+// the last one increments sets[what]. Returns 0, or -1 after fail().
 int store_set(struct store *s, enum ps_what what, int row, const void *data);
 
-// The row as a buffer, of which the caller takes a reference. NULL after
-// fail().
+// Returns row `row` of vector `what` in a buffer, with a reference that the
+// caller gives back. NULL after fail().
 struct buffer *store_get(struct store *s, enum ps_what what, int row);
 
-// One update of a row with gradient scale * grads. 0, or -1 after fail().
+// Updates a row with the gradient scale * grads; `step` counts from 1. Returns
+// 0, or -1 after fail().
 int store_update(struct store *s, int row, const float *grads, int step,
                  float lr, float scale);
 

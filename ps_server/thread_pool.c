@@ -1,5 +1,5 @@
 // thread_pool.c - fork and join: threads sleep until there is work, and take
-// parts from a common counter.
+// its parts from a shared counter.
 
 #include "ps_server/thread_pool.h"
 
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 
 struct thread_pool {
-    int threads; // beside the caller
+    int threads; // without the caller
     pthread_t *ids;
     pthread_mutex_t lock;
     pthread_cond_t begin, end;
@@ -67,7 +67,7 @@ int thread_pool_open(struct thread_pool **out, int threads)
            pthread_create(&t->ids[t->threads], NULL, work, t) == 0)
         t->threads++;
     if (!t->ids || t->threads < threads - 1) {
-        fail("server: only %d of %d threads can be started", t->threads + 1,
+        fail("server: could start only %d of %d threads", t->threads + 1,
              threads);
         thread_pool_close(&t);
         return -1;

@@ -1,7 +1,7 @@
 // thread_pool.h - the threads of a server. They do one piece of work at a time,
-// in parts.
+// divided into parts.
 //
-// The parts are the same with any number of threads. So the results have the
+// The parts are the same with any number of threads, so the results have the
 // same bits.
 
 #ifndef PS_SERVER_THREAD_POOL_H
@@ -11,7 +11,7 @@
 
 struct thread_pool;
 
-// `threads` >= 1; the caller's counts, too. 0, or -1 after fail().
+// `threads` >= 1 includes the calling thread. Returns 0, or -1 after fail().
 int thread_pool_open(struct thread_pool **t, int threads);
 void thread_pool_close(struct thread_pool **t);
 

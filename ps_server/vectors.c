@@ -1,5 +1,5 @@
-// vectors.c - whole vectors in and out: the initial parameters from worker 0
-// to all, and the optimiser's state from and to checkpoints.
+// vectors.c - whole vectors: the initial parameters from worker 0 to all
+// workers, and the optimiser's state from and to checkpoints.
 
 #include "ps_server/server.h"
 

@@ -1,4 +1,5 @@
-// buffer.c - a pool of counted buffers; ZeroMQ's threads give them back.
+// buffer.c - a pool of buffers with reference counts. ZeroMQ's threads may give
+// them back.
 
 #include "ps_wire/buffer.h"
 
@@ -11,7 +12,7 @@ struct buffers {
     size_t bytes;
     pthread_mutex_t lock;
     struct buffer *free;
-    int out;
+    int out; // buffers that are not free
 };
 
 int buffers_open(struct buffers **out, size_t bytes)

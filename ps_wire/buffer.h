@@ -1,8 +1,8 @@
 // buffer.h - message buffers that are sent without copying.
 //
-// ZeroMQ's own thread reads a buffer after zmq_msg_send() has returned, so the
-// buffer counts who still needs it: whoever made it and every message in
-// flight. With the last one gone it returns to its pool. A buffer may be
+// ZeroMQ's own thread reads a buffer after zmq_msg_send() has returned. So each
+// buffer has a reference count: one for its user and one for each message in
+// flight. When the count is 0 the buffer returns to its pool. A buffer may be
 // written only while buffer_shared() is false.
 
 #ifndef PS_WIRE_BUFFER_H
@@ -20,20 +20,23 @@ struct buffer {
     _Atomic int refs;
 };
 
+// A pool of buffers of `bytes` bytes each. Returns 0, or -1 after fail().
 int buffers_open(struct buffers **pool, size_t bytes);
 
-// Every buffer must be back: close sockets and their context first.
+// All buffers must have been given back: first close all sockets and their
+// context.
 void buffers_close(struct buffers **pool);
 
-// One that only the caller needs; its contents are anything. NULL after fail().
+// A buffer with one reference, the caller's. Its contents are undefined. NULL
+// after fail().
 struct buffer *buffer_get(struct buffers *pool);
 
 void buffer_ref(struct buffer *b);
-void buffer_unref(struct buffer *b); // takes NULL
-bool buffer_shared(struct buffer *b);
+void buffer_unref(struct buffer *b);  // takes NULL
+bool buffer_shared(struct buffer *b); // more than one reference
 
-// For zmq_msg_init_data(): hint is the buffer, of which the message took a
-// reference.
+// For zmq_msg_init_data(): gives back the message's reference to the buffer
+// `hint`.
 void buffer_sent(void *data, void *hint);
 
 #endif

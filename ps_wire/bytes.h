@@ -1,4 +1,5 @@
-// bytes.h - little-endian numbers in and out of a message, one after another.
+// bytes.h - writes and reads the little-endian numbers of a message. put_..()
+// returns the address after the number; get_..() moves *p there.
 
 #ifndef PS_WIRE_BYTES_H
 #define PS_WIRE_BYTES_H

@@ -1,4 +1,4 @@
-// job.c - the handshake's message: its limits, and the comparison of two.
+// job.c - the message of the handshake: its limits, and comparing two of them.
 
 #include "ps_wire/job.h"
 
@@ -10,7 +10,7 @@
 
 enum { FLAG_BESIDE = 1, FLAG_WORKER = 2, FLAG_ELASTIC = 4, FLAG_PRIORITY = 8 };
 
-// Bytes in front of the ranges that decay.
+// Bytes before the list of ranges that decay.
 enum { FIXED = 104 };
 
 size_t ps_job_put(uint8_t *out, const struct ps_job *j)
@@ -90,8 +90,8 @@ static int check(const struct ps_job *j)
     bool bsp = j->consistency == PS_BSP;
     if ((j->worker_updates && (!bsp || j->backup || j->elastic)) ||
         (j->backup && (!bsp || j->elastic)))
-        return fail("HELLO: update=worker and backup= need consistency=bsp, "
-                    "elastic=0 and each other's absence");
+        return fail("HELLO: update=worker and backup= require consistency=bsp "
+                    "and elastic=0, and exclude each other");
     return check_optim(&j->optim, j->n);
 }
 
@@ -138,7 +138,7 @@ int ps_job_get(struct ps_job *out, const void *data, size_t n)
     return 0;
 }
 
-// ---- where two differ
+// ---- comparing two jobs
 
 struct field {
     const char *name;
@@ -203,13 +203,13 @@ int ps_job_same(const struct ps_job *a, const struct ps_job *b)
                         a->rank, fields[i].name, x, b->rank, y);
     }
     if (a->layout != b->layout)
-        return fail("settings differ: ranks %d and %d have other buckets; try: "
+        return fail("settings differ: the buckets of ranks %d and %d; try: "
                     "the same bucket_mb and model",
                     a->rank, b->rank);
     for (uint32_t i = 0; i < a->optim.ndecay; i++)
         if (a->optim.decay[i].off != b->optim.decay[i].off ||
             a->optim.decay[i].n != b->optim.decay[i].n)
-            return fail("settings differ: ranks %d and %d have other shapes: "
+            return fail("settings differ: the shapes of ranks %d and %d: "
                         "range %u that decays",
                         a->rank, b->rank, i);
     return 0;

@@ -1,8 +1,8 @@
 // job.h - the handshake: what a worker tells a server about the job.
 //
-// A server is started knowing nothing. The first worker's HELLO tells it the
-// shapes and the rule; every other worker must say the same, and both sides
-// name the first thing that differs.
+// A server knows nothing when it starts. The first worker's HELLO tells it the
+// shapes and the update rule. Every other worker must send the same. If not,
+// both sides name the first setting that differs.
 
 #ifndef PS_WIRE_JOB_H
 #define PS_WIRE_JOB_H
@@ -18,9 +18,9 @@ enum ps_consistency { PS_BSP, PS_SSP, PS_ASP };
 
 struct ps_job {
     int rank, world;
-    int index, servers; // of the server spoken to
-    bool beside;        // one server sits beside each worker
-    uint64_t n, slice;  // elements
+    int index, servers; // of the server that receives this; how many there are
+    bool beside;        // one server is beside each worker, on the same host
+    uint64_t n, slice;  // elements of the vector, of a slice
     enum dtype wire;
     enum ps_consistency consistency;
     int bound; // of ssp
@@ -33,14 +33,15 @@ struct ps_job {
 
 enum { PS_JOB_BYTES = 128 + 16 * OPTIM_MAX_DECAY };
 
-// Write it; returns the bytes used, at most PS_JOB_BYTES.
+// Write *j to out. Returns the bytes used, at most PS_JOB_BYTES.
 size_t ps_job_put(uint8_t *out, const struct ps_job *j);
 
-// 0, or -1 after fail(): truncated, or settings that cannot be.
+// Read a message of n bytes into *j. Returns 0, or -1 after fail() if it is
+// truncated or has impossible settings.
 int ps_job_get(struct ps_job *j, const void *data, size_t n);
 
-// 0 if both describe the same job, whoever speaks; -1 after fail() that names
-// the first setting that differs, with both values.
+// Returns 0 if both describe the same job, whatever their ranks; else -1 after
+// fail() that names the first setting that differs, with both values.
 int ps_job_same(const struct ps_job *first, const struct ps_job *other);
 
 #endif

@@ -1,4 +1,5 @@
-// shard.c - rows from the end, each cut evenly over the servers.
+// shard.c - divides the vector into rows from its end, and each row evenly
+// among the servers.
 
 #include "ps_wire/shard.h"
 
@@ -36,7 +37,7 @@ struct slice shard_slice(const struct shard *s, int row)
     return (struct slice){
         .off = end - len + from,
         .n = cut(len, s->index + 1, s->servers) - from,
-        .local = (size_t)row * s->slice, // all rows before are whole
+        .local = (size_t)row * s->slice, // all rows before this one are full
     };
 }
 

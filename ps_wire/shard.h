@@ -1,12 +1,12 @@
-// shard.h - which server has which part of the flat vector.
+// shard.h - which server owns which part of the flat vector.
 //
 //     row 2           row 1           row 0          (backward: from the right)
 //     [ s0 | s1 | s2 ][ s0 | s1 | s2 ][ s0 | s1 | s2 ]
 //     0                                              n
 //
-// The vector is cut into rows from its end, as backward fills it; every row is
-// cut evenly over the servers. So all servers are busy all the time that
-// backward delivers, and their shards differ by at most one element.
+// The vector is divided into rows from its end, in the order in which backward
+// fills it. Each row is divided evenly among the servers. So all servers are
+// busy while backward runs, and their shards differ by at most one element.
 
 #ifndef PS_WIRE_SHARD_H
 #define PS_WIRE_SHARD_H
@@ -15,27 +15,27 @@
 
 struct shard {
     size_t n;     // elements of the whole vector
-    size_t slice; // elements of one server's part of a whole row
+    size_t slice; // elements of one server's part of a full row
     int servers, index;
     int rows;
 };
 
 struct slice {
     size_t off, n; // of the flat vector; n may be 0 in the last row
-    size_t local;  // where it lies in the server's own shard
+    size_t local;  // its offset in the server's own shard
 };
 
-// The shard of server `index`. 0, or -1 after fail() where it has too many
-// rows to number.
+// Sets *s to the shard of server `index`. Returns 0, or -1 after fail() if it
+// would have too many rows.
 int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
 
-// Row r, 0 <= r < rows.
+// This server's slice of row `row`, 0 <= row < rows.
 struct slice shard_slice(const struct shard *s, int row);
 
-// Rows of which this server has a part: all, or all but the last.
+// The number of rows of which this server has a part: all, or all but the last.
 int shard_rows(const struct shard *s);
 
-// Elements of the shard.
+// The number of elements of the shard.
 size_t shard_elements(const struct shard *s);
 
 #endif

@@ -1,4 +1,4 @@
-// wire.c - heads and small messages, checked before anybody believes them.
+// wire.c - writes, reads and checks heads and small messages.
 
 #include "ps_wire/wire.h"
 
@@ -54,7 +54,7 @@ int ps_head_get(struct ps_head *out, const void *frame, size_t n)
         return fail("not a message of ours (it begins with %08x)", magic);
     unsigned version = get_u16(&p);
     if (version != PS_VERSION)
-        return fail("protocol version %u, this side speaks %d; try: the same "
+        return fail("protocol version %u, this side has %d; try: the same "
                     "build everywhere",
                     version, PS_VERSION);
     unsigned kind = get_u16(&p), dtype = get_u16(&p), what = get_u16(&p);

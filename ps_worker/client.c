@@ -1,4 +1,4 @@
-// client.c - poll steps, and who runs them.
+// client.c - the poll steps of a client, and which thread runs them.
 
 #include "ps_worker/client.h"
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { POLL_MS = 50 }; // between looks at the deadline
+enum { POLL_MS = 50 }; // between checks of the deadline
 
 // ---- receiving
 
@@ -20,7 +20,7 @@ static int hear(struct client *c, struct remote *r, const struct message *p)
     if (ps_head_get(&h, p->head, p->head_bytes))
         return -1;
     if (h.bytes != p->bytes)
-        return fail("%zu bytes came of %llu", p->bytes,
+        return fail("%zu bytes came instead of %llu", p->bytes,
                     (unsigned long long)h.bytes);
     if (!r->beside) {
         bool row = h.kind == PS_SLICE;
@@ -35,8 +35,8 @@ static int hear(struct client *c, struct remote *r, const struct message *p)
     return task_receive(c, r, &h, p->data);
 }
 
-// Whether the trainer has what it waits for. What comes behind it, and be it
-// the end of the job, belongs to the next task.
+// Whether the task for which the trainer waits is complete. A message after
+// that, even one that ends the job, belongs to the next task.
 static bool is_over(const struct client *c)
 {
     return c->waiting && task_done(c);
@@ -58,7 +58,8 @@ static int receive_all(struct client *c)
     return 0;
 }
 
-// All that is here: last words before the news that a connection is gone.
+// Handle all messages that have come, and only then report that a connection
+// is gone: the last messages may say why.
 static int take_in(struct client *c)
 {
     char why[512];
@@ -67,7 +68,7 @@ static int take_in(struct client *c)
     if (is_over(c) || !endpoint_check(c->endpoint))
         return 0;
     snprintf(why, sizeof why, "%s", fail_message());
-    return receive_all(c) ? -1 : fail("%s", why); // it may have said why
+    return receive_all(c) ? -1 : fail("%s", why); // a message may say why
 }
 
 // ---- poll steps
@@ -80,8 +81,8 @@ static int check_deadline(struct client *c)
     for (int i = 0; i < c->nremotes; i++) {
         const struct remote *r = &c->remotes[i];
         if (c->current == TASK_HELLO && !r->welcome)
-            return fail("server %s: %s within %.3g s; try: is it running, and "
-                        "are all workers?",
+            return fail("server %s: %s within %.3g s; try: check that it and "
+                        "all workers are running",
                         r->endpoint,
                         endpoint_is_up(c->endpoint, i) ? "no welcome"
                                                        : "no answer",
@@ -126,20 +127,20 @@ static void begin_task(struct client *c)
     task_begin(c);
 }
 
-// A poll step: it ends the task, or waits once for news and takes it in. The
-// lock is held but for the wait.
+// A poll step: it ends the task, or waits once for messages and handles them.
+// The caller holds the lock; the wait releases it.
 static int poll_step(struct client *c)
 {
     begin_task(c);
     if (send_some(c))
         return -1;
-    // a round is over only for a trainer that has come to its end
+    // a round ends only when the trainer waits for it
     if (is_over(c)) {
         c->task = c->current = TASK_NONE;
         c->waiting = false;
         return 0;
     }
-    // while a round is under way its bytes are, too
+    // during a round, this wait counts as receiving
     bool moving = c->current == TASK_ROUND;
     if (moving)
         span_begin(c->lane, SPAN_RECEIVE, (int)c->round);
@@ -162,7 +163,7 @@ static int note_failure(struct client *c)
     return -1;
 }
 
-// Poll steps in place of a trainer that computes.
+// The thread: runs poll steps while the trainer computes.
 static void *run(void *arg)
 {
     struct client *c = arg;
@@ -205,12 +206,12 @@ static int start_thread(struct client *c)
 {
     if (!c->running)
         c->running = pthread_create(&c->thread, NULL, run, c) == 0;
-    return c->running ? 0 : fail("client: no thread left");
+    return c->running ? 0 : fail("client: cannot start its thread");
 }
 
-// The trainer sends what is ready itself if it has the endpoint. If the thread
-// has it, the thread is woken, unless the trainer comes anyway: after the last
-// bucket.
+// If the thread is not in a poll step, the trainer itself sends what is ready.
+// Otherwise it wakes the thread, except after the last bucket, when the trainer
+// is about to run the poll steps itself.
 int client_ready(struct client *c, size_t off)
 {
     pthread_mutex_lock(&c->lock);

@@ -1,12 +1,14 @@
 // client.h - a worker's connection to all servers.
 //
-// The trainer's thread asks for one task at a time and runs its poll steps
-// itself until it is done: send what is ready and what credits allow, wait,
-// take in what has come. A round begins earlier, while backward still runs,
-// with the first bucket; what can be sent is sent at once, and while the
-// trainer computes on, a thread runs the poll steps in its place. It starts
-// with the first bucket that is not the last. One of them at a time is `inside`
-// a poll step, and has the endpoint.
+// The trainer's thread runs one task at a time, in poll steps, until it is
+// done: a poll step sends what is ready and what credits allow, waits, and
+// handles the messages that have come.
+//
+// A round begins earlier, with the first bucket, while backward still runs.
+// What can be sent is sent at once. While the trainer goes on computing, a
+// thread runs the poll steps in its place; it is started with the first bucket
+// that is not the last. Only one of the two threads at a time runs a poll step
+// and uses the endpoint (`inside`: the second thread does).
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
@@ -24,18 +26,18 @@
 
 struct span_lane;
 
-enum { CLIENT_CLOCKS = 9 }; // questions that find how far clocks are apart
+enum { CLIENT_CLOCKS = 9 }; // round trips to measure the clocks' offset
 
 enum task {
     TASK_NONE,
-    TASK_HELLO, // until every server welcomes us
-    TASK_SET,   // our vector into the servers
-    TASK_PULL,  // the servers' vector into ours
-    TASK_CLOCK, // tell the servers where time zero lies on their clocks
-    TASK_ROUND, // gradients out; parameters, or sums, in
+    TASK_HELLO, // until every server has sent WELCOME
+    TASK_SET,   // our vector to the servers
+    TASK_PULL,  // the servers' vector to us
+    TASK_CLOCK, // tell the servers the zero of time on their clocks
+    TASK_ROUND, // send gradients; receive parameters, or sums
 };
 
-// One server, as seen from here.
+// What the client knows of one server.
 struct remote {
     char endpoint[MESSAGE_ENDPOINT];
     struct message_peer address;
@@ -44,12 +46,12 @@ struct remote {
     bool beside;        // on this worker's host: bytes cross no link
     int next;           // row to be sent next
     int credit;         // rows that may be sent before a credit comes
-    int acked;          // rows of a SET taken in
+    int acked;          // rows of a SET that the server has taken in
     int got;            // rows received
-    bool welcome, told; // its WELCOME is in; STEP (or PULL) is out
-    bool settled;       // RESULT is in
-    bool normed;        // NORM is in
-    uint64_t earliest;  // the first round that it can count us in
+    bool welcome, told; // WELCOME has come; STEP (or PULL) is sent
+    bool settled;       // RESULT has come
+    bool normed;        // NORM has come
+    uint64_t earliest;  // the first round in which we can take part
     uint32_t epoch;
     double squares;
     uint8_t members[PS_MAX_WORLD / 8];
@@ -61,82 +63,88 @@ struct remote {
 };
 
 struct client {
-    struct ps_job job; // as every server is told, but for its index
+    struct ps_job job; // sent to every server, with that server's index
     float *params, *grads;
     double timeout_s;
     struct endpoint *endpoint;
-    struct buffers *half; // slices in a 16-bit wire
+    struct buffers *half; // slices cast to a 16-bit wire
     int nremotes;
     struct remote *remotes;
 
-    pthread_mutex_t lock; // of all that follows
+    pthread_mutex_t lock; // protects the following members
     pthread_cond_t changed;
     pthread_t thread;
     bool running;
     bool inside;  // the thread is in a poll step
-    bool waiting; // the trainer waits for a task: poll steps are its own
+    bool waiting; // the trainer waits for a task and runs its poll steps
     bool failed, stop;
     char why[512];
-    enum task task, current; // asked for; begun
+    enum task task, current; // the one asked for; the one begun
     size_t ready;            // gradients from here to the end are complete
-    bool stepping;           // and the numbers of the step are known
+    bool stepping;           // `step` is known
     struct ps_step step;
     enum ps_what what;      // TASK_SET, TASK_PULL
     float *vector;          // of TASK_SET, TASK_PULL
-    uint64_t sets, version; // TASK_PULL: at least
+    uint64_t sets, version; // TASK_PULL: wait for at least these
     uint64_t zero_ns;       // TASK_CLOCK
-    uint64_t round;         // the next, or the one under way
-    bool late;              // the group ran already when we came
+    uint64_t round;         // the one under way, or the next
+    bool late;              // the group was running when we joined
     struct group_stats stats;
     struct ps_result result; // of the last round
-    bool dropped;            // the last round did without us
-    uint64_t missed;         // and so did so many rounds after it
+    bool dropped;            // the last round did not use our gradient
+    uint64_t missed;         // further rounds that ended without us
 
     uint64_t heard_ns;
-    struct span_lane *lane; // what the poll steps do; NULL: not recorded
+    struct span_lane *lane; // records the poll steps; may be NULL
     bool claimed, admitted; // backup
     uint32_t order;
-    uint64_t join; // the round that we asked to join
+    uint64_t join; // the round that we have asked to join
 };
 
-// Connect, and agree on the job: until all servers and all other workers are
-// there. `endpoints`: comma-separated, in the servers' order. 0, or -1 after
-// fail(); client_close() follows either way.
+// Connects to all servers and compares the job. Returns when all servers and
+// all other workers have come. `endpoints` are separated by commas, in the
+// servers' order. Returns 0, or -1 after fail(); the caller calls
+// client_close() in both cases.
 int client_open(struct client *c, const struct ps_job *job,
                 const struct message_ops *transport, const char *endpoints,
                 const struct sync_job *sync);
 void client_close(struct client *c);
 
-// Gradients from element `off` on are complete.
+// Gradients from element `off` on are complete: begin to send them. Returns 0,
+// or -1 after fail().
 int client_ready(struct client *c, size_t off);
 
-// Run a round to its end. 0, or -1 after fail(); then c->result, c->dropped.
+// Run a round to its end. Returns 0, and sets c->result and c->dropped, or -1
+// after fail().
 int client_round(struct client *c, const struct ps_step *step);
 
-// Whole vectors of n elements to and from the servers.
+// Send a whole vector of n elements to the servers, or receive one. Return 0,
+// or -1 after fail().
 int client_set(struct client *c, enum ps_what what, const float *vector);
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version);
 
-// Tell all servers that traces count from zero_ns of our clock.
+// Tell all servers that traces count from zero_ns of our clock. Returns 0, or
+// -1 after fail().
 int client_clock(struct client *c, uint64_t zero_ns);
 
-// Totals so far.
+// *stats: totals since client_open().
 void client_stats(struct client *c, struct group_stats *stats);
 
 // ---- client_send.c
 
-// Send; rank, index and bytes are filled in. Row payload is counted apart from
-// heads. 0, or -1 after fail().
+// Sends one message; rank and bytes of the head are filled in. `data` counts as
+// head, not as payload. Returns 0, or -1 after fail().
 int client_send(struct client *c, struct remote *r, struct ps_head h,
                 const void *data, size_t bytes);
 
-// A row of the vector or gradient, without copying it where the format allows.
+// Sends row h.row of the vector `from`, cast to `wire`; fp32 is not copied.
+// Returns 0, or -1 after fail().
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire);
 
-// ---- task.c: begin the current task, send what can be sent, take one message
-// in; whether the task is complete.
+// ---- task.c: begins the current task, sends what can be sent, handles one
+// message, tells whether the task is complete.
 
 void task_begin(struct client *c);
 int task_send(struct client *c);

@@ -1,4 +1,4 @@
-// client_send.c - from a worker to a server.
+// client_send.c - sends messages from a worker to a server.
 
 #include "ps_worker/client.h"
 
@@ -33,7 +33,7 @@ int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire)
 {
     struct slice at = shard_slice(&r->shard, (int)h.row);
-    // from where it lies, until the answer comes
+    // sent without a copy; the vector stays as it is until the answer comes
     struct payload d = {from + at.off, at.n * dtype_bytes(wire), message_lent,
                         NULL};
     h.dtype = wire;

@@ -1,6 +1,7 @@
 // ps_worker.h - the strategy of parameter servers.
 //
-// One client: sps has one server that owns everything, dps shards over several.
+// Both backends use it: sps has one server that owns everything, dps divides
+// the vector among several.
 
 #ifndef PS_WORKER_PS_WORKER_H
 #define PS_WORKER_PS_WORKER_H

@@ -1,6 +1,6 @@
-// task.c - what a client says and hears in each task.
+// task.c - the messages that a client sends and receives in each task.
 //
-// A task holds for all servers alike; each is served at its own pace.
+// A task is the same for all servers, but each server proceeds at its own pace.
 
 #include "ps_worker/client.h"
 
@@ -35,7 +35,7 @@ void task_begin(struct client *c)
     }
 }
 
-// ---- what can be said now
+// ---- sending
 
 static int send_hello(struct client *c, struct remote *r)
 {
@@ -69,7 +69,8 @@ static int send_pull(struct client *c, struct remote *r)
     return r->rows ? client_send(c, r, h, NULL, 0) : 0;
 }
 
-// Ask for the time until enough is known, then say where zero lies.
+// Asks for the server's time CLIENT_CLOCKS times, then sends it the zero of
+// time on its own clock.
 static int send_clock(struct client *c, struct remote *r)
 {
     struct ps_head h = question(c, r, PS_CLOCK);
@@ -110,8 +111,8 @@ static int send_rows(struct client *c, struct remote *r)
     return 0;
 }
 
-// With backup workers nothing is pushed before server 0 has said that it is
-// needed.
+// With backup workers a worker pushes nothing before server 0 has said that its
+// gradient is needed.
 static int send_round(struct client *c, struct remote *r)
 {
     if (c->job.backup && !c->admitted) {
@@ -128,7 +129,8 @@ static int send_round(struct client *c, struct remote *r)
     return send_rows(c, r);
 }
 
-// Each worker begins with another server, or all fill one link at a time.
+// Each worker begins with a different server. Otherwise all workers would fill
+// the same link at the same time.
 int task_send(struct client *c)
 {
     for (int k = 0; k < c->nremotes; k++) {
@@ -174,10 +176,10 @@ bool task_done(const struct client *c)
     return true;
 }
 
-// ---- what is heard
+// ---- receiving
 
-// A group that already runs admits us from a round on that none of its servers
-// has begun.
+// The group is already running: asks all servers to count this worker from a
+// round on that none of them has begun.
 static int ask_to_join(struct client *c)
 {
     for (int i = 0; i < c->nremotes; i++)
@@ -202,7 +204,7 @@ static int hear_welcome(struct client *c, struct remote *r,
     r->epoch = h->epoch;
     r->earliest = h->round + (h->round > 0 && !accepted);
     if (!task_done(c) || h->round == 0)
-        return 0; // others are still to answer; or the job only begins
+        return 0; // other servers have not answered, or the job only begins
     c->late = true;
     c->round = h->round;
     for (int i = 0; i < c->nremotes; i++)
@@ -252,7 +254,7 @@ static int hear_result(struct client *c, struct remote *r,
         return -1;
     if (c->current != TASK_ROUND || r->settled)
         return fail("RESULT out of order");
-    if (r->beside) { // what its server moves for others crosses our link
+    if (r->beside) { // this server's other traffic crosses our host's link
         c->stats.bytes_out += result.served_out - r->served_out;
         c->stats.bytes_in += result.served_in - r->served_in;
         r->served_out = result.served_out;
@@ -268,8 +270,8 @@ static int hear_result(struct client *c, struct remote *r,
     return 0;
 }
 
-// Servers must have added the same workers: ask those that have more to leave
-// them out. Whether all agree.
+// All servers must have added the gradients of the same workers. Asks those
+// that have added more to leave them out. *agree: whether all have the same.
 static int settle_members(struct client *c, bool *agree)
 {
     size_t bytes = ((size_t)c->job.world + 7) / 8;
@@ -322,7 +324,8 @@ static int hear_norm(struct client *c, struct remote *r,
     return 0;
 }
 
-// The server begins a round again: so do we, with it, if we are in it yet.
+// The server restarts a round: so do we with this server, if we are still in
+// that round.
 static int hear_again(const struct client *c, struct remote *r,
                       const struct ps_head *h)
 {
@@ -344,7 +347,7 @@ static int hear_late(struct client *c, const struct ps_head *h)
     c->vector = c->params;
     c->sets = 0;
     c->version = h->version;
-    c->round = h->version; // client_round() counts the next
+    c->round = h->version; // client_round() adds one
     return 0;
 }
 

@@ -1,21 +1,23 @@
-// worker.c - the strategy of parameter servers: settings, and the verbs.
+// worker.c - the strategy of parameter servers: settings, and the functions of
+// struct sync_ops.
 //
-//     sps   2S over the server's link, for each worker and step
-//     dps   the same, spread over several links; with a server beside each
-//           of n workers 2(n-1)/n S between hosts, byte for byte the ring's
+//     sps   2S cross the server's link for each worker and step
+//     dps   the same, spread over several links; with one server beside each
+//           of n workers 2(n-1)/n S between hosts, the same bytes as the ring
 //
 // What a server does for each of consistency=bsp, ssp:K and asp:
 //
-//     bsp   one update a step, with the mean of all gradients
-//     ssp   one update a push, with this worker's own gradient and 1/world of
-//           the learning rate, so that a round of pushes goes as far as one
-//           step; nobody is more than K steps ahead of anybody
+//     bsp   one update for each step, with the mean of all gradients
+//     ssp   one update for each push, with this worker's own gradient and
+//           1/world of the learning rate, so that one push of every worker
+//           moves the parameters as far as one step; no worker is more than K
+//           steps ahead of another
 //     asp   the same without the bound
 //
-// A 16-bit wire halves the gradients. By default the workers then update
-// (update=worker) and the sums come back in 16 bits: half of all bytes, and
-// every worker keeps exact parameters. With update=server parameters come back
-// in fp32, because rounded ones would be another model.
+// A 16-bit wire halves the bytes of gradients. By default the workers then
+// update (update=worker) and the sums come back in 16 bits: half of all bytes,
+// and every worker keeps exact parameters. With update=server the parameters
+// come back in fp32, because rounded parameters would be a different model.
 
 #include "ps_worker/ps_worker.h"
 
@@ -123,7 +125,7 @@ static void worker_close(struct sync *s)
     client_close(&w->client);
 }
 
-// ---- verbs
+// ---- the functions of struct sync_ops
 
 static void count(struct sync *s)
 {
@@ -136,8 +138,8 @@ static enum ps_what what_of(int slot)
     return slot < 0 ? PS_PARAMS : PS_SLOT0 + (enum ps_what)slot;
 }
 
-// Worker 0's vector to all others, by way of the servers. A late worker takes
-// the parameters that the others have reached.
+// Sends worker 0's vector to all other workers through the servers. A worker
+// that joins late takes the parameters that the others have reached.
 static int worker_broadcast(struct sync *s, int slot, float *v)
 {
     struct worker *w = s->state;
@@ -151,7 +153,7 @@ static int worker_broadcast(struct sync *s, int slot, float *v)
     return rc;
 }
 
-// Every worker knows the zero; one is enough to tell it.
+// Every worker knows the zero of time; only worker 0 sends it to the servers.
 static int worker_clock(struct sync *s, uint64_t zero_ns)
 {
     struct worker *w = s->state;
@@ -167,7 +169,7 @@ static int worker_ready(struct sync *s, int b)
 {
     struct worker *w = s->state;
     if (!pushes_early(&w->client))
-        return 0; // goes out when the whole gradient is known
+        return 0; // pushed later, when the whole gradient is known
     return client_ready(&w->client, s->job.buckets[b].off);
 }
 
@@ -180,8 +182,9 @@ static double sum_squares(const struct sync_job *job)
     return sum;
 }
 
-// Under ssp and asp a push is a step of its own, with this worker's gradient:
-// overflow test, unscale and clip are done here, before it goes out.
+// Under ssp and asp each push is an update with this worker's gradient only. So
+// the worker does the overflow test, the unscaling and the clipping before it
+// pushes.
 static void prepare_own_step(struct sync *s, const struct sync_in *in,
                              struct ps_step *step, struct sync_out *out)
 {
@@ -224,7 +227,7 @@ static int worker_step(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// The servers' state, by way of worker 0: a slot at a time.
+// Worker 0 fetches the servers' state, one slot at a time.
 static int worker_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct worker *w = s->state;
@@ -268,7 +271,7 @@ static int worker_load(struct sync *s, sync_visit *visit, void *ctx)
     if (s->job.cluster->rank == 0 && set_slots(s, visit, ctx))
         return -1;
     count(s);
-    // nobody pushes before the state is there; a bsp round waits for worker 0
+    // no worker may push before the state is set; bsp rounds wait for worker 0
     return c->job.consistency == PS_BSP ? 0 : cluster_barrier(s->job.cluster);
 }
 

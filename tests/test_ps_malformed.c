@@ -109,7 +109,7 @@ static void malformed_messages_do_not_disturb_the_job(void **state)
     say_head(&l, (struct ps_head){.kind = PS_PUSH}, "", 0);
     expect_error(&l, "has not said HELLO");
     say_head(&l, (struct ps_head){.kind = PS_STEP, .bytes = 5}, "ab", 2);
-    expect_error(&l, "announces 5 bytes and brings 2");
+    expect_error(&l, "announces 5 bytes and has 2");
     say_head(&l, (struct ps_head){.kind = PS_HELLO, .bytes = 3}, "abc", 3);
     expect_error(&l, "HELLO of 3 bytes");
     struct ps_job fake = {.world = 2,
@@ -163,7 +163,7 @@ static void a_worker_that_breaks_the_protocol_is_dropped(void **state)
         {{.kind = PS_JOIN, .round = 1}, 0, "JOIN"},
         {{.kind = PS_DROP, .round = 1}, 0, "DROP"},
         {{.kind = PS_WELCOME}, 0, "not for servers"},
-        {{.kind = PS_PUSH, .rank = 1, .round = 1}, 1024, "in the name"},
+        {{.kind = PS_PUSH, .rank = 1, .round = 1}, 1024, "claims to be"},
     };
     static uint8_t data[1024];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

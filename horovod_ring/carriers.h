@@ -1,4 +1,5 @@
-// carriers.h - our own carriers of group.h's verbs: a ring, over four things.
+// carriers.h - our own carriers of group.h's verbs: rings over TCP, NCCL and a
+// virtual cluster, and sums in shared memory.
 
 #ifndef HOROVOD_RING_CARRIERS_H
 #define HOROVOD_RING_CARRIERS_H
@@ -6,16 +7,18 @@
 #include "group/group.h"
 #include "horovod_ring/plan.h"
 
-// Over TCP; anywhere. Its law is plan_elements() of the wire's size.
+// Over TCP, between any hosts. Its law is plan_elements(), in elements of the
+// wire's format.
 extern const struct group_ops ring_tcp;
 
-// In the memory of one host.
+// In the shared memory of one host.
 extern const struct group_ops ring_shm;
 
-// The law of ring_shm: elements of the vector's type, whatever the wire, that
-// come into a member (it reads them from the others, or they write them into
-// it) or go out of it (they read, or it writes), for vectors of n elements;
-// own = length of the member's chunk:
+// The law of ring_shm: how many elements come into a member or go out of it,
+// for a vector of n elements. Elements of the vector's type count, whatever the
+// wire. In: the member reads them from others, or others write them into its
+// vector. Out: others read them from its vector, or it writes them into others.
+// own is the length of the member's chunk:
 //
 //     verb             in                           out
 //     all_reduce       (world-1) own + n - own      the same
@@ -23,17 +26,18 @@ extern const struct group_ops ring_shm;
 //     reduce_scatter   (world-1) own                n - own
 //     all_gather       n - own                      (world-1) own
 //     broadcast        n, 0 at the root             0, (world-1) n at the root
-//     reduce           (world-1) own, and           n, n - own at the root
-//                      n - own more at the root
+//     reduce           (world-1) own; at the root   n; at the root n - own
+//                      n - own more
 //       n <= 2048      0, (world-1) n at the root   n, 0 at the root
 size_t ring_shm_elements(const struct group_op *op, size_t grain, int rank,
                          int world, enum direction d);
 
-// On a virtual cluster, for tests and to explain. Its law is ring_tcp's.
+// On a virtual cluster, for tests and for `lockstep explain`. Its law is that
+// of ring_tcp.
 extern const struct group_ops ring_virtual;
 
-// Over NCCL's messages, between GPUs; where that was built. Its law is
-// ring_tcp's.
+// Over NCCL's messages, between GPUs. It exists only in builds with NCCL. Its
+// law is that of ring_tcp.
 extern const struct group_ops ring_nccl;
 
 #endif

@@ -1,5 +1,4 @@
-// counters.c - members on one host tell each other their progress, through
-// shared memory.
+// counters.c - members on one host publish their progress in shared memory.
 
 #include "horovod_ring/counters.h"
 
@@ -18,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 64, LOOK_MS = 100 }; // bytes; time between two looks at others
+enum { LINE = 64, LOOK_MS = 100 }; // bytes; time between checks of the others
 
 struct slot {
     struct {
@@ -37,7 +36,7 @@ struct peer {
     int watch; // a pidfd
 };
 
-// ---- meeting
+// ---- opening
 
 static uint64_t inode_of(const char *path)
 {
@@ -45,7 +44,8 @@ static uint64_t inode_of(const char *path)
     return stat(path, &st) ? 0 : st.st_ino;
 }
 
-// A hash of all that members must have in common: host, user, namespaces.
+// A hash of everything that members must have in common: host, user,
+// namespaces.
 static uint64_t host_hash(void)
 {
     char text[256] = "", host[256] = "";
@@ -117,7 +117,7 @@ free_all:
 static int map_peer(struct peer *p)
 {
     p->slot = shared_map(&p->name, true);
-    // Without pidfd (Linux 5.3) only the deadline shows that a member died.
+    // Before Linux 5.3 there is no pidfd: only the deadline shows a death.
     p->watch = (int)syscall(SYS_pidfd_open, p->name.pid, 0);
     return p->slot ? 0 : -1;
 }
@@ -150,7 +150,7 @@ int counters_open(struct counters *c, struct cluster *cluster, const char *name)
         if (r != c->rank && map_peer(&c->peers[r]))
             goto free_all;
     }
-    rc = cluster_barrier(cluster); // all have mapped before any may leave
+    rc = cluster_barrier(cluster); // all have mapped before any may close
 free_all:
     mem_free(all);
     return rc;
@@ -187,7 +187,7 @@ void counters_close(struct counters *c)
     *c = (struct counters){0};
 }
 
-// ---- telling and waiting
+// ---- updating and waiting
 
 // Reads and writes are sequentially consistent: either a sleeper sees the new
 // value, or the writer sees the sleeper.
@@ -258,8 +258,8 @@ static int whom_we_await(const struct counters *c, const struct awaited *a)
     return counters_read(c, last, READY) < a->goal ? last : last_of(c, a->k);
 }
 
-// -1 after fail() if a member that we still need is gone, or has failed.
-// Numbers that came before it went are still good.
+// Returns -1 after fail() if a member that we still need has failed or is gone.
+// Numbers that a member wrote before its end are still good.
 static int look_around(struct counters *c, const struct awaited *a,
                        bool (*come)(const void *arg), const void *arg)
 {
@@ -286,7 +286,7 @@ static int look_around(struct counters *c, const struct awaited *a,
     return 0;
 }
 
-// With fewer cores than members, the member we wait for may need this core.
+// With fewer cores than members, the awaited member may need this core.
 static void relax(const struct counters *c)
 {
     if (c->crowded)
@@ -296,8 +296,8 @@ static void relax(const struct counters *c)
 #endif
 }
 
-// Sleeps until another member wakes it, or it is time to look around. Does not
-// sleep if a counter has changed since the last look.
+// Sleeps until another member wakes it, or for LOOK_MS. Does not sleep if a
+// counter has changed since the last check.
 static void sleep_for_a_change(const struct counters *c)
 {
     struct slot *mine = c->peers[c->rank].slot;

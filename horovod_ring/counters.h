@@ -1,16 +1,16 @@
-// counters.h - what members on one host tell each other through shared memory.
+// counters.h - members on one host publish their progress in shared memory.
 //
-// Every member has a slot: counters that only go up and that all others read,
-// one cache line each, and two places for numbers that others read:
+// Every member has a slot, which all others read: counters that only grow, one
+// cache line each, and two places (buffers) for numbers:
 //
 //     READY    steps for which this member's numbers may be read and written
 //     SUMMED   steps in which this member has done its part
-//     MOVED    changes to what this member sends to one other, or receives
+//     MOVED    how often this member has moved bytes of a send or a receive
 //
-// A waiter spins for a while after the last change, which is longer than a
-// cache line takes and shorter than a sleep, and then sleeps on a futex. A
-// member that updates a counter wakes the sleepers. Now and then a sleeper
-// looks whether the others' processes still run (a pidfd each).
+// A waiter spins for a while after the last change: longer than a cache line
+// takes, shorter than a sleep. Then it sleeps on a futex. A member that updates
+// a counter wakes the sleepers. A sleeper wakes up now and then to check that
+// the others' processes still run (with a pidfd for each).
 
 #ifndef HOROVOD_RING_COUNTERS_H
 #define HOROVOD_RING_COUNTERS_H
@@ -38,31 +38,34 @@ struct counters {
     double timeout_s;
     bool crowded; // more members than processors
     struct peer *peers;
-    uint64_t seen; // all counters' sum, at the last look
-    int culprit;   // after a failure: whose fault, or -1
+    uint64_t seen; // the sum of all counters at the last check
+    int culprit;   // after a failure: the rank at fault, or -1
 };
 
-// Whether all members are on one host and may map each other's memory: 1 or 0,
-// the same on every member, or -1 after fail(). `why` says what keeps them.
+// Whether all members are on one host and can map each other's memory: 1 or 0,
+// the same on every member, or -1 after fail(). If 0, `why` is the reason. All
+// members call it.
 int counters_possible(struct cluster *c, char why[128]);
 
-// Meet all members. 0, or -1 after fail(); counters_close() follows either way.
+// Share the counters with all members; `name` begins errors. All members call
+// it. Returns 0, or -1 after fail(); counters_close() follows in both cases.
 int counters_open(struct counters *c, struct cluster *cluster,
                   const char *name);
 void counters_close(struct counters *c);
 
-// This member's counter is `value` from now on.
+// Set this member's counter to `value` and wake the sleepers.
 void counters_set(struct counters *c, enum counter k, uint64_t value);
 
-// Member `rank`'s counter, and the least of all members'.
+// Member `rank`'s counter; the smallest value of all members' counters.
 uint64_t counters_read(const struct counters *c, int rank, enum counter k);
 uint64_t counters_least(const struct counters *c, enum counter k);
 
-// One of the two places of member `rank`, COUNTERS_PLACE bytes.
+// The place of member `rank` for turn number `turn`, COUNTERS_PLACE bytes. The
+// two places are used in turn.
 char *counters_place(const struct counters *c, int rank, uint64_t turn);
 
-// What a member waits for: that counter k is `goal` on `rank` (-1: on all); of
-// MOVED any change.
+// What a member waits for: that counter k of member `rank` (-1: of all members)
+// reaches `goal`. For MOVED any change counts.
 struct awaited {
     enum counter k;
     uint64_t goal;
@@ -70,14 +73,15 @@ struct awaited {
 };
 bool counters_has_come(const struct counters *c, const struct awaited *a);
 
-// Return when come(arg) is true: spin for spin_ns after any counter has
-// changed, then sleep. 0, or -1 after fail() that names the member that is
-// gone, or late by the deadline, without which `first` cannot come.
+// Returns when come(arg) is true. Spins for spin_ns after the last change of
+// any counter, then sleeps. `first` is what the caller needs first: if its
+// member is gone, or late by the deadline, the call returns -1 after fail()
+// that names that member. Else it returns 0.
 int counters_wait(struct counters *c, uint64_t spin_ns,
                   const struct awaited *first, bool (*come)(const void *arg),
                   const void *arg);
 
-// Tell all members whose fault a failure was.
+// After a failure: tell all members which rank is at fault.
 void counters_abort(struct counters *c);
 
 #endif

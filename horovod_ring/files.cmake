@@ -18,7 +18,7 @@ if(NCCL_BUILT)
   lockstep_backend(horovod_ring_nccl
     FILES horovod_ring/ring_nccl.c
     LINKS horovod_ring group_nccl cluster device base nccl)
-  # The linker takes the test's own functions before NCCL's.
+  # The linker takes the functions of tests/fake_nccl.c before those of NCCL.
   lockstep_test(nccl LINKS horovod_ring_nccl allreduce_nccl sync_cases
                 LABELS threads)
   lockstep_test(nccl_carriers LINKS horovod_ring_nccl allreduce_nccl group_cases

@@ -1,4 +1,4 @@
-// flow.c - vectors on their way round the ring, piece by piece.
+// flow.c - moves vectors round the ring, slice by slice.
 
 #include "horovod_ring/flow.h"
 
@@ -66,7 +66,7 @@ uint64_t flow_done(const struct flow *f)
     return f->out.op < f->in.op ? f->out.op : f->in.op;
 }
 
-// Whether the next slice may leave: it is our own, or it has come in.
+// Whether the next slice can be sent: it is our own, or it has come in.
 static bool may_leave(const struct flow *f)
 {
     const struct cursor *out = &f->out, *in = &f->in;
@@ -112,7 +112,8 @@ static void moved(struct flow *f)
     f->told = -1;
 }
 
-// Send some of the slice at hand. 1 if bytes moved, 0 if not, -1 if lost.
+// Send a part of the present slice. Returns 1 if bytes moved, 0 if not, -1
+// after fail() if the right neighbour is lost.
 static int push(struct flow *f)
 {
     struct cursor *c = &f->out;
@@ -148,7 +149,7 @@ static int push(struct flow *f)
     return 1;
 }
 
-// The rank by which messages name a member.
+// The rank in the whole job, by which error messages name a member.
 static int job_rank(const struct flow *f, int member)
 {
     return cluster_job_rank(f->transport->ranks, member);
@@ -161,7 +162,7 @@ static int given_up(struct flow *f, const struct head *h, enum side by)
                 job_rank(f, f->culprit), job_rank(f, f->transport->peer[by]));
 }
 
-// A head has come in from the left: is it what the timetable says?
+// A head has come from the left. Fails if it is not the one that is due.
 static int check_head(struct flow *f)
 {
     struct cursor *c = &f->in;
@@ -180,10 +181,10 @@ static int check_head(struct flow *f)
     if (h->kind != HEAD_SLICE || h->op != (uint32_t)c->op ||
         h->message != (uint32_t)c->message || h->bytes != bytes) {
         f->culprit = left;
-        return fail("%s: rank %d sent exchange %u, message %u, %u bytes; "
-                    "exchange %u, message %d, %zu bytes were due",
-                    f->name, job_rank(f, left), h->op, h->message, h->bytes,
-                    (uint32_t)c->op, c->message, bytes);
+        return fail("%s: rank %d sent message %u of exchange %u with %u bytes; "
+                    "expected message %d of exchange %u with %zu bytes",
+                    f->name, job_rank(f, left), h->message, h->op, h->bytes,
+                    c->message, (uint32_t)c->op, bytes);
     }
     bool adds = plan_adds(&f->plan, op, c->message);
     c->payload = wire_land(f->wire, &op->vector, c->op, s, adds);
@@ -210,7 +211,8 @@ static void landed(struct flow *f)
     settle(f, c, IN);
 }
 
-// Receive some of a slice. 1 if bytes moved, 0 if not, -1 if lost.
+// Receive a part of a head or a slice. Returns 1 if bytes moved, 0 if not, -1
+// after fail().
 static int pull(struct flow *f)
 {
     struct cursor *c = &f->in;
@@ -225,7 +227,7 @@ static int pull(struct flow *f)
         f->transport->ops->recv(f->transport, LEFT, to + at, due - at);
     if (got < 0) {
         f->culprit = f->transport->peer[LEFT];
-        return fail("%s, %zu of %zu bytes into message %d of exchange %llu",
+        return fail("%s after %zu of %zu bytes of message %d of exchange %llu",
                     fail_message(), at, due, c->message,
                     (unsigned long long)c->op);
     }
@@ -245,7 +247,7 @@ static int pull(struct flow *f)
     return check_head(f) ? -1 : 1;
 }
 
-// Reads from the right neighbour. It only sends when it gives up.
+// Reads from the right neighbour, which only sends when it gives up.
 static int hear_right(struct flow *f)
 {
     struct transport *t = f->transport;
@@ -264,10 +266,12 @@ static int hear_right(struct flow *f)
     if (f->back.kind == HEAD_ABORT && f->back.message < (uint32_t)t->world)
         return given_up(f, &f->back, RIGHT);
     f->culprit = t->peer[RIGHT];
-    return fail("%s: rank %d sent nonsense", f->name, job_rank(f, f->culprit));
+    return fail("%s: rank %d sent bytes that are no message", f->name,
+                job_rank(f, f->culprit));
 }
 
-// One side is lost. If the right gave a reason before, that explains it better.
+// A neighbour is lost. If the right neighbour gave a reason before, that reason
+// explains the failure better.
 static int explain(struct flow *f)
 {
     char why[256];
@@ -295,8 +299,8 @@ int flow_advance(struct flow *f)
     return 0;
 }
 
-// The rank that we wait for: the left, or the one that the left waits for, or
-// the right.
+// The rank that we wait for: the left neighbour, or the rank that the left
+// neighbour waits for, or the right neighbour.
 static int waiting_for(const struct flow *f)
 {
     if (!may_land(f))
@@ -318,14 +322,15 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
     int whom = waiting_for(f);
     if (idle >= limit) {
         if (f->out.op < f->posted && hear_right(f))
-            return -1; // it gave up before us, and told why
+            return -1; // the right neighbour has given up, and said why
         f->culprit = whom;
         return fail("%s: nothing from rank %d for %g s, in exchange %llu; "
                     "try: look at its log, or a longer timeout=",
                     f->name, job_rank(f, whom), f->timeout_s,
                     (unsigned long long)flow_done(f));
     }
-    // Half-way to the deadline we tell the right, so that it does not blame us.
+    // Half-way to the deadline, tell the right neighbour for whom we wait, so
+    // that it does not blame us.
     if (idle >= limit / 2 && !f->out.busy && f->told != whom) {
         f->out.busy = true;
         f->out.done = 0;
@@ -352,12 +357,12 @@ void flow_abort(struct flow *f)
     int culprit = f->culprit < 0 ? t->rank : f->culprit;
     struct head h = {.kind = HEAD_ABORT, .message = (uint32_t)culprit};
     struct iovec v = {&h, sizeof h};
-    // From here on errors are ignored: there is nobody left to report them to.
+    // From here on errors are ignored: no neighbour is left to report them to.
     if (culprit != t->peer[LEFT])
         (void)t->ops->send(t, LEFT, &v, 1);
     if (culprit == t->peer[RIGHT])
         return;
-    // A slice that has begun must end first; the right is likely reading it.
+    // First finish a slice that has begun: the right neighbour may be reading.
     for (int i = 0; f->out.busy && i < 50; i++)
         if (push(f) < 0 || t->ops->wait(t, WANT_SEND_RIGHT, 10))
             return;

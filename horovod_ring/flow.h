@@ -1,18 +1,18 @@
-// flow.h - vectors on their way round the ring, piece by piece.
+// flow.h - moves vectors round the ring, slice by slice.
 //
 // Two cursors go through the verbs (group.h) in order, one for sending and one
-// for receiving. Each message is cut into slices. A slice may leave as soon as
-// the slice from which it is made has come in. So all links are busy at once,
-// and adding overlaps receiving:
+// for receiving. Each message is divided into slices. A slice can be sent as
+// soon as the slice from which it is made has come in. So all links are busy at
+// once, and adding overlaps receiving:
 //
-//     in     [a0][a1][a2][b0]..        a message is a, b, ..
+//     in     [a0][a1][a2][b0]..        a and b are messages
 //     add        +a0  +a1  +a2
 //     out    [z0][a0'][a1'][a2']..
 //
-// Every slice has a head of 16 bytes that says what it is. A worker that waits
-// for long tells its right neighbour, between two slices, for whom it waits. A
-// worker that fails tells both neighbours which rank is to blame, so that all
-// workers name the same one.
+// A head of 16 bytes before every slice says what it is. A worker that waits
+// for long tells its right neighbour, between two slices, for which rank it
+// waits. A worker that fails tells both neighbours which rank is at fault, so
+// that all workers name the same one.
 
 #ifndef HOROVOD_RING_FLOW_H
 #define HOROVOD_RING_FLOW_H
@@ -26,8 +26,8 @@ struct span_lane;
 struct head {
     uint32_t kind;    // enum head_kind in flow.c
     uint32_t op;      // number of the verb
-    uint32_t message; // or the rank that is to blame
-    uint32_t bytes;   // of payload that follow
+    uint32_t message; // number of the message; or the rank at fault
+    uint32_t bytes;   // length of the payload after the head
 };
 
 struct cursor {
@@ -37,14 +37,14 @@ struct cursor {
     // The slice being moved:
     bool busy;
     struct head head;
-    size_t done; // bytes of head and payload
+    size_t done; // bytes of head and payload moved so far
     char *payload;
     uint64_t begun_ns;
     struct span_lane *lane; // where slices are recorded; may be NULL
 };
 
 struct flow {
-    // The caller's, borrowed; with plan.grain, and the lanes of out and in.
+    // Set by the caller, borrowed; so are plan.grain and the lanes of out, in.
     const char *name; // begins errors
     struct transport *transport;
     struct wire *wire;
@@ -53,35 +53,37 @@ struct flow {
     double timeout_s;
 
     struct plan plan;
-    uint64_t posted; // verbs so far
+    uint64_t posted; // number of verbs so far
     struct cursor out, in;
-    struct head back; // what comes from the right
+    struct head back; // the head that comes from the right neighbour
     size_t back_done;
 
     uint64_t moved_ns; // when bytes last moved, or work arrived
-    int blame, told;   // who our left waits for; whom we named; -1: nobody
-    int culprit;       // after a failure: whose fault, or -1
+    int blame;         // rank for which the left neighbour waits, or -1
+    int told;          // rank that we have named to the right one, or -1
+    int culprit;       // after a failure: the rank at fault, or -1
     struct group_stats counted;
 };
 
-// Sets the other members. The caller has set its own; all others are zero.
+// Initialises the members that the caller has not set; all of these are zero
+// before.
 void flow_open(struct flow *f);
 
-// One more verb; fewer than `depth` may be under way.
+// Adds one verb. Fewer than `depth` may be under way.
 void flow_post(struct flow *f, const struct group_op *op);
 
 // How many verbs are complete on this worker.
 uint64_t flow_done(const struct flow *f);
 
-// Move all that can be moved now. 0, or -1 after fail().
+// Moves everything that can be moved now. Returns 0, or -1 after fail().
 int flow_advance(struct flow *f);
 
-// With something posted that is not complete: sleep until more can be moved, or
-// the transport is woken; return at once within `spin_ns` of the last move. 0,
-// or -1 after fail() when nothing has moved for too long.
+// Call it while a posted verb is not complete. Sleeps until more can be moved,
+// or the transport is woken; returns at once if bytes moved less than `spin_ns`
+// ago. Returns 0, or -1 after fail() if nothing has moved for timeout_s.
 int flow_wait(struct flow *f, uint64_t spin_ns);
 
-// After a failure: tell both neighbours.
+// After a failure: tells both neighbours which rank is at fault.
 void flow_abort(struct flow *f);
 
 #endif

@@ -6,15 +6,15 @@
 //     proof of both nonces        ->
 //                                 <-        welcome
 //
-// Proofs are keyed hashes (base/secret.h) under the acceptor's key, which
-// travels through the cluster alone, and under the job's secret, if it has one.
-// Fresh nonces make a recorded session worthless. All of it happens while the
-// sockets are made: nothing is added to what travels later.
+// Proofs are keyed hashes (base/secret.h). Their keys are the acceptor's key,
+// which travels through the cluster only, and the job's secret, if it has one.
+// New nonces make a recorded session worthless. All of this happens once, when
+// a connection opens: it adds nothing to later messages.
 //
-// One loop does all: callers wait for acceptors that are callers themselves.
-// Whoever connects has a place in a short list and a few hundred bytes, for a
-// quarter of the time that is left; when the list is full the oldest makes
-// room, and a caller that was put out calls again.
+// One loop serves all connections of a member, because members call each other
+// at the same time. A connection that comes in has an entry of a few hundred
+// bytes in a list of fixed length, for a quarter of the time that is left. When
+// the list is full, the oldest entry is dropped, and that caller calls again.
 
 #include "horovod_ring/meet.h"
 
@@ -31,7 +31,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { VERSION = 2, NONCE = 32, GUESTS = 64, LINES = 20 };
+enum { VERSION = 2, NONCE = 32, INCOMING = 64, LINES = 20 };
 
 struct hello {
     char magic[8]; // "lockring"
@@ -44,34 +44,35 @@ struct answer {
     uint8_t nonce[NONCE], proof[SECRET_PROOF];
 };
 
-struct place { // where a member listens; published
+struct place { // the address where a member listens; published
     struct sockaddr_in address;
     uint8_t key[SECRET_KEY];
     char host[64];
 };
 
-// A connection whose handshake is under way: ours, or of somebody who came.
-struct guest {
+// A connection whose handshake is under way: one that we call, or one that
+// comes in.
+struct handshake {
     int fd;         // -1: none
-    uint64_t until; // of who came
-    enum { KNOCKS, GREETED, PROVEN } phase;
+    uint64_t until; // when a connection that comes in is dropped, in ns
+    enum { BEGUN, GREETED, PROVEN } phase;
     struct hello hello;
     struct answer answer;
     uint8_t proof[SECRET_PROOF];
     uint8_t welcome;
-    size_t got; // bytes of the message that comes next
+    size_t got; // bytes received of the next message
 };
 
-struct meeting {
+struct connector {
     struct cluster *c;
     const char *name;
     meet_rule *calls;
     int *called, *accepted;
     struct place *all;
-    uint8_t secret[SECRET_KEY]; // zero where the job has none
-    int listener, strangers, nguests, room;
-    struct guest *out;    // by rank
-    struct guest *guests; // the oldest first
+    uint8_t secret[SECRET_KEY]; // zero if the job has none
+    int listener, refused, nincoming, capacity;
+    struct handshake *out;      // by rank
+    struct handshake *incoming; // the oldest first
     struct pollfd *polls;
     uint64_t deadline;
 };
@@ -80,7 +81,8 @@ struct meeting {
 
 enum side_of { CALLS, ACCEPTS };
 
-// What `by` proves to have seen; the same on both ends.
+// The text that side `by` proves to have seen; the same on both ends. Returns
+// its length.
 static size_t text_of(uint8_t text[2 * NONCE + 16], enum side_of by, int to,
                       const struct hello *h, const struct answer *a)
 {
@@ -91,13 +93,13 @@ static size_t text_of(uint8_t text[2 * NONCE + 16], enum side_of by, int to,
     return sizeof head + 2 * NONCE;
 }
 
-// Between a caller and the acceptor `to`.
-static void key_of(const struct meeting *m, int to, uint8_t key[SECRET_KEY])
+// The key of the proofs between any caller and the acceptor `to`.
+static void key_of(const struct connector *m, int to, uint8_t key[SECRET_KEY])
 {
     secret_derive(m->secret, "TCP", m->all[to].key, SECRET_KEY, key);
 }
 
-static void prove(const struct meeting *m, enum side_of by, int to,
+static void prove(const struct connector *m, enum side_of by, int to,
                   const struct hello *h, const struct answer *a,
                   uint8_t proof[SECRET_PROOF])
 {
@@ -106,7 +108,7 @@ static void prove(const struct meeting *m, enum side_of by, int to,
     secret_prove(key, text, text_of(text, by, to, h, a), proof);
 }
 
-static bool proves(const struct meeting *m, enum side_of by, int to,
+static bool proves(const struct connector *m, enum side_of by, int to,
                    const struct hello *h, const struct answer *a,
                    const uint8_t proof[SECRET_PROOF])
 {
@@ -117,14 +119,15 @@ static bool proves(const struct meeting *m, enum side_of by, int to,
 
 // ---- small messages
 
-// Fresh sockets have room for them: all of it at once, or not at all.
-static bool say(int fd, const void *p, size_t bytes)
+// Sends a whole message or nothing. A new socket always has space for it.
+static bool send_whole(int fd, const void *p, size_t bytes)
 {
     return send(fd, p, bytes, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)bytes;
 }
 
-// 1: the message is whole; 0: not yet; -1: closed.
-static int hear(struct guest *g, void *p, size_t bytes)
+// Receives a part of a message. Returns 1 if the message is complete, 0 if not
+// yet, -1 if the connection is closed.
+static int receive_part(struct handshake *g, void *p, size_t bytes)
 {
     ssize_t n = recv(g->fd, (char *)p + g->got, bytes - g->got, MSG_DONTWAIT);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -138,24 +141,24 @@ static int hear(struct guest *g, void *p, size_t bytes)
     return 1;
 }
 
-static void drop(struct guest *g)
+static void drop(struct handshake *g)
 {
     if (g->fd >= 0)
         close(g->fd);
-    *g = (struct guest){.fd = -1};
+    *g = (struct handshake){.fd = -1};
 }
 
-// ---- those that we call
+// ---- connections that this member calls
 
-// As messages name it.
-static int job_rank(const struct meeting *m, int member)
+// The rank in the whole job, by which error messages name a member.
+static int job_rank(const struct connector *m, int member)
 {
     return cluster_job_rank(m->c->ranks, member);
 }
 
-static int begin_call(struct meeting *m, int to)
+static int begin_call(struct connector *m, int to)
 {
-    struct guest *g = &m->out[to];
+    struct handshake *g = &m->out[to];
     drop(g);
     g->fd = tcp_begin(&m->all[to].address);
     return g->fd < 0 ? fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
@@ -163,9 +166,9 @@ static int begin_call(struct meeting *m, int to)
                      : 0;
 }
 
-static int greet(struct meeting *m, int to)
+static int greet(struct connector *m, int to)
 {
-    struct guest *g = &m->out[to];
+    struct handshake *g = &m->out[to];
     if (tcp_connected(g->fd, &m->all[to].address))
         return fail("%s: rank %d on %s: %s", m->name, job_rank(m, to),
                     m->all[to].host, fail_message());
@@ -173,29 +176,31 @@ static int greet(struct meeting *m, int to)
     memcpy(g->hello.magic, "lockring", sizeof g->hello.magic);
     secret_random(g->hello.nonce, NONCE);
     g->phase = GREETED;
-    return say(g->fd, &g->hello, sizeof g->hello) ? 0 : begin_call(m, to);
+    return send_whole(g->fd, &g->hello, sizeof g->hello) ? 0
+                                                         : begin_call(m, to);
 }
 
-static int answer(struct meeting *m, int to)
+static int answer(struct connector *m, int to)
 {
-    struct guest *g = &m->out[to];
+    struct handshake *g = &m->out[to];
     if (!proves(m, ACCEPTS, to, &g->hello, &g->answer, g->answer.proof))
-        return fail("%s: rank %d on %s: is not of this job", m->name,
+        return fail("%s: rank %d on %s: belongs to another job", m->name,
                     job_rank(m, to), m->all[to].host);
     prove(m, CALLS, to, &g->hello, &g->answer, g->proof);
     g->phase = PROVEN;
-    return say(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
+    return send_whole(g->fd, g->proof, sizeof g->proof) ? 0 : begin_call(m, to);
 }
 
-// Who was put out, to make room for others, begins again.
-static int go_on_calling(struct meeting *m, int to)
+// Handles an answer. If the acceptor has dropped this connection, because its
+// list was full, calls again.
+static int continue_call(struct connector *m, int to)
 {
-    struct guest *g = &m->out[to];
-    if (g->phase == KNOCKS)
+    struct handshake *g = &m->out[to];
+    if (g->phase == BEGUN)
         return greet(m, to);
     bool proven = g->phase == PROVEN;
-    int heard = proven ? hear(g, &g->welcome, 1)
-                       : hear(g, &g->answer, sizeof g->answer);
+    int heard = proven ? receive_part(g, &g->welcome, 1)
+                       : receive_part(g, &g->answer, sizeof g->answer);
     if (heard == 0)
         return 0;
     if (heard < 0)
@@ -207,17 +212,17 @@ static int go_on_calling(struct meeting *m, int to)
     return 0;
 }
 
-// ---- those that come
+// ---- connections that come in
 
-static void turn_away(struct meeting *m, struct guest *g)
+static void refuse(struct connector *m, struct handshake *g)
 {
-    if (++m->strangers <= LINES)
-        log_line("%s: turned a stranger away%s", m->name,
-                 m->strangers == LINES ? " (no more lines of these)" : "");
+    if (++m->refused <= LINES)
+        log_line("%s: refused an unauthenticated peer%s", m->name,
+                 m->refused == LINES ? " (no more lines of these)" : "");
     drop(g);
 }
 
-static bool is_expected(const struct meeting *m, const struct hello *h)
+static bool is_expected(const struct connector *m, const struct hello *h)
 {
     int r = h->rank, own = m->c->rank, world = m->c->world;
     return !memcmp(h->magic, "lockring", sizeof h->magic) &&
@@ -225,57 +230,58 @@ static bool is_expected(const struct meeting *m, const struct hello *h)
            m->calls(r, own, world) && m->accepted[r] < 0;
 }
 
-static void take_hello(struct meeting *m, struct guest *g)
+static void take_hello(struct connector *m, struct handshake *g)
 {
     if (!is_expected(m, &g->hello)) {
-        turn_away(m, g);
+        refuse(m, g);
         return;
     }
     secret_random(g->answer.nonce, NONCE);
     prove(m, ACCEPTS, m->c->rank, &g->hello, &g->answer, g->answer.proof);
     g->phase = GREETED;
-    if (!say(g->fd, &g->answer, sizeof g->answer))
-        turn_away(m, g);
+    if (!send_whole(g->fd, &g->answer, sizeof g->answer))
+        refuse(m, g);
 }
 
-static void take_proof(struct meeting *m, struct guest *g)
+static void take_proof(struct connector *m, struct handshake *g)
 {
     g->welcome = 1;
     if (!is_expected(m, &g->hello) ||
         !proves(m, CALLS, m->c->rank, &g->hello, &g->answer, g->proof) ||
-        !say(g->fd, &g->welcome, 1)) {
-        turn_away(m, g);
+        !send_whole(g->fd, &g->welcome, 1)) {
+        refuse(m, g);
         return;
     }
     m->accepted[g->hello.rank] = g->fd;
     g->fd = -1;
 }
 
-static void go_on_accepting(struct meeting *m, struct guest *g)
+static void continue_accept(struct connector *m, struct handshake *g)
 {
     bool greeted = g->phase == GREETED;
-    int heard = greeted ? hear(g, g->proof, sizeof g->proof)
-                        : hear(g, &g->hello, sizeof g->hello);
+    int heard = greeted ? receive_part(g, g->proof, sizeof g->proof)
+                        : receive_part(g, &g->hello, sizeof g->hello);
     if (heard < 0)
-        turn_away(m, g);
+        refuse(m, g);
     else if (heard > 0)
         (greeted ? take_proof : take_hello)(m, g);
 }
 
-// Forget those that are gone, or that have had their time.
-static void tidy(struct meeting *m, uint64_t now)
+// Drops connections that are closed, or whose time is over.
+static void drop_finished(struct connector *m, uint64_t now)
 {
     int n = 0;
-    for (int i = 0; i < m->nguests; i++) {
-        if (m->guests[i].fd >= 0 && now >= m->guests[i].until)
-            turn_away(m, &m->guests[i]);
-        if (m->guests[i].fd >= 0)
-            m->guests[n++] = m->guests[i];
+    for (int i = 0; i < m->nincoming; i++) {
+        if (m->incoming[i].fd >= 0 && now >= m->incoming[i].until)
+            refuse(m, &m->incoming[i]);
+        if (m->incoming[i].fd >= 0)
+            m->incoming[n++] = m->incoming[i];
     }
-    m->nguests = n;
+    m->nincoming = n;
 }
 
-static int let_in(struct meeting *m)
+// Accepts all connections that are waiting.
+static int accept_all(struct connector *m)
 {
     for (;;) {
         uint64_t now = now_ns();
@@ -283,26 +289,27 @@ static int let_in(struct meeting *m)
         int fd = tcp_accept(m->listener);
         if (fd == TCP_NONE)
             return 0;
-        if (fd == TCP_FULL ? m->nguests == 0 : fd < 0)
+        if (fd == TCP_FULL ? m->nincoming == 0 : fd < 0)
             return fail("%s: %s", m->name, fail_message());
-        if (fd < 0 || m->nguests == m->room) {
-            turn_away(m, &m->guests[0]);
-            tidy(m, now);
+        if (fd < 0 || m->nincoming == m->capacity) {
+            refuse(m, &m->incoming[0]);
+            drop_finished(m, now);
         }
         if (fd >= 0)
-            m->guests[m->nguests++] =
-                (struct guest){.fd = fd, .until = now + left / 4};
+            m->incoming[m->nincoming++] =
+                (struct handshake){.fd = fd, .until = now + left / 4};
     }
 }
 
 // ---- the loop
 
-// The first member that still has to connect, or that we still call; -1: none.
-static int missing(const struct meeting *m, bool called)
+// The first member that we still call (called), or that still has to call us;
+// -1 if there is none.
+static int missing(const struct connector *m, bool called)
 {
     int own = m->c->rank, world = m->c->world;
     for (int i = 1; i < world; i++) {
-        int r = (own + i) % world; // not all call the same one at once
+        int r = (own + i) % world; // spread the calls over the members
         if (called ? m->calls(own, r, world) && m->called[r] < 0
                    : m->calls(r, own, world) && m->accepted[r] < 0)
             return r;
@@ -310,7 +317,7 @@ static int missing(const struct meeting *m, bool called)
     return -1;
 }
 
-static int fail_late(const struct meeting *m)
+static int fail_late(const struct connector *m)
 {
     int to = missing(m, true), from = missing(m, false);
     if (to >= 0)
@@ -320,32 +327,33 @@ static int fail_late(const struct meeting *m)
                 job_rank(m, from), m->c->timeout_s);
 }
 
-// Wait for news of the listener, the calls and the guests, and deal with it.
-static int turn(struct meeting *m)
+// Waits for events of the listener and of all connections, and handles them.
+static int poll_step(struct connector *m)
 {
-    int world = m->c->world, guests = m->nguests;
+    int world = m->c->world, incoming = m->nincoming;
     struct pollfd *out = m->polls + 1, *in = out + world;
     m->polls[0] = (struct pollfd){.fd = m->listener, .events = POLLIN};
     for (int r = 0; r < world; r++)
         out[r] = (struct pollfd){
             .fd = m->out[r].fd,
-            .events = m->out[r].phase == KNOCKS ? POLLOUT : POLLIN,
+            .events = m->out[r].phase == BEGUN ? POLLOUT : POLLIN,
         };
-    for (int i = 0; i < guests; i++)
-        in[i] = (struct pollfd){.fd = m->guests[i].fd, .events = POLLIN};
-    if (poll(m->polls, (nfds_t)(1 + world + guests), 100) < 0 && errno != EINTR)
+    for (int i = 0; i < incoming; i++)
+        in[i] = (struct pollfd){.fd = m->incoming[i].fd, .events = POLLIN};
+    if (poll(m->polls, (nfds_t)(1 + world + incoming), 100) < 0 &&
+        errno != EINTR)
         return fail("%s: poll: %s", m->name, strerror(errno));
     for (int r = 0; r < world; r++)
-        if (out[r].fd >= 0 && out[r].revents && go_on_calling(m, r))
+        if (out[r].fd >= 0 && out[r].revents && continue_call(m, r))
             return -1;
-    for (int i = 0; i < guests; i++)
+    for (int i = 0; i < incoming; i++)
         if (in[i].revents)
-            go_on_accepting(m, &m->guests[i]);
-    tidy(m, now_ns());
-    return m->polls[0].revents ? let_in(m) : 0;
+            continue_accept(m, &m->incoming[i]);
+    drop_finished(m, now_ns());
+    return m->polls[0].revents ? accept_all(m) : 0;
 }
 
-static int meet_all(struct meeting *m)
+static int meet_all(struct connector *m)
 {
     int own = m->c->rank, world = m->c->world;
     m->deadline = now_ns() + (uint64_t)(m->c->timeout_s * 1e9);
@@ -357,13 +365,13 @@ static int meet_all(struct meeting *m)
     while (missing(m, true) >= 0 || missing(m, false) >= 0) {
         if (now_ns() >= m->deadline)
             return fail_late(m);
-        if (turn(m))
+        if (poll_step(m))
             return -1;
     }
     return 0;
 }
 
-// ---- where
+// ---- addresses
 
 static int place_make(const char *name, struct place *mine, int listener,
                       const struct sockaddr_in *address)
@@ -377,19 +385,19 @@ static int place_make(const char *name, struct place *mine, int listener,
     return 0;
 }
 
-// Loopback serves one host only.
+// Fails if members on several hosts listen on loopback.
 static int check_hosts(const char *name, int world, const struct place *all)
 {
     for (int r = 1; r < world; r++)
         if (strcmp(all[r].host, all[0].host) &&
             ntohl(all[r].address.sin_addr.s_addr) == INADDR_LOOPBACK)
-            return fail("%s: workers run on %s and %s but meet on loopback; "
+            return fail("%s: workers run on %s and %s but listen on loopback; "
                         "try: iface=NAME or iface=10.0.0.0/24",
                         name, all[0].host, all[r].host);
     return 0;
 }
 
-static int publish(struct meeting *m, const struct sockaddr_in *address)
+static int publish(struct connector *m, const struct sockaddr_in *address)
 {
     struct place mine;
     return place_make(m->name, &mine, m->listener, address) ||
@@ -399,30 +407,30 @@ static int publish(struct meeting *m, const struct sockaddr_in *address)
                : 0;
 }
 
-static int allocate(struct meeting *m)
+static int allocate(struct connector *m)
 {
     size_t world = (size_t)m->c->world;
-    m->room = m->c->world + GUESTS;
+    m->capacity = m->c->world + INCOMING;
     m->all = mem_alloc(world, sizeof *m->all);
     m->out = mem_alloc(world, sizeof *m->out);
-    m->guests = mem_alloc((size_t)m->room, sizeof *m->guests);
-    m->polls = mem_alloc(1 + world + (size_t)m->room, sizeof *m->polls);
+    m->incoming = mem_alloc((size_t)m->capacity, sizeof *m->incoming);
+    m->polls = mem_alloc(1 + world + (size_t)m->capacity, sizeof *m->polls);
     for (size_t r = 0; m->out && r < world; r++)
         m->out[r].fd = -1;
-    return m->all && m->out && m->guests && m->polls ? 0 : -1;
+    return m->all && m->out && m->incoming && m->polls ? 0 : -1;
 }
 
-static void close_all(struct meeting *m)
+static void close_all(struct connector *m)
 {
     for (int r = 0; m->out && r < m->c->world; r++)
         drop(&m->out[r]);
-    for (int i = 0; i < m->nguests; i++)
-        drop(&m->guests[i]);
+    for (int i = 0; i < m->nincoming; i++)
+        drop(&m->incoming[i]);
     if (m->listener >= 0)
         close(m->listener);
     mem_free(m->all);
     mem_free(m->out);
-    mem_free(m->guests);
+    mem_free(m->incoming);
     mem_free(m->polls);
     explicit_bzero(m->secret, sizeof m->secret);
 }
@@ -431,12 +439,12 @@ int meet(struct cluster *c, const char *name, const char *iface,
          meet_rule *calls, int *called, int *accepted)
 {
     struct sockaddr_in address;
-    struct meeting m = {.c = c,
-                        .name = name,
-                        .calls = calls,
-                        .called = called,
-                        .accepted = accepted,
-                        .listener = -1};
+    struct connector m = {.c = c,
+                          .name = name,
+                          .calls = calls,
+                          .called = called,
+                          .accepted = accepted,
+                          .listener = -1};
     for (int r = 0; r < c->world; r++)
         called[r] = accepted[r] = -1;
     int rc = -1;

@@ -6,13 +6,13 @@
 #include "cluster/cluster.h"
 #include "device/vector.h"
 
-enum { ROOM = 1 << 16 }; // bytes
+enum { SCRATCH = 1 << 16 }; // bytes
 
 static int open_line(struct pair_line *l, size_t depth, bool half)
 {
     l->queue = mem_alloc(depth, sizeof *l->queue);
-    l->room = half ? mem_alloc(ROOM, 1) : NULL;
-    return l->queue && (l->room || !half) ? 0 : -1;
+    l->scratch = half ? mem_alloc(SCRATCH, 1) : NULL;
+    return l->queue && (l->scratch || !half) ? 0 : -1;
 }
 
 int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
@@ -44,7 +44,7 @@ void pairs_close(struct pairs *p)
     for (int d = 0; d < 2; d++) {
         for (int r = 0; p->lines[d] && r < p->world; r++) {
             mem_free(p->lines[d][r].queue);
-            mem_free(p->lines[d][r].room);
+            mem_free(p->lines[d][r].scratch);
         }
         mem_free(p->lines[d]);
     }
@@ -52,7 +52,7 @@ void pairs_close(struct pairs *p)
     *p = (struct pairs){0};
 }
 
-// As messages name it.
+// The rank in the whole job, by which error messages name a member.
 static int job_rank(const struct pairs *p, int member)
 {
     return cluster_job_rank(p->ranks, member);
@@ -99,29 +99,30 @@ static uint64_t payload(const struct group_vector *v)
     return v->n * dtype_bytes(v->wire);
 }
 
-// Where byte `at` of a message's payload is, and how many are side by side.
+// Returns where byte `at` of a message's payload is; *bytes: how many bytes are
+// there in a row.
 static char *payload_at(const struct pair_line *l, const struct group_vector *v,
                         size_t at, size_t *bytes)
 {
-    size_t left = payload(v) - at, skip = at % ROOM;
+    size_t left = payload(v) - at, skip = at % SCRATCH;
     if (!group_casts(v)) {
         *bytes = left;
         return (char *)v->data + at;
     }
-    *bytes = left < ROOM - skip ? left : ROOM - skip;
-    return l->room + skip;
+    *bytes = left < SCRATCH - skip ? left : SCRATCH - skip;
+    return l->scratch + skip;
 }
 
-// The piece in the room that begins at byte `at`, from or to the vector.
+// Casts the piece that begins at byte `at`, between `scratch` and the vector.
 static void cast(const struct pair_line *l, const struct group_vector *v,
                  size_t at, enum direction d)
 {
-    size_t left = payload(v) - at, n = (left < ROOM ? left : ROOM) / 2;
+    size_t left = payload(v) - at, n = (left < SCRATCH ? left : SCRATCH) / 2;
     float *data = (float *)v->data + at / 2;
     if (d == OUT)
-        vector_cast(l->room, v->wire, data, v->type, n);
+        vector_cast(l->scratch, v->wire, data, v->type, n);
     else
-        vector_cast(data, v->type, l->room, v->wire, n);
+        vector_cast(data, v->type, l->scratch, v->wire, n);
 }
 
 static void complete(struct pairs *p, enum direction d, struct pair_line *l)
@@ -135,7 +136,8 @@ static void complete(struct pairs *p, enum direction d, struct pair_line *l)
     p->pending--;
 }
 
-// Send some of the message at hand. 1 if bytes moved, 0 if not, -1 if lost.
+// Send a part of the present message. Returns 1 if bytes moved, 0 if not, -1
+// after fail() if the receiver is lost.
 static int push(struct pairs *p, int to)
 {
     struct pair_line *l = &p->lines[OUT][to];
@@ -155,7 +157,7 @@ static int push(struct pairs *p, int to)
     size_t at = l->moved < head ? 0 : l->moved - head, bytes;
     if (group_casts(v) && at == l->cast && at < l->head.bytes) {
         cast(l, v, at, OUT);
-        l->cast += l->head.bytes - at < ROOM ? l->head.bytes - at : ROOM;
+        l->cast += l->head.bytes - at < SCRATCH ? l->head.bytes - at : SCRATCH;
     }
     char *from = payload_at(l, v, at, &bytes);
     if (bytes > 0)
@@ -174,18 +176,19 @@ static int push(struct pairs *p, int to)
 static int lost(struct pairs *p, int from, size_t got)
 {
     p->culprit = from;
-    return fail("%s, %zu bytes into message %llu from there", fail_message(),
-                got, (unsigned long long)p->lines[IN][from].done);
+    return fail("%s after %zu bytes of its message %llu", fail_message(), got,
+                (unsigned long long)p->lines[IN][from].done);
 }
 
-// Receive some of a head. 1 if bytes moved, 0 if not, -1 if lost.
+// Receive a part of a head. Returns 1 if bytes moved, 0 if not, -1 after
+// fail().
 static int pull_head(struct pairs *p, int from)
 {
     struct pair_line *l = &p->lines[IN][from];
     ssize_t got = p->ops->recv(p, from, (char *)&l->head + l->moved,
                                sizeof l->head - l->moved);
     if (got < 0 && l->done == l->posted && l->moved == 0) {
-        l->closed = true; // nobody expects anything
+        l->closed = true; // no message is expected from there
         return 0;
     }
     if (got < 0)
@@ -201,7 +204,8 @@ static int pull_head(struct pairs *p, int from)
     if (l->head.kind == PAIR_MESSAGE)
         return 1;
     p->culprit = from;
-    return fail("%s: rank %d sent nonsense", p->name, job_rank(p, from));
+    return fail("%s: rank %d sent bytes that are no message", p->name,
+                job_rank(p, from));
 }
 
 static int check_head(struct pairs *p, int from)
@@ -211,14 +215,14 @@ static int check_head(struct pairs *p, int from)
     if (l->head.number == (uint32_t)l->done && l->head.bytes == due)
         return 0;
     p->culprit = from;
-    return fail("%s: rank %d sent message %u of %llu bytes where number %llu "
-                "of %llu is due",
+    return fail("%s: rank %d sent message %u of %llu bytes; expected message "
+                "%llu of %llu bytes",
                 p->name, job_rank(p, from), l->head.number,
                 (unsigned long long)l->head.bytes, (unsigned long long)l->done,
                 (unsigned long long)due);
 }
 
-// Receive some of the message at hand, its head included.
+// Receive a part of the present message, its head included.
 static int pull(struct pairs *p, int from)
 {
     struct pair_line *l = &p->lines[IN][from];
@@ -282,8 +286,8 @@ void pairs_abort(struct pairs *p)
     int culprit = p->culprit < 0 ? p->rank : p->culprit;
     struct pair_head h = {.kind = PAIR_ABORT, .number = (uint32_t)culprit};
     struct iovec v = {&h, sizeof h};
-    // Best effort from here on: there is nobody left to report to. Whoever is
-    // in the middle of a message only sees that this member closes.
+    // From here on errors are ignored: no member is left to report them to. A
+    // member to which a message is half sent only sees that this one closes.
     for (int r = 0; r < p->world; r++)
         if (r != p->rank && r != culprit && p->lines[OUT][r].moved == 0)
             (void)p->ops->send(p, r, &v, 1);

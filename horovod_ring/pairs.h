@@ -1,17 +1,19 @@
 // pairs.h - messages from one member to another: send and recv.
 //
 // Each member has two lines to each other member, one out and one in. A line is
-// a queue of messages, each a head of 16 bytes and the vector from where it is:
+// a queue of messages. A message is a head of 16 bytes and the vector, sent
+// from its own memory:
 //
 //     out   [head|vector 0][head|vector 1]..      to member 2
 //     in    [head|vector 0]..                     from member 2
 //
 // All lines move at once, so no order of sends and receives on two members can
-// stop both. A message waits in the stream until it is received. An fp32 vector
-// in a 16-bit wire travels in pieces that are cast on the way; the sender keeps
-// its own numbers.
+// block both. A message waits in the stream until it is received. An fp32
+// vector with a 16-bit wire travels in pieces that are cast on the way; the
+// sender's vector stays as it is.
 //
-// Payload: n elements of the wire out of the sender, and into the receiver.
+// Payload: n elements in the wire's format, out of the sender and into the
+// receiver.
 
 #ifndef HOROVOD_RING_PAIRS_H
 #define HOROVOD_RING_PAIRS_H
@@ -26,32 +28,32 @@ struct pairs;
 
 enum pair_kind {
     PAIR_MESSAGE = 0x50414952, // "PAIR"
-    PAIR_ABORT                 // given up because of rank `number`
+    PAIR_ABORT                 // the sender gives up because of rank `number`
 };
 
 struct pair_head {
     uint32_t kind;   // enum pair_kind
-    uint32_t number; // of the message in its line; or the rank that is to blame
-    uint64_t bytes;  // of payload that follow
+    uint32_t number; // of the message in its line; or the rank at fault
+    uint64_t bytes;  // length of the payload after the head
 };
 
 struct pair_line {
     struct group_vector *queue; // message k at k % depth
     uint64_t posted, done;
-    // Message number `done`:
+    // The present message, number `done`:
     struct pair_head head;
-    size_t moved; // bytes of head and payload
-    size_t cast;  // bytes of payload that are or were in `room`
-    char *room;   // a piece of a vector in 16 bits
-    bool closed;  // the other member has left
+    size_t moved;  // bytes of head and payload moved so far
+    size_t cast;   // bytes of payload that are or were in `scratch`
+    char *scratch; // a piece of a vector in 16 bits
+    bool closed;   // the other member has left
 };
 
 // Streams of bytes to all other members. None blocks.
 struct pairs_ops {
     size_t state_size;
     int (*open)(struct pairs *p, struct cluster *c, const char *iface);
-    // Move what can be moved now. How many bytes; 0 if none; -1 after fail():
-    // the other member is gone.
+    // Move what can be moved now. Returns how many bytes moved, 0 if none, or
+    // -1 after fail() if the other member is gone.
     ssize_t (*send)(struct pairs *p, int to, const struct iovec *v, int n);
     ssize_t (*recv)(struct pairs *p, int from, void *at, size_t bytes);
     void (*close)(struct pairs *p); // must accept zeroed state
@@ -64,39 +66,41 @@ struct pairs {
     const int *ranks; // in the job, for messages; NULL: the same. Borrowed
     size_t depth;
     struct pair_line *lines[2]; // by enum direction, then by rank
-    uint64_t pending;           // messages posted and not complete
-    bool listens; // also to members of whom nothing is expected: for failures
-    uint64_t moved_ns; // when bytes last moved, or work arrived
-    uint64_t moves;    // how often bytes have moved
+    uint64_t pending;           // messages that are not complete
+    bool listens;               // read from all members, to notice failures
+    uint64_t moved_ns;          // when bytes last moved, or work arrived
+    uint64_t moves;             // how often bytes have moved
     struct group_stats counted;
-    int culprit; // after a failure: whose fault, or -1
+    int culprit; // after a failure: the rank at fault, or -1
     void *state;
 };
 
-// At most `depth` messages under way; `half`: fp32 will travel in 16 bits. 0,
-// or -1 after fail(); pairs_close() follows either way.
+// Opens lines to all members. At most `depth` messages may be under way.
+// `half`: fp32 vectors will travel in 16 bits. All members call it. Returns 0,
+// or -1 after fail(); pairs_close() follows in both cases.
 int pairs_open(struct pairs *p, const struct pairs_ops *ops, const char *name,
                struct cluster *c, const char *iface, size_t depth, bool half);
 void pairs_close(struct pairs *p);
 
-// One more send or recv; its number in its line.
+// Posts one send or recv. Returns its number in its line.
 uint64_t pairs_post(struct pairs *p, const struct group_op *op);
 bool pairs_is_complete(const struct pairs *p, const struct group_op *op,
                        uint64_t number);
 
-// Move all that can be moved now. 0, or -1 after fail().
+// Moves everything that can be moved now. Returns 0, or -1 after fail().
 int pairs_advance(struct pairs *p);
 
-// Whether bytes are wanted on a line.
+// Whether the line to or from `rank` has bytes to send, or waits for bytes.
 bool pairs_wants(const struct pairs *p, enum direction d, int rank);
 
-// After a failure: tell all others, as far as they listen.
+// After a failure: tell all members to whom no message is half sent.
 void pairs_abort(struct pairs *p);
 
-// Over TCP, all pairs connected; and through shared memory.
+// Over TCP, with a connection for each pair; through shared memory.
 extern const struct pairs_ops pairs_tcp, pairs_shm;
 
-// pairs_tcp: a descriptor, readable once bytes can move; or -1 after fail().
+// pairs_tcp: returns a descriptor that is readable when bytes can move, or -1
+// after fail(). The pairs own it.
 int pairs_tcp_watch(struct pairs *p);
 
 // pairs_shm: whether bytes can move now.

@@ -1,5 +1,5 @@
-// pairs_shm.c - streams between all pairs of members of one host: a ring of
-// bytes in the receiver's shared memory for each sender.
+// pairs_shm.c - streams between all pairs of members of one host: for each
+// sender, a ring buffer in the receiver's shared memory.
 
 #include "horovod_ring/pairs.h"
 
@@ -11,36 +11,36 @@
 #include <stdatomic.h>
 #include <string.h>
 
-enum { LINE = 64, TUBE = 1 << 17 }; // bytes
+enum { LINE = 64, RING_BYTES = 1 << 17 }; // bytes
 
-struct tube {                                // from one sender to one receiver
+struct byte_ring {                           // from one sender to one receiver
     _Alignas(LINE) _Atomic uint64_t written; // bytes so far
     _Alignas(LINE) _Atomic uint64_t read;
-    _Alignas(LINE) char bytes[TUBE];
+    _Alignas(LINE) char bytes[RING_BYTES];
 };
 
-static struct tube *tube_of(const struct pairs *p, int from, int to)
+static struct byte_ring *ring_of(const struct pairs *p, int from, int to)
 {
     struct region *const *all = p->state;
-    return (struct tube *)(*all)->at[to] + from;
+    return (struct byte_ring *)(*all)->at[to] + from;
 }
 
-static int tubes_open(struct pairs *p, struct cluster *c, const char *iface)
+static int rings_open(struct pairs *p, struct cluster *c, const char *iface)
 {
     (void)iface;
-    size_t bytes = (size_t)p->world * sizeof(struct tube);
+    size_t bytes = (size_t)p->world * sizeof(struct byte_ring);
     return regions_add(p->state, c, NULL, p->name, NULL, bytes);
 }
 
-static ssize_t tubes_send(struct pairs *p, int to, const struct iovec *v, int n)
+static ssize_t rings_send(struct pairs *p, int to, const struct iovec *v, int n)
 {
-    struct tube *t = tube_of(p, p->rank, to);
+    struct byte_ring *t = ring_of(p, p->rank, to);
     uint64_t written = atomic_load(&t->written), start = written;
-    uint64_t end = atomic_load(&t->read) + TUBE;
+    uint64_t end = atomic_load(&t->read) + RING_BYTES;
     for (int i = 0; i < n; i++) {
         const char *from = v[i].iov_base;
         for (size_t left = v[i].iov_len; left > 0 && written < end;) {
-            size_t at = written % TUBE, len = TUBE - at;
+            size_t at = written % RING_BYTES, len = RING_BYTES - at;
             len = len < end - written ? len : end - written;
             len = len < left ? len : left;
             memcpy(t->bytes + at, from, len);
@@ -54,14 +54,14 @@ static ssize_t tubes_send(struct pairs *p, int to, const struct iovec *v, int n)
     return (ssize_t)(written - start);
 }
 
-static ssize_t tubes_recv(struct pairs *p, int from, void *at, size_t bytes)
+static ssize_t rings_recv(struct pairs *p, int from, void *at, size_t bytes)
 {
-    struct tube *t = tube_of(p, from, p->rank);
+    struct byte_ring *t = ring_of(p, from, p->rank);
     uint64_t read = atomic_load(&t->read), start = read;
     uint64_t end = atomic_load(&t->written);
     char *to = at;
     while (bytes > 0 && read < end) {
-        size_t skip = read % TUBE, len = TUBE - skip;
+        size_t skip = read % RING_BYTES, len = RING_BYTES - skip;
         len = len < end - read ? len : end - read;
         len = len < bytes ? len : bytes;
         memcpy(to, t->bytes + skip, len);
@@ -80,10 +80,10 @@ bool pairs_shm_can_move(const struct pairs *p)
         if (r == p->rank)
             continue;
         const struct pair_line *in = &p->lines[IN][r];
-        struct tube *to = tube_of(p, p->rank, r),
-                    *from = tube_of(p, r, p->rank);
+        struct byte_ring *to = ring_of(p, p->rank, r),
+                         *from = ring_of(p, r, p->rank);
         if (pairs_wants(p, OUT, r) &&
-            atomic_load(&to->written) < atomic_load(&to->read) + TUBE)
+            atomic_load(&to->written) < atomic_load(&to->read) + RING_BYTES)
             return true;
         if (in->done < in->posted &&
             atomic_load(&from->read) < atomic_load(&from->written))
@@ -92,15 +92,15 @@ bool pairs_shm_can_move(const struct pairs *p)
     return false;
 }
 
-static void tubes_close(struct pairs *p)
+static void rings_close(struct pairs *p)
 {
     regions_close(p->state);
 }
 
 const struct pairs_ops pairs_shm = {
     .state_size = sizeof(struct region *),
-    .open = tubes_open,
-    .send = tubes_send,
-    .recv = tubes_recv,
-    .close = tubes_close,
+    .open = rings_open,
+    .send = rings_send,
+    .recv = rings_recv,
+    .close = rings_close,
 };

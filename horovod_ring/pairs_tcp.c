@@ -17,7 +17,7 @@
 
 struct streams {
     int *fd;          // by rank
-    uint32_t *events; // by rank: what is watched
+    uint32_t *events; // by rank: the epoll events that are watched
     int watch;        // 1 + an epoll descriptor
 };
 

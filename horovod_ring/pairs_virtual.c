@@ -9,7 +9,7 @@
 
 struct lines {
     struct virtual_line *of[2];  // by direction, by rank
-    struct virtual_line **watch; // of one pairs_virtual_watch()
+    struct virtual_line **watch; // the result of pairs_virtual_watch()
 };
 
 static size_t payload(const void *head)

@@ -9,9 +9,9 @@ struct virtual_line;
 
 extern const struct pairs_ops pairs_virtual;
 
-// The lines on which something is under way, and those by which members that
-// take part in it would tell of a failure, into *lines, which stay the pairs';
-// those last. Returns how many, or -1 after fail().
+// *lines: first the lines on which a message is under way, then the lines from
+// members that take part in one, by which they would report a failure. The
+// pairs own the array. Returns how many lines there are, or -1 after fail().
 int pairs_virtual_watch(struct pairs *p, struct virtual_line *const **lines);
 
 #endif

@@ -1,7 +1,8 @@
-// pass.c - passes over members' vectors that this member can all read.
+// pass.c - loops over several members' vectors, all in memory that this member
+// can read.
 //
-// Blocks stay in the nearest cache. A loop for several threads is entered for
-// long vectors only: to enter one takes as long as a short vector.
+// Blocks stay in the first-level cache. Several threads are used for long
+// vectors only: starting them takes as long as summing a short vector.
 
 #include "horovod_ring/pass.h"
 
@@ -10,9 +11,9 @@
 
 #include <string.h>
 
-enum { PIECE = 4 * PASS_BLOCK }; // elements of one thread at a time
+enum { PIECE = 4 * PASS_BLOCK }; // elements that a thread takes at a time
 
-// As ring_wire.h has it for messages: scaled, and rounded after every addition.
+// The arithmetic of ring_wire.h: scaled, and rounded after every addition.
 static void sum_half(const struct group_vector *v, char *const *dst, int d,
                      const char *const *src, int k, size_t n)
 {
@@ -50,7 +51,7 @@ void pass_sum_block(const struct group_vector *v, char *const *dst, int d,
         vector_sum((float *const *)dst, d, (const float *const *)src, k, n);
 }
 
-// Block number i of a longer vector.
+// Sums the n elements from element i on.
 static void sum_part(const struct group_vector *v, char *const *dst, int d,
                      const char *const *src, int k, size_t i, size_t n)
 {

@@ -1,4 +1,5 @@
-// pass.h - passes over members' vectors that this member can all read.
+// pass.h - loops over several members' vectors, all in memory that this member
+// can read.
 
 #ifndef HOROVOD_RING_PASS_H
 #define HOROVOD_RING_PASS_H
@@ -7,20 +8,20 @@
 
 enum { PASS_WORLD = 256, PASS_BLOCK = 4096 };
 
-// Each of d vectors dst = the sum of the k vectors src, in that order, in the
-// type and wire of `v`: what their ring over messages gives, to the bit. A dst
-// may be a src. n elements; at most PASS_BLOCK for the first, which is for one
-// thread.
+// Sets each of d vectors dst to the sum of the k vectors src, added in that
+// order, in the type and wire of `v`: bit for bit what the ring over messages
+// computes. A dst may be a src. The vectors have n elements; for
+// pass_sum_block(), which uses one thread, at most PASS_BLOCK.
 void pass_sum_block(const struct group_vector *v, char *const *dst, int d,
                     const char *const *src, int k, size_t n);
 void pass_sum(const struct group_vector *v, char *const *dst, int d,
               const char *const *src, int k, size_t n);
 
-// n elements of v's type.
+// Copies n elements of v's type.
 void pass_copy(const struct group_vector *v, char *dst, const char *src,
                size_t n);
 
-// n elements of v as they are after they have travelled in its wire.
+// Rounds n elements at `at`: casts them to v's wire format and back.
 void pass_round(const struct group_vector *v, char *at, size_t n);
 
 #endif

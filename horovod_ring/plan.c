@@ -1,4 +1,4 @@
-// plan.c - which part of a vector travels when: the ring's timetable.
+// plan.c - the ring's timetable: which part of a vector travels when.
 
 #include "horovod_ring/plan.h"
 
@@ -7,7 +7,7 @@ bool plan_is_chain(const struct group_op *op)
     return op->verb == GROUP_BROADCAST || op->verb == GROUP_REDUCE;
 }
 
-// How many hops a worker is away from the root, to the right.
+// How many hops this worker is from the root, counted to the right.
 static int hops(const struct plan *p, const struct group_op *op)
 {
     return (p->rank - op->peer + p->world) % p->world;
@@ -30,7 +30,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
     size_t n = op->vector.n;
     if (plan_is_chain(op))
         return (struct group_chunk){0, n};
-    // The gathering half begins with what the first half would end with.
+    // All_gather begins with the chunk with which reduce_scatter would end.
     int back = message + (op->verb == GROUP_ALL_GATHER ? p->world - 1 : 0) +
                (d == OUT ? 1 : 2);
     int c = (p->rank - back + 3 * p->world) % p->world;
@@ -39,7 +39,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
 
 int plan_lag(const struct plan *p, const struct group_op *op)
 {
-    int first = op->verb == GROUP_REDUCE ? 1 : 0; // in the chain
+    int first = op->verb == GROUP_REDUCE ? 1 : 0; // hops of the chain's start
     return plan_is_chain(op) && hops(p, op) != first ? 0 : 1;
 }
 

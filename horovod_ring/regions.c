@@ -1,4 +1,4 @@
-// regions.c - vectors of members on one host that all of them can reach.
+// regions.c - vectors of members on one host that all of them can access.
 
 #include "horovod_ring/regions.h"
 
@@ -18,7 +18,7 @@ static void region_close(struct region *r)
     mem_free(r);
 }
 
-// What the others shall see of this member.
+// Chooses the memory of this member that the others map.
 static int region_show(struct region *r, struct device *dev,
                        struct shared_name *name)
 {
@@ -43,7 +43,7 @@ static int region_open(struct region *r, struct cluster *c, struct device *dev,
         if (i == c->rank)
             continue;
         if (r->names[i].bytes < r->bytes)
-            return fail("%s: rank %d shares %llu bytes, rank %d %zu", name,
+            return fail("%s: rank %d shares %llu bytes, but rank %d %zu", name,
                         cluster_job_rank(c->ranks, i),
                         (unsigned long long)r->names[i].bytes,
                         cluster_job_rank(c->ranks, c->rank), r->bytes);
@@ -51,7 +51,7 @@ static int region_open(struct region *r, struct cluster *c, struct device *dev,
         if (!r->at[i])
             return -1;
     }
-    return cluster_barrier(c); // all have mapped before anybody goes
+    return cluster_barrier(c); // all have mapped before any may close
 }
 
 int regions_add(struct region **list, struct cluster *c, struct device *dev,

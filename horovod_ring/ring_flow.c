@@ -1,4 +1,4 @@
-// ring_flow.c - makes a carrier's functions of the ring's flow and pairs.
+// ring_flow.c - the functions of a carrier, built from the flow and the pairs.
 
 #include "horovod_ring/ring_flow.h"
 
@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-// "ring in", "ring out": a lane holds one direction of one group.
+// The lane "NAME in" or "NAME out": one direction of one group.
 static struct span_lane *lane(const struct group *g, const char *direction)
 {
     char name[SPAN_NAME];

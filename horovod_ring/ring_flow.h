@@ -1,5 +1,5 @@
-// ring_flow.h - the ring's flow and pairs as a carrier's functions: what
-// carriers share that move bytes by a transport.
+// ring_flow.h - the functions of a carrier, built from the ring's flow and
+// pairs. All carriers that move bytes by a transport share them.
 
 #ifndef HOROVOD_RING_RING_FLOW_H
 #define HOROVOD_RING_RING_FLOW_H
@@ -16,7 +16,7 @@ struct ring_flow {
     struct tickets tickets; // with the pairs
 };
 
-// Of struct group_ops; wait() is the carrier's own.
+// Functions for struct group_ops. Each carrier has its own wait().
 int ring_flow_open(struct group *g, const struct transport_ops *transport,
                    const struct pairs_ops *pairs);
 int ring_flow_begin(struct group *g, const struct group_op *op);

@@ -1,15 +1,16 @@
 // ring_nccl.c - the verbs of group.h by our ring between GPUs: NCCL's messages
-// from member to member, with our own additions between them.
+// between neighbours, and our own additions.
 //
-// The timetable is plan.h's, as over sockets. What a member sends is what it
-// received the message before, with its own share added where the plan says so.
-// A verb's messages are asked for at once, and the GPU works them off beside
-// backward. Chains (broadcast, reduce) travel in slices, so that all their
-// links are busy.
+// The timetable is that of plan.h, as over sockets. A member sends the chunk
+// that it received in the message before, with its own share added where the
+// plan says so. All messages of a verb are queued at once, and the GPU works on
+// them beside backward. Chains (broadcast, reduce) travel in slices, so that
+// all their links are busy.
 //
-// The arithmetic is ring_wire.h's: numbers as wide as the vector are added in
-// it; a 16-bit wire multiplies by the scale first, adds in fp32 and rounds once
-// a hop, and what goes round at the end is the same bits everywhere.
+// The arithmetic is that of ring_wire.h. A wire as wide as the vector: numbers
+// are added in the vector's type. A 16-bit wire: numbers are first multiplied
+// by the scale; each hop adds in fp32 and rounds once; the rounded result
+// travels round, so that all members have the same bits.
 
 #include "horovod_ring/carriers.h"
 
@@ -20,14 +21,14 @@
 
 struct ring {
     struct nccl_queue queue; // must be first
-    char *rooms[2];          // on the device: where messages come in
-    size_t bytes[2];
+    char *buffers[2];        // receive buffers on the device
+    size_t bytes[2];         // their sizes
 };
 
-// A message each way, either of which may be empty.
+// One message out and one in; either may be empty.
 struct message {
     struct group_chunk out, in;
-    bool own, adds, completes; // as of plan.h
+    bool own, adds, completes; // see plan.h
 };
 
 static struct plan plan_of(const struct group *g)
@@ -36,15 +37,16 @@ static struct plan plan_of(const struct group *g)
         struct plan){.rank = g->rank, .world = g->size, .grain = g->job.grain};
 }
 
-// ---- which message is when
+// ---- the timetable
 
 static size_t slice_elements(const struct group *g, const struct group_op *op)
 {
     return g->job.slice_bytes / dtype_bytes(op->vector.wire);
 }
 
-// The first of a chain sends a slice while it comes in at the second, which
-// sends it on a message later; the last sends nothing.
+// How many messages this member of a chain has. The first member sends a slice
+// and the second one receives it in the same message; the second one sends it
+// on in the next message. The last member sends nothing.
 static int chain_messages(const struct group *g, const struct plan *p,
                           const struct group_op *op)
 {
@@ -81,8 +83,8 @@ static struct message message_at(const struct group *g, const struct plan *p,
 
 // ---- one verb
 
-// A room has `bytes` bytes. It grows at the first verbs that need it, once
-// nothing that is under way uses it.
+// Makes receive buffer i at least `bytes` bytes long. Before a buffer is
+// reallocated, all verbs that may use it must be complete.
 static int fit(struct group *g, int i, size_t bytes)
 {
     struct ring *r = g->state;
@@ -91,17 +93,17 @@ static int fit(struct group *g, int i, size_t bytes)
         return 0;
     if (newest && nccl_await(&r->queue.nccl, newest))
         return -1;
-    device_free(g->job.dev, r->rooms[i]);
+    device_free(g->job.dev, r->buffers[i]);
     r->bytes[i] = 0;
-    r->rooms[i] = device_alloc(g->job.dev, bytes, 1);
-    if (!r->rooms[i])
+    r->buffers[i] = device_alloc(g->job.dev, bytes, 1);
+    if (!r->buffers[i])
         return -1;
     r->bytes[i] = bytes;
     return 0;
 }
 
-static int fit_rooms(struct group *g, const struct plan *p,
-                     const struct group_op *op)
+static int fit_buffers(struct group *g, const struct plan *p,
+                       const struct group_op *op)
 {
     size_t n = op->vector.n, most = group_chunk(n, p->grain, p->world, 0).n;
     bool half = group_casts(&op->vector);
@@ -115,7 +117,7 @@ static int fit_rooms(struct group *g, const struct plan *p,
     return fit(g, 0, bytes) || (half && fit(g, 1, bytes)) ? -1 : 0;
 }
 
-// One message each way at once.
+// Queues one message to the right and one from the left, which run at once.
 static int exchange(struct group *g, const void *out, size_t nout, void *in,
                     size_t nin, enum dtype type)
 {
@@ -139,14 +141,14 @@ static int cast(struct group *g, void *dst, enum dtype to, const void *src,
                           n);
 }
 
-// As wide as the vector: chunks leave from it; what comes in is added to it, or
-// lands in it.
+// A wire as wide as the vector: chunks are sent from the vector; a chunk that
+// comes in is added to it, or stored in it.
 static int pass_wide(struct group *g, const struct group_op *op,
                      const struct message *m)
 {
     struct ring *r = g->state;
     const struct group_vector *v = &op->vector;
-    void *to = group_at(v, m->in.off), *landing = m->adds ? r->rooms[0] : to;
+    void *to = group_at(v, m->in.off), *landing = m->adds ? r->buffers[0] : to;
     if (exchange(g, group_at(v, m->out.off), m->out.n, landing, m->in.n,
                  v->wire))
         return -1;
@@ -155,14 +157,14 @@ static int pass_wide(struct group *g, const struct group_op *op,
                               : 0;
 }
 
-// fp32 in 16 bits: what came in, with our share added, is what leaves next.
-// The result of a verb that does not sum is rounded where it begins, too.
+// fp32 in a 16-bit wire: the chunk that came in, with our share added, is sent
+// next. If a verb does not sum, its result is also rounded where it begins.
 static int pass_half(struct group *g, const struct group_op *op,
                      const struct message *m, int k)
 {
     struct ring *r = g->state;
     const struct group_vector *v = &op->vector;
-    char *leaves = r->rooms[k % 2], *lands = r->rooms[1 - k % 2];
+    char *leaves = r->buffers[k % 2], *lands = r->buffers[1 - k % 2];
     float *from = group_at(v, m->out.off), *to = group_at(v, m->in.off);
     bool result = !group_is_sum(op->verb);
     if (m->own &&
@@ -195,8 +197,8 @@ static int pass_all(struct group *g, const struct plan *p,
     return 0;
 }
 
-// To or from one member, whoever its neighbours are. A sender keeps its own
-// numbers.
+// A send or a receive: one message to or from any member. A sender's vector
+// stays as it is.
 static int pass_pair(struct group *g, const struct group_op *op)
 {
     struct ring *r = g->state;
@@ -204,7 +206,7 @@ static int pass_pair(struct group *g, const struct group_op *op)
     const struct group_vector *v = &op->vector;
     ncclDataType_t type = nccl_type(v->wire);
     bool half = group_casts(v), sends = op->verb == GROUP_SEND;
-    void *data = half ? r->rooms[0] : v->data;
+    void *data = half ? r->buffers[0] : v->data;
     if (half && sends && cast(g, data, v->wire, v->data, v->type, 1, v->n))
         return -1;
     ncclResult_t result =
@@ -237,7 +239,7 @@ static int ring_begin(struct group *g, const struct group_op *op)
     const struct plan p = plan_of(g);
     bool pair = group_is_pair(op->verb);
     count(g, &p, op);
-    if (fit_rooms(g, &p, op) || nccl_queue_begin(&r->queue) ||
+    if (fit_buffers(g, &p, op) || nccl_queue_begin(&r->queue) ||
         (pair ? pass_pair(g, op) : pass_all(g, &p, op)))
         return -1;
     return nccl_queue_end(&r->queue);
@@ -248,7 +250,7 @@ static void ring_close(struct group *g)
     struct ring *r = g->state;
     nccl_queue_close(g);
     for (int i = 0; i < 2; i++)
-        device_free(g->job.dev, r->rooms[i]);
+        device_free(g->job.dev, r->buffers[i]);
 }
 
 const struct group_ops ring_nccl = {

@@ -1,9 +1,8 @@
-// ring_shm.c - the verbs of group.h where all members are on one host: no ring
-// at all.
+// ring_shm.c - the verbs of group.h for members on one host. There is no ring.
 //
-// What a ring does with messages, memory does better: every member reads its
-// own chunk out of all members' vectors where they are, and writes the sum into
-// all of them, in one pass.
+// Shared memory does better than a ring of messages: every member reads its own
+// chunk in all members' vectors, in place, and writes the sum into all of them,
+// in one pass.
 //
 //     member          0    1    2        0    1    2
 //     vectors       a0   a1   a2       A    A    A
@@ -12,21 +11,21 @@
 //                   READY              SUMMED
 //
 //     time     2 updates of a counter (counters.h) + bytes moved / bandwidth
-//     payload  2(world-1)/world S out of and into each member, as the ring's
+//     payload  2(world-1)/world S out of and into each member, as in the ring
 //
-// The other verbs are parts of this: reduce_scatter writes a chunk into the
-// member's own vector only, reduce into the root's; all_gather copies the
-// others' chunks, broadcast the root's. One step is enough where vectors can be
-// mapped (shm_steps.h). A vector of at most 2048 elements is copied to where
-// all others read it, and every member sums it for itself, which saves the
-// second update of a counter.
+// The other verbs are parts of this one: reduce_scatter writes a chunk into the
+// member's own vector only, reduce into the root's. all_gather copies the
+// others' chunks, broadcast the root's. If vectors can be mapped, a verb takes
+// one step (shm_steps.h). A vector of at most 2048 elements is copied into a
+// place that all others read, and every member sums it for itself, which saves
+// the second update of a counter.
 //
-// Additions are in the ring's order, chunk c from member c+1 round to c, and so
-// is the rounding of a 16-bit wire after each: the bits are those of ring_tcp.
-// A 16-bit wire saves nothing here: memory is read and written in the vector's
-// type, and counted so (ring_shm_elements()).
+// Additions are in the ring's order: chunk c from member c+1 round to c. A
+// 16-bit wire rounds after each addition, as in the ring. So the bits are those
+// of ring_tcp. A 16-bit wire saves no bytes here: memory is read and written in
+// the vector's type, and counted in it (ring_shm_elements()).
 //
-// There is no thread: data move inside the verbs and in group_await().
+// There is no thread: data move while a verb is posted and in group_await().
 
 #include "horovod_ring/carriers.h"
 
@@ -44,9 +43,9 @@ struct shm {
     struct task *tasks; // verb k at k % depth
     uint64_t posted;
     struct cursor ready, summed, done;
-    uint64_t placed;          // steps of all: the newest that uses a place, + 1
-    uint64_t known[COUNTERS]; // what all members' counters are at least
-    struct group_stats counted; // of vectors of all
+    uint64_t placed;            // 1 + the newest step that uses a place
+    uint64_t known[COUNTERS];   // all members' counters have at least this
+    struct group_stats counted; // without the pairs
     struct tickets tickets;     // with the pairs
     struct span_lane *lane;
 };
@@ -77,9 +76,10 @@ static bool all_have(struct shm *s, enum counter k, uint64_t goal)
     return s->known[k] >= goal;
 }
 
-// A place is filled again two steps later. A member is READY for a step that
-// uses a place only after it has done its part in the one before: so once all
-// were READY for that, nobody reads the place of the one before that any more.
+// A place is written again two steps later. A member is READY for a step that
+// uses a place only after it has done its part in the step before. So once all
+// members were READY for the step before, no member still reads the place of
+// the step before that one.
 static bool may_show(const struct group *g)
 {
     struct shm *s = g->state;
@@ -212,17 +212,18 @@ static int shm_advance(struct group *g, uint64_t *done)
     return rc;
 }
 
-// What can come: for the steps that are not complete, the first of them first.
-struct hope {
+// What this member waits for: in its steps that are not complete, the earliest
+// first.
+struct awaited_steps {
     const struct group *g;
     struct awaited a[2];
     int n;
 };
 
-static struct hope hope_of(const struct group *g)
+static struct awaited_steps awaited_of(const struct group *g)
 {
     const struct shm *s = g->state;
-    struct hope h = {.g = g};
+    struct awaited_steps h = {.g = g};
     if (s->done.step < s->summed.step)
         h.a[h.n++] = (struct awaited){SUMMED, s->done.step + 1, -1};
     if (s->summed.step < s->ready.step) {
@@ -237,7 +238,7 @@ static struct hope hope_of(const struct group *g)
 
 static bool has_come(const void *arg)
 {
-    const struct hope *h = arg;
+    const struct awaited_steps *h = arg;
     const struct shm *s = h->g->state;
     for (int i = 0; i < h->n; i++)
         if (counters_has_come(&s->counters, &h->a[i]))
@@ -249,7 +250,7 @@ static bool has_come(const void *arg)
 static int shm_wait(struct group *g, uint64_t spin_ns)
 {
     struct shm *s = g->state;
-    struct hope h = hope_of(g);
+    struct awaited_steps h = awaited_of(g);
     const struct group_op *op = tickets_first_pair(&s->tickets);
     struct awaited first = h.a[0];
     if (op)

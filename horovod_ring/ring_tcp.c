@@ -1,8 +1,8 @@
 // ring_tcp.c - the verbs of group.h over our ring's sockets: what Horovod does.
 //
-// Nobody is special: every member passes slices on to its right, adds its own
-// share on the first way round and copies on the second (plan.h: which part
-// when; flow.h: how slices overlap).
+// All members do the same: each passes slices on to its right. On the first way
+// round it adds its own share, on the second it copies (plan.h: which part is
+// sent when; flow.h: how slices overlap).
 //
 //     time     2(world-1) alpha + 2(world-1)/world S / bandwidth
 //     payload  2(world-1)/world S out of and into each member
@@ -21,7 +21,7 @@ static int ring_open(struct group *g)
     return ring_flow_open(g, &transport_tcp, &pairs_tcp);
 }
 
-// For pairs, and the flow if it has something to do.
+// Waits for the pairs, and for the flow if it has something to do.
 static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
 {
     const struct flow *f = &r->flow;
@@ -31,7 +31,7 @@ static int wait_for_pairs(struct ring_flow *r, uint64_t spin_ns)
     uint64_t limit = (uint64_t)(f->timeout_s * 1e9);
     uint64_t idle = now_ns() - p->moved_ns;
     if (idle < spin_ns) {
-        sched_yield(); // whom we wait for may need this very core
+        sched_yield(); // the rank we wait for may need this core
         return 0;
     }
     if (idle >= limit && first) {

@@ -1,8 +1,8 @@
 // ring_virtual.c - the verbs of group.h by our ring on a virtual cluster: all
 // members in one process, on the clock of a model (virtual/virtual.h).
 //
-// Plan, flow, slices and sums are those of ring_tcp; so are its law and its
-// words where a member fails. The cluster must be a cluster_virtual().
+// Plan, flow, slices, sums, law and error messages are those of ring_tcp. The
+// cluster must be a cluster_virtual().
 
 #include "horovod_ring/carriers.h"
 
@@ -10,7 +10,7 @@
 #include "horovod_ring/ring_flow.h"
 #include "horovod_ring/transport_virtual.h"
 
-// Real time does not pass while a member waits: the cluster's deadline counts.
+// No real time passes while a member waits: the cluster's deadline counts.
 static const double no_deadline_s = 1e6;
 
 static int ring_open(struct group *g)

@@ -5,7 +5,7 @@
 #include "base/base.h"
 #include "device/vector.h"
 
-enum { BLOCK = 4096 }; // elements: 16 KiB stay in the nearest cache
+enum { BLOCK = 4096 }; // elements: 16 KiB stay in the first-level cache
 
 int wire_open(struct wire *w, size_t largest, size_t piece)
 {
@@ -54,8 +54,8 @@ void *wire_land(struct wire *w, const struct group_vector *v, uint64_t k,
     return adds ? w->landing : group_at(v, piece.off);
 }
 
-// Works block by block, so that the second pass finds the first one's results
-// in the cache.
+// Works block by block, so that the cast finds the results of the addition in
+// the cache.
 static void landed_half(struct wire *w, const struct group_vector *v,
                         float *data, uint16_t *half, size_t n, bool adds,
                         bool completes)

@@ -1,12 +1,11 @@
-// shm_steps.c - a verb in shared memory: what a member does in each of its
-// steps.
+// shm_steps.c - a verb in shared memory: the parts of a member in each step.
 
 #include "horovod_ring/shm_steps.h"
 
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/pass.h"
 
-enum { SHORT = 2048 }; // elements
+enum { SHORT = 2048 }; // elements of the longest short vector
 
 void steps_plan(struct task *t, const struct members *m,
                 const struct group_op *op, struct region *regions)
@@ -26,7 +25,7 @@ void steps_plan(struct task *t, const struct members *m,
 
 // ---- where numbers are
 
-// The slice of a chunk that a step is about; may be empty.
+// The slice of a chunk on which a step works; it may be empty.
 static struct group_chunk slice(const struct members *m, const struct task *t,
                                 const struct cursor *c, int chunk)
 {
@@ -41,7 +40,8 @@ static struct group_chunk slice(const struct members *m, const struct task *t,
                                 .n = left < t->most ? left : t->most};
 }
 
-// Where member `rank` shows its slice of a chunk, which begins at `off`.
+// Where the others see member `rank`'s slice of a chunk; the slice begins at
+// element `off`.
 static char *shown_at(const struct members *m, const struct task *t,
                       const struct cursor *c, int rank, int chunk, size_t off)
 {
@@ -58,8 +58,8 @@ static bool is_copied(const struct task *t)
     return t->way != MAPPED || t->region->mirrored;
 }
 
-// What is copied at once: the whole vector where its chunks are shown side by
-// side, else its chunks one by one.
+// How many pieces are copied one by one: the whole vector is one piece if its
+// chunks are next to each other, else each chunk is one.
 static int pieces(const struct members *m, const struct task *t)
 {
     bool apart = t->way == SLICES || t->op.verb == GROUP_ALL_GATHER;
@@ -94,9 +94,10 @@ void steps_show(const struct members *m, const struct task *t,
     }
 }
 
-// ---- the second: read what the others show
+// ---- the second part: read the numbers that the others show
 
-// One chunk's slice: into what everyone shows, or the root, or this vector.
+// Sums one chunk's slice into the numbers that all members show, or the root
+// shows, or into this member's vector.
 enum target { EVERYONE, ROOT, OWN };
 
 static void sum_chunk(const struct members *m, const struct task *t,
@@ -149,9 +150,9 @@ void steps_work(const struct members *m, const struct task *t,
     (group_is_sum(t->op.verb) ? sum : fetch)(m, t, c);
 }
 
-// ---- the third: this member's result is complete
+// ---- the third part: this member's result is complete
 
-// Sums that others have written where they were shown.
+// Copies sums that others have written over this member's shown numbers.
 void steps_take_back(const struct members *m, const struct task *t,
                      const struct cursor *c)
 {
@@ -166,8 +167,9 @@ void steps_take_back(const struct members *m, const struct task *t,
     }
 }
 
-// Whether others still read or write what this member shows when it has done
-// its own part. (Places are not written again before all have: ring_shm.c.)
+// Whether others may still read or write the numbers that this member shows
+// after it has done its own part. (A place is not written again before all have
+// done theirs: ring_shm.c.)
 bool steps_await_others(const struct members *m, const struct task *t)
 {
     enum group_verb verb = t->op.verb;

@@ -3,12 +3,12 @@
 //
 //     show        let the others see this member's numbers
 //     work        read the numbers that the others show: sum, or copy
-//     take back   sums that the others have written over the shown numbers
+//     take back   copy the sums that the others have written over its numbers
 //
 // A vector that can be mapped needs one step. Any other vector passes through
-// the places in the members' slots. It needs many steps, each with a slice of
-// every chunk. A short vector passes through the places whole, and every member
-// sums it for itself.
+// the places in the members' slots, in many steps, each with a slice of every
+// chunk. A short vector is copied whole into a place, and every member sums it
+// for itself.
 
 #ifndef HOROVOD_RING_SHM_STEPS_H
 #define HOROVOD_RING_SHM_STEPS_H
@@ -17,7 +17,7 @@
 #include "horovod_ring/counters.h"
 #include "horovod_ring/regions.h"
 
-enum way { WHOLE, SLICES, MAPPED }; // through places: whole, in slices; mapped
+enum way { WHOLE, SLICES, MAPPED }; // in a place; in slices by places; mapped
 
 // A verb on its way.
 struct task {
@@ -28,7 +28,7 @@ struct task {
     uint64_t steps;
 };
 
-// How far a member is. All members count the same steps.
+// The progress of a member. All members count the same steps.
 struct cursor {
     uint64_t op, part; // the next step: its verb, and its number in the verb
     uint64_t step;     // steps so far

@@ -1,9 +1,10 @@
 // socket.c - sockets that never block, set up for bulk data.
 //
-// Three settings matter, each measured: no delay (Nagle would hold a message's
-// tail back), buffers of 1 MiB (smaller ones cost a third on loopback), and
-// the cubic congestion control, since BBR, a common default, halves loopback
-// and virtual links and flips between states.
+// Three settings matter; each was measured. TCP_NODELAY: Nagle's algorithm
+// would hold back the end of a message. Buffers of 1 MiB: smaller ones cost a
+// third of the rate on loopback. Cubic congestion control: BBR, a common
+// default, halves the rate of loopback and virtual links and changes between
+// states.
 
 #include "horovod_ring/tcp.h"
 
@@ -92,7 +93,7 @@ static int set_up(int fd)
         setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof bytes) ||
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes))
         return fail("ring: setsockopt: %s", strerror(errno));
-    // A kernel without cubic keeps what it has: slower perhaps, not wrong.
+    // A kernel without cubic keeps its own: perhaps slower, but correct.
     (void)!setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "cubic", 5);
     return 0;
 }

@@ -1,6 +1,6 @@
 // tcp.c - the neighbours of a ring over TCP.
 //
-// Every worker connects to its right and accepts its left (meet.h).
+// Every worker connects to its right neighbour and accepts its left (meet.h).
 
 #include "horovod_ring/tcp.h"
 #include "horovod_ring/meet.h"
@@ -67,7 +67,7 @@ static int tcp_wait(struct transport *t, unsigned wants, int timeout_ms)
     short left = wants & WANT_RECV_LEFT ? POLLIN : 0;
     short right = (short)((wants & WANT_RECV_RIGHT ? POLLIN : 0) |
                           (wants & WANT_SEND_RIGHT ? POLLOUT : 0));
-    // A side of which nothing is wanted may have closed: do not look at it.
+    // Poll only sides that are wanted: another one may have closed already.
     struct pollfd fds[] = {{.fd = p->event, .events = POLLIN},
                            {.fd = left ? p->fd[LEFT] : -1, .events = left},
                            {.fd = right ? p->fd[RIGHT] : -1, .events = right},

@@ -1,4 +1,4 @@
-// tcp.h - sockets that never block: what the ring's TCP transport is made of.
+// tcp.h - sockets that never block, for the ring's TCP transport.
 
 #ifndef HOROVOD_RING_TCP_H
 #define HOROVOD_RING_TCP_H
@@ -9,22 +9,28 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-// Our own address for iface=TEXT: "" is loopback, else an interface's name or
-// a subnet ("10.0.0.0/24") that one of ours is in. Port 0.
+// *out: our own address for iface=TEXT, with port 0. "" is loopback; else the
+// text is the name of an interface, or a subnet ("10.0.0.0/24") that contains
+// an address of this host. Returns 0, or -1 after fail().
 int tcp_address(struct sockaddr_in *out, const char *iface);
 
-// A socket, or -1 after fail(). Those that connect or were accepted do not
-// block, and are set up for bulk data. begin: to be connected once it can be
-// written to; connected: whether it is then, 0, or -1 after fail(). accept: who
-// is here now, TCP_NONE, or TCP_FULL after fail() where no descriptor is left.
+// Sockets; the caller closes them. Those that connect or were accepted do not
+// block and are set up for bulk data.
+// tcp_listen: a socket that listens, or -1 after fail().
+// tcp_begin: a socket that begins to connect, or -1 after fail(). When it is
+// writable, call tcp_connected(), which returns 0, or -1 after fail() if it
+// could not connect.
+// tcp_accept: a connection that is waiting; TCP_NONE if there is none; TCP_FULL
+// after fail() if no descriptor is left; -1 after fail().
 enum { TCP_NONE = -2, TCP_FULL = -3 };
 int tcp_listen(const struct sockaddr_in *address);
 int tcp_begin(const struct sockaddr_in *to);
 int tcp_connected(int fd, const struct sockaddr_in *to);
 int tcp_accept(int listener);
 
-// Send or receive what can be moved now, to or from rank `peer`. How many
-// bytes; 0 if none; -1 after fail(), which `name` begins: the peer is gone.
+// Send or receive what can be moved now, to or from rank `peer`. Return how
+// many bytes moved; 0 if none; -1 after fail() if the peer is gone. `name`
+// begins errors.
 ssize_t tcp_send_some(int fd, const struct iovec *v, int n, const char *name,
                       int peer);
 ssize_t tcp_recv_some(int fd, void *p, size_t bytes, const char *name,

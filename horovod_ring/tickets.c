@@ -1,4 +1,4 @@
-// tickets.c - the order of a group's verbs; some of them are sends and
+// tickets.c - the order of a group's verbs, which may be collectives, sends and
 // receives.
 
 #include "horovod_ring/tickets.h"

@@ -1,7 +1,8 @@
-// tickets.h - the order of a group's verbs, of which some are pairs.
+// tickets.h - the order of a group's verbs, which may be collectives and
+// messages of pairs.
 //
-// Vectors of all members and messages of pairs move beside each other; the
-// group is told only how many verbs are complete from the first on.
+// Collectives and messages of pairs move independently. The group only needs to
+// know how many verbs are complete, counted from the first without a gap.
 
 #ifndef HOROVOD_RING_TICKETS_H
 #define HOROVOD_RING_TICKETS_H
@@ -10,7 +11,7 @@
 
 struct ticket {
     struct group_op op;
-    uint64_t number; // among the vectors of all members, or in its pair's line
+    uint64_t number; // among the collectives, or in its pair's line
 };
 
 struct tickets {
@@ -18,23 +19,24 @@ struct tickets {
     struct ticket *all; // verb k at k % depth; NULL: the job has no pairs
     size_t depth;
     uint64_t posted, done;
-    uint64_t vectors; // of all members, posted so far
+    uint64_t vectors; // collectives posted so far
 };
 
-// For the pairs of a group over `ops`, where its job has them. 0, or -1 after
-// fail(); close takes zeroed tickets.
+// Opens the pairs of a group over `ops`, if its job has pairs. Returns 0, or -1
+// after fail(). tickets_close() accepts zeroed tickets.
 int tickets_open(struct tickets *t, const struct pairs_ops *ops,
                  const struct group *g);
 void tickets_close(struct tickets *t);
 
-// One more verb. A pair is posted to `pairs`; whether it was one.
+// Adds one verb. A send or recv is posted to the pairs; then it returns true.
 bool tickets_post(struct tickets *t, const struct group_op *op);
 
-// Move the messages of pairs. *done: how many verbs are complete, where
-// `vectors` of all members are. 0, or -1 after fail().
+// Moves the messages of pairs. `vectors` is how many collectives are complete;
+// *done: how many verbs are complete in all. Returns 0, or -1 after fail().
 int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done);
 
-// The first verb that is not complete, if it is a pair; else NULL.
+// Returns the first verb that is not complete, if it is a send or recv; else
+// NULL.
 const struct group_op *tickets_first_pair(const struct tickets *t);
 
 #endif

@@ -1,12 +1,12 @@
-// transport.h - how bytes reach the two neighbours of a ring.
+// transport.h - moves bytes to and from the two neighbours of a ring.
 //
 //     left  --> this worker -->  right        gradients flow to the right
-//     left  <-- this worker <--  right        only word of a failure goes back
+//     left  <-- this worker <--  right        only reports of failures go left
 //
-// A transport is two streams of bytes to each side, none of which blocks: TCP,
-// or simulated messages. The caller cuts its data into pieces at the same
-// places on both ends, and repeats a call with the rest of a piece until all of
-// it has moved.
+// A transport is two streams of bytes to each neighbour, one in each direction;
+// none of them blocks. It uses TCP, or simulated messages. Both ends divide
+// their data into pieces at the same places. The caller repeats a call with the
+// rest of a piece until all of it has moved.
 
 #ifndef HOROVOD_RING_TRANSPORT_H
 #define HOROVOD_RING_TRANSPORT_H
@@ -36,23 +36,23 @@ struct transport {
     const char *name;
     int rank, world;
     int peer[2];      // the ranks on the LEFT and the RIGHT
-    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
-    int also; // tcp: a descriptor that ends wait() once it is readable, or -1
+    const int *ranks; // in the job, for errors; NULL: the same. Borrowed
+    int also; // tcp: wait() also ends when this descriptor is readable; or -1
     void *state;
 };
 
 struct transport_ops {
     size_t state_size;
-    // Meet both neighbours, within the cluster's deadline.
+    // Connect to both neighbours, within the cluster's deadline.
     int (*open)(struct transport *t, struct cluster *c,
                 const struct transport_config *config);
-    // Move what can be moved now. How many bytes; 0 if none; -1 after fail(),
-    // that side is lost then.
+    // Move what can be moved now. Return how many bytes moved, 0 if none, or -1
+    // after fail() if that neighbour is lost.
     ssize_t (*send)(struct transport *t, enum side to, const struct iovec *v,
                     int n);
     ssize_t (*recv)(struct transport *t, enum side from, void *p, size_t bytes);
-    // Sleep until one of `wants` can be served, wake() was called, or the time
-    // is over (-1: no limit).
+    // Sleep until one of `wants` can be served, wake() is called, or timeout_ms
+    // is over (-1: no limit). Returns 0, or -1 after fail().
     int (*wait)(struct transport *t, unsigned wants, int timeout_ms);
     void (*wake)(struct transport *t);  // from any thread
     void (*close)(struct transport *t); // must accept zeroed state
@@ -60,8 +60,9 @@ struct transport_ops {
 
 extern const struct transport_ops transport_tcp;
 
-// 0, or -1 after fail(); transport_close() follows either way, and takes a
-// zeroed one. World 2 or more.
+// Opens a transport between at least two workers; all of them call it. Returns
+// 0, or -1 after fail(). transport_close() follows in both cases; it accepts a
+// zeroed transport.
 int transport_open(struct transport *t, const struct transport_ops *ops,
                    struct cluster *c, const struct transport_config *config);
 void transport_close(struct transport *t);

@@ -9,16 +9,16 @@
 
 #include <math.h>
 
-// The flow's own deadline is in real time, which does not pass here: of a wait
-// so long the cluster's counts, in virtual time.
+// A longer wait has no limit in real time, which does not pass here: the
+// cluster's deadline counts, in virtual time.
 enum { PATIENT_MS = 1000000 };
 
 struct neighbours {
     struct virtual_line in[2], out[2]; // by side
     struct virtual_line *const *also;
     int nalso;
-    const struct virtual_req **waits; // of one wait()
-    int *peers;                       // whom each of them is about
+    const struct virtual_req **waits; // the requests of one wait()
+    int *peers;                       // the peer of each of these
     double timeout_s;
     int missing;
 };
@@ -34,8 +34,9 @@ static int neighbours_open(struct transport *t, struct cluster *c,
 {
     struct neighbours *b = t->state;
     struct virtual_rank *r = cluster_virtual_rank(c);
-    size_t room = 3 + 2 * (size_t)c->world;
-    // A stream for each direction: of two members, left and right are one.
+    size_t most = 3 + 2 * (size_t)c->world;
+    // A stream for each direction, since with two members both neighbours are
+    // the same member.
     int rightward = virtual_stream(r), leftward = virtual_stream(r);
     (void)config;
     for (int side = 0; side < 2; side++) {
@@ -51,8 +52,8 @@ static int neighbours_open(struct transport *t, struct cluster *c,
     }
     b->timeout_s = c->timeout_s;
     b->missing = -1;
-    b->waits = mem_alloc(room, sizeof *b->waits);
-    b->peers = b->waits ? mem_alloc(room, sizeof *b->peers) : NULL;
+    b->waits = mem_alloc(most, sizeof *b->waits);
+    b->peers = b->waits ? mem_alloc(most, sizeof *b->peers) : NULL;
     return b->peers ? 0 : -1;
 }
 
@@ -91,7 +92,8 @@ int transport_virtual_missing(const struct transport *t)
     return b->missing;
 }
 
-// In the order of blame: word of a failure comes last.
+// The order of `waits` decides which rank is blamed: reports of failures come
+// last.
 static int neighbours_wait(struct transport *t, unsigned wants, int timeout_ms)
 {
     struct neighbours *b = t->state;

@@ -9,12 +9,12 @@
 // For the ranks of a cluster_virtual().
 extern const struct transport_ops transport_virtual;
 
-// The next wait() also waits for these lines. They stay the caller's.
+// The next wait() also waits for these n lines. The caller owns them.
 void transport_virtual_also(struct transport *t,
                             struct virtual_line *const *lines, int n);
 
-// After wait() failed: the rank that did not come, or -1 if the reason is
-// another.
+// After wait() has failed: the rank that did not answer, or -1 if that was not
+// the reason.
 int transport_virtual_missing(const struct transport *t);
 
 #endif

@@ -1,4 +1,4 @@
-// algorithm.c - libnbc's algorithms, by MPI's tool interface.
+// algorithm.c - chooses libnbc's algorithm through MPI's tool interface.
 
 #include "allreduce/algorithm.h"
 

@@ -16,15 +16,15 @@ endif()
 lockstep_test(allreduce LINKS allreduce sync_cases)
 lockstep_test(library_mpi LINKS allreduce group_cases)
 if(TARGET test_allreduce)
-  # As root, as in a container, Open MPI asks for two words more; and it leaves
-  # memory behind that a leak checker would put down to us.
+  # Open MPI refuses to run as root, as in a container, without two variables.
+  # It also leaves memory allocated, which a leak checker would report.
   set(mpirun ${CMAKE_COMMAND} -E env ASAN_OPTIONS=detect_leaks=0
              OMPI_ALLOW_RUN_AS_ROOT=1
              OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1
              ${MPIEXEC_EXECUTABLE} --oversubscribe --bind-to none
              --mca mpi_yield_when_idle 1) # other tests want the cores
   set(mpi_worlds 2 3 4)
-  if(LOCKSTEP_SANITIZE) # a build that looks at memory needs no world of each size
+  if(LOCKSTEP_SANITIZE) # to check memory accesses, one size of world is enough
     set(mpi_worlds 3)
   endif()
   foreach(n IN LISTS mpi_worlds)
@@ -36,13 +36,13 @@ if(TARGET test_allreduce)
     lockstep_long(allreduce_${n}
                   ${mpirun} -n ${n} $<TARGET_FILE:test_allreduce>)
   endforeach()
-  # Two groups beside each other, neither of them all of MPI_COMM_WORLD.
+  # Two groups at the same time; neither is the whole of MPI_COMM_WORLD.
   add_test(NAME library_mpi_halves
            COMMAND ${mpirun} -n 4 $<TARGET_FILE:test_library_mpi> halves)
-  # Rank 2 stays away: the others must end the job, and say who it was.
+  # Rank 2 does not take part: the others must end the job and name it.
   lockstep_says(library_mpi_missing 1 "dp: .* waiting for rank 2"
                 ${mpirun} -n 3 $<TARGET_FILE:test_library_mpi> missing)
-  # So does rank 3 of a part of the job.
+  # The same for rank 3, in a group of a part of the job.
   lockstep_says(library_mpi_part 1 "dp: .* waiting for rank 3"
                 ${mpirun} -n 4 $<TARGET_FILE:test_library_mpi> part)
   lockstep_says(allreduce_missing 1

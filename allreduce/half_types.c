@@ -5,7 +5,7 @@
 #include "device/vector.h"
 #include "message/mpi_call.h"
 
-enum { BLOCK = 4096 }; // elements: 16 KiB stay in the nearest cache
+enum { BLOCK = 4096 }; // elements: 16 KiB stay in the first-level cache
 
 static void add(const uint16_t *in, uint16_t *inout, size_t n,
                 enum dtype format)

@@ -7,7 +7,8 @@
 
 #include <mpi.h>
 
-// A type of two bytes, and a sum that adds two of them in fp32 and rounds once.
+// Makes an MPI type of two bytes for `format`, and a sum that adds two such
+// numbers in fp32 and rounds once. half_types_close() frees both.
 void half_types_open(MPI_Datatype *type, MPI_Op *sum, enum dtype format);
 void half_types_close(MPI_Datatype *type, MPI_Op *sum);
 

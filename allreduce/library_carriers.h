@@ -5,10 +5,10 @@
 
 #include "group/group.h"
 
-// Open MPI's non-blocking collectives, on host memory; MPI is up.
+// Open MPI's non-blocking collectives, on host memory. MPI must be initialised.
 extern const struct group_ops library_mpi;
 
-// NCCL's collectives between GPUs; where that was built.
+// NCCL's collectives between GPUs. It exists only in builds with NCCL.
 extern const struct group_ops library_nccl;
 
 #endif

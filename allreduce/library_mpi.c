@@ -1,16 +1,16 @@
-// library_mpi.c - the verbs of group.h by Open MPI's non-blocking collectives:
-// what DDP does.
+// library_mpi.c - the verbs of group.h by Open MPI's non-blocking collectives,
+// as in DDP.
 //
-// A verb becomes one request, and whoever drives the group tests all requests
-// now and then, since Open MPI moves data only inside its calls. Where it was
-// built without MPI_THREAD_MULTIPLE there is no thread (group.c), and the calls
-// of the verbs and of group_await() are all the progress there is.
+// A verb becomes one request. The thread that drives the group tests all
+// requests now and then, since Open MPI moves data only inside its calls. If
+// Open MPI was built without MPI_THREAD_MULTIPLE, there is no such thread
+// (group.c); then data move only while a verb is posted and in group_await().
 //
-// Which algorithm an all_reduce takes is allreduce/algorithm.h's. A
-// reduce_scatter has one: libnbc sums the whole vector on member 0, which then
+// allreduce/algorithm.h chooses the algorithm of all_reduce. For reduce_scatter
+// libnbc has one algorithm: it sums the whole vector on member 0, which then
 // sends every member its chunk. So member 0's link is a bottleneck: log2(size)
-// S into it, where a ring moves (size-1)/size S into each. What is counted is
-// allreduce/operands.h's.
+// S go into it, where a ring moves (size-1)/size S into each member. Bytes are
+// counted as in allreduce/operands.h.
 
 #include "allreduce/library_carriers.h"
 
@@ -34,12 +34,12 @@ enum { TAG_PAIR = 1, TAG_CREATE = 3 };
 struct verb { // under way
     struct group_op op;
     uint64_t number;
-    uint16_t *half; // fp32 in a 16-bit wire: the vector as it travels
+    uint16_t *half; // fp32 in a 16-bit wire: the vector cast to 16 bits
     uint64_t begun_ns;
     bool ended;
 };
 
-// A number format of two bytes, of which MPI knows nothing.
+// A number format of two bytes, which MPI does not know.
 struct format {
     MPI_Datatype type;
     MPI_Op sum;
@@ -52,22 +52,22 @@ struct library {
     bool has_comm, has_formats;
 
     struct verb *verbs;     // ticket k at k % depth
-    MPI_Request *requests;  // likewise
-    int *lengths, *offsets; // likewise, size each: the members' chunks
-    int *ended;             // indices, from MPI_Testsome
-    uint16_t **unused;      // vectors of job.largest elements, at hand
+    MPI_Request *requests;  // in the same order
+    int *lengths, *offsets; // of the members' chunks: `size` for each ticket
+    int *ended;             // indices that MPI_Testsome returns
+    uint16_t **unused;      // spare vectors of job.largest elements
     size_t nunused;
-    uint64_t begun, done; // verbs; done: and all before it
+    uint64_t begun, done; // verbs begun; verbs done, without a gap
 
     uint64_t moved_ns;
-    bool called; // the roll, since then
+    bool called; // rollcall_say() was called since then
     struct span_lane *lane;
     uint64_t recorded_ns; // end of the lane's last span
 };
 
 // ---- one verb
 
-// A vector to travel in: one that is unused, or one more.
+// A 16-bit vector for a verb: a spare one, or a new one. NULL after fail().
 static uint16_t *take_half(struct group *g)
 {
     struct library *l = g->state;
@@ -76,7 +76,8 @@ static uint16_t *take_half(struct group *g)
     return mem_alloc(g->job.largest, sizeof(uint16_t));
 }
 
-// Cast this member's share down. What all members end with is rounded.
+// Cast this member's share to 16 bits. If it is a part of the result, round it
+// in the vector, too.
 static int cast_down(struct group *g, struct verb *v)
 {
     const struct group_vector *x = &v->op.vector;
@@ -154,8 +155,8 @@ static void ask(struct group *g, const struct verb *v, MPI_Request *r)
     }
 }
 
-// Bring home what came. MPI_IN_PLACE puts a reduce_scatter's chunk at the
-// vector's start, where it spoils what the verb may spoil.
+// Copy the result into the vector. With MPI_IN_PLACE a reduce_scatter leaves
+// its chunk at the vector's start, which this verb may overwrite.
 static void take(struct group *g, struct verb *v)
 {
     struct library *l = g->state;
@@ -177,7 +178,7 @@ static void end(struct group *g, struct verb *v)
     struct library *l = g->state;
     uint64_t from = v->begun_ns, now = now_ns();
     if (from < l->recorded_ns)
-        from = l->recorded_ns; // verbs overlap; spans of a lane must not
+        from = l->recorded_ns; // verbs may overlap, spans of a lane may not
     span_add(l->lane, SPAN_RECEIVE, (int)v->number, from, now);
     l->recorded_ns = now;
     take(g, v);
@@ -192,7 +193,7 @@ static int library_begin(struct group *g, const struct group_op *op)
     size_t slot = (size_t)(l->begun % g->job.depth);
     struct verb *v = &l->verbs[slot];
     if (op->vector.n > INT_MAX)
-        return fail("%s: %zu elements in one %s, MPI counts to %d; try: "
+        return fail("%s: %zu elements in one %s, MPI's limit is %d; try: "
                     "sync=ring",
                     g->name, op->vector.n, group_verb_name(op->verb), INT_MAX);
     *v = (struct verb){.op = *op, .number = l->begun, .begun_ns = now_ns()};
@@ -226,7 +227,8 @@ static int library_advance(struct group *g, uint64_t *done)
     return 0;
 }
 
-// mpi_nap() gives the core away and sleeps at most 200 us: nobody need wake it.
+// mpi_nap() yields the core and sleeps at most 200 us, so nobody has to wake
+// it.
 static int library_wait(struct group *g, uint64_t spin_ns)
 {
     struct library *l = g->state;
@@ -246,7 +248,7 @@ static int library_wait(struct group *g, uint64_t spin_ns)
     return fail("%s: %llu of %llu exchanges done after %g s, waiting for %s",
                 g->name, (unsigned long long)l->done,
                 (unsigned long long)l->begun, limit,
-                *who ? who : "the network: all ranks have come so far");
+                *who ? who : "the network (all ranks take part)");
 }
 
 // ---- open and close
@@ -269,8 +271,8 @@ static int open_memory(struct group *g)
     return 0;
 }
 
-// A communicator of the cluster's members, in their order. Making it has no
-// deadline, so all members come first, which has one.
+// Makes a communicator of the cluster's members, in their order. This call has
+// no deadline, so an allgather of the cluster, which has one, comes first.
 static int open_comm(struct group *g)
 {
     struct library *l = g->state;
@@ -299,7 +301,7 @@ static int library_open(struct group *g)
     int up, level;
     MPI(MPI_Initialized(&up));
     if (!up)
-        return fail("%s: MPI is not up; try: mpirun -n 2 trainer "
+        return fail("%s: MPI is not initialised; try: mpirun -n 2 trainer "
                     "sync=allreduce, or cluster=mpi",
                     g->name);
     MPI(MPI_Query_thread(&level));
@@ -318,8 +320,8 @@ static int library_open(struct group *g)
 static void library_close(struct group *g)
 {
     struct library *l = g->state;
-    // A collective that was begun cannot be taken back, and writes into memory
-    // that is about to be freed: end the job here, which has failed anyway.
+    // A collective that has begun cannot be cancelled, and writes into memory
+    // that is about to be freed. The job has failed anyway: end it here.
     if (l->done < l->begun) {
         log_line("%s", *fail_message() ? fail_message()
                                        : "closed before an exchange was done");

@@ -3,12 +3,13 @@
 //     compute  ... backward of bucket 0 *--- backward of bucket 1 *---
 //     comm                              *--- sum bucket 0 ---  *- sum bucket 1
 //
-// A verb ties the communication queue to what compute has been asked for, and
-// asks for its collective there; nobody waits. fp32 in 16 bits is cast on that
-// queue, too, into one vector that the verbs use in turn.
+// A verb makes the communication queue wait for the work that is already queued
+// on the compute queue, and queues its collective; no thread waits. For fp32 in
+// 16 bits the casts are queued there too, into one vector that the verbs use in
+// turn.
 //
-// NCCL scatters and gathers chunks of one size. Where chunks differ, each goes
-// by a collective of its own, all in one launch.
+// NCCL scatters and gathers chunks of equal length only. Otherwise each chunk
+// takes a collective of its own; all of them are in one launch.
 
 #include "allreduce/library_carriers.h"
 
@@ -32,8 +33,8 @@ static struct group_chunk chunk_of(const struct group *g, size_t n, int c)
     return group_chunk(n, g->job.grain, g->size, c);
 }
 
-// Chunks that differ, one collective each: the sum of chunk c to member c, or
-// its numbers from there.
+// One collective for each chunk c: the sum goes to member c, or member c's
+// numbers go to all.
 static int move_each(struct nccl *n, const struct group *g,
                      const struct group_op *op, void *data)
 {
@@ -111,8 +112,8 @@ static int cast(struct nccl *n, void *dst, enum dtype to, void *src,
                           at(src, from, part.off), from, scale, part.n);
 }
 
-// fp32 in 16 bits. What all members end with is rounded, so the sender of such
-// numbers takes its own back, too.
+// fp32 in 16 bits. If a member's share is a part of the result, it is rounded
+// in the member's vector, too.
 static int move_half(struct library *l, const struct group *g,
                      const struct group_op *op)
 {

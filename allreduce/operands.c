@@ -1,4 +1,5 @@
-// operands.c - what a member hands to a library's verb, and what it gets back.
+// operands.c - the elements that a member gives to a library's verb, and those
+// that it gets back.
 
 #include "allreduce/operands.h"
 

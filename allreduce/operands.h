@@ -9,16 +9,17 @@
 //     reduce            n               n at the root
 //     send, recv        n, 0            0, n
 //
-// A library does not tell what it sends. So its carriers count these elements,
-// in the wire's format: S out and S in for an all_reduce of S bytes (a ring
-// inside the library moves 2(size-1)/size of that).
+// A library does not report what it sends. So its carriers count these
+// elements, in the wire's format: for an all_reduce of S bytes, S out and S in
+// (a ring inside the library moves 2(size-1)/size of that).
 
 #ifndef ALLREDUCE_OPERANDS_H
 #define ALLREDUCE_OPERANDS_H
 
 #include "group/group.h"
 
-// The elements of this member, as a part of the vector.
+// The elements that this member gives, and those that it takes, as a range of
+// the vector.
 struct group_chunk operand_given(const struct group *g,
                                  const struct group_op *op);
 struct group_chunk operand_taken(const struct group *g,

@@ -1,4 +1,4 @@
-// rollcall.c - who is waiting too?
+// rollcall.c - finds the ranks for which a collective waits.
 
 #include "allreduce/rollcall.h"
 
@@ -59,7 +59,7 @@ void rollcall_say(struct rollcall *c, int64_t number)
         int idle = 0;
         if (r == c->rank)
             continue;
-        // The last word to r is still on its way: r is not listening anyway.
+        // The last number to r has not arrived, so r does not read now.
         MPI(MPI_Test(&c->saying[r], &idle, MPI_STATUS_IGNORE));
         if (!idle)
             continue;
@@ -77,7 +77,7 @@ char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
     for (int r = 0; r < c->world; r++) {
         bool here = r == c->rank;
         int flag = !here;
-        while (flag && !here) { // old words may be queued before the new one
+        while (flag && !here) { // older numbers come before the newest
             MPI(MPI_Test(&c->hearing[r], &flag, MPI_STATUS_IGNORE));
             here = flag && c->heard[r] >= number;
             if (flag)

@@ -1,9 +1,9 @@
-// rollcall.h - who is waiting too?
+// rollcall.h - finds the ranks for which a collective waits.
 //
-// A collective that does not end does not say because of whom. Half-way to the
-// deadline every member that waits tells all others how far it has come, by a
-// number that grows. When the deadline passes, those are missing that have not
-// said the number that is waited for, or a later one.
+// A collective that does not end does not report which rank is missing. So
+// half-way to the deadline every member that waits sends all others a number
+// that says how many verbs it has begun. When the deadline passes, the missing
+// ranks are those whose latest number is smaller than that of the verb.
 
 #ifndef ALLREDUCE_ROLLCALL_H
 #define ALLREDUCE_ROLLCALL_H
@@ -14,20 +14,22 @@
 
 struct rollcall {
     MPI_Comm comm;    // borrowed
-    const int *ranks; // in the job, of comm's members (cluster.h); borrowed
+    const int *ranks; // of comm's members in the job (cluster.h); borrowed
     int rank, world;
-    int64_t *heard, *said;         // each rank's latest number, in and out
-    MPI_Request *hearing, *saying; // one each a rank
+    int64_t *heard, *said;         // latest number from, and to, each rank
+    MPI_Request *hearing, *saying; // for each rank
 };
 
-// `ranks`: as a cluster's. 0, or -1 after fail().
+// ranks: see struct cluster. All members call it. Returns 0, or -1 after
+// fail().
 int rollcall_open(struct rollcall *c, MPI_Comm comm, const int *ranks);
 void rollcall_close(struct rollcall *c);
 
+// Sends `number` to all other members.
 void rollcall_say(struct rollcall *c, int64_t number);
 
-// The ranks of the job that did not say `number` or more, as text: "rank 2, 3";
-// "" for none.
+// Writes the ranks of the job that have not sent `number` or more to out[size],
+// such as "rank 2, 3"; "" if there are none. Returns out.
 char *rollcall_missing(struct rollcall *c, int64_t number, char *out,
                        size_t size);
 

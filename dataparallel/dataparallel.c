@@ -1,25 +1,27 @@
-// dataparallel.c - what torch.nn.DataParallel does: worker 0 owns the model.
+// dataparallel.c - the strategy of torch.nn.DataParallel: worker 0 owns the
+// model.
 //
 //     scatter  worker 0 sends every worker its part of the batch
-//     step     gradients and losses to worker 0, which adds and updates;
-//              the norm and the next parameters from worker 0 to everybody
+//     step     all send gradients and losses to worker 0, which adds and
+//              updates; worker 0 sends the norm and the next parameters to all
 //
 //     worker 0   data|scatter| forward, backward |recv, add|update|send n-1|
 //     others         |recv   | forward, backward |send     |      |recv    |
 //
 // Nothing overlaps with backward, as in PyTorch, where no gradient leaves a GPU
-// before the last of them is there. PyTorch copies the parameters at the start
+// before the last one is complete. PyTorch copies the parameters at the start
 // of a step. Here they travel at the end of the step before: the same bytes,
-// and all workers have them between steps, too. Of several micro-batches in a
-// step PyTorch copies and sums in each; here once a step, as everybody else.
+// and all workers also have them between steps. With several micro-batches in a
+// step, PyTorch copies and sums in each of them; here it happens once a step,
+// as in all backends.
 //
-// Payload of S bytes of gradients on n workers: (n-1) S into worker 0 and out
-// of it again, so 2 (n-1) S cross its link; the others' see S each way.
-// Batches, losses and norms count as heads.
+// Payload, for S bytes of gradients on n workers: (n-1) S into worker 0 and
+// (n-1) S out of it, so 2 (n-1) S cross its link. S crosses another worker's
+// link in each direction. Batches, losses and norms count as heads.
 //
-// Memory: worker 0 alone has the optimiser's state, and buffers for the
-// gradients that arrive. The update is the host's; a GPU's vectors come down
-// and go up by the door's copies.
+// Memory: only worker 0 has the optimiser's state, and receive buffers for the
+// gradients. The update runs on the host; sync.c copies a GPU's vectors to the
+// host and back.
 
 #include "dataparallel/dataparallel.h"
 
@@ -34,12 +36,13 @@
 #include <math.h>
 
 struct dataparallel {
-    struct cluster patient; // of others than worker 0: a longer deadline
+    struct cluster
+        patient; // the job's, with a longer deadline; not on worker 0
     struct group *group;
     uint64_t ticket;          // of the newest message
-    struct group_stats notes; // payload that counts as heads
-    double loss, norm;        // messages: they outlive a step that fails
-    // Worker 0's alone:
+    struct group_stats notes; // bytes of payload that count as heads
+    double loss, norm;        // sent from here: must outlive a step
+    // Only on worker 0:
     float *landing;                // (OWNER_SETS, world - 1, piece)
     uint64_t landed[OWNER_SETS];   // the last ticket of each set
     double *losses;                // by rank
@@ -52,7 +55,7 @@ static bool is_owner(const struct sync *s)
     return s->job.cluster->rank == 0;
 }
 
-// Elements of the piece that begins at `off`; of the largest.
+// The number of elements of the piece that begins at `off`.
 static size_t piece_at(const struct sync *s, size_t off)
 {
     size_t left = s->job.n - off;
@@ -89,7 +92,7 @@ static int dataparallel_open(struct sync *s)
     if (is_owner(s) && open_owner(s))
         return -1;
     if (!is_owner(s)) {
-        // Worker 0 waits for all, so it is the one to say first who is late.
+        // Worker 0 waits for all: it should be the first to name a late rank.
         d->patient = *s->job.cluster;
         d->patient.timeout_s *= 2;
         s->job.cluster = &d->patient;
@@ -112,7 +115,7 @@ static int receive(struct sync *s, int from, struct group_vector v)
     return group_recv(d->group, &v, from, &d->ticket);
 }
 
-// What is neither gradients nor parameters: it counts as heads.
+// A message that is neither gradients nor parameters; it counts as heads.
 static struct group_vector note(struct sync *s, enum group_verb verb,
                                 void *data, size_t n, enum dtype type)
 {
@@ -136,7 +139,7 @@ static int finish(struct sync *s)
     return 0;
 }
 
-// v (n elements) of worker 0 to everybody.
+// Send worker 0's v (n elements) to all.
 static int copy_out(struct sync *s, float *v)
 {
     if (!is_owner(s))
@@ -149,11 +152,11 @@ static int copy_out(struct sync *s, float *v)
 
 static int dataparallel_broadcast(struct sync *s, int slot, float *v)
 {
-    CHECK(slot == -1); // nobody else has a state
+    CHECK(slot == -1); // only worker 0 has a state
     return copy_out(s, v) ? -1 : finish(s);
 }
 
-// Tokens are 4 bytes that nobody casts.
+// Tokens have 4 bytes, as fp32, and are not cast.
 static int dataparallel_scatter(struct sync *s, int32_t *x, int32_t *y,
                                 size_t n)
 {
@@ -193,7 +196,7 @@ static int step_of_others(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// Worker r's place in the set of the piece at `off`.
+// The receive buffer for worker r's piece at `off`.
 static float *landing(const struct sync *s, size_t off, int r)
 {
     const struct dataparallel *d = s->state;
@@ -212,7 +215,7 @@ static int receive_piece(struct sync *s, size_t off)
     return 0;
 }
 
-// grads := the sum over all workers, in the order of their ranks.
+// Add up the gradients of all workers in grads, in the order of their ranks.
 static int add_up(struct sync *s)
 {
     const struct dataparallel *d = s->state;
@@ -279,7 +282,7 @@ static int dataparallel_step(struct sync *s, const struct sync_in *in,
     return 0;
 }
 
-// ---- the state, which is worker 0's
+// ---- the state, on worker 0
 
 static int visit_slots(struct sync *s, sync_visit *visit, void *ctx)
 {

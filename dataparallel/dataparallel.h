@@ -1,12 +1,12 @@
 // dataparallel.h - the strategy of torch.nn.DataParallel: worker 0 owns the
-// parameters, hands out batches, and is the only one to update.
+// parameters, sends out the batches, and is the only one to update.
 
 #ifndef DATAPARALLEL_DATAPARALLEL_H
 #define DATAPARALLEL_DATAPARALLEL_H
 
 #include "sync/sync.h"
 
-// Its carriers are our ring's for host memory: they have send and recv.
+// Its carriers are those of our ring for host memory, which have send and recv.
 extern const struct sync_ops sync_dataparallel;
 
 #endif

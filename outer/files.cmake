@@ -1,7 +1,8 @@
 lockstep_backend(outer
   FILES outer/outer.c outer/outer_rule.c
   LINKS sync group cluster base OpenMP::OpenMP_C)
-# No fused multiply-add: replicas on different machines have one sum.
+# No fused multiply-add, so that replicas on different machines compute the same
+# sums.
 target_compile_options(outer PRIVATE -ffp-contract=off)
 include(tests/sync_cases.cmake)
 foreach(test outer outer_state)

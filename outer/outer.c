@@ -1,23 +1,25 @@
-// outer.c - every worker trains alone, and every H steps all parameters become
-// one: local SGD and DiLoCo.
+// outer.c - every worker trains alone, and every H steps all workers get the
+// same parameters again: local SGD and DiLoCo.
 //
 //     trainer  step|update step|update step|update |  all_reduce  | step|..
 //     group                                         [ parameters ]
 //
-// The door updates by this worker's own gradients, which do not travel, and
+// sync.c updates with this worker's own gradients, which do not travel, and
 // calls merge() after every H = every= steps. merge() is one all_reduce of a
-// vector as long as the parameters, and the outer step (outer_rule.h). So the
-// bytes are those of sync=ring, divided by H.
+// vector as long as the parameters, and then the outer step (outer_rule.h). So
+// the bytes are those of sync=ring, divided by H.
 //
-// What travels: the parameters themselves, where the wire is fp32 and their
-// mean is wanted; else how far each worker went from their common start, which
-// is small enough for a wire of 16 bits, and which DiLoCo takes for a gradient.
-// That needs the start, and with a momentum the velocity: a vector each.
+// With an fp32 wire and outer_rule=average the parameters themselves travel.
+// Otherwise the difference travels: start - parameters, where start is what all
+// workers had after the last outer step. It is small enough for a wire of 16
+// bits, and DiLoCo uses it as a gradient. This needs a copy of the start and,
+// with a momentum, the velocity: a vector each.
 //
-// State: every worker has slots of its own optimiser, which never travel, so a
-// checkpoint holds those of all. Worker 0's have the usual names, under which
-// any other backend finds them; then come worker 1's .., and the velocity. A
-// worker that finds none of its own takes worker 0's.
+// State: every worker has its own slots of the optimiser, which never travel.
+// So a checkpoint holds the slots of all workers. Worker 0's have the usual
+// names, so that any other backend finds them; then come those of worker 1, 2,
+// .., and the velocity. A worker whose slots are not in the checkpoint takes
+// worker 0's.
 
 #include "outer/outer.h"
 
@@ -32,9 +34,9 @@
 
 struct outer {
     struct group *group;
-    float by; // what the sum over all workers is divided by
+    float by; // the sum over all workers is divided by this
     struct outer_step rule;
-    float *start, *velocity; // NULL where they are not needed
+    float *start, *velocity; // NULL if they are not needed
 };
 
 static struct outer_step rule_of(const struct sync_settings *set)
@@ -67,7 +69,7 @@ static int outer_open(struct sync *s)
     if (!o->group)
         return -1;
     o->by = s->scale * (float)job->cluster->world;
-    s->scale = 1 / (float)job->cluster->world; // of grads: this worker's own
+    s->scale = 1 / (float)job->cluster->world; // grads are this worker's own
     return group_share(o->group, job->params, job->n * sizeof *job->params);
 }
 
@@ -101,7 +103,7 @@ static int outer_merge(struct sync *s)
     v.scale = o->by / (float)job->cluster->world;
     v.awaited = true;
     if (o->start)
-        outer_way(job->params, o->start, job->n);
+        outer_difference(job->params, o->start, job->n);
     if (group_all_reduce(o->group, &v, &ticket) ||
         group_await(o->group, ticket))
         return -1;
@@ -154,12 +156,12 @@ static int visit_own(struct sync *s, sync_visit *visit, void *ctx)
                : visit(ctx, velocity_slot(s), 0, o->velocity, s->job.n);
 }
 
-// Worker 0 has made what the others write to, and goes on when all have
-// written.
+// Worker 0 has made the file that the others write to. It continues when all
+// have written.
 static int outer_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct cluster *c = s->job.cluster;
-    CHECK(s->alone == 0); // params are one
+    CHECK(s->alone == 0); // all workers have the same params
     return cluster_check(c, rc) || cluster_check(c, visit_own(s, visit, ctx))
                ? -1
                : 0;

@@ -1,4 +1,4 @@
-// outer_rule.c - the outer step's three passes.
+// outer_rule.c - the three loops of the outer step.
 
 #include "outer/outer_rule.h"
 
@@ -9,7 +9,7 @@ void outer_mean(float *v, size_t n, float by)
         v[i] /= by;
 }
 
-void outer_way(float *p, const float *start, size_t n)
+void outer_difference(float *p, const float *start, size_t n)
 {
 #pragma omp parallel for simd schedule(static)
     for (size_t i = 0; i < n; i++)

@@ -6,7 +6,7 @@
 
 #include <mpi.h>
 
-// The sum without payload: adds nothing, and takes no time.
+// MPI's sum without payload: it adds nothing and takes no time.
 static void add_nothing(void *in, void *inout, int *n, MPI_Datatype *type)
 {
     (void)in;

@@ -1,10 +1,10 @@
-// carry_simulated.c - what messages over MPI ask of MPI (message/carry.h), here
+// carry_simulated.c - the functions of message/carry.h, for messages over MPI
 // in a simulation.
 //
-// Simulated time passes only while all wait, so waiting blocks; messages always
-// come, and SimGrid itself ends a run in which everybody waits. Without payload
-// data have a size and no contents: they go from and to one block that all
-// ranks share, which SimGrid neither copies nor touches.
+// Simulated time passes only while all ranks wait, so waiting blocks. Messages
+// always arrive, and SimGrid itself ends a run in which all ranks wait. Without
+// payload, data have a size and no contents: all messages go from and to one
+// block that all ranks share, which SimGrid neither copies nor touches.
 
 #include "message/carry.h"
 
@@ -13,7 +13,7 @@
 #include "message/mpi_call.h"
 #include "simulate/exchange.h"
 
-// All ranks live in one process and agree on it.
+// The block without contents. All ranks are in one process and use the same.
 static char *nothing;
 
 void contents_open(const struct exchange *e, size_t most)
@@ -45,8 +45,8 @@ void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r)
               r);
 }
 
-// SimGrid searches a list of all that a rank has under way, and forgets only
-// what was waited for; so nothing is looked at in between.
+// SimGrid searches a list of all requests of a rank, and forgets only those
+// that were waited for. So nothing is tested in between.
 int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
                const atomic_bool *wake, MPI_Status *status)
 {
@@ -57,7 +57,7 @@ int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
     return which == MPI_UNDEFINED ? -1 : which;
 }
 
-// ---- in the place of core/device/vector.c, where the linker puts them
+// ---- replaces functions of core/device/vector.c in the link
 
 void __real_vector_cast(void *dst, enum dtype to, const void *src,
                         enum dtype from, size_t n);

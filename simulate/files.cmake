@@ -1,6 +1,6 @@
 # SimGrid is optional: without it `lockstep simulate` says what to install. A
-# simulated program is a shared object that SimGrid's own program loads, which a
-# sanitizer cannot be; and its mpi.h is not Open MPI's.
+# simulated program is a shared object that SimGrid's own program loads. A
+# sanitizer cannot be loaded in this way, and SimGrid's mpi.h is not Open MPI's.
 find_path(SIMGRID_INCLUDE smpi/mpi.h)
 find_library(SIMGRID_LIBRARY simgrid)
 find_program(SMPIRUN smpirun)
@@ -32,7 +32,7 @@ if(SIMGRID_INCLUDE AND SIMGRID_LIBRARY AND SMPIRUN AND NOT LOCKSTEP_SANITIZE)
   target_compile_options(simulate_job PRIVATE ${optim_flags})
   target_link_libraries(simulate_job PRIVATE ${SIMGRID_LIBRARY}
                                              PkgConfig::XXHASH m)
-  # ring.c and carry_simulated.c say why.
+  # ring.c and carry_simulated.c replace these two functions, and say why.
   target_link_options(simulate_job PRIVATE -Wl,--wrap=wire_landed -Wl,-z,defs
     -Wl,--wrap=vector_cast)
   set_target_properties(simulate_job PROPERTIES PREFIX "" SUFFIX ""

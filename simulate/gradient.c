@@ -1,4 +1,4 @@
-// gradient.c - what travels: numbers of a known sum, or addresses alone.
+// gradient.c - the gradient: numbers whose sum is known, or only addresses.
 
 #include "simulate/exchange.h"
 

@@ -4,9 +4,8 @@
 //     smpirun .. simulate_job op=0 algorithm=1 n=1250000   textbook/schedule.h
 //     smpirun .. simulate_job mesh=dp2,pp2 ..              simulate/mesh_step.c
 //
-// Prints one line "@seconds=S". S is simulated time: from a common start until
-// the last worker has everything that it waits for. `lockstep simulate` starts
-// this program.
+// Prints one line "@seconds=S". S is simulated time from a common start until
+// the last worker has finished. `lockstep simulate` starts this program.
 
 #include "simulate/exchange.h"
 #include "textbook/schedule.h"

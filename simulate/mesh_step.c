@@ -1,14 +1,14 @@
 // mesh_step.c - a step of a model on a mesh of simulated workers: replicas,
 // stages and slices.
 //
-// What runs is the product's: the timetable says which micro-batch a stage
-// takes next, joins, norm and gradients go through the ring's flow and plan.
-// Computing sleeps its time; messages have a size and no contents. Replicas
-// begin to exchange when all backwards are done (overlap=0).
+// The code is that of the product: the timetable says which micro-batch a stage
+// takes next; joins, norm and gradients go through the ring's flow and plan.
+// Computing is a sleep; messages have a size and no contents. Replicas begin to
+// exchange when all backwards are done (overlap=0).
 //
 //     forward    receive | compute, joins of the slices | send
 //     backward   receive | compute, joins               | send
-//     at the end tied table, norm of all stages, gradients of all replicas
+//     at the end tied table, gradients of all replicas, norm of all stages
 
 #include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"
@@ -28,8 +28,8 @@
 
 enum { DEPTH = 1, PAGE_BYTES = 4096, MOST_MESSAGE = 1 << 30, RANKS = 4096 };
 
-// By stage: as lists in the words.
-struct question {
+// The settings. The text members are lists with one number for each stage.
+struct mesh_settings {
     struct mesh mesh;
     int kind, micro, ahead;
     size_t stream; // bytes between stages
@@ -40,7 +40,7 @@ struct question {
     char params[CONFIG_PATH];
 };
 
-#define AT(member) offsetof(struct question, member), false
+#define AT(member) offsetof(struct mesh_settings, member), false
 #define COUNT      KEY_INT64
 #define LIST(name)                                                             \
     {                                                                          \
@@ -73,13 +73,13 @@ static double of_stage(const char *list, int stage)
     return strtod(list, NULL);
 }
 
-// ---- a ring of those that differ along one axis alone
+// ---- a ring of the ranks that differ along one axis only
 
 struct ring {
     int world;
     int ranks[RANKS]; // of the members, in the job
     struct transport transport;
-    struct wire wire; // nothing lands
+    struct wire wire; // has no buffers: messages have no contents
     struct flow flow;
     struct group_op ops[DEPTH];
 };
@@ -141,13 +141,13 @@ static int ring_verb(struct ring *r, enum group_verb verb, float *v, size_t n)
 // ---- a stage
 
 struct stage {
-    const struct question *q;
+    const struct mesh_settings *q;
     struct pipeline plan;
     int rank, stage;
     struct ring rings[MESH_AXES];
-    char *nothing;               // what all messages between stages are
+    char *nothing;               // the contents of messages between stages
     float *vector;               // addresses that nobody writes to
-    MPI_Request *came[2], *sent; // by kind of action and micro-batch; in order
+    MPI_Request *came[2], *sent; // by kind and micro-batch; in order
     int nsent;
 };
 
@@ -158,7 +158,7 @@ static void compute(double seconds)
     smpi_nanosleep(&t, NULL);
 }
 
-// The other end of a link along pp: +1 the stage behind, -1 the one before.
+// The rank of the stage behind (step = 1) or before (step = -1).
 static int beside(const struct stage *s, int step)
 {
     int p = s->plan.stages;
@@ -170,7 +170,7 @@ static int tag_of(struct action a)
     return 16 + 2 * a.micro + (int)a.kind;
 }
 
-// Whatever comes has a buffer (train/stages.c), so all receives are posted at
+// Every message has a buffer (train/stages.c), so all receives are posted at
 // the start of a step.
 static void expect(struct stage *s)
 {
@@ -189,7 +189,7 @@ static void expect(struct stage *s)
 
 static int run_action(struct stage *s, struct action a)
 {
-    const struct question *q = s->q;
+    const struct mesh_settings *q = s->q;
     bool forward = a.kind == ACTION_FORWARD;
     bool sends = s->stage != (forward ? s->plan.stages - 1 : 0);
     int joins =
@@ -238,10 +238,10 @@ static int run(struct stage *s)
                : 0;
 }
 
-// Floats of the longest vector of any rank.
+// Length of the longest vector of any rank, in floats.
 static size_t longest(const struct stage *s)
 {
-    const struct question *q = s->q;
+    const struct mesh_settings *q = s->q;
     size_t most = q->join > q->tied ? q->join : q->tied;
     size_t stream = q->stream / sizeof(float) + 1;
     most = stream > most ? stream : most;
@@ -252,7 +252,8 @@ static size_t longest(const struct stage *s)
     return most;
 }
 
-// A ring's longest message is a chunk of what it sums.
+// Opens a ring for each axis. Its longest message is a chunk of the vector that
+// it sums.
 static int open_rings(struct stage *s)
 {
     const struct mesh *m = &s->q->mesh;
@@ -272,7 +273,7 @@ static int open_rings(struct stage *s)
 
 int simulate_mesh(int nwords, char **words, double *seconds)
 {
-    struct question q;
+    struct mesh_settings q;
     key_defaults(&keys, &q);
     if (key_words(&keys, &q, nwords, words))
         return -1;

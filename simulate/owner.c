@@ -1,7 +1,8 @@
-// owner.c - all gradients to worker 0, the next parameters from it.
+// owner.c - all workers send their gradients to worker 0, which sends the next
+// parameters to all.
 //
-// Whole vectors. A send is over when the receiver has everything, so what
-// crosses worker 0's link goes one after the other, in each direction.
+// Whole vectors travel. A send ends when the receiver has everything. So in
+// each direction the messages on worker 0's link follow one after the other.
 
 #include "simulate/exchange.h"
 

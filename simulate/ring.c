@@ -1,8 +1,8 @@
-// ring.c - the product's ring (plan.c, flow.c, wire.c) on simulated ranks.
+// ring.c - the product's ring (plan.c, flow.c, ring_wire.c) on simulated ranks.
 //
-// The state machine of horovod_ring itself runs here. wire.c's function that
-// adds a slice is replaced: the linker takes the function below. Without
-// payload there is nothing to add.
+// The state machine of horovod_ring itself runs here. The linker replaces
+// wire_landed() of ring_wire.c, which adds a slice, by the function below:
+// without payload there is nothing to add.
 
 #include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"
@@ -70,7 +70,7 @@ static int run(struct ring *r)
     return rc;
 }
 
-// How the gradient is cut: into buckets, chunks of these, slices of those.
+// Divides the gradient into buckets, and these into chunks and slices.
 static int cut(struct ring *r)
 {
     const struct exchange *e = r->e;

@@ -1,8 +1,8 @@
 // servers.c - a round of the product's servers and their clients.
 //
 // The code of ps_server and of ps_worker's client runs here, over
-// message_mpi.c. Ranks 0..world-1 are workers, and the ranks behind them are
-// servers. Without payload there are no numbers. So this file and
+// message_mpi.c. Ranks 0..world-1 are workers, and the ranks after them are
+// servers. Without payload there are no numbers, so this file and
 // carry_simulated.c replace the functions that work on numbers.
 
 #include "simulate/exchange.h"
@@ -63,9 +63,9 @@ static int run(const struct exchange *e, struct client *c, float *vector,
 
 static int worker(const struct exchange *e, MPI_Comm workers, double *seconds)
 {
-    size_t room = (size_t)e->servers * NAME + 1;
+    size_t bytes = (size_t)e->servers * NAME + 1;
     struct client *c = mem_alloc(1, sizeof *c);
-    char *endpoints = mem_alloc(room, 1);
+    char *endpoints = mem_alloc(bytes, 1);
     float *vector = gradient_open(e);
     int rc = c && endpoints && vector ? 0 : -1;
     for (int i = 0, at = 0; !rc && i < e->servers; i++)

@@ -1,8 +1,8 @@
 // textbook.c - the textbooks' collectives on simulated ranks.
 //
-// A rank works through its moves (textbook/schedule.h) round by round. A send
-// is over when the receiver has everything. So a rank sends one message at a
-// time and receives one at a time: the model behind the textbooks' laws.
+// A rank makes its moves (textbook/schedule.h) round by round. A send ends when
+// the receiver has everything. So a rank sends one message at a time and
+// receives one at a time: this is the model behind the textbooks' laws.
 
 #include "simulate/exchange.h"
 #include "textbook/schedule.h"
@@ -13,7 +13,7 @@
 
 struct vectors {
     float *own;
-    float *landing; // payload alone: what is to be added
+    float *landing; // receive buffer of numbers to add; only with payload
 };
 
 static void post(const struct move *m, const struct vectors *v, bool payload,

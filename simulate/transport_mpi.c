@@ -1,10 +1,10 @@
 // transport_mpi.c - the neighbours of a ring over MPI point-to-point.
 //
-// A call of send() becomes one message. Two may be under way to the right, so
-// that the latency of one hides behind the bytes of the other, and receives for
-// them are posted ahead. Without payload only the first piece of a message, its
-// head, is real; the rest lies on pages that all ranks share, which SimGrid
-// neither copies nor touches.
+// A call of send() becomes one message. Two messages to the right may be under
+// way, so that the latency of one overlaps with the bytes of the other;
+// receives for them are posted ahead. Without payload only the first piece of a
+// message, its head, is real. The rest is on pages that all ranks share, which
+// SimGrid neither copies nor touches.
 
 #include "simulate/transport_mpi.h"
 
@@ -20,7 +20,7 @@ enum { OUT_SLOTS = 2, IN_SLOTS = 3, PAGE = 4096, TAG = 1 };
 struct slot {
     char *data;
     int bytes; // that came in
-    size_t at; // of them handed on
+    size_t at; // how many of these the caller has taken
 };
 
 struct lane {

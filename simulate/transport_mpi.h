@@ -7,9 +7,9 @@
 
 extern const struct transport_ops transport_mpi;
 
-// With one message under way at a time, as in a stream of TCP: where others use
-// the link, too, the simulator would let two share it, and the second hold up
-// the first.
+// With one message under way at a time, as in a TCP stream. If other messages
+// use the link, too, the simulator would let two messages of this transport
+// share it, and the second would delay the first.
 extern const struct transport_ops transport_mpi_stream;
 
 #endif

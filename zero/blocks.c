@@ -1,4 +1,4 @@
-// blocks.c - buffers for the blocks that a model works on now.
+// blocks.c - buffers for the blocks with which a model computes now.
 
 #include "zero/blocks.h"
 
@@ -10,8 +10,8 @@
 
 #include <string.h>
 
-// Elements in a buffer lie as they do in the vector, modulo so many: a product
-// or a sum of theirs then takes the same path.
+// An element's offset in a buffer equals its offset in the vector modulo LINE.
+// So products and sums take the same code path as on the whole vector.
 enum { LINE = 64 };
 
 static size_t least(size_t a, size_t b)
@@ -24,7 +24,7 @@ static size_t grain_up(size_t at)
     return (at + RULE_BLOCK - 1) / RULE_BLOCK * RULE_BLOCK;
 }
 
-// Where element `at` of the vector is in its block's buffer.
+// The index of the vector's element `at` in its block's buffer.
 static size_t place_in(const struct block *b, size_t at)
 {
     return at - b->off / LINE * LINE;
@@ -61,8 +61,9 @@ static int find_blocks(struct blocks *k)
     return 0;
 }
 
-// Buffers of one kind, one after the other: elements of each, and of all.
-static size_t lay_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
+// Lays out the buffers of one kind in one array: at[] is where each begins.
+// Returns how many elements the array needs.
+static size_t layout_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
 {
     size_t size[BLOCK_BUFFERS] = {0}, all = 0;
     for (int i = 0; i < k->n; i++) {
@@ -81,7 +82,7 @@ static size_t lay_buffers(const struct blocks *k, size_t at[BLOCK_BUFFERS])
 static int open_weights(struct blocks *k)
 {
     const struct sync_job *job = &k->sync->job;
-    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
     size_t size = dtype_bytes(job->format);
     k->memory[0] = device_alloc_shared(job->dev, n, size);
     k->heads = mem_alloc((size_t)k->n * RULE_BLOCK, size);
@@ -98,7 +99,7 @@ static int open_weights(struct blocks *k)
 static int open_grads(struct blocks *k)
 {
     const struct sync_job *job = &k->sync->job;
-    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
     k->memory[1] = device_alloc_shared(job->dev, n, sizeof(float));
     k->head = mem_alloc(RULE_BLOCK, sizeof *k->head);
     k->sums = mem_alloc(k->shards->own, sizeof *k->sums);
@@ -124,7 +125,7 @@ int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards)
 int blocks_join(struct blocks *k, struct group *g)
 {
     const size_t size[2] = {dtype_bytes(k->sync->job.format), sizeof(float)};
-    size_t at[BLOCK_BUFFERS], n = lay_buffers(k, at);
+    size_t at[BLOCK_BUFFERS], n = layout_buffers(k, at);
     k->group = g;
     for (int i = 0; i < 2; i++)
         if (k->memory[i] && group_share(g, k->memory[i], n * size[i]))
@@ -148,7 +149,7 @@ void blocks_close(struct blocks *k)
 
 // ---- weights
 
-// Let block b come, unless it is there or on its way.
+// Begin to gather block b, unless it is there or on its way.
 static int ask(struct blocks *k, int b)
 {
     const struct block *block = &k->all[b];
@@ -175,7 +176,8 @@ static int ask(struct blocks *k, int b)
     return group_all_gather(k->group, &v, &f->ticket);
 }
 
-// Wait for block b; put its head in front, and keep the next block's.
+// Wait for block b. Copy its head in front of it, and save the head of the next
+// block.
 static int await(struct blocks *k, int b)
 {
     const struct block *block = &k->all[b];
@@ -195,7 +197,8 @@ static int await(struct blocks *k, int b)
     return 0;
 }
 
-// The block behind the one that was taken last, where its buffer is free.
+// Begin to gather the block after the one that was taken last, if its buffer is
+// free.
 static int ask_ahead(struct blocks *k)
 {
     int b = k->newest + (k->backward ? -1 : 1);
@@ -221,7 +224,8 @@ static int take_weights(struct blocks *k, int b, struct sync_place *out)
 
 // ---- gradients
 
-// The sum in a buffer has come: add this worker's chunk to those before it.
+// Wait for the sum in a buffer, and add this worker's chunk of it to the sums
+// of earlier micro-batches.
 static int settle(struct blocks *k, struct grad_buffer *f)
 {
     if (f->sums < 0)

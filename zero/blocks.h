@@ -1,24 +1,27 @@
-// blocks.h - buffers for the blocks that a model works on now.
+// blocks.h - buffers for the blocks with which a model computes now.
 //
-// With shard=2 a block's gradient, with shard=3 its weights, too, exist as a
-// whole only while the model uses them. Each kind has four buffers: of the
-// first and of the last block, which a step needs at both of its ends, and two
-// that the others take in turn:
+// With shard=2 the gradient of a block is complete in memory only while the
+// model uses it; with shard=3 the same is true of its weights. Gradients have
+// four buffers, and so have weights: one for the first and one for the last
+// block, which a step needs both at its start and at its end, and two that all
+// other blocks use in turn:
 //
 //     forward   take 0  1  2  3  4      weights of the next block arrive while
-//     buffer         A  C  B  C  D      one is used
-//     backward  take 4  3  2  1  0      3 and 2 are still there
+//     buffer         A  C  B  C  D      a block is used
+//     backward  take 4  3  2  1  0      blocks 3 and 2 are still there
 //     buffer         D  C  B  C  A
 //
-// So a step of L blocks between the first and the last gathers each once in
-// forward, and all but the last two of them again in backward; further micro-
-// batches gather what is not there any more (law_gathers() of sync/law.h).
+// So a step gathers each of the blocks between the first and the last once in
+// forward, and all but the last two of them again in backward. Further
+// micro-batches gather the blocks that are not there any more (law_gathers() of
+// sync/law.h).
 //
-// What travels is a unit (shards.h), from the block's start to its end, both
-// moved up to multiples of RULE_BLOCK, so that the norm has the bits of every
-// other way. What a block has before its unit begins, its head, is the end of
-// the unit before: of gradients, each block leaves its head to the next block
-// of backward; of weights, heads are kept as they come, and put in front.
+// A unit (shards.h) is exchanged as a whole. It goes from the block's start to
+// its end, both moved up to multiples of RULE_BLOCK, so that the norm has the
+// same bits as with every other backend. The elements of a block before its
+// unit begins, its head, are the end of the unit before. Gradients: each block
+// copies its head to the next block of backward. Weights: heads are saved when
+// they arrive, and copied in front of the block.
 
 #ifndef ZERO_BLOCKS_H
 #define ZERO_BLOCKS_H
@@ -28,15 +31,15 @@
 enum { BLOCK_BUFFERS = 4 };
 
 struct block {
-    size_t off, end, stop;   // elements of the vector: its own, and its unit's
-    size_t head;             // where the unit begins; end of the head
-    const struct unit *unit; // NULL: the head is all there is
+    size_t off, end, stop;   // the block is [off, end), its unit [head, stop)
+    size_t head;             // the head is [off, head)
+    const struct unit *unit; // NULL: the block is only a head
     int buffer;
 };
 
 struct weight_buffer {
     char *at;
-    int holds; // a block; -1: none
+    int holds; // number of the block in it; -1: none
     bool taken, arrived;
     uint64_t ticket;
 };
@@ -50,38 +53,41 @@ struct grad_buffer {
 struct blocks {
     struct sync *sync;
     struct group *group;
-    struct block *all; // from the start of the vector
+    struct block *all; // in the order of the vector
     int n;
     struct weight_buffer weights[BLOCK_BUFFERS];
     struct grad_buffer grads[BLOCK_BUFFERS];
     void *memory[2]; // of the buffers: weights, gradients
-    char *heads;     // RULE_BLOCK weights for each block
-    float *head;     // of the gradient that was complete last
-    float *params;   // this worker's chunks of all units; NULL unless lent
-    float *sums;     // likewise, of gradients
-    bool *summed;    // of each unit: sums has something of this step
+    char *heads;     // of weights: RULE_BLOCK elements for each block
+    float *head;     // of the gradient that was completed last
+    float *params;   // this worker's chunks of all units; NULL with shard=2
+    float *sums;     // this worker's chunks of the summed gradient
+    bool *summed;    // by unit: sums has numbers of this step
     const struct shards *shards;
-    int newest; // block taken last
+    int newest; // the block taken last
     bool backward;
 };
 
-// Buffers and shards for the job's buckets, which are blocks. Borrows the
-// shards. 0, or -1 after fail(). Close takes what open left half-way.
+// Allocates buffers and shards for the job's buckets, which are blocks. Borrows
+// `shards`. Returns 0, or -1 after fail(); blocks_close() accepts what
+// blocks_open() left half-way.
 int blocks_open(struct blocks *k, struct sync *s, const struct shards *shards);
 void blocks_close(struct blocks *k);
 
-// The group by which they travel. A call of all workers.
+// Sets the group that exchanges the blocks. All workers call it. Returns 0, or
+// -1 after fail().
 int blocks_join(struct blocks *k, struct group *g);
 
-// sync_ops: take, give; ready, of block b.
+// Functions of struct sync_ops; b counts from the start of the vector.
 int blocks_take(struct blocks *k, int b, bool backward, struct sync_place *out);
 int blocks_give(struct blocks *k, int b);
 int blocks_ready(struct blocks *k, int b);
 
-// All sums have come and are in k->sums.
+// Waits until all sums are in k->sums. Returns 0, or -1 after fail().
 int blocks_settle(struct blocks *k);
 
-// The step is over: what is gathered is of earlier parameters, the sums too.
+// The step is over: forget the sums and, if parameters were updated, the
+// weights in the buffers.
 void blocks_forget(struct blocks *k, bool updated);
 
 #endif

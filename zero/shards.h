@@ -1,15 +1,16 @@
 // shards.h - which elements each worker owns: chunk r of every unit.
 //
-// A unit is what travels at once: a fused bucket (sync/fusion.h), its ends
-// moved up to multiples of `grain`, so that chunks are whole blocks of the norm
-// (optim/segment.h) whatever the size of buckets. Chunks may be empty.
+// A unit is the part of the vector that one exchange moves: a fused bucket
+// (sync/fusion.h), its ends moved up to multiples of `grain`. So chunks are
+// whole blocks of the norm (optim/segment.h), whatever the size of buckets.
+// Chunks may be empty.
 //
 //     fused buckets     |   2   |   1   |   0   |
 //     units             |    2    |   1   |  0  |
 //     chunks, world 2   | r0 | r1 |r0 |r1 |r0|r1|
 //
-// So each exchange is spread over all workers, where a cut of the whole vector
-// would make each the business of one.
+// So each exchange involves the chunks of all workers. If the whole vector were
+// divided into chunks instead, each exchange would have one owner only.
 
 #ifndef ZERO_SHARDS_H
 #define ZERO_SHARDS_H
@@ -17,9 +18,9 @@
 #include "sync/sync.h"
 
 struct unit {
-    struct bucket all; // what it holds
+    struct bucket all; // the range of the unit
     struct bucket own; // this rank's chunk of it; n may be 0
-    size_t at;         // of own's first element in this rank's state
+    size_t at;         // index of own's first element in this rank's state
 };
 
 struct shards {
@@ -29,8 +30,8 @@ struct shards {
     size_t own;     // elements of this rank, in all units
 };
 
-// Of the job's buckets as its settings fuse them. 0, or -1 after fail(). Close
-// takes what open left half-way.
+// Makes the units from the job's buckets, fused as its settings say. Returns 0,
+// or -1 after fail(); shards_close() accepts what shards_open() left half-way.
 int shards_open(struct shards *s, const struct sync_job *job, size_t grain);
 void shards_close(struct shards *s);
 

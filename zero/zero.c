@@ -1,23 +1,23 @@
 // zero.c - ZeRO: every worker updates only its own chunks. It holds the
-// optimiser's state of only these chunks; with shard=2 also the summed gradient
-// of only these, and with shard=3 the parameters, too.
+// optimiser's state of these chunks only; with shard=2 also the summed gradient
+// of these only, and with shard=3 the parameters, too.
 //
-//     ready    reduce_scatter of a unit: the sum of a chunk, with its owner
-//     step     await; squares of own chunks | all_reduce of block sums
+//     ready    reduce_scatter of a unit: the sum of a chunk goes to its owner
+//     step     wait; squares of own chunks | all_reduce of block sums
 //              update own chunks; all_gather each unit after its update, in the
 //              order in which the next forward reads them
-//     await    in that forward: the units that hold a block
+//     await    in that forward: wait for the units that contain a block
 //
 //     trainer  ready ready ready ... step |await| update | forward: |await| ..
 //     group         [RS 2][RS 1] .. [RS 0]          [AG 0][AG 1][AG 2]
 //
-// So parameters arrive while the next forward computes, just as gradients leave
-// while backward computes. If no thread moves data, or with overlap=0, step()
-// awaits all of them itself.
+// So parameters arrive while the next forward computes, just as gradients are
+// sent while backward computes. If no thread moves data, or with overlap=0,
+// step() itself waits for all of them.
 //
-// With shard=2 and 3 units are the model's blocks. They lie in buffers
+// With shard=2 and 3 the units are the model's blocks. They are in buffers
 // (blocks.h) and are reduce-scattered in every micro-batch. With shard=3 blocks
-// are gathered before they are used, and not after the step:
+// are gathered before the model uses them, and not after the step:
 //
 //     trainer  |take 0|take 1 |take 2 | .. forward, backward ..  step update
 //     group  [AG 0][AG 1][AG 2][AG 3][AG 4] .. [RS 4][AG 1][RS 3] ..
@@ -37,8 +37,8 @@
 // norm, the clipping and the test for overflow have the same bits as with other
 // backends.
 //
-// The update runs on the host. sync.c copies a GPU's vectors down and up. So
-// with a GPU, ZeRO saves the host's memory.
+// The update runs on the host. sync.c copies a GPU's vectors to the host and
+// back. So with a GPU, ZeRO saves host memory.
 
 #include "zero/zero.h"
 
@@ -59,11 +59,11 @@ struct zero {
     struct blocks blocks;          // with lends_grads
     float *slots[OPTIM_MAX_SLOTS]; // shards.own elements each
     double *sums;                  // of squares, of all blocks of the vector
-    bool partial;      // other workers' params are of an earlier step
-    bool late;         // step() leaves while parameters are gathered
+    bool partial;      // params of other workers' chunks are out of date
+    bool late;         // step() returns while parameters are gathered
     int next;          // the unit that will be complete next
     uint64_t ticket;   // of the newest exchange
-    uint64_t *gathers; // tickets: of each unit's newest gathering
+    uint64_t *gathers; // by unit: the ticket of its newest all_gather
 };
 
 // Shares the vectors, if members can read each other's memory.
@@ -104,7 +104,7 @@ static int zero_open(struct sync *s)
     z->group = members_open(s, &need);
     if (!z->group)
         return -1;
-    // Only a thread moves data while the model computes.
+    // Data move while the model computes only if a thread moves them.
     z->late = job->awaits && s->overlap && !s->copies && s->carrier->threaded &&
               z->group->job.thread;
     return share(s);
@@ -218,8 +218,8 @@ static int update_unit(struct sync *s, int i, const struct sync_in *in,
     return 0;
 }
 
-// Waits for these elements. Units travel in the order of the vector. So it is
-// enough to wait for the last unit with some of them.
+// Waits for elements [off, off + n). Units are gathered in the order of the
+// vector, so it is enough to wait for the last unit with some of them.
 static int zero_await(struct sync *s, size_t off, size_t n)
 {
     const struct zero *z = s->state;
@@ -232,8 +232,8 @@ static int zero_await(struct sync *s, size_t off, size_t n)
     return 0;
 }
 
-// Counts the bytes moved since `before`, and no others: a step's gathers count
-// with the next step.
+// Counts the bytes moved since `before` only: gathers after a step count with
+// the next step.
 static void count_since(struct sync *s, const struct group_stats *before)
 {
     const struct zero *z = s->state;
@@ -318,8 +318,8 @@ static int visit_all(struct sync *s, sync_visit *visit, void *ctx)
     return zero_load(s, visit, ctx);
 }
 
-// Worker 0 has made the file that the others write to. It goes on when all have
-// written.
+// Worker 0 has made the file that the others write to. It continues when all
+// have written.
 static int zero_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     struct cluster *c = s->job.cluster;

@@ -1,4 +1,4 @@
-// machine.c - lab.h's calls on the virtual cluster, by those of virtual.h.
+// machine.c - the calls of lab.h on the virtual cluster of virtual.h.
 
 #include "labs/machine.h"
 

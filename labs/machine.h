@@ -1,4 +1,4 @@
-// machine.h - lab.h's calls on the virtual cluster, by those of virtual.h.
+// machine.h - the calls of lab.h on the virtual cluster of virtual.h.
 
 #ifndef LABS_MACHINE_H
 #define LABS_MACHINE_H
@@ -10,7 +10,8 @@
 // What lab.state points to.
 struct lab_machine {
     struct virtual_rank *rank;
-    int others;   // added to a rank's number: its thread of the same number
+    int others; // ranks of the threads below lab.thread: add it to a lab's rank
+                // to get its virtual rank of the same thread
     int *missing; // the rank that lab_missing() named first; -1: none
 };
 

@@ -1,6 +1,6 @@
 # loss_seeds.gp - validation loss by seconds, a panel for each rate of the
-# links; cells that differ only by seed= are one line, their mean, in a band
-# from least to most: reads curves.csv.
+# links: reads curves.csv. Cells that differ only by seed= are one line: the
+# mean of their losses, in a band from the least to the greatest.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/curves.csv"

@@ -70,7 +70,7 @@ static inline uint16_t f16_from_float(float x)
     if (u >= 0x477ff000) // 65520 and above round to infinity
         return (uint16_t)(sign | 0x7c00);
     if (u < 0x38800000) { // below 2^-14: count units of 2^-24
-        float magnitude = bits_float(u) + 0.5f; // 0.5 has ulp 2^-24 above it
+        float magnitude = bits_float(u) + 0.5f; // [0.5, 1): ulp is 2^-24
         return (uint16_t)(sign | (float_bits(magnitude) - 0x3f000000));
     }
     u += 0xfff + (u >> 13 & 1);

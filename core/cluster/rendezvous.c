@@ -323,7 +323,7 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 }
 
 // Writes "rank 1, rank 3": the ranks that have not given their piece. Returns
-// how many they are.
+// how many there are.
 static int list_missing(const struct rendezvous *h, char *out, size_t size)
 {
     int missing = 0;

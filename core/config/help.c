@@ -34,7 +34,7 @@ static void allowed(const struct key *k, char out[TEXT])
     }
 }
 
-// The default. If it is 0, the meaning of 0, if that is short enough.
+// The default. For a default of 0: what 0 means, if that fits the column.
 static const char *usual(const struct key *k)
 {
     const char *value = key_default(k);
@@ -44,14 +44,15 @@ static const char *usual(const struct key *k)
     return value[0] ? value : "-";
 }
 
-// Whether b has several workers and reads the key (or does not read it).
+// Whether b has several workers and reads the key. With reads = false: whether
+// it has several workers and does not read the key.
 static bool is_among(const struct backend *b, const struct key *k, bool reads)
 {
     return b->launch != LAUNCH_ALONE && backend_reads(b, k->name) == reads;
 }
 
 // Adds the names of the backends that read the key, or of those that do not.
-// Returns how many they are.
+// Returns how many there are.
 static int list_readers(const struct key *k, bool reads, char *out, size_t size)
 {
     const struct backend *b;

@@ -43,7 +43,7 @@ uint32_t bpe_join(const struct bpe *b, uint32_t left, uint32_t right);
 // Writes the table in the format of vocab.bpe.
 void bpe_write(const struct bpe *b, FILE *f);
 
-// Encodes any n bytes. `out` must hold n tokens. Returns how many they are, or
+// Encodes any n bytes. `out` must hold n tokens. Returns how many there are, or
 // -1 after fail() if memory runs out. "<|endoftext|>" in a text is encoded like
 // other text.
 long bpe_encode(const struct bpe *b, const char *text, size_t n, uint16_t *out);

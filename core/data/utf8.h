@@ -32,7 +32,7 @@ static inline size_t utf8_next(const unsigned char *s, size_t n, uint32_t *code)
     return (size_t)len;
 }
 
-// Writes the bytes of a code point. Returns how many they are.
+// Writes the bytes of a code point. Returns how many there are.
 static inline size_t utf8_put(uint32_t code, char out[4])
 {
     if (code >= UTF8_LOST + 0x80 && code < UTF8_LOST + 0x100) {

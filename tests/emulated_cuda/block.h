@@ -56,14 +56,15 @@ struct self {
 };
 extern struct self self;
 
-// Wait for the other threads of the warp, all 32 of which must wait at the same
-// instruction; or for the other threads of the block.
+// meet_warp() waits for the other threads of the warp: all 32 must wait at the
+// same instruction. meet_block() waits for the other threads of the block.
 void meet_warp(const char *what, unsigned mask);
 void meet_block();
 
-// The shared variable of this block that has the identity `id`; the first call
-// allocates it. Then: the block's dynamic shared memory, and 32-bit addresses
-// of shared memory.
+// shared() returns this block's shared variable with the identity `id`; the
+// first call allocates it. dynamic_shared() returns the block's dynamic shared
+// memory. The last two translate between pointers and 32-bit addresses of
+// shared memory.
 void *shared(const void *id, size_t bytes, size_t align);
 float *dynamic_shared();
 size_t shared_address(const void *p);

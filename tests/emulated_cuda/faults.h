@@ -24,8 +24,9 @@ void fault_copies(void *stream, float *out, const float *in, bool wait,
 // A thread ends before its asynchronous copy.
 void fault_left_copies(void *stream, const float *in);
 
-// Half of each warp has ended at a shuffle; or half of a warp is at a barrier
-// and the other half at a shuffle.
+// fault_half_warp(): at a shuffle, half of the warp's threads have ended.
+// fault_two_places(): half of a warp is at a barrier, the other half at a
+// shuffle.
 void fault_half_warp(void *stream, int *out);
 void fault_two_places(void *stream, int *out);
 

@@ -67,7 +67,7 @@ def split(text):
 
 
 def byte_alphabet():
-    """Bytes in the order of their ids, each with the character that writes it."""
+    """{byte: the character that stands for it}, in the order of token ids."""
     printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
     table = {b: chr(b) for b in printable}
     for b in range(256):

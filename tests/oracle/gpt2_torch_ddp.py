@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""PyTorch's DistributedDataParallel under torchrun, on what we train.
+"""Train as `lockstep train` does, with PyTorch's DistributedDataParallel (DDP).
 
     gpt2_torch_ddp.py LOCKSTEP key=value ... out=DIR
     gpt2_torch_ddp.py check LOCKSTEP
 
-The words are those of `lockstep train`, which takes one step of them first: that
-says the model's sizes, the data and all settings. Then torchrun starts workers=
-processes that train the same model on the same batches with DDP over Gloo: the
-weights' random numbers, the order of windows and the default text are written
-anew here, out of core/base/rng.h, core/data/order.h and core/data/headers.c. DIR
-gets run.json, steps.csv and summary.json as a run of ours has them, so that
-`lockstep report` shows it as a row. check trains 20 steps both ways: losses
-must agree within 1e-5 of their value. Exit status 77: no PyTorch here.
+The arguments are settings of `lockstep train`. The script first lets LOCKSTEP
+train one step with them: the run.json of this step has the model's sizes, the
+data and all settings. Then torchrun starts as many processes as workers= says.
+They train the same model on the same batches with DDP over Gloo. For that, the
+random weights, the order of windows and the default text are implemented here
+again, after core/base/rng.h, core/data/order.h and core/data/headers.c.
+
+DIR gets run.json, steps.csv and summary.json in Lockstep's formats, so that
+`lockstep report` can show the run as a row. `check` trains 20 steps with
+Lockstep and with DDP: the relative difference of losses must be below 1e-5.
+Exit status 77: PyTorch is not installed.
 """
 import csv
 import glob
@@ -28,7 +31,7 @@ PLAN = "GPT2_DDP_PLAN"
 MASK, GOLDEN = (1 << 64) - 1, 0x9e3779b97f4a7c15
 TEXT_BYTES = 4 << 20
 WITHIN, CHECKED = 1e-5, 20
-# What this script does not do; the value that it asks for.
+# Settings of which this script supports only one value: this one.
 ONLY = {"precision": "fp32", "optimizer": "adamw", "symbols": "bytes",
         "vocab": "", "init": "random", "dropout": 0, "lr_scale": "none",
         "wire": "fp32", "net": "", "hosts": "", "device": "cpu", "resume": ""}
@@ -111,7 +114,7 @@ def read_text(path):
 
 
 class Data:
-    """Batches of one rank, as core/data/data.h cuts them."""
+    """The batches of one rank, the same as those of core/data/data.h."""
 
     def __init__(self, np, plan, rank):
         s = plan["effective"]
@@ -156,7 +159,9 @@ def build(torch, np, plan):
                           "channels": m["channels"], "vocab": m["vocab_size"],
                           "context": m["context"], "tokens": m["context"]})
     tensors = [(model.wte.weight, False, False), (model.wpe.weight, False, False)]
-    for b in model.h:  # whether it lies transposed here; whether scaled at init
+    # (tensor, whether PyTorch stores it transposed, whether 1/sqrt(2 layers)
+    # scales its random weights)
+    for b in model.h:
         for part, residual in ((b.ln_1, False), (b.qkv, False), (b.proj, True),
                                (b.ln_2, False), (b.fc, False), (b.out, True)):
             tensors += [(part.weight, part.weight.dim() == 2, residual),
@@ -261,7 +266,7 @@ def work(plan):
 
 
 def peak_memory():
-    """Bytes. Not getrusage(): that counts what the process was before exec."""
+    """In bytes. getrusage() would include the memory of the time before exec."""
     with open("/proc/self/status") as f:
         for line in f:
             if line.startswith("VmHWM:"):
@@ -270,7 +275,7 @@ def peak_memory():
 
 
 def finish(plan, version):
-    """The files of a run, out of all ranks' rows."""
+    """Write the files of a run from the rows of all ranks."""
     out, rows = plan["effective"]["out"], []
     for path in glob.glob(f"{out}/ddp.*.csv"):
         with open(path, newline="") as f:
@@ -293,10 +298,10 @@ def finish(plan, version):
                    "peak_memory_bytes": peak}, f, indent=1)
 
 
-# ---- who starts them
+# ---- the process that starts the workers
 
 def make_plan(lockstep, words):
-    """What one step of ours says of the words; out= is theirs."""
+    """The run.json of one step by Lockstep, with the out= of this run."""
     out = [w[4:] for w in words if w.startswith("out=")][-1]
     os.makedirs(out, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=out) as folder:
@@ -311,7 +316,7 @@ def make_plan(lockstep, words):
             plan = json.load(f)
     asked = dict(w.split("=", 1) for w in words)
     s = plan["effective"]
-    for key in ("steps", "warmup", "eval"):  # of the words again
+    for key in ("steps", "warmup", "eval"):  # the one step had others
         s[key] = int(asked.get(key, {"steps": 1000, "warmup": 50,
                                      "eval": 100}[key]))
     s["out"], s["threads"] = os.path.abspath(out), plan["threads"]
@@ -332,7 +337,8 @@ def train(lockstep, words):
                 "peer_python= of a virtual environment that has it", 77)
     plan = make_plan(lockstep, words)
     tune(plan["effective"]["threads"])
-    # With Python 3.11 torchrun of PyTorch 1.13 knows no "0" of these two.
+    # --redirects and --tee are not 0, because torchrun of PyTorch 1.13 does not
+    # accept 0 with Python 3.11.
     with tempfile.TemporaryDirectory() as logs:
         with open(f"{logs}/plan.json", "w") as f:
             json.dump(plan, f)
@@ -355,7 +361,7 @@ def column(folder, name):
 
 
 def check(lockstep):
-    """Ours and theirs, side by side."""
+    """Train with both, and compare losses and gradient norms by step."""
     for more in ("accum=1", "accum=2"):
         words = ["model=nano", "workers=2", "threads=1", "batch=4", "warmup=5",
                  f"steps={CHECKED}", "eval=10", "eval_batches=2", "sync=ring",
@@ -368,8 +374,9 @@ def check(lockstep):
                 ours = column(f"{folder}/ours", name)
                 theirs = column(f"{folder}/ddp", name)
                 far = max(abs(a - b) / abs(a) for a, b in zip(ours, theirs))
-                print(f"{more}: {name} of {len(ours)} steps: at most {far:.1e} of "
-                      f"its value apart; last {ours[-1]:.6f}, {theirs[-1]:.6f}")
+                print(f"{more}: {name} of {len(ours)} steps: largest relative "
+                      f"difference {far:.1e}; last {ours[-1]:.6f}, "
+                      f"{theirs[-1]:.6f}")
                 limit = WITHIN if name == "loss" else 10 * WITHIN
                 if not (len(ours) == len(theirs) == CHECKED and far < limit):
                     give_up(f"{name}: the limit is {limit:g}")

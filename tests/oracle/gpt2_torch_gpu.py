@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""PyTorch's speed at training GPT-2 on a GPU: what `lockstep bench gpu` is put
-beside. The same sizes, the same batch, AdamW with fused=True, random tokens.
+"""PyTorch's speed at training GPT-2 on a GPU, to compare `lockstep bench gpu` with.
+Sizes and batch are the same; AdamW has fused=True; tokens are random.
 
     gpt2_torch_gpu.py [batch=32] [tokens=1024] [steps=20] [eager] [compile]
                       [layers=12] [heads=12] [channels=768] [context=1024]
                       [vocab=50257]
 
-bf16 by autocast with fp32 parameters, attention by scaled_dot_product_attention
-(flash). Prints a line for each way: ms a step (median), tokens/s, TFLOP/s by
-the same formula, 6 N + 12 L C T a token, N without the position table. Exit
-status 77: no PyTorch here, or no GPU.
+Parameters are fp32; autocast computes in bf16; attention is
+scaled_dot_product_attention (flash). Prints a line for eager and one for compile:
+the median ms of a step, tokens/s, and TFLOP/s by the same formula, 6 N + 12 L C T
+FLOP for each token, where N does not count the position table. Exit status 77: no
+PyTorch here, or no GPU.
 """
 import sys
 import time
@@ -105,7 +106,7 @@ def main():
         elif word in ("eager", "compile"):
             ways.append(word)
         else:
-            sys.exit(f"{word}: not a word of this; see the head of the file")
+            sys.exit(f"{word}: unknown argument; see the head of this file")
     torch.set_float32_matmul_precision("high")
     print(torch.cuda.get_device_name())
     for way in ways or ("eager", "compile"):

@@ -196,7 +196,7 @@ int settings_check(const struct sync_settings *s)
                     "leave one of them out",
                     s->backup);
     if (s->elastic && s->transport == TRANSPORT_MPI) // a death ends the job
-        return fail("elastic=1 does not go with transport=mpi; try: "
+        return fail("elastic=1 does not work with transport=mpi; try: "
                     "transport=zmq");
     return 0;
 }

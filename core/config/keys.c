@@ -69,9 +69,9 @@ static const struct key rows[] = {
          "val.bin; without it the C headers in /usr/include"},
 {"data", "symbols", "bytes", KEY_CHOICE, AT(symbols), // enum data_symbols
  .words = WORDS("bytes", "chars"),
- .help = "what a token of a text is"},
+ .help = "the tokens of a text: its bytes, or its characters"},
 {"data", "vocab", "", KEY_TEXT, AT(vocab), .local = true, .unit = "path",
- .help = "GPT-2's vocab.bpe: tokens of a text are byte pairs instead"},
+ .help = "the file vocab.bpe of GPT-2: tokens are its byte pairs instead"},
 {"data", "val_fraction", "0.1", KEY_NUMBER, AT(val_fraction), 0, 0.9,
  .unit = "share",
  .help = "share of the text, from its end, held out for validation; 0: none"},
@@ -139,7 +139,7 @@ static const struct key rows[] = {
  .help = "adamw: added to the root of the mean squared gradient"},
 {"optimizer", "weight_decay", "0.1", KEY_NUMBER, AT(weight_decay), 0, 10,
  .unit = "per step",
- .help = "decay of matrices, times the learning rate"},
+ .help = "decay of the matrices; multiplied by the learning rate"},
 {"optimizer", "momentum", "0.9", KEY_NUMBER, AT(momentum), 0, 0.999999,
  .help = "sgd: decay of the velocity"},
 {"optimizer", "clip", "1", KEY_NUMBER, AT(clip), 1e-9, 1e9, "none",
@@ -160,7 +160,7 @@ static const struct key rows[] = {
  .help = "compute the validation loss every N steps"},
 {"output", "eval_batches", "20", KEY_INT, AT(eval_batches), 1, 1e9, "all",
  .unit = "batches",
- .help = "batches of a validation, for each worker"},
+ .help = "batches that each worker evaluates in a validation"},
 {"output", "save", "0", KEY_INT, AT(save), 1, 1e9, "never",
  .unit = "steps",
  .help = "write a checkpoint every N steps, and one at the end"},
@@ -194,8 +194,8 @@ static const struct key rows[] = {
          "both"},
 
 {"output", "kernels", "0", KEY_INT, AT(kernels), 0, 1, .local = true,
- .help = "cuda: 1: record each kernel and copy of the GPU in trace.json, with "
-         "CUPTI, which slows the run by some percent"},
+ .help = "1, with device=cuda: record each kernel and copy of the GPU in "
+         "trace.json, with CUPTI, which slows the run by some percent"},
 
 {"cluster", "sync", NULL, KEY_WORD, AT(sync), .words = backend_names,
  .help = "how workers agree on the next parameters; listed below"},
@@ -218,13 +218,14 @@ static const struct key rows[] = {
  .help = "1f1b: additional forwards before a stage's first backward, for each "
          "hop to the last stage; helps on slow links"},
 {"cluster", "stages", "", KEY_PARTS, AT(stages), PARTS(stages),
- .help = "layers of each stage, as 7,5; without it as even as possible"},
+ .help = "layers of each stage, as in 7,5; without it as even as possible"},
 {"cluster", "device", "cpu", KEY_WORD, AT(device),
  .words = WORDS("cpu", "cuda"),
  .help = "where a worker computes"},
 {"cluster", "cluster", "auto", KEY_WORD, AT(cluster), .local = true,
  .words = WORDS("auto", "local", "mpi", "zmq"),
- .help = "control plane; auto: as sync and the launcher need"},
+ .help = "how workers exchange control messages; auto: what sync= and the "
+         "launcher need"},
 {"cluster", "rank", "-1", KEY_INT, AT(rank), -1, 4095, .local = true,
  .once = true,
  .help = "rank of a worker started by hand; -1: from the launcher"},
@@ -233,8 +234,8 @@ static const struct key rows[] = {
  .help = "number of workers, for a worker started by hand"},
 {"cluster", "rendezvous", "", KEY_TEXT, AT(rendezvous),
  .check = check_endpoint, .local = true, .once = true, .unit = "endpoint",
- .help = "cluster=zmq: where workers meet, tcp://HOST:PORT; ps_server 0 or "
-         "rank 0 listens there", .was = "hub"},
+ .help = "cluster=zmq: endpoint of the rendezvous server, tcp://HOST:PORT; "
+         "ps_server 0 or rank 0 listens there", .was = "hub"},
 {"cluster", "hosts", "", KEY_TEXT, AT(hosts), .local = true, .unit = "path",
  .help = "an mpirun hostfile (NAME slots=N a line): spread the job over "
          "these hosts, through ssh or LOCKSTEP_RSH"},
@@ -256,14 +257,14 @@ static const struct key rows[] = {
  .help = "F,B: for each micro-batch and chunk, sleep F ms as forward and B ms "
          "as backward instead of computing; messages travel as in training"},
 {"cluster", "net", "", KEY_WORD, AT(net), .local = true,
- .help = "RATE[,hosts=N], as 1gbit: each worker and server on an emulated "
+ .help = "RATE[,hosts=N], as in 1gbit: each worker and server on an emulated "
          "host behind links of that rate; needs root"},
 
 {"backend", "wire", "fp32", KEY_CHOICE, SET(wire), .words = WIRE_FORMATS,
  .help = "number format of gradients while they travel"},
 {"backend", "overlap", "1", KEY_INT, SET(overlap), 0, 1,
- .help = "1: send a bucket while backward still computes; 0: all of them "
-         "after it"},
+ .help = "1: send a bucket while backward still computes; 0: send all "
+         "buckets after backward"},
 {"backend", "staging", "auto", KEY_CHOICE, SET(staging),
  .words = WORDS("auto", "always"),
  .help = "copying of vectors to a host buffer; auto: from a GPU where needed; "
@@ -298,26 +299,27 @@ static const struct key rows[] = {
  .help = "threads of a server that add and update"},
 {"backend", "consistency", "bsp", KEY_PARTS, SET(consistency),
  PARTS(consistency),
- .help = "bsp: whole steps; ssp:K: no worker more than K steps ahead; asp: "
-         "no bound"},
+ .help = "bsp: all workers take each step together; ssp:K: no worker is more "
+         "than K steps ahead; asp: no bound"},
 {"backend", "backup", "0", KEY_INT, SET(backup), 0, 4095,
  .unit = "workers",
  .help = "how many late workers a step leaves out"},
 {"backend", "update", "auto", KEY_CHOICE, SET(update), // enum updater
  .words = WORDS("auto", "server", "worker"),
- .help = "who updates; auto: workers where the wire has 16 bits, else "
-         "servers"},
+ .help = "where parameters are updated; auto: on workers if the wire has 16 "
+         "bits, else on servers"},
 {"backend", "elastic", "0", KEY_INT, SET(elastic), 0, 1,
  .help = "1: go on without a worker that died"},
 {"backend", "priority", "1", KEY_INT, SET(priority), 0, 1,
  .help = "1: send first-layer parameters first"},
 {"backend", "algorithm", "auto", KEY_CHOICE, SET(algorithm),
  .words = WORDS(ALGORITHM_WORDS),
- .help = "Open MPI's algorithm; auto: ring; library: its own choice"},
+ .help = "all-reduce algorithm of Open MPI; auto: ring; library: Open MPI's "
+         "own choice"},
 {"backend", "ctas", "0", KEY_INT, SET(ctas), 1, 64, "NCCL's own choice",
  .unit = "thread blocks",
- .help = "with NCCL: most thread blocks of a collective; backward's products "
-         "leave as many multiprocessors free"},
+ .help = "with NCCL: how many thread blocks a collective may use; products in "
+         "backward leave as many multiprocessors free"},
 {"backend", "shard", "1", KEY_INT, SET(shard), 1, 3,
  .help = "what each worker holds only a shard of; 1: optimiser state; 2: "
          "gradients, too; 3: parameters, too"},
@@ -331,13 +333,13 @@ static const struct key rows[] = {
  .help = "how the workers' parameters become one: their mean, or a Nesterov "
          "step towards it (DiLoCo)"},
 {"backend", "outer_lr", "0.7", KEY_NUMBER, SET(outer_lr), 1e-6, 100,
- .help = "nesterov: length of that step; 1 with outer_momentum=0 is the mean"},
+ .help = "nesterov: length of the step; 1 with outer_momentum=0 is the mean"},
 {"backend", "outer_momentum", "0.9", KEY_NUMBER, SET(outer_momentum), 0,
  0.999999,
  .help = "nesterov: decay of the velocity"},
 {"backend", "transport", "auto", KEY_CHOICE, SET(transport),
  .words = WORDS("auto", "tcp", "shm", "zmq", "mpi"),
- .help = "between workers tcp or shm (auto: shm on one host), to servers "
+ .help = "between workers: tcp or shm (auto: shm on one host); to servers: "
          "zmq or mpi (auto: zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; without it loopback"},
@@ -359,7 +361,7 @@ static const struct key rows[] = {
  1, .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,
  .help = "WRONG ON PURPOSE: each worker clips its own gradient before the sum, "
-         "and nobody clips the mean"},
+         "and the mean is not clipped"},
 {"mistakes", "mistake_own_steps", "", KEY_PARTS, AT(mistake_own_steps),
  PARTS(own_steps),
  .help = "WRONG ON PURPOSE: RANK:STEPS, this worker takes only so many steps, "

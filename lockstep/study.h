@@ -115,7 +115,7 @@ int study_compare(const struct study *s, char *text, size_t size);
 // ---- fair.c: the cells that may be compared with each other.
 
 // Lists the settings by which a and b are different trainings: "lr (0.001,
-// 0.002), ..". Returns how many they are; 0: the same training.
+// 0.002), ..". Returns how many there are; 0: the same training.
 int fair_difference(const struct result *a, const struct result *b, char *text,
                     size_t size);
 

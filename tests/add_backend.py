@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""A backend is one folder and one row, and then everything knows it.
+"""Adds a backend with one folder and one row, and shows that no more is needed.
 
     add_backend.py TREE       exit status 77 where a program is missing
 
-Copies the tree and gives the copy tests/gathered/ as a folder, its row in the
-table of backends, and its floor in ARCHITECTURE.md. Then builds the programs,
-and asks each what it makes of the backend, which has the law of sync=ring.
+The test copies the tree. In the copy, tests/gathered/ becomes a folder of the
+root, its row goes into the table of backends, and ARCHITECTURE.md gets its floor.
+The test then builds the programs and checks that each of them can use the new
+backend. Its law is that of sync=ring.
 """
 
 import csv
@@ -53,7 +54,7 @@ def edit(path, old, new):
 
 
 def add(source, tree):
-    """The copy, the folder, the row, the floor: nothing else is touched."""
+    """Copy the tree, and add the folder, the row and the floor: no other change."""
     shutil.copytree(source, tree, ignore=shutil.ignore_patterns(
         "build", "runs", ".*"))
     shutil.copytree(source / "tests" / "gathered", tree / "gathered")
@@ -79,7 +80,7 @@ def build(tree, folder):
 
 
 def is_named(binary):
-    """By help, and by the errors of a wrong name and of a key it does not read."""
+    """Help names it, and so do the errors for a wrong name or a wrong key."""
     said = run(binary / "lockstep", "train", "--help")
     assert re.search(r"\|\s*gathered", said), said
     assert ", gathered] " in said, said
@@ -101,7 +102,8 @@ def losses(binary, out, *words):
 
 
 def trains(binary, folder):
-    """Two numbers have one sum, so losses are those of others to the bit."""
+    """It trains. With two workers a sum of two numbers has only one order, so
+    losses equal those of other backends to the bit."""
     seen = losses(binary, folder / "tcp", "sync=gathered", "transport=tcp")
     assert seen == losses(binary, folder / "shm", "sync=gathered",
                           "transport=shm", "bucket_mb=0.1")
@@ -110,7 +112,7 @@ def trains(binary, folder):
 
 
 def is_reckoned(binary, folder):
-    """As a ring is: in a forecast, and in a simulation."""
+    """A forecast and a simulation give it the same times as sync=ring."""
     said = run(binary / "lockstep", "predict", "model=gpt2", "workers=4",
                "link=25gbit", "compute_ms=900")
     rows = {line.split()[0]: line.split()[1:] for line in said.splitlines()
@@ -127,7 +129,7 @@ def is_reckoned(binary, folder):
 
 
 def is_measured(binary):
-    """Over each of its carriers; every sum is looked at."""
+    """sync_perf measures it over each of its carriers, and checks every sum."""
     said = run(binary / "sync_perf", "workers=2", "sync=gathered,gathered-shm",
                "min_bytes=64", "max_mb=0.01", "rounds=1")
     assert "# gathered, 2 workers" in said, said
@@ -135,7 +137,7 @@ def is_measured(binary):
 
 
 def is_drawn(binary, folder):
-    """In its colour, and reported with the bytes of its law."""
+    """The report has the bytes of its law, and figures show it in its colour."""
     ini, out = folder / "two.ini", folder / "two"
     ini.write_text(INI)
     run(binary / "lockstep", "run", ini, "repeat=1", f"out={out}")

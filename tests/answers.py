@@ -1,9 +1,9 @@
-"""What lockstep report says of a table: sentences, ranges, doubts, columns.
+"""Tests what lockstep report says about a table of runs.
 
     answers.py LOCKSTEP
 
-One short run is made; studies are copies of it whose steps were rewritten, so
-that every figure is known beforehand.
+The test trains one short run. An experiment's folder gets copies of it with other
+steps, so that the test knows every figure that the report must have.
 """
 
 import csv
@@ -32,7 +32,7 @@ def table(path, key="cell"):
 
 
 def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
-    """Steps of step_us microseconds whose losses are loss(step)."""
+    """Give a run steps of step_us microseconds, with the losses loss(step)."""
     head, first, *_ = (folder / "steps.csv").read_text().splitlines()
     at = head.split(",").index
     lines = [head]
@@ -51,7 +51,8 @@ def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
 
 
 def taken(folder, share, switches=5):
-    """Samples of a worker that computes and has no processor for `share`."""
+    """Give a run samples of a worker that computes but for `share` of the time has
+    to wait for a processor."""
     (folder / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
         f"{t / 10},0,compute_share,0.9\n{t / 10},0,cpu_share,"
         f"{.9 * (1 - share):.6f}\n{t / 10},0,resident_bytes,{t}000000\n"
@@ -60,7 +61,7 @@ def taken(folder, share, switches=5):
 
 
 def study(single, out, cells, about="baseline = slow\n"):
-    """cells: name -> microseconds of a step, for each repeat."""
+    """An experiment's folder. cells: {name: microseconds of a step by repeat}."""
     out.mkdir()
     text = f"[experiment]\nfigures = none\nrepeat = 3\n{about}[base]\nbatch = 2\n"
     for name, times in cells.items():
@@ -82,13 +83,14 @@ def answer(out):
 
 
 def sentences(single, folder):
-    """Who is first and last, and by how much; swapping runs swaps names."""
+    """The report says which cell is first and last, and by how much. If two cells
+    swap their runs, their names are swapped."""
     out = study(single, folder / "plain", {
         "fast": (9000, 10000, 11000), "slow": (20000, 21000, 19000),
         "last": (40000, 41000, 39000)})
     said = answer(out)
-    # the mean of ten losses 5 - k/10 is 5 - (k - 4.5)/10: at most 1.45 after
-    # the 40th step
+    # the mean of the last ten losses 5 - k/10 is 5 - (k - 4.5)/10, which is 1.45
+    # at step 40
     assert said.startswith(
         "fast reaches loss 1.45 first: 0.4 (0.36 .. 0.44) s, 0.50 (0.45 .. "
         "0.58) times the time of slow.\nlast takes longest: 1.6 (1.56 .. 1.64) "
@@ -109,7 +111,8 @@ def sentences(single, folder):
 
 
 def doubts(single, folder):
-    """Ranges that overlap, a busy machine, an outlier, a single repeat."""
+    """The report warns of ranges that overlap, a busy machine, an outlier, and of
+    cells that ran once."""
     out = study(single, folder / "doubt", {
         "a": (9000, 10000, 12000), "b": (11000, 10500, 11000),
         "slow": (20000, 20000, 40000)})
@@ -119,7 +122,7 @@ def doubts(single, folder):
     assert "Outlier (kept in all ranges): slow, repeat 3, has 800 tokens/s; " \
         "the cell's median is 1600" in said, said
     assert "Warning" not in said, said
-    taken(out / "cells" / "b" / "r2", .4)  # threads that wait for each other
+    taken(out / "cells" / "b" / "r2", .4)  # few switches: threads wait for each other
     assert "Warning" not in answer(out)
     taken(out / "cells" / "b" / "r2", .4, 150)
     said = answer(out)
@@ -137,11 +140,11 @@ def doubts(single, folder):
 
 
 def reaches(single, folder):
-    """Seconds and tokens to a loss are those of curves.csv."""
+    """Seconds and tokens to the target loss agree with curves.csv."""
     out = study(single, folder / "reach", {"slow": (20000,) * 3,
                                            "fast": (10000,) * 3},
                 "baseline = slow\ntarget_loss = 3.5\n")
-    for k in (1, 2, 3):  # learns little, and not evenly
+    for k in (1, 2, 3):  # does not reach the target
         rewrite(out / "cells" / "fast" / f"r{k}", 10000,
                 lambda step: 5 - .02 * step + .3 * (step % 3))
     lockstep("report", out)
@@ -162,7 +165,7 @@ def reaches(single, folder):
 
 
 def one_training(single, folder):
-    """Cells that differ in what a loss depends on are not held together."""
+    """Cells are compared only if the settings on which losses depend are equal."""
     out = study(single, folder / "fair", {
         "slow": (20000,) * 3, "same": (10000,) * 3, "rate": (10000,) * 3})
     for k in (1, 2, 3):
@@ -177,7 +180,7 @@ def one_training(single, folder):
     assert "slow and same trained the same thing (global batch 2)" in page
     assert "rate trained something else; it differs from slow in lr (0.001" \
         in page
-    # the learning rate counts as lr_scale= makes it
+    # equal: lr=.001 is doubled by lr_scale=linear
     for k in (1, 2, 3):
         rewrite(out / "cells" / "rate" / f"r{k}", 10000, lr=.001, min_lr=5e-5,
                 lr_scale="linear", base_batch=1)
@@ -196,8 +199,8 @@ def one_training(single, folder):
 
 
 def meets(run, validations, factor=1):
-    """A run whose workers exchange every fourth step, which takes 50 ms, with
-    validation losses {step: loss}."""
+    """Make it a run whose workers exchange in every fourth step. That step takes
+    50 ms. validations: {step: validation loss}."""
     rewrite(run, 10000, lambda step: factor * (5 - .1 * step), every=4,
             eval_batches=10)
     manifest = json.loads((run / "run.json").read_text())
@@ -215,8 +218,8 @@ def meets(run, validations, factor=1):
 
 
 def waits_of_a_step(single, folder):
-    """What a step waits is its share of the median step, whatever a slow first
-    step adds to the mean."""
+    """The wait of a step is its share of the time, times the median step. A slow
+    first step does not change it."""
     run = folder / "waits"
     shutil.copytree(single, run)
     rewrite(run, 10000)
@@ -230,8 +233,9 @@ def waits_of_a_step(single, folder):
 
 
 def apart(single, folder):
-    """Workers that meet every few steps: a training of its own, whose rate is
-    a round's. What cells evaluate is said where it differs."""
+    """Workers that exchange only every few steps: such a cell is comparable only
+    with its like, and its rate is that of whole rounds. The report also says if
+    cells evaluate different amounts of text."""
     out = study(single, folder / "apart", {"slow": (20000,) * 3,
                                            "meets": (10000,) * 3})
     ini = (out / "x.ini").read_text()
@@ -246,8 +250,8 @@ def apart(single, folder):
     assert "meets: not comparable with slow, differs in every (4, none)" in said
     assert "net: its workers' parameters differ between exchanges, and no " \
         "validation loss is just after an exchange" in said, said
-    # training losses are each worker's own: what counts is validation after an
-    # exchange, and not before
+    # Each worker has its own training loss. So only a validation loss just after
+    # an exchange counts.
     for name, early, late, factor in (("meets", 3, 2.5, 1), ("net", 9, 2.5, 2)):
         meets(out / "cells" / name / "r1", {2: early, 8: late}, factor)
     said = lockstep("compare", out).stdout
@@ -274,13 +278,13 @@ def apart(single, folder):
 
 
 def joins(single, folder):
-    """Runs that exist, side by side; one figure again, of a size."""
+    """A report of several existing runs, and one figure in a given size."""
     a, b = folder / "runs" / "a", folder / "more" / "a"
     for run, us in ((a, 10000), (b, 20000)):
         shutil.copytree(single, run)
         rewrite(run, us)
     out = folder / "both"
-    for _ in range(2):  # a second time, too
+    for _ in range(2):  # the second time replaces the first
         lockstep("report", a, b, f"out={out}")
         rows = table(out / "table.csv")
         assert list(rows) == ["a", "a_2"], rows
@@ -306,7 +310,7 @@ def joins(single, folder):
 
 
 def watches(single, folder):
-    """Every worker of a run that goes on, from the ends of its files."""
+    """watch shows every worker of a running run, from the ends of its files."""
     run = folder / "live"
     shutil.copytree(single, run)
     rewrite(run, 10000)
@@ -327,7 +331,7 @@ def watches(single, folder):
             cells[at("tokens")] = str(96 * (k + 1))
             cells[at("t_compute_us")] = str(compute_us)
             own.append(",".join(cells))
-        # a row that is being written does not count
+        # the last row is not complete: it does not count
         (run / f"steps.{rank}.csv").write_text("\n".join(own) + "\nrun,lo")
         (run / f"util.{rank}.csv").write_text(
             "t_s,rank,metric,value\n"
@@ -345,9 +349,9 @@ def watches(single, folder):
                 r"server 0 +\[#{5}\.{15}\] +25% "):
         assert re.search(row, said, re.M), (row, said)
     (run / "summary.json").write_text("{}")
-    assert ", over" in lockstep("watch", run).stdout  # and ends by itself
+    assert ", over" in lockstep("watch", run).stdout  # it ends by itself
     assert lockstep("watch", folder / "reach").stdout.count("/cells/") == 1
-    going = folder / "going"  # an experiment is over when its table is there
+    going = folder / "going"  # an experiment without its table is still running
     shutil.copytree(folder / "reach", going)
     (going / "table.csv").unlink()
     said = lockstep("watch", going, "times=2", "every=0.05").stdout
@@ -356,7 +360,7 @@ def watches(single, folder):
 
 
 def names(folder):
-    """The INI's keys of the comparison, and help that lists the figures."""
+    """Errors in the keys of [experiment] and cells; help lists the figures."""
     path = folder / "bad.ini"
     for text, expect in {
             "[experiment]\nbaseline = x\n[cell y]\nsync = local\n":

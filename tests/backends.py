@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""backends.py [TREE] - backends are named in their table and nowhere else.
+"""backends.py [TREE] - check that only their table names backends.
 
-Every row of core/config/backends.def is whole, and CONTRIBUTING.md shows the row
-of tests/gathered/ as it stands. No string in a source or a figure
-consists of names of backends only: "ring", "sps,dps", 'dps allreduce'. Such a
-string compares with a name or lists names, where the code should ask the row
-(config/backends.h). Sentences may name a backend, as help and errors do.
+Every row of core/config/backends.def must have all members, and CONTRIBUTING.md
+must show the row of tests/gathered/ unchanged. No string in a source or a figure
+may consist only of names of backends: "ring", "sps,dps", 'dps allreduce'. Code
+with such a string compares or lists names, but should ask the row
+(config/backends.h). A sentence of help or of an error may name a backend.
 
 backends.py --self-test makes trees with one mistake each and must find it.
 """
@@ -20,11 +20,11 @@ import rule
 TABLE = "core/config/backends.def"
 SHOWN = "tests/gathered/row.def"
 WHOLE = "help", "keys", "launch", "colour", "point"
-# Words that also mean something else, and the file where they do.
+# {file: words that mean something else there, and not a backend}
 SPARED = {
     "core/config/settings.h": {"ring"},  # an algorithm of Open MPI's
     "core/config/keys.c": {"local", "lab"},  # a control plane; a key
-    "core/cluster/single.c": {"local"},  # the same
+    "core/cluster/single.c": {"local"},  # a control plane
     "lockstep/simulation.c": {"local"},  # a way of SimGrid to share memory
     "labs/04-ring/grade.c": {"ring"},  # the lab
 }
@@ -35,7 +35,7 @@ LANGUAGE = {".c": C, ".h": C, ".cu": C, ".cuh": C, ".gp": GNUPLOT}
 
 
 def read_rows(tree):
-    """Text of each row by name, from the table."""
+    """{name of a backend: the text of its row}, from the table."""
     text = (tree / TABLE).read_text()
     rows = re.split(r'^BACKEND\(', text, flags=re.M)[1:]
     return {re.match(r'"(\w+)"', row)[1]: row for row in rows}

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """circles.py [TREE] - files of one folder must not need each other in a circle.
 
-A source file needs another one whose functions or tables it names, whichever
-header declares them; a header needs the headers that it includes. A folder
-without a circle can be read from the bottom up, and a file of it be replaced.
+A source file needs another one if it names one of its functions or tables. Which
+header declares them does not matter. A header needs the headers that it includes.
+If a folder has no circle, a reader can begin with the files that need no other,
+and each file can be replaced alone.
 
 circles.py --self-test makes trees with and without a circle.
 """
@@ -42,10 +43,12 @@ def folders(tree):
 
 
 def needs(folder, files):
-    """{file: {file that it needs: the name that says so}} of one folder."""
+    """{file: {file that it needs: a function or header that it names}}, of one
+    folder."""
     graph = {name: {} for name in files}
     code = {name: TEXT.sub("", text) for name, text in files.items()}
-    owner = {}  # of what may be named elsewhere; None: several programs'
+    # {function or table: its file}; None: several programs have one each
+    owner = {}
     for file, text in code.items():
         if not file.endswith(SOURCES):
             continue

@@ -1,9 +1,9 @@
-"""lockstep doctor hosts=FILE, with hosts that a script in ssh's place stands for.
+"""Tests lockstep doctor hosts=FILE, with a script instead of ssh.
 
     doctor_hosts.py LOCKSTEP
 
-Each host is this one, behind another address of the loopback; some lie: of their
-version, their clock, their folder. Some do not answer.
+Each host is this one, under another address of the loopback. Some hosts report a
+wrong version, clock or folder, and some do not answer.
 """
 
 import os
@@ -18,7 +18,7 @@ GOOD, ALSO, OLD, LATE, GONE, SILENT, APART, TWICE = (
     f"127.0.0.{i}" for i in range(1, 9))
 NOBODY = "nobody.invalid"  # RFC 6761: no name server knows it
 
-# Stands for ssh: HOST COMMAND. Questions and answers are lines in turn.
+# Takes the place of ssh: HOST COMMAND. Each question and each answer is a line.
 RSH = f"""#!{sys.executable}
 import os, subprocess, sys, time
 host, command = sys.argv[1], " ".join(sys.argv[2:])
@@ -32,14 +32,14 @@ p = subprocess.Popen(["sh", "-c", command], stdin=subprocess.PIPE,
 answer = ""
 for question in sys.stdin:
     if host == "{TWICE}":
-        sys.stdout.write(answer)  # once more, in front of the next
+        sys.stdout.write(answer)  # again, before the next answer
     if host == "{APART}":
         question = question.replace("/shared\\t", "/elsewhere\\t")
     p.stdin.write(question)
     p.stdin.flush()
     answer = p.stdout.readline()
     if host == "{OLD}" and question == "hello\\n":
-        answer = "@answer 0.0.1\\t2\\n"  # it knew no numbers
+        answer = "@answer 0.0.1\\t2\\n"  # that version sent no numbers
     if host == "{LATE}" and question == "time\\n":
         _, number, time_ns = answer.split()
         answer = f"@answer {{number}}\\t{{int(time_ns) + 5000000000}}\\n"
@@ -101,7 +101,7 @@ def each_lie_is_found(folder):
 
 
 def what_is_late_answers_nothing(folder):
-    """An answer that comes once more is not taken for the next."""
+    """A host sends its last answer again: it is not taken for the next one."""
     status, said = doctor(folder, [GOOD, TWICE], "out=shared")
     expect(said, rf"ok +{TWICE} +answers", rf"ok +{TWICE} +its clock agrees",
            rf"ok +{TWICE} +{TWICE} is its interface lo", rf"ok +{TWICE} +shares out=shared",
@@ -111,7 +111,8 @@ def what_is_late_answers_nothing(folder):
 
 
 def loopback_is_told(folder):
-    """An address that only its own host can reach, as Debian writes it."""
+    """Debian gives a host's own name a loopback address, which no other host can
+    reach. doctor says so."""
     status, said = doctor(folder, [GOOD, "192.0.2.1"], "out=shared")
     expect(said, rf"LACK +hosts= +hosts: {GOOD} is {GOOD}, which the other hosts "
            "cannot reach; try: its address on the network")
@@ -120,7 +121,7 @@ def loopback_is_told(folder):
 
 
 def nothing_is_left(folder):
-    """No file in the folders, no process."""
+    """No file is left in the folders, and no process."""
     for name in ("shared", "elsewhere"):
         left = [p.name for p in (folder / name).iterdir()]
         if left:

@@ -1,10 +1,11 @@
-"""Every figure is drawn from the sample data, as PNG and as SVG.
+"""Draws every figure from the sample data, as PNG and as SVG.
 
     draw.py PLOTS       exit status 77 where there is no gnuplot
 
-A figure is drawn when gnuplot is content, says nothing, and leaves a PNG of its
-size and an SVG that parses and holds marks. plots/sample/figures.txt says which
-folder of the sample each is drawn from; a .gp that it does not name fails.
+gnuplot must succeed and print nothing. The PNG must be large enough, and the SVG
+must be valid XML with lines and text. plots/sample/figures.txt says for each
+figure which folder of the sample it is drawn from. The test fails if a .gp is not
+in this list.
 """
 
 import pathlib
@@ -16,7 +17,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as tree
 
-PARTS = {"style", "cells", "loss_curves", "timeline"}  # loaded by others
+PARTS = {"style", "cells", "loss_curves", "timeline"}  # other .gp load them
 
 
 def check_png(path):
@@ -59,7 +60,7 @@ def draws_servers(plots, data, folder):
 
 
 def draws_of_a_size(plots, data, folder):
-    """SIZE is the PNG's pixels, whatever the figure's own shape."""
+    """A PNG has exactly SIZE pixels, even if the figure has another shape."""
     out = folder / "size.png"
     for size, wide, high in ("1600x900", 1600, 900), ("600x900", 600, 900):
         subprocess.run(["gnuplot", "-e", f"SIZE='{size}'", "-c",
@@ -69,8 +70,8 @@ def draws_of_a_size(plots, data, folder):
 
 
 def draws_one_key(plots, folder):
-    """A heat map of one key has the named cells as rows, and no other numbers
-    than those of its fields."""
+    """A heat map of one key has the named cells as rows. Its only numbers are the
+    tokens/s in its fields."""
     for names in ("ring", "outer"), ("",):
         (folder / "sweep.csv").write_text(
             "series,x_key,y_key,x,y,tokens_per_s\n" + "".join(
@@ -86,7 +87,7 @@ def draws_one_key(plots, folder):
 
 
 def draws_few_steps(plots, folder):
-    """The loss of a run that is too short for a smooth line."""
+    """loss.gp draws a smoothed line only if a run has more than 3 steps."""
     for steps in 2, 3, 4:
         (folder / "steps.csv").write_text(
             "rank,step,loss,val_loss,restarts\n" + "".join(
@@ -112,7 +113,7 @@ def draws_ranges(plots, data, folder):
 
 
 def drawn_values(plots, name, data, folder):
-    """The numbers of each curve, as gnuplot would have drawn them."""
+    """All y values that gnuplot would draw, as text."""
     table = folder / "table.txt"
     subprocess.run(["gnuplot", "-e", f"set table '{table}'", "-c", f"{name}.gp",
                     str(data), str(folder / "x.svg")], cwd=plots, check=True,
@@ -122,7 +123,8 @@ def drawn_values(plots, name, data, folder):
 
 
 def draws_nvml(plots, folder):
-    """94% of NVML is drawn as 94%, and 94% of a GPU's computing, too."""
+    """The figures of a GPU show the shares in the data: NVML's utilisation, the
+    share in which the GPU computes, and the share of collectives."""
     data = folder / "nvml"
     data.mkdir()
     (data / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
@@ -144,7 +146,7 @@ def draws_nvml(plots, folder):
 
 
 def lightness(colour):
-    """CIE L*, 0 to 100, of "#rrggbb": what is left on a grey printer."""
+    """CIE L*, 0 to 100, of "#rrggbb": how light it is in grey print."""
     linear = [c / 12.92 if c <= .04045 else ((c + .055) / 1.055) ** 2.4
               for c in (v / 255 for v in bytes.fromhex(colour[1:]))]
     grey = sum(w * c for w, c in zip((.2126, .7152, .0722), linear))
@@ -171,8 +173,8 @@ def colours_differ_in_grey(plots):
 
 
 def draws_all_cells(plots, folder):
-    """Of 13 cells with one backend none is left out, all colours are used, and
-    no name says what all have in common."""
+    """13 cells with one backend: the figure has all of them, uses all colours,
+    and leaves out of the names the setting that all have."""
     data = folder / "many"
     names = [f"way {k} net=1gbit" for k in range(13)]
     head = "cell,backend,oversubscribed,step,tokens,time_s,loss,val_loss," \
@@ -203,7 +205,8 @@ def draws_all_cells(plots, folder):
 
 
 def draws_a_step(plots, folder):
-    """Of a GPU's step of 100 ms: 94 computing, 6 not, and 20 in collectives."""
+    """breakdown.gp: in a step of 100 ms the GPU computes for 94 ms, is idle for
+    6, and is in collectives for 20."""
     data = folder / "step"
     data.mkdir()
     (data / "shares.csv").write_text(
@@ -221,7 +224,7 @@ def draws_a_step(plots, folder):
 
 
 def draws_a_pipeline(plots, folder):
-    """Of a run: a row a rank, and the chunks in the order of their layers."""
+    """pipeline.gp of a run: a row for each rank, chunks in the order of layers."""
     data = folder / "pipeline"
     data.mkdir()
     spans = [(name, micro, 10 * i) for i, (name, micro) in enumerate(
@@ -249,7 +252,8 @@ def draws_a_pipeline(plots, folder):
 
 
 def draws_the_gpu(plots, folder):
-    """A worker with a GPU is drawn by that, not by the host, which waits."""
+    """The line of a worker with a GPU is the GPU's share, not the host's: the
+    host only waits."""
     drawn = []
     for name, rows in (("host", "{t},0,compute_share,{v}\n"),
                        ("gpu", "{t},0,compute_share,0.05\n"

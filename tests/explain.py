@@ -54,7 +54,7 @@ def run(*words, status=0):
 
 
 def data_of(page):
-    """The page's data; nothing of the page points outside."""
+    """The data in the page. The page must not refer to anything outside of it."""
     text = page.read_text()
     assert text.count('id="data"') == 1
     for outside in (r"https?:", r"\bsrc\s*=", r"\bhref\s*=", r"url\(", r"@import",
@@ -66,7 +66,7 @@ def data_of(page):
 
 
 def check_sums(panel):
-    """Bytes of all messages, by rank, are the law's."""
+    """The bytes that each rank sends and receives are those of the law."""
     moved = {rank: {"out": 0, "in": 0} for rank in panel["law"]}
     for event in panel["trace"]["traceEvents"]:
         args = event.get("args", {})
@@ -77,7 +77,8 @@ def check_sums(panel):
 
 
 def check_cells(panel):
-    """Every message says what it holds, and a sum of all exists in the end."""
+    """Every message says what it holds, and in the end some worker has the sum of
+    all."""
     cells, last = panel["cells"], {}
     for at, rank, vector, cell, holds in cells["states"]:
         assert at <= panel["end_us"] + 1e-3
@@ -127,7 +128,7 @@ def train(bin_dir, folder, name, *words):
 
 
 def bytes_of_step(panel, rank):
-    """What the spans say that a worker moved in its own step."""
+    """The bytes that a worker sent and received in its step, by the spans."""
     spans = [e for e in panel["trace"]["traceEvents"]
              if e["ph"] == "X" and e["pid"] == rank]
     step, = [e for e in spans
@@ -154,9 +155,9 @@ def run_page(bin_dir, folder):
     assert not re.search(r"href|url\((?!#)|script", svg.read_text())
     ring, alone, parts = data_of(page)["panels"]
     assert "shard=3" in parts["name"] and "law" in parts
-    assert svg.read_text().count("'#d9d9d9'") > 1  # the legend, and a wait
+    assert svg.read_text().count("'#d9d9d9'") > 1  # one in the legend, one a wait
     assert set(ring["law"]) == set(ring["total"]) == {"0", "1"}
-    for rank, law in ring["law"].items():  # of whole elements, and no norm
+    for rank, law in ring["law"].items():  # chunks have whole elements; no norm is sent
         assert abs(ring["total"][rank]["out"] - law["out"]) <= 4 * 8
     for rank, total in ring["total"].items():
         assert bytes_of_step(ring, int(rank)) == total, (rank, total)
@@ -170,7 +171,7 @@ def run_page(bin_dir, folder):
     meets = train(bin_dir, folder, "meets", "sync=outer", "every=2", "workers=2")
     run(bin_dir / "lockstep", "explain", meets, "step=3", f"out={folder}/meets.html")
     panel, = data_of(folder / "meets.html")["panels"]
-    assert "law" not in panel  # it is a mean step's
+    assert "law" not in panel  # the law is for a mean step, and step 3 sends nothing
     assert all(total == {"out": 0, "in": 0} for total in panel["total"].values())
     said = run(bin_dir / "lockstep", "explain", runs[0], folder, status=1)
     assert "has no run.json" in said
@@ -198,7 +199,7 @@ def browser_of():
 
 
 def dom(browser, page, at=0, script=None):
-    """The document when the page has drawn, and `script` has run in it."""
+    """The document after the page was drawn and `script` has run in it."""
     if script:
         copy = page.with_name("scripted.html")
         copy.write_text(page.read_text().replace(

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """first_hour.py TREE BIN - run every command of docs/first_hour.md and tour.md.
 
-BIN has the programs. In a folder of its own with what they need of the tree, the
-files that a page shows are written and its ```sh commands run, in the page's order;
-each must end well, and leave what the page says. Without LOCKSTEP_LONG=1 training is
-shortened by words behind the page's own, and the section that builds a backend is
-left out. With it all runs as it stands, in a copy of the tree.
+BIN has the programs. The test makes a folder with the files of the tree that the
+pages need. There it writes the files that a page shows and runs its ```sh commands,
+in the page's order. Each command must succeed and leave what the page says.
+
+With LOCKSTEP_LONG=1 everything runs unchanged, in a copy of the tree. Without it,
+words added to the commands make training shorter, and the section that builds a
+backend is left out.
 """
 
 import csv
@@ -24,7 +26,7 @@ NAMED = re.compile(r"[;#] ([\w/]+\.\w+)")
 LONG = os.environ.get("LOCKSTEP_LONG") == "1"
 NEEDED = ("plots", "experiments", "docs", "README.md", "core/config/backends.def")
 
-# Behind the words of a command that begins so; later words win.
+# {beginning of a command: words to add at its end}; the last word wins
 SMALL = "layers=1 heads=1 channels=8 context=16 batch=2"
 SHORTER = {
     "lockstep train data=": f"steps=4 save=4 eval=2 eval_batches=1 {SMALL}",
@@ -37,7 +39,7 @@ SHORTER = {
 
 
 def parts(page):
-    """(language, text) of the fenced blocks, as many as are run here."""
+    """(language, text) of each fenced block that this test runs."""
     text = page.read_text()
     if not LONG:
         text = re.sub(r"^## Your own way of agreeing.*", "", text,
@@ -69,7 +71,7 @@ def follow(page, folder, env):
 
 
 def bucket_of_the_tour(folder):
-    """What the tour says of its example."""
+    """The example has the parameters, buckets and bytes that the tour says."""
     about = json.loads((folder / "runs/tour/run.json").read_text())
     assert about["model"]["parameters"] == 834304, about["model"]
     assert about["model"]["buckets"] == 4, about["model"]
@@ -79,7 +81,7 @@ def bucket_of_the_tour(folder):
 
 
 def results(folder):
-    """What the first hour says that its commands leave."""
+    """The commands leave the files that the first hour says."""
     assert (folder / "runs/longer/report.html").exists()
     if shutil.which("gnuplot"):
         figure = folder / "runs/buckets/figures/buckets.svg"
@@ -92,7 +94,8 @@ def results(folder):
 
 
 def tree_for(source, binary, folder):
-    """The tree, and where its programs are. They find the tree from their own."""
+    """Make the folder, and return that of its programs. From there they find the
+    rest of the tree."""
     if LONG:
         ignored = shutil.ignore_patterns("build", "runs", ".*")
         shutil.copytree(source, folder, ignore=ignored)

@@ -1,9 +1,10 @@
-"""What a job on the emulated GPU and a made-up NVML say, through to the figures.
+"""Checks a GPU's figures with an emulated GPU and a fake NVML.
 
     gpu_drawn.py LOCKSTEP FOLDER_OF_NVML PLOTS
 
-Two workers train on it. NVML says 37%, which is neither the host's share of its
-time nor the GPU's own: the panel shows 37, and utilisation is the GPU's own.
+Two workers train on the emulated GPU. The fake NVML always reports 37%, which
+differs from the share in which the host computes and from the share in which the
+GPU computes. gpu_timeline.gp must show 37, and util_timeline.gp the GPU's share.
 """
 
 import csv
@@ -62,7 +63,7 @@ def main():
         if not shutil.which("gnuplot"):
             print("no gnuplot: figures not drawn")
             return
-        assert (run / "figures" / "gpu_timeline.png").exists()  # unasked
+        assert (run / "figures" / "gpu_timeline.png").exists()  # not asked for
         said = [v for _, v in drawn("gpu_timeline", run, folder)]
         assert 37 in said, said
         for rank in range(2):

@@ -1,4 +1,5 @@
-"""Folders and files from unknown senders: they are read, never run, never waited for.
+"""Tests that a run's files from an unknown sender can do no harm: Lockstep reads
+them, does not run them and never waits for them.
 
     hostile.py LOCKSTEP
 """
@@ -24,7 +25,7 @@ def lockstep(*words, **more):
 
 
 def a_name_is_not_a_command(run, folder):
-    """A quote in the name of a folder or of a cell reaches no shell."""
+    """The name of a folder or cell with a quote is not run by a shell."""
     for name in ("it's; touch PWNED;'", '"; touch PWNED; "', "$(touch PWNED)"):
         copy = folder / name
         shutil.copytree(run, copy)
@@ -51,12 +52,12 @@ def a_figure_is_one_of_ours(run, folder):
             f"[experiment]\nfigures = {path}\n[base]\nsteps = 3\n")
         done = lockstep("report", copy, cwd=folder)
         assert done.returncode == 1 and b"no such figure" in done.stderr, done
-    done = lockstep("report", run, "figure=style")  # what figures share
+    done = lockstep("report", run, "figure=style")  # no figure: other figures load it
     assert done.returncode == 1 and b"only a part of other" in done.stderr, done
     assert not list(folder.glob("**/PWNED"))
 
 
-# Drawings that would do more than that.
+# SVG that does more than draw, or is not well formed.
 ACTIVE = ("<svg><script>alert(2)</script></svg>", "<svg><g onwheel='x()'></g></svg>",
           "<svg/onload=x()>", "<svg><a xlink:href='java&#115;cript:x()'>y</a></svg>",
           "<svg><style>@import 'http://x/y'</style></svg>",
@@ -66,7 +67,8 @@ ACTIVE = ("<svg><script>alert(2)</script></svg>", "<svg><g onwheel='x()'></g></s
           "<svg><g fill=onwheel></g></svg>", "<svg><g")
 
 
-# What the scripts below would hand to a shell: a word in a column, and a folder.
+# Figures' scripts pass words of a column, and folders, to awk in a shell. {word}
+# is such a word.
 WORD = "x';touch${IFS}PWNED;'"
 COLUMNS = {
     "pipeline": ("timetable.csv", "schedule,stage,action,micro,chunk,begin_ms,end_ms\n"
@@ -94,7 +96,8 @@ def a_column_is_not_a_command(run, folder):
 
 
 def a_report_holds_text(run, folder):
-    """What a run's files say is shown, as text; a drawing is only that."""
+    """The report shows what a run's files say as text, and includes no SVG that does
+    more than draw."""
     copy = folder / "markup"
     shutil.copytree(run, copy)
     alert = "<script>alert(1)</script>"
@@ -117,7 +120,7 @@ def a_report_holds_text(run, folder):
 
 
 def nothing_is_waited_for(run, folder):
-    """What never ends, or never begins, is refused at once."""
+    """A file that never ends, or gives no data, is refused at once."""
     for k, name in enumerate(("run.json", "summary.json", "steps.csv",
                               "util.csv")):
         for how in "fifo", "zero":
@@ -129,7 +132,7 @@ def nothing_is_waited_for(run, folder):
             else:
                 (copy / name).symlink_to("/dev/zero")
             for command in "report", "compare":
-                done = lockstep(command, copy)  # its own limit ends the test
+                done = lockstep(command, copy)  # a wait ends at lockstep()'s timeout
                 assert done.returncode == 1, done
                 assert b"not a regular file" in done.stderr, done
     for k, source in enumerate((None, "/dev/zero")):
@@ -146,7 +149,7 @@ def nothing_is_waited_for(run, folder):
 
 
 def a_drawing_holds_text(run, folder):
-    """explain's drawing shows what a run's files say as text."""
+    """The SVG of explain shows what a run's files say as text."""
     copy = folder / "drawn"
     shutil.copytree(run, copy)
     manifest = json.loads((copy / "run.json").read_text())
@@ -161,7 +164,7 @@ def a_drawing_holds_text(run, folder):
 
 
 def a_resumed_run_names_no_program(run, folder):
-    """sync=lab loads a file: which one does not come from the folder."""
+    """sync=lab loads a file. A resumed run cannot say which one."""
     copy = folder / "resumed"
     shutil.copytree(run, copy)
     manifest = json.loads((copy / "run.json").read_text())

@@ -1,9 +1,10 @@
-"""What `cmake --install` and cpack make of a build works where the tree is not.
+"""Tests that an installed Lockstep and its Debian package need no source tree.
 
-    install.py BUILD [deb]     exit status 77 where a tool of Debian is not there
+    install.py BUILD [deb]     exit status 77 where a tool of Debian is missing
 
-The installed tree is moved before it is used, and gets a figure and an experiment
-that the source tree does not have.
+The test installs BUILD with `cmake --install` and moves the installed files before it
+uses them. It adds a figure and an experiment that the source tree does not have. With
+"deb" it makes and unpacks the package instead.
 """
 
 import os
@@ -51,7 +52,7 @@ def run(*words, timeout=120, **more):
 
 
 def says(pattern, *words, status=0, **more):
-    """Complains unless the words end with that status and say that."""
+    """Complains unless the command ends with `status` and its output matches."""
     done = run(*words, **more)
     if done.returncode != status or not re.search(pattern, done.stdout, re.S):
         complain(f"{words[0]} {words[1:]}: status {done.returncode}, no "
@@ -66,7 +67,7 @@ def endpoint():
 
 
 def use_programs(prefix, folder):
-    """From an empty folder, in which nothing leads to the source tree."""
+    """The programs work in an empty folder that has no path to the source tree."""
     lockstep, share = prefix / "bin/lockstep", prefix / "share/lockstep"
     (share / "plots/own_figure.gp").write_text(FIGURE)
     (share / "experiments/own.ini").write_text(INI)
@@ -104,7 +105,8 @@ def keys(lockstep):
 
 
 def read_pages(prefix):
-    """Every key and command has its place, and roff has nothing to say."""
+    """The manual pages have every key and command, and groff and mandoc do not
+    warn."""
     lockstep, man = prefix / "bin/lockstep", prefix / "share/man/man1"
     trainer = (man / "trainer.1").read_text().replace("\\-", "-")
     every = keys(lockstep)
@@ -140,7 +142,7 @@ COMPLETED = [
 
 
 def complete(prefix, folder):
-    """What a shell would offer for a line, whose words readline has cut."""
+    """The shell completes lines, which readline has split into words."""
     bash = prefix / "share/bash-completion/completions/lockstep"
     for line, want in COMPLETED:
         words = line.split(" ")
@@ -157,7 +159,8 @@ def complete(prefix, folder):
 
 
 def sum_up(programs, env, folder):
-    """One member a program; each prints the sum of i (rank + 1) over all."""
+    """Each program is one member of a group. All must print the same sum: element i of
+    a member's vector is i (rank + 1)."""
     where, world = endpoint(), len(programs)
     want = f"v[999] = {999 * world * (world + 1) // 2}"
     jobs = [subprocess.Popen([*map(str, p), str(r), str(world), where], env=env,
@@ -205,7 +208,7 @@ def use_library(prefix, folder):
 
 
 def use_package(build, folder):
-    """The Debian package, opened beside the system's own files."""
+    """The Debian package works when it is unpacked into a folder."""
     if not shutil.which("dpkg-shlibdeps") or not shutil.which("cpack"):
         print("install.py: no dpkg-shlibdeps; try: ./install")
         sys.exit(77)

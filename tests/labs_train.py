@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """labs_train.py - show that a lab's reference trains a real model, with the losses and
-bytes of the ring, and that a file which fails ends the job in a line that says why.
+bytes of the ring. If a student's file fails, the job ends with a line that says why.
 
 LOCKSTEP names the launcher.
 """
@@ -16,21 +16,22 @@ from labs import TOP, run_job
 
 
 def steps_of(out):
-    """What each worker's steps left: the loss and the norm as text, and the bytes."""
+    """The loss, norm and bytes of each worker's steps, as text."""
     with open(out / "steps.csv", newline="", encoding="utf-8") as f:
         return [(row["rank"], row["step"], row["loss"], row["grad_norm"],
                  row["bytes_tx"], row["bytes_rx"]) for row in csv.DictReader(f)]
 
 
-# Workers, and what makes the ring sum all gradients as one vector, as a lab does.
+# (workers, transport). MODEL has one bucket, so that the ring sums all gradients as
+# one vector, as a lab does.
 JOBS = ((2, "transport=shm"), (3, "transport=tcp"))
 MODEL = ("model=nano", "context=16", "layers=2", "batch=2", "steps=6", "threads=1",
          "eval=0", "verify=3", "timeout=60", "bucket_mb=64", "first_bucket_mb=64")
 
 
 def judge_trained(lockstep, folder, workers, transport):
-    """Lab 4's reference and the ring, which add in one order; lab 6's, with half of
-    the bytes."""
+    """Complaints about lab 4's reference if its steps differ from the ring's, which
+    adds in the same order, and about lab 6's if it does not halve the bytes."""
     words = MODEL + (f"workers={workers}", transport)
     mine, ring = folder / f"lab-{workers}", folder / f"ring-{workers}"
     status, said = run_job(
@@ -59,7 +60,7 @@ def judge_trained(lockstep, folder, workers, transport):
             2 * int(half[4]) != int(full[4])]
 
 
-# Files that are handed in, and what the job or the command says of them.
+# {name: (body of lab_exchange(), the message of the job or the command)}
 FAILS = {
     "gives_up": ("return -1;", "lab_exchange\\(\\) failed: no reason was given"),
     "names_one": ('return lab_missing(l, 0, "its chunk");', "misses rank 0: its chunk"),

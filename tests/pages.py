@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""pages.py [TREE] - hold the Markdown pages to the sources.
+"""pages.py [TREE] - check that the Markdown pages agree with the sources.
 
-Every link to a file of the tree leads to one, and its #anchor to a heading.
-Every `FILE:FUNCTION` names a function that this file defines. In a call tree, an
-indented block of such lines (docs/tour.md), the caller of a line is the nearest
-line above that stands further left: it must call the function, or with
-`MEMBER = FILE:FUNCTION` that member, which some table sets to the function. The index, docs/README.md, names every page of docs and
-experiments.
+Every link to a file of the tree must lead to one, and its #anchor to a heading.
+Every `FILE:FUNCTION` must name a function that this file defines. An indented
+block of such lines is a call tree (docs/tour.md). The caller of a line is the
+nearest line above it with less indent, and it must call the line's function. With
+`MEMBER = FILE:FUNCTION` it must call that member, and some table must set the
+member to the function. The index, docs/README.md, must name every page of docs
+and experiments.
 
 pages.py --self-test makes trees with one mistake each and must find it.
 """
@@ -28,7 +29,7 @@ FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
 @functools.lru_cache(None)
 def files(tree, suffixes):
-    """Of the project: what builds, runs and tools leave is not."""
+    """The files of the project, without the output of builds, runs and tools."""
     return [p for p in sorted(tree.rglob("*")) if p.suffix in suffixes and not
             any(part in ("build", "runs", "old_run") or part.startswith(".")
                 for part in p.relative_to(tree).parts)]
@@ -40,14 +41,14 @@ def source(path):
 
 
 def body(path, name):
-    """A function from its name to its end; None where the file has none."""
+    """The text of a function; None if the file does not define it."""
     found = re.search(rf"^[A-Za-z_][\w *]*?\b{name}\([^;{{]*\)\s*{{.*?^}}",
                       source(path), re.M | re.S)
     return found and found.group()
 
 
 def anchors(path):
-    """GitHub's, of all headings."""
+    """The anchors that GitHub makes of all headings."""
     heads = re.findall(r"^#+ +(.*)$", FENCE.sub("", path.read_text()), re.M)
     heads = [re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", h) for h in heads]
     return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in heads}
@@ -68,7 +69,7 @@ def judge_links(page):
 
 
 def judge_call(tree, caller, member, name, function):
-    """Whether the caller, (file, function), calls it."""
+    """Whether the caller, a pair (file, function), calls it."""
     text = body(tree / caller[0], caller[1]) or ""
     what = rf"(?:->|\.){member}\(" if member else rf"\b{function}\b"
     inner = text[text.find("{"):]

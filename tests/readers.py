@@ -1,10 +1,11 @@
-"""Every file that a run leaves is read by somebody else's reader.
+"""Checks that other programs can read every file of a run.
 
     readers.py TRAINER      trains for a few steps, into a temporary folder
     readers.py TRAINER PS_SERVER    the same on device=cuda: what a GPU adds
 
-csv and json are Python's own; event files are read by tensorboard and traces by
-HTA itself where these are installed; what cannot be checked here is named.
+Python's modules read csv and json. TensorBoard reads event files, and HTA
+(HolisticTraceAnalysis) reads traces, if they are installed. The test prints what
+it could not check.
 """
 
 import concurrent.futures
@@ -94,7 +95,8 @@ def check_nesting(events):
 
 
 def check_trace(out):
-    """The trace format's rules, and units: steps as long as steps.csv says."""
+    """The trace follows the rules of its format. Its unit is right: each step is as
+    long as in steps.csv."""
     events = json.loads((out / "trace.json").read_text())["traceEvents"]
     for e in events:
         assert e["ph"] in "XCM" and isinstance(e["pid"], int)
@@ -113,7 +115,7 @@ def check_trace(out):
 
 
 def check_hta(out):
-    """What HTA's parser asks of a file (trace_file.py, trace_parser.py)."""
+    """The file is what HTA's parser expects (trace_file.py, trace_parser.py)."""
     import re
     text = (out / "hta" / "rank-0.json").read_text()
     assert re.search(r'"rank":\s+(\d+)', text).group(1) == "0"
@@ -129,7 +131,7 @@ def check_hta(out):
 
 
 def read_by_hta(out, world):
-    """HTA's own reading, where it is there: time of each rank, by stream."""
+    """HTA, if it is installed, reads the times of each rank."""
     try:
         from hta.trace_analysis import TraceAnalysis
     except ImportError:
@@ -146,15 +148,16 @@ def read_by_hta(out, world):
                                   times["idle_time(us)"],
                                   times["kernel_time(us)"]):
         assert 0 < busy <= all_us and 0 <= idle < all_us, times
-    if world > 1:  # it knows communication by its name
+    if world > 1:  # HTA finds communication by the kernels' names
         overlap = analysis.get_comm_comp_overlap(visualize=False)
         assert all(0 <= p <= 100 for p in overlap["comp_comm_overlap_pctg"]), \
             overlap
 
 
 def check_servers(events, shards, within_us=0):
-    """A process a server, on the workers' clock: a slice is added after its
-    worker began to send it, and before that worker's step is over."""
+    """Each server is a process in the trace, with times by the workers' clock: it
+    adds a slice after the slice's worker began to send, and before that worker's
+    step ends."""
     check_nesting(events)
     names = {e["pid"]: e["args"]["name"] for e in events
              if e["name"] == "process_name"}
@@ -178,7 +181,7 @@ def check_servers(events, shards, within_us=0):
             adds = sorted(e["ts"] for e in mine if e["name"] == "add"
                           and e["args"]["part"] == k)
             assert len(adds) == 2 * STEPS, (server, k, len(adds))
-            for i, ts in enumerate(adds):  # of one worker, then of the other
+            for i, ts in enumerate(adds):  # first one worker's, then the other's
                 step = i // 2 + 1
                 began = sorted(sent[rank, step] for rank in (0, 1))[i % 2]
                 ended = max(over[rank, step] for rank in (0, 1))
@@ -244,7 +247,8 @@ def train(program, out, *words):
 
 @contextlib.contextmanager
 def serving(*words):
-    """A parameter server and its endpoint; it ends by itself, or is killed."""
+    """Starts a parameter server and yields its endpoint. The server must end by
+    itself; if the test fails, it is killed."""
     with subprocess.Popen([*words, "timeout=20"], stdout=subprocess.PIPE,
                           text=True) as server:
         try:
@@ -254,14 +258,14 @@ def serving(*words):
             server.kill()
 
 
-# Seconds by which each clock is ahead of this machine's: never behind it, since
-# no clock may begin before 0, however short ago the machine was started.
+# By how many seconds each clock is ahead of this machine's. None is behind: its
+# time would be negative if the machine was started only a short time ago.
 AHEAD = {"server": 8000, "rank 0": 3000, "rank 1": 0}
 
 
 def clocks_apart(bin_dir, out):
-    """Server and workers under clocks of their own, as on hosts of their own:
-    the offsets are found over what they say to each other."""
+    """The server and each worker have different clocks, as on different hosts. Their
+    messages to each other must give the offsets."""
     def shifted(name):
         return ["unshare", "--time", "--monotonic", str(AHEAD[name]), "--fork",
                 "--kill-child"]
@@ -283,12 +287,13 @@ def clocks_apart(bin_dir, out):
             one.result()
     events = [e for part in ("trace.json", "trace.s0.json")
               for e in json.loads((out / part).read_text())["traceEvents"]]
-    check_servers(events, 1, within_us=5000)  # of an hour
+    check_servers(events, 1, within_us=5000)  # clocks differ by more than an hour
     print("ok", clocks_apart.__name__)
 
 
 def check_gpu(out, copies):
-    """A row a step of each queue, its sum beside the host's times, and MFU."""
+    """util.csv has a row for each step and queue of the GPU, breakdown.csv their sums
+    beside the host's times, and summary.json the MFU."""
     steps = rows(out / "steps.csv")
     util = rows(out / "util.csv")
     for metric in GPU_SHARES:

@@ -1,4 +1,4 @@
-"""rule.py - run a rule about the sources, or show that it finds mistakes.
+"""rule.py - run a rule about the sources, or the rule's own test.
 
 A rule is a function judge(tree) that returns a list of complaints.
 """
@@ -9,8 +9,8 @@ import tempfile
 
 
 def self_test(judge, cases):
-    """Status of a rule's own test. A case is ({file: text} of a tree, whether the
-    rule has to complain of it)."""
+    """The exit status of a rule's own test. A case is a pair: {file: text} of a
+    tree, and whether the rule must complain about it."""
     status = 0
     for files, mistake in cases:
         with tempfile.TemporaryDirectory() as folder:
@@ -26,8 +26,8 @@ def self_test(judge, cases):
 
 
 def main(judge, cases, well):
-    """The status of `RULE.py [TREE]` and of `RULE.py --self-test`. `well` is said
-    where there is no complaint."""
+    """The exit status of `RULE.py [TREE]` or `RULE.py --self-test`. Prints `well` if
+    there is no complaint."""
     if sys.argv[1:] == ["--self-test"]:
         return self_test(judge, cases)
     complaints = judge(pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else "."))

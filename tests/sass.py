@@ -1,18 +1,19 @@
 #!/usr/bin/env python3
-"""sass.py VERSION TOOL LIBRARY... - what nvcc made of the kernels, in a table.
+"""sass.py VERSION TOOL LIBRARY... - prints and checks nvcc's code of the kernels.
 
-LIBRARY: what the build compiled for compute capability 9.0. TOOL: cuobjdump, with
-nvdisasm beside it. VERSION: of the compiler. Needs no GPU. Held to the budgets
-below: registers, stack (that is where spills go), shared memory, blocks that a
-multiprocessor holds at once, and instructions:
+VERSION: the compiler's. TOOL: cuobjdump, with nvdisasm beside it. LIBRARY: a file
+with code for compute capability 9.0. Needs no GPU. Each kernel must stay within the
+budgets below: registers, stack (which has the spills), shared memory, blocks that
+run on a multiprocessor at once, and instructions:
 
-    turn    a loop's head back to it, on the cheapest way that runs so many
-            tensor-core instructions and so many copies into shared memory: a tile
-            that is neither the first nor the diagonal one, without dropout
-    tile    what a warp runs for 16 rows of its own and 64 of the other side: a
-            turn in that measure
+    turn    one iteration of the kernel's main loop: the shortest path from a loop's
+            head back to it with the given numbers of tensor-core instructions and
+            of copies into shared memory. That is a tile that is neither the first
+            nor on the diagonal, without dropout
+    tile    a turn's instructions for 16 rows of a warp and 64 rows of the other
+            side
 
-Kernels on vectors must not store single 16-bit numbers: that takes four times the
+Kernels on vectors must not store single 16-bit numbers, which takes four times the
 transactions (core/device/number.cuh). Status 77: cannot run here.
 """
 
@@ -25,11 +26,12 @@ import subprocess
 import sys
 
 SKIPPED, ARCH = 77, "sm_90"
-COMPILER = "13.0"  # the budgets are this release's: another one schedules anew
+COMPILER = "13.0"  # the budgets are for this release; others schedule differently
 
-# Attention: kernel, the registers, stack and shared bytes that it may take, blocks
-# a multiprocessor; in a turn: tensor-core instructions, copies, and instructions a
-# tile; how much of a tile a turn is. All blocks have 128 threads.
+# Attention kernels. regs, stack, shared: at most so many registers, bytes of stack
+# and bytes of shared memory. blocks: at least so many on a multiprocessor. tensor,
+# copies: tensor-core instructions and copies of a turn. tile: at most so many
+# instructions for a tile. part: tiles in a turn. All blocks have 128 threads.
 ATTENTION = [
     # kernel    math  head  regs stack shared blocks tensor copies tile  part
     ("attention", "bf16", 64, 232, 0, 36864, 2, 128, 8, 345, 2),
@@ -46,13 +48,13 @@ ATTENTION = [
     ("dkv", "fp16", 64, 255, 0, 37376, 2, 128, 5, 515, 1),
     ("dkv", "bf16", 128, 255, 0, 35328, 2, 128, 9, 970, 1 / 2),
     ("dkv", "fp16", 128, 255, 0, 35328, 2, 128, 9, 970, 1 / 2),
-    # fp32's heads of 128 channels do not fit: what is known to spill
+    # fp32 with heads of 128 channels does not fit into registers, and spills
     ("dkv", "fp32", 128, 255, 208, 35072, 2, 0, 9, None, 1),
     ("dkv", "tf32", 128, 255, 240, 35072, 2, 0, 9, None, 1),
 ]
 
-# Kernels on vectors, and the registers that they may take: 2048 threads of 32 fill
-# a multiprocessor.
+# {kernel on vectors: at most so many registers}. With 32 registers, the 2048
+# threads of a multiprocessor all fit.
 VECTORS = {
     "add_partials": 32,
     "bias_kernel": 32,
@@ -70,11 +72,12 @@ VECTORS = {
     "tokens_kernel": 72,
 }
 
-# Loads of a thread that are on their way at once, at least: what keeps the memory
-# busy where sums must be added up in order.
+# {kernel: at least so many loads of a thread under way at once}. These kernels must
+# add in order; several loads at once keep the memory busy.
 AHEAD = {"squares_kernel": 8, "tokens_kernel": 8}
 
-# Where a thread has one number at a time, and a warp's stores lie side by side.
+# {kernel: at most so many registers}. Each thread has one number at a time, and a
+# warp's stores are side by side.
 SINGLES = {"squares_kernel": 32, "update_kernel": 32}
 
 FUNCTION = re.compile(r"^\s+Function : (\S+)")
@@ -98,7 +101,8 @@ def jumps(code, i):
 
 
 def turn(code, wanted):
-    """Instructions from a loop's head back to it, with exactly `wanted`."""
+    """The fewest instructions from a loop's head back to it. wanted: {instruction:
+    how many of it the path must have}."""
     kinds = list(wanted)
     end = tuple(wanted.values())
     heads = {to for i in range(len(code)) for to in jumps(code, i) if to <= i}
@@ -154,13 +158,14 @@ def resources_of(cuobjdump, arch, file):
 
 
 def blocks_at_once(registers, shared, threads=128):
-    """How many a multiprocessor of 64 Ki registers and 228 KiB holds."""
-    warp = -(-registers * 32 // 256) * 256  # handed out by 256
+    """How many blocks fit on a multiprocessor: 64 Ki registers, 228 KiB shared."""
+    warp = -(-registers * 32 // 256) * 256  # a warp gets a multiple of 256
     return min(65536 // warp // (threads // 32), 233472 // (shared + 1024))
 
 
 def loads_at_once(code):
-    """The most loads from memory of which none is used before the last is asked."""
+    """The largest number of loads in a row whose results are used only after the last
+    of them has been issued."""
     most, waiting = 0, []
     for at in code:
         used = at.operands
@@ -183,7 +188,7 @@ def attention_row(row, code, used):
     if not name:
         return [f"{mark}: no such kernel"]
     has = used[name]
-    static = has["SHARED"] - 1024  # the system's
+    static = has["SHARED"] - 1024  # which CUDA reserves
     at_once = blocks_at_once(has["REG"], static)
     tile = None
     if tensor and most:

@@ -1,12 +1,12 @@
-"""Jobs of a Slurm of our own: srun, sbatch, scancel, a node that dies.
+"""Tests srun, sbatch, scancel and the death of a node, under a Slurm of our own.
 
     slurm.py BIN SOURCE FOLDER
 
-Debian's packages are downloaded into FOLDER and unpacked there, not installed:
-nothing of the system is touched. munge, slurmctld and two slurmd run below a
-scratch folder, as this user, at ports and addresses of their own. What was
-started is ended by its process id. Exit status 77, with a line that says why,
-where Debian's packages cannot be had.
+The test downloads Debian's packages into FOLDER and unpacks them there. It does
+not install them or change the system. munge, slurmctld and two slurmd run in a
+scratch folder, as this user, with ports and addresses that nobody else uses. The
+test ends by process id what it started. Exit status 77, with a line that says
+why, if the packages cannot be downloaded.
 """
 
 import csv
@@ -29,7 +29,7 @@ PACKAGES = ["munge", "slurmctld", "slurmd", "slurm-client"]
 TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
         "context=16", "batch=2", "eval=0", "log=0", "warmup=0", "threads=1",
         "samples=0", "trace=off", "timeout=60"]
-LIMIT_S = 180  # of any wait; only what is broken takes so long
+LIMIT_S = 180  # a wait ends after this time at the latest, and the test fails
 
 CONFIG = """ClusterName=lockstep
 SlurmctldHost={host}(127.0.0.1)
@@ -87,7 +87,8 @@ def free_ports(n):
 
 
 def children(pid):
-    """All that descends from a process: what loses its parent comes to us."""
+    """All descendants of a process. This test is the subreaper, so a process that
+    loses its parent becomes a child of the test."""
     found = []
     for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         try:
@@ -100,7 +101,7 @@ def children(pid):
 
 
 def look_at(pid):
-    """A process's name, state and parent; one that has ended has no name."""
+    """A process's name, state and parent. The name is "" if it has ended."""
     try:
         text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -122,7 +123,7 @@ class Slurm:
 
     def __init__(self, root, folder):
         self.folder, self.daemons = folder, {}
-        # addresses that nobody else on this host listens at
+        # loopback addresses that no other process of this host uses
         pid = os.getpid()
         self.nodes = [f"127.{1 + (pid >> 15) % 250}.{(pid >> 7) % 250}."
                       f"{2 + 2 * (pid % 120) + i}" for i in range(2)]
@@ -161,7 +162,7 @@ class Slurm:
         log.close()
 
     def start_node(self, i):
-        # slurmd looks for slurmstepd where it would be installed
+        # -d: slurmd would look for slurmstepd where the package installs it
         self.daemon(f"slurmd{i}", self.program("slurmd"), "-D", "-N",
                     self.nodes[i], "-d", self.program("slurmstepd"))
 
@@ -191,7 +192,7 @@ class Slurm:
         return done
 
     def submit(self, *words):
-        """The number of a job that runs examples/slurm.sh."""
+        """Submit a job with sbatch, and return its number."""
         out = self.run("sbatch", "--parsable", *words)
         return out.stdout.strip()
 
@@ -216,7 +217,7 @@ class Slurm:
         assert self.state(job) == state, (self.state(job), self.said(job))
 
     def kill_node(self, i):
-        """The node's slurmd and all that runs on it."""
+        """Kill the node's slurmd and all processes on the node. Return how many."""
         mine = f"SLURMD_NODENAME={self.nodes[i]}\0".encode()
         doomed = [self.daemons[f"slurmd{i}"].pid]
         for pid in children(os.getpid()):
@@ -236,7 +237,7 @@ class Slurm:
             if name in self.daemons:
                 self.daemons[name].kill()
                 self.daemons[name].wait()
-        while below := children(os.getpid()):  # steps have left their slurmd
+        while below := children(os.getpid()):  # steps are no children of slurmd
             kill_all(below)
             try:
                 os.waitpid(-1, 0)
@@ -254,7 +255,8 @@ def steps_of(path):
 
 
 def srun_starts_workers(slurm):
-    """Workers of srun meet, and train what lockstep's own would."""
+    """Workers that srun starts find each other, and train the same parameters as
+    workers that lockstep starts."""
     slurm.run(BIN / "lockstep", "train", *TINY, "sync=ring", "workers=2",
               "steps=6", "save=6", "out=alone")
     slurm.run("srun", "-N", "2", "-n", "2", "trainer", *TINY, "sync=ring",
@@ -281,7 +283,7 @@ def every_way_is_a_batch_job(slurm):
         slurm.await_end(job, "COMPLETED")
         for rank in range(2):
             assert len(rows(slurm.folder / f"batch-{sync}", rank)) == 6
-        assert not list(slurm.folder.glob(".lockstep-*"))  # the secret
+        assert not list(slurm.folder.glob(".lockstep-*"))  # secrets
     job = slurm.submit(script, "sync=gossip")
     slurm.await_end(job, "FAILED")
     assert "want sync=ring, zero, outer" in slurm.said(job)
@@ -298,7 +300,7 @@ def begin_long_job(slurm, sync, out):
 
 
 def nobody_works(slurm):
-    """No trainer and no server below us."""
+    """Whether no trainer and no server of this test runs."""
     for pid in children(os.getpid()):
         name, state, _ = look_at(pid)
         if name in ("trainer", "ps_server") and state != "Z":
@@ -315,7 +317,7 @@ def scancel_ends_it(slurm):
 
 
 def a_node_dies(slurm):
-    """Slurm begins the job again, which goes on from its last checkpoint."""
+    """Slurm starts the job again, and it continues from its last checkpoint."""
     job = begin_long_job(slurm, "ring", "died")
     folder = slurm.folder / "died"
     assert slurm.kill_node(1) > 1

@@ -1,11 +1,11 @@
-"""hosts=FILE over a real ssh: doctor, training, and connections that break.
+"""Tests hosts=FILE with a real ssh: doctor, training, a connection that breaks.
 
     ssh_hosts.py BIN FOLDER
 
-An sshd of our own, with keys of its own, listens at a port of its own on two
-addresses of the loopback: two hosts. It is the system's, or Debian's package
-unpacked in FOLDER; the long test (LOCKSTEP_LONG) downloads it. Exit status 77,
-with a line that says why, where there is none.
+The test starts an sshd with new keys, at a free port of two loopback addresses:
+these are the two hosts. The program is the system's sshd, or that of Debian's
+package unpacked in FOLDER, which the long test (LOCKSTEP_LONG) downloads. Exit
+status 77, with a line that says why, if there is no sshd.
 """
 
 import csv
@@ -26,7 +26,7 @@ HOSTS = "127.0.0.1", "127.0.0.2"
 TINY = ["data=text.txt", "model=nano", "layers=1", "channels=32", "heads=2",
         "context=16", "batch=2", "eval=0", "warmup=0", "threads=1", "samples=0",
         "trace=off", "timeout=120", "workers=2"]
-LIMIT_S = 180  # of any wait; only what is broken takes so long
+LIMIT_S = 180  # a wait ends after this time at the latest, and the test fails
 
 SSHD = """Port {port}
 ListenAddress 127.0.0.1
@@ -49,7 +49,8 @@ StrictHostKeyChecking accept-new
 LogLevel ERROR
 BatchMode yes
 """
-# As root, sshd wants a user and a folder: in a namespace of its own.
+# As root, sshd needs the user sshd and /run/sshd. They exist only in a mount
+# namespace.
 AS_ROOT = """mount -t tmpfs tmpfs /run && mkdir /run/sshd || exit
 mount --bind {dir}/passwd /etc/passwd || exit
 mount --bind {dir}/shadow /etc/shadow || exit
@@ -63,7 +64,7 @@ def skip(why):
 
 
 def find_sshd():
-    """Its path, and the folder that libraries of its package are in."""
+    """The path of sshd, and the folder with the libraries of its package."""
     own = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin")
     if own:
         return own, ""
@@ -107,7 +108,7 @@ def start_sshd(folder):
                  .splitlines() if not line.startswith("sshd:")]
         users.append("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin\n")
         (folder / "passwd").write_text("\n".join(users))
-        # not locked, as root is where Debian was installed with sudo
+        # root is not locked here; Debian locks it if it is installed with sudo
         (folder / "shadow").touch(mode=0o600)
         (folder / "shadow").write_text("root:*:19000::::::\n"
                                        "sshd:!:19000::::::\n")
@@ -174,7 +175,7 @@ class Place:
                     for row in csv.DictReader(f)]
 
     def stop(self):
-        self.sshd.terminate()  # with those who are logged in
+        self.sshd.terminate()  # and the sessions below it
         for pid in below(self.sshd.pid):
             os.kill(pid, signal.SIGKILL)
         self.sshd.wait()
@@ -190,7 +191,8 @@ def doctor_finds_all_well(place):
 
 
 def a_job_is_the_same_there(place):
-    """By servers, which we start there, and by mpirun, which starts its own."""
+    """Losses are the same with and without hosts=. For sps lockstep starts the
+    workers over ssh, for ring mpirun does."""
     for sync in "sps", "ring":
         for where in [], ["hosts=hosts"]:
             rc, said = place.run("train", *TINY, "steps=20", f"sync={sync}",
@@ -207,7 +209,7 @@ def secret_of(pid):
 
 
 def a_connection_may_break(place):
-    """The job ends, names the rank, and leaves nothing there."""
+    """The job ends, names the rank, and leaves no process on the hosts."""
     p = place.start("train", *TINY, "steps=1000000", "sync=dps", "hosts=hosts",
                     "out=broken")
     steps = place.folder / "broken" / "steps.1.csv"

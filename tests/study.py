@@ -1,4 +1,4 @@
-"""lockstep run, report and compare, as a person uses them.
+"""Tests lockstep run, report and compare as a person uses them.
 
     study.py LOCKSTEP
 """
@@ -45,7 +45,7 @@ def lockstep(*words, **more):
 
 
 class Page(html.parser.HTMLParser):
-    """Counts elements and complains about those left open."""
+    """Counts a page's elements, and fails if one is not closed."""
 
     VOID = {"meta", "br", "img", "hr", "link"}
 
@@ -78,7 +78,7 @@ def runs_all(ini, out):
     assert [r["cell"] for r in table] == [
         "plain batch=2", "plain batch=4", "twice batch=2", "twice batch=4"]
     assert [r["global_batch"] for r in table] == ["2", "4", "4", "8"]
-    for batch, log in (2, 2), (4, 3):  # what names leave out is set all the same
+    for batch, log in (2, 2), (4, 3):  # log= is set, though the names leave it out
         run = out / "cells" / f"plain_batch={batch}" / "r1" / "run.json"
         assert json.loads(run.read_text())["effective"]["log"] == log
     for r in table:
@@ -88,18 +88,18 @@ def runs_all(ini, out):
     with open(out / "runs.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     assert len(rows) == 8
-    # a column a setting of the experiment, and as many cells in every row
+    # a column for each setting of the experiment; all rows have as many cells
     assert {(r["batch"], r["accum"]) for r in rows} == {
         ("2", "1"), ("4", "1"), ("2", "2"), ("4", "2")}
     assert all(None not in r and None not in r.values() for r in rows)
     head, *lines = (out / "table.txt").read_text().splitlines()
     assert head.split()[3:5] == ["u0", "total"], head
-    for line in lines[:4]:  # CELL WORKERS SERVERS, a column a worker, total ..
+    for line in lines[:4]:  # CELL WORKERS SERVERS, a column for each worker, total ..
         assert re.search(r"\d +\d +\d+% +\d+% +", line), line
 
 
 def goes_on(ini, out):
-    """What is done is not done again; what was lost is."""
+    """Runs that are done are not repeated; a run that was lost is."""
     kept = out / "cells" / "plain_batch=2" / "r1" / "summary.json"
     lost = out / "cells" / "plain_batch=4" / "r2" / "summary.json"
     before = kept.stat().st_mtime_ns
@@ -111,7 +111,7 @@ def goes_on(ini, out):
 
 
 def is_stopped(ini, out):
-    """A signal ends the present run, leaves what is done, and says so."""
+    """A signal ends the current run. Complete runs stay, and a message says so."""
     child = subprocess.Popen(
         [LOCKSTEP, "run", ini, "repeat=2", f"out={out}", "steps=100000"],
         stderr=subprocess.PIPE, text=True)
@@ -137,21 +137,23 @@ def reports(out):
     page = Page()
     page.feed(text)
     assert not page.open
-    # one worker sends nothing, so no law is drawn up
+    # one worker sends nothing, so there is no table of the law
     assert page.seen["table"] == 1 and page.seen["svg"] == 2, page.seen
     assert "least and most" in text and "Was it the same" in text
     single = out / "cells" / "plain_batch=2" / "r1"
     done = lockstep("report", single)
     assert done.returncode == 0, done.stderr
     text = (single / "report.html").read_text()
-    for absent in "least", "the same", "law":  # one run has none of these
+    for absent in "least", "the same", "law":  # a report of one run has none of these
         assert absent not in re.sub("<svg.*?</svg>", "", text, flags=re.S) \
             and absent not in done.stdout, absent
 
 
 def knows_laws(single, folder):
-    """Bytes and time of an exchange by the law, for a run's own settings."""
-    cases = [  # servers, consistency and so on: S out, crossings of a link
+    """The law's bytes and time of an exchange, for the settings of a run."""
+    # (settings, bytes that a worker sends, seconds times the link's rate), the
+    # last two in units of S, the size of all gradients
+    cases = [
         ({"backend": "sps", "servers": "tcp://a:1", "net": "1gbit"}, 1, 8),
         ({"backend": "sps", "servers": "tcp://a:1", "net": "1gbit",
           "wire": "fp16"}, 0.5, 2),
@@ -185,8 +187,8 @@ def knows_laws(single, folder):
 
 
 def adds_paces(single, folder):
-    """Under asp each worker has its own pace, by all its steps; the job's rate
-    is their sum."""
+    """Under asp each worker has its own pace, the mean of all its steps. The job's
+    rate is the sum of the paces."""
     copy = folder / "paces"
     shutil.copytree(single, copy)
     run = json.loads((copy / "run.json").read_text())
@@ -201,7 +203,7 @@ def adds_paces(single, folder):
             cells = lines[0].split(",")
             cells[names.index("rank")] = rank
             cells[names.index("step")] = str(step)
-            # slower at first: the median is the later steps'
+            # slower at first, so that mean and median differ
             now = us * 2 if step < 1200 else us
             cells[names.index("t_step_us")] = str(now)
             both.append(",".join(cells))
@@ -217,7 +219,7 @@ def adds_paces(single, folder):
 
 
 def many_workers(single, folder):
-    """As many as a job may have are reported; the limit refuses more."""
+    """A report has up to 4096 workers, and refuses more."""
     copy = folder / "many"
     shutil.copytree(single, copy)
     run = json.loads((copy / "run.json").read_text())
@@ -236,12 +238,12 @@ def many_workers(single, folder):
         utils = [row["utilisation"] for row in csv.DictReader(f)]
     assert len(utils) == 100 and float(utils[0]) > 0
     head = (copy / "table.txt").read_text().splitlines()[0].split()
-    assert head[3:7] == ["least", "..", "most", "total"], head  # no u0 .. u99
+    assert head[3:7] == ["least", "..", "most", "total"], head  # not u0 .. u99
     assert utils == 100 * utils[:1], utils
 
 
 def a_gpu_is_what_counts(single, folder):
-    """Utilisation of a worker with a GPU: what that was at work."""
+    """A worker with a GPU: utilisation is the share in which the GPU computes."""
     copy = folder / "gpu"
     shutil.copytree(single, copy)
     text = (copy / "breakdown.csv").read_text()
@@ -261,7 +263,7 @@ def a_gpu_is_what_counts(single, folder):
     assert abs(float(row["gpu_compute_share"]) - .25) < 1e-4, row
     assert abs(float(row["gpu_idle_share"]) - .75) < 1e-4, row
     assert abs(float(row["gpu_comm_share"]) - .05) < 1e-4, row
-    assert float(row["backward_share"]) == 0, row  # the host's, which waits
+    assert float(row["backward_share"]) == 0, row  # the host's time, which only waits
     with open(copy / "workers.csv", newline="") as f:
         row, = csv.DictReader(f)
     assert abs(float(row["gpu_comm"]) - .05) < 1e-4, row

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""style.py [TREE] - hold the sources to STYLE.md, and STYLE.md to the sources.
+"""style.py [TREE] - check that STYLE.md and the sources agree.
 
-A section "## Sample: FILE" shows that file, letter by letter; every `path/file.c`
-in the text is there. No line of a source is wider than .clang-format says
-(ColumnLimit), comments and what clang-format leaves alone included. Two files of
-one program have two names.
+A section "## Sample: FILE" must show that file, letter by letter. Every
+`path/file.c` in STYLE.md must exist. No line of a source may be wider than
+.clang-format says (ColumnLimit). This includes comments and other lines that
+clang-format leaves alone. Two files of one program must have different names.
 
 style.py --self-test makes trees with one mistake each and must find it.
 """
@@ -19,7 +19,7 @@ SAMPLE = re.compile(r"## Sample: (\S+)\n```c\n(.*?)```\n", re.S)
 NAMED = re.compile(r"[`(\s]((?:[a-z_]+/)+[a-z_]+\.(?:c|h|cu|gp|py|md))\b")
 LIMIT = re.compile(r"^ColumnLimit:\s*(\d+)", re.M)
 SOURCES = (".c", ".h", ".cu", ".cuh")
-# Folders of a program each. All others are libraries, which any of them may link.
+# Each of these folders is a program. All others are libraries.
 PROGRAMS = ("bench", "explain", "lockstep", "ps_server", "simulate", "train")
 ASIDE = ("build", "runs", "tests", "labs")
 
@@ -57,7 +57,7 @@ def judge_width(tree):
 
 
 def judge_names(tree):
-    """All names that two files of one program share, but main.c."""
+    """All names, except main.c, that two files of one program have."""
     found = {}  # (program or "", name): path
     complaints = []
     paths = [p.relative_to(tree) for p in sorted(tree.glob("**/*"))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Gloo's all-reduce by way of torch.distributed, to put beside bench/sync_perf.
+"""Gloo's all-reduce in torch.distributed, to compare bench/sync_perf with.
 
     gloo_allreduce.py WORLD MIB [MIB ...]
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""GPT-2 out of torch.nn's parts: the numbers that our C model must reproduce.
+"""GPT-2 built from torch.nn: it computes the numbers that our C model must reproduce.
 
     gpt2_torch.py make     write tests/golden/gpt2_tiny*.safetensors anew
     gpt2_torch.py check    compute all again and compare with those files
 
-A tiny model with weights larger than usual, so that every gradient counts:
-one step's logits, loss and gradients, then 50 steps of AdamW with clipping, a
-schedule, and decay on matrices only. Where `transformers` or `safetensors` can
-be imported, check compares with them too. Exit status 77: no PyTorch here.
+The model is tiny. Its weights are larger than usual, so that no gradient is
+negligible. The files have the logits, loss and gradients of one step, then the
+results of 50 steps of AdamW with clipping, a schedule, and weight decay of matrices
+only. If `transformers` or `safetensors` can be imported, check also compares with
+them. Exit status 77: no PyTorch here.
 """
 import json
 import math
@@ -98,7 +99,7 @@ class GPT2(nn.Module):
 
 
 def named(model):
-    """Hugging Face's name -> (parameter, whether it lies transposed here)."""
+    """(Hugging Face's name, parameter, whether PyTorch stores it transposed)"""
     yield "wte.weight", model.wte.weight, False
     yield "wpe.weight", model.wpe.weight, False
     for i, b in enumerate(model.h):
@@ -126,7 +127,7 @@ def as_array(tensor, turned):
 
 
 def draw_weights():
-    """Numbers that leave no term of a gradient near zero."""
+    """Weights so large that no term of a gradient is near zero."""
     rng = np.random.default_rng(1)
     weights = {}
     for name, p, turned in named(GPT2()):
@@ -139,7 +140,7 @@ def draw_weights():
 
 
 def draw_tokens():
-    """(STEPS, B, T + 1) tokens, each mostly a function of the one before."""
+    """(STEPS, B, T + 1) tokens. 80% of them are a function of the token before."""
     rng = np.random.default_rng(2)
     tokens = rng.integers(0, V, (STEPS, B, T + 1))
     for t in range(1, T + 1):

@@ -138,7 +138,7 @@ def adamw(torch, model):
     try:
         optimizer = torch.optim.AdamW(model.parameters(), fused=True, **settings)
         return optimizer, "fused AdamW"
-    except (TypeError, RuntimeError):  # not there, or not on a CPU
+    except (TypeError, RuntimeError):  # this PyTorch has none, or none for a CPU
         return torch.optim.AdamW(model.parameters(), **settings), "AdamW not fused"
 
 

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/median.h"
 #include "device/cuda.h"
+#include "model/cuda/dnn_attention.h"
 #include "model/cuda/kernels_cuda.h"
 #include "model/cuda/peak.h"
 #include "model/cuda/product_cuda.h"
@@ -43,6 +44,7 @@ struct ops {
     struct cuda_tokens by_token;
     struct cuda_product *product;
     struct cuda_product_job job; // the product being timed
+    struct dnn_attention *dnn;
     struct mask mask;
     struct rule rule;
     struct half_copy copy;
@@ -291,6 +293,35 @@ static int attend_back(struct ops *o)
     return 0;
 }
 
+static int attend_dnn(struct ops *o)
+{
+    dnn_attention_forward(o->dnn, o->y, o->f, o->x);
+    return 0;
+}
+
+static int attend_dnn_back(struct ops *o)
+{
+    dnn_attention_backward(o->dnn, o->z, o->g, o->y, o->y, o->f, o->x);
+    return 0;
+}
+
+// cuDNN's attention, where there is one for this format and shape.
+static int attentions_by_dnn(struct ops *o, double pairs, double bytes)
+{
+    struct cuda_attention a = attention_of(o);
+    if (o->format == DTYPE_F32)
+        return 0;
+    if (dnn_attention_open(&o->dnn, o->dev, &a, true)) {
+        printf("#   %s\n", fail_message());
+        return 0;
+    }
+    int rc = line(o, "attention by cuDNN", attend_dnn, pairs, 4 * bytes) ||
+             line(o, "attention by cuDNN, backward", attend_dnn_back,
+                  2.5 * pairs, 8 * bytes);
+    dnn_attention_close(&o->dnn);
+    return rc ? -1 : 0;
+}
+
 static int embed(struct ops *o)
 {
     cuda_embed(o->queue, o->format, o->y, o->w, o->w, o->tokens, o->is->batch,
@@ -337,6 +368,7 @@ static int others(struct ops *o)
     return line(o, "attention", attend, pairs, 4 * n * size) ||
                    line(o, "attention, backward", attend_back, 2.5 * pairs,
                         8 * n * size) ||
+                   attentions_by_dnn(o, pairs, n * size) ||
                    line(o, "embedding", embed, 0, 2 * n * size) ||
                    line(o, "embedding, backward", embed_back, 0,
                         n * size + 8.0 * o->by_token.kinds * o->C) ||

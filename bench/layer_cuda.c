@@ -2,7 +2,8 @@
 // speed.
 //
 //     layer_perf device=cuda [model=gpt2] [batch=32] [fp32|tf32|bf16|fp16 ...]
-//                            [steps=20] [tune=N] [detail=0] [peers=0]
+//                            [steps=20] [tune=N] [attention=cudnn] [detail=0]
+//                            [peers=0]
 //
 // Each format has a row with tokens/s and FLOP/s. FLOP/s are given as a share
 // of two peaks: that of a matrix product measured in the same run, and that of
@@ -43,7 +44,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 struct plan {
     struct model_config config;
     int batch, steps, tune;
-    bool wanted[WAYS], detail, peers;
+    bool wanted[WAYS], cudnn, detail, peers;
 };
 
 // ---- whole steps
@@ -120,6 +121,8 @@ static int read_word(struct plan *p, const char *word)
         }
     if (!strcmp(word, "detail=0"))
         p->detail = false;
+    else if (!strcmp(word, "attention=cudnn"))
+        p->cudnn = true;
     else if (!strcmp(word, "peers=0"))
         p->peers = false;
     else if (!strncmp(word, "model=", 6))
@@ -128,8 +131,8 @@ static int read_word(struct plan *p, const char *word)
              sscanf(word, "steps=%d", &p->steps) != 1 &&
              sscanf(word, "tune=%d", &p->tune) != 1)
         return fail(
-            "%s: want model=NAME, batch=N, steps=N, tune=N, fp32, tf32, "
-            "bf16, fp16, detail=0, peers=0",
+            "%s: want model=NAME, batch=N, steps=N, tune=N, attention=cudnn, "
+            "fp32, tf32, bf16, fp16, detail=0, peers=0",
             word);
     if (p->tune < 0 || p->tune > CUDA_PRODUCT_ALGORITHMS)
         return fail("%s; try: 0 to %d algorithms", word,
@@ -173,7 +176,8 @@ int layer_cuda(int nwords, char **words)
                               .tokens = plan.config.context,
                               .threads = omp_get_num_procs(),
                               .device = "cuda",
-                              .tune = plan.tune};
+                              .tune = plan.tune,
+                              .cudnn = plan.cudnn};
     struct model_peak peaks[WAYS];
     printf("# %s, compute capability %d.%d, %.0f GB/s by its clocks\n"
            "# %-5s %9s %9s %10s %8s %8s %8s %8s %8s\n",
@@ -182,7 +186,8 @@ int layer_cuda(int nwords, char **words)
            "TFLOP/s", "measured", "MFU", "sheet", "MFU");
     for (int detail = 0; detail <= plan.detail; detail++)
         for (int i = 0; i < WAYS; i++) {
-            if (!plan.wanted[i] || cuda_capability(d) < ways[i].capability)
+            if (!plan.wanted[i] || cuda_capability(d) < ways[i].capability ||
+                (plan.cudnn && ways[i].format == DTYPE_F32))
                 continue;
             c.name = ways[i].name;
             c.precision = ways[i].format;

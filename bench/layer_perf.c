@@ -34,7 +34,7 @@ enum { WARM = 2, TIMED = 3, NAMES = 8 };
 #define CASE(name, batch, tokens, ...)                                         \
     {                                                                          \
         name, {__VA_ARGS__, 0, {0}}, batch, tokens, DTYPE_F32, 1, NULL, false, \
-            0                                                                  \
+            0, false                                                           \
     }
 
 static const struct workload_case cases[] = {

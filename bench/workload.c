@@ -54,7 +54,8 @@ static int open_model(struct workload *s)
                             .grads = s->grads,
                             .dev = s->dev,
                             .tf32 = s->is.tf32,
-                            .tune = s->is.tune};
+                            .tune = s->is.tune,
+                            .cudnn = s->is.cudnn};
     return draw_params(s) || model_open(&s->model, &job) ? -1 : 0;
 }
 

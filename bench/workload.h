@@ -19,7 +19,8 @@ struct workload_case {
     int threads;
     const char *device; // NULL: cpu
     bool tf32;
-    int tune; // algorithms timed a shape of product; 0: none
+    int tune;   // algorithms timed a shape of product; 0: none
+    bool cudnn; // on a GPU, 16 bits: attention by cuDNN
 };
 
 struct workload {

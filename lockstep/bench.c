@@ -31,7 +31,7 @@ static const struct {
      NULL, false},
     {"gpu", "layer_perf", "the same on a GPU",
      "[model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] [steps=N] [tune=N] "
-     "[peers=0]",
+     "[attention=cudnn] [peers=0]",
      "device=cuda", false},
     {"sync", "sync_perf", "every backend, by size of the gradients",
      "[workers=N] [max_mb=N] [net=RATE[,hosts=N]: on emulated hosts] ..", NULL,

@@ -22,8 +22,8 @@ struct doctor {
 void doctor_say(struct doctor *d, enum finding f, const char *what,
                 const char *found, const char *remedy);
 
-// Checks GPUs, their driver, the CUDA toolkit and NCCL. The libraries are
-// loaded while running, never linked.
+// Checks GPUs, their driver, the CUDA toolkit, NCCL and cuDNN. The libraries
+// are loaded while running, never linked.
 void doctor_gpu(struct doctor *d);
 
 // Checks whether network namespaces and tc can emulate hosts and links.

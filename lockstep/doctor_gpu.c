@@ -1,5 +1,5 @@
-// doctor_gpu.c - checks NVIDIA's driver, toolkit and NCCL. It loads them while
-// running, since most builds of Lockstep do not link them.
+// doctor_gpu.c - checks NVIDIA's driver, toolkit, NCCL and cuDNN. It loads them
+// while running, since most builds of Lockstep do not link them.
 
 #include "lockstep/doctor.h"
 
@@ -113,6 +113,32 @@ static void look_for_nccl(struct doctor *d)
         dlclose(library);
 }
 
+// Of cuDNN the small library that loads the others; nothing starts.
+static void look_for_cudnn(struct doctor *d)
+{
+    static const char how[] =
+        "pip install -U nvidia-cudnn-cu13 (or -cu12), and LD_LIBRARY_PATH";
+    void *library = dlopen("libcudnn.so.9", RTLD_LAZY);
+    size_t (*version_of)(void) = NULL;
+    char text[96];
+    if (library)
+        find_function(library, "cudnnGetVersion", &version_of);
+    if (version_of) {
+        size_t version = version_of();
+        bool old = version < 90800;
+        snprintf(text, sizeof text, "%zu.%zu.%zu%s", version / 10000,
+                 version / 100 % 100, version % 100,
+                 old ? ": attention=cudnn needs 9.8 or newer" : "");
+        doctor_say(d, old ? FINDING_WITHOUT : FINDING_OK, "cuDNN", text,
+                   old ? how : NULL);
+    } else {
+        doctor_say(d, FINDING_WITHOUT, "cuDNN",
+                   "none: attention=cudnn will not run", how);
+    }
+    if (library)
+        dlclose(library);
+}
+
 void doctor_gpu(struct doctor *d)
 {
     char line[160];
@@ -125,4 +151,5 @@ void doctor_gpu(struct doctor *d)
                line[0] ? line : "no nvcc: the build has no GPU code",
                "NVIDIA's cuda-toolkit, then build again");
     look_for_nccl(d);
+    look_for_cudnn(d);
 }

@@ -18,9 +18,9 @@
 
 // Keys that matter besides those of the groups model and optimizer.
 static const char *const more_keys[] = {
-    "symbols",    "vocab",    "val_fraction",   "seed",   "steps",
-    "tf32",       "wire",     "consistency",    "backup", "every",
-    "outer_rule", "outer_lr", "outer_momentum",
+    "symbols", "vocab",      "val_fraction", "seed",           "steps",
+    "tf32",    "attention",  "wire",         "consistency",    "backup",
+    "every",   "outer_rule", "outer_lr",     "outer_momentum",
 };
 
 static bool makes_training(const struct key *k)

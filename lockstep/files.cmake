@@ -47,6 +47,9 @@ layers, forward +5.57 TFLOP +8.98 +11.36.*attention, forward +0.84 G instr. +1.5
               $<TARGET_FILE:lockstep> predict model=gpt2 batch=32 device=h100)
 lockstep_says(predict_no_gpu 1 "device=abacus: only an h100 has an estimate"
               $<TARGET_FILE:lockstep> predict model=gpt2 device=abacus)
+lockstep_says(predict_cudnn 1 "nothing of cuDNN's kernels was counted"
+              $<TARGET_FILE:lockstep> predict model=gpt2 device=h100
+              attention=cudnn)
 lockstep_says(predict_lists 0 "4 workers: ring is fastest; dps takes.*16 workers"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=4,16
               sync=dps,ring link=25gbit compute_ms=900)

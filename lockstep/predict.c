@@ -202,6 +202,9 @@ static int ask(struct question *q, int nwords, char **words)
     if (q->run.global_batch)
         return fail("predict: global_batch= needs a single number of workers; "
                     "try: batch= and accum= instead");
+    if (q->run.attention == ATTENTION_CUDNN)
+        return fail("predict: attention=cudnn: nothing of cuDNN's kernels was "
+                    "counted or measured; try: attention=ours");
     if (q->gpu && (read_model(q) ||
                    gpu_step(q->gpu, &q->model, q->run.batch, &q->compute_ms)))
         return -1;

@@ -54,7 +54,8 @@ set(model_files
     model/cpu/onednn.c model/cpu/onednn_${DNNL_MAJOR}.c)
 set(model_cuda_files
     model/cuda/attention.cu model/cuda/attention_backward.cu
-    model/cuda/backward_cuda.c model/cuda/embed.cu model/cuda/forward_cuda.c
+    model/cuda/backward_cuda.c model/cuda/dnn.c model/cuda/dnn_attention.c
+    model/cuda/dnn_graph.c model/cuda/embed.cu model/cuda/forward_cuda.c
     model/cuda/gelu.cu model/cuda/head_cuda.c model/cuda/loss.cu model/cuda/lt.c
     model/cuda/memory_cuda.c model/cuda/model_cuda.c model/cuda/norm.cu
     model/cuda/peak.c model/cuda/product_cuda.c model/cuda/routine.c
@@ -70,8 +71,13 @@ lockstep_library(model
 
 if(CUDA_BUILT)
   get_target_property(cublaslt CUDA::cublasLt IMPORTED_LOCATION)
-  target_compile_definitions(model PRIVATE LOCKSTEP_CUDA
-                                           LOCKSTEP_CUBLASLT="${cublaslt}")
+  # Users may have cuDNN where the loader looks; this one is the second choice.
+  find_library(LOCKSTEP_CUDNN NAMES libcudnn.so.9
+               HINTS ${CUDAToolkit_LIBRARY_DIR})
+  target_compile_definitions(model PRIVATE
+    LOCKSTEP_CUDA LOCKSTEP_CUBLASLT="${cublaslt}"
+    LOCKSTEP_CUDA_MAJOR=${CUDAToolkit_VERSION_MAJOR}
+    LOCKSTEP_CUDNN="${LOCKSTEP_CUDNN}")
   target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
 endif()
 
@@ -100,6 +106,27 @@ if(CUDA_BUILT)
   lockstep_test(cuda_ops LINKS model rule LABELS gpu)
   lockstep_test(cuda_products LINKS model LABELS gpu)
   lockstep_test(cuda_train LINKS model rule LABELS gpu)
+  lockstep_test(cuda_cudnn LINKS model LABELS gpu)
+  lockstep_test(cudnn_plans LINKS model)
+  # A real cuDNN, with a driver of our own before NVIDIA's. The numbers are
+  # compared with those of its header.
+  if(TARGET test_cudnn_plans)
+    add_library(fake_driver SHARED tests/fake_driver.c)
+    set_target_properties(fake_driver PROPERTIES
+      OUTPUT_NAME cuda SOVERSION 1
+      LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake_driver)
+    target_link_libraries(fake_driver PRIVATE ${CMAKE_DL_LIBS})
+    add_dependencies(test_cudnn_plans fake_driver)
+    get_filename_component(cudnn_folder ${LOCKSTEP_CUDNN} DIRECTORY)
+    set_property(TEST cudnn_plans PROPERTY ENVIRONMENT
+      "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/fake_driver:${cudnn_folder}:$ENV{LD_LIBRARY_PATH}")
+    find_path(CUDNN_INCLUDE cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+    if(CUDNN_INCLUDE)
+      target_sources(test_cudnn_plans PRIVATE tests/cudnn_numbers.c)
+      target_include_directories(test_cudnn_plans SYSTEM PRIVATE
+        ${CUDNN_INCLUDE} ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
+  endif()
   find_package(Python3 COMPONENTS Interpreter)
   if(Python3_FOUND)
     get_filename_component(cuda_tools ${CMAKE_CUDA_COMPILER} DIRECTORY)

@@ -152,6 +152,7 @@ struct model_job {
                         // to collectives while gradients travel
     int tune;           // cuda: algorithms to time for each shape of product;
                         // 0: takes the first one
+    bool cudnn;         // cuda, 16 bits, no dropout: attention by cuDNN
     bool recompute;     // layers keep only their input; backward computes the
                         // rest again
     // Buffers of a stage, which struct model_pass selects. CPU only; else 0.

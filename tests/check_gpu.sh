@@ -23,17 +23,18 @@ says() { # STEP PATTERN
 
 if [ $# -gt 0 ]; then
     LOCKSTEP_BIN=$1 "$check" --emulated "$work/out" machine device products \
-        memory tuned busy reruns losses kill || {
+        memory cudnn tuned busy reruns losses kill || {
         cat "$work/out"/*.log
         wrong "a step failed"
     }
-    for step in machine device products tuned busy reruns losses kill; do
+    for step in machine device products cudnn tuned busy reruns losses kill; do
         says $step 'passed .*[^ ]'
     done
     says memory 'skipped .*compute-sanitizer'
     says reruns '.*the same model to the byte'
     for line in 'gpu_tensor_share +0[.]05' 'gpu_energy_j +[0-9]' 'tokens/s +[0-9]+k' \
-        ' *"tokens_per_s": *[0-9]' 'cuBLASLt: .* by the fastest of 2 '; do
+        ' *"tokens_per_s": *[0-9]' 'cuBLASLt: .* by the fastest of 2 ' \
+        '#   attention by cuDNN, backward .* ms'; do
         grep -Eq "^$line" "$work/out/results.txt" || {
             cat "$work/out/results.txt"
             wrong "tuned, busy: no \"$line\""

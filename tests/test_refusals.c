@@ -54,6 +54,10 @@ static void wrong_settings_are_refused(void **state)
         {"sync=dps workers=2 servers=9999", "1 .. 4096"},
         {"sync=dps workers=2 curve=/no/such", "lockstep keys /no/such"},
         {"sync=ring workers=2 curve=/no/such", "try: leave it out"},
+        {"attention=cudnn", "is for GPUs; try: device=cuda"},
+        {"device=cuda attention=cudnn", "in 16 bits, precision=fp32; try:"},
+        {"device=cuda attention=cudnn precision=bf16 dropout=0.1",
+         "try: dropout=0, or attention=ours"},
         {"curve=/no/such", "encrypts messages of servers, and sync=local"},
     };
     struct job j = {0};

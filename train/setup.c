@@ -199,6 +199,7 @@ struct model_job trainer_model_job(const struct trainer *t)
         .tf32 = t->run.tf32,
         .spared = t->members->world > 1 ? t->settings.ctas : 0,
         .tune = t->run.tune,
+        .cudnn = t->run.attention == ATTENTION_CUDNN,
         .recompute = t->run.recompute,
         .slices = slices_job(t),
     };

@@ -347,6 +347,25 @@ static int check_pace(const struct run *r, const struct backend *b)
     return 0;
 }
 
+// What cuDNN's attention kernels cannot do as ours and the CPU do it.
+static int check_attention(const struct run *r)
+{
+    if (r->attention != ATTENTION_CUDNN)
+        return 0;
+    if (strcmp(r->device, "cpu") == 0)
+        return fail("attention=cudnn is for GPUs; try: device=cuda, or "
+                    "attention=ours");
+    if (r->precision == PRECISION_FP32)
+        return fail("attention=cudnn computes in 16 bits, precision=fp32; try: "
+                    "precision=bf16, or attention=ours");
+    if (r->dropout > 0)
+        return fail("attention=cudnn draws other random numbers than all other "
+                    "ways, so dropout=%g would drop other weights; try: "
+                    "dropout=0, or attention=ours",
+                    r->dropout);
+    return 0;
+}
+
 int config_check(const struct run *r)
 {
     const struct backend *b = backend_row(r->sync);
@@ -384,6 +403,8 @@ int config_check(const struct run *r)
         return fail("tune=%d measures algorithms of a GPU's library; try: "
                     "device=cuda, or leave it out",
                     r->tune);
+    if (check_attention(r))
+        return -1;
     if (r->settings.ctas > 0 && strcmp(r->device, "cpu") == 0)
         return fail("ctas=%d is a setting of NCCL, which needs GPUs; try: "
                     "device=cuda, or leave it out",

@@ -22,6 +22,7 @@ enum { CONFIG_KEYS = 128 }; // the most rows of the table
 
 enum precision { PRECISION_FP32, PRECISION_BF16, PRECISION_FP16 };
 enum trace { TRACE_OFF, TRACE_ON, TRACE_HTA };
+enum attention_by { ATTENTION_OURS, ATTENTION_CUDNN };
 enum lr_scale { LR_SCALE_NONE, LR_SCALE_SQRT, LR_SCALE_LINEAR };
 
 // straggler=RANK:FACTOR: this worker takes `factor` times as long. A factor of
@@ -81,6 +82,7 @@ struct run {
     int recompute; // bool: layers' activations are computed twice, not kept
     int tf32;      // bool: cuda, fp32: products may round to TF32
     int tune;      // cuda: algorithms timed for each product's shape; 0: none
+    int attention; // cuda: enum attention_by
 
     // what it writes
     char out[CONFIG_PATH];

@@ -110,6 +110,11 @@ static const struct key rows[] = {
          "matrix product in the first steps; the fastest is kept, so that "
          "another run may keep another one and compute other bits"},
 
+{"training", "attention", "ours", KEY_CHOICE, AT(attention), // attention_by
+ .words = WORDS("ours", "cudnn"),
+ .help = "cuda, bf16 or fp16: whose kernels compute attention. cudnn: those "
+         "of cuDNN 9.8 or newer, which is loaded for it; without dropout"},
+
 {"optimizer", "optimizer", "adamw", KEY_CHOICE, AT(optimizer), // optim_kind
  .words = WORDS("adamw", "sgd"),
  .help = "the update rule"},

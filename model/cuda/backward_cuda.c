@@ -9,6 +9,7 @@
 #include "model/cuda/forward_cuda.h"
 
 #include "device/cuda.h"
+#include "model/cuda/dnn_attention.h"
 #include "telemetry/span.h"
 
 #include <cuda_runtime_api.h>
@@ -130,8 +131,12 @@ static void attention_backward(const struct back *b, int i)
 
     struct cuda_attention a =
         cuda_attention_at(m, m->job.batch, m->job.tokens, b->step, i);
-    cuda_attention_backward(m->queue, m->dwide, m->row_sum, m->branch, l->att,
-                            l->lse, l->qkv, &a);
+    if (m->dnn)
+        dnn_attention_backward(m->dnn, m->dwide, m->row_sum, m->branch, l->att,
+                               l->lse, l->qkv);
+    else
+        cuda_attention_backward(m->queue, m->dwide, m->row_sum, m->branch,
+                                l->att, l->lse, l->qkv, &a);
     input_gradient(b, m->branch, NULL, m->dwide, layer_at(i, QKV_W), C, 3 * C);
     norm_gradient(b, layer_at(i, LN1_W), l->in, l->mean1, l->rstd1, true);
     weight_gradient(b, layer_at(i, QKV_W), m->norm, m->dwide, C, 3 * C);

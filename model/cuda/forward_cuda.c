@@ -5,6 +5,7 @@
 
 #include "model/cuda/forward_cuda.h"
 
+#include "model/cuda/dnn_attention.h"
 #include "telemetry/span.h"
 
 struct cuda_attention cuda_attention_at(const struct cuda_model *m, int B,
@@ -68,7 +69,10 @@ static void fill_layer(struct cuda_model *m, int i, int B, int T,
     size_t rows = (size_t)B * T;
     struct cuda_attention a = cuda_attention_at(m, B, T, step, i);
     linear(m, l->qkv, NULL, m->norm, layer_at(i, QKV_W), rows, C, 3 * C);
-    cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
+    if (m->dnn && dnn_attention_fits(m->dnn, &a))
+        dnn_attention_forward(m->dnn, l->att, l->lse, l->qkv);
+    else
+        cuda_attention(m->queue, l->att, l->lse, l->qkv, &a);
     linear(m, m->branch, NULL, l->att, layer_at(i, PROJ_W), rows, C, C);
     add_norm(m, l->mid, l->in, m->branch, layer_at(i, LN2_W), l->mean2,
              l->rstd2, rows, layers_mask(&m->job, step, i, SITE_PROJ));

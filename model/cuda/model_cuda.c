@@ -13,6 +13,7 @@
 
 #include "base/base.h"
 #include "device/cuda.h"
+#include "model/cuda/dnn_attention.h"
 #include "model/cuda/peak.h"
 #include "telemetry/span.h"
 
@@ -69,6 +70,7 @@ static int open_host(struct cuda_model *m)
 static int cuda_open(struct model *model)
 {
     const struct model_job *job = &model->job;
+    CHECK(!job->cudnn || job->config.dropout == 0);
     if (check_gpu(model))
         return -1;
     struct cuda_model *m = mem_alloc(1, sizeof *m);
@@ -89,11 +91,13 @@ static int cuda_open(struct model *model)
         return -1;
     cuda_state_layout(m, m->block);
     model->copy.at = m->weights;
-    return cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
-                             m->partial) ||
-                   cuda_product_time(m->product, job->tune)
-               ? -1
-               : 0;
+    if (cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
+                          m->partial) ||
+        cuda_product_time(m->product, job->tune))
+        return -1;
+    struct cuda_attention a =
+        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
+    return job->cudnn ? dnn_attention_open(&m->dnn, m->dev, &a, job->train) : 0;
 }
 
 static void cuda_close(struct model *model)
@@ -102,6 +106,7 @@ static void cuda_close(struct model *model)
     if (!m)
         return;
     device_finish(m->dev);
+    dnn_attention_close(&m->dnn);
     cuda_product_close(&m->product);
     device_event_close(m->dev, &m->loss_known);
     device_free(m->dev, m->block);

@@ -75,7 +75,8 @@ function(emulated_options target)
     ${CMAKE_SOURCE_DIR}/core)
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_CUDA
-    LOCKSTEP_CUBLASLT="$<TARGET_FILE:emulated_cublaslt>")
+    LOCKSTEP_CUBLASLT="$<TARGET_FILE:emulated_cublaslt>"
+    LOCKSTEP_CUDNN="none" LOCKSTEP_CUDA_MAJOR=13)
   target_compile_options(${target} PRIVATE -ffp-contract=off
     $<$<COMPILE_LANGUAGE:CXX>:-fno-strict-aliasing>
     "$<$<COMPILE_LANGUAGE:CXX>:-D_Noreturn=[[noreturn]]>" # base.h is C
@@ -231,6 +232,21 @@ add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
 emulated_program(test_cuda_tune 900)
 emulated_test(cuda_tune_emulated cuda_tune)
 
+# cuDNN, where the loader looks first.
+set(emulated_cudnn ${CMAKE_BINARY_DIR}/fake_cudnn)
+add_library(emulated_cudnn MODULE ${emulated}/cudnn.cpp
+                                  ${emulated}/cudnn_operations.cpp)
+emulated_options(emulated_cudnn)
+target_compile_options(emulated_cudnn PRIVATE ${emulated_warnings})
+set_target_properties(emulated_cudnn PROPERTIES
+  PREFIX "" OUTPUT_NAME libcudnn SUFFIX .so.9
+  LIBRARY_OUTPUT_DIRECTORY ${emulated_cudnn})
+add_executable(test_cuda_cudnn_emulated tests/test_cuda_cudnn.c)
+emulated_program(test_cuda_cudnn_emulated 900)
+add_dependencies(test_cuda_cudnn_emulated emulated_cudnn)
+emulated_test(cuda_cudnn_emulated cuda_cudnn_emulated
+              ENV LD_LIBRARY_PATH=${emulated_cudnn})
+
 # The bench of a GPU: it must run, without an invalid access to memory.
 add_executable(layer_perf_emulated
   bench/layer_perf.c bench/bound.c bench/gpu_ops.c bench/layer_cuda.c
@@ -248,9 +264,11 @@ lockstep_says(cuda_products_broken 134
   "product .48, 72. = .48, 40. .40, 72. in fp32, epilogue bias: not supported"
   env EMULATED_CUBLASLT=broken OMP_NUM_THREADS=1
   $<TARGET_FILE:test_cuda_products_emulated>)
-lockstep_says(layer_perf_emulated 0 "norm and AdamW .* bound"
-              $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano
-              batch=1 steps=1 peers=0)
+lockstep_says(layer_perf_emulated 0
+  "attention by cuDNN, backward .* bound .*norm and AdamW .* bound"
+  env LD_LIBRARY_PATH=${emulated_cudnn} $<TARGET_FILE:layer_perf_emulated>
+  device=cuda fp16 model=nano batch=1 steps=1 peers=0)
+add_dependencies(layer_perf_emulated emulated_cudnn)
 set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
@@ -285,6 +303,31 @@ lockstep_says(cuda_tune_job 0
   model=nano layers=1 channels=32 heads=2 context=32 batch=2 steps=1 eval=0
   threads=1)
 set_property(TEST cuda_jobs_emulated PROPERTY LABELS jobs)
+add_dependencies(emulated_programs emulated_cudnn)
+# cudnn_says(NAME MODE STATUS PATTERN WORDS...): a training with attention=cudnn
+# and a cuDNN that does as MODE says.
+function(cudnn_says name mode status pattern)
+  lockstep_says(${name} ${status} "${pattern}"
+    env LD_LIBRARY_PATH=${emulated_cudnn} EMULATED_CUDNN=${mode}
+    ${programs}/lockstep train device=cuda attention=cudnn precision=bf16
+    model=nano layers=1 channels=32 heads=2 context=32 batch=2 steps=2 eval=0
+    threads=1 ${ARGN})
+endfunction()
+cudnn_says(cuda_cudnn_job "" 0
+  "cuDNN 9.28.0: attention .2, 2, 32, 16. in bf16, workspace")
+cudnn_says(cuda_cudnn_old old 1
+  "needs cuDNN 9.8 or newer, libcudnn.so.9 is 9.7.1; try: pip install -U")
+cudnn_says(cuda_cudnn_unsupported unsupported 1
+  "attention: no plan: not supported .*; try: attention=ours")
+cudnn_says(cuda_cudnn_differs differs 1
+  "attention: no engine for this GPU and shape; try: attention=ours")
+cudnn_says(cuda_cudnn_fails fails 1
+  "attention: execution failed .as the test asked.; try: attention=ours")
+file(WRITE ${CMAKE_BINARY_DIR}/no_cudnn/libcudnn.so.9 "")
+lockstep_says(cuda_cudnn_missing 1
+  "attention=cudnn: .*libcudnn.so.9: .*; try: pip install nvidia-cudnn-cu13"
+  env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/no_cudnn ${programs}/lockstep train
+  device=cuda attention=cudnn precision=bf16 model=nano steps=1)
 if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
   add_dependencies(emulated_programs fake_nvml)
   add_test(NAME gpu_drawn

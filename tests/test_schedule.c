@@ -165,7 +165,9 @@ static void order(void **state)
 
 // ---- bytes
 
-// No member receives an element twice.
+// Checks the number of elements that all members send. In a broadcast or a
+// reduce it is n for each member but one. In a scatter or a gather each chunk
+// counts once for every message that carries it.
 static void check_bytes(const struct schedule *s)
 {
     size_t all = 0, tree = 0, others = (size_t)s->world - 1;
@@ -173,7 +175,7 @@ static void check_bytes(const struct schedule *s)
     for (int r = 0; r < s->world; r++)
         all += schedule_sends(s, r);
     size_t own = group_chunk(s->n, 1, s->world, 0).n;
-    for (int r = 1; r < s->world; r++) { // chunk r passes its rank's one bits
+    for (int r = 1; r < s->world; r++) { // a message for each bit 1 of r
         int bits = __builtin_popcount((unsigned)r);
         tree += (size_t)bits * group_chunk(s->n, 1, s->world, r).n;
     }

@@ -210,8 +210,8 @@ static void begin(struct worker *w, const char *rendezvous, int rank, int world)
 }
 
 // A worker with another secret, or with none, fails in the handshake. The
-// workers with the secret connect. At 0.0.0.0 keys are derived from the secret;
-// on loopback a password is.
+// workers with the secret connect. At 0.0.0.0 they derive keys from the secret,
+// on loopback a password.
 static void other_secrets_are_refused(void **state)
 {
     (void)state;
@@ -282,8 +282,8 @@ static void other_users_are_refused(void **state)
     rendezvous_stop(&h);
 }
 
-// Many strangers connect and send nothing, more than a process has descriptors
-// by default. Workers can still connect.
+// Many clients connect and send nothing: more than a process has descriptors by
+// default. Workers can still connect.
 static void idle_connections_block_no_worker(void **state)
 {
     (void)state;

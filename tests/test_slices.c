@@ -1,7 +1,7 @@
 // test_slices.c - a model in slices computes the same as the whole model: its
-// gradients are as near to those in double precision, and its dropout masks are
-// the same. Tensors that all slices have stay bit-identical. The number of
-// joins is that of the law.
+// gradients are as near to double precision as the whole model's, and its
+// dropout masks are the same. Tensors that all slices have stay bit-identical.
+// The number of joins is that of the law.
 //
 // All slices are models in this process. Each has a thread of its own, and they
 // exchange numbers at a barrier. No size divides evenly.

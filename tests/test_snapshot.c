@@ -94,7 +94,7 @@ static void an_error_is_reported_once(void **state)
         int rc = 0;
         assert_int_equal(snapshot_start(w.s, write_file, &w), 0);
         fail("of this thread");
-        while (!rc) // ctest's own limit ends what hangs
+        while (!rc) // if this hangs, ctest's time limit ends it
             rc = snapshot_settle(w.s, wait);
         assert_int_equal(rc, -1);
         assert_string_equal(fail_message(),

@@ -1,5 +1,5 @@
 // test_start.c - Open MPI would wait for ever for a rank that does not start.
-// The launcher has a deadline, which ends such a job.
+// The launcher ends such a job at a deadline.
 
 #include "lockstep/supervise.h"
 

@@ -364,7 +364,8 @@ static void a_failed_restart_is_a_loss(void **state)
     close_job(&f);
 }
 
-// When the servers have ended, a worker that is started late cannot join.
+// A worker that is started again when the servers have ended cannot join, so
+// the job does not wait for it.
 static void a_late_worker_is_not_waited_for(void **state)
 {
     (void)state;

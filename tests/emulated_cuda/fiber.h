@@ -1,5 +1,5 @@
-// fiber.h - fibers: functions with stacks of their own, which change from one
-// to another.
+// fiber.h - fibers. A fiber is a function with a stack of its own. It runs
+// until it changes to another fiber.
 
 #ifndef EMULATED_CUDA_FIBER_H
 #define EMULATED_CUDA_FIBER_H

@@ -104,8 +104,8 @@ static int table_shape(const struct safetensors *file, const char *path,
 
 // *heads = the number of heads in the file's metadata or in the config.json
 // beside it; 0 if neither has it.
-static int told_heads(const struct safetensors *file, const char *path,
-                      int *heads)
+static int known_heads(const struct safetensors *file, const char *path,
+                       int *heads)
 {
     const char *text = safetensors_metadata(file, "heads");
     if (!text)
@@ -125,7 +125,7 @@ static int implied_config(const struct safetensors *file, const char *path,
     int channels = 0;
     if (table_shape(file, path, "wte.weight", &c.vocab, &c.channels) ||
         table_shape(file, path, "wpe.weight", &c.context, &channels) ||
-        told_heads(file, path, &c.heads))
+        known_heads(file, path, &c.heads))
         return -1;
     if (channels != c.channels)
         return fail("%s: wte.weight has %d channels, wpe.weight %d", path,
@@ -262,7 +262,7 @@ static int check_shape(const struct checkpoint *k, const struct tensor *t,
 
 // ---- the numbers
 
-static int judge_numbers(const struct checkpoint *k,
+static int check_numbers(const struct checkpoint *k,
                          const struct safetensors_tensor *t)
 {
     for (size_t at = 0, n; at < t->n; at += n) {
@@ -291,14 +291,14 @@ static int find_vector(const struct checkpoint *k, const char *slot,
 }
 
 // Checks all tensors of a slot, or with slot NULL of the parameters.
-static int judge_vector(const struct checkpoint *k, const char *slot)
+static int check_vector(const struct checkpoint *k, const char *slot)
 {
     for (int i = 0; i < model_ntensors(k->c); i++) {
         struct tensor t;
         const struct safetensors_tensor *found;
         model_tensor(k->c, i, &t);
         if (find_vector(k, slot, t.name, &found) || check_shape(k, &t, found) ||
-            judge_numbers(k, found))
+            check_numbers(k, found))
             return -1;
     }
     return 0;
@@ -333,7 +333,7 @@ static int check_head(const struct checkpoint *k)
 static int check_heads(const struct checkpoint *k)
 {
     int heads = 0;
-    if (told_heads(k->file, k->path, &heads))
+    if (known_heads(k->file, k->path, &heads))
         return -1;
     if (heads && heads != k->c->heads)
         return fail("%s: the file's model has heads=%d, this one heads=%d",
@@ -341,17 +341,17 @@ static int check_heads(const struct checkpoint *k)
     return 0;
 }
 
-static int judge(const struct checkpoint *k)
+static int check_file(const struct checkpoint *k)
 {
     int rc = check_heads(k) || check_names(k) ? -1 : 0;
     if (!rc && k->nslots == 0)
-        rc = judge_vector(k, NULL) || check_head(k) ? -1 : 0;
+        rc = check_vector(k, NULL) || check_head(k) ? -1 : 0;
     for (int i = 0; !rc && i < k->nslots; i++)
-        rc = judge_vector(k, k->slot_names[i]);
+        rc = check_vector(k, k->slot_names[i]);
     return rc;
 }
 
-static int judge_llmc(const struct checkpoint *k)
+static int check_llmc(const struct checkpoint *k)
 {
     const struct model_config *c = k->c, *has = llmc_config(k->llmc);
     if (has->layers != c->layers || has->heads != c->heads ||
@@ -396,8 +396,8 @@ int checkpoint_open(struct checkpoint **out, const char *path,
                              .end = mem_alloc(n, sizeof *k->end)};
     int llmc = nslots ? 0 : is_llmc(path);
     if (!k->chunk || !k->end || llmc < 0 ||
-        (llmc ? llmc_open(&k->llmc, path) || judge_llmc(k)
-              : safetensors_open(&k->file, path) || judge(k))) {
+        (llmc ? llmc_open(&k->llmc, path) || check_llmc(k)
+              : safetensors_open(&k->file, path) || check_file(k))) {
         checkpoint_close(&k);
         return -1;
     }

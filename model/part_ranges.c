@@ -10,7 +10,8 @@ struct ranges {
     void *ctx;
 };
 
-static int tell(struct ranges *r)
+// Gives the joined range to fn(), if there is one.
+static int flush(struct ranges *r)
 {
     int rc = r->n ? r->fn(r->ctx, r->off, r->n, r->at) : 0;
     r->n = 0;
@@ -30,7 +31,7 @@ static int add(struct ranges *r, size_t off, size_t n, size_t at)
         r->n += end - from;
         return 0;
     }
-    int rc = tell(r);
+    int rc = flush(r);
     r->off = from;
     r->n = end - from;
     r->at = at;
@@ -65,7 +66,7 @@ static int walk(const struct model_config *c, bool counted, struct ranges *r)
         struct part_box box = part_box(c, i);
         rc = add_tensor(r, &box, here.off, there.off);
     }
-    return rc ? rc : tell(r);
+    return rc ? rc : flush(r);
 }
 
 int part_ranges(const struct model_config *c, size_t off, size_t n,

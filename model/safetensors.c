@@ -134,7 +134,7 @@ static int get_extent(const struct safetensors *s, const cJSON *offsets,
                     "bytes",
                     s->path, t->name);
     if (t->begin > t->end || t->end > s->data_bytes)
-        return fail("%s: tensor %.64s: data_offsets [%llu, %llu) lie outside "
+        return fail("%s: tensor %.64s: data_offsets [%llu, %llu) are outside "
                     "the %llu bytes of data; try: fetch the file again",
                     s->path, t->name, (unsigned long long)t->begin,
                     (unsigned long long)t->end,

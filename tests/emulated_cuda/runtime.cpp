@@ -256,8 +256,8 @@ cudaError_t cudaFreeHost(void *p)
 
 enum { RAN_COPY = 1, RAN_KERNEL = 10 };
 
-static void tell(uint32_t kind, const char *name, uint64_t began, void *stream,
-                 size_t bytes)
+static void record_for_cupti(uint32_t kind, const char *name, uint64_t began,
+                             void *stream, size_t bytes)
 {
     typedef void ran(uint32_t, const char *, uint64_t, uint64_t, uint32_t,
                      uint64_t);
@@ -279,7 +279,7 @@ cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes,
     emulated::enqueue(s, [=] {
         uint64_t began = now_ns();
         memcpy(dst, src, bytes);
-        tell(RAN_COPY, nullptr, began, s, bytes);
+        record_for_cupti(RAN_COPY, nullptr, began, s, bytes);
     });
     return cudaSuccess;
 }
@@ -313,7 +313,7 @@ void emulated::ask(const char *name, const struct shape &s,
         uint64_t began = now_ns();
         profiled += profiling;
         run_grid(name, s, thread);
-        tell(RAN_KERNEL, name, began, s.stream, 0);
+        record_for_cupti(RAN_KERNEL, name, began, s.stream, 0);
     });
 }
 

@@ -1,5 +1,5 @@
-// test_sandbox.c - a process that runs a student's file cannot write files,
-// start processes or reach other hosts.
+// test_sandbox.c - a process that runs a student's file may not make certain
+// system calls.
 
 #include "labs/sandbox.h"
 
@@ -89,7 +89,7 @@ static int write_far(const char *there)
     return pwrite(fd, "x", 1, 64 << 20) == 1 ? 2 : 3;
 }
 
-// The status with which a child process ends that calls try().
+// Calls try() in a child process. Returns the child's wait status.
 static int end_of(int try(const char *there), const char *there)
 {
     int status;

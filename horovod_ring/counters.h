@@ -1,7 +1,7 @@
 // counters.h - members on one host publish their progress in shared memory.
 //
-// Every member has a slot, which all others read: counters that only grow, one
-// cache line each, and two places (buffers) for numbers:
+// Every member has a slot, which all others read. It has two places (buffers)
+// for numbers, and these counters, which only grow, one cache line each:
 //
 //     READY    steps for which this member's numbers may be read and written
 //     SUMMED   steps in which this member has done its part

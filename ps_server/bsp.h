@@ -44,6 +44,10 @@ bool bsp_outdated(const struct server *s, const struct ps_head *h);
 // Ends the job if so many workers have left that a round has too few.
 void bsp_check_left(struct server *s);
 
+// The functions of policy_bsp for members. bsp_claim, bsp_drop and bsp_join
+// handle a message of that kind from `rank`. bsp_lost: the worker is dead;
+// bsp_left: it has said BYE; bsp_welcome: it has come to a running job.
+// bsp_tick checks the deadlines of a round.
 int bsp_claim(struct server *s, int rank, const struct ps_head *h);
 void bsp_lost(struct server *s, int rank);
 void bsp_left(struct server *s, int rank);

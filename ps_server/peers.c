@@ -177,9 +177,8 @@ static void drop_closed(struct server *s)
             server_lost(s, r, "its connection closed");
 }
 
-// Sending to a peer whose connection is gone fails. This is how the server
-// notices it. The peer's last messages may still wait to be read, so ping()
-// only marks it.
+// The server notices that a peer's connection is gone when sending to it fails.
+// The peer's last messages may still wait to be read, so ping() only marks it.
 static void ping(struct server *s, uint64_t now)
 {
     uint64_t every = (uint64_t)(s->job.timeout_s * 0.1e9);

@@ -62,7 +62,8 @@ struct peer {
 struct server;
 
 // How pushes become updates: in rounds of all workers (bsp.c), or each push by
-// itself (async.c). Functions return 0, or -1 after fail() if the peer broke
+// itself (async.c). push, step, .. handle a message of that kind from `rank`
+// (ps_wire/wire.h). Functions return 0, or -1 after fail() if the peer broke
 // the rules.
 struct policy {
     int (*open)(struct server *s);
@@ -156,8 +157,10 @@ bool server_beside(const struct server *s, int rank);
 // since the server knows which worker is late.
 uint64_t server_patience_ns(const struct server *s);
 
-// ---- vectors.c: SET and PULL. Both return 0, or -1 after fail().
+// ---- vectors.c
 
+// Handle SET (data: one row, fp32) and PULL. Both return 0, or -1 after fail()
+// if the message breaks the rules.
 int vectors_set(struct server *s, int rank, const struct ps_head *h,
                 const void *data);
 int vectors_pull(struct server *s, int rank, const struct ps_head *h);

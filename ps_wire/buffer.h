@@ -31,8 +31,8 @@ void buffers_close(struct buffers **pool);
 // after fail().
 struct buffer *buffer_get(struct buffers *pool);
 
-void buffer_ref(struct buffer *b);
-void buffer_unref(struct buffer *b);  // takes NULL
+void buffer_ref(struct buffer *b);    // one reference more
+void buffer_unref(struct buffer *b);  // one reference less; takes NULL
 bool buffer_shared(struct buffer *b); // more than one reference
 
 // For zmq_msg_init_data(): gives back the message's reference to the buffer

@@ -94,6 +94,7 @@ enum { PS_STEP_BYTES = 20, PS_RESULT_BYTES = 32 };
 
 const char *ps_kind_name(enum ps_kind kind); // "HELLO", ..; "?" if unknown
 
+// Write *h to `out`, little-endian.
 void ps_head_put(uint8_t out[PS_HEAD], const struct ps_head *h);
 
 // Read a head of n bytes. Returns 0, or -1 after fail() if it has another magic

@@ -6,9 +6,10 @@
 //
 // A round begins earlier, with the first bucket, while backward still runs.
 // What can be sent is sent at once. While the trainer goes on computing, a
-// thread runs the poll steps in its place; it is started with the first bucket
-// that is not the last. Only one of the two threads at a time runs a poll step
-// and uses the endpoint (`inside`: the second thread does).
+// second thread runs the poll steps in its place; it is started with the first
+// bucket that is not the last. Only one of the two threads at a time runs a
+// poll step and uses the endpoint; while `inside` is true, it is the second
+// thread.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
@@ -143,9 +144,12 @@ int client_send(struct client *c, struct remote *r, struct ps_head h,
 int client_send_row(struct client *c, struct remote *r, struct ps_head h,
                     const float *from, enum dtype wire);
 
-// ---- task.c: begins the current task, sends what can be sent, handles one
-// message, tells whether the task is complete.
+// ---- task.c
 
+// task_begin resets the state of all servers for the current task. task_send
+// sends what can be sent now. task_receive handles one message of server r; its
+// data have h->bytes bytes. Both return 0, or -1 after fail(). task_done:
+// whether all servers have done their part.
 void task_begin(struct client *c);
 int task_send(struct client *c);
 int task_receive(struct client *c, struct remote *r, const struct ps_head *h,

@@ -65,6 +65,7 @@ struct sync_share {
     size_t weight_buffers, grad_buffers;
 };
 
+// For `world` workers. *s: after sync_derive().
 struct sync_share sync_share(const struct sync_settings *s,
                              const struct backend *b, int world, size_t n,
                              size_t work);

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <string.h>
 
-// Measured sizes in a process: of Open MPI; of ZeroMQ; of the text in memory
-// plus the records of spans; of a server's code.
+// Measured sizes: Open MPI, ZeroMQ, the text in memory plus the records of
+// spans, a server's code.
 enum {
     MPI_BYTES = 12 << 20,
     ZMQ_BYTES = 2 << 20,

@@ -135,8 +135,8 @@ static int put_busy(struct trainer *t)
 // writing.
 static int cut_earlier(const struct trainer *t)
 {
-    bool anew = !t->step && !*t->run.resume;
-    if (anew || t->sync->joined || t->cluster->rank)
+    bool is_new = !t->step && !*t->run.resume;
+    if (is_new || t->sync->joined || t->cluster->rank)
         return 0;
     return trace_cut(t->run.out, t->time_before) ||
                    parts_cut_csv(t->run.out, "util", t->time_before)

@@ -66,8 +66,8 @@ void cluster_close(struct cluster **c);
 bool cluster_launched(int *rank, int *world);
 
 // Whether a launcher that Open MPI cannot join (torchrun, PMI, PALS, srun
-// without PMIx) started this process as one of several. Such a launcher says
-// rank and world only in environment variables.
+// without PMIx) started this process as one of several. Such a launcher gives
+// rank and world only in environment variables. If so, writes them to *out.
 struct cluster_place {
     const char *launcher;
     int rank, world;

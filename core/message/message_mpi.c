@@ -71,8 +71,8 @@ struct peer {
 
 struct transport {
     int rank, ranks, nservers;
-    int *rank_of; // by server
-    struct peer *from;
+    int *rank_of;      // by server
+    struct peer *from; // by rank
     struct packet *slots[SLOTS];
     MPI_Request eager[SLOTS];
     int slot; // the one that gets the next eager message
@@ -80,9 +80,9 @@ struct transport {
     MPI_Request data[COMING];
     int ncoming;
     struct packet *waiting, *waiting_last; // their data are not received yet
-    struct queue ready;
-    struct message *spare;
-    struct outbox out; // messages that were started, to any rank
+    struct queue ready;    // whole messages, for endpoint_receive()
+    struct message *spare; // packets to be used again
+    struct outbox out;     // messages that were started, to any rank
     atomic_bool woken;
 };
 

@@ -33,7 +33,7 @@ struct packet {
 struct transport {
     struct endpoint_config config;
     void *context;
-    struct message *spare;
+    struct message *spare; // packets to be used again
     // of a server
     void *router;
     struct auth *auth;

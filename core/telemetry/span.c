@@ -30,7 +30,7 @@ struct span_lane {
     uint64_t carried; // bytes of the next span to be recorded
 
     _Atomic uint64_t sequence;          // odd while the writer changes these:
-    _Atomic uint64_t spent[SPAN_KINDS]; // ns in each kind, without the present
+    _Atomic uint64_t spent[SPAN_KINDS]; // ns in each kind, before `since`
     _Atomic uint64_t since;             // when the present kind began
     _Atomic uint32_t now;               // the present kind
 };

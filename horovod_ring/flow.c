@@ -67,7 +67,7 @@ uint64_t flow_done(const struct flow *f)
 }
 
 // Whether the next slice can be sent: it is our own, or it has come in.
-static bool may_leave(const struct flow *f)
+static bool can_send(const struct flow *f)
 {
     const struct cursor *out = &f->out, *in = &f->in;
     if (out->op == f->posted || out->op >= in->op + WIRE_OPS)
@@ -81,12 +81,12 @@ static bool may_leave(const struct flow *f)
     return in->message > from || in->off >= out->off + n;
 }
 
-static bool may_land(const struct flow *f)
+static bool can_receive(const struct flow *f)
 {
     return f->in.op < f->posted && f->in.op < f->out.op + WIRE_OPS;
 }
 
-static void begin_out(struct flow *f)
+static void begin_send(struct flow *f)
 {
     struct cursor *c = &f->out;
     const struct group_op *op = op_of(f, c->op);
@@ -287,11 +287,11 @@ int flow_advance(struct flow *f)
 {
     for (int out = 1, in = 1; out || in;) {
         out = in = 0;
-        if (!f->out.busy && may_leave(f))
-            begin_out(f);
+        if (!f->out.busy && can_send(f))
+            begin_send(f);
         if (f->out.busy)
             out = push(f);
-        if (out >= 0 && may_land(f))
+        if (out >= 0 && can_receive(f))
             in = pull(f);
         if (out < 0 || in < 0)
             return explain(f);
@@ -303,7 +303,7 @@ int flow_advance(struct flow *f)
 // neighbour waits for, or the right neighbour.
 static int waiting_for(const struct flow *f)
 {
-    if (!may_land(f))
+    if (!can_receive(f))
         return f->transport->peer[RIGHT];
     bool other = f->blame >= 0 && f->blame != f->transport->rank;
     return other ? f->blame : f->transport->peer[LEFT];
@@ -340,7 +340,7 @@ int flow_wait(struct flow *f, uint64_t spin_ns)
         if (push(f) < 0)
             return -1;
     }
-    unsigned wants = may_land(f) ? WANT_RECV_LEFT : 0;
+    unsigned wants = can_receive(f) ? WANT_RECV_LEFT : 0;
     if (f->out.op < f->posted)
         wants |= WANT_RECV_RIGHT;
     if (f->out.busy)

@@ -155,7 +155,7 @@ struct sync *sync_open(const struct sync_ops *ops, const struct sync_job *job)
 // Returns rc to the trainer. A backend usually fails because another process
 // has died. The short sleep lets the supervisor see that death, the cause,
 // before this worker exits.
-static int leave(struct sync *s, int rc)
+static int end_call(struct sync *s, int rc)
 {
     s->left_ns = now_ns();
     if (rc)
@@ -172,12 +172,12 @@ int sync_bcast(struct sync *s)
         rc = s->ops->broadcast(s, -1, s->job.params);
     if (!rc && s->copies)
         rc = copies_send_params(s->copies);
-    return leave(s, rc);
+    return end_call(s, rc);
 }
 
 int sync_clock(struct sync *s, uint64_t zero_ns)
 {
-    return leave(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
+    return end_call(s, s->ops->clock ? s->ops->clock(s, zero_ns) : 0);
 }
 
 void sync_waited(struct sync *s, uint64_t took_ns)
@@ -190,7 +190,7 @@ int sync_scatter(struct sync *s, int32_t *x, int32_t *y, size_t n)
     uint64_t start = now_ns();
     int rc = s->ops->scatter(s, x, y, n);
     sync_waited(s, now_ns() - start);
-    return rc ? leave(s, rc) : 0;
+    return rc ? end_call(s, rc) : 0;
 }
 
 int sync_ready(struct sync *s, int b)
@@ -208,7 +208,7 @@ int sync_ready(struct sync *s, int b)
     uint64_t start = now_ns();
     int rc = s->ops->ready(s, b);
     s->ready_ns += now_ns() - start;
-    return rc ? leave(s, rc) : 0;
+    return rc ? end_call(s, rc) : 0;
 }
 
 // The trainer has waited for parameters since `start` (now_ns()).
@@ -217,7 +217,7 @@ static int held_up(struct sync *s, uint64_t start, int rc)
     uint64_t took = now_ns() - start;
     s->ready_ns += took;
     sync_waited(s, took);
-    return rc ? leave(s, rc) : 0;
+    return rc ? end_call(s, rc) : 0;
 }
 
 int sync_take(struct sync *s, int b, bool backward, struct sync_place *out)
@@ -238,13 +238,13 @@ int sync_give(struct sync *s, int b)
     uint64_t start = now_ns();
     int rc = s->ops->give(s, b);
     s->ready_ns += now_ns() - start;
-    return rc ? leave(s, rc) : 0;
+    return rc ? end_call(s, rc) : 0;
 }
 
 // Pass on the buckets that ready() has not had yet. With overlap=0 these are
 // all of them. With copies, each follows as soon as it is in host memory, while
 // the device goes on with backward.
-static int hand_over(struct sync *s, const struct sync_in *in)
+static int pass_on_buckets(struct sync *s, const struct sync_in *in)
 {
     int n = s->job.nbuckets;
     if (s->lends_grads || s->ops->merge)
@@ -361,7 +361,7 @@ static int merge(struct sync *s, const struct sync_in *in, struct sync_out *out)
 static int take_step(struct sync *s, const struct sync_in *in,
                      struct sync_out *out)
 {
-    if (hand_over(s, in) || s->ops->step(s, in, out) ||
+    if (pass_on_buckets(s, in) || s->ops->step(s, in, out) ||
         (!s->own_update && update(s, in, out)))
         return name_step(in);
     if (s->ops->merge)
@@ -393,7 +393,7 @@ int sync_step(struct sync *s, const struct sync_in *in, struct sync_out *out)
     uint64_t start = now_ns();
     int rc = take_step(s, in, out);
     s->step_ns += now_ns() - start;
-    return leave(s, rc);
+    return end_call(s, rc);
 }
 
 int sync_await(struct sync *s, size_t off, size_t n)
@@ -409,7 +409,7 @@ int sync_whole(struct sync *s)
 {
     if (sync_await(s, 0, s->job.n))
         return -1;
-    return s->copy_only ? leave(s, s->ops->whole(s)) : 0;
+    return s->copy_only ? end_call(s, s->ops->whole(s)) : 0;
 }
 
 // Whether the backend, not sync.c, keeps the optimiser's state.
@@ -421,13 +421,13 @@ static bool keeps_state(const struct sync *s)
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx)
 {
     rc = (keeps_state(s) ? s->ops->save : slots_save)(s, rc, visit, ctx);
-    return leave(s, rc);
+    return end_call(s, rc);
 }
 
 int sync_load(struct sync *s, sync_visit *visit, void *ctx)
 {
-    return leave(s,
-                 (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx));
+    int rc = (keeps_state(s) ? s->ops->load : slots_load)(s, visit, ctx);
+    return end_call(s, rc);
 }
 
 int sync_slots(const struct sync *s)
@@ -447,7 +447,7 @@ void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME])
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx)
 {
     CHECK(what == SYNC_PARAMS ? s->lends_params : s->lends_grads);
-    return leave(s, s->ops->ranges(s, what, visit, ctx));
+    return end_call(s, s->ops->ranges(s, what, visit, ctx));
 }
 
 void sync_close(struct sync **s)

@@ -16,7 +16,7 @@
 #include <math.h>
 
 // All gradients from element `off` on are complete: mark their buckets ready.
-static void hand_over(struct trainer *t, size_t off)
+static void mark_ready(struct trainer *t, size_t off)
 {
     const struct sync *s = t->sync;
     struct span_lane *lane = t->observe.lane;
@@ -34,7 +34,7 @@ static void on_watermark(void *ctx, size_t off)
 {
     struct trainer *t = ctx;
     size_t tied = stages_tied(t);
-    hand_over(t, off > tied ? off : tied);
+    mark_ready(t, off > tied ? off : tied);
 }
 
 static size_t batch_tokens(const struct trainer *t)
@@ -134,7 +134,7 @@ int compute_step(struct trainer *t, struct step_row *row)
     if (stages_tie(t))
         return -1;
     uint64_t start = now_ns();
-    hand_over(t, 0);
+    mark_ready(t, 0);
     row->compute_us += (now_ns() - start) / 1000; // part of backward
     return t->ready_failed ? -1 : 0;
 }

@@ -42,7 +42,7 @@ struct stages {
 
 // After a failure, sleep a moment: the supervisor should see the death of
 // another stage, the cause, before our exit.
-static int leave(int rc)
+static int delay_failure(int rc)
 {
     if (rc)
         sleep_ns(300000000);
@@ -55,7 +55,7 @@ static int await_stage(struct trainer *t, struct group *g, uint64_t ticket,
 {
     uint64_t start = now_ns();
     span_begin(t->observe.lane, SPAN_BUBBLE, micro);
-    int rc = leave(group_await(g, ticket));
+    int rc = delay_failure(group_await(g, ticket));
     span_end(t->observe.lane);
     uint64_t took = now_ns() - start;
     t->bubble_ns += took;
@@ -78,7 +78,7 @@ static int all_gather(struct trainer *t, double *v, size_t each)
                                .awaited = true};
     uint64_t start = now_ns(), ticket;
     int rc = group_all_gather(t->stages->forward, &all, &ticket) ||
-                     leave(group_await(t->stages->forward, ticket))
+                     delay_failure(group_await(t->stages->forward, ticket))
                  ? -1
                  : 0;
     t->bubble_ns += now_ns() - start;
@@ -248,7 +248,7 @@ static int expect_inputs(struct trainer *t)
             return 0;
         struct group_vector v = stream(t, model_input(t->model, s->input[at]));
         if (group_recv(s->forward, &v, stages_before(t), &s->came[at]))
-            return leave(-1);
+            return delay_failure(-1);
     }
     return 0;
 }
@@ -263,10 +263,10 @@ static int expect_gradients(struct trainer *t, int most)
         int edge = *k % s->edges;
         struct group_vector v = stream(t, model_edge(t->model, edge));
         if (group_await(s->backward, s->sent_edge[edge]))
-            return leave(-1);
+            return delay_failure(-1);
         if (!stages_is_last(t, a.chunk) &&
             group_recv(s->backward, &v, stages_behind(t), &s->came_edge[edge]))
-            return leave(-1);
+            return delay_failure(-1);
     }
     return 0;
 }
@@ -308,7 +308,8 @@ static int end_forward(struct trainer *t, struct action a,
     s->done[ACTION_FORWARD]++;
     if (stages_is_last(t, a.chunk))
         return 0;
-    return leave(group_send(s->forward, &v, stages_behind(t), &s->sent));
+    return delay_failure(
+        group_send(s->forward, &v, stages_behind(t), &s->sent));
 }
 
 static int begin_backward(struct trainer *t, struct action a,
@@ -341,8 +342,8 @@ static int end_backward(struct trainer *t, struct action a,
         return -1;
     if (stages_is_first(t, a.chunk))
         return 0;
-    return leave(group_send(s->backward, &v, stages_before(t),
-                            &s->sent_edge[pass->edge]));
+    return delay_failure(group_send(s->backward, &v, stages_before(t),
+                                    &s->sent_edge[pass->edge]));
 }
 
 int stages_begin(struct trainer *t, struct action a, struct model_pass *pass)
@@ -368,7 +369,7 @@ static int await_sent(struct trainer *t)
     struct stages *s = t->stages;
     int newest = (s->total - 1) % s->edges;
     if (group_await(s->forward, s->sent))
-        return leave(-1);
+        return delay_failure(-1);
     return await_stage(t, s->backward, s->sent_edge[newest], -1);
 }
 
@@ -389,7 +390,7 @@ int stages_tie(struct trainer *t)
     if (group_send(s->backward, &own, other, &ticket) ||
         group_recv(s->backward, &its, other, &ticket) ||
         await_stage(t, s->backward, ticket, -1))
-        return leave(-1);
+        return delay_failure(-1);
 #pragma omp parallel for schedule(static)
     for (size_t i = 0; i < n; i++)
         t->grads[i] += s->tied[i];
@@ -406,7 +407,7 @@ int stages_receive(struct trainer *t, int chunk)
         return 0;
     struct group_vector v = stream(t, model_input(t->model, 0));
     return group_recv(s->forward, &v, stages_before(t), &ticket) ||
-                   leave(group_await(s->forward, ticket))
+                   delay_failure(group_await(s->forward, ticket))
                ? -1
                : 0;
 }
@@ -419,7 +420,7 @@ int stages_send(struct trainer *t, int chunk)
         return 0;
     struct group_vector v = stream(t, model_output(t->model, 0));
     return group_send(s->forward, &v, stages_behind(t), &ticket) ||
-                   leave(group_await(s->forward, ticket))
+                   delay_failure(group_await(s->forward, ticket))
                ? -1
                : 0;
 }

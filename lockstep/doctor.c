@@ -134,7 +134,10 @@ static void explain(FILE *f)
             "With hosts= it checks several hosts: that each can be reached as "
             "a job reaches it,\nhas the same build of Lockstep, the right "
             "time and the shared folder out=. It also\nmeasures latency and "
-            "rate between pairs of hosts.\n");
+            "rate between pairs of hosts.\n\n"
+            "  ok    there\n  -     missing, but optional\n"
+            "  LACK  missing, and needed to train on the CPU or for its "
+            "report\n\n");
     doctor_hosts_explain(f);
 }
 

@@ -77,13 +77,15 @@ static int call(const struct command *c, int nwords, char **words)
 static const struct command *find(const char *name)
 {
     const char *names[NCOMMANDS];
+    int n = 0;
     for (int i = 0; i < NCOMMANDS; i++) {
-        names[i] = commands[i]->name;
-        if (strcmp(name, names[i]) == 0)
+        if (strcmp(name, commands[i]->name) == 0)
             return commands[i];
+        if (commands[i]->help)
+            names[n++] = commands[i]->name;
     }
     fail("unknown command %.60s; nearest: %s; all: lockstep --help", name,
-         suggest_nearest(name, names, NCOMMANDS));
+         suggest_nearest(name, names, n));
     return NULL;
 }
 

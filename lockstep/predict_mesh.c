@@ -342,11 +342,11 @@ static int answer(const struct question *q)
                a->tried);
         print_words(&a->best[0]);
         print_stages(&a->best[0]);
-        printf("\nbubble     share of the stages' time in which they wait for "
-               "each other\n"
-               "memory MB  of the worker that needs most\n"
-               "dp, pp, tp MB  bytes that the busiest worker sends in a step, "
-               "along each axis\n");
+        printf("\nbubble         share of the stages' time in which they wait "
+               "for each other\n"
+               "memory MB      of the worker that needs most\n"
+               "dp, pp, tp MB  sent by the busiest worker in a step, along "
+               "each axis\n");
     }
     mem_free(a);
     return rc;

@@ -199,18 +199,21 @@ static bool bubble_block(const struct text *t)
 
 static void notes(const struct text *t)
 {
+    fputs("\n", t->f);
     if (t->repeats)
         fputs("All values are medians of a cell's repeats.\n", t->f);
     fputs(t->workers > SHOWN
-              ? "least .. most: the lowest and highest utilisation of a worker"
-              : "u0, u1 ..: the utilisation of worker 0, 1 ..",
+              ? "least .. most: the utilisation of the least and most utilised "
+                "worker"
+              : "u0: the utilisation of worker 0, and so on for u1",
           t->f);
-    fputs(", which is the share\nof its time in forward, backward and update. "
-          "total: the sum over all workers.\n"
-          "tokens/s: the tokens of a step / the time of the median step.\n",
+    fputs(". Utilisation is the\nshare of a worker's time in forward, backward "
+          "and update. total: the sum over all workers.\n"
+          "tokens/s: the tokens of a step, divided by the time of the median "
+          "step.\n",
           t->f);
     if (t->speedups)
-        fprintf(t->f, "speed-up: tokens/s / those of %s%s.\n",
+        fprintf(t->f, "speed-up: tokens/s, divided by those of %s%s.\n",
                 t->s->exp->baseline,
                 t->repeats ? "; least .. most compare runs of the same repeat"
                            : "");

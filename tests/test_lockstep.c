@@ -44,6 +44,9 @@ static void help_lists_the_commands(void **state)
     job_run(&j, 20, "lockstep trian");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "nearest: train");
+    job_run(&j, 20, "lockstep probee"); // probe is internal
+    assert_status(&j, 1);
+    assert_null(strstr(j.out, "nearest: probe"));
     job_run(&j, 20, "lockstep sample runs/x --hlep");
     assert_int_equal(j.status, 1);
     assert_prints(&j, "no such option; try: lockstep sample --help");

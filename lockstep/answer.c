@@ -156,7 +156,7 @@ static double median(const struct study *s, int cell, enum metric m)
     return study_range(s, cell, m, &n).median;
 }
 
-// "436 ms", "3.1 ms", "0.074 ms"
+// Says a time, as "436 ms", "3.1 ms" or "0.074 ms".
 static void say_ms(struct say *out, const char *before, double s)
 {
     double ms = 1e3 * s;

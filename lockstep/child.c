@@ -21,7 +21,7 @@ static _Noreturn void become(const struct job_child *what, pid_t parent,
 {
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) // it died before prctl()
+    if (getppid() != parent) // the parent died before prctl()
         _exit(127);
     if (dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0)
         _exit(127);

@@ -1,5 +1,5 @@
-// doctor.c - `lockstep doctor` says what this machine has and what it lacks.
-// For each lack it says how to mend it.
+// doctor.c - `lockstep doctor` prints what this machine has and lacks, and how
+// to get what it lacks.
 
 #include "lockstep/doctor.h"
 #include "lockstep/commands.h"

@@ -113,7 +113,8 @@ static void look_for_nccl(struct doctor *d)
         dlclose(library);
 }
 
-// Of cuDNN the small library that loads the others; nothing starts.
+// Looks for cuDNN. libcudnn.so.9 is small, and loads cuDNN's other libraries
+// only when they are needed.
 static void look_for_cudnn(struct doctor *d)
 {
     static const char how[] =

@@ -417,7 +417,7 @@ int doctor_hosts(struct doctor *d, int nwords, char **words)
         rc = fail("doctor: hosts=FILE is missing; try: lockstep doctor --help");
     if (!rc)
         rc = hosts_parse(&v->hosts, v->asked.hosts);
-    signal(SIGPIPE, SIG_IGN); // a host that is gone is a finding
+    signal(SIGPIPE, SIG_IGN); // a lost connection is only a finding
     for (int i = 0; i < v->hosts.n; i++)
         v->reached[i] = (struct reach){.pid = -1, .in = -1, .out = -1};
     if (!rc)

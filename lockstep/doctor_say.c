@@ -26,7 +26,7 @@ void doctor_ask(const char *command, char *out, size_t size)
     out[strcspn(out, "\n")] = '\0';
     char rest[256];
     while (fgets(rest, sizeof rest, f))
-        continue; // or the command would die of a closed pipe
+        continue; // else the command would get SIGPIPE
     if (pclose(f) != 0)
         out[0] = '\0';
 }

@@ -18,7 +18,7 @@ static int enter(int nwords, char **words)
     if (netns_enter(words[0]))
         return fail("enter %s: %s; try: the name of a host that net=RATE made",
                     words[0], strerror(errno));
-    for (int i = 1; i < nwords; i++) { // like ssh: one line for a shell
+    for (int i = 1; i < nwords; i++) { // as ssh does: one line for a shell
         size_t at = strlen(line);
         if (text_into(line + at, sizeof line - at, "%s%s", i > 1 ? " " : "",
                       words[i]))

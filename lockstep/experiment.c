@@ -50,7 +50,7 @@ static int add_one(struct axis *a, char *value)
     return 0;
 }
 
-// Append "a, b, c" to the axis `key`.
+// Appends the values of "a, b, c" to the axis `key`.
 static int add_axis(struct axis *a, const char *key, const char *list)
 {
     char copy[EXP_TEXT], *save = NULL;
@@ -137,7 +137,7 @@ static int named(struct experiment *e, const char *name, const char *key,
     return add_word(&c->words, key, value);
 }
 
-// inih's callback: 1 to go on.
+// inih calls this for each line. Returns 1 to continue, 0 after fail().
 static int take(void *ctx, const char *section, const char *key,
                 const char *value)
 {

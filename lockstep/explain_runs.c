@@ -26,7 +26,7 @@
 enum { MOST_RUNS = 12 };
 
 struct question {
-    int step; // 0: of median length
+    int step; // 0: the step of median length
     char out[CONFIG_PATH], svg[CONFIG_PATH];
 };
 

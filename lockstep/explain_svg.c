@@ -27,7 +27,7 @@
 
 enum {
     WIDTH = 860,
-    LEFT = 76, // of the time axis
+    LEFT = 76, // where the time axis begins
     ROW = 11,
     SHADE = 4,
     HEAD = 24,

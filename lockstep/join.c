@@ -20,9 +20,9 @@
 
 static const char ini_name[] = "runs.ini";
 
-// The name of a run: the last part of its path. A repeat of an experiment's
-// cell (.. /CELL/r2) has the last two parts. Characters that an INI section or
-// a folder may not hold become '_'.
+// Makes the name of a run from the last part of its path, or from the last two
+// parts for a repeat of an experiment's cell (.. /CELL/r2). Characters that are
+// not allowed in an INI section or a folder's name become '_'.
 static int name_run(char name[64], const char *whole)
 {
     const char *last = strrchr(whole, '/') + 1, *from = last;

@@ -35,13 +35,14 @@ static int read_tail(struct csv *c, const char *path)
         if (head && from < head)
             from = head;
         tail = head ? pread(fd, text + head, TAIL, from) : 0;
-        if (tail > 0 && from > head) { // begins within a row
+        if (tail > 0 && from > head) { // the tail begins within a row
             char *row = memchr(text + head, '\n', (size_t)tail);
             size_t part = row ? (size_t)(row + 1 - text - head) : (size_t)tail;
             memmove(text + head, text + head + part, (size_t)tail - part);
             tail -= (ssize_t)part;
         }
-        while (tail > 0 && text[head + tail - 1] != '\n') // being written
+        // The last row may not have been written to its end yet.
+        while (tail > 0 && text[head + tail - 1] != '\n')
             tail--;
     }
     if (f)

@@ -10,7 +10,7 @@
 struct search {
     const struct mesh_question *q;
     struct mesh_answers *out;
-    struct mesh_answer now; // being tried
+    struct mesh_answer now; // the way to try next
     struct mesh_answer *fastest, *smallest;
     bool fits, any;
 };
@@ -130,7 +130,7 @@ static int try_mesh(struct search *s, const struct mesh *m)
                              : !b->parts || b->traffic != TRAFFIC_RING)
             continue;
         if (cut && !b->parts)
-            continue; // it trains whole models
+            continue; // it can train only whole models
         int least = b->shards && asked(s, "shard") ? r->settings.shard : 1;
         int most = !b->shards || cut   ? 1
                    : asked(s, "shard") ? r->settings.shard

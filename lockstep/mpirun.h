@@ -34,8 +34,8 @@ void mpirun_begin(struct mpirun_report *m, int rank);
 // the workers.
 void mpirun_name(const struct mpirun_report *m, int rank, char name[JOB_NAME]);
 
-// Writes the names of those of the first n ranks that have printed nothing:
-// "rank 1, server 0". Returns how many they are.
+// Writes the names of all ranks below n that have printed nothing: "rank 1,
+// server 0". Returns how many they are.
 int mpirun_silent(const struct mpirun_report *m, int n, char *out, size_t size);
 
 // Says whose failure ended the job. If mpirun named a rank, replaces name,

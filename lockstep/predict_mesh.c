@@ -173,7 +173,8 @@ static int check(const struct question *q)
 
 // ---- computing
 
-// Measures a model of the same width with few layers, which fits here.
+// Measures a model of the same width with few layers, which fits into this
+// machine's memory.
 static int by_steps(struct question *q)
 {
     enum { FEW = 2 };

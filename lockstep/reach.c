@@ -78,7 +78,7 @@ int reach_ask(struct reach *r, const char *fmt, ...)
         return fail("a question of more than %d bytes", REACH_TEXT);
     line[n++] = '\n';
     r->asked++;
-    // A probe that has ended says why when its answer is taken.
+    // If the probe has ended, reach_take() says why.
     return write(r->in, line, (size_t)n) == n || errno == EPIPE
                ? 0
                : fail("%s: %s", r->host->name, strerror(errno));

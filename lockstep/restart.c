@@ -105,7 +105,7 @@ static void tell_restarts(const struct restart *s)
     setenv("LOCKSTEP_RESTARTS", number, 1);
 }
 
-// Returns the wait before a restart: twice as long as before the one before it.
+// Returns the wait before a restart. It doubles with each restart.
 static double wait_of(const struct restart *s)
 {
     double wait_s = first_wait_s;

@@ -31,10 +31,10 @@ static const double judge_s = 0.25, strays_s = 30;
 struct job {
     struct job_config config;
     FILE *log;
-    int signals; // signalfd
+    int signals; // the signalfd
     sigset_t ours, before;
     struct child *children;
-    struct pollfd *polls; // 1 + 2 a child
+    struct pollfd *polls; // the signalfd, and two streams of each child
     int n;
     enum stage stage;
     uint64_t deadline_ns; // of this stage, unless RUNNING
@@ -250,7 +250,8 @@ static void note_failure(struct job *j, struct child *c)
 }
 
 // Returns whether there are workers to wait for. A worker that was started
-// again counts only as long as there are servers that it can join.
+// again does not count once another worker has finished and all servers have
+// ended: it can no longer join.
 static bool goes_on(const struct job *j)
 {
     bool ended = false, servers = false, served = false, others = false;

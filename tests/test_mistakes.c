@@ -101,8 +101,8 @@ static int clip_body(struct worker *w)
         if (!rc && fabsf(a.grad_norm - b.grad_norm) > 1e-4f)
             rc = fail("norm %g, not %g", (double)a.grad_norm,
                       (double)b.grad_norm);
-        // Half of two clipped, nearly orthogonal gradients: a right step would
-        // have the norm of the mean before clipping.
+        // The mean of two clipped, nearly orthogonal gradients has a norm below
+        // CLIP. A right step reports the norm of the mean before clipping.
         if (!rc && (a.grad_norm > CLIP || a.grad_norm < CLIP / 2))
             rc = fail("a norm of %g", (double)a.grad_norm);
     }

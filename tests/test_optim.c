@@ -205,7 +205,7 @@ static void the_norm_sets_the_clip(void **state)
 
 // The ones of lane 1 are added to each other before they are added to the large
 // number, so they are not lost. Added to it one by one, they would be. Block
-// sums do not depend on the span in which a block is.
+// sums do not depend on the segment in which a block is.
 static void the_norm_adds_in_one_order(void **state)
 {
     (void)state;

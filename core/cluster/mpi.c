@@ -153,8 +153,9 @@ static void mpi_close(struct cluster *c)
     if (g->initialised) {
         bool failed = *fail_message();
         if (!all_leave(failed && c->timeout_s > 1 ? 1 : c->timeout_s)) {
-            log_line("%s", failed ? fail_message()
-                                  : "cluster: others did not come to the end");
+            log_line("%s", failed
+                               ? fail_message()
+                               : "cluster: other ranks did not reach the end");
             MPI_Abort(MPI_COMM_WORLD, 1);
         }
         MPI(MPI_Comm_free(&g->comm));

@@ -107,8 +107,8 @@ static const struct key rows[] = {
 {"training", "tune", "0", KEY_INT, AT(tune), 2, 16, "the library's first",
  .unit = "algorithms",
  .help = "cuda: how many of cuBLASLt's algorithms are timed for each shape of "
-         "matrix product in the first steps; the fastest is kept, so that "
-         "another run may keep another one and compute other bits"},
+         "matrix product before the first step; the fastest is kept, so "
+         "that another run may keep another one and compute other bits"},
 
 {"training", "attention", "ours", KEY_CHOICE, AT(attention), // attention_by
  .words = WORDS("ours", "cudnn"),

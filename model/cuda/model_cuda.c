@@ -23,109 +23,6 @@ enum { LISTS = 5 }; // x, y, order, start, token
 
 static const size_t process_bytes = (size_t)512 << 20; // libraries and driver
 
-// ---- open and close
-
-static int check_gpu(const struct model *model)
-{
-    const struct model_job *job = &model->job;
-    const struct model_config *g = &job->config;
-    int capability = cuda_capability(job->dev), head = g->channels / g->heads;
-    if (job->precision == DTYPE_BF16 && capability < 80)
-        return fail("model: %s has compute capability %d.%d, bf16 needs 8.0; "
-                    "try: precision=fp16",
-                    cuda_name(job->dev), capability / 10, capability % 10);
-    if (g->channels % 8 || g->channels > CUDA_MAX_CHANNELS)
-        return fail("model: channels %d; on a GPU: a multiple of 8, at most %d",
-                    g->channels, CUDA_MAX_CHANNELS);
-    if (head > CUDA_MAX_HEAD)
-        return fail("model: a head has %d channels; on a GPU at most %d; try: "
-                    "more heads",
-                    head, CUDA_MAX_HEAD);
-    if (job->batch > CUDA_MAX_GRID || g->heads > CUDA_MAX_GRID)
-        return fail("model: %d sequences of %d heads; on a GPU at most %d of "
-                    "each; try: a smaller batch and accum",
-                    job->batch, g->heads, CUDA_MAX_GRID);
-    return 0;
-}
-
-static int open_host(struct cuda_model *m)
-{
-    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
-    size_t layers = (size_t)m->job.config.layers;
-    m->off =
-        mem_alloc((size_t)model_ntensors(&m->job.config) + 1, sizeof *m->off);
-    m->layers = mem_alloc(layers, sizeof *m->layers);
-    m->gelu = mem_alloc(layers, sizeof *m->gelu);
-    m->host_ints =
-        device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
-    m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
-    m->kinds = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->kinds);
-    if (!m->off || !m->layers || !m->gelu || !m->host_ints || !m->host_loss ||
-        !m->kinds)
-        return -1;
-    layers_offsets(&m->job.config, m->off);
-    return device_event_open(m->dev, &m->loss_known);
-}
-
-static int cuda_open(struct model *model)
-{
-    const struct model_job *job = &model->job;
-    CHECK(!job->cudnn || job->config.dropout == 0);
-    if (check_gpu(model))
-        return -1;
-    struct cuda_model *m = mem_alloc(1, sizeof *m);
-    if (!m)
-        return -1;
-    model->state = m;
-    *m = (struct cuda_model){
-        .job = *job,
-        .dev = job->dev,
-        .queue = device_handle(job->dev, DEVICE_COMPUTE),
-        .nparams = model_nparams(&job->config),
-    };
-    m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
-    if (open_host(m))
-        return -1;
-    m->block = device_alloc(m->dev, cuda_state_layout(m, NULL), 1);
-    if (!m->block)
-        return -1;
-    cuda_state_layout(m, m->block);
-    model->copy.at = m->weights;
-    if (cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
-                          m->partial) ||
-        cuda_product_time(m->product, job->tune))
-        return -1;
-    struct cuda_attention a =
-        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
-    return job->cudnn ? dnn_attention_open(&m->dnn, m->dev, &a, job->train) : 0;
-}
-
-static void cuda_close(struct model *model)
-{
-    struct cuda_model *m = model->state;
-    if (!m)
-        return;
-    device_finish(m->dev);
-    dnn_attention_close(&m->dnn);
-    cuda_product_close(&m->product);
-    device_event_close(m->dev, &m->loss_known);
-    device_free(m->dev, m->block);
-    device_host_free(m->dev, m->host_loss);
-    device_host_free(m->dev, m->host_ints);
-    mem_free(m->kinds);
-    mem_free(m->gelu);
-    mem_free(m->layers);
-    mem_free(m->off);
-    mem_free(m);
-}
-
-// Only the process itself: vectors and activations are in the GPU's memory.
-static void cuda_memory(const struct model_job *job, struct model_bytes *out)
-{
-    (void)job;
-    *out = (struct model_bytes){.process = process_bytes};
-}
-
 // ---- copies to the device and back
 
 static void up(struct cuda_model *m, int32_t *to, const int32_t *from, size_t n)
@@ -174,13 +71,156 @@ static int read_loss(struct cuda_model *m, float *loss)
     return 0;
 }
 
+static void cast_weights(struct cuda_model *m)
+{
+    cuda_cast(m->queue, m->weights, m->job.precision, m->job.params, DTYPE_F32,
+              1, m->nparams);
+}
+
+// ---- open and close
+
+static int check_gpu(const struct model *model)
+{
+    const struct model_job *job = &model->job;
+    const struct model_config *g = &job->config;
+    int capability = cuda_capability(job->dev), head = g->channels / g->heads;
+    if (job->precision == DTYPE_BF16 && capability < 80)
+        return fail("model: %s has compute capability %d.%d, bf16 needs 8.0; "
+                    "try: precision=fp16",
+                    cuda_name(job->dev), capability / 10, capability % 10);
+    if (g->channels % 8 || g->channels > CUDA_MAX_CHANNELS)
+        return fail("model: channels %d; on a GPU: a multiple of 8, at most %d",
+                    g->channels, CUDA_MAX_CHANNELS);
+    if (head > CUDA_MAX_HEAD)
+        return fail("model: a head has %d channels; on a GPU at most %d; try: "
+                    "more heads",
+                    head, CUDA_MAX_HEAD);
+    if (job->batch > CUDA_MAX_GRID || g->heads > CUDA_MAX_GRID)
+        return fail("model: %d sequences of %d heads; on a GPU at most %d of "
+                    "each; try: a smaller batch and accum",
+                    job->batch, g->heads, CUDA_MAX_GRID);
+    return 0;
+}
+
+static int open_host(struct cuda_model *m)
+{
+    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
+    size_t layers = (size_t)m->job.config.layers;
+    m->off =
+        mem_alloc((size_t)model_ntensors(&m->job.config) + 1, sizeof *m->off);
+    m->layers = mem_alloc(layers, sizeof *m->layers);
+    m->gelu = mem_alloc(layers, sizeof *m->gelu);
+    m->host_ints =
+        device_host_alloc(m->dev, LISTS * (rows + 1), sizeof *m->host_ints);
+    m->host_loss = device_host_alloc(m->dev, 1, sizeof *m->host_loss);
+    m->kinds = mem_alloc((size_t)m->job.config.vocab + 1, sizeof *m->kinds);
+    if (!m->off || !m->layers || !m->gelu || !m->host_ints || !m->host_loss ||
+        !m->kinds)
+        return -1;
+    layers_offsets(&m->job.config, m->off);
+    return device_event_open(m->dev, &m->loss_known);
+}
+
+static void ignore(void *ctx, size_t off)
+{
+    (void)ctx, (void)off;
+}
+
+// Computes a step whose results nobody uses, so that every product of a step is
+// timed before training. If backward leaves multiprocessors to collectives
+// while gradients travel, a second step has the products that do so. Returns 0,
+// or -1 after fail().
+static int time_products(struct cuda_model *m)
+{
+    size_t rows = (size_t)m->job.batch * (size_t)m->job.tokens;
+    int32_t *x = mem_alloc(rows, sizeof *x);
+    int rc = x ? 0 : -1;
+    for (size_t i = 0; !rc && i < rows; i++)
+        x[i] = (int32_t)(i % (size_t)m->job.config.vocab);
+    if (!rc && m->job.precision != DTYPE_F32)
+        cast_weights(m);
+    for (int spares = 0; !rc && spares <= (m->job.spared > 0); spares++) {
+        struct model_step s = {.x = x,
+                               .y = x,
+                               .scale = 1,
+                               .watermark = spares ? ignore : NULL};
+        send_batch(m, x, x, rows);
+        send_tokens(m, x, rows);
+        cuda_forward(m, m->job.batch, m->job.tokens, &s);
+        cuda_head(m, rows, &s);
+        cuda_backward(m, &s);
+        rc = device_finish(m->dev);
+    }
+    mem_free(x);
+    return rc;
+}
+
+static int cuda_open(struct model *model)
+{
+    const struct model_job *job = &model->job;
+    CHECK(!job->cudnn || job->config.dropout == 0);
+    if (check_gpu(model))
+        return -1;
+    struct cuda_model *m = mem_alloc(1, sizeof *m);
+    if (!m)
+        return -1;
+    model->state = m;
+    *m = (struct cuda_model){
+        .job = *job,
+        .dev = job->dev,
+        .queue = device_handle(job->dev, DEVICE_COMPUTE),
+        .nparams = model_nparams(&job->config),
+    };
+    m->job.tf32 = job->tf32 && cuda_capability(job->dev) >= 80;
+    if (open_host(m))
+        return -1;
+    m->block = device_alloc(m->dev, cuda_state_layout(m, NULL), 1);
+    if (!m->block)
+        return -1;
+    cuda_state_layout(m, m->block);
+    model->copy.at = m->weights;
+    if (cuda_product_open(&m->product, m->dev, job->precision, m->job.tf32,
+                          m->partial) ||
+        cuda_product_time(m->product, job->tune))
+        return -1;
+    struct cuda_attention a =
+        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
+    if (job->cudnn && dnn_attention_open(&m->dnn, m->dev, &a, job->train))
+        return -1;
+    return job->tune && job->train ? time_products(m) : 0;
+}
+
+static void cuda_close(struct model *model)
+{
+    struct cuda_model *m = model->state;
+    if (!m)
+        return;
+    device_finish(m->dev);
+    dnn_attention_close(&m->dnn);
+    cuda_product_close(&m->product);
+    device_event_close(m->dev, &m->loss_known);
+    device_free(m->dev, m->block);
+    device_host_free(m->dev, m->host_loss);
+    device_host_free(m->dev, m->host_ints);
+    mem_free(m->kinds);
+    mem_free(m->gelu);
+    mem_free(m->layers);
+    mem_free(m->off);
+    mem_free(m);
+}
+
+// Only the process itself: vectors and activations are in the GPU's memory.
+static void cuda_memory(const struct model_job *job, struct model_bytes *out)
+{
+    (void)job;
+    *out = (struct model_bytes){.process = process_bytes};
+}
+
 // ---- the functions of model_ops
 
 static void cuda_params_changed(struct model *model)
 {
-    struct cuda_model *m = model->state;
-    cuda_cast(m->queue, m->weights, m->job.precision, m->job.params, DTYPE_F32,
-              1, m->nparams);
+    cast_weights(model->state);
 }
 
 static int cuda_model_forward(struct model *model, const struct model_step *s,

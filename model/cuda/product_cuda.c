@@ -1,12 +1,12 @@
 // product_cuda.c - products by cuBLASLt, with one algorithm for each shape.
 //
-// The first step chooses an algorithm for every shape, and later steps use it
-// again. It is the first that cuBLASLt offers: that one is the same in every
-// run. The caller can also ask for `timed` algorithms: then each is timed, with
-// its epilogue or with kernels of ours behind it, and the fastest is kept. A
-// timed product runs several times and writes the same numbers each time. That
-// would be wrong for a product that adds to its output. So such a shape takes
-// the algorithm of the same shape that does not add.
+// An algorithm is chosen when a shape first comes, and used from then on. It is
+// the first that cuBLASLt offers: that one is the same in every run. The caller
+// can also ask for `timed` algorithms: then each is timed, with its epilogue or
+// with kernels of ours behind it, and the fastest is kept. A timed product runs
+// several times and writes the same numbers each time. That would be wrong for
+// a product that adds to its output. So such a shape takes the algorithm of the
+// same shape that does not add.
 
 #include "model/cuda/product_cuda.h"
 

@@ -93,6 +93,8 @@ static void some_steps_are_profiled(void **state)
     assert_int_equal(profiled("2:3"), 3 * one);
     assert_int_equal(profiled("5:9"), 2 * one); // the last two of six
     assert_int_equal(profiled("7:1"), -1);
+    // Algorithms are timed before the first step.
+    assert_int_equal(profiled("1:1 tune=2"), profiled("2:1 tune=2"));
 }
 
 static long count_in(const char *file, const char *word)

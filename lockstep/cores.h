@@ -10,9 +10,9 @@
 int cores_count(void);
 
 // Returns in *out the cores of worker `index` of `count`. They are neighbours
-// in the machine's topology, and each worker gets as many. Workers share cores
-// only if there are more workers than cores; then *oversubscribed is true.
-// 0, or -1 after fail().
+// in the machine's topology, and all workers get the same number. Workers share
+// cores only if there are more workers than cores; then *oversubscribed is
+// true. 0, or -1 after fail().
 int cores_share(int index, int count, cpu_set_t *out, bool *oversubscribed);
 
 #endif

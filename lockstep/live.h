@@ -14,7 +14,7 @@ struct live_worker {
     int step;              // 0: none yet
     double loss, val_loss; // its latest ones; NaN: none yet
     double tokens_per_s;   // mean of its last steps
-    double compute_s;      // seconds a step without waiting, mean as above
+    double compute_s;      // seconds a step without waiting, mean of the same
     double busy;           // share of time that it, or its GPU, computes
     double bytes;          // resident memory
     double gpu_bytes, gpu_power_w; // NaN: no GPU

@@ -4,8 +4,8 @@
 //                   starts them again, at most N times
 //
 // It does the same for a dead worker, server or host: a checkpoint has all that
-// any backend needs to go on. If the job fails twice after the same step, it is
-// not started again, since it would fail again.
+// any backend needs to continue. If the job fails twice after the same step, it
+// is not started again, since it would fail again.
 //
 // In an elastic job only the dead worker is started again, while other workers
 // go on. It gets the parameters from the servers, not from a checkpoint.

@@ -71,7 +71,8 @@ lockstep_library(model
 
 if(CUDA_BUILT)
   get_target_property(cublaslt CUDA::cublasLt IMPORTED_LOCATION)
-  # Users may have cuDNN where the loader looks; this one is the second choice.
+  # The first choice is the cuDNN that the loader finds when the program runs;
+  # this one is the second.
   find_library(LOCKSTEP_CUDNN NAMES libcudnn.so.9
                HINTS ${CUDAToolkit_LIBRARY_DIR})
   target_compile_definitions(model PRIVATE
@@ -108,8 +109,8 @@ if(CUDA_BUILT)
   lockstep_test(cuda_train LINKS model rule LABELS gpu)
   lockstep_test(cuda_cudnn LINKS model LABELS gpu)
   lockstep_test(cudnn_plans LINKS model)
-  # A real cuDNN, with a driver of our own before NVIDIA's. The numbers are
-  # compared with those of its header.
+  # Tests plans with a real cuDNN and a fake driver, which the loader finds
+  # before NVIDIA's. Compares dnn.h's numbers with cuDNN's header.
   if(TARGET test_cudnn_plans)
     add_library(fake_driver SHARED tests/fake_driver.c)
     set_target_properties(fake_driver PROPERTIES

@@ -1,7 +1,8 @@
-// dnn.c - find cuDNN: where the loader looks, or where the build found it.
+// dnn.c - loads cuDNN from where the loader finds it, or else from where the
+// build found it.
 //
-// It stays loaded when it is closed, as cuBLASLt does (lt.c): its kernels are
-// registered with the CUDA runtime.
+// dnn_close() leaves the library loaded, as lt_close() does (lt.c): its kernels
+// are registered with the CUDA runtime.
 
 #include "model/cuda/dnn.h"
 
@@ -24,7 +25,8 @@ static int too_old(size_t version)
                 version / 100 % 100, version % 100, LOCKSTEP_CUDA_MAJOR);
 }
 
-// A function's address through memcpy: ISO C has no cast for it.
+// Finds a function's address. memcpy stores it, since ISO C has no cast from a
+// pointer to data to a pointer to a function.
 static int find_function(const struct dnn *dnn, const char *name, void *slot)
 {
     void *at = dlsym(dnn->library, name);

@@ -1,9 +1,9 @@
 // dnn.h - cuDNN's backend interface, loaded only for attention=cudnn.
 //
-// cuDNN is a package of its own, which many CUDA installations lack. So nothing
-// of it is needed to build: its functions are found by name, and the numbers
-// below are those of cudnn_graph.h, which are the same in every cuDNN 9
-// (tests/cudnn_numbers.c compares them with the header, where there is one).
+// cuDNN is a package of its own, which many CUDA installations lack. So the
+// build does not need it. Its functions are found by name, and the numbers
+// below are those of cudnn_graph.h. They are the same in every cuDNN 9;
+// tests/cudnn_numbers.c compares them with the header if that is installed.
 
 #ifndef MODEL_CUDA_DNN_H
 #define MODEL_CUDA_DNN_H
@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// The oldest version with which the operation graphs were finalized.
+// The oldest version that has accepted attention's operation graphs here.
 enum { DNN_OLDEST = 90800 };
 
 // cudnnBackendDescriptorType_t
@@ -153,15 +153,15 @@ struct dnn {
     DNN_FUNCTIONS(DNN_MEMBER)
 };
 
-// Loads the library and looks at its version. 0, or -1 after fail(), and then
+// Loads the library and checks its version. Returns 0, or -1 after fail(); then
 // there is nothing to close.
 int dnn_load(struct dnn *dnn);
 
-// Loads it and opens a handle, whose work goes into `stream` (a cudaStream_t).
-// 0, or -1 after fail().
+// Loads the library and opens a handle that puts its work into `stream`, a
+// cudaStream_t. Returns 0, or -1 after fail(); call dnn_close() in both cases.
 int dnn_open(struct dnn *dnn, void *stream);
 
-// Takes zeroed and half-open ones.
+// Accepts a struct of zeros, and one whose dnn_open() has failed.
 void dnn_close(struct dnn *dnn);
 
 // fail("attention=cudnn: cuDNN 9.8.0: WHAT: STATUS (cuDNN's own reason); try:

@@ -1,21 +1,22 @@
-// dnn_attention.c - attention's two operation graphs, as cuDNN 9 knows them.
+// dnn_attention.c - attention as two operation graphs that cuDNN 9 recognises.
 //
-//     forward    S = scale Q K', -inf behind the diagonal
+//     forward    S = scale Q K', -inf right of the diagonal
 //                m = max S;  E = e^(S - m);  l = sum E;  lse = m + log l
 //                O = (E / l) V
 //     backward   row_sum = sum dO O
-//                P = e^(scale Q K' - lse), 0 behind the diagonal
+//                P = e^(scale Q K' - lse), 0 right of the diagonal
 //                dV = P' dO;  dS = scale P (dO V' - row_sum)
 //                dK = dS' Q;  dQ = dS K
 //
-// cuDNN finds its fused kernels by the pattern of such a graph. Every cuDNN 9
-// knows this one, of plain products, reductions and element-wise operations.
-// Single operations for attention came later: with 9.13 for forward, with 9.17
-// for backward. dQ is the output of its product. If its sum were a tensor in
-// fp32, cuDNN would add to that atomically, and reruns would differ. As it is,
-// cuDNN keeps dS, 2 B NH T T bytes, in the workspace.
+// cuDNN finds its fused kernels by the pattern of a graph. Every cuDNN 9 knows
+// these graphs, which have plain products, reductions and element-wise
+// operations. Later versions also have single operations for attention: 9.13
+// for forward, 9.17 for backward. In backward, dQ is the output of its product,
+// and cuDNN keeps dS, 2 B NH T T bytes, in the workspace. If dQ were summed in
+// a tensor in fp32, cuDNN would add to it atomically, and runs would differ.
 //
-// Q, K, V and their gradients are thirds of qkv (B, T, 3C), reached by strides.
+// Q, K, V and their gradients are thirds of qkv (B, T, 3C) and of dqkv. Strides
+// give their places.
 
 #include "model/cuda/dnn_attention.h"
 
@@ -28,14 +29,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-// Tensors with an address.
+// The numbers of tensors that are in memory.
 enum { Q, K, V, O, LSE, D_O, DQ, DK, DV, ROW_SUM, SCALE, HIDDEN, ONE, IDS };
 
 enum {
-    FIRST_PADDED = 91501, // before it, T must be whole tiles of ROWS keys
-    FIRST_INFINITE = 91000,
-    BROKEN_FROM = 91000, // backward is wrong
-    BROKEN_TO = 91001,
+    FIRST_PADDED = 91501,   // older: T must be a multiple of ROWS in backward
+    FIRST_INFINITE = 91000, // older: hidden scores are -FLT_MAX
+    BROKEN_FROM = 91000,    // backward is wrong from this version ..
+    BROKEN_TO = 91001,      // .. to this
     ROWS = 128
 };
 
@@ -94,7 +95,8 @@ static void *scaled_scores(struct dnn_graph *g, const struct shapes *s, void *q,
     return scores(g, s, DNN_MUL, x, scale);
 }
 
-// x where the key's column is no later than the query's row.
+// x where the key (the column) is not later than the query (the row), else
+// `hidden`.
 static void *masked(struct dnn_graph *g, const struct shapes *s, void *x)
 {
     void *row = dnn_virtual(g, DNN_INT32, s->scores);
@@ -134,8 +136,8 @@ static int plan_forward(struct dnn_attention *a, const struct dnn *dnn)
     return dnn_graph_plan(g);
 }
 
-// x (.., T, T) in 16 bits, seen across.
-static void *turned(struct dnn_graph *g, const struct shapes *s, void *x)
+// x (.., T, T) transposed, in 16 bits.
+static void *transposed(struct dnn_graph *g, const struct shapes *s, void *x)
 {
     int64_t T = s->scores[2];
     const int64_t strides[DNN_RANK] = {s->scores[1] * T * T, T * T, 1, T};
@@ -144,8 +146,8 @@ static void *turned(struct dnn_graph *g, const struct shapes *s, void *x)
     return y;
 }
 
-// row_sum = sum of dO O over a head's channels. Patterns of cuDNN's have a
-// factor behind the sum, of dropout; here it is 1.
+// row_sum = sum of dO O over a head's channels. cuDNN's pattern has a factor
+// for dropout after the sum; here it is 1.
 static void *row_sums(struct dnn_graph *g, const struct shapes *s, void *d_o,
                       void *o)
 {
@@ -175,7 +177,7 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
     void *x = scaled_scores(g, &s, q, k, scale);
     x = masked(g, &s, scores(g, &s, DNN_SUB, x, lse));
     void *p = scores(g, &s, DNN_EXP, x, NULL);
-    dnn_matmul(g, turned(g, &s, p), d_o,
+    dnn_matmul(g, transposed(g, &s, p), d_o,
                dnn_tensor(g, DV, s.real, s.heads, s.wide));
 
     void *dp = dnn_virtual(g, DNN_FLOAT, s.scores);
@@ -183,7 +185,7 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
     void *ds = scores(g, &s, DNN_SUB, dp, row_sum);
     ds = scores(g, &s, DNN_MUL, ds, p);
     ds = scores(g, &s, DNN_MUL, ds, scale);
-    dnn_matmul(g, turned(g, &s, ds), q,
+    dnn_matmul(g, transposed(g, &s, ds), q,
                dnn_tensor(g, DK, s.real, s.heads, s.wide));
     void *k_rows = dnn_virtual_strided(g, DNN_FLOAT, s.heads, s.wide);
     dnn_reshape(g, k, k_rows);
@@ -193,8 +195,8 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
 
 // ---- open and close
 
-// Backward of some versions is wrong, or takes whole tiles of tokens only. The
-// checks of cuDNN's frontend 1.32 say so.
+// In some versions backward is wrong, or T must be a multiple of ROWS. This is
+// known from the checks in cuDNN's frontend 1.32.
 static int check_version(const struct dnn *dnn, const struct cuda_attention *a,
                          bool train)
 {
@@ -245,8 +247,8 @@ int dnn_attention_plan(struct dnn_attention **out, const struct dnn *dnn,
     return 0;
 }
 
-// Older GPUs have no fused kernels. On those of compute capability 10 and 11
-// the kernels that give the same bits in every run are chosen another way.
+// GPUs of compute capability below 8 have no fused kernels. On those of 10 and
+// 11, the kernels with the same bits in every run are chosen in another way.
 static int check_gpu(const struct device *d)
 {
     int capability = cuda_capability(d);
@@ -318,13 +320,14 @@ bool dnn_attention_fits(const struct dnn_attention *a,
 
 // ---- running
 
-// The backend takes pointers without const. Inputs stay as they are.
+// The backend's functions take pointers without const, but do not change
+// inputs.
 static void *in(const void *p)
 {
     return (void *)(uintptr_t)p;
 }
 
-// Thirds 0, 1, 2 of a row of qkv or its gradient.
+// The address of third 0, 1 or 2 of a row of qkv or dqkv.
 static void *third(const struct dnn_attention *a, const void *qkv, int i)
 {
     size_t bytes = (size_t)a->shape.C * dtype_bytes(a->shape.format);

@@ -1,9 +1,10 @@
 // dnn_attention.h - attention by cuDNN's fused kernels (attention=cudnn), for
 // one shape, forward and backward.
 //
-// The same tensors, layouts and statistics as attention.cu, so a caller may use
-// either for each call. Never in fp32, and without dropout: cuDNN would drop
-// other weights than attention.cu and the CPU do.
+// Tensors, layouts and statistics are those of attention.cu, so a caller may
+// use either of the two for each call. It is only for 16-bit formats, and for
+// attention without dropout: cuDNN would drop other probabilities than
+// attention.cu and the CPU do.
 
 #ifndef MODEL_CUDA_DNN_ATTENTION_H
 #define MODEL_CUDA_DNN_ATTENTION_H
@@ -14,15 +15,17 @@ struct device;
 struct dnn;
 struct dnn_attention;
 
-// Builds both plans for the shape, backward's only with `train`, and allocates
-// their workspace on the device. 0, or -1 after fail(): the library is missing
-// or too old, or has no plan for this GPU and shape.
+// Builds the plans of forward and, with `train`, of backward for the shape, and
+// allocates their workspace on the device. Returns 0, or -1 after fail() if the
+// library is missing or too old, or has no plan for this GPU and shape. Close
+// sets *a to NULL.
 int dnn_attention_open(struct dnn_attention **a, struct device *d,
                        const struct cuda_attention *shape, bool train);
 void dnn_attention_close(struct dnn_attention **a);
 
-// The plans alone, by a library that the caller has opened and keeps open.
-// *workspace := the bytes that the larger needs. 0, or -1 after fail().
+// Builds only the plans, with a library that the caller has opened and keeps
+// open. *workspace = the bytes that both plans need: the larger number. Returns
+// 0, or -1 after fail().
 int dnn_attention_plan(struct dnn_attention **a, const struct dnn *dnn,
                        const struct cuda_attention *shape, bool train,
                        size_t *workspace);
@@ -31,8 +34,8 @@ int dnn_attention_plan(struct dnn_attention **a, const struct dnn *dnn,
 bool dnn_attention_fits(const struct dnn_attention *a,
                         const struct cuda_attention *shape);
 
-// As cuda_attention() and cuda_attention_backward(), on the compute queue. A
-// failure ends the process with a line in the log.
+// The same as cuda_attention() and cuda_attention_backward(), on the compute
+// queue. A failure ends the process with a line in the log.
 void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,
                            const void *qkv);
 void dnn_attention_backward(const struct dnn_attention *a, void *dqkv,

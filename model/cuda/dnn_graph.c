@@ -1,5 +1,5 @@
-// dnn_graph.c - descriptors are made, given their attributes, and finalized;
-// an operation points at its tensors, the graph at its operations.
+// dnn_graph.c - creates descriptors, sets their attributes and finalizes them.
+// An operation refers to its tensors, and the graph to its operations.
 
 #include "model/cuda/dnn_graph.h"
 
@@ -146,7 +146,7 @@ void dnn_matmul(struct dnn_graph *g, void *a, void *b, void *c)
     add_op(g, op, "product");
 }
 
-// An axis of -1: none.
+// An element-wise operation. `axis` is -1 if it has none.
 static void point(struct dnn_graph *g, enum dnn_pointwise mode,
                   enum dnn_data compute, int64_t axis, void *x, void *b,
                   void *t, void *y)
@@ -214,8 +214,8 @@ void dnn_reshape(struct dnn_graph *g, void *x, void *y)
 
 // ---- the plan
 
-// Looks up whether cuDNN notes that runs of this engine may differ. 0, or a
-// cudnnStatus_t.
+// *differs = whether cuDNN's notes say that runs of this engine may differ.
+// Returns 0, or a cudnnStatus_t.
 static int may_differ(const struct dnn_graph *g, void *config, bool *differs)
 {
     const struct dnn *dnn = g->dnn;
@@ -259,9 +259,9 @@ static int finalize_plan(struct dnn_graph *g, void *plan, void *config)
     return status;
 }
 
-// Plans for the first of the engines that the heuristics of this mode name and
-// that works. NULL if there is none; *status is then what stopped the last one,
-// or 0.
+// Returns a plan for the first engine that works, of those that the heuristics
+// offer in this mode. NULL if none works; then *status is the last engine's
+// error, or 0.
 static void *find_plan(struct dnn_graph *g, void *graph, int32_t mode,
                        int *status)
 {

@@ -1,13 +1,13 @@
-// dnn_graph.h - an operation graph of cuDNN's, its plan, and running it.
+// dnn_graph.h - builds an operation graph of cuDNN, plans it, and runs it.
 //
 //     tensors, operations -> graph -> heuristics -> engine -> plan, workspace
 //     execute: the plan + a pointer for each tensor that is not virtual
 //
-// A virtual tensor joins two operations and never is in memory. All tensors
+// A virtual tensor joins two operations and is never in memory. All tensors
 // have four dimensions; strides are in elements.
 //
-// After the first call that fails the others do nothing, so the caller may
-// state a whole graph and look at the result of dnn_graph_plan() alone.
+// After a call has failed, all later calls do nothing. So a caller may describe
+// a whole graph and check only the result of dnn_graph_plan().
 
 #ifndef MODEL_CUDA_DNN_GRAPH_H
 #define MODEL_CUDA_DNN_GRAPH_H
@@ -22,7 +22,7 @@ struct dnn_graph {
     const struct dnn *dnn; // borrowed
     const char *name;      // for messages; borrowed
     bool failed;
-    int64_t next_id; // of the next virtual tensor
+    int64_t next_id; // the number of the next virtual tensor
     int nmade, nops;
     void *made[DNN_MOST_MADE]; // every descriptor, to be destroyed
     void *ops[DNN_MOST_OPS];
@@ -30,22 +30,24 @@ struct dnn_graph {
     size_t workspace; // bytes that the plan needs
 };
 
-// `name` says what the graph computes. Virtual tensors are numbered from
-// `first_virtual` on; the caller's numbers are less.
+// `name` says what the graph computes. Virtual tensors get the numbers from
+// `first_virtual` on; the caller's tensors must have smaller numbers.
 void dnn_graph_open(struct dnn_graph *g, const struct dnn *dnn,
                     const char *name, int64_t first_virtual);
 void dnn_graph_close(struct dnn_graph *g);
 
-// ---- tensors. Each returns a descriptor of the graph's, NULL after fail().
+// ---- tensors. Each function returns a descriptor that the graph owns, or NULL
+// after fail().
 
-// Number `id`, at a device address that execute says, aligned to 16 bytes.
+// Tensor number `id`. dnn_graph_run() gets its device address, which must be a
+// multiple of 16 bytes.
 void *dnn_tensor(struct dnn_graph *g, int64_t id, enum dnn_data type,
                  const int64_t dim[DNN_RANK], const int64_t stride[DNN_RANK]);
 
-// One float, at a host address that execute says.
+// One float. dnn_graph_run() gets its host address.
 void *dnn_value(struct dnn_graph *g, int64_t id);
 
-// Packed, or with the given strides.
+// A virtual tensor: contiguous, or with the given strides.
 void *dnn_virtual(struct dnn_graph *g, enum dnn_data type,
                   const int64_t dim[DNN_RANK]);
 void *dnn_virtual_strided(struct dnn_graph *g, enum dnn_data type,
@@ -70,22 +72,24 @@ void dnn_not_less(struct dnn_graph *g, void *x, void *b, void *y);
 // y = keep ? x : other.
 void dnn_select(struct dnn_graph *g, void *keep, void *x, void *other, void *y);
 
-// y = x, reduced along the dimensions in which y has 1.
+// y = x, reduced along the dimensions in which y has length 1.
 void dnn_reduce(struct dnn_graph *g, enum dnn_reduction mode, void *x, void *y);
 
-// y = x with other dimensions or strides, in the order of memory.
+// y = the elements of x in the order of memory, with y's dimensions and
+// strides.
 void dnn_reshape(struct dnn_graph *g, void *x, void *y);
 
 // ---- the plan
 
-// Finalizes the graph and takes the first of cuDNN's engines, in the order of
-// its heuristics, that gives the same bits in every run and finalizes a plan.
-// 0, or -1 after fail().
+// Finalizes the graph. Chooses the first of cuDNN's engines, in the order of
+// its heuristics, that has the same bits in every run and for which a plan can
+// be made. Returns 0, or -1 after fail().
 int dnn_graph_plan(struct dnn_graph *g);
 
-// Puts the plan into the stream of the handle. `ids` and `pointers` are of all
-// tensors that are not virtual, n of each; values are the host's. The workspace
-// has g->workspace bytes of device memory. 0, or a cudnnStatus_t.
+// Puts the plan into the stream of the handle. `ids` and `pointers` (n each)
+// are the numbers and addresses of all tensors that are not virtual; those of
+// values are host addresses. `workspace` is g->workspace bytes of device
+// memory. Returns 0, or a cudnnStatus_t.
 int dnn_graph_run(const struct dnn_graph *g, int n, const int64_t *ids,
                   void *const *pointers, void *workspace);
 

@@ -17,7 +17,7 @@ struct cuda_model {
     struct device *dev;
     void *queue; // the compute queue: a cudaStream_t
     struct cuda_product *product;
-    struct dnn_attention *dnn; // of a step; NULL: attention.cu does all
+    struct dnn_attention *dnn; // for a step's shape; NULL: not used
     size_t nparams;
     size_t *off; // where each tensor begins in the flat vector; then nparams
     char *block; // the device memory of everything below

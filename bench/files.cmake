@@ -28,8 +28,8 @@ lockstep_says(layer_perf_device 1
               "device=abacus: this build measures on device=cpu"
               $<TARGET_FILE:layer_perf> device=abacus)
 
-# A library of that name whose products take no time is the fastest of each; one
-# without products, or none, is left out by name.
+# layer_perf compares with OpenBLAS. If its products take no time, it must be the fastest
+# of all libraries. If it has no products, or there is no OpenBLAS, layer_perf must say so.
 if(NOT LOCKSTEP_SANITIZE) # it would have to be loaded first
   foreach(with sgemm nothing)
     add_library(openblas_${with} SHARED tests/fake_openblas.c)

@@ -39,7 +39,7 @@ static const struct key rows[] = {
     {"way", "update", "server", KEY_CHOICE, AT(update), .words = updates,
      .help = "who updates, for backends with servers"},
     {"way", "algorithm", "own", KEY_CHOICE, AT(algorithm), .words = algorithms,
-     .help = "of a verb: our ring, or a textbook's algorithm"},
+     .help = "of a collective: our ring, or a textbook's algorithm"},
     {"way", "piece", "2", KEY_INT64, AT(piece), .min = 1, .max = MOST_ELEMENTS,
      .unit = "elements", .help = "size of a message with algorithm=chain"},
     {"way", "mb_per_s", "1", KEY_NUMBER, AT(mb_per_s), .min = 1e-3, .max = 1e6,
@@ -67,7 +67,7 @@ static int help(FILE *f)
                     backend_at(i)->help);
     for (int v = 0; v < GROUP_SEND; v++)
         fprintf(f, "  %-15s %s\n", group_verb_name((enum group_verb)v),
-                "a verb of group.h");
+                "a collective of group.h");
     fprintf(f,
             "  %-15s with algorithm=linear or tree; broadcast and reduce "
             "take chain, too\n\n",
@@ -114,7 +114,7 @@ static int tell_verb(struct story *s, const char *name,
         if (!strcmp(group_verb_name((enum group_verb)v), name))
             return way_verb(s, (enum group_verb)v);
     if (find(schedule_op_names, name) >= 0)
-        return fail("explain %s: our ring has no such verb; try: "
+        return fail("explain %s: our ring cannot do it; try: "
                     "algorithm=linear, or tree",
                     name);
     return fail(

@@ -38,7 +38,7 @@ static struct shared *shared;
 struct ncclComm {
     int rank, world;
     unsigned id;
-    int looks; // how many will find it in progress
+    int looks; // how often its state will still be ncclInProgress
     atomic_bool aborted;
 };
 

@@ -1,10 +1,10 @@
 // fake_nccl.h - NCCL's functions, over shared memory between forked workers.
 //
-// The linker takes these before NCCL's own. What is asked of a stream is done
-// by that queue of a queue_device, so that a peer that does not come leaves the
-// stream standing, as it would on a GPU. A communicator does not block: after
-// each group of calls it is in progress for a few looks at its state, in which
-// nothing may be asked of it.
+// The linker takes these functions instead of NCCL's. A stream is a queue of a
+// queue_device, so a stream waits for a peer that does not come, as on a GPU.
+// Communicators are nonblocking: after each group of calls,
+// ncclCommGetAsyncError() first says ncclInProgress a few times. Until it says
+// something else, the communicator must not be used.
 
 #ifndef TESTS_FAKE_NCCL_H
 #define TESTS_FAKE_NCCL_H
@@ -22,18 +22,18 @@ enum fake_fault {
 };
 void fake_nccl_fault(enum fake_fault fault);
 
-// Looks at a communicator's state, after each group of calls, that find it in
-// progress; 3 until this is called. For communicators of this process.
+// Sets how often ncclCommGetAsyncError() says ncclInProgress after each group of
+// calls, for communicators of this process. The default is 3.
 void fake_nccl_looks(int looks);
 
-// Pointers in this process's calls that were no multiples of 16 so far.
+// How many pointers in this process's calls so far were not multiples of 16.
 int fake_nccl_unaligned(void);
 
 // Thread blocks that this process's last communicator may take; 0: any.
 int fake_nccl_ctas(void);
 
-// 0, or -1 after fail() unless the last message says `what` and one
-// communicator of this process was aborted so far.
+// Returns 0 if the last message contains `what` and this process has aborted
+// exactly one communicator. Else -1 after fail().
 int fake_nccl_said(const char *what);
 
 #endif

@@ -1,5 +1,5 @@
-// fake_openblas.c - a library of OpenBLAS's name, for the bench's lower bound:
-// with FAKE_SGEMM its products take no time, else it has none.
+// fake_openblas.c - a fake OpenBLAS for tests of the benchmark. With FAKE_SGEMM
+// its products do nothing and take no time. Without, it has no products.
 
 #ifdef FAKE_SGEMM
 void cblas_sgemm(void);

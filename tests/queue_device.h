@@ -1,9 +1,10 @@
-// queue_device.h - a CPU device with real queues: what it is asked of any queue
-// but compute's is done later, by a thread of that queue.
+// queue_device.h - a CPU device with asynchronous queues. Each queue has a
+// thread, which does the queue's work later. Only the compute queue does its
+// work at once, in the calling thread, where following an event means waiting
+// for it.
 //
-// So a missing event, a buffer used again too early or a wait forgotten shows
-// as wrong numbers (or to ThreadSanitizer), with no GPU at hand. Compute's
-// queue is the calling thread: to follow an event there is to wait for it.
+// So tests without a GPU find a missing event, a missing wait, or a buffer that
+// is used again too early: numbers are wrong, or ThreadSanitizer reports it.
 
 #ifndef TESTS_QUEUE_DEVICE_H
 #define TESTS_QUEUE_DEVICE_H
@@ -13,7 +14,7 @@
 // 0, or -1 after fail(). device_close() closes it.
 int queue_device_open(struct device **d);
 
-// Do fn(ctx) on the queue that device_handle() gave as `handle`, in its turn.
+// Adds fn(ctx) to the work of the queue whose device_handle() is `handle`.
 void queue_device_ask(void *handle, void (*fn)(void *ctx), void *ctx);
 
 #endif

@@ -93,8 +93,7 @@ static void test_norm(void)
     near("norm dweight", grad, differences(norm_op, weight.d, CH, n), CH);
     near("norm dbias", grad + CH, differences(norm_op, bias.d, CH, n), CH);
 
-    memcpy(grad2, grad,
-           sizeof grad2); // dw, db: added to
+    memcpy(grad2, grad, sizeof grad2); // the kernel adds to dweight and dbias
     k->norm_backward(extra.raw, false, out.raw, grad, grad + CH, true, dout.raw,
                      in.raw, mean, rstd, weight.raw, bias.raw, ROWS, CH,
                      scratch);

@@ -203,9 +203,9 @@ static void the_norm_sets_the_clip(void **state)
     assert_true(isfinite(optim_sum_squares(g, N)));
 }
 
-// The ones of lane 1 are added to each other before they are added to the large
-// number, so they are not lost. Added to it one by one, they would be. Block
-// sums do not depend on the segment in which a block is.
+// First each lane is summed, then the lanes. So the three ones of lane 1 become
+// 3 before they are added to 2^53. Added to 2^53 one by one, they would be lost.
+// The sum of a block does not depend on the call that computes it.
 static void the_norm_adds_in_one_order(void **state)
 {
     (void)state;

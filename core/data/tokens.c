@@ -4,9 +4,9 @@
 
 #include "base/base.h"
 
-enum {
-    BLOCK = 1 << 18
-}; // tokens; a block is still in cache for the hash after the maximum
+// In tokens: so few that the hash finds the block in the cache, where the pass
+// for the maximum has left it.
+enum { BLOCK = 1 << 18 };
 
 void tokens_copy(const struct tokens *t, size_t from, size_t n, int32_t *out)
 {

@@ -78,8 +78,9 @@ struct span_lane *spans_compute(struct spans *s);
 void span_begin(struct span_lane *l, enum span_kind kind, int index);
 void span_end(struct span_lane *l);
 
-// Records a span that is over. It must be inside the innermost open span and
-// after the spans recorded in that. Its time is moved to `kind`.
+// Records a span that is over. It must be inside the innermost open span, and
+// later than the spans already recorded there. Its time counts for `kind`, and
+// no longer for the open span.
 void span_add(struct span_lane *l, enum span_kind kind, int index,
               uint64_t begin_ns, uint64_t end_ns);
 

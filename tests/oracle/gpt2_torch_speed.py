@@ -40,7 +40,7 @@ def give_up(why):
 
 
 def tune(threads):
-    """Settings that must be there when a process starts."""
+    """Start this program again with settings that are read only at its start."""
     if os.environ.get("GPT2_SPEED_TUNED"):
         return
     env = dict(os.environ, GPT2_SPEED_TUNED="1", OMP_NUM_THREADS=str(threads))

@@ -24,8 +24,8 @@ struct step {
 
 enum { GRADS, PARAMS };
 
-// A strategy that exchanges parameters leaves their mean. This makes the sum of
-// it, which shows the ranks whose numbers are in it.
+// After a strategy that exchanges parameters, the parameters are a mean. Makes
+// them the sum: from that a reader sees whose numbers are in it.
 static void undo_mean(struct sync *sync, int workers)
 {
     for (size_t i = 0; i < sync->job.n; i++)
@@ -130,8 +130,8 @@ static void set_law(struct story *s, const struct backend *b)
                 s->law[d][r] += plan_elements(&p, &op, way) * sizeof(double);
         }
     s->law_s = law_seconds(&ring, &s->link, (double)n * sizeof(float));
-    // So few sums of squares are a single chunk, which goes round the ring
-    // twice.
+    // There are so few sums of squares that they are a single chunk, which goes
+    // round the ring twice.
     const struct law norm = {ring.hops, ring.hops};
     if (b->shards)
         s->law_s += law_seconds(&norm, &s->link,

@@ -1,7 +1,7 @@
 # breakdown.gp - the time of a step by kind of work, stacked, with a bar for
-# each cell; of workers with GPUs, how long these compute and, as a thin bar
-# below, how long they are in collectives, mostly at the same time: reads
-# shares.csv.
+# each cell: reads shares.csv. If workers have GPUs, the bar shows how long the
+# GPUs compute. A thin bar below it shows how long they are in collectives,
+# mostly while they compute.
 
 DIR = ARG1; OUT = ARG2
 FILE = DIR . "/shares.csv"

@@ -1,7 +1,7 @@
 # loss_curves.gp - shared by loss_step.gp, loss_tokens.gp and loss_seconds.gp:
-# the column Y of DIR/curves.csv by the column X times SCALE. With `target`,
-# also the points at which it is reached by runs.csv. The curves are those of
-# the first repeat.
+# the column Y of DIR/curves.csv by the column X times SCALE. If `target` is
+# set, a point marks where each curve reaches it (from runs.csv). The curves are
+# those of the first repeat.
 
 FILE = DIR . "/curves.csv"
 load "cells.gp"

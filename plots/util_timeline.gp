@@ -1,7 +1,7 @@
 # util_timeline.gp - the share of time in which each worker computes, by
-# seconds. With a GPU, the share in which the GPU computes in each step, and as
-# a thin line that in which it is in collectives: reads util.csv of a run, or of
-# the first repeat of every cell.
+# seconds: reads util.csv of a run, or of the first repeat of every cell. If a
+# worker has a GPU, its line is the share of each step in which the GPU
+# computes. A thin line is the share in which the GPU is in collectives.
 
 DIR = ARG1; OUT = ARG2
 METRICS = "gpu_compute_share compute_share" # the first that a worker has

@@ -184,7 +184,7 @@ static void backend_keys_become_settings(void **state)
     assert_says("bang");
     assert_int_equal(config_set(&r, "inject", "delay:1"), -1);
     assert_int_equal(config_set(&r, "inject", "kill"), -1);
-    assert_says("want delay:STEP:MS, or fail, kill, nan, inf:STEP");
+    assert_says("want delay:STEP:MS, or KIND:STEP with fail, kill, nan or inf");
     char full[CONFIG_PATH + 8];
     memset(full, 's', sizeof full);
     memcpy(full, "tcp://", 6);

@@ -44,7 +44,8 @@ static double last_norm(const char *out)
 
 // ---- the whole model's numbers, and the law's bytes
 
-// The length of chunk r, modulo the number of slices, of n elements.
+// If n elements are cut into one chunk for each slice: the length of chunk
+// r % slices.
 static int chunk(int n, int slices, int r)
 {
     return n / slices + (r % slices < n % slices);

@@ -88,9 +88,9 @@ int cluster_allgather(struct cluster *c, const void *in, void *out,
 int cluster_barrier(struct cluster *c);
 
 // A barrier to which each worker brings rc: 0, or -1 after fail(). It returns 0
-// if all brought 0, else -1 on all workers. A worker that has not failed gets
-// an error that names the first rank that has, 0.3 s later, so that the cause
-// is logged first.
+// if all brought 0, else -1 on all workers. On a worker that brought 0, the
+// error names the first rank that failed. There the call returns 0.3 s later,
+// so that the cause is logged first.
 int cluster_check(struct cluster *c, int rc);
 
 // v[0..n) = sum over ranks, added in rank order: the same bits everywhere. 0,

@@ -210,8 +210,8 @@ int fault_read(void *at, const char *key, const char *value)
         return fail("%s=%s: no such fault; try: delay, fail, kill, nan, inf",
                     key, value);
     if (got != (i == FAULT_DELAY ? 3 : 2) || value[used] || step == 0 || ms < 0)
-        return fail("%s=%s: want delay:STEP:MS, or fail, kill, nan, inf:STEP; "
-                    "try: %s=kill:10",
+        return fail("%s=%s: want delay:STEP:MS, or KIND:STEP with fail, kill, "
+                    "nan or inf; try: %s=kill:10",
                     key, value, key);
     *(struct sync_fault *)at =
         (struct sync_fault){.kind = (unsigned)i, .at = step, .ms = ms};

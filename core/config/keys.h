@@ -29,7 +29,7 @@ struct key {
     const char *zero; // meaning of 0, if 0 is allowed outside [min, max]
     const char *const *words; // NULL-terminated, or NULL
     bool local;               // workers may have different values
-    bool once; // belongs to one start of a run: not repeated with the run
+    bool once; // for one start of a run: not used when the run is repeated
     const char *unit, *help;
     // Checks the text. 0, or -1 after fail(). May be NULL.
     int (*check)(const char *key, const char *value);
@@ -75,8 +75,8 @@ const char *key_show(const struct key *k, const void *base,
 void key_defaults(const struct key_table *t, void *base);
 int key_words(const struct key_table *t, void *base, int n, char *const *words);
 
-// Whether a key with this value is set again when the run is started again:
-// true unless it is a folder (key.once) or an endpoint.
+// Whether a key with this value is set again when the run is repeated or
+// resumed: not if key.once is true or the value has an endpoint.
 bool key_repeats(const struct key *k, const char *value);
 
 // Writes every row with its default, allowed values, unit and help.

@@ -154,9 +154,9 @@ static void bubble(struct lab_case *k)
             }
 }
 
-// The largest of the stages' lower bounds: a stage is busy for all
-// micro-batches, after the first has reached it and before the last has gone
-// back from it.
+// The largest of the stages' lower bounds. A stage computes all micro-batches.
+// Before that, the first one goes forward through the earlier stages. After
+// that, the last one goes backward through them.
 static double unavoidable(const struct pipe *p)
 {
     double most = 0;

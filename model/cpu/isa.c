@@ -103,8 +103,7 @@ const struct kernels *kernels_find(enum dtype format)
     if (forced && *forced) {
         const struct kernels *k = kernels_named(format, forced);
         if (!k)
-            fail("model: MODEL_ISA=%s is not one that this machine runs; try: "
-                 "baseline",
+            fail("model: this machine cannot run MODEL_ISA=%s; try: baseline",
                  forced);
         return k;
     }

@@ -102,8 +102,8 @@ static void describe(const struct routine_maker *m, struct routine *r)
 }
 
 // The alignment of an epilogue's pointers decides which algorithms fit. So
-// these pointers are set before the search, with the smallest alignment of any
-// layer's.
+// these pointers are set before the search, with the smallest alignment that
+// they have in any layer.
 static void point_at_least(const struct routine_maker *m, struct routine *r)
 {
     void *least = (void *)(uintptr_t)ALIGNED;

@@ -21,8 +21,8 @@ void enqueue(void *stream, std::function<void()> what);
 // seems to take that much longer.
 void pass(uint64_t ns);
 
-// Tells the runtime that a product now runs with the nth algorithm of the
-// offer, for `target` multiprocessors.
+// Tells the runtime that a product now runs with the nth algorithm that
+// cublasLtMatmulAlgoGetHeuristic() offered, for `target` multiprocessors.
 void product(int nth, bool fused, int target);
 
 } // namespace emulated
@@ -34,8 +34,8 @@ extern "C" {
 // polling, as a driver does unless it is told to block.
 int emulated_cuda_spins(void);
 
-// The index of the last product's algorithm in the order of the offer, from 0;
-// *fused says whether it computed an epilogue.
+// The algorithm of the last product: its index, from 0, among those that were
+// offered. *fused says whether the product computed an epilogue.
 int emulated_cuda_algorithm(bool *fused);
 
 // The number of multiprocessors that the last product might use; 0: all.

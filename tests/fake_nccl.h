@@ -22,8 +22,8 @@ enum fake_fault {
 };
 void fake_nccl_fault(enum fake_fault fault);
 
-// Sets how often ncclCommGetAsyncError() says ncclInProgress after each group of
-// calls, for communicators of this process. The default is 3.
+// Sets how often ncclCommGetAsyncError() says ncclInProgress after each group
+// of calls, for communicators of this process. The default is 3.
 void fake_nccl_looks(int looks);
 
 // How many pointers in this process's calls so far were not multiples of 16.

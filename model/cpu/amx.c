@@ -17,8 +17,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-// Whether the processor has tiles, and the system saves their state (bits 17 and
-// 18 of XCR0).
+// Whether the processor has tiles, and the system saves their state (bits 17
+// and 18 of XCR0).
 static bool has_tiles(void)
 {
     enum { OSXSAVE = 1 << 27, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };

@@ -1,8 +1,7 @@
 // disk.c - a disk as the list of all its changes.
 //
-// The state after a loss of power is found by doing all changes again, except
-// those that are lost. So every state that a crash can leave takes one walk
-// through the list.
+// crash_after() computes a state after a loss of power: on an empty disk it does
+// all changes again, except those that are lost.
 
 #include "labs/crash.h"
 

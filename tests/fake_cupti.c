@@ -1,9 +1,10 @@
-// fake_cupti.c - a libcupti.so.13 that records what a test says has run.
+// fake_cupti.c - a fake libcupti.so.13. A test tells it which kernels and copies
+// have run.
 //
-// fake_cupti_ran() is told of kernels and copies; their records, of CUPTI's
-// layout, lie in the caller's buffers, which are handed back when they are full
-// or flushed. Its clock is a second behind ours. FAKE_CUPTI=busy: somebody else
-// uses it.
+// fake_cupti_ran() writes a record of a kernel or copy, in CUPTI's layout, into
+// a buffer of the program. A buffer goes back to the program when it is full or
+// flushed. The clock of this library is one second behind the program's. With
+// FAKE_CUPTI=busy it says that another program already uses CUPTI.
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -24,7 +25,7 @@ int cuptiActivityDisable(uint32_t kind);
 int cuptiActivityFlushAll(uint32_t flag);
 int cuptiActivityGetNextRecord(uint8_t *buffer, size_t used, void **record);
 int cuptiGetTimestamp(uint64_t *ns);
-// kind: 10 a kernel, 1 a copy, of so many bytes. Times are of now_ns().
+// kind: 10 for a kernel, 1 for a copy of `bytes` bytes. Times are in now_ns().
 void fake_cupti_ran(uint32_t kind, const char *name, uint64_t begin_ns,
                     uint64_t end_ns, uint32_t stream, uint64_t bytes);
 

@@ -39,10 +39,10 @@ struct backend {
     int servers; // 0: none; 1: one; -1: as many as servers= says, by default
                  // one for each worker
     enum traffic traffic;
-    bool shards;        // a worker holds 1/workers of the optimiser's state
-    bool apart;         // every= steps parameters travel, and no gradients; in
-                        // between, the workers' parameters differ
-    bool parts;         // workers may hold parts of the model (mesh=)
+    bool shards; // a worker holds 1/workers of the optimiser's state
+    bool apart;  // no gradients travel. Parameters travel, but only after
+                 // every every= steps: between, workers' differ
+    bool parts;  // workers may hold parts of the model (mesh=)
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };

@@ -1,4 +1,4 @@
-"""sum.py - the same as sum.c through ctypes: adds vectors over all its members.
+"""sum.py - the same as sum.c, in Python with ctypes.
 
     sum.py RANK WORLD tcp://127.0.0.1:29500     LD_LIBRARY_PATH finds liblockstep.so.0
 

@@ -1,7 +1,7 @@
 // disk.c - a disk as the list of all its changes.
 //
-// crash_after() computes a state after a loss of power: on an empty disk it does
-// all changes again, except those that are lost.
+// crash_after() computes a state after a loss of power: on an empty disk it
+// does all changes again, except those that are lost.
 
 #include "labs/crash.h"
 

@@ -1,5 +1,5 @@
-// fake_cupti.c - a fake libcupti.so.13. A test tells it which kernels and copies
-// have run.
+// fake_cupti.c - a fake libcupti.so.13. A test tells it which kernels and
+// copies have run.
 //
 // fake_cupti_ran() writes a record of a kernel or copy, in CUPTI's layout, into
 // a buffer of the program. A buffer goes back to the program when it is full or

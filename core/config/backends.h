@@ -40,8 +40,8 @@ struct backend {
                  // one for each worker
     enum traffic traffic;
     bool shards; // a worker holds 1/workers of the optimiser's state
-    bool apart;  // no gradients travel. Parameters travel, but only after
-                 // every every= steps: between, workers' differ
+    bool apart;  // parameters travel instead of gradients, and not in every
+                 // step (every=): between, the workers' parameters differ
     bool parts;  // workers may hold parts of the model (mesh=)
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt

@@ -11,8 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-// Whether `file` is a worker's part, such as NAME.3.SUFFIX, or, if p->servers is
-// set, a server's part, such as NAME.s0.SUFFIX.
+// Whether `file` is a worker's part, such as NAME.3.SUFFIX, or, if p->servers
+// is set, a server's part, such as NAME.s0.SUFFIX.
 static bool is_part(const struct parts *p, const char *file)
 {
     size_t name = strlen(p->name), suffix = strlen(p->suffix), n = strlen(file);

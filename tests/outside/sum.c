@@ -1,5 +1,5 @@
-// sum.c - a program outside the tree. The processes that run it form a group and
-// add their vectors.
+// sum.c - a program outside the tree. The processes that run it form a group
+// and add their vectors.
 //
 //     cc sum.c $(pkg-config --cflags --libs lockstep) -o sum
 //     ./sum 0 3 tcp://127.0.0.1:29500 & ./sum 1 3 .. & ./sum 2 3 ..

@@ -138,6 +138,16 @@ if(CUDA_BUILT)
                      $<TARGET_FILE:model> $<TARGET_FILE:rule>
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(cuda_sass PROPERTIES SKIP_RETURN_CODE 77)
+    # fewer threads a multiprocessor than on the others: ptxas refuses bounds
+    # that are too large for one of these, as an error where warnings are errors
+    foreach(arch 75 86)
+      add_test(NAME cuda_launch_bounds_${arch}
+               COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O2 -I. -Icore
+                       -Werror=all-warnings -arch=sm_${arch} -cubin
+                       -o ${CMAKE_BINARY_DIR}/launch_bounds_${arch}.cubin
+                       model/cuda/loss.cu
+               WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+    endforeach()
     add_test(NAME cuda_stores
              COMMAND ${Python3_EXECUTABLE} tests/stores.py
                      ${CMAKE_CUDA_COMPILER} model/cuda/embed.cu

@@ -18,6 +18,16 @@
 // A thread loads PACKS times four numbers at once.
 enum { MAX_THREADS = 1024, MEAN_THREADS = 1024, PACKS = 4 };
 
+// Blocks of MAX_THREADS that a multiprocessor holds. By compute capability it
+// runs 1024 threads (7.5), 1536 (8.6 to 8.9, 11.0, 12.x) or 2048 (the others);
+// source: CUDA C++ Programming Guide, table of technical specifications.
+#if defined(__CUDA_ARCH__) &&                                                  \
+    (__CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100))
+enum { MAX_BLOCKS = 2 };
+#else
+enum { MAX_BLOCKS = 1 };
+#endif
+
 // The maximum of the logits read so far, and the sum of e^(l - max) over them.
 struct running {
     float max, sum;
@@ -106,7 +116,7 @@ __device__ void to_gradient(T *l, int V, int stride, int y, struct running all,
 }
 
 template <typename T>
-__global__ void __launch_bounds__(MAX_THREADS, 2)
+__global__ void __launch_bounds__(MAX_THREADS, MAX_BLOCKS)
     loss_kernel(float *loss, T *logits, size_t stride, const int32_t *targets,
                 int V, float factor, bool gradient)
 {

@@ -1,4 +1,5 @@
-// library_nccl.c - the verbs of group.h by NCCL's collectives, beside backward.
+// library_nccl.c - the verbs of group.h by NCCL's collectives, which run while
+// backward computes.
 //
 //     compute  ... backward of bucket 0 *--- backward of bucket 1 *---
 //     comm                              *--- sum bucket 0 ---  *- sum bucket 1

@@ -4,8 +4,8 @@
 // The timetable is that of plan.h, as over sockets. A member sends the chunk
 // that it received in the message before, with its own share added where the
 // plan says so. All messages of a verb are queued at once, and the GPU works on
-// them beside backward. Chains (broadcast, reduce) travel in slices, so that
-// all their links are busy.
+// them while backward runs. Chains (broadcast, reduce) travel in slices, so
+// that all their links are busy.
 //
 // The arithmetic is that of ring_wire.h. A wire as wide as the vector: numbers
 // are added in the vector's type. A 16-bit wire: numbers are first multiplied

@@ -189,7 +189,7 @@ static void finish_if_complete(struct server *s)
         server_send(s, b->rank_of[t], h, bits, bytes);
 }
 
-// ---- a round goes on
+// ---- during a round
 
 static void credit(struct server *s, int row, int order)
 {

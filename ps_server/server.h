@@ -108,11 +108,12 @@ struct server {
 
     uint64_t heard_ns; // of the last message, or of the start
     uint64_t said_ns, pinged_ns, hello_ns;
-    uint64_t served_out, served_in; // payload, not of the worker beside us
-    uint64_t spread_max;            // ssp, asp: largest difference of clocks
-    uint64_t dropped;               // late gradients (backup)
-    int refused;                    // messages of unknown peers
-    int refusals;                   // answers to those, minus one for each tick
+    // Payload to and from all workers, except one that is beside this server.
+    uint64_t served_out, served_in;
+    uint64_t spread_max; // ssp, asp: largest difference of clocks
+    uint64_t dropped;    // late gradients (backup)
+    int refused;         // messages of unknown peers
+    int refusals;        // answers to those, minus one for each tick
 };
 
 // Start to listen. Copies *config; what it points to must outlive the server.

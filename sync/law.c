@@ -30,9 +30,9 @@ struct law law_owner(int n, bool held)
     return (struct law){.hops = 2, .share = (held ? 2.0 : 1.0) * (n - 1)};
 }
 
-// Returns the largest power of two up to n: so many ranks exchange. Each rank
-// beyond it first sends its vector to one of them, and receives the sum at the
-// end; *law is the cost of these two messages.
+// Returns the largest power of two up to n: the number of ranks that take part
+// in the exchange. Each rank beyond it first sends its vector to one of them,
+// and receives the sum at the end; *law is the cost of these two messages.
 static int fold(int n, struct law *law)
 {
     int power = 1;

@@ -67,8 +67,9 @@ struct sync_job {
     const struct optim_config *optim;     // the update rule
     const struct sync_settings *settings; // after sync_derive(): none is "auto"
     struct spans *spans; // records what the backend's threads do; may be NULL
-    double slowdown; // > 1: this worker is a straggler, and its own time takes
-                     // so many times as long
+    // > 1: this worker is a straggler. Its own time takes `slowdown` times as
+    // long.
+    double slowdown;
     const struct norm_parts *parts; // NULL: the vectors are the whole model's
 };
 

@@ -74,7 +74,7 @@ static int open_file(struct llmc *f, const char *path)
         check_header(f, header))
         return -1;
     if ((size_t)st.st_size != expected_bytes(f))
-        return fail("%s: the file has %zu bytes, by its header it has %zu; "
+        return fail("%s: the file has %zu bytes, but its header says %zu; "
                     "try: fetch the file again",
                     path, (size_t)st.st_size, expected_bytes(f));
     return 0;

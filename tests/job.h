@@ -19,21 +19,22 @@ int job_cleanup(void **state);
 // A group's setup: text.txt in job_dir(), 60 kB that have something to learn.
 int job_text(void **state);
 
-// Run a shell command whose words may name programs of the build (they come
-// first in PATH), in job_dir(), for at most `deadline` seconds; then all of its
-// processes are killed. Replaces *j.
+// Runs a shell command in job_dir() and fills *j. The build's programs are
+// first in PATH. If the command takes more than `deadline` seconds, all
+// processes of our jobs are killed.
 void job_run(struct job *j, int deadline, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-// How many processes of our jobs still run after `deadline` seconds, or none as
-// soon as all have ended; logs a line for each.
+// Waits until all processes of our jobs have ended, for at most `deadline`
+// seconds. Returns how many still run, and logs a line for each.
 int job_processes(int deadline);
 
 // The number `key` of DIR/summary.json, "a.b" in an object; NaN if it is not
 // there.
 double job_summary(const char *dir, const char *key);
 
-// Column `name` of DIR/steps.csv, rows of `rank`, into out; how many.
+// Writes column `name` of DIR/steps.csv, of the rows of `rank`, to out[max].
+// Returns how many values these are.
 int job_column(const char *dir, const char *name, int rank, double *out,
                int max);
 

@@ -1,4 +1,4 @@
-// queue_device.c - a CPU device with real queues, for tests.
+// queue_device.c - a CPU device with asynchronous queues, for tests.
 
 #include "tests/queue_device.h"
 
@@ -29,7 +29,8 @@ struct queues {
     struct queue q[DEVICE_QUEUES];
 };
 
-// An event: `handle` is the queue, `ns` how many commands of it lie before.
+// In a struct device_event, `handle` is the queue, and `ns` is the number of
+// its commands before the event.
 
 static void *work(void *arg)
 {

@@ -3,7 +3,8 @@
 #
 #     says.sh STATUS PATTERN PROGRAM words...    PATTERN: an extended regular
 #                                                expression; . matches newlines
-#     says.sh --self-test                        one mistake each must be found
+#     says.sh --self-test                        test that it finds each kind of
+#                                                mistake
 #
 # CTest's PASS_REGULAR_EXPRESSION looks at the text alone: a program that
 # crashes after the line would pass.

@@ -18,8 +18,9 @@ static inline size_t settings_key(const char *text)
 }
 
 // Sets all settings to their defaults, then those in `text`; if a key is there
-// twice, the last wins. No setting is left to derive. A comma ends a value only
-// if a key follows, so a value may be a list. 0, or -1 after fail().
+// twice, the last wins. Settings that are then still open are derived. A comma
+// ends a value only if a key follows, so a value may be a list. 0, or -1 after
+// fail().
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {

@@ -1,6 +1,8 @@
-// slot_copies.h - visits that copy a range of the optimiser's state out to, or
-// in from, whole vectors; ctx: float *slots[], one a slot, and before the first
-// one for the parameters where those are in shards.
+// slot_copies.h - functions for sync_save() and sync_load() that copy a range
+// of the optimiser's state to or from whole vectors.
+//
+// ctx is float *slots[]: a vector for each slot. If the parameters are in
+// shards, they are slot -1 (SYNC_PARAMS), and slots[-1] is their vector.
 
 #ifndef TESTS_SLOT_COPIES_H
 #define TESTS_SLOT_COPIES_H

@@ -188,9 +188,9 @@ static void bad_llmc_models_are_refused(void **state)
     } headers[] = {
         {0, 20240520, "not a safetensors file"},
         {1, 1, "version 1, must be 3 (fp32) or 5"},
-        {1, 5, "by its header it has"},
+        {1, 5, "but its header says"},
         {2, 0, "context is 0"},
-        {2, 4, "by its header it has"},
+        {2, 4, "but its header says"},
         {3, -5, "vocab_size is -5"},
         {3, 4, "vocab_size=4"},
         {4, INT32_MAX, "layers is 2147483647"},
@@ -199,7 +199,7 @@ static void bad_llmc_models_are_refused(void **state)
         {6, INT32_MIN, "channels is -2147483648"},
         {7, 4, "padded to 4"},
         {7, INT32_MAX, "padded to 2147483647"},
-        {7, 127, "by its header it has"},
+        {7, 127, "but its header says"},
     };
     for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         bad = good;
@@ -216,7 +216,7 @@ static void bad_llmc_models_are_refused(void **state)
     bad = good;
     append(&bad, "....", 4);
     store(&bad);
-    refused(&tiny, "by its header it has");
+    refused(&tiny, "but its header says");
     p[model_nparams(&tiny) - 2] = NAN;
     build_llmc(&tiny, 3, 128, p);
     refused(&tiny, "ln_f.bias: element 2 is nan");

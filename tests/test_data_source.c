@@ -254,7 +254,8 @@ static void bad_shards_are_refused(void **state)
     struct data_config c = config(put_shard("a.bin", MAGIC, 2, 500, 500));
     refused(&c, "shard of version 2, want 1");
     c.path = put_shard("a.bin", MAGIC, 1, 501, 500);
-    refused(&c, "says 501 tokens, 2026 bytes with it, but the file has 2024");
+    refused(&c,
+            "says 501 tokens, which need 2026 bytes, but the file has 2024");
     c.path = put_shard("a.bin", MAGIC, 1, -5, 500);
     refused(&c, "says -5 tokens");
     c.path = put_shard("a.bin", MAGIC, 1, 0, 0);

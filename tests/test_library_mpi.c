@@ -19,7 +19,7 @@
 
 #include "tests/test.h"
 
-// The bytes given to the library and taken from it, computed a second time.
+// The expected bytes: those given to the library, and those taken from it.
 static void law(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in)
 {

@@ -50,8 +50,8 @@ static void a_full_disk_ends_the_job(void **state)
     }
 }
 
-// If other workers have parts of the state, a copy of this worker's is not all
-// of it.
+// save_async=1 writes a copy that worker 0 makes of the state. With shards
+// worker 0 does not have the whole state.
 static void shards_refuse_save_async(void **state)
 {
     (void)state;

@@ -72,8 +72,8 @@ static int read_llmc(const struct file *f, const char *path, struct tokens *out)
         return fail("data=%s: shard of version %d, want %d", path, version,
                     (int)VERSION);
     if (!length_agrees(f))
-        return fail("data=%s: the header says %d tokens, %lld bytes with it, "
-                    "but the file has %zu; try: fetch or write it again",
+        return fail("data=%s: the header says %d tokens, which need %lld "
+                    "bytes, but the file has %zu; try: fetch or write it again",
                     path, n, (long long)HEADER_BYTES + 2 * (long long)n,
                     f->bytes);
     *out = (struct tokens){f->at + HEADER_BYTES, (size_t)n, 2};

@@ -78,9 +78,9 @@ extern const struct message_ops message_zmq, message_mpi;
 int endpoint_open(struct endpoint **m, const struct message_ops *ops,
                   const struct endpoint_config *c);
 
-// Sends the messages that still wait: a worker as long as it is connected, for
-// at most timeout_s; a server for a third of a second. The caller must have
-// dropped all messages that it received. Takes NULL.
+// First sends the messages that still wait. A worker tries this for at most
+// timeout_s, while it is connected. A server tries for a third of a second. The
+// caller must have dropped all messages that it received. Takes NULL.
 void endpoint_close(struct endpoint **m);
 
 // Connects a worker to its next server, and does not wait for the server's

@@ -20,7 +20,7 @@ enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE };
 
 struct run {
     struct job job;
-    enum kind kind; // INFINITE and later: in step 1 alone, else INTEGERS
+    enum kind kind; // INFINITE and later: for step 1; other steps are INTEGERS
     uint64_t seed;  // of the seconds before a worker sends; 0: none
     float *p[MOST_WORKERS + 1]; // by rank: the parameters of each step
 };

@@ -8,7 +8,8 @@
 // over the keys. A block of the second owns keys and sums their dK and dV over
 // the queries. S and dP are computed twice, but no block adds to another
 // block's memory: there are no atomics, and every run has the same bits. The
-// next tiles are copied while a block computes with a pair.
+// tiles for the next iteration are copied while a block computes with this
+// one's.
 
 #include "model/cuda/attention.cuh"
 

@@ -58,9 +58,9 @@ typedef struct emulated_layout layout;
 // LINE; whether parts of k are added in D's type; and its index in the offer.
 enum { BIAS = 4, AUX, SPLITS, NTH, LINE = 256 };
 
-// clocked: the times are minutes, compared with which the emulation's own time
-// is nothing. A product without an epilogue takes PLAIN_MORE more, and one with
-// a bias gradient 100 more, or with clocked_fused none.
+// clocked: the times are minutes, so long that the emulation's own time does
+// not matter. A product without an epilogue takes PLAIN_MORE minutes more. One
+// with a bias gradient takes 100 more, or with clocked_fused none.
 static const int minutes[] = {50, 40, 70, 20, 10, 30, 60, 80};
 enum {
     OFFERED = sizeof minutes / sizeof *minutes,

@@ -1,6 +1,7 @@
 // test_cuda_tune.c - cuBLASLt offers several algorithms for a shape, and the
-// fastest is kept. The emulation sets the clock (=clocked of cublaslt.cpp): the
-// algorithms take 50, 40, 70, 20, -, 30, 60 and 80 minutes.
+// fastest is kept. With EMULATED_CUBLASLT=clocked the emulation sets the clock:
+// the algorithms take 50, 40, 70, 20, -, 30, 60 and 80 minutes. The one marked
+// "-" cannot run.
 
 #include "base/base.h"
 #include "base/rng.h"

@@ -170,7 +170,7 @@ def build(torch, np, plan):
     with torch.no_grad():
         for i, (p, turned, residual) in enumerate(tensors):
             if p.dim() == 1:
-                continue  # PyTorch's own: 1 and 0 of a LayerNorm
+                continue  # a LayerNorm keeps PyTorch's start, 1 and 0
             shape = p.shape[::-1] if turned else p.shape
             sigma = 0.02 / math.sqrt(2 * m["layers"]) if residual else 0.02
             a = (sigma * rng_normals(np, rng_key(seed, i), p.numel())).astype(

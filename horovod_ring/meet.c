@@ -218,7 +218,7 @@ static void refuse(struct connector *m, struct handshake *g)
 {
     if (++m->refused <= LINES)
         log_line("%s: refused an unauthenticated peer%s", m->name,
-                 m->refused == LINES ? " (no more lines of these)" : "");
+                 m->refused == LINES ? " (further ones are not logged)" : "");
     drop(g);
 }
 

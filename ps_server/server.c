@@ -96,7 +96,8 @@ static void say_refused(struct server *s, const char *why)
 {
     if (++s->refused <= MAX_LINES)
         log_line("server: refused a peer: %s%s", why,
-                 s->refused == MAX_LINES ? " (no more lines of these)" : "");
+                 s->refused == MAX_LINES ? " (further ones are not logged)"
+                                         : "");
 }
 
 static void refuse(struct server *s, const struct message_peer *from, int rank,

@@ -102,7 +102,7 @@ static void cuda_close(struct device *d)
 static int check_product(size_t n, size_t size, size_t *bytes)
 {
     if (__builtin_mul_overflow(n, size, bytes))
-        return fail("memory: %zu objects of %zu bytes", n, size);
+        return fail("memory: %zu objects of %zu bytes are too many", n, size);
     if (*bytes == 0)
         *bytes = 1; // zero bytes also give a pointer, as on the CPU
     return 0;

@@ -41,9 +41,8 @@ struct data_info {
                        // largest token + 1
     size_t train_tokens, val_tokens;
     size_t steps_per_epoch;
-    uint64_t hash; // of the tokens and how they were split
-    const char
-        *source; // what was read, as text for messages; owned by the data
+    uint64_t hash;      // of the tokens and how they were split
+    const char *source; // what was read, for messages; owned by the data
 };
 
 struct data;
@@ -68,13 +67,13 @@ int data_val(const struct data *d, size_t i, int32_t *x, int32_t *y);
 
 // ---- tokens as text
 
-// Encodes n bytes of text with the data's symbols into tokens[max]. Returns how
-// many they are, or -1 after fail() if a symbol is unknown or max is too small.
+// Encodes n bytes of text with the data's symbols into tokens[max]. Returns the
+// number of tokens, or -1 after fail() if a symbol is unknown or max is too
+// small.
 long data_encode(const struct data *d, const char *text, size_t n,
                  int32_t *tokens, size_t max);
 
-// Writes the bytes of one token, at most 256, to `out`. Returns how many they
-// are.
+// Writes the bytes of one token, at most 256, to `out`. Returns their number.
 size_t data_decode(const struct data *d, int32_t token, char out[256]);
 
 // The symbols as text, for a file beside a checkpoint: a sampler needs no

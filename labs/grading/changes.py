@@ -1,9 +1,9 @@
 """changes.py - named changes of a text: wrong solutions, and a term's variants.
 
-A file of changes has for each change a head line in brackets, then pairs of lines
-"- old" and "+ new". Consecutive "- " lines are one piece of text, and so are consecutive
-"+ " lines. The old text must occur exactly once, so that a change that no longer fits is
-noticed.
+Each change in a file begins with a head line in brackets. Pairs of lines "- old" and
+"+ new" follow. Consecutive "- " lines are one piece of text, and so are consecutive "+ "
+lines. The old text must occur exactly once. If it does not, the change is out of date, and
+apply() raises an error.
 
     [send_first] fails = deadlock     mutants.txt: a wrong solution, and the test
     [LAB_LONG_LAST 1]                 variants.txt: a macro of term.h, and its value

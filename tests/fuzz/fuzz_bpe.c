@@ -1,5 +1,6 @@
-// fuzz_bpe.c - any bytes as a vocab.bpe, up to a zero byte, and the rest as a
-// text: the table is taken or refused, and a text comes back from its tokens.
+// fuzz_bpe.c - reads any bytes up to a zero byte as a vocab.bpe, and the bytes
+// after it as a text. The table may be accepted or refused. Decoding the text's
+// tokens must give the text.
 
 #include "base/base.h"
 #include "data/symbols.h"

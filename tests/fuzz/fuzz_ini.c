@@ -1,5 +1,6 @@
-// fuzz_ini.c - any bytes as an INI file: taken or refused, never a crash, and
-// what was taken reads back as the same settings.
+// fuzz_ini.c - reads any bytes as an INI file. They may be accepted or refused,
+// but must not crash the reader. Accepted settings, written as text and read
+// again, must be the same.
 
 #include "config/ini.h"
 

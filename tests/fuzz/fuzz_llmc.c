@@ -1,5 +1,6 @@
-// fuzz_llmc.c - any bytes as a model file of llm.c. The file's length must fit
-// its header, which chance does not find: pad or cut the numbers to fit.
+// fuzz_llmc.c - reads any bytes as a model file of llm.c. Random bytes almost
+// never have the length that their header says, so the numbers are cut or
+// padded to this length.
 
 #include "model/checkpoint.h"
 #include "model/llmc.h"
@@ -11,7 +12,7 @@
 
 enum { HEADER_BYTES = 1024, MOST = 1 << 16 };
 
-// Bytes that the header asks for, if that is little; else 0.
+// The bytes of a file with this header; 0 if it is bad or says too many.
 static size_t asked(const int32_t *h)
 {
     struct model_config c = {.context = h[2],

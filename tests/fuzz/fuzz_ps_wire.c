@@ -1,5 +1,6 @@
-// fuzz_ps_wire.c - any bytes as messages of the parameter server: taken or
-// refused, never a crash, and what was taken is written back the same.
+// fuzz_ps_wire.c - reads any bytes as messages of the parameter server. They
+// may be accepted or refused, but must not crash the reader. An accepted
+// message that is written again must have the same bytes.
 
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"

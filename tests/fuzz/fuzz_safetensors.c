@@ -1,5 +1,6 @@
-// fuzz_safetensors.c - any bytes as a checkpoint: refused with a message, or a
-// model whose numbers are all finite. Never a crash, never half an answer.
+// fuzz_safetensors.c - reads any bytes as a checkpoint. The reader must either
+// refuse them and leave the parameters as they are, or return a model whose
+// numbers are all finite. It must not crash.
 
 #include "model/checkpoint.h"
 
@@ -26,11 +27,11 @@ static void read_slots(const char *path, const struct model_config *c, float *p)
 static void read_one(const char *path, struct model_config c)
 {
     size_t n = model_nparams(&c);
-    if (n > 1 << 20) // inputs are small: what they claim cannot be there
+    if (n > 1 << 20) // inputs are too small to have so many parameters
         return;
     float *p = mem_alloc(n, sizeof *p);
     CHECK(p != NULL);
-    p[0] = INFINITY; // not to be seen again, unless nothing was written
+    p[0] = INFINITY; // stays only if nothing is written
     if (checkpoint_read(path, &c, p) == 0) {
         for (size_t i = 0; i < n; i++)
             CHECK(isfinite(p[i]));

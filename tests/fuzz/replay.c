@@ -1,4 +1,5 @@
-// replay.c - a fuzzer without libFuzzer: every file of a corpus folder, once.
+// replay.c - runs a fuzz target without libFuzzer, once on each file of a
+// corpus folder.
 
 #include "tests/fuzz/fuzz.h"
 

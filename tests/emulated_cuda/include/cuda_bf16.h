@@ -1,4 +1,5 @@
-// cuda_bf16.h - bfloat16 numbers, by base/half.h; NaN is NVIDIA's one NaN.
+// cuda_bf16.h - bfloat16 numbers, converted as in base/half.h. Every NaN
+// becomes 0x7fff, as with NVIDIA.
 
 #ifndef EMULATED_CUDA_BF16_H
 #define EMULATED_CUDA_BF16_H

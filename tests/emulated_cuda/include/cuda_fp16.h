@@ -1,4 +1,5 @@
-// cuda_fp16.h - half numbers, by base/half.h; NaN is NVIDIA's one NaN.
+// cuda_fp16.h - half-precision numbers, converted as in base/half.h. Every NaN
+// becomes 0x7fff, as with NVIDIA.
 
 #ifndef EMULATED_CUDA_FP16_H
 #define EMULATED_CUDA_FP16_H

@@ -20,7 +20,7 @@ typedef int world_body(struct cluster *c, const void *arg, uint64_t *result);
 int forked_run(struct cluster *launched, int world, double timeout_s,
                world_body *body, const void *arg, uint64_t *results);
 
-// Another way to run a world has its form.
+// The type of forked_run(), for other functions that run a world.
 typedef int world_runner(struct cluster *launched, int world, double timeout_s,
                          world_body *body, const void *arg, uint64_t *results);
 

@@ -21,7 +21,8 @@ static const struct format formats[] = {
     {DTYPE_F32, DTYPE_F32}, {DTYPE_F32, DTYPE_F16}, {DTYPE_F32, DTYPE_BF16},
     {DTYPE_F64, DTYPE_F64}, {DTYPE_F16, DTYPE_F16}, {DTYPE_BF16, DTYPE_BF16}};
 
-enum { FORMATS = 6, FLOATS = 3, SUMS = 4 }; // of floats; that can be summed
+// The first FLOATS are formats of floats. The first SUMS can be summed.
+enum { FORMATS = 6, FLOATS = 3, SUMS = 4 };
 
 void skip_other_worlds(const struct carried *c, int first, int last)
 {
@@ -46,7 +47,8 @@ struct batch {
     int salt;
 };
 
-// Every other time a device waits for the verbs, where the host did before.
+// Waits for the verbs and checks them. With an odd salt the device waits
+// (group_follow()), else the host.
 static int batch_end(struct member *m, struct batch *b)
 {
     int n = b->n;
@@ -88,7 +90,8 @@ static bool has_root(enum group_verb verb)
     return verb == GROUP_BROADCAST || verb == GROUP_REDUCE;
 }
 
-// All verbs on vectors of n elements; of many roots only some.
+// All verbs on vectors of n elements. If there are many possible roots, tries
+// only some.
 static int all_verbs(struct member *m, struct batch *b, size_t n, int format)
 {
     const struct format f = formats[format];
@@ -137,7 +140,8 @@ static int many_body(struct member *m)
     return verbs_of(m, sizes, 3);
 }
 
-// Just over a slice by default, and over what fits into one piece of memory.
+// The first size is just over a default slice. The second is more than fits
+// into one piece of memory.
 static int large_body(struct member *m)
 {
     static const size_t sizes[] = {65537, 270001};
@@ -460,7 +464,7 @@ void carry_killed(const struct carried *c)
                                 .verb = (enum group_verb)(i / 3),
                                 .thread = i % 2,
                                 .timeout_s = 10};
-        // The victim alone does not end well.
+        // Only the victim fails.
         assert_int_equal(carry_run(c, &s, killed_body, NULL), 1);
     }
 }

@@ -360,7 +360,7 @@ def main():
         left = sorted(p.name for p in off.iterdir())
         assert left == ["log.txt", "run.json", "steps.csv", "summary.json"], \
             left
-        print("ok, and nothing of it where it is off")
+        print("ok: without trace and samples none of these files is written")
 
 
 main()

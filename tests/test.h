@@ -1,5 +1,5 @@
-// test.h - cmocka with what it needs before it, and without its fail(), which
-// would hide ours. Include last.
+// test.h - cmocka, and the headers that it needs. cmocka's fail() is undefined,
+// because it would hide ours. Include last.
 
 #ifndef TESTS_TEST_H
 #define TESTS_TEST_H
@@ -24,7 +24,7 @@ enum { TEST_SKIPPED = 77 }; // exit status of a test that could not run
 #define TEST_SANITIZED 0
 #endif
 
-// Whether this is a long run (tests/long.cmake): as many rounds as there are.
+// Whether this is a long run (tests/long.cmake), which leaves out no case.
 static inline bool test_long(void)
 {
     return getenv("LOCKSTEP_LONG") != NULL;

@@ -6,7 +6,7 @@
 
 #include "tests/forked.h"
 
-// As forked_run(), of which `launched` must be NULL.
+// The same as forked_run(), but on a virtual cluster. `launched` must be NULL.
 world_runner virtual_world;
 
 #endif

@@ -289,10 +289,10 @@ static const struct key rows[] = {
  "0.25 MiB per worker, at least 1 MiB",
  .unit = "MiB",
  .help = "join buckets into messages of up to this size"},
-// Small: a server sends its first answer after the first slice of every worker,
-// and its last after their last slice. On a slow link each direction is idle
-// for the time of a slice, at one end of the round. Much smaller slices cost
-// more messages than they save.
+// The default is small. A server can send its first answer only after the first
+// slice of every worker, and its last answer only after their last slice. So in
+// each round each direction of a slow link is idle for the time of one slice.
+// With much smaller slices, the additional messages cost more than this saves.
 {"backend", "slice_kb", "256", KEY_INT, SET(slice_kb), 1, 1 << 20,
  .unit = "KiB",
  .help = "size of the slices of a vector, which travel one after the other"},

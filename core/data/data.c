@@ -157,7 +157,7 @@ static int check_length(const struct data *d, const char *what, size_t have,
     if (have >= need)
         return 0;
     return fail("%s: %zu %s tokens, too short: one %s needs %zu (%zu windows "
-                "of %d, and 1); try: more text, a smaller batch%s",
+                "of %d, plus 1); try: more text, a smaller batch%s",
                 d->source, have, what, *what == 't' ? "step" : "batch", need,
                 windows, d->config.tokens, cure);
 }

@@ -47,11 +47,12 @@ int checkpoint_sync(const char *path);
 // the folder. Returns 0, or -1 after fail().
 int checkpoint_write_config(const char *path, const struct model_config *c);
 
-// Fills *out with the configuration that a file's tensor shapes imply. The
-// number of heads is the metadata "heads" or in llm.c's header; else it is
-// "n_head" of the config.json beside the file; else it is channels / 64, as in
-// all of OpenAI's models, or 0 (not known) if that is no whole number. The
-// first bytes tell the two formats apart. Returns 0, or -1 after fail().
+// Fills *out with the configuration that a file's tensor shapes imply. They do
+// not show the number of heads. It comes from the first of these that exists:
+// the metadata "heads", or llm.c's header; "n_head" of the config.json beside
+// the file; channels / 64, as in all of OpenAI's models. If that is no whole
+// number, it is 0 (not known). The first bytes tell the two formats apart.
+// Returns 0, or -1 after fail().
 int checkpoint_config(const char *path, struct model_config *out);
 
 // Fills params (model_nparams(c) floats) from a file, converting F16, BF16 and

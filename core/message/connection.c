@@ -49,7 +49,7 @@ static int set_common(void *socket, double timeout_s)
         set_int(socket, ZMQ_RCVBUF, BUFFER) ||
         set_int(socket, ZMQ_HEARTBEAT_IVL, beat) ||
         set_int(socket, ZMQ_HEARTBEAT_TIMEOUT, ms) ||
-        // credits limit the messages that we send, not ZeroMQ
+        // credits, and not ZeroMQ, limit the messages that we send
         set_int(socket, ZMQ_SNDHWM, 0) || set_int(socket, ZMQ_RCVHWM, QUEUE) ||
         set_int(socket, ZMQ_LINGER, LINGER_MS) ||
         set_int(socket, ZMQ_HANDSHAKE_IVL, handshake) ||
@@ -113,7 +113,7 @@ int connection_open(struct connection *l, void *context, const char *endpoint,
     if (set_common(l->socket, timeout_s) ||
         // a send only queues; it would wait only if the peer is gone
         set_int(l->socket, ZMQ_SNDTIMEO, 0) ||
-        // a server takes a worker for dead that ends without a goodbye
+        // if the goodbye is lost, the server takes this worker for dead
         set_int(l->socket, ZMQ_LINGER, (int)(timeout_s * 1000) + 1) ||
         auth_join(l->socket, endpoint, curve))
         return -1;

@@ -110,7 +110,7 @@ static bool goes_first(float x, size_t i, float y, size_t j)
 // No entry that was kept should have gone before an entry that was sent.
 static void want_largest(struct lab_case *k, const struct pack *p)
 {
-    size_t last = p->n; // of the entries sent, the last to go
+    size_t last = p->n; // the sent entry that goes last; n: none yet
     for (size_t i = 0; i < p->n; i++)
         if (p->sent[i] &&
             (last == p->n || goes_first(p->sum[last], last, p->sum[i], i)))

@@ -45,13 +45,14 @@ double audit_seconds(const struct row *r);
 double audit_bytes(const struct row *r);
 
 // The flaws of a row: a sum of these. A printed number is right if it differs
-// from the correct number by less than a thousandth of the correct number. Of
-// BEST_OF, WARM_UP and NO_SUCH only the first that fits counts.
+// from the correct number by less than a thousandth of the correct number. If
+// printed_seconds is wrong, only the first of BEST_OF, WARM_UP and NO_SUCH that
+// fits counts.
 enum {
     TOO_FEW = 1,      // fewer than three repeats
-    BEST_OF = 2,      // printed_seconds is not right, but the fastest repeat's
+    BEST_OF = 2,      // printed_seconds is the mean of the fastest repeat
     WARM_UP = 4,      // printed_seconds is audit_seconds() with the warm-up
-    NO_SUCH = 8,      // printed_seconds is none of these three
+    NO_SUCH = 8,      // printed_seconds is wrong in another way
     WRONG_TOTAL = 16, // not printed_seconds times the steps after the warm-up
     WRONG_BYTES = 32, // printed_bytes is not audit_bytes()
 };
@@ -84,7 +85,8 @@ enum verdict { SUPPORTED, CONTRADICTED, UNTESTABLE };
 // the repeats overlap. They overlap if the slowest repeat of the row with the
 // smaller audit_seconds() is not faster than the fastest repeat of the other.
 // Otherwise audit_seconds() or audit_bytes() decides; printed numbers do not
-// count. A factor that is missed by less than a hundredth of it is reached.
+// count. A factor counts as reached if it is missed by less than a hundredth of
+// itself.
 enum verdict audit_claim(const struct row *a, const struct row *b,
                          const struct claim *c);
 

@@ -33,7 +33,7 @@ WEIGHTS = os.path.join(GOLDEN, "gpt2_tiny.safetensors")
 EXPECTED = os.path.join(GOLDEN, "gpt2_tiny_expected.safetensors")
 
 
-# ---- the container, by hand: this must run without the safetensors package
+# ---- safetensors files, read and written without the safetensors package
 
 def write_safetensors(path, tensors, metadata):
     header, off = {"__metadata__": metadata}, 0

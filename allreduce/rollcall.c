@@ -59,7 +59,8 @@ void rollcall_say(struct rollcall *c, int64_t number)
         int idle = 0;
         if (r == c->rank)
             continue;
-        // The last number to r has not arrived, so r does not read now.
+        // If the last number to r has not arrived, r does not read now: skip
+        // it.
         MPI(MPI_Test(&c->saying[r], &idle, MPI_STATUS_IGNORE));
         if (!idle)
             continue;

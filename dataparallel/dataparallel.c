@@ -36,8 +36,8 @@
 #include <math.h>
 
 struct dataparallel {
-    struct cluster
-        patient; // the job's, with a longer deadline; not on worker 0
+    // The job's cluster with a longer deadline; not used on worker 0.
+    struct cluster patient;
     struct group *group;
     uint64_t ticket;          // of the newest message
     struct group_stats notes; // bytes of payload that count as heads
@@ -156,7 +156,8 @@ static int dataparallel_broadcast(struct sync *s, int slot, float *v)
     return copy_out(s, v) ? -1 : finish(s);
 }
 
-// Tokens have 4 bytes, as fp32, and are not cast.
+// Tokens travel as DTYPE_F32: they have 4 bytes, too, and no carrier casts
+// them.
 static int dataparallel_scatter(struct sync *s, int32_t *x, int32_t *y,
                                 size_t n)
 {

@@ -9,9 +9,10 @@ struct virtual_line;
 
 extern const struct pairs_ops pairs_virtual;
 
-// *lines: first the lines on which a message is under way, then the lines from
-// members that take part in one, by which they would report a failure. The
-// pairs own the array. Returns how many lines there are, or -1 after fail().
+// *lines: first the lines on which a message is under way. Then, for each
+// member to which this one only sends, the line from that member: on it the
+// member would report a failure. The pairs own the array. Returns how many
+// lines there are, or -1 after fail().
 int pairs_virtual_watch(struct pairs *p, struct virtual_line *const **lines);
 
 #endif

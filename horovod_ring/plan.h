@@ -26,8 +26,8 @@
 //     reduce_scatter    n - len(r)                 n - len(r-1)
 //     all_gather        n - len(r+1)               n - len(r)
 //     all_reduce        the sum of these two       the sum of these two
-//     broadcast         n, 0 left of the root      n, 0 at the root
-//     reduce            n, 0 at the root           n, 0 right of the root
+//     broadcast         n; 0 left of the root      n; 0 at the root
+//     reduce            n; 0 at the root           n; 0 right of the root
 //
 // If world divides n, an all-reduce moves 2(world-1)/world n each way.
 
@@ -54,8 +54,8 @@ int plan_messages(const struct plan *p, const struct group_op *op,
 struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
                              enum direction d, int message);
 
-// A message that a worker sends holds what came in plan_lag() messages before.
-// The first ones (plan_is_own()) are this worker's own numbers.
+// What a worker sends as message m is what it received as message m -
+// plan_lag(). The first messages (plan_is_own()) are its own numbers.
 int plan_lag(const struct plan *p, const struct group_op *op);
 bool plan_is_own(const struct plan *p, const struct group_op *op, int message);
 

@@ -1,8 +1,9 @@
 // ring_tcp.c - the verbs of group.h over our ring's sockets: what Horovod does.
 //
-// All members do the same: each passes slices on to its right. On the first way
-// round it adds its own share, on the second it copies (plan.h: which part is
-// sent when; flow.h: how slices overlap).
+// All members do the same: each passes slices on to its right. The first
+// time round the ring it adds its own share to them; the second time it passes
+// them on unchanged. plan.h says which part is sent when, flow.h how slices
+// overlap.
 //
 //     time     2(world-1) alpha + 2(world-1)/world S / bandwidth
 //     payload  2(world-1)/world S out of and into each member

@@ -3,8 +3,9 @@
 //
 // Every reader sees a change at once. But a change survives a loss of power
 // only once it is synced: the bytes of a file by disk_sync(), names by
-// disk_sync_folder(). Any part of the changes that are not synced may be lost,
-// in any order. Only a rename is never half done.
+// disk_sync_folder(). A loss of power may undo any of the changes that are not
+// synced: it may undo an older change and leave a newer one. Only a rename is
+// never half done.
 //
 // Every call returns -1 if it failed.
 

@@ -27,7 +27,8 @@ struct model_part {
     int chunks; // runs of neighbouring layers, in the order of the model
     // Of each run: the number of its first layer, and how many layers it has.
     int first[MODEL_CHUNKS], layers[MODEL_CHUNKS];
-    int slices, slice; // number of slices (0: tensors are whole); which this is
+    int slices, // how many; 0: tensors are whole
+        slice;  // the number of this one, from 0
 };
 
 struct model_config {
@@ -152,9 +153,9 @@ struct model_job {
                         // to collectives while gradients travel
     int tune;           // cuda: algorithms to time for each shape of product;
                         // 0: takes the first one
-    bool cudnn;         // cuda, 16 bits, no dropout: attention by cuDNN
-    bool recompute;     // layers keep only their input; backward computes the
-                        // rest again
+    bool cudnn;     // cuda: attention by cuDNN; needs 16 bits and no dropout
+    bool recompute; // layers keep only their input; backward computes the
+                    // rest again
     // Buffers of a stage, which struct model_pass selects. CPU only; else 0.
     int slots;  // activation slots: each holds one micro-batch of one chunk
     int inputs; // buffers for residual streams from the stage before

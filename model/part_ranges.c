@@ -1,4 +1,5 @@
-// part_ranges.c - where the elements of a part's vector are in the whole's.
+// part_ranges.c - where the elements of a part's vector are in the vector of
+// the whole model.
 
 #include "model/part.h"
 

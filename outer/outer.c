@@ -10,10 +10,10 @@
 // the bytes are those of sync=ring, divided by H.
 //
 // With an fp32 wire and outer_rule=average the parameters themselves travel.
-// Otherwise the difference travels: start - parameters, where start is what all
-// workers had after the last outer step. It is small enough for a wire of 16
-// bits, and DiLoCo uses it as a gradient. This needs a copy of the start and,
-// with a momentum, the velocity: a vector each.
+// Otherwise the difference start - parameters travels, where start is what all
+// workers had after the last outer step. The difference is small enough for a
+// wire of 16 bits, and DiLoCo uses it as a gradient. This needs a copy of the
+// start and, with a momentum, the velocity: a vector each.
 //
 // State: every worker has its own slots of the optimiser, which never travel.
 // So a checkpoint holds the slots of all workers. Worker 0's have the usual

@@ -47,9 +47,9 @@ void gather_clear(struct gather *g, int world);
 void gather_take(struct gather *g, int order, struct message *p);
 
 // Adds the slices that are due; `need` slices of n numbers make the row
-// complete. With the last one, *out is the sum in the wire's format, and the
-// caller takes a reference; if the rule keeps the sum, *out stays as it is.
-// Returns 0, or -1 after fail().
+// complete. With the last one, *out becomes the sum in the wire's format, and
+// the caller must give it back with buffer_unref(). If the rule keeps the sum,
+// *out is not written. Returns 0, or -1 after fail().
 int gather_add(struct gather *g, const struct gather_rule *rule, int need,
                size_t n, struct buffer **out);
 

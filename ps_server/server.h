@@ -36,7 +36,8 @@ struct server_config {
 struct pull {
     bool waiting;
     enum ps_what what;
-    uint64_t sets, version; // answer once the vector has at least these
+    uint64_t sets, version; // answer once this many SETs and this version
+                            // of the vector, or more, are here
 };
 
 struct peer {

@@ -1,9 +1,12 @@
 // worker.c - the strategy of parameter servers: settings, and the functions of
 // struct sync_ops.
 //
-//     sps   2S cross the server's link for each worker and step
-//     dps   the same, spread over several links; with one server beside each
-//           of n workers 2(n-1)/n S between hosts, the same bytes as the ring
+// Bytes in a step, for gradients of S bytes on n workers:
+//
+//     sps   2S cross the server's link for each worker
+//     dps   the same bytes are spread over several links. With one server
+//           beside each worker, a worker's host sends and receives 2(n-1)/n S,
+//           as in the ring
 //
 // What a server does for each of consistency=bsp, ssp:K and asp:
 //
@@ -15,9 +18,10 @@
 //     asp   the same without the bound
 //
 // A 16-bit wire halves the bytes of gradients. By default the workers then
-// update (update=worker) and the sums come back in 16 bits: half of all bytes,
-// and every worker keeps exact parameters. With update=server the parameters
-// come back in fp32, because rounded parameters would be a different model.
+// update (update=worker): the sums come back in 16 bits, so all bytes are
+// halved, and every worker keeps exact parameters. With update=server the
+// parameters come back in fp32, because rounded parameters would be a different
+// model.
 
 #include "ps_worker/ps_worker.h"
 

@@ -197,7 +197,7 @@ static void an_absent_peer_is_noticed_at_once(void **state)
 
 // ---- unauthenticated callers that connect before the left neighbour does
 
-static struct cluster *behind; // the cluster that the meddling one calls
+static struct cluster *behind; // the real cluster, which meddle() calls
 
 // Bytes of a caller that knows all but the keys: "lockring", version, rank, a
 // nonce; then a proof.

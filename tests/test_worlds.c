@@ -1,7 +1,7 @@
-// test_worlds.c - every mesh of one or two replicas, stages and slices, with
-// every strategy that sums replicas, has the losses and norms of the run
-// without stages and slices. The runs begin with trained parameters, and the
-// norm is clipped.
+// test_worlds.c - stages and slices do not change the losses and norms of a
+// run. Tested are all meshes of one or two replicas, stages and slices, with
+// every strategy that sums the gradients of replicas. The runs begin with
+// trained parameters, and the norm is clipped.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"

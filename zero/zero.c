@@ -23,19 +23,19 @@
 //     group  [AG 0][AG 1][AG 2][AG 3][AG 4] .. [RS 4][AG 1][RS 3] ..
 //
 // Bytes: reduce_scatter and all_gather are the two halves of the ring's
-// all_reduce. So with shard=1 the bytes are those of the ring, and 8 bytes for
+// all_reduce. So with shard=1 the bytes are those of the ring, plus 8 bytes for
 // each block of the norm. With a 16-bit wire gradients travel in 16 bits. If
 // the model multiplies by a 16-bit copy of the parameters, only that copy is
 // gathered after a step; it has the same bits as one made from all parameters.
-// With shard=1 and 2 the parameters themselves are then gathered when they are
-// read. Rajbhandari et al., "ZeRO: Memory Optimizations Toward Training
-// Trillion Parameter Models", SC 2020.
+// With shard=1 and 2 the parameters themselves are then gathered only when a
+// checkpoint is written (zero_whole). Rajbhandari et al., "ZeRO: Memory
+// Optimizations Toward Training Trillion Parameter Models", SC 2020.
 //
-// The norm: each worker adds the squares of its own blocks. An all_reduce
-// brings every block's sum to all workers: it is 0 on all but its owner, and x
-// + 0 = x. Then all workers add the sums in the order of the vector. So the
-// norm, the clipping and the test for overflow have the same bits as with other
-// backends.
+// The norm: each worker adds the squares of its own blocks, and has 0 as the
+// sum of each other block. An all_reduce brings every block's sum to all
+// workers without a change, since x + 0 = x. Then all workers add the sums in
+// the order of the vector. So the norm, the clipping and the test for overflow
+// have the same bits as with other backends.
 //
 // The update runs on the host. sync.c copies a GPU's vectors to the host and
 // back. So with a GPU, ZeRO saves host memory.

@@ -41,7 +41,7 @@ struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
     const int *ranks; // of a split (split.h): each member's rank in the job;
-                      // NULL: the same
+                      // NULL: it is the member's number
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;

@@ -34,15 +34,16 @@ struct backend {
     const char *name;        // sync=
     const char *help;        // one line
     const char *const *keys; // keys of [backend] that it reads, NULL-terminated
-    unsigned transports;     // bits 1 << enum transport_kind, beside auto
+    unsigned transports;     // the values of transport= that it can use besides
+                             // auto: bit i for value i of enum transport_kind
     enum launch launch;
     int servers; // 0: none; 1: one; -1: as many as servers= says, by default
                  // one for each worker
     enum traffic traffic;
     bool shards; // a worker holds 1/workers of the optimiser's state
-    bool apart;  // parameters travel instead of gradients, and not in every
-                 // step (every=): between, the workers' parameters differ
-    bool parts;  // workers may hold parts of the model (mesh=)
+    bool apart; // parameters travel instead of gradients, once in every= steps;
+                // in between, the workers' parameters differ
+    bool parts; // workers may hold parts of the model (mesh=)
     const char *colour; // in figures, #rrggbb
     int point;          // in figures, gnuplot's pt
 };

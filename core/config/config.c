@@ -320,7 +320,8 @@ static int check_mesh(const struct run *r, const struct backend *b)
     return has_parts(r) ? check_parts(r, b, mesh) : 0;
 }
 
-// Refuses settings that need numbers, since with pace= a run only sleeps.
+// Refuses settings that need computed parameters or losses: with pace= a run
+// sleeps and computes nothing.
 static int check_pace(const struct run *r, const struct backend *b)
 {
     const struct {
@@ -347,7 +348,8 @@ static int check_pace(const struct run *r, const struct backend *b)
     return 0;
 }
 
-// What cuDNN's attention kernels cannot do as ours and the CPU do it.
+// Refuses attention=cudnn with settings for which cuDNN has no attention
+// kernels, or would compute something else than our kernels and the CPU.
 static int check_attention(const struct run *r)
 {
     if (r->attention != ATTENTION_CUDNN)

@@ -71,14 +71,14 @@ struct run {
     double epochs;           // if > 0 it sets steps
     int optimizer, schedule; // enum optim_kind, schedule_kind
     double lr, min_lr;
-    int lr_scale;   // enum lr_scale: how both grow with batch / base_batch
+    int lr_scale;   // enum lr_scale: how lr and min_lr grow with batch
     int base_batch; // sequences of a step for which lr is right
     int warmup;
     double beta1, beta2, eps, weight_decay, momentum, clip;
     int precision;     // enum precision
     double loss_scale; // 0: dynamic; else this constant
     int64_t seed;
-    int threads;   // a worker; 0: this worker's share of the cores
+    int threads;   // of a worker; 0: its share of the cores
     int recompute; // bool: layers' activations are computed twice, not kept
     int tf32;      // bool: cuda, fp32: products may round to TF32
     int tune;      // cuda: algorithms timed for each product's shape; 0: none
@@ -97,7 +97,7 @@ struct run {
 
     // which processes train together, and how
     char sync[CONFIG_WORD], device[CONFIG_WORD], cluster[CONFIG_WORD];
-    int workers;      // how many lockstep starts
+    int workers;      // that the program `lockstep` starts
     struct mesh mesh; // of the workers; n = 0: not given
     int pipeline;     // enum pipeline_kind: the schedule of the mesh's stages
     int chunks, ahead;
@@ -138,10 +138,11 @@ int config_read(struct run *r, int nwords, char *const *words);
 // the row after it, and returns its help line. NULL if there is no more.
 const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
 
-// 0, or -1 after fail() if out= holds a run that this run would overwrite: this
-// one does not resume, or that one ended without a checkpoint. A run that was
-// killed before its first checkpoint starts again from step 1 with resume=auto,
-// since a scheduler may start the same command again.
+// Checks that this run does not overwrite the run that out= holds, if any. 0,
+// or -1 after fail(): resume= is not given; or it is auto, and the old run
+// ended and left no checkpoint. With resume=auto, a run that was killed before
+// its first checkpoint begins again at step 1, since a scheduler may start the
+// same command again.
 int config_check_out(const struct run *r);
 
 // Logs every key whose value differs from that in the run that is resumed. 0,
@@ -167,9 +168,9 @@ void config_help(FILE *f);
 
 // ---- batch.c: what follows from the number of replicas
 
-// If global_batch= is given, sets accum so that batch * accum * replicas is
-// global_batch; or batch, if batch= is not given. 0, or -1 after fail() if no
-// value does.
+// If global_batch= is given, makes batch * accum * replicas equal to it: sets
+// batch if batch= is not given, else accum if accum= is not given. 0, or -1
+// after fail() if the three cannot give global_batch.
 int config_settle_batch(struct run *r, int replicas);
 
 // The factor by which lr_scale= multiplies lr and min_lr, for a step of `batch`
@@ -183,8 +184,9 @@ typedef void config_visit(void *ctx, const char *key, const char *value,
                           bool is_number, bool shared);
 void config_each(const struct run *r, config_visit *fn, void *ctx);
 
-// The same only with keys that the user gave. With `again`, only with those
-// that repeat the run: not its rank, folder, endpoints or encryption keys.
+// As config_each(), but only with keys that the user gave. With `again`, only
+// with those of them that a repeated run needs: not its rank, folder, endpoints
+// or encryption keys.
 void config_each_asked(const struct run *r, bool again, config_visit *fn,
                        void *ctx);
 

@@ -35,7 +35,8 @@ struct envelope {
 };
 
 struct packet {
-    struct message message; // first: a pointer to it is one to the packet
+    struct message message; // the first member, so that a pointer to it
+                            // also points to the packet
     bool whole;             // its data have arrived
     int rank;
     void *buffer; // for data that do not fit into `eager`

@@ -9,7 +9,7 @@ enum schedule_kind { SCHEDULE_CONSTANT, SCHEDULE_COSINE, SCHEDULE_LINEAR };
 
 struct schedule {
     enum schedule_kind kind;
-    float lr, min_lr; // the peak, and the rate at the last step
+    float lr, min_lr; // the peak, and the rate after the last step
     int warmup;       // steps of linear rise from lr/warmup to lr
     int steps;        // of the whole run
 };

@@ -11,10 +11,10 @@ struct nvml;
 struct nvml_sample {     // NaN: not known for this GPU
     double util_share;   // share of NVML's last period in which a kernel ran
     double memory_bytes; // in use by all processes
-    double power_w;
-    double clock_mhz; // of its multiprocessors
-    double energy_j;  // since nvml_open(), by a counter; power_w is a mean
-    double power_limited, heat_limited; // 1: it lowers the clocks now
+    double power_w;      // a mean over a short time
+    double clock_mhz;    // of its multiprocessors
+    double energy_j;     // since nvml_open(), from a counter of the GPU
+    double power_limited, heat_limited; // 1: the limit lowers the clocks now
     struct gpm_sample gpm;
 };
 

@@ -7,8 +7,8 @@
 
 struct tfevents;
 
-// Opens a new file in the folder `out`; writes a scalar; closes the file and
-// takes NULL. 0, or -1 after fail().
+// tfevents_open() makes a new file in the folder `out`. tfevents_close() does
+// nothing if *t is NULL. All return 0, or -1 after fail().
 int tfevents_open(struct tfevents **t, const char *out);
 int tfevents_scalar(struct tfevents *t, const char *tag, int64_t step,
                     double value);

@@ -231,8 +231,9 @@ static void want_sums(struct lab_case *k, const struct job *j, int w)
         }
 }
 
-// Checks one call of bucket_cut(): the buckets tile from the right end, and all
-// but the last are as long as asked.
+// Checks one call of bucket_cut(). The buckets must tile the vector, beginning
+// at its end (with LAB_CUT_UP, at its start), and all but the last must be as
+// long as asked.
 static void want_cut(struct lab_case *k, size_t n, size_t first, size_t size)
 {
     struct bucket out[MOST_BUCKETS + 1];

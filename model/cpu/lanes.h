@@ -246,7 +246,8 @@ static inline float lanes_largest(lanes x)
 #endif
 }
 
-// out (LANES, LANES) = in', whose rows are ldo and ldi numbers apart.
+// out = in, transposed; both are (LANES, LANES). The rows of out are ldo
+// numbers apart, those of in are ldi numbers apart.
 static inline void lanes_transpose(float *out, size_t ldo, const float *in,
                                    size_t ldi)
 {

@@ -18,7 +18,8 @@
 // memory in the middle of a step. A caller can mend neither.
 #define DNNL(call) CHECK((call) == dnnl_success)
 
-// A primitive with its arguments, and the job (without pointers) it is for.
+// A primitive with its arguments, and the first job that it ran. Later jobs of
+// the same shape have other pointers.
 struct cached {
     struct product_job shape;
     int threads; // the size of the team it was made for

@@ -11,34 +11,36 @@ struct bound_product {
     const char *name;
     int batch, m, n, k;
     bool ta, tb;   // a is stored (k, m); b is stored (n, k)
-    bool out_fp32; // out is float, whatever the precision
+    bool out_fp32; // out is fp32, whatever the precision
     int count;
-    double share; // of the square that causality leaves
+    double share; // that counts; attention: the causal part
 };
 
 enum { FLOOR_PRODUCTS = 32, FLOOR_ROUNDS = 64 };
 
 struct bound_line {
     struct bound_product is;
-    const char *call;   // the fastest of both libraries
-    double seconds;     // a step, all of its count
-    double hot_seconds; // with factors in the cache
+    const char *call;   // the fastest call of both libraries
+    double seconds;     // of all `count` products of a step
+    double hot_seconds; // the same, with factors in the cache
     double gflops, hot_gflops;
 };
 
 struct bound;
 
-// Prints a line: OpenBLAS's kernels, or why it is left out.
+// Prints a line: which kernels OpenBLAS uses, or why OpenBLAS is left out.
 void bound_open(struct bound **f, const struct workload_case *c);
 void bound_close(struct bound **f);
 
-// Run everything once more; bound_seconds() is over all rounds so far.
+// Runs everything once more. The times below are medians over all rounds so
+// far.
 void bound_round(struct bound *f);
 
-// A step's products, and AdamW's bytes (params, m, v and the gradient read, the
-// first three written) at the bandwidth of such streams of that length.
+// Seconds of a step: of its products; of its products with factors in the
+// cache; and of AdamW's bytes. AdamW's time is that of a simple loop, which
+// reads params, m, v and the gradient, and writes the first three.
 double bound_products(const struct bound *f);
-double bound_hot(const struct bound *f); // products, factors in the cache
+double bound_hot(const struct bound *f);
 double bound_update(const struct bound *f);
 
 int bound_nlines(const struct bound *f);

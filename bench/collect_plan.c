@@ -98,7 +98,7 @@ const char *collect_formula(enum collect_verb v)
                                 : "algbw x (n-1)/n";
 }
 
-// ---- words
+// ---- the command line
 
 #define AT(member) offsetof(struct collect_plan, member), false
 
@@ -106,27 +106,29 @@ static const struct key rows[] = {
     {"collect", "op", "all", KEY_TEXT, AT(op_text), .unit = "VERB,..",
      .help = "verbs to measure"},
     {"collect", "rows", "all", KEY_TEXT, AT(rows_text), .unit = "ROW,..",
-     .help = "ways of doing them"},
+     .help = "rows of each verb's table"},
     {"collect", "workers", "2", KEY_INT, AT(workers), .min = 2,
-     .max = WORKERS_MOST, .help = "processes; mpirun's -n says it there"},
+     .max = WORKERS_MOST,
+     .help = "worker processes; not under mpirun, where -n counts"},
     {"collect", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
-     .max = COLLECT_ROUNDS, .help = "in which rows take turns"},
+     .max = COLLECT_ROUNDS, .help = "in each round all rows take turns"},
     {"collect", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
-     .help = "of a worker"},
+     .help = "threads of a worker"},
     {"collect", "min_bytes", "64", KEY_NUMBER, AT(min_bytes), .min = 4,
-     .max = 4e9, .unit = "B", .help = "of the smallest vector"},
+     .max = 4e9, .unit = "B", .help = "size of the smallest vector"},
     {"collect", "max_mb", "64", KEY_NUMBER, AT(max_mb), .min = 4e-6,
-     .max = 4096, .unit = "MiB", .help = "of the largest"},
+     .max = 4096, .unit = "MiB", .help = "size of the largest vector"},
     {"collect", "factor", "16", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
-     .help = "from size to size"},
+     .help = "each size is this many times the last"},
     {"collect", "slice_kb", "256", KEY_INT, AT(slice_kb), .min = 1,
-     .max = 65536, .unit = "KiB", .help = "ring, chain: a piece"},
+     .max = 65536, .unit = "KiB", .help = "size of a piece in ring and chain"},
     {"collect", "iface", "", KEY_TEXT, AT(iface), .unit = "NAME|SUBNET",
-     .help = "network of the ring; loopback without"},
+     .help = "network of the ring; default: loopback"},
     {"collect", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
-     .max = 86400, .unit = "s", .help = "longest wait for anybody"},
+     .max = 86400, .unit = "s", .help = "longest wait for another process"},
     {"collect", "spoil", "0", KEY_INT, AT(spoil), .min = 0, .max = 1,
-     .help = "worker 0 spoils a number of every result: #wrong must see it"},
+     .help =
+         "1: worker 0 spoils a number of every result; #wrong must count it"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,

@@ -1,8 +1,9 @@
-// echo.h - the peer of the parameter servers: raw ZeroMQ that adds nothing.
+// echo.h - the peer of the parameter servers: raw ZeroMQ, without addition.
 //
 // The same pattern over the same sockets: every worker sends its gradients in
-// slices, a few ahead of the answers, to one or more servers that send each
-// back. What it takes is what ZeroMQ takes; a server cannot be faster.
+// slices to one or more servers, which send each slice back. A worker sends a
+// few slices before the first answer comes. This takes the time of ZeroMQ
+// alone, so a parameter server cannot be faster.
 
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H
@@ -11,12 +12,13 @@
 
 struct echo; // a server
 
-// Listen; stores where in endpoint[MESSAGE_ENDPOINT]. 0, or -1 after fail().
+// Listens at `bind`, and stores the address in endpoint[MESSAGE_ENDPOINT].
+// Returns 0, or -1 after fail().
 int echo_open(struct echo **e, const char *bind, double timeout_s,
               char *endpoint);
 
-// Send back what comes, until echo_stop() is called from another thread. 0, or
-// -1 after fail().
+// Sends every message back, until another thread calls echo_stop(). Returns 0,
+// or -1 after fail().
 int echo_run(struct echo *e);
 void echo_stop(struct echo *e);
 void echo_close(struct echo **e);

@@ -22,7 +22,7 @@ if(CUDA_BUILT)
 endif()
 
 include(tests/says.cmake)
-lockstep_says(layer_perf_help 0 "A training step beside the least"
+lockstep_says(layer_perf_help 0 "Compares the time of a training step"
               $<TARGET_FILE:layer_perf> device=cuda --help)
 lockstep_says(layer_perf_device 1
               "device=abacus: this build measures on device=cpu"

@@ -1,10 +1,10 @@
-// host_memory.h - this machine's memory at its best, in an all-reduce's
-// pattern.
+// host_memory.h - the best rate of this machine's memory, with the accesses of
+// an all-reduce.
 //
 // An all-reduce of S bytes in one pass reads and writes every worker's vector
-// once: S bytes of each kind a worker. Here every worker moves as much by the
-// plainest loop, s = x + y; x = s; y = s, over two vectors of its own of S/2
-// bytes each, all workers at once.
+// once: each worker reads S bytes and writes S bytes. Here every worker moves
+// as many bytes in the simplest loop, s = x + y; x = s; y = s, over two vectors
+// of its own of S/2 bytes each. All workers do this at once.
 
 #ifndef BENCH_HOST_MEMORY_H
 #define BENCH_HOST_MEMORY_H
@@ -20,7 +20,8 @@ struct memory {
 int memory_open(struct memory *m, size_t count);
 void memory_close(struct memory *m);
 
-// Write the vectors, as backward would; then move this worker's share.
+// memory_fill() writes the vectors, as backward would. memory_run() then moves
+// this worker's share of the bytes.
 void memory_fill(struct memory *m);
 void memory_run(struct memory *m);
 

@@ -3,7 +3,8 @@
 #ifndef BENCH_LAYER_CUDA_H
 #define BENCH_LAYER_CUDA_H
 
-// Measure what the words say; returns the exit status, 77 without a GPU.
+// Measures what the arguments ask for. Returns the exit status: 77 without a
+// GPU.
 int layer_cuda(int nwords, char **words);
 
 #endif

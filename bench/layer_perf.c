@@ -9,9 +9,9 @@
 // their ratio. Then a few steps run with a clock around every operation. If
 // PyTorch is installed, it runs the same configurations
 // (tests/oracle/gpt2_torch_speed.py). `m` measures the memory of a step of 124M
-// parameters at 4 x 1024 tokens. `w` compares two workers that talk with two
-// that do not (pair_perf.c).
-//
+// parameters at 4 x 1024 tokens. `w` compares two workers that exchange
+// gradients with two that do not (pair_perf.c).
+
 #include "base/base.h"
 #include "base/median.h"
 #include "bench/bound.h"
@@ -67,7 +67,7 @@ static void print_bound(const struct bound *f)
     for (int i = 0; i < bound_nlines(f); i++) {
         struct bound_line l = bound_line(f, i);
         printf("#   %-20s %5d x (%5d x %6d x %6d) %9.2f ms %6.0f GFLOP/s, "
-               "again at once %6.0f  %s\n",
+               "in cache %6.0f  %s\n",
                l.is.name, l.is.count, l.is.m, l.is.n, l.is.k, l.seconds * 1e3,
                l.gflops, l.hot_gflops, l.call);
     }
@@ -250,8 +250,8 @@ static int on_cpu(int nwords, char **words)
            "#   precision threads products  in_cache     adamw   compute    "
            "update      step  ratio  tokens/s  GFLOP/s\n");
     if (plan.bf16 && product_casts_up(DTYPE_BF16))
-        printf("# bf16: this processor has no instructions for it; products "
-               "are in fp32, the lower bound's, too\n");
+        printf("# bf16: this processor has no instructions for it; all "
+               "products, ours and the bound's, are in fp32\n");
     for (int i = 0; i < CASES; i++)
         for (int f = 0; strchr(plan.names, *cases[i].name) && f < 2; f++)
             for (int threads = 1; threads <= most; threads++) {
@@ -289,20 +289,22 @@ static const char help[] =
     "layer_perf device=cuda [model=gpt2] [batch=N] [fp32|tf32|bf16|fp16 ..] "
     "[steps=N] ..\n"
     "\n"
-    "A training step beside the least it could take: its matrix products and "
-    "its\nupdate alone, and PyTorch where it is installed.\n"
+    "Compares the time of a training step with a lower bound: the time of "
+    "its matrix\nproducts and of its update alone. If PyTorch is installed, "
+    "its time is\nprinted, too.\n"
     "\n"
     "  a, b, c, d  models of 0.8, 3.3, 10.8 and 124 M parameters\n"
     "  m           memory of a step of 124 M parameters\n"
-    "  w           two workers that talk beside two that do not\n"
-    "              any of them in one word, as ab; none: all\n"
-    "  threads     1 and 2 threads\n"
-    "  rounds      7, of steps and bound in turns; times are medians\n"
+    "  w           two workers that exchange gradients, and two that do not\n"
+    "              write several letters as one word: ab; default: all\n"
+    "  threads     number of threads; default: first 1, then 2\n"
+    "  rounds      a round is a step and one run of the bound; default 7;\n"
+    "              times are medians over rounds\n"
     "  detail=0    without each operation's time\n"
     "  peers=0     without PyTorch\n"
-    "  peer_python another python3 whose PyTorch stands beside: PATH\n"
+    "  peer_python path of another python3 whose PyTorch is compared\n"
     "\n"
-    "  model, batch, steps   gpt2, 32, 20: on a GPU\n";
+    "  model, batch, steps   only on a GPU; defaults gpt2, 32, 20\n";
 
 int main(int argc, char **argv)
 {

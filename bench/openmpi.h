@@ -1,8 +1,9 @@
 // openmpi.h - the peer: MPI's own blocking all-reduce, by a chosen algorithm.
 //
-// A backend like the others, so that it is measured and checked as they are.
-// algorithm= becomes Open MPI's coll_tuned number, while the job runs, through
-// MPI's tool interface; auto is its own choice. Other MPIs have only that.
+// It is a backend like the others, so that it is measured and checked like
+// them. algorithm= chooses one of coll_tuned's algorithms, and is set through
+// MPI's tool interface while the job runs. With algorithm=auto the library
+// chooses. MPIs other than Open MPI know only auto.
 
 #ifndef BENCH_OPENMPI_H
 #define BENCH_OPENMPI_H
@@ -11,12 +12,12 @@
 
 extern const struct sync_ops sync_openmpi;
 
-// Its ring in segments of slice_kb.
+// Open MPI's segmented ring, with segments of slice_kb.
 extern const struct sync_ops sync_openmpi_segments;
 
-// Before MPI starts: let algorithms be chosen, and leave out the thread for TCP
-// that core/cluster/mpi.c asks for, with which a blocking call takes up to
-// three times as long.
+// Call this before MPI starts. It allows algorithms to be chosen. It also
+// switches off the thread for TCP that core/cluster/mpi.c asks for: with this
+// thread a blocking call takes up to three times as long.
 void openmpi_prepare(void);
 
 #endif

@@ -43,7 +43,7 @@ struct parts {
 };
 
 struct times {
-    struct parts of[WAYS][ROUNDS];         // first this worker's, then sums
+    struct parts of[WAYS][ROUNDS]; // of this worker; in the end, of both
     double silent[WORKERS][ROUNDS][STEPS]; // each step without communication
 };
 
@@ -136,7 +136,8 @@ static void print(const struct pair_plan *p, const struct times *t)
         if (w == 0) {
             double bound = slower(p, t);
             printf("\nw   fp32        1  two workers, the slower one %7.2f ms "
-                   "a step: %.3f of %s's rate, a bound for the ways below\n",
+                   "a step: %.3f of %s's rate, the most that a way below can "
+                   "reach\n",
                    bound, local.step / bound, silent);
             continue;
         }

@@ -1,13 +1,13 @@
-// peer.h - PyTorch beside ours.
+// peer.h - times PyTorch at the same step, for comparison with ours.
 
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
 #include "bench/workload.h"
 
-// Run the same step in PyTorch and print its lines below ours, which took `ms`:
-// eager and compiled. `python` is the interpreter; NULL: the one that CMake
-// found. Where it cannot, a line says why.
+// Runs the same step in PyTorch, eager and compiled, and prints a line for
+// each. Our step took `ms` milliseconds. `python` is the interpreter; NULL: the
+// one that CMake found. If PyTorch cannot run, a line says why.
 void peer_print(const struct workload_case *c, const char *python, double ms);
 
 // The same on a GPU: eager and compiled, in bf16.

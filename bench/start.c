@@ -1,4 +1,4 @@
-// start.c - members that begin at one moment, by their clocks.
+// start.c - lets all members begin at the same moment, by their clocks.
 
 #include "bench/start.h"
 
@@ -38,7 +38,7 @@ int start_open(struct start *s, struct cluster *cluster)
 int start_wait(struct start *s)
 {
     uint64_t at;
-    if (cluster_barrier(s->cluster)) // nobody is late for what follows
+    if (cluster_barrier(s->cluster)) // nobody gets `at` too late
         return -1;
     at = now_ns() + AHEAD_NS;
     if (cluster_bcast(s->cluster, &at, sizeof at))

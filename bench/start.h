@@ -1,10 +1,10 @@
-// start.h - members that begin at one moment, by their clocks.
+// start.h - lets all members begin at the same moment, by their clocks.
 //
-// A barrier is left by one member tens of microseconds before another: longer
-// than a small message takes, so that a receiver may find it there already. So
-// worker 0 names a moment that is still to come, and everybody waits for it. On
-// one host all read one clock; else the offsets are found from barriers
-// (telemetry/align.h).
+// Members leave a barrier tens of microseconds apart. A small message takes
+// less time than that, so it could arrive before its receiver has begun. So
+// worker 0 names a moment in the future, and everybody waits for it. On one
+// host all members read the same clock. On several hosts the clocks' offsets
+// are found with barriers (telemetry/align.h).
 
 #ifndef BENCH_START_H
 #define BENCH_START_H
@@ -19,12 +19,13 @@ struct start {
     uint64_t at_ns;    // the moment, by this member's clock
 };
 
-// Calls of all members; 0, or -1 after fail(). start_wait() returns at the
-// moment, or later on a member that was not given a core in time.
+// All members call these together. They return 0, or -1 after fail().
+// start_wait() returns at the moment, or later on a member that did not get a
+// core in time.
 int start_open(struct start *s, struct cluster *cluster);
 int start_wait(struct start *s);
 
-// Seconds since the moment, the same moment for all.
+// Seconds since that moment, which is the same for all members.
 double start_seconds(const struct start *s);
 
 #endif

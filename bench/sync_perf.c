@@ -5,30 +5,40 @@
 //     sync_perf workers=4                       rows without MPI
 //     sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128
 //
-// ring is the ring over TCP, ring-shm the one in shared memory; under mpirun
-// the rows mpi.. are MPI's own all-reduce by each of Open MPI's algorithms,
-// over whatever mpirun's settings make it use, and a last table sets ours
-// beside the fastest of them at each size. Servers are threads of the workers'
-// processes: sps has its one in worker 0's, dps one in each. zmq-echo and
-// zmq-echos are their peers, raw ZeroMQ that sends the same slices there and
-// back and adds nothing. loop is the lower bound of a ring over TCP, a bare
-// poll loop (loop.h). A row is one backend; at each size they take turns, round
-// by round, on the same vectors.
+// A row is one backend. At each size the backends take turns, round by round,
+// on the same vectors. ring is the ring over TCP, ring-shm the ring in shared
+// memory. Servers are threads of the workers' processes: sps has one server, in
+// worker 0's process; dps has one in every worker's process.
 //
-// The columns are nccl-tests': size in bytes and count of gradients, the number
-// format on the wire, the time from the first bucket handed over to the sum
-// complete on this worker (mean over workers, median over rounds; where a
-// server updates, to the new parameters), algbw = size/time, busbw = algbw *
-// 2(n-1)/n, and how many results are wrong. Beside them the law's time, for the
-// link of link= or, without, for the link fitted to the backend's own times,
-// and how far off it the measured time is; and the processor seconds of the
-// whole step, update included, per GB of payload that left; and the spread of
-// the rounds: their middle half, in percent of the median.
+// Some rows are peers, with which ours are compared. loop is the lower bound of
+// a ring over TCP: a bare poll loop (loop.h). zmq-echo and zmq-echos are the
+// peers of sps and dps: raw ZeroMQ sends the same slices to a server and back,
+// and the server does no addition. Under mpirun there are also the rows mpi..:
+// MPI's own all-reduce, one row for each of Open MPI's algorithms, over the
+// transport that mpirun's settings choose. One more table compares each of our
+// backends with its fastest peer at each size.
 //
-// With ring-shm a table says what share it reaches of the memory's bandwidth,
-// as plain loops of the same run have it (host_memory.h). Gloo's time, for
-// which there is no Debian library but PyTorch's:
-// tests/oracle/gloo_allreduce.py.
+// The columns are those of nccl-tests:
+//   size, count  of the gradients, in bytes and in elements
+//   type         the number format on the wire
+//   time         starts when the first bucket is handed over, and ends when the
+//                sum is complete on this worker, or the new parameters where a
+//                server updates; the mean over workers, the median over rounds
+//   algbw        size / time
+//   busbw        algbw * 2(n-1)/n, for n workers
+//   #wrong       how many results are wrong
+// and ours:
+//   law          the law's time, for the link that link= gives; without link=,
+//                for a link fitted to the backend's own times
+//   off          by how much the measured time exceeds the law's
+//   cpu_s/GB     processor seconds of the whole step, update included, for each
+//                GB of payload sent
+//   spread       the range of the middle half of the rounds' times, as a share
+//                of the median
+//
+// If ring-shm runs, one more table gives its share of the memory's bandwidth,
+// which plain loops measure in the same run (host_memory.h). Gloo is measured
+// by tests/oracle/gloo_allreduce.py, since in Debian only PyTorch contains it.
 
 #include "bench/host_memory.h"
 #include "bench/openmpi.h"
@@ -47,8 +57,8 @@
 #include <string.h>
 
 struct cell {         // one backend at one size, all workers together
-    struct cost cost; // seconds: of a step; the rest of all rounds
-    double spread;    // of the rounds' seconds: their middle half
+    struct cost cost; // seconds: of one step; the others: sums of all rounds
+    double spread;    // of the rounds' seconds: the range of their middle half
     double wrong;
 };
 
@@ -86,7 +96,7 @@ static int run_memory(struct memory *m, struct cluster *cluster, int count,
             return -1;
         uint64_t start = now_ns();
         memory_run(m);
-        if (cluster_barrier(cluster)) // all at once, or it would not be a limit
+        if (cluster_barrier(cluster)) // all workers load the memory at once
             return -1;
         *seconds += (double)(now_ns() - start) * 1e-9 / count;
     }
@@ -114,8 +124,8 @@ static int run_rounds(const struct sync_plan *p, struct tested *e,
     return 0;
 }
 
-// The mean over workers of each round, then the median and the middle half of
-// rounds.
+// Takes each round's mean over workers. Stores the median of these means, and
+// the range of their middle half.
 static int middle(struct cluster *c, double *times, int rounds, double *seconds,
                   double *spread)
 {
@@ -250,7 +260,8 @@ static int leave_out(struct sync_plan *p, struct cluster *cluster)
     return 0;
 }
 
-// The fastest peer at one size of those with as many servers; -1: none.
+// Returns the fastest peer at one size, among the peers with `servers` servers;
+// -1: none.
 static int fastest_peer(const struct sync_plan *p, int servers,
                         const struct cell cells[CELLS])
 {
@@ -263,8 +274,8 @@ static int fastest_peer(const struct sync_plan *p, int servers,
     return best;
 }
 
-// Every backend of ours beside its fastest peer at each size: how many times
-// faster it is.
+// Prints how many times faster each of our backends is than its fastest peer,
+// at each size.
 static void print_ratios(const struct sync_plan *p,
                          const struct cell (*cells)[CELLS])
 {
@@ -294,7 +305,8 @@ static void print_ratios(const struct sync_plan *p,
     printf("\n");
 }
 
-// What an all-reduce in one pass moves, beside what plain loops move of it.
+// Prints the rate at which ring-shm's all-reduce moves bytes, beside the rate
+// of plain loops that move as many.
 static void print_memory(const struct sync_plan *p, int world,
                          const struct cell (*cells)[CELLS])
 {
@@ -391,6 +403,6 @@ int main(int argc, char **argv)
         print_unread(&p);
     for (int i = 0; i < p.nrows; i++)
         if (p.use[i] && p.rows[i].peer && p.rows[i].mpi)
-            openmpi_prepare(); // for ours, too, where both are measured
+            openmpi_prepare(); // also affects our rows over MPI
     return workers_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

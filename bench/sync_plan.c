@@ -1,4 +1,4 @@
-// sync_plan.c - the rows of sync_perf's table, and its words.
+// sync_plan.c - the rows of sync_perf's table, and its command line.
 
 #include "bench/sync_plan.h"
 
@@ -72,7 +72,8 @@ static struct row *add_row(struct sync_plan *p, const struct row *r)
     return &p->rows[p->nrows++];
 }
 
-// A backend's carriers of host memory, the last of which has its name alone.
+// Adds a row for each of a backend's carriers that work on host memory. The row
+// of the last carrier has the backend's name without the carrier's.
 static void add_carriers(struct sync_plan *p, struct row r,
                          const struct group_ops *const *carriers)
 {
@@ -90,7 +91,7 @@ static void add_carriers(struct sync_plan *p, struct row r,
     }
 }
 
-// Ours in the order of the table of backends, then the peers.
+// Adds our backends, in the order of the table of backends; then the peers.
 static void add_rows(struct sync_plan *p)
 {
     const struct backend *b;
@@ -109,7 +110,7 @@ static void add_rows(struct sync_plan *p)
         add_row(p, &peers[i])->peer = true;
 }
 
-// ---- words
+// ---- the command line
 
 #define AT(member) offsetof(struct sync_plan, member), false
 
@@ -117,27 +118,29 @@ static const struct key rows[] = {
     {"sync_perf", "sync", "all", KEY_TEXT, AT(sync_text), .unit = "ROW,..",
      .help = "rows to measure"},
     {"sync_perf", "workers", "2", KEY_INT, AT(workers), .min = 2,
-     .max = WORKERS_MOST, .help = "processes; mpirun's -n says it there"},
+     .max = WORKERS_MOST,
+     .help = "worker processes; not under mpirun, where -n counts"},
     {"sync_perf", "rounds", "5", KEY_INT, AT(rounds), .min = 1,
      .max = PLAN_ROUNDS,
-     .help = "in which all rows take turns; times are medians"},
+     .help = "in each round all rows take turns; times are medians"},
     {"sync_perf", "threads", "1", KEY_INT, AT(threads), .min = 1, .max = 1024,
-     .help = "of a worker, and of a server"},
+     .help = "threads of a worker, and of a server"},
     {"sync_perf", "min_bytes", "4", KEY_NUMBER, AT(min_bytes), .min = 4,
-     .max = 1e12, .unit = "B", .help = "of the smallest vector"},
+     .max = 1e12, .unit = "B", .help = "size of the smallest vector"},
     {"sync_perf", "max_mb", "512", KEY_NUMBER, AT(max_mb), .min = 4e-6,
-     .max = 65536, .unit = "MiB", .help = "of the largest"},
+     .max = 65536, .unit = "MiB", .help = "size of the largest vector"},
     {"sync_perf", "factor", "4", KEY_NUMBER, AT(factor), .min = 1.1, .max = 1e6,
-     .help = "from size to size"},
+     .help = "each size is this many times the last"},
     {"sync_perf", "bucket_mb", "0", KEY_NUMBER, AT(bucket_mb), .min = 0,
      .max = 4096, .zero = "as in training", .unit = "MiB",
-     .help = "of gradients that travel together"},
+     .help = "size of a bucket of gradients"},
     {"sync_perf", "timeout", "60", KEY_NUMBER, AT(timeout_s), .min = 0.05,
-     .max = 86400, .unit = "s", .help = "longest wait for anybody"},
+     .max = 86400, .unit = "s", .help = "longest wait for another process"},
     {"sync_perf", "link", "", KEY_TEXT, AT(link_text), .unit = "RATE|FILE",
-     .help = "the law's: 25gbit, 3MB/s or a file of out=; else fitted"},
+     .help = "link of the law: 25gbit, 3MB/s or a file that out= wrote; "
+             "default: fitted"},
     {"sync_perf", "out", "", KEY_TEXT, AT(out), .unit = "FILE",
-     .help = "for the links fitted to each row"},
+     .help = "writes the link fitted to each row to FILE"},
     {"sync_perf", "server_host", "", KEY_TEXT, AT(server_host), .unit = "NAME",
      .help = "emulated host of a single server"},
 };
@@ -149,15 +152,17 @@ enum { KEYS_OWN = sizeof rows / sizeof *rows };
 
 static void print_help(const struct sync_plan *p)
 {
-    printf("sync_perf [key=value] ...\n\nHow fast each backend is, by size, "
-           "beside the law.\n");
+    printf(
+        "sync_perf [key=value] ...\n\nThe time of each backend at each size, "
+        "beside the time that the law predicts.\n");
     key_help(stdout, &keys);
     printf("\nsync=");
     for (int i = 0; i < p->nrows; i++)
         printf("%s%s", i ? "," : "", p->rows[i].name);
-    printf("\n\nA backend's keys (lockstep train --help) go to all rows of "
-           "ours, or to one:\n  sync_perf workers=2 max_mb=25 wire=fp16 "
-           "ring.slice_kb=128\n  mpirun -n 4 sync_perf sync=ring,allreduce\n"
+    printf("\n\nA backend's keys (lockstep train --help) are for all of our "
+           "backends, or with\na row's name in front for this row alone:\n"
+           "  sync_perf workers=2 max_mb=25 wire=fp16 ring.slice_kb=128\n"
+           "  mpirun -n 4 sync_perf sync=ring,allreduce\n"
            "  lockstep bench sync workers=4               the same, all rows\n"
            "  lockstep bench sync net=1gbit workers=4     on emulated hosts\n");
 }
@@ -195,7 +200,7 @@ static int fail_unknown(const char *key)
                 suggest_nearest(key, names, n));
 }
 
-// "key=value" for every backend of ours, "ring.key=value" for one row.
+// Takes "key=value" for all of our backends, "ring.key=value" for one row.
 static int hand_on(struct sync_plan *p, const char *word)
 {
     const char *value = strchr(word, '=') + 1;
@@ -247,7 +252,7 @@ int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)
         const struct row *r = &p->rows[i];
         p->use[i] = launched || !r->mpi;
         settings_defaults(&p->asked[i]);
-        p->asked[i].every = 1; // an exchange is measured
+        p->asked[i].every = 1; // so every step has an exchange
         p->asked[i].algorithm = r->algorithm;
         if (r->slice_kb)
             p->asked[i].slice_kb = r->slice_kb;

@@ -12,9 +12,9 @@
 enum { PLAN_ROWS = 40, PLAN_ROUNDS = 101 };
 
 struct row {
-    char name[32]; // of the backend, with "-CARRIER" behind it but for its last
+    char name[32]; // of the backend, and "-CARRIER" except for its last carrier
     const struct backend *backend; // of the table, or a peer's own
-    bool peer;                     // given no settings but its own
+    bool peer;                     // gets only the settings written for its row
     const struct sync_ops *ops;
     const struct group_ops *carrier; // NULL: it needs none
     bool mpi;                        // only under mpirun
@@ -25,23 +25,23 @@ struct row {
 struct sync_plan {
     int workers, rounds, threads;
     double min_bytes, max_mb, factor, bucket_mb, timeout_s;
-    char sync_text[CONFIG_PATH], link_text[CONFIG_PATH]; // as they were asked
-    struct links links;            // link=: the law's; n 0: fit
+    char sync_text[CONFIG_PATH], link_text[CONFIG_PATH]; // sync=, link=
+    struct links links;            // of link=, for the law; n 0: fit one
     char out[CONFIG_PATH];         // file for the fits; "" for none
     char server_host[CONFIG_PATH]; // emulated host of a single server; "": none
     struct row rows[PLAN_ROWS];
     int nrows;
-    bool all; // without sync=: every row that can be
+    bool all; // without sync=: every row that can run
     bool use[PLAN_ROWS];
     struct sync_settings asked[PLAN_ROWS];
-    const char *unread[PLAN_ROWS]; // a word for a row that does not read it:
-                                   // of all rows it is left out
+    const char *unread[PLAN_ROWS]; // an argument that this row does not read;
+                                   // if `all`, such a row is left out
     size_t counts[SERIES_SIZES];   // of gradients
     int nsizes;
 };
 
-// Defaults, then words key=value. 0; 1 after --help was printed; -1 after
-// fail(). `launched`: under mpirun.
+// Sets the defaults, then the arguments key=value. `launched`: mpirun started
+// this process. Returns 0; 1 after --help was printed; -1 after fail().
 int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words);
 
 // The law of a row.

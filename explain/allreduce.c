@@ -5,10 +5,11 @@
 //                           sums that they have so far: log2 w rounds of n
 //                           elements
 //     halving               in each round two workers divide their range: each
-//                           sends one half and adds the other, first with the
-//                           farthest partner. At last each has the sum of n/w
-//                           elements. Then the same rounds backwards gather
-//                           the sums.
+//                           sends one half, and adds the partner's numbers to
+//                           the other half. The farthest partner comes first.
+//                           After the last round each has the sum of n/w
+//                           elements. Then the same rounds in reverse order
+//                           gather the sums.
 //
 // Thakur, Rabenseifner and Gropp, "Optimization of Collective Communication
 // Operations in MPICH", 2005. Doubling and halving need 2^k workers.

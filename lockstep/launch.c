@@ -1,7 +1,7 @@
 // launch.c - starts the processes that sync= and workers= ask for.
 //
 // Parameter-server jobs are started without MPI, so that the death of one
-// worker does not end the others, unless transport=mpi asks for MPI. A worker
+// worker does not end the others. transport=mpi starts them with MPI. A worker
 // gets the user's settings and, behind "--", those that the launcher adds.
 // run.json records the two separately.
 
@@ -197,7 +197,7 @@ static int add_common(struct argv *a, const struct run *r)
 }
 
 // Starts one trainer on its share of the cores. With hosts=, `lockstep pin`
-// finds its share on its host.
+// runs on the trainer's host, and finds the trainer's share there.
 static int start_worker(struct job *j, const struct run *r,
                         const struct place *p, int rank, const char *endpoints)
 {
@@ -314,9 +314,10 @@ static int add_hosts(struct argv *a, const char *hosts)
                : 0;
 }
 
-// Sets how long OpenMP's threads spin, as train/main.c does, for any program
-// that is launched. If workers share cores, threads do not spin at all: a run
-// with spinning threads took ten times as long on a busy machine.
+// Sets how long OpenMP's threads spin. train/main.c does the same, but only for
+// the trainer; this is for every program that is launched. If workers share
+// cores, threads do not spin at all: a run with spinning threads took ten times
+// as long on a busy machine.
 static void wait_politely(bool oversubscribed)
 {
     if (getenv("OMP_WAIT_POLICY"))

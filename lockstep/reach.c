@@ -1,4 +1,4 @@
-// reach.c - runs ssh, or the program in its place, as a child with pipes.
+// reach.c - runs ssh, or the program of LOCKSTEP_RSH, as a child with pipes.
 
 #include "lockstep/reach.h"
 
@@ -106,8 +106,9 @@ static int ended(const struct reach *r)
 }
 
 // Returns whether this is a late answer to an earlier question. If not, moves
-// *text behind the question's number. Answers of an older Lockstep have no
-// number, but it gets only one question: then its version is known.
+// *text behind the question's number. An older Lockstep answers without a
+// number. The first answer tells its version, and then it gets no more
+// questions.
 static bool is_late(const struct reach *r, const char **text)
 {
     char *end;

@@ -3,8 +3,8 @@
 //     sync_ready(b)   begin to copy bucket b to the host         (in sync.c)
 //     sync_step()     for each bucket: wait for its copy, then let the backend
 //                     send it; meanwhile the GPU goes on with backward. Then
-//                     copy the reduced gradient to the GPU, which updates, or
-//                     copy the parameters that servers sent to the GPU.
+//                     copy the reduced gradient to the GPU, which updates. If
+//                     servers update, copy their new parameters to the GPU.
 //
 // The backend's job points at the host copies, and the backend cannot tell the
 // difference. On the CPU no copies are made, unless staging=always asks for

@@ -1,13 +1,14 @@
-// derive.c - chooses the settings of a backend that the user left open.
+// derive.c - chooses those settings of a backend that the user did not set.
 
 #include "sync/derive.h"
 
 #include "config/backends.h"
 #include "sync/bucket.h"
 
-// Servers can return sums in 16 bits, but parameters in 16 bits would lose
-// precision. Servers return sums only if each step adds the gradients of all
-// workers.
+// Either servers return sums of gradients and workers update, or servers update
+// and return parameters. With a wire of 16 bits parameters would lose
+// precision, so servers return sums. This works only if each step adds the
+// gradients of all workers.
 static enum updater usual_updater(const struct sync_settings *s)
 {
     bool narrow = s->wire != DTYPE_F32;

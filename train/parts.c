@@ -1,5 +1,5 @@
-// parts.c - lists the elements of this part that another part counts in the
-// norm, and sums over all parts.
+// parts.c - lists the elements of this part that the gradient norm counts in
+// another part, and adds the squares of all parts.
 
 #include "train/parts.h"
 

@@ -1,14 +1,16 @@
 // save.c - writes a checkpoint: a folder that is complete or not there.
 //
-// Worker 0 makes .next-STEP. Every worker that has a part of the optimiser's
-// state writes its ranges of the file there. Then worker 0 writes the other
-// files, fsyncs, renames to checkpoint-STEP, moves `latest` and removes the
-// oldest. A kill at any moment leaves at worst a folder with a name that begins
-// with a dot. The next save removes it.
+// Worker 0 makes the folder .next-STEP, with an empty file for the optimiser's
+// state. Every worker that has a part of this state writes its ranges of the
+// file. Then worker 0 writes the other files, fsyncs, renames the folder to
+// checkpoint-STEP, writes its name to the file `latest`, and removes the oldest
+// checkpoints. A kill at any moment leaves at worst a folder with a name that
+// begins with a dot. The next save removes it.
 //
-// With save_async=1 worker 0 has all of the state. It copies the state, and a
-// thread writes the copy while steps go on (snapshot.h). The cost is the copy's
-// memory, and the time of copying instead of the time of writing.
+// save_async=1 is allowed only if worker 0 has all of the state. Worker 0
+// copies the state, and a thread writes the copy while steps go on
+// (snapshot.h). The cost is the copy's memory, and the time of copying instead
+// of the time of writing.
 
 #include "train/run_state.h"
 
@@ -188,7 +190,8 @@ static int end_folder(const struct saving *s, const float *params)
 
 // ---- saving without a copy
 
-// A range of this worker's vector, to be written to the file of the model's.
+// A range of this worker's vector, which is written to its place in the file.
+// The file holds the vector of the whole model.
 struct piece {
     const struct saving *s;
     struct checkpoint_writer file;

@@ -20,18 +20,20 @@ struct cpu_model {
     const struct kernels *k;
     struct product *product;
     size_t nparams;
-    int width, inner;   // columns of q (C) and between the MLP's products (4C),
-    struct words words; // and the vocabulary; a slice has its share of each
+    // A slice has only its share of these three:
+    int width,          // columns of q: C
+        inner;          // columns between the MLP's products: 4C
+    struct words words; // the vocabulary
     size_t *off; // where each tensor begins in the flat vector; then nparams
     char *block; // the memory of everything below
 
     // The weights that products read: job.params in fp32, else a 16-bit copy;
     // NULL if they are lent.
     void *weights;
-    // Where products write this step's gradients: job.grads, but in fp16 a
-    // vector of its own, from which settle() rounds them to fp16 into
-    // job.grads. NULL if gradients are lent; in fp16, settle() then rounds them
-    // in place.
+    // Where products write this step's gradients: in fp16 a vector of its own,
+    // from which settle() rounds them to fp16 into job.grads; else job.grads
+    // itself. NULL if gradients are lent: then products write to the lent
+    // blocks, and in fp16 settle() rounds these in place.
     float *grads;
     struct model_place *places; // where each block is now
 
@@ -49,14 +51,14 @@ struct cpu_model {
 
     void *norm;   // (N, C)  LayerNorm's output, which products read
     void *branch; // (N, C)  a branch before its addition; gradients in backward
-    float *sum;   // (N, C)  of slices: this worker's part of branch, before
-                  //         join(); in fp32 it is branch; NULL without slices
+    float *sum;   // (N, C)  this slice's part of branch, before join(); in fp32
+                  //         the same memory as branch; NULL without slices
     void *wide;   // (N, inner) GELU's output; with recompute it replaces GELU's
                   //         input
     void *dwide;  // (N, inner) gradient of pre, or (N, 3 width) of qkv
     void *dbranch; // (N, C)  dres times dropout's mask; NULL without dropout
     float *logits; // (slice, words)
-    void *dlogits; // (slice, words); logits itself in fp32
+    void *dlogits; // (slice, words); in fp32 the same memory as logits
     float *losses; // (N) loss of every row
     struct loss_part *parts; // (slices, slice) of loss; NULL without slices
     float *scratch;          // attention's, a piece for each thread

@@ -1,4 +1,5 @@
-// test_tiles.c - the tiles in plain C follow the manual of the instruction.
+// test_tiles.c - the plain C version of AMX tiles computes what Intel's manual
+// says of the tile instructions.
 
 #define TILES_PLAIN
 #include "model/cpu/tiles.h"

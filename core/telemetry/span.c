@@ -26,7 +26,7 @@ struct span_lane {
     size_t size; // a power of two
     _Atomic uint64_t head;
     struct open_span stack[SPAN_DEPTH];
-    int depth;        // of open spans; may exceed SPAN_DEPTH, then not recorded
+    int depth;        // of open spans; those beyond SPAN_DEPTH are not recorded
     uint64_t carried; // bytes of the next span to be recorded
 
     _Atomic uint64_t sequence;          // odd while the writer changes these:
@@ -100,8 +100,8 @@ static void put(_Atomic uint64_t *v, uint64_t x)
     atomic_store_explicit(v, x, memory_order_release);
 }
 
-// From `at` on the lane is in `kind`. Of the time before, `moved` ns count for
-// `to`.
+// Sets the lane's kind to `kind` from time `at`. The time before counts for the
+// kind until now, except `moved` ns, which count for `to`.
 static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
                    enum span_kind to, uint64_t moved)
 {

@@ -16,8 +16,8 @@
 //                began
 // time_s         the time of the steps that count, each counted once
 // lost_s         the training time of steps that were done again. time_s plus
-//                lost_s is the whole time of training, without the time to
-//                start, and to wait before a restart
+//                lost_s is the whole time of training. It does not include the
+//                time that a start takes, nor the wait before a restart
 // bytes_tx, _rx  bytes of the backend, sent and received
 // stage_tx, _rx  payload between the stages of a pipeline
 // t_bubble_us    the time that this stage waited for others

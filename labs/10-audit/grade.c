@@ -276,7 +276,8 @@ static void want_verdict(struct lab_case *k, uint64_t key)
     b.bytes = bytes_of(&b.row);
     if (few)
         drop_repeats(&a, 2);
-    // a had as many repeats. The slowest of a, where the fastest of a is 1.
+    // The slowest repeat of a, divided by its fastest one, if none is dropped:
+    // b is a copy of a's settings and has as many repeats.
     int last = b.row.repeats - 1;
     double widest = 1 + 0.01 * last + 0.005 * last * last;
     bool speed = c.kind == FASTER;

@@ -262,7 +262,7 @@ static void a_folder_has_training_and_validation(void **state)
     put_counting("train.bin", 500);
     put_shard("val.bin", MAGIC, 1, 300, 300);
     struct data_config c = config(folder);
-    c.val_fraction = 0.5; // wanted; the folder's files say how much
+    c.val_fraction = 0.5; // above 0: val.bin is used whole
     struct data *d = opened(&c);
     assert_int_equal(info_of(d).train_tokens, 500);
     assert_int_equal(info_of(d).val_tokens, 300);

@@ -97,7 +97,8 @@ static void denormal_numbers(void **state)
     assert_true(dot(INFINITY, ones, ones) == INFINITY);
 }
 
-// Whether f() ends its process, a child, as the processor's exception would.
+// Runs f() in a child process. Whether that ends the child, as the processor's
+// exception would.
 static bool ends(void (*f)(void))
 {
     int status;

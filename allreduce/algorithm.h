@@ -10,7 +10,7 @@
 //     ring                  2(n-1)/n S       2(n-1)
 //     halving (Rabenseifner) 2(n-1)/n S      2 log2 n    n a power of two
 //     doubling              log2(n) S        log2 n      n a power of two
-//     tree                  2 log2(n) S      2 log2 n    (bytes in and out)
+//     tree                  log2(n) S        2 log2 n    first in, then out
 //
 // If n is no power of two, halving and doubling first fold the surplus ranks
 // into the others, and send them the sum at the end: 2 S and 2 messages more.

@@ -34,7 +34,8 @@ enum {
 struct counters {
     const char *name; // begins errors
     int rank, world;
-    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
+    const int *ranks; // borrowed: a member's rank in the job, for error
+                      // texts; NULL: it is the member's number
     double timeout_s;
     bool crowded; // more members than processors
     struct peer *peers;

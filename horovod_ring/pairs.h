@@ -63,7 +63,8 @@ struct pairs {
     const struct pairs_ops *ops;
     const char *name;
     int rank, world;
-    const int *ranks; // in the job, for messages; NULL: the same. Borrowed
+    const int *ranks; // borrowed: a member's rank in the job, for error
+                      // texts; NULL: it is the member's number
     size_t depth;
     struct pair_line *lines[2]; // by enum direction, then by rank
     uint64_t pending;           // messages that are not complete
@@ -93,7 +94,8 @@ int pairs_advance(struct pairs *p);
 // Whether the line to or from `rank` has bytes to send, or waits for bytes.
 bool pairs_wants(const struct pairs *p, enum direction d, int rank);
 
-// After a failure: tell all members to whom no message is half sent.
+// After a failure: tells all members, except those to which only a part of a
+// message has been sent.
 void pairs_abort(struct pairs *p);
 
 // Over TCP, with a connection for each pair; through shared memory.

@@ -158,7 +158,8 @@ static int pass_wide(struct group *g, const struct group_op *op,
 }
 
 // fp32 in a 16-bit wire: the chunk that came in, with our share added, is sent
-// next. If a verb does not sum, its result is also rounded where it begins.
+// next. If a verb does not sum, the member that sends first also
+// rounds its own vector, so that it has the same numbers as the others.
 static int pass_half(struct group *g, const struct group_op *op,
                      const struct message *m, int k)
 {

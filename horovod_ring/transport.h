@@ -36,7 +36,8 @@ struct transport {
     const char *name;
     int rank, world;
     int peer[2];      // the ranks on the LEFT and the RIGHT
-    const int *ranks; // in the job, for errors; NULL: the same. Borrowed
+    const int *ranks; // borrowed: a member's rank in the job, for error
+                      // texts; NULL: it is the member's number
     int also; // tcp: wait() also ends when this descriptor is readable; or -1
     void *state;
 };

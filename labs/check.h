@@ -90,7 +90,7 @@ bool lab_speed(struct lab_case *k, double is, double ought, const char *fmt,
                ...) __attribute__((format(printf, 4, 5)));
 
 // Notes the condition that all ranks of the run ended and returned 0, and
-// returns whether it holds. run: NULL: false.
+// returns whether it holds. If run is NULL, it returns false.
 bool lab_clean(struct lab_case *k, const struct lab_run *run);
 
 // Adds a row to the student's run.csv: a value of this test, by workers and

@@ -17,7 +17,7 @@ void crash_free(struct disk **d);
 
 // Kills the process in its call number `call` from now on, counted from 1. The
 // call changes nothing. But with `half`, a write writes half of its bytes.
-// Control jumps to *leave. call: 0: no kill.
+// Control jumps to *leave. With call 0 there is no kill.
 void crash_at(struct disk *d, long call, bool half, jmp_buf *leave);
 
 // Lets at most `bytes` more bytes be written; SIZE_MAX: any number.
@@ -28,9 +28,10 @@ void crash_set_space(struct disk *d, size_t bytes);
 int crash_pending(const struct disk *d);
 
 // Returns the disk after a loss of power, or NULL if there is no memory; the
-// caller frees it. Pending change number i is lost if is_lost(ctx, i). is_lost:
-// NULL: nothing is lost, as when only the process was killed. With `torn`, the
-// last pending write that is not lost loses the second half of its bytes.
+// caller frees it. Pending change number i is lost if is_lost(ctx, i). If
+// is_lost is NULL, nothing is lost, as when only the process was killed. With
+// `torn`, the last pending write that is not lost loses the second half of its
+// bytes.
 struct disk *crash_after(const struct disk *d,
                          bool (*is_lost)(const void *ctx, int i),
                          const void *ctx, bool torn);

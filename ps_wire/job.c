@@ -1,4 +1,5 @@
-// job.c - the message of the handshake: its limits, and comparing two of them.
+// job.c - the message of the handshake: writes it, reads and checks it, and
+// compares the messages of two workers.
 
 #include "ps_wire/job.h"
 

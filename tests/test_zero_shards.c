@@ -316,7 +316,7 @@ static void micro_batches_agree(void **unused)
         }
 }
 
-static float (*ended)[MOST]; // parameters of worker 0: two runs'
+static float (*ended)[MOST]; // worker 0's parameters at the end of two runs
 static int run;
 
 static int ended_body(struct worker *w)

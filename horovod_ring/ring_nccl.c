@@ -158,8 +158,8 @@ static int pass_wide(struct group *g, const struct group_op *op,
 }
 
 // fp32 in a 16-bit wire: the chunk that came in, with our share added, is sent
-// next. If a verb does not sum, the member that sends first also
-// rounds its own vector, so that it has the same numbers as the others.
+// next. If a verb does not sum, a member also rounds the numbers that it
+// contributes in its own vector, so that all members have the same ones.
 static int pass_half(struct group *g, const struct group_op *op,
                      const struct message *m, int k)
 {

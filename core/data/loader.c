@@ -2,7 +2,8 @@
 //
 // `made` and `taken` count batches and only grow. Slot k % SLOTS holds batch k.
 // The thread fills batch `made` while made - taken < SLOTS; all other slots
-// belong to the loop. So filling and copying happen outside the lock.
+// belong to the training loop, which calls loader_take(). So filling and
+// copying happen outside the lock.
 
 #include "data/loader.h"
 
@@ -53,7 +54,7 @@ static void *run(void *arg)
     return NULL;
 }
 
-// The thread takes no signals: Ctrl-C is for the loop.
+// The thread takes no signals: Ctrl-C is for the training loop.
 static int start(struct loader *l)
 {
     sigset_t all, before;

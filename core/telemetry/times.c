@@ -42,7 +42,7 @@ static bool is_compute(const struct span_record *r)
             r->kind == SPAN_SLOWED);
 }
 
-// It is inside a span that computes.
+// A gather is always inside a span that computes.
 static bool is_gather(const struct span_record *r)
 {
     return !r->is_counter && r->kind == SPAN_GATHER;

@@ -26,10 +26,11 @@ struct virtual_line {
     size_t data_bytes;                   // of `data`
 };
 
-// Send a head and payload after it, or more payload of the last head; receive a
-// head, or payload. They return the number of bytes, which is all of them; 0 if
-// that must wait: then call again with the same arguments; -1 after fail() if
-// the peer is gone.
+// virtual_line_send() sends a head with payload after it, or more payload of
+// the last head. virtual_line_recv() receives a head, or payload. Both return
+// the number of all bytes asked for; or 0 if the call must wait, and then it
+// must be repeated with the same arguments; or -1 after fail() if the peer is
+// gone.
 ssize_t virtual_line_send(struct virtual_line *l, const struct iovec *v, int n);
 ssize_t virtual_line_recv(struct virtual_line *l, void *p, size_t bytes);
 

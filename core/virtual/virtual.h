@@ -20,11 +20,15 @@
 // - Messages between two ranks keep their order. A receive names its source, or
 //   takes the message that arrived first (the seed decides among equals).
 //
-// So, apart from rounding, the times are: ring all-reduce 2(w-1)(a + S/wB);
-// binomial tree of 2^k ranks k(a + S/B); a server that answers when all n
-// messages are in 2a + 2nS/B; a chain of n ranks that passes on m pieces, one
-// at a time, (n-2+m)(a + S/mB). The alpha-beta model: Hockney, "The
-// communication challenge for MPP", 1994.
+// So, apart from rounding, the times are:
+//
+//     ring all-reduce of w ranks               2(w-1)(a + S/wB)
+//     binomial tree of 2^k ranks               k(a + S/B)
+//     server that answers n clients            2a + 2nS/B
+//     chain of n ranks, m pieces in turn       (n-2+m)(a + S/mB)
+//
+// The server answers when all n messages have arrived. The alpha-beta model:
+// Hockney, "The communication challenge for MPP", 1994.
 
 #ifndef VIRTUAL_VIRTUAL_H
 #define VIRTUAL_VIRTUAL_H
@@ -60,7 +64,7 @@ struct virtual_setup {
     uint64_t seed;      // decides among equals
     const double *slow; // by rank: factor on virtual_compute(); NULL: all 1
     struct virtual_kill kill;
-    bool keep;    // log also the contents of messages, and free messages
+    bool keep;    // also log messages that take no time, and all contents
     bool returns; // calls of a rank that was killed or is stuck return -1;
                   // without `returns` such a call never returns
 };
@@ -92,8 +96,8 @@ int virtual_wait(struct virtual_rank *r, struct virtual_req *req, int n);
 int virtual_recv_any(struct virtual_rank *r, int *from, size_t *bytes, void *p,
                      size_t most);
 
-// Do not wait: the first says whether a request is complete, the second cancels
-// a request.
+// virtual_is_done() says whether a request is complete, virtual_cancel()
+// cancels a request. Neither waits.
 bool virtual_is_done(const struct virtual_rank *r,
                      const struct virtual_req *req);
 void virtual_cancel(struct virtual_rank *r, struct virtual_req *req);

@@ -1,19 +1,20 @@
-// bound.c - times a step's matrix products, each with the fastest call of two
-// libraries.
+// bound.c - times a training step's matrix products, each by the fastest call
+// of two libraries.
 //
 //     bound = sum over products of count * share * median(time of one)
-//             + 28 bytes a parameter / bandwidth of such streams
+//             + 28 bytes per parameter / measured bandwidth of AdamW's streams
 //
-// The bench tries every product as dnnl_sgemm (fp32; a batch call by call), as
-// OpenBLAS's sgemm if that is installed, and as a matmul primitive. The factors
-// of a primitive lie as they come, or as the primitive prefers. The time to
-// pack them, or to turn a transposed one, is not counted. The call that is
-// fastest at the start is kept.
+// The bench tries every product as dnnl_sgemm (fp32; one call per matrix of a
+// batch), as OpenBLAS's sgemm if that is installed, and as a oneDNN matmul
+// primitive. A primitive gets its factors in plain row-major layout, or packed
+// in the layout that it prefers. The time to pack a factor, or to transpose it,
+// is not counted. The call that is fastest at the start is kept.
 //
-// A product's factors are in the cache or in memory, where the products before
-// left them, as in a step. A second time is printed beside: the product is run
-// again at once. Attention's products are computed as whole squares, of which
-// only `share` counts: the bench knows no library call for a triangle.
+// As in a training step, a product finds its factors in the cache or in memory,
+// wherever the products before it left them. A second time is printed, too: the
+// product is run again at once, with its factors in the cache. Attention's
+// products are computed as whole squares, and only the part `share` of their
+// time counts, because no library call computes a triangle.
 
 #include "bench/bound.h"
 
@@ -35,11 +36,11 @@ enum { ONE = 0x3f80 }; // 1 in bf16; written twice, about 1 in fp32
 
 enum call {
     SGEMM,
-    SGEMM_TURNED,
+    SGEMM_TRANSPOSED,
     OPENBLAS,
-    OPENBLAS_TURNED,
+    OPENBLAS_TRANSPOSED,
     MATMUL,
-    MATMUL_TURNED,
+    MATMUL_TRANSPOSED,
     MATMUL_B,
     MATMUL_AB,
     CALLS
@@ -47,11 +48,11 @@ enum call {
 
 static const char *const call_name[CALLS] = {
     [SGEMM] = "sgemm",
-    [SGEMM_TURNED] = "sgemm, a turned",
+    [SGEMM_TRANSPOSED] = "sgemm, a transposed",
     [OPENBLAS] = "OpenBLAS",
-    [OPENBLAS_TURNED] = "OpenBLAS, a turned",
+    [OPENBLAS_TRANSPOSED] = "OpenBLAS, a transposed",
     [MATMUL] = "matmul",
-    [MATMUL_TURNED] = "matmul, a turned",
+    [MATMUL_TRANSPOSED] = "matmul, a transposed",
     [MATMUL_B] = "matmul, b packed",
     [MATMUL_AB] = "matmul, both packed",
 };
@@ -62,7 +63,7 @@ struct product {
     dnnl_primitive_t primitive;
     dnnl_exec_arg_t args[ONEDNN_ARGS];
     float *a, *b, *out; // for sgemm; primitives have their own
-    double cold[FLOOR_ROUNDS], hot[FLOOR_ROUNDS];
+    double cold[BOUND_ROUNDS], hot[BOUND_ROUNDS];
 };
 
 struct bound {
@@ -71,17 +72,17 @@ struct bound {
     dnnl_stream_t stream;
     struct openblas openblas;
     int nproducts, rounds;
-    struct product products[FLOOR_PRODUCTS];
+    struct product products[BOUND_PRODUCTS];
     size_t n;          // parameters
     float *streams[4]; // p, m, v, g
-    double update[FLOOR_ROUNDS];
+    double update[BOUND_ROUNDS];
 };
 
 // ---- the step's products
 
 static void add(struct bound *f, struct bound_product p)
 {
-    CHECK(f->nproducts < FLOOR_PRODUCTS);
+    CHECK(f->nproducts < BOUND_PRODUCTS);
     f->products[f->nproducts++].is = p;
 }
 
@@ -116,9 +117,9 @@ static void add_linear(struct bound *f, const char *const names[3], int ins,
                                   .share = 1});
 }
 
-// Q K' and P V, and the two gradients of each. S and dP have the same shapes,
-// and so have O and dQ, and dK and dV. S is not computed a second time: this is
-// a lower bound.
+// Q K' and P V, and the two gradients of each. S and dP have the same shapes, O
+// and dQ have the same shapes, and so do dK and dV. A real backward computes S
+// a second time; this lower bound does not.
 static void add_attention(struct bound *f)
 {
     const struct model_config *g = &f->is.config;
@@ -142,7 +143,8 @@ static void add_attention(struct bound *f)
     add(f, p);
 }
 
-// A large vocabulary's head is computed in slices of rows, as is usual.
+// With a large vocabulary the head is computed in slices of rows, as model/
+// does.
 static void add_head(struct bound *f)
 {
     int rows = f->is.batch * f->is.tokens, count = 1;
@@ -209,21 +211,22 @@ static float *floats(size_t n)
     return p;
 }
 
-static bool is_turned(enum call call)
+// Whether factor a, which is stored (k, m), is transposed before the call.
+static bool is_transposed(enum call call)
 {
-    return call == SGEMM_TURNED || call == OPENBLAS_TURNED ||
-           call == MATMUL_TURNED;
+    return call == SGEMM_TRANSPOSED || call == OPENBLAS_TRANSPOSED ||
+           call == MATMUL_TRANSPOSED;
 }
 
 static bool is_openblas(enum call call)
 {
-    return call == OPENBLAS || call == OPENBLAS_TURNED;
+    return call == OPENBLAS || call == OPENBLAS_TRANSPOSED;
 }
 
 // Whether the call is a function, not a primitive.
 static bool is_sgemm(enum call call)
 {
-    return call == SGEMM || call == SGEMM_TURNED || is_openblas(call);
+    return call == SGEMM || call == SGEMM_TRANSPOSED || is_openblas(call);
 }
 
 static void open_sgemm(struct product *p)
@@ -251,14 +254,14 @@ static void run_sgemm(const struct bound *f, struct product *p)
     }
 }
 
-// Without bf16 instructions in the processor, the library's bf16 is several
-// times slower than its fp32. Then the lower bound is that of fp32.
+// On a processor without bf16 instructions the library's bf16 is several times
+// slower than its fp32. Then the lower bound is that of fp32.
 static bool in_fp32(const struct bound *f)
 {
     return f->is.precision == DTYPE_F32 || product_casts_up(f->is.precision);
 }
 
-// False if the library has no such primitive.
+// Opens a matmul primitive. Returns false if the library has none for it.
 static bool open_matmul(struct bound *f, struct product *p, enum call call)
 {
     const struct bound_product *is = &p->is;
@@ -285,7 +288,7 @@ static bool open_matmul(struct bound *f, struct product *p, enum call call)
 static bool open_call(struct bound *f, struct product *p, enum call call)
 {
     p->call = call;
-    if (is_turned(call)) {
+    if (is_transposed(call)) {
         if (!p->is.ta)
             return false;
         p->is.ta = false;
@@ -331,7 +334,7 @@ static void choose_call(struct bound *f, struct product *p)
     for (enum call c = 0; c < CALLS; c++) {
         struct product tried = {.is = p->is};
         if (open_call(f, &tried, c)) {
-            double least = time_call(f, &tried); // also generates code
+            double least = time_call(f, &tried); // the first also compiles
             for (int i = 0; i < TRIES; i++) {
                 double s = time_call(f, &tried);
                 least = s < least ? s : least;
@@ -405,7 +408,7 @@ void bound_close(struct bound **ff)
 
 void bound_round(struct bound *f)
 {
-    CHECK(f->rounds < FLOOR_ROUNDS);
+    CHECK(f->rounds < BOUND_ROUNDS);
     for (int i = 0; i < f->nproducts; i++) {
         struct product *p = &f->products[i];
         p->cold[f->rounds] = time_call(f, p);
@@ -417,7 +420,7 @@ void bound_round(struct bound *f)
 struct bound_line bound_line(const struct bound *f, int i)
 {
     const struct product *p = &f->products[i];
-    double v[FLOOR_ROUNDS], times = p->is.count * p->is.share;
+    double v[BOUND_ROUNDS], times = p->is.count * p->is.share;
     double flop = 2.0 * p->is.batch * p->is.m * p->is.n * p->is.k;
     memcpy(v, p->cold, sizeof v);
     double cold = median(v, f->rounds);
@@ -454,7 +457,7 @@ double bound_hot(const struct bound *f)
 
 double bound_update(const struct bound *f)
 {
-    double v[FLOOR_ROUNDS];
+    double v[BOUND_ROUNDS];
     memcpy(v, f->update, sizeof v);
     return median(v, f->rounds);
 }

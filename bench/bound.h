@@ -1,12 +1,13 @@
-// bound.h - the least time that a step could take with the products of the
-// fastest library.
+// bound.h - a lower bound for the time of a training step: the matrix products
+// of the fastest library, and the update's memory traffic.
 
 #ifndef BENCH_BOUND_H
 #define BENCH_BOUND_H
 
 #include "bench/workload.h"
 
-// A product of the step: batch times out (m, n) = a b, `count` times a step.
+// A product of the step: out (m, n) = a (m, k) b (k, n) for each of `batch`
+// matrices, `count` times per step.
 struct bound_product {
     const char *name;
     int batch, m, n, k;
@@ -16,7 +17,7 @@ struct bound_product {
     double share; // that counts; attention: the causal part
 };
 
-enum { FLOOR_PRODUCTS = 32, FLOOR_ROUNDS = 64 };
+enum { BOUND_PRODUCTS = 32, BOUND_ROUNDS = 64 };
 
 struct bound_line {
     struct bound_product is;
@@ -43,6 +44,7 @@ double bound_products(const struct bound *f);
 double bound_hot(const struct bound *f);
 double bound_update(const struct bound *f);
 
+// The number of products, and the times of product i, from 0.
 int bound_nlines(const struct bound *f);
 struct bound_line bound_line(const struct bound *f, int i);
 

@@ -1,28 +1,29 @@
-// collect_perf.c - times each verb of a group, by carrier and size, and Open
-// MPI's own call beside it.
+// collect_perf.c - times each collective operation (verb) by carrier and size,
+// and compares it with Open MPI's own call.
 //
 //     lockstep bench collect workers=4             all rows, under mpirun
-//     mpirun -n 4 collect_perf op=broadcast        the same by hand
+//     mpirun -n 4 collect_perf op=broadcast        one verb, without lockstep
 //     collect_perf workers=4 rows=ring-tcp         rows without MPI
 //
 // A row is a verb of group.h over one carrier: our ring (ring-tcp, ring-shm) or
-// the library's non-blocking collectives (library). openmpi is MPI's own
+// MPI's non-blocking collectives (library). The row openmpi is MPI's own
 // blocking call, with the algorithm that Open MPI chooses. linear, tree and
-// chain are algorithms of textbooks (textbook/schedule.h), made of a carrier's
-// sends and receives. NCCL's carriers (ring-nccl, library-nccl) work on GPUs
-// and are left out.
+// chain are textbook algorithms (textbook/schedule.h) that use a carrier's
+// sends and receives. NCCL's carriers (ring-nccl, library-nccl) need GPUs and
+// are left out.
 //
 // Each verb has a table with the columns of nccl-tests: the vector's size in
-// bytes; the count of its elements, or of one member's part if each member has
-// a part; the time; algbw = size/time; busbw = algbw times the factor in the
-// table's head; and the number of wrong results. Two more columns are ours: the
-// bytes that the busiest member sent, and whether every member sent the bytes
-// of the law. That is ok, or the largest difference of a member. Libraries do
-// not tell what they send.
+// bytes; its count of elements, or one member's count if each member has a
+// part; the time; algbw = size/time; busbw = algbw times the factor in the
+// table's head; and the number of wrong results. Two columns are added: the
+// bytes that the busiest member sent, and "law". The law is our formula for
+// these bytes: the column is ok if every member sent exactly these bytes, else
+// it has the largest difference. For libraries both columns are empty, because
+// libraries do not report what they send.
 //
-// All members begin a call at one moment (start.h). Its time is that of the
-// last member to be done. The table has the median of all calls. At each size
-// the rows take turns, round by round, on the same vectors.
+// All members begin a call at the same moment (start.h). The time of a call
+// ends when the last member is done. The table has the median of all calls. At
+// each size the rows alternate, round by round, on the same vectors.
 
 #include "bench/collect_plan.h"
 #include "bench/collective.h"
@@ -37,12 +38,12 @@
 #include <omp.h>
 #include <string.h>
 
-enum { CALLS = 20 }; // most in a round
+enum { CALLS = 20 }; // the most calls in a round
 
 struct cell { // one row at one size, all members together
     double seconds;
-    double wrong, sent, off; // off: sent - law; the largest of all members
-    bool told;               // sent and off are known
+    double wrong, sent, off; // off: the largest sent - law of all members
+    bool counted;            // sent and off are known
 };
 
 // ---- one verb at one size
@@ -79,7 +80,7 @@ static int gather(struct collective *c, int row, enum collect_verb verb,
     if (collective_check(c, row, verb, n, &mine) ||
         cluster_allgather(c->cluster, &mine, all, sizeof mine))
         return -1;
-    cell->told = mine.law >= 0;
+    cell->counted = mine.law >= 0;
     for (int r = 0; r < c->cluster->world; r++) {
         double off = all[r].sent - all[r].law;
         cell->wrong += all[r].wrong;
@@ -132,7 +133,7 @@ static void print_row(const struct cell *c, enum collect_verb verb, size_t n,
     double size = sizeof(float) * (double)n;
     double algbw = size / c->seconds * 1e-9;
     char sent[32] = "-", law[32] = "-";
-    if (c->told) {
+    if (c->counted) {
         snprintf(sent, sizeof sent, "%.0f", c->sent);
         snprintf(law, sizeof law, c->off != 0 ? "%+.0f" : "ok", c->off);
     }
@@ -141,8 +142,8 @@ static void print_row(const struct cell *c, enum collect_verb verb, size_t n,
            algbw * collect_factor(verb, world), c->wrong, sent, law, name);
 }
 
-// One verb at all sizes. Adds to *bad the number of wrong results, and of rows
-// that did not send the bytes of the law.
+// Measures one verb at all sizes. Adds to *bad the number of wrong results and
+// the number of rows that did not send the bytes of the law.
 static int table(struct collective *c, enum collect_verb verb, double *bad)
 {
     const struct collect_plan *p = c->plan;
@@ -168,7 +169,7 @@ static int table(struct collective *c, enum collect_verb verb, double *bad)
 
 // ---- the workers
 
-// A carrier that cannot run on these hosts is left out.
+// Leaves out rows whose carrier cannot run on these hosts.
 static int leave_out(struct collect_plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < COLLECT_ROWS; i++) {
@@ -197,7 +198,7 @@ static int work(struct cluster *cluster, void *arg)
                                    cluster->world);
     omp_set_num_threads(p->threads);
     if (cluster->world < 2 || cluster->world > WORKERS_MOST)
-        return fail("collect_perf: workers=%d: want 2 .. %d", cluster->world,
+        return fail("collect_perf: workers=%d; try: 2 .. %d", cluster->world,
                     WORKERS_MOST);
     if (leave_out(p, cluster))
         return -1;
@@ -207,7 +208,7 @@ static int work(struct cluster *cluster, void *arg)
             rc = table(&c, (enum collect_verb)v, &bad);
     collective_close(&c);
     if (!rc && bad > 0)
-        rc = fail("%.0f results or counts of bytes are wrong", bad);
+        rc = fail("%.0f results or byte counts are wrong", bad);
     return rc;
 }
 
@@ -216,7 +217,7 @@ int main(int argc, char **argv)
     static struct collect_plan p;
     int rank, world;
     log_for_launcher();
-    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun passes lines on as they come
+    setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once
     bool launched = cluster_launched(&rank, &world);
     bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = collect_parse(&p, launched || checks, argc - 1 - checks, argv + 1);
@@ -228,7 +229,7 @@ int main(int argc, char **argv)
         printf("# library, openmpi and ..-mpi are left out without mpirun; "
                "try: lockstep bench collect\n");
     if (!launched || rank == 0)
-        printf("# ring-nccl, library-nccl: left out, they move GPUs' memory\n");
+        printf("# ring-nccl, library-nccl are left out: they need GPUs\n");
     openmpi_prepare();
     return workers_run(launched, p.workers, p.timeout_s, work, &p) ? 1 : 0;
 }

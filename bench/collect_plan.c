@@ -1,8 +1,10 @@
-// collect_plan.c - the verbs and rows of collect_perf's tables, and its words.
+// collect_plan.c - the verbs and rows of collect_perf's tables, and its
+// settings.
 //
-// What size, count and busbw mean is nccl-tests' (doc/PERFORMANCE.md): size is
-// that of the whole vector; where it consists of one part a member, count is a
-// part's; busbw is algbw times what share of the vector must cross a link.
+// size, count and busbw are those of nccl-tests (doc/PERFORMANCE.md). size is
+// that of the whole vector. count is that of one part if every member has a
+// part of the vector. busbw is algbw times the share of the vector that must
+// cross each link.
 
 #include "bench/collect_plan.h"
 
@@ -41,7 +43,7 @@ const struct collect_row collect_rows[COLLECT_ROWS] = {
 static const struct {
     enum group_verb verb; // GROUP_VERBS: none
     int op;
-    bool parts;         // the vector is one part a member
+    bool parts;         // every member has a part of the vector
     double share, once; // busbw / algbw: share (n-1)/n + once
 } verbs[COLLECT_VERBS] = {
     [COLLECT_ALL_REDUCE] = {GROUP_ALL_REDUCE, NO_SCHEDULE, false, 2, 0},
@@ -151,8 +153,10 @@ static void print_help(void)
 {
     const char *names[COLLECT_ROWS];
     row_names(names);
-    printf("collect_perf [key=value] ...\n\nEach verb of a group, by carrier "
-           "and size, beside Open MPI's own call\n(docs/collectives.md).\n");
+    printf(
+        "collect_perf [key=value] ...\n\nTimes of each collective operation, "
+        "by carrier and size, compared with\nOpen MPI's own calls "
+        "(docs/collectives.md).\n");
     key_help(stdout, &keys);
     print_names("op", collect_verb_names, COLLECT_VERBS);
     print_names("rows", names, COLLECT_ROWS);
@@ -161,7 +165,8 @@ static void print_help(void)
         "  collect_perf workers=4 op=broadcast   rows without MPI\n");
 }
 
-// "a,b" or "all": which of n names. 0, or -1 after fail().
+// Sets use[i] for the names[i] that are in text: "a,b" or "all". 0, or -1 after
+// fail().
 static int choose(const char *key, const char *text, const char *const *names,
                   int n, bool *use)
 {
@@ -176,7 +181,8 @@ static int choose(const char *key, const char *text, const char *const *names,
         while (i < n && strcmp(item, names[i]) != 0)
             i++;
         if (i == n)
-            return fail("%s=%s: no %s; nearest: %s; all: collect_perf --help",
+            return fail("%s=%s: unknown name %s; nearest: %s; all: "
+                        "collect_perf --help",
                         key, text, item, suggest_nearest(item, names, n));
         use[i] = true;
         p += len;
@@ -186,7 +192,8 @@ static int choose(const char *key, const char *text, const char *const *names,
     return 0;
 }
 
-// Rows of MPI that somebody asked for want mpirun; of all they are left out.
+// Without mpirun, rows of MPI are an error if rows= names them. With rows=all
+// they are left out.
 static int choose_mpi(struct collect_plan *p, bool launched)
 {
     bool all = !strcmp(p->rows_text, "all");
@@ -194,7 +201,7 @@ static int choose_mpi(struct collect_plan *p, bool launched)
         if (!collect_rows[i].mpi || !p->use[i])
             continue;
         if (!all)
-            return fail("rows=%s: %s wants MPI; try: lockstep bench collect "
+            return fail("rows=%s: %s requires MPI; try: lockstep bench collect "
                         "rows=%s",
                         p->rows_text, collect_rows[i].name, p->rows_text);
         p->use[i] = false;
@@ -202,7 +209,7 @@ static int choose_mpi(struct collect_plan *p, bool launched)
     return 0;
 }
 
-// A table without a row would say nothing.
+// Every verb that op= names needs a row that can do it.
 static int check_rows(const struct collect_plan *p)
 {
     for (int v = 0; strcmp(p->op_text, "all") && v < COLLECT_VERBS; v++) {
@@ -210,7 +217,7 @@ static int check_rows(const struct collect_plan *p)
         for (int i = 0; i < COLLECT_ROWS; i++)
             some |= p->use[i] && collect_has(i, (enum collect_verb)v);
         if (!some)
-            return fail("rows=%s: none of them does %s; try: rows=all",
+            return fail("rows=%s: none of these rows has %s; try: rows=all",
                         p->rows_text, collect_verb_names[v]);
     }
     return 0;

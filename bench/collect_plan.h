@@ -1,5 +1,4 @@
-// collect_plan.h - what collect_perf is to measure: its verbs, its rows, its
-// words.
+// collect_plan.h - the plan of collect_perf: its verbs, rows and settings.
 
 #ifndef BENCH_COLLECT_PLAN_H
 #define BENCH_COLLECT_PLAN_H
@@ -17,18 +16,18 @@ enum collect_verb {
     COLLECT_REDUCE,
     COLLECT_SCATTER,
     COLLECT_GATHER,
-    COLLECT_SENDRECV, // each member to the next, round in a ring
+    COLLECT_SENDRECV, // each member sends to the next one, in a ring
     COLLECT_VERBS
 };
 
 enum { COLLECT_ROWS = 13, COLLECT_ROUNDS = 101, NO_SCHEDULE = -1 };
 
-// One way of doing a verb.
+// A carrier, and the algorithm of its verbs.
 struct collect_row {
     const char *name;
     const struct group_ops *carrier; // NULL: MPI's own blocking call
-    int algorithm; // a textbook's, from sends and receives of the carrier; or
-                   // NO_SCHEDULE: the carrier's own verb
+    int algorithm; // enum schedule_algorithm, by the carrier's sends and
+                   // receives; or NO_SCHEDULE: the carrier's own verb
     bool mpi;      // only under mpirun
 };
 
@@ -40,29 +39,31 @@ struct collect_plan {
     double min_bytes, max_mb, factor, timeout_s;
     char op_text[CONFIG_PATH], rows_text[CONFIG_PATH], iface[CONFIG_PATH];
     bool verbs[COLLECT_VERBS], use[COLLECT_ROWS];
-    size_t counts[SERIES_SIZES]; // elements asked for
+    size_t counts[SERIES_SIZES]; // elements of each size
     int nsizes;
 };
 
-// Defaults, then words key=value. 0; 1 after --help was printed; -1 after
-// fail(). `launched`: under mpirun.
+// Fills *p with defaults, then with `words`, which are key=value. `launched`:
+// this process is under mpirun. Returns 0; 1 after it has printed the help; or
+// -1 after fail().
 int collect_parse(struct collect_plan *p, bool launched, int nwords,
                   char **words);
 
-// The textbook's op of a verb, or NO_SCHEDULE; the verb of group.h, or
-// GROUP_VERBS where it has none.
+// A verb's enum schedule_op, or NO_SCHEDULE if it has none; and its verb of
+// group.h, or GROUP_VERBS if it has none.
 int collect_op(enum collect_verb v);
 enum group_verb collect_group_verb(enum collect_verb v);
 
-// Whether a row has a verb.
+// Whether a row can do a verb.
 bool collect_has(int row, enum collect_verb v);
 
-// Elements of a verb's vector where n were asked for, and the count of
-// nccl-tests: a member's part of a vector that has parts, else all of it.
+// The elements of a verb's vector: n, rounded so that `world` members get equal
+// parts; and the count of nccl-tests: the elements of one part if the verb's
+// vector has parts, else of the whole vector.
 size_t collect_elements(enum collect_verb v, size_t n, int world);
 size_t collect_count(enum collect_verb v, size_t n, int world);
 
-// busbw / algbw, and the formula as text.
+// busbw / algbw for `world` members, and the formula as text.
 double collect_factor(enum collect_verb v, int world);
 const char *collect_formula(enum collect_verb v);
 

@@ -1,5 +1,5 @@
-// collective.c - one verb, by one row of collect_perf: done, timed, its numbers
-// and its bytes checked.
+// collective.c - runs and times one verb for one row of collect_perf, and
+// checks its numbers and its bytes.
 
 #include "bench/collective.h"
 
@@ -16,7 +16,8 @@ enum { ROOT = 0, DEPTH = 4, GRAIN = 1, UNTOUCHED = -1000 };
 
 // ---- open and close
 
-// The first row with the carrier of this one, which owns their group.
+// The first row with this row's carrier. It owns the group that these rows
+// share.
 static int owner(int row)
 {
     int first = 0;
@@ -55,7 +56,7 @@ int collective_open(struct collective *c, const struct collect_plan *plan,
     c->own = device_alloc_shared(c->dev, 2 * most, sizeof *c->own);
     if (!c->own)
         return -1;
-    c->landing = c->own + most;
+    c->received = c->own + most;
     for (int i = 0; i < COLLECT_ROWS; i++)
         if (plan->use[i] && collect_rows[i].carrier && open_group(c, i))
             return -1;
@@ -73,7 +74,7 @@ void collective_close(struct collective *c)
     device_close(&c->dev);
 }
 
-// ---- doing it
+// ---- run
 
 static struct schedule schedule_of(const struct collective *c, int row,
                                    enum collect_verb verb, size_t n)
@@ -96,12 +97,12 @@ static struct group_vector floats(float *at, struct group_chunk span)
 static int post_move(struct collective *c, struct group *g,
                      const struct move *m, uint64_t *ticket)
 {
-    struct group_vector v = floats(m->adds ? c->landing : c->own, m->span);
+    struct group_vector v = floats(m->adds ? c->received : c->own, m->span);
     return m->sends ? group_send(g, &v, m->peer, ticket)
                     : group_recv(g, &v, m->peer, ticket);
 }
 
-// Round by round: what a round moves has moved before the next one begins.
+// Runs a schedule round by round: a round begins when the one before is done.
 static int run_schedule(struct collective *c, struct group *g,
                         const struct schedule *s)
 {
@@ -114,7 +115,7 @@ static int run_schedule(struct collective *c, struct group *g,
         if (group_await(g, ticket))
             return -1;
         if (m[0].adds)
-            vector_add(c->own + m[0].span.off, c->landing + m[0].span.off,
+            vector_add(c->own + m[0].span.off, c->received + m[0].span.off,
                        DTYPE_F32, m[0].span.n);
     }
     return 0;
@@ -124,7 +125,7 @@ static int run_verb(struct collective *c, struct group *g,
                     enum collect_verb verb, size_t n)
 {
     struct group_vector v = floats(c->own, (struct group_chunk){.n = n});
-    struct group_vector in = floats(c->landing, (struct group_chunk){.n = n});
+    struct group_vector in = floats(c->received, (struct group_chunk){.n = n});
     int right = (g->rank + 1) % g->size;
     int left = (g->rank + g->size - 1) % g->size;
     uint64_t ticket;
@@ -158,7 +159,7 @@ static int run(struct collective *c, int row, enum collect_verb verb, size_t n)
 {
     struct group *g = c->groups[row];
     if (!g) {
-        mpi_call(verb, c->own, c->landing, n, c->cluster->rank,
+        mpi_call(verb, c->own, c->received, n, c->cluster->rank,
                  c->cluster->world);
         return 0;
     }
@@ -179,11 +180,11 @@ static void fill(struct collective *c, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         c->own[i] = value(c->cluster->rank, i);
-        c->landing[i] = UNTOUCHED;
+        c->received[i] = UNTOUCHED;
     }
 }
 
-// What the verb promises this member.
+// The elements that the verb promises this member.
 static struct group_chunk result(const struct collective *c,
                                  enum collect_verb verb, size_t n)
 {
@@ -195,7 +196,8 @@ static struct group_chunk result(const struct collective *c,
     return (struct group_chunk){.n = rooted && m->rank != ROOT ? 0 : n};
 }
 
-static bool lands(int row, enum collect_verb verb)
+// Whether a verb's result is in `received`, and not in `own`.
+static bool is_received(int row, enum collect_verb verb)
 {
     bool own_call = !collect_rows[row].carrier;
     return verb == COLLECT_SENDRECV ||
@@ -227,7 +229,7 @@ static double count_wrong(const struct collective *c, int row,
                           enum collect_verb verb, size_t n)
 {
     struct group_chunk span = result(c, verb, n);
-    float *at = lands(row, verb) ? c->landing : c->own;
+    float *at = is_received(row, verb) ? c->received : c->own;
     double wrong = 0;
     if (c->plan->spoil && c->cluster->rank == 0)
         at[span.off] += 1;
@@ -265,7 +267,7 @@ static double law(const struct collective *c, int row, enum collect_verb verb,
     return (double)(elements * sizeof(float));
 }
 
-// ---- both
+// ---- time and check
 
 int collective_time(struct collective *c, int row, enum collect_verb verb,
                     size_t n, double *seconds)

@@ -13,21 +13,21 @@
 struct cluster;
 struct device;
 
-// All rows of this member share this.
+// What all rows of this member share.
 struct collective {
     const struct collect_plan *plan;
     struct cluster *cluster;
     struct device *dev;
     struct start start;
-    float *own, *landing; // `most` elements each, one behind the other
+    float *own, *received; // `most` elements each, consecutive
     size_t most;
     struct group *groups[COLLECT_ROWS]; // rows of one carrier share a group
 };
 
 struct collect_check {
-    double wrong; // how many results, on this member
-    // Bytes that this member's group counted as sent; those of the law. -1: the
-    // library does not tell.
+    double wrong; // number of wrong results on this member
+    // The bytes that this member's group counted as sent, and those of the law.
+    // -1: not known for a library.
     double sent, law;
 };
 
@@ -39,11 +39,11 @@ int collective_open(struct collective *c, const struct collect_plan *plan,
 void collective_close(struct collective *c);
 
 // Runs one verb on n elements. All members call it, and begin at one moment.
-// *seconds: from then until this member is done. 0, or -1 after fail().
+// *seconds: from that moment until this member is done. 0, or -1 after fail().
 int collective_time(struct collective *c, int row, enum collect_verb verb,
                     size_t n, double *seconds);
 
-// Runs the verb once more, and checks the results.
+// Runs the verb once more, and checks its results. 0, or -1 after fail().
 int collective_check(struct collective *c, int row, enum collect_verb verb,
                      size_t n, struct collect_check *out);
 

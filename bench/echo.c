@@ -1,4 +1,5 @@
-// echo.c - DEALERs send slices to a ROUTER, and get the same slices back.
+// echo.c - ZeroMQ DEALER sockets send slices to a ROUTER socket, which sends
+// the same slices back.
 
 #include "bench/echo.h"
 
@@ -12,7 +13,7 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { WINDOW = 8, SERVERS = 64 }; // slices under way to a server; servers
+enum { WINDOW = 8, SERVERS = 64 }; // slices on the way to a server; servers
 
 // ---- the server
 
@@ -36,7 +37,7 @@ int echo_open(struct echo **out, const char *bind, double timeout_s,
     return e->socket ? 0 : -1;
 }
 
-// Sends one message back to its sender. 1, or 0 if there is none, or -1.
+// Sends one message back to its sender. Returns 1; 0 if there is none; or -1.
 static int answer(struct echo *e)
 {
     zmq_msg_t id, data;
@@ -85,17 +86,17 @@ void echo_close(struct echo **echo)
 
 // ---- the worker
 
-struct far {
+struct remote { // a server
     struct connection link;
     size_t sent, got, end; // bytes of its part of the gradients
-    int credit;
+    int credit;            // slices that may still be sent
 };
 
 struct caller {
     void *context;
-    struct far far[SERVERS];
+    struct remote remotes[SERVERS];
     int servers;
-    size_t slice, width; // bytes; of a gradient on the wire
+    size_t slice, width; // bytes of a slice, and of a gradient on the wire
 };
 
 static int caller_open(struct sync *s)
@@ -104,7 +105,7 @@ static int caller_open(struct sync *s)
     const struct sync_settings *set = s->job.settings;
     const char *at = set->servers.endpoints;
     const struct cluster *cluster = s->job.cluster;
-    s->own_update = true; // there is none
+    s->own_update = true; // so that sync.c does not update
     c->slice = (size_t)set->slice_kb * 1024;
     c->width = dtype_bytes(set->wire);
     c->context = zmq_ctx_new();
@@ -112,19 +113,19 @@ static int caller_open(struct sync *s)
         char one[MESSAGE_ENDPOINT];
         size_t len = strcspn(at, ",");
         if (text_into(one, sizeof one, "%.*s", (int)len, at) ||
-            connection_open(&c->far[c->servers++].link, c->context, one, "",
+            connection_open(&c->remotes[c->servers++].link, c->context, one, "",
                             cluster->timeout_s))
             return -1;
         at += len + (at[len] == ',');
     }
-    return c->servers ? 0 : fail("zmq-echo: no servers=");
+    return c->servers ? 0 : fail("zmq-echo: servers= names no server");
 }
 
 static void caller_close(struct sync *s)
 {
     struct caller *c = s->state;
     for (int i = 0; i < c->servers; i++)
-        connection_close(&c->far[i].link);
+        connection_close(&c->remotes[i].link);
     if (c->context)
         zmq_ctx_term(c->context);
 }
@@ -137,8 +138,9 @@ static int caller_broadcast(struct sync *s, int slot, float *v)
     return 0;
 }
 
-// Sends as many slices as may be under way, without copying them.
-static int say(const struct sync *s, const struct caller *c, struct far *f)
+// Sends slices while there is credit, without copying them.
+static int send_slices(const struct sync *s, const struct caller *c,
+                       struct remote *f)
 {
     while (f->sent < f->end && f->credit > 0) {
         zmq_msg_t msg;
@@ -153,7 +155,8 @@ static int say(const struct sync *s, const struct caller *c, struct far *f)
     return 0;
 }
 
-static int hear(struct far *f)
+// Receives all slices that have arrived.
+static int receive_slices(struct remote *f)
 {
     zmq_msg_t msg;
     zmq_msg_init(&msg);
@@ -173,7 +176,7 @@ static int caller_step(struct sync *s, const struct sync_in *in,
     size_t bytes = s->job.n * c->width, each = bytes / (size_t)c->servers;
     (void)in;
     for (int i = 0; i < c->servers; i++) {
-        struct far *f = &c->far[i];
+        struct remote *f = &c->remotes[i];
         f->sent = f->got = each * (size_t)i;
         f->end = i + 1 < c->servers ? each * ((size_t)i + 1) : bytes;
         f->credit = WINDOW;
@@ -182,14 +185,14 @@ static int caller_step(struct sync *s, const struct sync_in *in,
     for (int open = c->servers; open > 0;) {
         open = 0;
         for (int i = 0; i < c->servers; i++) {
-            struct far *f = &c->far[i];
-            if (hear(f) || say(s, c, f))
+            struct remote *f = &c->remotes[i];
+            if (receive_slices(f) || send_slices(s, c, f))
                 return -1;
             open += f->got < f->end;
         }
         long wait_ms = (long)(s->job.cluster->timeout_s * 1000);
         if (open && zmq_poll(items, c->servers, wait_ms) == 0)
-            return fail("zmq-echo: nothing came for %ld ms", wait_ms);
+            return fail("zmq-echo: nothing arrived for %ld ms", wait_ms);
     }
     s->stats.bytes_out += bytes;
     out->update_began_ns = now_ns();

@@ -23,8 +23,8 @@ int echo_run(struct echo *e);
 void echo_stop(struct echo *e);
 void echo_close(struct echo **e);
 
-// The worker's end. Settings: servers=, slice_kb=, wire=. It leaves parameters
-// as they are.
+// The worker's side, as a strategy. It reads servers=, slice_kb= and wire=, and
+// does not change the parameters.
 extern const struct sync_ops sync_echo;
 
 #endif

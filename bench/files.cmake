@@ -1,6 +1,6 @@
 find_program(LOCKSTEP_TORCH_PYTHON python3 HINTS /usr/bin)
 mark_as_advanced(LOCKSTEP_TORCH_PYTHON)
-# The linker puts layer_perf's clock around the model's operations.
+# The linker wraps the model's operations, so that layer_perf can time them.
 add_executable(layer_perf bench/layer_perf.c bench/bound.c bench/openblas.c
                           bench/op_time.c bench/pair.c bench/peer.c
                           bench/series.c bench/workload.c)
@@ -30,7 +30,7 @@ lockstep_says(layer_perf_device 1
 
 # layer_perf compares with OpenBLAS. If its products take no time, it must be the fastest
 # of all libraries. If it has no products, or there is no OpenBLAS, layer_perf must say so.
-if(NOT LOCKSTEP_SANITIZE) # it would have to be loaded first
+if(NOT LOCKSTEP_SANITIZE) # a sanitizer's library must be loaded before all others
   foreach(with sgemm nothing)
     add_library(openblas_${with} SHARED tests/fake_openblas.c)
     set_target_properties(openblas_${with} PROPERTIES
@@ -73,20 +73,20 @@ add_executable(sync_perf bench/sync_perf.c bench/sync_plan.c bench/workers.c
                          bench/openmpi.c bench/host_memory.c bench/series.c)
 target_link_libraries(sync_perf PRIVATE law backends ps_server_lib cluster_mpi
                                         cluster_zmq netns sync)
-# Small sizes only: that it runs and that no result is wrong.
+# Small sizes only: sync_perf runs and no result is wrong.
 add_test(NAME sync_perf COMMAND sync_perf workers=3 max_mb=0.1 rounds=1
                                 wire=fp16)
 lockstep_says(sync_perf_word 1 "unknown key sizes; nearest: .* sync_perf --help"
               $<TARGET_FILE:sync_perf> sizes=4)
-# A row that does not read a word for all rows is left out, and a line says so.
+# A setting for all rows leaves out a row that does not read it, with a message.
 lockstep_says(sync_perf_left_out 0 "dataparallel is left out: .* read wire=bf16"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1 wire=bf16)
-# Rows of MPI want mpirun: without it a line says so.
+# Rows of MPI require mpirun. Without it they are left out, with a message.
 lockstep_says(sync_perf_without_mpi 0 "allreduce, zero-mpi, outer-mpi, mpi.. are left out"
               $<TARGET_FILE:sync_perf> workers=2 min_bytes=64 max_mb=0.0001
               rounds=1)
-# A step that the first worker's NaN made all skip must be seen.
+# If a NaN of the first worker makes all workers skip a step, results are wrong.
 foreach(backend sps dps ring ring-shm)
   lockstep_says(sync_perf_wrong_${backend} 1 "[0-9]+ results are wrong"
                 $<TARGET_FILE:sync_perf> workers=2 sync=${backend} min_bytes=64
@@ -105,21 +105,21 @@ add_executable(collect_perf bench/collect_perf.c bench/collect_plan.c
 target_link_libraries(collect_perf PRIVATE textbook allreduce horovod_ring sync
                                            cluster_mpi cluster_zmq telemetry
                                            config device)
-# Small sizes only: that results and bytes are right, of all rows.
+# Small sizes only: results and bytes of all rows are right.
 lockstep_says(collect_perf 0 "# scatter, 3 workers.* 0 +[0-9]+ +ok  tree-shm"
               $<TARGET_FILE:collect_perf> workers=3 max_mb=0.1 rounds=1
               slice_kb=8)
 foreach(verb all_reduce reduce_scatter all_gather broadcast reduce scatter
              gather sendrecv)
-  lockstep_says(collect_perf_wrong_${verb} 1 "[0-9]+ results or counts .* wrong"
+  lockstep_says(collect_perf_wrong_${verb} 1 "[0-9]+ results or byte counts are wrong"
                 $<TARGET_FILE:collect_perf> workers=2 op=${verb} min_bytes=64
                 max_mb=0.0001 rounds=1 spoil=1)
 endforeach()
-lockstep_says(collect_perf_op 1 "op=bcast: no bcast; nearest: broadcast"
+lockstep_says(collect_perf_op 1 "op=bcast: unknown name bcast; nearest: broadcast"
               $<TARGET_FILE:collect_perf> op=bcast)
-lockstep_says(collect_perf_rows 1 "rows=ring-tcp: none of them does gather"
+lockstep_says(collect_perf_rows 1 "rows=ring-tcp: none of these rows has gather"
               $<TARGET_FILE:collect_perf> op=gather rows=ring-tcp)
-lockstep_says(collect_perf_without_mpi 1 "openmpi wants MPI; try: lockstep bench"
+lockstep_says(collect_perf_without_mpi 1 "openmpi requires MPI; try: lockstep bench"
               $<TARGET_FILE:collect_perf> rows=ring-tcp,openmpi)
 if(mpirun)
   foreach(n 2 4)

@@ -1,7 +1,8 @@
-// gpu_ops.c - the operations of a step on a GPU, each beside its lower bound.
+// gpu_ops.c - times the operations of a training step on a GPU, and prints each
+// with its lower bound.
 //
-// The numbers are random, as those of a model would be: on zeros a GPU needs
-// less power and clocks higher. The letters of shapes are those of model/. A
+// The numbers are random, as in a model: on zeros a GPU needs less power and
+// runs at a higher clock rate. The letters of shapes are those of model/. A
 // slice is S rows of logits.
 
 #include "bench/gpu_ops.h"
@@ -37,7 +38,7 @@ struct ops {
     int C, V, S;
     size_t rows, stride;
     char *x, *y, *z, *w; // (N, 4C) each; w the larger of (C, 4C), (V, C)
-    float *f, *g;        // (B, NH, T), (N) or (4C)
+    float *f, *g;        // as large as the largest of (B, NH, T), (N), (4C)
     float *dw, *partial;
     void *logits;
     int32_t *tokens;
@@ -181,7 +182,8 @@ static int product(struct ops *o, const char *name, const char *what,
                     (job.pre ? m * n * size : 0));
 }
 
-// Times y = x W + b and its gradients. With `gelu` the product has 4C outputs.
+// Times y = x W + b and its gradients. With `gelu` the product also computes
+// GELU. With `after_gelu` the gradient of x includes that of GELU.
 static int linear(struct ops *o, const char *name, int ins, int outs, bool gelu,
                   bool after_gelu)
 {
@@ -391,9 +393,9 @@ static int update(struct ops *o)
     return rule_step(&o->rule, o->f, o->g, &in, &length);
 }
 
-// The update reads the parameters, two slots and the gradient, and the gradient
-// a second time for its norm. It writes the parameters, the slots and the
-// 16-bit weights.
+// The update reads the parameters, AdamW's two vectors and the gradient, and
+// the gradient a second time for its norm. It writes the parameters, the two
+// vectors and the 16-bit weights.
 static int measure_update(struct ops *o)
 {
     static const struct optim_config adamw = {.kind = OPTIM_ADAMW,

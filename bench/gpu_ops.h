@@ -1,4 +1,4 @@
-// gpu_ops.h - times each operation of a step on a GPU, beside its lower bound.
+// gpu_ops.h - times each operation of a step on a GPU, and its lower bound.
 
 #ifndef BENCH_GPU_OPS_H
 #define BENCH_GPU_OPS_H

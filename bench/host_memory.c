@@ -1,4 +1,4 @@
-// host_memory.c - the best rate of this machine's memory, with the accesses of
+// host_memory.c - the highest rate of this machine's memory for the accesses of
 // an all-reduce.
 
 #include "bench/host_memory.h"

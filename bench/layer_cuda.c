@@ -1,5 +1,5 @@
-// layer_cuda.c - the speed of a step of GPT-2 on a GPU, beside the possible
-// speed.
+// layer_cuda.c - the speed of a training step of GPT-2 on a GPU, compared with
+// the peak of the GPU.
 //
 //     layer_perf device=cuda [model=gpt2] [batch=32] [fp32|tf32|bf16|fp16 ...]
 //                            [steps=20] [tune=N] [attention=cudnn] [detail=0]
@@ -7,10 +7,10 @@
 //
 // Each format has a row with tokens/s and FLOP/s. FLOP/s are given as a share
 // of two peaks: that of a matrix product measured in the same run, and that of
-// the data sheet (model/cuda/peak.c). The time of a step goes from the event at
-// the end of the step before to its own. So it includes the time for which the
-// GPU waits for the host. Times are medians. Then come single operations beside
-// their lower bound (gpu_ops.c), and PyTorch on the same card
+// the data sheet (model/cuda/peak.c). The time of a step is the time between
+// the ends of two consecutive steps, so it includes the time in which the GPU
+// waits for the host. Times are medians. Then come single operations with their
+// lower bounds (gpu_ops.c), and PyTorch on the same GPU
 // (tests/oracle/gpt2_torch_gpu.py).
 
 #include "bench/layer_cuda.h"
@@ -33,7 +33,7 @@ static const struct way {
     const char *name;
     enum dtype format;
     bool tf32;
-    int capability; // the least that has it
+    int capability; // the lowest compute capability that has it
 } ways[] = {{"fp32", DTYPE_F32, false, 0},
             {"tf32", DTYPE_F32, true, 80},
             {"bf16", DTYPE_BF16, false, 80},
@@ -88,8 +88,8 @@ static void print_row(const struct workload_case *c, const struct model_peak *p,
     fflush(stdout);
 }
 
-// Halves the case's batch until the card can hold it. Measures its peak of
-// memory and the time of a step.
+// Halves the case's batch until it fits into the GPU's memory. Measures the
+// time of a step and the GPU's peak.
 static void measure(struct workload_case *c, const struct plan *plan,
                     struct model_peak *peak)
 {
@@ -110,7 +110,7 @@ static void measure(struct workload_case *c, const struct plan *plan,
     workload_close(&s);
 }
 
-// ---- the words
+// ---- the arguments
 
 static int read_word(struct plan *p, const char *word)
 {
@@ -131,8 +131,8 @@ static int read_word(struct plan *p, const char *word)
              sscanf(word, "steps=%d", &p->steps) != 1 &&
              sscanf(word, "tune=%d", &p->tune) != 1)
         return fail(
-            "%s: want model=NAME, batch=N, steps=N, tune=N, attention=cudnn, "
-            "fp32, tf32, bf16, fp16, detail=0, peers=0",
+            "%s: unknown; try: model=NAME, batch=N, steps=N, tune=N, "
+            "attention=cudnn, fp32, tf32, bf16, fp16, detail=0, peers=0",
             word);
     if (p->tune < 0 || p->tune > CUDA_PRODUCT_ALGORITHMS)
         return fail("%s; try: 0 to %d algorithms", word,

@@ -1,11 +1,11 @@
-// layer_perf.c - the time of a step of GPT-2, beside its lower bound.
+// layer_perf.c - the time of a training step of GPT-2, and its lower bound.
 //
 //     layer_perf [a|b|c|d|m|w ...] [fp32|bf16] [threads=N] [rounds=N] [peers=0]
 //                [peer_python=PATH]
 //     layer_perf device=cuda [words]                          (layer_cuda.c)
 //
-// Steps of ours alternate with rounds of the lower bound (bound.c), so that
-// other load of the machine slows both alike. The bench prints medians and
+// Our steps alternate with rounds of the lower bound (bound.c), so that other
+// load of the machine slows down both equally. The bench prints medians and
 // their ratio. Then a few steps run with a clock around every operation. If
 // PyTorch is installed, it runs the same configurations
 // (tests/oracle/gpt2_torch_speed.py). `m` measures the memory of a step of 124M
@@ -47,10 +47,10 @@ static const struct workload_case cases[] = {
 enum { CASES = sizeof cases / sizeof *cases };
 
 struct plan {
-    char names[NAMES + 1]; // of cases; "m": memory; "w": two workers
+    char names[NAMES + 1]; // of cases; 'm': memory; 'w': two workers
     bool fp32, bf16, peers, detail;
-    const char *python; // runs PyTorch; NULL: Debian's
-    int threads;        // 0: one, then all
+    const char *python; // runs PyTorch; NULL: the one that CMake found
+    int threads;        // 0: first one thread, then two
     int rounds;
 };
 
@@ -91,8 +91,8 @@ static void print_ops(struct workload *s, const struct bound *f)
         if (bound_line(f, i).hot_gflops > best)
             best = bound_line(f, i).hot_gflops;
     double bandwidth = 28.0 * (double)s->n / bound_update(f) * 1e-9;
-    printf("#   ours, operation by operation (best product of the bound %.0f "
-           "GFLOP/s, AdamW's streams %.0f GB/s):\n",
+    printf("#   our step, operation by operation (for comparison: the bound's "
+           "best product %.0f GFLOP/s, AdamW's streams %.0f GB/s):\n",
            best, bandwidth);
     for (int i = 0; i < n; i++) {
         bool product = ops[i].flop > 0;
@@ -104,19 +104,19 @@ static void print_ops(struct workload *s, const struct bound *f)
                100 * ops[i].seconds / whole, amount / ops[i].seconds * 1e-9,
                product ? "GFLOP/s" : "GB/s");
     }
-    // update's time includes narrow(), and narrow() has a line of its own
+    // The rest includes the update, but not narrow(), which has its own line.
     printf("#   %-20s %11s %9.2f ms %5.1f%%\n", "the rest: update, gaps", "",
            (whole - counted) / TIMED * 1e3, 100 * (1 - counted / whole));
 }
 
 // ---- a row
 
-// Returns the milliseconds of a step of ours.
+// Prints a row, and returns the milliseconds of our step.
 static double measure(const struct plan *plan, const struct workload_case *c)
 {
     struct bound *f;
     struct workload s;
-    double compute[FLOOR_ROUNDS], update[FLOOR_ROUNDS], step[FLOOR_ROUNDS];
+    double compute[BOUND_ROUNDS], update[BOUND_ROUNDS], step[BOUND_ROUNDS];
     bound_open(&f, c);
     if (workload_open(&s, c))
         die("%s", fail_message());
@@ -150,6 +150,7 @@ static double measure(const struct plan *plan, const struct workload_case *c)
 
 // ---- memory
 
+// The bytes that a step needs at least.
 static double needed(const struct workload_case *c)
 {
     const struct model_config *g = &c->config;
@@ -217,13 +218,14 @@ static int parse(struct plan *p, int nwords, char **words)
         else if (strlen(w) <= NAMES && strspn(w, "abcdmw") == strlen(w))
             snprintf(p->names, sizeof p->names, "%s", w);
         else
-            return fail("%s: want letters of abcdmw, fp32 or bf16, threads=N, "
-                        "rounds=N, detail=0, peers=0, peer_python=PATH",
+            return fail("%s: unknown; try: letters of abcdmw, fp32 or bf16, "
+                        "threads=N, rounds=N, detail=0, peers=0, "
+                        "peer_python=PATH",
                         w);
     }
-    if (p->threads < 0 || p->rounds < 5 || p->rounds > FLOOR_ROUNDS)
+    if (p->threads < 0 || p->rounds < 5 || p->rounds > BOUND_ROUNDS)
         return fail("rounds=%d, threads=%d; try: 5 to %d rounds", p->rounds,
-                    p->threads, FLOOR_ROUNDS);
+                    p->threads, BOUND_ROUNDS);
     return 0;
 }
 
@@ -245,10 +247,12 @@ static int on_cpu(int nwords, char **words)
     if (parse(&plan, nwords, words))
         die("%s", fail_message());
     int most = plan.threads ? plan.threads : omp_get_num_procs() < 2 ? 1 : 2;
-    printf("# bound = products + adamw (in_cache: the products with factors in "
-           "the cache); step = compute + update; ratio = step / bound; ms\n"
-           "#   precision threads products  in_cache     adamw   compute    "
-           "update      step  ratio  tokens/s  GFLOP/s\n");
+    printf(
+        "# times in ms; bound = products + adamw (in_cache: the products "
+        "with factors in the cache); step = compute + update; ratio = step / "
+        "bound\n"
+        "#   precision threads products  in_cache     adamw   compute    "
+        "update      step  ratio  tokens/s  GFLOP/s\n");
     if (plan.bf16 && product_casts_up(DTYPE_BF16))
         printf("# bf16: this processor has no instructions for it; all "
                "products, ours and the bound's, are in fp32\n");

@@ -1,15 +1,15 @@
-// link_perf.c - what a link really gives: rate and round trip over TCP.
+// link_perf.c - measures a link over TCP: its rate and its round-trip time.
 //
-//     link_perf net=1gbit[,hosts=2]     between hosts that it makes itself
+//     link_perf net=1gbit[,hosts=2]     between emulated hosts
 //     link_perf                         over loopback, for comparison
-//     link_perf net=1gbit out=link.json writes the link as sync/link.h has it
+//     link_perf net=1gbit out=link.json also writes the link (sync/link.h)
 //
-// One stream of 64 KiB writes for two seconds, then round trips of 4 bytes; the
-// same in both directions at once. Congestion control is cubic, as the ring's.
-// At last messages of several sizes, each answered by 4 bytes: the link of the
-// law, t = alpha + bytes/B, that explains their times best, and the largest
-// share by which it does not. A message is long beside the 256 KiB that a token
-// bucket lets through at once.
+// First one stream of 64 KiB writes for two seconds, then round trips of 4
+// bytes. Then both again in both directions at once. Congestion control is
+// cubic, as for the ring. At last messages of several sizes, each answered by 4
+// bytes. The link t = alpha + bytes/B that fits their times best is printed,
+// with the largest relative error of the fit. The messages are much longer than
+// the 256 KiB that an emulated link's token bucket lets through at once.
 
 #include "base/base.h"
 #include "base/median.h"
@@ -33,11 +33,11 @@ static const int sizes[SIZES] = {4, 4 << 20, 16 << 20, 32 << 20};
 
 struct result { // of one client
     double gbit_per_s, round_us;
-    double message_s[SIZES]; // there, without the answer's way back
+    double message_s[SIZES]; // one way, without the answer
 };
 
 struct end {
-    const char *host; // NULL: this one
+    const char *host; // emulated host; NULL: this machine
     const char *address;
 };
 
@@ -74,14 +74,15 @@ static void move_all(int fd, char *buffer, size_t n, bool send_it)
     }
 }
 
-// A message of n bytes, whatever they are, in blocks.
+// Sends or receives a message of n bytes of any value, in blocks.
 static void move(int fd, char *buffer, size_t n, bool send_it)
 {
     for (size_t at = 0; at < n; at += BLOCK)
         move_all(fd, buffer, n - at < BLOCK ? n - at : BLOCK, send_it);
 }
 
-// The far end: swallow a stream, report its bytes and time, then echo.
+// The server: reads a stream, reports its bytes and time, then answers
+// messages.
 static void serve(int fd)
 {
     static char buffer[BLOCK];
@@ -129,7 +130,7 @@ static pid_t start_server(const struct end *e, int *port)
         _exit(0);
     }
     if (pid < 0 || read(ready[0], port, sizeof *port) != sizeof *port)
-        die("link_perf: no server");
+        die("link_perf: the server did not start");
     close(ready[0]);
     close(ready[1]);
     return pid;
@@ -175,7 +176,8 @@ static void measure(const struct end *from, const struct end *to, int port,
     close(fd);
 }
 
-// Over `n` pairs of ends at once; prints a row each. Of the last: *out.
+// Measures n pairs of ends at the same time, and prints a row for each. *out:
+// the result of the last pair.
 static void run(const struct end (*pairs)[2], int n, const char *what,
                 struct result *out)
 {
@@ -218,17 +220,20 @@ static int fit(const struct result *r, const char *path)
     double off = 0;
     for (int i = 0; i < SIZES; i++)
         off = links_error(f, bytes[i]) > off ? links_error(f, bytes[i]) : off;
-    printf("\nalpha %.1f us, %.4f Gbit/s of payload, off by at most %.1f%%\n",
+    printf("\nalpha %.1f us, %.4f Gbit/s of payload, error of the fit at most "
+           "%.1f%%\n",
            f->link.alpha_s * 1e6, f->link.bytes_per_s * 8e-9, off * 100);
     return *path ? links_write(&links, path) : 0;
 }
 
 static int help(void)
 {
-    printf("link_perf [net=RATE[,hosts=N]] [out=FILE]\n\nRate, round trip and "
-           "law of a link over TCP: loopback, or between emulated\nhosts "
-           "behind links of a rate, as 1gbit (needs root). out= writes the "
-           "law's\nfigures for lockstep predict link=FILE.\n");
+    printf(
+        "link_perf [net=RATE[,hosts=N]] [out=FILE]\n\nMeasures a link over "
+        "TCP: rate, round-trip time, and the alpha and B of\nt = alpha + "
+        "bytes/B. The link is loopback, or connects emulated hosts at\n"
+        "a rate such as net=1gbit (needs root). out= writes alpha and B for\n"
+        "lockstep predict link=FILE.\n");
     return 0;
 }
 
@@ -246,13 +251,13 @@ int main(int argc, char **argv)
         else if (!strncmp(argv[i], "out=", 4))
             out = argv[i] + 4;
         else
-            die("%s: not net= or out=; try: link_perf --help", argv[i]);
+            die("%s: unknown; try: link_perf --help", argv[i]);
     }
     if (rate && netns_open(&net, rate, 2))
         die("%s", fail_message());
     if (net && netns_hosts(net) < 2) {
         netns_close(&net);
-        die("net=%s: want at least two hosts", rate);
+        die("net=%s: one host; try: at least two", rate);
     }
     if (net) {
         a = (struct end){netns_name(net, 0), netns_address(net, 0)};

@@ -1,4 +1,4 @@
-// loop.c - the lower bound of a ring over TCP: a bare poll loop.
+// loop.c - a lower bound of the time of a ring over TCP: a bare poll loop.
 
 #include "bench/loop.h"
 
@@ -12,7 +12,7 @@ enum { PIECE = 1 << 16 }; // elements received at a time: 256 KiB
 
 struct loop {
     struct transport transport;
-    float *landing; // a piece that came in, to be added
+    float *received; // a piece, before it is added
 };
 
 static int loop_open(struct sync *s)
@@ -21,32 +21,33 @@ static int loop_open(struct sync *s)
     struct transport_config tcp = {.name = "loop",
                                    .iface = s->job.settings->iface};
     s->transport = "tcp";
-    l->landing = mem_alloc(PIECE, sizeof *l->landing);
-    if (!l->landing)
+    l->received = mem_alloc(PIECE, sizeof *l->received);
+    if (!l->received)
         return -1;
     if (s->job.cluster->world == 1)
         return 0;
     return transport_open(&l->transport, &transport_tcp, s->job.cluster, &tcp);
 }
 
-// Receives up to a piece of `to`, from byte `got` on, and adds all numbers that
-// have come whole.
+// Receives at most a piece of `to`, from byte `got` on. With `adds`, adds all
+// numbers that are complete.
 static ssize_t receive(struct loop *l, float *to, size_t got, size_t bytes,
                        bool adds)
 {
     const size_t piece = PIECE * sizeof *to;
     size_t at = got % piece, left = bytes - got;
     size_t most = left < piece - at ? left : piece - at;
-    char *room = adds ? (char *)l->landing + at : (char *)to + got;
-    ssize_t n = l->transport.ops->recv(&l->transport, LEFT, room, most);
+    char *p = adds ? (char *)l->received + at : (char *)to + got;
+    ssize_t n = l->transport.ops->recv(&l->transport, LEFT, p, most);
     if (n > 0 && adds) {
         size_t from = got / sizeof *to, end = (got + (size_t)n) / sizeof *to;
-        vector_add(to + from, l->landing + from % PIECE, DTYPE_F32, end - from);
+        vector_add(to + from, l->received + from % PIECE, DTYPE_F32,
+                   end - from);
     }
     return n;
 }
 
-// One message each way: chunk `out` leaves, chunk `in` comes.
+// Sends chunk `out` to the right while it receives chunk `in` from the left.
 static int exchange(struct loop *l, double timeout_s, float *v,
                     struct group_chunk out, struct group_chunk in, bool adds)
 {
@@ -107,7 +108,7 @@ static void loop_close(struct sync *s)
 {
     struct loop *l = s->state;
     transport_close(&l->transport);
-    mem_free(l->landing);
+    mem_free(l->received);
 }
 
 const struct sync_ops sync_loop = {

@@ -1,16 +1,17 @@
-// loop.h - the lower bound of a ring over TCP: a bare poll loop.
+// loop.h - a lower bound of the time of a ring over TCP: a bare poll loop.
 //
-// One thread a worker, no headers, no slices: in each of the ring's messages a
-// worker sends its chunk and receives the other's, adds what has just come in,
-// and polls when neither moves. What our ring over TCP does beyond this
-// (several buckets, errors that name a rank, 16-bit wires) must cost little.
+// One thread per worker, no headers, no slices. In each of the ring's messages
+// a worker sends one chunk and receives another, adds the numbers as soon as
+// they arrive, and polls when it can neither send nor receive. Our ring over
+// TCP does more: several buckets, errors that name a rank, 16-bit wires. That
+// must cost little.
 
 #ifndef BENCH_LOOP_H
 #define BENCH_LOOP_H
 
 #include "sync/sync.h"
 
-// A strategy for benches: the whole vector, after backward.
+// A strategy for benches. It sums the whole vector, after backward.
 extern const struct sync_ops sync_loop;
 
 #endif

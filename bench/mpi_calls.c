@@ -1,4 +1,4 @@
-// mpi_calls.c - the peers of the verbs: MPI's own blocking calls.
+// mpi_calls.c - MPI's own blocking calls, to compare our verbs with.
 
 #include "bench/mpi_calls.h"
 
@@ -9,20 +9,20 @@
 
 enum { ROOT = 0, TAG = 1 };
 
-static void sendrecv(float *own, float *landing, int n, int rank, int world)
+static void sendrecv(float *own, float *received, int n, int rank, int world)
 {
     int right = (rank + 1) % world, left = (rank + world - 1) % world;
-    MPI(MPI_Sendrecv(own, n, MPI_FLOAT, right, TAG, landing, n, MPI_FLOAT, left,
-                     TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+    MPI(MPI_Sendrecv(own, n, MPI_FLOAT, right, TAG, received, n, MPI_FLOAT,
+                     left, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 }
 
-void mpi_call(enum collect_verb verb, float *own, float *landing, size_t n,
+void mpi_call(enum collect_verb verb, float *own, float *received, size_t n,
               int rank, int world)
 {
     const MPI_Comm all = MPI_COMM_WORLD;
     int count = (int)n, part = count / world;
     float *mine = own + (size_t)rank * (size_t)part;
-    float *sum = landing + (size_t)rank * (size_t)part;
+    float *sum = received + (size_t)rank * (size_t)part;
     bool root = rank == ROOT;
     CHECK(n <= INT_MAX);
     switch (verb) {
@@ -52,6 +52,6 @@ void mpi_call(enum collect_verb verb, float *own, float *landing, size_t n,
                        MPI_FLOAT, ROOT, all));
         break;
     default:
-        sendrecv(own, landing, count, rank, world);
+        sendrecv(own, received, count, rank, world);
     }
 }

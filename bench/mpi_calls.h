@@ -1,14 +1,15 @@
-// mpi_calls.h - the peers of the verbs: MPI's own blocking calls.
+// mpi_calls.h - MPI's own blocking calls, to compare our verbs with.
 
 #ifndef BENCH_MPI_CALLS_H
 #define BENCH_MPI_CALLS_H
 
 #include "bench/collect_plan.h"
 
-// One call on `own`, n elements of fp32, in place where MPI can; `landing`, as
-// many, is what sendrecv receives into, and reduce_scatter. The root is rank 0.
-// A call of all ranks; MPI is up. An error of MPI ends the job.
-void mpi_call(enum collect_verb verb, float *own, float *landing, size_t n,
+// Calls MPI's function for this verb on `own`, n elements of fp32, in place
+// where MPI can. sendrecv and reduce_scatter receive into `received`, also n
+// elements. The root is rank 0. All ranks call it, after MPI_Init(). An MPI
+// error ends the job.
+void mpi_call(enum collect_verb verb, float *own, float *received, size_t n,
               int rank, int world);
 
 #endif

@@ -1,8 +1,8 @@
-// op_time.c - a clock around every operation, put there by the linker.
+// op_time.c - a clock around every operation. The linker inserts it.
 //
-// `-Wl,--wrap=f` sends every call of f to __wrap_f, which calls __real_f. So
-// the model is measured as it is: this file stands between forward.c,
-// backward.c and the kernels of their table.
+// `-Wl,--wrap=f` turns every call of f into a call of __wrap_f, which calls
+// __real_f. So the model's code does not change: this file wraps product_run()
+// and the kernels that forward.c and backward.c call.
 
 #include "bench/op_time.h"
 
@@ -18,7 +18,7 @@ static struct {
     struct op_time ops[OP_TIMES];
     int n;
     struct kernels timed[3]; // by enum dtype
-    const struct kernels *k; // of the model that was opened last
+    const struct kernels *k; // of the model that was opened last, unwrapped
 } state;
 
 static double begin(void)
@@ -83,7 +83,7 @@ void __wrap_product_run(struct product *p, const struct product_job *j)
     end(product_name(j), start, 2.0 * j->m * j->n * j->k, 0);
 }
 
-// ---- kernels; the bytes are those of the large tensors
+// ---- kernels; only the bytes of large tensors count
 
 static void embed(void *out, const void *wte, const void *wpe, const int32_t *x,
                   int B, int T, int C, const struct mask *mask)
@@ -143,7 +143,8 @@ static void gelu_backward(void *d, void *out, const void *in, const void *bias,
     end("GELU backward", start, 0, 4 * width() * (double)rows * C);
 }
 
-// Products over the triangle alone: S and O forward; S, dP, dQ, dK, dV back.
+// The FLOP of products over the triangle alone: forward S and O, backward S,
+// dP, dQ, dK and dV.
 static double triangle(const struct attention *a, int products)
 {
     return products * 2.0 * a->B * a->C * a->T * (a->T + 1) / 2;
@@ -207,7 +208,7 @@ const struct kernels *__wrap_kernels_find(enum dtype format)
         return NULL;
     state.k = k;
     struct kernels *t = &state.timed[format];
-    *t = *k; // what is not wrapped below counts as "the rest"
+    *t = *k; // kernels that are not wrapped below count as "the rest"
     t->embed = embed;
     t->embed_backward = embed_backward;
     t->norm = norm;

@@ -5,22 +5,23 @@
 
 #include <stdbool.h>
 
-// Operations by kind; products apart from what is no product.
+// All calls of one kind of operation: a product, or a kernel.
 struct op_time {
     const char *name;
     double seconds;
-    double flop;  // of products; 0: it is judged by its bytes
-    double bytes; // read and written once
+    double flop;  // of products; 0 for kernels, which are judged by bytes
+    double bytes; // read and written, each tensor once
     int calls;
-    bool inside; // of another operation, whose time contains it
+    bool inside; // part of another operation, whose time includes this time
 };
 
 enum { OP_TIMES = 32 };
 
-// Start counting from nothing, with the clock for so many threads; 0: off.
+// Sets all counts to 0 and starts counting, with workload_clock(threads).
+// threads: 0: stops.
 void op_time_start(int threads);
 
-// Copies what has been counted since into out; returns how many kinds.
+// Copies the counts since the start to out. Returns the number of kinds.
 int op_time_read(struct op_time out[OP_TIMES]);
 
 #endif

@@ -8,7 +8,7 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 
-// Of cblas.h; OPENMP: what openblas_get_parallel() says.
+// Constants of cblas.h. OPENMP: openblas_get_parallel() of its OpenMP build.
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112, OPENMP = 2 };
 
 static const char name[] = "libopenblas.so.0";
@@ -33,7 +33,7 @@ int openblas_open(struct openblas *b, int threads)
     void (*set_threads)(int);
     int (*parallel)(void);
     char *(*core)(void);
-    // POSIX: what dlsym() returns may be a function's address
+    // POSIX lets dlsym() return the address of a function
     *(void **)&b->sgemm = dlsym(b->library, "cblas_sgemm");
     *(void **)&set_threads = dlsym(b->library, "openblas_set_num_threads");
     *(void **)&parallel = dlsym(b->library, "openblas_get_parallel");
@@ -44,7 +44,8 @@ int openblas_open(struct openblas *b, int threads)
                     "libopenblas0-openmp",
                     name);
     }
-    // Other threads than OpenMP's would spin beside ours after each product.
+    // Threads that are not OpenMP's would spin after each product, and slow
+    // down ours.
     if (threads > 1 && parallel && parallel() != OPENMP) {
         openblas_close(b);
         return fail("%s: not its OpenMP build; try: apt-get install "

@@ -12,15 +12,16 @@ struct openblas {
     // its leading dimension, b, beta, out
     void (*sgemm)(int, int, int, int, int, int, float, const float *, int,
                   const float *, int, float, float *, int);
-    const char *core; // it uses the kernels for this processor
+    const char *core; // the processor whose kernels it uses
 };
 
-// Loads the library for this many threads. -1 after fail() if there is none.
-// OPENBLAS_CORETYPE can choose the kernels. Without it they are set to those of
-// the instruction set that oneDNN uses, because 0.3.21 takes the kernels of a
-// Pentium 4 on a processor that it does not know.
+// Loads the library for this many threads. 0, or -1 after fail() if there is
+// none. The variable OPENBLAS_CORETYPE can choose the kernels. Without it, the
+// kernels are those of the instruction set that oneDNN uses, because OpenBLAS
+// 0.3.21 takes the kernels of a Pentium 4 on a processor that it does not know.
+// openblas_close() may also be called if openblas_open() has failed.
 int openblas_open(struct openblas *b, int threads);
-void openblas_close(struct openblas *b); // also one that was never opened
+void openblas_close(struct openblas *b);
 
 // out (m, n) = a b, row-major and contiguous; a is stored (k, m) with ta, b is
 // stored (n, k) with tb.

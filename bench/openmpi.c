@@ -1,5 +1,5 @@
-// openmpi.c - for comparison: MPI's own blocking all-reduce, with a chosen
-// algorithm.
+// openmpi.c - MPI's own blocking all-reduce with a chosen algorithm, for
+// comparison.
 
 #include "bench/openmpi.h"
 
@@ -13,19 +13,20 @@
 #include <stdlib.h>
 
 struct openmpi {
-    MPI_Comm comm; // an algorithm is chosen when a communicator is made
+    MPI_Comm comm; // has the algorithm that was set when it was made
     bool open;
 };
 
 void openmpi_prepare(void)
 {
     setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
-    // a process that waits in MPI moves its own bytes; a thread would compete
-    // with it for the core
+    // A process that waits in MPI moves its own bytes. A progress thread would
+    // compete with it for the core.
     setenv("OMPI_MCA_btl_tcp_progress_thread", "0", 0);
 }
 
-// 0 keeps the library's own choice, which needs no variable.
+// Sets a variable of Open MPI. value: 0: the library's own choice; then a
+// missing variable is no error.
 static int set_variable(const char *name, int value)
 {
     return algorithm_variable(name, value) && value
@@ -42,7 +43,8 @@ static int choose(int algorithm, int segment)
                : 0;
 }
 
-// coll_tuned's numbers: ompi_info --param coll tuned --level 9.
+// The numbers of coll_tuned's algorithms, by ompi_info --param coll tuned
+// --level 9.
 enum { SEGMENTED_RING = 5 };
 static const int tuned[] = {
     [ALGORITHM_AUTO] = 0,     [ALGORITHM_LIBRARY] = 0, [ALGORITHM_TREE] = 2,
@@ -91,7 +93,7 @@ static int openmpi_step(struct sync *s, const struct sync_in *in,
     if (MPI_Allreduce(MPI_IN_PLACE, s->job.grads, (int)s->job.n, MPI_FLOAT,
                       MPI_SUM, m->comm))
         return fail("openmpi: all-reduce failed");
-    s->stats.bytes_out += bytes * 2 * (world - 1) / world; // a ring's
+    s->stats.bytes_out += bytes * 2 * (world - 1) / world; // as a ring
     return 0;
 }
 

@@ -1,4 +1,5 @@
-// openmpi.h - the peer: MPI's own blocking all-reduce, by a chosen algorithm.
+// openmpi.h - MPI's own blocking all-reduce with a chosen algorithm, to compare
+// our backends with.
 //
 // It is a backend like the others, so that it is measured and checked like
 // them. algorithm= chooses one of coll_tuned's algorithms, and is set through

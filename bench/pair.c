@@ -1,4 +1,4 @@
-// pair.c - starts pair_perf, which lies beside this program, under mpirun.
+// pair.c - starts pair_perf under mpirun. It is in the folder of this program.
 
 #include "bench/pair.h"
 
@@ -16,7 +16,7 @@ void pair_print(int rounds)
     ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
     int cores = omp_get_num_procs();
     if (cores < 2) {
-        printf("w   two workers: not measured, this process may use %d core\n",
+        printf("w   two workers: not measured, this process has %d core\n",
                cores);
         return;
     }
@@ -34,5 +34,6 @@ void pair_print(int rounds)
         die("%s", fail_message());
     fflush(stdout);
     if (system(command) != 0)
-        printf("w   two workers: not measured, this failed: %s\n", command);
+        printf("w   two workers: not measured, this command failed: %s\n",
+               command);
 }

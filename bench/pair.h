@@ -1,9 +1,10 @@
-// pair.h - two workers that talk beside two that do not, for one configuration.
+// pair.h - compares two workers that communicate with two that do not.
 
 #ifndef BENCH_PAIR_H
 #define BENCH_PAIR_H
 
-// Run pair_perf under mpirun and print its rows; a line where it cannot run.
+// Runs pair_perf under mpirun for `rounds` rounds, and prints its rows. Prints
+// why if it cannot run.
 void pair_print(int rounds);
 
 #endif

@@ -3,17 +3,17 @@
 //     mpirun -n 2 pair_perf [rounds=N] [steps=N]
 //
 // The workers run steps of model=micro at batch 8 in fp32, each on its own
-// core. Rounds of the backends take turns on the same vectors. The first
-// backend is the one for one worker: both run it at the same time, and send
-// nothing. The others are those without servers, each on its best carrier; they
-// send buckets while backward goes on. The bench prints medians of rounds, and
-// the rate of workers that talk as a share of the rate of silent workers.
+// core. Rounds of the backends alternate on the same vectors. The first backend
+// is `local`: both workers run it at the same time and send nothing. The others
+// are all backends without servers, each on its best carrier. They send buckets
+// while backward computes. The bench prints medians of rounds, and the rate of
+// each backend as a share of local's rate.
 //
-// Workers that agree in every step wait for the slower worker in every step,
-// even where communication costs nothing. So the bench also prints a lower
-// bound: over the steps of silent workers, the mean time of the slower worker.
-// And it splits each step: compute and update are this thread's processor time,
-// the rest is waiting, communication and what other programs took.
+// Workers that synchronize in every step wait for the slower worker in every
+// step, even if communication costs nothing. So the bench also prints a lower
+// bound: the mean over the steps of `local` of the slower worker's time. And it
+// splits each step: compute and update are processor time of this thread; the
+// rest is waiting, communication and the time of other programs.
 
 #include "base/base.h"
 #include "base/median.h"
@@ -33,11 +33,11 @@ static const double goal = 0.97;
 
 struct pair_plan {
     int rounds, steps;
-    const struct backend *ways[WAYS]; // the first is for one worker
+    const struct backend *ways[WAYS]; // the first is local
     int n;
 };
 
-// Seconds of a step, means of a round.
+// Mean seconds of a step in a round.
 struct parts {
     double step, compute, update;
 };
@@ -47,8 +47,8 @@ struct times {
     double silent[WORKERS][ROUNDS][STEPS]; // each step without communication
 };
 
-// One round, from the moment at which both workers are ready. `each`, if not
-// NULL, gets the seconds of every step.
+// Runs `steps` steps after a barrier. `each`, if not NULL, gets the seconds of
+// every step.
 static int run(struct workload *s, struct cluster *c, int steps,
                struct parts *mean, double *each)
 {
@@ -184,7 +184,7 @@ int main(int argc, char **argv)
         else if (!strncmp(argv[i], "steps=", 6))
             p.steps = atoi(argv[i] + 6);
         else
-            die("%s: want rounds=N, steps=N; try: mpirun -n %d pair_perf",
+            die("%s: not rounds=N or steps=N; try: mpirun -n %d pair_perf",
                 argv[i], WORKERS);
     if (p.rounds < 1 || p.rounds > ROUNDS || p.steps < 1 || p.steps > STEPS)
         die("rounds=%d, steps=%d; try: 1 to %d rounds of 1 to %d steps",

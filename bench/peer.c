@@ -12,7 +12,8 @@
 
 enum { SHELL_CANNOT_RUN = 126 }; // 127: not found
 
-// Both scripts say themselves what they lack.
+// Runs a script, and prints its lines. If PyTorch is missing, the script says
+// so.
 static void run(const char *python, const char *script,
                 const struct workload_case *c, const char *more)
 {
@@ -28,7 +29,7 @@ static void run(const char *python, const char *script,
         die("%s", fail_message());
     FILE *f = popen(command, "r");
     if (!f) {
-        printf("#   no PyTorch: no shell to start %s\n", script);
+        printf("#   PyTorch is left out: no shell to start %s\n", script);
         return;
     }
     while (fgets(line, sizeof line, f))

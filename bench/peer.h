@@ -10,7 +10,7 @@
 // one that CMake found. If PyTorch cannot run, a line says why.
 void peer_print(const struct workload_case *c, const char *python, double ms);
 
-// The same on a GPU: eager and compiled, in bf16.
+// The same on a GPU in bf16, eager and compiled, for `steps` steps.
 void peer_print_cuda(const struct workload_case *c, int steps);
 
 #endif

@@ -1,4 +1,4 @@
-// series.c - the sizes of a table.
+// series.c - the vector sizes of a bench's table.
 
 #include "bench/series.h"
 

@@ -1,4 +1,4 @@
-// series.h - the sizes of a table.
+// series.h - the vector sizes of a bench's table.
 
 #ifndef BENCH_SERIES_H
 #define BENCH_SERIES_H
@@ -7,8 +7,9 @@
 
 enum { SERIES_SIZES = 64 };
 
-// Element counts of fp32 vectors from min_bytes to max_mb MiB, each `factor`
-// times the one before, the largest in any case. How many.
+// Fills counts with the elements of fp32 vectors from min_bytes bytes to max_mb
+// MiB, each `factor` times the one before, and always with the largest. Returns
+// their number, at most SERIES_SIZES.
 int series_sizes(double min_bytes, double max_mb, double factor,
                  size_t counts[SERIES_SIZES]);
 

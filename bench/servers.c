@@ -1,4 +1,4 @@
-// servers.c - servers of a bench: a thread beside some of its workers.
+// servers.c - servers of a bench: each runs in a thread of a worker's process.
 
 #include "bench/servers.h"
 
@@ -17,12 +17,12 @@
 #include <string.h>
 
 struct servers {
-    struct server *server; // one of the two
+    struct server *server; // NULL: an echo
     struct echo *echo;
     char endpoint[MESSAGE_ENDPOINT];
     pthread_t thread;
     bool running;
-    char why[512]; // it failed; "" if not
+    char why[512]; // the error; "": none
 };
 
 static void *serve(void *arg)
@@ -61,9 +61,9 @@ static int listen_at(struct servers *s, const struct starter *t)
     return 0;
 }
 
-// In a thread of its own, since what it changes of itself the server's threads
-// inherit: they may use all cores, whichever the worker is bound to, and live
-// on another host.
+// Runs in its own thread, because it changes the cores and the network
+// namespace of this thread. The server's threads inherit both: they may use all
+// cores, and may be on another emulated host than the worker.
 static void *start(void *arg)
 {
     struct starter *t = arg;

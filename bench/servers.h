@@ -1,4 +1,4 @@
-// servers.h - servers of a bench: a thread beside some of its workers.
+// servers.h - servers of a bench: each runs in a thread of a worker's process.
 
 #ifndef BENCH_SERVERS_H
 #define BENCH_SERVERS_H
@@ -10,18 +10,19 @@
 struct cluster;
 struct servers;
 
-// Start a server in a thread of each of the first `count` workers, on the
-// address of iface= ("" for loopback), with `threads` that add, or one that
-// only echoes, on the emulated host `host` ("" for the worker's own). All
-// workers call it; *s is NULL on those without one. *where: all of them. 0, or
-// -1 after fail(); servers_close() follows.
+// Starts a server in a thread of each of the first `count` workers. All workers
+// call it; *s is NULL on workers without a server. echo: the server only sends
+// slices back; else it is a parameter server with `threads` threads. host: an
+// emulated host; "": the worker's own. iface: as iface=; "": loopback. *where
+// gets the addresses of all servers. 0, or -1 after fail(). Call
+// servers_close() in both cases.
 int servers_open(struct servers **s, struct cluster *c, int count, bool echo,
                  int threads, const char *host, const char *iface,
                  struct sync_servers *where);
 
-// Wait until the server has ended, as it does when all workers have left; an
-// echo, which does not notice, is stopped, and so is any if the job has failed.
-// 0, or -1 after fail(). Takes NULL.
+// Waits until the server has ended. A parameter server ends when all workers
+// have left; if the job has failed, it is stopped. An echo is always stopped.
+// 0, or -1 after fail(). Takes a pointer to NULL.
 int servers_close(struct servers **s, bool failed);
 
 #endif

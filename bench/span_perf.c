@@ -1,9 +1,10 @@
-// span_perf.c - what recording costs: the same training steps with and without.
+// span_perf.c - the cost of recording spans and samples during training steps.
 //
 //     span_perf [MODEL [BATCH [ROUNDS]]]
 //
-// Steps with spans and a sampler ten times a second alternate with bare ones,
-// so that whatever else the machine does falls on both alike; medians.
+// Steps that record spans, with a sampler that runs ten times a second,
+// alternate with steps that record nothing. So other load of the machine slows
+// down both equally. The bench prints medians.
 
 #include "base/base.h"
 #include "base/median.h"
@@ -67,8 +68,8 @@ int main(int argc, char **argv)
 {
     const char *preset = argc > 1 ? argv[1] : "micro";
     if (!strcmp(preset, "--help") || !strcmp(preset, "-h")) {
-        printf("span_perf [MODEL [BATCH [ROUNDS]]] - what recording costs: "
-               "micro 4 101\n");
+        printf("span_perf [MODEL [BATCH [ROUNDS]]] - the cost of recording; "
+               "default: micro 4 101\n");
         return 0;
     }
     int batch = argc > 2 ? atoi(argv[2]) : 4;
@@ -77,7 +78,7 @@ int main(int argc, char **argv)
     struct spans *s;
     struct sampler *sampler = NULL;
     if (batch < 1 || rounds < 1)
-        die("batch and rounds are whole numbers from 1");
+        die("batch %d, rounds %d; try: whole numbers from 1", batch, rounds);
     struct model *m = open_model(preset, batch, &job);
     size_t tokens = (size_t)batch * (size_t)job.tokens;
     int32_t *x = mem_alloc(tokens, sizeof *x);

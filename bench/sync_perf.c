@@ -1,4 +1,4 @@
-// sync_perf.c - how fast each backend is, by size, beside the law.
+// sync_perf.c - the speed of each backend by size, compared with the law.
 //
 //     lockstep bench sync workers=4             all rows, under mpirun
 //     mpirun -n 4 sync_perf sync=ring,allreduce the same by hand
@@ -62,7 +62,7 @@ struct cell {         // one backend at one size, all workers together
     double wrong;
 };
 
-enum { MEMORY = PLAN_ROWS, CELLS }; // not a row: the memory's own limit
+enum { MEMORY = PLAN_ROWS, CELLS }; // MEMORY is no row: the memory's limit
 
 // ---- all backends at one size
 
@@ -103,7 +103,7 @@ static int run_memory(struct memory *m, struct cluster *cluster, int count,
     return 0;
 }
 
-// The backends take turns, since a machine's speed drifts.
+// The backends alternate, because a machine's speed drifts.
 static int run_rounds(const struct sync_plan *p, struct tested *e,
                       struct memory *m, struct cell *cells,
                       double (*times)[PLAN_ROUNDS])
@@ -186,7 +186,7 @@ static int measure(const struct sync_plan *p, struct cluster *cluster, size_t n,
 
 // ---- the table
 
-// The row's fit goes to *fits.
+// Prints a row's table, and adds the link fitted to its times to *fits.
 static int print_row(const struct sync_plan *p, int row, int world,
                      const struct cell (*cells)[CELLS], struct links *fits)
 {
@@ -215,7 +215,7 @@ static int print_row(const struct sync_plan *p, int row, int world,
                link.alpha_s * 1e6, link.bytes_per_s * 1e-9,
                given ? "given" : "fitted", law.hops, law.share);
     else
-        printf("no link explains the times\n");
+        printf("no link fits the times\n");
     printf("#%11s %11s %5s %11s %8s %8s %7s %11s %7s %9s %9s\n", "size(B)",
            "count", "type", "time(us)", "algbw", "busbw", "#wrong", "law(us)",
            "off(%)", "cpu_s/GB", "spread(%)");
@@ -240,7 +240,7 @@ static int print_row(const struct sync_plan *p, int row, int world,
     return 0;
 }
 
-// A row that cannot run on these hosts is left out.
+// Leaves out rows whose carrier cannot run on these hosts.
 static int leave_out(struct sync_plan *p, struct cluster *cluster)
 {
     for (int i = 0; i < p->nrows; i++) {
@@ -389,7 +389,7 @@ int main(int argc, char **argv)
     static struct sync_plan p;
     int rank, world;
     log_for_launcher();
-    setvbuf(stdout, NULL, _IOLBF, 0); // mpirun hands on what is written
+    setvbuf(stdout, NULL, _IOLBF, 0); // so that mpirun shows each line at once
     bool launched = cluster_launched(&rank, &world);
     bool checks = argc > 1 && !strcmp(argv[argc - 1], WORKERS_CHECK);
     int rc = plan_parse(&p, launched || checks, argc - 1 - checks, argv + 1);

@@ -142,7 +142,7 @@ static const struct key rows[] = {
     {"sync_perf", "out", "", KEY_TEXT, AT(out), .unit = "FILE",
      .help = "writes the link fitted to each row to FILE"},
     {"sync_perf", "server_host", "", KEY_TEXT, AT(server_host), .unit = "NAME",
-     .help = "emulated host of a single server"},
+     .help = "emulated host of the server, if there is one"},
 };
 
 static const struct key_table keys = {rows, sizeof rows / sizeof *rows,
@@ -184,7 +184,7 @@ static int choose(struct sync_plan *p, const char *names)
     }
     return found == asked
                ? 0
-               : fail("sync=%s: not all are known; try: %s", names, known);
+               : fail("sync=%s: an unknown row; try: %s", names, known);
 }
 
 static int fail_unknown(const char *key)
@@ -240,7 +240,7 @@ static int take(struct sync_plan *p, const char *word)
         return key_set(k, p, value + 1);
     if (!strcmp(name, "net"))
         return fail("%s: try: lockstep bench sync %s", word, word);
-    return hand_on(p, word);
+    return set_rows(p, word);
 }
 
 int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words)

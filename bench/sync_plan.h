@@ -1,4 +1,4 @@
-// sync_plan.h - what sync_perf is to measure: its rows and its settings.
+// sync_plan.h - the plan of sync_perf: its rows and settings.
 
 #ifndef BENCH_SYNC_PLAN_H
 #define BENCH_SYNC_PLAN_H
@@ -18,8 +18,8 @@ struct row {
     const struct sync_ops *ops;
     const struct group_ops *carrier; // NULL: it needs none
     bool mpi;                        // only under mpirun
-    enum algorithm algorithm;        // settings that it always has, or 0
-    int slice_kb;
+    enum algorithm algorithm;        // a fixed setting of this row, or 0
+    int slice_kb;                    // a fixed setting of this row, or 0
 };
 
 struct sync_plan {
@@ -44,7 +44,7 @@ struct sync_plan {
 // this process. Returns 0; 1 after --help was printed; -1 after fail().
 int plan_parse(struct sync_plan *p, bool launched, int nwords, char **words);
 
-// The law of a row.
+// The law of a row for `world` workers.
 struct law plan_law(const struct sync_plan *p, int row, int world);
 
 #endif

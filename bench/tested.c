@@ -1,4 +1,4 @@
-// tested.c - one backend under test: opened, stepped, its results checked.
+// tested.c - opens a backend, runs its steps, and checks its results.
 
 #include "bench/tested.h"
 
@@ -21,7 +21,7 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
                         .threads = threads,
                         .server_host = server_host};
     a->optim = (struct optim_config){.kind = OPTIM_SGD};
-    a->nbuckets = bucket_cut(a->buckets, ENTRANT_BUCKETS, n, bucket, bucket);
+    a->nbuckets = bucket_cut(a->buckets, TESTED_BUCKETS, n, bucket, bucket);
     if (a->nbuckets < 0 || device_open(&a->dev, "cpu"))
         return -1;
     a->params = device_alloc(a->dev, n, sizeof(float));
@@ -82,7 +82,7 @@ int tested_close(struct tested *e, bool failed)
     return servers_close(&e->servers, failed);
 }
 
-// Of worker `rank`, in odd steps.
+// Gradient i of worker `rank`, in odd steps.
 static float share(int rank, size_t i)
 {
     return (float)((int)((i * 7 + (size_t)rank * 13) % 61) - 30);
@@ -96,8 +96,9 @@ static int step(struct tested *e, struct cost *cost)
     float sign = e->steps % 2 ? 1 : -1;
     for (size_t i = 0; i < a->n; i++)
         a->grads[i] = sign * share(a->cluster->rank, i);
-    // The smallest steps follow each other so closely that they line workers
-    // up; already to fill 16 KiB takes longer than to sum them.
+    // Small vectors need no barrier: their steps follow each other so closely
+    // that workers stay together. But to fill 16 KiB takes longer than to sum
+    // them, so larger vectors need one.
     if (a->n > 1 << 12 && cluster_barrier(a->cluster))
         return -1;
     uint64_t bytes = e->sync->stats.bytes_out;
@@ -107,7 +108,7 @@ static int step(struct tested *e, struct cost *cost)
             return -1;
     if (sync_step(e->sync, &in, &out))
         return -1;
-    // Some exchange before the update, some behind it.
+    // Some backends exchange before the update, some after it.
     uint64_t update = out.update_ended_ns - out.update_began_ns;
     cost->seconds += (double)(now_ns() - start - update) * 1e-9;
     cost->cpu_s += (double)(cpu_process_ns() - cpu) * 1e-9;
@@ -115,12 +116,12 @@ static int step(struct tested *e, struct cost *cost)
     return 0;
 }
 
-// After an even number of steps, or an odd one.
+// Compares the parameters with those after an even or odd number of steps.
 static void count_wrong(struct tested *e)
 {
     const struct arena *a = e->arena;
     if (e->sync->ops == &sync_echo)
-        return; // it has none
+        return; // it does not change the parameters
     for (size_t i = 0; i < a->n; i++) {
         float sum = 0;
         for (int r = 0; e->steps % 2 && r < a->cluster->world; r++)

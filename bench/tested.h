@@ -3,9 +3,9 @@
 // Gradients are small integers that differ by rank and element. They have one
 // sign in odd steps and the other in even steps. The update subtracts their
 // sum. So parameters are exactly minus the sum after an odd step, and exactly
-// zero after an even step, with servers that update and with workers. So
-// several backends can take turns on the same vectors, an even number of steps
-// at a time.
+// zero after an even step, whether servers or workers update. So several
+// backends can alternate on the same vectors, an even number of steps at a
+// time.
 
 #ifndef BENCH_TESTED_H
 #define BENCH_TESTED_H
@@ -13,7 +13,7 @@
 #include "optim/optim.h"
 #include "sync/sync.h"
 
-enum { ENTRANT_BUCKETS = 4096 };
+enum { TESTED_BUCKETS = 4096 };
 
 struct backend;
 struct group_ops;
@@ -25,27 +25,26 @@ struct arena {
     struct device *dev;
     float *params, *grads;
     size_t n;
-    struct bucket buckets[ENTRANT_BUCKETS];
+    struct bucket buckets[TESTED_BUCKETS];
     int nbuckets;
     struct optim_config optim;
-    int threads; // of a server
-    const char
-        *server_host; // emulated, of a single server; "": beside worker 0
+    int threads;             // of a server
+    const char *server_host; // emulated host of a single server; "": worker 0's
 };
 
 struct tested {
     struct arena *arena;
-    struct servers *servers; // that run beside this worker
+    struct servers *servers; // in this worker's process; NULL: none
     struct sync_settings settings;
     struct sync *sync;
     int steps;
-    size_t wrong; // how many results, on this worker
+    size_t wrong; // number of wrong results on this worker
 };
 
 // The cost of all steps, added up.
 struct cost {
-    double seconds; // from the first bucket to the sum, or the new parameters
-    double cpu_s;   // of this process, the update included
+    double seconds; // from the first ready bucket to the sum or update
+    double cpu_s;   // processor seconds of this process, with the update
     double bytes_out;
 };
 
@@ -56,18 +55,20 @@ int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
 void arena_close(struct arena *a);
 
 // Opens a strategy and its carrier (NULL: none), with the settings `asked`.
-// Also starts servers beside the first workers, as many as its row says. 0, or
-// -1 after fail(). Call tested_close() in both cases.
+// Also starts the servers that `row` needs in the processes of the first
+// workers. 0, or -1 after fail(). Call tested_close() in both cases.
 int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
                 const struct group_ops *carrier, const struct backend *row,
                 const struct sync_settings *asked);
 int tested_close(struct tested *e, bool failed);
 
-// Runs `count` steps. count is even: parameters are zero before and after.
+// Runs `count` steps and adds their cost to *cost. count is even: parameters
+// are zero before and after. 0, or -1 after fail().
 int tested_run(struct tested *e, int count, struct cost *cost);
 
 // Runs one more step, so that the result is not zero. This is the last call.
-// Both functions count wrong results in e->wrong.
+// Both functions add the number of wrong results to e->wrong. 0, or -1 after
+// fail().
 int tested_check(struct tested *e);
 
 #endif

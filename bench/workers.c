@@ -62,7 +62,7 @@ static _Noreturn void child(int from, struct cluster_config *config,
     char endpoint[ENDPOINT];
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (read(from, endpoint, sizeof endpoint) != sizeof endpoint)
-        _exit(1); // the parent has told why
+        _exit(1); // the parent has logged the error
     config->rendezvous = endpoint;
     workers_pin(config->rank, config->world);
     int rc = work_in(&cluster_zmq, config, work, arg);
@@ -70,13 +70,14 @@ static _Noreturn void child(int from, struct cluster_config *config,
     _exit(rc ? 1 : 0);
 }
 
-// If a worker fails, ends the others: they would only wait for it.
+// Waits for all workers. If one fails, ends the others, which would only wait
+// for it.
 static int reap(const struct worker *forked, int n)
 {
     int rc = 0, status;
     for (int left = n; left > 0; left--) {
         if (wait(&status) < 0)
-            return fail("bench: lost sight of the workers");
+            return fail("bench: cannot wait for the workers");
         if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
             continue;
         for (int r = 0; !rc && r < n; r++)

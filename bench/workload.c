@@ -1,4 +1,4 @@
-// workload.c - a model, the backend `local` and a batch, as a trainer has them.
+// workload.c - a model, the backend `local` and a batch, as in a trainer.
 
 #include "bench/workload.h"
 
@@ -59,7 +59,7 @@ static int open_model(struct workload *s)
     return draw_params(s) || model_open(&s->model, &job) ? -1 : 0;
 }
 
-// Weight decay on matrices only, as the trainer has it.
+// Weight decay applies to matrices only, as in the trainer.
 static int set_rule(struct workload *s)
 {
     struct optim_config *c = s->optim = mem_alloc(1, sizeof *c);

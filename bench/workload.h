@@ -1,5 +1,5 @@
-// workload.h - one worker that trains a GPT-2 on random tokens: what is
-// measured. Its vectors, buckets and rule are a trainer's.
+// workload.h - a worker that trains a GPT-2 on random tokens, to be measured.
+// Its vectors, buckets and update rule are those of the trainer.
 
 #ifndef BENCH_WORKLOAD_H
 #define BENCH_WORKLOAD_H
@@ -10,7 +10,7 @@
 
 #include <time.h>
 
-// What a row of the bench is about.
+// The settings of a bench's row.
 struct workload_case {
     const char *name;
     struct model_config config;
@@ -19,8 +19,8 @@ struct workload_case {
     int threads;
     const char *device; // NULL: cpu
     bool tf32;
-    int tune;   // algorithms timed a shape of product; 0: none
-    bool cudnn; // on a GPU, 16 bits: attention by cuDNN
+    int tune;   // algorithms to time for each shape of product; 0: none
+    bool cudnn; // on a GPU, in 16 bits: attention by cuDNN
 };
 
 struct workload {
@@ -30,36 +30,39 @@ struct workload {
     int32_t *x, *y;
     struct optim_config *optim;
     struct bucket *buckets;
-    int nbuckets, filled; // of this step's buckets
+    int nbuckets, filled; // filled: buckets of this step that are complete
     struct device *dev;
-    struct cluster *cluster;       // of one
+    struct cluster *cluster;       // of one worker
     struct sync_settings settings; // of `local`
     struct model *model;
     struct sync *local;
-    struct sync *sync; // of the steps to come: `local`, or another's
-    int steps;         // made so far
+    struct sync *sync; // of the next steps: `local`, or another
+    int steps;         // done so far
 };
 
-// 0, or -1 after fail(): mostly memory; workload_close() follows either way.
+// Opens everything for a case. 0, or -1 after fail(), mostly if memory runs
+// out. Call workload_close() in both cases.
 int workload_open(struct workload *s, const struct workload_case *c);
 void workload_close(struct workload *s);
 
-// A backend, a strategy over one of its carriers (NULL: none), for the
-// workload's vectors, with its default settings, which are written to `set` and
-// read until it is closed; params become worker 0's. The caller closes it. NULL
-// after fail().
+// Opens backend `row`, with strategy `ops` over the first of `carriers` (NULL:
+// none) that can run, for the workload's vectors. Writes its default settings
+// to *set, which must stay valid until it is closed. The parameters become
+// worker 0's. The caller closes it with sync_close(). Returns NULL after
+// fail().
 struct sync *workload_sync(struct workload *s, struct sync_settings *set,
                            const struct backend *row,
                            const struct sync_ops *ops,
                            const struct group_ops *const *carriers,
                            struct cluster *cluster);
 
-// One whole step, or death with a message; `compute` is the time of forward and
-// backward, `update` of clipping, AdamW and, in bf16, the copy of the weights.
+// Runs one whole step; after an error it stops the program. *compute: seconds
+// of forward and backward. *update: seconds of clipping, AdamW and, in bf16,
+// the copy of the weights.
 void workload_step(struct workload *s, double *compute, double *update);
 
-// Seconds: of this thread's processor time where it works alone, so that a busy
-// machine's other programs do not count; else by the wall clock.
+// The time in seconds. With one thread it is this thread's processor time, so
+// that other programs of a busy machine do not count; else the wall clock.
 static inline double workload_clock(int threads)
 {
     struct timespec t;

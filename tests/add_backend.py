@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds a backend with one folder and one row, and shows that no more is needed.
 
-    add_backend.py TREE       exit status 77 where a program is missing
+    add_backend.py TREE       exit status 77 if a program is missing
 
 The test copies the tree. In the copy, tests/gathered/ becomes a folder of the
 root, its row goes into the table of backends, and ARCHITECTURE.md gets its floor.
@@ -21,7 +21,7 @@ import tempfile
 INI = """
 [experiment]
 title = An added backend
-question = Is it drawn and reckoned like the others?
+question = Is it drawn and predicted like the others?
 figures = bytes loss_step
 [base]
 model = nano
@@ -111,7 +111,7 @@ def trains(binary, folder):
     assert seen == losses(binary, folder / "allreduce", "sync=allreduce")
 
 
-def is_reckoned(binary, folder):
+def is_predicted(binary, folder):
     """A forecast and a simulation give it the same times as sync=ring."""
     said = run(binary / "lockstep", "predict", "model=gpt2", "workers=4",
                "link=25gbit", "compute_ms=900")
@@ -165,10 +165,10 @@ def main():
         binary = build(folder / "tree", folder / "build")
         is_named(binary)
         trains(binary, folder)
-        is_reckoned(binary, folder / "simulated")
+        is_predicted(binary, folder / "simulated")
         is_measured(binary)
         is_drawn(binary, folder)
-    print("passed: one folder and one row")
+    print("passed: the backend needed one folder and one row")
 
 
 if __name__ == "__main__":

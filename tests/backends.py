@@ -7,7 +7,7 @@ may consist only of names of backends: "ring", "sps,dps", 'dps allreduce'. Code
 with such a string compares or lists names, but should ask the row
 (config/backends.h). A sentence of help or of an error may name a backend.
 
-backends.py --self-test makes trees with one mistake each and must find it.
+backends.py --self-test makes trees with one mistake each, and must find it.
 """
 
 import pathlib
@@ -42,7 +42,7 @@ def read_rows(tree):
 
 
 def sources(tree):
-    """Files that must not name a backend."""
+    """All files that must not name a backend."""
     for top in sorted(tree.iterdir()):
         if top.name in ("build", "runs", "tests") or top.name.startswith("."):
             continue

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check_gpu.sh [BIN] - check-gpu itself: with programs that pass, fail, hang or
-# find no GPU; or, with the programs of a build, its short steps on the emulated
-# GPU.
+# check_gpu.sh [BIN] - tests check-gpu. Without BIN it runs with fake programs that pass,
+# fail, hang or find no GPU. With the programs of a build in BIN, its short steps run on
+# the emulated GPU.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 check=$(dirname "$(readlink -f "$0")")/../check-gpu
@@ -13,7 +13,7 @@ wrong() {
     exit 1
 }
 
-# What the page says of a step must match.
+# Fails unless the results page has PATTERN in the line of STEP.
 says() { # STEP PATTERN
     grep -Eq "^$1 +$2" "$work/out/results.txt" || {
         cat "$work/out/results.txt" "$work/out/$1.log"
@@ -67,7 +67,7 @@ says training 'failed: status 1 .*cuda_train found no GPU'
 says memory 'skipped'
 [ "$(wc -l <"$work/runs")" = 2 ] || wrong "a device test that fails runs twice"
 
-# Only what has not passed runs again.
+# Only steps that have not passed run again.
 program emulated/lockstep 'echo not again; exit 1'
 for test in device ops products train; do
     program test_cuda_${test}_emulated 'echo mended'

@@ -1,4 +1,4 @@
-// checkpoint_files.c - files of a tiny model, right and wrong.
+// checkpoint_files.c - right and wrong files of a tiny model.
 
 #include "tests/checkpoint_files.h"
 

@@ -1,5 +1,5 @@
-// checkpoint_files.h - what the tests of checkpoints share: one tiny model, its
-// file as others would write it, and what reading must then do.
+// checkpoint_files.h - shared by the tests of checkpoints: a tiny model, its
+// file as other programs write it, and checks of what reading does.
 
 #ifndef TESTS_CHECKPOINT_FILES_H
 #define TESTS_CHECKPOINT_FILES_H
@@ -10,13 +10,14 @@ enum { MAX_FILE = 1 << 16, MAX_PARAMS = 1 << 12 };
 
 extern const struct model_config tiny;
 
-// The one file of every test, in a folder of its own. Group fixtures.
+// The path of the file that every test uses, in a temporary folder. The two
+// functions are group fixtures.
 extern char folder[], path[128];
 int make_folder(void **state);
 int remove_folder(void **state);
 int files_in_folder(void);
 
-// A file's bytes, to be spoilt.
+// The bytes of a file, for a test to change.
 struct bytes {
     size_t n;
     char at[MAX_FILE];
@@ -26,16 +27,18 @@ void load(struct bytes *b);
 void store(const struct bytes *b);
 void append(struct bytes *b, const void *from, size_t n);
 
-// The same n numbers for the same key.
+// Fills p with n random numbers, always the same for a key.
 void numbers(float *p, size_t n, uint64_t key);
 
-// The tiny model with numbers of key 1, by checkpoint_write().
+// Writes the tiny model, with numbers of key 1, by checkpoint_write(). p gets
+// its parameters.
 void write_tiny(float *p);
 
-// Reading fails, says `says` in one line, and leaves the numbers alone.
+// Asserts that reading fails with a message of one line that has `says` in it,
+// and does not change the parameters.
 void refused(const struct model_config *c, const char *says);
 
-// Reading the tiny model gives these numbers.
+// Asserts that reading the tiny model gives these parameters.
 void accepted(const float *expected);
 
 struct entry {
@@ -44,13 +47,14 @@ struct entry {
     size_t bytes;
 };
 
-// The tiny model's tensors in any dtype and under a prefix, `more` entries
-// behind them, as Hugging Face's writer would lay them. expected[] is what
-// reading must give.
+// Writes the tiny model's tensors in this dtype, with this prefix before their
+// names, and then nmore entries `more`, in the layout of Hugging Face's writer.
+// expected[] gets the parameters that reading must give.
 void build_model(const char *dtype, const char *prefix,
                  const struct entry *more, int nmore, float *expected);
 
-// A model as llm.c lays it: (out, in), all layers of a kind together.
+// Writes a model in the layout of llm.c: matrices are (out, in), and a tensor
+// of all layers is contiguous. padded: llm.c's padded size of the vocabulary.
 void build_llmc(const struct model_config *c, int version, int padded,
                 const float *p);
 

@@ -19,12 +19,12 @@ import rule
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.M)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.S)
 TEXT = re.compile(r'"(?:\\.|[^"\\\n])*"')
-# At the margin and not static: "type name(..) {" and "type name[..] =".
+# In the first column and not static: "type name(..) {" and "type name[..] =".
 FUNCTION = re.compile(r"^(?!static\b|extern\b)[a-zA-Z_][\w \t\n*]*?\b(\w+)"
                       r"\([^;{}]*\)\s*\{", re.M)
 TABLE = re.compile(r"^(?!static\b|extern\b)(?:[a-zA-Z_]\w*[ \t*]+)+"
                    r"(\w+)(?:\[[^\]]*\])?\s*=", re.M)
-# Not a member: those may be called like a function.
+# Not a member, which may have the name of a function.
 NAME = re.compile(r"(?<![\w.])(?<!->)([A-Za-z_]\w*)\b")
 HEADERS, SOURCES = (".h", ".cuh"), (".c", ".cu")
 
@@ -69,7 +69,7 @@ def needs(folder, files):
 
 
 def circle(graph):
-    """The files of a shortest circle, in order; empty: there is none."""
+    """The files of a shortest circle, in order. Empty if there is none."""
     best = []
     for start in graph:
         before, queue = {start: None}, collections.deque([start])
@@ -108,7 +108,7 @@ A_B = {
 }
 BACK = "int b(void)\n{\n    return a();\n}\n"
 
-# (files, whether they hold a circle)
+# (files, whether they have a circle)
 CASES = [
     (A_B, False),
     (A_B | {"core/x/b.c": BACK}, True),

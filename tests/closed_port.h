@@ -1,4 +1,5 @@
-// closed_port.h - an endpoint where nobody listens, and nobody else can.
+// closed_port.h - an endpoint on which nobody listens, and no other process
+// can.
 
 #ifndef TESTS_CLOSED_PORT_H
 #define TESTS_CLOSED_PORT_H
@@ -10,8 +11,8 @@
 
 enum { CLOSED_PORT_TEXT = 32 };
 
-// Take a port of 127.0.0.1 without listening on it; write it to `endpoint` as
-// "tcp://127.0.0.1:PORT". Returns the socket that holds it, to be closed.
+// Binds a port of 127.0.0.1 without listening on it. Writes it to `endpoint` as
+// "tcp://127.0.0.1:PORT". Returns the socket; the caller closes it.
 static int closed_port(char endpoint[CLOSED_PORT_TEXT])
 {
     struct sockaddr_in a = {.sin_family = AF_INET,

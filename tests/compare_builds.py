@@ -1,17 +1,16 @@
 #!/usr/bin/env python3
-"""compare_builds.py OLD_BIN NEW_BIN - train the same with two builds.
+"""compare_builds.py OLD_BIN NEW_BIN - compares the training results of two builds.
 
-A change that must not change results is tested against the build before it, on
-one machine: both builds train the same tiny jobs with every backend. Two jobs
-are equal if every checkpoint has the same model, optimizer and state files, and
-if steps.csv has the same losses, gradient norms, loss scales, skipped steps,
-bytes and heads for each worker and step. A job that ends with an error in both
-builds is equal, too. A resumed job saves with one backend and goes on with
+It tests that a change does not change results. Both builds train the same tiny jobs with
+every backend, on one machine. Two jobs are equal if every checkpoint has the same model,
+optimizer and state files, and if steps.csv has the same losses, gradient norms, loss
+scales, skipped steps, bytes and header bytes for each worker and step. Two jobs that both
+end with an error are equal, too. A resumed job saves with one backend and goes on with
 another; there the new build also resumes the old build's checkpoint.
 
-Servers over ZeroMQ send a ping to every worker twice a second, and head_rx
-counts it: there it is compared modulo a ping's 64 bytes. Over MPI there are no
-pings, and it is compared as it is.
+Servers over ZeroMQ send a ping to every worker twice a second, and head_rx counts it. So
+with ZeroMQ head_rx is compared modulo 64, the bytes of a ping. Over MPI there are no
+pings, and head_rx is compared exactly.
 
     --quick         jobs that cover all pairs of settings; default: all triples
     --all           all combinations of four settings; this takes hours
@@ -19,8 +18,8 @@ pings, and it is compared as it is.
     --allow NAME    do not compare this column of steps.csv or this file;
                     "NAME SETTING ..": only in jobs with these settings
     --also WORD     a setting for all jobs, as device=cuda
-    --jobs N        how many jobs run at once, 1 or 2 (default 2)
-    --list          print the jobs and run none
+    --jobs N        number of jobs that run at the same time, 1 or 2 (default 2)
+    --list          print the jobs, and run none
 
 BIN is a folder of programs, build/release/bin. Exit status 0: all are equal.
 """
@@ -49,7 +48,7 @@ BASE = ("batch=2 warmup=1 threads=1 trace=off samples=0 log=0 keep=0 "
 FILES = ["model.safetensors", "optimizer.safetensors", "state.json"]
 COLUMNS = ["tokens", "loss", "lr", "grad_norm", "loss_scale", "skipped",
            "dropped", "val_loss"]
-COUNTS = ("bytes_", "head")  # and all columns that begin like this
+COUNTS = ("bytes_", "head")  # also all columns that begin so
 
 # A factor is a list of values; a value is one or more settings.
 WORKERS = ["workers=1", "workers=2", "workers=3", "workers=4"]
@@ -115,8 +114,9 @@ REFUSED = [
     "sync=ring workers=2 staging=never", "sync=none",
 ]
 
-# Save at step 2 with the first settings, go on with the second. These name all
-# that they change: a build may take the others from the run that is resumed.
+# Each job saves at step 2 with the first settings, and goes on with the second. The
+# second name everything that changes, because a build may take all other settings from
+# the run that is resumed.
 RESUMED = [
     ("sync=ring transport=tcp workers=3 wire=fp16",
      "sync=sps transport=zmq workers=3 wire=fp32 update=server"),
@@ -172,7 +172,7 @@ def cover(factors, strength):
 
 
 def list_jobs(strength):
-    """A job is one line of settings, or two: then the second resumes."""
+    """All jobs. A job is one line of settings, or two lines: the second resumes."""
     jobs = []
     for way, own in WAYS.items():
         if way == "local":  # it has no overlap
@@ -193,10 +193,10 @@ def list_jobs(strength):
     return jobs
 
 
-# ---- running one
+# ---- run one job
 
 class Children:
-    """The processes that run now, so that all can be ended."""
+    """All running processes, so that they can be ended."""
 
     def __init__(self):
         self.lock, self.running, self.stopped = threading.Lock(), set(), False
@@ -230,7 +230,7 @@ class Children:
 
 
 def end(child):
-    """SIGTERM, then SIGKILL: the launcher's workers end with it either way."""
+    """End a launcher with SIGTERM, or else with SIGKILL. Its workers end with it."""
     child.terminate()
     try:
         child.wait(15)
@@ -240,8 +240,8 @@ def end(child):
 
 
 def content(path):
-    """A file's bytes; of a state.json without the hashes of the other files,
-    which builds before them did not write."""
+    """The bytes of a file. Leaves out the hashes of other files in a state.json, which
+    older builds did not write."""
     if path.name != "state.json":
         return path.read_bytes()
     state = json.loads(path.read_text())
@@ -251,7 +251,7 @@ def content(path):
 
 
 class Result:
-    """What one training job wrote, or how it failed."""
+    """The results of one training job, or its error."""
 
     def __init__(self, folder, pinged, status, said):
         out, self.pinged = folder / "out", pinged
@@ -289,10 +289,10 @@ def train(children, bin_dir, words, text, folder, resume=None):
                   *children.run(command, folder, DEADLINE_S))
 
 
-# ---- comparing two
+# ---- compare two results
 
 def cells(result, key, columns):
-    """The values to compare, of the row of one (rank, step)."""
+    """The values to compare in the row of one (rank, step)."""
     row = {c: result.rows.get(key, {}).get(c, "-") for c in columns}
     if result.pinged and row.get(PINGED, "-").isdigit():
         row[PINGED] = f"{int(row[PINGED]) % PING_BYTES} mod {PING_BYTES}"
@@ -342,7 +342,7 @@ class Gate:
         self.text.write_bytes(b" ".join(dice.choices(words, k=3000)) + b"\n")
 
     def train_all(self, number, job):
-        """The job's pairs of results to compare: (title, old's, new's)."""
+        """Train one job. Return its pairs to compare: (title, old result, new result)."""
         folder = self.folder / str(number)
         folder.mkdir()
 
@@ -364,7 +364,7 @@ class Gate:
         return pairs
 
     def run(self, number, job):
-        """(verdict, lines to print below it)."""
+        """Compare one job. Return (verdict, lines to print below it)."""
         words = " ".join(job).split()
         allowed = {name for name, *settings in self.allow
                    if set(settings) <= set(words)}

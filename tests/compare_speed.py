@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""compare_speed.py OLD_BIN NEW_BIN - the exchange's speed of two builds.
+"""compare_speed.py OLD_BIN NEW_BIN - compares the speed of the exchange of two builds.
 
-Runs the sync_perf of both builds in turns (old new, new old, ..) on one
-machine: two and four workers, the ring over TCP and in shared memory, sps and
-dps, sizes from 4 B to 125 MiB. For each backend and size it prints the median
-time of both builds in us, their ratio old/new (above 1: the new build is
-faster), the spread, which is the middle half of the ratios of the single turns,
-and the ratio of the fastest turns. A ratio below 0.98 is marked "below", or
-"below?" if the spread reaches 0.98 or there were fewer than four turns. Nothing
-is asserted: the times of a busy machine say little.
+Runs the sync_perf of both builds alternately (old new, new old, ..) on one machine: two
+and four workers, the ring over TCP and in shared memory, sps and dps, sizes from 4 B to
+125 MiB. In a turn each build runs once. For each backend and size it prints the median
+times of both builds in us; their ratio old/new (above 1: the new build is faster); the
+spread, which is the middle half of the ratios of single turns; and the ratio of the
+fastest turns. A ratio below 0.98 is marked "below", or "below?" if the spread reaches 0.98
+or if there were fewer than four turns. Nothing is asserted, because times depend on the
+load of the machine.
 
     --only WORD     only ring, ring-shm, sps, dps or workers=2; may be repeated
-    --minutes N     take turns for so long (default 9), but at least two
-    --rounds N      of sync_perf in a turn (default 3)
+    --minutes N     run turns for this time (default 9), but at least two turns
+    --rounds N      rounds of sync_perf in a turn (default 3)
     --max_mb N      MiB of the largest size (default 125)
-    --also WORD     a word for sync_perf, as wire=fp16 or factor=4
+    --also WORD     a setting for sync_perf, as wire=fp16 or factor=4
 """
 
 import argparse
@@ -31,7 +31,7 @@ DEADLINE_S = 600  # of one sync_perf
 
 
 def measure(bin_dir, row, workers, args):
-    """Time in us by size in bytes. None if sync_perf fails: a line says why."""
+    """{size in bytes: time in us}. None, after a line that says why, if sync_perf fails."""
     command = [str(bin_dir / "sync_perf"), f"sync={row}", f"workers={workers}",
                f"rounds={args.rounds}", f"max_mb={args.max_mb:g}", "factor=32",
                *args.also]
@@ -70,7 +70,7 @@ def turn(cases, times, args, swapped):
 
 
 def print_case(case, sizes):
-    """Print one case's table. The marks of its rows."""
+    """Print one case's table. Return the marks of its rows."""
     row, workers = case
     marks = []
     print(f"\n{row}, {workers} workers\n{'size(B)':>11} {'old(us)':>11} "

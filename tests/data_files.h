@@ -1,5 +1,5 @@
-// data_files.h - what the tests of data share: a folder of files that they make
-// and data opened on them. Include last.
+// data_files.h - shared by the tests of data: a folder of files that they make,
+// and data opened on these files. Include it last.
 
 #ifndef TESTS_DATA_FILES_H
 #define TESTS_DATA_FILES_H
@@ -12,7 +12,7 @@
 
 #include "tests/test.h"
 
-// As cmocka's fail_msg(), whose fail() is not ours.
+// Like cmocka's fail_msg(), which calls cmocka's fail() instead of ours.
 #define wrong(...)                                                             \
     (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 
@@ -21,7 +21,8 @@ enum { T = 8, TOKENS = 4001, MAGIC = 20240520 };
 static char folder[] = "/tmp/lockstep_data_XXXXXX";
 static char paths[16][64];
 
-// A file in the tests' folder; its path, until 16 further calls.
+// Makes a file in the tests' folder. Returns its path, which stays valid until
+// 16 further calls.
 static inline const char *put(const char *name, const void *bytes, size_t n)
 {
     static int next;
@@ -34,7 +35,7 @@ static inline const char *put(const char *name, const void *bytes, size_t n)
     return path;
 }
 
-// Tokens 0, 1, 2, ..: a window's first token says which window it is.
+// Makes a file of tokens 0, 1, 2, .. So a window's first token identifies it.
 static inline const char *put_counting(const char *name, size_t n)
 {
     uint16_t *token = malloc(n * sizeof *token);

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# debian_tree.sh - build this tree in a fresh Debian of another release, and run
-# there the tests of what differs between releases.
+# debian_tree.sh - builds this tree in a fresh Debian of another release, and runs there
+# the tests of everything that differs between releases.
 #
-#     debian_tree.sh SUITE [FOLDER]     trixie, below FOLDER: build/debian
+#     debian_tree.sh SUITE [FOLDER]     SUITE: as trixie; FOLDER: default build/debian
 #
-# The release comes from the archive that this machine's apt uses, by way of
-# debootstrap; what it needs, ./install says. A tree that is there already is used
-# again. Exit status 77, with the reason, where it cannot be made: no root, no
-# debootstrap, no archive.
+# debootstrap installs the release from the archive that this machine's apt uses, and
+# ./install the packages that Lockstep needs. A release that is already in FOLDER is used
+# again. Exit status 77, with the reason, if this is not possible: no root, no debootstrap
+# or no archive.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 cd "$(dirname "$(readlink -f "$0")")/.."
@@ -23,14 +23,14 @@ skip() {
     exit 77
 }
 
-# What this machine's own release comes from.
+# The archive of this machine's own release.
 archive() {
     apt-get indextargets 'Origin: Debian' --format '$(CODENAME) $(REPO_URI)' |
         sort -u | awk -v own="$(. /etc/os-release; echo "$VERSION_CODENAME")" \
         '$1 == own {print $2; exit}'
 }
 
-[ "$(id -u)" -eq 0 ] || skip "debootstrap wants root"
+[ "$(id -u)" -eq 0 ] || skip "debootstrap requires root"
 command -v debootstrap >/dev/null ||
     skip "no debootstrap; try: apt-get install debootstrap"
 from=$(archive 2>/dev/null || true)
@@ -47,8 +47,8 @@ if [ ! -e "$root/whole" ]; then
     touch "$root/whole"
 fi
 
-# The files as they are here, and nothing that was built. Unchanged ones keep
-# their time, so that a second build is short.
+# Copies the sources, and no build products. Unchanged files keep their times, so that a
+# second build is short.
 mkdir -p "$root/src"
 git ls-files -z --cached --others --exclude-standard | while read -r -d '' file; do
     cmp -s "$file" "$root/src/$file" || cp --parents "$file" "$root/src/"
@@ -63,7 +63,7 @@ cmake --preset release -DLOCKSTEP_CUDA=OFF -DLOCKSTEP_WERROR=ON
 cmake --build --preset release --parallel $(nproc)
 ctest --preset release -R '$tests'
 INSIDE
-# Mounts of a namespace of its own end with it, however it ends.
+# The mounts are in a namespace of their own, and so end with it.
 exec env -i HOME=/root PATH="$PATH" TERM="${TERM:-dumb}" unshare --mount bash -c "
     mount -t proc proc '$root/proc' && mount --rbind /sys '$root/sys' &&
     mount --rbind /dev '$root/dev' && exec chroot '$root' bash /inside.sh"

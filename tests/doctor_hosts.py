@@ -92,7 +92,7 @@ def each_lie_is_found(folder):
            "4 things are missing for a job on these hosts")
     for host in GONE, NOBODY:
         if re.search(rf"{host} - | - {host}|{host} +(its clock|shares)", said):
-            complaints.append(f"{host} does not answer, and stands here:\n{said}")
+            complaints.append(f"{host} does not answer, but is tested:\n{said}")
     if status != 1 or len(re.findall(" try: ", said)) < 4:
         complaints.append(f"status {status}, or a lack without a remedy:\n{said}")
     status, said = doctor(folder, [SILENT], "out=shared", "timeout=0.5")
@@ -128,7 +128,7 @@ def nothing_is_left(folder):
             complaints.append(f"{name}/ holds {left}")
     pids = [p.name for p in (folder / "pids").iterdir()]
     alive = [p for p in pids if pathlib.Path(f"/proc/{p}").exists()]
-    if alive or len(pids) < 11:  # a silent one may end before it writes
+    if alive or len(pids) < 11:  # a silent host's may end before it writes
         complaints.append(f"{alive} of {pids} are left")
 
 

@@ -1,6 +1,6 @@
 """Draws every figure from the sample data, as PNG and as SVG.
 
-    draw.py PLOTS       exit status 77 where there is no gnuplot
+    draw.py PLOTS       exit status 77 if there is no gnuplot
 
 gnuplot must succeed and print nothing. The PNG must be large enough, and the SVG
 must be valid XML with lines and text. plots/sample/figures.txt says for each

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""explain.py BIN pages|browser - the pages of lockstep explain and of labs/grade.
+"""explain.py BIN pages|browser - tests the pages of lockstep explain and of labs/grade.
 
-pages    nothing outside of a page is needed; its messages add up to the law; a way
-         that cannot be told is refused in a line
-browser  headless Chromium: no error; counters run up to the law; play, scrub, steps
+pages    A page needs nothing outside of it. The bytes of its messages add up to the law.
+         A backend that cannot be explained is refused in one line.
+browser  In headless Chromium pages have no error, their counters reach the law, and
+         playing, seeking and single steps work.
 """
 
 import html
@@ -90,7 +91,7 @@ def check_cells(panel):
 
 
 def pages(bin_dir, folder):
-    """Pages without a browser."""
+    """Test pages without a browser."""
     for words in WAYS:
         page = folder / "way.html"
         said = run(bin_dir / "lockstep", "explain", *words, f"out={page}")
@@ -139,7 +140,7 @@ def bytes_of_step(panel, rank):
 
 
 def run_page(bin_dir, folder):
-    """Two runs on one page."""
+    """Test a page of several runs."""
     page = folder / "runs.html"
     runs = [train(bin_dir, folder, "a=b", "sync=ring", "workers=2", "transport=tcp"),
             train(bin_dir, folder, "alone", "sync=local"),
@@ -182,7 +183,7 @@ def run_page(bin_dir, folder):
 
 
 def lab_page(folder):
-    """A test of a lab that fails."""
+    """Test the page of a lab's test that fails."""
     skeleton = TOP / "labs/04-ring/skeleton.c"
     run(TOP / "labs/grade", "4", skeleton, "--out", folder / "lab", status=1)
     page = folder / "lab/04/timeline-bytes.html"
@@ -232,7 +233,7 @@ setTimeout(() => { note(); $("said").textContent = JSON.stringify(said); }, 9000
 
 
 def browser(bin_dir, folder):
-    """Pages in a browser."""
+    """Test pages in a browser."""
     program = browser_of()
     if not program:
         print("skipped: there is no Chromium; try: apt-get install chromium")

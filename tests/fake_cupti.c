@@ -33,7 +33,7 @@ static wanted_fn *buffer_wanted;
 static full_fn *buffer_full;
 static bool enabled[KINDS];
 static uint8_t *buffer;
-static size_t room, used;
+static size_t capacity, used;
 
 int cuptiActivityRegisterCallbacks(wanted_fn *wanted, full_fn *full)
 {
@@ -63,17 +63,17 @@ int cuptiGetTimestamp(uint64_t *ns)
     return 0;
 }
 
-static void hand_back(void)
+static void give_back(void)
 {
     uint8_t *full = buffer;
     buffer = NULL;
     if (full)
-        buffer_full(NULL, 0, full, room, used);
+        buffer_full(NULL, 0, full, capacity, used);
 }
 
 int cuptiActivityFlushAll(uint32_t flag)
 {
-    hand_back();
+    give_back();
     return flag == 1 ? 0 : 1;
 }
 
@@ -100,11 +100,11 @@ void fake_cupti_ran(uint32_t kind, const char *name, uint64_t begin_ns,
     size_t records, size = bytes_of(kind);
     if (!enabled[kind])
         return;
-    if (buffer && room - used < size)
-        hand_back();
+    if (buffer && capacity - used < size)
+        give_back();
     if (!buffer) {
-        buffer_wanted(&buffer, &room, &records);
-        if (!buffer || room < size || (uintptr_t)buffer % 8)
+        buffer_wanted(&buffer, &capacity, &records);
+        if (!buffer || capacity < size || (uintptr_t)buffer % 8)
             abort();
         used = 0;
     }

@@ -19,8 +19,8 @@
 enum { RANKS = 4, WORLDS = 4, MAIL_BYTES = 1 << 22 };
 
 // Holds one message at a time from one rank to another. It is full if `full` is
-// the number of this world: messages of earlier worlds do not count. There may
-// be as many open worlds as there are sets of mailboxes.
+// the number of this world; messages of earlier worlds do not count. At most
+// WORLDS worlds may be open at the same time.
 struct mailbox {
     atomic_uint full;
     size_t bytes;
@@ -112,7 +112,7 @@ static bool gone(const struct ncclComm *c)
     return c->aborted;
 }
 
-// Sleeps until *word is no longer `seen`, or for a while. Notes that it sleeps.
+// Sleeps until *word is no longer `seen`, but at most 10 ms.
 static void doze(atomic_uint *word, unsigned seen)
 {
     struct timespec most = {.tv_nsec = 10000000};
@@ -158,7 +158,7 @@ static void fetch(struct ncclComm *c, int from, char *data, size_t bytes)
 
 // ---- collectives, in rank order at the root
 
-// n elements at `at` on every rank := the root's.
+// Copies the root's n elements at `at` to every rank.
 static void broadcast(const struct order *o, char *at, int root)
 {
     size_t bytes = o->n * bytes_of(o->type);
@@ -178,8 +178,8 @@ static void add(void *sum, const void *theirs, const struct order *o)
         vector_add(sum, theirs, t, o->n);
 }
 
-// On the root, `in` := the sum of n elements of `out` over all ranks, added in
-// fp32 or in doubles.
+// On the root, `in` becomes the sum of n elements of `out` over all ranks,
+// added in fp32 or in doubles.
 static void reduce(const struct order *o, const char *out, char *in, int root)
 {
     size_t bytes = o->n * bytes_of(o->type);
@@ -249,8 +249,8 @@ struct batch {
     int n;
 };
 
-// Small messages are sent before a rank waits for others. So no ring of ranks
-// can wait for itself.
+// Sends all messages before it waits for others. So ranks cannot wait for each
+// other in a circle.
 static void run(void *ctx)
 {
     struct batch *b = ctx;

@@ -9,16 +9,16 @@
 #ifndef TESTS_FAKE_NCCL_H
 #define TESTS_FAKE_NCCL_H
 
-// Call once, before workers are forked.
+// Must be called once, before workers are forked.
 void fake_nccl_setup(void);
 
-// What goes wrong in the worlds that follow.
+// The fault of the worlds that are opened next.
 enum fake_fault {
     FAKE_FINE,
     FAKE_NO_ID,       // ncclGetUniqueId fails
     FAKE_NEVER_JOINS, // ncclCommInitRankConfig stays in progress
     FAKE_BAD_CALL,    // ncclAllReduce refuses its arguments
-    FAKE_LOST_PEER    // ncclCommGetAsyncError reports one
+    FAKE_LOST_PEER    // ncclCommGetAsyncError reports a lost peer
 };
 void fake_nccl_fault(enum fake_fault fault);
 
@@ -29,7 +29,8 @@ void fake_nccl_looks(int looks);
 // How many pointers in this process's calls so far were not multiples of 16.
 int fake_nccl_unaligned(void);
 
-// Thread blocks that this process's last communicator may take; 0: any.
+// The most thread blocks that this process's last communicator may use; 0: any
+// number.
 int fake_nccl_ctas(void);
 
 // Returns 0 if the last message contains `what` and this process has aborted

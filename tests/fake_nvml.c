@@ -1,10 +1,10 @@
 // fake_nvml.c - a libnvidia-ml.so.1 with one GPU, for tests without one.
 //
-// The functions that telemetry/nvml.c and gpm.c look for, by NVML's names and
-// types. The environment variable FAKE_NVML names what does not work: init,
-// power, gpm (this GPU has no such counters), nvlink (nor these). A counter
-// goes on by its number with each sample, so that what lies between two samples
-// tells which they are.
+// It has the functions that telemetry/nvml.c and gpm.c use, with NVML's names
+// and types. The environment variable FAKE_NVML names what does not work: init,
+// power, gpm (the GPU has no counters), nvlink (it has no counters of NVLink).
+// A counter grows by its number with each sample. So the difference of two
+// samples tells which counter and samples they are.
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,8 +20,8 @@ int nvmlDeviceGetPowerUsage(void *gpu, unsigned *milliwatts);
 int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz);
 int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj);
 int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *bits);
-int fake_nvml_users(void);   // begun and not ended
-int fake_nvml_samples(void); // of counters, allocated and not freed
+int fake_nvml_users(void);   // nvmlInit_v2() without nvmlShutdown()
+int fake_nvml_samples(void); // samples allocated and not freed
 
 struct support {
     unsigned version, yes;
@@ -110,7 +110,7 @@ int nvmlDeviceGetClockInfo(void *gpu, int which, unsigned *mhz)
     return SUCCESS;
 }
 
-// A joule more each time.
+// One joule more with each call.
 int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj)
 {
     static unsigned long long used = 5000000;
@@ -118,7 +118,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *gpu, unsigned long long *mj)
     return SUCCESS;
 }
 
-// FAKE_REASONS, a number.
+// The variable FAKE_REASONS has the bits, as a number.
 int nvmlDeviceGetCurrentClocksEventReasons(void *gpu, unsigned long long *bits)
 {
     const char *said = getenv("FAKE_REASONS");
@@ -161,7 +161,7 @@ int nvmlGpmSampleGet(void *gpu, struct sample *sample)
     return SUCCESS;
 }
 
-// The metric's number, times how many samples lie between.
+// A metric's value is its number times the distance of the two samples.
 int nvmlGpmMetricsGet(struct request *r)
 {
     double between = r->after->nth - r->before->nth;

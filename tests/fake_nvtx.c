@@ -1,5 +1,6 @@
-// fake_nvtx.c - what a tool of NVIDIA's injects into a program that has NVTX:
-// it writes down the ranges. The names of files and functions are NVTX's.
+// fake_nvtx.c - stands for a tool of NVIDIA that is injected into a program
+// with NVTX. It records the ranges. The names of its functions are those of
+// NVTX.
 
 #include "tests/fake_nvtx.h"
 

@@ -1,4 +1,4 @@
-// fake_nvtx.h - a tool of the test's own, which NVTX loads as NVIDIA's.
+// fake_nvtx.h - a fake tool, which NVTX loads like one of NVIDIA.
 
 #ifndef TESTS_FAKE_NVTX_H
 #define TESTS_FAKE_NVTX_H

@@ -1,6 +1,6 @@
 #!/bin/sh
-# fake_torch_python.sh - stands in for an interpreter with PyTorch: says which
-# script it is given and its words.
+# fake_torch_python.sh - stands for a Python interpreter with PyTorch. It prints the
+# arguments of the script that it is given.
 case $1 in
 *gpt2_torch_speed.py) shift ;;
 *) exit 1 ;;

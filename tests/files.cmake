@@ -14,7 +14,7 @@ if(Python3_FOUND)
                               ${CMAKE_SOURCE_DIR})
     lockstep_long(slurm ${Python3_EXECUTABLE} tests/slurm.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_SOURCE_DIR}
-                  ${CMAKE_BINARY_DIR}/slurm) # unpacked there
+                  ${CMAKE_BINARY_DIR}/slurm) # where it unpacks Slurm
     lockstep_long(ssh_hosts ${Python3_EXECUTABLE} tests/ssh_hosts.py
                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY} ${CMAKE_BINARY_DIR}/ssh)
     add_test(NAME ssh_hosts
@@ -44,9 +44,9 @@ set_tests_properties(check_gpu PROPERTIES TIMEOUT 300)
 include(tests/oracle/oracle.cmake)
 include(tests/emulated_cuda/files.cmake)
 
-# The threaded parts: check builds them (lockstep_threads) and runs them once
-# more under ThreadSanitizer, which needs to be told what libraries do
-# (tsan.supp).
+# The tests of threaded parts. ./check also builds them with ThreadSanitizer
+# (lockstep_threads) and runs them again. tsan.supp suppresses what ThreadSanitizer
+# reports of libraries.
 add_custom_target(lockstep_threads)
 foreach(test data flow group group_faults ring ring_shared rendezvous ps_policy
              snapshot spans trace virtual)
@@ -64,7 +64,7 @@ if(TEST nccl) # every case of every backend, with threads for queues
   set_property(TEST nccl PROPERTY TIMEOUT 900)
 endif()
 
-# What takes longest begins first: at the end nothing runs alone.
+# The longest tests begin first, so that no test runs alone at the end.
 set(longest jobs nccl group group_faults lab_export cuda_train_emulated_backward
             cuda_train_emulated shard_jobs ring_shared nccl_carriers ring
             allreduce_2 allreduce_3 ps_dps ps ps_sps_update ps_dps_worker train

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""floors.py [TREE] - hold the sources to the floors that ARCHITECTURE.md draws.
+"""floors.py [TREE] - checks that includes follow the floors of ARCHITECTURE.md.
 
-Lines "    floor N  folder folder ..." give each folder its floor. An include
-must point to a lower floor, or stay in its folder. Lines "    never folder:
-word ..." forbid more things to one folder: other folders (ps_* is a pattern),
-system headers (zmq.h), or names in its code (words with a capital letter, such
-as MPI_Allreduce). "word but file.c" is an exception for one file.
+Lines "    floor N  folder folder ..." give each folder its floor. A file may include
+headers of lower floors and of its own folder. Lines "    never folder: word ..." forbid
+more to one folder: other folders (ps_* is a pattern), system headers (zmq.h), or names in
+its code (words with a capital letter, such as MPI_Allreduce). "word but file.c" is an
+exception for one file.
 
-floors.py --self-test makes trees with one mistake each and must find it.
+floors.py --self-test makes trees with one mistake each, and must find it.
 """
 
 import fnmatch
@@ -19,11 +19,11 @@ import rule
 
 INCLUDE = re.compile(r'\s*#\s*include\s*(["<])([^">]+)[">]')
 COMMENT = re.compile(r"//.*|\"(?:\\.|[^\"\\])*\"")
-CORE = "core"  # has folders of the lowest floors, but no floor of its own
+CORE = "core"  # its folders have floors, but it has none
 
 
 def read_rules(tree):
-    """Floor by folder, and (folder, word, excepted file) to forbid."""
+    """{folder: floor}, and a list of (folder, forbidden word, excepted file)."""
     floor, never = {}, []
     for line in (tree / "ARCHITECTURE.md").read_text().splitlines():
         if line.startswith("    floor "):
@@ -53,7 +53,7 @@ def sources(tree):
 
 
 def judge_include(me, quoted, target, floor):
-    """The mistake of one include, or None."""
+    """What is wrong with one include, or None."""
     if not quoted:
         return None
     if "/" not in target:
@@ -69,7 +69,7 @@ def judge_include(me, quoted, target, floor):
 
 
 def judge_never(name, me, target, code, never):
-    """The use in a line that a "never" of its folder forbids, or None."""
+    """What a "never" of the folder forbids in this line, or None."""
     for folder, word, spared in never:
         if folder != me or name in spared.split(","):
             continue

@@ -13,27 +13,27 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// What one worker runs, from start to end.
+// The function that a worker runs, and its argument.
 struct task {
     int (*body)(struct cluster *c, const void *arg, uint64_t *result);
     const void *arg;
 };
 
-// In a child: its status is the result.
+// Runs in a child process. Its exit status is 0 if the body succeeded.
 static _Noreturn void child(const struct task *t, struct shm_counters *counters,
                             int rank, int world, double timeout_s,
                             uint64_t *result)
 {
     struct cluster *c = NULL;
-    omp_set_num_threads(1); // more than the cores would only wait in turns
+    omp_set_num_threads(1); // more threads than cores would only wait
     int rc = shm_cluster_open(&c, counters, rank, world, timeout_s) ||
              t->body(c, t->arg, result);
     cluster_close(&c);
     _exit(rc ? 1 : 0);
 }
 
-// Wait for all children; kill what is left at the end. How many did not exit
-// with 0.
+// Waits for all children. Kills those that are left after FORKED_LONGEST_S.
+// Returns how many did not exit with 0.
 static int reap(const pid_t *pids, int n)
 {
     int bad = 0, left = n;
@@ -85,7 +85,7 @@ static int fork_all(const struct task *t, int world, double timeout_s,
     return bad;
 }
 
-// This process is a rank already.
+// Runs the body on this process, which is a rank of the job.
 static int join_all(const struct task *t, struct cluster *c, uint64_t *results)
 {
     uint64_t mine = 0, all[FORKED_MOST];

@@ -1,5 +1,5 @@
-// forked.h - a world of test workers: forked processes that meet through a
-// piece of shared memory, or the ranks of a job that mpirun started.
+// forked.h - a world of test workers: forked processes that communicate through
+// shared memory, or the ranks of a job that mpirun started.
 
 #ifndef TESTS_FORKED_H
 #define TESTS_FORKED_H
@@ -10,12 +10,13 @@
 
 enum { FORKED_MOST = 16, FORKED_LONGEST_S = 120 };
 
-// Run body() on every worker. With `launched` (the cluster of an mpirun job of
-// `world` ranks, all of which make this call) this process is one of them; else
-// workers are forked, and killed after FORKED_LONGEST_S. timeout_s is that of
-// the forked workers' cluster; 0: long enough never to matter. Returns how many
-// failed, did not end in time or died; results[rank] (may be NULL) is what each
-// body() stored. A body that fails prints why itself.
+// Runs body() on every worker. launched: the cluster of an mpirun job of
+// `world` ranks; then this process is one of them, and all ranks make this
+// call. NULL: forks the workers, and kills them after FORKED_LONGEST_S.
+// timeout_s: of the forked workers' cluster; 0: so long that it does not
+// matter. Returns how many workers failed, died or did not end in time.
+// results[rank] gets the result that each body() stored; results may be NULL. A
+// body that fails prints why.
 typedef int world_body(struct cluster *c, const void *arg, uint64_t *result);
 int forked_run(struct cluster *launched, int world, double timeout_s,
                world_body *body, const void *arg, uint64_t *results);

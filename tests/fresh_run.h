@@ -1,5 +1,5 @@
-// fresh_run.h - a run with default settings, words for it, and checks of error
-// messages. Include it instead of test.h.
+// fresh_run.h - a run with default settings, settings for it, and checks of
+// error messages. Include it instead of test.h.
 
 #ifndef TESTS_FRESH_RUN_H
 #define TESTS_FRESH_RUN_H
@@ -9,7 +9,7 @@
 
 #include "tests/test.h"
 
-// Like cmocka's fail_msg(). That one calls cmocka's fail(), which is not ours.
+// Like cmocka's fail_msg(), which calls cmocka's fail() instead of ours.
 #define wrong(...)                                                             \
     (print_error(__VA_ARGS__), print_error("\n"), _fail(__FILE__, __LINE__))
 

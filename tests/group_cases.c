@@ -1,4 +1,4 @@
-// group_cases.c - what every carrier of group.h's verbs must pass.
+// group_cases.c - the cases that every carrier of group.h must pass.
 
 #include "tests/group_cases.h"
 
@@ -111,7 +111,7 @@ int member_bytes(const struct member *m)
     const struct group_stats *s = &m->group->stats;
     if (!m->carried->law || (s->bytes_out == m->out && s->bytes_in == m->in))
         return 0;
-    return fail("%llu bytes out and %llu in; the law: %llu, %llu",
+    return fail("%llu bytes out and %llu in; the law says %llu and %llu",
                 (unsigned long long)s->bytes_out,
                 (unsigned long long)s->bytes_in, (unsigned long long)m->out,
                 (unsigned long long)m->in);
@@ -179,7 +179,7 @@ void carry_large(const struct carried *c)
     }
 }
 
-// ---- a reduce_scatter and an all_gather are an all_reduce
+// ---- reduce_scatter and then all_gather equal an all_reduce
 
 static struct group_vector vector_at(const struct member *m, size_t off,
                                      size_t n, enum dtype wire, bool scaled)
@@ -206,11 +206,11 @@ static int halves_of(struct member *m, size_t n, enum dtype wire)
         return -1;
     uint64_t second = g->stats.bytes_out - start - first;
     if (m->carried->halves_bytes && first != second)
-        return fail("the halves move %llu bytes, the whole %llu",
+        return fail("the two halves move %llu bytes, all_reduce %llu",
                     (unsigned long long)second, (unsigned long long)first);
     m->result = hash_more(m->result, &whole, sizeof whole);
     return whole == halves ? 0
-                           : fail("halves of %zu in %s differ from the whole",
+                           : fail("halves of %zu in %s differ from all_reduce",
                                   n, dtype_name(wire));
 }
 
@@ -240,7 +240,7 @@ void carry_halves(const struct carried *c)
     }
 }
 
-// ---- the same bits, whoever moves the data
+// ---- the same bits with and without a thread, and over two carriers
 
 static int sums_of(struct member *m, size_t n, enum dtype wire)
 {
@@ -304,7 +304,7 @@ void carry_same_bits(const struct carried *a, const struct carried *b)
 
 // ---- two groups of one process
 
-// Verb number k of either group, on its own half of the arena.
+// Verb number k of a group, in the group's half of the arena.
 static struct trial interleaved(const struct member *m, int group, int k)
 {
     enum group_verb verb = (enum group_verb)((k + group) % GROUP_SEND);
@@ -331,7 +331,7 @@ static int post_both(struct member *m, struct group *const *groups,
     return 0;
 }
 
-// The group that was posted to first is awaited last.
+// Posts to both groups. The group that is posted to first is awaited last.
 static int groups_of(struct member *m, struct group *const *groups)
 {
     struct trial trials[2][CARRY_DEPTH];
@@ -381,8 +381,9 @@ int member_names_last(const struct member *m)
     return 0;
 }
 
-// The last member posts `own` verbs, then does victim(); the others post a verb
-// after which only an all_reduce can tell that somebody is missing.
+// The last member posts `own` verbs and then calls victim(). The others post
+// the same verb and an all_reduce: after some verbs only an all_reduce can
+// notice that a member is missing.
 static int blame_body(struct member *m, int own,
                       int (*victim)(struct member *m))
 {
@@ -402,11 +403,11 @@ static int blame_body(struct member *m, int own,
         return victim(m);
     if (!trial_post(m, m->group, &t) && !trial_post(m, m->group, &all) &&
         !group_await(m->group, all.ticket))
-        return fail("works without rank %d", m->world - 1);
+        return fail("the verbs succeed without rank %d", m->world - 1);
     if (member_names_last(m))
         return -1;
     if (!trial_post(m, m->group, &t))
-        return fail("goes on after a failure");
+        return fail("a verb succeeds after a failure");
     return member_names_last(m);
 }
 

@@ -1,5 +1,5 @@
-# The cases that every carrier must pass; each carrier's files.cmake includes
-# this and links its test with group_cases.
+# The cases that every carrier must pass. Each carrier's files.cmake includes this file,
+# and links its test with group_cases.
 include_guard(GLOBAL)
 include(tests/forked.cmake)
 if(CMOCKA_FOUND)

@@ -1,4 +1,4 @@
-// group_pairs.c - send and recv: what every carrier that has them must pass.
+// group_pairs.c - the cases of send and recv, for every carrier that has them.
 
 #include "tests/group_cases.h"
 
@@ -18,7 +18,7 @@ static const struct {
 
 enum { FORMATS = 6 };
 
-// What the members exchange, side by side in the arena.
+// The messages of a member, one after the other in the arena.
 struct exchange {
     struct trial trials[CARRY_DEPTH];
     int n;
@@ -26,7 +26,7 @@ struct exchange {
     int format, salt;
 };
 
-// A message whose numbers are member `origin`'s.
+// Adds a message. Its numbers are those of member `origin`.
 static struct trial *add(struct member *m, struct exchange *e,
                          enum group_verb verb, int peer, int origin)
 {
@@ -65,7 +65,7 @@ static int end_all(struct member *m, struct exchange *e)
     return 0;
 }
 
-// To both neighbours and from them, with a sum of all in the middle.
+// Sends to both neighbours and receives from both, with an all_reduce between.
 static int neighbours(struct member *m, struct exchange *e)
 {
     int left = (m->rank + m->world - 1) % m->world;
@@ -86,7 +86,7 @@ static int neighbours(struct member *m, struct exchange *e)
     return post_all(m, e) || end_all(m, e) ? -1 : 0;
 }
 
-// Member 0's numbers from each to the next.
+// Passes member 0's numbers from each member to the next.
 static int chain(struct member *m, struct exchange *e)
 {
     struct trial *t = NULL;
@@ -109,7 +109,8 @@ static int chain(struct member *m, struct exchange *e)
     return end_all(m, e);
 }
 
-// The last member hears from all others in an order of its own, or tells them.
+// The last member receives from all others, or sends to all, in falling order
+// of ranks.
 static int star(struct member *m, struct exchange *e, bool gathers)
 {
     int last = m->world - 1;
@@ -136,7 +137,8 @@ static int pairs_body(struct member *m)
     return member_bytes(m);
 }
 
-// More than sockets and shared memory hold, and over a slice.
+// Messages larger than the buffers of sockets and shared memory, and than a
+// slice.
 static int large_body(struct member *m)
 {
     struct exchange e = {.size = 65537};
@@ -162,7 +164,8 @@ void carry_pairs(const struct carried *c)
 
 // ---- faults
 
-// The last member dies. The others wait for it, or each for the next.
+// The last member dies. The others wait for it; with `next`, each waits for the
+// next member.
 static int orphan(struct member *m, bool next)
 {
     struct exchange e = {.size = 3000};
@@ -174,7 +177,7 @@ static int orphan(struct member *m, bool next)
     struct trial *t = add(m, &e, GROUP_RECV, next ? m->rank + 1 : last, last);
     if (trial_fill(m, t) ||
         (!trial_post(m, m->group, t) && !group_await(m->group, t->ticket)))
-        return fail("hears from rank %d", last);
+        return fail("receives from rank %d, which is dead", last);
     return member_names_last(m);
 }
 
@@ -196,7 +199,7 @@ void carry_orphans(const struct carried *c)
                                 .thread = world % 2,
                                 .pairs = true,
                                 .timeout_s = 10};
-        // The victim alone does not end well.
+        // Only the victim fails.
         assert_int_equal(carry_run(c, &s, orphans_of_one, NULL), 1);
         s.thread = !s.thread;
         assert_int_equal(carry_run(c, &s, orphans_in_a_row, NULL), 1);

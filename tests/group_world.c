@@ -1,4 +1,5 @@
-// group_world.c - worlds of members for the cases every carrier must pass.
+// group_world.c - worlds of members, for the cases that every carrier must
+// pass.
 
 #include "tests/group_cases.h"
 
@@ -54,7 +55,7 @@ static void member_close(struct member *m)
     }
 }
 
-// What the members of one world run.
+// The body that the members of a world run, and its setup.
 struct member_task {
     const struct carried *carried;
     const struct carry_setup *setup;
@@ -127,7 +128,8 @@ static int most_exact(const struct trial *t, int world)
     return sum / (world > 4 ? world : 4);
 }
 
-// Repeats after 5 * (2 * most + 1) elements; repeat() knows that.
+// Element i of a member's vector. The values repeat after 5 * (2 * most + 1)
+// elements; repeat() uses this.
 static double value(const struct trial *t, int world, int rank, size_t i)
 {
     size_t most = (size_t)most_exact(t, world);
@@ -153,7 +155,7 @@ static size_t distinct(const struct member *m, const struct trial *t, size_t n)
     return n < period ? n : period;
 }
 
-// `at` has the distinct elements: fills the rest of its n elements with copies.
+// Fills the rest of the n elements at `at` with copies of the distinct ones.
 static void repeat(const struct member *m, const struct trial *t, char *at,
                    size_t n)
 {
@@ -221,8 +223,8 @@ static struct group_chunk promised(const struct member *m,
     return all;
 }
 
-// m->want := what the verb must leave in `part`. A verb that only moves numbers
-// moves those of member `from`.
+// Writes the expected contents of `part` to m->want. A verb that only moves
+// numbers moves those of member `from`.
 static void expect(struct member *m, const struct trial *t,
                    struct group_chunk part, int from)
 {
@@ -243,7 +245,7 @@ static int wrong(const struct member *m, const struct trial *t,
 {
     const struct group_vector *v = &t->op.vector;
     return fail("%s of %zu %s in %s, root or peer %d, grain %zu, world %d: %s "
-                "%zu is not right",
+                "%zu is wrong",
                 group_verb_name(t->op.verb), v->n, dtype_name(v->type),
                 dtype_name(v->wire), t->op.peer, m->group->job.grain, m->world,
                 what, i);

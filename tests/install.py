@@ -174,7 +174,7 @@ def sum_up(programs, env, folder):
 
 
 def use_library(prefix, folder):
-    """Programs outside the tree, in C and in Python, are members of one group."""
+    """Programs outside the tree, in C and in Python, form one group."""
     lib = prefix / "lib"
     env = {**os.environ, "PKG_CONFIG_PATH": str(lib / "pkgconfig"),
            "LD_LIBRARY_PATH": str(lib)}
@@ -202,8 +202,8 @@ def use_library(prefix, folder):
         found = {l.split()[2].split("@")[0] for l in table
                  if len(l.split()) == 3 and l.split()[1] != "A"}
         if found != set(wanted):
-            complain(f"{library}: {sorted(found ^ set(wanted))} are too many or "
-                     "too few")
+            complain(f"{library}: too many or too few symbols: "
+                     f"{sorted(found ^ set(wanted))}")
     says(r"SONAME.*liblockstep\.so\.0\]", "readelf", "-d", lib / "liblockstep.so")
 
 

@@ -1,5 +1,5 @@
 // job.c - runs our programs as a user would, and reads the files that they
-// left.
+// write.
 
 #include "tests/job.h"
 
@@ -123,7 +123,7 @@ static pid_t start(const char *command, const char *log)
     _exit(127);
 }
 
-// Waits until the process ends or the deadline passes; looks every 5 ms.
+// Waits until the process ends or the deadline passes. Checks every 5 ms.
 static int wait_for(pid_t pid, int deadline)
 {
     uint64_t end = now_ns() + (uint64_t)deadline * 1000000000u;

@@ -1,4 +1,5 @@
-// job.h - run our programs as a user would, and read what they left.
+// job.h - runs our programs as a user would, and reads the files that they
+// write.
 
 #ifndef TESTS_JOB_H
 #define TESTS_JOB_H
@@ -7,16 +8,16 @@
 #include <stddef.h>
 
 struct job {
-    int status; // exit status; 128 + signal; 124 when the deadline passed
-    char *out;  // everything printed to both outputs
+    int status; // exit status; 128 + signal; 124: the deadline passed
+    char *out;  // stdout and stderr; valid until the next job_run()
 };
 
-// A fresh folder for this test program. job_cleanup() removes it, and ends what
-// our jobs left running.
+// job_dir() returns a new folder for this test program, always the same.
+// job_cleanup() removes it, and kills all processes that our jobs left running.
 const char *job_dir(void);
 int job_cleanup(void **state);
 
-// A group's setup: text.txt in job_dir(), 60 kB that have something to learn.
+// A group's setup: writes text.txt in job_dir(), 60 kB that a model can learn.
 int job_text(void **state);
 
 // Runs a shell command in job_dir() and fills *j. The build's programs are
@@ -29,8 +30,8 @@ void job_run(struct job *j, int deadline, const char *fmt, ...)
 // seconds. Returns how many still run, and logs a line for each.
 int job_processes(int deadline);
 
-// The number `key` of DIR/summary.json, "a.b" in an object; NaN if it is not
-// there.
+// Returns the number `key` of DIR/summary.json; "a.b" is key b of object a. NaN
+// if there is none.
 double job_summary(const char *dir, const char *key);
 
 // Writes column `name` of DIR/steps.csv, of the rows of `rank`, to out[max].

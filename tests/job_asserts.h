@@ -1,4 +1,5 @@
-// job_asserts.h - what a job of job.h must have done; else its output is shown.
+// job_asserts.h - asserts about a job of job.h. If one fails, the job's output
+// is shown.
 
 #ifndef TESTS_JOB_ASSERTS_H
 #define TESTS_JOB_ASSERTS_H
@@ -28,7 +29,8 @@ static inline void assert_prints(const struct job *j, const char *part)
     assert_non_null(strstr(j->out, part));
 }
 
-// Two runs have the same model and optimiser in the checkpoint of a step.
+// Asserts that two runs have the same model and optimiser files in the
+// checkpoint of a step.
 static inline void assert_same_files(const char *a, const char *b, int step)
 {
     struct job j;

@@ -1,24 +1,23 @@
 #!/usr/bin/env python3
-"""labs.py NUMBER OUT - show that a lab's tests are right.
+"""labs.py NUMBER OUT - checks that a lab's tests are right.
 
-The reference scores all 70 points. The skeleton compiles without a warning and
-scores the floor that grade.c declares. Every mutant passes all tests before its
-own and fails that one. At least one mutant fails only one test: a student's
-break-it must do so, too. The skeleton is refused as a break-it. The handout and
-grade.c state the same points. Some labs have a second.c, another right
-solution: it scores 70 points, too. unseen.txt holds changes of second.c or of
-the reference. They were written without a look at grade.c, and the command
-itself grades them.
+The reference scores all 70 points. The skeleton compiles without a warning and scores
+the floor that grade.c declares. Every mutant (a wrong solution of mutants.txt) passes all
+tests before its own and fails that one. At least one mutant fails only one test, because
+a student's wrong solution for --break must do so. The skeleton is refused for --break.
+The handout and grade.c state the same points. If a lab has another right solution,
+second.c, it scores 70 points, too. The wrong solutions of unseen.txt, whose authors had
+not read grade.c, are graded by the command itself.
 
-labs.py cheats OUT - show that files that cheat gain nothing and harm nothing.
+labs.py cheats OUT - checks that files that cheat gain nothing and harm nothing.
 
-labs.py export OUT - show that a tree made by labs/export builds and grades
-alone. In every variant the reference has all points and the skeleton its floor;
-a solution of another variant has fewer than all points. No reference is in the
-tree. Every lab has a variant.
+labs.py export OUT - checks that a tree made by labs/export can build and grade without
+this tree. In every variant the reference has all points and the skeleton its floor; a
+solution of another variant has fewer points. No reference is in the exported tree. Every
+lab has a variant.
 
-labs.py load OUT [NUMBER ..] - show that points and measured values are the same on
-an idle and on a busy machine.
+labs.py load OUT [NUMBER ..] - checks that points and measured values are the same on an
+idle and on a busy machine.
 """
 
 import functools
@@ -43,8 +42,8 @@ export = SourceFileLoader("export", str(TOP / "labs/export")).load_module()
 
 
 def at_once(judge, items):
-    """All complaints of judge() about the items, with one item at a time a
-    core."""
+    """All complaints of judge() about the items, in as many processes as there are
+    cores."""
     with multiprocessing.get_context("fork").Pool(len(os.sched_getaffinity(0))) as pool:
         return sum(pool.map(judge, items, chunksize=1), [])
 
@@ -95,7 +94,7 @@ def judge_skeleton(its, builder, about):
          its.folder / "skeleton.c", about["tests"][0]["name"]],
         capture_output=True, text=True, check=False)
     if done.returncode != 2 or "is the skeleton" not in done.stderr:
-        yield f"the skeleton does as a break-it: {done.stdout}{done.stderr}"
+        yield f"--break accepts the skeleton: {done.stdout}{done.stderr}"
     for row in rows:
         if row.result and "processor time" in row.result.said:
             yield f"the skeleton hangs in {row.test['name']}"
@@ -152,7 +151,7 @@ def judge_break(all_mutants, builder, tests, text):
                                           every=True))
         if [row.test["name"] for row in found] == [mutant.value]:
             return
-    yield "no mutant is found by one test only: no break-it can be"
+    yield "every mutant fails several tests, so --break may be impossible"
 
 
 def judge_lab(number, out):
@@ -314,7 +313,7 @@ def judge_commands():
                 complaints.append(f"{words}: status {status}: {said}")
         said = run_job(TOP / "labs/grade", "4", "--out", folder / "mine", right)[1]
         if f"{right}" not in said or "usage" in said:
-            complaints.append(f"a file behind its options: {said}")
+            complaints.append(f"a file after the options: {said}")
     return complaints
 
 
@@ -349,7 +348,7 @@ def judge_cheats():
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
                    r"\+\+|--|<<|>>|\S")
-RUN = 20  # this many equal tokens in a row are no accident
+RUN = 20  # so many equal tokens in a row must have been copied
 
 
 def tokens(text):
@@ -367,8 +366,8 @@ def bodies(text):
 
 
 def judge_secrets(tree):
-    """Complaints about a reference in the tree: RUN of its tokens in a row are
-    in some file of the tree, but in no skeleton and no lab.h."""
+    """Complaints about parts of a reference in the tree: RUN of its tokens in a row that
+    are in a file of the tree, but in no skeleton and not in lab.h."""
     shown, given = set(), set()
     for path in tree.glob("**/*.[ch]"):
         if path.name in ("skeleton.c", "lab.h"):
@@ -384,7 +383,7 @@ def judge_secrets(tree):
 
 
 def grade_there(tree, its, name, text):
-    """(status, score, output): the exported command grades a file."""
+    """Grade a file with the exported command. Return (status, score, output)."""
     path = tree / "labs" / its.folder.name / name
     path.write_text(text)
     done = subprocess.run(
@@ -398,8 +397,8 @@ def grade_there(tree, its, name, text):
 
 
 def with_values(text, changed):
-    """A reference in the form that a student of a term with these variants
-    hands in: the macros of term.h are written out in place of the #include."""
+    """A reference for a term with these variants, in the form that a student may hand in:
+    the macros of term.h replace its #include."""
     term = (TOP / "labs/term.h").read_text()
     for change in changed:
         term = re.sub(rf"(#define {change.name} +)\S+", rf"\g<1>{change.value}", term)
@@ -439,7 +438,7 @@ def judge_tree(tree, term, its):
 
 
 def term_with(wanted):
-    """A term whose variants are exactly those macros."""
+    """The name of a term that changes exactly these macros."""
     names = [c.name for its in lab.every() for c in export.variants(its)]
     for number in range(1000000):
         term = f"T{number}"
@@ -479,7 +478,7 @@ def main():
         complaints = judge_load(more, out)
     else:
         complaints = judge_lab(what, out)
-    print("\n".join(complaints) or f"{what}: as it should be")
+    print("\n".join(complaints) or f"{what}: passed")
     return 1 if complaints else 0
 
 

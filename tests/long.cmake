@@ -1,6 +1,5 @@
-# lockstep_long(NAME PROGRAM WORDS...): a test of many rounds, which neither
-# ctest nor ./check runs unless asked: ctest -C long, ./check --long. The
-# program finds LOCKSTEP_LONG=1 in its environment; tests in C ask test_long().
+# lockstep_long(NAME PROGRAM WORDS...): a long test, which runs only with ctest -C long or
+# ./check --long. Its environment has LOCKSTEP_LONG=1; tests in C call test_long().
 include_guard(GLOBAL)
 function(lockstep_long name)
   add_test(NAME ${name}_long COMMAND ${ARGN} CONFIGURATIONS long

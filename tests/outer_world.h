@@ -1,5 +1,5 @@
-// outer_world.h - worlds of sync=outer for its tests: over each carrier, and
-// steps of given length and clip.
+// outer_world.h - shared by the tests of sync=outer: a fixture for each
+// carrier, and steps with a given learning rate and clip.
 
 #ifndef TESTS_OUTER_WORLD_H
 #define TESTS_OUTER_WORLD_H
@@ -12,7 +12,7 @@
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
 
-// Small slices, so that small vectors are many of them.
+// Small slices, so that a small vector has many.
 static const struct fixture outer_tcp = {
     .sync = "outer",
     .ops = &sync_outer,
@@ -28,7 +28,7 @@ static const struct fixture outer_shm = {
     .shared = true,
 };
 
-// Behind the stage, as on a GPU.
+// With staging, as on a GPU.
 static const struct fixture staged = {
     .sync = "outer",
     .ops = &sync_outer,

@@ -9,7 +9,7 @@ nearest line above it with less indent, and it must call the line's function. Wi
 member to the function. The index, docs/README.md, must name every page of docs
 and experiments.
 
-pages.py --self-test makes trees with one mistake each and must find it.
+pages.py --self-test makes trees with one mistake each, and must find it.
 """
 
 import functools

@@ -1,4 +1,4 @@
-// ps_servers.c - forked servers that tell their endpoint through a pipe.
+// ps_servers.c - forked servers that send their endpoint through a pipe.
 
 #include "tests/ps_servers.h"
 

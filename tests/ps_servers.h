@@ -1,4 +1,4 @@
-// ps_servers.h - parameter servers for tests: forked, on ports of their own.
+// ps_servers.h - parameter servers for tests: forked processes on free ports.
 
 #ifndef TESTS_PS_SERVERS_H
 #define TESTS_PS_SERVERS_H
@@ -14,12 +14,13 @@ struct ps_servers {
     char endpoints[512]; // comma-separated, in order
 };
 
-// 0, or -1 after fail(). curve: a folder of keys or "".
+// Starts n servers with `threads` threads each. curve: a folder of keys, or "".
+// 0, or -1 after fail().
 int ps_servers_start(struct ps_servers *s, int n, int threads, double timeout_s,
                      const char *curve);
 
-// Wait until they have ended by themselves, for some seconds, then kill them.
-// How many ended with status 0.
+// Waits at most 30 seconds for each server to end, then kills it. Returns how
+// many servers ended with status 0.
 int ps_servers_stop(struct ps_servers *s);
 
 #endif

@@ -91,13 +91,13 @@ static int check(const struct worker *w, int step)
     return 0;
 }
 
-// Wait until all workers from rank `first` on have done `step`.
+// Waits until all workers from rank `first` on have done `step`.
 static int await_others(const struct ps_workers *j, int first, int step)
 {
     for (int r = first; r < j->world; r++)
         for (int ms = 0; atomic_load(&j->progress->step[r]) < step; ms++) {
             if (ms == 20000)
-                return fail("rank %d did not come to step %d", r, step);
+                return fail("rank %d did not reach step %d", r, step);
             usleep(1000);
         }
     return 0;
@@ -136,7 +136,7 @@ static int train(struct worker *w)
         if (sync_step(w->sync, &in, &out))
             return -1;
         step += out.missed;
-        // parameters that were pulled late may be newer
+        // Parameters that were pulled late may be newer.
         if (!strstr(j->opts, "consistency") && (!out.dropped || j->late) &&
             check(w, step))
             return -1;

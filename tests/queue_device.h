@@ -11,7 +11,8 @@
 
 #include "device/device.h"
 
-// 0, or -1 after fail(). device_close() closes it.
+// Opens the device. 0, or -1 after fail(). The caller closes it with
+// device_close().
 int queue_device_open(struct device **d);
 
 // Adds fn(ctx) to the work of the queue whose device_handle() is `handle`.

@@ -1,7 +1,7 @@
 """Checks that other programs can read every file of a run.
 
     readers.py TRAINER      trains for a few steps, into a temporary folder
-    readers.py TRAINER PS_SERVER    the same on device=cuda: what a GPU adds
+    readers.py TRAINER PS_SERVER    the same on device=cuda: the columns of a GPU
 
 Python's modules read csv and json. TensorBoard reads event files, and HTA
 (HolisticTraceAnalysis) reads traces, if they are installed. The test prints what

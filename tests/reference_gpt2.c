@@ -1,4 +1,5 @@
-// reference_gpt2.c - see reference_gpt2.h. No tricks, on purpose.
+// reference_gpt2.c - GPT-2 in double precision, deliberately without
+// optimisations.
 
 #include "tests/reference_gpt2.h"
 

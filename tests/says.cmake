@@ -1,5 +1,5 @@
 # lockstep_says(NAME STATUS PATTERN PROGRAM WORDS...): a test that PROGRAM ends
-# with STATUS and prints what PATTERN matches (tests/says.sh).
+# with STATUS and prints a text that PATTERN matches (tests/says.sh).
 include_guard(GLOBAL)
 function(lockstep_says name status pattern)
   add_test(NAME ${name} COMMAND bash ${CMAKE_SOURCE_DIR}/tests/says.sh ${status}

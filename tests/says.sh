@@ -6,8 +6,8 @@
 #     says.sh --self-test                        test that it finds each kind of
 #                                                mistake
 #
-# CTest's PASS_REGULAR_EXPRESSION looks at the text alone: a program that
-# crashes after the line would pass.
+# CTest's PASS_REGULAR_EXPRESSION checks only the text: a program that crashes
+# after the line would pass.
 set -u
 
 says() {

@@ -10,17 +10,17 @@
 
 #include <string.h>
 
-// The length of the key at `text`; 0 if no key with "=" is there.
+// Returns the length of the key at `text`, or 0 if there is no key with "=".
 static inline size_t settings_key(const char *text)
 {
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789_");
     return n > 0 && text[n] == '=' ? n : 0;
 }
 
-// Sets all settings to their defaults, then those in `text`; if a key is there
-// twice, the last wins. Settings that are then still open are derived. A comma
-// ends a value only if a key follows, so a value may be a list. 0, or -1 after
-// fail().
+// Sets all settings of backend `sync` to their defaults, then those in `text`.
+// If a key occurs twice, the last one wins. Then derives settings for `world`
+// workers and n parameters. A comma ends a value only if a key follows, so a
+// value may be a list. 0, or -1 after fail().
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {

@@ -1,8 +1,9 @@
 // shm_cluster.c - a cluster of forked test workers over shared memory.
 //
-// Each rank writes its share into shared memory and raises its count; everybody
-// waits until all counts have come up. Two halves take turns: a rank can be one
-// exchange ahead of the slowest, never two.
+// Each rank writes its share into shared memory and increments its counter,
+// then waits for the counters of all ranks. Exchanges alternate between two
+// halves of the memory: a rank can be one exchange ahead of the slowest, never
+// two.
 
 #include "tests/shm_cluster.h"
 
@@ -55,7 +56,7 @@ static int view_gather(struct cluster *c, const void *in, void *out,
     for (int r = 0; r < c->world; r++) {
         while (atomic_load(&b->count[r]) < v->round) {
             if ((double)(now_ns() - start) > c->timeout_s * 1e9)
-                return fail("cluster: rank %d did not come within %g s", r,
+                return fail("cluster: rank %d did not join within %g s", r,
                             c->timeout_s);
             usleep(100);
         }

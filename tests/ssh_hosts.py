@@ -230,7 +230,7 @@ def a_connection_may_break(place):
     wait_for("nothing is left there", lambda: not trainers(place.sshd.pid))
 
 
-def who_may_not_log_in_is_told(place):
+def a_refused_login_is_reported(place):
     (place.folder / "user").rename(place.folder / "away")
     for words in (["doctor", "hosts=hosts", "timeout=60"],
                   ["train", *TINY, "sync=sps", "hosts=hosts", "out=no"],
@@ -247,7 +247,7 @@ def main():
         place = Place(pathlib.Path(name))
         try:
             for case in (doctor_finds_all_well, a_job_is_the_same_there,
-                         a_connection_may_break, who_may_not_log_in_is_told):
+                         a_connection_may_break, a_refused_login_is_reported):
                 case(place)
                 print(f"ok {case.__name__}", flush=True)
         finally:

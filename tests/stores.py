@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """stores.py NVCC FILE... - kernels that work on vectors store four numbers at once.
 
-Compiles each .cu file to PTX and looks for stores of a single 16-bit number:
-the compiler may take a store of four apart (core/device/number.cuh), which
-costs four times the transactions. Needs the CUDA compiler, but no GPU.
+Compiles each .cu file to PTX, and looks for stores of a single 16-bit number. The
+compiler may split a store of four numbers (core/device/number.cuh), which costs four
+times the transactions. Needs the CUDA compiler, but no GPU.
 """
 
 import re

@@ -6,7 +6,7 @@ A section "## Sample: FILE" must show that file, letter by letter. Every
 .clang-format says (ColumnLimit). This includes comments and other lines that
 clang-format leaves alone. Two files of one program must have different names.
 
-style.py --self-test makes trees with one mistake each and must find it.
+style.py --self-test makes trees with one mistake each, and must find it.
 """
 
 import pathlib
@@ -31,11 +31,11 @@ def judge_page(tree):
     complaints = [] if samples else ["STYLE.md: shows no sample"]
     for name, shown in samples:
         if (tree / name).read_text() != shown:
-            complaints.append(f"STYLE.md: its sample is not {name} as it stands")
+            complaints.append(f"STYLE.md: its sample differs from {name}")
     for name in sorted(set(NAMED.findall(text))):
         found = [p for p in (name, f"core/{name}") if (tree / p).exists()]
         if not found:
-            complaints.append(f"STYLE.md: {name} is not there")
+            complaints.append(f"STYLE.md: {name} does not exist")
     return complaints
 
 

@@ -1,4 +1,4 @@
-// sync_cases.c - what every backend must pass, whoever averages.
+// sync_cases.c - the cases that every backend must pass.
 
 #include "tests/sync_cases.h"
 
@@ -20,7 +20,8 @@ static const enum dtype wires[] = {DTYPE_F32, DTYPE_F16, DTYPE_BF16};
 
 enum { WIRES = 3, STEPS = 4 };
 
-// Of integers whose sum over all ranks the format holds exactly.
+// The largest integer of a rank whose sum over all ranks is exact in the
+// format.
 static int most_exact(enum dtype wire, int world)
 {
     int sum = wire == DTYPE_BF16 ? 240 : 2000;
@@ -41,7 +42,7 @@ static void set_opts(struct setup *s, const char *fmt, const char *wire,
     snprintf(s->opts, sizeof s->opts, fmt, wire, overlap);
 }
 
-// A job that mpirun started has one world: skip a case for other worlds only.
+// Skips a case whose worlds do not include that of the mpirun job.
 static void skip_other_worlds(const struct fixture *f, int first, int last)
 {
     if (f->cluster && (f->cluster->world < first || f->cluster->world > last))
@@ -71,9 +72,9 @@ static int integers_body(struct worker *w)
     return rc;
 }
 
-// Of all sizes, formats and overlaps a long run takes all. Otherwise a size has
-// one overlap in each format, the other one in the next world; under a
-// sanitizer, and where the fixture says so, in one format, too.
+// Which sizes, formats and overlaps run. A long test takes all. Otherwise each
+// size and format has one overlap, and in the next world the other one. Under a
+// sanitizer, or if the fixture has `few`, each size has only one format.
 static bool is_taken(const struct fixture *f, int world, int size, int wire,
                      int overlap)
 {
@@ -126,7 +127,7 @@ void case_many(const struct fixture *f)
     }
 }
 
-// ---- the same bits on every worker, and whoever comes first
+// ---- the same bits on every worker, and in any order of arrival
 
 static int normals_body(struct worker *w)
 {
@@ -181,7 +182,7 @@ void case_reruns(const struct fixture *f)
     }
 }
 
-// ---- what is not finite on one worker makes all skip
+// ---- an infinity or NaN on one worker makes all skip
 
 static int overflow_body(struct worker *w)
 {
@@ -198,9 +199,9 @@ static int overflow_body(struct worker *w)
             return fail("not skipped: norm %g", (double)out.grad_norm);
         for (size_t i = 0; i < w->job.n; i++)
             if (w->job.params[i] != 0)
-                return fail("parameter %zu moved in a skipped step", i);
+                return fail("parameter %zu changed in a skipped step", i);
     }
-    return integers_body(w); // and the next steps are as if nothing was
+    return integers_body(w); // the next steps are not affected
 }
 
 void case_overflow(const struct fixture *f)
@@ -243,7 +244,7 @@ void case_divides_first(const struct fixture *f)
     }
 }
 
-// ---- bytes counted are the law's
+// ---- the bytes counted are those of the law
 
 static int bytes_body(struct worker *w)
 {
@@ -255,7 +256,7 @@ static int bytes_body(struct worker *w)
     uint64_t went = w->sync->stats.bytes_out - before.bytes_out;
     uint64_t came = w->sync->stats.bytes_in - before.bytes_in;
     if (went != out * STEPS || came != in * STEPS)
-        return fail("%llu out and %llu in over %d steps; the law: %llu, %llu",
+        return fail("%llu out and %llu in over %d steps; law: %llu, %llu",
                     (unsigned long long)went, (unsigned long long)came, STEPS,
                     (unsigned long long)out * STEPS,
                     (unsigned long long)in * STEPS);
@@ -278,7 +279,7 @@ void case_bytes(const struct fixture *f)
     }
 }
 
-// ---- the state goes out of one world and into others
+// ---- state that one world saved can be loaded in others
 
 enum { STATE_N = 1003, STATE_VECTORS = 1 + OPTIM_MAX_SLOTS };
 
@@ -441,8 +442,8 @@ void case_missing(const struct fixture *f)
     munmap(gave_up, sizeof *gave_up);
 }
 
-// Large enough that the victim dies while its bytes are on their way; small
-// where all wait for the deadline anyway.
+// The vectors are so large that the victim dies while its bytes travel. They
+// are small if only the deadline shows the death.
 void case_killed(const struct fixture *f)
 {
     skip_other_worlds(f, 2, CASE_WORLDS);
@@ -454,7 +455,7 @@ void case_killed(const struct fixture *f)
                           .bucket = 5 * unit,
                           .timeout_s = f->silent_deaths ? 3 : 10};
         set_opts(&s, "wire=%s,overlap=%d", "fp32", 1);
-        if (world_here(f, world)) // the victim alone does not end well
+        if (world_here(f, world)) // only the victim fails
             assert_int_equal(world_run(f, &s, killed_body, NULL), 1);
     }
 }

@@ -1,5 +1,5 @@
-# The cases that every backend must pass; each backend's files.cmake includes
-# this and links its test with sync_cases.
+# The cases that every backend must pass. Each backend's files.cmake includes this file,
+# and links its test with sync_cases.
 include_guard(GLOBAL)
 include(tests/forked.cmake)
 if(CMOCKA_FOUND)

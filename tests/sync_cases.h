@@ -1,16 +1,16 @@
-// sync_cases.h - the cases that every backend must pass, with workers that add
-// up gradients or with servers.
+// sync_cases.h - the cases that every backend must pass, with or without
+// servers.
 //
 // A test program describes its backend once and calls the cases as its tests:
 //
 //     static const struct fixture ring = {.sync = "ring", .ops = .., ..};
 //     const struct CMUnitTest tests[] = {CASE(integers, &ring), ..};
 //
-// Workers are forked by default and meet through a piece of shared memory, so
-// no launcher is needed. With `cluster` set this process is one rank of a job
-// that mpirun started: all ranks run the cases side by side, and worlds of
-// another size are left out. A backend with servers gives start() and stop(),
-// which run in the parent around every world.
+// By default workers are forked and communicate through shared memory, so no
+// launcher is needed. If `cluster` is set, this process is one rank of a job
+// that mpirun started: all ranks run the cases together, and worlds of another
+// size are left out. A backend with servers has start() and stop(), which the
+// parent calls before and after every world.
 //
 // A case fails through cmocka in the parent (or on each rank); workers report
 // by returning -1 after fail(), whose message is printed with their rank.
@@ -36,14 +36,15 @@ struct fixture {
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
     world_runner *run;       // NULL: forked_run()
     int (*device)(struct device **d); // opens a worker's; NULL: the CPU
-    bool awaits;        // parameters are asked for before they are read
-    bool few;           // case_integers: fewer formats of each size
+    bool awaits;        // workers call worker_await() before they read params
+    bool few;           // case_integers: only one format for each size
     bool silent_deaths; // only a deadline shows that a worker was killed
     // Starts the servers of one world, and adds their settings ("servers=..")
     // to `opts`. *state is for stop(). NULL for a backend without servers.
     int (*start)(int world, char opts[CASE_TEXT], void **state);
     void (*stop)(void *state);
-    // Payload that one step moves out of and into worker `rank`: the law.
+    // The law: the payload in bytes that worker `rank` sends and receives in
+    // a step.
     void (*law)(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in);
 };
@@ -85,10 +86,10 @@ int world_run(const struct fixture *f, const struct setup *s,
 bool world_here(const struct fixture *f, int world);
 
 // Opens the backend, in a body whose setup says `closed`. A backend that lends
-// blocks then takes the parameters out of job.params, and each step puts them
-// back.
+// blocks then copies the parameters from job.params, and each step copies them
+// back. 0, or -1 after fail(), like the functions below.
 int worker_begin(struct worker *w);
-// Hands bucket b over.
+// Gives bucket b of the gradients to the backend.
 int worker_ready(struct worker *w, int b);
 // Makes gradients: small integers within +-most that differ by rank, step and
 // element. The other function makes their sum over all ranks, for the oracle.
@@ -99,33 +100,33 @@ void worker_normals(struct worker *w, int step);
 // Waits for the first half of job.params, then for all. A body calls it before
 // it reads them after sync_step().
 int worker_await(struct worker *w);
-// All buckets in order, then the step. Delays before each, if the setup has a
-// seed.
+// Calls worker_ready() for all buckets in order, then runs the step. If the
+// setup has a seed, it sleeps for a random time before each bucket.
 int worker_step(struct worker *w, int step, struct sync_out *out);
-// A body. Its result: the bytes of memory that the process takes to open the
-// backend and for one step, from the system's counts.
+// A body. Its result is the memory in bytes that the process needs to open the
+// backend and to run one step, as counted by the system.
 int worker_grows(struct worker *w);
-// fail() unless params are equal in every bit to those of `local`, which got
-// the sum.
+// -1 after fail() unless the parameters have the same bits as those of `local`,
+// which was given the sum.
 int worker_equals(const struct worker *w, const struct worker *local);
-// A worker of `local` beside w, in the same process, with the same job.
+// Opens a worker of the backend `local` in the process of w, with the same job.
 int oracle_open(struct worker *local, const struct worker *w);
 void oracle_close(struct worker *local);
 
 // ---- the cases; each runs its worlds itself
 
-void case_integers(const struct fixture *f);      // equal to local, to the bit
+void case_integers(const struct fixture *f);      // the same bits as local
 void case_many(const struct fixture *f);          // the same for a world of 16
 void case_replicas(const struct fixture *f);      // same bits on every worker
-void case_reruns(const struct fixture *f);        // in any order of arrival
+void case_reruns(const struct fixture *f);        // and in any order of arrival
 void case_overflow(const struct fixture *f);      // one infinite: all skip
 void case_divides_first(const struct fixture *f); // fp16: the mean fits
-void case_bytes(const struct fixture *f);         // counted = fixture's law
-void case_state(const struct fixture *f);    // out of one world, into others
-void case_bcast(const struct fixture *f);    // worker 0's parameters
+void case_bytes(const struct fixture *f);         // counted bytes equal the law
+void case_state(const struct fixture *f);         // save, load in other worlds
+void case_bcast(const struct fixture *f);    // all get worker 0's parameters
 void case_missing(const struct fixture *f);  // a rank that never steps
 void case_killed(const struct fixture *f);   // a rank dies by SIGKILL
-void case_disagree(const struct fixture *f); // settings differ: says which
+void case_disagree(const struct fixture *f); // names settings that differ
 
 // A case as a row of cmocka's table, for one fixture: CASE(integers, &ring).
 #define CASE(name, fixture)                                                    \

@@ -1,4 +1,4 @@
-// sync_world.c - worlds of workers for the cases every backend must pass.
+// sync_world.c - worlds of workers, for the cases that every backend must pass.
 
 #include "tests/sync_cases.h"
 
@@ -67,7 +67,7 @@ static void worker_close(struct worker *w)
     }
 }
 
-// What is in shards comes out of w's vectors, and goes back into them.
+// Fills a range of the backend's parameters from w's vector.
 static int fill_range(void *ctx, int what, size_t off, float *v, size_t n)
 {
     const struct worker *w = ctx;
@@ -76,7 +76,7 @@ static int fill_range(void *ctx, int what, size_t off, float *v, size_t n)
     return 0;
 }
 
-// Parameters := those that a model would be lent.
+// Copies all parameters that the backend lends, block by block, to job.params.
 static int gather_params(struct worker *w)
 {
     struct sync_place place;
@@ -92,7 +92,8 @@ static int gather_params(struct worker *w)
     return 0;
 }
 
-// One bucket's gradient, as backward would hand it over.
+// Writes one bucket's gradients to the block that the backend lends, as
+// backward does.
 static int lent_ready(struct worker *w, int b)
 {
     const struct bucket *k = &w->job.buckets[b];
@@ -119,7 +120,7 @@ int worker_begin(struct worker *w)
                : 0;
 }
 
-// What the workers of one world run.
+// The body that the workers of a world run, and its setup.
 struct worker_task {
     const struct fixture *fixture;
     const struct setup *setup;
@@ -127,7 +128,7 @@ struct worker_task {
     int (*body)(struct worker *w);
 };
 
-// One worker from start to end.
+// Runs one worker, from start to end.
 static int worker_run(struct cluster *c, const void *arg, uint64_t *result)
 {
     const struct worker_task *r = arg;
@@ -246,7 +247,7 @@ int worker_step(struct worker *w, int step, struct sync_out *out)
     return w->sync->lends_params ? gather_params(w) : worker_await(w);
 }
 
-// Bytes of this process's own that are in memory.
+// The bytes of this process's anonymous memory that are resident.
 static size_t anonymous_bytes(void)
 {
     char line[128];

@@ -1,6 +1,6 @@
-"""Tests lockstep simulate, if SimGrid is there: the law, sums, and wrong words.
+"""Tests lockstep simulate, if SimGrid is installed: the law, sums, and wrong settings.
 
-    test_simulate.py BIN        exit status 77 where there is no simulator
+    test_simulate.py BIN        exit status 77 if there is no simulator
 """
 
 import csv
@@ -33,9 +33,9 @@ def collectives(folder, *words):
 
 
 def test_law(folder):
-    """Without contention every backend takes the time of the law. Servers may
-    have several slices under way. Here these share the link and come in
-    together. Then the link idles until credits are back."""
+    """Without contention every backend takes the time of the law. With servers several
+    slices may travel at the same time. Here they share the link and arrive together;
+    then the link is idle until credits return."""
     words = "workers=4,16", "mb=498", "link=25gbit", "alpha_us=50"
     seen = rows(folder, *words, "sync=ring,allreduce,dataparallel")
     assert len(seen) == 6, seen
@@ -52,7 +52,7 @@ def test_law(folder):
 
 
 def test_latency(folder):
-    """With next to no bytes only the messages count: 2(n-1) of them."""
+    """With very few bytes only the latency of 2(n-1) messages counts."""
     for row in rows(folder, "workers=2,64", "sync=ring", "mb=0.001",
                     "alpha_us=1000"):
         n = int(row["workers"])
@@ -73,13 +73,13 @@ def test_sums(folder):
 
 
 def test_small_slices(folder):
-    """Messages so short that they are eager, without contents."""
+    """Messages so short that SimGrid sends them eagerly, without contents."""
     assert len(rows(folder, "workers=16", "sync=dps", "mb=0.008")) == 1
 
 
 def test_friends(folder):
-    """One rank has a file of 5 MB, and 7 others need it. A copy takes 5 s.
-    SimGrid's MPI adds 16 bytes to a message."""
+    """One rank has a file of 5 MB that 7 others need. To send a copy takes 5 s. SimGrid's
+    MPI adds 16 bytes to a message."""
     link = "workers=8", "mb=5", "link=1MB/s", "alpha_us=0"
     for op in "broadcast", "reduce":
         seen = collectives(folder, f"op={op}", *link, "slice_kb=100")
@@ -95,7 +95,8 @@ def test_friends(folder):
 
 
 def test_collectives_law(folder):
-    """With latencies, and for worlds that are no power of two."""
+    """With latency, collectives take the time of the law, also for worlds that are no
+    power of two."""
     for op in "broadcast", "reduce", "scatter", "gather":
         for workers in 2, 5, 16:
             seen = collectives(folder, f"op={op}", f"workers={workers}",
@@ -154,7 +155,7 @@ def test_wrong_words(folder):
 
 
 def test_not_built(folder):
-    """SimGrid is here, but simulate_job is not beside lockstep."""
+    """SimGrid is installed, but simulate_job is not in the folder of lockstep."""
     alone = folder / "lockstep"
     shutil.copy2(BIN / "lockstep", alone)
     done = subprocess.run([alone, "simulate", "workers=2"], cwd=folder,

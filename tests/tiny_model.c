@@ -12,8 +12,8 @@
 const struct model_config tiny = {
     .layers = 2, .heads = 3, .channels = 24, .context = 16, .vocab = 29};
 
-// Weights large enough that every gradient counts, biases and LayerNorm's
-// weights not at their first values.
+// Draws weights so large that no gradient is near zero. Biases and LayerNorm's
+// weights differ from their initial values.
 static void draw_weights(struct bench *b)
 {
     model_init(&b->job.config, 5, b->params);

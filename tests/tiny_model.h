@@ -9,7 +9,7 @@ enum { ROWS = 3, TOKENS = 11 };
 
 extern const struct model_config tiny;
 
-// A model with memory of its own, and tokens for it.
+// A model, its memory, and tokens for it.
 struct bench {
     struct model_job job;
     struct model *m;

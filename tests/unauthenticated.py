@@ -1,16 +1,16 @@
-"""Strangers connect to every port of a job, and the job survives.
+"""Tests that a job survives unauthenticated connections to each of its ports.
 
     unauthenticated.py BIN [CONNECTIONS]
 
-The test starts a job of two workers by hand. Either it has a parameter server
-without a secret of its own, which then uses its user's secret. Or it has a
+The test starts the processes of a job of two workers. The first job has a parameter server
+without a secret of its own, which uses the secret of its user. The second job has a
 rendezvous with a secret, and rank 0 listens.
 
-Strangers connect while the job waits for its last worker, and while it trains.
-They send nothing, a byte now and then, nonsense, or a message without an end.
-One repeats the bytes that a worker sent. A second worker takes a rank that is
-taken, and a worker of another user comes. The job must end as if no stranger
-had come, and the listening process must have taken little memory.
+Unauthenticated clients connect while the job waits for its last worker, and while it
+trains. They send nothing, a byte now and then, random bytes, or a message without an end.
+One client repeats the bytes that a worker sent. Another worker asks for a rank that is
+already in use, and a worker of another user connects. The job must end as without them,
+and the listening process must have used little memory.
 """
 
 import os
@@ -41,7 +41,7 @@ def grown(pid):
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1])
-    return 0  # it has just ended
+    return 0  # the process has just ended
 
 
 def dial(port):
@@ -112,7 +112,7 @@ def never_end(port, dice):
                         command(b"INITIATE", kind))):
         s = dial(port)
         going = say(s, GREETING + how.ljust(52, b"\0"))
-        hear(s)  # as a real worker does: data that come too soon are not read
+        hear(s)  # as a real worker does: data that are sent too early are not read
         going = going and say(s, prove)
         for _ in range(ENDLESS >> 16):
             going = going and say(s, frame)
@@ -243,7 +243,7 @@ def rows(job, rank):
 
 
 def hang_up(sockets):
-    """Closes all sockets, and returns how many they were."""
+    """Closes all sockets, and returns their number."""
     n = len(sockets)
     while sockets:
         sockets.pop().close()
@@ -266,7 +266,7 @@ def attack(job):
     while rows(job, 1) < 10:  # they train
         assert workers[0].poll() is None, job.said()
         time.sleep(0.05)
-    workers[0].send_signal(signal.SIGSTOP)  # the job waits meanwhile
+    workers[0].send_signal(signal.SIGSTOP)  # so that the job waits
     again = [dial(job.port) for _ in tap.said]
     for s, said in zip(again, tap.said):
         say(s, bytes(said))
@@ -307,8 +307,8 @@ def main():
             job = Job(folder, sync)
             try:
                 before, peak, count = attack(job)
-                print(f"{sync}: {count} connections; {before} KiB before they "
-                      f"came, at most {peak}")
+                print(f"{sync}: {count} connections; {before} KiB before them, at "
+                      f"most {peak} KiB")
                 assert peak - before <= KB_EACH * count + KB_SLACK
             finally:
                 job.stop()

@@ -1,5 +1,5 @@
-// virtual_run.h - what tests of the virtual cluster begin with: a network, a
-// run that must work, and blocking calls.
+// virtual_run.h - shared by tests of the virtual cluster: a network, a run that
+// must succeed, and blocking calls.
 
 #ifndef TESTS_VIRTUAL_RUN_H
 #define TESTS_VIRTUAL_RUN_H
@@ -30,7 +30,7 @@ static inline struct virtual_result *run(const struct virtual_setup *s,
     return v;
 }
 
-// All ranks returned 0.
+// Asserts that all ranks returned 0 without an error.
 static inline void assert_clean(const struct virtual_result *v)
 {
     assert_string_equal(v->deadlock, "");

@@ -1,5 +1,5 @@
 // virtual_world.h - a world of test workers that are the ranks of a virtual
-// cluster: one process, and a clock that nobody waits for.
+// cluster: they run in one process, with simulated time.
 
 #ifndef TESTS_VIRTUAL_WORLD_H
 #define TESTS_VIRTUAL_WORLD_H

@@ -1,12 +1,11 @@
 # lockstep_fuzz(NAME LINKS...): tests/fuzz/fuzz_NAME.c, a libFuzzer entry point
 # (LLVMFuzzerTestOneInput) over the libraries named.
 #
-# With clang and its libFuzzer on the machine, whatever compiles the rest, the
-# entry point and the sources of our own libraries below it are compiled again
-# by clang with coverage and sanitizers, and CTest fuzzes for some seconds from
-# the corpus in tests/fuzz/corpus/NAME/. Without it, or in a sanitizer build of
-# the whole, the corpus is replayed once through the libraries as they are.
-# A library must stand before the fuzzers that link it.
+# If clang with libFuzzer is installed, clang compiles the entry point and the sources of
+# our libraries again, with coverage and sanitizers, whichever compiler builds the rest.
+# CTest then fuzzes for some seconds, from the corpus in tests/fuzz/corpus/NAME/. Without
+# libFuzzer, or if the whole build has sanitizers, the corpus is replayed once through the
+# libraries of the build. A library must be defined before the fuzzers that link it.
 include_guard(GLOBAL)
 
 include(tests/long.cmake)
@@ -34,8 +33,8 @@ if(LOCKSTEP_CLANG AND NOT DEFINED LOCKSTEP_LIBFUZZER)
   set(LOCKSTEP_LIBFUZZER ${fuzz_works} CACHE BOOL "clang can build fuzzers")
 endif()
 
-# Sort the libraries below `libs`: sources of ours that clang compiles again,
-# and everything else, which is linked as it is.
+# Sorts `libs` and the libraries below them: our sources, which clang compiles again, and
+# all other libraries, which are linked unchanged.
 function(fuzz_collect libs)
   foreach(lib ${libs})
     list(FIND fuzz_seen ${lib} seen)
@@ -105,7 +104,7 @@ function(lockstep_fuzz name)
   set(corpus ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name})
   if(LOCKSTEP_LIBFUZZER AND NOT LOCKSTEP_SANITIZE)
     fuzz_build(${name} "${A_LINKS}")
-    # What fuzzing finds goes to the first folder; the corpus stays as it is.
+    # New inputs go to the first folder. The corpus does not change.
     set(found ${CMAKE_BINARY_DIR}/fuzz/${name})
     file(MAKE_DIRECTORY ${found})
     set(words -timeout=20 -rss_limit_mb=2048 -verbosity=0 -print_final_stats=1

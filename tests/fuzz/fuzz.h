@@ -1,4 +1,4 @@
-// fuzz.h - what the fuzzers share: an entry point, and bytes given as a file.
+// fuzz.h - shared by the fuzzers: the entry point, and a file of given bytes.
 
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H
@@ -11,8 +11,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-// A file in memory that holds these bytes: its descriptor, for the caller to
-// close, and in `path` a name that open() takes.
+// Makes a file in memory with these bytes. Returns its descriptor, which the
+// caller closes. `path` gets a name for open().
 static inline int fuzz_file(const uint8_t *data, size_t size, char path[64])
 {
     int fd = memfd_create("fuzz", MFD_CLOEXEC);

@@ -57,12 +57,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int32_t header[8];
     memcpy(header, file, sizeof header);
     char path[64];
-    int fd = fuzz_file(data, size, path); // as it is
+    int fd = fuzz_file(data, size, path); // the bytes unchanged
     read_one(path);
     close(fd);
     size_t fit = asked(header);
     if (fit) {
-        fd = fuzz_file(file, fit, path); // and cut to length
+        fd = fuzz_file(file, fit, path); // and padded or cut
         read_one(path);
         close(fd);
     }

@@ -1,5 +1,5 @@
 // fuzz_shard.c - reads any bytes as a .bin file, and as saved symbols. Nothing
-// that the readers return may lie outside the bytes.
+// that the readers return may be outside the bytes.
 
 #include "data/token_shard.h"
 

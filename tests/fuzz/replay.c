@@ -14,7 +14,7 @@ static void replay(const char *path)
     long size = ftell(f);
     CHECK(size >= 0);
     rewind(f);
-    // Exactly as large as the input, so that a sanitizer sees one byte beyond.
+    // Exactly as large as the input, so that a sanitizer finds reads beyond it.
     uint8_t *data = malloc(size > 0 ? (size_t)size : 1);
     CHECK(data != NULL);
     CHECK(fread(data, 1, (size_t)size, f) == (size_t)size);

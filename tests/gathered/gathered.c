@@ -1,9 +1,9 @@
 // gathered.c - the strategy that tests/add_backend.py adds to a copy of the
 // tree: replicas whose gradients are summed in chunks, then gathered.
 //
-// Each bucket is reduce-scattered as backward fills it; step() gathers the
-// sums, each as soon as its own chunk is complete. So every worker has the sums
-// that an all-reduce gives.
+// A bucket's reduce-scatter begins as soon as backward has filled it. step()
+// begins a bucket's all-gather as soon as its reduce-scatter is complete. So
+// every worker has the sums that an all-reduce gives.
 
 #include "sync/sync.h"
 

@@ -3,10 +3,10 @@
 
     gloo_allreduce.py WORLD MIB [MIB ...]
 
-Starts WORLD processes that meet on loopback, sums vectors of fp32 in place, and
-prints for each size the median over rounds of the mean time of a round, and
-busbw as nccl-tests define it. For the same congestion control for all, start it
-where sync_perf is started: docs/communication.md has the recipe.
+Starts WORLD processes on loopback, which sum vectors of fp32 in place. Prints for each
+size the median over rounds of the mean time over processes, and busbw as nccl-tests
+define it. To use the same congestion control as sync_perf, start both in the same
+environment: docs/communication.md shows how.
 """
 import os
 import sys

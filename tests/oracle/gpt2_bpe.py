@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """GPT-2's byte-pair encoding as OpenAI describes it, in plain Python.
 
-An oracle for core/data/bpe*.c: slow, and written from the algorithm alone.
+It gives the expected results for core/data/bpe*.c. It is slow, and was written from the
+description of the algorithm alone.
 
     gpt2_bpe.py encode VOCAB < text        token ids, one line
     gpt2_bpe.py golden VOCAB > small.txt   the cases of tests/golden, encoded
     gpt2_bpe.py learn N < text > VOCAB     a merge table of N lines
     gpt2_bpe.py lines VOCAB < cases        one line of ids for each line of hex
 
-Words are split by the `regex` module where it is installed, else by a splitter
-of our own over unicodedata.
+Words are split by the module `regex` if it is installed, else by a splitter of this
+script that uses unicodedata.
 """
 
 import collections
@@ -115,8 +116,8 @@ def spell(word):
 
 
 def encode(data, vocab):
-    """Token ids of any bytes; what is not UTF-8 counts as neither letter,
-    number nor space."""
+    """The token ids of any bytes. Bytes that are not UTF-8 count as neither letter, number
+    nor space."""
     ranks, ids = vocab
     text = data.decode("utf-8", "surrogateescape")
     return [ids[t] for w in split(text) for t in encode_word(spell(w), ranks)]
@@ -143,8 +144,8 @@ def learn(text, n):
 
 
 def cases():
-    """Texts of every kind of character that the pattern tells apart. Only
-    characters that Unicode has had since version 9."""
+    """Texts with every kind of character that the pattern distinguishes. All characters
+    are in Unicode since version 9."""
     yield from (s.encode() for s in (
         "Hello world", "hello world", " the the  the   the", "it's we'll I'd",
         "'s't're've'm'll'd'S'T", "don''t '' 'x", "a\n\n b\t\tc \n", "   ", " ",

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """GPT-2 built from torch.nn: it computes the numbers that our C model must reproduce.
 
-    gpt2_torch.py make     write tests/golden/gpt2_tiny*.safetensors anew
-    gpt2_torch.py check    compute all again and compare with those files
+    gpt2_torch.py make     write tests/golden/gpt2_tiny*.safetensors again
+    gpt2_torch.py check    compute all numbers again, and compare with these files
 
 The model is tiny. Its weights are larger than usual, so that no gradient is
 negligible. The files have the logits, loss and gradients of one step, then the
@@ -159,7 +159,7 @@ def load(weights):
     return model
 
 
-# ---- what is compared
+# ---- the numbers to compare
 
 def mean_loss(logits, y):
     return nn.functional.cross_entropy(logits.reshape(-1, V), y.reshape(-1))
@@ -265,7 +265,7 @@ def check_transformers(weights, expected):
     missing = set(model.load_state_dict(state, strict=False).missing_keys)
     if any("attn.bias" not in k and "masked_bias" not in k and
            k != "lm_head.weight" for k in missing):
-        sys.exit(f"oracle: transformers misses {sorted(missing)}")
+        sys.exit(f"oracle: weights missing for transformers: {sorted(missing)}")
     x, y = batch(expected["tokens"], 0)
     logits = model(x).logits
     loss = mean_loss(logits, y)

@@ -91,7 +91,7 @@ def order_at(seed, epoch, n, i):
 # ---- the text
 
 def headers(folder):
-    """All C headers below a folder, in the order of their names' bytes."""
+    """All C headers below a folder, sorted by the bytes of their names."""
     for entry in sorted(os.scandir(folder), key=lambda e: os.fsencode(e.name)):
         if entry.is_dir(follow_symlinks=False):
             yield from headers(entry.path)
@@ -125,8 +125,8 @@ class Data:
         n = int(len(text) * (1 - s["val_fraction"]))
         self.train, self.val = text[:n], text[n:]
         if n != plan["data"]["train_tokens"]:
-            give_up(f"{n} tokens to train on, ours has "
-                    f"{plan['data']['train_tokens']}: another text")
+            give_up(f"{n} tokens to train on, Lockstep has "
+                    f"{plan['data']['train_tokens']}: the text differs")
         self.windows = (n - 1) // self.T
 
     def rows(self, tokens, windows):
@@ -322,7 +322,7 @@ def make_plan(lockstep, words):
     s["out"], s["threads"] = os.path.abspath(out), plan["threads"]
     for key, value in ONLY.items():
         if s.get(key, value) != value:
-            give_up(f"{key}={s[key]}: only {key}={value or '(none)'} here", 77)
+            give_up(f"{key}={s[key]}; try: {key}={value or '(none)'}", 77)
     plan["backend"], plan["transport"] = "torch_ddp", "gloo"
     return plan
 
@@ -352,7 +352,7 @@ def train(lockstep, words):
 
 
 def column(folder, name):
-    """Mean over ranks, by step."""
+    """The mean of a column over ranks, by step."""
     with open(f"{folder}/steps.csv", newline="") as f:
         rows = list(csv.DictReader(f))
     steps = sorted({int(r["step"]) for r in rows})

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
-"""Times a training step of GPT-2 in tuned PyTorch. bench/layer_perf prints it
-beside ours.
+"""Times a training step of GPT-2 in tuned PyTorch, for comparison in bench/layer_perf.
 
     gpt2_torch_speed.py layers=4 heads=4 channels=256 context=128 vocab=256
                         batch=8 tokens=128 precision=fp32|bf16 threads=1
@@ -23,7 +22,7 @@ allocator keeps its memory. Products come from MKL or the OpenMP build of
 OpenBLAS; for that the program starts itself again. It also chooses OpenBLAS's
 AVX-512 kernels by name, since on newer processors OpenBLAS falls back to those
 of a Pentium 4. With Debian's reference BLAS a comparison would mean nothing, so
-there is none. Exit status 77: not possible here.
+there is none. Exit status 77: a comparison is not possible.
 """
 import glob
 import math

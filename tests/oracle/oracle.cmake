@@ -1,5 +1,6 @@
-# The model against PyTorch's numbers; and, where PyTorch is, those numbers
-# against PyTorch. Debian's own interpreter first: python3-torch is its module.
+# Tests the model against PyTorch's numbers in tests/golden; and, if PyTorch is installed,
+# these numbers against PyTorch. Debian's interpreter comes first, because python3-torch
+# is a module of it.
 if(TARGET model AND TARGET optim)
   lockstep_test(oracle LINKS model optim)
 endif()
@@ -12,7 +13,8 @@ if(LOCKSTEP_TORCH_PYTHON)
   set_tests_properties(oracle_pytorch PROPERTIES SKIP_RETURN_CODE 77
                                                  TIMEOUT 300)
 endif()
-# DistributedDataParallel on the same model and batches, where PyTorch is.
+# Compares with DistributedDataParallel on the same model and batches, if PyTorch is
+# installed.
 if(LOCKSTEP_TORCH_PYTHON)
   add_test(NAME oracle_ddp
            COMMAND ${LOCKSTEP_TORCH_PYTHON} tests/oracle/gpt2_torch_ddp.py check

@@ -1,6 +1,6 @@
 """sum.py - the same as sum.c, in Python with ctypes.
 
-    sum.py RANK WORLD tcp://127.0.0.1:29500     LD_LIBRARY_PATH finds liblockstep.so.0
+    sum.py RANK WORLD tcp://127.0.0.1:29500     LD_LIBRARY_PATH has liblockstep.so.0
 
 The structures are those of cluster/cluster.h and group/group.h.
 """

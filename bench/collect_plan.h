@@ -57,9 +57,9 @@ enum group_verb collect_group_verb(enum collect_verb v);
 // Whether a row can do a verb.
 bool collect_has(int row, enum collect_verb v);
 
-// The elements of a verb's vector: n, rounded so that `world` members get equal
-// parts; and the count of nccl-tests: the elements of one part if the verb's
-// vector has parts, else of the whole vector.
+// The elements of a verb's vector: n, but at least one per member, and rounded
+// down to equal parts if every member has a part. And the count of nccl-tests:
+// the elements of one part, or of the whole vector if it has no parts.
 size_t collect_elements(enum collect_verb v, size_t n, int world);
 size_t collect_count(enum collect_verb v, size_t n, int world);
 

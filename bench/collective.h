@@ -13,7 +13,7 @@
 struct cluster;
 struct device;
 
-// What all rows of this member share.
+// Shared by all rows of this member.
 struct collective {
     const struct collect_plan *plan;
     struct cluster *cluster;

@@ -59,7 +59,7 @@ static double flop_a_step(const struct workload_case *c)
     return model_flop(&c->config, c->tokens) * c->batch * c->tokens;
 }
 
-// ---- where the time went
+// ---- the times of operations
 
 static void print_bound(const struct bound *f)
 {
@@ -104,7 +104,7 @@ static void print_ops(struct workload *s, const struct bound *f)
                100 * ops[i].seconds / whole, amount / ops[i].seconds * 1e-9,
                product ? "GFLOP/s" : "GB/s");
     }
-    // The rest includes the update, but not cast_down(), which has its own line.
+    // The rest includes the update without cast_down(), which has a line.
     printf("#   %-20s %11s %9.2f ms %5.1f%%\n", "the rest: update, gaps", "",
            (whole - counted) / TIMED * 1e3, 100 * (1 - counted / whole));
 }

@@ -138,7 +138,7 @@ void lab_release(struct lab *l)
     virtual_release(m->rank);
 }
 
-// The first failure is what the student reads.
+// Keeps the first failure, which the student reads.
 static void note(struct lab_case *k, const char *fmt, va_list ap)
 {
     if (k->failed)

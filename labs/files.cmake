@@ -24,8 +24,8 @@ if(NOT LOCKSTEP_SANITIZE) # labs/grade adds sanitizers itself
   endforeach()
 endif()
 
-# Some references once more, with other names for functions that the product or another
-# lab defines, too.
+# Builds some references a second time, with other names for functions that the product
+# or another lab defines, too.
 set(renamed_03-shard shard_make shard_slice shard_rows shard_elements)
 set(renamed_04-ring ring_bytes lab_exchange)
 set(renamed_05-overlap bucket_cut)

@@ -7,7 +7,7 @@
 
 #include "virtual/virtual.h"
 
-// What lab.state points to.
+// The state of a struct lab on the virtual cluster.
 struct lab_machine {
     struct virtual_rank *rank;
     int others; // ranks of the threads below lab.thread: add it to a lab's rank

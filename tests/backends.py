@@ -62,7 +62,7 @@ def judge(tree):
     shown = tree / SHOWN
     if shown.exists() and textwrap.indent(shown.read_text().strip(), 7 * " ") \
             not in (tree / "CONTRIBUTING.md").read_text():
-        complaints.append(f"CONTRIBUTING.md: does not show {SHOWN} as it stands")
+        complaints.append(f"CONTRIBUTING.md: does not show {SHOWN} literally")
     for path in sources(tree):
         where = str(path.relative_to(tree))
         text = path.read_text()

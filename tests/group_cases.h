@@ -26,7 +26,7 @@ enum {
     CARRY_BYTES = 1 << 22 // of a member's arena
 };
 
-// Where vectors are.
+// The memory that vectors are in.
 enum carry_memory {
     CARRY_OWN,    // in memory of the device, without group_share()
     CARRY_COPIED, // the same, with group_share()

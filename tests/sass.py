@@ -228,7 +228,7 @@ def vector_rows(mark, most, single, code, used):
 def main(version, tool, *libraries):
     tool = pathlib.Path(tool)
     if not tool.exists() or not (tool.parent / "nvdisasm").exists():
-        print(f"skipped: no cuobjdump with nvdisasm beside it ({tool})")
+        print(f"skipped: no cuobjdump, or no nvdisasm in its folder ({tool})")
         return SKIPPED
     if not version.startswith(COMPILER + "."):
         print(f"skipped: budgets are nvcc {COMPILER}'s, this is {version}")

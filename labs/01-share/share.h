@@ -22,7 +22,7 @@ struct share {
 size_t share_window(const struct share *s, size_t step, int rank, int i);
 
 // Copies the `bytes` bytes at p on worker `root` to p on every worker. All
-// workers call it. Returns 0, or -1 where a call failed.
+// workers call it. Returns 0, or -1 if a call failed.
 int lab_bcast(struct lab *l, void *p, size_t bytes, int root);
 
 #endif

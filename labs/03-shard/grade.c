@@ -138,7 +138,8 @@ static size_t dealt(size_t len, int servers, int server)
     return n;
 }
 
-// Row 0 is what backward finishes first. In a row the servers come in order.
+// Backward finishes row 0 first. The parts of a row are in the order of
+// servers.
 static void rows_map(struct lab_case *k, const struct map *m, const char *text)
 {
     size_t width = m->slice * (size_t)m->servers, done = 0;

@@ -20,7 +20,7 @@ int lab_exchange(struct lab *l, float *v, size_t n)
         return -1;
     for (size_t i = 0; i < n; i++)
         pass[i] = v[i];
-    // Pass every whole vector on, w-1 times, and add what comes in.
+    // Passes on whole vectors, w-1 times, and adds the ones received.
     for (int m = 0; m < w - 1; m++) {
         if (lab_send(l, next, pass, n * sizeof *v) ||
             lab_recv(l, last, in, n * sizeof *v))

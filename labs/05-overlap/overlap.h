@@ -25,7 +25,7 @@ struct layer {
 struct step {
     float *v; // gradients
     size_t n;
-    const struct bucket *buckets; // what bucket_cut() made
+    const struct bucket *buckets; // as bucket_cut() made them
     int count;
 
     // Called by thread 0. post: passes bucket b to thread 1, and returns at

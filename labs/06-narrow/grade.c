@@ -91,7 +91,7 @@ static struct job *job_of(struct lab_case *k, enum kind kind, size_t n, int w)
     return j;
 }
 
-// Runs an exchange of w workers. Returns its job, or NULL where it failed. If
+// Runs an exchange of w workers. Returns its job, or NULL if it failed. If
 // `run` is not NULL, *run becomes the run.
 static const struct job *exchanged(struct lab_case *k, enum kind kind, size_t n,
                                    int w, const struct lab_run **run)

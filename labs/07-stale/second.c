@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-// What the server knows of a worker.
+// The server's state of a worker.
 struct peer {
     int clock; // pushes so far
     bool gone, waits;

@@ -1,4 +1,4 @@
-// grade.c - lab 9: what a checkpoint must survive.
+// grade.c - lab 9: the tests of checkpoints after a kill or a loss of power.
 //
 // The disk is a list of all its changes. So the tests can try every state that
 // a kill or a loss of power can leave: after every call, and with any subset of

@@ -1,4 +1,4 @@
-// grade.c - lab 10: what an audit must find.
+// grade.c - lab 10: the tests of an audit.
 //
 // Rows are made backwards. The repeats' means are chosen first, so that the
 // right printed numbers are known. Then the seconds of steps are chosen around
@@ -130,8 +130,8 @@ static void seconds(struct lab_case *k)
 
 static void bytes(struct lab_case *k)
 {
-    static const char *const names[] = {"one server", "servers beside workers",
-                                        "a ring"};
+    static const char *const names[] = {"one server",
+                                        "servers on workers' hosts", "a ring"};
     for (int way = 0; way < 3; way++)
         for (int w = 2; w <= 64; w *= 2)
             for (int bits = 16; bits <= 32; bits += 16) {

@@ -14,7 +14,7 @@
 
 enum { MOST_WORKERS = 8 };
 
-// A job, and what gradients() needs beside it.
+// A job, and the place and value of a gradient that is not small.
 struct task {
     struct zero zero;
     int odd_rank, odd_step; // where a gradient is not finite; -1: nowhere

@@ -2,7 +2,7 @@
 
 #include "labs/11-zero/zero.h"
 
-// What a worker holds beside the parameters.
+// The memory of a worker, without the parameters.
 struct own {
     size_t first, n; // my elements
     float *g;        // all my gradients of a step

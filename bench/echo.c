@@ -6,8 +6,8 @@
 #include "base/base.h"
 #include "base/half.h"
 #include "cluster/cluster.h"
-#include "message/connection.h"
 #include "message/auth.h"
+#include "message/connection.h"
 
 #include <stdatomic.h>
 #include <string.h>

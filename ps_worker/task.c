@@ -178,8 +178,8 @@ bool task_done(const struct client *c)
 
 // ---- receiving
 
-// The group is already running: asks all servers to count this worker from a
-// round on that none of them has begun.
+// The group is already running. Asks all servers to count this worker in,
+// beginning with a round that none of them has begun.
 static int ask_to_join(struct client *c)
 {
     for (int i = 0; i < c->nremotes; i++)
@@ -270,8 +270,9 @@ static int hear_result(struct client *c, struct remote *r,
     return 0;
 }
 
-// All servers must have added the gradients of the same workers. Asks those
-// that have added more to leave them out. *agree: whether all have the same.
+// All servers must have added the gradients of the same workers. Asks
+// servers that have added those of other workers to leave the others out.
+// *agree: whether all servers have added the same workers'.
 static int settle_members(struct client *c, bool *agree)
 {
     size_t bytes = ((size_t)c->job.world + 7) / 8;

@@ -241,8 +241,8 @@ struct group_chunk group_chunk(size_t n, size_t grain, int size, int c);
 
 // A power of two by which members' numbers are multiplied before a sum in 16
 // bits. It is at most 1/size, so the sum cannot overflow if the mean does not.
-// It loses no bits that a division by size would keep. 1 if the wire has not 16
-// bits.
+// It loses no bits that a division by size would keep. 1 if the wire is not a
+// 16-bit one.
 float group_scale(enum dtype wire, int size);
 
 const char *group_verb_name(enum group_verb v); // "all_reduce"

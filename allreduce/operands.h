@@ -5,9 +5,10 @@
 //     all_reduce        n               n
 //     reduce_scatter    n               its chunk
 //     all_gather        its chunk       n
-//     broadcast         n at the root   n, 0 at the root
-//     reduce            n               n at the root
-//     send, recv        n, 0            0, n
+//     broadcast         n (root only)   n (all but the root)
+//     reduce            n               n (root only)
+//     send              n               0
+//     recv              0               n
 //
 // A library does not report what it sends. So its carriers count these
 // elements, in the wire's format: for an all_reduce of S bytes, S out and S in

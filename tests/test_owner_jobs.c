@@ -24,8 +24,9 @@ static void train(const char *out, int steps, const char *words)
     assert_ok(&j);
 }
 
-// The sum of two numbers does not depend on their order, nor the tokens on the
-// worker that reads them. So the files equal those of the ring.
+// The sum of two numbers does not depend on their order. The tokens of a worker
+// do not depend on which worker reads them from the data. So the files equal
+// those of the ring.
 static void files_equal_those_of_the_ring(void **state)
 {
     (void)state;

@@ -2,9 +2,9 @@
 // memory.
 //
 //     segment_squares   sums of squares of the gradient, by block
-//     segment_norm      the sum of all blocks: RULE_LANES partial sums, each of
-//                       every RULE_LANESth block, then the sum of these. So the
-//                       sum does not depend on the segments
+//     segment_norm      the sum of all blocks: partial sum k < RULE_LANES adds
+//                       blocks k, k + RULE_LANES, ..; then the partial sums
+//                       are added. So the sum does not depend on the segments
 //     segment_update    the rule, then the 16-bit copy of the parameters
 //
 // A segment begins at a multiple of RULE_BLOCK, and ends at one or at the end

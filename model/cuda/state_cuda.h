@@ -24,9 +24,9 @@ struct cuda_model {
 
     // The weights that products read: job.params in fp32, else a 16-bit copy.
     void *weights;
-    // Where products write this step's gradients: job.grads, but in fp16 a
-    // vector of its own, from which cuda_settle() rounds them to fp16 into
-    // job.grads.
+    // Where products write this step's gradients: in fp16 a vector of its own,
+    // from which cuda_settle() rounds them to fp16 into job.grads; else
+    // job.grads itself.
     float *grads;
     size_t settled; // gradients from here on are in job.grads (fp16)
 

@@ -8,7 +8,8 @@
 //     MOVED    how often this member has moved bytes of a send or a receive
 //
 // A waiter spins for a while after the last change: longer than a cache line
-// takes, shorter than a sleep. Then it sleeps on a futex. A member that updates
+// needs to reach another core, shorter than a sleep and a wake-up take. Then it
+// sleeps on a futex. A member that updates
 // a counter wakes the sleepers. A sleeper wakes up now and then to check that
 // the others' processes still run (with a pidfd for each).
 

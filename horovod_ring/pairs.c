@@ -99,8 +99,8 @@ static uint64_t payload(const struct group_vector *v)
     return v->n * dtype_bytes(v->wire);
 }
 
-// Returns where byte `at` of a message's payload is; *bytes: how many bytes are
-// there in a row.
+// Returns where byte `at` of a message's payload is. *bytes becomes the number
+// of payload bytes from there on without a gap.
 static char *payload_at(const struct pair_line *l, const struct group_vector *v,
                         size_t at, size_t *bytes)
 {

@@ -94,8 +94,8 @@ int pairs_advance(struct pairs *p);
 // Whether the line to or from `rank` has bytes to send, or waits for bytes.
 bool pairs_wants(const struct pairs *p, enum direction d, int rank);
 
-// After a failure: tells all members, except those to which only a part of a
-// message has been sent.
+// After a failure: tells all members but the one at fault and those to which
+// only a part of a message has been sent.
 void pairs_abort(struct pairs *p);
 
 // Over TCP, with a connection for each pair; through shared memory.

@@ -60,7 +60,7 @@ struct library {
     uint64_t begun, done; // verbs begun; verbs done, without a gap
 
     uint64_t moved_ns;
-    bool called; // rollcall_say() was called since then
+    bool called; // rollcall_say() was called after moved_ns
     struct span_lane *lane;
     uint64_t recorded_ns; // end of the lane's last span
 };

@@ -9,9 +9,9 @@
 //
 // A waiter spins for a while after the last change: longer than a cache line
 // needs to reach another core, shorter than a sleep and a wake-up take. Then it
-// sleeps on a futex. A member that updates
-// a counter wakes the sleepers. A sleeper wakes up now and then to check that
-// the others' processes still run (with a pidfd for each).
+// sleeps on a futex. A member that updates a counter wakes the sleepers. A
+// sleeper wakes up now and then to check that the others' processes still run
+// (with a pidfd for each).
 
 #ifndef HOROVOD_RING_COUNTERS_H
 #define HOROVOD_RING_COUNTERS_H

@@ -180,7 +180,7 @@ static struct run train(enum dtype t, bool cudnn, bool recompute)
         struct model_step s = {.x = x, .y = y, .step = step, .scale = 1};
         assert_int_equal(model_train(m, &s, &r.loss[step]), 0);
     }
-    // Another shape: ours does it.
+    // A batch of another size: our own kernels compute its attention.
     assert_int_equal(model_eval(m, x, y, BATCH - 1, &r.eval), 0);
     r.grads = fetched(job.grads, DTYPE_F32, r.n);
     model_close(&m);

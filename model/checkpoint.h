@@ -50,9 +50,9 @@ int checkpoint_write_config(const char *path, const struct model_config *c);
 // Fills *out with the configuration that a file's tensor shapes imply. They do
 // not show the number of heads. It comes from the first of these that exists:
 // the metadata "heads", or llm.c's header; "n_head" of the config.json beside
-// the file; channels / 64, as in all of OpenAI's models. If that is no whole
-// number, it is 0 (not known). The first bytes tell the two formats apart.
-// Returns 0, or -1 after fail().
+// the file; channels / 64, as in all of OpenAI's models. If channels / 64 is no
+// whole number, the number of heads is 0 (not known). The first bytes tell the
+// two formats apart. Returns 0, or -1 after fail().
 int checkpoint_config(const char *path, struct model_config *out);
 
 // Fills params (model_nparams(c) floats) from a file, converting F16, BF16 and

@@ -111,8 +111,8 @@ int ps_result_get(struct ps_result *r, const void *data, size_t n);
 // How many slices a worker may have on their way to a server before one of them
 // is acknowledged by a credit. This bounds the memory in which a server keeps
 // slices of workers that are ahead of the slowest, whatever the size of the
-// gradient: 8 slices for each worker, and fewer if many workers share the
-// server's link: 64 / world, at least 2.
+// gradient. It is 8 slices for each worker; with more than 8 workers, which
+// share the server's link, it is 64 / world, and at least 2.
 int ps_window(int world);
 
 // The number by which a worker divides its gradient before casting it down, so

@@ -201,7 +201,7 @@ static int fail_unknown(const char *key)
 }
 
 // Takes "key=value" for all of our backends, "ring.key=value" for one row.
-static int hand_on(struct sync_plan *p, const char *word)
+static int set_rows(struct sync_plan *p, const char *word)
 {
     const char *value = strchr(word, '=') + 1;
     size_t len = strcspn(word, "=");

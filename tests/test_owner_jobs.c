@@ -72,7 +72,7 @@ static void bytes_follow_the_law(void **state)
             "out=%s/four",
             same, job_dir());
     assert_ok(&j);
-    assert_prints(&j, "the mean of all workers'");
+    assert_prints(&j, "means over all workers");
     const char *line = strstr(j.out, "step 2/2  loss ");
     assert_non_null(line);
     double printed = atof(line + strlen("step 2/2  loss "));

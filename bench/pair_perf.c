@@ -97,7 +97,8 @@ static int run_rounds(const struct pair_plan *p, struct workload *s,
     return rc;
 }
 
-// The median over the rounds of one way, a mean of both workers, in ms.
+// Takes each round's mean over both workers. Returns the median of these means
+// over the rounds of one backend, in ms.
 static struct parts middle(const struct parts *sums, int rounds)
 {
     double step[ROUNDS], compute[ROUNDS], update[ROUNDS];
@@ -110,7 +111,8 @@ static struct parts middle(const struct parts *sums, int rounds)
                           median(update, rounds)};
 }
 
-// The median over the rounds of the slower worker's time of a step, in ms.
+// Takes each round's mean of the slower worker's time of a step. Returns the
+// median of these means, in ms.
 static double slower(const struct pair_plan *p, const struct times *t)
 {
     double round[ROUNDS];

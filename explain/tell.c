@@ -1,4 +1,4 @@
-// tell.c - a story as text and as a page.
+// tell.c - writes a story (story.h) as text, or as an HTML page.
 
 #include "explain/tell.h"
 
@@ -47,7 +47,8 @@ void tell_text(const struct story *s, FILE *f)
 
 // ---- the page
 
-// The cluster writes the trace. This adds members to the event of a message.
+// virtual_trace() writes an event for each message. This adds fields to the
+// event's JSON object: what the message says, and which cells it holds.
 static void add_message(const void *ctx, FILE *f, size_t number)
 {
     const struct story *s = ctx;

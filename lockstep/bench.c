@@ -56,7 +56,7 @@ static void explain(FILE *f)
         fprintf(f, "  %-9s%s\n             %s\n", benches[i].what,
                 benches[i].help, benches[i].words);
     fprintf(f, "\nlockstep bench sync --help, and collect --help, list every "
-               "word.\n");
+               "key.\n");
 }
 
 static bool is(const char *word, const char *key)
@@ -82,7 +82,8 @@ static int add_hosts(struct argv *a, const struct run *r,
 }
 
 // Adds the user's words except net= and workers=. Each worker has one thread
-// unless they say otherwise: `lockstep pin` would let it use all of its cores.
+// unless the user sets threads=. Without this `lockstep pin` would let it use
+// all of its cores.
 static int add_words(struct argv *a, const struct run *r,
                      const struct netns *net, const char *program, int nwords,
                      char **words)

@@ -47,7 +47,7 @@ static void explain(FILE *f)
             WORKERS, list_all_backends(all));
 }
 
-// ---- the question
+// ---- the settings asked for
 
 // The keys of backends that the answer depends on.
 static const struct backend asker = {

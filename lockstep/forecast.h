@@ -1,6 +1,7 @@
 // forecast.h - predicts the time of a step from the figures of the links.
 //
-//     exchange   T = the backend's law, with its own fit of the link or "tcp"'s
+//     exchange   T = the backend's law, with the link fitted to this backend,
+//                    or else the link fitted to "tcp" (sync/link.h)
 //     apart      step = compute + T                             overlap=0
 //     overlapped step = compute + exposed                       overlap=1
 //                exposed = max(T - backward, T of the late buckets)
@@ -20,6 +21,8 @@
 //             + max(T of sums and second gathers - backward,
 //                   T of the sums of the late buckets)
 //             + max(T of gathers - forward, T of the first block's gather)
+//
+// norm is the time of the all-reduce for the gradient norm.
 
 #ifndef LOCKSTEP_FORECAST_H
 #define LOCKSTEP_FORECAST_H
@@ -28,7 +31,7 @@
 
 struct forecast_job {
     struct law_case exchange;
-    double params, bytes_each;    // gradients, and bytes of one on the wire
+    double params, bytes_each;    // number; bytes of one gradient on the wire
     const struct law_step *step;  // for a backend with shards; borrowed
     double first_bucket, bucket;  // size of the first bucket and of the others
     double embeddings;            // gradients that are complete last

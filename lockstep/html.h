@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-// Write the begin of a page with its style sheet, and its end. The page is
+// Write the start of a page, with its style sheet, and its end. The page is
 // readable on a phone and in print, in light and dark mode.
 void html_begin(FILE *f, const char *title);
 void html_end(FILE *f);

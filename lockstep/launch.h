@@ -1,4 +1,4 @@
-// launch.h - starts the processes of a job with their words and cores.
+// launch.h - starts the processes of a job, with their arguments and cores.
 //
 //     LAUNCH_ALONE     one trainer
 //     LAUNCH_MPIRUN    mpirun, which starts trainers through `lockstep pin`
@@ -6,7 +6,8 @@
 //       transport=mpi  mpirun, which starts trainers as above, and ps_servers
 //                      as the ranks behind them
 //
-// The row of the backend says which (config/backends.h).
+// The backend's row of the table says which of these it needs
+// (config/backends.h).
 
 #ifndef LOCKSTEP_LAUNCH_H
 #define LOCKSTEP_LAUNCH_H
@@ -44,9 +45,10 @@ int launch_worker(struct job *j, const struct run *r, const struct netns *net,
                   int rank, const char *servers);
 
 // Starts workers of `program`, one of Lockstep's, under mpirun and through
-// `lockstep pin`, on the emulated hosts `net` (NULL: none). Of *r it reads
-// workers and hosts. `words` are the program's. With servers > 0, so many ranks
-// behind the workers run the command *server. 0, or -1 after fail().
+// `lockstep pin`, on the emulated hosts `net` (NULL: none). It reads only
+// workers and hosts of *r. `words` are the program's arguments. If servers > 0,
+// the job has that many more ranks, behind the workers; they run the command
+// *server. 0, or -1 after fail().
 int launch_mpi(struct job *j, const struct run *r, const struct netns *net,
                const char *program, const struct argv *words, int servers,
                const struct argv *server);

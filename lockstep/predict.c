@@ -84,7 +84,7 @@ static int measure(struct question *q)
     return 0;
 }
 
-// ---- the question
+// ---- the settings asked for
 
 static int read_model(struct question *q)
 {

@@ -88,7 +88,7 @@ bool predict_mesh_is_asked(int nwords, char **words)
     return false;
 }
 
-// ---- the question
+// ---- the settings asked for
 
 static bool is_own(const char *word)
 {

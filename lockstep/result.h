@@ -98,8 +98,8 @@ int result_read(struct result *r, const char *dir);
 void result_free(struct result *r);
 
 // Returns the settings in a run.json, with derived ones; it points into `run`.
-// Old runs do not separate settings that were asked for from derived ones: then
-// they are all that was recorded.
+// Old files have one object for asked and derived settings together: then it
+// returns that object.
 const struct cJSON *result_settings(const struct cJSON *run);
 
 // Writes one setting as text. If an old run.json does not have the key, writes
@@ -107,11 +107,12 @@ const struct cJSON *result_settings(const struct cJSON *run);
 void result_setting(const struct result *r, const char *key, char *to,
                     size_t size);
 
-// Returns the median, least and most of n numbers. NaNs do not count; if all
-// are NaN, so are the results. Sorts v.
 struct range {
     double median, least, most;
 };
+
+// Returns the median, least and most of n numbers. NaNs do not count; if all
+// are NaN, so are the results. Sorts v.
 struct range range_of(double *v, int n);
 
 #endif

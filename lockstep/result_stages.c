@@ -1,4 +1,5 @@
-// result_stages.c - how long the stages of a run waited, and should wait.
+// result_stages.c - how long the stages of a run waited, and how long the law
+// and the timetable let them wait.
 
 #include "lockstep/result_stages.h"
 

@@ -1,4 +1,5 @@
-// result_stages.h - how long the stages of a run waited, and should wait.
+// result_stages.h - how long the stages of a run waited, and how long the law
+// and the timetable let them wait.
 
 #ifndef LOCKSTEP_RESULT_STAGES_H
 #define LOCKSTEP_RESULT_STAGES_H
@@ -7,12 +8,13 @@
 
 // Sets the metrics of a run with stages, from its steps.csv and breakdown.csv:
 //
-//     BUBBLE            share of a step in which a stage waits, mean of all
-//     BUBBLE_LAW        the same for equal stages (timetable_bubble())
-//     BUBBLE_TIMETABLE  the same by the timetable with each stage's measured
-//                       forward and backward, without time for messages, and
-//                       with the rest of a step behind it
-//     STEP_TIMETABLE    seconds of that step
+//     BUBBLE            share of a step in which a stage waits: measured, mean
+//                       of all stages
+//     BUBBLE_LAW        the same if all stages are equal (timetable_bubble())
+//     BUBBLE_TIMETABLE  the same if the timetable runs with each stage's
+//                       measured forward and backward. Messages take no time.
+//                       The rest of the measured step follows at the end.
+//     STEP_TIMETABLE    seconds of the step of BUBBLE_TIMETABLE
 //
 // Leaves a metric NaN if the run has no stages or did not measure its parts.
 void result_stages(struct result *r, const char *dir);

@@ -41,7 +41,8 @@ int simulation_check(void)
 
 static int hosts_of(const struct simulation *s)
 {
-    return s->workers + (s->backend->servers == 1); // one for a single server
+    return s->workers +
+           (s->backend->servers == 1); // a single server has its own host
 }
 
 static int ranks_of(const struct simulation *s)
@@ -81,10 +82,10 @@ static int write_hosts(const struct simulation *s, const char *path)
     return fclose(f) ? fail("%s: %s", path, strerror(errno)) : 0;
 }
 
-// ---- the words of smpirun
+// ---- the command line of smpirun
 
-// Makes SimGrid's links those of the law: a message takes the latency plus its
-// bytes divided by its share of the bandwidth.
+// Makes SimGrid's links behave as the law assumes: a message takes the latency,
+// plus its bytes divided by its share of the bandwidth.
 static int add_network(struct argv *a, const struct simulation *s)
 {
     static const char *const ideal[] = {"network/model:CM02",

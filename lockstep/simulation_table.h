@@ -1,5 +1,5 @@
-// simulation_table.h - what all kinds of `lockstep simulate` share: some words,
-// and the table of simulated times beside the law's.
+// simulation_table.h - what all kinds of `lockstep simulate` share: some keys
+// of their command lines, and the table of simulated times beside the law's.
 
 #ifndef LOCKSTEP_SIMULATION_TABLE_H
 #define LOCKSTEP_SIMULATION_TABLE_H
@@ -8,7 +8,8 @@
 #include "lockstep/list.h"
 #include "lockstep/simulation.h"
 
-// The values of SIMULATION_KEYS. It must be the first member of a question.
+// The values of SIMULATION_KEYS. This must be the first member of the struct
+// with all settings of a command line.
 struct simulation_words {
     int network, payload;
     double alpha_us, timeout_s;
@@ -19,7 +20,7 @@ extern const char *const simulation_networks[];
 
 #define SIMULATION_AT(member) offsetof(struct simulation_words, member), false
 
-// Rows of a question's table of keys.
+// Rows that each kind's table of keys contains.
 #define SIMULATION_KEYS(group)                                                 \
     {group,                                                                    \
      "workers",                                                                \
@@ -34,8 +35,8 @@ extern const char *const simulation_networks[];
          KEY_TEXT,                                                             \
          SIMULATION_AT(link),                                                  \
          .unit = "RATE|FILE",                                                  \
-         .help =                                                               \
-             "of every worker: 25gbit, 3MB/s of payload, or a measured one"},  \
+         .help = "of every worker: 25gbit, 3MB/s of payload, or a file that "  \
+                 "lockstep bench link wrote"},                                 \
         {group,                                                                \
          "alpha_us",                                                           \
          "25",                                                                 \
@@ -51,7 +52,7 @@ extern const char *const simulation_networks[];
          KEY_CHOICE,                                                           \
          SIMULATION_AT(network),                                               \
          .words = simulation_networks,                                         \
-         .help = "the links of the law, or SimGrid's default model"},          \
+         .help = "ideal: as the law assumes; smpi: SimGrid's default model"},  \
         {group,                                                                \
          "payload",                                                            \
          "0",                                                                  \
@@ -75,7 +76,7 @@ extern const char *const simulation_networks[];
             .help = "the folder of the table and the simulator's files"        \
     }
 
-// Sets *s and *workers from the words; s->n must be set. *s points into *w.
+// Sets *s and *workers from the values *w; s->n must be set. *s points into *w.
 // 0, or -1 after fail().
 int simulation_read(const struct simulation_words *w, struct simulation *s,
                     struct list *workers);

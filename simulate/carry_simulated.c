@@ -1,7 +1,8 @@
 // carry_simulated.c - the functions of message/carry.h, for messages over MPI
 // in a simulation.
 //
-// Simulated time passes only while all ranks wait, so waiting blocks. Messages
+// Simulated time passes only while all ranks wait, so carry_wait() blocks
+// instead of polling. Messages
 // always arrive, and SimGrid itself ends a run in which all ranks wait. Without
 // payload, data have a size and no contents: all messages go from and to one
 // block that all ranks share, which SimGrid neither copies nor touches.
@@ -45,8 +46,9 @@ void carry_receive(void *buffer, size_t bytes, int rank, MPI_Request *r)
               r);
 }
 
-// SimGrid searches a list of all requests of a rank, and forgets only those
-// that were waited for. So nothing is tested in between.
+// SimGrid searches a list of all requests of a rank. It removes a request only
+// when the rank has waited for it; a test does not remove it. So this function
+// tests nothing (until_ns = 0), and only waits.
 int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
                const atomic_bool *wake, MPI_Status *status)
 {
@@ -57,7 +59,7 @@ int carry_wait(MPI_Request *r, int n, uint64_t until_ns,
     return which == MPI_UNDEFINED ? -1 : which;
 }
 
-// ---- replaces functions of core/device/vector.c in the link
+// ---- functions that the linker puts in place of core/device/vector.c's
 
 void __real_vector_cast(void *dst, enum dtype to, const void *src,
                         enum dtype from, size_t n);

@@ -1,7 +1,7 @@
 // mesh_step.c - a step of a model on a mesh of simulated workers: replicas,
 // stages and slices.
 //
-// The code is that of the product: the timetable says which micro-batch a stage
+// This runs the code of training: the timetable says which micro-batch a stage
 // takes next; joins, norm and gradients go through the ring's flow and plan.
 // Computing is a sleep; messages have a size and no contents. Replicas begin to
 // exchange when all backwards are done (overlap=0).
@@ -145,9 +145,10 @@ struct stage {
     struct pipeline plan;
     int rank, stage;
     struct ring rings[MESH_AXES];
-    char *nothing;               // the contents of messages between stages
-    float *vector;               // addresses that nobody writes to
-    MPI_Request *came[2], *sent; // by kind and micro-batch; in order
+    char *nothing;        // the contents of messages between stages
+    float *vector;        // only its addresses matter
+    MPI_Request *came[2]; // receives, by kind of action and micro-batch
+    MPI_Request *sent;    // sends, in order
     int nsent;
 };
 

@@ -12,13 +12,12 @@
 #include <stdio.h>
 #include <string.h>
 
-// Measured sizes: Open MPI, ZeroMQ, the text in memory plus the records of
-// spans, a server's code.
+// The first four sizes are measured.
 enum {
-    MPI_BYTES = 12 << 20,
-    ZMQ_BYTES = 2 << 20,
-    DATA_BYTES = 6 << 20,
-    SERVER_BYTES = 12 << 20,
+    MPI_BYTES = 12 << 20,    // of Open MPI
+    ZMQ_BYTES = 2 << 20,     // of ZeroMQ
+    DATA_BYTES = 6 << 20,    // the training text, and the records of spans
+    SERVER_BYTES = 12 << 20, // of a server's code
     CASTS = 2,        // 16-bit casts alive at once (horovod_ring/ring_wire.h)
     PLACES = 2 << 20, // a worker's shared counters (horovod_ring/counters.h)
 };
@@ -82,10 +81,11 @@ static size_t server_part(const struct memory_job *job)
 }
 
 // Bytes that the exchange itself needs. With a library: Open MPI allocates a
-// receive buffer for every all-reduce under way, at most for all of them; with
-// a 16-bit wire we allocate a cast for each. With servers: slices on their way
-// out and in; while a worker is busy, up to 64 answers of each server wait in
-// ZeroMQ's queue (core/message/connection.c).
+// receive buffer for every all-reduce under way, and in the worst case all
+// buckets of a step are under way; with a 16-bit wire we allocate a cast for
+// each. With servers: slices on their way out and in; while a worker is busy,
+// up to 64 answers of each server wait in ZeroMQ's queue
+// (core/message/connection.c).
 static size_t exchange(const struct memory_job *job, size_t n)
 {
     const struct sync_settings *s = job->settings;
@@ -111,7 +111,7 @@ static void add_buffers(const struct memory_job *job, struct memory *m)
     size_t n = model_nparams(&job->model->config);
     bool alone = job->backend->traffic == TRAFFIC_NONE;
     m->buffers += exchange(job, n);
-    if (!on_host(job)) // t->host, and copies for backends that need them
+    if (!on_host(job)) // the trainer's `host`, and sync/copies.h's two copies
         m->buffers += 3 * floats(n);
     else if (job->settings->staging == STAGING_ALWAYS && !alone)
         m->buffers += 2 * floats(n);
@@ -120,8 +120,8 @@ static void add_buffers(const struct memory_job *job, struct memory *m)
 // Bytes of other workers' vectors that a worker on the same host maps
 // (horovod_ring/ring_shm.c). Each worker reads its chunks of all gradients. If
 // workers hold shards of the optimiser's state, each also copies the others'
-// parameters, and at the start worker 0's. If only parameters travel, it reads
-// and copies those.
+// parameters, and at the start it copies all parameters of worker 0. If only
+// parameters travel, it reads and copies those.
 static size_t mapped(const struct memory_job *job)
 {
     struct sync_share share = share_of(job);

@@ -21,7 +21,7 @@ static int count(const char *text, char c, const char *end)
 }
 
 // Splits a line at its commas into `ncols` cells. Returns the next line, or
-// NULL if the line has another number of cells.
+// NULL if the line has a different number of cells.
 static char *split(char *line, char **cells, int ncols)
 {
     char *end = line + strcspn(line, "\n");
@@ -67,7 +67,7 @@ int csv_take(struct csv *c, char *text, const char *path)
         return 0;
     int row = c->nrows;
     csv_close(c);
-    return fail("%s: row %d has another number of columns than the header",
+    return fail("%s: row %d has a different number of columns than the header",
                 path, row);
 }
 

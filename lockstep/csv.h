@@ -14,7 +14,7 @@ struct csv {
 };
 
 // Reads a file into *c. The caller closes *c. 0, or -1 after fail() if there is
-// no such file or a row has another number of columns than the header.
+// no such file or a row has a different number of columns than the header.
 int csv_open(struct csv *c, const char *path);
 // The same for a text in memory. It takes `text`, also on failure. `path` is
 // for error messages.

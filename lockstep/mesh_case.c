@@ -214,9 +214,9 @@ static int add_replicas(const struct mesh_job *job, const struct mesh_case *c,
 
 // ---- all of it
 
-// Returns the seconds of the exchange after the pipeline: its first and last
-// stage add their gradients of the tied embedding, and all stages exchange the
-// norm.
+// Returns the seconds of the exchanges after the last micro-batch: the first
+// and the last stage add their gradients of the tied embedding, and all stages
+// exchange the norm.
 static double after_pipeline(const struct mesh_job *job,
                              const struct mesh_case *c)
 {

@@ -291,13 +291,13 @@ static void print_legend(void)
     printf("\ntraffic     bytes a step on the busiest link, in one "
            "direction\n"
            "exchange    time of the exchange of all gradients alone\n"
-           "no overlap  time of a step that computes first and exchanges "
-           "then\n"
+           "no overlap  time of a step that computes first, then "
+           "exchanges\n"
            "overlap     time of a step that exchanges while backward runs; "
            "shards are\n"
            "            gathered while forward runs\n"
-           "error       of the time with overlap, up or down, from the "
-           "network's figures\n"
+           "error       of the time with overlap, in both directions, "
+           "because the\n            network's figures are uncertain\n"
            "tokens/s    of all workers, with overlap\n"
            "efficiency  share of a step with overlap that computes\n");
 }

@@ -2,10 +2,10 @@
 // in a simulation.
 //
 // Simulated time passes only while all ranks wait, so carry_wait() blocks
-// instead of polling. Messages
-// always arrive, and SimGrid itself ends a run in which all ranks wait. Without
-// payload, data have a size and no contents: all messages go from and to one
-// block that all ranks share, which SimGrid neither copies nor touches.
+// instead of polling. Messages always arrive, and SimGrid itself ends a run in
+// which all ranks wait for ever. Without payload, data have a size and no
+// contents: all messages go from and to one block that all ranks share, which
+// SimGrid neither copies nor touches.
 
 #include "message/carry.h"
 

@@ -48,7 +48,8 @@ int place_vectors(struct trainer *t)
     size_t n = model_nparams(&t->config);
     const struct sync_share *share = &t->share;
     const struct backend *row = backend_row(t->run.sync);
-    // If parameters travel, workers read those of each other, too.
+    // If workers exchange parameters, they also read each other's parameters,
+    // so these must be in shared memory.
     if (!share->lends_params)
         t->params = (row->shards || row->apart
                          ? device_alloc_shared

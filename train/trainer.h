@@ -60,17 +60,17 @@ struct trainer {
     struct bucket *buckets;
     float *params, *grads; // on the device; NULL if the backend lends them
     float *host;           // params in host memory: on the CPU, params itself
-    int32_t *x, *y;    // (B, T) tokens for each activation slot; those of all
-                       // ranks on a worker 0 that scatters batches
+    int32_t *x, *y;    // (B, T) tokens for each activation slot; if worker 0
+                       // scatters batches, it has the tokens of all ranks
     bool scatters;     // worker 0 reads all batches and sends them out
     double mean_loss;  // of the last step, if worker 0 gathers losses
     bool ready_failed; // sync_ready() has failed during backward
-    bool profiling;    // profile=: these steps are recorded
+    bool profiling;    // profile=: a profiler may record now
 
     struct saver *saver; // worker 0's copy of what is saved, with save_async=1
     struct steps *rows;
-    int lock; // 1 + descriptor of worker 0's lock of out=, if no launcher has
-              // it
+    int lock; // worker 0: 1 + the descriptor of its lock on out=; 0: it has
+              // none, since the launcher holds the lock
     struct observe observe;
     char name[CONFIG_WORD];   // of the backend
     int step;                 // steps done so far

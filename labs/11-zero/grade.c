@@ -172,7 +172,7 @@ static void overflow(struct lab_case *k)
 }
 
 // Parts are not equally long: a solution that cuts them by another formula
-// sends or receives another number of bytes.
+// sends or receives a different number of bytes.
 static void bytes(struct lab_case *k)
 {
     for (int w = 1; w <= MOST_WORKERS; w++) {

@@ -300,7 +300,7 @@ static const char help[] =
     "  a, b, c, d  models of 0.8, 3.3, 10.8 and 124 M parameters\n"
     "  m           memory of a step of 124 M parameters\n"
     "  w           two workers that exchange gradients, and two that do not\n"
-    "              write several letters as one word: ab; default: all\n"
+    "              (letters can be combined, as in ab; default: all)\n"
     "  threads     number of threads; default: first 1, then 2\n"
     "  rounds      a round is a step and one run of the bound; default 7;\n"
     "              times are medians over rounds\n"

@@ -1,5 +1,5 @@
-// library_mpi.c - the verbs of group.h by Open MPI's non-blocking collectives,
-// as in DDP.
+// library_mpi.c - does the verbs of group.h with Open MPI's non-blocking
+// collectives, as DDP does.
 //
 // A verb becomes one request. The thread that drives the group tests all
 // requests now and then, since Open MPI moves data only inside its calls. If
@@ -76,8 +76,9 @@ static uint16_t *take_half(struct group *g)
     return mem_alloc(g->job.largest, sizeof(uint16_t));
 }
 
-// Cast this member's share to 16 bits. If it is a part of the result, round it
-// in the vector, too.
+// Cast the numbers that this member gives to 16 bits. After an all_gather or a
+// broadcast all members must have the same numbers, so round them in its own
+// vector, too.
 static int cast_down(struct group *g, struct verb *v)
 {
     const struct group_vector *x = &v->op.vector;

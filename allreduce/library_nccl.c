@@ -1,13 +1,13 @@
-// library_nccl.c - the verbs of group.h by NCCL's collectives, which run while
-// backward computes.
+// library_nccl.c - does the verbs of group.h with NCCL's collectives. They run
+// while backward computes.
 //
 //     compute  ... backward of bucket 0 *--- backward of bucket 1 *---
 //     comm                              *--- sum bucket 0 ---  *- sum bucket 1
 //
 // A verb makes the communication queue wait for the work that is already queued
-// on the compute queue, and queues its collective; no thread waits. For fp32 in
-// 16 bits the casts are queued there too, into one vector that the verbs use in
-// turn.
+// on the compute queue, and queues its collective; no thread waits. If fp32
+// numbers travel in 16 bits, the casts are queued there too. The 16-bit numbers
+// are in one vector, which the verbs use in turn.
 //
 // NCCL scatters and gathers chunks of equal length only. Otherwise each chunk
 // takes a collective of its own; all of them are in one launch.
@@ -113,8 +113,9 @@ static int cast(struct nccl *n, void *dst, enum dtype to, void *src,
                           at(src, from, part.off), from, scale, part.n);
 }
 
-// fp32 in 16 bits. If a member's share is a part of the result, it is rounded
-// in the member's vector, too.
+// Moves fp32 numbers that travel in 16 bits. After an all_gather or a broadcast
+// all members must have the same numbers. So the member that gives them also
+// rounds them in its own vector.
 static int move_half(struct library *l, const struct group *g,
                      const struct group_op *op)
 {

@@ -1,5 +1,5 @@
-// openblas.h - OpenBLAS's product, if that library is installed. The lower
-// bound of a step uses the fastest library that is there.
+// openblas.h - OpenBLAS's matrix product, if that library is installed. The
+// lower bound of a step uses the fastest library that is installed.
 
 #ifndef BENCH_OPENBLAS_H
 #define BENCH_OPENBLAS_H
@@ -23,8 +23,8 @@ struct openblas {
 int openblas_open(struct openblas *b, int threads);
 void openblas_close(struct openblas *b);
 
-// out (m, n) = a b, row-major and contiguous; a is stored (k, m) with ta, b is
-// stored (n, k) with tb.
+// out (m, n) = left (m, k) right (k, n), row-major and contiguous. With `ta`,
+// left is stored (k, m). With `tb`, right is stored (n, k).
 void openblas_run(const struct openblas *b, bool ta, bool tb, int m, int n,
                   int k, const float *left, const float *right, float *out);
 

@@ -1,5 +1,5 @@
-// ring_nccl.c - the verbs of group.h by our ring between GPUs: NCCL's messages
-// between neighbours, and our own additions.
+// ring_nccl.c - does the verbs of group.h with our ring between GPUs: NCCL's
+// messages between neighbours, and our own additions.
 //
 // The timetable is that of plan.h, as over sockets. A member sends the chunk
 // that it received in the message before, with its own share added where the

@@ -1,4 +1,4 @@
-// ring_shm.c - the verbs of group.h for members on one host. There is no ring.
+// ring_shm.c - does the verbs of group.h on one host. There is no ring.
 //
 // Shared memory does better than a ring of messages: every member reads its own
 // chunk in all members' vectors, in place, and writes the sum into all of them,

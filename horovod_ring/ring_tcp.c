@@ -1,4 +1,5 @@
-// ring_tcp.c - the verbs of group.h over our ring's sockets: what Horovod does.
+// ring_tcp.c - does the verbs of group.h over our ring's sockets, as Horovod
+// does.
 //
 // All members do the same: each passes slices on to its right. The first
 // time round the ring it adds its own share to them; the second time it passes

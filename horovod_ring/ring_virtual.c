@@ -1,5 +1,6 @@
-// ring_virtual.c - the verbs of group.h by our ring on a virtual cluster: all
-// members in one process, on the clock of a model (virtual/virtual.h).
+// ring_virtual.c - does the verbs of group.h with our ring on a virtual
+// cluster: all members are in one process, on the clock of a model
+// (virtual/virtual.h).
 //
 // Plan, flow, slices, sums, law and error messages are those of ring_tcp. The
 // cluster must be a cluster_virtual().

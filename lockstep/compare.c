@@ -1,9 +1,9 @@
 // compare.c - did all runs train the same thing?
 //
-// Runs are comparable if they have the same settings of all that a loss depends
-// on (fair.c). They must then have the same training losses within rounding.
-// If the workers' parameters differ between two exchanges, validation losses
-// just after an exchange are compared instead.
+// A loss depends on some of the settings (fair.c). Runs are comparable if these
+// settings are equal. They must then have the same training losses within
+// rounding. If the workers' parameters differ between two exchanges, validation
+// losses just after an exchange are compared instead.
 
 #include "lockstep/commands.h"
 

@@ -41,8 +41,8 @@ static void smooth(struct curve *c)
     }
 }
 
-// Returns the largest value of a column over the ranks. (Single workers of an
-// elastic job may have been started again.)
+// Returns the largest value of a column over the ranks. The numbers of restarts
+// differ by rank in an elastic job, which starts single workers again.
 static double most_of(const struct csv *csv, int from, int to, int column)
 {
     double most = NAN;

@@ -14,7 +14,7 @@
 #include "telemetry/span.h"
 
 // MAX_LINES: log lines about unauthenticated peers. MAX_REFUSALS: refusals sent
-// to them, which they may never read. After so many, each tick allows one more.
+// to them, which they may never read. After so many, at most one a tick.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_rendezvous(void *ctx, const struct message_peer *to,

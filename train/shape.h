@@ -1,4 +1,4 @@
-// shape.h - the model that keys describe, and its blocks.
+// shape.h - the model that a run's settings describe, and its blocks.
 
 #ifndef TRAIN_SHAPE_H
 #define TRAIN_SHAPE_H
@@ -9,9 +9,10 @@ struct model_job;
 struct pipeline;
 struct run;
 
-// *out: the preset of model=, or the model of the file that init= names, with
-// the numbers that keys give. The keys may not contradict the file. The
-// vocabulary is 0 if the data decides it. Returns 0, or -1 after fail().
+// Writes to *out the preset of model=, or the model of the file that init=
+// names. Settings such as layers= replace its numbers. They may not contradict
+// the file. The vocabulary is 0 if the data decides it. Returns 0, or -1 after
+// fail().
 int shape_model(const struct run *r, struct model_config *out);
 
 // Writes the model's blocks to out[] as buckets, in the order in which backward

@@ -14,7 +14,9 @@
 
 enum { MAGIC = 0x4248534c, VERSION = 1 }; // "LSHB"
 enum { REMEMBERED = 32 << 20 }; // bytes of past exchanges, for replay()
-enum { MAX_REFUSALS = 4096 };   // error replies; then at most one a tick
+// Error replies to bad messages. The senders may never read them. So there are
+// at most this many, and later at most one a tick.
+enum { MAX_REFUSALS = 4096 };
 
 struct member {
     struct message_peer peer;
@@ -317,7 +319,7 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;
-    if (h->refusals++ < MAX_REFUSALS) // the sender may never read it
+    if (h->refusals++ < MAX_REFUSALS) // see MAX_REFUSALS
         reply_error(h, from, fail_message());
     return -1;
 }

@@ -1,5 +1,5 @@
-// layouts.cu - a product and two loads of matrices. Tables say which numbers
-// each lane holds.
+// layouts.cu - a product and two loads of matrices. The caller's tables say
+// which numbers each lane holds.
 
 #include "tests/emulated_cuda/layouts.h"
 

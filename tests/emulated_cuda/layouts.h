@@ -1,5 +1,5 @@
-// layouts.h - kernels whose tables say which numbers each lane holds
-// (test_layouts.c).
+// layouts.h - a product and two loads of matrices. The caller gives tables that
+// say which numbers each lane holds (test_layouts.c).
 
 #ifndef EMULATED_CUDA_LAYOUTS_H
 #define EMULATED_CUDA_LAYOUTS_H
@@ -16,8 +16,9 @@ extern "C" {
 void layout_product(void *stream, float *c, const float *a, const float *b,
                     const int *at_a, const int *at_b, const int *at_c);
 
-// Each number in shared memory is its own index. Lane l gives the address of a
-// row, from[8 l], and writes the four registers that it gets to out[4 l ..].
+// Loads four 8 x 8 matrices from shared memory (ldmatrix), where each number is
+// its own index. Lane l gives the address of element from[8 l], where a row
+// begins. It receives four registers and writes them to out[4 l .. 4 l + 3].
 void layout_matrices(void *stream, unsigned *out, const int *from,
                      bool transposed);
 

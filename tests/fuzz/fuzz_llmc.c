@@ -1,6 +1,6 @@
 // fuzz_llmc.c - reads any bytes as a model file of llm.c. Random bytes almost
-// never have the length that their header says, so the numbers are cut or
-// padded to this length.
+// never have the length that their header says. So they are read twice: as they
+// are, and then cut or padded with zeros to that length.
 
 #include "model/checkpoint.h"
 #include "model/llmc.h"
@@ -12,7 +12,8 @@
 
 enum { HEADER_BYTES = 1024, MOST = 1 << 16 };
 
-// The bytes of a file with this header; 0 if it is bad or says too many.
+// Returns the length in bytes of a file with this header; 0 if the header is
+// bad or the model too large.
 static size_t asked(const int32_t *h)
 {
     struct model_config c = {.context = h[2],

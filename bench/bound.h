@@ -14,7 +14,7 @@ struct bound_product {
     bool ta, tb;   // a is stored (k, m); b is stored (n, k)
     bool out_fp32; // out is fp32, whatever the precision
     int count;
-    double share; // that counts; attention: the causal part
+    double share; // of its time that counts: 1, or attention's causal part
 };
 
 enum { BOUND_PRODUCTS = 32, BOUND_ROUNDS = 64 };
@@ -37,9 +37,10 @@ void bound_close(struct bound **f);
 // far.
 void bound_round(struct bound *f);
 
-// Seconds of a step: of its products; of its products with factors in the
-// cache; and of AdamW's bytes. AdamW's time is that of a simple loop, which
-// reads params, m, v and the gradient, and writes the first three.
+// bound_products() returns the seconds of all products of a step, and
+// bound_hot() the same with factors in the cache. bound_update() returns the
+// seconds of AdamW's memory traffic: those of a simple loop that reads params,
+// m, v and the gradient, and writes the first three.
 double bound_products(const struct bound *f);
 double bound_hot(const struct bound *f);
 double bound_update(const struct bound *f);

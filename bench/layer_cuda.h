@@ -1,4 +1,4 @@
-// layer_cuda.h - layer_perf device=cuda.
+// layer_cuda.h - what the program layer_perf does with device=cuda.
 
 #ifndef BENCH_LAYER_CUDA_H
 #define BENCH_LAYER_CUDA_H

@@ -13,8 +13,9 @@
 //
 // One loop serves all connections of a member, because members call each other
 // at the same time. A connection that comes in has an entry of a few hundred
-// bytes in a list of fixed length, for a quarter of the time that is left. When
-// the list is full, the oldest entry is dropped, and that caller calls again.
+// bytes in a list of fixed length. It is dropped if its handshake takes longer
+// than a quarter of the time that was left until the deadline. When the list is
+// full, the oldest entry is dropped, and that caller calls again.
 
 #include "horovod_ring/meet.h"
 
@@ -303,8 +304,8 @@ static int accept_all(struct connector *m)
 
 // ---- the loop
 
-// The first member that we still call (called), or that still has to call us;
-// -1 if there is none.
+// Returns the first member that is not connected yet: with `called`, of those
+// that we call; without it, of those that call us. -1 if there is none.
 static int missing(const struct connector *m, bool called)
 {
     int own = m->c->rank, world = m->c->world;

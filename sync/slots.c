@@ -1,4 +1,5 @@
-// slots.c - the optimiser's state of workers that update themselves, as ranges.
+// slots.c - saves and loads the optimiser's state, range by range, if the
+// workers update the parameters.
 
 #include "sync/slots.h"
 

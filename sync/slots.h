@@ -1,4 +1,5 @@
-// slots.h - the optimiser's state of workers that update themselves, as ranges.
+// slots.h - saves and loads the optimiser's state, range by range, if the
+// workers update the parameters. A slot is one vector of that state.
 
 #ifndef SYNC_SLOTS_H
 #define SYNC_SLOTS_H
@@ -10,8 +11,9 @@
 int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 
-// slots_read visits slot i of s->rule with the number `slot`. slots_fill lets
-// visit() fill it; it returns SYNC_ABSENT if visit() does. Both return 0, or -1
+// slots_read gives every range of slot i of s->rule to visit(). slots_fill lets
+// visit() write every range of it, and returns SYNC_ABSENT if visit() does.
+// Both pass `slot` to visit() as the number of the slot. Both return 0, or -1
 // after fail().
 int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
                void *ctx);

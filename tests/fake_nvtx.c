@@ -1,6 +1,5 @@
-// fake_nvtx.c - stands for a tool of NVIDIA that is injected into a program
-// with NVTX. It records the ranges. The names of its functions are those of
-// NVTX.
+// fake_nvtx.c - a library that NVTX loads into a program, as it would load a
+// tool of NVIDIA. It records the ranges.
 
 #include "tests/fake_nvtx.h"
 

@@ -1,7 +1,8 @@
 // test_memory.c - compares the memory of a worker of each backend (VmHWM, the
-// peak that the system counts) with the prediction. A run of the model alone
-// measures the memory of activations and of the process, which is subtracted
-// from both.
+// peak that the system counts) with the prediction. A run with plain SGD has
+// only two vectors, parameters and gradients. What it takes beyond these is the
+// memory of activations and of the process. This is subtracted from all
+// measurements, and what is predicted for it from all predictions.
 
 #include "base/base.h"
 #include "tests/job.h"
@@ -40,10 +41,10 @@ static void workers_take_the_predicted_memory(void **state)
     (void)state;
     static const struct {
         const char *words;
-        double at_most; // predicted, but not always taken, in vectors
-        double waiting; // not predicted, in vectors: slices that wait in
-                        // ZeroMQ's queue of a server, of up to 64, while the
-                        // machine is busy
+        double at_most; // vectors that are predicted but not always taken
+        double waiting; // vectors that are not predicted: while the machine
+                        // is busy, up to 64 slices wait in the queue that
+                        // ZeroMQ has in a server
     } ways[] = {
         {"sync=local", 0, 0},
         {"sync=local staging=always", 0, 0},
@@ -61,7 +62,8 @@ static void workers_take_the_predicted_memory(void **state)
         {"sync=outer workers=2 transport=tcp every=1", 0, 0},
         {"sync=outer workers=2 transport=shm every=1 outer_rule=nesterov", 0,
          0},
-        {"sync=dataparallel workers=2 transport=tcp", 0, 0}, // of worker 0
+        // Worker 0 is measured. Here the others take less.
+        {"sync=dataparallel workers=2 transport=tcp", 0, 0},
         {"sync=dataparallel workers=4 transport=shm", 0, 0},
         {"sync=sps workers=2", 0, 0.25},
         {"sync=dps workers=2", 0, 0.25},

@@ -1,5 +1,5 @@
-// virtual_cluster.c - allgather among the ranks of a virtual cluster, in
-// envelopes (virtual/virtual.h).
+// virtual_cluster.c - allgather among the ranks of a virtual cluster. The data
+// travel as envelopes: messages that take no time (virtual/virtual.h).
 
 #include "cluster/virtual_cluster.h"
 

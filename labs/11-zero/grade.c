@@ -14,11 +14,11 @@
 
 enum { MOST_WORKERS = 8 };
 
-// A job, and the place and value of a gradient that is not small.
+// A job, and where one gradient is not small, and that gradient.
 struct task {
     struct zero zero;
-    int odd_rank, odd_step; // where a gradient is not finite; -1: nowhere
-    float odd;
+    int odd_rank, odd_step; // where the gradient is `odd`; -1: nowhere
+    float odd;              // huge, infinite or NaN
 };
 
 static void gradients(const struct zero *z, int rank, int step, const float *p,

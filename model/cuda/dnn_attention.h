@@ -2,8 +2,8 @@
 // one shape, forward and backward.
 //
 // Tensors, layouts and statistics are those of attention.cu, so a caller may
-// use either of the two for each call. It is only for 16-bit formats, and for
-// attention without dropout: cuDNN would drop other probabilities than
+// use either of the two for each call. cuDNN is only for 16-bit formats, and
+// for attention without dropout: it would drop other probabilities than
 // attention.cu and the CPU do.
 
 #ifndef MODEL_CUDA_DNN_ATTENTION_H
@@ -24,8 +24,8 @@ int dnn_attention_open(struct dnn_attention **a, struct device *d,
 void dnn_attention_close(struct dnn_attention **a);
 
 // Builds only the plans, with a library that the caller has opened and keeps
-// open. *workspace = the bytes that both plans need: the larger number. Returns
-// 0, or -1 after fail().
+// open. Forward and backward use the same workspace: *workspace becomes the
+// larger of the two sizes, in bytes. Returns 0, or -1 after fail().
 int dnn_attention_plan(struct dnn_attention **a, const struct dnn *dnn,
                        const struct cuda_attention *shape, bool train,
                        size_t *workspace);

@@ -1,5 +1,5 @@
-// dnn.c - loads cuDNN from where the loader finds it, or else from where the
-// build found it.
+// dnn.c - loads cuDNN from where the loader finds it, or, if there is none or
+// it cannot be used, from where the build found it.
 //
 // dnn_close() leaves the library loaded, as lt_close() does (lt.c): its kernels
 // are registered with the CUDA runtime.
@@ -9,6 +9,8 @@
 #include "base/base.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -38,37 +40,93 @@ static int find_function(const struct dnn *dnn, const char *name, void *slot)
     return 0;
 }
 
-int dnn_load(struct dnn *dnn)
+// True if the cuBLASLt of cuDNN's CUDA is loaded: by its name, or from where
+// cuDNN itself looks, beside it or in its neighbours on PyPI.
+static bool load_cublaslt(const struct dnn *dnn)
 {
-    char why[256] = "";
-    *dnn = (struct dnn){.library = dlopen(NAME, FLAGS)};
-    if (!dnn->library) { // the next dlopen() overwrites the reason
-        snprintf(why, sizeof why, "%s", dlerror());
-        dnn->library = dlopen(LOCKSTEP_CUDNN, FLAGS);
+    char path[4096], neighbour[32];
+    const char *const folders[] = {".", "../../cublas/lib", neighbour};
+    const int cuda = (int)dnn->GetCudartVersion() / 1000;
+    struct link_map *map = NULL;
+    snprintf(path, sizeof path, "libcublasLt.so.%d", cuda);
+    if (dlopen(path, FLAGS))
+        return true;
+    if (dlinfo(dnn->library, RTLD_DI_LINKMAP, &map))
+        return false;
+    snprintf(neighbour, sizeof neighbour, "../../cu%d/lib", cuda);
+    const char *end = strrchr(map->l_name, '/');
+    for (int i = 0; end && i < 3; i++) {
+        snprintf(path, sizeof path, "%.*s/%s/libcublasLt.so.%d",
+                 (int)(end - map->l_name), map->l_name, folders[i], cuda);
+        if (dlopen(path, FLAGS))
+            return true;
     }
-    if (!dnn->library)
-        return fail("attention=cudnn: %s; try: pip install nvidia-cudnn-cu%d "
-                    "and LD_LIBRARY_PATH, or attention=ours",
-                    why, LOCKSTEP_CUDA_MAJOR);
+    return false;
+}
+
+// Without cuBLASLt, cuDNN would end the process at its first descriptor.
+static int check_cublaslt(const struct dnn *dnn)
+{
+    size_t version = dnn->version;
+    if (load_cublaslt(dnn))
+        return 0;
+    return fail("attention=cudnn: cuDNN %zu.%zu.%zu is for CUDA %zu and finds "
+                "no libcublasLt.so.%zu; try: pip install nvidia-cudnn-cu%d, or "
+                "attention=ours",
+                version / 10000, version / 100 % 100, version % 100,
+                dnn->GetCudartVersion() / 1000, dnn->GetCudartVersion() / 1000,
+                LOCKSTEP_CUDA_MAJOR);
+}
+
+// Takes an opened library that has all functions and is usable. Returns 0, or
+// -1 after fail(), and then closes it.
+static int take(struct dnn *dnn, void *library)
+{
     int rc = 0;
+    *dnn = (struct dnn){.library = library};
 #define DNN_FIND(result, name, arguments)                                      \
     if (rc == 0)                                                               \
         rc = find_function(dnn, "cudnn" #name, &dnn->name);
     DNN_FUNCTIONS(DNN_FIND)
     if (rc == 0) {
         dnn->version = dnn->GetVersion();
-        if (dnn->version < DNN_OLDEST)
-            rc = too_old(dnn->version);
+        rc = dnn->version < DNN_OLDEST ? too_old(dnn->version)
+                                       : check_cublaslt(dnn);
     }
     if (rc)
         dnn_close(dnn);
     return rc;
 }
 
+int dnn_load(struct dnn *dnn)
+{
+    static const char *const places[] = {NAME, LOCKSTEP_CUDNN};
+    char why[512] = "";
+    bool opened = false;
+    *dnn = (struct dnn){0};
+    for (int i = 0; i < 2; i++) {
+        void *library = dlopen(places[i], FLAGS);
+        if (!library)
+            fail("attention=cudnn: %s; try: pip install nvidia-cudnn-cu%d and "
+                 "LD_LIBRARY_PATH, or attention=ours",
+                 dlerror(), LOCKSTEP_CUDA_MAJOR);
+        else if (take(dnn, library) == 0)
+            return 0;
+        // Of two reasons: the first, but a library's before a missing one's.
+        if (i == 0 || (library && !opened))
+            snprintf(why, sizeof why, "%s", fail_message());
+        opened = opened || library;
+    }
+    return fail("%s", why);
+}
+
 int dnn_open(struct dnn *dnn, void *stream)
 {
     if (dnn_load(dnn))
         return -1;
+    if (dnn->GetCudartVersion() / 1000 != LOCKSTEP_CUDA_MAJOR)
+        log_line("cuDNN is for CUDA %zu, this build is for CUDA %d",
+                 dnn->GetCudartVersion() / 1000, LOCKSTEP_CUDA_MAJOR);
     int status = dnn->Create(&dnn->handle);
     if (status) {
         dnn->handle = NULL;

@@ -126,6 +126,7 @@ enum { DNN_NOTE_NONDETERMINISTIC = 4, DNN_NOTES = 16 };
 
 #define DNN_FUNCTIONS(F)                                                       \
     F(size_t, GetVersion, (void))                                              \
+    F(size_t, GetCudartVersion, (void)) /* major * 1000 + minor * 10 */        \
     F(const char *, GetErrorString, (int status))                              \
     F(void, GetLastErrorString, (char *text, size_t bytes))                    \
     F(int, Create, (void **handle))                                            \
@@ -153,8 +154,8 @@ struct dnn {
     DNN_FUNCTIONS(DNN_MEMBER)
 };
 
-// Loads the library and checks its version. Returns 0, or -1 after fail(); then
-// there is nothing to close.
+// Loads the library, checks its version, and loads the cuBLASLt of its CUDA.
+// Returns 0, or -1 after fail(); then there is nothing to close.
 int dnn_load(struct dnn *dnn);
 
 // Loads the library and opens a handle that puts its work into `stream`, a

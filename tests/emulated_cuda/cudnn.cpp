@@ -9,7 +9,7 @@
 //
 // The heuristics name three engines: one that notes that runs may differ, one
 // whose plan is refused, and one that works. EMULATED_CUDNN=old is of version
-// 9.7.1; =unsupported refuses all plans; =differs has the first engine alone;
+// 9.7.1; =stray is for CUDA 99, which has no cuBLASLt; =unsupported refuses all plans; =differs has the first engine alone;
 // =fails refuses to run a plan.
 
 #include "model/cuda/dnn.h"
@@ -281,6 +281,11 @@ extern "C" {
 size_t cudnnGetVersion(void)
 {
     return mode_is("old") ? 90701 : 92800;
+}
+
+size_t cudnnGetCudartVersion(void)
+{
+    return mode_is("stray") ? 99000 : 13000;
 }
 
 const char *cudnnGetErrorString(int status)

@@ -76,7 +76,7 @@ function(emulated_options target)
   target_compile_features(${target} PRIVATE cxx_std_17)
   target_compile_definitions(${target} PRIVATE LOCKSTEP_CUDA
     LOCKSTEP_CUBLASLT="$<TARGET_FILE:emulated_cublaslt>"
-    LOCKSTEP_CUDNN="none" LOCKSTEP_CUDA_MAJOR=13)
+    LOCKSTEP_CUDNN="./second_cudnn.so" LOCKSTEP_CUDA_MAJOR=13)
   target_compile_options(${target} PRIVATE -ffp-contract=off
     $<$<COMPILE_LANGUAGE:CXX>:-fno-strict-aliasing>
     "$<$<COMPILE_LANGUAGE:CXX>:-D_Noreturn=[[noreturn]]>" # base.h is C
@@ -232,8 +232,12 @@ add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
 emulated_program(test_cuda_tune 900)
 emulated_test(cuda_tune_emulated cuda_tune)
 
-# cuDNN, where the loader looks first.
+# cuDNN, where the loader looks first, with the cuBLASLt that it asks for.
 set(emulated_cudnn ${CMAKE_BINARY_DIR}/fake_cudnn)
+file(MAKE_DIRECTORY ${emulated_cudnn})
+add_custom_command(TARGET emulated_cublaslt POST_BUILD
+  COMMAND ${CMAKE_COMMAND} -E create_symlink $<TARGET_FILE:emulated_cublaslt>
+          ${emulated_cudnn}/libcublasLt.so.13)
 add_library(emulated_cudnn MODULE ${emulated}/cudnn.cpp
                                   ${emulated}/cudnn_operations.cpp)
 emulated_options(emulated_cudnn)
@@ -317,6 +321,8 @@ cudnn_says(cuda_cudnn_job "" 0
   "cuDNN 9.28.0: attention .2, 2, 32, 16. in bf16, workspace")
 cudnn_says(cuda_cudnn_old old 1
   "needs cuDNN 9.8 or newer, libcudnn.so.9 is 9.7.1; try: pip install -U")
+cudnn_says(cuda_cudnn_stray stray 1
+  "cuDNN 9.28.0 is for CUDA 99 and finds no libcublasLt.so.99; try: pip install")
 cudnn_says(cuda_cudnn_unsupported unsupported 1
   "attention: no plan: not supported .*; try: attention=ours")
 cudnn_says(cuda_cudnn_differs differs 1
@@ -328,6 +334,19 @@ lockstep_says(cuda_cudnn_missing 1
   "attention=cudnn: .*libcudnn.so.9: .*; try: pip install nvidia-cudnn-cu13"
   env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/no_cudnn ${programs}/lockstep train
   device=cuda attention=cudnn precision=bf16 model=nano steps=1)
+# The loader's libcudnn.so.9 has no functions of cuDNN: the build's is used.
+set(other_cudnn ${CMAKE_BINARY_DIR}/other_cudnn)
+file(MAKE_DIRECTORY ${other_cudnn})
+file(CREATE_LINK ${emulated_cudnn}/libcublasLt.so.13
+     ${other_cudnn}/libcudnn.so.9 SYMBOLIC)
+file(CREATE_LINK ${emulated_cudnn}/libcublasLt.so.13
+     ${other_cudnn}/libcublasLt.so.13 SYMBOLIC)
+file(CREATE_LINK ${emulated_cudnn}/libcudnn.so.9
+     ${other_cudnn}/second_cudnn.so SYMBOLIC)
+lockstep_says(cuda_cudnn_second 0 "cuDNN 9.28.0: attention .2, 2, 32, 16. in bf16"
+  env -C ${other_cudnn} LD_LIBRARY_PATH=${other_cudnn} ${programs}/lockstep train
+  device=cuda attention=cudnn precision=bf16 model=nano layers=1 channels=32
+  heads=2 context=32 batch=2 steps=2 eval=0 threads=1)
 if(TARGET fake_nvml AND NOT LOCKSTEP_SANITIZE)
   add_dependencies(emulated_programs fake_nvml)
   add_test(NAME gpu_drawn

@@ -103,7 +103,9 @@ static void say_refused(struct server *s, const char *why)
 static void refuse(struct server *s, const struct message_peer *from, int rank,
                    const char *why)
 {
-    if (rank >= 0 || s->refusals++ < MAX_REFUSALS)
+    bool replies = rank >= 0 || s->refusals < MAX_REFUSALS;
+    s->refusals += rank < 0 && replies;
+    if (replies)
         server_error(s, from, why);
     if (rank >= 0) {
         log_line("server: dropped rank %d: %s", rank, why);

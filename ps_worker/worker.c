@@ -56,7 +56,8 @@ static int choose_servers(const struct sync *s, struct ps_job *j)
         return fail("%s: has one server, servers= names %d; try: sync=dps",
                     s->job.backend->name, j->servers);
     if (j->servers > PS_MAX_WORLD)
-        return fail("servers=: %d are more than %d", j->servers, PS_MAX_WORLD);
+        return fail("servers= names %d servers; at most %d are possible",
+                    j->servers, PS_MAX_WORLD);
     j->beside = s->job.backend->servers < 0 && j->servers == j->world;
     return 0;
 }

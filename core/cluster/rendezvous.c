@@ -319,8 +319,10 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 {
     if (!take(h, from, head, head_bytes, data, bytes))
         return 0;
-    if (h->refusals++ < MAX_REFUSALS) // see MAX_REFUSALS
+    if (h->refusals < MAX_REFUSALS) { // see MAX_REFUSALS
+        h->refusals++;
         reply_error(h, from, fail_message());
+    }
     return -1;
 }
 

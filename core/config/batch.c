@@ -29,7 +29,7 @@ int config_settle_batch(struct run *r, int replicas)
         r->batch = rest_of(r, (int64_t)r->accum * replicas, "batch");
     else if ((int64_t)r->batch * r->accum * replicas != r->global_batch)
         return fail("global_batch=%d is not batch=%d times accum=%d times %d "
-                    "workers; try: leave one of them out",
+                    "replicas; try: leave one of them out",
                     r->global_batch, r->batch, r->accum, replicas);
     return r->batch < 0 || r->accum < 0 ? -1 : 0;
 }

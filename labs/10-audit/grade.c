@@ -200,13 +200,14 @@ static void want_flaws(struct lab_case *k, uint64_t key, unsigned flaws)
     struct made m = flawed(key, flaws);
     unsigned is = audit_row(&m.row);
     char said[WORDS], ought[WORDS];
-    lab_want(k, is == flaws,
-             "%d repeats of %d steps (%d warm-up), printed %.6g s a step, %.6g "
-             "s in all, %.6g bytes; right are %.6g s and %.6g bytes: "
-             "audit_row() is %s, not %s",
-             m.row.repeats, m.row.steps, m.row.warmup, m.row.printed_seconds,
-             m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes,
-             words(said, is, flaw_names), words(ought, flaws, flaw_names));
+    lab_want(
+        k, is == flaws,
+        "%d repeats of %d steps (%d warm-up), printed %.6g s a step, %.6g "
+        "s in all, %.6g bytes; the right values are %.6g s and %.6g bytes: "
+        "audit_row() is %s, not %s",
+        m.row.repeats, m.row.steps, m.row.warmup, m.row.printed_seconds,
+        m.row.printed_total, m.row.printed_bytes, m.ought, m.bytes,
+        words(said, is, flaw_names), words(ought, flaws, flaw_names));
 }
 
 static void rows(struct lab_case *k)

@@ -1,5 +1,5 @@
-// carriers.h - our own carriers of group.h's verbs: rings over TCP, NCCL and a
-// virtual cluster, and sums in shared memory.
+// carriers.h - our own carriers, which do the verbs of group.h: rings over TCP,
+// NCCL and a virtual cluster, and sums in shared memory.
 
 #ifndef HOROVOD_RING_CARRIERS_H
 #define HOROVOD_RING_CARRIERS_H
@@ -15,10 +15,10 @@ extern const struct group_ops ring_tcp;
 extern const struct group_ops ring_shm;
 
 // The law of ring_shm: how many elements come into a member or go out of it,
-// for a vector of n elements. Elements of the vector's type count, whatever the
-// wire. In: the member reads them from others, or others write them into its
-// vector. Out: others read them from its vector, or it writes them into others.
-// own is the length of the member's chunk:
+// for a vector of n elements. They are counted in the vector's type, whatever
+// the wire. An element comes in if the member reads it from another member, or
+// another member writes it into this member's vector. It goes out in the two
+// opposite cases. own is the length of the member's chunk:
 //
 //     verb             in                           out
 //     all_reduce       (world-1) own + n - own      the same

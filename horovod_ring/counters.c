@@ -17,7 +17,10 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LINE = 64, LOOK_MS = 100 }; // bytes; time between checks of the others
+enum {
+    LINE = 64,    // bytes of a cache line
+    LOOK_MS = 100 // time between checks of the other members
+};
 
 struct slot {
     struct {
@@ -26,7 +29,7 @@ struct slot {
     _Alignas(LINE) _Atomic uint32_t futex; // changed by others
     _Atomic uint32_t asleep;
     _Atomic int32_t failed; // 0, or 1 + the rank at fault
-    _Atomic uint32_t left;  // closed
+    _Atomic uint32_t left;  // 1 when this member has closed
     _Alignas(LINE) char place[2][COUNTERS_PLACE];
 };
 

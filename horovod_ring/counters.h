@@ -1,17 +1,18 @@
 // counters.h - members on one host publish their progress in shared memory.
 //
-// Every member has a slot, which all others read. It has two places (buffers)
-// for numbers, and these counters, which only grow, one cache line each:
+// Every member has a slot, which all others read. A slot has two places
+// (buffers) for numbers, and three counters. A counter only grows, and has a
+// cache line of its own:
 //
 //     READY    steps for which this member's numbers may be read and written
 //     SUMMED   steps in which this member has done its part
 //     MOVED    how often this member has moved bytes of a send or a receive
 //
-// A waiter spins for a while after the last change: longer than a cache line
-// needs to reach another core, shorter than a sleep and a wake-up take. Then it
-// sleeps on a futex. A member that updates a counter wakes the sleepers. A
-// sleeper wakes up now and then to check that the others' processes still run
-// (with a pidfd for each).
+// A waiter spins for a while after the last change. It spins longer than a
+// cache line needs to reach another core, but not as long as a sleep and a
+// wake-up take. Then it sleeps on a futex. A member that updates a counter
+// wakes the sleepers. A sleeper wakes up now and then to check that the others'
+// processes still run (with a pidfd for each).
 
 #ifndef HOROVOD_RING_COUNTERS_H
 #define HOROVOD_RING_COUNTERS_H
@@ -35,8 +36,8 @@ enum {
 struct counters {
     const char *name; // begins errors
     int rank, world;
-    const int *ranks; // borrowed: a member's rank in the job, for error
-                      // texts; NULL: it is the member's number
+    const int *ranks; // borrowed: the members' ranks in the job, for error
+                      // texts; if NULL, they are the members' numbers
     double timeout_s;
     bool crowded; // more members than processors
     struct peer *peers;

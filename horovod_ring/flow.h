@@ -44,7 +44,8 @@ struct cursor {
 };
 
 struct flow {
-    // Set by the caller, borrowed; so are plan.grain and the lanes of out, in.
+    // The caller sets these, plan.grain, and the lanes of `out` and `in`. All
+    // pointers are borrowed.
     const char *name; // begins errors
     struct transport *transport;
     struct wire *wire;

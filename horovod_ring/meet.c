@@ -14,8 +14,9 @@
 // One loop serves all connections of a member, because members call each other
 // at the same time. A connection that comes in has an entry of a few hundred
 // bytes in a list of fixed length. It is dropped if its handshake takes longer
-// than a quarter of the time that was left until the deadline. When the list is
-// full, the oldest entry is dropped, and that caller calls again.
+// than a quarter of the time that was left until the deadline when it came in.
+// When the list is full, the oldest entry is dropped, and that caller calls
+// again.
 
 #include "horovod_ring/meet.h"
 
@@ -304,8 +305,9 @@ static int accept_all(struct connector *m)
 
 // ---- the loop
 
-// Returns the first member that is not connected yet: with `called`, of those
-// that we call; without it, of those that call us. -1 if there is none.
+// Returns the first member that is not connected yet, or -1 if there is none.
+// If `called`, it looks at the members that we call, else at those that call
+// us.
 static int missing(const struct connector *m, bool called)
 {
     int own = m->c->rank, world = m->c->world;

@@ -12,8 +12,8 @@
 // vector with a 16-bit wire travels in pieces that are cast on the way; the
 // sender's vector stays as it is.
 //
-// Payload: n elements in the wire's format, out of the sender and into the
-// receiver.
+// The payload of a message of n elements is n elements in the wire's format,
+// out of the sender and into the receiver.
 
 #ifndef HOROVOD_RING_PAIRS_H
 #define HOROVOD_RING_PAIRS_H
@@ -63,8 +63,8 @@ struct pairs {
     const struct pairs_ops *ops;
     const char *name;
     int rank, world;
-    const int *ranks; // borrowed: a member's rank in the job, for error
-                      // texts; NULL: it is the member's number
+    const int *ranks; // borrowed: the members' ranks in the job, for error
+                      // texts; if NULL, they are the members' numbers
     size_t depth;
     struct pair_line *lines[2]; // by enum direction, then by rank
     uint64_t pending;           // messages that are not complete
@@ -94,11 +94,12 @@ int pairs_advance(struct pairs *p);
 // Whether the line to or from `rank` has bytes to send, or waits for bytes.
 bool pairs_wants(const struct pairs *p, enum direction d, int rank);
 
-// After a failure: tells all members but the one at fault and those to which
-// only a part of a message has been sent.
+// After a failure: tells the other members which rank is at fault. It does not
+// tell that rank itself, nor members that have received only a part of a
+// message.
 void pairs_abort(struct pairs *p);
 
-// Over TCP, with a connection for each pair; through shared memory.
+// pairs_tcp has a TCP connection for each pair. pairs_shm uses shared memory.
 extern const struct pairs_ops pairs_tcp, pairs_shm;
 
 // pairs_tcp: returns a descriptor that is readable when bytes can move, or -1

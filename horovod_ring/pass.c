@@ -13,7 +13,7 @@
 
 enum { PIECE = 4 * PASS_BLOCK }; // elements that a thread takes at a time
 
-// The arithmetic of ring_wire.h: scaled, and rounded after every addition.
+// As ring_wire.h describes: numbers are scaled, and each sum of two is rounded.
 static void sum_half(const struct group_vector *v, char *const *dst, int d,
                      const char *const *src, int k, size_t n)
 {

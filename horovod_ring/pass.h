@@ -8,10 +8,10 @@
 
 enum { PASS_WORLD = 256, PASS_BLOCK = 4096 };
 
-// Sets each of d vectors dst to the sum of the k vectors src, added in that
-// order, in the type and wire of `v`: bit for bit what the ring over messages
-// computes. A dst may be a src. The vectors have n elements; for
-// pass_sum_block(), which uses one thread, at most PASS_BLOCK.
+// Sets each of the d vectors dst to the sum of the k vectors src, which are
+// added in that order, in the type and wire of `v`. The bits are those of a
+// ring of messages. A dst may be a src. The vectors have n elements.
+// pass_sum_block() uses one thread, and n is at most PASS_BLOCK there.
 void pass_sum_block(const struct group_vector *v, char *const *dst, int d,
                     const char *const *src, int k, size_t n);
 void pass_sum(const struct group_vector *v, char *const *dst, int d,

@@ -30,7 +30,7 @@ struct group_chunk plan_span(const struct plan *p, const struct group_op *op,
     size_t n = op->vector.n;
     if (plan_is_chain(op))
         return (struct group_chunk){0, n};
-    // All_gather begins with the chunk with which reduce_scatter would end.
+    // All_gather begins with the chunk that comes last in reduce_scatter.
     int back = message + (op->verb == GROUP_ALL_GATHER ? p->world - 1 : 0) +
                (d == OUT ? 1 : 2);
     int c = (p->rank - back + 3 * p->world) % p->world;

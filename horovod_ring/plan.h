@@ -1,8 +1,8 @@
 // plan.h - the ring's timetable: which part of a vector travels when.
 //
 // A vector of n elements has `world` chunks; chunk c belongs to worker c
-// (group_chunk()). In message m of an all-reduce (of 2(world-1)), worker r
-// sends chunk r-1-m to its right and receives chunk r-2-m from its left, mod
+// (group_chunk()). An all-reduce has 2(world-1) messages. In message m, worker
+// r sends chunk r-1-m to its right and receives chunk r-2-m from its left, mod
 // world:
 //
 //     world 3, reduce-scatter     all-gather

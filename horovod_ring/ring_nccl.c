@@ -7,10 +7,10 @@
 // them while backward runs. Chains (broadcast, reduce) travel in slices, so
 // that all their links are busy.
 //
-// The arithmetic is that of ring_wire.h. A wire as wide as the vector: numbers
-// are added in the vector's type. A 16-bit wire: numbers are first multiplied
-// by the scale; each hop adds in fp32 and rounds once; the rounded result
-// travels round, so that all members have the same bits.
+// The arithmetic is that of ring_wire.h. If the wire is as wide as the vector,
+// numbers are added in the vector's type. With a 16-bit wire, numbers are first
+// multiplied by the scale; each hop adds in fp32 and rounds once; the rounded
+// result travels round, so that all members have the same bits.
 
 #include "horovod_ring/carriers.h"
 
@@ -44,9 +44,9 @@ static size_t slice_elements(const struct group *g, const struct group_op *op)
     return g->job.slice_bytes / dtype_bytes(op->vector.wire);
 }
 
-// How many messages this member of a chain has. The first member sends a slice
-// and the second one receives it in the same message; the second one sends it
-// on in the next message. The last member sends nothing.
+// How many messages (struct message) this member of a chain has. In message m
+// the first member sends slice m, and the second member receives it. In message
+// m + 1 the second member sends that slice on. The last member sends nothing.
 static int chain_messages(const struct group *g, const struct plan *p,
                           const struct group_op *op)
 {
@@ -141,8 +141,8 @@ static int cast(struct group *g, void *dst, enum dtype to, const void *src,
                           n);
 }
 
-// A wire as wide as the vector: chunks are sent from the vector; a chunk that
-// comes in is added to it, or stored in it.
+// For a wire as wide as the vector. Chunks are sent from the vector. A chunk
+// that comes in is added to the vector, or stored in it.
 static int pass_wide(struct group *g, const struct group_op *op,
                      const struct message *m)
 {
@@ -157,9 +157,10 @@ static int pass_wide(struct group *g, const struct group_op *op,
                               : 0;
 }
 
-// fp32 in a 16-bit wire: the chunk that came in, with our share added, is sent
-// next. If a verb does not sum, a member also rounds the numbers that it
-// contributes in its own vector, so that all members have the same ones.
+// For fp32 numbers in a 16-bit wire. The chunk that came in, with our share
+// added, is sent next. If a verb does not sum, all members must have the same
+// numbers after it. So a member also rounds, in its own vector, the numbers
+// that it contributes.
 static int pass_half(struct group *g, const struct group_op *op,
                      const struct message *m, int k)
 {

@@ -13,17 +13,19 @@
 //     time     2 updates of a counter (counters.h) + bytes moved / bandwidth
 //     payload  2(world-1)/world S out of and into each member, as in the ring
 //
-// The other verbs are parts of this one: reduce_scatter writes a chunk into the
-// member's own vector only, reduce into the root's. all_gather copies the
-// others' chunks, broadcast the root's. If vectors can be mapped, a verb takes
-// one step (shm_steps.h). A vector of at most 2048 elements is copied into a
-// place that all others read, and every member sums it for itself, which saves
-// the second update of a counter.
+// The picture shows all_reduce; the other verbs do parts of it. reduce_scatter
+// writes a sum into the member's own vector only, reduce into the root's.
+// all_gather copies the others' chunks, and broadcast copies the root's vector.
+// If vectors can be mapped, a verb takes one step (shm_steps.h). A vector of at
+// most 2048 elements is copied into a place that all others read. Then every
+// member computes the whole sum for itself, which saves the second update of a
+// counter.
 //
-// Additions are in the ring's order: chunk c from member c+1 round to c. A
-// 16-bit wire rounds after each addition, as in the ring. So the bits are those
-// of ring_tcp. A 16-bit wire saves no bytes here: memory is read and written in
-// the vector's type, and counted in it (ring_shm_elements()).
+// Additions are in the ring's order: the sum of chunk c begins with member
+// c+1's and ends with member c's. With a 16-bit wire each sum of two is
+// rounded, as in the ring. So the bits are those of ring_tcp. A 16-bit wire
+// saves no bytes here: memory is read and written in the vector's type, and
+// bytes are counted in that type (ring_shm_elements()).
 //
 // There is no thread: data move while a verb is posted and in group_await().
 
@@ -212,8 +214,8 @@ static int shm_advance(struct group *g, uint64_t *done)
     return rc;
 }
 
-// What this member waits for: in its steps that are not complete, the earliest
-// first.
+// The counters for which this member waits. Those of its earliest incomplete
+// step come first.
 struct awaited_steps {
     const struct group *g;
     struct awaited a[2];

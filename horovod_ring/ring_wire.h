@@ -1,11 +1,12 @@
 // ring_wire.h - what the ring does to a piece of a vector before it is sent and
 // after it came in, by number format.
 //
-// A wire as wide as the vector: pieces are sent from the vector itself; a piece
-// that comes in is added to the vector, or stored in it. fp32 in a 16-bit wire:
-// a worker's share is multiplied by the vector's scale and rounded. Every hop
-// adds in fp32 and rounds once. The complete sum travels round in its rounded
-// form, so that every worker, also the owner of the chunk, has the same bits.
+// If the wire is as wide as the vector, pieces are sent from the vector itself,
+// and a piece that comes in is added to the vector, or stored in it. If fp32
+// numbers travel in a 16-bit wire, a worker's share is multiplied by the
+// vector's scale and rounded. Every hop adds in fp32 and rounds once. The
+// complete sum travels round in its rounded form, so that every worker, also
+// the owner of the chunk, has the same bits.
 
 #ifndef HOROVOD_RING_RING_WIRE_H
 #define HOROVOD_RING_RING_WIRE_H

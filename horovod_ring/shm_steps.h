@@ -17,7 +17,8 @@
 #include "horovod_ring/counters.h"
 #include "horovod_ring/regions.h"
 
-enum way { WHOLE, SLICES, MAPPED }; // in a place; in slices by places; mapped
+// How a vector is shown: whole in a place, in slices through places, or mapped.
+enum way { WHOLE, SLICES, MAPPED };
 
 // A verb on its way.
 struct task {
@@ -53,9 +54,9 @@ void steps_work(const struct members *m, const struct task *t,
 void steps_take_back(const struct members *m, const struct task *t,
                      const struct cursor *c);
 
-// Whether others may still read or write the shown numbers when this member has
-// done its own part. (No member writes a place again before all members are
-// done: ring_shm.c.)
+// Whether others may still read or write the numbers that this member shows
+// after it has done its own part. (Reads of a place need no such wait: see
+// may_show() in ring_shm.c.)
 bool steps_await_others(const struct members *m, const struct task *t);
 
 #endif

@@ -31,8 +31,9 @@ void tickets_close(struct tickets *t);
 // Adds one verb. A send or recv is posted to the pairs; then it returns true.
 bool tickets_post(struct tickets *t, const struct group_op *op);
 
-// Moves the messages of pairs. `vectors` is how many collectives are complete;
-// *done: how many verbs are complete in all. Returns 0, or -1 after fail().
+// Moves the messages of pairs. `vectors` is how many collectives are complete.
+// *done becomes the number of complete verbs, counted from the first without a
+// gap. Returns 0, or -1 after fail().
 int tickets_advance(struct tickets *t, uint64_t vectors, uint64_t *done);
 
 // Returns the first verb that is not complete, if it is a send or recv; else

@@ -23,7 +23,7 @@ enum side { LEFT, RIGHT };
 
 enum { WANT_RECV_LEFT = 1, WANT_RECV_RIGHT = 2, WANT_SEND_RIGHT = 4 };
 
-// What a transport is opened with: borrowed.
+// The settings of a transport. transport_open() borrows them.
 struct transport_config {
     const char *name;  // begins errors
     const char *iface; // tcp: interface to listen on; "" for loopback
@@ -36,8 +36,8 @@ struct transport {
     const char *name;
     int rank, world;
     int peer[2];      // the ranks on the LEFT and the RIGHT
-    const int *ranks; // borrowed: a member's rank in the job, for error
-                      // texts; NULL: it is the member's number
+    const int *ranks; // borrowed: the members' ranks in the job, for error
+                      // texts; if NULL, they are the members' numbers
     int also; // tcp: wait() also ends when this descriptor is readable; or -1
     void *state;
 };

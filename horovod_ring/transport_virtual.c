@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-// A longer wait has no limit in real time, which does not pass here: the
-// cluster's deadline counts, in virtual time.
+// No real time passes here. So a wait of at least this time ends at the
+// cluster's deadline instead, which counts in virtual time.
 enum { PATIENT_MS = 1000000 };
 
 struct neighbours {
@@ -35,8 +35,8 @@ static int neighbours_open(struct transport *t, struct cluster *c,
     struct neighbours *b = t->state;
     struct virtual_rank *r = cluster_virtual_rank(c);
     size_t most = 3 + 2 * (size_t)c->world;
-    // A stream for each direction, since with two members both neighbours are
-    // the same member.
+    // Each direction has its own stream, since with two members the left and
+    // the right neighbour are the same member.
     int rightward = virtual_stream(r), leftward = virtual_stream(r);
     (void)config;
     for (int side = 0; side < 2; side++) {

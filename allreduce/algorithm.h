@@ -1,11 +1,12 @@
 // algorithm.h - which all-reduce Open MPI uses.
 //
-// MPI_Iallreduce does not use coll_tuned, from which mpirun's usual settings
-// choose. It uses libnbc, which has algorithms of its own. For a sum in place
-// libnbc normally takes a binomial tree: up to one rank and down again. So each
-// direction of that rank's link is idle half the time. The table compares the
-// algorithms for S bytes and n ranks: the bytes that cross the busiest link in
-// each direction, and how many messages follow each other:
+// mpirun's usual settings choose an algorithm of Open MPI's part coll_tuned.
+// MPI_Iallreduce does not use that part, but libnbc, which has algorithms of
+// its own. For a sum in place libnbc normally takes a binomial tree: up to one
+// rank and down again. So each direction of that rank's link is idle half the
+// time. The table compares the algorithms for S bytes and n ranks: the bytes
+// that cross the busiest link in each direction, and how many messages follow
+// each other:
 //
 //     ring                  2(n-1)/n S       2(n-1)
 //     halving (Rabenseifner) 2(n-1)/n S      2 log2 n    n a power of two
@@ -23,9 +24,10 @@
 #include "config/settings.h"
 
 // Sets the algorithm of this process's next all-reduces. MPI must be
-// initialised. ALGORITHM_AUTO is the ring, or Open MPI's own choice if it
-// cannot be set; ALGORITHM_LIBRARY is Open MPI's own choice. Returns 0, or -1
-// after fail() if this MPI cannot be set.
+// initialised. ALGORITHM_LIBRARY is Open MPI's own choice. ALGORITHM_AUTO is
+// the ring; if this MPI has no such setting, it is Open MPI's own choice. Any
+// other algorithm then makes the call return -1 after fail(). Else it returns
+// 0.
 int algorithm_use(enum algorithm a);
 
 // Sets one of Open MPI's integer variables (ompi_info --all) through MPI's tool

@@ -1,4 +1,5 @@
-// library_carriers.h - the libraries' carriers of group.h's verbs.
+// library_carriers.h - carriers that do the verbs of group.h with a library:
+// Open MPI or NCCL.
 
 #ifndef ALLREDUCE_LIBRARY_CARRIERS_H
 #define ALLREDUCE_LIBRARY_CARRIERS_H

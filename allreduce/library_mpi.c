@@ -57,7 +57,8 @@ struct library {
     int *ended;             // indices that MPI_Testsome returns
     uint16_t **unused;      // spare vectors of job.largest elements
     size_t nunused;
-    uint64_t begun, done; // verbs begun; verbs done, without a gap
+    // Verbs begun so far; verbs done, counted from the first without a gap.
+    uint64_t begun, done;
 
     uint64_t moved_ns;
     bool called; // rollcall_say() was called after moved_ns
@@ -104,7 +105,8 @@ static struct format format_of(const struct library *l, enum dtype t)
                             : l->bf16;
 }
 
-// The chunks of a verb's vector, which MPI reads until the verb has ended.
+// Sets the lengths and offsets of the chunks of a verb's vector. MPI reads
+// these arrays until the verb has ended.
 static void set_chunks(const struct group *g, const struct verb *v,
                        int **lengths, int **offsets)
 {

@@ -9,8 +9,8 @@
 // numbers travel in 16 bits, the casts are queued there too. The 16-bit numbers
 // are in one vector, which the verbs use in turn.
 //
-// NCCL scatters and gathers chunks of equal length only. Otherwise each chunk
-// takes a collective of its own; all of them are in one launch.
+// NCCL scatters and gathers only chunks of equal length. If the lengths differ,
+// each chunk takes a collective of its own; all of these are in one launch.
 
 #include "allreduce/library_carriers.h"
 

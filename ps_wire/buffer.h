@@ -32,7 +32,7 @@ void buffers_close(struct buffers **pool);
 struct buffer *buffer_get(struct buffers *pool);
 
 void buffer_ref(struct buffer *b);    // one reference more
-void buffer_unref(struct buffer *b);  // one reference less; takes NULL
+void buffer_unref(struct buffer *b);  // one reference less; b may be NULL
 bool buffer_shared(struct buffer *b); // more than one reference
 
 // For zmq_msg_init_data(): gives back the message's reference to the buffer

@@ -18,9 +18,9 @@ enum ps_consistency { PS_BSP, PS_SSP, PS_ASP };
 
 struct ps_job {
     int rank, world;
-    int index, servers; // of the server that receives this; how many there are
+    int index, servers; // number of the receiving server; how many there are
     bool beside;        // one server is beside each worker, on the same host
-    uint64_t n, slice;  // elements of the vector, of a slice
+    uint64_t n, slice;  // elements of the vector; elements of a slice
     enum dtype wire;
     enum ps_consistency consistency;
     int bound; // of ssp

@@ -32,7 +32,7 @@ int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
 // This server's slice of row `row`, 0 <= row < rows.
 struct slice shard_slice(const struct shard *s, int row);
 
-// The number of rows of which this server has a part: all, or all but the last.
+// The number of rows in which this server has a part: all, or all but the last.
 int shard_rows(const struct shard *s);
 
 // The number of elements of the shard.

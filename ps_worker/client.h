@@ -6,10 +6,10 @@
 //
 // A round begins earlier, with the first bucket, while backward still runs.
 // What can be sent is sent at once. While the trainer goes on computing, a
-// second thread runs the poll steps in its place; it is started with the first
-// bucket that is not the last. Only one of the two threads at a time runs a
-// poll step and uses the endpoint; while `inside` is true, it is the second
-// thread.
+// second thread runs the poll steps in its place. That thread is started when a
+// bucket is complete and other buckets are still to come. Only one of the two
+// threads at a time runs a poll step and uses the endpoint; while `inside` is
+// true, it is the second thread.
 
 #ifndef PS_WORKER_CLIENT_H
 #define PS_WORKER_CLIENT_H
@@ -80,7 +80,7 @@ struct client {
     bool waiting; // the trainer waits for a task and runs its poll steps
     bool failed, stop;
     char why[512];
-    enum task task, current; // the one asked for; the one begun
+    enum task task, current; // the task asked for; the task begun
     size_t ready;            // gradients from here to the end are complete
     bool stepping;           // `step` is known
     struct ps_step step;
@@ -119,8 +119,9 @@ int client_ready(struct client *c, size_t off);
 // after fail().
 int client_round(struct client *c, const struct ps_step *step);
 
-// Send a whole vector of n elements to the servers, or receive one. Return 0,
-// or -1 after fail().
+// Send a whole vector of n elements to the servers, or receive one from them.
+// client_pull() waits until each row has been set at least `sets` times and has
+// had at least `version` updates. Both return 0, or -1 after fail().
 int client_set(struct client *c, enum ps_what what, const float *vector);
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version);

@@ -270,9 +270,9 @@ static int hear_result(struct client *c, struct remote *r,
     return 0;
 }
 
-// All servers must have added the gradients of the same workers. Asks
-// servers that have added those of other workers to leave the others out.
-// *agree: whether all servers have added the same workers'.
+// All servers must have added the gradients of the same workers. If a server
+// has added the gradient of a worker that another server lacks, asks that
+// server to leave the worker out. *agree becomes whether none had to be asked.
 static int settle_members(struct client *c, bool *agree)
 {
     size_t bytes = ((size_t)c->job.world + 7) / 8;

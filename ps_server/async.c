@@ -1,15 +1,18 @@
-// async.c - stale-synchronous and asynchronous: every push is an update.
+// async.c - what a server does under ssp and asp: every push is an update.
 //
 // A server updates a row when its gradient arrives, and answers with the newest
 // parameters: under asp at once, under ssp:K as soon as no worker is more than
 // K steps behind. (Ho et al., NIPS 2013, and Li et al., OSDI 2014.)
 //
-//     pushed   pushes of a worker whose rows have all been received
-//     clock    how many of these the server has answered
+// The server counts, for each worker:
+//
+//     pushed   the pushes that it has received completely, with all rows
+//     clock    how many of these pushes it has answered
 //
 // A worker's clock becomes c only when every other worker has pushed c - K
-// times. If the clock of one of those lags behind its pushes, that worker gets
-// its answer at the same moment. So the clocks never differ by more than K.
+// times. Another worker may have pushed that often and still wait for an
+// answer; then it gets its answer at the same moment. So the clocks never
+// differ by more than K.
 
 #include "ps_server/server.h"
 

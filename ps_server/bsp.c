@@ -8,11 +8,12 @@
 // update=worker: the server sends the sum of a row as soon as the last slice of
 // that row has arrived. update=server: the reply is deferred, because clipping
 // and the overflow test need the norm of the whole gradient. A single server
-// knows it after the last row. Several servers send their partial sums to a
-// worker (NORM), which adds them and sends the total back (COMMIT).
+// knows the norm after the last row. With several servers, each sends its sum
+// of squares to a worker (NORM), which adds these sums and sends the total back
+// (COMMIT).
 //
-// backup=B: only the first N of N+B gradients are used, the same on all
-// servers. So a worker asks server 0 (CLAIM) before it pushes.
+// backup=B: only the first N of N+B gradients are used, and all servers must
+// use the same ones. So a worker asks server 0 (CLAIM) before it pushes.
 
 #include "ps_server/bsp.h"
 
@@ -154,9 +155,9 @@ static size_t member_bits(const struct server *s, uint8_t *bits)
     return bytes;
 }
 
-// Whether the worker with this place in the order adds the partial sums. Only
-// the first one does. In an elastic job all do, since a worker that dies may
-// have answered some servers and not others.
+// Whether the worker with this place in the order adds the servers' sums of
+// squares. Only the first worker does. In an elastic job all do, since a worker
+// that dies may have answered some servers and not others.
 static bool adds_norms(const struct server *s, int order)
 {
     return order == 0 || (order > 0 && s->job.elastic);

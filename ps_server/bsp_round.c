@@ -5,7 +5,8 @@
 #include "base/base.h"
 
 // Chooses the workers of the present round, and their order. Without backup
-// they are all members, by rank.
+// they are all members, by rank. With backup, workers get their places later,
+// when they send CLAIM.
 static void choose_members(struct server *s)
 {
     struct bsp *b = bsp_of(s);

@@ -307,16 +307,14 @@ static int attend_dnn_back(struct ops *o)
     return 0;
 }
 
-// cuDNN's attention, where there is one for this format and shape.
+// With attention=cudnn: cuDNN's attention.
 static int attentions_by_dnn(struct ops *o, double pairs, double bytes)
 {
     struct cuda_attention a = attention_of(o);
-    if (o->format == DTYPE_F32)
+    if (!o->is->cudnn)
         return 0;
-    if (dnn_attention_open(&o->dnn, o->dev, &a, true)) {
-        printf("#   %s\n", fail_message());
-        return 0;
-    }
+    if (dnn_attention_open(&o->dnn, o->dev, &a, true))
+        return -1;
     int rc = line(o, "attention by cuDNN", attend_dnn, pairs, 4 * bytes) ||
              line(o, "attention by cuDNN, backward", attend_dnn_back,
                   2.5 * pairs, 8 * bytes);

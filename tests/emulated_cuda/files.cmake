@@ -248,7 +248,7 @@ set_target_properties(emulated_cudnn PROPERTIES
 add_executable(test_cuda_cudnn_emulated tests/test_cuda_cudnn.c)
 emulated_program(test_cuda_cudnn_emulated 900)
 add_dependencies(test_cuda_cudnn_emulated emulated_cudnn)
-emulated_test(cuda_cudnn_emulated cuda_cudnn_emulated
+emulated_test(cuda_cudnn_emulated cuda_cudnn_emulated WORDS small
               ENV LD_LIBRARY_PATH=${emulated_cudnn})
 
 # The bench of a GPU: it must run, without an invalid access to memory.
@@ -271,9 +271,14 @@ lockstep_says(cuda_products_broken 134
 lockstep_says(layer_perf_emulated 0
   "attention by cuDNN, backward .* bound .*norm and AdamW .* bound"
   env LD_LIBRARY_PATH=${emulated_cudnn} $<TARGET_FILE:layer_perf_emulated>
-  device=cuda fp16 model=nano batch=1 steps=1 peers=0)
+  device=cuda fp16 model=nano batch=1 steps=1 peers=0 attention=cudnn)
 add_dependencies(layer_perf_emulated emulated_cudnn)
 set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)
+# Without attention=cudnn, the bench must not load cuDNN.
+lockstep_says(layer_perf_no_cudnn 0
+  "attention, backward[^\n]* bound[^\n]*\n#   embedding "
+  env LD_LIBRARY_PATH=${emulated_cudnn} $<TARGET_FILE:layer_perf_emulated>
+  device=cuda fp16 model=nano batch=1 steps=1 peers=0)
 
 # Whole jobs: the trainer with an emulated GPU, in a folder with the programs
 # that start it. A build with NCCL has no such jobs, since NCCL does not know

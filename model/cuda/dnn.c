@@ -154,7 +154,9 @@ int dnn_fail(const struct dnn *dnn, const char *what, int status)
         snprintf(why, sizeof why, ": %.80s (%s)", dnn->GetErrorString(status),
                  reason);
     }
-    return fail("attention=cudnn: cuDNN %zu.%zu.%zu: %s%s; try: attention=ours",
+    return fail("attention=cudnn: cuDNN %zu.%zu.%zu%s%s: %s%s; try: "
+                "attention=ours",
                 dnn->version / 10000, dnn->version / 100 % 100,
-                dnn->version % 100, what, why);
+                dnn->version % 100, dnn->gpu ? " on " : "",
+                dnn->gpu ? dnn->gpu : "", what, why);
 }

@@ -148,9 +148,10 @@ enum { DNN_NOTE_NONDETERMINISTIC = 4, DNN_NOTES = 16 };
 // a cudnnStatus_t.
 struct dnn {
     void *library;
-    void *handle;   // of cudnnCreate()
-    void *device;   // a finalized DNN_DEVICE to plan for, instead of handle
-    size_t version; // major * 10000 + minor * 100 + patch level
+    void *handle;    // of cudnnCreate()
+    const char *gpu; // the handle's, for messages; NULL: not known; borrowed
+    void *device;    // a finalized DNN_DEVICE to plan for, instead of handle
+    size_t version;  // major * 10000 + minor * 100 + patch level
     DNN_FUNCTIONS(DNN_MEMBER)
 };
 
@@ -165,8 +166,8 @@ int dnn_open(struct dnn *dnn, void *stream);
 // Accepts a struct of zeros, and one whose dnn_open() has failed.
 void dnn_close(struct dnn *dnn);
 
-// fail("attention=cudnn: cuDNN 9.8.0: WHAT: STATUS (cuDNN's own reason); try:
-// attention=ours"), which is -1. A status of 0 is left out.
+// fail("attention=cudnn: cuDNN 9.8.0 on GPU: WHAT: STATUS (cuDNN's own reason);
+// try: attention=ours"), which is -1. A status of 0 is left out.
 int dnn_fail(const struct dnn *dnn, const char *what, int status);
 
 #endif

@@ -12,8 +12,9 @@
 // these graphs, which have plain products, reductions and element-wise
 // operations. Later versions also have single operations for attention: 9.13
 // for forward, 9.17 for backward. In backward, dQ is the output of its product,
-// and cuDNN keeps dS, 2 B NH T T bytes, in the workspace. If dQ were summed in
-// a tensor in fp32, cuDNN would add to it atomically, and runs would differ.
+// and cuDNN keeps dS, 2 B NH T T bytes with T rounded up to its tiles, in the
+// workspace. If dQ were summed in a tensor in fp32, cuDNN would add to it
+// atomically, and runs would differ.
 //
 // Q, K, V and their gradients are thirds of qkv (B, T, 3C) and of dqkv. Strides
 // give their places.
@@ -35,7 +36,7 @@ enum { Q, K, V, O, LSE, D_O, DQ, DK, DV, ROW_SUM, SCALE, HIDDEN, ONE, IDS };
 enum {
     FIRST_PADDED = 91501,   // older: T must be a multiple of ROWS in backward
     FIRST_INFINITE = 91000, // older: hidden scores are -FLT_MAX
-    BROKEN_FROM = 91000,    // backward is wrong from this version ..
+    BROKEN_FROM = 91000,    // attention is wrong from this version ..
     BROKEN_TO = 91001,      // .. to this
     ROWS = 128
 };
@@ -110,11 +111,21 @@ static void *masked(struct dnn_graph *g, const struct shapes *s, void *x)
     return y;
 }
 
+// Opens a graph whose name for messages has the shape.
+static void open_graph(struct dnn_graph *g, const struct dnn *dnn,
+                       const char *what, const struct cuda_attention *a)
+{
+    char name[96];
+    snprintf(name, sizeof name, "%s (%d, %d, %d, %d)", what, a->B, a->NH, a->T,
+             a->C / a->NH);
+    dnn_graph_open(g, dnn, name, IDS);
+}
+
 static int plan_forward(struct dnn_attention *a, const struct dnn *dnn)
 {
     struct dnn_graph *g = &a->forward;
     struct shapes s = shapes_of(&a->shape);
-    dnn_graph_open(g, dnn, "attention", IDS);
+    open_graph(g, dnn, "attention", &a->shape);
     void *q = dnn_tensor(g, Q, s.real, s.heads, s.wide);
     void *k = dnn_tensor(g, K, s.real, s.across, s.wide_across);
     void *v = dnn_tensor(g, V, s.real, s.heads, s.wide);
@@ -164,7 +175,7 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
 {
     struct dnn_graph *g = &a->backward;
     struct shapes s = shapes_of(&a->shape);
-    dnn_graph_open(g, dnn, "attention's backward", IDS);
+    open_graph(g, dnn, "attention's backward", &a->shape);
     void *q = dnn_tensor(g, Q, s.real, s.heads, s.wide);
     void *k = dnn_tensor(g, K, s.real, s.across, s.wide_across);
     void *v = dnn_tensor(g, V, s.real, s.across, s.wide_across);
@@ -195,18 +206,16 @@ static int plan_backward(struct dnn_attention *a, const struct dnn *dnn)
 
 // ---- open and close
 
-// In some versions backward is wrong, or T must be a multiple of ROWS. This is
-// known from the checks in cuDNN's frontend 1.32.
+// In some versions attention is wrong; in some, T must be a multiple of ROWS in
+// backward. The frontend 1.32 of cuDNN has the same checks.
 static int check_version(const struct dnn *dnn, const struct cuda_attention *a,
                          bool train)
 {
     char what[64];
-    if (!train)
-        return 0;
     size_t version = dnn->version;
     if (version >= BROKEN_FROM && version <= BROKEN_TO)
-        snprintf(what, sizeof what, "its backward is wrong");
-    else if (version < FIRST_PADDED && a->T % ROWS)
+        snprintf(what, sizeof what, "its attention is wrong");
+    else if (train && version < FIRST_PADDED && a->T % ROWS)
         snprintf(what, sizeof what, "%d tokens are no multiple of %d", a->T,
                  ROWS);
     else
@@ -226,6 +235,10 @@ int dnn_attention_plan(struct dnn_attention **out, const struct dnn *dnn,
         return fail("attention=cudnn: a head has %d channels, cuDNN takes "
                     "multiples of 8; try: other heads, or attention=ours",
                     D);
+    if (train && shape->T < 2)
+        return fail("attention=cudnn: %d token, cuDNN's backward takes 2 or "
+                    "more; try: a longer context, or attention=ours",
+                    shape->T);
     if (check_version(dnn, shape, train))
         return -1;
     struct dnn_attention *a = mem_alloc(1, sizeof *a);
@@ -247,17 +260,22 @@ int dnn_attention_plan(struct dnn_attention **out, const struct dnn *dnn,
     return 0;
 }
 
-// GPUs of compute capability below 8 have no fused kernels. On those of 10 and
-// 11, the kernels with the same bits in every run are chosen in another way.
+// The kernels with the same bits in every run are chosen in another way on GPUs
+// of compute capability 10 and 11.
 static int check_gpu(const struct device *d)
 {
     int capability = cuda_capability(d);
-    if (capability >= 80 && (capability < 100 || capability >= 120))
-        return 0;
-    return fail("attention=cudnn: %s has compute capability %d.%d, and reruns "
-                "have the same bits on 8.x, 9.x and 12.x only; try: "
-                "attention=ours",
-                cuda_name(d), capability / 10, capability % 10);
+    int major = capability / 10, minor = capability % 10;
+    if (capability < 80)
+        return fail("attention=cudnn: %s has compute capability %d.%d, cuDNN "
+                    "has fused kernels for 8.0 and newer; try: attention=ours",
+                    cuda_name(d), major, minor);
+    if (capability >= 100 && capability < 120)
+        return fail("attention=cudnn: %s has compute capability %d.%d, reruns "
+                    "have the same bits on 8.x, 9.x and 12.x only; try: "
+                    "attention=ours",
+                    cuda_name(d), major, minor);
+    return 0;
 }
 
 int dnn_attention_open(struct dnn_attention **out, struct device *d,
@@ -270,8 +288,9 @@ int dnn_attention_open(struct dnn_attention **out, struct device *d,
     struct dnn *dnn = mem_alloc(1, sizeof *dnn);
     if (!dnn)
         return -1;
-    if (dnn_open(dnn, device_handle(d, DEVICE_COMPUTE)) ||
-        dnn_attention_plan(&a, dnn, shape, train, &bytes)) {
+    int rc = dnn_open(dnn, device_handle(d, DEVICE_COMPUTE));
+    dnn->gpu = cuda_name(d);
+    if (rc || dnn_attention_plan(&a, dnn, shape, train, &bytes)) {
         dnn_close(dnn);
         mem_free(dnn);
         return -1;
@@ -280,6 +299,8 @@ int dnn_attention_open(struct dnn_attention **out, struct device *d,
     a->dev = d;
     a->workspace = bytes ? device_alloc(d, bytes, 1) : NULL;
     if (bytes && !a->workspace) {
+        fail("attention=cudnn: cuDNN's workspace: %s, or attention=ours",
+             fail_message());
         dnn_attention_close(&a);
         return -1;
     }

@@ -12,7 +12,8 @@ enum { ALIGNMENT = 16, ENGINES = 8 };
 void dnn_graph_open(struct dnn_graph *g, const struct dnn *dnn,
                     const char *name, int64_t first_virtual)
 {
-    *g = (struct dnn_graph){.dnn = dnn, .name = name, .next_id = first_virtual};
+    *g = (struct dnn_graph){.dnn = dnn, .next_id = first_virtual};
+    snprintf(g->name, sizeof g->name, "%s", name);
 }
 
 void dnn_graph_close(struct dnn_graph *g)
@@ -259,61 +260,80 @@ static int finalize_plan(struct dnn_graph *g, void *plan, void *config)
     return status;
 }
 
+// What find_plan() has met.
+struct tried {
+    int differ; // engines left out, since their runs may differ
+    bool error; // fail() has the first error's status and cuDNN's reason
+};
+
+// True if there is an error. cuDNN keeps the reason only until its next call.
+static bool error(const struct dnn_graph *g, struct tried *tried, int status)
+{
+    char what[192];
+    if (status && !tried->error) {
+        snprintf(what, sizeof what, "%s: no plan", g->name);
+        dnn_fail(g->dnn, what, status);
+    }
+    tried->error = tried->error || status;
+    return status;
+}
+
 // Returns a plan for the first engine that works, of those that the heuristics
-// offer in this mode. NULL if none works; then *status is the last engine's
-// error, or 0.
+// offer in this mode, or NULL.
 static void *find_plan(struct dnn_graph *g, void *graph, int32_t mode,
-                       int *status)
+                       struct tried *tried)
 {
     const struct dnn *dnn = g->dnn;
     void *configs[ENGINES] = {NULL};
     int64_t n = 0;
-    int last = 0;
     void *heuristics = make(g, DNN_HEURISTICS);
     set_descriptor(g, heuristics, DNN_HEURISTICS_GRAPH, graph);
     set(g, heuristics, DNN_HEURISTICS_MODE, DNN_TYPE_HEURISTICS, 1, &mode);
     if (dnn->device)
         set_descriptor(g, heuristics, DNN_HEURISTICS_DEVICE, dnn->device);
-    if (g->failed)
-        return NULL;
-    *status = dnn->BackendFinalize(heuristics);
-    if (*status)
+    if (g->failed || error(g, tried, dnn->BackendFinalize(heuristics)))
         return NULL;
     for (int i = 0; i < ENGINES; i++)
         configs[i] = make(g, DNN_ENGINE_CONFIG);
-    if (g->failed)
+    if (g->failed ||
+        error(g, tried,
+              dnn->BackendGetAttribute(heuristics, DNN_HEURISTICS_RESULTS,
+                                       DNN_TYPE_DESCRIPTOR, ENGINES, &n,
+                                       configs)))
         return NULL;
-    *status =
-        dnn->BackendGetAttribute(heuristics, DNN_HEURISTICS_RESULTS,
-                                 DNN_TYPE_DESCRIPTOR, ENGINES, &n, configs);
-    for (int64_t i = 0; !*status && i < n && i < ENGINES; i++) {
+    for (int64_t i = 0; i < n && i < ENGINES; i++) {
         bool differs = false;
-        last = may_differ(g, configs[i], &differs);
-        if (last || differs)
+        if (error(g, tried, may_differ(g, configs[i], &differs)))
             continue;
-        void *plan = make(g, DNN_PLAN);
-        last = plan ? finalize_plan(g, plan, configs[i]) : 0;
-        if (plan && !last)
+        tried->differ += differs;
+        void *plan = differs ? NULL : make(g, DNN_PLAN);
+        if (plan && !error(g, tried, finalize_plan(g, plan, configs[i])))
             return plan;
     }
-    *status = *status ? *status : last;
     return NULL;
 }
 
 int dnn_graph_plan(struct dnn_graph *g)
 {
-    int status = 0, fallback = 0;
+    char what[96] = "no engine for this GPU and shape";
+    struct tried tried = {0};
     void *graph = make(g, DNN_OP_GRAPH);
     if (!g->dnn->device)
         set(g, graph, DNN_GRAPH_HANDLE, DNN_TYPE_HANDLE, 1, &g->dnn->handle);
     set(g, graph, DNN_GRAPH_OPS, DNN_TYPE_DESCRIPTOR, g->nops, g->ops);
     finalize(g, graph, "operation graph");
-    g->plan = find_plan(g, graph, DNN_MODE_A, &status);
+    g->plan = find_plan(g, graph, DNN_MODE_A, &tried);
+    const int differ = tried.differ; // the other mode may offer them again
     if (!g->plan)
-        g->plan = find_plan(g, graph, DNN_MODE_FALLBACK, &fallback);
-    status = status ? status : fallback;
-    if (!g->plan)
-        say(g, status ? "no plan" : "no engine for this GPU and shape", status);
+        g->plan = find_plan(g, graph, DNN_MODE_FALLBACK, &tried);
+    if (!g->plan && !tried.error) {
+        if (tried.differ)
+            snprintf(what, sizeof what,
+                     "all engines (%d) may differ between runs",
+                     differ ? differ : tried.differ);
+        say(g, what, 0);
+    }
+    g->failed = g->failed || !g->plan;
     return g->failed ? -1 : 0;
 }
 

@@ -20,7 +20,7 @@ enum { DNN_RANK = 4, DNN_MOST_MADE = 128, DNN_MOST_OPS = 24 };
 
 struct dnn_graph {
     const struct dnn *dnn; // borrowed
-    const char *name;      // for messages; borrowed
+    char name[96];         // for messages
     bool failed;
     int64_t next_id; // the number of the next virtual tensor
     int nmade, nops;

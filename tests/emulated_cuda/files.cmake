@@ -329,11 +329,20 @@ cudnn_says(cuda_cudnn_old old 1
 cudnn_says(cuda_cudnn_stray stray 1
   "cuDNN 9.28.0 is for CUDA 99 and finds no libcublasLt.so.99; try: pip install")
 cudnn_says(cuda_cudnn_unsupported unsupported 1
-  "attention: no plan: not supported .*; try: attention=ours")
+  "cuDNN 9.28.0 on .*: attention .2, 2, 32, 16.: no plan: not supported \
+.no kernel of this engine.; try: attention=ours")
 cudnn_says(cuda_cudnn_differs differs 1
-  "attention: no engine for this GPU and shape; try: attention=ours")
+  "attention .2, 2, 32, 16.: all engines .1. may differ between runs; \
+try: attention=ours")
+cudnn_says(cuda_cudnn_broken broken 1
+  "cuDNN 9.10.0: its attention is wrong; try: cuDNN 9.15.1")
+cudnn_says(cuda_cudnn_greedy greedy 1
+  "cuDNN.s workspace: memory of GPU 0: 1.0 PiB more are needed.*, or attention=ours")
+cudnn_says(cuda_cudnn_token "" 1
+  "attention=cudnn: 1 token, cuDNN.s backward takes 2 or more; try: a longer"
+  context=1)
 cudnn_says(cuda_cudnn_fails fails 1
-  "attention: execution failed .as the test asked.; try: attention=ours")
+  "attention .2, 2, 32, 16.: execution failed .as the test asked.; try: attention=ours")
 file(WRITE ${CMAKE_BINARY_DIR}/no_cudnn/libcudnn.so.9 "")
 lockstep_says(cuda_cudnn_missing 1
   "attention=cudnn: .*libcudnn.so.9: .*; try: pip install nvidia-cudnn-cu13"

@@ -355,31 +355,35 @@ static void *third(const struct dnn_attention *a, const void *qkv, int i)
     return (char *)in(qkv) + (size_t)i * bytes;
 }
 
-static void run(const struct dnn_attention *a, const struct dnn_graph *g, int n,
-                const int64_t *ids, void *const *pointers)
+static int enqueue(const struct dnn_attention *a, const struct dnn_graph *g,
+                   int n, const int64_t *ids, void *const *pointers)
 {
     int status = dnn_graph_run(g, n, ids, pointers, a->workspace);
-    if (status) {
-        dnn_fail(g->dnn, g->name, status);
-        log_line("%s", fail_message());
-        abort(); // so the launcher sees a lost rank and stops the others
-    }
+    return status ? dnn_fail(g->dnn, g->name, status) : 0;
 }
 
-void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,
-                           const void *qkv)
+static void must(int rc)
+{
+    if (rc == 0)
+        return;
+    log_line("%s", fail_message());
+    abort(); // so the launcher sees a lost rank and stops the others
+}
+
+static int forward(const struct dnn_attention *a, void *out, float *lse,
+                   const void *qkv)
 {
     enum { N = 7 };
     const int64_t ids[N] = {Q, K, V, O, LSE, SCALE, HIDDEN};
     void *const pointers[N] = {
         third(a, qkv, 0), third(a, qkv, 1), third(a, qkv, 2), out, lse,
         in(&a->scale),    in(&a->hidden)};
-    run(a, &a->forward, N, ids, pointers);
+    return enqueue(a, &a->forward, N, ids, pointers);
 }
 
-void dnn_attention_backward(const struct dnn_attention *a, void *dqkv,
-                            float *row_sum, const void *dout, const void *out,
-                            const float *lse, const void *qkv)
+static int backward(const struct dnn_attention *a, void *dqkv, float *row_sum,
+                    const void *dout, const void *out, const float *lse,
+                    const void *qkv)
 {
     const int64_t ids[IDS] = {Q,  K,  V,       O,     LSE,    D_O, DQ,
                               DK, DV, ROW_SUM, SCALE, HIDDEN, ONE};
@@ -390,5 +394,27 @@ void dnn_attention_backward(const struct dnn_attention *a, void *dqkv,
                                  third(a, dqkv, 2), row_sum,
                                  in(&a->scale),     in(&a->hidden),
                                  in(&a->one)};
-    run(a, &a->backward, IDS, ids, pointers);
+    return enqueue(a, &a->backward, IDS, ids, pointers);
+}
+
+int dnn_attention_try(const struct dnn_attention *a, void *dqkv, float *row_sum,
+                      void *dout, void *out, float *lse, void *qkv)
+{
+    if (forward(a, out, lse, qkv) ||
+        (dqkv && backward(a, dqkv, row_sum, dout, out, lse, qkv)))
+        return -1;
+    return device_finish(a->dev);
+}
+
+void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,
+                           const void *qkv)
+{
+    must(forward(a, out, lse, qkv));
+}
+
+void dnn_attention_backward(const struct dnn_attention *a, void *dqkv,
+                            float *row_sum, const void *dout, const void *out,
+                            const float *lse, const void *qkv)
+{
+    must(backward(a, dqkv, row_sum, dout, out, lse, qkv));
 }

@@ -34,6 +34,13 @@ int dnn_attention_plan(struct dnn_attention **a, const struct dnn *dnn,
 bool dnn_attention_fits(const struct dnn_attention *a,
                         const struct cuda_attention *shape);
 
+// Runs each plan once on tensors of the shape and waits, so that a plan which
+// the GPU cannot run is known before training. The tensors are those of the
+// functions below; their contents are lost. Without training dqkv, row_sum and
+// dout are NULL. Returns 0, or -1 after fail().
+int dnn_attention_try(const struct dnn_attention *a, void *dqkv, float *row_sum,
+                      void *dout, void *out, float *lse, void *qkv);
+
 // The same as cuda_attention() and cuda_attention_backward(), on the compute
 // queue. A failure ends the process with a line in the log.
 void dnn_attention_forward(const struct dnn_attention *a, void *out, float *lse,

@@ -155,6 +155,21 @@ static int time_products(struct cuda_model *m)
     return rc;
 }
 
+// Tries the plans in the memory of the first layer, which nothing uses yet.
+static int open_dnn(struct cuda_model *m)
+{
+    const struct model_job *job = &m->job;
+    const struct layer *l = &m->layers[0];
+    struct cuda_attention a =
+        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
+    if (dnn_attention_open(&m->dnn, m->dev, &a, job->train))
+        return -1;
+    return job->train ? dnn_attention_try(m->dnn, m->dwide, m->row_sum,
+                                          m->branch, l->att, l->lse, l->qkv)
+                      : dnn_attention_try(m->dnn, NULL, NULL, NULL, l->att,
+                                          l->lse, l->qkv);
+}
+
 static int cuda_open(struct model *model)
 {
     const struct model_job *job = &model->job;
@@ -183,9 +198,7 @@ static int cuda_open(struct model *model)
                           m->partial) ||
         cuda_product_time(m->product, job->tune))
         return -1;
-    struct cuda_attention a =
-        cuda_attention_at(m, job->batch, job->tokens, NULL, 0);
-    if (job->cudnn && dnn_attention_open(&m->dnn, m->dev, &a, job->train))
+    if (job->cudnn && open_dnn(m))
         return -1;
     return job->tune && job->train ? time_products(m) : 0;
 }

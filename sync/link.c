@@ -13,7 +13,8 @@
 
 enum { FILE_MOST = 1 << 18 };
 
-static const double unmeasured = 0.15; // bound in tests of emulated links
+// The relative error that links_error() assumes of a link that nobody measured.
+static const double unmeasured = 0.15;
 
 int links_add(struct links *l, const char *who, const struct law *law,
               const double *bytes, const double *seconds, int n)

@@ -12,9 +12,9 @@ int slots_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int slots_load(struct sync *s, sync_visit *visit, void *ctx);
 
 // slots_read gives every range of slot i of s->rule to visit(). slots_fill lets
-// visit() write every range of it, and returns SYNC_ABSENT if visit() does.
-// Both pass `slot` to visit() as the number of the slot. Both return 0, or -1
-// after fail().
+// visit() write every range of that slot. Both pass `slot` to visit() as the
+// number of the slot. Both return 0, or -1 after fail(); slots_fill returns
+// SYNC_ABSENT if visit() does.
 int slots_read(const struct sync *s, int i, int slot, sync_visit *visit,
                void *ctx);
 int slots_fill(struct sync *s, int i, int slot, sync_visit *visit, void *ctx);

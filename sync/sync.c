@@ -211,7 +211,8 @@ int sync_ready(struct sync *s, int b)
     return rc ? end_call(s, rc) : 0;
 }
 
-// The trainer has waited for parameters since `start` (now_ns()).
+// Counts the time since `start` as a wait of the trainer, in a call that
+// returned rc. Returns 0 or -1, as rc says.
 static int held_up(struct sync *s, uint64_t start, int rc)
 {
     uint64_t took = now_ns() - start;

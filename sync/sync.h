@@ -114,9 +114,11 @@ struct sync {
     const struct group_ops *carrier; // one of job.carriers; NULL if it has none
     struct sync_job job;      // with `copies`, its vectors are the host copies
     struct group_stats stats; // since open; the backend counts
-    uint64_t ready_ns, step_ns; // time that the trainer has waited so far
-    const char *transport;      // that carries the bytes; NULL: none travel
-    float scale;                // step() leaves scale times the sum in grads
+    // Time that the trainer has spent so far in sync_step(), and in all calls
+    // for single buckets, blocks or ranges (sync_ready(), sync_await(), ..).
+    uint64_t ready_ns, step_ns;
+    const char *transport; // the carrier's name; NULL: no bytes travel
+    float scale;           // step() leaves scale times the sum in grads
     bool lends_params, lends_grads; // from job.settings: sync_share()
     struct sync_place place;        // of the block that was lent last
     // Set by open(). own_update: step() itself leaves the next params.
@@ -159,10 +161,10 @@ struct sync_ops {
     // Optional. Tells the backend's own processes, which record spans too, that
     // training began at zero_ns of this process's clock.
     int (*clock)(struct sync *s, uint64_t zero_ns);
-    // Copy worker 0's v (n elements) into v on every worker. slot: of the
-    // optimiser's state, or -1 for the parameters.
+    // Copy worker 0's v (n elements) into v on every worker. v is slot `slot`
+    // of the optimiser's state, or the parameters if `slot` is -1.
     int (*broadcast)(struct sync *s, int slot, float *v);
-    // Optional: worker 0 sends the batches to the others: see sync_scatter().
+    // Optional. Worker 0 sends the batches to the others (sync_scatter()).
     int (*scatter)(struct sync *s, int32_t *x, int32_t *y, size_t n);
     int (*ready)(struct sync *s, int b); // optional; must not block
     // With lends_grads. take: the model is about to use block b. give: it no
@@ -251,15 +253,16 @@ void sync_close(struct sync **s); // leaves the group, frees, sets *s to NULL
 int sync_save(struct sync *s, int rc, sync_visit *visit, void *ctx);
 int sync_load(struct sync *s, sync_visit *visit, void *ctx);
 
-// How many slots sync_save() visits; the name of one, without dot or blank. The
-// optimiser's slots come first, with the names of optim.h.
+// sync_slots: how many slots sync_save() visits. sync_slot_name: the name of
+// one, without dot or blank. The optimiser's slots come first, with the names
+// of optim.h.
 int sync_slots(const struct sync *s);
 void sync_slot_name(const struct sync *s, int slot, char name[SYNC_SLOT_NAME]);
 
-// Visits this worker's ranges. SYNC_GRADS, with lends_grads: of the sum that
-// the last step was given. SYNC_PARAMS, with lends_params: of the parameters;
-// visit() reads them, or fills them in before sync_bcast(). Returns 0, or -1
-// after fail().
+// Visits the ranges that this worker holds. SYNC_GRADS, with lends_grads: the
+// ranges of the summed gradient of the last step. SYNC_PARAMS, with
+// lends_params: the ranges of the parameters; visit() reads them, or fills them
+// in before sync_bcast(). Returns 0, or -1 after fail().
 int sync_ranges(struct sync *s, int what, sync_visit *visit, void *ctx);
 
 #endif

@@ -28,9 +28,8 @@ static void mark_ready(struct trainer *t, size_t off)
     }
 }
 
-// Backward has filled the gradients from element `off` on. With
-// stages, the gradient of the tied embedding table is complete only after
-// stages_tie().
+// Backward has filled the gradients from element `off` on. With stages, the
+// gradient of the tied embedding table is complete only after stages_tie().
 static void on_watermark(void *ctx, size_t off)
 {
     struct trainer *t = ctx;

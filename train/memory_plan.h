@@ -12,8 +12,8 @@
 //     zero shard=1    4 P     4 P        8 P/w
 //          shard=2    4 P     4 P/w      8 P/w   4 (2 U + E + F)
 //          shard=3    4 P/w   4 P/w      8 P/w   8 (2 U + E + F)
-//     dataparallel    4 P     4 P        8 P     on worker 0, receive buffers
-//                                                for pieces; elsewhere 0
+//     dataparallel    4 P     4 P        8 P     receive buffers for pieces.
+//                                                AdamW, buffers: worker 0 only
 //     outer           4 P     4 P        8 P     4 P with a 16-bit wire, 8 P
 //                                                with outer_rule=nesterov
 //     a server of s   4 P/s   4 P/s      8 P/s   up to 4 P/s of answers
@@ -54,8 +54,8 @@ struct memory_job {
     bool copies;           // worker 0 copies what is saved (save_async=1)
 };
 
-// *out: the memory of one worker; of one of its servers, all 0 if there are
-// none.
+// memory_worker writes the memory of one worker to *out. memory_server writes
+// that of one server, all 0 if the backend has no servers.
 void memory_worker(const struct memory_job *job, struct memory *out);
 void memory_server(const struct memory_job *job, struct memory *out);
 

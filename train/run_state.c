@@ -52,7 +52,7 @@ int state_files(struct state_files *f, const char *folder)
                : 0;
 }
 
-// Context of the functions that read a file of slots, or one of parameters.
+// Context of the functions that read a file of slots or a file of parameters.
 struct range_file {
     const struct trainer *t;
     const char *path;
@@ -272,7 +272,8 @@ static int read_state(struct trainer *t, const cJSON *j, const char *folder)
     return 0;
 }
 
-// Loads this worker's ranges. Used if no worker has all parameters.
+// Loads this worker's ranges of the parameters. Used if no worker has all of
+// them.
 static int load_params(struct trainer *t, const char *path)
 {
     struct range_file file = {.t = t, .path = path};

@@ -32,7 +32,8 @@
 
 enum { PATH = STATE_PATH };
 
-// Everything that a checkpoint needs except the vectors, as of its step.
+// Everything that a checkpoint needs except the vectors. A writing thread keeps
+// it while the steps go on.
 struct saving {
     struct model_config config, part; // the model; this worker's part of it
     struct state_files files;
@@ -41,7 +42,7 @@ struct saving {
     char (*text)[SYNC_SLOT_NAME]; // the names of all slots, by number
     const char **slots;
     bool by_ranges; // workers write the parameters in ranges, too
-    cJSON *state;   // of state.json, without the hashes
+    cJSON *state;   // content of state.json, without the hashes
     char *symbols;
 };
 
@@ -162,7 +163,8 @@ static int write_state(const struct saving *s)
     return rc;
 }
 
-// params: NULL if workers have written them in ranges.
+// Writes all files that are still missing, and fsyncs all. params: the whole
+// model's, or NULL if workers have written them in ranges.
 static int write_all(const struct saving *s, const float *params)
 {
     char config[PATH + 32];

@@ -44,8 +44,9 @@ static int default_rendezvous(struct run *r)
                      (int)strcspn(servers, ","), servers);
 }
 
-// Takes rank and world from a launcher whose processes Open MPI cannot join.
-// Without this, each process would train a model of its own.
+// Takes rank and world from the environment (cluster_named()) if a launcher
+// started processes that Open MPI cannot join. Without this, each process would
+// train a model of its own.
 static int take_place(struct run *r, const struct backend *row)
 {
     struct cluster_place p;

@@ -1,4 +1,4 @@
-// shape.c - the model that a run's settings describe, and its blocks.
+// shape.c - finds the model that a run's settings describe, and its blocks.
 
 #include "train/shape.h"
 

@@ -1,4 +1,4 @@
-// shape.h - the model that a run's settings describe, and its blocks.
+// shape.h - finds the model that a run's settings describe, and its blocks.
 
 #ifndef TRAIN_SHAPE_H
 #define TRAIN_SHAPE_H
@@ -21,8 +21,8 @@ int shape_blocks(const struct model_config *c, struct bucket *out, int most);
 
 // shape_stage: sets the numbers of activation slots, inputs and edges that a
 // stage needs (train/stages.c) in *job; with one stage it changes nothing.
-// Inputs before number shape_first_input() belong to forwards that receive
-// nothing. shape_ahead() gradients are received before their backward begins.
+// shape_first_input: inputs before this number belong to forwards that receive
+// nothing. shape_ahead: how many backwards ahead gradients are received.
 void shape_stage(const struct pipeline *p, int stage, struct model_job *job);
 int shape_first_input(const struct pipeline *p, int stage);
 int shape_ahead(const struct pipeline *p, int stage);

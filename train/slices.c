@@ -183,8 +183,10 @@ int slices_align(struct trainer *t)
     return 0;
 }
 
-// In fp32 the sum of two numbers does not depend on their order. With more than
-// two replicas, or if numbers are rounded on their way, it does.
+// Decides whether slices_align() has work. Slices of equal length need none,
+// and neither does a sum of two fp32 numbers, which has the same bits in either
+// order. With more than two replicas, or with numbers rounded on their way, the
+// order matters. Fails if workers hold shards, which cannot be aligned.
 static int check_order(struct trainer *t)
 {
     bool one = t->replicas == 1 ||

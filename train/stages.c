@@ -7,10 +7,11 @@
 // another one. By the time the gradient comes back, the slot's output has
 // arrived at the stage behind, so no stage waits for that send.
 //
-// Gradients are received into `edges` buffers in turn, and each is sent from
-// the buffer into which it came: while one is computed, the next may arrive and
-// the one before may be sent. With several chunks the stages form a circle, and
-// every gradient that may arrive has a buffer of its own.
+// Gradients are received into `edges` buffers in turn. A backward replaces the
+// gradient that came by the one that it sends, in the same buffer. While one
+// backward computes, the gradient of the next may arrive and that of the one
+// before may be on its way out. With several chunks the stages form a circle,
+// and every gradient that may arrive has a buffer of its own.
 
 #include "train/stages.h"
 
@@ -37,7 +38,7 @@ struct stages {
     uint64_t *came;
     uint64_t sent;            // the newest ticket of sending a slot's output
     int expected[2], done[2]; // in `order`: receives posted; actions done
-    float *tied;              // the gradient of wte from the other end
+    float *tied;              // wte's gradient from the pipeline's other end
 };
 
 // After a failure, sleep a moment: the supervisor should see the death of
@@ -373,8 +374,9 @@ static int await_sent(struct trainer *t)
     return await_stage(t, s->backward, s->sent_edge[newest], -1);
 }
 
-// Each end adds the other's gradient to its own. The sum of two numbers does
-// not depend on their order, so the two tables stay the same.
+// The first and the last stage each add the other's gradient of wte to their
+// own. The sum of two numbers does not depend on their order, so the two copies
+// of the table stay the same.
 int stages_tie(struct trainer *t)
 {
     struct stages *s = t->stages;

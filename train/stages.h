@@ -11,16 +11,17 @@
 // ahead, so that buffers are ready. A whole model is a pipeline of one stage,
 // which sends nothing.
 //
-// The first and the last stage each have a table wte, which are tied: when both
-// have done their last backward, each adds the other's gradient to its own.
-// Only then is the table's bucket ready for the backend, so that replicas sum
-// the complete gradient.
+// The first and the last stage each have a copy of wte, the table of token
+// embeddings. The copies are tied: when both stages have done their last
+// backward, each adds the other's gradient of wte to its own. Only then is the
+// table's bucket ready for the backend, so that replicas sum the complete
+// gradient.
 //
 // Payload of a stage in a step of m micro-batches of N rows (p stages, C
 // channels, V symbols): m N C numbers in the model's format from each chunk
 // that does not end the model (forward) and from each that does not begin it
-// (backward), and as many in; V C floats each way for the tied table; 16 (p -
-// 1) bytes each way for the norm.
+// (backward), and as many arrive; V C floats each way for the tied table; 16 (p
+// - 1) bytes each way for the norm.
 
 #ifndef TRAIN_STAGES_H
 #define TRAIN_STAGES_H
@@ -47,12 +48,13 @@ int stages_before(const struct trainer *t);
 int stages_behind(const struct trainer *t);
 
 // stages_first_input: inputs before this number belong to activation slots of
-// forwards that receive nothing. stages_ahead: how many gradients are received
-// before they are needed.
+// forwards that receive nothing. stages_ahead: how many backwards ahead
+// gradients are received.
 int stages_first_input(const struct trainer *t);
 int stages_ahead(const struct trainer *t);
 
-// Bytes that stages_open() takes.
+// Bytes of the buffer that stages_open() allocates for the tied table's
+// gradient from the other end. Its other buffers are small.
 size_t stages_bytes(const struct trainer *t);
 
 // Connect to the other stages. All workers call it. Returns 0, or -1 after

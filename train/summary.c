@@ -71,8 +71,8 @@ static void add_memory(struct manifest *m, const struct memory *of)
 }
 
 // Adds the bytes that a worker sends in a step of this part of the run, by
-// verb, the mean of all workers. Bytes of no verb went to servers. `moved` is
-// the sum over all workers.
+// verb, as the mean over all workers. Bytes of no verb went to servers. `moved`
+// is the sum over all workers.
 static void add_verbs(struct manifest *m, const struct trainer *t,
                       const struct group_stats *moved)
 {

@@ -1,4 +1,4 @@
-// ways.c - the strategy and the carriers of each backend, and the control
+// ways.c - lists the strategy and the carriers of each backend, and the control
 // planes.
 
 #include "train/ways.h"
@@ -41,7 +41,7 @@ enum { CONTROL_PLANES = sizeof control_planes / sizeof *control_planes };
 
 const struct way *way_find(const struct backend *b)
 {
-    return &ways[b - backend_at(0)]; // both follow the file's order
+    return &ways[b - backend_at(0)]; // both have backends.def's order
 }
 
 const struct cluster_ops *control_plane_find(const char *name,

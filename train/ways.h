@@ -1,4 +1,5 @@
-// ways.h - the strategy and the carriers of a backend; the control plane.
+// ways.h - finds the strategy and the carriers of a backend, and the control
+// plane.
 
 #ifndef TRAIN_WAYS_H
 #define TRAIN_WAYS_H
@@ -15,7 +16,7 @@ struct way {
     const struct group_ops *const *carriers;
 };
 
-// Finds these for a row of the table of backends.
+// Finds the way of a backend, which is a row of the table of backends.
 const struct way *way_find(const struct backend *b);
 
 // Finds the control plane for `name`, a value of the key cluster=; "auto"

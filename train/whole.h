@@ -1,4 +1,5 @@
-// whole.h - detects damage: a checkpoint's state.json has hashes of its files.
+// whole.h - detects damaged checkpoints: state.json has the hashes of the
+// checkpoint's files.
 //
 //     "files": {"model.safetensors": "0123456789abcdef", ..},
 //     "hash_xxh3": "..", of state.json itself without this member

@@ -1,4 +1,5 @@
-// allreduce.c - MPI_Allreduce, with the algorithm that smpirun was told to use.
+// allreduce.c - times MPI_Allreduce, with the algorithm that smpirun was told
+// to use.
 
 #include "simulate/exchange.h"
 

@@ -18,7 +18,7 @@ struct exchange {
     size_t n;           // elements of the gradient, fp32
     int servers;        // ranks after the workers' ranks; 0: none
     int payload;        // bool: real numbers travel, and sums are checked
-    int slice_kb;       // size of a message; 0, for a ring: a whole chunk
+    int slice_kb;       // size of a message; 0 (ring only): a whole chunk
     double bucket_mb;   // without servers: size of a bucket; 0: one bucket
     int worker_updates; // bool: servers send sums back, not parameters
     // Instead of a backend's exchange, a collective of textbook/schedule.h:
@@ -52,7 +52,8 @@ float *gradient_open(const struct exchange *e);
 int gradient_check(const struct exchange *e, const float *sums);
 void gradient_close(const struct exchange *e, float *vector);
 
-// carry_simulated.c: prepares the contents of messages of at most `most` bytes.
+// carry_simulated.c: without payload, allocates the one block of `most` bytes
+// that stands for the contents of every message.
 void contents_open(const struct exchange *e, size_t most);
 
 #endif

@@ -1,4 +1,5 @@
-// gradient.c - the gradient: numbers whose sum is known, or only addresses.
+// gradient.c - makes the gradient: numbers whose sum is known, or only
+// addresses.
 
 #include "simulate/exchange.h"
 
@@ -8,7 +9,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-// Sums of at most 4096 workers stay exact in fp32.
+// Elements are integers 0 .. VALUES - 1, so that their sums over all workers
+// are exact in fp32.
 enum { VALUES = 7 };
 
 float gradient_value(int rank, size_t i)

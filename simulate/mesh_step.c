@@ -1,5 +1,5 @@
-// mesh_step.c - a step of a model on a mesh of simulated workers: replicas,
-// stages and slices.
+// mesh_step.c - times a step of a model on a mesh of simulated workers:
+// replicas, stages and slices.
 //
 // This runs the code of training: the timetable says which micro-batch a stage
 // takes next; joins, norm and gradients go through the ring's flow and plan.
@@ -32,7 +32,7 @@ enum { DEPTH = 1, PAGE_BYTES = 4096, MOST_MESSAGE = 1 << 30, RANKS = 4096 };
 struct mesh_settings {
     struct mesh mesh;
     int kind, micro, ahead;
-    size_t stream; // bytes between stages
+    size_t stream; // bytes of a message between stages
     size_t join;   // floats that slices sum
     size_t tied;   // floats that the ends of the pipeline exchange
     char forward_s[CONFIG_PATH], backward_s[CONFIG_PATH];

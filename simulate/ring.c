@@ -1,8 +1,8 @@
-// ring.c - the product's ring (plan.c, flow.c, ring_wire.c) on simulated ranks.
+// ring.c - runs the ring that trains (horovod_ring/) on simulated ranks.
 //
-// The state machine of horovod_ring itself runs here. The linker replaces
-// wire_landed() of ring_wire.c, which adds a slice, by the function below:
-// without payload there is nothing to add.
+// The same code runs here: plan.c, flow.c and ring_wire.c. Only wire_landed()
+// of ring_wire.c, which adds a slice, is replaced by the linker with the
+// function below: without payload there is nothing to add.
 
 #include "simulate/exchange.h"
 #include "simulate/transport_mpi.h"

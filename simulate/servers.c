@@ -1,8 +1,9 @@
-// servers.c - a round of the product's servers and their clients.
+// servers.c - runs one round of parameter servers and their clients on
+// simulated ranks.
 //
-// The code of ps_server and of ps_worker's client runs here, over
-// message_mpi.c. Ranks 0..world-1 are workers, and the ranks after them are
-// servers. Without payload there are no numbers, so this file and
+// The same code as in training runs here: ps_server and ps_worker's client,
+// over message_mpi.c. Ranks 0..world-1 are workers, and the ranks after them
+// are servers. Without payload there are no numbers, so this file and
 // carry_simulated.c replace the functions that work on numbers.
 
 #include "simulate/exchange.h"

@@ -1,4 +1,4 @@
-// textbook.c - the textbooks' collectives on simulated ranks.
+// textbook.c - runs the textbooks' collectives on simulated ranks.
 //
 // A rank makes its moves (textbook/schedule.h) round by round. A send ends when
 // the receiver has everything. So a rank sends one message at a time and

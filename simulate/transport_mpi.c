@@ -1,4 +1,4 @@
-// transport_mpi.c - the neighbours of a ring over MPI point-to-point.
+// transport_mpi.c - moves the messages between a ring's neighbours over MPI.
 //
 // A call of send() becomes one message. Two messages to the right may be under
 // way, so that the latency of one overlaps with the bytes of the other;

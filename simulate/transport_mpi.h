@@ -7,9 +7,9 @@
 
 extern const struct transport_ops transport_mpi;
 
-// With one message under way at a time, as in a TCP stream. If other messages
-// use the link, too, the simulator would let two messages of this transport
-// share it, and the second would delay the first.
+// With one message under way at a time, as in a TCP stream. With two under way,
+// on a link that other messages use too, the simulator would divide the link
+// among all of them, and the second would delay the first.
 extern const struct transport_ops transport_mpi_stream;
 
 #endif

@@ -1,4 +1,5 @@
-// answer.c - sums the table up in three sentences, and adds warnings.
+// answer.c - sums an experiment's results up in three sentences, and adds
+// warnings.
 //
 //     first    the cell that reaches the target loss first, or, without a
 //              target loss, the fastest cell

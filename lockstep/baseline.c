@@ -1,8 +1,9 @@
-// baseline.c - which cell each cell is compared with.
+// baseline.c - finds the cell that each cell is compared with.
 //
-// A cell has a named cell and one value of each axis. The cells are numbered
-// with the last axis fastest. baseline= may fix the named cell and values of
-// some axes. A cell's baseline has these, and the cell's own values otherwise.
+// A cell of an experiment combines a [cell NAME] of its file with one value of
+// each axis, that is of each key of [matrix]. The cells are numbered with the
+// last axis fastest. baseline= may fix NAME and the values of some axes. A
+// cell's baseline has these, and otherwise the cell's own NAME and values.
 
 #include "lockstep/experiment.h"
 
@@ -10,7 +11,7 @@
 
 #include <string.h>
 
-enum { OWN = -1 }; // baseline= does not fix it
+enum { OWN = -1 }; // baseline= does not fix this part: each cell keeps its own
 
 // Returns the place of `piece` in `rest`, between blanks; NULL if it is not
 // there.

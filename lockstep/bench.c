@@ -82,8 +82,8 @@ static int add_hosts(struct argv *a, const struct run *r,
 }
 
 // Adds the user's words except net= and workers=. Each worker has one thread
-// unless the user sets threads=. Without this `lockstep pin` would let it use
-// all of its cores.
+// unless the user sets threads=. Without this, a worker would use all cores
+// that `lockstep pin` gives it.
 static int add_words(struct argv *a, const struct run *r,
                      const struct netns *net, const char *program, int nwords,
                      char **words)
@@ -117,8 +117,8 @@ static int read_words(struct run *r, const char **rate, int nwords,
 }
 
 // Lets the program check its words, outside mpirun: mpirun ends all processes
-// when one ends, and an error message can get lost. 0; 1 after the program has
-// printed what is wrong; -1 after fail().
+// when one ends, and an error message can get lost. Returns 0 if they are
+// right, 1 after the program has printed what is wrong, or -1 after fail().
 static int check_words(const char *program, const struct run *r, int nwords,
                        char **words)
 {

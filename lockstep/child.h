@@ -30,7 +30,7 @@ struct child {
     int input;                // our end of its stdin, or -1
     struct stream streams[2]; // stdout, stderr
     char last[CHILD_LAST];    // see child_keep_last()
-    bool began;               // a worker has made progress
+    bool began;               // it is a worker that has made progress
 };
 
 // Called with every line, without its newline; stream 0 is stdout.
@@ -60,8 +60,9 @@ void child_status_text(int status, char out[CHILD_STATUS]);
 // which a process says why it ends, is never replaced.
 void child_keep_last(char last[CHILD_LAST], const char *text);
 
-// To be called when a worker makes progress. The first call drops its last
-// line, unless it is an error: it cannot explain a later failure.
+// Call it when a worker makes progress. The first call drops the line that
+// child_keep_last() has kept, unless that is an error: what a worker printed
+// before its first step cannot explain a later failure.
 void child_begin(char last[CHILD_LAST], bool *began);
 
 // Returns the part of `text` behind LOG_ERROR_MARK; NULL if `text` does not

@@ -1,4 +1,4 @@
-// cores.h - which cores each worker of this host gets.
+// cores.h - chooses the cores of each worker of this host.
 
 #ifndef LOCKSTEP_CORES_H
 #define LOCKSTEP_CORES_H

@@ -1,4 +1,5 @@
-// doctor.h - findings about this machine, one line each.
+// doctor.h - prints findings about this machine or several hosts, one line
+// each.
 
 #ifndef LOCKSTEP_DOCTOR_H
 #define LOCKSTEP_DOCTOR_H
@@ -29,9 +30,10 @@ void doctor_gpu(struct doctor *d);
 // Checks whether network namespaces and tc can emulate hosts and links.
 void doctor_network(struct doctor *d);
 
-// `lockstep doctor hosts=FILE ..`: whether the words ask for it, its keys for
-// --help, and the check of all hosts of the file. doctor_hosts() returns 0, or
-// -1 after fail() if the words or the file are wrong.
+// For `lockstep doctor hosts=FILE ..`. doctor_asks_hosts: whether the words ask
+// for this form. doctor_hosts_explain: prints its keys, for --help.
+// doctor_hosts: checks all hosts of the file; returns 0, or -1 after fail() if
+// the words or the file are wrong.
 bool doctor_asks_hosts(int nwords, char **words);
 void doctor_hosts_explain(FILE *f);
 int doctor_hosts(struct doctor *d, int nwords, char **words);

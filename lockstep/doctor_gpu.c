@@ -9,7 +9,8 @@
 #include <string.h>
 
 // Stores the address of a library's function in *function; NULL if there is
-// none. memcpy(), because ISO C has no cast from void * to a function pointer.
+// none. It uses memcpy(), because ISO C has no cast from void * to a function
+// pointer.
 static void find_function(void *library, const char *name, void *function)
 {
     void *found = dlsym(library, name);

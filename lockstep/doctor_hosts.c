@@ -22,8 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-// ALL_PAIRS: up to so many hosts, all pairs are measured. Of more hosts, each
-// is measured with the next one. ASKED: how often a host's clock is asked.
+// ALL_PAIRS: with at most this many hosts, the links of all pairs are measured;
+// with more, only the link from each host to the next one, in a circle. ASKED:
+// how many times a host is asked for its time.
 enum { ALL_PAIRS = 8, ASKED = 7, FOUND = 512 };
 
 static const double clock_off_s = 0.1, slow_link = 0.5;
@@ -58,7 +59,7 @@ struct visit {
     int nrates;
 };
 
-// The deadline of a question asked now.
+// Returns the deadline of a question that is asked now.
 static uint64_t after(const struct visit *v)
 {
     return now_ns() + (uint64_t)(v->asked.timeout * 1e9);
@@ -295,7 +296,8 @@ static int look_at_folders(struct visit *v)
 
 // ---- links
 
-// Bits a second as predict's link= reads them.
+// Writes a rate in bits a second, in the form that link= of `lockstep predict`
+// reads.
 static char *rate_text(char out[32], double bytes)
 {
     double mbit = bytes * 8e-6;
@@ -349,7 +351,7 @@ static void look_at_link(struct visit *v, int a, int b)
     double least = s.there < s.back ? s.there : s.back;
     snprintf(text, sizeof text, "%.3g us, %s there, %s back", s.latency_s * 1e6,
              rate_text(there, s.there), rate_text(back, s.back));
-    // Compared with the links measured so far.
+    // A link is slow by comparison with the links measured so far.
     double usual = v->nrates ? median(v->rates, v->nrates) : least;
     v->rates[v->nrates++] = least;
     doctor_say(v->doctor,

@@ -1,5 +1,5 @@
-// experiment.h - an experiment: base settings, times a matrix, times named
-// cells.
+// experiment.h - reads an experiment. Its cells are all combinations of the
+// values of a matrix and of named cells; all have the base settings.
 //
 //     [experiment]
 //     title = ..        question = ..     expect = ..
@@ -15,7 +15,8 @@
 //     size = workers=1 batch=16, workers=2 batch=8     several keys at once
 //     size = batch=2 (steps=160), batch=4 (steps=80)   the cells' names omit
 //                                                      what is in ()
-//     [cell ring+fp16]                    times these; each has a key at least
+//     [cell ring+fp16]                    combined with each [cell NAME]; at
+//                                         least one key in each
 //     sync = ring
 //     wire = fp16
 //     [cell torch DDP]                    another program trains this cell:
@@ -89,7 +90,7 @@ int experiment_open(struct experiment **e, const char *path, int nwords,
                     char *const *words);
 void experiment_close(struct experiment **e);
 
-// Replaces each character by _ that is not allowed in a CSV cell, a folder's
+// Replaces by _ each character that is not allowed in a CSV cell, a folder's
 // name or a word of a shell.
 void experiment_clean(char *name);
 

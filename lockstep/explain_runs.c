@@ -89,7 +89,7 @@ static void put_law(const struct panel *p, FILE *f)
 {
     const struct backend *row = p->result.row;
     double bytes = p->result.value[METRIC_BYTES_LAW];
-    // With every= the law has the mean of all steps, which is no step's.
+    // With every= the law gives the mean of all steps. No single step has it.
     if (!(bytes > 0) || (row && row->apart))
         return;
     fprintf(f, ",\n\"law\": {");

@@ -24,8 +24,8 @@ struct panel { // a run, and the step to show
 };
 
 // Calls take() for each event of RUN/trace.json. `line` is its text without the
-// comma at the end, `event` the same parsed. Stops when take() returns other
-// than 0, and returns that. -1 after fail().
+// comma at the end, `event` is the same, parsed. If take() returns a value
+// other than 0, stops and returns that value. Returns -1 after fail().
 typedef int take_event(void *ctx, const char *line, const struct cJSON *event);
 int trace_each(const char *folder, take_event *take, void *ctx);
 

@@ -1,5 +1,5 @@
-// fair.c - which runs trained the same thing, and which numbers of which cells
-// may be compared.
+// fair.c - finds which runs trained the same thing, and which numbers of which
+// cells may be compared.
 //
 // Two runs trained the same thing if these are equal: data, global batch, all
 // settings of model and optimiser, the seed, the number of steps, the number

@@ -120,8 +120,8 @@ int client_ready(struct client *c, size_t off);
 int client_round(struct client *c, const struct ps_step *step);
 
 // Send a whole vector of n elements to the servers, or receive one from them.
-// client_pull() waits until each row has been set at least `sets` times and has
-// had at least `version` updates. Both return 0, or -1 after fail().
+// client_pull() waits until worker 0 has set the vector at least `sets` times
+// and, under bsp, round `version` has ended. Both return 0, or -1 after fail().
 int client_set(struct client *c, enum ps_what what, const float *vector);
 int client_pull(struct client *c, enum ps_what what, float *vector,
                 uint64_t sets, uint64_t version);

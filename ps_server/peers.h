@@ -10,12 +10,12 @@
 int peers_find(const struct server *s, const struct message_peer *from,
                int likely);
 
-// A HELLO of `bytes` bytes: admit a worker; the first one describes the job.
-// Returns 0, or -1 after fail().
+// Handles a HELLO of `bytes` bytes: admits its sender. The first HELLO
+// describes the job. Returns 0, or -1 after fail().
 int peers_hello(struct server *s, const struct message_peer *from,
                 const void *data, size_t bytes);
 
-// A BYE. The job is done when no worker is left.
+// Handles a BYE. The job is done when no worker is left.
 void peers_goodbye(struct server *s, int rank);
 
 // Call it often: it notices workers that are gone, and ends waits that take too

@@ -13,8 +13,8 @@
 #include "telemetry/align.h"
 #include "telemetry/span.h"
 
-// MAX_LINES: log lines about unauthenticated peers. MAX_REFUSALS: refusals sent
-// to them, which they may never read. After so many, at most one a tick.
+// MAX_LINES: log lines about unauthenticated peers. MAX_REFUSALS: answers to
+// them, which they may never read. After so many, each tick allows one more.
 enum { MAX_LINES = 20, MAX_REFUSALS = 4096 };
 
 static void send_for_rendezvous(void *ctx, const struct message_peer *to,
@@ -54,7 +54,7 @@ static int not_here(const struct ps_head *h)
     return fail("%s is not for this job", ps_kind_name(h->kind));
 }
 
-// Handles a message of a known worker. 0, or -1 after fail().
+// Handles a message of a known worker. Returns 0, or -1 after fail().
 static int message(struct server *s, int rank, const struct ps_head *h,
                    struct message **data)
 {

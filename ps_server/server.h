@@ -36,8 +36,9 @@ struct server_config {
 struct pull {
     bool waiting;
     enum ps_what what;
-    uint64_t sets, version; // answer once this many SETs and this version
-                            // of the vector, or more, are here
+    // Answer once the vector has been set `sets` times and, under bsp, round
+    // `version` has ended.
+    uint64_t sets, version;
 };
 
 struct peer {

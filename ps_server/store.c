@@ -7,7 +7,8 @@
 
 #include <string.h>
 
-// Elements that one thread updates at a time, in blocks that stay in its cache.
+// A thread takes PART elements at a time. It updates them in blocks of BLOCK
+// elements, which stay in its cache.
 enum { PART = 1 << 16, BLOCK = 1 << 14 };
 
 int store_open(struct store **out, const struct ps_job *job,

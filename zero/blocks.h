@@ -18,10 +18,12 @@
 //
 // A unit (shards.h) is exchanged as a whole. It goes from the block's start to
 // its end, both moved up to multiples of RULE_BLOCK, so that the norm has the
-// same bits as with every other backend. The elements of a block before its
-// unit begins, its head, are the end of the unit before. Gradients: each block
-// copies its head to the next block of backward. Weights: heads are saved when
-// they arrive, and copied in front of the block.
+// same bits as with every other backend. The elements of a block that come
+// before its unit are the block's head. They travel as the end of the unit of
+// the block before. In backward, a block's head of the gradient is copied to
+// the buffer of that block, which backward computes next. A head of weights is
+// saved when the block before arrives, and later copied in front of its own
+// block.
 
 #ifndef ZERO_BLOCKS_H
 #define ZERO_BLOCKS_H
@@ -59,7 +61,7 @@ struct blocks {
     struct grad_buffer grads[BLOCK_BUFFERS];
     void *memory[2]; // of the buffers: weights, gradients
     char *heads;     // of weights: RULE_BLOCK elements for each block
-    float *head;     // of the gradient that was completed last
+    float *head;     // the head of the gradient that was completed last
     float *params;   // this worker's chunks of all units; NULL with shard=2
     float *sums;     // this worker's chunks of the summed gradient
     bool *summed;    // by unit: sums has numbers of this step

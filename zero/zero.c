@@ -1,6 +1,6 @@
 // zero.c - ZeRO: every worker updates only its own chunks. It holds the
-// optimiser's state of these chunks only; with shard=2 also the summed gradient
-// of these only, and with shard=3 the parameters, too.
+// optimiser's state for these chunks only. With shard=2 it also holds the
+// summed gradient for these chunks only, and with shard=3 the parameters, too.
 //
 //     ready    reduce_scatter of a unit: the sum of a chunk goes to its owner
 //     step     wait; squares of own chunks | all_reduce of block sums
@@ -189,8 +189,8 @@ static int add_squares(const struct sync *s, double *out)
     return parts ? parts->sum(parts->ctx, out) : 0;
 }
 
-// Updates this worker's chunk of unit i, and sends it, unless units are
-// gathered before their use.
+// Updates this worker's chunk of unit i, and begins to gather the unit. With
+// shard=3 units are gathered later, before the model uses them.
 static int update_unit(struct sync *s, int i, const struct sync_in *in,
                        float scale)
 {
@@ -232,8 +232,8 @@ static int zero_await(struct sync *s, size_t off, size_t n)
     return 0;
 }
 
-// Counts the bytes moved since `before` only: gathers after a step count with
-// the next step.
+// Adds the bytes moved since `before` to the counts. Gathers before that, after
+// a step, are counted with the next step.
 static void count_since(struct sync *s, const struct group_stats *before)
 {
     const struct zero *z = s->state;

@@ -1,5 +1,6 @@
-// zero.h - the strategy of ZeRO 1, 2 and 3: workers divide among them the
-// optimiser's state, then also gradients, then also parameters.
+// zero.h - the strategy of ZeRO 1, 2 and 3. Workers divide the optimiser's
+// state among them; with ZeRO 2 also the gradients, with ZeRO 3 also the
+// parameters.
 
 #ifndef ZERO_ZERO_H
 #define ZERO_ZERO_H

@@ -116,7 +116,8 @@ static int outer_merge(struct sync *s)
     return 0;
 }
 
-// ---- state: worker r's slot i is r * optim_slots + i, the velocity the last
+// ---- state: worker r's slot i has number r * optim_slots + i; the velocity is
+// the last slot
 
 static int velocity_slot(const struct sync *s)
 {

@@ -23,8 +23,8 @@ struct back {
     int settled; // tensors from here on are complete
 };
 
-// In fp16: rounds the gradients of tensors [first, end) to fp16, and replaces
-// those of the job by them or adds them.
+// In fp16: rounds the gradients of tensors [first, end) to fp16. Then stores
+// them in the job's gradients, or adds them to these.
 static void settle(const struct back *b, int first, int end)
 {
     struct cpu_model *m = b->m;
@@ -92,9 +92,10 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     m->k->sum_rows(grad_at(m, w + 1), dout, b->rows, outs, b->add, m->partial);
 }
 
-// Backward of the LayerNorm whose weight is tensor w: dres += (or =) the
-// gradient of its input, from that of its output in m->branch. Writes its
-// output to m->norm again.
+// Backward of the LayerNorm whose weight is tensor w. m->branch has the
+// gradient of the LayerNorm's output. The gradient of its input is added to
+// dres, or stored there without add_dres. Also writes the LayerNorm's output to
+// m->norm again.
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {

@@ -138,8 +138,9 @@ if(CUDA_BUILT)
                      $<TARGET_FILE:model> $<TARGET_FILE:rule>
              WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
     set_tests_properties(cuda_sass PROPERTIES SKIP_RETURN_CODE 77)
-    # fewer threads a multiprocessor than on the others: ptxas refuses bounds
-    # that are too large for one of these, as an error where warnings are errors
+    # These architectures allow fewer threads on a multiprocessor than the
+    # others. If launch bounds are too large for one of them, ptxas warns, and
+    # here a warning is an error.
     foreach(arch 75 86)
       add_test(NAME cuda_launch_bounds_${arch}
                COMMAND ${CMAKE_CUDA_COMPILER} -std=c++17 -O2 -I. -Icore

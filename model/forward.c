@@ -6,10 +6,11 @@
 //     ln_f(x)
 //
 // A residual addition and the LayerNorm after it are one pass. So the code goes
-// from one LayerNorm to the next. That pass needs the weights of two blocks, so
-// the next block is taken before this one is given back. The embeddings and
-// ln_f stay taken: the head and backward need them. (A stage has all of its
-// blocks. To take one only means to wait until its parameters have arrived.)
+// from one LayerNorm to the next. At the end of a layer, that pass needs
+// weights of two blocks: this layer's bias and the next LayerNorm. So the next
+// block is taken before this one is given back. The embeddings and ln_f stay
+// taken: the head and backward need them. (A stage has all of its blocks. To
+// take one only means to wait until its parameters have arrived.)
 //
 // A stage does this for one chunk of its layers at a time.
 
@@ -55,7 +56,7 @@ static void enter_layer(struct cpu_model *m, int i, size_t rows)
 }
 
 // m->branch = in (rows, ins) W, tensor `w`. The bias, tensor w + 1, is added
-// here or in the next pass. 0, or -1 after fail().
+// here or in the next pass. Returns 0, or -1 after fail().
 static int linear_branch(struct cpu_model *m, const void *in, int w,
                          size_t rows, int ins)
 {
@@ -133,8 +134,8 @@ void norm_again(struct cpu_model *m)
              m->rstd, (size_t)m->job.batch * m->job.tokens, none);
 }
 
-// Writes the tokens' embeddings to the first layer's input. 0, or -1 after
-// fail().
+// Writes the tokens' embeddings to the first layer's input. Returns 0, or -1
+// after fail().
 static int embed(struct cpu_model *m, const int32_t *x, int B, int T,
                  const struct model_step *step)
 {

@@ -8,7 +8,7 @@
 // slice.
 //
 // With mesh=tpN a worker has only the logits of some symbols. For each slice of
-// rows, the workers exchange what these contribute to the losses.
+// rows, the workers exchange what their symbols contribute to the losses.
 
 #include "model/state.h"
 
@@ -49,8 +49,8 @@ static void slice_backward(struct cpu_model *m, size_t row, int rows, bool add)
     product_run(m->product, &dw);
 }
 
-// The losses of n rows from `row` on. With dlogits also the gradient of their
-// logits. 0, or -1 after fail().
+// Computes the losses of n rows, beginning with `row`. If dlogits is not NULL,
+// also computes the gradient of their logits. Returns 0, or -1 after fail().
 static int slice_loss(struct cpu_model *m, const int32_t *y, size_t row, int n,
                       void *dlogits, float factor)
 {

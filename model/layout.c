@@ -163,8 +163,9 @@ static const struct shape in_layer[MODEL_PER_LAYER] = {
     {"mlp.c_proj.bias", 0, 1, WHOLE, false, 0},
 };
 
-// This slice's share of a dimension of `units` C: of the MLP's whole dimension,
-// or of each C, which is divided by heads.
+// This slice's share of a dimension of `units` times C. For the MLP's dimension
+// it is a range of the whole dimension; for any other, the range of the slice's
+// heads in each C.
 static struct part_share sliced(const struct model_config *c, int units)
 {
     struct part_share heads = part_heads(c);
@@ -174,13 +175,14 @@ static struct part_share sliced(const struct model_config *c, int units)
     return (struct part_share){heads.first * D, heads.n * D};
 }
 
-// The pieces of a divided dimension: of c_attn q, k and v.
+// How many pieces a divided dimension has: c_attn's has three, q, k and v.
 static size_t pieces(int units)
 {
     return units == INNER ? 1 : (size_t)units;
 }
 
-// The length of a dimension: of this slice's share, or of the whole.
+// The length of a dimension: if `here`, of this slice's share, else of the
+// whole.
 static size_t extent(const struct model_config *c, int units, bool here)
 {
     return here ? (size_t)sliced(c, units).n * pieces(units)

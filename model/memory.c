@@ -67,7 +67,7 @@ static size_t most_words(const struct model_config *g)
     return (size_t)part_words(&first).n;
 }
 
-// The job of a whole model has 0 here.
+// The job of a whole model has 0 slots and 0 edges, but needs one of each.
 static int at_least_one(int n)
 {
     return n > 0 ? n : 1;

@@ -61,8 +61,8 @@ static int check_job(const struct model_job *job)
     return 0;
 }
 
-// -1 after fail() with the name of the first weight that is NaN or infinite; 0
-// if there is none.
+// Returns -1 after fail() with the name of the first weight that is NaN or
+// infinite; 0 if there is none.
 static int check_values(const struct model_config *g, const float *params)
 {
     for (int i = 0; i < model_ntensors(g); i++) {

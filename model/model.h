@@ -219,7 +219,8 @@ struct model_step {
 };
 
 // A pass is the forward or the backward of one chunk of a stage's layers. This
-// says which chunk, and which buffers the pass uses. All 0 for a whole model.
+// struct says which chunk, and which buffers the pass uses. For a whole model
+// all members are 0.
 struct model_pass {
     int chunk;
     int slot;  // activation slot: in use from forward to the end of backward

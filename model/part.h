@@ -34,11 +34,11 @@
 
 #include "model/model.h"
 
-// Fills *out with the config of stage `stage` of `stages`. layers: the number
-// of layers of each of the stages * chunks runs, in the order of the model.
-// NULL: all runs have the same number, and the first ones one more if need be.
-// Returns 0, or -1 after fail() if a run would have no layer, or the sum is not
-// the model's.
+// Fills *out with the config of stage `stage` of `stages`. `layers` has the
+// number of layers of each of the stages * chunks runs, in the order of the
+// model. If it is NULL, the layers are divided evenly; if that leaves a rest,
+// the first runs have one layer more. Returns 0, or -1 after fail() if a run
+// would have no layer, or if the sum is not the model's number of layers.
 int part_cut(const struct model_config *whole, int stages, int stage,
              int chunks, const int *layers, struct model_config *out);
 
@@ -57,9 +57,10 @@ bool part_is_whole(const struct model_config *c);
 bool part_embeds(const struct model_config *c);
 bool part_has_head(const struct model_config *c);
 
-// part_layer(), part_tensor(): the number in the whole model of this part's
-// layer, or tensor. part_chunks(): the number of chunks. part_chunk(): the
-// layers [*from, *to) of a chunk, as this part numbers them.
+// part_layer() and part_tensor() return the number that this part's layer or
+// tensor has in the whole model. part_chunks() returns the number of chunks.
+// part_chunk() gives the layers [*from, *to) of a chunk, as this part numbers
+// them.
 int part_layer(const struct model_config *c, int layer);
 int part_tensor(const struct model_config *c, int i);
 int part_chunks(const struct model_config *c);

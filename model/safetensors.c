@@ -33,7 +33,7 @@ struct safetensors {
     char *path;
     cJSON *json; // names and metadata point into it
     const cJSON *metadata;
-    uint64_t data, data_bytes; // where tensors begin in the file; their bytes
+    uint64_t data, data_bytes; // where the data begin in the file; their length
     int count;
     struct safetensors_tensor *tensors; // by name
 };
@@ -71,7 +71,8 @@ static bool is_plain(const char *text)
     return *text == '\0';
 }
 
-// -1 after fail() if the object has a key twice, or a key is not plain text.
+// Returns 0, or -1 after fail() if the object has a key twice, or if a key is
+// not plain text.
 static int check_keys(const struct safetensors *s, const cJSON *object)
 {
     size_t n = 0, i = 0;

@@ -38,7 +38,7 @@ struct cpu_model {
     struct model_place *places; // where each block is now
 
     struct layer *all_layers; // (slots, L); see layers_layout()
-    void **ends;              // (N, C) a slot: residual stream at the end
+    void **ends;              // by slot: (N, C), residual stream at the end
     void **inputs, **edges;   // (N, C) each; struct model_pass selects one
     float *mean, *rstd;       // (N) of ln_f
     int normed;               // slot whose ln_f output is in m->norm; -1: none
@@ -67,8 +67,8 @@ struct cpu_model {
     int slice; // rows of logits worked on at a time
 };
 
-// Lays out m's tensors in the memory at `block`, by m->job and m->threads.
-// NULL: only counts. Returns the number of bytes.
+// Lays out m's tensors in the memory at `block`, by m->job and m->threads. If
+// block is NULL, only counts. Returns the number of bytes.
 size_t state_layout(struct cpu_model *m, char *block);
 
 // model_memory() on the CPU: the block, the vectors, and the process itself.

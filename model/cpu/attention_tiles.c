@@ -1,10 +1,10 @@
 // attention_tiles.c - attention.c in bf16 with its products on tiles (tiles.h).
 //
-// The strips, the softmax and the limit at the diagonal are the same. Scores, O
-// and the gradients of Q, K and V are accumulated in fp32. The factors of a
-// product are in bf16: Q, K, V and dO as they are stored, P and dS rounded. A
-// tile product reads its right factor by pairs of rows, so each head is laid
-// out in this form once for all its strips:
+// The strips, the softmax and the limit at the diagonal are those of
+// attention.c. Scores, O and the gradients of Q, K and V are accumulated in
+// fp32. The factors of a product are in bf16: Q, K, V and dO as they are
+// stored, P and dS rounded. A tile product reads its right factor by pairs of
+// rows, so each head is laid out in this form once for all its strips:
 //
 //     S = Q K'    K' by pairs: pairs of K's columns, as 32-bit numbers that
 //                 are transposed

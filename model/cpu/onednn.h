@@ -19,8 +19,8 @@ struct onednn_matrix {
     bool packed; // in the library's preferred form
 };
 
-// out = a b; with `bias`, plus a row (1, columns of out) in every row; with
-// `add`, plus the old out.
+// out = a b. With `bias`, a row (1, columns of out) is added to every row; with
+// `add`, the old out is added.
 struct onednn_matmul {
     struct onednn_matrix a, b, out;
     bool bias, add;

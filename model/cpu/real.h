@@ -1,8 +1,8 @@
-// real.h - the number that weights and activations are stored as.
+// real.h - the number format in which weights and activations are stored.
 //
 // kernels.c is compiled once for every storage format; REAL_FORMAT says which.
 // Arithmetic is always fp32: load() widens, store() rounds to nearest even.
-// They have no branches, so that every loop over them vectorises.
+// Neither has a branch, so every loop that calls them vectorises.
 
 #ifndef MODEL_CPU_REAL_H
 #define MODEL_CPU_REAL_H
@@ -47,9 +47,9 @@ static inline real store(float x)
 
 typedef uint16_t real;
 
-// With its fraction and exponent bits moved into place, the number is the value
-// times 2^-112, also if it is subnormal. Infinity and NaN get the full exponent
-// back.
+// When the bits of fraction and exponent are moved to their places in fp32,
+// they stand for the value times 2^-112, even if the value is subnormal.
+// Infinity and NaN get the full exponent back.
 static inline float load(real x)
 {
     uint32_t rest = (uint32_t)(x & 0x7fff) << 13;

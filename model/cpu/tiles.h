@@ -64,8 +64,8 @@ static inline void tiles_end(struct tiles *x)
 }
 
 // c (M, N) = (or +=) a (M, K) b, where b is (K / 2, N) pairs. M, N and K are
-// multiples of TILE_BLOCK. Rows are lda and ldc numbers apart, and of b ldb
-// pairs.
+// multiples of TILE_BLOCK. The rows of a are lda numbers apart, those of c ldc
+// numbers, and those of b ldb pairs.
 static void tiles_product(struct tiles *x, float *c, size_t ldc,
                           const uint16_t *a, size_t lda, const uint16_t *b,
                           size_t ldb, int M, int N, int K, int add)

@@ -323,7 +323,7 @@ function(cudnn_says name mode status pattern)
     threads=1 ${ARGN})
 endfunction()
 cudnn_says(cuda_cudnn_job "" 0
-  "cuDNN 9.28.0: attention .2, 2, 32, 16. in bf16, workspace")
+  "cuDNN 9.28.0: attention .2, 2, 32, 16. in bf16, workspace.*process 804.1 MiB")
 cudnn_says(cuda_cudnn_old old 1
   "needs cuDNN 9.8 or newer, libcudnn.so.9 is 9.7.1; try: pip install -U")
 cudnn_says(cuda_cudnn_stray stray 1

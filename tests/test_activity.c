@@ -1,6 +1,6 @@
-// test_activity.c - records of a GPU's kernels from CUPTI, and the same kernels
-// in a trace. CTest puts our own libcupti.so.13 (fake_cupti.c) first in the
-// library path.
+// test_activity.c - records the kernels of a GPU with CUPTI, and writes them to
+// traces. CTest puts our own libcupti.so.13 (fake_cupti.c) first in the library
+// path.
 
 #include "telemetry/activity.h"
 
@@ -116,7 +116,7 @@ static int lines_with(const char *path, const char *word)
 }
 
 // trace.json has a thread for each stream of the GPU. The trace for HTA
-// contains the recorded kernels, and no span in their place.
+// contains the recorded kernels instead of spans.
 static void traces_contain_the_recorded_kernels(void **state)
 {
     (void)state;

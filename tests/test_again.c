@@ -54,8 +54,8 @@ static void run_json_repeats_the_given_settings(void **state)
     job_run(&j, 60, "lockstep train one/run.json out=two");
     assert_ok(&j);
     assert_same_loss("one", "two");
-    // ring has no servers: the old run's are dropped, a given servers= is
-    // refused
+    // ring has no servers: it drops the old run's servers=, and refuses one in
+    // the command
     job_run(&j, 60, "lockstep train one/run.json sync=ring out=three");
     assert_ok(&j);
     print_object(&j, "three", "asked");

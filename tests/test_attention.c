@@ -12,7 +12,8 @@
 
 static float scratch[1 << 20];
 
-// ---- T is not a multiple of a step, D not a multiple of a vector
+// ---- T is not a multiple of the queries that a kernel takes at a time, and D
+// not a multiple of a vector register
 
 enum { B = 2, T = 37, NH = 2, D = 10, C = NH * D };
 
@@ -29,8 +30,8 @@ static void attention_op(void)
                   attention_mask);
 }
 
-// Compares the outputs, and the gradients of one input in `every`: some of q,
-// of k and of v, at all positions.
+// Compares all outputs. Of the gradients of q, k and v, compares one in
+// `every`.
 static void check_attention(struct shape is, const struct mask *mask, int every)
 {
     static float lse[MAX];
@@ -90,7 +91,7 @@ static const struct kernels *const tiled[] = {
 enum { TILED = sizeof tiled / sizeof *tiled };
 
 // The tolerance is that of bf16 without tiles. Of the larger shapes only a few
-// inputs are compared.
+// gradients are compared.
 static void tiled_kernels_compute_attention(void **state)
 {
     (void)state;

@@ -121,8 +121,8 @@ static void sizes_are_printed_with_units(void **state)
     assert_int_equal(text_into(small, sizeof small, "abcd"), -1);
 }
 
-// Two folders are to be made, and the first must not. The error names that
-// cause, not "no such file" for the second.
+// Two folders are to be made, but making the first is forbidden. The error
+// names this cause, not "no such file" for the second.
 static void a_forbidden_folder_names_the_cause(void **state)
 {
     (void)state;

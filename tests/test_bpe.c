@@ -313,7 +313,8 @@ static void bad_tables_are_refused(void **state)
     }
 }
 
-// The lines "a a", "aa aa", ... double the length of a token each.
+// Each of the lines "a a", "aa aa", ... makes a token twice as long as the one
+// before.
 static void too_long_tokens_are_refused(void **state)
 {
     (void)state;

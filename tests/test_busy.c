@@ -1,5 +1,5 @@
-// test_busy.c - the busy time of a device: of one whose clock the test sets, of
-// one whose queues are threads (queue_device.h), and of the CPU.
+// test_busy.c - measures the busy time of three devices: one whose clock the
+// test sets, one whose queues are threads (queue_device.h), and the CPU.
 
 #include "device/busy.h"
 
@@ -11,8 +11,9 @@
 
 // ---- a clock that the test sets
 
-// An event's time is clock_ns when it is recorded. The device has reached the
-// event once progress_ns is not less than that time.
+// The time of an event is the value that clock_ns has when the event is
+// recorded. The device has reached the event once progress_ns is not less than
+// this time.
 static uint64_t clock_ns, progress_ns;
 
 static int fake_record(struct device *d, struct device_event *e,
@@ -57,7 +58,7 @@ static void a_step_is_reported_when_it_is_over(void **state)
     fake_device(&ops, &d);
     assert_int_equal(busy_take(&d, &s), 0); // no step is over
     for (int step = 1; step <= 2; step++) {
-        clock_ns += 100; // between steps: part of none
+        clock_ns += 100; // between steps: counts for none
         assert_int_equal(busy_step_begin(&d), 0);
         work(&d, DEVICE_COMPUTE, 30 * (uint64_t)step);
         clock_ns += 5;

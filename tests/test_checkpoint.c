@@ -1,4 +1,4 @@
-// test_checkpoint.c - writes safetensors files, and reads them and llm.c's;
+// test_checkpoint.c - writes and reads safetensors files, reads llm.c's files,
 // kills the writer, and fills the disk.
 
 #include "tests/checkpoint_files.h"
@@ -92,7 +92,7 @@ static void language_model_files_are_read(void **state)
 {
     (void)state;
     float p[MAX_PARAMS], head[20];
-    numbers(head, 20, 9); // the same stream as wte, which comes first
+    numbers(head, 20, 9); // equal to wte, which is first in the same stream
     uint8_t mask[9] = {1, 0, 0, 1, 1, 0, 1, 1, 1};
     float masked = -1e4f, odd = 1;
     struct entry more[] = {
@@ -160,8 +160,8 @@ static void heads_are_read_from_config_json(void **state)
     unlink(beside);
 }
 
-// config.json names the token that ends a text only for GPT-2's own vocabulary.
-// The token must be one of the vocabulary.
+// config.json names a token that ends a text only if the vocabulary is GPT-2's
+// own. Other vocabularies do not have this token.
 static void only_gpt2s_vocabulary_ends_texts(void **state)
 {
     (void)state;
@@ -288,8 +288,9 @@ static _Noreturn void write_for_ever(const struct model_config *c, float *p,
     }
 }
 
-// Starts a writer, waits for its first file, and kills it at a random moment of
-// the next two. The first file's time says how long the disk takes for one.
+// Starts a writer, waits for its first file, and kills it at a random moment
+// while it writes the next two. The time of the first file says how long one
+// takes on this disk.
 static void write_and_kill(const struct model_config *c, float *p,
                            uint64_t round)
 {

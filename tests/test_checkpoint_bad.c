@@ -1,5 +1,5 @@
-// test_checkpoint_bad.c - wrong files of checkpoints, in every way that we
-// know. Each is refused with one line that says why, and no number of it is
+// test_checkpoint_bad.c - checkpoint files that are wrong in every way that we
+// know. Each is refused with one line that says why, and none of its numbers is
 // read.
 
 #include "tests/checkpoint_files.h"

@@ -1,4 +1,5 @@
-// test_config.c - keys, ranges, suggestions and backends' options.
+// test_config.c - the keys of a run: their defaults, ranges, fields and help,
+// the keys that each backend reads, and checks across keys.
 
 #include "config/config.h"
 
@@ -310,7 +311,7 @@ static void checks_of_a_world(void **state)
     }
 }
 
-// The error for a renamed key says its new name. No key has an old name.
+// The error for a renamed key says its new name. The old name finds no key.
 static void old_keys_say_their_new_name(void **state)
 {
     (void)state;
@@ -404,7 +405,7 @@ static void read_line(struct run *r, const char *words)
     assert_int_equal(config_parse(r, n, w), 0);
 }
 
-// global_batch sets accum, or batch if the user did not give it.
+// global_batch sets accum if the user gave batch, and batch if not.
 static void a_global_batch_is_divided(void **state)
 {
     (void)state;

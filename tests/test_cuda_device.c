@@ -1,5 +1,6 @@
-// test_cuda_device.c - compares the CUDA device with the CPU: memory, events,
-// and conversion and addition to the bit. Skipped on a machine without a GPU.
+// test_cuda_device.c - tests the memory and the events of the CUDA device, and
+// that its conversions and sums equal the CPU's to the bit. Skipped on a
+// machine without a GPU.
 
 #include "device/device.h"
 #include "device/staging.h"
@@ -19,7 +20,7 @@ static float any_float(uint64_t key, uint64_t i)
 {
     uint64_t r = rng_u64(key, i);
     switch (r >> 61) {
-    case 0: // too large for fp16: infinite there, but never inf - inf
+    case 0: // too large for fp16: infinite there, but no sum is inf - inf
         return 1e6f * (float)rng_normal(key, i);
     case 1:
         return (float)((int)(r & 0x1fff) - 4096) * 0x1p-25f; // fp16's ties
@@ -173,8 +174,9 @@ static void only_timed_events_have_a_time(void **state)
     device_event_close(gpu, &timed);
 }
 
-// To ask for an event that has not happened must leave no error behind. The
-// launch of the next kernel would report that error as its own.
+// Asking whether an event has happened must leave no error behind, also if it
+// has not. Otherwise the launch of the next kernel would report that error as
+// its own.
 static void asking_for_an_event_leaves_no_error(void **state)
 {
     (void)state;

@@ -1,12 +1,12 @@
 // test_cuda_ops.c - compares every CUDA operation of the model with the CPU's,
 // on the same random input. Skipped on a machine without a GPU.
 //
-// An element may differ by a factor times its size plus the tensor's root mean
-// square. The factor is 1e-4 in fp32, where only the order of sums and the
-// exponential differ. It is 4e-3 in fp16 and 3e-2 in bf16, about four units in
-// the last place: both sides round, and the GPU also rounds the factors of
-// attention's products. TF32 has as many bits as fp16, and the same factor.
-// Masks and the settling of gradients must be equal to the bit.
+// An element may differ by a factor times the sum of its size and the tensor's
+// root mean square. The factor is 1e-4 in fp32, where only the order of sums
+// and the exponential differ. It is 4e-3 in fp16 and 3e-2 in bf16, about four
+// units in the last place: both sides round, and the GPU also rounds the
+// factors of attention's products. TF32 has as many bits as fp16, and the same
+// factor. Masks, and gradients that settle() rounds, must be equal to the bit.
 // test_cuda_train.c tests the update.
 
 #include "base/base.h"
@@ -454,7 +454,7 @@ static void vectors(void **state)
     }
 }
 
-// test_cuda_ops [TEST]: only the tests of that name.
+// `test_cuda_ops TEST` runs only the tests of that name.
 int main(int argc, char **argv)
 {
     if (argc > 1)

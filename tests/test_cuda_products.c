@@ -17,8 +17,8 @@
 
 static struct device *gpu;
 
-// Finds the library and its functions. That needs no GPU, but the CUDA runtime
-// of this build. The library stays loaded after lt_close().
+// Finds the library and its functions. This needs no GPU, but it does need the
+// CUDA runtime of this build. The library stays loaded after lt_close().
 static void cublaslt_is_found(void **state)
 {
     (void)state;

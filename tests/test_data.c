@@ -45,7 +45,8 @@ static void each_window_comes_first_equally_often(void **state)
     double chi2 = 0, mean = (double)EPOCHS / N;
     for (int i = 0; i < N; i++)
         chi2 += (first[i] - mean) * (first[i] - mean) / mean;
-    assert_true(chi2 > 20 && chi2 < 95); // 49 degrees of freedom: 1e-4 a side
+    // 49 degrees of freedom: each bound is crossed with a probability of 1e-4
+    assert_true(chi2 > 20 && chi2 < 95);
     double share = (double)neighbours / EPOCHS / (N - 1); // about 1 / N
     assert_true(share > 0.8 / N && share < 1.2 / N);
 }

@@ -21,8 +21,9 @@
 static const struct group_ops *const tcp[] = {&ring_tcp, NULL};
 static const struct group_ops *const shm[] = {&ring_shm, NULL};
 
-// The link of worker 0 carries 2 (n-1) S bytes, half of them each way. Every
-// other worker's link carries 2 S.
+// With n workers and gradients of S bytes, the link of worker 0 carries
+// 2 (n-1) S bytes, half of them each way. The link of every other worker
+// carries 2 S.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {

@@ -1,5 +1,5 @@
 // test_device.c - compares the conversion of vectors with half.h's conversion
-// of single numbers, bit by bit, and half.h with the exact values of all 16-bit
+// of single numbers, bit by bit, and half.h with the exact values of all fp16
 // numbers. Also tests shared memory and the names of devices.
 
 #include "device/device.h"
@@ -146,8 +146,8 @@ static void vectors_equal_single_numbers(void **state)
     mem_free(wire);
 }
 
-// Sums of several vectors are added in their order. The destinations may be the
-// vectors themselves.
+// Several vectors are added in their order. The destinations of the sum may be
+// the vectors themselves.
 static void several_vectors_are_added_in_order(void **state)
 {
     (void)state;

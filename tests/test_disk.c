@@ -89,7 +89,7 @@ static void a_loss_of_power_takes_what_is_not_synced(void **state)
     assert_after(d, 0, true, "a", "te");
     put(d, "a", "text", true);
     assert_int_equal(disk_sync_folder(d), 0);
-    // pending now: bytes of the first a, the name next, the rename
+    // pending now: the bytes of the first a, the name of next, the rename
     put(d, "next", "newer", true);
     assert_int_equal(disk_rename(d, "next", "a"), 0);
     assert_int_equal(crash_pending(d), 3);
@@ -128,7 +128,8 @@ static void a_kill_ends_a_call(void **state)
 {
     (void)state;
     static const char *const left[] = {"-", "", "te", "text"};
-    for (int i = 0; i < 4; i++) { // in create, write, half of write, close
+    // killed in create, in write, in the middle of write, and in close
+    for (int i = 0; i < 4; i++) {
         struct disk *d = crash_new();
         jmp_buf leave;
         volatile bool returned = false;

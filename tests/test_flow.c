@@ -1,6 +1,6 @@
 // test_flow.c - sends slices around a ring of workers in one process, over
-// pipes that move a few bytes at a time, in any order. Also checks which worker
-// is blamed for a failure.
+// pipes that move a few bytes at a time. Random numbers choose which worker
+// goes on. Also checks which worker is blamed for a failure.
 
 #include "horovod_ring/flow.h"
 
@@ -32,7 +32,7 @@ struct net {
     struct {
         char bytes[PIPE];
         size_t n;
-    } pipes[MOST][2]; // on their way to a worker, from its LEFT or RIGHT
+    } pipes[MOST][2]; // bytes on their way to a worker from LEFT or RIGHT
 };
 
 // The linker puts this clock in the place of base.h's. So time passes only when
@@ -136,7 +136,8 @@ static void net_close(struct net *net)
     }
 }
 
-// Exchange i has n + i elements. Every verb occurs, some twice.
+// Exchange i has n + i elements. Every collective verb occurs, all-reduce three
+// times.
 static const enum group_verb verbs[OPS] = {
     GROUP_ALL_REDUCE, GROUP_ALL_REDUCE,     GROUP_REDUCE,    GROUP_BROADCAST,
     GROUP_ALL_REDUCE, GROUP_REDUCE_SCATTER, GROUP_ALL_GATHER};
@@ -243,7 +244,7 @@ static void every_verb_gives_its_result(void **state)
     mem_free(net);
 }
 
-// Posts on every worker but `away`, and advances all until `watched` fails.
+// Posts on every worker but `away`, and advances those until `watched` fails.
 static void advance_until_failure(struct net *net, int away, int watched)
 {
     for (int r = 0; r < net->world; r++) {
@@ -287,7 +288,7 @@ static void the_missing_worker_is_blamed(void **state)
 }
 
 // The right neighbour gave up and sent the rank that it blames. When our own
-// deadline passes, too, that rank is blamed, and not the silent neighbour.
+// deadline passes, too, that rank is blamed, and not the silent left neighbour.
 static void a_neighbours_message_decides_the_blame(void **state)
 {
     (void)state;

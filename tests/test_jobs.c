@@ -313,7 +313,7 @@ static void jobs_can_be_started_by_hand(void **state)
     assert_no_process();
 }
 
-// Two names of this host. A script takes the place of ssh.
+// The hosts file has two names of this host. A script takes the place of ssh.
 static void a_hosts_file_places_the_processes(void **state)
 {
     (void)state;

@@ -22,7 +22,8 @@ static void times_follow_the_law(void **state)
     (void)state;
     const struct link gigabit = {.alpha_s = 50e-6, .bytes_per_s = 125e6};
     struct law ring = law_ring(4), server = law_servers(4, 1, false);
-    // ring: 6 messages with 1.5 S bytes; one server: 2 messages with 4 S
+    // S = 1e6 bytes. Ring: 6 messages, together of 1.5 S bytes. One server: 2
+    // messages, together of 4 S.
     double t = law_seconds(&ring, &gigabit, 1e6);
     assert_true(fabs(t - (6 * 50e-6 + 1.5e6 / 125e6)) < 1e-12);
     t = law_seconds(&server, &gigabit, 1e6);
@@ -89,7 +90,8 @@ static void links_are_fitted_to_times(void **state)
     assert_memory_equal(&got, &want, sizeof got);
 }
 
-// The number of messages over the busiest link, and their bytes in units of S.
+// `hops` is the number of messages over the busiest link, and `share` is their
+// bytes in units of S.
 static void laws_count_messages_and_bytes(void **state)
 {
     (void)state;
@@ -100,11 +102,11 @@ static void laws_count_messages_and_bytes(void **state)
         {law_ring(3), 4, 4.0 / 3},
         {law_servers(4, 1, true), 2, 8},
         {law_servers(4, 2, false), 2, 2},
-        {law_servers(4, 8, false), 2, 1}, // a worker's own link
+        {law_servers(4, 8, false), 2, 1}, // a worker's link is the busiest
         {law_owner(4, true), 2, 6},       // three in, then three out
         {law_owner(4, false), 2, 3},
         {law_halving(4), 4, 1.5},
-        {law_halving(6), 6, 3.5}, // four exchange, two are folded in
+        {law_halving(6), 6, 3.5}, // two first send to two of the other four
         {law_doubling(8), 3, 3},
         {law_tree(2), 2, 2},
         {law_tree(5), 6, 6},
@@ -198,7 +200,7 @@ static void forecasts_of_replicas_and_servers(void **state)
     assert_true(fabs(f.tokens_per_s - 4000 / 3.24) < 1e-6);
     assert_true(fabs(f.efficiency - 3 / 3.24) < 1e-9);
     assert_true(fabs(f.most_s - 3 - 0.24 * 1.15) < 1e-9);
-    // through one server: 4 s, which begin with the 2 s of backward
+    // through one server: 4 s, which begin when the 2 s of backward begin
     assert_int_equal(forecast(&j, backend_row("sps"), &links, &f), 0);
     assert_true(fabs(f.overlapped_s - 5) < 1e-9);
     assert_true(fabs(f.least_s - 4.4) < 1e-9);

@@ -3,7 +3,7 @@
 //
 //     mpirun -n 3 test_library_mpi            all cases of a world of three
 //     mpirun -n 3 test_library_mpi missing    the last rank posts fewer verbs
-//     mpirun -n 4 test_library_mpi part       the same in a part: ranks {2, 3}
+//     mpirun -n 4 test_library_mpi part       the same, only in ranks 2, 3
 //     mpirun -n 4 test_library_mpi halves     two clusters, a group in each
 
 #include "allreduce/algorithm.h"

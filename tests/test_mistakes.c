@@ -67,8 +67,8 @@ static void two_updates_equal_the_reference(void **state)
     }
 }
 
-// local's gradient := the sum of all ranks' gradients, each of them clipped. In
-// double precision.
+// Sets local's gradient to the sum of all ranks' gradients, each of which is
+// clipped in double precision.
 static void sum_of_clipped(const struct worker *w, struct worker *local,
                            int step)
 {

@@ -12,7 +12,7 @@
 static const struct model_config deep = {
     .layers = 5, .heads = 3, .channels = 24, .context = 13, .vocab = 31};
 
-// Lends blocks of whole vectors. A block that was given back becomes NaN, so
+// Lends copies of a model's blocks. A copy that was given back becomes NaN, so
 // that a later read of it shows in the loss.
 struct shelf {
     struct model_config config;
@@ -21,8 +21,9 @@ struct shelf {
     float *grads;     // all, as they were given back
     bool grads_alone; // lends no weights: the model has its own
     struct model_place lent[16];
-    int taken, most;  // layers that are lent now, and at most
-    int calls, fails; // call number `fails` fails; 0: none
+    // `taken` layers are lent now, and `most` is the largest value so far
+    int taken, most;
+    int calls, fails; // calls so far; call number `fails` fails (0: none)
 };
 
 static bool is_layer(const struct shelf *s, int b)
@@ -71,7 +72,7 @@ static int give(void *ctx, int b)
     return 0;
 }
 
-// A second model with the weights of b's model, which it has to borrow.
+// A model that borrows its blocks from a shelf with a bench's weights.
 struct borrower {
     struct shelf shelf;
     struct model_lender lender;

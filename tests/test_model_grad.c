@@ -86,7 +86,7 @@ static void gradients_equal_central_differences(void **state)
     unsetenv("MODEL_ISA");
 }
 
-// So many symbols that the logits need several slices.
+// The model has so many symbols that its logits need several slices.
 static void logits_in_several_slices_are_right(void **state)
 {
     (void)state;
@@ -231,8 +231,8 @@ static void reruns_have_the_same_bits(void **state)
 
 // ---- dropout
 
-// With one mask, the slope of the loss along the gradient is the gradient's
-// norm.
+// As long as the mask stays the same, the slope of the loss along the gradient
+// is the gradient's norm.
 static void dropout_has_the_right_gradient(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ static void gelu_op(void)
     ref_gelu(out.d, in.d, GELU_N);
 }
 
-// The same when the kernel adds the bias, too: in.raw lacks it, in.d has it.
+// GELU in a kernel that also adds the bias: in.raw lacks the bias, in.d has it.
 static void test_gelu_late_bias(void)
 {
     draw(&bias, GELU_C, 3, 1);
@@ -290,8 +290,8 @@ static void masks_drop_the_wanted_share(void **state)
 
 // ---- products
 
-// dW over more rows than are transposed at a time: `out` is replaced, then
-// added to.
+// The product of a weight's gradient, over more rows than are transposed at a
+// time. The first product replaces `out`, the second adds to it.
 static void products_of_transposed_rows_are_right(void **state)
 {
     (void)state;

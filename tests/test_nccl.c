@@ -22,7 +22,7 @@
 
 #include "tests/test.h"
 
-// Bytes given to NCCL: S out, S in.
+// The bytes that NCCL is given and returns: the whole vector each way.
 static void allreduce_law(const struct sync_job *job, int rank, int world,
                           enum dtype wire, uint64_t *out, uint64_t *in)
 {
@@ -159,7 +159,7 @@ static int open_twin(struct device **d)
     return 0;
 }
 
-// The next carrier is used, and rank 0 says why.
+// The carrier after NCCL in the list is used, and rank 0 says why.
 static int goes_through_the_host(struct worker *w)
 {
     char text[512] = "";

@@ -204,8 +204,9 @@ static void the_norm_sets_the_clip(void **state)
 }
 
 // First each lane is summed, then the lanes. So the three ones of lane 1 become
-// 3 before they are added to 2^53. Added to 2^53 one by one, they would be
-// lost. The sum of a block does not depend on the call that computes it.
+// 3 before they are added to 2^53, and the sum is rounded to 2^53 + 4. Added to
+// 2^53 one by one, they would be lost. The sum of a block does not depend on
+// the call that computes it.
 static void the_norm_adds_in_one_order(void **state)
 {
     (void)state;

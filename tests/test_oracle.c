@@ -23,7 +23,8 @@ enum { STEPS = 50, MAX_N = 1 << 15 };
 struct oracle {
     struct model_config config;
     struct safetensors *expected;
-    size_t n, rows; // parameters; sequences in a batch
+    // n parameters, and batches of `rows` sequences
+    size_t n, rows;
     float *params, *grads;
     struct model *model;
     int32_t *x, *y; // of all steps: (STEPS, B, T)

@@ -83,7 +83,7 @@ static void every_step_equals_the_ring(void **state)
 
 // ---- every=3: an oracle trains each worker alone and averages by hand
 
-// The oracle's model of all ranks, in this process.
+// The oracle's copies of all ranks, in this process.
 struct peers {
     struct worker rank[CASE_WORLDS];
     float *start, *velocity;
@@ -235,7 +235,8 @@ static void parameters_are_equal_where_lag_is_0(void **state)
         }
 }
 
-// ---- bytes: every third step those of the ring for one vector, else none
+// ---- bytes: an outer step moves those of the ring for one vector, other steps
+// none
 
 static int bytes_body(struct worker *w)
 {
@@ -323,7 +324,7 @@ static void a_nan_skips_the_step_of_its_worker(void **state)
     assert_int_equal(world_run(&staged, &s, nan_body, NULL), 0);
 }
 
-// step 2 of the cases must exchange, so every= is 1.
+// In the cases of sync_cases.h step 2 must exchange, so every= is 1.
 static const struct fixture each_step = {
     .sync = "outer",
     .ops = &sync_outer,

@@ -60,8 +60,9 @@ static void files_equal_those_of_the_ring(void **state)
     }
 }
 
-// With four workers, 3 S go into worker 0 and 3 S out of it, and S each way at
-// the others. Printed lines show the mean loss, which worker 0 has gathered.
+// With four workers and gradients of S bytes, 3 S go into worker 0 and 3 S out
+// of it. At each other worker S go in and S out. Printed lines show the mean
+// loss, which worker 0 has gathered.
 static void bytes_follow_the_law(void **state)
 {
     (void)state;

@@ -16,7 +16,8 @@ static void run(world_body *body)
     assert_int_equal(forked_run(NULL, WORLD, 0, body, NULL, NULL), 0);
 }
 
-// Two parts, of the even and of the odd ranks.
+// Makes two parts, the even and the odd ranks, and splits each into single
+// ranks.
 static int check_ranks(struct cluster *c, const void *arg, uint64_t *result)
 {
     struct cluster *part, *single;

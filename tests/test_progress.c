@@ -24,8 +24,8 @@ static void take_progress(int file, const char *const *lines, int n)
     assert_int_equal(rc, 0);
 }
 
-// Each report of worker 0 with line=1 prints a line. Its rate is that of all
-// workers, and it shows no old val.
+// Each report of worker 0 with line=1 prints a line. The line shows the rate of
+// all workers, and no validation loss of an earlier step.
 static void progress_is_shown(void **state)
 {
     (void)state;

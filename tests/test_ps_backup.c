@@ -32,9 +32,9 @@ static void run(struct ps_workers *workers, int servers)
     assert_int_equal(ps_servers_stop(&s), servers);
 }
 
-// After every `meet` steps all workers wait for all. Rank 0 begins a step only
-// when all others wait for it. So it is late once for each of these waits, and
-// then has caught up. No other worker is ever late.
+// After every `meet` steps all workers wait for each other. Rank 0 begins a
+// step only when all others wait for it. So it is late once for each of these
+// waits, and then has caught up. No other worker is ever late.
 static void a_late_worker_catches_up(void **state)
 {
     (void)state;

@@ -20,7 +20,7 @@ static void answer(struct endpoint *e, const struct message_peer *to,
     struct payload d = {.at = data, .bytes = bytes};
     h.bytes = bytes;
     ps_head_put(raw, &h);
-    // 1: the client has got all its answers, and has left.
+    // endpoint_send() returns 1 if the client has left, with all its answers.
     CHECK(endpoint_send(e, to, raw, PS_HEAD, &d) >= 0);
 }
 

@@ -155,7 +155,7 @@ static void an_absent_server_is_named(void **state)
     close(port);
 }
 
-// Wait until one of two processes has ended; returns the other.
+// Waits until one of two processes has ended. Returns the other one.
 static pid_t outlives(const pid_t pids[2])
 {
     for (int i = 0;; i = !i) {

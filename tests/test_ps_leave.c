@@ -16,8 +16,8 @@ static const double timeout_s = 60;
 
 // ---- a fake transport
 
-// Its one worker says HELLO and closes its connection. The last message arrives
-// after the server has noticed that.
+// Its one worker says HELLO and closes its connection. If the worker also says
+// BYE, this arrives after the server has noticed the close.
 
 static struct {
     bool leaves;  // the worker says BYE

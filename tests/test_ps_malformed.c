@@ -16,8 +16,8 @@
 
 static struct ps_progress *progress;
 
-// A peer that the server admits, since it has the same user, and that sends
-// what the test wants.
+// A peer that sends what the test wants. The server admits it, since both run
+// as the same user.
 struct bad_peer {
     void *context, *socket;
 };

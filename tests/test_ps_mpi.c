@@ -4,7 +4,7 @@
 //     mpirun -n 3 test_ps_mpi 2      two workers, one server: sps
 //     mpirun -n 6 test_ps_mpi 3      three workers, a server beside each: dps
 //
-// A server serves one world after the other. Rank 0 starts each.
+// A server serves one world after the other. Rank 0 tells it when each begins.
 
 #include "base/base.h"
 #include "cluster/mpi.h"

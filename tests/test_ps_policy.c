@@ -199,7 +199,7 @@ static void run_all(struct job *j, int servers, int (*body)(struct worker *),
 
 // ---- ssp: no worker is more than K steps ahead of another
 
-enum { SSP_STEPS = 2500 }; // of each of four workers: 10,000 clock steps
+enum { SSP_STEPS = 2500 }; // of each worker
 
 static atomic_int begun[WORLD];
 static atomic_int worst;
@@ -216,7 +216,7 @@ static int ssp_body(struct worker *w)
         atomic_store(&begun[w->rank], step);
         if (worker_step(w, step, &out))
             return -1;
-        // we are at clock `step`: all others must have pushed step - bound
+        // we are at clock `step`: all others must have begun step - bound
         for (int r = 0; r < w->job->world; r++) {
             int behind = step - atomic_load(&begun[r]);
             if (behind > atomic_load(&worst))

@@ -121,9 +121,9 @@ static void another_step_is_another_fault(void **state)
     assert_int_equal(job_processes(20), 0);
 }
 
-// A job starts again as often as restarts= allows; the next failure ends it. A
-// server's death counts, too, and so does a death while no checkpoint is
-// written.
+// A job starts again as often as restarts= allows; the next failure ends it.
+// The death of a server counts like that of a worker. Both die just after a
+// checkpoint.
 static void restarts_are_counted(void **state)
 {
     (void)state;

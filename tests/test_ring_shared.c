@@ -174,7 +174,7 @@ static void bits_equal_those_of_sockets(void **state)
     }
 }
 
-// A broadcast of many windows.
+// A broadcast of so many parameters that it takes many steps in shared memory.
 static int long_body(struct worker *w)
 {
     for (size_t i = 0; i < w->job.n; i++)

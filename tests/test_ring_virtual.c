@@ -1,6 +1,6 @@
-// test_ring_virtual.c - the ring on a virtual cluster, in one process. It
-// passes the cases of every carrier and every strategy. The cluster counts its
-// bytes and its time, and names dead ranks and deadlocks.
+// test_ring_virtual.c - the ring on a virtual cluster, in one process. The ring
+// passes the cases of every carrier and every strategy. The cluster counts the
+// ring's bytes and its time, and names dead ranks and deadlocks.
 
 #include "cluster/virtual_cluster.h"
 #include "horovod_ring/carriers.h"

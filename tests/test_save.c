@@ -1,5 +1,6 @@
 // test_save.c - checkpoints that are written while steps continue
-// (save_async=1): they have the same bytes, and fail with the same errors.
+// (save_async=1): they have the same bytes, and fail with the same errors, as
+// with save_async=0.
 
 #include "base/base.h"
 #include "tests/job_asserts.h"

@@ -34,8 +34,8 @@ static void assert_ok(const struct job *j)
     assert_int_equal(j->status, 0);
 }
 
-// A run in two parts of three steps, each with its own settings. Its files must
-// be those of the earlier run number `like`.
+// A run in two parts of three steps, each with its own settings. The files of
+// the run must equal those of run number `like`, an earlier one or itself.
 struct parts {
     const char *part[2];
     int like;

@@ -44,8 +44,8 @@ static double last_norm(const char *out)
 
 // ---- the whole model's numbers, and the law's bytes
 
-// If n elements are cut into one chunk for each slice: the length of chunk
-// r % slices.
+// The length of chunk r % slices, if n elements are cut into one chunk for each
+// slice.
 static int chunk(int n, int slices, int r)
 {
     return n / slices + (r % slices < n % slices);
@@ -171,8 +171,8 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
 // ---- failures
 
 // Slices have unequal lengths, so the ring of each slice adds the gradients of
-// whole tensors in another order. Slice 0 sends its sums of these to the
-// others.
+// tensors that are not sliced in another order. Slice 0 sends its sums of these
+// tensors to the other slices.
 static void replicas_of_unequal_slices_agree(void **state)
 {
     (void)state;

@@ -305,8 +305,8 @@ static struct bench begin_whole(enum dtype format, bool recompute, float drop)
     return b;
 }
 
-// The joins of forward and of backward, which computes forward again with
-// recompute.
+// The joins of forward and backward together. With recompute, backward repeats
+// one join of forward in each layer.
 static int joins(bool recompute)
 {
     return 4 * LAYERS + 2 + (recompute ? LAYERS : 0);
@@ -367,7 +367,7 @@ static void *train_long(void *arg)
     return NULL;
 }
 
-// The tensor i of a member; *n is 0 unless all slices have it whole.
+// Returns tensor i of a member. *n is its length, or 0 if the tensor is sliced.
 static const float *replicated(const struct member *m, int i, size_t *n)
 {
     struct tensor here, whole;
@@ -377,8 +377,8 @@ static const float *replicated(const struct member *m, int i, size_t *n)
     return m->b.params + here.off;
 }
 
-// Trains with dropout, whose masks must be those of the whole model: another
-// mask would change the first digits.
+// Trains with dropout. The masks must be those of the whole model: other masks
+// would change the first digits of the parameters.
 static void replicas_stay_equal_to_the_bit(void **state)
 {
     (void)state;

@@ -213,7 +213,7 @@ static void totals_that_fall(void **state)
         double wait_share, update_share;
     } looks[] = {
         {100, 0, 1, 0},     // all 100 seem to be waiting
-        {20, 180, 0, 1},    // 80 were not: of 180 of update, 100 fit in here
+        {20, 180, 0, 1},    // 80 were update; of its 180, 100 fit in here
         {120, 180, .2, .8}, // 20 of new waiting, and the other 80 of update
         {150, 180, 1, 0},
     };

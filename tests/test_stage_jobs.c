@@ -232,9 +232,9 @@ static double sum_of(const char *out, const char *column, int rank)
     return sum;
 }
 
-// A straggler's own work takes twice as long. It also waits for three stages,
-// and each of these does as much work. Waiting is not work, so it must not be
-// doubled: if it were, computing would take longer than waiting.
+// A straggler takes twice as long for its own work. It also waits for three
+// stages that do as much work, at normal speed. Waiting is not work, so it must
+// not be doubled: if it were, computing would take longer than waiting.
 static void a_stragglers_waits_are_not_its_work(void **state)
 {
     (void)state;

@@ -28,10 +28,12 @@ struct batch {
     int32_t x[ROWS * TOKENS], y[ROWS * TOKENS];
 };
 
+// Run r is the r-th range of layers of the model, from its start: it is chunk
+// r / stages of stage r % stages.
 struct stage {
     struct bench b;
     int at;                      // actions done
-    int slot[MOST], input[MOST]; // by run of layers and micro-batch
+    int slot[MOST], input[MOST]; // by run and micro-batch
     bool slot_used[2 * MOST];
 };
 
@@ -39,7 +41,7 @@ struct line {
     struct pipeline plan;
     struct batch *batches;
     struct stage s[STAGES];
-    char *forward[MOST], *backward[MOST]; // sent to a run, by micro-batch
+    char *forward[MOST], *backward[MOST]; // inputs, by run and micro-batch
     size_t bytes;                         // of each
     double loss;
 };

@@ -8,7 +8,8 @@
 
 #include "tests/test.h"
 
-// Runs a script in place of mpirun. Only some of its ranks print a line.
+// Runs a script in place of mpirun, for two workers and a server. A rank has
+// started once it has printed a line.
 static int run(const char *script, double start_s)
 {
     struct job *j = NULL;

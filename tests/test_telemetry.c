@@ -31,7 +31,8 @@ static int remove_dir(void **state)
     return system(command);
 }
 
-// Loss 10 - step + rank, evaluated every second step.
+// Writes steps `from` + 1 to `to`. The loss is 10 - step + rank. Every second
+// step has a validation loss.
 static void write_rows_again(int rank, int world, int from, int to,
                              int restarts)
 {
@@ -174,8 +175,9 @@ static void resumed(void **state)
     assert_string_equal(read_all("steps.csv"), whole);
 }
 
-// Steps of 0.5 s are done again after a restart. Their first time counts as
-// lost, and not in `seconds`. That stays so when the run is resumed by hand.
+// Each step takes 0.5 s. After a restart some steps are done a second time. The
+// time of the first counts as lost, and not in `seconds`. This stays so when
+// the run is resumed by hand.
 static void lost_time_is_kept_apart(void **state)
 {
     (void)state;

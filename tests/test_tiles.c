@@ -48,7 +48,7 @@ static void a_product(void **state)
     }
 }
 
-// c (1, 1) += a row of four products.
+// Returns c plus four products, which tile_dot() adds in tiles of one row.
 static float dot(float c, const float a[4], const float b[4])
 {
     struct tile_shapes s = {.palette = 1};
@@ -97,8 +97,8 @@ static void denormal_numbers(void **state)
     assert_true(dot(INFINITY, ones, ones) == INFINITY);
 }
 
-// Runs f() in a child process. Whether that ends the child, as the processor's
-// exception would.
+// Runs f() in a child process. Returns true if f() ends the child, as an
+// exception of the processor would.
 static bool ends(void (*f)(void))
 {
     int status;

@@ -62,7 +62,8 @@ static void nap(long us)
     nanosleep(&t, NULL);
 }
 
-// A step on two lanes: a send lasts from backward until 2 ms after it.
+// Records a step on two lanes. A send begins in backward, and ends 2 ms after
+// the end of backward.
 static void record_step(struct spans *s, struct span_lane *comm, int step)
 {
     struct span_lane *l = spans_compute(s);

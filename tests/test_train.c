@@ -299,7 +299,8 @@ static void accumulation_is_a_larger_batch(void **state)
     assert_int_equal(job_column("pieces", "loss", 0, b, MAX), 20);
     for (int i = 0; i < 20; i++)
         assert_true(fabs(a[i] - b[i]) < 1e-4 * a[i]);
-    // the same by other settings: 8 sequences, and a rate of 0.05 for 2
+    // the same by other settings: lr=0.05 is for 2 sequences, and lr_scale=sqrt
+    // doubles it for 8
     job_run(&j, 60,
             "trainer %s batch=2 global_batch=8 lr_scale=sqrt base_batch=2 "
             "lr=0.05 min_lr=5e-5 out=shared",

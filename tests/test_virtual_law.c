@@ -108,7 +108,7 @@ static void time_of_server(void **state)
     }
 }
 
-// A chain: each rank receives the next piece while it sends the last one on.
+// A chain: each rank receives a piece while it sends on the piece before it.
 static int chain(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;

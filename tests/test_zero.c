@@ -54,7 +54,7 @@ static void law(const struct sync_job *job, int rank, int world,
     law_of_formats(job, rank, world, wire, DTYPE_F32, out, in);
 }
 
-// Slices and fused groups are small, so that small vectors have many of them.
+// Slices and fused buckets are small, so that small vectors have many of them.
 static const struct fixture zero = {
     .sync = "zero",
     .ops = &sync_zero,
@@ -115,8 +115,8 @@ static struct setup large(int world, int sgd)
                           .sgd = sgd};
 }
 
-// The chunks of all units tile the vector once, and begin at multiples of the
-// grain.
+// The chunks of all units (zero/shards.h) tile the vector once, and begin at
+// multiples of the grain.
 static int tiles_body(struct worker *w)
 {
     struct shards s;
@@ -151,8 +151,8 @@ static void chunks_tile_the_vector(void **state)
     }
 }
 
-// v := the sum over all ranks of their normal deviates. Chunk c is added in the
-// ring's order, from member c+1 to member c.
+// Sets v to the sum of the gradients of all ranks (normal deviates). Chunk c is
+// added in the ring's order, from member c+1 to member c.
 static int sum_in_order(const struct worker *w, int step, float *v)
 {
     struct shards s;
@@ -197,7 +197,7 @@ static int ordered_body(struct worker *w)
         if (!rc && a.grad_norm != b.grad_norm)
             rc = fail("step %d: norm %.9g, local has %.9g", step,
                       (double)a.grad_norm, (double)b.grad_norm);
-        if (!rc && a.grad_norm < 2 * 20) // of worker_step()
+        if (!rc && a.grad_norm < 2 * 20) // worker_step() clips at 20
             rc = fail("step %d: nothing is clipped", step);
     }
     oracle_close(&local);
@@ -281,7 +281,7 @@ static void bytes_of_many_chunks(void **state)
     }
 }
 
-// ---- a model in 16 bits: workers gather its copy of the parameters
+// ---- a model in 16 bits: workers gather the 16-bit copy of the parameters
 
 static uint64_t hash_params(const struct worker *w)
 {

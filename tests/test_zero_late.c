@@ -1,4 +1,4 @@
-// test_zero_late.c - parameters that are gathered while the next step begins.
+// test_zero_late.c - ZeRO gathers parameters while the next step begins.
 
 #include "horovod_ring/carriers.h"
 #include "optim/rule.h"
@@ -162,7 +162,8 @@ static void gathers_count_with_the_next_step(void **state)
     }
 }
 
-// ---- a model in 16 bits: its copy is gathered late, a checkpoint gets all
+// ---- a model in 16 bits: its copy is gathered late, too, and sync_whole()
+// gathers the fp32 parameters
 
 static int copy_body(struct worker *w)
 {

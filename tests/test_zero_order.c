@@ -88,8 +88,9 @@ static int forward(struct worker *w, bool ahead)
     return 0;
 }
 
-// The order of model/backward.c. Forward leaves blocks 3 and 4, of four layers,
-// in the buffers. Block 2 is gathered while 3 is used, and 1 while 2 is used.
+// The order of model/backward.c. Blocks 1 to 4 are layers, and forward leaves
+// blocks 3 and 4 in the buffers. Block 2 is gathered while 3 is used, and 1
+// while 2 is used.
 static int backward(struct worker *w, bool ahead)
 {
     for (int b = LAST; b >= 0; b--) {

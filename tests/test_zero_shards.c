@@ -415,7 +415,8 @@ static void bytes_are_the_laws(void **unused)
                 }
 }
 
-// The number of gathers in a step, of all 2 + L blocks, counted by hand.
+// The number of gathers of L layers in a step, counted by hand. The other two
+// blocks are gathered once each.
 static void gathers_by_hand(void **unused)
 {
     (void)unused;

@@ -24,21 +24,23 @@ int fail(const char *fmt, ...) __attribute__((format(printf, 1, 2), cold));
 // fail() of this thread.
 const char *fail_message(void);
 
-// Writes "program: message\n" to stderr in one write. The message is the reason
-// why the program is about to end. die() also exits, with status 1.
+// Writes "program: message\n" to stderr in one write, after log_set_rank()
+// "program[rank]: message\n". The message is the reason why the program is
+// about to end. die() also exits, with status 1.
 void log_error(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), cold));
 _Noreturn void die(const char *fmt, ...)
     __attribute__((format(printf, 1, 2), cold));
 
-// Called by a program that the launcher may have started. If it has
-// (LOCKSTEP_PROGRESS is set), errors begin with LOG_ERROR_MARK instead of the
-// program's name. The launcher prints each of them once, on a line of its own.
+// For a program that the launcher may have started. If the launcher did start
+// it (LOCKSTEP_PROGRESS is set), errors begin with LOG_ERROR_MARK instead of
+// the program's name. The launcher prints each of them once, on a line of its
+// own.
 #define LOG_ERROR_MARK "@error "
 void log_for_launcher(void);
 
-// Ends the program with file and line if cond is false, in release builds, too.
-// Never for bad input.
+// If cond is false, prints file, line and cond, and aborts, in release builds,
+// too. Never for bad input.
 #define CHECK(cond) ((cond) ? (void)0 : check_failed(__FILE__, __LINE__, #cond))
 _Noreturn void check_failed(const char *file, int line, const char *cond);
 
@@ -61,9 +63,10 @@ void sleep_ns(uint64_t ns);
 void *mem_alloc(size_t n, size_t size) __attribute__((malloc));
 void mem_free(void *p);
 
-// From now on the process keeps freed blocks of up to 32 MiB instead of
-// returning them to the system. For a process that receives every message in a
-// new block: otherwise each 4 KiB of the next block costs a page fault.
+// From now on free() keeps malloc()'s blocks of up to 32 MiB in the process
+// instead of returning them to the system. For a process that receives every
+// message in a new block: otherwise each 4 KiB of the next block costs a page
+// fault.
 void mem_keep(void);
 
 // In bytes, 0 if unknown: the memory that this machine can still give

@@ -1,9 +1,9 @@
 // clones.h - VECTOR_CLONES before a function: compile it once for each of
 // three instruction sets, and let the loader choose.
 //
-// For plain loops that the compiler turns into vector code. It is empty with a
-// sanitizer, which is not yet initialised when the loader chooses, with clang,
-// and on processors other than x86-64.
+// For plain loops that the compiler turns into vector code. VECTOR_CLONES is
+// empty with clang and on processors other than x86-64. It is empty with a
+// sanitizer, too, since that is not yet initialised when the loader chooses.
 
 #ifndef BASE_CLONES_H
 #define BASE_CLONES_H

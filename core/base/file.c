@@ -1,9 +1,9 @@
-// file.c - reads files; writes a temporary file, then fsync, rename, and fsync
-// of the folder.
+// file.c - reads files, and replaces them: it writes a temporary file, calls
+// fsync on it, renames it, and calls fsync on its folder.
 //
-// rename() is atomic for other processes. But only fsync makes sure that the
-// data are on the disk before the new name, and only fsync of the folder makes
-// sure that the name is.
+// rename() is atomic for other processes. But only fsync of the file makes sure
+// that the data are on the disk before the new name is. Only fsync of the
+// folder makes sure that the new name is on the disk, too.
 
 #include "base/file.h"
 
@@ -178,7 +178,7 @@ int file_make_folder(const char *path)
     struct stat st;
     if (errno == EEXIST && stat(part, &st) == 0 && S_ISDIR(st.st_mode))
         return 0;
-    bool lacks = errno == ENOENT && above; // a parent lacks; `above` says why
+    bool lacks = errno == ENOENT && above; // no parent; `above` says why
     return fail("folder %s: %s", path, strerror(lacks ? above : errno));
 }
 

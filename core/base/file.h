@@ -34,8 +34,8 @@ int file_replace_text(const char *path, const char *text);
 // was there, -1 after fail().
 int file_make_folder(const char *path);
 
-// Removes the folder `path` and the files in it. A folder that is not there is
-// no error; a folder inside it is an error. 0, or -1 after fail().
+// Removes the folder `path` and the files in it. 0, also if there is no such
+// folder. -1 after fail(), for example if `path` holds another folder.
 int file_remove_folder(const char *path);
 
 // Makes the file `path` and locks it. Returns a descriptor that holds the lock

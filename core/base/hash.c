@@ -1,4 +1,4 @@
-// hash.c - the only hash of the project: XXH3, 64 bits, several GB/s on a core.
+// hash.c - a fast hash: XXH3, 64 bits, several GB/s on a core.
 //
 // It identifies data sets, settings and parameter vectors. It does not protect
 // against forgery.

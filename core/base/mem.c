@@ -2,7 +2,8 @@
 //
 // Large blocks come straight from mmap, aligned to 2 MiB and marked for huge
 // pages: a step walks hundreds of MiB in order, and TLB misses would cost more
-// than the arithmetic of AdamW. A 64-byte header in front holds the length.
+// than the arithmetic of AdamW. A 64-byte header in front of every block holds
+// what mem_free() needs.
 
 #include "base/base.h"
 
@@ -74,7 +75,7 @@ void mem_free(void *p)
 
 void mem_keep(void)
 {
-    // Results do not depend on it, so a refusal does no harm.
+    // This only saves time, so a refusal does no harm.
     (void)mallopt(M_MMAP_THRESHOLD, 32 << 20);
     (void)mallopt(M_TRIM_THRESHOLD, 1 << 30);
     (void)mallopt(M_TOP_PAD, 1 << 20);

@@ -16,7 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// LEAST, MOST: characters of a secret. The launcher's has 2 * BYTES.
+// LEAST, MOST: how many characters a secret may have. One that the launcher
+// makes has 2 * BYTES.
 enum { LEAST = 32, MOST = 4096, BYTES = 32, TEXT = 2 * BYTES + 1 };
 
 static const char in_words[] = "LOCKSTEP_SECRET",
@@ -113,8 +114,8 @@ static int user_folder(char out[PATH_MAX])
                 : fail("user %u has no home", geteuid());
 }
 
-// Makes the whole file or none. Another process of this user may make it at the
-// same moment.
+// Makes the file of the user's secret, whole or not at all. Another process of
+// this user may make it at the same moment.
 static int make_file(const char *folder, const char *path)
 {
     char temporary[PATH_MAX], text[TEXT];

@@ -1,7 +1,8 @@
 // cluster.c - all exchanges of the control plane, built on one: allgather.
 //
-// They are small and rare (start, checkpoints, end), so a transport needs no
-// other operation. Every worker adds sums in rank order.
+// The exchanges are small and rare (start, checkpoints, end), so a transport
+// needs no other operation. cluster_sum() adds in rank order on every worker,
+// so that all get the same bits.
 
 #include "cluster/cluster.h"
 

@@ -40,8 +40,8 @@ struct cluster_ops {
 struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
-    const int *ranks; // of a split (split.h): each member's rank in the job;
-                      // NULL: it is the member's number
+    const int *ranks; // in a part (split.h): by member, its rank in the job.
+                      // NULL: the members are the ranks of the job
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;
@@ -49,7 +49,7 @@ struct cluster {
 
 extern const struct cluster_ops cluster_local;
 
-// A member's rank in the job, for messages. `ranks` is that of struct cluster.
+// A member's rank in the job, for messages. `ranks`: see struct cluster.
 static inline int cluster_job_rank(const int *ranks, int member)
 {
     return ranks ? ranks[member] : member;

@@ -77,8 +77,9 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
                        const void *head, size_t head_bytes, const void *data,
                        size_t bytes);
 
-// To be called about ten times a second. It ends the present exchange if its
-// deadline has passed, and logs every 5 s which ranks are missing.
+// To be called about ten times a second. It logs every 5 s which ranks are
+// missing. When nine tenths of the timeout have passed, it ends the present
+// exchange with an error, which so comes before the workers' own error.
 void rendezvous_tick(struct rendezvous *h);
 
 // A worker has died. An elastic job goes on without it; in other jobs all

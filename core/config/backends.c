@@ -10,7 +10,8 @@
 #define KEYS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
 // OF_ANY: keys that the trainer and sync/sync.c read for every backend. OF_ALL:
-// keys for every backend whose gradients travel.
+// these, and the keys of gradients' buckets. "outer" has no such keys, since
+// its gradients do not travel.
 #define OF_ANY "staging", "inject", "inject_rank"
 #define OF_ALL OF_ANY, "overlap", "bucket", "bucket_mb", "first_bucket_mb"
 

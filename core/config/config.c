@@ -1,6 +1,6 @@
 // config.c - the keys of a run: set, show and check them.
 //
-// All of it is a loop over the table of keys.c, except checks of keys that
+// Every function loops over the table of keys.c, except the checks of keys that
 // depend on each other.
 
 #include "config/config.h"

@@ -109,7 +109,7 @@ struct run {
     struct own_steps mistake_own_steps;
     char net[CONFIG_WORD]; // RATE[,hosts=N]: emulated links; "" for none
     double timeout;        // s, of every wait
-    int restarts;          // of the whole job after a failure, at most
+    int restarts;          // at most, after failures; 0: none
 
     struct sync_settings settings; // of the backend, as the user gave them
     // By row of keys.c. asked: a word or a file has set the key. inherited: the
@@ -138,11 +138,11 @@ int config_read(struct run *r, int nwords, char *const *words);
 // the row after it, and returns its help line. NULL if there is no more.
 const char *config_mistake(const struct run *r, int *i, char text[CONFIG_PATH]);
 
-// Checks that this run does not overwrite the run that out= holds, if any. 0,
-// or -1 after fail(): resume= is not given; or it is auto, and the old run
-// ended and left no checkpoint. With resume=auto, a run that was killed before
-// its first checkpoint begins again at step 1, since a scheduler may start the
-// same command again.
+// Checks that this run does not overwrite a run that out= holds. Returns -1
+// after fail() if out= holds one and resume= is not given, or if resume=auto
+// and that run ended and left no checkpoint; else 0. With resume=auto, a run
+// that was killed before its first checkpoint begins again at step 1, since a
+// scheduler may start the same command again.
 int config_check_out(const struct run *r);
 
 // Logs every key whose value differs from that in the run that is resumed. 0,
@@ -156,8 +156,9 @@ int config_check(const struct run *r);
 // The format of precision=.
 enum dtype config_format(const struct run *r);
 
-// 0, or -1 after fail() with a key of [backend] that the user gave and that `b`
-// does not read, or whose value it cannot take.
+// Checks that `b` reads every key of [backend] that the user gave, and can use
+// the value of transport=. If `b` has servers, calls settings_check(), too. 0,
+// or -1 after fail().
 int config_check_backend(const struct run *r, const struct backend *b);
 
 // Checks settings that depend on the number of workers. 0, or -1 after fail().

@@ -21,7 +21,8 @@
 #define NUM_FORMATS  WORDS("fp32", "bf16", "fp16")
 #define WIRE_FORMATS WORDS("fp32", "fp16", "bf16")
 
-// "random" or a name. The function that reads the file checks its content.
+// For names of presets and files. The code that looks them up later says
+// whether they exist.
 static int check_not_empty(const char *key, const char *value)
 {
     return value[0] ? 0 : fail("%s=: empty; try: leave it out", key);
@@ -348,8 +349,8 @@ static const struct key rows[] = {
          "zmq or mpi (auto: zmq)"},
 {"backend", "iface", "", KEY_WORD, SET(iface), .local = true,
  .help = "network interface to listen on; without it loopback"},
-// A program: only the user who starts a run names it. It is not taken from the
-// folder of the run that is resumed.
+// The file holds code that the workers run. So only the user who starts a run
+// may name it: a resumed run does not take it from the earlier run (once).
 {"backend", "lab", "", KEY_TEXT, SET(lab), .once = true, .unit = "path",
  .help = "the student's compiled file; labs/grade 4 --train makes it"},
 {"backend", "inject", "", KEY_PARTS, SET(inject), .local = true, .once = true,
@@ -360,8 +361,8 @@ static const struct key rows[] = {
  .local = true,
  .help = "the rank that inject= hits"},
 
-// Mistakes that programs of this kind make, to see their effect. Every run with
-// one says so.
+// Mistakes that training programs are known to make. A key turns one on, so
+// that its effect can be seen. Every run with a mistake says so.
 {"mistakes", "mistake_two_updates", "0", KEY_INT, SET(mistake_two_updates), 0,
  1, .help = "WRONG ON PURPOSE: each step updates twice with one gradient"},
 {"mistakes", "mistake_local_clip", "0", KEY_INT, SET(mistake_local_clip), 0, 1,

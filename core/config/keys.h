@@ -2,7 +2,7 @@
 // rows.
 //
 // A row says where in a plain struct the key's value is. The keys of a run are
-// one table (keys.c). A program with its own words has another.
+// one table (keys.c). A program with other keys has a table of its own.
 
 #ifndef CONFIG_KEYS_H
 #define CONFIG_KEYS_H

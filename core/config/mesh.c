@@ -1,5 +1,9 @@
-// mesh.c - rank = ((a0 n1 + a1) n2 + a2): a mixed-radix number; the coordinate
-// of the first word changes slowest.
+// mesh.c - a rank's coordinates: the digits of a mixed-radix number.
+//
+//     rank = (a0 n1 + a1) n2 + a2
+//
+// a0, a1, a2 are the coordinates of the words of mesh=, n1 and n2 the sizes of
+// the second and the third word. The first word's coordinate changes slowest.
 
 #include "config/mesh.h"
 

@@ -44,8 +44,8 @@ int mesh_at(const struct mesh *m, int rank, enum mesh_axis axis);
 enum { MESH_TEXT = 48 };
 char *mesh_place(const struct mesh *m, int rank, char text[MESH_TEXT]);
 
-// Copies a message to `out`, with its coordinates after every rank: "rank 5 (dp
-// 1, tp 1)". Returns out.
+// Copies a message to `out`, and adds the coordinates of each rank that it
+// names: "rank 5 (dp 1, tp 1)". Returns out.
 enum { MESH_SENTENCE = 1024 };
 char *mesh_say(const struct mesh *m, const char *text, char out[MESH_SENTENCE]);
 

@@ -1,7 +1,7 @@
 // suggest.c - edit distance with swaps (Damerau 1964), by dynamic programming:
 // row i of the table holds the cost of turning the first i letters of a into
-// each prefix of b. A list has names from other programs and papers, for which
-// the nearest key would be the wrong one.
+// each prefix of b. The list `field` translates names from other programs and
+// papers, for which the nearest key would be the wrong one.
 
 #include "config/suggest.h"
 

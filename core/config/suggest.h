@@ -15,9 +15,9 @@ int suggest_distance(const char *a, const char *b);
 // contains the other (batch_size, max_steps), their distance is at most 2.
 const char *suggest_nearest(const char *word, const char *const *words, int n);
 
-// Our words for `word` of another program, to be written in place of key=word,
-// or in place of the key `word` if `key` is "". NULL if the word is not known.
-// Capitals, "-" and "_" do not count.
+// Our words for a name from another program. For a key: what to write instead
+// of key=word. For the key "": what to write instead of a key called `word`.
+// NULL if the name is not known. Capitals, "-" and "_" do not count.
 const char *suggest_ours(const char *key, const char *word);
 
 // Row i of that list; false after the last.

@@ -2,9 +2,9 @@
 //
 // vocab.bpe writes each byte as one printable character. A printable byte is
 // written as itself. The other 68 are written as U+0100 and up. So a blank can
-// separate the two halves of a line. Both halves must be tokens of earlier
-// lines, and no two lines may make the same token. So the order of the lines
-// alone gives the ids.
+// separate the two halves of a line. Each half must be one byte or the token of
+// an earlier line, and no two lines may make the same token. So the order of
+// the lines alone gives the ids.
 
 #include "data/bpe.h"
 
@@ -29,7 +29,8 @@ struct bpe {
     char *bytes;        // of all tokens, by id
     uint32_t *halves;   // (merges): left << 16 | right
     struct pair *pairs; // open addressing
-    uint32_t *names;    // token + 1 by its bytes, while reading
+    uint32_t *names;    // while reading, a hash table by a token's bytes:
+                        // token + 1; 0: the slot is empty
     size_t slots;       // of `pairs` and of `names`, a power of two
     uint16_t code[256]; // byte to code point
     uint8_t token_of[256];

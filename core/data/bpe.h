@@ -35,8 +35,9 @@ size_t bpe_size(const struct bpe *b);
 // The token's *n bytes, borrowed. NULL and *n = 0 if there is no such token.
 const char *bpe_token(const struct bpe *b, size_t token, size_t *n);
 
-// The token of one byte. The token that joins left and right, or BPE_NONE; a
-// smaller token is earlier in the table.
+// bpe_byte() gives the token of one byte. bpe_join() gives the token that joins
+// left and right, or BPE_NONE if no line joins them. The smaller of two such
+// tokens is earlier in the table.
 uint32_t bpe_byte(const struct bpe *b, unsigned char byte);
 uint32_t bpe_join(const struct bpe *b, uint32_t left, uint32_t right);
 

@@ -40,7 +40,7 @@ struct encoder {
     size_t kept_n;
     struct node *nodes;
     uint64_t *heap; // joined token << POSITION_BITS | position of its left half
-    size_t capacity; // bytes of the longest word for nodes and heap
+    size_t capacity; // bytes of the longest word that nodes and heap can take
     size_t heap_n;
 };
 
@@ -97,8 +97,9 @@ static void join(struct encoder *e, uint32_t at, uint32_t token)
         offer(e, left->before);
 }
 
-// Makes nodes and heap large enough for a word of n bytes: it makes n - 1
-// entries, and each join takes at least one entry and adds at most two.
+// Makes nodes and heap large enough for a word of n bytes. Such a word begins
+// with at most n - 1 entries in the heap. Each of at most n - 1 joins takes at
+// least one entry out and adds at most two, so 2n entries are enough.
 static int grow(struct encoder *e, size_t n)
 {
     if (n <= e->capacity)

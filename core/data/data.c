@@ -144,7 +144,7 @@ static size_t times(size_t a, size_t b)
     return __builtin_mul_overflow(a, b, &product) ? SIZE_MAX - 1 : product;
 }
 
-// All ranks' windows of one micro-batch.
+// How many windows all ranks together read for one micro-batch.
 static size_t batch_windows(const struct data_config *c)
 {
     return times((size_t)c->world, (size_t)c->batch);

@@ -76,10 +76,10 @@ long data_encode(const struct data *d, const char *text, size_t n,
 // Writes the bytes of one token, at most 256, to `out`. Returns their number.
 size_t data_decode(const struct data *d, int32_t token, char out[256]);
 
-// The symbols as text, for a file beside a checkpoint: a sampler needs no
-// training data. The caller frees it with free(). NULL after fail().
-// data_symbols_load() makes a struct data of it, which has symbols and no
-// batches: 0, or -1 after fail().
+// data_symbols_save() gives the symbols as text, for a file beside a
+// checkpoint, so that a sampler needs no training data. The caller frees the
+// text with free(). NULL after fail(). data_symbols_load() makes a struct data
+// of the text, which has symbols and no batches. 0, or -1 after fail().
 char *data_symbols_save(const struct data *d);
 int data_symbols_load(struct data **d, const char *saved);
 

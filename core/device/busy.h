@@ -22,8 +22,10 @@
 #include "device/device.h"
 
 enum {
-    BUSY_STRETCHES = 256, // of a queue under way; then the newest goes on
-    BUSY_STEPS = 4        // under way; then the newest goes on
+    // The most stretches of a queue, and steps, that are under way. One more
+    // counts as a part of the newest.
+    BUSY_STRETCHES = 256,
+    BUSY_STEPS = 4
 };
 
 struct busy_step {

@@ -4,7 +4,8 @@
 #     LOCKSTEP_CUDA_ARCHS compute capabilities; all: every one from 7.0 on that
 #                         this toolkit can compile for
 #
-# Sanitizer builds leave it out: they do not see what a GPU does.
+# With AUTO, builds with a sanitizer leave CUDA out: a sanitizer does not see
+# what a GPU does.
 set(LOCKSTEP_CUDA AUTO CACHE STRING "GPU code: AUTO, ON or OFF")
 set(LOCKSTEP_CUDA_ARCHS all CACHE STRING "all, or a list such as 80;90")
 set(CUDA_BUILT OFF)

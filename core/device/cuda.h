@@ -25,8 +25,9 @@ int cuda_capability(const struct device *d);
 // How many multiprocessors it has.
 int cuda_multiprocessors(const struct device *d);
 
-// The manufacturer's name of the device. The largest memory rate that the
-// driver reports, in bytes per second (0: unknown).
+// cuda_name() is the manufacturer's name of the device. cuda_bandwidth() is the
+// memory's peak rate by the clock and bus width that the driver reports, in
+// bytes per second; 0: unknown.
 const char *cuda_name(const struct device *d);
 double cuda_bandwidth(const struct device *d);
 

@@ -1,7 +1,7 @@
 // cuda_kernels.cu - conversion and addition of vectors in device memory.
 //
-// They give the same bits as vector.c: one rounding, sums in fp32 (sums of
-// doubles in doubles). Neighbouring threads take adjacent elements, so that
+// The kernels give the same bits as vector.c: one rounding, sums in fp32 (sums
+// of doubles in doubles). Neighbouring threads take adjacent elements, so that
 // memory is read in whole cache lines.
 
 #include "device/cuda.h"

@@ -120,7 +120,7 @@ void device_host_free(struct device *d, void *p);
 
 // Copies bytes from host memory to the device, back, or within the device. The
 // caller must not change or free source and destination until the queue has
-// done it. 0, or -1 after fail(), as the functions below.
+// done the copy. This function and those below return 0, or -1 after fail().
 int device_copy_on(struct device *d, enum device_queue q, void *dst,
                    const void *src, size_t bytes);
 
@@ -150,8 +150,9 @@ int device_cast(struct device *d, void *dst, enum dtype to, const void *src,
 // - follow: later work of q waits for it, not at all if it was never recorded.
 // - reached: 1 if it has happened, 0 if not yet, -1 after fail().
 // - wait: the calling thread waits for it.
-// - between: the time from one event to another, both reached and opened with
-//   open_timed. Other events have no time, since it costs the device something.
+// - between: the time from one event to another. Both have been reached, and
+//   were opened with device_event_open_timed(). Other events have no time,
+//   since taking it costs the device something.
 int device_event_open(struct device *d, struct device_event *e);
 int device_event_open_timed(struct device *d, struct device_event *e);
 void device_event_close(struct device *d, struct device_event *e);
@@ -168,9 +169,9 @@ int device_between(struct device *d, const struct device_event *from,
 // after fail().
 int device_finish(struct device *d);
 
-// Waits as device_finish(), then tells a profiler that is attached to begin or
-// end its recording. Does nothing on a device without profilers. 0, or -1 after
-// fail().
+// Waits as device_finish() does. Then tells an attached profiler to begin
+// recording (`on`) or to end it. Does nothing on a device without profilers. 0,
+// or -1 after fail().
 int device_profile(struct device *d, bool on);
 
 // The queue as the device's own libraries know it (a cudaStream_t); NULL if the

@@ -1,8 +1,8 @@
 // group.c - the verbs, and the two threads that move their data.
 //
 // A carrier is a state machine that some thread must drive. A caller that
-// awaits a ticket drives it. At other times a communication thread drives it,
-// so that data move while the caller computes:
+// awaits a ticket drives the carrier. At other times a communication thread
+// drives it, so that data move while the caller computes:
 //
 //     caller   post post post ....compute.... await |drives| update
 //     thread        |drives.........................|

@@ -157,11 +157,11 @@ struct group *group_open(const struct group_ops *ops,
                          const struct group_job *job);
 void group_close(struct group **g);
 
-// Announces that all members will exchange parts of their own vectors `data` of
-// `bytes` bytes, which outlive the group. A part begins at the same offset in
-// all of them. If members can map each other's memory, exchanges of these parts
-// become faster. The call is never necessary, but all members must make it. 0,
-// or -1 after fail().
+// Announces that the members will exchange parts of a vector: each member has
+// one of its own, `data` of `bytes` bytes, which must outlive the group. A part
+// begins at the same offset on all members. If members can map each other's
+// memory, exchanges of these parts become faster. The call is never necessary,
+// but if one member makes it, all must. 0, or -1 after fail().
 int group_share(struct group *g, void *data, size_t bytes);
 
 // The verbs. Each returns at once: 0, with the ticket in *ticket (which may be

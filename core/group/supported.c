@@ -19,8 +19,9 @@ struct answer { // sent as it is: it has no padding
     char why[128];
 };
 
-// Whether all parts of the job can: 1, or 0 with the reason of the first rank
-// that cannot in `why`, or -1 after fail().
+// 1 if the members of all parts can be joined. 0 if those of a part cannot:
+// then `why` becomes the reason that the first such rank gives. -1 after
+// fail().
 static int ask_parts(struct cluster *whole, int can, char why[128])
 {
     struct answer mine = {.can = can};

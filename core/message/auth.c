@@ -17,7 +17,8 @@
 #include <string.h>
 #include <zmq.h>
 
-// LINES: log lines about refused connections. PASSWORD: its characters.
+// LINES: how many refused connections are logged. PASSWORD: the length of the
+// password, in characters.
 enum { LINES = 20, PASSWORD = 2 * SECRET_KEY };
 
 // How a process proves that it belongs to the job.

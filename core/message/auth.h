@@ -8,7 +8,8 @@
 //                   from host to host. A server does not listen to other hosts
 //
 // A process without the key fails in the handshake, so its messages are never
-// queued. Both ends choose the mechanism by the server's address alone.
+// queued. If both ends have the same settings, they choose the same mechanism,
+// since the choice depends only on the settings and the server's address.
 
 #ifndef MESSAGE_AUTH_H
 #define MESSAGE_AUTH_H

@@ -44,8 +44,9 @@ void connection_drop(struct connection *l);
 
 // The server's socket: a ROUTER bound to `endpoint` (port 0: any port). bound[]
 // becomes its real address. Sends fail with EHOSTUNREACH if the receiver is
-// gone. *auth becomes its authenticator, or NULL; the caller closes it after
-// the socket. Returns NULL after fail() with address, reason and remedy.
+// gone. *auth becomes the socket's authenticator, or NULL; the caller closes
+// the authenticator after the socket. Returns NULL after fail() with address,
+// reason and remedy.
 struct auth;
 void *connection_listen(void *context, const char *endpoint, const char *curve,
                         double timeout_s, char bound[MESSAGE_ENDPOINT],

@@ -4,8 +4,8 @@
 //     DIR/worker.public  worker.secret     of workers
 //
 // Each file has one line of 40 Z85 characters, as ZeroMQ's own tools write
-// them. Servers need all files but worker.secret, workers all but
-// server.secret.
+// them. Servers read server.secret and worker.public. Workers read all files
+// but server.secret.
 
 #ifndef MESSAGE_CURVE_H
 #define MESSAGE_CURVE_H

@@ -78,9 +78,10 @@ extern const struct message_ops message_zmq, message_mpi;
 int endpoint_open(struct endpoint **m, const struct message_ops *ops,
                   const struct endpoint_config *c);
 
-// First sends the messages that still wait. A worker tries this for at most
-// timeout_s, while it is connected. A server tries for a third of a second. The
-// caller must have dropped all messages that it received. Takes NULL.
+// Sends the messages that still wait, then closes the endpoint. With ZeroMQ, a
+// worker tries to send for at most timeout_s, while it is connected, and a
+// server for 0.3 s. With MPI, both try for at most 1 s. The caller must have
+// dropped all messages that it received. Takes NULL.
 void endpoint_close(struct endpoint **m);
 
 // Connects a worker to its next server, and does not wait for the server's

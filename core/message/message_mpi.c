@@ -446,7 +446,7 @@ static void give_up(MPI_Request *r)
     MPI(MPI_Request_free(r));
 }
 
-// Sends what was started, for at most leave_s. Other ranks send nothing to us
+// Sends what still waits, for at most leave_s. Other ranks send nothing to us
 // any more.
 static void transport_close(struct endpoint *m)
 {

@@ -5,9 +5,9 @@
 // cannot be delivered. A worker has a DEALER for each server. A message has two
 // frames; at a ROUTER the sender's name comes before them.
 //
-// Structs of dropped messages are used again. A message holds ZeroMQ's own, so
-// data are not copied, except those that ZeroMQ places in its receive buffer at
-// an address that is not aligned for numbers.
+// Structs of dropped messages are used again. A struct packet holds ZeroMQ's
+// own messages, so data are not copied. Only data that ZeroMQ leaves in its
+// receive buffer, at an address that is not aligned for numbers, are copied.
 
 #include "message/message.h"
 
@@ -25,7 +25,8 @@
 enum { DESCRIPTORS = 65536 };
 
 struct packet {
-    struct message message; // first: a pointer to it is one to the packet
+    struct message message; // the first member, so that a pointer to it
+                            // also points to the packet
     zmq_msg_t head, data;
     void *copy; // of data that are not aligned, or NULL
 };
@@ -40,7 +41,8 @@ struct transport {
     // of a worker
     int nlinks, at; // number of links; the link to be read next
     struct connection **links;
-    zmq_pollitem_t *items; // of each link socket and events; then wake_fd
+    zmq_pollitem_t *items; // two for each link: its socket, its events; then
+                           // one for wake_fd
     int wake_fd;
 };
 

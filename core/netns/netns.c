@@ -1,5 +1,5 @@
-// netns.c - namespaces, cables, a bridge and token buckets, by means of ip and
-// tc.
+// netns.c - makes and removes namespaces, cables, a bridge and token buckets,
+// by means of ip and tc.
 
 #include "netns/netns.h"
 

@@ -1,5 +1,5 @@
-// lr_schedule.c - linear warm-up, then constant, cosine or linear; loss
-// scaling.
+// lr_schedule.c - computes a step's learning rate (a linear rise, then a
+// constant, cosine or linear schedule), and adapts the loss scale.
 
 #include "optim/lr_schedule.h"
 

@@ -27,8 +27,8 @@ struct loss_scale {
     int good;   // steps since the last change or overflow
 };
 
-// Adapts the scale after a step; it stays in [1, 2^24]. `overflow` is
-// sync_out's `skipped`.
+// Adapts the scale after a step; it stays in [1, 2^24]. `overflow`: the step
+// was skipped (sync_out.skipped, sync/sync.h).
 void loss_scale_update(struct loss_scale *s, bool overflow);
 
 #endif

@@ -6,7 +6,8 @@
 // vector among workers at multiples of RULE_BLOCK: sums of squares have one
 // order (optim/segment.h), and no multiplication is fused with an addition. If
 // the parameters have a 16-bit copy, the pass that updates them also writes the
-// copy. It moves 30 bytes per element; two passes would move 28 and 6.
+// copy. With AdamW this pass moves 30 bytes per element; two passes would move
+// 28 and 6.
 
 #ifndef OPTIM_RULE_H
 #define OPTIM_RULE_H

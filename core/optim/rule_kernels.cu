@@ -46,8 +46,10 @@ __global__ void squares_kernel(double *sums, const float *g, size_t n)
         sums[block] = sum;
 }
 
-// ---- the verdict: segment_norm() with one thread for each lane, for which all
-// threads load; then optim_clip_scale() in one thread
+// ---- the verdict: segment_norm(), then optim_clip_scale()
+//
+// All threads load the sums of blocks. Then one thread for each lane adds the
+// sums of its lane, and one thread does the rest.
 
 __global__ void decide_kernel(struct rule_verdict *v, const double *sums,
                               size_t nblocks, float grad_scale, float clip)

@@ -43,7 +43,7 @@ int pipeline_check(const struct pipeline *p)
     return 0;
 }
 
-// Forwards of a stage, and as many backwards.
+// How many forwards a stage computes in a step. It computes as many backwards.
 static int forwards(const struct pipeline *p)
 {
     return p->micro * p->chunks;
@@ -54,7 +54,8 @@ int timetable_length(const struct pipeline *p)
     return 2 * forwards(p);
 }
 
-// Forwards of a stage before forwards and backwards begin to alternate.
+// How many forwards a stage computes before forwards and backwards begin to
+// alternate.
 static int warm_up(const struct pipeline *p, int stage)
 {
     int behind = p->stages - 1 - stage;

@@ -27,8 +27,9 @@
 // accumulation of gradients: F0 B0 F1 B1.
 //
 // On a slow link, 1f1b waits for a round trip in each pair of a forward and a
-// backward. `ahead` more forwards for each hop, before the first backward, hide
-// that, and keep more activations.
+// backward. With `ahead` above 0, a stage computes more forwards before its
+// first backward: `ahead` for each hop to the last stage. They hide the wait,
+// but the stage keeps more activations.
 //
 // Everything here is a function of its arguments. Schedules: Huang et al.,
 // "GPipe", 2019; Narayanan et al., "Efficient large-scale language model

@@ -25,9 +25,9 @@ struct activity_record {
 // CUPTI, or another program uses it, such as a profiler.
 int activity_open(struct activity **a, size_t most);
 
-// Ends the recording, when the device has done all its work. *at becomes the *n
-// records, sorted by stream, then by time; borrowed. Returns how many records
-// were dropped because there were more than `most`.
+// Ends the recording. The device must have done all its work. *at becomes the
+// *n records, sorted by stream, then by time; borrowed. Returns how many
+// records were dropped because there were more than `most`.
 uint64_t activity_end(struct activity *a, const struct activity_record **at,
                       size_t *n);
 void activity_close(struct activity **a); // takes NULL; ends a recording

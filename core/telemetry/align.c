@@ -1,5 +1,4 @@
-// align.c - the intersection of the bounds that all barriers give for the
-// offset.
+// align.c - intersects the bounds that all barriers give for the offset.
 
 #include "telemetry/align.h"
 

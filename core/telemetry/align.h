@@ -6,8 +6,8 @@
 //
 //     entered_mine - left_zero  <=  offset  <=  left_mine - entered_zero
 //
-// The result is the middle between the narrowest bounds of all rounds. Half the
-// distance of these bounds is its largest possible error.
+// The result is the middle between the narrowest bounds of all rounds. The
+// result's largest possible error is half the distance of these bounds.
 
 #ifndef TELEMETRY_ALIGN_H
 #define TELEMETRY_ALIGN_H

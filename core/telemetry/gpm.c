@@ -1,5 +1,5 @@
-// gpm.c - calls five more functions of libnvidia-ml.so.1; keeps the last two
-// samples.
+// gpm.c - calls the functions nvmlGpm..() of libnvidia-ml.so.1, and keeps the
+// last two samples.
 //
 // Types and numbers are those of nvml.h. The length of the array of metrics
 // depends on the version of the library. The library reads only `count` of

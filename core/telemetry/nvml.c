@@ -14,8 +14,9 @@
 
 enum { CLOCK_SM = 1 }; // nvmlClockType_t
 
-// nvmlClocksEventReason..: power: the software's cap and the hardware's brake;
-// heat: the thermal limits of software and hardware.
+// Bits of nvmlClocksEventReason... POWER_REASONS: the software's power cap and
+// the hardware's power brake. HEAT_REASONS: the thermal limits of software and
+// hardware.
 enum { POWER_REASONS = 0x04 | 0x80, HEAT_REASONS = 0x20 | 0x40 };
 
 struct utilization { // nvmlUtilization_t, percent

@@ -1,9 +1,10 @@
 // range.h - spans as NVTX ranges, which NVIDIA's tools show beside the GPU.
 //
 // Each open span is a range of its thread, in the domain "lockstep". The name
-// of the range is the span's kind, its payload the index. NVTX is a header that
-// loads the library which NVTX_INJECTION64_PATH names (`nsys profile` sets it),
-// and else does nothing. Without the header these functions do nothing.
+// of the range is the span's kind, its payload the span's index. NVTX is a
+// header. It loads the library that NVTX_INJECTION64_PATH names (`nsys profile`
+// sets this variable). If the variable is not set, or this program was built
+// without the header, these functions do nothing.
 
 #ifndef TELEMETRY_RANGE_H
 #define TELEMETRY_RANGE_H

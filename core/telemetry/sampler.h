@@ -23,10 +23,11 @@
 //                         share of the maximum, tensor cores that work, share
 //                         of the memory's bandwidth; bytes over NVLink
 //
-// Each value is for the time since the sample before. For a server (rank s0, s1
-// ..) compute_share is adding and updating, and wait_share is having no work.
-// Other code adds its own rows with sampler_put(). On a GPU the trainer does so
-// for each step, with the time of the step's end, from events (device/busy.h):
+// Each share and rate is for the time since the sample before. For a server
+// (rank s0, s1 ..) compute_share is the time of adding and updating, and
+// wait_share the time without work. Other code adds its own rows with
+// sampler_put(). On a GPU the trainer does so for each step, with the time of
+// the step's end, from events (device/busy.h):
 //
 //     gpu_compute_share   share of the step in forward, backward and update
 //     gpu_comm_share      in collectives, with their waits for other workers
@@ -47,9 +48,10 @@ struct sampler_config {
     const struct spans *spans; // may be NULL: no shares
     double cores;              // given to this process
     double per_s;              // samples per second
-    uint64_t zero_ns; // the time (now_ns()) where t_s is 0; if it is 0, then
-                      // spans_zero(), and no sample is taken before that is set
-    bool server;      // its computing is adding and updating
+    // The time (now_ns()) at which t_s is 0. If zero_ns is 0, spans_zero() is
+    // this time, and no sample is taken before it is set.
+    uint64_t zero_ns;
+    bool server;              // its computing is adding and updating
     const unsigned char *gpu; // its UUID, 16 bytes; NULL: none
 };
 

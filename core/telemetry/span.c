@@ -1,4 +1,5 @@
-// span.c - a lane: a ring of records with one writer, and running totals.
+// span.c - keeps each lane as a ring of records with one writer, and running
+// totals.
 //
 // The writer never waits. A reader of the totals reads a sequence number before
 // and after, and tries again if the writer changed it in between. A reader of
@@ -100,8 +101,8 @@ static void put(_Atomic uint64_t *v, uint64_t x)
     atomic_store_explicit(v, x, memory_order_release);
 }
 
-// Sets the lane's kind to `kind` from time `at`. The time before counts for the
-// kind until now, except `moved` ns, which count for `to`.
+// Sets the lane's kind to `kind` from time `at` on. The time before `at` counts
+// for the lane's previous kind, except `moved` ns, which count for `to`.
 static void change(struct span_lane *l, uint64_t at, enum span_kind kind,
                    enum span_kind to, uint64_t moved)
 {

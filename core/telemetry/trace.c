@@ -187,8 +187,8 @@ static void put_lane(struct out *o, int tid, const char *name,
     }
 }
 
-// HTA expects two events: the launch on the host's thread, and the kernel on
-// the stream.
+// A kernel on a stream. HTA expects two events for it: the launch on the host's
+// thread, and the kernel itself.
 struct kernel {
     const char *before, *name, *category;
     uint64_t begin_ns, end_ns;

@@ -16,7 +16,7 @@ struct parts {
     bool replace;               // drop the lines that the whole file has
     bool cut; // copy() drops lines after until_s, also of the whole file
     double until_s;
-    // Copies a line of a part to `to`, or does not. It may count in `lines`.
+    // Copies a line of a part to `to`, or drops it. May count in `lines`.
     void (*copy)(struct parts *p, char *line);
     FILE *to;
     long lines;

@@ -12,9 +12,10 @@ struct deadlock_call {
     long number; // of the message, counted for this direction between the two
 };
 
-// Writes to result->deadlock the shortest cycle of the n calls, in which each
-// call waits for the next; if there is none, a call whose peer has ended, else
-// the first call. `now` is the time in s.
+// Writes a sentence to result->deadlock. It names the shortest cycle among the
+// n calls, in which each call waits for the next one. If there is no cycle, it
+// names a call whose peer has ended, or else the first call. `now` is the time
+// in s.
 void deadlock_tell(struct virtual_result *result,
                    const struct deadlock_call *calls, int n, double now);
 

@@ -1,9 +1,9 @@
 // line.h - one direction of a stream between two ranks of a virtual
 // cluster (virtual/virtual.h).
 //
-// It carries heads, each followed by the payload that it announces. A head is
-// an envelope, which takes no time and is not counted. Payload is received
-// directly where it belongs, without a buffer in between.
+// A line carries heads, each followed by the payload that the head announces. A
+// head is an envelope, which takes no time and is not counted. Payload is
+// received directly where it belongs, without a buffer in between.
 
 #ifndef VIRTUAL_LINE_H
 #define VIRTUAL_LINE_H
@@ -38,7 +38,7 @@ ssize_t virtual_line_recv(struct virtual_line *l, void *p, size_t bytes);
 // fail().
 int virtual_line_listen(struct virtual_line *l);
 
-// The request for which it waits; NULL: none.
+// The request for which the line waits; NULL: none.
 const struct virtual_req *virtual_line_waits(const struct virtual_line *l);
 
 // Cancels the requests under way.

@@ -31,13 +31,14 @@ struct network {
     uint64_t events;
 };
 
-// An event that may be next. Events are compared by time, then by the time at
-// which a side was ready first, then by the seed, then by the order of posting.
+// An event that may be next. The earliest is next. Of several at that time, a
+// receive from anybody comes first. Then the one whose message was ready
+// earlier, then a number from the seed decides, then the order of posting.
 struct event {
     double at, ready;
     uint64_t tie;
-    struct network_message *message; // it begins to move, or is taken
-    struct network_op *any;          // the receive that takes it
+    struct network_message *message; // that begins to move, or is taken
+    struct network_op *any; // the receive that takes it; NULL: it begins
 };
 
 struct network *network_open(const struct virtual_setup *setup,
@@ -268,7 +269,7 @@ int network_post(struct network *n, struct network_op *op)
     *posted += !(op->stream & VIRTUAL_ENVELOPE);
     op->message = NULL;
     op->closed = op->peer >= 0 && n->closed[op->peer];
-    if (op->closed && !op->sends) // a message that moved before arrives
+    if (op->closed && !op->sends) // what the peer sent before still arrives
         op->closed = !unmatched(n, op->peer, op->rank, op->stream);
     op->done_s = op->closed ? op->ready_s : INFINITY;
     if (op->sends && !op->closed && post_send(n, op))

@@ -39,8 +39,8 @@ struct network_op {
 
 struct network;
 
-// It counts bytes in result->rank[], and logs messages in result->messages.
-// Both are borrowed. NULL after fail().
+// The network counts bytes in result->rank[], and logs messages in
+// result->messages. setup and result are borrowed. NULL after fail().
 struct network *network_open(const struct virtual_setup *setup,
                              struct virtual_result *result);
 void network_close(struct network **n); // takes NULL

@@ -16,8 +16,8 @@ static void name_row(FILE *f, int rank, int row, const char *name)
             rank, row, name);
 }
 
-// Writes one bar, for the time in which the message holds a link: out of the
-// sender, or, alpha later, into the receiver.
+// Writes one bar, as long as the message holds its links: in the sender's row
+// "out" from its begin on, or in the receiver's row "in" until its arrival.
 static void bar(FILE *f, const struct virtual_result *v, size_t i, bool out,
                 const struct virtual_telling *t)
 {

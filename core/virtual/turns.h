@@ -34,7 +34,7 @@ struct virtual_rank {
     bool doomed; // it is stuck forever, and must leave its call
     bool lost;   // killed or stuck: its calls return -1
     double now, until;
-    struct request *requests; // begun, and not awaited yet
+    struct request *requests; // under way
     struct block *blocks;     // of virtual_alloc()
     size_t alloc;
     int streams; // how many virtual_stream() has made

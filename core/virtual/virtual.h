@@ -102,9 +102,9 @@ bool virtual_is_done(const struct virtual_rank *r,
                      const struct virtual_req *req);
 void virtual_cancel(struct virtual_rank *r, struct virtual_req *req);
 
-// Waits until one of n requests is complete, for at most `seconds`. Returns 1,
-// or 0 if the time is over before. All requests stay under way. The message
-// about a deadlock names the first one.
+// Waits until one of n requests is complete, for at most `seconds`. Returns 1
+// if one is complete, 0 if the time has passed, -1 after fail(). All requests
+// stay under way. The message about a deadlock names the first one.
 int virtual_wait_any(struct virtual_rank *r, const struct virtual_req *const *q,
                      int n, double seconds);
 

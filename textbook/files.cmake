@@ -1,4 +1,4 @@
-# The collectives of textbooks. Only bench and simulate use them.
+# The collectives of textbooks. Training does not use them.
 lockstep_library(textbook
   FILES textbook/schedule.c
   LINKS group law base)

@@ -1,9 +1,10 @@
 // schedule.h - textbook algorithms of broadcast, reduce, scatter and gather:
 // the messages of each round.
 //
-// The bench and the simulation run the same schedule; training uses the verbs
-// of group.h. The root is member 0. In a round a member sends at most one
-// message and receives at most one. A broadcast among 8 members:
+// The bench, `lockstep explain` and the simulation run the same schedules;
+// training uses the verbs of group.h. The root is member 0. In a round a member
+// sends at most one message and receives at most one. A broadcast among 8
+// members:
 //
 //     linear   0 sends all n elements to 1, then to 2, .. then to 7
 //     tree     round 0: 0 to 4;  1: 0 to 2, 4 to 6;  2: 0 to 1, 2 to 3, 4 to 5,
@@ -80,9 +81,9 @@ bool schedule_exists(enum schedule_op op, enum schedule_algorithm a);
 // if the member has no move k.
 bool schedule_move(const struct schedule *s, int rank, int k, struct move *out);
 
-// Fills out with a member's moves of one round, the first of which is move k.
-// Returns their number: 1, or 2 (the first receives), or 0 if there is no move
-// k.
+// Fills out with a member's moves of one round, from move k on, which must be
+// the first of its round. Returns their number: 1, or 2 (the first receives),
+// or 0 if there is no move k.
 int schedule_next(const struct schedule *s, int rank, int k,
                   struct move out[2]);
 
@@ -91,7 +92,7 @@ int schedule_next(const struct schedule *s, int rank, int k,
 // gather.
 struct group_chunk schedule_result(const struct schedule *s, int rank);
 
-// Rounds of all members together.
+// The number of rounds until all members are done.
 int schedule_rounds(const struct schedule *s);
 
 // Elements that a member sends in all.

@@ -1,4 +1,5 @@
-// allreduce.c - an all-reduce by a textbook's algorithm, on a virtual cluster.
+// allreduce.c - runs an all-reduce by a textbook's algorithm on a virtual
+// cluster.
 //
 //     linear, tree, chain   a reduce to worker 0, then a broadcast from it
 //     doubling              in round k workers r and r xor 2^k exchange the

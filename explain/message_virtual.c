@@ -1,7 +1,8 @@
 // message_virtual.c - messages between ranks of a virtual cluster.
+//
 // A rank has two lines with each other rank, one out and one in
 // (virtual/line.h). Messages to one rank wait in a queue. There are two kinds
-// of payload. Rows of a vector stay in place until they are sent, after the
+// of payload. Slices of a vector stay in place until they are sent, after the
 // envelope. A few other bytes (eager payload) are copied at once, into the
 // envelope.
 

@@ -1,4 +1,4 @@
-# A text file as a C string: cmake -DIN=.. -DOUT=.. -P page.cmake
+# Writes a text file as a C string: cmake -DIN=.. -DOUT=.. -P page.cmake
 file(READ ${IN} hex HEX)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${hex}")
 string(REGEX REPLACE "(................................................................................)" "\\1\n" bytes "${bytes}")

@@ -1,8 +1,9 @@
-// servers.c - one exchange of the parameter servers and their clients on a
-// virtual cluster. Workers are ranks 0 .. workers-1; servers are the ranks
-// after them.
-// If the servers update, their rule is p := p + g. The parameters are 0 before,
-// so the new parameters are the sums.
+// servers.c - runs one exchange of parameter servers and their clients on a
+// virtual cluster.
+//
+// Workers are ranks 0 .. workers-1; servers are the ranks after them. If the
+// servers update, their rule is p := p + g. The parameters are 0 before, so the
+// new parameters are the sums of the gradients.
 
 #include "explain/ways.h"
 

@@ -75,8 +75,9 @@ static bool is_line(const struct virtual_message *a,
     return a->from == b->from && a->to == b->to;
 }
 
-// The envelope that announced message i. If i is the k-th message of its line
-// without envelopes, it is the k-th envelope of the line that announces bytes.
+// The envelope that announced message i. If message i is number k of its line,
+// not counting envelopes, its envelope is number k of those envelopes of the
+// line that announce bytes.
 static const void *envelope_of(const struct story *s, size_t i)
 {
     const struct virtual_message *all = s->v->messages;
@@ -181,7 +182,7 @@ static int cut(struct story *s)
 
 // ---- the ranks whose numbers are in a sum
 
-// *holds is the set of ranks in n numbers, which must all be the same.
+// *holds becomes the set of ranks in n numbers, which must all be the same.
 static int read_holds(const float *x, size_t n, unsigned *holds)
 {
     for (size_t i = 0; i < n; i++) {

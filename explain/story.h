@@ -19,8 +19,8 @@ struct story_vector {
     const char *name; // "gradients"
     size_t n;
     bool updates; // a rank may change its copy between messages
-    // By rank: its n elements before and after, and their address; NULL: it has
-    // no such vector.
+    // By rank: its n elements before and after the exchange, and their address.
+    // NULL: the rank has no such vector.
     float *first[STORY_RANKS], *last[STORY_RANKS];
     const char *at[STORY_RANKS];
     bool shown[STORY_RANKS]; // a row is drawn for it
@@ -43,7 +43,8 @@ struct story_message {
     double begin_s, arrived_s;
     int first, ncells;            // cells that it covers
     unsigned holds[STORY_CELLS];  // by cell: bit r is set if rank r is in it
-    unsigned before[STORY_CELLS]; // the same of the receiver, at the arrival
+    unsigned before[STORY_CELLS]; // the same of the receiver's cells, just
+                                  // before the message arrives
 };
 
 struct story_state { // from time s on a cell of a rank holds this sum
@@ -78,8 +79,8 @@ struct story {
     size_t n_states;
 };
 
-// Copies the n elements at `at`, vector number k of a rank, before and after
-// the exchange. Each 0, or -1 after fail().
+// To be called before and after the exchange: they copy the n elements at `at`,
+// which are vector number k of a rank. 0, or -1 after fail().
 int story_before(struct story *s, int k, int rank, const float *at);
 int story_after(struct story *s, int k, int rank, const float *at);
 

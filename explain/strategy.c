@@ -1,7 +1,8 @@
-// strategy.c - one step of a strategy, over our ring on a virtual cluster.
-// It runs sync.c, the strategy of the backend's row, and the ring. The rule is
-// p := p + g. The parameters are 0 before, so the new parameters are the sums
-// of the gradients.
+// strategy.c - runs one step of a strategy over our ring, on a virtual cluster.
+//
+// The code that runs is sync.c, the strategy of the backend's row, and the
+// ring. The rule is p := p + g. The parameters are 0 before, so the new
+// parameters are the sums of the gradients.
 
 #include "explain/ways.h"
 
@@ -24,8 +25,8 @@ struct step {
 
 enum { GRADS, PARAMS };
 
-// After a strategy that exchanges parameters, the parameters are a mean. Makes
-// them the sum: from that a reader sees whose numbers are in it.
+// A strategy that exchanges parameters makes each parameter a mean. Makes it
+// the sum again, which shows a reader whose numbers are in it.
 static void undo_mean(struct sync *sync, int workers)
 {
     for (size_t i = 0; i < sync->job.n; i++)
@@ -101,8 +102,9 @@ static int worker(struct virtual_rank *r, void *arg)
     return rc;
 }
 
-// Worker 0's link carries as much as the links of all others together: the
-// vector, and a loss and a norm, for each of them.
+// Each other worker sends worker 0 the vector and a loss, and gets the vector
+// and the norm back. So worker 0's link carries as much as those of all others
+// together.
 static void set_owner_law(struct story *s)
 {
     const struct law law = law_owner(s->workers, true);

@@ -1,4 +1,4 @@
-// tell.h - a story as text, and as an animated page.
+// tell.h - writes a story (story.h) as text, or as an animated page.
 
 #ifndef EXPLAIN_TELL_H
 #define EXPLAIN_TELL_H

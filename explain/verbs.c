@@ -1,4 +1,4 @@
-// verbs.c - one verb of group.h over our ring, and one collective by a
+// verbs.c - runs one verb of group.h over our ring, or one collective by a
 // textbook's algorithm, on a virtual cluster.
 
 #include "explain/ways.h"

@@ -9,8 +9,9 @@
 
 struct backend;
 
-// Each fills in a story, in which the caller has set workers, link and n of the
-// first vector. 0, or -1 after fail(), also if a sum was wrong.
+// Each way_..() that takes a story fills it in. The caller has set the story's
+// workers, link, and n of the first vector. 0, or -1 after fail(), also if a
+// sum was wrong.
 
 // One step of the strategy of backend `b`, by sync.h, over our ring.
 int way_strategy(struct story *s, const struct backend *b);
@@ -22,8 +23,8 @@ int way_servers(struct story *s, const struct backend *b, int servers,
 // One verb of group.h over our ring, from or to worker 0.
 int way_verb(struct story *s, enum group_verb verb);
 
-// A collective by a textbook's algorithm. `piece`: elements of a message of a
-// chain.
+// A collective by a textbook's algorithm. A message of a chain has `piece`
+// elements.
 int way_textbook(struct story *s, enum schedule_op op,
                  enum schedule_algorithm algorithm, size_t piece);
 

@@ -31,8 +31,8 @@ struct law {
 // law_shards: one server beside each worker; as many bytes as the ring, in two
 // messages.
 // law_servers: k servers on hosts of their own. nS/k bytes go into each server
-// and as many out of it, both at once. With more servers than workers, a
-// worker's own link is the busiest one: S bytes each way. held: the servers
+// and as many out of it, both at once. With at least n servers, a worker's own
+// link is the busiest one: S bytes each way. held: the servers
 // defer their replies until all gradients have come, as they do if they update;
 // then the exchange takes twice as long.
 // law_owner: worker 0 is the owner; (n-1)S goes into its link, then as much out
@@ -110,8 +110,8 @@ void law_step_bytes(const struct law_step *s, int rank,
 // Returns the sum over all verbs.
 double law_step_mean(const struct law_step *s, double out[GROUP_VERBS]);
 
-// How many messages of a step follow each other, over all its collectives. Each
-// of them passes round the ring once, an all-reduce twice.
+// How many messages of a step follow each other: world - 1 for each pass of the
+// whole vector around the ring. An all-reduce takes two passes.
 double law_step_hops(const struct law_step *s);
 
 // With shard=3: how often a step of `micro` micro-batches gathers block b of n

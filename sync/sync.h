@@ -114,8 +114,9 @@ struct sync {
     const struct group_ops *carrier; // one of job.carriers; NULL if it has none
     struct sync_job job;      // with `copies`, its vectors are the host copies
     struct group_stats stats; // since open; the backend counts
-    // Time that the trainer has spent so far in sync_step(), and in all calls
-    // for single buckets, blocks or ranges (sync_ready(), sync_await(), ..).
+    // Time that the trainer has spent so far. step_ns: in sync_step().
+    // ready_ns: in calls for single buckets, blocks or ranges (sync_ready(),
+    // sync_take(), sync_await(), ..).
     uint64_t ready_ns, step_ns;
     const char *transport; // the carrier's name; NULL: no bytes travel
     float scale;           // step() leaves scale times the sum in grads

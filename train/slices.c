@@ -186,7 +186,7 @@ int slices_align(struct trainer *t)
 // Decides whether slices_align() has work. Slices of equal length need none,
 // and neither does a sum of two fp32 numbers, which has the same bits in either
 // order. With more than two replicas, or with numbers rounded on their way, the
-// order matters. Fails if workers hold shards, which cannot be aligned.
+// order matters. Fails if it matters and the backend has shards.
 static int check_order(struct trainer *t)
 {
     bool one = t->replicas == 1 ||

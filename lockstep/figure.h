@@ -1,4 +1,4 @@
-// figure.h - draws a figure: plots/NAME.gp with the tables of a folder.
+// figure.h - draws a figure: runs plots/NAME.gp on the tables of a folder.
 
 #ifndef LOCKSTEP_FIGURE_H
 #define LOCKSTEP_FIGURE_H

@@ -53,7 +53,7 @@ lockstep_says(predict_cudnn 1 "nothing of cuDNN's kernels was counted"
 lockstep_says(predict_lists 0 "4 workers: ring is fastest; dps takes.*16 workers"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=4,16
               sync=dps,ring link=25gbit compute_ms=900)
-# P = 124 M parameters. Ten of the 12 layers, of U parameters, are gathered
+# P = 124 M parameters. Ten of the 12 layers, of U parameters each, are gathered
 # twice. Bytes: 3/4 (2 P + 10 U) 4.
 lockstep_says(predict_shards 0 "zero +959.9 MB"
               $<TARGET_FILE:lockstep> predict model=gpt2 workers=4 sync=zero

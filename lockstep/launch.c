@@ -23,7 +23,8 @@
 
 enum { ENDPOINTS = LAUNCH_ENDPOINTS };
 
-// Returns the run's backend. It is never NULL: sync= allows only their names.
+// Returns the run's backend. It is never NULL: sync= accepts only names of
+// backends.
 static const struct backend *row(const struct run *r)
 {
     return backend_row(r->sync);

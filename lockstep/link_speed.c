@@ -1,4 +1,4 @@
-// link_speed.c - both sides of a measurement between two hosts.
+// link_speed.c - runs either side of a measurement between two hosts.
 //
 //     connecting side              accepting side
 //     token                   ->

@@ -3,7 +3,8 @@
 // it can for a moment.
 //
 // The connecting side sends a token that both sides already know. A connection
-// without the token is closed. No wait is longer than LINK_WAIT_S.
+// without the token is closed. Once connected, no side waits for the other for
+// longer than LINK_WAIT_S.
 
 #ifndef LOCKSTEP_LINK_SPEED_H
 #define LOCKSTEP_LINK_SPEED_H

@@ -1,4 +1,4 @@
-// live.h - the state of a run while it is going on, from its files.
+// live.h - reads the state of a run, while it is going on, from its files.
 //
 // It reads only the ends of steps.R.csv and util.R.csv of each rank R, so the
 // cost does not grow with the length of the run.
@@ -14,9 +14,9 @@ struct live_worker {
     int step;              // 0: none yet
     double loss, val_loss; // its latest ones; NaN: none yet
     double tokens_per_s;   // mean of its last steps
-    double compute_s;      // seconds a step without waiting, mean of the same
-    double busy;           // share of time that it, or its GPU, computes
-    double bytes;          // resident memory
+    double compute_s; // seconds a step without waiting, mean of those steps
+    double busy;      // share of time that it, or its GPU, computes
+    double bytes;     // resident memory
     double gpu_bytes, gpu_power_w; // NaN: no GPU
 };
 

@@ -1,4 +1,4 @@
-// loss_curve.h - the loss of a run by step, tokens and seconds, from its
+// loss_curve.h - reads the loss of a run by step, tokens and seconds from its
 // steps.csv.
 //
 //     smooth    mean loss of the last CURVE_MEAN steps, or of all if fewer

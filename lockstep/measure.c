@@ -1,4 +1,4 @@
-// measure.c - metrics that compare runs: speed-up, and time to a loss.
+// measure.c - computes metrics that compare runs: speed-up, and time to a loss.
 //
 // Without target_loss= the target is the least loss that every run reaches,
 // rounded up to a hundredth. So each cell has a time.

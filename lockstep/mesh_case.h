@@ -27,8 +27,8 @@ struct mesh_job {
     struct model_config model;
     int hosts, slots;         // slots: workers on each host
     struct link outer, inner; // between hosts; within a host
-    // Seconds of one sequence in a layer, and in the head with the embeddings;
-    // of the update of one parameter.
+    // Seconds that one sequence takes in a layer, and in the head with the
+    // embeddings. update: seconds for one parameter.
     double layer_forward, layer_backward, head_forward, head_backward, update;
 };
 
@@ -64,9 +64,9 @@ void mesh_divide(struct mesh_job *job, int layers, double seconds);
 int mesh_step(const struct mesh_job *job, const struct mesh_case *c,
               struct mesh_step *out);
 
-// Sets c->layers to the layers of each stage that make the slowest stage
-// fastest. (The last stage also has the head.) Sets c->layers[0] to 0 if even
-// stages are as fast, and with chunks.
+// Divides the layers so that the slowest stage is as fast as possible: sets
+// c->layers to the number of layers of each stage. (The last stage also has the
+// head.) Sets c->layers[0] to 0 if even stages are as fast, and with chunks.
 void mesh_cut(const struct mesh_job *job, struct mesh_case *c);
 
 // Returns the link between neighbours along an axis, when all ranks use it at

@@ -30,7 +30,8 @@ static void keep(struct mesh_answers *a, const struct mesh_answer *one)
         a->best[at] = *one;
 }
 
-// Predicts one way, s->now, and remembers it if it is the best so far.
+// Predicts one way, s->now. Remembers it if it is the fastest that fits so far,
+// or the one that needs least memory so far.
 static int try_one(struct search *s)
 {
     const struct mesh_question *q = s->q;

@@ -27,7 +27,7 @@ struct mpirun_report {
 // returns false.
 bool mpirun_line(struct mpirun_report *m, char **text, int *rank, int *stream);
 
-// To be called when a rank makes progress; see child_begin().
+// Call it when a rank makes progress; see child_begin().
 void mpirun_begin(struct mpirun_report *m, int rank);
 
 // Writes the name of a rank: "rank 1", or "server 0" for the first rank behind

@@ -51,7 +51,8 @@ static bool has_threads(int nwords, char **words)
     return false;
 }
 
-// Returns whether this rank is a server, and moves *words to its own program.
+// Returns whether this rank is a server. Reduces *words to those of this rank's
+// own program.
 static bool take_servers_words(int *nwords, char ***words)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");

@@ -16,7 +16,7 @@
 #include <string.h>
 
 struct question {
-    // The words, by name.
+    // The values of the command line.
     int hosts, slots;
     double alpha_us, compute_ms, price, tokens;
     char memory[CONFIG_PATH], link[CONFIG_PATH], inner[CONFIG_PATH];

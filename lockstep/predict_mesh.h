@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-// Returns whether the words ask for it: one is hosts=, memory= or mesh=.
+// Returns whether the words ask for a mesh: one is hosts=, memory= or mesh=.
 bool predict_mesh_is_asked(int nwords, char **words);
 
-// Prints its part of `lockstep predict --help`.
+// Prints the part of `lockstep predict --help` about meshes.
 void predict_mesh_explain(FILE *f);
 
 // Prints the answer for these words. 0, or -1 after fail().

@@ -14,7 +14,7 @@ enum { RANKS = 4096 }; // the largest number of workers
 struct report {
     int rank, world;
     long step, steps, line;
-    double loss, val_loss, tokens_per_s, eta_s; // val_loss: NaN: not evaluated
+    double loss, val_loss, tokens_per_s, eta_s; // val_loss NaN: not evaluated
 };
 
 struct progress {

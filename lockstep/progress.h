@@ -1,4 +1,4 @@
-// progress.h - one line on the terminal for the whole job.
+// progress.h - shows one line on the terminal for the whole job.
 //
 // Each worker prints lines with "@progress " and key=value pairs (here broken
 // in two):
@@ -14,7 +14,7 @@
 #define LOCKSTEP_PROGRESS_H
 
 #define PROGRESS_MARK "@progress "
-// A worker prints this line as soon as MPI has started it.
+// A worker prints this line as soon as it has joined the other workers.
 #define PROGRESS_HERE "@here"
 
 struct progress;

@@ -1,4 +1,5 @@
-// restart.h - a job that failed is started again from its newest checkpoint.
+// restart.h - decides whether a job that failed is started again, from its
+// newest checkpoint.
 //
 //     restarts=N    after a failure the launcher ends all processes, waits, and
 //                   starts them again, at most N times

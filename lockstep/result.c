@@ -132,8 +132,8 @@ static void text(const cJSON *j, const char *outer, const char *key, char *to,
     text_visible(to);
 }
 
-// Counts the servers of a run: its servers= is a list of endpoints, or a number
-// if none were started.
+// Counts the servers of a run: its servers= is a list of endpoints or a number.
+// Returns `otherwise` if it has no servers=.
 static int count_servers(const cJSON *j, int otherwise)
 {
     const cJSON *settings = result_settings(j);
@@ -397,8 +397,9 @@ static double mean_lag(const char *dir)
     return n ? sum / n : NAN;
 }
 
-// Reads util.csv. The peak of memory is the larger one of its samples, which
-// miss short peaks, and summary.json, which has worker 0's peak only.
+// Reads util.csv. The peak of memory becomes the larger one of two: the peak of
+// the samples, which miss short peaks, and the peak that read_memory() found,
+// which without a mesh is that of worker 0 only.
 static void read_samples(struct result *r, const char *dir)
 {
     struct samples s;

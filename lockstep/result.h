@@ -1,4 +1,4 @@
-// result.h - the results of one finished run, read from its folder.
+// result.h - reads the results of one finished run from its folder.
 
 #ifndef LOCKSTEP_RESULT_H
 #define LOCKSTEP_RESULT_H
@@ -25,7 +25,7 @@ enum metric {
     METRIC_BYTES_LAW,     // the same by the law
     METRIC_BYTES_SERVER,  // payload into a server that has a link of its own
     METRIC_LINK_LAW,      // seconds of an exchange on net= links, by the law
-    METRIC_LAG,           // mean updates by others between pull and push
+    METRIC_LAG,           // mean updates by others that the parameters lack
     METRIC_MEMORY,        // peak of any worker
     METRIC_RESTARTS,      // of the whole job, after failures
     METRIC_STEPS_LOST,    // steps that were repeated after restarts
@@ -50,8 +50,10 @@ enum metric {
     METRICS
 };
 
-enum { RESULT_WORKERS = 4096, RESULT_KINDS = 13 }; // the limit of workers=
-enum { RESULT_PARTS = 7 };                         // of train/memory_plan.h
+// The limit of workers=, the kinds of time in breakdown.csv, and the parts of
+// memory in train/memory_plan.h.
+enum { RESULT_WORKERS = 4096, RESULT_KINDS = 13 };
+enum { RESULT_PARTS = 7 };
 // The verbs of a group, and one more for gradients pushed to servers.
 enum { RESULT_PUSH = GROUP_VERBS, RESULT_VERBS };
 
@@ -79,7 +81,7 @@ struct result {
                         // have arrived
     double value[METRICS]; // NaN: not measured
     double *util;          // (world) compute share; NULL: not measured
-    double *comm;          // (world) share of a worker's GPU in collectives
+    double *comm;          // (world) share of time of its GPU in collectives
     double share[RESULT_KINDS]; // of a step, mean of the workers: shares of the
                                 // host's time, or of GPU time if GPUs compute
     // Payload that a worker sends in a step, by verb: measured, by the law.

@@ -1,4 +1,5 @@
-// result_law.c - the bytes and times that the law predicts for a finished run.
+// result_law.c - computes the bytes and times that the law predicts for a
+// finished run.
 
 #include "lockstep/result_law.h"
 

@@ -1,4 +1,5 @@
-// result_law.h - the bytes and times that the law predicts for a finished run.
+// result_law.h - computes the bytes and times that the law predicts for a
+// finished run.
 
 #ifndef LOCKSTEP_RESULT_LAW_H
 #define LOCKSTEP_RESULT_LAW_H

@@ -1,4 +1,4 @@
-// result_setting.c - the settings of a finished run.
+// result_setting.c - finds the settings of a finished run.
 
 #include "lockstep/result.h"
 

@@ -1,5 +1,5 @@
-// result_stages.c - how long the stages of a run waited, and how long the law
-// and the timetable let them wait.
+// result_stages.c - computes how long the stages of a run waited, and how long
+// they would have waited by the law and by the timetable.
 
 #include "lockstep/result_stages.h"
 

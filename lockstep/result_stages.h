@@ -1,5 +1,5 @@
-// result_stages.h - how long the stages of a run waited, and how long the law
-// and the timetable let them wait.
+// result_stages.h - computes how long the stages of a run waited, and how long
+// they would have waited by the law and by the timetable.
 
 #ifndef LOCKSTEP_RESULT_STAGES_H
 #define LOCKSTEP_RESULT_STAGES_H

@@ -23,8 +23,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// NOT_HERE: the exit status of a peer that is not installed. SKIPPED: the
-// result of run_one() for it.
+// NOT_HERE: the exit status of a peer (a program that trains a cell with peer=)
+// that cannot train the cell, for example because PyTorch is not installed.
+// SKIPPED: what run_one() then returns.
 enum { NOT_HERE = 77, SKIPPED = 2 };
 
 static volatile sig_atomic_t stopped_by;
@@ -130,8 +131,8 @@ static void become(char *const *argv, const char *log)
     _exit(127);
 }
 
-// Runs one repeat of a cell. 0; 1 if a signal asks to stop; SKIPPED or -1 after
-// fail().
+// Runs one repeat of a cell. Returns 0, or 1 if a signal asks to stop, or
+// SKIPPED or -1 after fail().
 static int run_one(const struct study *s, int cell, int k)
 {
     char folder[CONFIG_PATH], log[CONFIG_PATH], why[512];

@@ -20,14 +20,14 @@ enum { MAX_MB = 8000 };
 
 struct question {
     struct simulation_words words;
-    // The words, by name.
+    // The values of the command line.
     int update, algorithm;
     double mb, bucket_mb;
     int slice_kb;
     char model[CONFIG_WORD], sync_text[CONFIG_PATH];
     // Derived from them.
     struct list workers, sync;
-    struct simulation sim; // without workers and backend
+    struct simulation sim; // row() sets the workers and the backend
 };
 
 static const char *const updates[] = {"server", "worker", NULL};

@@ -24,7 +24,7 @@ enum { WORDS = 12, WORD = CONFIG_PATH + 16 };
 
 struct question {
     struct simulation_words words;
-    // The words, by name.
+    // The values of the command line.
     struct mesh mesh;
     struct stage_layers stages;
     int pipeline, micro, ahead, batch;
@@ -194,7 +194,8 @@ static void add_list(struct job_words *w, const char *key, const double *v,
                        v[s]);
 }
 
-// Adds the times of each stage, without joins, which are simulated.
+// Adds lists by stage: the times without joins, which are simulated; the
+// numbers of joins; the parameters.
 static void add_stages(struct job_words *w, const struct question *q)
 {
     const struct mesh_job *j = &q->job;

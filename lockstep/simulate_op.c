@@ -21,12 +21,12 @@ enum { MAX_MB = 2000, ALL = 0 };
 
 struct question {
     struct simulation_words words;
-    // The words, by name.
+    // The values of the command line.
     int op, algorithm; // algorithm: 0 for all
     double mb, slice_kb;
     // Derived from them.
     struct list workers;
-    struct simulation sim; // without workers and schedule
+    struct simulation sim; // row() sets the workers and the schedule
 };
 
 static const char *const algorithms[] = {"all", "linear", "tree", "chain",

@@ -21,7 +21,7 @@
 enum { ALL = 0 };
 
 struct question {
-    // The words, by name.
+    // The values of the command line.
     int pipeline; // 0 for all
     int stages, micro, chunks, ahead;
     double hop_ms;

@@ -1,4 +1,5 @@
-// sizes.c - the model of a run's settings, and the memory that it needs.
+// sizes.c - finds the model of a run's settings, and predicts the memory that
+// the model needs.
 
 #include "lockstep/sizes.h"
 

@@ -1,4 +1,5 @@
-// sizes.h - the model of a run's settings, and the memory that it needs.
+// sizes.h - finds the model of a run's settings, and predicts the memory that
+// the model needs.
 
 #ifndef LOCKSTEP_SIZES_H
 #define LOCKSTEP_SIZES_H
@@ -39,8 +40,8 @@ int sizes_mesh(const struct run *r, const struct backend *b,
                struct memory *out);
 
 // Returns how many parameters of a part one of its `slices` slices has (Shoeybi
-// et al., 2019): a share of the embeddings, of the matrices and of the biases
-// of c_attn and c_fc, and all other parameters.
+// et al., 2019): a share of the token embeddings, of the matrices and of the
+// biases of c_attn and c_fc, and all other parameters.
 double sizes_slice(const struct model_config *part, int slices);
 
 // Reads a size in bytes: "2gb", "900mb" or "1.5gib". `key` is for the error

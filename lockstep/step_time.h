@@ -13,8 +13,8 @@ struct step_time { // seconds of a step
 };
 
 // Trains the model *c for STEP_TIME_STEPS steps in a process of its own, with
-// the batch, accum, precision, recompute, optimizer, data and threads of *r.
-// 0, or -1 after fail().
+// the batch, accum, precision, recompute, optimizer, momentum, data and threads
+// of *r. 0, or -1 after fail().
 int step_time(const struct run *r, const struct model_config *c,
               struct step_time *out);
 

@@ -1,4 +1,4 @@
-// study.c - the folder of an experiment: makes or opens it, finds its runs and
+// study.c - makes or opens the folder of an experiment, finds its runs and
 // reads their results.
 
 #include "lockstep/study.h"

@@ -1,4 +1,5 @@
-// study.h - an experiment, and the files of its runs so far, in a folder.
+// study.h - makes and reads the folder of an experiment, with the files of its
+// runs so far.
 //
 //     DIR/NAME.ini  command.txt          the experiment, the command's words
 //     DIR/cells/CELL/rK/                 repeat K of a cell; summary.json is
@@ -112,7 +113,7 @@ int study_finish(struct study *s);
 // verdict in words to `text`. Returns the number of differences.
 int study_compare(const struct study *s, char *text, size_t size);
 
-// ---- fair.c: the cells that may be compared with each other.
+// ---- fair.c: finds the cells that may be compared with each other.
 
 // Lists the settings by which a and b are different trainings: "lr (0.001,
 // 0.002), ..". Returns how many there are; 0: the same training.

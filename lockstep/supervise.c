@@ -1,4 +1,5 @@
-// supervise.c - one loop that reads the output of every child, and signals.
+// supervise.c - runs one loop that handles the output of every child, and the
+// signals to this process.
 //
 // Signals are read from a signalfd, so that the loop handles everything in one
 // place. A job goes through these stages, never back:
@@ -324,7 +325,7 @@ static void check_start(struct job *j)
     }
 }
 
-// Starts workers again whose time has come, unless the job is ending.
+// Starts those dead workers again whose wait is over, unless the job is ending.
 static void start_again(struct job *j)
 {
     const struct job_again *again = j->config.again;

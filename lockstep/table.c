@@ -1,4 +1,4 @@
-// table.c - results as CSV, for plots, spreadsheets and pandas.
+// table.c - writes results as CSV, for plots, spreadsheets and pandas.
 //
 //     file          a row for each    columns
 //     runs.csv      run               each setting and each metric

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 static const double grace_s = 5; // between SIGTERM and SIGKILL
-// mpirun may take so long to start on a busy machine; timeout= is added to it.
+// Seconds that mpirun may take to start on a busy machine. timeout= is added.
 static const double start_s = 30;
 
 static void explain(FILE *f)
@@ -127,8 +127,8 @@ static struct netns *emulate(struct run *r)
     return NULL;
 }
 
-// Checks that mpirun, srun or torchrun did not start several copies of this:
-// each of them would start all workers.
+// Checks that mpirun, srun or torchrun did not start several copies of this
+// program: each copy would start all workers.
 static int check_alone(void)
 {
     struct cluster_place p = {.launcher = "mpirun"};

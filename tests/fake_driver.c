@@ -30,17 +30,14 @@ int cuKernelSetAttribute(int attribute, int value, void *kernel, int device);
 int cuModuleLoadData(void **module, const void *code);
 int cuModuleUnload(void *module);
 int cuModuleGetFunction(void **function, void *module, const char *name);
-const char *fake_driver_kernel(uint64_t *code);
+const char *fake_driver_kernel(void);
 
 static int thing; // stands for libraries, kernels and functions
 static char kernel[256];
-static uint64_t loaded;
 
-// The name of the last kernel that was asked for, and a number that says which
-// code was loaded last.
-const char *fake_driver_kernel(uint64_t *code)
+// The name of the last kernel that was asked for.
+const char *fake_driver_kernel(void)
 {
-    *code = loaded;
     return kernel;
 }
 
@@ -92,24 +89,14 @@ int cuCtxGetCurrent(void **context)
     return DONE;
 }
 
-// The whole ELF file, by FNV-1a. Its section headers are the last in it.
 int cuLibraryLoadData(void **library, const void *code, void **options,
                       void **values, unsigned n, void **library_options,
                       void **library_values, unsigned library_n)
 {
-    const unsigned char *p = code;
-    uint64_t sections;
-    uint16_t size, count;
     (void)options, (void)values, (void)n;
     (void)library_options, (void)library_values, (void)library_n;
-    if (memcmp(p, "\177ELF", 4))
+    if (memcmp(code, "\177ELF", 4))
         return WRONG;
-    memcpy(&sections, p + 40, sizeof sections);
-    memcpy(&size, p + 58, sizeof size);
-    memcpy(&count, p + 60, sizeof count);
-    loaded = 14695981039346656037u;
-    for (uint64_t i = 0; i < sections + (uint64_t)size * count; i++)
-        loaded = (loaded ^ p[i]) * 1099511628211u;
     *library = &thing;
     return DONE;
 }

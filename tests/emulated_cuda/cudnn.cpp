@@ -9,8 +9,9 @@
 //
 // The heuristics name three engines: one that notes that runs may differ, one
 // whose plan is refused, and one that works. EMULATED_CUDNN=old is of version
-// 9.7.1 and =broken of 9.10.0; =greedy needs too much workspace; =stray is for CUDA 99, which has no cuBLASLt; =unsupported refuses all plans; =differs has the first engine alone;
-// =fails refuses to run a plan.
+// 9.7.1 and =broken of 9.10.0; =greedy needs too much workspace; =stray is for
+// CUDA 99, which has no cuBLASLt; =unsupported refuses all plans; =differs has
+// the first engine alone; =fails refuses to run a plan.
 
 #include "model/cuda/dnn.h"
 #include "tests/emulated_cuda/address.h"
@@ -22,11 +23,12 @@
 
 enum { BAD_PARAM = 2000, UNSUPPORTED = 3000, FAILED = 5000 };
 enum { DIFFERS, REFUSED, WORKS, ENGINES }; // in the heuristics' order
-enum { WORKSPACE = 1000, ALIGNED = 16 };
+enum { ALIGNED = 16 };
 static const int64_t GREEDY = INT64_C(1) << 50; // bytes that no GPU has
 
 static struct descriptor handle = {-1, true, 0, {}};
 static void *stream;
+static bool has_stream; // a real one takes the default stream without one
 static thread_local std::string reason;
 
 static bool mode_is(const char *mode)
@@ -199,11 +201,21 @@ static int check(const descriptor *d)
 
 // ---- running a plan
 
+// The bytes of workspace that a plan needs: more for a graph of more
+// operations, as backward's.
+static size_t workspace_of(const descriptor *plan)
+{
+    const descriptor *config = member(plan, DNN_PLAN_CONFIG);
+    const descriptor *graph = member(config, DNN_HEURISTICS_GRAPH);
+    return 1024 * (size_t)graph->set.at(DNN_GRAPH_OPS).n;
+}
+
 struct work {
     std::vector<operation> ops;
     std::map<int64_t, void *> pointers;
     std::map<int64_t, float> values; // by value: read when it is asked for
     char *workspace;
+    size_t bytes; // of the workspace
 };
 
 static numbers input(const work &w, const tensor &t,
@@ -221,9 +233,9 @@ static void run(const work &w)
 {
     std::map<int64_t, numbers> known;
     std::vector<bool> done(w.ops.size());
-    if (emulated::forbidden(w.workspace, WORKSPACE))
+    if (w.bytes > emulated::allocated(w.workspace))
         emulated::stop("cuDNN: the workspace is too small");
-    memset(w.workspace, 0xff, WORKSPACE);
+    memset(w.workspace, 0xff, w.bytes);
     std::map<int64_t, bool> made;
     for (const operation &o : w.ops)
         made[o.out.id] = true;
@@ -256,6 +268,7 @@ static bool gather(const descriptor *plan, const descriptor *pack, work *w)
         given[get<int64_t>(pack, DNN_PACK_IDS, i)] =
             get<void *>(pack, DNN_PACK_POINTERS, i);
     w->workspace = get<char *>(pack, DNN_PACK_WORKSPACE);
+    w->bytes = workspace_of(plan);
     for (int64_t i = 0; i < graph->set.at(DNN_GRAPH_OPS).n; i++) {
         operation o = operation_of(member(graph, DNN_GRAPH_OPS, i));
         std::vector<tensor> all = o.in;
@@ -305,6 +318,7 @@ void cudnnGetLastErrorString(char *text, size_t bytes)
 int cudnnCreate(void **made)
 {
     *made = &handle;
+    has_stream = false;
     return 0;
 }
 
@@ -316,6 +330,7 @@ int cudnnDestroy(void *of)
 int cudnnSetStream(void *of, void *to)
 {
     stream = to;
+    has_stream = true;
     return of == &handle ? 0 : BAD_PARAM;
 }
 
@@ -382,7 +397,8 @@ int cudnnBackendGetAttribute(void *made, int name, int type, int64_t most,
         return 0;
     }
     if (name == DNN_PLAN_WORKSPACE && type == DNN_TYPE_INT64 && most == 1) {
-        *(int64_t *)values = mode_is("greedy") ? GREEDY : (int64_t)WORKSPACE;
+        *(int64_t *)values =
+            mode_is("greedy") ? GREEDY : (int64_t)workspace_of(d);
         return 0;
     }
     return refuse(BAD_PARAM, named(d, "an unknown attribute"));
@@ -394,6 +410,8 @@ int cudnnBackendExecute(void *of, void *plan, void *pack)
     work w;
     if (of != &handle || !p->finalized || !v->finalized)
         return refuse(BAD_PARAM, "a handle, a plan or a pack");
+    if (!has_stream)
+        return refuse(BAD_PARAM, "no stream");
     if (mode_is("fails"))
         return refuse(FAILED, "as the test asked");
     if (!gather(p, v, &w))

@@ -142,6 +142,16 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
     return cudaSuccess;
 }
 
+size_t emulated::allocated(const void *p)
+{
+    auto next = device_memory.upper_bound(const_cast<void *>(p));
+    if (next == device_memory.begin())
+        return 0;
+    const pages &m = std::prev(next)->second;
+    size_t before = (size_t)((const char *)p - (const char *)m.p);
+    return before < m.asked ? m.asked - before : 0;
+}
+
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
 {
     entered here;

@@ -5,6 +5,7 @@
 #define EMULATED_CUDA_RUNTIME_QUEUE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -16,6 +17,10 @@ namespace emulated
 
 // Puts `what` into this cudaStream_t, behind all earlier work.
 void enqueue(void *stream, std::function<void()> what);
+
+// The bytes from p to the end of its allocation on the device; 0 if p is in
+// none.
+size_t allocated(const void *p);
 
 // Advances the GPU's clock, which events read, by ns: the work that runs now
 // seems to take that much longer.

@@ -21,6 +21,7 @@
 #include "bench/peer.h"
 #include "bench/workload.h"
 #include "device/cuda.h"
+#include "model/cuda/dnn_attention.h"
 #include "model/cuda/product_cuda.h"
 
 #include <omp.h>
@@ -86,6 +87,23 @@ static void print_row(const struct workload_case *c, const struct model_peak *p,
         printf(" %8.1f %7.1f%%", p->sheet * 1e-12, 100 * flops / p->sheet);
     printf("\n");
     fflush(stdout);
+}
+
+// Opens cuDNN's attention for one sequence and closes it. A cuDNN that is
+// missing, or that refuses this GPU or the model's heads, ends the program
+// here. measure() would take that for a lack of memory.
+static void try_cudnn(struct device *d, const struct workload_case *c)
+{
+    struct dnn_attention *dnn = NULL;
+    struct cuda_attention a = {.B = 1,
+                               .T = c->tokens,
+                               .C = c->config.channels,
+                               .NH = c->config.heads,
+                               .format = c->precision,
+                               .mask = {.keep = 1}};
+    if (dnn_attention_open(&dnn, d, &a, true))
+        die("%s", fail_message());
+    dnn_attention_close(&dnn);
 }
 
 // Halves the case's batch until it fits into the GPU's memory. Measures the
@@ -192,6 +210,8 @@ int layer_cuda(int nwords, char **words)
             c.name = ways[i].name;
             c.precision = ways[i].format;
             c.tf32 = ways[i].tf32;
+            if (!detail && plan.cudnn)
+                try_cudnn(d, &c);
             if (!detail)
                 measure(&c, &plan, &peaks[i]);
             else if (gpu_ops(d, &c, peaks[i].measured))

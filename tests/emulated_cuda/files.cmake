@@ -274,6 +274,15 @@ lockstep_says(layer_perf_emulated 0
   device=cuda fp16 model=nano batch=1 steps=1 peers=0 attention=cudnn)
 add_dependencies(layer_perf_emulated emulated_cudnn)
 set_tests_properties(layer_perf_emulated PROPERTIES TIMEOUT 600)
+# The bench tries cuDNN with one sequence first.
+lockstep_says(layer_perf_cudnn 0 "attention .1, 4, .*attention .2, 4, .*fp16 "
+  env LD_LIBRARY_PATH=${emulated_cudnn} $<TARGET_FILE:layer_perf_emulated>
+  device=cuda fp16 model=nano batch=2 steps=1 peers=0 detail=0
+  attention=cudnn)
+lockstep_says(layer_perf_cudnn_unsupported 1 "attention=cudnn: .*not supported"
+  env LD_LIBRARY_PATH=${emulated_cudnn} EMULATED_CUDNN=unsupported
+  $<TARGET_FILE:layer_perf_emulated> device=cuda fp16 model=nano batch=2
+  peers=0 attention=cudnn)
 # Without attention=cudnn, the bench must not load cuDNN.
 lockstep_says(layer_perf_no_cudnn 0
   "attention, backward[^\n]* bound[^\n]*\n#   embedding "

@@ -4,6 +4,7 @@
 #include "lockstep/doctor.h"
 
 #include "base/base.h"
+#include "model/cuda/dnn.h"
 
 #include <dlfcn.h>
 #include <string.h>
@@ -114,31 +115,25 @@ static void look_for_nccl(struct doctor *d)
         dlclose(library);
 }
 
-// Looks for cuDNN. libcudnn.so.9 is small, and loads cuDNN's other libraries
-// only when they are needed.
+// Looks for cuDNN as a training does: by the same paths, with the same checks.
 static void look_for_cudnn(struct doctor *d)
 {
-    static const char how[] =
-        "pip install -U nvidia-cudnn-cu13 (or -cu12), and LD_LIBRARY_PATH";
-    void *library = dlopen("libcudnn.so.9", RTLD_LAZY);
-    size_t (*version_of)(void) = NULL;
-    char text[96];
-    if (library)
-        find_function(library, "cudnnGetVersion", &version_of);
-    if (version_of) {
-        size_t version = version_of();
-        bool old = version < 90800;
-        snprintf(text, sizeof text, "%zu.%zu.%zu%s", version / 10000,
-                 version / 100 % 100, version % 100,
-                 old ? ": attention=cudnn needs 9.8 or newer" : "");
-        doctor_say(d, old ? FINDING_WITHOUT : FINDING_OK, "cuDNN", text,
-                   old ? how : NULL);
-    } else {
-        doctor_say(d, FINDING_WITHOUT, "cuDNN",
-                   "none: attention=cudnn will not run", how);
+    char text[512];
+    struct dnn dnn;
+    if (dnn_load(&dnn)) {
+        snprintf(text, sizeof text, "%s", fail_message());
+        char *remedy = strstr(text, "; try: ");
+        if (remedy)
+            *remedy = '\0';
+        doctor_say(d, FINDING_WITHOUT, "cuDNN", text,
+                   remedy ? remedy + strlen("; try: ") : NULL);
+        return;
     }
-    if (library)
-        dlclose(library);
+    snprintf(text, sizeof text, "%zu.%zu.%zu, for CUDA %zu",
+             dnn.version / 10000, dnn.version / 100 % 100, dnn.version % 100,
+             dnn.GetCudartVersion() / 1000);
+    doctor_say(d, FINDING_OK, "cuDNN", text, NULL);
+    dnn_close(&dnn);
 }
 
 void doctor_gpu(struct doctor *d)

@@ -62,6 +62,8 @@ set(model_cuda_files
     model/cuda/tokens_cuda.c model/cuda/vector.cu)
 if(CUDA_BUILT)
   list(APPEND model_files ${model_cuda_files})
+else() # `lockstep doctor` looks for cuDNN in every build
+  list(APPEND model_files model/cuda/dnn.c)
 endif()
 include(model/checkpoint.cmake)
 
@@ -80,6 +82,10 @@ if(CUDA_BUILT)
     LOCKSTEP_CUDA_MAJOR=${CUDAToolkit_VERSION_MAJOR}
     LOCKSTEP_CUDNN="${LOCKSTEP_CUDNN}")
   target_link_libraries(model PUBLIC CUDA::cudart ${CMAKE_DL_LIBS})
+else()
+  target_compile_definitions(model PRIVATE LOCKSTEP_CUDNN="libcudnn.so.9"
+                                           LOCKSTEP_CUDA_MAJOR=13)
+  target_link_libraries(model PUBLIC ${CMAKE_DL_LIBS})
 endif()
 
 foreach(test attention model_ops model_grad model_formats model_blocks stages

@@ -357,6 +357,12 @@ lockstep_says(cuda_cudnn_missing 1
   "attention=cudnn: .*libcudnn.so.9: .*; try: pip install nvidia-cudnn-cu13"
   env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/no_cudnn ${programs}/lockstep train
   device=cuda attention=cudnn precision=bf16 model=nano steps=1)
+if(NOT CUDA_BUILT) # the build knows no other cuDNN
+  lockstep_says(doctor_cudnn 0
+    "-  +cuDNN +attention=cudnn: .*libcudnn.so.9: .*try: pip install nvidia-cudnn-cu13"
+    env LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/no_cudnn $<TARGET_FILE:lockstep>
+    doctor)
+endif()
 # The loader's libcudnn.so.9 has no functions of cuDNN: the build's is used.
 set(other_cudnn ${CMAKE_BINARY_DIR}/other_cudnn)
 file(MAKE_DIRECTORY ${other_cudnn})

@@ -2,9 +2,9 @@
 // the CPU: 50 losses in every format, evaluation, logits, dropout, accumulation
 // and the update. Skipped on a machine without a GPU.
 //
-// The model is a nano GPT-2 that learns a short text by heart. Its losses, of
-// about 4 nats a token, may differ by 1e-3 in fp32, by 1e-2 in TF32 and fp16,
-// and by 3e-2 in bf16.
+// The model is a nano GPT-2 that learns a short sequence by heart. Its losses,
+// of about 4 nats a token, may differ by 1e-3 in fp32, by 1e-2 in TF32 and
+// fp16, and by 3e-2 in bf16.
 
 #include "base/base.h"
 #include "base/rng.h"

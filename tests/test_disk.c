@@ -89,7 +89,8 @@ static void a_loss_of_power_takes_what_is_not_synced(void **state)
     assert_after(d, 0, true, "a", "te");
     put(d, "a", "text", true);
     assert_int_equal(disk_sync_folder(d), 0);
-    // pending now: the bytes of the first a, the name of next, the rename
+    // the next two lines leave three changes pending: the bytes of the first a,
+    // the name of next, the rename
     put(d, "next", "newer", true);
     assert_int_equal(disk_rename(d, "next", "a"), 0);
     assert_int_equal(crash_pending(d), 3);

@@ -153,7 +153,7 @@ static void any_backend_resumes_any_other(void **state)
     assert_ok(&j);
     assert_int_equal(mean_loss("constant", 1, want), PARTS * 5);
     assert_int_equal(job_column("chain", "loss", 0, got, MAX), PARTS * 5);
-    // rank 1 was not in every part: its rows are those of the last one
+    // rank 1 was not in every part, so it has only the rows of the last part
     assert_int_equal(job_column("chain", "loss", 1, late, MAX), 5);
     for (int i = 0; i < 5; i++) {
         double mean = (got[LAST + i] + late[i]) / 2;

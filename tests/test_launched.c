@@ -73,7 +73,7 @@ static void launchers_are_told_apart(void **state)
             assert_int_equal(p.world, 3);
         }
         assert_false(cluster_launched(&rank, &world));
-        set_all(mpi, true); // mpirun within the launcher counts
+        set_all(mpi, true); // mpirun was started by that launcher: it counts
         assert_false(cluster_named(&p));
         assert_true(cluster_launched(&rank, &world));
         assert_int_equal(world, 2);

@@ -52,8 +52,8 @@ static void help_lists_the_commands(void **state)
     assert_prints(&j, "no such option; try: lockstep sample --help");
 }
 
-// Every command explains itself with --help at any place. It prints its usage
-// if words are missing.
+// These commands explain themselves with --help at any place (bench only at the
+// first). They print their usage if they need words and get none.
 static void every_command_explains_itself(void **state)
 {
     (void)state;

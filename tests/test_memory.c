@@ -1,8 +1,8 @@
 // test_memory.c - compares the memory of a worker of each backend (VmHWM, the
 // peak that the system counts) with the prediction. A run with plain SGD has
 // only two vectors, parameters and gradients. What it takes beyond these is the
-// memory of activations and of the process. This is subtracted from all
-// measurements, and what is predicted for it from all predictions.
+// memory of activations and of the process. Their measured size is subtracted
+// from all measurements, and their predicted size from all predictions.
 
 #include "base/base.h"
 #include "tests/job.h"

@@ -18,7 +18,7 @@ static struct mesh read(const char *text)
 }
 
 // The coordinates of ranks 0, 1, .. count like the digits of a number: the last
-// word is the fastest.
+// axis of the text changes fastest.
 static void check_order(const char *text)
 {
     struct mesh m = read(text);

@@ -104,8 +104,9 @@ static void power_and_heat_limits_are_told_apart(void **state)
     nvml_close(&n);
 }
 
-// A value is the difference between two successive samples. The fake's counters
-// tell how many samples were taken between them.
+// A value is the difference between two successive samples. Each counter of the
+// fake grows by its own number with each sample, so the difference shows which
+// counter was read, and that no sample lies between the two.
 static void counters_compare_successive_samples(void **state)
 {
     (void)state;

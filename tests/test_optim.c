@@ -62,7 +62,7 @@ static void reference(const struct optim_config *c, double *p, double *m,
     }
 }
 
-// Run STEPS updates over pieces of `piece` elements.
+// Runs STEPS updates over pieces of `piece` elements.
 static void run(const struct optim_config *c, float *p, size_t piece)
 {
     static float m[N], v[N], g[N];

@@ -324,7 +324,7 @@ static void a_nan_skips_the_step_of_its_worker(void **state)
     assert_int_equal(world_run(&staged, &s, nan_body, NULL), 0);
 }
 
-// In the cases of sync_cases.h step 2 must exchange, so every= is 1.
+// Step 2 of the cases in sync_cases.h must exchange, so every= is 1.
 static const struct fixture each_step = {
     .sync = "outer",
     .ops = &sync_outer,

@@ -82,8 +82,8 @@ static void cases_pass_with_a_staging_buffer(void **state)
 }
 
 // Checks the messages of a verb. A worker receives what its left neighbour
-// sends. It sends what it has received before, or a chunk of its own. In total
-// it moves the elements of the law.
+// sends. Each worker sends what it has received before, or a chunk of its own.
+// In total it moves the elements of the law.
 static void check_verb(const struct group_op *op, int world, size_t grain)
 {
     for (int r = 0; r < world; r++) {

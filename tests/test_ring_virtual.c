@@ -91,7 +91,7 @@ static struct group *open_group(struct cluster *c, const char *name)
     return group_open(&ring_virtual, &job);
 }
 
-// One verb on a vector of ones, from root 0.
+// Runs one verb on a vector of ones. Its root, if it has one, is rank 0.
 static int one_verb(struct virtual_rank *r, void *arg)
 {
     const struct job *job = arg;

@@ -170,9 +170,9 @@ static void checkpoints_go_from_mesh_to_mesh(void **state)
 
 // ---- failures
 
-// Slices have unequal lengths, so the ring of each slice adds the gradients of
-// tensors that are not sliced in another order. Slice 0 sends its sums of these
-// tensors to the other slices.
+// Each slice has a ring of its replicas. Slices have unequal lengths, so their
+// rings add in different orders. To keep the tensors equal that all slices
+// have, slice 0 sends its sums of these to the others.
 static void replicas_of_unequal_slices_agree(void **state)
 {
     (void)state;

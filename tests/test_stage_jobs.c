@@ -291,7 +291,7 @@ static void paced_stages(void **state)
             "out=traced && awk -F, 'NR > 1 && !($3 < 60) {exit 1}' "
             "traced/breakdown.csv",
             same);
-    assert_ok(&j); // no kind has seconds below 0: they would wrap
+    assert_ok(&j); // a time below 0 would have wrapped to a huge one
     job_run(&j, 60, "lockstep report quick traced out=both");
     assert_ok(&j);
     assert_prints(&j, "slept (pace=1,2), so it has no loss");

@@ -146,8 +146,9 @@ static void resumes_to_the_bit(void **state)
     assert_ok(&j);
     assert_one_axis("parts", 70);
     assert_true(seconds_of("parts", "forward") > forward);
-    assert_true(job_has("parts/checkpoint-70/model.safetensors")); // save=5
-    assert_false(job_has("parts/checkpoint-60"));                  // keep=2
+    // the resumed run still has save=5, and keep=2 is the default
+    assert_true(job_has("parts/checkpoint-70/model.safetensors"));
+    assert_false(job_has("parts/checkpoint-60"));
     assert_true(job_has("parts/latest"));
 
     job_run(&j, 60, "trainer %s steps=60 out=whole", tiny);
@@ -318,7 +319,7 @@ static void overflow_is_skipped(void **state)
             "trainer %s steps=30 precision=fp16 loss_scale=16777216 "
             "out=static",
             tiny);
-    assert_int_equal(j.status, 1); // no step succeeds: names a tensor
+    assert_int_equal(j.status, 1); // no step succeeds; the error names a tensor
     assert_non_null(strstr(j.out, "skipped"));
     assert_non_null(strstr(j.out, "the gradient of "));
     job_run(&j, 60, "trainer %s steps=30 precision=fp16 out=dynamic", tiny);

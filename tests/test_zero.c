@@ -205,7 +205,7 @@ static int ordered_body(struct worker *w)
 }
 
 // With normal deviates and clipping, the parameters are bit-identical to those
-// of `local`, if it adds in the same order.
+// of `local`, if `local` adds in the same order.
 static void equals_local_in_bits(void **state)
 {
     (void)state;
@@ -330,7 +330,7 @@ static void gathers_the_copy(void **state)
         }
 }
 
-// ---- the optimiser's state, of which every rank has ranges
+// ---- every rank has ranges of the optimiser's state
 
 static float (*kept)[OPTIM_MAX_SLOTS][LARGE]; // [0]: given, [1]: taken back
 

@@ -41,8 +41,8 @@ struct disk {
         size_t at; // the next byte to read
     } open[OPEN];
     long calls_left; // until the process is killed; 0: never
-    bool half;       // then a write writes half of its bytes
-    jmp_buf *leave;  // where control goes then
+    bool half;       // a write that is killed writes half of its bytes
+    jmp_buf *leave;  // where control goes when the process is killed
     size_t space;    // bytes that can still be written; SIZE_MAX: any number
 };
 

@@ -31,7 +31,7 @@ int disk_open(struct disk *d, const char *name);
 long disk_write(struct disk *d, int file, const void *p, size_t bytes);
 long disk_read(struct disk *d, int file, void *p, size_t bytes);
 
-// Syncs the file's bytes, but not its name. Returns 0.
+// disk_sync() syncs the file's bytes, but not its name. Both return 0.
 int disk_sync(struct disk *d, int file);
 int disk_close(struct disk *d, int file);
 

@@ -72,8 +72,8 @@ void lab_compute(struct lab *l, double seconds); // adds computing time
 // is none.
 void *lab_alloc(struct lab *l, size_t n, size_t size);
 
-// To use after a failed call: says which rank did not respond, and what you
-// expected from it. Returns -1.
+// Call this after a call has failed: it notes which rank did not respond, and
+// what you expected from it. Returns -1.
 int lab_missing(struct lab *l, int rank, const char *why);
 
 #endif

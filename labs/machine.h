@@ -10,8 +10,8 @@
 // The state of a struct lab on the virtual cluster.
 struct lab_machine {
     struct virtual_rank *rank;
-    int others; // ranks of the threads below lab.thread: add it to a lab's rank
-                // to get its virtual rank of the same thread
+    int others;   // add it to a rank of the lab to get the virtual rank of that
+                  // rank's thread number lab.thread
     int *missing; // the rank that lab_missing() named first; -1: none
 };
 

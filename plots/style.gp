@@ -3,8 +3,8 @@
 #     DIR = ARG1; OUT = ARG2      # gnuplot [-e "SIZE='1600x900'"] -c NAME.gp FOLDER FILE
 #     load "style.gp"
 # FILE ends in .svg or .png. A PNG has two pixels for each point, so that it is
-# sharp on a slide. With SIZE it has this size in pixels, and letters grow with
-# it. No letter is smaller than 14 points in the figure's normal size.
+# sharp on a slide. With SIZE a figure has that size in pixels, and its letters
+# grow with it. At the normal size no letter is smaller than 14 points.
 # A backend has the same colour in all figures. The colours differ in lightness
 # as well as in hue, so that they stay different for colour-blind people and in
 # grey print.
@@ -88,8 +88,8 @@ note(file) = crowded(file) ? \
     "‡ oversubscribed: more threads than cores, so workers share cores" : ""
 mark(o) = int(o + 0) ? " ‡" : ""
 
-# whether some cell of table.csv ran more than once; the end of a cell's range,
-# which a cell that ran once does not have
+# repeated(): whether some cell of table.csv ran more than once. end_of(): one end
+# of a cell's range. A cell that ran once has no range, so its end is NaN.
 repeated(file) = system(sprintf(\
     "awk -F, 'NR==1{for(i=1;i<=NF;i++)if($i==\"n\")k=i;next} k&&$k>1{n=1} END{print n+0}' '%s'", \
     file)) + 0

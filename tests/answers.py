@@ -51,8 +51,8 @@ def rewrite(folder, step_us, loss=lambda k: 5 - .1 * k, **settings):
 
 
 def taken(folder, share, switches=5):
-    """Give a run samples of a worker that computes but for `share` of the time has
-    to wait for a processor."""
+    """Give a run samples of a worker that has no processor for `share` of the time
+    in which it computes."""
     (folder / "util.csv").write_text("t_s,rank,metric,value\n" + "".join(
         f"{t / 10},0,compute_share,0.9\n{t / 10},0,cpu_share,"
         f"{.9 * (1 - share):.6f}\n{t / 10},0,resident_bytes,{t}000000\n"
@@ -199,7 +199,7 @@ def one_training(single, folder):
 
 
 def meets(run, validations, factor=1):
-    """Make it a run whose workers exchange in every fourth step. That step takes
+    """Turn a run into one whose workers exchange in every fourth step, which takes
     50 ms. validations: {step: validation loss}."""
     rewrite(run, 10000, lambda step: factor * (5 - .1 * step), every=4,
             eval_batches=10)
@@ -233,9 +233,9 @@ def waits_of_a_step(single, folder):
 
 
 def apart(single, folder):
-    """Workers that exchange only every few steps: such a cell is comparable only
-    with its like, and its rate is that of whole rounds. The report also says if
-    cells evaluate different amounts of text."""
+    """Workers exchange only every few steps. Such a cell is comparable only with
+    cells of the same kind, and its rate is that of whole rounds. The report also
+    says if cells evaluate different amounts of text."""
     out = study(single, folder / "apart", {"slow": (20000,) * 3,
                                            "meets": (10000,) * 3})
     ini = (out / "x.ini").read_text()

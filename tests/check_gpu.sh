@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check_gpu.sh [BIN] - tests check-gpu. Without BIN it runs with fake programs that pass,
-# fail, hang or find no GPU. With the programs of a build in BIN, its short steps run on
-# the emulated GPU.
+# check_gpu.sh [BIN] - tests check-gpu. Without BIN check-gpu runs with fake programs that
+# pass, fail, hang or find no GPU. With BIN, the programs of a build, the short steps of
+# check-gpu run on the emulated GPU.
 set -euo pipefail
 export LC_ALL=C.UTF-8
 check=$(dirname "$(readlink -f "$0")")/../check-gpu

@@ -10,8 +10,9 @@ enum { MAX_FILE = 1 << 16, MAX_PARAMS = 1 << 12 };
 
 extern const struct model_config tiny;
 
-// The path of the file that every test uses, in a temporary folder. The two
-// functions are group fixtures.
+// `path` is the file that every test uses, in the temporary folder `folder`.
+// make_folder() and remove_folder() are a group's setup and teardown.
+// files_in_folder() counts the files there.
 extern char folder[], path[128];
 int make_folder(void **state);
 int remove_folder(void **state);

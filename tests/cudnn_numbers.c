@@ -1,5 +1,5 @@
-// cudnn_numbers.c - dnn.h has the numbers of NVIDIA's header, and its functions
-// the arguments. Nothing runs: it compiles, or it does not.
+// cudnn_numbers.c - checks that dnn.h has the numbers of NVIDIA's header, and
+// types of the same size. Nothing runs: the test is that this file compiles.
 
 #include "model/cuda/dnn.h"
 

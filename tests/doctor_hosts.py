@@ -101,7 +101,7 @@ def each_lie_is_found(folder):
 
 
 def what_is_late_answers_nothing(folder):
-    """A host sends its last answer again: it is not taken for the next one."""
+    """A host sends its last answer again. doctor does not take it for the next one."""
     status, said = doctor(folder, [GOOD, TWICE], "out=shared")
     expect(said, rf"ok +{TWICE} +answers", rf"ok +{TWICE} +its clock agrees",
            rf"ok +{TWICE} +{TWICE} is its interface lo", rf"ok +{TWICE} +shares out=shared",

@@ -78,8 +78,8 @@ def check_sums(panel):
 
 
 def check_cells(panel):
-    """Every message says what it holds, and in the end some worker has the sum of
-    all."""
+    """Every message says what it holds. Return the last contents, by rank, vector
+    and cell, and the number that is the sum of all workers' numbers."""
     cells, last = panel["cells"], {}
     for at, rank, vector, cell, holds in cells["states"]:
         assert at <= panel["end_us"] + 1e-3

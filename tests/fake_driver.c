@@ -1,8 +1,8 @@
 // fake_driver.c - a libcuda.so.1 without a GPU, for a cuDNN that only plans.
 //
 // cuDNN compiles a plan's kernels for the GPU that a device descriptor
-// describes, and gives them to the driver. This one accepts them, remembers
-// which they were, and refuses everything else. Types are cuda.h's.
+// describes, and gives them to the driver. This driver accepts them, remembers
+// the last name, and refuses everything else. The types are those of cuda.h.
 
 #include <dlfcn.h>
 #include <stddef.h>
@@ -35,7 +35,7 @@ const char *fake_driver_kernel(void);
 static int thing; // stands for libraries, kernels and functions
 static char kernel[256];
 
-// The name of the last kernel that was asked for.
+// Returns the name of the last kernel that was asked for.
 const char *fake_driver_kernel(void)
 {
     return kernel;

@@ -249,8 +249,8 @@ struct batch {
     int n;
 };
 
-// Sends all messages before it waits for others. So ranks cannot wait for each
-// other in a circle.
+// Does the receives of a group last. So ranks that send to each other cannot
+// wait for each other in a circle.
 static void run(void *ctx)
 {
     struct batch *b = ctx;

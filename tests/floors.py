@@ -4,8 +4,8 @@
 Lines "    floor N  folder folder ..." give each folder its floor. A file may include
 headers of lower floors and of its own folder. Lines "    never folder: word ..." forbid
 more to one folder: other folders (ps_* is a pattern), system headers (zmq.h), or names in
-its code (words with a capital letter, such as MPI_Allreduce). "word but file.c" is an
-exception for one file.
+its code (words with a capital letter, such as MPI_Allreduce). "word but a.c,b.c" excepts
+these files.
 
 floors.py --self-test makes trees with one mistake each, and must find it.
 """
@@ -23,7 +23,7 @@ CORE = "core"  # its folders have floors, but it has none
 
 
 def read_rules(tree):
-    """{folder: floor}, and a list of (folder, forbidden word, excepted file)."""
+    """{folder: floor}, and a list of (folder, forbidden word, excepted files)."""
     floor, never = {}, []
     for line in (tree / "ARCHITECTURE.md").read_text().splitlines():
         if line.startswith("    floor "):

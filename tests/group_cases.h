@@ -1,6 +1,6 @@
 // group_cases.h - the cases that every carrier of group.h must pass.
 //
-// A test program describes its carrier once and calls the cases as its tests:
+// A test program describes its carrier once, and its tests call the cases:
 //
 //     static const struct carried tcp = {.ops = &ring_tcp, .law = law};
 //     static void verbs(void **state) { carry_verbs(&tcp); }
@@ -39,11 +39,11 @@ struct carried {
     int algorithm;                    // of the library
     struct cluster *cluster;          // under mpirun: the job; NULL: fork
     world_runner *run;                // NULL: forked_run()
-    int (*device)(struct device **d); // opens a member's; NULL: the CPU
+    int (*device)(struct device **d); // opens a member's device; NULL: the CPU
     bool halves_bytes; // reduce_scatter + all_gather move an all_reduce's bytes
     bool in_order; // a message moves only after all earlier tickets are done
-    // The payload in bytes that a verb sends and receives on this member, but
-    // not of send and recv. NULL: not checked.
+    // Computes the payload in bytes that a verb sends and receives on this
+    // member. It is not called for send and recv. NULL: bytes are not checked.
     void (*law)(const struct group *g, const struct group_op *op, uint64_t *out,
                 uint64_t *in);
 };
@@ -87,36 +87,37 @@ struct trial {
 
 // carry_run() runs body() on every member of a world. It returns how many
 // members failed, died or did not end in time. results[rank] gets each member's
-// result; NULL: not wanted. carry_here(): whether a world of this size can run
-// here.
+// result, unless results is NULL. carry_here() returns whether a world of this
+// size can run here.
 int carry_run(const struct carried *c, const struct carry_setup *s,
               int (*body)(struct member *m), uint64_t *results);
 bool carry_here(const struct carried *c, int world);
 
-// Opens one more group of the same members. The caller closes it. NULL after
-// fail().
+// Opens one more group of the same members. The caller closes it. Returns NULL
+// after fail().
 struct group *member_open(const struct member *m, const char *name);
 
-// trial_op(): an operation on n elements; a sum in 16 bits is scaled.
-// trial_fill() writes the vector's integers, trial_post() posts the verb. 0, or
-// -1 after fail().
+// trial_op() returns an operation on n elements; a sum in 16 bits is scaled.
+// trial_fill() writes the vector's integers, trial_post() posts the verb. Both
+// return 0, or -1 after fail().
 struct group_op trial_op(const struct member *m, enum group_verb verb, size_t n,
                          enum dtype type, enum dtype wire, int peer);
 size_t trial_bytes(const struct trial *t); // in the arena, guards included
 int trial_fill(struct member *m, const struct trial *t);
 int trial_post(struct member *m, struct group *g, struct trial *t);
-// After the verb was awaited or followed: 0, or -1 after fail() if a number or
-// guard byte is wrong.
+// Call this after the verb was awaited or followed. Returns 0, or -1 after
+// fail() if a number or guard byte is wrong.
 int trial_check(struct member *m, const struct trial *t);
 
 // member_normals() fills n floats at `off` bytes of the arena with normal
-// deviates, different for each rank. member_hash() computes a hash of them. 0,
-// or -1 after fail().
+// deviates, different for each rank. member_hash() computes a hash of them.
+// Both return 0, or -1 after fail().
 int member_normals(struct member *m, size_t off, size_t n);
 int member_hash(struct member *m, size_t off, size_t n, uint64_t *hash);
 
-// 0, or -1 after fail(): if the bytes counted are not those of the law; if the
-// last error does not name the group and its last member.
+// Both return 0, or -1 after fail(). member_bytes() fails if the bytes counted
+// are not those of the law, member_names_last() if the last error does not name
+// the group and its last member.
 int member_bytes(const struct member *m);
 int member_names_last(const struct member *m);
 
@@ -129,11 +130,11 @@ void run_all(const struct carried *c, const struct carry_setup *s,
 
 // ---- the cases; each runs its worlds itself
 
-void carry_verbs(const struct carried *c);   // integers, to the bit; bytes
+void carry_verbs(const struct carried *c);   // right integers, right bytes
 void carry_many(const struct carried *c);    // the same for a world of 16
 void carry_large(const struct carried *c);   // vectors of many pieces
 void carry_halves(const struct carried *c);  // two halves equal an all_reduce
-void carry_threads(const struct carried *c); // same bits with and without one
+void carry_threads(const struct carried *c); // same bits without a thread
 // Two carriers give the same sums of normal deviates.
 void carry_same_bits(const struct carried *a, const struct carried *b);
 void carry_groups(const struct carried *c);  // two groups, interleaved

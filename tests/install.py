@@ -142,7 +142,7 @@ COMPLETED = [
 
 
 def complete(prefix, folder):
-    """The shell completes lines, which readline has split into words."""
+    """The shell completes lines. It gets a line as words, as readline splits it."""
     bash = prefix / "share/bash-completion/completions/lockstep"
     for line, want in COMPLETED:
         words = line.split(" ")

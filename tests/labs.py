@@ -228,9 +228,10 @@ def run_job(*words):
     return done.returncode, done.stdout + done.stderr
 
 
-# Of each cheat: the text put before lab_exchange(), its new first statement,
-# and the message of the refusal. None as the message: the file can be graded,
-# but has no more points than the skeleton.
+# For each cheat: the text put before lab_exchange(), the new first statement of
+# lab_exchange(), and the message of the refusal. None instead of a message: the
+# file can be graded, and has the skeleton's points. 0: it can be graded, and
+# has no points.
 CHEATS = {
     "forks": ("int fork(void);", "fork();", "uses fork"),
     "sleeps": ("int usleep(unsigned);", "usleep(1);", "uses usleep"),

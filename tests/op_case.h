@@ -16,7 +16,7 @@ struct tensor3 {
 };
 
 extern const struct kernels *k; // under test
-extern double tolerance;        // relative, of the format
+extern double tolerance;        // relative; it depends on the format
 extern struct tensor3 in, in2, weight, bias, out, dout, extra;
 extern const struct mask no_mask, some_mask; // rates 0, 3/8
 

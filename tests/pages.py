@@ -69,7 +69,7 @@ def judge_links(page):
 
 
 def judge_call(tree, caller, member, name, function):
-    """Whether the caller, a pair (file, function), calls it."""
+    """Complaints if the caller, a pair (file, function), does not call it."""
     text = body(tree / caller[0], caller[1]) or ""
     what = rf"(?:->|\.){member}\(" if member else rf"\b{function}\b"
     inner = text[text.find("{"):]

@@ -15,7 +15,7 @@ struct ps_servers {
 };
 
 // Starts n servers with `threads` threads each. curve: a folder of keys, or "".
-// 0, or -1 after fail().
+// Returns 0, or -1 after fail().
 int ps_servers_start(struct ps_servers *s, int n, int threads, double timeout_s,
                      const char *curve);
 

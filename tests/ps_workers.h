@@ -14,7 +14,7 @@ enum { PS_WORKERS_MOST = 16, PS_WORKERS_N = 3000 };
 
 struct ps_progress {
     atomic_int step[PS_WORKERS_MOST]; // the last step that each worker did
-    atomic_int last; // the last step if ps_workers.steps is 0; 0: not set yet
+    atomic_int last; // if ps_workers.steps is 0: the last step; 0: not set yet
     struct {
         int rc;
         uint64_t joined, hash;
@@ -31,10 +31,10 @@ struct ps_workers {
     int steps; // 0: until ps_workers_finish()
     int pause_us;
     int slow_us;  // added to the pause of rank 0
-    int meet;     // after so many steps all wait for all; 0: never
-    bool late;    // rank 0 begins a step only when all others wait for it
-    size_t n;     // parameters; 0: PS_WORKERS_N
-    int slice_kb; // 0: 1
+    int meet;     // every so many steps all wait for all; 0: never
+    bool late;    // rank 0 begins a step when all others wait where all meet
+    size_t n;     // parameters; 0 means PS_WORKERS_N
+    int slice_kb; // 0 means 1
 };
 
 // Allocates memory that this process shares with the workers it forks. Never
@@ -45,7 +45,7 @@ struct ps_progress *ps_progress_make(void);
 // after ps_workers_join().
 pid_t ps_workers_start(const struct ps_workers *j, int rank);
 
-// To call if steps is 0: the workers end 50 steps after the present step of
+// Call this if steps is 0. Then the workers end 50 steps after the present step of
 // rank 0. They must be less than 50 steps apart.
 void ps_workers_finish(const struct ps_workers *j);
 

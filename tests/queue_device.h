@@ -11,7 +11,7 @@
 
 #include "device/device.h"
 
-// Opens the device. 0, or -1 after fail(). The caller closes it with
+// Opens the device. Returns 0, or -1 after fail(). The caller closes it with
 // device_close().
 int queue_device_open(struct device **d);
 

@@ -8,16 +8,18 @@
 #include "model/cpu/kernels.h"
 #include "model/model.h"
 
-// in (rows, ins), w (ins, outs), b (outs) or NULL, out (rows, outs).
+// A linear layer: in (rows, ins), w (ins, outs), b (outs) or NULL, out (rows,
+// outs).
 void ref_linear(double *out, const double *in, const double *w, const double *b,
                 int rows, int ins, int outs);
 // LayerNorm: in and out (rows, C), w and b (C).
 void ref_norm(double *out, const double *in, const double *w, const double *b,
               int rows, int C);
-// n numbers; out may be in.
+// GELU of n numbers. `out` may be the same array as `in`.
 void ref_gelu(double *out, const double *in, int n);
 
-// qkv (B, T, 3C), out (B, T, C). mask: dropout of probabilities; NULL: none.
+// Attention: qkv (B, T, 3C), out (B, T, C). mask: the dropout of probabilities;
+// NULL: none.
 void ref_attention(double *out, const double *qkv, int B, int T, int C, int NH,
                    const struct mask *mask);
 

@@ -20,7 +20,7 @@ static inline size_t settings_key(const char *text)
 // Sets all settings of backend `sync` to their defaults, then those in `text`.
 // If a key occurs twice, the last one wins. Then derives settings for `world`
 // workers and n parameters. A comma ends a value only if a key follows, so a
-// value may be a list. 0, or -1 after fail().
+// value may be a list. Returns 0, or -1 after fail().
 static inline int settings_text(struct sync_settings *s, const char *text,
                                 const char *sync, int world, size_t n)
 {

@@ -87,8 +87,8 @@ def free_ports(n):
 
 
 def children(pid):
-    """All descendants of a process. This test is the subreaper, so a process that
-    loses its parent becomes a child of the test."""
+    """All descendants of a process. A process that loses its parent becomes a child
+    of this test, which is the subreaper."""
     found = []
     for path in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
         try:

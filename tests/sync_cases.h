@@ -1,7 +1,7 @@
 // sync_cases.h - the cases that every backend must pass, with or without
 // servers.
 //
-// A test program describes its backend once and calls the cases as its tests:
+// A test program describes its backend once, and its tests are the cases:
 //
 //     static const struct fixture ring = {.sync = "ring", .ops = .., ..};
 //     const struct CMUnitTest tests[] = {CASE(integers, &ring), ..};
@@ -35,16 +35,17 @@ struct fixture {
     bool shared;             // gradients in memory that other processes can map
     struct cluster *cluster; // under mpirun: the job; NULL: fork workers
     world_runner *run;       // NULL: forked_run()
-    int (*device)(struct device **d); // opens a worker's; NULL: the CPU
+    int (*device)(struct device **d); // opens a worker's device; NULL: the CPU
     bool awaits;        // workers call worker_await() before they read params
     bool few;           // case_integers: only one format for each size
     bool silent_deaths; // only a deadline shows that a worker was killed
     // Starts the servers of one world, and adds their settings ("servers=..")
-    // to `opts`. *state is for stop(). NULL for a backend without servers.
+    // to `opts`. *state is for stop(). A backend without servers has no start()
+    // and no stop().
     int (*start)(int world, char opts[CASE_TEXT], void **state);
     void (*stop)(void *state);
-    // The law: the payload in bytes that worker `rank` sends and receives in
-    // a step.
+    // Computes by the law how many bytes of payload worker `rank` sends and
+    // receives in a step.
     void (*law)(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in);
 };
@@ -67,7 +68,7 @@ struct worker {
     int rank, world;
     struct cluster *cluster;
     struct device *dev;
-    const char *text; // of settings
+    const char *text; // the settings as text
     struct sync_settings settings;
     struct optim_config optim;
     struct bucket buckets[CASE_BUCKETS];
@@ -79,20 +80,21 @@ struct worker {
 // Runs body() on every worker of the world. Before that params and grads are
 // zero, the backend is open, and the broadcast is done. Returns how many
 // workers failed, died or did not end in time. results[rank] gets each worker's
-// result (NULL: not wanted). world_here(): whether a world of this size can run
-// here.
+// result, unless results is NULL. world_here() returns whether a world of this
+// size can run here.
 int world_run(const struct fixture *f, const struct setup *s,
               int (*body)(struct worker *w), uint64_t *results);
 bool world_here(const struct fixture *f, int world);
 
 // Opens the backend, in a body whose setup says `closed`. A backend that lends
 // blocks then copies the parameters from job.params, and each step copies them
-// back. 0, or -1 after fail(), like the functions below.
+// back. Returns 0, or -1 after fail(), as the functions below do.
 int worker_begin(struct worker *w);
 // Gives bucket b of the gradients to the backend.
 int worker_ready(struct worker *w, int b);
-// Makes gradients: small integers within +-most that differ by rank, step and
-// element. The other function makes their sum over all ranks, for the oracle.
+// worker_integers() makes gradients: small integers within +-most that differ by
+// rank, step and element. worker_summed() makes their sum over all ranks, for
+// the worker of oracle_open().
 void worker_integers(struct worker *w, int step, int most);
 void worker_summed(struct worker *w, int step, int most);
 // Makes gradients of normal deviates, different for each rank and step.
@@ -103,11 +105,11 @@ int worker_await(struct worker *w);
 // Calls worker_ready() for all buckets in order, then runs the step. If the
 // setup has a seed, it sleeps for a random time before each bucket.
 int worker_step(struct worker *w, int step, struct sync_out *out);
-// A body. Its result is the memory in bytes that the process needs to open the
-// backend and to run one step, as counted by the system.
+// This is a body for world_run(). Its result is the memory in bytes that the
+// process needs to open the backend and to run one step, as the system counts.
 int worker_grows(struct worker *w);
-// -1 after fail() unless the parameters have the same bits as those of `local`,
-// which was given the sum.
+// Returns 0 if the parameters have the same bits as those of `local`, which was
+// given the sum of all gradients, else -1 after fail().
 int worker_equals(const struct worker *w, const struct worker *local);
 // Opens a worker of the backend `local` in the process of w, with the same job.
 int oracle_open(struct worker *local, const struct worker *w);
@@ -115,11 +117,11 @@ void oracle_close(struct worker *local);
 
 // ---- the cases; each runs its worlds itself
 
-void case_integers(const struct fixture *f);      // the same bits as local
-void case_many(const struct fixture *f);          // the same for a world of 16
-void case_replicas(const struct fixture *f);      // same bits on every worker
-void case_reruns(const struct fixture *f);        // and in any order of arrival
-void case_overflow(const struct fixture *f);      // one infinite: all skip
+void case_integers(const struct fixture *f); // the same bits as local
+void case_many(const struct fixture *f);     // the same for a world of 16
+void case_replicas(const struct fixture *f); // same bits on every worker
+void case_reruns(const struct fixture *f);   // same in any order of arrival
+void case_overflow(const struct fixture *f); // one infinite: all skip
 void case_divides_first(const struct fixture *f); // fp16: the mean fits
 void case_bytes(const struct fixture *f);         // counted bytes equal the law
 void case_state(const struct fixture *f);         // save, load in other worlds

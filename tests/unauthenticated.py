@@ -9,8 +9,8 @@ rendezvous with a secret, and rank 0 listens.
 Unauthenticated clients connect while the job waits for its last worker, and while it
 trains. They send nothing, a byte now and then, random bytes, or a message without an end.
 One client repeats the bytes that a worker sent. Another worker asks for a rank that is
-already in use, and a worker of another user connects. The job must end as without them,
-and the listening process must have used little memory.
+already in use, and a worker of another user connects. The job must end as it would
+without all this, and the listening process must have used little memory.
 """
 
 import os

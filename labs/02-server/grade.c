@@ -20,8 +20,10 @@ enum kind { INTEGERS, NORMALS, INFINITE, OPPOSITE, TOO_LARGE };
 
 struct run {
     struct job job;
-    enum kind kind; // INFINITE and later: for step 1; other steps are INTEGERS
-    uint64_t seed;  // of the seconds before a worker sends; 0: none
+    // INFINITE and the kinds after it change one element of step 1. All other
+    // gradients are those of INTEGERS.
+    enum kind kind;
+    uint64_t seed; // for the random seconds before a worker sends; 0: none
     float *p[MOST_WORKERS + 1]; // by rank: the parameters of each step
 };
 

@@ -163,8 +163,8 @@ static void job_close(struct job *j)
     free(j);
 }
 
-// Makes the job of a run with the student's buckets. Sizes of 0: the student's
-// bucket_sizes() chooses.
+// Makes the job of a run with the student's buckets. If the sizes are 0, the
+// student's bucket_sizes() chooses them.
 static struct job *job_open(struct lab_case *k, const struct lab_world *world,
                             size_t first, size_t size)
 {

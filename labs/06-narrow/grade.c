@@ -287,7 +287,7 @@ static void scale(struct lab_case *k)
         struct loss_scale begin = {ldexpf(1, histories[h].begin - 'a'), 0,
                                    histories[h].window};
         const char *history = histories[h].history;
-        // Small numbers, which overflow with no scale.
+        // The numbers are so small that they do not overflow at any scale.
         struct job *j = stepped(k, 2, history, begin, 0x1p-20f, INFINITY);
         for (int r = 0; j && r < 2; r++)
             for (size_t t = 0; history[t]; t++) {

@@ -64,7 +64,8 @@ static double bytes_of(const struct row *r)
     return sum + sum;            // and as many sums or parameters
 }
 
-// Makes a row without flaws. Its repeats' means are mean[], in rising order.
+// Makes a row without flaws. mean[] has the means of its repeats in rising
+// order; the repeats themselves begin at another one of them.
 static struct made make(uint64_t key, double base)
 {
     static const int lengths[] = {1, 2, 3, 4, 5, 8};
@@ -277,8 +278,8 @@ static void want_verdict(struct lab_case *k, uint64_t key)
     b.bytes = bytes_of(&b.row);
     if (few)
         drop_repeats(&a, 2);
-    // The slowest repeat of a, divided by its fastest one, if none is dropped:
-    // b is a copy of a's settings and has as many repeats.
+    // The slowest repeat of a, divided by its fastest one, if none is dropped.
+    // b was made with the same key, so it has as many repeats as a had.
     int last = b.row.repeats - 1;
     double widest = 1 + 0.01 * last + 0.005 * last * last;
     bool speed = c.kind == FASTER;

@@ -14,11 +14,11 @@
 
 enum { MOST_WORKERS = 8 };
 
-// A job, and where one gradient is not small, and that gradient.
+// A job in which one gradient may be huge, infinite or NaN.
 struct task {
     struct zero zero;
-    int odd_rank, odd_step; // where the gradient is `odd`; -1: nowhere
-    float odd;              // huge, infinite or NaN
+    int odd_rank, odd_step; // the worker and step that have it; -1: none
+    float odd;              // its value
 };
 
 static void gradients(const struct zero *z, int rank, int step, const float *p,

@@ -23,9 +23,9 @@ struct zero {
                    float scale, int number);
 };
 
-// The factor from summed gradients to the mean of w workers, clipped so that
-// its norm is at most z->clip. squares: the sum of the squares of all summed
-// gradients.
+// The factor by which to multiply the summed gradients of w workers. It makes
+// them the mean, clipped to a norm of at most z->clip. squares: the sum of the
+// squares of all summed gradients.
 static inline float zero_scale(const struct zero *z, double squares, int w)
 {
     double norm = sqrt(squares) / w;

@@ -70,9 +70,10 @@ float *dynamic_shared();
 size_t shared_address(const void *p);
 void *shared_at(size_t address);
 
-// Asynchronous copies of this thread into shared memory: `n` bytes, then zeros
-// up to `space`. The destination is NaN until the thread waits for its copies.
-// A thread must not end before that.
+// copy_later() begins an asynchronous copy of this thread into shared memory:
+// `n` bytes, then zeros up to `space`. The destination is NaN until the thread
+// waits for its copies, which calls copies_arrive(). A thread must not end
+// before that.
 void copy_later(void *to, const void *from, size_t n, size_t space);
 void copies_arrive();
 

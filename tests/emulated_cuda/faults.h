@@ -12,16 +12,17 @@ extern "C" {
 
 enum { FAULT_THREADS = 96 };
 
-// out[t] = the number of t's neighbour, passed through shared memory. `up`: the
-// next thread, else the previous one. Right only with `barrier`.
+// out[t] = the number of t's neighbour, passed through shared memory. The
+// neighbour is the next thread with `up`, else the previous one. The result is
+// right only with `barrier`.
 void fault_neighbours(void *stream, int *out, bool up, bool barrier);
 
 // out[t] = in[4 (t + 1)], or 0 for the last thread, passed through shared
-// memory by asynchronous copies. Right only with `wait` and `barrier`.
+// memory by asynchronous copies. It is right only with `wait` and `barrier`.
 void fault_copies(void *stream, float *out, const float *in, bool wait,
                   bool barrier);
 
-// A thread ends before its asynchronous copy.
+// A thread ends without waiting for its asynchronous copy.
 void fault_left_copies(void *stream, const float *in);
 
 // fault_half_warp(): at a shuffle, half of the warp's threads have ended.

@@ -232,7 +232,8 @@ add_executable(test_cuda_tune ${emulated}/test_cuda_tune.c)
 emulated_program(test_cuda_tune 900)
 emulated_test(cuda_tune_emulated cuda_tune)
 
-# cuDNN, where the loader looks first, with the cuBLASLt that it asks for.
+# The emulated cuDNN and the cuBLASLt that it asks for, in a folder of their own. Tests
+# name it in LD_LIBRARY_PATH, so the loader looks there first.
 set(emulated_cudnn ${CMAKE_BINARY_DIR}/fake_cudnn)
 file(MAKE_DIRECTORY ${emulated_cudnn})
 add_custom_command(TARGET emulated_cublaslt POST_BUILD

@@ -1,5 +1,6 @@
-// layouts_cute.cpp - prints, for test_layouts.c, which numbers of mma.m16n8k16
-// and of ldmatrix.x4 each lane of a warp holds by CuTe's headers.
+// layouts_cute.cpp - prints which numbers each lane of a warp holds in
+// mma.m16n8k16 and in ldmatrix.x4, as CuTe's headers say. test_layouts.c reads
+// this.
 
 #include <cuda_runtime.h>
 
@@ -8,8 +9,8 @@
 
 #include <cstdio>
 
-// Prints a line: for each lane, and each of its values, the index of the
-// element. `unit` is the layout's unit: 1 element, or the bits of an element.
+// Prints a line with the index of the element that each value of each lane is.
+// `unit`: how many of the layout's units an element has: 1, or its bits.
 template <class Layout>
 static void print_layout(const Layout &layout, int values, int unit)
 {

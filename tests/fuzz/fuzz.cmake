@@ -63,7 +63,7 @@ function(fuzz_collect libs)
   set(fuzz_others ${fuzz_others} PARENT_SCOPE)
 endfunction()
 
-# bin/fuzz_NAME, built by clang in one command.
+# Builds bin/fuzz_NAME with clang, in one command.
 function(fuzz_build name libs)
   set(fuzz_seen "")
   set(fuzz_sources "")

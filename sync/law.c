@@ -1,4 +1,5 @@
-// law.c - how long an exchange should take by the law, and how to fit a link.
+// law.c - predicts how long an exchange takes, and fits a link to measured
+// times.
 
 #include "sync/law.h"
 

@@ -1,4 +1,4 @@
-// law.h - how long an exchange should take: t = hops alpha + share S / B.
+// law.h - predicts how long an exchange takes: t = hops alpha + share S / B.
 //
 // S is the gradient's size in bytes, as it travels. `share` is how often these
 // S bytes cross the busiest link; if both directions work at once, only the
@@ -32,9 +32,9 @@ struct law {
 // messages.
 // law_servers: k servers on hosts of their own. nS/k bytes go into each server
 // and as many out of it, both at once. With at least n servers, a worker's own
-// link is the busiest one: S bytes each way. held: the servers
-// defer their replies until all gradients have come, as they do if they update;
-// then the exchange takes twice as long.
+// link is the busiest one: S bytes each way. held: the servers defer their
+// replies until all gradients have come, as they do if they update; then the
+// exchange takes twice as long.
 // law_owner: worker 0 is the owner; (n-1)S goes into its link, then as much out
 // of it. Its replies are always deferred; held = false counts one direction
 // only.

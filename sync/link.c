@@ -1,4 +1,4 @@
-// link.c - the links between workers, as a file.
+// link.c - reads and writes the file that describes the links between workers.
 
 #include "sync/link.h"
 

@@ -1,5 +1,6 @@
-// link.h - the links between workers, as a file that sync_perf and link_perf
-// write (out=FILE) and `lockstep predict` and sync_perf read (link=FILE).
+// link.h - describes the links between workers, as a file. sync_perf and
+// link_perf write it (out=FILE); `lockstep predict`, `lockstep simulate` and
+// sync_perf read it (link=FILE).
 //
 //     {"workers": 2, "fits": [{
 //         "who": "ring",        a backend, or "tcp": a stream between two hosts

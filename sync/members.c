@@ -1,4 +1,4 @@
-// members.c - the group of a strategy's workers.
+// members.c - opens the group of a strategy's workers.
 
 #include "sync/members.h"
 

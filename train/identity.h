@@ -1,4 +1,5 @@
-// identity.h - which process each worker is, and where: for run.json.
+// identity.h - collects for run.json which process each worker is, and where it
+// runs.
 
 #ifndef TRAIN_IDENTITY_H
 #define TRAIN_IDENTITY_H

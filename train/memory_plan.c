@@ -1,4 +1,4 @@
-// memory_plan.c - the arithmetic of memory_plan.h.
+// memory_plan.c - computes what memory_plan.h promises.
 
 #include "train/memory_plan.h"
 

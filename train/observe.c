@@ -1,4 +1,4 @@
-// observe.c - all telemetry of one worker.
+// observe.c - records all telemetry of one worker, except its rows.
 
 #include "train/observe.h"
 

@@ -1,6 +1,6 @@
-// observe.h - what is recorded while a worker trains, in addition to its rows:
-// spans, samples of utilisation and TensorBoard's events. All workers' records
-// use the same zero of time.
+// observe.h - records what happens while a worker trains, in addition to its
+// rows in steps.csv: spans, samples of utilisation and TensorBoard's events.
+// All workers' records use the same zero of time.
 
 #ifndef TRAIN_OBSERVE_H
 #define TRAIN_OBSERVE_H

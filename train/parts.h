@@ -1,4 +1,5 @@
-// parts.h - the gradient norm of a model whose parts are on several workers.
+// parts.h - finds the gradient norm of a model whose parts are on several
+// workers.
 //
 // All parts make the same update: the norm and the overflow test use the sum
 // over the slices of each stage, then over the stages in order. A tensor that

@@ -4,12 +4,13 @@
 // and after each evaluation. Under the launcher (LOCKSTEP_PROGRESS is set)
 // every worker prints lines
 //
-//     @progress rank=0 world=4 step=10 steps=500 loss=2.31 tokens_per_s=5200
-//     eta_s=93 line=1
+//     @progress rank=0 world=4 step=10 steps=500 loss=2.31 val_loss=nan
+//     tokens_per_s=5200 eta_s=93 memory_bytes=61000000 line=1
 //
-// (one line each) to standard output. The launcher shows those with line=1;
-// there are at most five others a second. tokens_per_s is the worker's own
-// rate: its tokens of a step divided by the median time of its latest steps.
+// (one line each) to standard output. The launcher shows those with line=1.
+// There are at most five others a second. val_loss is nan except after an
+// evaluation. tokens_per_s is the worker's own rate: its tokens of a step
+// divided by the median time of its latest steps.
 
 #ifndef TRAIN_PROGRESS_H
 #define TRAIN_PROGRESS_H

@@ -1,4 +1,5 @@
-// slices.c - the sums over the slices of a model, with a group of its own.
+// slices.c - sums over the slices of a model. The slices of a stage are a group
+// of their own.
 //
 // The group has no thread: forward and backward wait for each join anyway, so
 // the calling thread moves the data.

@@ -1,4 +1,4 @@
-// slices.h - a worker's slice of the tensors, and the sums over all slices.
+// slices.h - finds a worker's slice of the tensors, and sums over all slices.
 //
 //     slice 0   ln | qkv att proj  \        | fc gelu out \        ..
 //                                    join                   join

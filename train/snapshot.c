@@ -1,4 +1,4 @@
-// snapshot.c - a copy of vectors, and the thread that writes it.
+// snapshot.c - keeps a copy of vectors, which a thread writes to files.
 
 #include "train/snapshot.h"
 

@@ -1,4 +1,4 @@
-// snapshot.h - a copy of vectors, and a thread that writes it.
+// snapshot.h - keeps a copy of vectors, which a thread writes to files.
 //
 //     float *copy = snapshot_vector(s, 0);     fill it
 //     snapshot_start(s, write, ctx)            write(ctx) runs in a thread ..

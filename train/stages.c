@@ -1,4 +1,4 @@
-// stages.c - the buffers of a stage, and when each is sent or received.
+// stages.c - manages the buffers of a stage, and sends and receives them.
 //
 // A forward's input is received into the first free buffer. A stage has as many
 // input buffers as the stage before has activation slots. The stage before

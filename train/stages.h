@@ -1,5 +1,5 @@
-// stages.h - a worker's stage of a pipeline: which part of the model it holds,
-// and what it sends to the neighbouring stages.
+// stages.h - runs a worker's stage of a pipeline: finds which part of the model
+// the stage holds, and exchanges messages with the neighbouring stages.
 //
 //     stage 0   |F0 |F1 |F2 |        |B0 |B1 |B2 |tie| step
 //                  \   \   \       /   /   /     |

@@ -1,5 +1,5 @@
-// stages_plan.c - which stage a worker is, which part of the model it holds,
-// and how many buffers it needs.
+// stages_plan.c - finds which stage a worker is, which part of the model it
+// holds, and how many buffers it needs.
 
 #include "train/stages.h"
 

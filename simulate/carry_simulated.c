@@ -1,5 +1,5 @@
-// carry_simulated.c - the functions of message/carry.h, for messages over MPI
-// in a simulation.
+// carry_simulated.c - implements message/carry.h for simulated messages over
+// MPI.
 //
 // Simulated time passes only while all ranks wait, so carry_wait() blocks
 // instead of polling. Messages always arrive, and SimGrid itself ends a run in

@@ -1,4 +1,4 @@
-// exchange.h - one exchange of one gradient, in simulated time.
+// exchange.h - runs one exchange of one gradient, in simulated time.
 //
 // The program in this folder runs under SimGrid's smpirun. Every rank is a
 // coroutine of one process. MPI messages take the time that a model of the

@@ -1,4 +1,4 @@
-// transport_mpi.h - the ring's transport in a simulation.
+// transport_mpi.h - moves the messages of a ring in a simulation.
 
 #ifndef SIMULATE_TRANSPORT_MPI_H
 #define SIMULATE_TRANSPORT_MPI_H

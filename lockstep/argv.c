@@ -1,4 +1,4 @@
-// argv.c - the arguments of a command, in one buffer.
+// argv.c - collects the arguments of a command in one buffer.
 
 #include "lockstep/argv.h"
 

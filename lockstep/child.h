@@ -1,4 +1,4 @@
-// child.h - one process of a job: spawned, read line by line, signalled.
+// child.h - spawns one process of a job, reads it line by line and signals it.
 
 #ifndef LOCKSTEP_CHILD_H
 #define LOCKSTEP_CHILD_H

@@ -15,8 +15,8 @@
 //     size = workers=1 batch=16, workers=2 batch=8     several keys at once
 //     size = batch=2 (steps=160), batch=4 (steps=80)   the cells' names omit
 //                                                      what is in ()
-//     [cell ring+fp16]                    combined with each [cell NAME]; at
-//                                         least one key in each
+//     [cell ring+fp16]                    the matrix runs with each of these
+//                                         cells; each has at least one key
 //     sync = ring
 //     wire = fp16
 //     [cell torch DDP]                    another program trains this cell:

@@ -1,4 +1,5 @@
-// hosts.h - the hosts of hosts=FILE, and how to start a program on one of them.
+// hosts.h - reads the hosts of hosts=FILE, and builds the command that starts a
+// program on one of them.
 //
 // The file is an mpirun hostfile. It has a line "NAME [slots=N]" for each host;
 // # begins a comment. Ranks fill the slots of the first host, then of the next,

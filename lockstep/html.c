@@ -1,4 +1,4 @@
-// html.c - the style sheet, escaping of text, and inline SVG.
+// html.c - writes the style sheet, escapes text, and checks and copies SVG.
 
 #include "lockstep/html.h"
 

@@ -1,4 +1,4 @@
-// openmpi.c - the version of Open MPI that CMake found for this build.
+// openmpi.c - selects the version of Open MPI that CMake found for this build.
 
 #include "lockstep/openmpi.h"
 

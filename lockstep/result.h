@@ -77,8 +77,8 @@ struct result {
     bool oversubscribed;
     char pace[64];      // pace=: it slept instead of computing; "": it computed
     char mistakes[128]; // the settings that are wrong on purpose; "" for none
-    bool held;          // servers update, and defer replies until all gradients
-                        // have arrived
+    bool held;          // servers, or worker 0 as the owner, update, and reply
+                        // only when all gradients have arrived
     double value[METRICS]; // NaN: not measured
     double *util;          // (world) compute share; NULL: not measured
     double *comm;          // (world) share of time of its GPU in collectives

@@ -6,7 +6,7 @@
 // Means are over all samples of all workers; peaks are the largest sample of
 // any. NaN: not measured.
 struct samples {
-    double cpu_share;      // mean share of a worker's threads on a processor
+    double cpu_share;      // processor time of a worker / (time x its cores)
     double taken_share;    // share of the computing time in which the process
                            // had no processor
     double switches_per_s; // mean of a worker's involuntary context switches

@@ -6,10 +6,10 @@
 //
 // Each child has a process group of its own, and is killed if this process dies
 // (PDEATHSIG). Its output is written to the log with its name before each line.
-// The lines of worker 0 and the errors of servers are also printed. The first
-// failure ends the job: all children get SIGTERM, and SIGKILL after a grace
-// period. Processes that children left behind become our children (subreaper)
-// and are killed, too.
+// The lines of worker 0, and what servers write to stderr, are also printed.
+// The first failure ends the job: all children get SIGTERM, and SIGKILL after a
+// grace period. Processes that children left behind become our children
+// (subreaper) and are killed, too.
 
 #ifndef LOCKSTEP_SUPERVISE_H
 #define LOCKSTEP_SUPERVISE_H

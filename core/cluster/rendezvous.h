@@ -82,8 +82,8 @@ int rendezvous_receive(struct rendezvous *h, const struct message_peer *from,
 // exchange with an error, which so comes before the workers' own error.
 void rendezvous_tick(struct rendezvous *h);
 
-// A worker has died. An elastic job goes on without it; in other jobs all
-// waiting workers get an error.
+// A worker has died. An elastic job goes on without it. In other jobs, if an
+// exchange still lacks its piece, all waiting workers get an error.
 void rendezvous_lost(struct rendezvous *h, int rank);
 
 // Ends the present exchange: all waiting workers get the error `why`.

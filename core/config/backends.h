@@ -1,8 +1,9 @@
 // backends.h - the backends as plain data: the ways in which workers agree on
 // the next parameters.
 //
-// No other code compares a backend's name: it asks the members of its row. So a
-// new backend needs a row of backends.def, and no change above it.
+// Where backends differ, other code asks the members of a backend's row, and
+// never compares names. So a new backend needs a row of backends.def, and no
+// change in the code that uses the table.
 
 #ifndef CONFIG_BACKENDS_H
 #define CONFIG_BACKENDS_H
@@ -59,13 +60,13 @@ extern const char *const backend_names[];
 const struct backend *backend_find(const char *name);
 const struct backend *backend_row(const char *name);
 
-// Whether there is a law for the bytes that it sends.
+// Whether there is a law for the bytes that b sends.
 bool backend_has_law(const struct backend *b);
 
-// Whether it reads a key of the group [backend].
+// Whether b reads a key of the group [backend].
 bool backend_reads(const struct backend *b, const char *key);
 
-// Whether it reads such a key and can use the value that the key has in *s.
+// Whether b reads such a key and can use the value that the key has in *s.
 bool backend_takes(const struct backend *b, const char *key,
                    const struct sync_settings *s);
 

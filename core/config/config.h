@@ -86,8 +86,10 @@ struct run {
 
     // what it writes
     char out[CONFIG_PATH];
-    char resume[CONFIG_PATH]; // "", "auto", or a checkpoint folder
-    int log, eval, eval_batches, save, keep, verify; // steps; 0: never
+    char resume[CONFIG_PATH]; // "", "auto", or folder of a run or checkpoint
+    // log, eval, save, verify: from one time to the next, in steps; 0: never.
+    // eval_batches, keep: how many; 0: all.
+    int log, eval, eval_batches, save, keep, verify;
     int save_async;  // bool: checkpoints from a copy, while steps go on
     int trace;       // enum trace
     double samples;  // of utilisation, per second
@@ -164,7 +166,8 @@ int config_check_backend(const struct run *r, const struct backend *b);
 // Checks settings that depend on the number of workers. 0, or -1 after fail().
 int config_check_world(const struct run *r, int world);
 
-// Writes every key with its unit, default, allowed values and one line of help.
+// Writes every key with its default, allowed values, unit and help, and the
+// names of the backends.
 void config_help(FILE *f);
 
 // ---- batch.c: what follows from the number of replicas

@@ -1,8 +1,9 @@
 // settings.h - the settings of a backend: plain data, one member for each key.
 //
 // The [backend] rows of keys.c fill it. 0 or "auto" means that the user left a
-// setting open. Then sync_derive() (sync/derive.h) chooses its value once, and
-// the backend gets the result.
+// setting open. sync_derive() (sync/derive.h) chooses most of these once, and
+// the backend gets the result. The others are chosen by the code that reads
+// them.
 
 #ifndef CONFIG_SETTINGS_H
 #define CONFIG_SETTINGS_H

@@ -137,7 +137,7 @@ static void split(struct data *d)
     d->train = tokens_part(&d->train, 0, train);
 }
 
-// a * b, or the largest size_t if the product is too large.
+// a * b. SIZE_MAX - 1 if the product is too large: the caller may add 1.
 static size_t times(size_t a, size_t b)
 {
     size_t product;

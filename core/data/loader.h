@@ -1,6 +1,6 @@
 // loader.h - a thread that fills batches ahead of the loop.
 //
-//     loader   fill k+3   fill k+4   sleep        fill k+5
+//     loader   fill k+2   fill k+3   sleep        fill k+4
 //     ring     [ k ][ k+1 ][ k+2 ][ k+3 ]
 //     loop     ... compute k-1 ...      take k    compute k ...
 //

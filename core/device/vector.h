@@ -3,8 +3,8 @@
 // The first call chooses the widest instructions that this processor has.
 // VECTOR_ISA=scalar|avx2|avx512 in the environment forces one set (for tests
 // and for comparing machines). All give the same bits. n counts elements.
-// Source and destination may be the same, but must not overlap otherwise. No
-// alignment is needed.
+// Source and destination may begin at the same address, unless a cast widens
+// the numbers. Otherwise they must not overlap. No alignment is needed.
 
 #ifndef DEVICE_VECTOR_H
 #define DEVICE_VECTOR_H

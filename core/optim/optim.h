@@ -7,11 +7,11 @@
 //     SGD    u = mu u + g;  p = p - lr (u + wd p)
 //            (decay decoupled, as in AdamW; momentum as in PyTorch)
 //
-// The state of an optimiser is vectors with the layout of the parameters,
-// called slots (AdamW: m, v; SGD: u if momentum > 0). The process that updates
-// owns them. All functions work on a range [off, off+n) of the flat parameter
-// vector, so that a server can own a shard: pointers point to the first element
-// of the range, and `off` is its place in the vector.
+// The state of an optimiser consists of vectors with the layout of the
+// parameters, called slots (AdamW: m, v; SGD: u if momentum > 0). The process
+// that updates owns them. optim_update() works on a range [off, off+n) of the
+// flat parameter vector, so that a server can own a shard: pointers point to
+// the first element of the range, and `off` is its place in the vector.
 
 #ifndef OPTIM_OPTIM_H
 #define OPTIM_OPTIM_H

@@ -40,8 +40,8 @@ struct rule_in {
     float clip;                     // largest norm allowed; 0: no limit
     struct half_copy *copy;         // of params, on the device; or NULL
     const struct norm_parts *parts; // NULL: the vector is whole. CPU only
-    // Only if rule_runs_ahead(): called after the update was queued and before
-    // the host waits for it. -1 ends the step. May be NULL.
+    // Only if rule_runs_ahead(): called when the update is queued, and before
+    // the host waits for the norm. -1 ends the step. May be NULL.
     int (*settle)(void *ctx);
     void *ctx; // of settle
 };

@@ -16,7 +16,7 @@ enum { ACTIVITY_NAME = 96 };
 
 struct activity_record {
     uint64_t begin_ns, end_ns; // by the clock of now_ns()
-    uint64_t bytes;            // of a copy; 0: a kernel
+    uint64_t bytes;            // copied or set; 0: a kernel
     uint32_t stream;           // CUPTI's number of the stream
     const char *name;          // valid until activity_close()
 };

@@ -7,7 +7,8 @@
 //                         in sleeps that slow a worker down on purpose
 //     slowed_share        only these sleeps, if there are any (straggler=)
 //     evaluate_share      computing the validation loss, if that happened
-//     wait_share          waiting for other workers or for messages
+//     wait_share          waiting for other workers or for messages, and
+//                         sending, receiving and adding in the trainer's thread
 //     data_share          waiting for a batch
 //     cpu_share           processor time of the process / (time x its cores)
 //     resident_bytes      memory of the process
@@ -15,7 +16,7 @@
 //     gpu_util_share, gpu_memory_bytes, gpu_power_w, gpu_clock_mhz   by NVML,
 //                         with a GPU; util: the share of time in which a kernel
 //                         ran, which includes kernels that only wait
-//     gpu_energy_j        since the run began
+//     gpu_energy_j        since the sampler was opened
 //     gpu_power_limited, gpu_heat_limited   1: this lowers the clocks
 //     gpu_sm_share, gpu_occupancy_share, gpu_tensor_share, gpu_dram_share,
 //     gpu_nvlink_in_bytes_per_s, gpu_nvlink_out_bytes_per_s   by counters, from

@@ -7,8 +7,8 @@
 // One thread writes a lane, without locks. A lane keeps its newest records. The
 // spans of a lane nest. A lane also keeps the total time spent in each kind so
 // far, which a sampler may read at any moment; at each moment the innermost
-// open span counts. All functions accept NULL and do nothing: then recording is
-// off.
+// open span counts. If recording is off, there are no lanes: the functions that
+// record take NULL and do nothing.
 
 #ifndef TELEMETRY_SPAN_H
 #define TELEMETRY_SPAN_H

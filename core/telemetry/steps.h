@@ -82,9 +82,8 @@ struct steps_summary {
     uint64_t tokens, bytes_out, bytes_in;
 };
 
-// Reads OUT/steps.csv. Workers exchange once in `every` steps. These steps are
-// a round, and each of them counts with the mean time of its round. So if
-// `every` is 1, each step counts with its own time. 0, or -1 after fail().
+// Reads OUT/steps.csv. Workers exchange once in `every` steps. For the median,
+// these steps count as one step, with their mean time. 0, or -1 after fail().
 int steps_summarise(const char *out, int every, struct steps_summary *sum);
 
 #endif

@@ -17,8 +17,9 @@ enum { PATH = 1200 };
 
 struct edge {
     uint64_t at_ns;
-    int comm, compute; // +1 or -1
-    int gather;        // +1 or -1; within a gather nothing is computed
+    // +1 or -1 for an interval of that kind, else 0.
+    int comm, compute;
+    int gather; // within a gather nothing is computed
 };
 
 struct edges {

@@ -25,7 +25,7 @@ struct times_gpu { // seconds; all 0: no GPU was measured
 struct times {
     double seconds[SPAN_KINDS]; // of the compute lane, by innermost span
     // From the records that are kept, which cover the last kept_s. comm_s: time
-    // in which a lane moved bytes. exposed_s: the part of it in which nothing
+    // in which any lane moved bytes. exposed_s: the part of it in which nothing
     // was computed, |union(comm) minus union(compute)|.
     double comm_s, exposed_s, kept_s;
     struct times_gpu gpu; // set by the caller

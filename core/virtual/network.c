@@ -1,4 +1,5 @@
-// network.c - messages under way: matching, links, and the two kinds of event.
+// network.c - matches sends with receives, and moves messages over the links,
+// from event to event.
 
 #include "virtual/network.h"
 
@@ -32,8 +33,9 @@ struct network {
 };
 
 // An event that may be next. The earliest is next. Of several at that time, a
-// receive from anybody comes first. Then the one whose message was ready
-// earlier, then a number from the seed decides, then the order of posting.
+// receive from anybody comes first. Among the others, and among such receives,
+// the one that was ready first is next. If they were ready at the same time, a
+// number from the seed decides, and at last the order of posting.
 struct event {
     double at, ready;
     uint64_t tie;

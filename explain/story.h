@@ -42,7 +42,7 @@ struct story_message {
     bool is_free; // between a worker and the server beside it
     double begin_s, arrived_s;
     int first, ncells;            // cells that it covers
-    unsigned holds[STORY_CELLS];  // by cell: bit r is set if rank r is in it
+    unsigned holds[STORY_CELLS];  // by cell: bit r: rank r's numbers are in it
     unsigned before[STORY_CELLS]; // the same of the receiver's cells, just
                                   // before the message arrives
 };

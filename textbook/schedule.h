@@ -14,9 +14,9 @@
 //              j+1, it sends piece j
 //
 // In a linear scatter the root sends each member only its chunk
-// (group_chunk()). In a tree a message has the chunks of all members below the
-// receiver. A reduce is a broadcast backwards in time: a send becomes a
-// receive, which also adds. A gather is a scatter backwards in time.
+// (group_chunk()). In a tree a message has the chunks of the receiver and of
+// all members below it. A reduce is a broadcast backwards in time: a send
+// becomes a receive, which also adds. A gather is a scatter backwards in time.
 //
 // The time with n members, S bytes, links of latency alpha and B bytes/s in
 // each direction, and pieces of c bytes:

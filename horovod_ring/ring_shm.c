@@ -22,7 +22,8 @@
 // counter.
 //
 // Additions are in the ring's order: the sum of chunk c begins with member
-// c+1's and ends with member c's. With a 16-bit wire each sum of two is
+// c+1's and ends with member c's, and a reduce begins with the member right of
+// the root and ends with the root. With a 16-bit wire each sum of two is
 // rounded, as in the ring. So the bits are those of ring_tcp. A 16-bit wire
 // saves no bytes here: memory is read and written in the vector's type, and
 // bytes are counted in that type (ring_shm_elements()).

@@ -41,7 +41,9 @@ enum ps_kind {
     PS_DROP,      // elastic: another server has lost worker `order`
     PS_BYE,       // the worker leaves on purpose
     // from a server
-    PS_WELCOME, // all have come; `round` is the next (0: before the first)
+    PS_WELCOME, // `round` 0: all have come. Else the job already runs: `round`
+                // is the present one or, as the answer to JOIN, the one asked
+                // for
     PS_LATER,   // to JOIN: too late for that round; `round` is the present one
     PS_CREDIT,  // a row of PUSH or SET has been taken in
     PS_ADMIT,   // to CLAIM: push as number `order`

@@ -69,8 +69,9 @@ static int send_pull(struct client *c, struct remote *r)
     return r->rows ? client_send(c, r, h, NULL, 0) : 0;
 }
 
-// Asks for the server's time CLIENT_CLOCKS times. Then sends the server the
-// zero of time, by the server's clock.
+// Asks for the server's time CLIENT_CLOCKS times, or once if the server reads
+// the same clock. Then sends the server the zero of time, by the server's
+// clock.
 static int send_clock(struct client *c, struct remote *r)
 {
     struct ps_head h = question(c, r, PS_CLOCK);

@@ -20,10 +20,10 @@
 // its end, both moved up to multiples of RULE_BLOCK, so that the norm has the
 // same bits as with every other backend. The elements of a block that come
 // before its unit are the block's head. They travel as the end of the unit of
-// the block before. In backward, a block's head of the gradient is copied to
-// the buffer of that block, which backward computes next. A head of weights is
-// saved when the block before arrives, and later copied in front of its own
-// block.
+// the block before. In backward, the gradient of a block's head is copied into
+// the buffer of the block before, which backward computes next. The weights of
+// a head arrive with the block before. They are saved, and later copied in
+// front of the rest of their own block.
 
 #ifndef ZERO_BLOCKS_H
 #define ZERO_BLOCKS_H

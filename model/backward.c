@@ -24,7 +24,8 @@ struct back {
 };
 
 // In fp16: rounds the gradients of tensors [first, end) to fp16. Then stores
-// them in the job's gradients, or adds them to these.
+// them in the job's gradients, or adds them to these. Lent gradients stay where
+// they are.
 static void settle(const struct back *b, int first, int end)
 {
     struct cpu_model *m = b->m;

@@ -3,7 +3,7 @@
 // A token of training costs, in numbers of the format (C = channels):
 //
 //     L * 10 C   kept by the layers, + C for the residual stream at the end
-//     L C + 9 C  instead, with recompute
+//     L C + 9 C  instead of L * 10 C, with recompute
 //     11 C       scratch: norm, branch, dres (C each), wide, dwide (4C each);
 //                + C with dropout; - 4C with recompute, where wide is pre
 //

@@ -17,8 +17,8 @@ enum { ATT_THREADS = 128, ATT_WARPS = ATT_THREADS / 32 };
 // (of queries, say), 16 GROUPS of them in each warp. It reads the other side
 // (the keys) in tiles of TILE rows. With two groups each fragment of a tile is
 // used twice; larger heads have no registers for that. Two tiles and the two
-// that follow take 36 KiB. Rows are padded by 16 or 32 bytes, so that the lanes
-// of a fragment use different banks.
+// that follow take at most 36 KiB. Rows are padded by 16 or 32 bytes, so that
+// the lanes of a fragment use different banks.
 template <typename T, int DP> struct shape {
     static constexpr int GROUPS = sizeof(T) == 2 && DP == 64 ? 2 : 1;
     static constexpr int ROWS = ATT_WARPS * 16 * GROUPS;

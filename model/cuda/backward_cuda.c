@@ -73,9 +73,10 @@ static void weight_gradient(const struct back *b, int w, const void *in,
     cuda_product_run(m->product, &j);
 }
 
-// Backward of the LayerNorm whose weight is tensor w: dres += (or =) the
-// gradient of its input, from that of its output in m->branch. Writes its
-// output to m->norm again.
+// Backward of the LayerNorm whose weight is tensor w. m->branch has the
+// gradient of the LayerNorm's output. The gradient of its input is added to
+// dres, or stored there without add_dres. Also writes the LayerNorm's output to
+// m->norm again.
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)
 {

@@ -11,8 +11,8 @@
 
 #include <cuda_runtime.h>
 
-// A thread loads AHEAD rows of a token at once: a common token has thousands of
-// rows, which must be added up in order.
+// A thread loads AHEAD rows of a token at once, because a common token has
+// thousands of rows, which must be added up in order.
 enum { THREADS = 256, TOKEN_THREADS = 64, AHEAD = 8 };
 
 template <typename T>

@@ -34,8 +34,8 @@ static inline size_t cuda_partial(int C)
     return (size_t)CUDA_PARTIALS * 2 * (size_t)C;
 }
 
-// Rows by token: for each i < kinds, the rows order[start[i]], .. before
-// order[start[i + 1]] have the token token[i].
+// The rows of a batch, sorted by token. For each i < kinds, token[i] is the
+// token of the rows order[k] with start[i] <= k < start[i + 1].
 struct cuda_tokens {
     int32_t *order, *start, *token;
     int kinds;

@@ -20,7 +20,8 @@ enum { MAX_THREADS = 1024, MEAN_THREADS = 1024, PACKS = 4 };
 
 // Blocks of MAX_THREADS that a multiprocessor holds. By compute capability it
 // runs 1024 threads (7.5), 1536 (8.6 to 8.9, 11.0, 12.x) or 2048 (the others);
-// source: CUDA C++ Programming Guide, table of technical specifications.
+// source: CUDA C++ Programming Guide, table of technical specifications. Here
+// every capability before 8.0 counts as 1 block.
 #if defined(__CUDA_ARCH__) &&                                                  \
     (__CUDA_ARCH__ == 800 || (__CUDA_ARCH__ >= 900 && __CUDA_ARCH__ < 1100))
 enum { MAX_BLOCKS = 2 };

@@ -20,8 +20,10 @@
 enum {
     THREADS = 256,
     ROWS_AT_ONCE = THREADS / WARP,
-    ROWS_WARPS = 6, // in a block of norm_rows_kernel; two blocks use all the
-    ROWS_THREADS = ROWS_WARPS * WARP, // registers of a multiprocessor
+    // Warps in a block of norm_rows_kernel. Two such blocks use all registers
+    // of a multiprocessor.
+    ROWS_WARPS = 6,
+    ROWS_THREADS = ROWS_WARPS * WARP,
     WARP_CHANNELS = 8 * WARP * 4
 };
 
@@ -164,8 +166,8 @@ __global__ void __launch_bounds__(ROWS_THREADS,
         partial[(size_t)blockIdx.x * 2 * C + c] = sums[c];
 }
 
-// Calls f with the number of packs of four numbers that a lane has of a row; 0
-// if they are too many for its registers.
+// Calls f with the number of packs of four numbers that a lane has of a row,
+// rounded up to 2, 4, 6 or 8; with 0 if they are too many for its registers.
 template <int N> struct packs {
     static constexpr int value = N;
 };
@@ -237,7 +239,7 @@ __global__ void norm_backward_kernel(T *dres, T *out, float *partial,
                                      const T *weight, const T *bias,
                                      struct norm_in in)
 {
-    extern __shared__ float sums[]; // dw (C), db (C): each thread its columns
+    extern __shared__ float sums[]; // dw (C), db (C); a thread has own columns
     __shared__ float scratch[MAX_WARPS], scratch_x[MAX_WARPS];
     float *dw = sums, *db = sums + in.C;
     int C = in.C;

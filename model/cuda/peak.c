@@ -110,8 +110,8 @@ static int run(struct square *s, const struct cuda_product_job *j, double *best)
 }
 
 // *best = seconds of a product of two matrices of side^2 numbers. They are
-// random, because with zeros a GPU draws less power and raises its clock. 0, or
-// -1 after fail().
+// random, because with zeros a GPU draws less power and raises its clock.
+// Returns 0, or -1 after fail().
 static int time_of(struct square *s, int side, double *best)
 {
     size_t n = (size_t)side * (size_t)side, size = dtype_bytes(s->format);

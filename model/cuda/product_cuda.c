@@ -205,9 +205,9 @@ static bool may_fuse(const struct cuda_product *p,
                                              : j->epilogue != EPILOGUE_NONE;
 }
 
-// The ns of a product, as r says, and of the kernels that follow it; 0 if
-// cuBLASLt refuses to run it. One run comes before the clock starts, because
-// the first run also loads the kernels.
+// Returns the time, in ns, of a product as r describes it, with the kernels
+// that follow it; 0 if cuBLASLt refuses to run it. One run comes before the
+// clock starts, because the first run also loads the kernels.
 static uint64_t time_of(const struct cuda_product *p, const struct routine *r,
                         const struct cuda_product_job *j)
 {

@@ -59,8 +59,8 @@ struct cuda_model {
     struct device_event loss_known;
 };
 
-// Lays out m's tensors in the memory at `block`; NULL: only counts. Returns the
-// number of bytes.
+// Lays out m's tensors in the memory at `block`; if that is NULL, only counts.
+// Returns the number of bytes.
 size_t cuda_state_layout(struct cuda_model *m, char *block);
 
 // tokens_cuda.c: sorts rows 0..n-1 of x by token, stably. Fills order (n),

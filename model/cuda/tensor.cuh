@@ -152,7 +152,7 @@ template <typename T> __device__ inline int lane_rows(int ld)
 
 // Loads four 8x8 matrices of 16-bit numbers. Lane l gives the address of row l
 // % 8 of matrix l / 8, and gets two neighbours of row g of each matrix.
-// load_transposed() gives it two neighbours of column g.
+// load_transposed() gives the lane two neighbours of column g.
 __device__ inline void load_matrices(uint32_t v[4], const void *row)
 {
 #if __CUDA_ARCH__ >= 750
@@ -213,7 +213,8 @@ __device__ inline void load_b(frag_b<T> b[2], const T *p, int ld)
 }
 
 // Two neighbouring B along n, for a product with the tile itself: the rows of
-// b[i] are the tile's rows, and its columns are the tile's columns from 8 i on.
+// b[i] are the tile's rows, and the columns of b[i] are the tile's columns from
+// 8 i on.
 template <typename T>
 __device__ inline void load_b_rows(frag_b<T> b[2], const T *p, int ld)
 {

@@ -24,7 +24,8 @@ int cuda_tokens_sort(int32_t *order, int32_t *start, int32_t *token,
     }
     for (int k = 0; k < kinds; k++)
         start[k + 1] += start[k];
-    for (int i = n - 1; i >= 0; i--) // start[k] counts down from an end
+    // start[k + 1] counts down from the end of kind k
+    for (int i = n - 1; i >= 0; i--)
         order[--start[scratch[x[i]]]] = i;
     for (int k = 0; k < kinds; k++) {
         start[k] = start[k + 1];

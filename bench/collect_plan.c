@@ -2,9 +2,9 @@
 // settings.
 //
 // size, count and busbw are those of nccl-tests (doc/PERFORMANCE.md). size is
-// that of the whole vector. count is that of one part if every member has a
-// part of the vector. busbw is algbw times the share of the vector that must
-// cross each link.
+// the number of bytes of the whole vector. count is the number of elements of
+// the whole vector, or of one part if every member has a part. busbw is algbw
+// times the share of the vector that must cross each link.
 
 #include "bench/collect_plan.h"
 
@@ -165,8 +165,8 @@ static void print_help(void)
         "  collect_perf workers=4 op=broadcast   rows without MPI\n");
 }
 
-// Sets use[i] for the names[i] that are in text: "a,b" or "all". 0, or -1 after
-// fail().
+// Sets use[i] for the names[i] that are in text: "a,b" or "all". Returns 0, or
+// -1 after fail().
 static int choose(const char *key, const char *text, const char *const *names,
                   int n, bool *use)
 {

@@ -1,8 +1,8 @@
 // collective.h - runs and times one verb for one row of collect_perf, and
 // checks its numbers and its bytes.
 //
-// Members' numbers are small integers that differ by member and element: sums
-// are exact, and every result is known.
+// Members' numbers are small integers that differ by member and element. So
+// sums are exact, and every result is known.
 
 #ifndef BENCH_COLLECTIVE_H
 #define BENCH_COLLECTIVE_H
@@ -32,18 +32,20 @@ struct collect_check {
 };
 
 // Opens vectors of `most` elements, and a group for each carrier of the rows
-// that are used. All members call it. 0, or -1 after fail(). Call
+// that are used. All members call it. Returns 0, or -1 after fail(). Call
 // collective_close() in both cases.
 int collective_open(struct collective *c, const struct collect_plan *plan,
                     struct cluster *cluster, size_t most);
 void collective_close(struct collective *c);
 
 // Runs one verb on n elements. All members call it, and begin at one moment.
-// *seconds: from that moment until this member is done. 0, or -1 after fail().
+// *seconds becomes the time from that moment until this member is done. Returns
+// 0, or -1 after fail().
 int collective_time(struct collective *c, int row, enum collect_verb verb,
                     size_t n, double *seconds);
 
-// Runs the verb once more, and checks its results. 0, or -1 after fail().
+// Runs the verb once more, and checks its results. Returns 0, or -1 after
+// fail().
 int collective_check(struct collective *c, int row, enum collect_verb verb,
                      size_t n, struct collect_check *out);
 

@@ -13,7 +13,10 @@
 #include <string.h>
 #include <zmq.h>
 
-enum { WINDOW = 8, SERVERS = 64 }; // slices on the way to a server; servers
+enum {
+    WINDOW = 8,  // slices on the way to a server
+    SERVERS = 64 // servers at most
+};
 
 // ---- the server
 

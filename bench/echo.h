@@ -1,9 +1,10 @@
-// echo.h - the peer of the parameter servers: raw ZeroMQ, without addition.
+// echo.h - raw ZeroMQ without addition, with which parameter servers are
+// compared.
 //
-// The same pattern over the same sockets: every worker sends its gradients in
-// slices to one or more servers, which send each slice back. A worker sends a
-// few slices before the first answer comes. This takes the time of ZeroMQ
-// alone, so a parameter server cannot be faster.
+// It uses the same pattern over the same sockets: every worker sends its
+// gradients in slices to one or more servers, which send each slice back. A
+// worker sends a few slices before the first answer comes. This takes the time
+// of ZeroMQ alone, so a parameter server cannot be faster.
 
 #ifndef BENCH_ECHO_H
 #define BENCH_ECHO_H

@@ -16,8 +16,8 @@ struct memory {
     size_t n; // of each
 };
 
-// Allocates the vectors for an all-reduce of `count` elements. 0, or -1 after
-// fail(). Call memory_close() in both cases.
+// Allocates the vectors for an all-reduce of `count` elements. Returns 0, or -1
+// after fail(). Call memory_close() in both cases.
 int memory_open(struct memory *m, size_t count);
 void memory_close(struct memory *m);
 

@@ -104,7 +104,8 @@ static void print_ops(struct workload *s, const struct bound *f)
                100 * ops[i].seconds / whole, amount / ops[i].seconds * 1e-9,
                product ? "GFLOP/s" : "GB/s");
     }
-    // The rest includes the update without cast_down(), which has a line.
+    // The rest includes the update, but not cast_down(), which has its own
+    // line.
     printf("#   %-20s %11s %9.2f ms %5.1f%%\n", "the rest: update, gaps", "",
            (whole - counted) / TIMED * 1e3, 100 * (1 - counted / whole));
 }

@@ -4,12 +4,13 @@
 //     link_perf                         over loopback, for comparison
 //     link_perf net=1gbit out=link.json also writes the link (sync/link.h)
 //
-// First one stream of 64 KiB writes for two seconds, then round trips of 4
-// bytes. Then both again in both directions at once. Congestion control is
-// cubic, as for the ring. At last messages of several sizes, each answered by 4
-// bytes. The link t = alpha + bytes/B that fits their times best is printed,
-// with the largest relative error of the fit. The messages are much longer than
-// the 256 KiB that an emulated link's token bucket lets through at once.
+// A client writes a stream of 64 KiB blocks for two seconds. Then it makes
+// round trips of 4 bytes, and sends messages of several sizes, each answered by
+// 4 bytes. First one client does this, then two at the same time, one in each
+// direction. Congestion control is cubic, as for the ring. The link t = alpha +
+// bytes/B that fits the first client's messages best is printed, with the
+// largest relative error of the fit. The long messages are much longer than the
+// 256 KiB that an emulated link's token bucket lets through at once.
 
 #include "base/base.h"
 #include "base/median.h"

@@ -17,8 +17,8 @@ struct op_time {
 
 enum { OP_TIMES = 32 };
 
-// Sets all counts to 0 and starts counting, with workload_clock(threads).
-// threads: 0: stops.
+// Sets all counts to 0 and starts counting, with workload_clock(threads). If
+// threads is 0, no more calls are counted.
 void op_time_start(int threads);
 
 // Copies the counts since the start to out. Returns the number of kinds.

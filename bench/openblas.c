@@ -8,7 +8,8 @@
 #include <oneapi/dnnl/dnnl.h>
 #include <stdlib.h>
 
-// Constants of cblas.h. OPENMP: openblas_get_parallel() of its OpenMP build.
+// Constants of cblas.h. OPENMP is what openblas_get_parallel() returns if
+// OpenBLAS was built with OpenMP.
 enum { ROW_MAJOR = 101, PLAIN = 111, TRANSPOSED = 112, OPENMP = 2 };
 
 static const char name[] = "libopenblas.so.0";
@@ -44,8 +45,8 @@ int openblas_open(struct openblas *b, int threads)
                     "libopenblas0-openmp",
                     name);
     }
-    // Threads that are not OpenMP's would spin after each product, and slow
-    // down ours.
+    // OpenBLAS's own threads, which are not OpenMP's, would spin after each
+    // product and slow down our threads.
     if (threads > 1 && parallel && parallel() != OPENMP) {
         openblas_close(b);
         return fail("%s: not its OpenMP build; try: apt-get install "

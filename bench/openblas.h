@@ -15,11 +15,12 @@ struct openblas {
     const char *core; // the processor whose kernels it uses
 };
 
-// Loads the library for this many threads. 0, or -1 after fail() if there is
-// none. The variable OPENBLAS_CORETYPE can choose the kernels. Without it, the
-// kernels are those of the instruction set that oneDNN uses, because OpenBLAS
-// 0.3.21 takes the kernels of a Pentium 4 on a processor that it does not know.
-// openblas_close() may also be called if openblas_open() has failed.
+// Loads the library for this many threads. Returns 0, or -1 after fail() if
+// there is none. The environment variable OPENBLAS_CORETYPE can choose the
+// kernels. Without it, the kernels are those of the instruction set that oneDNN
+// uses, because OpenBLAS 0.3.21 takes the kernels of a Pentium 4 on a processor
+// that it does not know. openblas_close() may also be called if openblas_open()
+// has failed.
 int openblas_open(struct openblas *b, int threads);
 void openblas_close(struct openblas *b);
 

@@ -25,8 +25,8 @@ void openmpi_prepare(void)
     setenv("OMPI_MCA_btl_tcp_progress_thread", "0", 0);
 }
 
-// Sets a variable of Open MPI. value: 0: the library's own choice; then a
-// missing variable is no error.
+// Sets a variable of Open MPI. Value 0 stands for the library's own choice;
+// then a missing variable is no error.
 static int set_variable(const char *name, int value)
 {
     return algorithm_variable(name, value) && value

@@ -3,8 +3,8 @@
 //
 // It is a backend like the others, so that it is measured and checked like
 // them. algorithm= chooses one of coll_tuned's algorithms, and is set through
-// MPI's tool interface while the job runs. With algorithm=auto the library
-// chooses. MPIs other than Open MPI know only auto.
+// MPI's tool interface while the job runs. With algorithm=auto or library, MPI
+// itself chooses. With an MPI other than Open MPI, only these two work.
 
 #ifndef BENCH_OPENMPI_H
 #define BENCH_OPENMPI_H

@@ -1,4 +1,5 @@
-// pair.c - starts pair_perf under mpirun. It is in the folder of this program.
+// pair.c - starts pair_perf, which is in the folder of this program, under
+// mpirun.
 
 #include "bench/pair.h"
 

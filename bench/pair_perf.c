@@ -5,9 +5,10 @@
 // The workers run steps of model=micro at batch 8 in fp32, each on its own
 // core. Rounds of the backends alternate on the same vectors. The first backend
 // is `local`: both workers run it at the same time and send nothing. The others
-// are all backends without servers, each on its best carrier. They send buckets
-// while backward computes. The bench prints medians of rounds, and the rate of
-// each backend as a share of local's rate.
+// are all backends without servers, except sync=lab, each over its first
+// carrier that can run. They send buckets while backward computes. The bench
+// prints medians of rounds, and the rate of each backend as a share of local's
+// rate.
 //
 // Workers that synchronize in every step wait for the slower worker in every
 // step, even if communication costs nothing. So the bench also prints a lower
@@ -44,7 +45,7 @@ struct parts {
 
 struct times {
     struct parts of[WAYS][ROUNDS]; // of this worker; in the end, of both
-    double silent[WORKERS][ROUNDS][STEPS]; // each step without communication
+    double silent[WORKERS][ROUNDS][STEPS]; // seconds of each step of `local`
 };
 
 // Runs `steps` steps after a barrier. `each`, if not NULL, gets the seconds of

@@ -7,9 +7,9 @@
 
 enum { SERIES_SIZES = 64 };
 
-// Fills counts with the elements of fp32 vectors from min_bytes bytes to max_mb
-// MiB, each `factor` times the one before, and always with the largest. Returns
-// their number, at most SERIES_SIZES.
+// Fills counts with the numbers of elements of fp32 vectors from min_bytes
+// bytes to max_mb MiB. Each is `factor` times the one before, except the last,
+// which has max_mb MiB. Returns how many there are, at most SERIES_SIZES.
 int series_sizes(double min_bytes, double max_mb, double factor,
                  size_t counts[SERIES_SIZES]);
 

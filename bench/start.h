@@ -25,7 +25,8 @@ struct start {
 int start_open(struct start *s, struct cluster *cluster);
 int start_wait(struct start *s);
 
-// Seconds since that moment, which is the same for all members.
+// Seconds since the moment of the last start_wait(), which is the same for all
+// members.
 double start_seconds(const struct start *s);
 
 #endif

@@ -26,7 +26,7 @@ struct sync_plan {
     int workers, rounds, threads;
     double min_bytes, max_mb, factor, bucket_mb, timeout_s;
     char sync_text[CONFIG_PATH], link_text[CONFIG_PATH]; // sync=, link=
-    struct links links;            // of link=, for the law; n 0: fit one
+    struct links links;            // of link=, for the law; if empty, fit one
     char out[CONFIG_PATH];         // file for the fits; "" for none
     char server_host[CONFIG_PATH]; // emulated host of a single server; "": none
     struct row rows[PLAN_ROWS];

@@ -97,8 +97,8 @@ static int step(struct tested *e, struct cost *cost)
     for (size_t i = 0; i < a->n; i++)
         a->grads[i] = sign * share(a->cluster->rank, i);
     // Small vectors need no barrier: their steps follow each other so closely
-    // that workers stay together. But to fill 16 KiB takes longer than to sum
-    // them, so larger vectors need one.
+    // that workers stay together. Filling more than 16 KiB takes longer than
+    // summing them, so such vectors need one.
     if (a->n > 1 << 12 && cluster_barrier(a->cluster))
         return -1;
     uint64_t bytes = e->sync->stats.bytes_out;
@@ -116,7 +116,7 @@ static int step(struct tested *e, struct cost *cost)
     return 0;
 }
 
-// Compares the parameters with those after an even or odd number of steps.
+// Compares the parameters with what they must be after this number of steps.
 static void count_wrong(struct tested *e)
 {
     const struct arena *a = e->arena;

@@ -3,8 +3,8 @@
 // Gradients are small integers that differ by rank and element. They have one
 // sign in odd steps and the other in even steps. The update subtracts their
 // sum. So parameters are exactly minus the sum after an odd step, and exactly
-// zero after an even step, whether servers or workers update. So several
-// backends can alternate on the same vectors, an even number of steps at a
+// zero after an even step, whether servers or workers update. This lets several
+// backends alternate on the same vectors, with an even number of steps at a
 // time.
 
 #ifndef BENCH_TESTED_H
@@ -43,32 +43,33 @@ struct tested {
 
 // The cost of all steps, added up.
 struct cost {
-    double seconds; // from the first ready bucket to the sum or update
+    double seconds; // from the first ready bucket until the sum is complete, or
+                    // the new parameters where a server updates
     double cpu_s;   // processor seconds of this process, with the update
     double bytes_out;
 };
 
-// Opens vectors of n elements, in buckets of `bucket`. 0, or -1 after fail().
-// Call arena_close() in both cases.
+// Opens vectors of n elements, in buckets of `bucket` elements. Returns 0, or
+// -1 after fail(). Call arena_close() in both cases.
 int arena_open(struct arena *a, struct cluster *c, size_t n, size_t bucket,
                int threads, const char *server_host);
 void arena_close(struct arena *a);
 
 // Opens a strategy and its carrier (NULL: none), with the settings `asked`.
 // Also starts the servers that `row` needs in the processes of the first
-// workers. 0, or -1 after fail(). Call tested_close() in both cases.
+// workers. Returns 0, or -1 after fail(). Call tested_close() in both cases.
 int tested_open(struct tested *e, struct arena *a, const struct sync_ops *ops,
                 const struct group_ops *carrier, const struct backend *row,
                 const struct sync_settings *asked);
 int tested_close(struct tested *e, bool failed);
 
-// Runs `count` steps and adds their cost to *cost. count is even: parameters
-// are zero before and after. 0, or -1 after fail().
+// Runs `count` steps and adds their cost to *cost. count is even, so parameters
+// are zero before and after. Returns 0, or -1 after fail().
 int tested_run(struct tested *e, int count, struct cost *cost);
 
 // Runs one more step, so that the result is not zero. This is the last call.
-// Both functions add the number of wrong results to e->wrong. 0, or -1 after
-// fail().
+// tested_run() and tested_check() add the number of wrong results to e->wrong.
+// Returns 0, or -1 after fail().
 int tested_check(struct tested *e);
 
 #endif

@@ -7,8 +7,8 @@
 
 enum { WORKERS_MOST = 64 };
 
-// If this is a bench's last argument, the bench only checks the others, then
-// exits: with status 1 if one of them is wrong.
+// If this is a bench's last argument, the bench only checks the other arguments
+// and exits, with status 1 if one of them is wrong.
 #define WORKERS_CHECK "--check"
 
 // Runs work() on every worker. If `launched`, mpirun started the workers: this

@@ -40,16 +40,16 @@ struct workload {
     int steps;         // done so far
 };
 
-// Opens everything for a case. 0, or -1 after fail(), mostly if memory runs
-// out. Call workload_close() in both cases.
+// Opens everything for a case. Returns 0, or -1 after fail(), for example if
+// memory runs out. Call workload_close() in both cases.
 int workload_open(struct workload *s, const struct workload_case *c);
 void workload_close(struct workload *s);
 
 // Opens backend `row`, with strategy `ops` over the first of `carriers` (NULL:
-// none) that can run, for the workload's vectors. Writes its default settings
-// to *set, which must stay valid until it is closed. The parameters become
-// worker 0's. The caller closes it with sync_close(). Returns NULL after
-// fail().
+// none) that can run, for the workload's vectors. Writes the backend's default
+// settings to *set, which must stay valid until the backend is closed. The
+// parameters become worker 0's. The caller closes the backend with
+// sync_close(). Returns NULL after fail().
 struct sync *workload_sync(struct workload *s, struct sync_settings *set,
                            const struct backend *row,
                            const struct sync_ops *ops,
@@ -57,7 +57,7 @@ struct sync *workload_sync(struct workload *s, struct sync_settings *set,
                            struct cluster *cluster);
 
 // Runs one whole step; after an error it stops the program. *compute: seconds
-// of forward and backward. *update: seconds of clipping, AdamW and, in bf16,
+// of forward and backward. *update: seconds of clipping, AdamW and, in 16 bits,
 // the copy of the weights.
 void workload_step(struct workload *s, double *compute, double *update);
 

@@ -1,5 +1,5 @@
-// compute.c - forward and backward of a step's micro-batches, in the order of
-// the stage's timetable. With one stage the micro-batches run one after the
+// compute.c - runs forward and backward of a step's micro-batches, in the order
+// of the stage's timetable. With one stage the micro-batches run one after the
 // other.
 
 #include "train/compute.h"

@@ -1,4 +1,4 @@
-// pace.c - a worker that sleeps instead of computing.
+// pace.c - lets a worker sleep instead of computing.
 
 #include "train/pace.h"
 

@@ -1,4 +1,4 @@
-// pace.h - a worker that sleeps instead of computing: pace=F,B.
+// pace.h - lets a worker sleep instead of computing: pace=F,B.
 //
 // A forward of one chunk and one micro-batch takes F ms, a backward B ms, plus
 // the waits for other slices. All messages travel as in training. This measures

@@ -1,5 +1,5 @@
-// test_allreduce.c - MPI's all-reduce in the cases that every backend must
-// pass, and the control messages of the cluster over MPI.
+// test_allreduce.c - MPI's all-reduce passes the cases that every backend must
+// pass. Also tests the control messages of the cluster over MPI.
 //
 //     mpirun -n 3 test_allreduce          all cases of a world of three
 //     mpirun -n 3 test_allreduce missing  the last rank takes no second step

@@ -1,5 +1,5 @@
-// test_data.c - the order of windows, batches, ranks, seeking, the loader's
-// thread, validation.
+// test_data.c - the order of windows, the batches of each rank, seeking, the
+// loader's thread, and validation.
 
 #include "data/data.h"
 

@@ -1,4 +1,5 @@
-// test_data_source.c - texts, symbols, shards, the default text, bad input.
+// test_data_source.c - the sources of tokens: texts and their symbols, shards,
+// and the default text. Bad input is refused.
 
 #include "data/data.h"
 

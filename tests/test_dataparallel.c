@@ -1,6 +1,6 @@
-// test_dataparallel.c - the backend whose worker 0 owns the parameters: the
-// cases that every backend must pass, the bytes that cross worker 0's link, and
-// where the optimiser's state is.
+// test_dataparallel.c - the backend whose worker 0 owns the parameters passes
+// the cases that every backend must pass. Also tests the bytes that cross
+// worker 0's link, and where the optimiser's state is.
 
 #include "dataparallel/dataparallel.h"
 #include "horovod_ring/carriers.h"

@@ -1,4 +1,4 @@
-// test_group.c - our own carriers in the cases that every carrier must pass
+// test_group.c - our own carriers pass the cases that every carrier must pass
 // (group_cases.h).
 
 #include "horovod_ring/carriers.h"

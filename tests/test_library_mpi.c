@@ -1,4 +1,4 @@
-// test_library_mpi.c - the carrier over Open MPI's collectives in the cases
+// test_library_mpi.c - the carrier over Open MPI's collectives passes the cases
 // that every carrier must pass.
 //
 //     mpirun -n 3 test_library_mpi            all cases of a world of three

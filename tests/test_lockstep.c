@@ -155,7 +155,8 @@ static void a_run_trains_and_samples(void **state)
     assert_string_equal(j.out, first);
 }
 
-// The steps of log= and eval= have a line each, even if steps are very fast.
+// Each step of log= and of eval= has a line, and so has the last step, even if
+// steps are very fast.
 static void training_prints_its_progress(void **state)
 {
     (void)state;

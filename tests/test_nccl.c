@@ -1,4 +1,4 @@
-// test_nccl.c - the backends over NCCL in the cases that every backend must
+// test_nccl.c - the backends over NCCL pass the cases that every backend must
 // pass, without a GPU: queues are threads, and a fake NCCL uses shared memory.
 //
 // This tests our code: which queue waits for which event, what is in a buffer

@@ -1,4 +1,4 @@
-// test_nccl_carriers.c - both carriers over NCCL in the cases that every
+// test_nccl_carriers.c - both carriers over NCCL pass the cases that every
 // carrier must pass, without a GPU: queues are threads, and a fake NCCL uses
 // shared memory (fake_nccl.h).
 //

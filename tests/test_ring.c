@@ -1,5 +1,5 @@
-// test_ring.c - the ring in the cases that every backend must pass, the plan of
-// its messages, and its sockets.
+// test_ring.c - the ring passes the cases that every backend must pass. Also
+// tests the plan of its messages, and its sockets.
 
 #include "horovod_ring/carriers.h"
 #include "horovod_ring/plan.h"

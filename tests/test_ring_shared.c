@@ -1,4 +1,4 @@
-// test_ring_shared.c - the ring in shared memory in the cases that every
+// test_ring_shared.c - the ring in shared memory passes the cases that every
 // backend must pass, with gradients that other processes can map, and with
 // copies of them. Also compares its bits with the ring over sockets, and tests
 // when it is chosen.

@@ -1,5 +1,5 @@
-// test_zero.c - ZeRO in the test cases of every backend, and compared with a
-// sum in the ring's order.
+// test_zero.c - ZeRO passes the cases that every backend must pass. Its
+// parameters equal those of a sum in the ring's order.
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"

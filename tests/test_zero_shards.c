@@ -1,5 +1,6 @@
-// test_zero_shards.c - gradients and parameters in shards, compared with the
-// ring and with each other.
+// test_zero_shards.c - ZeRO with gradients or parameters in shards (shard=2 and
+// shard=3) passes the cases that every backend must pass. Also compares all
+// levels of shard= with the ring and with each other.
 
 #include "group/group.h"
 #include "horovod_ring/carriers.h"

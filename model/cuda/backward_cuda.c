@@ -74,8 +74,8 @@ static void weight_gradient(const struct back *b, int w, const void *in,
 }
 
 // Backward of the LayerNorm whose weight is tensor w. m->branch has the
-// gradient of the LayerNorm's output. The gradient of its input is added to
-// dres, or stored there without add_dres. Also writes the LayerNorm's output to
+// gradient of the LayerNorm's output. The gradient of its input replaces dres,
+// or is added to it with add_dres. Also writes the LayerNorm's output to
 // m->norm again.
 static void norm_gradient(const struct back *b, int w, const void *sum,
                           const float *mean, const float *rstd, bool add_dres)

@@ -23,7 +23,7 @@ enum { LISTS = 5 }; // x, y, order, start, token
 
 static const size_t process_bytes = (size_t)512 << 20; // libraries and driver
 // Measured: how much the resident memory of a process grew when cuDNN 9.28
-// planned both graphs for an H100. 142 MB of this growth are not pages of files.
+// planned both graphs for an H100. 142 MB of the growth are not pages of files.
 static const size_t dnn_bytes = 300000000;
 
 // ---- copies to the device and back

@@ -128,7 +128,8 @@ static int mpi_allgather(struct cluster *c, const void *in, void *out,
     return await(c);
 }
 
-// Waits until all ranks have called this. False if `seconds` pass before.
+// Waits until all ranks have called this. False if that takes longer than
+// `seconds`.
 static bool all_leave(double seconds)
 {
     MPI_Request end;

@@ -1,4 +1,4 @@
-// resume.c - the settings of a run that resumes another.
+// resume.c - finds and applies the settings of the run that is resumed.
 
 #include "config/config.h"
 

@@ -1,4 +1,4 @@
-// bpe.c - the table of merges: reads, checks, looks up, writes.
+// bpe.c - reads, checks, searches and writes the table of merges.
 //
 // vocab.bpe writes each byte as one printable character. A printable byte is
 // written as itself. The other 68 are written as U+0100 and up. So a blank can

@@ -1,4 +1,4 @@
-// bpe_encode.c - the tokens of a text, word by word.
+// bpe_encode.c - encodes a text as tokens, word by word.
 //
 // A word is a list of tokens. A heap holds the pairs that can be joined: the
 // pair of the earliest line of the table is on top, of equal pairs the

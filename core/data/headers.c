@@ -1,5 +1,5 @@
-// headers.c - the default text for training: C headers, from which GPT-2 learns
-// to write C.
+// headers.c - reads the default text for training: C headers, from which GPT-2
+// learns to write C.
 //
 // Names are compared byte by byte in every locale, and links are not followed.
 // So the same packages give the same text.

@@ -1,4 +1,4 @@
-// busy.c - rings of events: one ring for each queue, and one for steps.
+// busy.c - keeps rings of events: one ring for each queue, and one for steps.
 
 #include "device/busy.h"
 

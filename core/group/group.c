@@ -1,4 +1,4 @@
-// group.c - the verbs, and the two threads that move their data.
+// group.c - queues verbs, and decides which of two threads moves their data.
 //
 // A carrier is a state machine that some thread must drive. A caller that
 // awaits a ticket drives the carrier. At other times a communication thread

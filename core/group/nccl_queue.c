@@ -1,4 +1,5 @@
-// nccl_queue.c - verbs on a device's communication queue, with an event each.
+// nccl_queue.c - puts verbs on a device's communication queue, and records an
+// event after each.
 
 #include "group/nccl_queue.h"
 

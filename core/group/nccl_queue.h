@@ -1,4 +1,5 @@
-// nccl_queue.h - verbs on a device's communication queue, with an event each.
+// nccl_queue.h - puts verbs on a device's communication queue, and records an
+// event after each.
 //
 //     compute  .. fills v --*              *-- uses v
 //     comm                  *-- verb 0 -*- verb 1 -*

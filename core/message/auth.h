@@ -1,4 +1,4 @@
-// auth.h - which processes may connect to a ZeroMQ socket of ours.
+// auth.h - decides which processes may connect to a ZeroMQ socket of ours.
 //
 //     curve=DIR     CURVE with the keys of that folder: proves and encrypts
 //     a secret      the job's secret (base/secret.h). On a network, keys of

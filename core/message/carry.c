@@ -1,4 +1,4 @@
-// carry.c - the calls of carry.h, with a real MPI.
+// carry.c - does the calls of carry.h with a real MPI.
 
 #include "message/carry.h"
 

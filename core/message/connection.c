@@ -1,4 +1,5 @@
-// connection.c - ZeroMQ sockets with the options that keep a job from hanging.
+// connection.c - opens and closes ZeroMQ sockets, with the options that keep a
+// job from hanging.
 //
 // Heartbeats are ZeroMQ's own (ZMTP PING), sent by its I/O threads. So a worker
 // that computes for a long time counts as alive, and a host that lost power
@@ -26,7 +27,7 @@ enum {
     LINGER_MS = 300,       // for the last messages of a server that closes
     QUEUE = 64,            // messages of one peer that wait to be read; with
                            // few, ZeroMQ 4.3.4 asserts when a peer is lost
-    BUFFER = 1 << 20,      // of the kernel, each way: slices are about 1 MiB
+    BUFFER = 1 << 20,      // of the kernel, each way: room for some slices
     MAX_MESSAGE = 65 << 20 // above the largest slice; larger ones are hostile
 };
 

@@ -1,4 +1,4 @@
-// message.c - endpoints, with any transport.
+// message.c - passes the calls of an endpoint on to its transport.
 
 #include "message/message.h"
 

@@ -1,4 +1,4 @@
-// rule_cpu.c - the update in host memory, of the whole vector as one segment.
+// rule_cpu.c - updates a vector in host memory, all of it as one segment.
 
 #include "optim/rule.h"
 

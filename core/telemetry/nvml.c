@@ -1,8 +1,8 @@
-// nvml.c - the functions of libnvidia-ml.so.1 that the sampler needs.
+// nvml.c - calls the functions of libnvidia-ml.so.1 that the sampler needs.
 //
-// Their types are those of its header; a handle is an opaque pointer, and 0
-// means success. Seven functions must be there. Values of functions that an
-// older driver lacks are left out.
+// Their types are those of nvml.h; a handle is an opaque pointer, and 0 means
+// success. Seven functions must be there. If an older driver lacks one of the
+// others, its values are left out.
 
 #include "telemetry/nvml.h"
 

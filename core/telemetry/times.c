@@ -1,4 +1,4 @@
-// times.c - unions of intervals: when bytes moved, and when nothing was
+// times.c - computes how long bytes moved, and how long of that nothing was
 // computed.
 //
 // Every lane contributes edges: +1 where an interval begins, -1 where it ends.

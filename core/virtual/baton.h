@@ -1,18 +1,18 @@
-// baton.h - threads of which exactly one runs, the one that holds the baton.
+// baton.h - threads that pass on a baton: only its holder runs.
 //
 // A rank must stop in the middle of a student's function, deep in its calls,
-// and go on later. Contexts (ucontext.h) or threads can do this. Here threads
-// pass on a baton:
+// and go on later. Contexts (ucontext.h) or threads can do this. Threads are
+// used here, for these reasons:
 //
-// - The sanitizers know threads. A switched context needs private calls of each
-//   sanitizer, else it reports false errors.
+// - The sanitizers know threads. A program that switches contexts must make
+//   private calls of each sanitizer, or the sanitizer reports false errors.
 // - A debugger shows every rank with its own stack, and each rank has its own
 //   thread-local data (errno, fail_message()).
 // - musl and macOS have no reliable contexts; every system has threads.
 //
-// It costs one wake-up for each change of rank, some microseconds. The order
-// does not depend on chance: a thread runs only when another passes it the
-// baton.
+// Each change of rank costs one wake-up of a thread, some microseconds. The
+// order does not depend on chance: a thread runs only when another passes it
+// the baton.
 
 #ifndef VIRTUAL_BATON_H
 #define VIRTUAL_BATON_H

@@ -44,9 +44,9 @@ extern "C" {
 
 struct virtual_rank; // one of the ranks: an argument of all its calls
 
-// A rank that dies: its call number `call` (from 1) never returns, and its
-// links close. With `closed` the other ranks notice at once, as when a process
-// dies. Else they notice only by their deadline, as when a host stops
+// A rank that dies: it ends in its call number `call` (from 1). With `closed`
+// its links close at the same time, and the other ranks notice at once, as when
+// a process dies. Else they notice only by their deadline, as when a host stops
 // answering.
 struct virtual_kill {
     int rank;

@@ -1,4 +1,5 @@
-// story.h - one exchange on a virtual cluster, message by message.
+// story.h - describes one exchange on a virtual cluster, message by message.
+//
 // All numbers of rank r are 2^r, so a sum shows which ranks' numbers are in it:
 // 13 = 1 + 4 + 8 is the sum of ranks 0, 2 and 3. The contents of each message
 // are read from its bytes, and the contents of every rank follow from message
@@ -59,9 +60,10 @@ struct story {
     int workers, servers; // servers are the ranks after the workers
     struct link link;
     const char *other; // what messages without a vector have, in words
-    // Some messages are copies, so their address does not tell the part of the
-    // vector. announced() says how many bytes an envelope announces; place()
-    // takes the part of the vector from it. NULL: addresses always tell.
+    // Some messages are copies, so their address does not tell which part of
+    // the vector they are. announced() says how many bytes an envelope
+    // announces; place() finds the part of the vector by the envelope. NULL:
+    // addresses always tell.
     size_t (*announced)(const void *envelope);
     struct story_place (*place)(const struct story *s, const void *envelope,
                                 const struct virtual_message *m);

@@ -1,4 +1,5 @@
 // homework.c - sync=lab: replicas whose gradients a student's function sums.
+//
 // lab=FILE is a shared object with `int lab_exchange(struct lab *l, float *v,
 // size_t n)`, the function of labs 4 and 6. labs/grade 4 --train makes one and
 // starts the job. step() calls the function once, with all gradients. Then

@@ -1,5 +1,5 @@
-# server_load.gp - processor time of each server: reads table.csv, and util.csv
-# of a run, or of the first repeat of every cell, rows of ranks s0, s1 ..
+# server_load.gp - processor time of each server: reads table.csv, and the rows of
+# ranks s0, s1 .. in util.csv of a run or of the first repeat of every cell.
 
 DIR = ARG1; OUT = ARG2
 load "style.gp"

@@ -12,7 +12,7 @@ struct job {
     char *out;  // stdout and stderr; valid until the next job_run()
 };
 
-// job_dir() returns a new folder for this test program, always the same.
+// job_dir() returns this test program's folder, which the first call makes.
 // job_cleanup() removes it, and kills all processes that our jobs left running.
 const char *job_dir(void);
 int job_cleanup(void **state);

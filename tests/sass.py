@@ -8,8 +8,8 @@ run on a multiprocessor at once, and instructions:
 
     turn    one iteration of the kernel's main loop: the shortest path from a loop's
             head back to it with the given numbers of tensor-core instructions and
-            of copies into shared memory. That is a tile that is neither the first
-            nor on the diagonal, without dropout
+            of copies into shared memory. This path computes a tile that is neither
+            the first nor on the diagonal, without dropout
     tile    a turn's instructions for 16 rows of a warp and 64 rows of the other
             side
 

@@ -1,8 +1,8 @@
 # CUDA, if it is wanted and found: sets CUDA_BUILT, NCCL_BUILT.
 #
 #     LOCKSTEP_CUDA       AUTO: if found; ON: an error if not found; OFF
-#     LOCKSTEP_CUDA_ARCHS compute capabilities; all: every one from 7.0 on that
-#                         this toolkit can compile for
+#     LOCKSTEP_CUDA_ARCHS compute capabilities; all: those of the list below
+#                         that this toolkit can compile for
 #
 # With AUTO, builds with a sanitizer leave CUDA out: a sanitizer does not see
 # what a GPU does.
@@ -17,7 +17,7 @@ endif()
 find_program(LOCKSTEP_NVCC nvcc HINTS ENV CUDACXX ENV CUDA_PATH
              PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(LOCKSTEP_NVCC AND LOCKSTEP_CUDA_ARCHS STREQUAL "all")
-  # Machine code for each, and PTX of the last one for newer GPUs.
+  # Makes machine code for each, and PTX of the last one for newer GPUs.
   execute_process(COMMAND ${LOCKSTEP_NVCC} --list-gpu-arch
                   OUTPUT_VARIABLE known ERROR_QUIET)
   set(archs)

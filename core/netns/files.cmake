@@ -1,4 +1,4 @@
-# Emulated hosts: used by the launcher and by bench/link_perf.
+# Emulated hosts, for the launcher and for benchmarks of bench/.
 lockstep_library(netns FILES core/netns/netns.c LINKS base)
 lockstep_test(netns LINKS netns)
 if(TARGET test_netns)

@@ -30,7 +30,7 @@ struct virtual_rank {
     struct cluster *cluster;
     int id;
     bool over, waits;
-    bool any;    // waits for one of its awaited requests, else for all
+    bool any;    // true: waits for one of its awaited requests; else for all
     bool doomed; // it is stuck forever, and must leave its call
     bool lost;   // killed or stuck: its calls return -1
     double now, until;

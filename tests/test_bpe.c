@@ -94,8 +94,8 @@ static void random_utf8_survives_a_round_trip(void **state)
     symbols_close(&s);
 }
 
-// Code points after a letter and after a blank: all below U+3400, one of every
-// 97 above.
+// Puts each code point after a letter and after a blank: all code points below
+// U+3400, and every 97th of the others.
 static void code_points_survive_a_round_trip(void **state)
 {
     (void)state;
@@ -122,7 +122,7 @@ static size_t from_hex(const char *hex, const char *end, char *out)
     return n;
 }
 
-// Lines of "hex id id id", as tests/oracle/gpt2_bpe.py writes them.
+// The golden file has lines "hex id id id". tests/oracle/gpt2_bpe.py wrote it.
 static void encodings_equal_the_golden_file(void **state)
 {
     (void)state;

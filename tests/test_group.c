@@ -108,8 +108,8 @@ static void faults_a_dead_sender_is_named(void **state)
     carry_orphans(&carriers[1]);
 }
 
-// The faults are a test of their own in CTest (group_faults): they wait for
-// deadlines, and the other cases need not wait with them.
+// The faults are a test of their own in CTest (group_faults), since they wait
+// for deadlines and would delay the other cases.
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {

@@ -43,7 +43,7 @@ static void launchers_are_told_apart(void **state)
 {
     (void)state;
     static const struct {
-        const char *name; // NULL: cluster_named() returns false
+        const char *name; // NULL if cluster_named() must return false
         const char *const env[4][2];
     } cases[] = {
         {"torchrun", {{"RANK", "1"}, {"WORLD_SIZE", "3"}}},

@@ -112,8 +112,8 @@ static void end_borrower(struct borrower *w)
     mem_free(w->shelf.grads);
 }
 
-// In every format, with dropout and without. Weights and gradients are lent, or
-// only gradients.
+// The test covers every format, with dropout and without. Weights and gradients
+// are lent, or only gradients.
 static void a_borrowing_model_equals_a_whole_one(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-// test_mpirun.c - reads from mpirun's own lines what happened to its ranks, and
-// checks which cores ranks get.
+// test_mpirun.c - reads mpirun's own lines, which say what happened to its
+// ranks, and checks which cores ranks get.
 
 #include "lockstep/mpirun.h"
 

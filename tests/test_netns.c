@@ -110,9 +110,9 @@ static void hosts_of_a_killed_process_are_removed(void **state)
     assert_int_equal(count(pid), 0);
 }
 
-// The process that made a namespace is gone, and its process id belongs to
-// another process: to this one. That namespace is removed, those of this
-// process stay.
+// The process that made a namespace is gone, and its process id now belongs to
+// another process: this one. That namespace is removed. Those that this process
+// made stay.
 static void a_reused_process_id_is_recognised(void **state)
 {
     (void)state;

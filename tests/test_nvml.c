@@ -84,8 +84,8 @@ static void power_and_heat_limits_are_told_apart(void **state)
 {
     (void)state;
     // NVML's bits, in hex. 1: idle; 2: clocks of applications; 8: slowed by
-    // hardware, without a cause. Power: 4 by software, 80 by the brake. Heat:
-    // 20 by software, 40 by hardware.
+    // hardware for any cause. Power: 4 by software, 80 by the brake. Heat: 20
+    // by software, 40 by hardware.
     static const struct {
         const char *bits;
         double power, heat;

@@ -64,7 +64,8 @@ static void law_sps_update(const struct sync_job *job, int rank, int world,
     *in = job->n * sizeof(float);
 }
 
-// The bytes of a host: its worker and the server beside it send to other hosts.
+// Counts the bytes of a host: those that its worker and the server beside it
+// send to other hosts.
 static void law_dps(const struct sync_job *job, int rank, int world,
                     enum dtype wire, uint64_t *out, uint64_t *in)
 {

@@ -316,9 +316,10 @@ static int asp_one(struct worker *w)
 }
 
 // In every step the workers' pushes arrive in some order. A worker's lag is the
-// number of pushes between its own in two successive steps: those behind it in
-// the one, and those before it in the other. Over all workers these are
-// world*(world - 1), for any orders, and half of that in the first step.
+// number of pushes between its own in two successive steps: those after its own
+// in the earlier step, and those before its own in the later one. Over all
+// workers these are world*(world - 1), for any orders. In step 1 there is no
+// earlier step, and they are half as many.
 static void asp_has_the_expected_lag(void **state)
 {
     (void)state;

@@ -199,7 +199,8 @@ static void only_the_right_keys_are_admitted(void **state)
         if (i >= 2)
             print_message("unauthenticated: %s\n", w[i].message);
     }
-    // The right server key but a worker key that the server does not know.
+    // This worker has the right key of the server, but the server does not know
+    // the worker's key.
     char from[64];
     snprintf(from, sizeof from, "%s/server.public", dir);
     snprintf(path, sizeof path, "%s/server.public", other);

@@ -16,10 +16,10 @@
 
 #include "tests/test.h"
 
-// Bytes that a worker reads from the others, and as many that they read from
-// it. Of each fused bucket it reads its own chunk (world-1) times and all other
-// chunks once, in fp32 with every wire. A bucket that is small enough for one
-// round is read as a whole from each of the others.
+// A worker reads as many bytes from the others as they read from it. Of each
+// fused bucket it reads its own chunk (world-1) times and all other chunks
+// once, in fp32 with every wire. A bucket that is small enough for one round is
+// read as a whole from each of the others.
 static void law(const struct sync_job *job, int rank, int world,
                 enum dtype wire, uint64_t *out, uint64_t *in)
 {

@@ -33,7 +33,8 @@ static void *nothing(void *arg)
 }
 
 // Runs in a process of its own. Returns the number of the first call that was
-// allowed but must be refused, or the other way round; 0: all calls are right.
+// allowed but must be refused, or refused but must be allowed. Returns 0 if
+// there is none.
 static int try_all(const char *there)
 {
     struct timespec moment = {0, 1};

@@ -138,9 +138,9 @@ static double of_rank(const char *out, int rank, const char *key)
     return job_summary(out, path);
 }
 
-// For a job with mesh=dp2,pp2 and three micro-batches: summary.json has, for
-// each rank, its place, the bytes that it sends along each axis, and its
-// memory.
+// Checks that summary.json has, for each rank, its place, the bytes that it
+// sends along each axis, and its memory. The job has mesh=dp2,pp2 and three
+// micro-batches.
 static void check_ranks(const char *out)
 {
     const struct way w = {.stages = 2, .micro = 3, .chunks = 1};

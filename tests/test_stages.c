@@ -309,8 +309,8 @@ static void stages_are_the_whole_model(void **state)
     mem_free(batches);
 }
 
-// In every format, with recompute, with and without dropout, with unequal
-// stages, and with ahead=1.
+// The test covers every format, without dropout, and with dropout and
+// recompute. Stages have unequal numbers of layers. One plan has ahead=1.
 static void stages_in_every_format(void **state)
 {
     (void)state;

@@ -17,7 +17,7 @@
 #include "tests/test.h"
 
 struct fixture {
-    double grace_s; // before SIGKILL; 0: a minute, which no test reaches
+    double grace_s; // until SIGKILL (0: a minute, which no test reaches)
     const struct job_again *again;
     int asked; // calls of once()
     char dir[64], log[128];

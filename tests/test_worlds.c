@@ -1,6 +1,6 @@
 // test_worlds.c - stages and slices do not change the losses and norms of a
-// run. Tested are all meshes of one or two replicas, stages and slices, with
-// every strategy that sums the gradients of replicas. The runs begin with
+// run. The test covers all meshes of one or two replicas, stages and slices,
+// with every strategy that sums the gradients of replicas. The runs begin with
 // trained parameters, and the norm is clipped.
 
 #include "base/base.h"

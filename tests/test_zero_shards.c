@@ -210,8 +210,8 @@ static void fill(struct worker *w, int step, int micro)
         worker_normals(w, step * 16 + micro);
 }
 
-// Gives sync the gradients of each micro-batch or, if they are not lent, their
-// sum.
+// Gives sync the gradients of each micro-batch if it lends memory for them, and
+// otherwise their sum.
 static int hand_over(struct worker *w, int step)
 {
     static float sum[MOST];

@@ -45,8 +45,8 @@ struct ps_progress *ps_progress_make(void);
 // after ps_workers_join().
 pid_t ps_workers_start(const struct ps_workers *j, int rank);
 
-// Call this if steps is 0. Then the workers end 50 steps after the present step of
-// rank 0. They must be less than 50 steps apart.
+// Call this if steps is 0. Then the workers end 50 steps after the present step
+// of rank 0. They must be less than 50 steps apart.
 void ps_workers_finish(const struct ps_workers *j);
 
 // Waits until the worker has done `step`, or until its process has ended. Fails

@@ -92,9 +92,9 @@ bool world_here(const struct fixture *f, int world);
 int worker_begin(struct worker *w);
 // Gives bucket b of the gradients to the backend.
 int worker_ready(struct worker *w, int b);
-// worker_integers() makes gradients: small integers within +-most that differ by
-// rank, step and element. worker_summed() makes their sum over all ranks, for
-// the worker of oracle_open().
+// worker_integers() makes gradients: small integers within +-most that differ
+// by rank, step and element. worker_summed() makes their sum over all ranks,
+// for the worker of oracle_open().
 void worker_integers(struct worker *w, int step, int most);
 void worker_summed(struct worker *w, int step, int most);
 // Makes gradients of normal deviates, different for each rank and step.

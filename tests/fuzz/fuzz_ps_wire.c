@@ -1,6 +1,7 @@
 // fuzz_ps_wire.c - reads any bytes as messages of the parameter server. They
-// may be accepted or refused, but must not crash the reader. An accepted
-// message that is written again must have the same bytes.
+// may be accepted or refused, but must not crash the reader. An accepted head
+// or step that is written again must have the same bytes, and an accepted job
+// that is written and read again must be the same job.
 
 #include "ps_wire/job.h"
 #include "ps_wire/wire.h"

@@ -40,8 +40,9 @@ struct cluster_ops {
 struct cluster {
     const struct cluster_ops *ops;
     int rank, world;
-    const int *ranks; // in a part (split.h): by member, its rank in the job.
-                      // NULL: the members are the ranks of the job
+    const int *ranks; // in a part (split.h): by member, its rank in the
+                      // cluster that was split, which is the job. NULL: the
+                      // members are the ranks of the job
     double timeout_s;
     const char *curve; // as configured, for the data plane; borrowed
     void *state;

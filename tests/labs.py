@@ -349,7 +349,7 @@ def judge_cheats():
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|->|[-+<>=!&|*/%]=|&&|\|\||"
                    r"\+\+|--|<<|>>|\S")
-RUN = 20  # so many equal tokens in a row must have been copied
+RUN = 20  # this many equal tokens in a row must have been copied
 
 
 def tokens(text):

@@ -31,7 +31,7 @@ struct ps_workers {
     int steps; // 0: until ps_workers_finish()
     int pause_us;
     int slow_us;  // added to the pause of rank 0
-    int meet;     // every so many steps all wait for all; 0: never
+    int meet;     // after every `meet` steps all wait for all; 0: never
     bool late;    // rank 0 begins a step when all others wait where all meet
     size_t n;     // parameters; 0 means PS_WORKERS_N
     int slice_kb; // 0 means 1

@@ -28,10 +28,10 @@ import sys
 SKIPPED, ARCH = 77, "sm_90"
 COMPILER = "13.0"  # the budgets are for this release; others schedule differently
 
-# Attention kernels. regs, stack, shared: at most so many registers, bytes of stack
-# and bytes of shared memory. blocks: at least so many on a multiprocessor. tensor,
-# copies: tensor-core instructions and copies of a turn. tile: at most so many
-# instructions for a tile. part: tiles in a turn. All blocks have 128 threads.
+# Attention kernels. regs, stack, shared: the most registers, bytes of stack and bytes
+# of shared memory. blocks: the fewest blocks on a multiprocessor. tensor, copies: the
+# tensor-core instructions and copies of a turn. tile: the most instructions for a
+# tile. part: the tiles in a turn. All blocks have 128 threads.
 ATTENTION = [
     # kernel    math  head  regs stack shared blocks tensor copies tile  part
     ("attention", "bf16", 64, 232, 0, 36864, 2, 128, 8, 345, 2),
@@ -53,7 +53,7 @@ ATTENTION = [
     ("dkv", "tf32", 128, 255, 240, 35072, 2, 0, 9, None, 1),
 ]
 
-# {kernel on vectors: at most so many registers}. With 32 registers, the 2048
+# {kernel on vectors: the most registers}. With 32 registers, the 2048
 # threads of a multiprocessor all fit.
 VECTORS = {
     "add_partials": 32,
@@ -72,11 +72,11 @@ VECTORS = {
     "tokens_kernel": 72,
 }
 
-# {kernel: at least so many loads of a thread under way at once}. These kernels must
+# {kernel: the fewest loads that a thread has under way at once}. These kernels must
 # add in order; several loads at once keep the memory busy.
 AHEAD = {"squares_kernel": 8, "tokens_kernel": 8}
 
-# {kernel: at most so many registers}. Each thread has one number at a time, and a
+# {kernel: the most registers}. Each thread has one number at a time, and a
 # warp's stores are side by side.
 SINGLES = {"squares_kernel": 32, "update_kernel": 32}
 

@@ -26,7 +26,7 @@ int shard_make(struct shard *s, size_t n, size_t slice, int servers, int index);
 // Returns this server's part of row `row`, 0 <= row < s->rows.
 struct slice shard_slice(const struct shard *s, int row);
 
-// The number of rows of which this server has at least one element.
+// The number of rows in which this server has at least one element.
 int shard_rows(const struct shard *s);
 
 // The number of elements that this server holds in all.

@@ -17,7 +17,7 @@ int lab_exchange(struct lab *l, float *v, size_t n);
 struct loss_scale {
     float scale; // a power of two, from 1 to 2^24
     int good;    // steps without an overflow since the scale last changed
-    int window;  // so many good steps in a row double the scale
+    int window;  // this many good steps in a row double the scale
 };
 
 // One step. g: this worker's n gradients, multiplied by s->scale. *skip becomes

@@ -31,7 +31,7 @@ PLAN = "GPT2_DDP_PLAN"
 MASK, GOLDEN = (1 << 64) - 1, 0x9e3779b97f4a7c15
 TEXT_BYTES = 4 << 20
 WITHIN, CHECKED = 1e-5, 20
-# Settings of which this script supports only one value: this one.
+# The script supports only one value of each of these settings.
 ONLY = {"precision": "fp32", "optimizer": "adamw", "symbols": "bytes",
         "vocab": "", "init": "random", "dropout": 0, "lr_scale": "none",
         "wire": "fp32", "net": "", "hosts": "", "device": "cpu", "resume": ""}

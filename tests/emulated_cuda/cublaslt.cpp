@@ -1,6 +1,6 @@
 // cublaslt.cpp - cuBLASLt by its manual: D (m, n) = A B, column-major.
 //
-//     BIAS            D = A B + bias                 bias: m numbers of D's type
+//     BIAS            D = A B + bias                bias: m numbers of D's type
 //     GELU_AUX_BIAS   aux = A B + bias; D = gelu(aux)  gelu by tanh
 //     DGELU           D = A B * gelu'(aux)
 //     BGRADA          D = A B; bias = sums of op(A)'s rows

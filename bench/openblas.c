@@ -27,7 +27,7 @@ static void choose_kernels(void)
 int openblas_open(struct openblas *b, int threads)
 {
     *b = (struct openblas){0};
-    choose_kernels(); // read when the library is loaded
+    choose_kernels(); // before dlopen(): OpenBLAS reads the variable there
     b->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     if (!b->library)
         return fail("%s; try: apt-get install libopenblas0-openmp", dlerror());

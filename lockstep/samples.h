@@ -12,7 +12,7 @@ struct samples {
     double switches_per_s; // mean of a worker's involuntary context switches
     double worker_bytes, server_bytes; // peaks of resident memory
     double gpu_util, gpu_power_w;      // means
-    double gpu_bytes;                  // peak of a GPU, of all its processes
+    double gpu_bytes; // peak of a GPU's memory that all processes use together
 };
 
 // Reads DIR/util.csv. All values are NaN if there is no such file.

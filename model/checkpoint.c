@@ -1,4 +1,4 @@
-// checkpoint.c - read a model's weights from either format.
+// checkpoint.c - reads a model's weights from safetensors or from llm.c's .bin.
 //
 // It reads the file twice: the first pass checks every number, the second fills
 // the vector. That needs no second copy of the model, and a bad file changes
@@ -273,7 +273,8 @@ static int check_numbers(const struct checkpoint *k,
     return 0;
 }
 
-// *out = the tensor `name` of a slot, or with slot NULL of the parameters.
+// *out = the tensor `name` of `slot`. If slot is NULL, it is the parameters'
+// tensor.
 static int find_vector(const struct checkpoint *k, const char *slot,
                        const char *name, const struct safetensors_tensor **out)
 {
@@ -290,7 +291,7 @@ static int find_vector(const struct checkpoint *k, const char *slot,
     return 0;
 }
 
-// Checks all tensors of a slot, or with slot NULL of the parameters.
+// Checks all tensors of `slot`, or those of the parameters if slot is NULL.
 static int check_vector(const struct checkpoint *k, const char *slot)
 {
     for (int i = 0; i < model_ntensors(k->c); i++) {
@@ -422,8 +423,8 @@ void checkpoint_close(struct checkpoint **k)
     *k = NULL;
 }
 
-// The tensor that has element `off`. Searches by halves, since a slice reads
-// many small ranges.
+// The index of the tensor that holds element `off`. A binary search, because a
+// worker that holds a slice of each tensor reads many small ranges.
 static int tensor_of(const struct checkpoint *k, size_t off)
 {
     int low = 0, high = model_ntensors(k->c);

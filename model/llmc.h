@@ -22,9 +22,9 @@ void llmc_close(struct llmc **f);
 // The configuration in the header. model_check() has accepted it.
 const struct model_config *llmc_config(const struct llmc *f);
 
-// Reads elements [from, from + n) of tensor i of our layout into out, or none
-// with out NULL. Checks the whole tensor. Returns 0, or -1 after fail(), for
-// example if a number is not finite.
+// Reads elements [from, from + n) of tensor i of our layout into out. If out is
+// NULL, it only checks. Checks the whole tensor. Returns 0, or -1 after fail(),
+// for example if a number is not finite.
 int llmc_read(const struct llmc *f, int i, size_t from, size_t n, float *out);
 
 #endif

@@ -10,7 +10,8 @@ fastest turns. A ratio below 0.98 is marked "below", or "below?" if the spread r
 or if there were fewer than four turns. Nothing is asserted, because times depend on the
 load of the machine.
 
-    --only WORD     only ring, ring-shm, sps, dps or workers=2; may be repeated
+    --only WORD     only this backend (ring, ring-shm, sps or dps) or number of workers
+                    (workers=2 or workers=4); give it twice to choose one of each
     --minutes N     run turns for this time (default 9), but at least two turns
     --rounds N      rounds of sync_perf in a turn (default 3)
     --max_mb N      MiB of the largest size (default 125)

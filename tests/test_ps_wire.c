@@ -183,8 +183,9 @@ static void different_settings_are_refused(void **state)
     assert_int_equal(round_trip(&b, &c), -1);
 }
 
-// Shards tile the vector, and rows begin at its end. No server has two elements
-// more than another.
+// Every element belongs to exactly one server. Row 0 is the end of the vector,
+// and each further row lies below the one before. The shards of two servers
+// differ by at most one element.
 static void shards_tile_the_vector(void **state)
 {
     (void)state;

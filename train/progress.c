@@ -84,7 +84,8 @@ static double token_rate(const struct progress *p, const struct trainer *t,
     return middle > 0 ? tokens * 1e6 / middle : 0;
 }
 
-// The loss to report: the mean of all workers if worker 0 gathers them.
+// The loss to report. If worker 0 reads all batches, it reports the mean of all
+// workers' losses; in all other cases a worker reports its own.
 static double known_loss(const struct trainer *t, const struct step_row *row)
 {
     return t->scatters && t->replica == 0 ? t->mean_loss : row->loss;

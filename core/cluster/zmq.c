@@ -55,9 +55,9 @@ static int give(struct cluster *c, enum rendezvous_kind kind, const void *in,
     return 0;
 }
 
-// Waits for a message of the rendezvous server, a little longer than the
-// deadline, since the server's own error says which ranks are missing. 0, or -1
-// after fail().
+// Waits for a message from the rendezvous server. At the deadline the server
+// sends an error that says which ranks are missing, so the wait ends a little
+// after the deadline. 0, or -1 after fail().
 static int wait_for_rendezvous(struct cluster *c)
 {
     struct client *me = c->state;
@@ -122,7 +122,7 @@ static int client_allgather(struct cluster *c, const void *in, void *out,
     return 0;
 }
 
-// Reads one message of the rendezvous server. True if it is the server's
+// Reads one message from the rendezvous server. True if it is the server's
 // goodbye or cannot be read.
 static bool read_goodbye(struct client *me)
 {
@@ -135,8 +135,9 @@ static bool read_goodbye(struct client *me)
 }
 
 // Says goodbye, and waits for the server's goodbye or the end of the
-// connection. Without the wait a server that ends at this moment would leave
-// our goodbye unsent, and ZeroMQ would wait for the socket's whole linger time.
+// connection. After that nothing is left to send, so client_close() can drop
+// the connection. If it left our goodbye to ZeroMQ instead, and the server
+// ended at this moment, closing would take the socket's whole linger time.
 static void say_goodbye(struct cluster *c)
 {
     struct client *me = c->state;

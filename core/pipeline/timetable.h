@@ -65,9 +65,9 @@ struct action {
     int micro, chunk; // from 0
 };
 
-// 0, or -1 after fail() if there is no such schedule: a number is out of range;
-// chunks without 1f1b, with one stage, with ahead, or with micro no multiple of
-// stages; ahead without 1f1b.
+// 0, or -1 after fail() if there is no such schedule. Every number must be in
+// its range. chunks > 1 needs 1f1b, two stages or more, ahead 0, and a `micro`
+// that is a multiple of stages. ahead > 0 needs 1f1b with one chunk.
 int pipeline_check(const struct pipeline *p);
 
 // The functions below take a pipeline that pipeline_check() accepts.
@@ -100,8 +100,8 @@ struct timetable_entry {
 // Simulates a step: each stage takes its actions in order. An action begins
 // when the stage is free and its input has arrived. Writes stages *
 // timetable_length() entries to `out`, by stage and time. Returns the time of
-// the step in s; below 0 if the stages wait for each other forever, or after
-// fail() without memory.
+// the step in s. Returns -1 if the stages wait for each other forever, and -1
+// after fail() if memory is short.
 double timetable_run(const struct pipeline *p, const struct pipeline_times *t,
                      struct timetable_entry *out);
 

@@ -13,7 +13,7 @@
 
 #include "horovod_ring/plan.h"
 
-enum { WIRE_OPS = 2 }; // verbs that may be on their way at once
+enum { WIRE_OPS = 2 }; // verbs that may be under way at once
 
 struct wire {
     uint16_t *half[WIRE_OPS]; // 16-bit wire: the vector in the wire's format

@@ -1,5 +1,5 @@
-// gradient.c - makes the gradient: numbers whose sum is known, or only
-// addresses.
+// gradient.c - makes the gradient: numbers whose sum is known, or, without
+// payload, a range of addresses that needs no memory.
 
 #include "simulate/exchange.h"
 

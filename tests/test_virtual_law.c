@@ -44,8 +44,8 @@ static void time_of_ring(void **state)
     }
 }
 
-// Sends rank 0's bytes to all. Each rank with the bytes sends them to the rank
-// that is `far` further.
+// Broadcasts rank 0's bytes. In each round, every rank r that has the bytes
+// sends them to rank r + far.
 static int tree(struct virtual_rank *r, void *arg)
 {
     const struct job *j = arg;
@@ -178,7 +178,8 @@ static void threads_share_a_link(void **state)
     assert_int_equal(v->rank[2].bytes_in, 0);
     assert_int_equal(v->rank[1].bytes_in, 2000);
     assert_seconds(v->messages[0].end_s, 1 + 1000 / bytes_per_s);
-    // The receiver is ready alpha later, when it has the first message.
+    // Rank 1 calls receive for the second message only when the first has
+    // arrived, alpha after it left the link.
     assert_seconds(v->messages[1].begin_s, 1 + 1000 / bytes_per_s + alpha_s);
     virtual_close(&v);
     s.eager = 1000; // now the second message waits only for the link

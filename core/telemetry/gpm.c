@@ -1,9 +1,9 @@
 // gpm.c - calls the functions nvmlGpm..() of libnvidia-ml.so.1, and keeps the
 // last two samples.
 //
-// Types and numbers are those of nvml.h. The length of the array of metrics
-// depends on the version of the library. The library reads only `count` of
-// them, so this longer array is right for every version.
+// Types and numbers are those of NVIDIA's nvml.h. The length of the array of
+// metrics depends on the version of the library. The library reads only `count`
+// of them, so this longer array is right for every version.
 
 #include "telemetry/gpm.h"
 

@@ -1,8 +1,8 @@
 // nvml.c - calls the functions of libnvidia-ml.so.1 that the sampler needs.
 //
-// Their types are those of nvml.h; a handle is an opaque pointer, and 0 means
-// success. Seven functions must be there. If an older driver lacks one of the
-// others, its values are left out.
+// Their types are those of NVIDIA's nvml.h; a handle is an opaque pointer, and
+// 0 means success. The functions that start() looks up must be there. If an
+// older driver lacks one that start_others() looks up, its values stay NaN.
 
 #include "telemetry/nvml.h"
 
@@ -14,9 +14,9 @@
 
 enum { CLOCK_SM = 1 }; // nvmlClockType_t
 
-// Bits of nvmlClocksEventReason... POWER_REASONS: the software's power cap and
-// the hardware's power brake. HEAT_REASONS: the thermal limits of software and
-// hardware.
+// Bits of NVML's "clocks event reasons". POWER_REASONS: the software's power
+// cap and the hardware's power brake. HEAT_REASONS: the thermal limits of
+// software and hardware.
 enum { POWER_REASONS = 0x04 | 0x80, HEAT_REASONS = 0x20 | 0x40 };
 
 struct utilization { // nvmlUtilization_t, percent

@@ -46,8 +46,8 @@ struct law law_owner(int n, bool held);
 // The law of a backend's traffic.
 struct law_case {
     int workers;
-    int servers; // on hosts of their own; 0: beside the workers, unless the
-                 // backend has one server only
+    int servers; // on hosts of their own; 0: one beside each worker. Ignored
+                 // if the backend has one server only, on its own host
     bool held;   // servers, or the owner, answer after all gradients have come
     enum algorithm algorithm; // of the library
     int every; // steps from one exchange to the next; the law is the average
@@ -116,8 +116,8 @@ double law_step_hops(const struct law_step *s);
 
 // With shard=3: how often a step of `micro` micro-batches gathers block b of n
 // for forward (backward = false) or for backward. All blocks but the first and
-// the last share two buffers (zero/blocks.h), so each pass finds the last two
-// blocks of the pass before in them.
+// the last share two buffers (zero/blocks.h). When a pass begins, they still
+// hold the last two blocks of the pass before, which are not gathered again.
 int law_gathers(int b, int n, int micro, bool backward);
 
 #endif

@@ -10,8 +10,9 @@ run on a multiprocessor at once, and instructions:
             head back to it with the given numbers of tensor-core instructions and
             of copies into shared memory. This path computes a tile that is neither
             the first nor on the diagonal, without dropout
-    tile    a turn's instructions for 16 rows of a warp and 64 rows of the other
-            side
+    tile    the instructions of a turn, divided by the number of tiles in it. A tile
+            is 16 rows that a warp owns (of queries, say) by 64 rows of the side
+            that the loop reads (the keys)
 
 Kernels on vectors must not store single 16-bit numbers, which takes four times the
 transactions (core/device/number.cuh). Status 77: cannot run here.
@@ -76,8 +77,8 @@ VECTORS = {
 # add in order; several loads at once keep the memory busy.
 AHEAD = {"squares_kernel": 8, "tokens_kernel": 8}
 
-# {kernel: the most registers}. Each thread has one number at a time, and a
-# warp's stores are side by side.
+# {kernel: the most registers}. These may store single 16-bit numbers: each thread
+# has one number at a time, and the threads of a warp store side by side.
 SINGLES = {"squares_kernel": 32, "update_kernel": 32}
 
 FUNCTION = re.compile(r"^\s+Function : (\S+)")

@@ -24,13 +24,14 @@ enum { PROGRESS_STEPS = 1024 };
 struct progress {
     bool supervised;
     uint64_t began, said;             // ns
-    int first_step;                   // done when this process began
+    int first_step;                   // steps done before this process began
     uint64_t step_us[PROGRESS_STEPS]; // of the latest steps, a ring buffer
 };
 
 // Prints what runs: workers, parameters, memory.
 void progress_begin(struct progress *p, const struct trainer *t);
-// Reports the step of *row, if a report is due; after the last step, memory.
+// Reports the step of *row if a report is due. After the last step it also logs
+// the peak memory.
 void progress_step(struct progress *p, const struct trainer *t,
                    const struct step_row *row);
 

@@ -4,7 +4,7 @@ DIR = ARG1; OUT = ARG2
 FILE = DIR . "/table.csv"
 load "cells.gp"
 MIB = 1048576.0
-set title "Peak memory: the worker, and the server, with the most"
+set title "Peak memory of the worker, and of the server, that has most"
 set xlabel "MiB"
 set grid noytics xtics lc rgb "#e2e2e2" lt 1
 set yrange [n - 0.5 : -0.5]

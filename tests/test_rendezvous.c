@@ -4,9 +4,9 @@
 #include "base/base.h"
 #include "cluster/rendezvous.h"
 #include "cluster/zmq.h"
+#include "message/auth.h"
 #include "message/connection.h"
 #include "message/curve.h"
-#include "message/auth.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -58,7 +58,7 @@ static int blame_tensor(struct trainer *t)
     sleep(1);
     return fail("step %d: the sum of all gradients is not finite, but the "
                 "gradient of this worker is; try: read the error of the worker "
-                "a smaller lr, or look at the data",
+                "that names a tensor, a smaller lr, or look at the data",
                 t->step + 1);
 }
 

@@ -124,7 +124,7 @@ static const struct key rows[] = {
  .help = "peak learning rate"},
 {"optimizer", "min_lr", "0.0001", KEY_NUMBER, AT(min_lr), 0, 100,
  .unit = "per step",
- .help = "learning rate of the last step"},
+ .help = "learning rate to which the schedule falls"},
 {"optimizer", "lr_scale", "none", KEY_CHOICE, AT(lr_scale), // enum lr_scale
  .words = WORDS("none", "sqrt", "linear"),
  .help = "how lr and min_lr grow with the global batch divided by base_batch"},

@@ -219,8 +219,8 @@ static const struct lab_test tests[] = {
     {"clip", 10, clips, "bits",
      "Each owner has the squares of its own part. The norm needs all of them."},
     {"overflow", 10, overflow, "clip",
-     "Decide by a number that all workers have: the sum of all squares. Which "
-     "number does the next update have?"},
+     "Decide by a value that all workers have: the sum of all squares. Does a "
+     "skipped step count as an update?"},
     {"bytes", 15, bytes, "bits",
      "Send a gradient to its owner, and to no other worker."},
     {"memory", 15, memory, "bytes",

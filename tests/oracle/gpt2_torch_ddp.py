@@ -14,7 +14,8 @@ again, after core/base/rng.h, core/data/order.h and core/data/headers.c.
 DIR gets run.json, steps.csv and summary.json in Lockstep's formats, so that
 `lockstep report` can show the run as a row. `check` trains 20 steps with
 Lockstep and with DDP: the relative difference of losses must be below 1e-5.
-Exit status 77: PyTorch is not installed.
+Exit status 77: PyTorch is not installed, or a setting has a value that this
+script cannot train.
 """
 import csv
 import glob

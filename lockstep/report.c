@@ -158,16 +158,16 @@ static void results_table(FILE *f, const struct study *s)
         fputs(" Speed-up: tokens/s divided by those of ", f);
         html_text(f, s->exp->baseline);
         if (study_repeats(s))
-            fputs(". Its least and most compare runs of the same repeat, "
-                  "which ran one after the other",
+            fputs(". Its least and most come from pairs of runs of one "
+                  "repeat, which ran one after the other",
                   f);
         fputs(".", f);
     }
     if (!isnan(s->target))
         fprintf(f,
                 " Target: a mean training loss of %.2f over %d steps. The "
-                "seconds to it count steps, without evaluation and "
-                "checkpoints.",
+                "seconds to it are the time of the steps, without "
+                "evaluation and checkpoints.",
                 s->target, CURVE_MEAN);
     fputs("</p>\n", f);
 }
@@ -302,10 +302,12 @@ static void rerun(FILE *f, const struct study *s)
     } else {
         fputs("see &quot;command&quot; in run.json", f);
     }
-    fputs("</pre>\n<p>The folder of this page also has the INI file, the "
-          "words, and all runs with their steps, samples, traces and logs. "
-          "<code>lockstep report</code> writes the page again.</p>\n",
-          f);
+    fputs(
+        "</pre>\n<p>The folder of this page also has the INI file, the "
+        "words of the command line, and all runs with their steps, samples, "
+          "traces and logs. "
+        "<code>lockstep report</code> writes the page again.</p>\n",
+        f);
 }
 
 // Writes each line as a paragraph. Lines that begin with "Warning" are marked.

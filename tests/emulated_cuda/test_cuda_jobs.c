@@ -93,8 +93,10 @@ static void some_steps_are_profiled(void **state)
     assert_int_equal(profiled("2:3"), 3 * one);
     assert_int_equal(profiled("5:9"), 2 * one); // the last two of six
     assert_int_equal(profiled("7:1"), -1);
-    // Algorithms are timed before the first step.
-    assert_int_equal(profiled("1:1 tune=2"), profiled("2:1 tune=2"));
+    // Algorithms are timed before the first step: timing would more than
+    // triple its kernels. The number is not always the same, since a fused
+    // algorithm has one kernel less, and the faster one is chosen.
+    assert_in_range(profiled("1:1 tune=2"), one / 2, 2 * one);
 }
 
 static long count_in(const char *file, const char *word)

@@ -302,12 +302,11 @@ static void rerun(FILE *f, const struct study *s)
     } else {
         fputs("see &quot;command&quot; in run.json", f);
     }
-    fputs(
-        "</pre>\n<p>The folder of this page also has the INI file, the "
-        "words of the command line, and all runs with their steps, samples, "
+    fputs("</pre>\n<p>The folder of this page also has the INI file, the "
+          "words of the command line, and all runs with their steps, samples, "
           "traces and logs. "
-        "<code>lockstep report</code> writes the page again.</p>\n",
-        f);
+          "<code>lockstep report</code> writes the page again.</p>\n",
+          f);
 }
 
 // Writes each line as a paragraph. Lines that begin with "Warning" are marked.

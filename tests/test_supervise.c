@@ -133,28 +133,31 @@ static void first_failure_is_named(void **state)
     close_job(&f);
 }
 
+// A job of one worker, which runs `text`, ends with `error`.
+static void assert_fails(const char *text, const char *error)
+{
+    struct fixture f = {0};
+    open_job(&f, false);
+    script(&f, JOB_WORKER, 0, text);
+    assert_int_equal(job_run(f.job), -1);
+    assert_string_equal(fail_message(), error);
+    close_job(&f);
+}
+
 // A line that a worker printed before the first step does not explain a later
 // failure. A line after the first step does. Only the lines of one stream have
 // an order.
 static void early_lines_do_not_explain_a_failure(void **state)
 {
     (void)state;
-    static const char *const scripts[][2] = {
-        {"echo 'a worker needs 2 GiB'; "
-         "echo '@progress rank=0 step=7 steps=9 loss=1'; sleep 0.1; exit 3",
-         "rank 0: exit code 3 after step 7"},
-        {"echo begins >&2; echo '@progress rank=0 step=7 steps=9 loss=1'; "
-         "sleep 0.1; echo boom >&2; exit 3",
-         "rank 0: exit code 3 after step 7; last line: boom"},
-    };
-    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
-        struct fixture f = {0};
-        open_job(&f, false);
-        script(&f, JOB_WORKER, 0, scripts[i][0]);
-        assert_int_equal(job_run(f.job), -1);
-        assert_string_equal(fail_message(), scripts[i][1]);
-        close_job(&f);
-    }
+    assert_fails("echo 'a worker needs 2 GiB'; "
+                 "echo '@progress rank=0 step=7 steps=9 loss=1'; sleep 0.1; "
+                 "exit 3",
+                 "rank 0: exit code 3 after step 7");
+    assert_fails("echo begins >&2; "
+                 "echo '@progress rank=0 step=7 steps=9 loss=1'; "
+                 "sleep 0.1; echo boom >&2; exit 3",
+                 "rank 0: exit code 3 after step 7; last line: boom");
 }
 
 // The error of the process is quoted, also if the process ends much later.
@@ -174,17 +177,9 @@ static void its_own_error_is_quoted(void **state)
     read_log(&f, log, sizeof log);
     assert_non_null(strstr(log, "[1] error: no data; try: data=x\n"));
     close_job(&f);
-    open_job(&f, false);
-    script(&f, JOB_WORKER, 0, "echo '@error a bug' >&2; kill -ABRT $$");
-    assert_int_equal(job_run(f.job), -1);
-    assert_string_equal(fail_message(),
-                        "rank 0: killed by signal 6 (SIGABRT, Aborted): a bug");
-    close_job(&f);
-    open_job(&f, false);
-    script(&f, JOB_WORKER, 0, "echo '@error no model' >&2; exit 1");
-    assert_int_equal(job_run(f.job), -1);
-    assert_string_equal(fail_message(), "no model");
-    close_job(&f);
+    assert_fails("echo '@error a bug' >&2; kill -ABRT $$",
+                 "rank 0: killed by signal 6 (SIGABRT, Aborted): a bug");
+    assert_fails("echo '@error no model' >&2; exit 1", "no model");
     open_job(&f, false);
     script(&f, JOB_WORKER, 0, "exit 2");
     assert_int_equal(job_run(f.job), -1);
